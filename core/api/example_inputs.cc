@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generation of example inputs, and the report "mge.inputs/1" that describes them.
+#include "core/ops/examples/example_inputs.h"
+
 #include <cstring>
 
 #include "core/api/json.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
-#include "core/ops/examples/example_inputs.h"
 #include "fmt/format.h"
 
 using mge::api::Json;
@@ -35,8 +36,12 @@ Json Rows(const mge::Graph& graph, const std::vector<mge::ExampleInput>& made) {
       chosen.push_back({{"axis", c.axis}, {"name", c.name}, {"size", c.size}, {"reason", c.reason}});
     }
     const std::vector<int64_t> shape(made[i].shape.begin(), made[i].shape.end());
-    rows.push_back({{"name", value.name}, {"dtype", mge::DTypeName(value.type.dtype)}, {"shape", shape},
-                    {"given", made[i].given}, {"chosen", std::move(chosen)}, {"values", made[i].values}});
+    rows.push_back({{"name", value.name},
+                    {"dtype", mge::DTypeName(value.type.dtype)},
+                    {"shape", shape},
+                    {"given", made[i].given},
+                    {"chosen", std::move(chosen)},
+                    {"values", made[i].values}});
   }
   return rows;
 }
@@ -68,4 +73,5 @@ mge_status* mge_session_example_inputs(mge_session* s, const mge_example_options
   }
   *out = text.release();
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH

@@ -4,9 +4,9 @@
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/kernel/operator_query.h"
 #include "core/onnx/outline.h"
 #include "core/ops/op.h"
-#include "core/kernel/operator_query.h"
 #include "fmt/format.h"
 
 using mge::api::Misuse;
@@ -47,8 +47,9 @@ Json Model(Runtime& runtime, const onnx::Outline& outline) {
   const onnx::ModelInfo& info = outline.info;
   Json operators = Json::array(), unsupported = Json::array(), metadata = Json::object();
   for (const onnx::OperatorUse& use : outline.operators) {
-    Json row = {{"domain", use.domain}, {"name", use.name}, {"version", use.version}, {"count", use.count},
-                {"in_bodies", use.in_bodies}, {"first_node", use.first_node}, {"function", use.is_function}};
+    Json row = {{"domain", use.domain},       {"name", use.name},           {"version", use.version},
+                {"count", use.count},         {"in_bodies", use.in_bodies}, {"first_node", use.first_node},
+                {"function", use.is_function}};
     const std::string why = WhyUnsupported(use);
     row["supported"] = why.empty();
     if (!why.empty()) {
@@ -92,7 +93,10 @@ Json Model(Runtime& runtime, const onnx::Outline& outline) {
 Json Nodes(const onnx::Outline& outline) {
   Json rows = Json::array();
   for (const onnx::OutlineNode& node : outline.nodes) {
-    rows.push_back({{"name", node.name}, {"operator", node.op}, {"domain", node.domain}, {"inputs", node.inputs},
+    rows.push_back({{"name", node.name},
+                    {"operator", node.op},
+                    {"domain", node.domain},
+                    {"inputs", node.inputs},
                     {"outputs", node.outputs}});
   }
   return {{"schema", "mge.nodes/1"}, {"nodes", std::move(rows)}};
@@ -108,7 +112,8 @@ mge_status* mge_model_report(mge_runtime* runtime, const char* path, const char*
     return Misuse("mge_model_report", "the schema is \"mge.model/1\" or \"mge.nodes/1\"");
   }
   MGE_API_ASSIGN_OR_RETURN(mge::onnx::Outline outline, mge::onnx::ReadOutline(path));
-  *out = mge::api::NewString(mge::api::Dump(wanted == "mge.nodes/1" ? mge::api::Nodes(outline)
-                                                                   : mge::api::Model(*runtime->runtime, outline)));
+  *out = mge::api::NewString(
+      mge::api::Dump(wanted == "mge.nodes/1" ? mge::api::Nodes(outline) : mge::api::Model(*runtime->runtime, outline)));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH

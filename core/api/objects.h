@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/base/tensor.h"
+#include "core/engine/run_control.h"
 #include "core/engine/runtime.h"
 #include "core/engine/session.h"
-#include "core/engine/run_control.h"
 #include "core/profile/profile.h"
 #include "core/profile/recorder.h"
 #include "core/profile/summary.h"
@@ -119,25 +119,24 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan);
 }  // namespace mge::api
 
 // Ends the function-try-block of an API function: converts an exception into the returned status.
-#define MGE_API_CATCH \
-  catch (...) {       \
+#define MGE_API_CATCH                    \
+  catch (...) {                          \
     return ::mge::api::Thrown(__func__); \
   }
 
 // Evaluates an expression of type Status and, if it failed, returns it from the API function.
-#define MGE_API_RETURN_IF_ERROR(expr)                                             \
-  do {                                                                            \
-    if (absl::Status s_ = (expr); !s_.ok()) return ::mge::api::Wrap(s_);          \
+#define MGE_API_RETURN_IF_ERROR(expr)                                    \
+  do {                                                                   \
+    if (absl::Status s_ = (expr); !s_.ok()) return ::mge::api::Wrap(s_); \
   } while (false)
-#define MGE_API_ASSIGN_OR_RETURN(lhs, expr) \
-  MGE_API_ASSIGN_OR_RETURN_IMPL_(MGE_CONCAT_(mge_or_, __LINE__), lhs, expr)
-#define MGE_API_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr)       \
-  auto tmp = (expr);                                         \
-  if (!tmp.ok()) return ::mge::api::Wrap(tmp.status());      \
+#define MGE_API_ASSIGN_OR_RETURN(lhs, expr) MGE_API_ASSIGN_OR_RETURN_IMPL_(MGE_CONCAT_(mge_or_, __LINE__), lhs, expr)
+#define MGE_API_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr)  \
+  auto tmp = (expr);                                    \
+  if (!tmp.ok()) return ::mge::api::Wrap(tmp.status()); \
   lhs = std::move(tmp).value()
 
 // Returns a kApiMisuse status from the API function if an argument is NULL: {"out", out}, {"data", size == 0 || data}.
-#define MGE_API_NEEDS(...)                                                                            \
-  do {                                                                                                \
-    if (mge_status* s_ = ::mge::api::NullAmong(__func__, {__VA_ARGS__})) return s_;                   \
+#define MGE_API_NEEDS(...)                                                          \
+  do {                                                                              \
+    if (mge_status* s_ = ::mge::api::NullAmong(__func__, {__VA_ARGS__})) return s_; \
   } while (false)

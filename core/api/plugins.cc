@@ -124,7 +124,8 @@ mge_status* mge_plugins_verify(const mge_runtime_options* options, const char* f
   }
   *out = mge::api::NewString(mge::api::PluginsJson(files, search.directories, search.rules.quarantine));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out) try {
   MGE_API_NEEDS({"file", file}, {"out", out});
@@ -133,7 +134,8 @@ mge_status* mge_plugins_install(const mge_runtime_options* options, const char* 
                            mge::InstallPlugin(mge::api::Absolute(file), search.directories, mge::HostIsa(), search.rules));
   *out = mge::api::NewString(std::move(path));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out) try {
   MGE_API_NEEDS({"name", name}, {"out", out});
@@ -141,16 +143,19 @@ mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* n
   MGE_API_ASSIGN_OR_RETURN(std::string path, mge::RemovePlugin(name, search.directories));
   *out = mge::api::NewString(std::move(path));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason) try {
   MGE_API_NEEDS({"file", file}, {"reason", reason});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   return Wrap(mge::api::PutIntoQuarantine(search, file, reason));
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name) try {
   MGE_API_NEEDS({"name", name});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   return Wrap(mge::api::Release(search, name));
-} MGE_API_CATCH
+}
+MGE_API_CATCH

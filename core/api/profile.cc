@@ -48,8 +48,13 @@ std::string ProfileJson(const Recording& recording) {
   Json steps = Json::array(), operators = Json::array();
   for (const StepSummary& row : s.steps) steps.push_back(StepJson(recording, row));
   for (const OperatorSummary& row : s.operators) {
-    operators.push_back({{"operator", row.op}, {"steps", row.steps}, {"calls", row.calls}, {"time_us", row.time_us},
-                         {"share", row.share}, {"gflops_per_s", Known(row.gflops)}, {"gb_per_s", Known(row.gbytes)}});
+    operators.push_back({{"operator", row.op},
+                         {"steps", row.steps},
+                         {"calls", row.calls},
+                         {"time_us", row.time_us},
+                         {"share", row.share},
+                         {"gflops_per_s", Known(row.gflops)},
+                         {"gb_per_s", Known(row.gbytes)}});
   }
   const Json report = {{"schema", "mge.profile/1"},
                        {"device", recording.plans.empty() ? "" : recording.plans.front().device},
@@ -72,7 +77,8 @@ std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session) {
   if (!control) return std::nullopt;
   std::lock_guard lock(control->mutex);
   if (!control->profile) return std::nullopt;
-  return std::optional<Recorder>(std::in_place, control->profile, session.threads(), session.runtime().pool().thread_count());
+  return std::optional<Recorder>(std::in_place, control->profile, session.threads(),
+                                 session.runtime().pool().thread_count());
 }
 
 }  // namespace mge::api
@@ -81,7 +87,8 @@ mge_status* mge_profile_create(mge_profile** out) try {
   MGE_API_NEEDS({"out", out});
   *out = new mge_profile{std::make_shared<mge::Profile>()};
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 void mge_profile_release(mge_profile* profile) { delete profile; }
 void mge_profile_reset(mge_profile* profile) { profile->profile->Reset(); }
@@ -101,4 +108,5 @@ mge_status* mge_profile_report(const mge_profile* profile, const char* format, m
   const mge::Recording recording = profile->profile->Read();
   *out = mge::api::NewString(f == "trace" ? mge::TraceText(recording) : mge::api::ProfileJson(recording));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH

@@ -46,9 +46,19 @@ Json Devices(Runtime& runtime) {
 Json Env(Runtime& runtime) {
   Json rows = Json::array();
   for (const SettingInfo& s : runtime.registry().List()) {
-    rows.push_back({{"key", s.key}, {"variable", s.variable}, {"aliases", s.aliases}, {"type", s.type},
-                    {"default", s.default_value}, {"value", s.value}, {"origin", s.origin}, {"lifecycle", s.lifecycle},
-                    {"doc", s.doc}, {"allowed", s.allowed}, {"unit", s.unit}, {"owner", s.owner}, {"status", s.status}});
+    rows.push_back({{"key", s.key},
+                    {"variable", s.variable},
+                    {"aliases", s.aliases},
+                    {"type", s.type},
+                    {"default", s.default_value},
+                    {"value", s.value},
+                    {"origin", s.origin},
+                    {"lifecycle", s.lifecycle},
+                    {"doc", s.doc},
+                    {"allowed", s.allowed},
+                    {"unit", s.unit},
+                    {"owner", s.owner},
+                    {"status", s.status}});
   }
   return {{"schema", "mge.env/1"}, {"settings", std::move(rows)}};
 }
@@ -72,7 +82,8 @@ Json TypeJson(const ValueType& type) {
     }
   }
   const char* kinds[] = {"tensor", "sequence", "optional", "optional sequence"};
-  return {{"kind", kinds[static_cast<int>(type.kind)]}, {"dtype", DTypeName(type.type.dtype)},
+  return {{"kind", kinds[static_cast<int>(type.kind)]},
+          {"dtype", DTypeName(type.type.dtype)},
           {"shape", type.type.has_rank ? dims : Json()}};
 }
 
@@ -91,17 +102,31 @@ Json Inspect(Session& session) {
     ops[graph.node(n).op] = ops.value(graph.node(n).op, 0) + 1;
     random |= graph.node(n).def->Is(kRandom);
   }
-  return {{"schema", "mge.inspect/1"}, {"graph", graph.name}, {"ir_version", info.ir_version},
-          {"producer", info.producer_name}, {"producer_version", info.producer_version}, {"opsets", OpsetsJson(info)},
-          {"inputs", TypesJson(info.inputs)}, {"outputs", TypesJson(info.outputs)}, {"nodes", graph.node_count()},
-          {"operators", std::move(ops)}, {"random", random}, {"constants", constants}, {"constant_bytes", constant_bytes}};
+  return {{"schema", "mge.inspect/1"},
+          {"graph", graph.name},
+          {"ir_version", info.ir_version},
+          {"producer", info.producer_name},
+          {"producer_version", info.producer_version},
+          {"opsets", OpsetsJson(info)},
+          {"inputs", TypesJson(info.inputs)},
+          {"outputs", TypesJson(info.outputs)},
+          {"nodes", graph.node_count()},
+          {"operators", std::move(ops)},
+          {"random", random},
+          {"constants", constants},
+          {"constant_bytes", constant_bytes}};
 }
 
 Json BuffersJson(const Plan& plan) {
   Json rows = Json::array();
   for (const PlacedBuffer& b : plan.buffers) {
-    rows.push_back({{"name", b.name}, {"bytes", b.bytes}, {"offset", b.offset}, {"first_step", b.first},
-                    {"last_step", b.last}, {"category", b.workspace ? "workspace" : "activation"}, {"arena", b.arena}});
+    rows.push_back({{"name", b.name},
+                    {"bytes", b.bytes},
+                    {"offset", b.offset},
+                    {"first_step", b.first},
+                    {"last_step", b.last},
+                    {"category", b.workspace ? "workspace" : "activation"},
+                    {"arena", b.arena}});
   }
   return rows;
 }
@@ -109,7 +134,9 @@ Json BuffersJson(const Plan& plan) {
 Json ArenasJson(const Plan& plan) {
   Json rows = Json::array();
   for (const Arena& a : plan.arenas) {
-    rows.push_back({{"device", a.device->name()}, {"bytes", a.bytes}, {"lower_bound_bytes", a.lower_bound_bytes},
+    rows.push_back({{"device", a.device->name()},
+                    {"bytes", a.bytes},
+                    {"lower_bound_bytes", a.lower_bound_bytes},
                     {"memory", a.memory_class == MGE_MEMORY_PINNED ? "page-locked host" : "device"}});
   }
   return rows;
@@ -120,8 +147,11 @@ Json BodiesMemory(const Plan& plan) {
   Json rows = Json::array();
   ForEachPlan(plan, [&](const Plan& p, const std::string& path) {
     if (&p == &plan) return;
-    rows.push_back({{"body", path}, {"steps", p.steps.size()}, {"arena_bytes", p.arena_bytes},
-                    {"packed_constant_bytes", p.packed_bytes}, {"uploaded_constant_bytes", p.uploaded_bytes},
+    rows.push_back({{"body", path},
+                    {"steps", p.steps.size()},
+                    {"arena_bytes", p.arena_bytes},
+                    {"packed_constant_bytes", p.packed_bytes},
+                    {"uploaded_constant_bytes", p.uploaded_bytes},
                     {"buffers", BuffersJson(p)}});
   });
   return rows;
@@ -160,8 +190,11 @@ Json PlanObject(const Plan& plan, const StepTimes& times);
 Json BodiesObject(const BodyPlans& body, const StepTimes& times) {
   Json plans = Json::array();
   for (const auto& nested : body.plans) plans.push_back(PlanObject(*nested, times));
-  return {{"name", body.body->name}, {"path", body.path}, {"nodes", body.body->program->graph().node_count()},
-          {"plans", std::move(plans)}, {"reason", body.reason}};
+  return {{"name", body.body->name},
+          {"path", body.path},
+          {"nodes", body.body->program->graph().node_count()},
+          {"plans", std::move(plans)},
+          {"reason", body.reason}};
 }
 
 // Returns the measured times of a unit, or null if it was not measured.
@@ -183,24 +216,47 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
     for (const BodyPlans& b : bodies) {
       if (b.body->unit == static_cast<int32_t>(i)) within.push_back(BodiesObject(b, times));
     }
-    units.push_back({{"kind", UnitKindName(u.kind)}, {"device", u.device}, {"kernel", u.kernel}, {"fusion", u.fusion},
-                     {"nodes", u.nodes}, {"operators", u.ops}, {"inputs", u.inputs}, {"outputs", u.outputs},
-                     {"reason", u.reason}, {"cost_us", u.cost_us}, {"measured_us", u.measured_us},
-                     {"workspace_bytes", u.workspace_bytes}, {"attributes", u.attributes}, {"in_place", u.in_place},
-                     {"queue", u.queue}, {"placement", u.placement}, {"alternatives", std::move(alternatives)},
-                     {"in_the_run", TimeObject(plan, i, times)}, {"bodies", std::move(within)}});
+    units.push_back({{"kind", UnitKindName(u.kind)},
+                     {"device", u.device},
+                     {"kernel", u.kernel},
+                     {"fusion", u.fusion},
+                     {"nodes", u.nodes},
+                     {"operators", u.ops},
+                     {"inputs", u.inputs},
+                     {"outputs", u.outputs},
+                     {"reason", u.reason},
+                     {"cost_us", u.cost_us},
+                     {"measured_us", u.measured_us},
+                     {"workspace_bytes", u.workspace_bytes},
+                     {"attributes", u.attributes},
+                     {"in_place", u.in_place},
+                     {"queue", u.queue},
+                     {"placement", u.placement},
+                     {"alternatives", std::move(alternatives)},
+                     {"in_the_run", TimeObject(plan, i, times)},
+                     {"bodies", std::move(within)}});
   }
   for (const BodyPlans& b : bodies) {
     if (b.body->unit < 0) rest.push_back(BodiesObject(b, times));
   }
   Json dropped = Json::array();
   for (const Alternative& a : plan.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
-  return {{"device", DeviceText(plan)}, {"steps", plan.steps.size()}, {"reference_steps", plan.reference_steps},
-          {"arena_bytes", plan.arena_bytes}, {"arena_lower_bound_bytes", plan.lower_bound_bytes},
-          {"packed_constant_bytes", plan.packed_bytes}, {"uploaded_constant_bytes", plan.uploaded_bytes},
-          {"arenas", ArenasJson(plan)}, {"constant_bytes", plan.constant_bytes}, {"units", std::move(units)},
-          {"dropped_claims", std::move(dropped)}, {"kernel_restrictions", plan.kernel_restrictions}, {"passes", plan.pass_log},
-          {"buffers", BuffersJson(plan)}, {"planned_in_the_run", plan.continuation != nullptr}, {"continuation", std::move(rest)}};
+  return {{"device", DeviceText(plan)},
+          {"steps", plan.steps.size()},
+          {"reference_steps", plan.reference_steps},
+          {"arena_bytes", plan.arena_bytes},
+          {"arena_lower_bound_bytes", plan.lower_bound_bytes},
+          {"packed_constant_bytes", plan.packed_bytes},
+          {"uploaded_constant_bytes", plan.uploaded_bytes},
+          {"arenas", ArenasJson(plan)},
+          {"constant_bytes", plan.constant_bytes},
+          {"units", std::move(units)},
+          {"dropped_claims", std::move(dropped)},
+          {"kernel_restrictions", plan.kernel_restrictions},
+          {"passes", plan.pass_log},
+          {"buffers", BuffersJson(plan)},
+          {"planned_in_the_run", plan.continuation != nullptr},
+          {"continuation", std::move(rest)}};
 }
 
 }  // namespace
@@ -225,8 +281,11 @@ std::string PlanJson(const Plan& plan, const StepTimes& times, const Summary* su
   Json report = {{"schema", "mge.plan/1"}};
   report.update(PlanObject(plan, times));
   if (summary) {
-    report["measured"] = {{"runs", summary->runs}, {"wall_us", summary->wall_us}, {"estimated_us", summary->estimated_us},
-                          {"estimated_steps_us", summary->estimated_steps_us}, {"estimate_off", summary->off}};
+    report["measured"] = {{"runs", summary->runs},
+                          {"wall_us", summary->wall_us},
+                          {"estimated_us", summary->estimated_us},
+                          {"estimated_steps_us", summary->estimated_steps_us},
+                          {"estimate_off", summary->off}};
   }
   return Dump(report);
 }

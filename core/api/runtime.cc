@@ -82,62 +82,71 @@ mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** o
   auto owned = std::make_shared<OwnedRuntime>();
   if (o.log) {
     owned->adapter = {o.log, o.log_state};
-    options.logger = mge::Logger(mge::LogLevel::kWarning,
-                                 [](void* state, mge::LogLevel level, std::string_view message) {
-                                   auto* a = static_cast<LogAdapter*>(state);
-                                   a->log(a->state, static_cast<int32_t>(level), message.data(), message.size());
-                                 },
-                                 &owned->adapter);
+    options.logger = mge::Logger(
+        mge::LogLevel::kWarning,
+        [](void* state, mge::LogLevel level, std::string_view message) {
+          auto* a = static_cast<LogAdapter*>(state);
+          a->log(a->state, static_cast<int32_t>(level), message.data(), message.size());
+        },
+        &owned->adapter);
   }
   MGE_API_ASSIGN_OR_RETURN(owned->runtime, mge::Runtime::Create(std::move(options)));
   mge::Runtime* runtime = owned->runtime.get();
   *out = new mge_runtime{std::shared_ptr<mge::Runtime>(std::move(owned), runtime)};
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 void mge_runtime_release(mge_runtime* runtime) { delete runtime; }
 
 mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value) try {
   MGE_API_NEEDS({"runtime", runtime}, {"name", name}, {"value", value});
   return Wrap(runtime->runtime->registry().Set(name, value));
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device) try {
   MGE_API_NEEDS({"runtime", runtime}, {"device", device});
   return Wrap(runtime->runtime->SetDefaultDevice(device));
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy) try {
   MGE_API_NEEDS({"runtime", runtime}, {"strategy", strategy});
   return Wrap(runtime->runtime->registry().SetThrough("set_execution_strategy", mge::kSelectStrategy.key, strategy));
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"schema", schema}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::RuntimeReport(*runtime->runtime, schema));
   *out = mge::api::NewString(std::move(text));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_context_push(mge_runtime* runtime, const char* context) try {
   MGE_API_NEEDS({"runtime", runtime}, {"context", context});
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
   Scopes().push_back(std::make_unique<mge::ContextScope>(std::move(c)));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_context_pop(mge_runtime*) try {
   if (Scopes().empty()) return Misuse("mge_context_pop", "no scope of this thread is open");
   Scopes().pop_back();
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_context_current(mge_runtime* runtime, mge_string** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, Current(*runtime->runtime));
   *out = mge::api::NewString(c.ToString());
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 int32_t mge_num_gpus(mge_runtime* runtime) { return runtime ? mge::NumGpus(runtime->runtime->devices()) : 0; }
 
@@ -147,10 +156,12 @@ mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* fre
   *free_bytes = info.free_bytes;
   *total_bytes = info.total_bytes;
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_empty_cache(mge_runtime* runtime, const char* context) try {
   MGE_API_NEEDS({"runtime", runtime}, {"context", context});
   MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
   return Wrap(mge::EmptyCache(runtime->runtime->devices(), c));
-} MGE_API_CATCH
+}
+MGE_API_CATCH

@@ -113,13 +113,14 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
 }  // namespace mge::api
 
 mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
-                              mge_session** out) try {
+                             mge_session** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::SessionOptions wanted, OptionsOf(options));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session, mge::Session::Load(runtime->runtime, path, wanted));
   *out = New(std::move(session));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size, const mge_session_options* options,
                                    mge_session** out) try {
@@ -131,7 +132,8 @@ mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint6
                            mge::Session::Create(runtime->runtime, std::move(model), wanted));
   *out = New(std::move(session));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 void mge_session_release(mge_session* session) { delete session; }
 
@@ -141,7 +143,8 @@ mge_status* mge_session_read_input(mge_session* s, size_t i, const char* path, m
     return Misuse("mge_session_read_input", fmt::format("input {} of {} inputs", i, mge_session_input_count(s)));
   }
   return ReadInto(path, mge::api::DeclaredInput(*s, i), out);
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, mge_tensor** out) try {
   MGE_API_NEEDS({"session", s}, {"path", path}, {"out", out});
@@ -149,7 +152,8 @@ mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, 
     return Misuse("mge_session_read_output", fmt::format("output {} of {} outputs", i, mge_session_output_count(s)));
   }
   return ReadInto(path, s->session->output_types()[i], out);
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                             size_t output_count, mge_run_control* control) try {
@@ -162,14 +166,14 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
   std::vector<mge::HostValue> in(input_count);
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
-  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
-    return s->session->Run(in, out, run);
-  }));
-} MGE_API_CATCH
+  return Wrap(RunInto(*s->session, outputs, output_count, control,
+                      [&](std::span<mge::HostValue> out, mge::RunState& run) { return s->session->Run(in, out, run); }));
+}
+MGE_API_CATCH
 
-mge_status* mge_session_run_named(mge_session* s, const char* const* input_names, mge_tensor* const* inputs, size_t input_count,
-                                  const char* const* output_names, mge_tensor** outputs, size_t output_count,
-                                  mge_run_control* control) try {
+mge_status* mge_session_run_named(mge_session* s, const char* const* input_names, mge_tensor* const* inputs,
+                                  size_t input_count, const char* const* output_names, mge_tensor** outputs,
+                                  size_t output_count, mge_run_control* control) try {
   MGE_API_NEEDS({"session", s}, {"input_names", input_count == 0 || input_names != nullptr},
                 {"inputs", input_count == 0 || inputs != nullptr}, {"output_names", output_names}, {"outputs", outputs});
   if (output_count == 0) return Misuse("mge_session_run_named", "no output is named");
@@ -177,7 +181,8 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
   std::vector<mge::HostValue> in(graph.inputs().size());
   std::vector<bool> given(in.size(), false);
   for (size_t i = 0; i < input_count; ++i) {
-    if (!input_names[i] || !inputs[i]) return Misuse("mge_session_run_named", fmt::format("input {} or its name is NULL", i));
+    if (!input_names[i] || !inputs[i])
+      return Misuse("mge_session_run_named", fmt::format("input {} or its name is NULL", i));
     MGE_API_ASSIGN_OR_RETURN(const int place, s->session->InputIndex(input_names[i]));
     if (given[static_cast<size_t>(place)]) {
       return Misuse("mge_session_run_named", fmt::format("input '{}' is named twice", input_names[i]));
@@ -203,7 +208,8 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
   return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
     return s->session->RunSome(in, places, out, run);
   }));
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_run_control* control,
                                   mge_done_fn done, void* state) try {
@@ -219,29 +225,31 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
                          run->Leave();
                          std::vector<std::unique_ptr<mge_tensor>> made;
                          std::vector<mge_tensor*> tensors;
-                         if (status.ok()) status = mge::NoThrow([&] {
-                           if (*recorder) (*recorder)->Keep();
-                           for (mge::HostValue& v : results) {
-                             made.push_back(std::make_unique<mge_tensor>());
-                             made.back()->value = std::move(v);
-                           }
-                           tensors.resize(made.size());
-                           return absl::OkStatus();
-                         });
+                         if (status.ok())
+                           status = mge::NoThrow([&] {
+                             if (*recorder) (*recorder)->Keep();
+                             for (mge::HostValue& v : results) {
+                               made.push_back(std::make_unique<mge_tensor>());
+                               made.back()->value = std::move(v);
+                             }
+                             tensors.resize(made.size());
+                             return absl::OkStatus();
+                           });
                          if (!status.ok()) return done(state, Wrap(status), nullptr, 0);
                          for (size_t i = 0; i < made.size(); ++i) tensors[i] = made[i].release();
                          done(state, nullptr, tensors.data(), tensors.size());
                        });
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 namespace {
 
 // Returns the plan for these inputs in *out. `profile` may be null.
 mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* inputs, size_t input_count,
                      const mge_profile* profile, const char* format, int32_t why, mge_string** out) {
-  if (mge_status* null = mge::api::NullAmong(function, {{"session", s}, {"inputs", input_count == 0 || inputs != nullptr},
-                                                        {"format", format}, {"out", out}})) {
+  if (mge_status* null = mge::api::NullAmong(
+          function, {{"session", s}, {"inputs", input_count == 0 || inputs != nullptr}, {"format", format}, {"out", out}})) {
     return null;
   }
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
@@ -265,13 +273,15 @@ mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* in
 mge_status* mge_session_plan(mge_session* s, mge_tensor* const* inputs, size_t input_count, const char* format, int32_t why,
                              mge_string** out) try {
   return ShowPlan("mge_session_plan", s, inputs, input_count, nullptr, format, why, out);
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
-mge_status* mge_session_plan_measured(mge_session* s, mge_tensor* const* inputs, size_t input_count, const mge_profile* profile,
-                                      const char* format, int32_t why, mge_string** out) try {
+mge_status* mge_session_plan_measured(mge_session* s, mge_tensor* const* inputs, size_t input_count,
+                                      const mge_profile* profile, const char* format, int32_t why, mge_string** out) try {
   MGE_API_NEEDS({"profile", profile});
   return ShowPlan("mge_session_plan_measured", s, inputs, input_count, profile, format, why, out);
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** out) try {
   MGE_API_NEEDS({"session", s}, {"schema", schema}, {"out", out});
@@ -279,7 +289,8 @@ mge_status* mge_session_report(mge_session* s, const char* schema, mge_string** 
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::SessionReport(*s->session, plan.get(), schema));
   *out = mge::api::NewString(std::move(text));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   MGE_API_NEEDS({"session", s}, {"out", out});
@@ -295,13 +306,15 @@ mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   facts.reference_steps = totals.reference_steps;
   std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_run_control_create(mge_run_control** out) try {
   MGE_API_NEEDS({"out", out});
   *out = new mge_run_control;
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 void mge_run_control_release(mge_run_control* control) { delete control; }
 void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->run_control.SetTimeout(seconds); }
@@ -315,4 +328,5 @@ mge_status* mge_run_control_overdue(const mge_run_control* control, double* seco
   if (place) *place = mge::api::NewString(std::move(overdue.place));
   *seconds = overdue.seconds;
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH

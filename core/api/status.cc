@@ -32,14 +32,14 @@ struct OwnStatus : mge_status {
 #define MGE_NO_MEMORY_TITLE "the process has no host memory left"
 #define MGE_NO_MEMORY_WHAT "there was no memory to describe the error"
 #define MGE_NO_MEMORY_FIX "end other programs, or use a smaller model or batch"
-constinit mge_status g_no_memory = {
-    static_cast<int32_t>(ErrorKind::kMemory),
-    errors::kOutOfMemory.id,
-    "error[E0601] " MGE_NO_MEMORY_TITLE "\n  what:  " MGE_NO_MEMORY_WHAT "\n  fix:   " MGE_NO_MEMORY_FIX,
-    MGE_NO_MEMORY_TITLE,
-    MGE_NO_MEMORY_WHAT,
-    "",
-    MGE_NO_MEMORY_FIX};
+constinit mge_status g_no_memory = {static_cast<int32_t>(ErrorKind::kMemory),
+                                    errors::kOutOfMemory.id,
+                                    "error[E0601] " MGE_NO_MEMORY_TITLE "\n  what:  " MGE_NO_MEMORY_WHAT
+                                    "\n  fix:   " MGE_NO_MEMORY_FIX,
+                                    MGE_NO_MEMORY_TITLE,
+                                    MGE_NO_MEMORY_WHAT,
+                                    "",
+                                    MGE_NO_MEMORY_FIX};
 
 }  // namespace
 

@@ -71,13 +71,15 @@ mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank,
   MGE_API_NEEDS({"out", out}, {"dims", rank == 0 || dims != nullptr});
   if (!Known(dtype)) return Misuse("mge_tensor_create", fmt::format("dtype {} is not an element type", dtype));
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(static_cast<DType>(dtype), Shape(dims, dims + rank)));
-  if (tensor.dtype() != DType::kString && tensor.bytes()) std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
+  if (tensor.dtype() != DType::kString && tensor.bytes())
+    std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
   *out = New(std::move(tensor));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes,
-                             mge_tensor** out) try {
+                            mge_tensor** out) try {
   MGE_API_NEEDS({"out", out}, {"dims", rank == 0 || dims != nullptr}, {"data", bytes == 0 || data != nullptr});
   if (!Known(dtype) || dtype == MGE_DTYPE_STRING) {
     return Misuse("mge_tensor_wrap", fmt::format("dtype {} is not an element type of plain bytes", dtype));
@@ -89,31 +91,36 @@ mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, v
                           {.what = fmt::format("{}{} needs {} bytes, got {}", mge::DTypeName(static_cast<DType>(dtype)),
                                                mge::ShapeText(shape), expected, bytes)}));
   }
-  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(std::min<int64_t>(mge::ElementBytes(static_cast<DType>(dtype)), 8))) {
+  if (reinterpret_cast<uintptr_t>(data) %
+      static_cast<uintptr_t>(std::min<int64_t>(mge::ElementBytes(static_cast<DType>(dtype)), 8))) {
     return Misuse("mge_tensor_wrap", "the memory is not aligned to its elements");
   }
   *out = New(Tensor::View(static_cast<DType>(dtype), std::move(shape), data, nullptr));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_tensor_read(const char* path, mge_tensor** out) try {
   MGE_API_NEEDS({"path", path}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::HostValue value, mge::api::ReadValue(path, mge::ValueKind::kTensor));
   *out = new mge_tensor{std::move(value)};
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out) try {
   MGE_API_NEEDS({"data", data}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, mge::ReadNpyBytes({static_cast<const std::byte*>(data), size}, "memory"));
   *out = New(std::move(tensor));
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path) try {
   MGE_API_NEEDS({"tensor", tensor}, {"path", path});
   return Wrap(mge::WriteNpy(path, tensor->value.tensor));
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 void mge_tensor_release(mge_tensor* tensor) { delete tensor; }
 
@@ -141,7 +148,8 @@ mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char
   }
   t.MutableData<std::string>()[index].assign(text, size);
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH
 
 const char* mge_dtype_name(mge_dtype dtype) { return mge::DTypeName(static_cast<DType>(dtype)).data(); }
 
@@ -182,4 +190,5 @@ mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** 
   }
   *out = part.release();
   return nullptr;
-} MGE_API_CATCH
+}
+MGE_API_CATCH

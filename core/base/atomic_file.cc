@@ -19,8 +19,7 @@ namespace mge {
 namespace {
 
 absl::Status CannotWrite(std::string_view path, std::string what, std::string fix = {}) {
-  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
-              {.what = std::move(what), .fix = std::move(fix)});
+  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path), {.what = std::move(what), .fix = std::move(fix)});
 }
 
 std::string Reason(int error) { return std::generic_category().message(error); }
@@ -57,11 +56,11 @@ absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view pa
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const int error = n < 0 ? errno : EIO;
-      return CannotWrite(path,
-                         fmt::format("{}: {} bytes were written, {} more are needed", Reason(error), at, bytes.size() - done),
-                         error == ENOSPC || error == EDQUOT ? "free space on the device"
-                         : error == EFBIG                   ? "raise the limit of the process (ulimit -f)"
-                                                            : "");
+      return CannotWrite(
+          path, fmt::format("{}: {} bytes were written, {} more are needed", Reason(error), at, bytes.size() - done),
+          error == ENOSPC || error == EDQUOT ? "free space on the device"
+          : error == EFBIG                   ? "raise the limit of the process (ulimit -f)"
+                                             : "");
     }
     done += static_cast<size_t>(n);
   }
@@ -74,8 +73,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
   std::string target = path;
   struct stat st;
   if (stat(path.c_str(), &st) == 0) {
-    if (!S_ISREG(st.st_mode))
-      return CannotWrite(path, "something that is not a regular file is there");
+    if (!S_ISREG(st.st_mode)) return CannotWrite(path, "something that is not a regular file is there");
     // If the path is a symbolic link, replace its target, not the link.
     char* real = realpath(path.c_str(), nullptr);
     if (!real) return CannotWrite(path, Reason(errno));
@@ -85,8 +83,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
   AtomicFile file;
   file.path_ = path;
   size_t slash = target.rfind('/');
-  std::string directory =
-      slash == std::string::npos ? "." : target.substr(0, std::max<size_t>(slash, 1));
+  std::string directory = slash == std::string::npos ? "." : target.substr(0, std::max<size_t>(slash, 1));
   file.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
   if (file.name_.empty()) return CannotWrite(path, "it names a directory");
   file.directory_ = Fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -95,14 +92,11 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
                        "create the directory, or name another file");
   }
   uint64_t random[2];
-  if (getrandom(random, sizeof(random), 0) != sizeof(random))
-    return CannotWrite(path, Reason(errno));
+  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return CannotWrite(path, Reason(errno));
   std::string temporary = fmt::format(".mge-{:016x}{:016x}.tmp", random[0], random[1]);
-  file.fd_ = Fd(openat(file.directory_.get(), temporary.c_str(),
-                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+  file.fd_ = Fd(openat(file.directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                        mode == FileMode::kPrivate ? 0600 : 0666));
-  if (!file.fd_.valid())
-    return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)));
+  if (!file.fd_.valid()) return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)));
   file.temporary_ = std::move(temporary);
   return file;
 }
@@ -118,14 +112,12 @@ absl::Status AtomicFile::Append(Bytes bytes) {
 }
 
 absl::Status AtomicFile::Commit() {
-  if (fsync(fd_.get()) != 0)
-    return CannotWrite(path_, fmt::format("flushing to the disk: {}", Reason(errno)));
+  if (fsync(fd_.get()) != 0) return CannotWrite(path_, fmt::format("flushing to the disk: {}", Reason(errno)));
   if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
     return CannotWrite(path_, fmt::format("renaming: {}", Reason(errno)));
   }
   temporary_.clear();
-  fsync(directory_
-            .get());  // makes the rename survive a power loss; without it the old file would be back
+  fsync(directory_.get());  // makes the rename survive a power loss; without it the old file would be back
   return absl::OkStatus();
 }
 

@@ -66,7 +66,7 @@ inline constexpr TypeSet kBoolean = {DType::kBool};
 inline constexpr TypeSet kStrings = {DType::kString};
 inline constexpr TypeSet kComplex = {DType::kC64, DType::kC128};
 inline constexpr TypeSet kIndex = {DType::kI32, DType::kI64};
-inline constexpr TypeSet kFixedSize = kNumeric | kBoolean;             // the types that backends support
+inline constexpr TypeSet kFixedSize = kNumeric | kBoolean;  // the types that backends support
 inline constexpr TypeSet kAnyType = kFixedSize | kStrings | kComplex;
 
 template <typename T>
@@ -74,20 +74,34 @@ struct TypeTag {
   using type = T;
 };
 
-template <typename T> inline constexpr DType kDTypeOf = DType::kUndefined;
-template <> inline constexpr DType kDTypeOf<float> = DType::kF32;
-template <> inline constexpr DType kDTypeOf<double> = DType::kF64;
-template <> inline constexpr DType kDTypeOf<Half> = DType::kF16;
-template <> inline constexpr DType kDTypeOf<BFloat16> = DType::kBF16;
-template <> inline constexpr DType kDTypeOf<int8_t> = DType::kI8;
-template <> inline constexpr DType kDTypeOf<int16_t> = DType::kI16;
-template <> inline constexpr DType kDTypeOf<int32_t> = DType::kI32;
-template <> inline constexpr DType kDTypeOf<int64_t> = DType::kI64;
-template <> inline constexpr DType kDTypeOf<uint8_t> = DType::kU8;
-template <> inline constexpr DType kDTypeOf<uint16_t> = DType::kU16;
-template <> inline constexpr DType kDTypeOf<uint32_t> = DType::kU32;
-template <> inline constexpr DType kDTypeOf<uint64_t> = DType::kU64;
-template <> inline constexpr DType kDTypeOf<bool> = DType::kBool;
+template <typename T>
+inline constexpr DType kDTypeOf = DType::kUndefined;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kF32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::kF64;
+template <>
+inline constexpr DType kDTypeOf<Half> = DType::kF16;
+template <>
+inline constexpr DType kDTypeOf<BFloat16> = DType::kBF16;
+template <>
+inline constexpr DType kDTypeOf<int8_t> = DType::kI8;
+template <>
+inline constexpr DType kDTypeOf<int16_t> = DType::kI16;
+template <>
+inline constexpr DType kDTypeOf<int32_t> = DType::kI32;
+template <>
+inline constexpr DType kDTypeOf<int64_t> = DType::kI64;
+template <>
+inline constexpr DType kDTypeOf<uint8_t> = DType::kU8;
+template <>
+inline constexpr DType kDTypeOf<uint16_t> = DType::kU16;
+template <>
+inline constexpr DType kDTypeOf<uint32_t> = DType::kU32;
+template <>
+inline constexpr DType kDTypeOf<uint64_t> = DType::kU64;
+template <>
+inline constexpr DType kDTypeOf<bool> = DType::kBool;
 
 namespace internal {
 template <typename F, typename... Ts>
@@ -104,8 +118,7 @@ bool DispatchFloating(DType dtype, F&& f) {
 }
 template <typename F>
 bool DispatchInteger(DType dtype, F&& f) {
-  return internal::DispatchImpl<F, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
-      dtype, f);
+  return internal::DispatchImpl<F, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(dtype, f);
 }
 template <typename F>
 bool DispatchNumeric(DType dtype, F&& f) {

@@ -25,11 +25,11 @@ constexpr ErrorHelp kHelp[] = {
      "Unset the variable, or unset MGE_STRICT_ENV. `mge env` marks these settings with (later)."},
     {&kConfigFile, "The file is not valid TOML, has a duplicate or unknown key, or exceeds the size limit.",
      "Correct the line that the message names. The file configs/mge.toml has every key with its default."},
-    {&kApiMisuse, "An argument is NULL or out of range, an object is used after a failed call, or calls are in the wrong order.",
+    {&kApiMisuse,
+     "An argument is NULL or out of range, an object is used after a failed call, or calls are in the wrong order.",
      "Correct the argument that the message names; mge.h states what each function requires."},
 
-    {&kNotOnnx,
-     "The file is empty or has another format. A failed download may be an error page or a Git LFS pointer.",
+    {&kNotOnnx, "The file is empty or has another format. A failed download may be an error page or a Git LFS pointer.",
      "Check the file's size and first bytes. Save the model in ONNX's binary format, not as text."},
     {&kMalformedModel, "The file is truncated or damaged, or its exporter writes fields in a wrong encoding.",
      "Compare the file's size or checksum with its source, then download or export it again."},
@@ -39,7 +39,8 @@ constexpr ErrorHelp kHelp[] = {
     {&kInvalidNode, "An input is missing, an attribute has a value that the operator forbids, or shapes do not match.",
      "Correct this node in the model. If an exporter wrote it, report it to the author of the exporter. If the shape of an "
      "input causes it, give another one with --shape."},
-    {&kInvalidTensor, "A weight has too few or too many bytes for its shape, or an element type that the format does not have.",
+    {&kInvalidTensor,
+     "A weight has too few or too many bytes for its shape, or an element type that the format does not have.",
      "Export the model again. Editing a model by hand often causes this."},
     {&kExternalData, "The files of the weights were not copied with the model, were moved, or are outside of its directory.",
      "Put the files of the weights into the model's directory, under the names in the model. Links and paths out of the "
@@ -48,13 +49,15 @@ constexpr ErrorHelp kHelp[] = {
      "Run `mge inspect MODEL`: it shows names, types and shapes of the inputs."},
     {&kBadInputFile, "A .npy, .npz or .pb file is damaged, or has Python objects, which MGE never reads.",
      "Write the file again as a plain array: numpy.save(FILE, array, allow_pickle=False)."},
-    {&kIndexOutOfRange, "Gather, Scatter, OneHot, Slice or another operator got an index beyond the size of the tensor it indexes.",
+    {&kIndexOutOfRange,
+     "Gather, Scatter, OneHot, Slice or another operator got an index beyond the size of the tensor it indexes.",
      "Check the data that becomes the index. Token numbers beyond the vocabulary are the usual cause."},
     {&kLimit, "The model has unusually deep nesting, unusually many nodes, or very large data.",
      "Simplify the model when it is exported. A program that uses the API can raise the limit."},
 
     {&kUnsupportedOp, "The operator is newer than this version of MGE, belongs to a vendor's domain, or is misspelt.",
-     "Run `mge inspect MODEL` to list every unsupported operator. Export for an older operator set, or let the exporter use other "
+     "Run `mge inspect MODEL` to list every unsupported operator. Export for an older operator set, or let the exporter use "
+     "other "
      "operators."},
     {&kUnsupportedType, "The operator exists, but not for this element type.",
      "Cast to one of the allowed types, in the model or when it is exported."},
@@ -66,7 +69,8 @@ constexpr ErrorHelp kHelp[] = {
     {&kBadDeviceName, "The text is not a device name; the form cuda:0 of other engines is not allowed.",
      "Use a name such as cpu0, gpu1 or cuda0. `mge devices` lists the devices of this machine."},
     {&kDeviceUnusable,
-     "The machine has no such device, no backend for it is loaded, or a driver or library that the backend needs is missing.",
+     "The machine has no such device, no backend for it is loaded, or a driver or library that the backend needs is "
+     "missing.",
      "Run `mge devices` and `mge plugins`: they list the devices and backends, with the reason if one cannot be used. To "
      "allow another device, name it: MGE_DEFAULT_DEVICE=gpu0,cpu0."},
     {&kPluginRefused,
@@ -97,7 +101,8 @@ constexpr ErrorHelp kHelp[] = {
      "Use another path, or free space. An existing file is unchanged, because MGE writes a temporary file first."},
 
     {&kMismatch, "Another device or library adds numbers in another order, or a kernel is wrong.",
-     "Look at the largest errors. If they are small, allow them with --rtol and --atol. If they are large, run `mge compare MODEL "
+     "Look at the largest errors. If they are small, allow them with --rtol and --atol. If they are large, run `mge compare "
+     "MODEL "
      "--layers`: it shows the first node that differs."},
 
     {&kAbiMismatch, "The backend was built with the headers of another version of MGE.",

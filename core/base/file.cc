@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/file.h"
-#include "core/base/file_trust.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -17,6 +16,7 @@
 #include <system_error>
 
 #include "core/base/errors.h"
+#include "core/base/file_trust.h"
 #include "core/base/tensor.h"
 #include "fmt/format.h"
 
@@ -35,17 +35,15 @@ std::string_view KindOfFile(mode_t mode) {
 }
 
 absl::Status CannotRead(std::string_view path, std::string what) {
-  return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path),
-              {.what = std::move(what)});
+  return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path), {.what = std::move(what)});
 }
 
 absl::StatusOr<RegularFile> CheckRegular(Fd fd, std::string_view path) {
   struct stat st;
   if (fstat(fd.get(), &st) != 0) return CannotRead(path, Reason(errno));
   if (!S_ISREG(st.st_mode)) {
-    return Fail(
-        errors::kFileAccess, fmt::format("cannot read '{}'", path),
-        {.what = fmt::format("it is {}", KindOfFile(st.st_mode)), .fix = "name a regular file"});
+    return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path),
+                {.what = fmt::format("it is {}", KindOfFile(st.st_mode)), .fix = "name a regular file"});
   }
   return RegularFile{std::move(fd), static_cast<int64_t>(st.st_size)};
 }
@@ -67,16 +65,14 @@ int OpenWithoutLinks(int directory, const std::string& name, int flags) {
   how.flags = static_cast<uint64_t>(flags);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   long fd = syscall(SYS_openat2, directory, name.c_str(), &how, sizeof(how));
-  if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
-    return static_cast<int>(fd);
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL)) return static_cast<int>(fd);
 
   // openat2 is not available (older kernel or sandbox): open one component at a time.
   Fd at;
   size_t begin = 0;
   for (size_t slash; (slash = name.find('/', begin)) != std::string::npos; begin = slash + 1) {
     std::string part = name.substr(begin, slash - begin);
-    Fd next(openat(at.valid() ? at.get() : directory, part.c_str(),
-                   O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC));
+    Fd next(openat(at.valid() ? at.get() : directory, part.c_str(), O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC));
     if (!next.valid()) return -1;
     at = std::move(next);
   }
@@ -116,8 +112,7 @@ absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name) 
   }
   struct stat st;
   if (fstat(probe.get(), &st) != 0) return CannotRead(name, Reason(errno));
-  if (!S_ISREG(st.st_mode))
-    return CannotRead(name, fmt::format("it is {}", KindOfFile(st.st_mode)));
+  if (!S_ISREG(st.st_mode)) return CannotRead(name, fmt::format("it is {}", KindOfFile(st.st_mode)));
   if (st.st_nlink != 1) {
     return CannotRead(name, fmt::format("it has {} hard links; one is allowed", st.st_nlink));
   }
@@ -139,28 +134,26 @@ absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::st
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return CannotRead(path, Reason(errno));
     if (n == 0) {
-      return CannotRead(path, fmt::format("it ends at byte {}; {} more are needed",
-                                          offset + static_cast<int64_t>(done), out.size() - done));
+      return CannotRead(path, fmt::format("it ends at byte {}; {} more are needed", offset + static_cast<int64_t>(done),
+                                          out.size() - done));
     }
     done += static_cast<size_t>(n);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path,
-                                                                   int64_t max_bytes,
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path, int64_t max_bytes,
                                                                    std::string limit_fix) {
   MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
   if (file.size > max_bytes) {
-    return Fail(errors::kLimit, fmt::format("'{}' is too large", path),
-                {.what = fmt::format("it has {} bytes; the limit is {}", file.size, max_bytes),
-                 .fix = std::move(limit_fix)});
+    return Fail(
+        errors::kLimit, fmt::format("'{}' is too large", path),
+        {.what = fmt::format("it has {} bytes; the limit is {}", file.size, max_bytes), .fix = std::move(limit_fix)});
   }
   return FromFile(std::move(file), path);
 }
 
-absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::FromFile(RegularFile file,
-                                                                       const std::string& path) {
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::FromFile(RegularFile file, const std::string& path) {
   std::shared_ptr<MappedFile> out(new MappedFile);
   size_t size = static_cast<size_t>(file.size);
   if (size == 0) return out;

@@ -16,12 +16,8 @@ namespace mge {
 
 using Bytes = std::span<const std::byte>;
 
-inline Bytes AsBytes(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-inline std::string_view AsText(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline Bytes AsBytes(std::string_view text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
+inline std::string_view AsText(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // Owns a file descriptor and closes it on destruction. -1 if empty.
 class Fd {
@@ -71,12 +67,10 @@ absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view pa
 class MappedFile {
  public:
   // Errors: kFileAccess; kLimit, with `limit_fix` as its fix, if the file is larger than `max_bytes`.
-  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path,
-                                                                int64_t max_bytes,
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path, int64_t max_bytes,
                                                                 std::string limit_fix = {});
   // Does the same for an open file, without a size limit. `path` is for messages.
-  static absl::StatusOr<std::shared_ptr<const MappedFile>> FromFile(RegularFile file,
-                                                                    const std::string& path);
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> FromFile(RegularFile file, const std::string& path);
 
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -106,8 +100,7 @@ enum class FileMode { kPrivate, kShared };
 //   return file.Commit();
 class AtomicFile {
  public:
-  static absl::StatusOr<AtomicFile> Create(const std::string& path,
-                                           FileMode mode = FileMode::kShared);
+  static absl::StatusOr<AtomicFile> Create(const std::string& path, FileMode mode = FileMode::kShared);
   AtomicFile(AtomicFile&&) noexcept = default;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();  // removes the temporary file if Commit() did not succeed
@@ -126,7 +119,6 @@ class AtomicFile {
 };
 
 // Writes a whole file with an AtomicFile.
-absl::Status WriteFileAtomically(const std::string& path, Bytes bytes,
-                                 FileMode mode = FileMode::kShared);
+absl::Status WriteFileAtomically(const std::string& path, Bytes bytes, FileMode mode = FileMode::kShared);
 
 }  // namespace mge

@@ -26,7 +26,7 @@ inline uint16_t FloatToHalfBits(float value) {
   uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return sign | 0x7e00u | static_cast<uint16_t>((magnitude >> 13) & 0x3ffu);
   if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds to infinity
-  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5f rounds to a multiple of 2^-24
+  if (magnitude < 0x38800000u) {                        // subnormal: adding 0.5f rounds to a multiple of 2^-24
     float scaled = std::bit_cast<float>(magnitude) + 0.5f;
     return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(scaled) - 0x3f000000u);
   }
@@ -57,15 +57,30 @@ struct BFloat16 {
 };
 
 // The type in which operators compute with elements of type T.
-template <typename T> struct ComputeType { using type = T; };
-template <> struct ComputeType<Half> { using type = float; };
-template <> struct ComputeType<BFloat16> { using type = float; };
-template <typename T> using Compute = typename ComputeType<T>::type;
+template <typename T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<Half> {
+  using type = float;
+};
+template <>
+struct ComputeType<BFloat16> {
+  using type = float;
+};
+template <typename T>
+using Compute = typename ComputeType<T>::type;
 
-template <typename T> inline constexpr bool kIsFloating = false;
-template <> inline constexpr bool kIsFloating<float> = true;
-template <> inline constexpr bool kIsFloating<double> = true;
-template <> inline constexpr bool kIsFloating<Half> = true;
-template <> inline constexpr bool kIsFloating<BFloat16> = true;
+template <typename T>
+inline constexpr bool kIsFloating = false;
+template <>
+inline constexpr bool kIsFloating<float> = true;
+template <>
+inline constexpr bool kIsFloating<double> = true;
+template <>
+inline constexpr bool kIsFloating<Half> = true;
+template <>
+inline constexpr bool kIsFloating<BFloat16> = true;
 
 }  // namespace mge

@@ -18,24 +18,17 @@ void WriteToStandardError(void*, LogLevel level, std::string_view message) {
 
 std::string_view LogLevelName(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      return "error";
-    case LogLevel::kSilent:
-      break;
+    case LogLevel::kDebug: return "debug";
+    case LogLevel::kInfo: return "info";
+    case LogLevel::kWarning: return "warning";
+    case LogLevel::kError: return "error";
+    case LogLevel::kSilent: break;
   }
   return "silent";
 }
 
 Logger::Logger(LogLevel level) : level_(level), sink_(WriteToStandardError) {}
 
-void Logger::Write(LogLevel level, std::string message) const {
-  sink_(state_, level, EscapeControl(message));
-}
+void Logger::Write(LogLevel level, std::string message) const { sink_(state_, level, EscapeControl(message)); }
 
 }  // namespace mge

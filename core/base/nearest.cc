@@ -44,8 +44,7 @@ int EditDistance(std::string_view a, std::string_view b, int limit) {
     for (size_t j = 1; j <= b.size(); ++j) {
       bool same = Lower(a[i - 1]) == Lower(b[j - 1]);
       now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) &&
-          Lower(a[i - 2]) == Lower(b[j - 1])) {
+      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) && Lower(a[i - 2]) == Lower(b[j - 1])) {
         now[j] = std::min(now[j], before[j - 2] + 1);
       }
       least = std::min(least, now[j]);

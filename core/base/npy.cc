@@ -14,8 +14,7 @@ namespace mge {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMaxHeader =
-    64 << 10;  // a header is a line of text; NumPy's own default limit is 10000
+constexpr size_t kMaxHeader = 64 << 10;  // a header is a line of text; NumPy's own default limit is 10000
 constexpr int64_t kMaxFileBytes = int64_t{16} << 30;
 
 absl::Status Bad(std::string_view place, std::string what, std::string fix = {}) {
@@ -35,8 +34,7 @@ void SwapUnits(std::span<std::byte> data, size_t unit) {
 // the row-major index i.
 class ColumnMajor {
  public:
-  explicit ColumnMajor(std::span<const int64_t> shape)
-      : shape_(shape.begin(), shape.end()), index_(shape.size(), 0) {}
+  explicit ColumnMajor(std::span<const int64_t> shape) : shape_(shape.begin(), shape.end()), index_(shape.size(), 0) {}
   int64_t Next() {
     int64_t at = 0, stride = 1;
     for (size_t d = 0; d < shape_.size(); ++d) {
@@ -76,23 +74,19 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
                : pickle ? "pickled objects are never read; save a plain array with numpy.save"
                         : "");
   }
-  if (bytes.size() < 10)
-    return Bad(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
+  if (bytes.size() < 10) return Bad(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
   auto byte = [&](size_t i) { return std::to_integer<size_t>(bytes[i]); };
   size_t version = byte(6), prefix = version == 1 ? 10 : 12;
   if (version < 1 || version > 3 || byte(7) != 0) {
     return Bad(place,
                fmt::format("format version {}.{} is not supported; supported are 1.0, 2.0 and 3.0", version, byte(7)));
   }
-  if (bytes.size() < prefix)
-    return Bad(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
+  if (bytes.size() < prefix) return Bad(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
   size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
   if (length > kMaxHeader || length > bytes.size() - prefix) {
-    return Bad(
-        place,
-        fmt::format("byte offset 8: the header has {} bytes; {} are left, and the limit is {}",
-                    length, bytes.size() - prefix, kMaxHeader));
+    return Bad(place, fmt::format("byte offset 8: the header has {} bytes; {} are left, and the limit is {}", length,
+                                  bytes.size() - prefix, kMaxHeader));
   }
   absl::StatusOr<NpyHeader> header = ParseNpyHeader(AsText(bytes.subspan(prefix, length)));
   if (!header.ok()) return AddWhere(header.status(), place);
@@ -105,8 +99,8 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
     return Bad(place, fmt::format("size overflow: the shape is {}", ShapeText(header->shape)));
   }
   if (wanted != static_cast<int64_t>(data.size())) {
-    return Bad(place, fmt::format("shape {} of '{}' needs {} bytes of data, {} are there",
-                                  ShapeText(header->shape), header->descr, wanted, data.size()));
+    return Bad(place, fmt::format("shape {} of '{}' needs {} bytes of data, {} are there", ShapeText(header->shape),
+                                  header->descr, wanted, data.size()));
   }
   if (text && header->element_bytes == 0 && *n > (1 << 20)) {
     return Bad(place, fmt::format("{} empty strings without any data", *n));
@@ -118,8 +112,7 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
     ColumnMajor at(out.shape());
     auto* to = static_cast<std::byte*>(out.mutable_data());
     for (int64_t i = 0; i < *n; ++i) {
-      Bytes element =
-          data.subspan(static_cast<size_t>(column_major ? at.Next() : i) * width, width);
+      Bytes element = data.subspan(static_cast<size_t>(column_major ? at.Next() : i) * width, width);
       if (!text) {
         std::memcpy(to + static_cast<size_t>(i) * width, element.data(), width);
       } else if (!DecodeText(element, header->big_endian, out.MutableData<std::string>()[i])) {
@@ -131,22 +124,20 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
   }
   if (!text && header->big_endian) {
     bool complex = kComplex.Contains(out.dtype());
-    SwapUnits({static_cast<std::byte*>(out.mutable_data()), data.size()},
-              complex ? width / 2 : width);
+    SwapUnits({static_cast<std::byte*>(out.mutable_data()), data.size()}, complex ? width / 2 : width);
   }
   if (out.dtype() == DType::kBool) {
     auto bad = std::find_if(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; });
     if (bad != data.end()) {
-      return Bad(place, fmt::format("element {} of a bool array is byte {}, not 0 or 1",
-                                    bad - data.begin(), std::to_integer<int>(*bad)));
+      return Bad(place, fmt::format("element {} of a bool array is byte {}, not 0 or 1", bad - data.begin(),
+                                    std::to_integer<int>(*bad)));
     }
   }
   return out;
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path, HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
-                       MappedFile::Open(path, kMaxFileBytes));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxFileBytes));
   return ReadNpyBytes(file->bytes(), path, allocator);
 }
 
@@ -163,9 +154,8 @@ absl::StatusOr<std::string> NpyBytes(const Tensor& tensor) {
     for (const std::string& text : tensor.Data<std::string>()) {
       std::optional<std::u32string> wide = Utf8ToUtf32(text);
       if (!wide) {
-        return Fail(
-            errors::kUnsupportedType,
-            fmt::format("element {} is not valid UTF-8; npy cannot store it", texts.size()));
+        return Fail(errors::kUnsupportedType,
+                    fmt::format("element {} is not valid UTF-8; npy cannot store it", texts.size()));
       }
       longest = std::max(longest, wide->size());
       texts.push_back(*std::move(wide));
@@ -178,23 +168,19 @@ absl::StatusOr<std::string> NpyBytes(const Tensor& tensor) {
   } else {
     descr = NpyDescr(dtype);
     if (descr.empty()) {
-      return Fail(errors::kUnsupportedType,
-                  fmt::format("npy has no element type for {}", DTypeName(dtype)));
+      return Fail(errors::kUnsupportedType, fmt::format("npy has no element type for {}", DTypeName(dtype)));
     }
     data.assign(static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
   }
   std::string shape;
   for (int64_t d : tensor.shape()) shape += fmt::format("{},{}", d, tensor.rank() > 1 ? " " : "");
   if (tensor.rank() > 1) shape.resize(shape.size() - 2);
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
   // The data begins at a multiple of 64.
   header.append(63 - (10 + header.size()) % 64, ' ').append(1, '\n');
-  if (header.size() > 0xffff)
-    return Fail(errors::kUnsupportedType, "the shape does not fit into an npy header");
+  if (header.size() > 0xffff) return Fail(errors::kUnsupportedType, "the shape does not fit into an npy header");
   std::string out(kMagic);
-  out += {'\x01', '\x00', static_cast<char>(header.size() & 0xff),
-          static_cast<char>(header.size() >> 8)};
+  out += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   return out + header + data;
 }
 

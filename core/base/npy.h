@@ -21,8 +21,7 @@ namespace mge {
 // Reads one array. `place` is the file's name for messages. The tensor does not refer to `bytes`.
 absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place,
                                     HostAllocator& allocator = UnlimitedHostAllocator());
-absl::StatusOr<Tensor> ReadNpy(const std::string& path,
-                               HostAllocator& allocator = UnlimitedHostAllocator());
+absl::StatusOr<Tensor> ReadNpy(const std::string& path, HostAllocator& allocator = UnlimitedHostAllocator());
 
 // The arrays of an archive with their names ("x" for the member "x.npy"), in the archive's order.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -30,8 +29,7 @@ struct NpzLimits {
   int64_t max_members = 10'000;
   int64_t max_total_bytes = int64_t{16} << 30;  // total of all arrays, unpacked
 };
-absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
-                                          const NpzLimits& limits = {},
+absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, const NpzLimits& limits = {},
                                           HostAllocator& allocator = UnlimitedHostAllocator());
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits = {},
                                      HostAllocator& allocator = UnlimitedHostAllocator());

@@ -15,10 +15,9 @@ struct DescrRow {
   DType dtype;
 };
 constexpr DescrRow kDescrs[] = {
-    {"f4", DType::kF32}, {"f8", DType::kF64},   {"f2", DType::kF16}, {"i1", DType::kI8},
-    {"i2", DType::kI16}, {"i4", DType::kI32},   {"i8", DType::kI64}, {"u1", DType::kU8},
-    {"u2", DType::kU16}, {"u4", DType::kU32},   {"u8", DType::kU64}, {"b1", DType::kBool},
-    {"c8", DType::kC64}, {"c16", DType::kC128},
+    {"f4", DType::kF32}, {"f8", DType::kF64},  {"f2", DType::kF16}, {"i1", DType::kI8},    {"i2", DType::kI16},
+    {"i4", DType::kI32}, {"i8", DType::kI64},  {"u1", DType::kU8},  {"u2", DType::kU16},   {"u4", DType::kU32},
+    {"u8", DType::kU64}, {"b1", DType::kBool}, {"c8", DType::kC64}, {"c16", DType::kC128},
 };
 
 // A parser of the literal. Every Take function skips blanks and returns false if the text does not match; the caller
@@ -64,21 +63,18 @@ class Cursor {
 
  private:
   void SkipSpace() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t'))
-      ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
   }
   std::string_view text_;
   size_t at_ = 0;
 };
 
 absl::Status Bad(std::string what) {
-  return Fail(errors::kBadInputFile, "the npy file is malformed",
-              {.what = "its header: " + std::move(what)});
+  return Fail(errors::kBadInputFile, "the npy file is malformed", {.what = "its header: " + std::move(what)});
 }
 
 absl::Status Unsupported(std::string_view descr, std::string what, std::string fix) {
-  return Fail(errors::kUnsupportedType,
-              fmt::format("npy element type '{}' is not supported", descr),
+  return Fail(errors::kUnsupportedType, fmt::format("npy element type '{}' is not supported", descr),
               {.what = std::move(what), .fix = std::move(fix)});
 }
 
@@ -86,8 +82,7 @@ bool TakeShape(Cursor& cursor, Shape* shape) {
   if (!cursor.Take('(')) return false;
   while (!cursor.Take(')')) {
     int64_t d;
-    if (!cursor.TakeNumber(&d) || d < 0 || static_cast<int>(shape->size()) >= kMaxRank)
-      return false;
+    if (!cursor.TakeNumber(&d) || d < 0 || static_cast<int>(shape->size()) >= kMaxRank) return false;
     shape->push_back(d);
     if (!cursor.Take(',')) return cursor.Take(')');
   }
@@ -97,8 +92,7 @@ bool TakeShape(Cursor& cursor, Shape* shape) {
 absl::Status ReadDescr(NpyHeader& header) {
   std::string_view code = header.descr;
   if (code.find('O') != std::string_view::npos) {
-    return Unsupported(header.descr,
-                       "object arrays are pickles, which can run code when they are read",
+    return Unsupported(header.descr, "object arrays are pickles, which can run code when they are read",
                        "save a plain numeric array");
   }
   if (code == "<V2" || code == "|V2" || code == ">V2") {
@@ -117,17 +111,15 @@ absl::Status ReadDescr(NpyHeader& header) {
   int64_t characters = 0;
   if (code.starts_with('U')) {
     auto [end, error] = std::from_chars(code.data() + 1, code.data() + code.size(), characters);
-    if (error == std::errc() && end == code.data() + code.size() &&
-        CheckedMul(characters, 4, &header.element_bytes)) {
+    if (error == std::errc() && end == code.data() + code.size() && CheckedMul(characters, 4, &header.element_bytes)) {
       header.dtype = DType::kString;
       return absl::OkStatus();
     }
   }
-  return Unsupported(
-      header.descr,
-      "supported are bool, integers, floats, complex numbers of up to 8 bytes per part, and "
-      "unicode text",
-      "convert the array with x.astype");
+  return Unsupported(header.descr,
+                     "supported are bool, integers, floats, complex numbers of up to 8 bytes per part, and "
+                     "unicode text",
+                     "convert the array with x.astype");
 }
 
 }  // namespace
@@ -141,9 +133,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
     std::string key;
     bool ok = cursor.TakeString(&key) && cursor.Take(':');
     if (ok && key == "descr" && !has_descr) {
-      if (cursor.Take('['))
-        return Unsupported("structured", "records of several fields are not a tensor",
-                           "save one field");
+      if (cursor.Take('[')) return Unsupported("structured", "records of several fields are not a tensor", "save one field");
       ok = has_descr = cursor.TakeString(&header.descr);
     } else if (ok && key == "fortran_order" && !has_order) {
       header.fortran_order = cursor.TakeWord("True");
@@ -153,27 +143,21 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
     } else {
       ok = false;
     }
-    if (!ok)
-      return Bad(fmt::format("key '{}' at character {} is unknown, duplicate or malformed", key,
-                             cursor.position()));
+    if (!ok) return Bad(fmt::format("key '{}' at character {} is unknown, duplicate or malformed", key, cursor.position()));
     if (!cursor.Take(',')) {
-      if (!cursor.Take('}'))
-        return Bad(fmt::format("',' or '}}' is missing at character {}", cursor.position()));
+      if (!cursor.Take('}')) return Bad(fmt::format("',' or '}}' is missing at character {}", cursor.position()));
       break;
     }
   }
-  if (!cursor.AtEnd())
-    return Bad(fmt::format("unexpected text at character {}", cursor.position()));
-  if (!has_descr || !has_order || !has_shape)
-    return Bad("descr, fortran_order and shape are required");
+  if (!cursor.AtEnd()) return Bad(fmt::format("unexpected text at character {}", cursor.position()));
+  if (!has_descr || !has_order || !has_shape) return Bad("descr, fortran_order and shape are required");
   MGE_RETURN_IF_ERROR(ReadDescr(header));
   return header;
 }
 
 std::string NpyDescr(DType dtype) {
   for (const DescrRow& row : kDescrs) {
-    if (row.dtype == dtype)
-      return fmt::format("{}{}", ElementBytes(dtype) == 1 ? '|' : '<', row.code);
+    if (row.dtype == dtype) return fmt::format("{}{}", ElementBytes(dtype) == 1 ? '|' : '<', row.code);
   }
   return {};
 }

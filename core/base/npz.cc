@@ -14,8 +14,7 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{16} << 30;
 constexpr int64_t kDeflateRatio = 1032;  // the best ratio that deflate can reach
-constexpr size_t kEndBytes = 22, kCentralBytes = 46, kLocalBytes = 30, kEnd64LocatorBytes = 20,
-                 kEnd64Bytes = 56;
+constexpr size_t kEndBytes = 22, kCentralBytes = 46, kLocalBytes = 30, kEnd64LocatorBytes = 20, kEnd64Bytes = 56;
 
 absl::Status Bad(std::string_view place, std::string what, std::string fix = {}) {
   return Fail(errors::kBadInputFile, "the npz archive is malformed",
@@ -30,8 +29,7 @@ uint64_t Number(Bytes bytes, size_t at, size_t size) {
 }
 
 bool HasSignature(Bytes bytes, size_t at, size_t size, std::string_view signature) {
-  return at <= bytes.size() && size <= bytes.size() - at &&
-         AsText(bytes.subspan(at, 4)) == signature;
+  return at <= bytes.size() && size <= bytes.size() - at && AsText(bytes.subspan(at, 4)) == signature;
 }
 
 struct Member {
@@ -48,21 +46,16 @@ absl::StatusOr<Directory> FindDirectory(Bytes file, std::string_view place) {
   size_t at = file.size();
   if (file.size() >= kEndBytes) {
     size_t lowest = file.size() > kEndBytes + 0xffff ? file.size() - kEndBytes - 0xffff : 0;
-    for (at = file.size() - kEndBytes;
-         at > lowest && !HasSignature(file, at, kEndBytes, "PK\x05\x06");)
-      --at;
+    for (at = file.size() - kEndBytes; at > lowest && !HasSignature(file, at, kEndBytes, "PK\x05\x06");) --at;
   }
-  if (!HasSignature(file, at, kEndBytes, "PK\x05\x06"))
-    return Bad(place, "it has no directory at its end");
+  if (!HasSignature(file, at, kEndBytes, "PK\x05\x06")) return Bad(place, "it has no directory at its end");
   Directory out{Number(file, at + 10, 2), Number(file, at + 16, 4)};
   if (out.count != 0xffff && out.offset != 0xffffffff) return out;
-  if (at < kEnd64LocatorBytes ||
-      !HasSignature(file, at - kEnd64LocatorBytes, kEnd64LocatorBytes, "PK\x06\x07")) {
+  if (at < kEnd64LocatorBytes || !HasSignature(file, at - kEnd64LocatorBytes, kEnd64LocatorBytes, "PK\x06\x07")) {
     return out;
   }
   uint64_t end64 = Number(file, at - kEnd64LocatorBytes + 8, 8);
-  if (!HasSignature(file, end64, kEnd64Bytes, "PK\x06\x06"))
-    return Bad(place, "its 64-bit directory is missing");
+  if (!HasSignature(file, end64, kEnd64Bytes, "PK\x06\x06")) return Bad(place, "its 64-bit directory is missing");
   return Directory{Number(file, end64 + 32, 8), Number(file, end64 + 48, 8)};
 }
 
@@ -70,8 +63,7 @@ absl::StatusOr<Directory> FindDirectory(Bytes file, std::string_view place) {
 // values whose 32-bit form is 0xffffffff. Returns false if the field is cut off.
 bool ReadZip64(Bytes extra, Member& member) {
   uint64_t* wide[] = {&member.unpacked, &member.packed, &member.offset};
-  bool needed =
-      std::any_of(std::begin(wide), std::end(wide), [](uint64_t* v) { return *v == 0xffffffff; });
+  bool needed = std::any_of(std::begin(wide), std::end(wide), [](uint64_t* v) { return *v == 0xffffffff; });
   while (needed && extra.size() >= 4) {
     size_t id = Number(extra, 0, 2), size = Number(extra, 2, 2);
     extra = extra.subspan(4);
@@ -91,13 +83,12 @@ bool ReadZip64(Bytes extra, Member& member) {
   return true;
 }
 
-absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view place,
-                                                  const NpzLimits& limits) {
+absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view place, const NpzLimits& limits) {
   MGE_ASSIGN_OR_RETURN(Directory directory, FindDirectory(file, place));
   if (directory.count > static_cast<uint64_t>(limits.max_members)) {
-    return Fail(errors::kLimit, "the npz archive has too many members",
-                {.what = fmt::format("{}; the limit is {}", directory.count, limits.max_members),
-                 .where = std::string(place)});
+    return Fail(
+        errors::kLimit, "the npz archive has too many members",
+        {.what = fmt::format("{}; the limit is {}", directory.count, limits.max_members), .where = std::string(place)});
   }
   std::vector<Member> members;
   uint64_t at = directory.offset, packed = 0, unpacked = 0;
@@ -105,11 +96,9 @@ absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view p
     if (!HasSignature(file, at, kCentralBytes, "PK\x01\x02")) {
       return Bad(place, fmt::format("byte offset {}: entry {} of its directory is missing", at, i));
     }
-    size_t name = Number(file, at + 28, 2), extra = Number(file, at + 30, 2),
-           comment = Number(file, at + 32, 2);
+    size_t name = Number(file, at + 28, 2), extra = Number(file, at + 30, 2), comment = Number(file, at + 32, 2);
     size_t rest = file.size() - at - kCentralBytes;
-    if (name + extra + comment > rest)
-      return Bad(place, fmt::format("byte offset {}: entry {} is cut off", at, i));
+    if (name + extra + comment > rest) return Bad(place, fmt::format("byte offset {}: entry {} is cut off", at, i));
     Member member;
     member.name = std::string(AsText(file.subspan(at + kCentralBytes, name)));
     member.method = Number(file, at + 10, 2);
@@ -117,21 +106,19 @@ absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view p
     member.packed = Number(file, at + 20, 4);
     member.unpacked = Number(file, at + 24, 4);
     member.offset = Number(file, at + 42, 4);
-    if (Number(file, at + 8, 2) & 1)
-      return Bad(place, fmt::format("member '{}' is encrypted", member.name));
+    if (Number(file, at + 8, 2) & 1) return Bad(place, fmt::format("member '{}' is encrypted", member.name));
     if (!ReadZip64(file.subspan(at + kCentralBytes + name, extra), member)) {
       return Bad(place, fmt::format("member '{}' has a broken 64-bit size", member.name));
     }
     // A member that shares bytes with another, or exceeds deflate's best ratio, is an attack (zip bomb).
     if (member.packed > file.size() - packed || member.unpacked / kDeflateRatio > member.packed) {
-      return Bad(place, fmt::format("member '{}' claims to unpack {} bytes from {}", member.name,
-                                    member.unpacked, member.packed));
+      return Bad(place,
+                 fmt::format("member '{}' claims to unpack {} bytes from {}", member.name, member.unpacked, member.packed));
     }
     packed += member.packed;
     if (member.unpacked > static_cast<uint64_t>(limits.max_total_bytes) - unpacked) {
       return Fail(errors::kLimit, "the npz archive is too large when unpacked",
-                  {.what = fmt::format("the limit is {} bytes", limits.max_total_bytes),
-                   .where = std::string(place)});
+                  {.what = fmt::format("the limit is {} bytes", limits.max_total_bytes), .where = std::string(place)});
     }
     unpacked += member.unpacked;
     members.push_back(std::move(member));
@@ -166,30 +153,23 @@ bool Inflate(Bytes packed, std::span<std::byte> out) {
   return result == Z_STREAM_END && out_at == out.size();
 }
 
-absl::StatusOr<Tensor> ReadMember(Bytes file, std::string_view place, const Member& member,
-                                  HostAllocator& allocator) {
+absl::StatusOr<Tensor> ReadMember(Bytes file, std::string_view place, const Member& member, HostAllocator& allocator) {
   if (!HasSignature(file, member.offset, kLocalBytes, "PK\x03\x04")) {
-    return Bad(place,
-               fmt::format("member '{}' is not at byte offset {}", member.name, member.offset));
+    return Bad(place, fmt::format("member '{}' is not at byte offset {}", member.name, member.offset));
   }
-  uint64_t skip =
-      kLocalBytes + Number(file, member.offset + 26, 2) + Number(file, member.offset + 28, 2);
+  uint64_t skip = kLocalBytes + Number(file, member.offset + 26, 2) + Number(file, member.offset + 28, 2);
   uint64_t left = file.size() - member.offset;
-  if (skip > left || member.packed > left - skip)
-    return Bad(place, fmt::format("member '{}' is cut off", member.name));
+  if (skip > left || member.packed > left - skip) return Bad(place, fmt::format("member '{}' is cut off", member.name));
   Bytes data = file.subspan(member.offset + skip, member.packed);
   std::shared_ptr<std::byte> memory;
   if (member.method == 8) {
     MGE_ASSIGN_OR_RETURN(memory, allocator.Allocate(static_cast<int64_t>(member.unpacked)));
     std::span<std::byte> out(memory.get(), member.unpacked);
-    if (!Inflate(data, out))
-      return Bad(place, fmt::format("member '{}' does not unpack to its size", member.name));
+    if (!Inflate(data, out)) return Bad(place, fmt::format("member '{}' does not unpack to its size", member.name));
     data = out;
   } else if (member.method != 0 || member.packed != member.unpacked) {
-    return Bad(
-        place,
-        fmt::format("member '{}' is packed by method {}; supported are 0 (stored) and 8 (deflated)",
-                    member.name, member.method));
+    return Bad(place, fmt::format("member '{}' is packed by method {}; supported are 0 (stored) and 8 (deflated)",
+                                  member.name, member.method));
   }
   if (crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()) != member.crc) {
     return Bad(place, fmt::format("member '{}' has a wrong checksum", member.name));
@@ -199,14 +179,13 @@ absl::StatusOr<Tensor> ReadMember(Bytes file, std::string_view place, const Memb
 
 }  // namespace
 
-absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
-                                          const NpzLimits& limits, HostAllocator& allocator) {
+absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, const NpzLimits& limits,
+                                          HostAllocator& allocator) {
   MGE_ASSIGN_OR_RETURN(std::vector<Member> members, ReadDirectory(bytes, place, limits));
   NamedTensors out;
   for (const Member& member : members) {
     if (!member.name.ends_with(".npy")) {
-      return Bad(place, fmt::format("member '{}' is not a .npy file", member.name),
-                 "save arrays only: numpy.savez");
+      return Bad(place, fmt::format("member '{}' is not a .npy file", member.name), "save arrays only: numpy.savez");
     }
     std::string name = member.name.substr(0, member.name.size() - 4);
     for (const auto& [other, tensor] : out) {
@@ -218,10 +197,8 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place,
   return out;
 }
 
-absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits,
-                                     HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
-                       MappedFile::Open(path, kMaxFileBytes));
+absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits, HostAllocator& allocator) {
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxFileBytes));
   return ReadNpzBytes(file->bytes(), path, limits, allocator);
 }
 

@@ -8,13 +8,9 @@
 
 namespace mge {
 
-bool CheckedMul(int64_t a, int64_t b, int64_t* out) {
-  return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, out);
-}
+bool CheckedMul(int64_t a, int64_t b, int64_t* out) { return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, out); }
 
-bool CheckedAdd(int64_t a, int64_t b, int64_t* out) {
-  return a >= 0 && b >= 0 && !__builtin_add_overflow(a, b, out);
-}
+bool CheckedAdd(int64_t a, int64_t b, int64_t* out) { return a >= 0 && b >= 0 && !__builtin_add_overflow(a, b, out); }
 
 absl::StatusOr<int64_t> NumElements(std::span<const int64_t> shape) {
   int64_t n = 1;  // counts a dimension of 0 as 1, because the strides of an empty tensor must not overflow either
@@ -25,8 +21,8 @@ absl::StatusOr<int64_t> NumElements(std::span<const int64_t> shape) {
     }
     empty = empty || d == 0;
     if (!CheckedMul(n, std::max<int64_t>(d, 1), &n)) {
-      return Fail(errors::kInvalidTensor, fmt::format("size overflow: shape {} has more than 2^63 elements",
-                                                      ShapeText(shape)));
+      return Fail(errors::kInvalidTensor,
+                  fmt::format("size overflow: shape {} has more than 2^63 elements", ShapeText(shape)));
     }
   }
   return empty ? 0 : n;
@@ -35,8 +31,8 @@ absl::StatusOr<int64_t> NumElements(std::span<const int64_t> shape) {
 absl::StatusOr<int64_t> NumBytes(DType dtype, std::span<const int64_t> shape) {
   MGE_ASSIGN_OR_RETURN(int64_t n, NumElements(shape));
   if (!CheckedMul(n, ElementBytes(dtype), &n)) {
-    return Fail(errors::kInvalidTensor, fmt::format("size overflow: shape {} of {} has more than 2^63 bytes",
-                                                    ShapeText(shape), DTypeName(dtype)));
+    return Fail(errors::kInvalidTensor,
+                fmt::format("size overflow: shape {} of {} has more than 2^63 bytes", ShapeText(shape), DTypeName(dtype)));
   }
   return n;
 }

@@ -33,8 +33,8 @@ void SetPayload(absl::Status& status, absl::string_view key, const std::string& 
 std::string Shown(std::string_view text) {
   constexpr size_t kHead = 1600, kTail = 400;
   if (text.size() <= kHead + kTail) return EscapeControl(text);
-  return fmt::format("{} ... [{} bytes left out] ... {}", EscapeControl(text.substr(0, kHead)),
-                     text.size() - kHead - kTail, EscapeControl(text.substr(text.size() - kTail)));
+  return fmt::format("{} ... [{} bytes left out] ... {}", EscapeControl(text.substr(0, kHead)), text.size() - kHead - kTail,
+                     EscapeControl(text.substr(text.size() - kTail)));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ enum class ErrorKind : int {
   kDevice = 5,       // device or plugin unavailable
   kMemory = 6,       // out of memory or over budget
   kIo = 7,
-  kMismatch = 8,     // numbers differ from what was expected
+  kMismatch = 8,  // numbers differ from what was expected
   kRegression = 9,
   kAbi = 10,
   kPeer = 11,
@@ -69,24 +69,23 @@ inline absl::string_view Absl(std::string_view s) { return {s.data(), s.size()};
 
 }  // namespace mge
 
-#define MGE_RETURN_IF_ERROR(expr)                    \
-  do {                                               \
+#define MGE_RETURN_IF_ERROR(expr)                                                 \
+  do {                                                                            \
     if (absl::Status mge_status_ = (expr); !mge_status_.ok()) return mge_status_; \
   } while (false)
 
 #define MGE_CONCAT_INNER_(a, b) a##b
 #define MGE_CONCAT_(a, b) MGE_CONCAT_INNER_(a, b)
-#define MGE_ASSIGN_OR_RETURN(lhs, expr) \
-  MGE_ASSIGN_OR_RETURN_IMPL_(MGE_CONCAT_(mge_or_, __LINE__), lhs, expr)
+#define MGE_ASSIGN_OR_RETURN(lhs, expr) MGE_ASSIGN_OR_RETURN_IMPL_(MGE_CONCAT_(mge_or_, __LINE__), lhs, expr)
 #define MGE_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr) \
   auto tmp = (expr);                               \
   if (!tmp.ok()) return std::move(tmp).status();   \
   lhs = std::move(tmp).value()
 
 // Aborts the process if `cond` is false. Only for defects of MGE: no user's data may make it fail.
-#define MGE_CHECK(cond)                                              \
-  do {                                                               \
-    if (!(cond)) ::mge::CheckFailed(#cond, __FILE__, __LINE__);      \
+#define MGE_CHECK(cond)                                         \
+  do {                                                          \
+    if (!(cond)) ::mge::CheckFailed(#cond, __FILE__, __LINE__); \
   } while (false)
 
 namespace mge {

@@ -34,8 +34,7 @@ class Tensor {
   Tensor() = default;
 
   // Creates an uninitialised tensor; strings are empty. Errors: kInvalidTensor on overflow, and those of `allocator`.
-  static absl::StatusOr<Tensor> Create(DType dtype, Shape shape,
-                                       HostAllocator& allocator = UnlimitedHostAllocator());
+  static absl::StatusOr<Tensor> Create(DType dtype, Shape shape, HostAllocator& allocator = UnlimitedHostAllocator());
 
   // Creates a tensor that refers to `data`, without a copy. `owner` keeps `data` alive; if it is null, the caller does.
   // `data` must be aligned for the element type.
@@ -45,9 +44,13 @@ class Tensor {
   template <typename T>
   static Tensor Of(Shape shape, std::span<const T> values);
   template <typename T>
-  static Tensor Scalar(T value) { return Of<T>({}, std::span<const T>(&value, 1)); }
+  static Tensor Scalar(T value) {
+    return Of<T>({}, std::span<const T>(&value, 1));
+  }
   template <typename T>
-  static Tensor Vector(std::span<const T> values) { return Of<T>({static_cast<int64_t>(values.size())}, values); }
+  static Tensor Vector(std::span<const T> values) {
+    return Of<T>({static_cast<int64_t>(values.size())}, values);
+  }
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
@@ -62,9 +65,13 @@ class Tensor {
 
   // Returns the elements as T, which must be the C++ type of dtype() (std::string for strings). This is not checked.
   template <typename T>
-  std::span<const T> Data() const { return {static_cast<const T*>(data_), static_cast<size_t>(elements_)}; }
+  std::span<const T> Data() const {
+    return {static_cast<const T*>(data_), static_cast<size_t>(elements_)};
+  }
   template <typename T>
-  std::span<T> MutableData() { return {static_cast<T*>(data_), static_cast<size_t>(elements_)}; }
+  std::span<T> MutableData() {
+    return {static_cast<T*>(data_), static_cast<size_t>(elements_)};
+  }
 
   // Returns a tensor with the same bytes and another shape, which must have the same number of elements.
   Tensor Reshaped(Shape shape) const;

@@ -7,11 +7,7 @@ bool TakeUtf8(std::string_view* text, uint32_t* character) {
   auto at = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>((*text)[i])); };
   if (text->empty()) return false;
   uint32_t lead = at(0);
-  size_t length = lead < 0x80       ? 1
-                  : lead >> 5 == 6  ? 2
-                  : lead >> 4 == 14 ? 3
-                  : lead >> 3 == 30 ? 4
-                                    : 0;
+  size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
   if (length == 0 || length > text->size()) return false;
   constexpr uint32_t kLeadMask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
   constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};

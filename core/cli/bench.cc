@@ -62,7 +62,8 @@ int WriteTrace(const Globals& globals, const Profile& profile, const std::string
   file << text;
   file.close();
   if (file) return kExitOk;
-  return ReportError(globals, {.id = 702, .exit_code = 7, .title = fmt::format("'{}' cannot be written", path), .where = path});
+  return ReportError(globals,
+                     {.id = 702, .exit_code = 7, .title = fmt::format("'{}' cannot be written", path), .where = path});
 }
 
 int Run(const Globals& globals, const Options& o) {
@@ -115,9 +116,10 @@ int Run(const Globals& globals, const Options& o) {
   if (Status s = profile.Report("mge.profile/1", &profile_text); !s.ok()) return Report(globals, s);
   const Json profiled = Json::parse(profile_text);
   if (profiled["estimate_off"]) {
-    Talk(globals, fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than 3 times; "
-                              "`mge plan {} --why --measure` shows the steps",
-                              DurationText(profiled["estimated_us"]), DurationText(profiled["estimated_steps_us"]), Escape(o.model)));
+    Talk(globals,
+         fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than 3 times; "
+                     "`mge plan {} --why --measure` shows the steps",
+                     DurationText(profiled["estimated_us"]), DurationText(profiled["estimated_steps_us"]), Escape(o.model)));
   }
   const int threads = session.threads();
   if (globals.json) {
@@ -144,8 +146,10 @@ int Run(const Globals& globals, const Options& o) {
   }
   Print(fmt::format("device          {}, {} thread{}\n", device, threads, threads == 1 ? "" : "s"));
   Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", DurationText(us.front()),
-                    DurationText(Percentile(us, 50)), DurationText(Percentile(us, 90)), DurationText(Percentile(us, 99)), us.size()));
-  Print(fmt::format("load            {}, first result after {}\n", DurationText(load_ms * 1000), DurationText(first_ms * 1000)));
+                    DurationText(Percentile(us, 50)), DurationText(Percentile(us, 90)), DurationText(Percentile(us, 99)),
+                    us.size()));
+  Print(fmt::format("load            {}, first result after {}\n", DurationText(load_ms * 1000),
+                    DurationText(first_ms * 1000)));
   Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(facts.planned_peak_bytes),
                     HumanBytes(facts.measured_peak_bytes), HumanBytes(peak_rss)));
   Print(fmt::format(

@@ -30,7 +30,7 @@ struct Command {
   const char* name;
   const char* doc;
   Action (*declare)(CLI::App& app, const Globals& globals);  // adds the options, which the returned action uses
-  const char* examples = "";  // command lines, one per line
+  const char* examples = "";                                 // command lines, one per line
 };
 
 Action DeclareRun(CLI::App& app, const Globals& globals);

@@ -18,8 +18,13 @@ int Report(const Globals& globals, const Status& status) {
   std::fprintf(stderr, "mge: %s\n", std::string(status.text()).c_str());
   if (status.id() != 0) Talk(globals, fmt::format("  more:  mge help E{:04d}", status.id()));
   if (globals.json) {
-    PrintJson({{"schema", "mge.error/1"}, {"id", status.id()}, {"exit_code", status.kind()}, {"title", status.title()},
-               {"what", status.what()}, {"where", status.where()}, {"fix", status.fix()}});
+    PrintJson({{"schema", "mge.error/1"},
+               {"id", status.id()},
+               {"exit_code", status.kind()},
+               {"title", status.title()},
+               {"what", status.what()},
+               {"where", status.where()},
+               {"fix", status.fix()}});
   }
   return status.kind();
 }
@@ -29,8 +34,13 @@ int ReportUsage(const Globals& globals, std::string_view title, std::string_view
   if (!fix.empty()) text += fmt::format("  fix:   {}\n", Escape(fix));
   std::fputs(text.c_str(), stderr);
   if (globals.json) {
-    PrintJson({{"schema", "mge.error/1"}, {"id", 201}, {"exit_code", kExitUsage}, {"title", title}, {"what", ""},
-               {"where", "command line"}, {"fix", fix}});
+    PrintJson({{"schema", "mge.error/1"},
+               {"id", 201},
+               {"exit_code", kExitUsage},
+               {"title", title},
+               {"what", ""},
+               {"where", "command line"},
+               {"fix", fix}});
   }
   return kExitUsage;
 }
@@ -44,8 +54,13 @@ int ReportError(const Globals& globals, const ErrorText& e) {
   std::fputs(text.c_str(), stderr);
   Talk(globals, fmt::format("  more:  mge help E{:04d}", e.id));
   if (globals.json) {
-    PrintJson({{"schema", "mge.error/1"}, {"id", e.id}, {"exit_code", e.exit_code}, {"title", e.title}, {"what", e.what},
-               {"where", e.where}, {"fix", e.fix}});
+    PrintJson({{"schema", "mge.error/1"},
+               {"id", e.id},
+               {"exit_code", e.exit_code},
+               {"title", e.title},
+               {"what", e.what},
+               {"where", e.where},
+               {"fix", e.fix}});
   }
   return e.exit_code;
 }
@@ -155,8 +170,11 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 Progress::Progress(const Globals& globals, std::string text, size_t total)
-    : on_(!globals.quiet && isatty(STDERR_FILENO)), text_(std::move(text)), total_(total),
-      begin_(std::chrono::steady_clock::now()), last_(begin_) {}
+    : on_(!globals.quiet && isatty(STDERR_FILENO)),
+      text_(std::move(text)),
+      total_(total),
+      begin_(std::chrono::steady_clock::now()),
+      last_(begin_) {}
 
 Progress::~Progress() {
   if (shown_) std::fprintf(stderr, "\r%*s\r", 78, "");

@@ -26,7 +26,7 @@ int Report(const Globals& globals, const Status& status);
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix = {});
 // An error that the command itself detects.
 struct ErrorText {
-  int id = 0;         // 702 is E0702
+  int id = 0;  // 702 is E0702
   int exit_code = 1;
   std::string title, what = {}, where = {}, fix = {};  // empty parts are not printed
 };

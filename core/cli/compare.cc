@@ -66,7 +66,8 @@ class Comparer {
     }
     out_.elements += got.elements();
     if (got.dtype() == MGE_DTYPE_STRING) return Strings(got, expected, part);
-    const bool numbers = Visit(got, [&](const auto* a) { Numbers(a, static_cast<decltype(a)>(expected.raw_data()), got, part); });
+    const bool numbers =
+        Visit(got, [&](const auto* a) { Numbers(a, static_cast<decltype(a)>(expected.raw_data()), got, part); });
     if (!numbers) Bytes(got, expected, part);
   }
 
@@ -100,7 +101,8 @@ class Comparer {
     const bool floating = Floating(t.dtype());
     for (uint64_t i = 0; i < t.elements(); ++i) {
       const double g = static_cast<double>(got[i]), e = static_cast<double>(expected[i]);
-      const bool same = floating ? g == e || (std::isnan(g) && std::isnan(e)) : std::memcmp(&got[i], &expected[i], sizeof(T)) == 0;
+      const bool same =
+          floating ? g == e || (std::isnan(g) && std::isnan(e)) : std::memcmp(&got[i], &expected[i], sizeof(T)) == 0;
       const double error = same ? 0 : std::fabs(g - e);
       const double allowed = floating ? tolerance_.absolute + relative * std::fabs(e) : 0;
       if (std::isfinite(error)) {
@@ -125,9 +127,12 @@ class Comparer {
 
   template <typename T>
   static std::string Number(T value) {
-    if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) return fmt::format("{:.9g}", static_cast<float>(value));
-    else if constexpr (std::is_floating_point_v<T>) return fmt::format("{:.9g}", value);
-    else return std::to_string(value);
+    if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>)
+      return fmt::format("{:.9g}", static_cast<float>(value));
+    else if constexpr (std::is_floating_point_v<T>)
+      return fmt::format("{:.9g}", value);
+    else
+      return std::to_string(value);
   }
 
   void Strings(const Tensor& got, const Tensor& expected, const std::string& part) {
@@ -144,7 +149,8 @@ class Comparer {
   void Bytes(const Tensor& got, const Tensor& expected, const std::string& part) {
     const uint64_t size = got.elements() ? got.bytes() / got.elements() : 0;
     for (uint64_t i = 0; i < got.elements(); ++i) {
-      if (!std::memcmp(static_cast<char*>(got.raw_data()) + i * size, static_cast<char*>(expected.raw_data()) + i * size, size)) {
+      if (!std::memcmp(static_cast<char*>(got.raw_data()) + i * size, static_cast<char*>(expected.raw_data()) + i * size,
+                       size)) {
         continue;
       }
       ++out_.wrong;
@@ -182,10 +188,17 @@ std::string ErrorLine(const Comparison& c) {
 }
 
 Json ToJson(const Comparison& c) {
-  Json out = {{"equal_within_tolerance", c.ok()}, {"difference", Sentence(c)}, {"elements", c.elements}, {"wrong", c.wrong},
-              {"not_finite", c.not_finite}, {"max_abs_error", Finite(c.max_abs)}, {"mean_abs_error", Finite(c.mean_abs)},
-              {"max_rel_error", Finite(c.max_rel)}, {"mean_rel_error", Finite(c.mean_rel)}};
-  out["worst"] = c.differs ? Json{{"index", c.worst_index}, {"place", c.worst}, {"got", c.got}, {"expected", c.expected}} : Json();
+  Json out = {{"equal_within_tolerance", c.ok()},
+              {"difference", Sentence(c)},
+              {"elements", c.elements},
+              {"wrong", c.wrong},
+              {"not_finite", c.not_finite},
+              {"max_abs_error", Finite(c.max_abs)},
+              {"mean_abs_error", Finite(c.mean_abs)},
+              {"max_rel_error", Finite(c.max_rel)},
+              {"mean_rel_error", Finite(c.mean_rel)}};
+  out["worst"] =
+      c.differs ? Json{{"index", c.worst_index}, {"place", c.worst}, {"got", c.got}, {"expected", c.expected}} : Json();
   return out;
 }
 
@@ -209,7 +222,11 @@ std::vector<std::string> ComparisonHead(const std::string& first) {
 std::vector<std::string> ComparisonRow(const std::string& name, const Comparison& c) {
   if (!c.mismatch.empty()) return {name, "-", "-", "-", "-", "-", "DIFFERS: " + c.mismatch};
   auto number = [](double v) { return fmt::format("{:.2e}", v); };
-  return {name, number(c.max_abs), number(c.mean_abs), number(c.max_rel), number(c.mean_rel),
+  return {name,
+          number(c.max_abs),
+          number(c.mean_abs),
+          number(c.max_rel),
+          number(c.mean_rel),
           c.differs ? fmt::format("{} {} / {}", c.worst, c.got, c.expected) : "equal",
           c.ok() ? "ok" : fmt::format("DIFFERS: {} of {}", c.wrong, c.elements)};
 }

@@ -24,13 +24,13 @@ inline constexpr Tolerance kBetweenDevices = {1e-3, 1e-5};
 struct Comparison {
   std::string mismatch = {};  // description of different types, shapes or kinds; if not empty, nothing else is set
   uint64_t elements = 0;
-  uint64_t wrong = 0;         // number of elements beyond the tolerance
-  uint64_t not_finite = 0;    // number of wrong elements that are NaN or infinite on one side only
+  uint64_t wrong = 0;       // number of elements beyond the tolerance
+  uint64_t not_finite = 0;  // number of wrong elements that are NaN or infinite on one side only
   double max_abs = 0, mean_abs = 0, max_rel = 0, mean_rel = 0;
   // The element that exceeds the tolerance most, else the one with the largest absolute error. Set if any element differs.
   bool differs = false;
-  std::string worst = {};     // place such as "[0,3,1]", after "part 2 " in a sequence
-  uint64_t worst_index = 0;   // the same as a flat index
+  std::string worst = {};    // place such as "[0,3,1]", after "part 2 " in a sequence
+  uint64_t worst_index = 0;  // the same as a flat index
   std::string got = {}, expected = {};
 
   bool ok() const { return mismatch.empty() && wrong == 0; }

@@ -147,7 +147,8 @@ std::vector<Row> CompareSides(const Side& a, const Side& b, bool by_place, const
     if (!other && by_place && i < b.values.size() && b.values[i].tensor) other = &b.values[i].tensor;
     if (!other || !value.tensor) continue;
     auto place = known.find(value.name);
-    rows.push_back({place == known.end() ? Place{value.name, "", ""} : *place->second, Compare(value.tensor, *other, tolerance)});
+    rows.push_back(
+        {place == known.end() ? Place{value.name, "", ""} : *place->second, Compare(value.tensor, *other, tolerance)});
   }
   return rows;
 }
@@ -159,7 +160,8 @@ Json RowJson(const Row& row) {
 }
 
 std::string NodeText(const Place& p) {
-  return p.node.empty() ? fmt::format("{} '{}'", p.op, Escape(p.value)) : fmt::format("node '{}' ({})", Escape(p.node), p.op);
+  return p.node.empty() ? fmt::format("{} '{}'", p.op, Escape(p.value))
+                        : fmt::format("node '{}' ({})", Escape(p.node), p.op);
 }
 
 // Returns a paragraph that describes the first difference of the layers.
@@ -170,12 +172,14 @@ std::string Parting(const std::vector<Row>& layers, const Row* first, bool outpu
   }
   if (layers.empty()) return "no computed value of A has the name of a value of B\n";
   if (!outputs_differ) return fmt::format("none of {} values differs\n", layers.size());
-  return fmt::format("none of {} values differs if every value is kept: the difference comes from computing several nodes "
-                     "together; --skip PASS shows which ({})\n", layers.size(), "`mge plan MODEL --why` names them");
+  return fmt::format(
+      "none of {} values differs if every value is kept: the difference comes from computing several nodes "
+      "together; --skip PASS shows which ({})\n",
+      layers.size(), "`mge plan MODEL --why` names them");
 }
 
-void PrintText(const Options& o, const Side& a, const Side& b, const std::vector<Row>& outputs, const std::vector<Row>& layers,
-               const Row* first, bool differs) {
+void PrintText(const Options& o, const Side& a, const Side& b, const std::vector<Row>& outputs,
+               const std::vector<Row>& layers, const Row* first, bool differs) {
   Print(fmt::format("A  {}\nB  {}\n", Escape(a.title), Escape(b.title)));
   std::vector<std::vector<std::string>> table = {ComparisonHead("OUTPUT")};
   for (const Row& row : outputs) table.push_back(ComparisonRow(row.place.value, row.comparison));
@@ -189,8 +193,8 @@ void PrintText(const Options& o, const Side& a, const Side& b, const std::vector
       ++left_out;
       continue;
     }
-    table.push_back(ComparisonRow(fmt::format("{} {}", row.place.op, row.place.node.empty() ? row.place.value : row.place.node),
-                                  row.comparison));
+    table.push_back(ComparisonRow(
+        fmt::format("{} {}", row.place.op, row.place.node.empty() ? row.place.value : row.place.node), row.comparison));
   }
   if (table.size() > 1) Print("\n" + Table(table));
   if (left_out) Print(fmt::format("{} more nodes differ; --all shows every node\n", left_out));
@@ -223,7 +227,9 @@ int Run(const Globals& globals, const Options& o) {
   if (Status s = Nodes(globals, o.first, &places); !s.ok()) return Report(globals, s);
   const std::vector<Row> outputs = CompareSides(a, b, true, places, o.tolerance);
   if (outputs.empty()) {
-    return ReportError(globals, {.id = 801, .exit_code = kExitMismatch, .title = "there is nothing to compare",
+    return ReportError(globals, {.id = 801,
+                                 .exit_code = kExitMismatch,
+                                 .title = "there is nothing to compare",
                                  .what = fmt::format("A has {} values, B has {}", a.values.size(), b.values.size())});
   }
   bool differs = a.values.size() != b.values.size();
@@ -252,8 +258,13 @@ int Run(const Globals& globals, const Options& o) {
     Json output_rows = Json::array(), layer_rows = Json::array();
     for (const Row& row : outputs) output_rows.push_back(RowJson(row));
     for (const Row& row : layers) layer_rows.push_back(RowJson(row));
-    PrintJson({{"schema", "mge.compare/1"}, {"a", a.title}, {"b", b.title}, {"equal", !differs && !first},
-               {"inputs", std::move(facts.rows)}, {"outputs", std::move(output_rows)}, {"layers", std::move(layer_rows)},
+    PrintJson({{"schema", "mge.compare/1"},
+               {"a", a.title},
+               {"b", b.title},
+               {"equal", !differs && !first},
+               {"inputs", std::move(facts.rows)},
+               {"outputs", std::move(output_rows)},
+               {"layers", std::move(layer_rows)},
                {"parts_at", first ? RowJson(*first) : Json()}});
   } else {
     PrintText(o, a, b, outputs, layers, first, differs);

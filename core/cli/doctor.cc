@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "core/process/child.h"
 #include "core/cli/common.h"
 #include "core/cli/probe.h"
+#include "core/process/child.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -33,8 +33,8 @@ std::string Text(const Json& value) { return value.is_string() ? value.get<std::
 
 // Returns whether the value is an object with a text for each of the keys.
 bool HasTexts(const Json& value, std::initializer_list<const char*> keys) {
-  return value.is_object() &&
-         std::all_of(keys.begin(), keys.end(), [&](const char* key) { return value.contains(key) && value[key].is_string(); });
+  return value.is_object() && std::all_of(keys.begin(), keys.end(),
+                                          [&](const char* key) { return value.contains(key) && value[key].is_string(); });
 }
 
 // The report of the child process so far.
@@ -106,9 +106,10 @@ void Probe(const Globals& globals, const Options& o, Json& row) {
     if (Text(row["verdict"]) == "refused") return;
     row["code"] = "foreign_descriptor";
     row["reason"] = trespass + (unheard ? ", and the test could not continue" : "");
-    row["fix"] = fmt::format("report it to the author of backend '{}': it can damage files and connections of a program "
-                             "that loads it",
-                             Text(row["name"]));
+    row["fix"] = fmt::format(
+        "report it to the author of backend '{}': it can damage files and connections of a program "
+        "that loads it",
+        Text(row["name"]));
     return;
   }
 

@@ -12,9 +12,9 @@
 namespace mge::cli {
 namespace {
 
-constexpr int kVariants = 3;           // number of values of mge_example_options::variant
-constexpr size_t kMostLines = 8;       // maximum number of inputs that are described one by one
-constexpr int kInvalid = 3;            // kind of a status: the model or its input is invalid
+constexpr int kVariants = 3;      // number of values of mge_example_options::variant
+constexpr size_t kMostLines = 8;  // maximum number of inputs that are described one by one
+constexpr int kInvalid = 3;       // kind of a status: the model or its input is invalid
 
 std::pair<std::string, std::string> SplitAt(const std::string& text, char at) {
   size_t i = text.find(at);
@@ -99,8 +99,9 @@ Status MakeVariant(const Globals& globals, const Session& session, const InputOp
       facts->made_up = true;
       if (!shapes[i].empty()) example.shapes.push_back(names[i] + "=" + shapes[i]);
     } else if (!shapes[i].empty()) {
-      *usage_error = ReportUsage(globals, fmt::format("--shape {}={}: the input is read from {}", names[i], shapes[i], files[i]),
-                                 "give either --input or --shape for an input");
+      *usage_error =
+          ReportUsage(globals, fmt::format("--shape {}={}: the input is read from {}", names[i], shapes[i], files[i]),
+                      "give either --input or --shape for an input");
       return {};
     } else if (Status s = session.ReadInput(i, files[i], &(*out)[i]); !s.ok()) {
       return s;
@@ -124,9 +125,13 @@ size_t FirstWithNan(const std::vector<Tensor>& outputs) {
 
 void InputOptions::Declare(CLI::App& app) {
   app.add_option("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
-      ->type_name("NAME=FILE")->take_all()->allow_extra_args(false);
+      ->type_name("NAME=FILE")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--shape", shapes, "The shape of a generated input, such as data=1x3x224x224")
-      ->type_name("NAME=SHAPE")->take_all()->allow_extra_args(false);
+      ->type_name("NAME=SHAPE")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--seed", seed, "Seed of the random inputs");
 }
 
@@ -140,8 +145,9 @@ Status MakeInputs(const Globals& globals, const Session& session, const InputOpt
 }
 
 Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options,
-                        const std::function<Status(const std::vector<Tensor>& inputs)>& run, const std::vector<Tensor>& outputs,
-                        std::vector<Tensor>* inputs, int* usage_error, InputFacts* facts) {
+                        const std::function<Status(const std::vector<Tensor>& inputs)>& run,
+                        const std::vector<Tensor>& outputs, std::vector<Tensor>* inputs, int* usage_error,
+                        InputFacts* facts) {
   Status first = MakeInputs(globals, session, options, inputs, usage_error, facts);
   if (!first.ok() || *usage_error) return first;
   first = run(*inputs);
@@ -173,7 +179,8 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   if (Status s = MakeVariant(globals, session, options, with_nan, inputs, usage_error, facts); !s.ok()) return s;
   if (Status s = run(*inputs); !s.ok()) return s;
   Talk(globals, fmt::format("output '{}' holds NaN for all generated values for which the model runs; give real ones "
-                            "with --input", Escape(session.output_name(FirstWithNan(outputs)))));
+                            "with --input",
+                            Escape(session.output_name(FirstWithNan(outputs)))));
   return {};
 }
 

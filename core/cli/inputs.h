@@ -34,8 +34,9 @@ Status MakeInputs(const Globals& globals, const Session& session, const InputOpt
 // Calls MakeInputs and does the first run by calling `run`. If the model fails for generated values or returns NaN, tries
 // other values.
 Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options,
-                        const std::function<Status(const std::vector<Tensor>& inputs)>& run, const std::vector<Tensor>& outputs,
-                        std::vector<Tensor>* inputs, int* usage_error, InputFacts* facts);
+                        const std::function<Status(const std::vector<Tensor>& inputs)>& run,
+                        const std::vector<Tensor>& outputs, std::vector<Tensor>* inputs, int* usage_error,
+                        InputFacts* facts);
 
 // Does the same with a plain run of the session, without the facts.
 Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options, std::vector<Tensor>* outputs,

@@ -19,8 +19,8 @@ Json ProblemOf(const Globals& globals, const std::string& model, Runtime* runtim
   Status s = OpenModel(globals, model, runtime, &session);
   if (s.ok()) s = session.Report("mge.inspect/1", &text);
   if (!s.ok()) {
-    return {{"id", s.id()}, {"exit_code", s.kind()}, {"title", s.title()}, {"what", s.what()}, {"where", s.where()},
-            {"fix", s.fix()}};
+    return {{"id", s.id()},     {"exit_code", s.kind()}, {"title", s.title()},
+            {"what", s.what()}, {"where", s.where()},    {"fix", s.fix()}};
   }
   *loaded = Json::parse(text);
   return {};
@@ -33,7 +33,8 @@ std::string Head(const Json& file) {
                        Escape(Text(file["producer_version"])));
   }
   out += "\n";
-  for (const Json& o : file["opsets"]) out += fmt::format("operator set {} {}\n", DomainText(o["domain"]), Text(o["version"]));
+  for (const Json& o : file["opsets"])
+    out += fmt::format("operator set {} {}\n", DomainText(o["domain"]), Text(o["version"]));
   for (const auto& [key, value] : file["metadata"].items()) {
     std::string shown = Escape(Text(value));
     constexpr size_t kMostShown = 80;
@@ -82,7 +83,8 @@ std::string Unsupported(const Json& file) {
                     backends.empty() ? "none" : backends, Text(u["reason"])});
   }
   const size_t count = file["unsupported"].size();
-  return fmt::format("\n{} not supported:\n{}", count == 1 ? "1 operator is" : fmt::format("{} operators are", count), Table(rows));
+  return fmt::format("\n{} not supported:\n{}", count == 1 ? "1 operator is" : fmt::format("{} operators are", count),
+                     Table(rows));
 }
 
 std::string Render(const Json& file, const Json& loaded, const Json& problem) {
@@ -94,13 +96,14 @@ std::string Render(const Json& file, const Json& loaded, const Json& problem) {
                      HumanBytes(file["weight_bytes"].get<uint64_t>()));
   out += Operators(file);
   if (!loaded.is_null()) {
-    out += fmt::format("after simplification {} nodes, {} constants of {}\n", Text(loaded["nodes"]), Text(loaded["constants"]),
-                       HumanBytes(loaded["constant_bytes"].get<uint64_t>()));
+    out += fmt::format("after simplification {} nodes, {} constants of {}\n", Text(loaded["nodes"]),
+                       Text(loaded["constants"]), HumanBytes(loaded["constant_bytes"].get<uint64_t>()));
   }
   for (const Json& note : file["notes"]) out += fmt::format("note: {}\n", Escape(Text(note)));
   out += Unsupported(file);
   if (!problem.is_null()) {
-    out += fmt::format("\nMGE cannot load this model: error[E{:04}] {}\n", problem["id"].get<int>(), Escape(Text(problem["title"])));
+    out += fmt::format("\nMGE cannot load this model: error[E{:04}] {}\n", problem["id"].get<int>(),
+                       Escape(Text(problem["title"])));
     for (const char* part : {"what", "where", "fix"}) {
       if (problem[part] != "") out += fmt::format("  {:<7}{}\n", fmt::format("{}:", part), Escape(Text(problem[part])));
     }
@@ -121,7 +124,8 @@ int Run(const Globals& globals, const std::string& model) {
   }
   // The report on the loaded model, if it could be loaded, replaces that on the file.
   Json out = {{"schema", "mge.inspect/1"}};
-  for (const char* key : {"graph", "ir_version", "producer", "producer_version", "opsets", "inputs", "outputs"}) out[key] = file[key];
+  for (const char* key : {"graph", "ir_version", "producer", "producer_version", "opsets", "inputs", "outputs"})
+    out[key] = file[key];
   if (!loaded.is_null()) out.update(loaded);
   out["loads"] = problem.is_null();
   out["problem"] = problem;

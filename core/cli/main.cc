@@ -21,7 +21,8 @@ constexpr Command kCommands[] = {
     {"check", "Runs folders of ONNX backend tests and compares the results with the expected ones.", DeclareCheck,
      "mge check onnx/backend/test/data/node\nmge check test_relu --gaps none -v"},
     {"bench", "Measures latency, load time and memory of a model.", DeclareBench,
-     "mge bench model.onnx --threads 2\nmge bench model.onnx --shape x=8x3x224x224 --runs 50 --json\nmge bench model.onnx --trace trace.json"},
+     "mge bench model.onnx --threads 2\nmge bench model.onnx --shape x=8x3x224x224 --runs 50 --json\nmge bench model.onnx "
+     "--trace trace.json"},
     {"profile", "Shows the time of each step and of each type of operator in a run.", DeclareProfile,
      "mge profile model.onnx\nmge profile model.onnx --shape x=1x3x48x320 --threads 2"},
     {"plan", "Shows the plan of a model: fusions, kernels, layouts; --why adds the reasons.", DeclarePlan,
@@ -30,24 +31,19 @@ constexpr Command kCommands[] = {
      "mge memory model.onnx --top 20"},
     {"inspect", "Shows a model's inputs, outputs, operators and weights.", DeclareInspect,
      "mge inspect model.onnx\nmge inspect model.onnx --json"},
-    {"devices", "Lists the devices of all backends.", DeclareDevices,
-     "mge devices"},
+    {"devices", "Lists the devices of all backends.", DeclareDevices, "mge devices"},
     {"plugins", "Lists all backend files with a verdict; also verifies, installs and removes files.", DeclarePlugins,
      "mge plugins\nmge plugins install libmge_demo.so"},
-    {"doctor", "Tests every backend in its own process and runs an operator on each device.", DeclareDoctor,
-     "mge doctor"},
-    {"env", "Lists every setting with its value and origin.", DeclareEnv,
-     "mge env\nmge env memory\nmge env --changed"},
+    {"doctor", "Tests every backend in its own process and runs an operator on each device.", DeclareDoctor, "mge doctor"},
+    {"env", "Lists every setting with its value and origin.", DeclareEnv, "mge env\nmge env memory\nmge env --changed"},
     {"zoo", "Writes a standard architecture with seeded random weights.", DeclareZoo,
      "mge zoo\nmge zoo resnet50 -o rn50.onnx"},
     {"demo", "Reads handwritten digits with a small built-in network.", DeclareDemo,
      "mge demo\nmge demo --device gpu0,cpu0"},
-    {"sdk", "Commands for authors of backends.", DeclareSdk,
-     "mge sdk new demo\nmge sdk test build/mge_demo.so"},
+    {"sdk", "Commands for authors of backends.", DeclareSdk, "mge sdk new demo\nmge sdk test build/mge_demo.so"},
     {"help", "Explains a command, or an error by its number.", DeclareHelp,
      "mge help bench\nmge help E0502\nmge help errors"},
-    {"version", "Shows the version.", DeclareVersion,
-     "mge version --json"},
+    {"version", "Shows the version.", DeclareVersion, "mge version --json"},
 };
 
 // Returns "Examples:" and the indented lines, or "" if there are none.
@@ -136,10 +132,13 @@ int Main(int argc, char** argv) {
       ->take_all()
       ->allow_extra_args(false);
   bool version = false;
-  app.add_flag_callback("--version", [&version] {
-    version = true;
-    throw CLI::Success();  // no command is needed
-  }, "Display program version information and exit");
+  app.add_flag_callback(
+      "--version",
+      [&version] {
+        version = true;
+        throw CLI::Success();  // no command is needed
+      },
+      "Display program version information and exit");
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& c : kCommands) {
     CLI::App* sub = app.add_subcommand(c.name, c.doc);
@@ -152,7 +151,8 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (version) {
       // The options after --version were not parsed.
-      globals.json |= std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+      globals.json |=
+          std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
       return PrintVersion(globals);
     }
     if (e.get_exit_code() == 0) return app.exit(e);  // --help

@@ -35,11 +35,14 @@ Status Measure(Session& session, const std::vector<const Tensor*>& inputs, Profi
 std::string MeasuredText(const Json& r) {
   const Json& steps = r["steps"];
   const auto off = std::count_if(steps.begin(), steps.end(), [](const Json& s) { return s["estimate_off"].get<bool>(); });
-  std::string out = fmt::format("the run took {}; steps with an estimate took {}, estimated {}{}\n", DurationText(r["wall_us"]),
-                                DurationText(r["estimated_steps_us"]), DurationText(r["estimated_us"]),
-                                r["estimate_off"] ? "  <-- wrong by more than 3 times" : "");
-  return out + fmt::format("{} of {} steps have an estimate that is wrong by more than 4 times (only steps above 1 % of the "
-                           "run and 20 us are counted)\n", off, steps.size());
+  std::string out =
+      fmt::format("the run took {}; steps with an estimate took {}, estimated {}{}\n", DurationText(r["wall_us"]),
+                  DurationText(r["estimated_steps_us"]), DurationText(r["estimated_us"]),
+                  r["estimate_off"] ? "  <-- wrong by more than 3 times" : "");
+  return out + fmt::format(
+                   "{} of {} steps have an estimate that is wrong by more than 4 times (only steps above 1 % of the "
+                   "run and 20 us are counted)\n",
+                   off, steps.size());
 }
 
 int RunPlan(const Globals& globals, const Options& o) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kNoLimit = 1e9;    // seconds
+constexpr double kNoLimit = 1e9;  // seconds
 
 // A temporary folder that only this user can access. The destructor removes it with its contents.
 class PrivateFolder {
@@ -74,32 +74,47 @@ bool WriteFile(const std::string& path, std::string_view bytes) {
 }
 
 int CannotWrite(const Globals& globals, const std::string& path) {
-  return ReportError(globals, {.id = 702, .exit_code = 7, .title = fmt::format("'{}' cannot be written", path),
-                               .what = std::strerror(errno), .fix = "free space there, or set TMPDIR to another folder"});
+  return ReportError(globals, {.id = 702,
+                               .exit_code = 7,
+                               .title = fmt::format("'{}' cannot be written", path),
+                               .what = std::strerror(errno),
+                               .fix = "free space there, or set TMPDIR to another folder"});
 }
 
 // Reports an error of the process or of the script. Returns its exit code, or 0 if there was none.
 int CheckReply(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end, const Json& reply) {
   const std::string other = "name a Python interpreter that has onnxruntime: --python FOLDER/bin/python";
   if (end.not_started != 0) {
-    return ReportError(globals, {.id = 201, .exit_code = kExitUsage, .title = fmt::format("'{}' cannot be started", run.python),
-                                 .what = std::strerror(end.not_started), .where = "--python", .fix = other});
+    return ReportError(globals, {.id = 201,
+                                 .exit_code = kExitUsage,
+                                 .title = fmt::format("'{}' cannot be started", run.python),
+                                 .what = std::strerror(end.not_started),
+                                 .where = "--python",
+                                 .fix = other});
   }
   if (reply.contains("missing")) {
-    return ReportError(globals, {.id = 201, .exit_code = kExitUsage,
-                                 .title = fmt::format("'{}' has no package {}", run.python, reply["missing"].get<std::string>()),
-                                 .where = "--python",
-                                 .fix = fmt::format("install it there: {} -m pip install onnxruntime; or {}", run.python, other)});
+    return ReportError(globals,
+                       {.id = 201,
+                        .exit_code = kExitUsage,
+                        .title = fmt::format("'{}' has no package {}", run.python, reply["missing"].get<std::string>()),
+                        .where = "--python",
+                        .fix = fmt::format("install it there: {} -m pip install onnxruntime; or {}", run.python, other)});
   }
   if (reply.contains("error")) {
-    return ReportError(globals, {.id = 403, .exit_code = 4, .title = "onnxruntime cannot run the model",
+    return ReportError(globals, {.id = 403,
+                                 .exit_code = 4,
+                                 .title = "onnxruntime cannot run the model",
                                  .what = reply["error"].get<std::string>(),
                                  .where = fmt::format("onnxruntime {}, {}", reply["version"].get<std::string>(), run.model),
                                  .fix = "compare with another device instead: --against host"});
   }
   if (end.fine() && reply.contains("outputs")) return 0;
-  return ReportError(globals, {.id = 505, .exit_code = 5, .title = fmt::format("'{}' returned no results", run.python),
-                               .what = end.Describe(), .where = "--python", .fix = other});
+  return ReportError(globals, {.id = 505,
+                               .exit_code = 5,
+                               .title = fmt::format("'{}' returned no results", run.python),
+                               .what = end.Describe(),
+                               .where = "--python",
+                               .fix = other});
 }
 
 }  // namespace
@@ -119,7 +134,10 @@ int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vec
     extra = folder.File("extra_outputs.pb");
     if (!WriteFile(extra, ExtraOutputs(run.outputs))) return CannotWrite(globals, extra);
   }
-  const Json request = {{"model", run.model}, {"extra", extra}, {"inputs", std::move(inputs)}, {"outputs", run.outputs},
+  const Json request = {{"model", run.model},
+                        {"extra", extra},
+                        {"inputs", std::move(inputs)},
+                        {"outputs", run.outputs},
                         {"threads", run.threads}};
   const std::string request_file = folder.File("request.json");
   if (!WriteFile(request_file, request.dump(2, ' ', false, Json::error_handler_t::replace))) {

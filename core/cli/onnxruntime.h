@@ -29,6 +29,7 @@ struct OnnxRuntimeRun {
 
 // Runs the model. Exchanges files with the script in a private temporary folder, which it removes. Returns 0, or the exit
 // code of a reported error.
-int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vector<NamedTensor>* results, std::string* version);
+int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vector<NamedTensor>* results,
+                     std::string* version);
 
 }  // namespace mge::cli

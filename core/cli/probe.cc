@@ -11,10 +11,10 @@
 #include <csignal>
 #include <iterator>
 
-#include "core/process/child.h"
 #include "core/cli/common.h"
 #include "core/cli/unexpected.h"
 #include "core/cli/zoo/model_writer.h"
+#include "core/process/child.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -131,8 +131,9 @@ Status RunOperator(Runtime& runtime, const std::string& device, const Operator& 
 // Tests a device with the first operator of kOperators for which it has a kernel.
 Json TryDevice(Runtime& runtime, const Json& device, const std::string& file) {
   std::string name = device["name"].get<std::string>(), none;
-  Json row = {{"name", name}, {"class", device["class"]}, {"state", "loadable"}, {"troubled", true}, {"operator", ""},
-              {"reason", ""}, {"fix", ""}};
+  Json row = {{"name", name},     {"class", device["class"]}, {"state", "loadable"},
+              {"troubled", true}, {"operator", ""},           {"reason", ""},
+              {"fix", ""}};
   for (const Operator& op : kOperators) {
     bool offered = false;
     std::string wrong;

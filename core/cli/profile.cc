@@ -28,7 +28,9 @@ std::string Tail(const std::string& text, size_t width) {
 }
 
 std::string Percent(double share) { return fmt::format("{:.1f} %", share * 100); }
-std::string Rate(const Json& value) { return value.is_null() || value == 0 ? "-" : fmt::format("{:.1f}", value.get<double>()); }
+std::string Rate(const Json& value) {
+  return value.is_null() || value == 0 ? "-" : fmt::format("{:.1f}", value.get<double>());
+}
 
 std::string StepName(const Json& s) {
   std::string name = s["label"];
@@ -84,9 +86,9 @@ std::string StepTable(const Json& report, const Options& o) {
 }
 
 std::string Render(const Json& r, const Options& o) {
-  std::string out = fmt::format("device {}, {} {}, {} runs, means over the faster {}\n", Escape(r["device"].get<std::string>()),
-                                r["threads"].get<int>(), r["threads"] == 1 ? "thread" : "threads", r["runs"].get<int>(),
-                                r["counted_runs"].get<int>());
+  std::string out = fmt::format(
+      "device {}, {} {}, {} runs, means over the faster {}\n", Escape(r["device"].get<std::string>()),
+      r["threads"].get<int>(), r["threads"] == 1 ? "thread" : "threads", r["runs"].get<int>(), r["counted_runs"].get<int>());
   out += StepTable(r, o) + "\n";
   std::vector<std::vector<std::string>> rows = {{"OPERATOR", "STEPS", "CALLS", "TIME", "SHARE", "GFLOP/s", "GB/s"}};
   for (const Json& op : r["operators"]) {

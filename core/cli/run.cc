@@ -40,23 +40,14 @@ std::string Glance(const Tensor& t) {
     case MGE_DTYPE_F32:
       for (uint64_t i = 0; i < shown; ++i) out += fmt::format("{}{:.6g}", i ? " " : "", t.data<float>()[i]);
       break;
-    case MGE_DTYPE_F64:
-      add(t.data<double>());
-      break;
-    case MGE_DTYPE_I64:
-      add(t.data<int64_t>());
-      break;
-    case MGE_DTYPE_I32:
-      add(t.data<int32_t>());
-      break;
-    case MGE_DTYPE_BOOL:
-      add(t.data<bool>());
-      break;
+    case MGE_DTYPE_F64: add(t.data<double>()); break;
+    case MGE_DTYPE_I64: add(t.data<int64_t>()); break;
+    case MGE_DTYPE_I32: add(t.data<int32_t>()); break;
+    case MGE_DTYPE_BOOL: add(t.data<bool>()); break;
     case MGE_DTYPE_STRING:
       for (uint64_t i = 0; i < shown; ++i) out += fmt::format("{}'{}'", i ? " " : "", Escape(t.string(i)));
       break;
-    default:
-      return "";
+    default: return "";
   }
   return shown < t.elements() ? out + " ..." : out;
 }
@@ -93,8 +84,8 @@ int Run(const Globals& globals, const Options& o) {
   if (!o.check.empty()) {
     if (Status s = ReadDataSet(session, o.check, &inputs, &expected); !s.ok()) return Report(globals, s);
     if (inputs.size() != session.input_count()) {
-      return ReportUsage(
-          globals, fmt::format("'{}' has {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
+      return ReportUsage(globals,
+                         fmt::format("'{}' has {} inputs, the model has {}", o.check, inputs.size(), session.input_count()));
     }
     if (Status s = RunOnce(globals, o, session, inputs, &outputs); !s.ok()) return Report(globals, s);
   } else {
@@ -144,8 +135,12 @@ int Run(const Globals& globals, const Options& o) {
     table.push_back({name, TypeText(outputs[i]), look});
   }
   if (globals.json) {
-    PrintJson({{"schema", "mge.run/1"}, {"device", device}, {"steps", steps}, {"reference_steps", reference},
-               {"inputs", std::move(facts.rows)}, {"outputs", std::move(rows)}});
+    PrintJson({{"schema", "mge.run/1"},
+               {"device", device},
+               {"steps", steps},
+               {"reference_steps", reference},
+               {"inputs", std::move(facts.rows)},
+               {"outputs", std::move(rows)}});
   } else {
     Print(Table(table));
     if (compared.size() > 1) Print("\n" + Table(compared));
@@ -166,14 +161,12 @@ Action DeclareRun(CLI::App& app, const Globals& globals) {
   app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
   o->inputs.Declare(app);
   app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy")->type_name("FOLDER");
-  CLI::Option* check =
-      app.add_option("--check", o->check, "A test_data_set folder with the inputs and the expected outputs")
-          ->type_name("FOLDER");
+  CLI::Option* check = app.add_option("--check", o->check, "A test_data_set folder with the inputs and the expected outputs")
+                           ->type_name("FOLDER");
   app.add_option("--compare", o->compare, "A device whose outputs are the expected ones; host: the reference evaluators")
       ->type_name("DEVICE")
       ->excludes(check);
-  app.add_option("--timeout", o->timeout, "Time limit of the run in seconds, planning included")
-      ->check(Between(0, 1e9));
+  app.add_option("--timeout", o->timeout, "Time limit of the run in seconds, planning included")->check(Between(0, 1e9));
   const Tolerance check_default;
   auto tolerance = [&](const char* name, std::optional<double>& value, std::string what, double one, double other) {
     app.add_option(name, value, fmt::format("{} tolerance: {} for --check, {} for --compare", what, one, other))

@@ -103,8 +103,7 @@ Action DeclareZoo(CLI::App& app, const Globals& globals) {
       ->type_name(fmt::format("{{{}}}", fmt::join(names, ",")));
   app.add_option("-o,--output", o->output, "The file to write; default NAME.onnx")->type_name("FILE");
   app.add_option("--seed", o->seed, "Seed of the random weights");
-  app.add_option("--batch", o->batch, "Size of the batch dimension, if the architecture has one")
-      ->check(Between(1, 4096));
+  app.add_option("--batch", o->batch, "Size of the batch dimension, if the architecture has one")->check(Between(1, 4096));
   return [&globals, o] { return Run(globals, *o); };
 }
 

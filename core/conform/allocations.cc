@@ -12,8 +12,8 @@
 #include <new>
 #include <thread>
 
-#include "core/conform/calls.h"
 #include "core/conform/backend_under_test.h"
+#include "core/conform/calls.h"
 #include "fmt/format.h"
 
 namespace mge::conform {

@@ -183,20 +183,11 @@ void BackendUnderTest::Stop() {
 absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text) {
   SettingRow row;
   switch (setting.type) {
-    case MGE_SETTING_BOOL:
-      row.type = SettingType::kBool;
-      break;
-    case MGE_SETTING_INT:
-      row.type = SettingType::kInt;
-      break;
-    case MGE_SETTING_DOUBLE:
-      row.type = SettingType::kDouble;
-      break;
-    case MGE_SETTING_BYTES:
-      row.type = SettingType::kBytes;
-      break;
-    default:
-      return std::string(text);
+    case MGE_SETTING_BOOL: row.type = SettingType::kBool; break;
+    case MGE_SETTING_INT: row.type = SettingType::kInt; break;
+    case MGE_SETTING_DOUBLE: row.type = SettingType::kDouble; break;
+    case MGE_SETTING_BYTES: row.type = SettingType::kBytes; break;
+    default: return std::string(text);
   }
   MGE_ASSIGN_OR_RETURN(SettingValue value, ParseSetting(row, text));
   return PlainText(row, value);
@@ -214,9 +205,16 @@ absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vect
                             const std::string wild = WhyDeviceTextIsBad(*info);
                             if (to.fault.empty()) to.fault = wild;
                             auto text = [&](const mge_text& t) { return wild.empty() ? CopyText(t) : std::string(); };
-                            to.devices.push_back({info->index, text(info->class_name), text(info->name),
-                                                  text(info->fingerprint), text(info->device_class), text(info->reason),
-                                                  info->score, info->flags, info->memory_total, {},
+                            to.devices.push_back({info->index,
+                                                  text(info->class_name),
+                                                  text(info->name),
+                                                  text(info->fingerprint),
+                                                  text(info->device_class),
+                                                  text(info->reason),
+                                                  info->score,
+                                                  info->flags,
+                                                  info->memory_total,
+                                                  {},
                                                   info->max_allocation});
                           }};
   MGE_RETURN_IF_ERROR(Call("listing devices", [&](mge_error* e) { return plugin.device->enumerate(&sink, e); }));

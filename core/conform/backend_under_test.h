@@ -11,9 +11,9 @@
 
 #include "core/conform/allocations.h"
 #include "core/conform/check.h"
+#include "core/conform/check_reporter.h"
 #include "core/conform/host_state.h"
 #include "core/conform/settings.h"
-#include "core/conform/check_reporter.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/note.h"
@@ -66,7 +66,7 @@ class BackendUnderTest {
   const DeviceDescription& description() const { return devices_[position_]; }
   mge_device* device() const { return device_; }
   const HostState& before() const { return before_; }  // the state before the library was opened
-  int64_t device_memory_used() const;  // bytes used by all programs; 0: unknown, or memory of the host
+  int64_t device_memory_used() const;                  // bytes used by all programs; 0: unknown, or memory of the host
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
   // Sets values of settings for the next start; an empty map removes them. The backend must be stopped.
   void Try(SettingValues values) {

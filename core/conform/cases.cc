@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/conform/recipes.h"
-#include "core/ops/interpreter.h"
 #include "core/kernel/abi_graph.h"
+#include "core/ops/interpreter.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -361,20 +361,11 @@ double ElementAt(const Tensor& t, int64_t i) {
 std::string CompareWithReference(const Tensor& got, const Tensor& want, bool reduced) {
   double tolerance = 0;
   switch (want.dtype()) {
-    case DType::kF64:
-      tolerance = 1e-9;
-      break;
-    case DType::kF32:
-      tolerance = reduced ? 2e-2 : 2e-5;
-      break;
-    case DType::kF16:
-      tolerance = 8e-3;
-      break;
-    case DType::kBF16:
-      tolerance = 4e-2;
-      break;
-    default:
-      break;
+    case DType::kF64: tolerance = 1e-9; break;
+    case DType::kF32: tolerance = reduced ? 2e-2 : 2e-5; break;
+    case DType::kF16: tolerance = 8e-3; break;
+    case DType::kBF16: tolerance = 4e-2; break;
+    default: break;
   }
   if (reduced) tolerance = std::max(tolerance, 2e-2);
   bool floating = kFloating.Contains(want.dtype());

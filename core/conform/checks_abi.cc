@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/conform/process.h"
 #include "core/conform/backend_under_test.h"
 #include "core/conform/kernel_run.h"
-#include "core/plugin/elf_symbols.h"
+#include "core/conform/process.h"
 #include "core/plugin/abi_call.h"
+#include "core/plugin/elf_symbols.h"
 #include "core/plugin/isa.h"
 #include "core/plugin/strategy.h"
 #include "fmt/format.h"
@@ -71,9 +71,8 @@ absl::Status CheckNote(BackendUnderTest& s) {
 
 absl::Status CheckExports(BackendUnderTest& s) {
   bool entry = false;
-  MGE_RETURN_IF_ERROR(ReadElfSymbols(s.path(), [&](std::string_view name, bool exported) {
-    entry |= exported && name == MGE_PLUGIN_QUERY_SYMBOL;
-  }));
+  MGE_RETURN_IF_ERROR(ReadElfSymbols(
+      s.path(), [&](std::string_view name, bool exported) { entry |= exported && name == MGE_PLUGIN_QUERY_SYMBOL; }));
   if (!entry) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
   MGE_ASSIGN_OR_RETURN(std::string why, MoreThanOneExport(s.path()));
   return why.empty() ? absl::OkStatus() : Broken(why);

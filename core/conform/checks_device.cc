@@ -88,8 +88,7 @@ absl::Status CheckEnumerate(BackendUnderTest& s) {
   auto alike = [](const DeviceDescription& a, const DeviceDescription& b) {
     return a.index == b.index && a.fingerprint == b.fingerprint && a.score == b.score;
   };
-  if (!std::ranges::equal(first.devices, second.devices, alike))
-    return Broken("a second enumeration lists other devices");
+  if (!std::ranges::equal(first.devices, second.devices, alike)) return Broken("a second enumeration lists other devices");
   return absl::OkStatus();
 }
 

@@ -46,9 +46,8 @@ absl::Status CheckTimeout(BackendUnderTest& s) {
     s.At(fmt::format("host_wait with a limit of {} ns on a fence that nobody signals", timeout));
     std::string text;
     if (mge_code code = fence.Ask(1, timeout, &text); code != MGE_DEADLINE_EXCEEDED) {
-      return Broken(
-          fmt::format("a wait of {} ns that times out returns {}; MGE_DEADLINE_EXCEEDED is required", timeout,
-                      CodeName(code)));
+      return Broken(fmt::format("a wait of {} ns that times out returns {}; MGE_DEADLINE_EXCEEDED is required", timeout,
+                                CodeName(code)));
     }
     if (text.empty()) return Broken("a wait that times out has no error text");
   }
@@ -66,9 +65,9 @@ absl::Status CheckWait(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(transfer.ToDevice(from, old.data(), kBytes));
   MGE_RETURN_IF_ERROR(transfer.ToDevice(to, zeros.data(), kBytes));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, queue, [&](mge_error* e) {
-    mge_code code = s.plugin().queue->copy(queue, to, from, kBytes, e);
-    return code == MGE_OK ? queue.Signal(done, 1, e) : code;
-  }));
+                         mge_code code = s.plugin().queue->copy(queue, to, from, kBytes, e);
+                         return code == MGE_OK ? queue.Signal(done, 1, e) : code;
+                       }));
   mge_code early = done.Ask(1, kShortNs);
   MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), to, kBytes));
   bool ran = got != zeros;
@@ -171,8 +170,7 @@ absl::Status CheckPingPong(BackendUnderTest& s) {
 absl::Status CheckFailure(BackendUnderTest& s) {
   if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
-  if (!table)
-    return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which makes work fail");
+  if (!table) return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which makes work fail");
   const auto& faults = *static_cast<const mge_faults_api*>(table);
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   MGE_ASSIGN_OR_RETURN(Queue a, Queue::Create(s));

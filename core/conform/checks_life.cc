@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "core/process/orphan_reaper.h"
 #include "core/conform/device_memory.h"
+#include "core/conform/kernel_run.h"
 #include "core/conform/leak_check.h"
 #include "core/conform/process.h"
-#include "core/conform/kernel_run.h"
+#include "core/process/orphan_reaper.h"
 #include "fmt/format.h"
 #include "mge/faults.h"
 
@@ -32,8 +32,9 @@ absl::Status LiveOnce(BackendUnderTest& s, int64_t* used = nullptr) {
     absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
     if (c.ok()) {
       AbiProblem problem(*c, MGE_WRITE);
-      MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(*bench, *problem.get(), offers.offered[0],
-                                                                       InputsOf(*problem.get()), OutputsOf(*c), {}));
+      MGE_ASSIGN_OR_RETURN(
+          std::unique_ptr<KernelRun> kernel_run,
+          KernelRun::Create(*bench, *problem.get(), offers.offered[0], InputsOf(*problem.get()), OutputsOf(*c), {}));
       MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 2, 0xff));
       MGE_RETURN_IF_ERROR(result.Answered());
     }
@@ -67,10 +68,10 @@ absl::Status CheckStop(BackendUnderTest& s) {
   int lives = 0;
   ProcessCounts begin;
   LeakCheck plan = {.first = 1,
-                   .rounds = std::max(1, s.reporter().Fit(4 * kSpans, seconds) / kSpans),
-                   .round = [&] { return ++lives, LiveOnce(s, &used); },
-                   .began = [&] { lives = 0, begin = ProcessCounts::Now(); },
-                   .device_used = [&] { return used; }};
+                    .rounds = std::max(1, s.reporter().Fit(4 * kSpans, seconds) / kSpans),
+                    .round = [&] { return ++lives, LiveOnce(s, &used); },
+                    .began = [&] { lives = 0, begin = ProcessCounts::Now(); },
+                    .device_used = [&] { return used; }};
   MGE_ASSIGN_OR_RETURN(Leaks lost, MeasureLeaks(plan));
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
   if (std::string more = ProcessCounts::Now().MoreThan(begin); !more.empty())
@@ -99,8 +100,7 @@ absl::Status CheckRestart(BackendUnderTest& s) {
 absl::Status CheckLost(BackendUnderTest& s) {
   const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
   if (!table)
-    return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION
-                      ", which makes it lose a device");
+    return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which makes it lose a device");
   const auto& faults = *static_cast<const mge_faults_api*>(table);
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
   MGE_RETURN_IF_ERROR(Call("losing the device", [&](mge_error* e) { return faults.lose(s.device(), e); }));
@@ -162,11 +162,11 @@ absl::Status CheckStart(BackendUnderTest&) { return absl::OkStatus(); }  // Need
 
 constexpr Check kRows[] = {
     {"life.start", "The backend starts, lists its devices, and stops.", Needs::kStarted, CheckStart},
-    {"life.host_kept", "Signals, locale, working folder, environment, limits and umask are not changed.",
-     Needs::kLives, CheckHostKept},
+    {"life.host_kept", "Signals, locale, working folder, environment, limits and umask are not changed.", Needs::kLives,
+     CheckHostKept},
     {"life.restart", "After a stop the backend starts and works again.", Needs::kLives, CheckRestart},
-    {"life.leaks", "A stop leaves no memory of host, device or heap, no thread, no process and no open file.",
-     Needs::kLives, CheckStop},
+    {"life.leaks", "A stop leaves no memory of host, device or heap, no thread, no process and no open file.", Needs::kLives,
+     CheckStop},
     {"life.exit", "A process that has loaded, used and stopped the backend can exit.", Needs::kLives, CheckExit},
     {"life.device_lost", "A lost device stays lost, and other devices keep working.", Needs::kDevice, CheckLost},
 };

@@ -74,8 +74,7 @@ absl::Status CheckTooMuch(BackendUnderTest& s) {
     mge_error error;
     mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, bytes, &slab, &error);
     if (code != MGE_RESOURCE_EXHAUSTED) {
-      return Broken(
-          fmt::format("acquiring {} bytes returns {}; MGE_RESOURCE_EXHAUSTED is required", bytes, CodeName(code)));
+      return Broken(fmt::format("acquiring {} bytes returns {}; MGE_RESOURCE_EXHAUSTED is required", bytes, CodeName(code)));
     }
     if (error.text.empty()) return Broken("the error MGE_RESOURCE_EXHAUSTED has no text");
   }
@@ -110,8 +109,9 @@ absl::Status UseEverything(BackendUnderTest& s) {
   if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
   AbiProblem problem(*c, MGE_WRITE);
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(*bench, *problem.get(), offers.offered[0],
-                                                                   InputsOf(*problem.get()), OutputsOf(*c), {}));
+  MGE_ASSIGN_OR_RETURN(
+      std::unique_ptr<KernelRun> kernel_run,
+      KernelRun::Create(*bench, *problem.get(), offers.offered[0], InputsOf(*problem.get()), OutputsOf(*c), {}));
   MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 1, 0xff));
   return result.Answered();
 }
@@ -163,9 +163,9 @@ absl::Status CheckReleaseAfter(BackendUnderTest& s) {
   Bytes want = Pattern(kBytes, 3), other = Pattern(kBytes, 4), got(kBytes);
   MGE_RETURN_IF_ERROR(transfer.ToDevice(source.address(), want.data(), kBytes));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, busy, [&](mge_error* e) {
-    mge_code code = api->copy(busy, target.address(), source.address(), kBytes, e);
-    return code == MGE_OK ? busy.Signal(done, 1, e) : code;
-  }));
+                         mge_code code = api->copy(busy, target.address(), source.address(), kBytes, e);
+                         return code == MGE_OK ? busy.Signal(done, 1, e) : code;
+                       }));
   mge_fence_point last = {sizeof(last), 0, done, 1};
   memory.slab_release_after(s.device(), &source.raw(), &last);
   source.Forget();

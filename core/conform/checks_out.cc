@@ -2,8 +2,8 @@
 // Checks of output structs of hosts that are older or newer than the backend's headers.
 #include <cstddef>
 
-#include "core/conform/out_struct.h"
 #include "core/conform/kernel_run.h"
+#include "core/conform/out_struct.h"
 
 namespace mge::conform {
 namespace {
@@ -57,9 +57,10 @@ absl::Status CheckLink(BackendUnderTest& s) {
   mge_device* other = nullptr;
   MGE_RETURN_IF_ERROR(
       Call("opening the second device", [&](mge_error* e) { return api.open(s.devices()[1].index, &other, e); }));
-  absl::Status status = TryOutStruct<mge_link>(s, "mge_link", offsetof(mge_link, latency_us), [&](OutStruct<mge_link>& room) {
-    return Call("asking for a link", [&](mge_error* e) { return api.link(s.device(), other, room.get(), e); });
-  });
+  absl::Status status =
+      TryOutStruct<mge_link>(s, "mge_link", offsetof(mge_link, latency_us), [&](OutStruct<mge_link>& room) {
+        return Call("asking for a link", [&](mge_error* e) { return api.link(s.device(), other, room.get(), e); });
+      });
   api.close(other);
   return status;
 }

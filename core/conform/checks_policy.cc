@@ -27,8 +27,8 @@ absl::Status CheckDecision(BackendUnderTest& s, const mge_plan_summary& plan) {
   if (plan.memory_total && (first.keep_free > plan.memory_total || first.initial > plan.memory_total))
     return Broken(fmt::format("the decision exceeds the device's {} bytes", plan.memory_total));
   if (first.cap && first.initial > first.cap) {
-    return Broken(fmt::format("{} bytes are to be taken before the first run, and {} at most at any time", first.initial,
-                              first.cap));
+    return Broken(
+        fmt::format("{} bytes are to be taken before the first run, and {} at most at any time", first.initial, first.cap));
   }
   return absl::OkStatus();
 }

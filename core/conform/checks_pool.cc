@@ -39,9 +39,9 @@ class Provider {
       *total = Of(self).total_;
       *free = Of(self).total_ - Of(self).held();
     };
-    slabs_ = std::make_unique<DeviceSlabs>("under test", reinterpret_cast<mge_device*>(this), &memory_,
-                                           tested.plugin().queue, MGE_MEMORY_DEVICE,
-                                           std::make_shared<Budget>("under test", budget));
+    slabs_ =
+        std::make_unique<DeviceSlabs>("under test", reinterpret_cast<mge_device*>(this), &memory_, tested.plugin().queue,
+                                      MGE_MEMORY_DEVICE, std::make_shared<Budget>("under test", budget));
   }
   const mge_slab_provider* table() const { return slabs_->table(); }
   uint64_t held() const {
@@ -193,8 +193,8 @@ absl::Status CheckBlocks(BackendUnderTest& s) {
 
 // Requests a block while `busy` is released but in use until `last`. Checks that the pool hands out `busy` only if `flags`
 // and `after` allow it. Adds any other block to `held`.
-absl::Status CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last, uint32_t flags,
-                            const mge_fence_point* after, std::vector<mge_reservation>* held) {
+absl::Status CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last,
+                            uint32_t flags, const mge_fence_point* after, std::vector<mge_reservation>* held) {
   mge_reservation r;
   std::string text;
   const mge_code code = pool.TryAcquire(busy.bytes, 64, &r, &text, flags, after);
@@ -230,19 +230,22 @@ absl::Status CheckFences(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, queue, [&](mge_error* e) {
-    mge_code code = queue.Signal(fence, 1, e);
-    return code == MGE_OK ? queue.Signal(fence, 2, e) : code;
-  }));
+                         mge_code code = queue.Signal(fence, 1, e);
+                         return code == MGE_OK ? queue.Signal(fence, 2, e) : code;
+                       }));
   const mge_fence_point before = {sizeof(before), 0, fence, 1}, last = {sizeof(last), 0, fence, 2},
                         elsewhere = {sizeof(elsewhere), 0, other, 9};
   MGE_ASSIGN_OR_RETURN(mge_reservation busy, pool->Acquire(40000));
   pool->Release(busy, &last);
   std::vector<mge_reservation> held;
-  const std::pair<uint32_t, const mge_fence_point*> requests[] = {
-      {0, nullptr}, {0, &before}, {0, &elsewhere}, {MGE_POOL_MAY_WAIT, nullptr}, {MGE_POOL_MAY_WAIT, &before},
-      {MGE_POOL_MAY_WAIT, &elsewhere}, {0, &last}};
-  for (auto [flags, after] : requests)
-    MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
+  const std::pair<uint32_t, const mge_fence_point*> requests[] = {{0, nullptr},
+                                                                  {0, &before},
+                                                                  {0, &elsewhere},
+                                                                  {MGE_POOL_MAY_WAIT, nullptr},
+                                                                  {MGE_POOL_MAY_WAIT, &before},
+                                                                  {MGE_POOL_MAY_WAIT, &elsewhere},
+                                                                  {0, &last}};
+  for (auto [flags, after] : requests) MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
   for (uint64_t bytes : {uint64_t{64}, uint64_t{20000}}) {
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
     held.push_back(r);

@@ -142,8 +142,8 @@ class Chain {
     MGE_RETURN_IF_ERROR(transfer_.ToDevice(slab_.address(), want_.data(), kBytes));
     for (int i = 0; i < kLinks; ++i) {
       unsigned char* from = slab_.address() + static_cast<size_t>(i) * kBytes;
-      MGE_RETURN_IF_ERROR(
-          Call("copying", [&](mge_error* e) { return tested_.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
+      MGE_RETURN_IF_ERROR(Call(
+          "copying", [&](mge_error* e) { return tested_.plugin().queue->copy(queue, from + kBytes, from, kBytes, e); }));
     }
     return absl::OkStatus();
   }
@@ -192,9 +192,8 @@ absl::Status CheckDestroy(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue other, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  auto waits = std::async(std::launch::async, [&] {
-    return Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(fence, 1, e); });
-  });
+  auto waits = std::async(std::launch::async,
+                          [&] { return Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(fence, 1, e); }); });
   if (waits.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {  // it waits in the calling thread
     MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return other.Signal(fence, 1, e); }));
   }
@@ -383,23 +382,23 @@ absl::Status CheckSpan(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(Call("stamping", [&](mge_error* e) { return api->stamp(queue, stamps[0].get(), e); }));
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
   const double first_done = now();
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated, Gated::Enqueue(s, queue, [&](mge_error* e) {
-    return api->stamp(queue, stamps[1].get(), e);
-  }));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Gated> gated,
+                       Gated::Enqueue(s, queue, [&](mge_error* e) { return api->stamp(queue, stamps[1].get(), e); }));
   std::this_thread::sleep_for(kSpan);
   const double least = now() - first_done;
   MGE_RETURN_IF_ERROR(gated->Open());
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
   const double most = now();
   double us = 0;
-  MGE_RETURN_IF_ERROR(Call("asking for a time",
-                           [&](mge_error* e) { return api->elapsed_us(stamps[0].get(), stamps[1].get(), &us, e); }));
+  MGE_RETURN_IF_ERROR(
+      Call("asking for a time", [&](mge_error* e) { return api->elapsed_us(stamps[0].get(), stamps[1].get(), &us, e); }));
   const double slack = std::chrono::duration<double, std::micro>(kSpan).count() / 2;  // the tolerance between two clocks
   if (us >= least - slack && us <= 2 * most) return absl::OkStatus();
-  return Broken(fmt::format("the time between two stamps with a wait between them is {} us; by the host's clock it is "
-                            "between {:.0f} and {:.0f} us. Take a stamp when the work enqueued before it is done, and "
-                            "return microseconds",
-                            us, least, most));
+  return Broken(
+      fmt::format("the time between two stamps with a wait between them is {} us; by the host's clock it is "
+                  "between {:.0f} and {:.0f} us. Take a stamp when the work enqueued before it is done, and "
+                  "return microseconds",
+                  us, least, most));
 }
 
 absl::Status CheckStamps(BackendUnderTest& s) {
@@ -490,8 +489,8 @@ constexpr Check kRows[] = {
     {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", Needs::kDevice,
      CheckCopies},
     {"queue.order", "Work on one queue runs in order.", Needs::kDevice, CheckOrder},
-    {"queue.destroy", "Destroying a queue waits for its work, but not for a fence that is never signalled.",
-     Needs::kDevice, CheckDestroy},
+    {"queue.destroy", "Destroying a queue waits for its work, but not for a fence that is never signalled.", Needs::kDevice,
+     CheckDestroy},
     {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue will signal.", Needs::kDevice,
      CheckDestroyWaits},
     {"queue.capture", "Captured copies do not run during the capture, and each replay equals a direct run.", Needs::kDevice,
@@ -501,8 +500,8 @@ constexpr Check kRows[] = {
     {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", Needs::kDevice,
      CheckAllocations},
     {"queue.peers", "Copies between peer devices are correct.", Needs::kDevice, CheckPeers},
-    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.",
-     Needs::kDevice, CheckStamps},
+    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.", Needs::kDevice,
+     CheckStamps},
 };
 
 }  // namespace

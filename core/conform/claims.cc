@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of claims: groups of nodes that a backend offers to compute with one kernel.
+#include "core/kernel/claims.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"
-#include "core/kernel/claims.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -92,7 +93,8 @@ std::string WhyMalformed(const Claim& group, int node_count) {
 void CheckClaimAllocations(BackendUnderTest& s, const std::string& chain, const mge_graph& graph) {
   CheckReporter& w = s.reporter();
   w.Begin(kAllocations);
-  absl::Status status = SurvivesFailures(s, [&] { return ClaimsOf(s, graph).status(); }, 0.1);
+  absl::Status status = SurvivesFailures(
+      s, [&] { return ClaimsOf(s, graph).status(); }, 0.1);
   if (IsNotOffered(status)) return w.NotOffered(kAllocations, Std(status.message()));
   w.Applied(kAllocations);
   if (!status.ok()) w.Found(kAllocations, chain, Std(status.message()));
@@ -151,8 +153,9 @@ absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c,
   for (const Candidate& candidate : offers.offered) {
     s.At(fmt::format("{} {}", c.recipe, candidate.id));
     AbiProblem fresh(c, MGE_WRITE);
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()),
-                                                                     OutputsOf(c), {}, [&] { fresh.SpoilConstants(); }));
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run,
+                         KernelRun::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()), OutputsOf(c), {},
+                                           [&] { fresh.SpoilConstants(); }));
     for (int set : {0, 1}) {
       MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
       MGE_RETURN_IF_ERROR(r.Answered(candidate.id));
@@ -204,7 +207,8 @@ absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, d
     Value& value = graph.value(v);
     if (value.role != Role::kConstant) continue;
     const double fill = ElementAt(value.constant, 0);
-    value.constant = RandomTensor(DType::kF32, value.constant.shape(), 0.5 * fill, 1.5 * fill, 41 + static_cast<uint64_t>(v));
+    value.constant =
+        RandomTensor(DType::kF32, value.constant.shape(), 0.5 * fill, 1.5 * fill, 41 + static_cast<uint64_t>(v));
   }
   MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), chain.name, DType::kF32));
   MGE_RETURN_IF_ERROR(CheckChain(s, bench, c, failure_seconds));  // before claiming with failing allocations

@@ -23,7 +23,8 @@ Clock::duration TimeFor(const Case& c) { return std::chrono::milliseconds(c.dtyp
 
 class Together {
  public:
-  Together(KernelRun& kernel_run, const Case& c, const Candidate& candidate) : run_(kernel_run), case_(c), candidate_(candidate) {}
+  Together(KernelRun& kernel_run, const Case& c, const Candidate& candidate)
+      : run_(kernel_run), case_(c), candidate_(candidate) {}
 
   // Runs each lane alone and stores its outputs. Returns NotOffered() if a result is wrong, which other checks report.
   absl::Status Alone() {
@@ -36,9 +37,7 @@ class Together {
     begin_ = Clock::now();
     return absl::OkStatus();
   }
-  bool over() const {
-    return met_ >= kEnough || Clock::now() - begin_ >= TimeFor(case_) * (met_ < kFew ? 5 : 1);
-  }
+  bool over() const { return met_ >= kEnough || Clock::now() - begin_ >= TimeFor(case_) * (met_ < kFew ? 5 : 1); }
 
   // Runs all lanes concurrently until over() is true or a lane gives other bytes. Then compares with the reference, because
   // other bytes may be a different rounding. Returns Broken() if a result is wrong.

@@ -14,10 +14,10 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/nearest.h"
+#include "core/conform/backend_under_test.h"
 #include "core/conform/cases.h"
 #include "core/conform/check.h"
 #include "core/conform/kernel_checks.h"
-#include "core/conform/backend_under_test.h"
 #include "core/conform/task.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -244,12 +244,8 @@ class Collector {
 
   void Add(const Task&, const mge::conform::Record& r) {
     switch (r.kind) {
-      case RecordKind::kApplied:
-        applied_.insert(r.check);
-        break;
-      case RecordKind::kFound:
-        Find(r);
-        break;
+      case RecordKind::kApplied: applied_.insert(r.check); break;
+      case RecordKind::kFound: Find(r); break;
       case RecordKind::kNotOffered:
         if (CheckResult* c = Of(r.check); c && c->reason.empty()) c->reason = r.what;
         break;
@@ -257,11 +253,8 @@ class Collector {
       case RecordKind::kRefused:
         report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what});
         break;
-      case RecordKind::kFact:
-        Note({r.where, r.what});
-        break;
-      default:
-        break;
+      case RecordKind::kFact: Note({r.where, r.what}); break;
+      default: break;
     }
   }
 
@@ -378,14 +371,10 @@ std::string_view Strip(std::string_view s) {
 
 std::string_view OutcomeName(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kPassed:
-      return "passed";
-    case Outcome::kFailed:
-      return "failed";
-    case Outcome::kUnsupported:
-      return "unsupported";
-    case Outcome::kExpectedFailure:
-      return "expected failure";
+    case Outcome::kPassed: return "passed";
+    case Outcome::kFailed: return "failed";
+    case Outcome::kUnsupported: return "unsupported";
+    case Outcome::kExpectedFailure: return "expected failure";
   }
   return "?";
 }

@@ -35,9 +35,8 @@ bool HasMemory(BackendUnderTest& tested, int32_t memory_class) {
   probe.struct_size = sizeof(probe);
   mge_error error;
   const mge_memory_api& memory = *tested.plugin().memory;
-  const bool has = InBackend("acquiring a slab", [&] {
-    return memory.slab_acquire(tested.device(), memory_class, 64, &probe, &error) == MGE_OK;
-  });
+  const bool has = InBackend(
+      "acquiring a slab", [&] { return memory.slab_acquire(tested.device(), memory_class, 64, &probe, &error) == MGE_OK; });
   if (has) InBackend("releasing a slab", [&] { memory.slab_release(tested.device(), &probe); });
   return has;
 }
@@ -100,8 +99,7 @@ absl::StatusOr<Fence> Fence::Create(BackendUnderTest& tested) {
 
 mge_code Fence::Ask(uint64_t value, uint64_t timeout_ns, std::string* text) const {
   mge_error error;
-  mge_code code =
-      InBackend("waiting for a fence", [&] { return api_->host_wait(fence_.get(), value, timeout_ns, &error); });
+  mge_code code = InBackend("waiting for a fence", [&] { return api_->host_wait(fence_.get(), value, timeout_ns, &error); });
   if (text) *text = error.text;
   return code;
 }

@@ -16,7 +16,9 @@ void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candid
   BackendUnderTest& s = bench.tested;
   s.reporter().Begin(kKernelAllocations);
   AbiProblem problem(c, MGE_WRITE);
-  auto make = [&] { return KernelRun::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {}); };
+  auto make = [&] {
+    return KernelRun::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {});
+  };
   auto survives = [&](const std::function<absl::Status()>& work) {
     absl::Status status = SurvivesFailures(s, work, seconds);
     if (IsNotOffered(status)) s.reporter().NotOffered(kKernelAllocations, Std(status.message()));

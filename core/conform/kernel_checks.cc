@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "core/conform/leak_check.h"
 #include "core/conform/kernel_run.h"
+#include "core/conform/leak_check.h"
 #include "core/kernel/candidate.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -168,7 +168,8 @@ class KernelChecker {
   void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers);
   // Runs all checks on one candidate. `any` is the layout for operands with the layout ANY; nullptr: plain.
   void CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any);
-  std::unique_ptr<KernelRun> Make(const Case& c, const Candidate& candidate, KernelRun::Options options, int32_t mode = MGE_WRITE);
+  std::unique_ptr<KernelRun> Make(const Case& c, const Candidate& candidate, KernelRun::Options options,
+                                  int32_t mode = MGE_WRITE);
   // Runs the kernel and reports writes outside of the outputs. Returns nullopt if the run failed.
   std::optional<RunResult> RunChecked(const char* check, KernelRun& kernel_run, int lane, const std::vector<Tensor>& inputs,
                                       uint32_t width, unsigned char fill, const std::vector<Tensor>& before = {});
@@ -239,11 +240,12 @@ void KernelChecker::CheckConstraints(const Case& c, const AbiProblem& problem, c
   }
 }
 
-std::unique_ptr<KernelRun> KernelChecker::Make(const Case& c, const Candidate& candidate, KernelRun::Options options, int32_t mode) {
+std::unique_ptr<KernelRun> KernelChecker::Make(const Case& c, const Candidate& candidate, KernelRun::Options options,
+                                               int32_t mode) {
   AbiProblem problem(c, mode);
   options.any = any_;
-  absl::StatusOr<std::unique_ptr<KernelRun>> kernel_run = KernelRun::Create(bench_, *problem.get(), candidate, InputsOf(*problem.get()),
-                                                               OutputsOf(c), options, [&] { problem.SpoilConstants(); });
+  absl::StatusOr<std::unique_ptr<KernelRun>> kernel_run = KernelRun::Create(
+      bench_, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), options, [&] { problem.SpoilConstants(); });
   if (!kernel_run.ok()) {
     Found(options.in_place ? kInPlace : kPrepare, std::string(kernel_run.status().message()));
     return nullptr;
@@ -251,8 +253,9 @@ std::unique_ptr<KernelRun> KernelChecker::Make(const Case& c, const Candidate& c
   return *std::move(kernel_run);
 }
 
-std::optional<RunResult> KernelChecker::RunChecked(const char* check, KernelRun& kernel_run, int lane, const std::vector<Tensor>& inputs,
-                                           uint32_t width, unsigned char fill, const std::vector<Tensor>& before) {
+std::optional<RunResult> KernelChecker::RunChecked(const char* check, KernelRun& kernel_run, int lane,
+                                                   const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
+                                                   const std::vector<Tensor>& before) {
   absl::StatusOr<RunResult> r = kernel_run.Run(lane, inputs, width, fill, before);
   if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
   if (!Fine(check, r.status())) return std::nullopt;
@@ -263,7 +266,8 @@ std::optional<RunResult> KernelChecker::RunChecked(const char* check, KernelRun&
   return *std::move(r);
 }
 
-bool KernelChecker::Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
+bool KernelChecker::Right(const char* check, const RunResult& r, const std::vector<Tensor>& want,
+                          const Candidate& candidate) {
   std::string wrong = WhatIsWrong(r, want, candidate);
   if (!wrong.empty()) Found(check, wrong);
   return wrong.empty();
@@ -429,10 +433,10 @@ void KernelChecker::CheckLeaks(const Case& c, const Candidate& candidate) {
   };
   int64_t blocks = 0;
   LeakCheck plan = {.first = 12,
-                   .rounds = 12,
-                   .round = round,
-                   .began = [&] { blocks = tested_.host().outstanding(); },
-                   .device_used = [&] { return tested_.device_memory_used(); }};
+                    .rounds = 12,
+                    .round = round,
+                    .began = [&] { blocks = tested_.host().outstanding(); },
+                    .device_used = [&] { return tested_.device_memory_used(); }};
   absl::StatusOr<Leaks> lost = MeasureLeaks(plan);
   if (!Fine(kLeaks, lost.status())) return;
   auto each = [](int64_t bytes, std::string_view what) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks that run operator by operator: every check of the family `kernel` on every candidate of every case.
 //
-// Algorithm for one candidate: prepare and bind it, and place its operands between red zones (kernel_run.h). Run it on two sets
-// of data, at different addresses, with different numbers of threads and different stale memory. Compare results with the
-// reference evaluators, then compare all other bytes with their values before the run. Then check what the candidate claims:
-// bits that do not vary, independence of the batch, in-place pairs, capture. The case with the most work is also used to
-// check order on the queue, cancellation and concurrent runs: short runs show few of these faults.
+// Algorithm for one candidate: prepare and bind it, and place its operands between red zones (kernel_run.h). Run it on two
+// sets of data, at different addresses, with different numbers of threads and different stale memory. Compare results with
+// the reference evaluators, then compare all other bytes with their values before the run. Then check what the candidate
+// claims: bits that do not vary, independence of the batch, in-place pairs, capture. The case with the most work is also
+// used to check order on the queue, cancellation and concurrent runs: short runs show few of these faults.
 #pragma once
 
 #include "core/conform/check.h"

@@ -265,9 +265,10 @@ absl::Status KernelRun::Pack(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const mge_problem& problem, const Candidate& candidate,
-                                                     std::vector<Operand> inputs, std::vector<Operand> outputs,
-                                                     const Options& options, const std::function<void()>& prepared) {
+absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const mge_problem& problem,
+                                                             const Candidate& candidate, std::vector<Operand> inputs,
+                                                             std::vector<Operand> outputs, const Options& options,
+                                                             const std::function<void()>& prepared) {
   std::unique_ptr<KernelRun> t(new KernelRun(bench));
   BackendUnderTest& tested = bench.tested;
   const mge_kernel_api& api = *tested.plugin().kernel;
@@ -364,7 +365,7 @@ KernelRun::~KernelRun() {
 }
 
 absl::Status KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsigned char fill,
-                          const std::vector<Tensor>& before) {
+                              const std::vector<Tensor>& before) {
   Lane& lane = lanes_[index];
   lane.image.assign(total_, fill);
   auto put = [&](const Region& region, const Bytes& bytes) {
@@ -387,7 +388,7 @@ absl::Status KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsi
 mge_code KernelRun::EnqueueCopy(int from, int index, mge_error* error) {
   lanes_[index].image = lanes_[from].image;
   return bench_.tested.plugin().queue->copy(bench_.transfers[index].queue(), bench_.lane(index), bench_.lane(from), total_,
-                                             error);
+                                            error);
 }
 
 mge_code KernelRun::Launch(int index, uint32_t width, std::string* text, int32_t cancel) {
@@ -406,9 +407,8 @@ mge_code KernelRun::Launch(int index, uint32_t width, std::string* text, int32_t
   lane.run.error = &lane.error;
   lane.run.pool = &lane.run.width;
   lane.run.parallel_for = ParallelFor;
-  mge_code code = CallBackend(lane.error, [&](mge_error*) {
-    return InBackend("launching", [&] { return fn_(args_.data(), &lane.run); });
-  });
+  mge_code code = CallBackend(
+      lane.error, [&](mge_error*) { return InBackend("launching", [&] { return fn_(args_.data(), &lane.run); }); });
   if (text) *text = lane.error.text;
   return code;
 }
@@ -487,7 +487,7 @@ absl::StatusOr<RunResult> KernelRun::Collect(int index) {
 }
 
 absl::StatusOr<RunResult> KernelRun::Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
-                                     const std::vector<Tensor>& before, int32_t cancel) {
+                                         const std::vector<Tensor>& before, int32_t cancel) {
   MGE_RETURN_IF_ERROR(Stage(lane, inputs, fill, before));
   std::string text;
   mge_code code = Launch(lane, width, &text, cancel);

@@ -96,15 +96,16 @@ class KernelRun {
  public:
   struct Options {
     const mge_in_place* in_place = nullptr;  // the output and the input that share memory; optional
-    bool raw = false;                 // operands are byte arrays that are already in the candidate's layouts
-    const mge_layout* any = nullptr;  // the layout used for ANY; NULL: plain
-    bool shifted = false;  // plain operands and constants are aligned only to the size of their elements
+    bool raw = false;                        // operands are byte arrays that are already in the candidate's layouts
+    const mge_layout* any = nullptr;         // the layout used for ANY; NULL: plain
+    bool shifted = false;                    // plain operands and constants are aligned only to the size of their elements
   };
   // Prepares, packs the constants and binds. `prepared` is called directly after prepare() has returned; it may overwrite
   // the problem. Returns Broken() if a call fails or its result breaks the contract. `bench` must outlive the KernelRun.
-  static absl::StatusOr<std::unique_ptr<KernelRun>> Create(Bench& bench, const mge_problem& problem, const Candidate& candidate,
-                                                       std::vector<Operand> inputs, std::vector<Operand> outputs,
-                                                       const Options& options, const std::function<void()>& prepared = {});
+  static absl::StatusOr<std::unique_ptr<KernelRun>> Create(Bench& bench, const mge_problem& problem,
+                                                           const Candidate& candidate, std::vector<Operand> inputs,
+                                                           std::vector<Operand> outputs, const Options& options,
+                                                           const std::function<void()>& prepared = {});
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
@@ -121,10 +122,10 @@ class KernelRun {
   mge_code EnqueueCopy(int from, int lane, mge_error* error);
   // Calls the step. [any thread], one lane per thread.
   mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
-  absl::Status Drain(int lane);  // waits for the enqueued work of Launch(); returns Broken() if it failed
+  absl::Status Drain(int lane);                 // waits for the enqueued work of Launch(); returns Broken() if it failed
   absl::StatusOr<RunResult> Collect(int lane);  // reads the outputs and checks all other bytes
-  absl::StatusOr<Bytes> Outputs(int lane);  // the bytes of the outputs in memory. [any thread], one lane per thread
-  absl::Status ResetOutputs(int lane);      // restores the outputs as staged. [any thread], one lane per thread
+  absl::StatusOr<Bytes> Outputs(int lane);      // the bytes of the outputs in memory. [any thread], one lane per thread
+  absl::Status ResetOutputs(int lane);          // restores the outputs as staged. [any thread], one lane per thread
   // Returns whether the lane's memory is unchanged since Stage().
   absl::StatusOr<bool> Untouched(int lane);
   // Calls Stage() and Launch(), waits, and calls Collect().

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/conform/kernel_checks.h"
-#include "core/conform/out_struct.h"
 #include "core/conform/kernel_run.h"
+#include "core/conform/out_struct.h"
 #include "core/kernel/candidate.h"
 #include "core/kernel/layout_copy.h"
 #include "core/plugin/abi_call.h"
@@ -31,16 +31,16 @@ absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType
   const mge_layout_api* api = tested.plugin().layout;
   if (!api) return Broken("a candidate names an opaque layout, and the backend has no table 'layout'");
   auto describe = [&](const mge_layout& l, mge_layout_info* info, mge_error* e) {
-    return api->describe(tested.device(), &l, static_cast<mge_dtype>(dtype), static_cast<int32_t>(shape.size()), shape.data(),
-                         info, e);
+    return api->describe(tested.device(), &l, static_cast<mge_dtype>(dtype), static_cast<int32_t>(shape.size()),
+                         shape.data(), info, e);
   };
   const std::string name = LayoutText(layout) + ShapeText(shape);
   mge_layout_info info = {};
   info.struct_size = sizeof(info);
   MGE_RETURN_IF_ERROR(Call("describing " + name, [&](mge_error* e) { return describe(layout, &info, e); }));
   if (info.bytes != layout.opaque_bytes) {
-    return Broken(fmt::format("{} has {} bytes in its description, but {} in the candidate", name, info.bytes,
-                              layout.opaque_bytes));
+    return Broken(
+        fmt::format("{} has {} bytes in its description, but {} in the candidate", name, info.bytes, layout.opaque_bytes));
   }
   if (CopyText(info.name).empty()) return Broken(fmt::format("{} is described without a name", name));
   MGE_RETURN_IF_ERROR(TryOutStruct<mge_layout_info>(
@@ -92,7 +92,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   MGE_ASSIGN_OR_RETURN(Bench * aside, bench.Aside());
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run,
                        KernelRun::Create(*aside, *problem.problem(), candidate, {{DType::kU8, {in_bytes}, {}}},
-                                     {{DType::kU8, {out_bytes}, {}}}, {.raw = true}));
+                                         {{DType::kU8, {out_bytes}, {}}}, {.raw = true}));
   MGE_ASSIGN_OR_RETURN(Tensor input, TensorOf(from_bytes, DType::kU8, {in_bytes}));
   MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, {input}, 1, 0xff));
   MGE_RETURN_IF_ERROR(result.Answered(candidate.id));

@@ -58,9 +58,9 @@ class OutStruct {
   uint32_t size_;
 };
 
-// Calls f(OutStruct<T>&) -> absl::Status with a shorter and with a longer struct and checks them afterwards. `shorter` is the
-// size of the shorter struct. If it is 0, only the longer one is tried: a shorter struct would lack the handle needed for
-// the release.
+// Calls f(OutStruct<T>&) -> absl::Status with a shorter and with a longer struct and checks them afterwards. `shorter` is
+// the size of the shorter struct. If it is 0, only the longer one is tried: a shorter struct would lack the handle needed
+// for the release.
 template <typename T, typename F>
 absl::Status TryOutStruct(BackendUnderTest& s, std::string_view name, size_t shorter, F&& f) {
   for (bool longer : {false, true}) {

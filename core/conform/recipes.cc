@@ -267,7 +267,8 @@ constexpr const char* kRecipes[] = {
     "LSTM(T[3,2,4], T[2,20,4], T[2,20,5], T[2,40], int32[2]<3,1>, T[2,2,5], T[2,2,5], T[2,15]) {hidden_size=5, "
     "direction=\"bidirectional\", activations=[\"HardSigmoid\",\"Relu\",\"Tanh\",\"Sigmoid\",\"Tanh\",\"Softsign\"]} -> 3",
     "GRU(T[3,2,4], T[1,15,4], T[1,15,5], T[1,30]) {hidden_size=5, linear_before_reset=1, direction=\"reverse\"} -> 2",
-    "DynamicQuantizeLSTM(T[3,2,4], int8[1,4,20], int8[1,5,20], _, _, _, _, _, T[1]<0.01>, int8[1]<0>, T[1]<0.01>, int8[1]<0>) "
+    "DynamicQuantizeLSTM(T[3,2,4], int8[1,4,20], int8[1,5,20], _, _, _, _, _, T[1]<0.01>, int8[1]<0>, T[1]<0.01>, "
+    "int8[1]<0>) "
     "{hidden_size=5} -> 3",
     "NegativeLogLikelihoodLoss(T[3,5], int64[3]<1,0,4>)",
     "SoftmaxCrossEntropyLoss(T[3,5], int64[3]<1,0,4>)",

@@ -124,8 +124,8 @@ std::string ReportJson(const Report& report) {
 
 std::string ReportMarkdown(const Report& report) {
   std::string name = report.Fact("name");
-  std::string out = fmt::format("# {}: {}\n\n", name.empty() ? EscapeControl(report.path) : EscapeControl(name),
-                                report.Result());
+  std::string out =
+      fmt::format("# {}: {}\n\n", name.empty() ? EscapeControl(report.path) : EscapeControl(name), report.Result());
   if (std::string why = report.Fact("no_device"); !why.empty()) {
     out += fmt::format("**There was no device to test**: {}.\n\n", EscapeControl(why));
   }

@@ -20,11 +20,11 @@
 #include <memory>
 #include <optional>
 
-#include "core/process/child_group.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
-#include "core/process/orphan_reaper.h"
 #include "core/conform/calls.h"
+#include "core/process/child_group.h"
+#include "core/process/orphan_reaper.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -40,7 +40,7 @@ struct Child {
   std::optional<ChildGroup> group;
   Fd records, output;
   Clock::time_point begin;
-  double seconds = 0;  // the time limit
+  double seconds = 0;        // the time limit
   std::string text, said;    // unread records, and the output of the child
   std::string check, where;  // from the last Begin() and At()
   CallBoard calls;
@@ -52,7 +52,7 @@ struct Child {
 [[noreturn]] void BeChild(const Task& task, int records, int output, const CallBoard& calls) {
   calls.Serve();
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphaned grandchildren become its children
-  mallopt(M_ARENA_MAX, 1);  // one heap for all threads, so that the bytes in use are comparable
+  mallopt(M_ARENA_MAX, 1);           // one heap for all threads, so that the bytes in use are comparable
   rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs tasks in child processes, several at a time. A crash, an exit or a hang of a child becomes a finding of its task.
 //
-// Method: each task runs in a forked child of its own process group, with a pipe for its records (check_reporter.h) and one for its
-// output. When the time limit is over, the whole group is killed.
+// Method: each task runs in a forked child of its own process group, with a pipe for its records (check_reporter.h) and one
+// for its output. When the time limit is over, the whole group is killed.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ namespace mge::conform {
 
 struct Task {
   std::string name;
-  std::string check;                        // the check that gets the finding if the child ends before its first Begin()
-  std::function<void(CheckReporter&)> body;       // runs in the child
-  double seconds = 0;                       // time limit; CheckReporter::Fit() may extend it up to kMostLimits times
+  std::string check;                         // the check that gets the finding if the child ends before its first Begin()
+  std::function<void(CheckReporter&)> body;  // runs in the child
+  double seconds = 0;                        // time limit; CheckReporter::Fit() may extend it up to kMostLimits times
 };
 
 // A callback for every record of a task, in the task's order. It runs in this process. If a child dies or is killed, a

@@ -168,8 +168,8 @@ void ComputePool::ParallelFor(uint64_t chunks, uint32_t width, Body body, void* 
 int UsableThreads() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  int threads = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
-                                                             : static_cast<int>(std::thread::hardware_concurrency());
+  int threads =
+      sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
   double limit = std::ceil(HostProcessorLimit());
   if (limit < threads) threads = static_cast<int>(limit);
   return std::max(threads, 1);

@@ -68,7 +68,7 @@ class ComputePool {
   const int workers_wanted_;
   std::atomic<bool> started_{false};
   std::atomic<bool> stop_{false};
-  std::atomic<uint32_t> epoch_{0};     // grows with every published job
+  std::atomic<uint32_t> epoch_{0};  // grows with every published job
   std::atomic<int32_t> sleepers_{0};
   Job jobs_[kJobs];
   std::vector<std::thread> workers_;

@@ -37,8 +37,8 @@ struct DependencyEngine::Pending {
 
   Operation operation;
   std::vector<Access> accesses;
-  std::atomic<int> waits;  // number of missing grants, plus one while Ask() requests them
-  bool inherits = true;    // true: fails if a variable has an error; false for WaitForVariable()
+  std::atomic<int> waits;   // number of missing grants, plus one while Ask() requests them
+  bool inherits = true;     // true: fails if a variable has an error; false for WaitForVariable()
   Pending* next = nullptr;  // next in a ReadyList
 };
 
@@ -270,9 +270,8 @@ void DependencyEngine::Push(Operation operation) {
   };
   unique(operation.reads);
   unique(operation.writes);
-  std::erase_if(operation.reads, [&](const Variable& v) {
-    return std::binary_search(operation.writes.begin(), operation.writes.end(), v);
-  });
+  std::erase_if(operation.reads,
+                [&](const Variable& v) { return std::binary_search(operation.writes.begin(), operation.writes.end(), v); });
   Ask(new Pending(std::move(operation)), false);
 }
 
@@ -346,12 +345,13 @@ absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
   std::mutex mutex;
   std::condition_variable done;
   bool reached = false;
-  Operation look = {.run = [&] {
-                      std::lock_guard lock(mutex);
-                      reached = true;
-                      done.notify_all();
-                      return absl::OkStatus();
-                    },
+  Operation look = {.run =
+                        [&] {
+                          std::lock_guard lock(mutex);
+                          reached = true;
+                          done.notify_all();
+                          return absl::OkStatus();
+                        },
                     .reads = {variable},
                     .prioritized = true};
   auto* pending = new Pending(std::move(look));

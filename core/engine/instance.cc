@@ -14,7 +14,8 @@
 
 namespace mge {
 
-Instance::Instance(const Plan& plan) : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
+Instance::Instance(const Plan& plan)
+    : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
 absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
   std::unique_ptr<Instance> instance(new Instance(plan));
@@ -220,7 +221,8 @@ absl::Status Instance::RunSteps() {
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       if (control_->deadline) control_->Enter(plan_.units[plan_.steps[segment.first_step].unit]);
-      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, red_zones_.get()));
+      MGE_RETURN_IF_ERROR(
+          queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, red_zones_.get()));
     }
   }
   return queues_ ? queues_->FinishRun(*control_) : absl::OkStatus();
@@ -285,8 +287,9 @@ absl::StatusOr<std::vector<HostValue>> Instance::RunProgram(Program& program, st
 }
 
 InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
-  budget.Join(this, {[this, &store](uint32_t pressure) { return store.GiveBack(budget, pressure); },
-                     [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
+  budget.Join(this,
+              {[this, &store](uint32_t pressure) { return store.GiveBack(budget, pressure); },
+               [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
 InstanceStore::InstanceStore(const Plan& plan) : plan_(plan) {
@@ -329,9 +332,8 @@ bool InstanceStore::Orphaned() const {
 
 int InstanceStore::KeptCount() const {
   if (Orphaned()) return 0;
-  return static_cast<int>(std::count_if(std::begin(kept_), std::end(kept_), [](const auto& slot) {
-    return slot.load(std::memory_order_relaxed) != nullptr;
-  }));
+  return static_cast<int>(std::count_if(std::begin(kept_), std::end(kept_),
+                                        [](const auto& slot) { return slot.load(std::memory_order_relaxed) != nullptr; }));
 }
 
 // Creating an instance takes longer than refilling a pool, so idle instances are kept until a request would fail without

@@ -105,7 +105,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   StepAllocator allocator_{*this};
   std::vector<ArenaMemory> arenas_;
   std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
-  std::unique_ptr<RedZones> red_zones_;      // nullptr if the plan has no red zones
+  std::unique_ptr<RedZones> red_zones_;     // nullptr if the plan has no red zones
   InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
   std::vector<void*> states_;

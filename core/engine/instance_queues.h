@@ -67,8 +67,8 @@ class InstanceQueues {
     const mge_queue_api* api = nullptr;
     mge_queue* queue = nullptr;
     mge_fence* fence = nullptr;
-    uint64_t before = 0;       // value of the fence when the run began
-    QueueEnd end;              // waits for the end of a failed run
+    uint64_t before = 0;         // value of the fence when the run began
+    QueueEnd end;                // waits for the end of a failed run
     mge_fence* steps = nullptr;  // fence that counts single steps; created for a plan with red zones or an observed run
     uint64_t step_count = 0;
   };
@@ -92,7 +92,7 @@ class InstanceQueues {
   bool Capture(const Segment& segment, Record& record, const mge_run& run);
   // The steps between two signals of a queue, with the state of the fence at the second signal.
   struct Stretch {
-    mge_code answer;   // result of host_wait() without waiting
+    mge_code answer;  // result of host_wait() without waiting
     mge_error reason;
     std::string place;
   };

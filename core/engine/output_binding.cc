@@ -17,7 +17,8 @@ bool Overlap(const Tensor& a, const Tensor& b) {
 }
 
 bool Overlap(const Tensor& a, const HostValue& b) {
-  return Overlap(a, b.tensor) || std::any_of(b.sequence.begin(), b.sequence.end(), [&](const Tensor& t) { return Overlap(a, t); });
+  return Overlap(a, b.tensor) ||
+         std::any_of(b.sequence.begin(), b.sequence.end(), [&](const Tensor& t) { return Overlap(a, t); });
 }
 
 // Returns true for a tensor whose elements can be copied as bytes.
@@ -32,7 +33,8 @@ absl::Status Shared(const std::string& output, std::string_view what, const std:
 
 }  // namespace
 
-absl::Status CheckOwnMemory(const Plan& plan, std::span<const HostValue> inputs, std::span<const HostValue> outputs, size_t i) {
+absl::Status CheckOwnMemory(const Plan& plan, std::span<const HostValue> inputs, std::span<const HostValue> outputs,
+                            size_t i) {
   const Tensor& given = outputs[i].tensor;
   for (size_t j = 0; j < i; ++j) {
     if (Overlap(given, outputs[j])) return Shared(plan.outputs[i].name, "output", plan.outputs[j].name);

@@ -13,7 +13,8 @@ namespace mge {
 
 // Checks that the memory of output number `i` overlaps no input and no earlier output. The run writes it while it reads
 // inputs and writes other outputs. Fails with kBadInput.
-absl::Status CheckOwnMemory(const Plan& plan, std::span<const HostValue> inputs, std::span<const HostValue> outputs, size_t i);
+absl::Status CheckOwnMemory(const Plan& plan, std::span<const HostValue> inputs, std::span<const HostValue> outputs,
+                            size_t i);
 
 // Checks that `given` has that type and shape. `output` is its name. Fails with kBadInput.
 absl::Status CheckFits(const std::string& output, DType dtype, const Shape& shape, const Tensor& given);

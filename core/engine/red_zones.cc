@@ -30,7 +30,9 @@ absl::StatusOr<std::unique_ptr<RedZones>> RedZones::Create(const Plan& plan, std
     const auto arena = static_cast<size_t>(b.arena);
     auto* begin = static_cast<std::byte*>(bases[plan.arenas[arena].host_base]) + b.offset;
     const int64_t padding = (kBufferAlignment - b.bytes % kBufferAlignment) % kBufferAlignment;
-    out->buffers_.push_back({&b, out->queues_[arena].get(), {begin - kRedZoneBytes, kRedZoneBytes},
+    out->buffers_.push_back({&b,
+                             out->queues_[arena].get(),
+                             {begin - kRedZoneBytes, kRedZoneBytes},
                              {begin + b.bytes, static_cast<size_t>(padding + kRedZoneBytes)}});
   }
   std::stable_sort(out->buffers_.begin(), out->buffers_.end(),
@@ -83,8 +85,7 @@ absl::Status RedZones::Fill(const Watched& watched, std::span<std::byte> guard) 
   return watched.queue->Finish(stop_);
 }
 
-absl::Status RedZones::Look(const Step& step, const Watched& watched, const char* side,
-                               std::span<std::byte> guard) const {
+absl::Status RedZones::Look(const Step& step, const Watched& watched, const char* side, std::span<std::byte> guard) const {
   Guard copy;
   std::span<const std::byte> seen = guard;
   if (watched.queue) {

@@ -85,8 +85,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
     }
   }
   devices.memory.reserve = settings->Get<kMemoryReserve>();
-  MGE_RETURN_IF_ERROR(AddWhere(ReservePolicy::Parse(devices.memory.reserve).status(),
-                               settings->OriginOf<kMemoryReserve>().Describe()));
+  MGE_RETURN_IF_ERROR(
+      AddWhere(ReservePolicy::Parse(devices.memory.reserve).status(), settings->OriginOf<kMemoryReserve>().Describe()));
   const MemoryLimits& limits = settings->Get<kMemoryLimit>();
   if (limits.all) devices.memory_limit = static_cast<uint64_t>(limits.all->count);
   for (const auto& [name, bytes] : limits.by_device) {

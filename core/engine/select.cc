@@ -35,7 +35,8 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
   Flags<Strategy> strategy = settings.Get<kSelectStrategy>();
   const bool profile = strategy.Has(Strategy::kProfile), reproducible = strategy.Has(Strategy::kReproducible);
   auto say = [&](std::string_view what, uint64_t attributes, std::string_view key, const Origin& origin) {
-    out.kernel_restrictions.push_back(fmt::format("{} of kernels: {} ({}: {})", what, AttributeText(attributes), key, origin.Describe()));
+    out.kernel_restrictions.push_back(
+        fmt::format("{} of kernels: {} ({}: {})", what, AttributeText(attributes), key, origin.Describe()));
   };
   auto forbid = [&](uint64_t attributes, std::string_view key, const Origin& origin) {
     out.forbid |= attributes;
@@ -68,9 +69,10 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
     for (const Device* device : out.devices) {
       const int32_t mode = SelectModeOn(out, *device);
       if (mode == MGE_SELECT_HEURISTIC) continue;
-      out.kernel_restrictions.push_back(fmt::format("kernels of {} are chosen by {}: its backend's default, as select.strategy names no "
-                                      "mode",
-                                      device->name(), mode == MGE_SELECT_PROFILE ? "profile" : "reproducible"));
+      out.kernel_restrictions.push_back(
+          fmt::format("kernels of {} are chosen by {}: its backend's default, as select.strategy names no "
+                      "mode",
+                      device->name(), mode == MGE_SELECT_PROFILE ? "profile" : "reproducible"));
     }
   }
   if (strategy.Has(Strategy::kOptimized)) {
@@ -80,8 +82,7 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
     forbid(MGE_KERNEL_TENSOR_CORE | MGE_KERNEL_REDUCED_PRECISION, kSelectTensorCore.key,
            settings.OriginOf<kSelectTensorCore>());
   } else if (!settings.Get<kSelectTensorCoreConversion>()) {
-    forbid(MGE_KERNEL_REDUCED_PRECISION, kSelectTensorCoreConversion.key,
-           settings.OriginOf<kSelectTensorCoreConversion>());
+    forbid(MGE_KERNEL_REDUCED_PRECISION, kSelectTensorCoreConversion.key, settings.OriginOf<kSelectTensorCoreConversion>());
   }
   out.selection = std::move(tools);
   return absl::OkStatus();

@@ -210,9 +210,8 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
   // The default deadline is for this run only, so the caller's value is restored.
   absl::Cleanup restore = [&control, asked = control.deadline] { control.deadline = asked; };
   if (!control.deadline && default_timeout_s_ > 0) {
-    control.deadline = std::chrono::steady_clock::now() +
-                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                           std::chrono::duration<double>(default_timeout_s_));
+    control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                              std::chrono::duration<double>(default_timeout_s_));
   }
   std::optional<Deadlines::Watch> watch;
   if (control.deadline) {

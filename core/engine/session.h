@@ -19,9 +19,9 @@ namespace mge {
 
 // The options of a session.
 struct SessionOptions {
-  std::string device = {};  // "gpu0,cpu0"; empty: the device of the thread's scope, else the default device
-  int threads = 0;          // 0: the number in the settings
-  std::vector<std::string> skip = {};  // passes, rewrites and claims to skip, in addition to those of the settings
+  std::string device = {};                // "gpu0,cpu0"; empty: the device of the thread's scope, else the default device
+  int threads = 0;                        // 0: the number in the settings
+  std::vector<std::string> skip = {};     // passes, rewrites and claims to skip, in addition to those of the settings
   std::vector<Assignment> settings = {};  // dynamic settings for this session only
   std::vector<std::string> outputs = {};  // values of the model to compute; empty: the model's outputs
 };
@@ -53,7 +53,9 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::vector<ValueType>& output_types() const { return output_types_; }
 
   // Returns the plan for inputs of these types. Creates it if there is none.
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) { return program_->PlanFor(inputs); }
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) {
+    return program_->PlanFor(inputs);
+  }
   // Returns the plan that Run() or PlanFor() used last, or nullptr if there is none.
   std::shared_ptr<const Plan> last_plan() const { return program_->recent(); }
 

@@ -27,8 +27,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   auto file = OpenRegularFile(path);
   if (!file.ok()) {
     ErrorParts parts = PartsOf(file.status());
-    return Fail(errors::kConfigFile,
-                fmt::format("the configuration file {} cannot be opened", Quoted(path)),
+    return Fail(errors::kConfigFile, fmt::format("the configuration file {} cannot be opened", Quoted(path)),
                 {.what = parts.what.empty() ? ErrorTitle(file.status()) : parts.what,
                  .where = path,
                  .fix = "name a readable file with --config or MGE_CONFIG"});
@@ -39,16 +38,14 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
                   "keep only settings in the configuration file");
   }
   std::string text(static_cast<size_t>(file->size), '\0');
-  MGE_RETURN_IF_ERROR(ReadRange(file->fd.get(), 0,
-                                std::as_writable_bytes(std::span(text.data(), text.size())), path));
+  MGE_RETURN_IF_ERROR(ReadRange(file->fd.get(), 0, std::as_writable_bytes(std::span(text.data(), text.size())), path));
   // The limit on a line's length limits how deep its tables nest. toml++ frees nested tables recursively.
   int64_t line = 1;
   size_t begin = 0;
   while (begin <= text.size()) {
     size_t end = std::min(text.find('\n', begin), text.size());
     if (static_cast<int64_t>(end - begin) > kConfigLineLimit) {
-      return Refuse("a line of the configuration file is too long",
-                    fmt::format("{}:{}", path, line),
+      return Refuse("a line of the configuration file is too long", fmt::format("{}:{}", path, line),
                     fmt::format("{} bytes; at most {} are read", end - begin, kConfigLineLimit),
                     "break a long list into several lines");
     }
@@ -58,8 +55,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<ConfigValue> ConvertArray(const toml::array& array, const std::string& key,
-                                         const std::string& place) {
+absl::StatusOr<ConfigValue> ConvertArray(const toml::array& array, const std::string& key, const std::string& place) {
   std::vector<std::string> entries;
   for (const toml::node& node : array) {
     const auto* text = node.as_string();
@@ -72,15 +68,13 @@ absl::StatusOr<ConfigValue> ConvertArray(const toml::array& array, const std::st
   return ConfigValue(std::move(entries));
 }
 
-absl::StatusOr<ConfigValue> Convert(const toml::node& node, const std::string& key,
-                                    const std::string& place) {
+absl::StatusOr<ConfigValue> Convert(const toml::node& node, const std::string& key, const std::string& place) {
   if (const auto* flag = node.as_boolean()) return ConfigValue(flag->get());
   if (const auto* whole = node.as_integer()) return ConfigValue(whole->get());
   if (const auto* real = node.as_floating_point()) return ConfigValue(real->get());
   if (const auto* text = node.as_string()) return ConfigValue(text->get());
   if (const auto* array = node.as_array()) return ConvertArray(*array, key, place);
-  return Refuse(fmt::format("{} is a date or a time", key), place, "no setting has this type",
-                "");
+  return Refuse(fmt::format("{} is a date or a time", key), place, "no setting has this type", "");
 }
 
 }  // namespace
@@ -90,10 +84,8 @@ absl::StatusOr<std::vector<ConfigItem>> ReadConfigFile(const std::string& path) 
   toml::parse_result parsed = toml::parse(std::string_view(text));
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
-    return Refuse("the configuration file is not valid TOML",
-                  fmt::format("{}:{}", path, error.source().begin.line),
-                  std::string(error.description()),
-                  "write one `key = value` per line, and each key only once");
+    return Refuse("the configuration file is not valid TOML", fmt::format("{}:{}", path, error.source().begin.line),
+                  std::string(error.description()), "write one `key = value` per line, and each key only once");
   }
 
   std::vector<std::pair<int64_t, ConfigItem>> found;
@@ -113,16 +105,14 @@ absl::StatusOr<std::vector<ConfigItem>> ReadConfigFile(const std::string& path) 
       found.emplace_back(line, ConfigItem{std::move(key), std::move(value), std::move(place)});
     }
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
 
   // In TOML, a quoted "a.b" and a.b are two keys; here they are the same one.
   std::vector<ConfigItem> items;
   std::set<std::string> keys;
   for (auto& [line, item] : found) {
     if (!keys.insert(item.key).second) {
-      return Refuse(fmt::format("the key {} is set twice", Quoted(item.key)), item.place, "",
-                    "remove one of the lines");
+      return Refuse(fmt::format("the key {} is set twice", Quoted(item.key)), item.place, "", "remove one of the lines");
     }
     items.push_back(std::move(item));
   }

@@ -40,8 +40,7 @@ std::string StateDirectory(const Environment& environment) {
 Environment CaptureEnvironment() {
   Environment out;
   if (getauxval(AT_SECURE) != 0 || environ == nullptr) return out;
-  std::set<std::string, std::less<>> known(std::begin(kSystemVariables),
-                                           std::end(kSystemVariables));
+  std::set<std::string, std::less<>> known(std::begin(kSystemVariables), std::end(kSystemVariables));
   for (const SettingRow& row : kSettings) {
     known.insert(VariableOf(row));
     for (std::string_view alias : Words(row.aliases)) known.emplace(alias);

@@ -39,9 +39,7 @@ std::string Cell(std::string_view text) {
   return out;
 }
 
-std::string Code(std::string_view text) {
-  return text.empty() ? std::string() : fmt::format("`{}`", text);
-}
+std::string Code(std::string_view text) { return text.empty() ? std::string() : fmt::format("`{}`", text); }
 
 std::string AllowedWithUnit(const SettingRow& row) {
   std::string allowed = AllowedText(row);
@@ -54,8 +52,7 @@ std::string TomlDefault(const SettingRow& row) {
     case SettingType::kBool:
     case SettingType::kInt:
     case SettingType::kDouble:
-    case SettingType::kSeconds:
-      return Default(row);
+    case SettingType::kSeconds: return Default(row);
     case SettingType::kTextList:
     case SettingType::kPathList: {
       const SettingValue default_value = DefaultOf(row);
@@ -65,8 +62,7 @@ std::string TomlDefault(const SettingRow& row) {
       }
       return fmt::format("[{}]", out);
     }
-    default:
-      return fmt::format("\"{}\"", Default(row));
+    default: return fmt::format("\"{}\"", Default(row));
   }
 }
 
@@ -98,9 +94,8 @@ std::string SettingsMarkdown() {
       if (AreaOf(row) != area) continue;
       std::string names = Code(VariableOf(row));
       for (std::string_view alias : Words(row.aliases)) names += ", " + Code(alias);
-      out += fmt::format("| {} | {} | {} | {} | {} | {}{} | {} |\n", Code(row.key), names,
-                         TypeName(row.type), Code(Default(row)), Cell(AllowedWithUnit(row)),
-                         LifecycleName(row.lifecycle),
+      out += fmt::format("| {} | {} | {} | {} | {} | {}{} | {} |\n", Code(row.key), names, TypeName(row.type),
+                         Code(Default(row)), Cell(AllowedWithUnit(row)), LifecycleName(row.lifecycle),
                          row.status == SettingStatus::kLater ? ", later" : "", Cell(row.doc));
     }
   }
@@ -117,11 +112,10 @@ std::string SettingsToml() {
     for (const SettingRow& row : kSettings) {
       if (AreaOf(row) != area || row.key == kConfigFiles.key) continue;
       std::string allowed = AllowedWithUnit(row);
-      out += fmt::format("\n# {}\n# {}{}{}; {}{}; {}\n# {} = {}\n", row.doc, TypeName(row.type),
-                         allowed.empty() ? "" : ": ", allowed, LifecycleName(row.lifecycle),
-                         row.status == SettingStatus::kLater ? ", has no effect yet" : "",
-                         VariableOf(row), row.key.substr(area.empty() ? 0 : area.size() + 1),
-                         TomlDefault(row));
+      out += fmt::format("\n# {}\n# {}{}{}; {}{}; {}\n# {} = {}\n", row.doc, TypeName(row.type), allowed.empty() ? "" : ": ",
+                         allowed, LifecycleName(row.lifecycle),
+                         row.status == SettingStatus::kLater ? ", has no effect yet" : "", VariableOf(row),
+                         row.key.substr(area.empty() ? 0 : area.size() + 1), TomlDefault(row));
     }
   }
   return out;

@@ -29,10 +29,8 @@ std::string Upper(std::string_view text) {
   return out;
 }
 
-absl::Status UnknownSetting(std::string_view nearest, std::string_view name,
-                            std::string_view where) {
-  return Fail(errors::kUnknownSetting,
-              fmt::format("no setting is named {}.{}", Quoted(name), DidYouMean(nearest)),
+absl::Status UnknownSetting(std::string_view nearest, std::string_view name, std::string_view where) {
+  return Fail(errors::kUnknownSetting, fmt::format("no setting is named {}.{}", Quoted(name), DidYouMean(nearest)),
               {.where = std::string(where), .fix = "`mge env` lists all settings"});
 }
 
@@ -40,8 +38,7 @@ absl::Status UnknownSetting(std::string_view nearest, std::string_view name,
 // MGE_VIRTUAL_DEVICES. Returns "" if there is none.
 std::string_view OwnerAmong(std::span<const std::string> backends, std::string_view name) {
   for (const std::string& backend : backends) {
-    if (name.starts_with(backend + ".") || name.starts_with("MGE_" + Upper(backend) + "_"))
-      return backend;
+    if (name.starts_with(backend + ".") || name.starts_with("MGE_" + Upper(backend) + "_")) return backend;
   }
   return {};
 }
@@ -112,8 +109,7 @@ absl::Status Registry::CheckUnknown(std::span<const std::string> absent) {
     if (variable.second.empty() || IsIgnored(name) || waits(name, "environment")) continue;
     std::string hint = DidYouMean(state.NearestName(name, State::Names::kVariables));
     if (state.strict) {
-      return Fail(errors::kUnknownSetting,
-                  fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
+      return Fail(errors::kUnknownSetting, fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
                   {.what = "MGE_STRICT_ENV makes unknown variables with a prefix of MGE an error",
                    .where = fmt::format("environment {}", name),
                    .fix = "unset it; `mge env` lists all settings"});
@@ -127,18 +123,15 @@ absl::Status Registry::CheckUnknown(std::span<const std::string> absent) {
     const Entry* meant = state.Find(item.key);  // the file may name a variable or an alias
     std::string hint = meant ? fmt::format(" Its key is \"{}\".", meant->row.key)
                              : DidYouMean(state.NearestName(item.key, State::Names::kKeys));
-    return Fail(errors::kConfigFile,
-                fmt::format("no setting has the key {}.{}", Quoted(item.key), hint),
+    return Fail(errors::kConfigFile, fmt::format("no setting has the key {}.{}", Quoted(item.key), hint),
                 {.where = item.place, .fix = "`mge env` lists all settings"});
   }
-  for (auto [statements, source] :
-       {std::pair(&state.command_line, "command line"), std::pair(&state.call, "call")}) {
+  for (auto [statements, source] : {std::pair(&state.command_line, "command line"), std::pair(&state.call, "call")}) {
     for (auto& [assignment, taken] : *statements) {
       if (taken) continue;
       taken = true;
       if (waits(assignment.name, source)) continue;
-      return UnknownSetting(state.NearestName(assignment.name, State::Names::kAll), assignment.name,
-                            source);
+      return UnknownSetting(state.NearestName(assignment.name, State::Names::kAll), assignment.name, source);
     }
   }
   return absl::OkStatus();
@@ -173,8 +166,7 @@ void Registry::set_tell_backend(TellBackend tell) {
   tell_backend_ = std::move(tell);
 }
 
-absl::Status Registry::SetThrough(std::string_view function, std::string_view name,
-                                  std::string_view text) {
+absl::Status Registry::SetThrough(std::string_view function, std::string_view name, std::string_view text) {
   std::lock_guard lock(mutex_);
   Entry* entry = state_->Find(std::string(name));
   MGE_CHECK(entry != nullptr && entry->row.instead == function);
@@ -201,9 +193,9 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> Registry::SnapshotWith(std::span
     const bool read_once = entry->row.lifecycle == Lifecycle::kFirstSet && entry->row.instead.empty();
     if (read_once || entry->owner != kCoreOwner) {
       return Fail(errors::kSettingTooLate, fmt::format("{} cannot be set for one session", entry->row.key),
-                  {.what = entry->owner == kCoreOwner ? "it is read once per runtime"
-                                                      : fmt::format("it belongs to the backend {}, which all sessions share",
-                                                                    entry->owner),
+                  {.what = entry->owner == kCoreOwner
+                               ? "it is read once per runtime"
+                               : fmt::format("it belongs to the backend {}, which all sessions share", entry->owner),
                    .where = "session options",
                    .fix = "set it for the runtime"});
     }

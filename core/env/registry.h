@@ -30,8 +30,7 @@ namespace mge {
 struct Assignment {
   std::string name;
   std::string text;
-  std::string option =
-      {};  // the option as the user wrote it, for the origin: "--threads 2"; empty means "--set NAME=TEXT"
+  std::string option = {};  // the option as the user wrote it, for the origin: "--threads 2"; empty means "--set NAME=TEXT"
 };
 
 // The sources of values. Precedence: call > command line > environment > configuration
@@ -39,8 +38,7 @@ struct Assignment {
 struct Sources {
   std::vector<Assignment> call = {};
   std::vector<Assignment> command_line = {};
-  std::vector<std::string> config_files =
-      {};  // from --config; if not empty, MGE_CONFIG is ignored
+  std::vector<std::string> config_files = {};  // from --config; if not empty, MGE_CONFIG is ignored
   Environment environment = {};
 };
 
@@ -82,8 +80,7 @@ class Registry {
   // strict mode kLaterSetting for a setting without effect. Unknown names are kept for
   // RegisterBackend and CheckUnknown. The logger keeps its level unless log.level or log.override
   // is set.
-  static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources,
-                                                          Logger logger = Logger());
+  static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources, Logger logger = Logger());
 
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -94,8 +91,7 @@ class Registry {
   // declared. Snapshot::Backend has them as typed values. Errors: kPluginRefused for a wrong
   // declaration, such as a key that does not begin with `name` or a default out of range;
   // kBadSetting and kConfigFile for a bad value in a source. On error nothing is added.
-  absl::StatusOr<std::vector<std::string>> RegisterBackend(std::string_view name,
-                                                           std::vector<BackendSetting> rows);
+  absl::StatusOr<std::vector<std::string>> RegisterBackend(std::string_view name, std::vector<BackendSetting> rows);
 
   // Reports unknown names; call it when all backends are registered. An unknown variable causes a
   // warning with the nearest known name, or kUnknownSetting in strict mode. An unknown name in
@@ -128,7 +124,7 @@ class Registry {
   // runtime.
   absl::StatusOr<std::shared_ptr<const Snapshot>> SnapshotWith(std::span<const Assignment> assignments);
 
-  std::vector<SettingInfo> List() const;  // the core's in the table's order, then each backend's
+  std::vector<SettingInfo> List() const;            // the core's in the table's order, then each backend's
   const Logger& logger() const { return logger_; }  // with the level from the settings
 
  private:

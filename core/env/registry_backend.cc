@@ -32,15 +32,12 @@ std::string ReadLiteral(const SettingRow& row, const std::string& text, SettingL
 std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row) {
   const BackendSetting& setting = text.setting;
   const SettingType type = setting.type;
-  if (!setting.key.starts_with(fmt::format("{}.", backend)))
-    return "its key does not begin with the backend's name";
-  if (setting.key.size() > kLongestKey)
-    return fmt::format("its key is longer than {} characters", kLongestKey);
+  if (!setting.key.starts_with(fmt::format("{}.", backend))) return "its key does not begin with the backend's name";
+  if (setting.key.size() > kLongestKey) return fmt::format("its key is longer than {} characters", kLongestKey);
   for (size_t i = 0; i < setting.choices.size(); ++i) {
     bool flags = type == SettingType::kFlags;
     if (flags && i >= kMostFlags) return fmt::format("it has more than {} flags", kMostFlags);
-    text.choices.emplace_back(flags ? int64_t{1} << i : static_cast<int64_t>(i),
-                              setting.choices[i]);
+    text.choices.emplace_back(flags ? int64_t{1} << i : static_cast<int64_t>(i), setting.choices[i]);
   }
   row = {.key = setting.key,
          .type = type,
@@ -78,13 +75,11 @@ std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
-    std::string_view name, std::vector<BackendSetting> rows) {
+absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_view name, std::vector<BackendSetting> rows) {
   std::lock_guard lock(mutex_);
   State& state = *state_;
   if (name.empty() || name == kCoreOwner) {
-    return Fail(errors::kPluginRefused,
-                fmt::format("a backend named {} cannot declare settings", Quoted(name)),
+    return Fail(errors::kPluginRefused, fmt::format("a backend named {} cannot declare settings", Quoted(name)),
                 {.what = "the name is empty or reserved"});
   }
   if (std::find(state.backends.begin(), state.backends.end(), name) != state.backends.end()) state.Remove(name);
@@ -100,8 +95,7 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
       }
     }
     for (size_t i = 0; i + 1 < entries.size(); ++i) {
-      if (entries[i].variable == last.variable)
-        return fmt::format("its name is also that of {}", entries[i].row.key);
+      if (entries[i].variable == last.variable) return fmt::format("its name is also that of {}", entries[i].row.key);
     }
     return {};
   };
@@ -116,11 +110,9 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(
       problem = conflict();
     }
     if (!problem.empty()) {
-      return Fail(
-          errors::kPluginRefused,
-          fmt::format("the backend {} declares an invalid setting {}", name,
-                      Quoted(text.setting.key)),
-          {.what = std::move(problem), .fix = "report this defect to the author of the backend"});
+      return Fail(errors::kPluginRefused,
+                  fmt::format("the backend {} declares an invalid setting {}", name, Quoted(text.setting.key)),
+                  {.what = std::move(problem), .fix = "report this defect to the author of the backend"});
     }
   }
   for (Entry& entry : entries) {

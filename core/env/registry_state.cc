@@ -11,12 +11,11 @@
 namespace mge {
 namespace {
 
-absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_view text,
-                        const absl::Status& reason, const Origin& origin) {
+absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_view text, const absl::Status& reason,
+                        const Origin& origin) {
   std::string allowed = AllowedText(entry.row);
   std::string default_value = FormatSetting(entry.row, entry.default_value);
-  return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile
-                                                                     : errors::kBadSetting,
+  return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile : errors::kBadSetting,
               fmt::format("{} = {} {}", name, text, Std(reason.message())),
               {.what = allowed.empty() || Std(reason.message()).find(allowed) != std::string_view::npos
                            ? ""
@@ -29,10 +28,7 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
 }  // namespace
 
 Entry MakeEntry(const SettingRow& row, std::string_view owner) {
-  Entry entry = {.row = row,
-                 .owner = std::string(owner),
-                 .variable = VariableOf(row),
-                 .default_value = DefaultOf(row)};
+  Entry entry = {.row = row, .owner = std::string(owner), .variable = VariableOf(row), .default_value = DefaultOf(row)};
   for (std::string_view alias : Words(row.aliases)) entry.aliases.emplace_back(alias);
   return entry;
 }
@@ -73,20 +69,16 @@ void Registry::State::Remove(std::string_view owner) {
   std::erase(backends, owner);
 }
 
-absl::Status Registry::State::TakeAssignments(Entry& entry,
-                                              std::vector<Statement<Assignment>>& statements,
-                                              Source source) {
+absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statement<Assignment>>& statements, Source source) {
   for (auto& [assignment, taken] : statements) {
     if (taken || !entry.HasName(assignment.name)) continue;
     taken = true;
     if (assignment.text.empty()) continue;
-    Origin origin = {source, source == Source::kCall ? std::string()
-                             : !assignment.option.empty()
-                                 ? assignment.option
-                                 : fmt::format("--set {}={}", assignment.name, assignment.text)};
+    Origin origin = {source, source == Source::kCall      ? std::string()
+                             : !assignment.option.empty() ? assignment.option
+                                                          : fmt::format("--set {}={}", assignment.name, assignment.text)};
     auto value = ParseSetting(entry.row, assignment.text);
-    if (!value.ok())
-      return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
+    if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
     entry.assigned[static_cast<size_t>(source)] = Assigned{*std::move(value), std::move(origin)};
   }
   return absl::OkStatus();
@@ -105,13 +97,12 @@ absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger
       if (variable.second.empty()) continue;
       Origin origin = {Source::kEnvironment, name};
       auto value = ParseSetting(entry.row, variable.second);
-      if (!value.ok())
-        return BadSetting(entry, name, Quoted(variable.second), value.status(), origin);
+      if (!value.ok()) return BadSetting(entry, name, Quoted(variable.second), value.status(), origin);
       if (!slot) {
         slot = Assigned{*std::move(value), std::move(origin)};
       } else if (slot->value != *value) {
-        logger.Warning("{} and {} set {} differently; {} wins", slot->origin.detail, name,
-                       entry.row.key, slot->origin.detail);
+        logger.Warning("{} and {} set {} differently; {} wins", slot->origin.detail, name, entry.row.key,
+                       slot->origin.detail);
       }
     }
   }
@@ -125,10 +116,8 @@ absl::Status Registry::State::TakeConfig(Entry& entry) {
     if (IsEmpty(item.value)) continue;
     Origin origin = {Source::kConfigFile, item.place};
     auto value = ReadConfigValue(entry.row, item.value);
-    if (!value.ok())
-      return BadSetting(entry, item.key, ConfigText(item.value), value.status(), origin);
-    entry.assigned[static_cast<size_t>(Source::kConfigFile)] =
-        Assigned{*std::move(value), std::move(origin)};
+    if (!value.ok()) return BadSetting(entry, item.key, ConfigText(item.value), value.status(), origin);
+    entry.assigned[static_cast<size_t>(Source::kConfigFile)] = Assigned{*std::move(value), std::move(origin)};
   }
   return absl::OkStatus();
 }
@@ -140,8 +129,7 @@ absl::Status Registry::State::TakeAll(Entry& entry, const Logger& logger) {
   return TakeAssignments(entry, call, Source::kCall);
 }
 
-absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_command_line,
-                                              const Logger& logger) {
+absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_command_line, const Logger& logger) {
   Entry& entry = Core(kConfigFiles.key);
   MGE_RETURN_IF_ERROR(TakeAll(entry, logger));
   if (!files_of_command_line.empty()) {
@@ -153,8 +141,7 @@ absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_
     MGE_ASSIGN_OR_RETURN(std::vector<ConfigItem> items, ReadConfigFile(path));
     for (ConfigItem& item : items) {
       if (item.key == "include" || item.key == entry.row.key) {
-        return Fail(errors::kConfigFile,
-                    fmt::format("the key \"{}\" is not allowed in a configuration file", item.key),
+        return Fail(errors::kConfigFile, fmt::format("the key \"{}\" is not allowed in a configuration file", item.key),
                     {.what = "a configuration file cannot include other files",
                      .where = item.place,
                      .fix = "name every file with --config, or in MGE_CONFIG separated by colons"});

@@ -36,8 +36,8 @@ struct Entry {
   std::vector<std::string> aliases = {};
   SettingValue default_value = {};
   std::array<std::optional<Assigned>, kSourceCount> assigned = {};  // indexed by Source
-  bool read = false;          // fixed: a first-set setting that the runtime has read
-  bool warned_later = false;  // the warning of CheckLater was written
+  bool read = false;                                                // fixed: a first-set setting that the runtime has read
+  bool warned_later = false;                                        // the warning of CheckLater was written
 
   const Assigned* Highest() const {
     for (size_t i = kSourceCount; i-- > 0;) {
@@ -50,8 +50,7 @@ struct Entry {
     return highest ? SettingSlot{highest->value, highest->origin} : SettingSlot{default_value, {}};
   }
   bool HasName(std::string_view name) const {
-    return name == row.key || name == variable ||
-           std::find(aliases.begin(), aliases.end(), name) != aliases.end();
+    return name == row.key || name == variable || std::find(aliases.begin(), aliases.end(), name) != aliases.end();
   }
 };
 
@@ -99,8 +98,7 @@ struct Registry::State {
   absl::Status TakeAll(Entry& entry, const Logger& logger);
 
   // Reads the configuration files that the setting `config` names. A file cannot set `config`.
-  absl::Status ReadConfigFiles(std::vector<std::string> files_of_command_line,
-                               const Logger& logger);
+  absl::Status ReadConfigFiles(std::vector<std::string> files_of_command_line, const Logger& logger);
 
   // If the setting has a value but no effect yet, warns once, or fails with kLaterSetting in strict mode.
   absl::Status CheckLater(Entry& entry, const Logger& logger);
@@ -110,16 +108,15 @@ struct Registry::State {
 
   // Sets the value of a call, or removes it if the text is empty, and publishes a snapshot. On error nothing
   // changes.
-  absl::Status SetByCall(Entry& entry, std::string_view name, std::string_view text,
-                         std::string_view function, const Logger& logger);
+  absl::Status SetByCall(Entry& entry, std::string_view name, std::string_view text, std::string_view function,
+                         const Logger& logger);
 
   // Returns the known name nearest to a wrong one, or "" if none is near. kVariables includes the aliases.
   enum class Names { kKeys, kVariables, kAll };
   std::string_view NearestName(std::string_view wrong, Names among) const;
 
  private:
-  absl::Status TakeAssignments(Entry& entry, std::vector<Statement<Assignment>>& statements,
-                               Source source);
+  absl::Status TakeAssignments(Entry& entry, std::vector<Statement<Assignment>>& statements, Source source);
   absl::Status TakeEnvironment(Entry& entry, const Logger& logger);
   absl::Status TakeConfig(Entry& entry);
 };

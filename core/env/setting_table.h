@@ -61,12 +61,10 @@ constexpr bool FallbackFits(const SettingRow& row) {
   switch (row.type) {
     case SettingType::kInt:
     case SettingType::kBytes:
-      return !row.ranged ||
-             (row.min.whole <= row.default_value.whole && row.default_value.whole <= row.max.whole);
+      return !row.ranged || (row.min.whole <= row.default_value.whole && row.default_value.whole <= row.max.whole);
     case SettingType::kDouble:
     case SettingType::kSeconds:
-      return !row.ranged ||
-             (row.min.real <= row.default_value.real && row.default_value.real <= row.max.real);
+      return !row.ranged || (row.min.real <= row.default_value.real && row.default_value.real <= row.max.real);
     case SettingType::kChoice:
       for (const Choice& choice : row.choices) {
         if (choice.value == row.default_value.whole) return !row.ranged;
@@ -80,8 +78,7 @@ constexpr bool FallbackFits(const SettingRow& row) {
       }
       return row.default_value.whole != 0 && (row.default_value.whole & ~all) == 0 && !row.ranged;
     }
-    default:
-      return !row.ranged;
+    default: return !row.ranged;
   }
 }
 
@@ -92,8 +89,7 @@ constexpr bool FallbackFits(const SettingRow& row) {
 constexpr bool ValidSetting(const SettingRow& row) {
   using namespace setting_table_internal;
   bool enumerated = row.type == SettingType::kChoice || row.type == SettingType::kFlags;
-  return IsKey(row.key) && IsSentence(row.doc) && FallbackFits(row) &&
-         enumerated == !row.choices.empty() &&
+  return IsKey(row.key) && IsSentence(row.doc) && FallbackFits(row) && enumerated == !row.choices.empty() &&
          (row.instead.empty() || row.lifecycle == Lifecycle::kFirstSet);
 }
 

@@ -116,8 +116,7 @@ absl::StatusOr<SettingValue> CheckRange(const SettingRow& row, SettingValue valu
 
 absl::StatusOr<SettingValue> CheckText(const SettingRow& row, std::string text) {
   if (text.find('\0') != text.npos) return Bad("contains a zero byte");
-  if (row.check && !text.empty() && !row.check(text))
-    return Bad(fmt::format("is not {}", row.allowed));
+  if (row.check && !text.empty() && !row.check(text)) return Bad(fmt::format("is not {}", row.allowed));
   return SettingValue(std::move(text));
 }
 
@@ -126,8 +125,7 @@ absl::StatusOr<SettingValue> CheckList(const SettingRow& row, std::vector<std::s
     if (entry.empty()) return Bad("has an empty entry");
     if (auto checked = CheckText(row, entry); !checked.ok()) {
       return Bad(fmt::format("has the entry {}, which {}; allowed: {}", Quoted(entry),
-                             row.check ? "is not allowed" : Std(checked.status().message()),
-                             AllowedText(row)));
+                             row.check ? "is not allowed" : Std(checked.status().message()), AllowedText(row)));
     }
   }
   return SettingValue(std::move(entries));
@@ -137,8 +135,7 @@ absl::StatusOr<SettingValue> ParseFlags(const SettingRow& row, std::string_view 
   int64_t bits = 0;
   for (const std::string& part : Split(text, "_|,+")) {
     const Choice* choice = FindChoice(row, part);
-    if (!choice)
-      return Bad(fmt::format("contains {}, which is not one of {}", Quoted(part), AllowedText(row)));
+    if (!choice) return Bad(fmt::format("contains {}, which is not one of {}", Quoted(part), AllowedText(row)));
     bits |= choice->value;
   }
   if (bits == 0) return Bad(fmt::format("does not name any of {}", AllowedText(row)));
@@ -154,12 +151,10 @@ absl::StatusOr<SettingValue> ParseLimits(std::string_view text) {
     if (equals != part.npos) {
       device = Trim(size.substr(0, equals));
       size = Trim(size.substr(equals + 1));
-      if (device.empty())
-        return Bad(fmt::format("has the entry {} without a device", Quoted(part)));
+      if (device.empty()) return Bad(fmt::format("has the entry {} without a device", Quoted(part)));
     }
     auto bytes = ParseByteSize(size);
-    if (!bytes || *bytes == 0)
-      return Bad(fmt::format("has {} in place of a size of at least 1", Quoted(size)));
+    if (!bytes || *bytes == 0) return Bad(fmt::format("has {} in place of a size of at least 1", Quoted(size)));
     if (device.empty()) {
       if (limits.all) return Bad("has two sizes for every device");
       limits.all = ByteCount{*bytes};
@@ -184,47 +179,30 @@ absl::StatusOr<SettingValue> ParseBool(std::string_view text) {
 
 std::string_view TypeName(SettingType type) {
   switch (type) {
-    case SettingType::kBool:
-      return "bool";
-    case SettingType::kInt:
-      return "int";
-    case SettingType::kDouble:
-      return "float";
-    case SettingType::kBytes:
-      return "bytes";
-    case SettingType::kSeconds:
-      return "seconds";
-    case SettingType::kText:
-      return "text";
-    case SettingType::kPath:
-      return "path";
-    case SettingType::kChoice:
-      return "choice";
-    case SettingType::kFlags:
-      return "flags";
-    case SettingType::kTextList:
-      return "list";
-    case SettingType::kPathList:
-      return "paths";
-    case SettingType::kMemoryLimits:
-      return "limits";
+    case SettingType::kBool: return "bool";
+    case SettingType::kInt: return "int";
+    case SettingType::kDouble: return "float";
+    case SettingType::kBytes: return "bytes";
+    case SettingType::kSeconds: return "seconds";
+    case SettingType::kText: return "text";
+    case SettingType::kPath: return "path";
+    case SettingType::kChoice: return "choice";
+    case SettingType::kFlags: return "flags";
+    case SettingType::kTextList: return "list";
+    case SettingType::kPathList: return "paths";
+    case SettingType::kMemoryLimits: return "limits";
   }
   return "";
 }
 
-std::string_view LifecycleName(Lifecycle lifecycle) {
-  return lifecycle == Lifecycle::kFirstSet ? "first-set" : "dynamic";
-}
+std::string_view LifecycleName(Lifecycle lifecycle) { return lifecycle == Lifecycle::kFirstSet ? "first-set" : "dynamic"; }
 
-std::string_view StatusName(SettingStatus status) {
-  return status == SettingStatus::kBuilt ? "built" : "later";
-}
+std::string_view StatusName(SettingStatus status) { return status == SettingStatus::kBuilt ? "built" : "later"; }
 
 absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text) {
   text = Trim(text);
   switch (row.type) {
-    case SettingType::kBool:
-      return ParseBool(text);
+    case SettingType::kBool: return ParseBool(text);
     case SettingType::kInt: {
       auto value = Number<int64_t>(text);
       if (!value) return Bad("is not a whole number");
@@ -246,21 +224,16 @@ absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_vie
       return CheckRange(row, *value);
     }
     case SettingType::kText:
-    case SettingType::kPath:
-      return CheckText(row, std::string(text));
+    case SettingType::kPath: return CheckText(row, std::string(text));
     case SettingType::kChoice: {
       const Choice* choice = FindChoice(row, text);
       if (!choice) return Bad(fmt::format("is not one of {}", AllowedText(row)));
       return SettingValue(choice->value);
     }
-    case SettingType::kFlags:
-      return ParseFlags(row, text);
-    case SettingType::kTextList:
-      return CheckList(row, Split(text, ","));
-    case SettingType::kPathList:
-      return CheckList(row, Split(text, ":"));
-    case SettingType::kMemoryLimits:
-      return ParseLimits(text);
+    case SettingType::kFlags: return ParseFlags(row, text);
+    case SettingType::kTextList: return CheckList(row, Split(text, ","));
+    case SettingType::kPathList: return CheckList(row, Split(text, ":"));
+    case SettingType::kMemoryLimits: return ParseLimits(text);
   }
   return Bad("has no type");
 }
@@ -285,11 +258,9 @@ absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const Config
       return CheckRange(row, *real);
     }
   } else if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
-    if (type == SettingType::kTextList || type == SettingType::kPathList)
-      return CheckList(row, *list);
+    if (type == SettingType::kTextList || type == SettingType::kPathList) return CheckList(row, *list);
   }
-  constexpr std::string_view kHas[] = {"a truth value", "a whole number", "a number", "a string",
-                                       "an array"};
+  constexpr std::string_view kHas[] = {"a truth value", "a whole number", "a number", "a string", "an array"};
   return absl::FailedPreconditionError(
       fmt::format("is {}, but the setting is of type {}", kHas[value.index()], TypeName(type)));
 }
@@ -315,18 +286,13 @@ std::string ConfigText(const ConfigValue& value) {
 
 std::string FormatSetting(const SettingRow& row, const SettingValue& value) {
   switch (row.type) {
-    case SettingType::kBool:
-      return std::get<bool>(value) ? "true" : "false";
-    case SettingType::kInt:
-      return std::to_string(std::get<int64_t>(value));
+    case SettingType::kBool: return std::get<bool>(value) ? "true" : "false";
+    case SettingType::kInt: return std::to_string(std::get<int64_t>(value));
     case SettingType::kDouble:
-    case SettingType::kSeconds:
-      return fmt::format("{}", std::get<double>(value));
-    case SettingType::kBytes:
-      return FormatSize(std::get<int64_t>(value));
+    case SettingType::kSeconds: return fmt::format("{}", std::get<double>(value));
+    case SettingType::kBytes: return FormatSize(std::get<int64_t>(value));
     case SettingType::kText:
-    case SettingType::kPath:
-      return std::get<std::string>(value);
+    case SettingType::kPath: return std::get<std::string>(value);
     case SettingType::kChoice:
       for (const Choice& choice : row.choices) {
         if (choice.value == std::get<int64_t>(value)) return std::string(choice.name);
@@ -370,25 +336,18 @@ std::string PlainText(const SettingRow& row, const SettingValue& value) {
 
 SettingValue DefaultOf(const SettingRow& row) {
   switch (row.type) {
-    case SettingType::kBool:
-      return row.default_value.whole != 0;
+    case SettingType::kBool: return row.default_value.whole != 0;
     case SettingType::kInt:
     case SettingType::kBytes:
     case SettingType::kChoice:
-    case SettingType::kFlags:
-      return row.default_value.whole;
+    case SettingType::kFlags: return row.default_value.whole;
     case SettingType::kDouble:
-    case SettingType::kSeconds:
-      return row.default_value.real;
+    case SettingType::kSeconds: return row.default_value.real;
     case SettingType::kText:
-    case SettingType::kPath:
-      return std::string(row.default_value.text);
-    case SettingType::kTextList:
-      return Split(row.default_value.text, ",");
-    case SettingType::kPathList:
-      return Split(row.default_value.text, ":");
-    case SettingType::kMemoryLimits:
-      return ParseLimits(row.default_value.text).value_or(SettingValue(MemoryLimits{}));
+    case SettingType::kPath: return std::string(row.default_value.text);
+    case SettingType::kTextList: return Split(row.default_value.text, ",");
+    case SettingType::kPathList: return Split(row.default_value.text, ":");
+    case SettingType::kMemoryLimits: return ParseLimits(row.default_value.text).value_or(SettingValue(MemoryLimits{}));
   }
   return {};
 }
@@ -398,26 +357,21 @@ std::string AllowedText(const SettingRow& row) {
   if (row.type == SettingType::kBool) return "1, 0, true, false";
   if (!row.choices.empty()) {
     std::string out;
-    for (const Choice& choice : row.choices)
-      out += (out.empty() ? "" : ", ") + std::string(choice.name);
+    for (const Choice& choice : row.choices) out += (out.empty() ? "" : ", ") + std::string(choice.name);
     return out;
   }
   if (!row.ranged) return {};
   switch (row.type) {
     case SettingType::kInt:
     case SettingType::kBytes: {
-      auto text = [&](int64_t v) {
-        return row.type == SettingType::kBytes ? FormatSize(v) : std::to_string(v);
-      };
-      return RangeText(row.min.whole != INT64_MIN, text(row.min.whole), row.max.whole != INT64_MAX,
-                       text(row.max.whole));
+      auto text = [&](int64_t v) { return row.type == SettingType::kBytes ? FormatSize(v) : std::to_string(v); };
+      return RangeText(row.min.whole != INT64_MIN, text(row.min.whole), row.max.whole != INT64_MAX, text(row.max.whole));
     }
     case SettingType::kDouble:
     case SettingType::kSeconds:
-      return RangeText(std::isfinite(row.min.real), fmt::format("{}", row.min.real),
-                       std::isfinite(row.max.real), fmt::format("{}", row.max.real));
-    default:
-      return {};
+      return RangeText(std::isfinite(row.min.real), fmt::format("{}", row.min.real), std::isfinite(row.max.real),
+                       fmt::format("{}", row.max.real));
+    default: return {};
   }
 }
 
@@ -448,8 +402,7 @@ std::optional<ByteCount> MemoryLimits::For(std::string_view device) const {
 bool IsAbsolutePath(std::string_view text) { return text.starts_with('/'); }
 
 bool IsIdentifierWord(std::string_view text) {
-  constexpr std::string_view kAllowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
   return text.find_first_not_of(kAllowed) == text.npos;
 }
 
@@ -460,8 +413,7 @@ bool IsReserve(std::string_view text) {
 
 bool IsOperatorTuning(std::string_view text) {
   if (text == "0" || text == "1") return true;
-  constexpr std::string_view kTypes[] = {"float32", "float64", "float16", "int8",
-                                         "uint8",   "int32",   "int64"};
+  constexpr std::string_view kTypes[] = {"float32", "float64", "float16", "int8", "uint8", "int32", "int64"};
   std::vector<std::string> parts = Split(text, ",");
   for (const std::string& part : parts) {
     if (std::find(std::begin(kTypes), std::end(kTypes), part) == std::end(kTypes)) return false;

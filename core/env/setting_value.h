@@ -26,8 +26,7 @@ using Seconds = std::chrono::duration<double>;  // text forms: 1.5, 500ms, 2s, 3
 // Limits of device memory: one that applies to every device, and limits of single devices by name.
 struct MemoryLimits {
   std::optional<ByteCount> all;
-  std::vector<std::pair<std::string, ByteCount>>
-      by_device;  // in the order of the text; names are not checked here
+  std::vector<std::pair<std::string, ByteCount>> by_device;  // in the order of the text; names are not checked here
 
   std::optional<ByteCount> For(std::string_view device) const;  // the device's own limit, else `all`
   friend bool operator==(const MemoryLimits&, const MemoryLimits&) = default;
@@ -51,7 +50,6 @@ struct TextList {};  // std::vector<std::string>, separated by commas
 struct PathList {};  // std::vector<std::string>, separated by colons
 
 // The value of a setting at run time: enums, flags and bytes as int64_t, seconds as double.
-using SettingValue =
-    std::variant<bool, int64_t, double, std::string, std::vector<std::string>, MemoryLimits>;
+using SettingValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>, MemoryLimits>;
 
 }  // namespace mge

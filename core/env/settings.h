@@ -14,8 +14,7 @@
 
 namespace mge {
 
-inline constexpr auto kSettings =
-    JoinSettingRows(kRuntimeRows, kEngineRows, kPlanRows, kComputeRows, kTrainRows);
+inline constexpr auto kSettings = JoinSettingRows(kRuntimeRows, kEngineRows, kPlanRows, kComputeRows, kTrainRows);
 
 // Returns the index of a setting in kSettings. Does not compile for a setting that is declared but not
 // listed.
@@ -27,8 +26,7 @@ consteval size_t SettingIndex(std::string_view key) {
 }
 
 // Prefixes of variables. A variable with one of them that no row has is reported as a probable typo.
-inline constexpr std::string_view kVariablePrefixes[] = {"MGE_", "MXNET_", "NNVM_", "MEGENGINE_",
-                                                         "MGB_"};
+inline constexpr std::string_view kVariablePrefixes[] = {"MGE_", "MXNET_", "NNVM_", "MEGENGINE_", "MGB_"};
 
 // A variable with such a prefix that is not a setting, and its reader.
 struct IgnoredVariable {

@@ -76,8 +76,7 @@ inline constexpr Setting<int64_t> kComputeTuningCores = {
     .range = Range<int64_t>{-1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc =
-        "Maximum number of threads that operator tuning measures; -1 means half of the processors.",
+    .doc = "Maximum number of threads that operator tuning measures; -1 means half of the processors.",
     .aliases = "MXNET_USE_NUM_CORES_OPERATOR_TUNING",
     .status = SettingStatus::kLater,
 };
@@ -101,8 +100,7 @@ inline constexpr Setting<bool> kJitKeepFiles = {
 inline constexpr Setting<Path> kJitWorkDir = {
     .key = "jit.work_dir",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc =
-        "Directory for the intermediate files of kernel generation; if empty, a temporary directory.",
+    .doc = "Directory for the intermediate files of kernel generation; if empty, a temporary directory.",
     .aliases = "MGB_JIT_WORKDIR",
     .status = SettingStatus::kLater,
 };
@@ -186,11 +184,9 @@ inline constexpr Setting<bool> kDebugCheckMemory = {
         "run one step at a time.",
 };
 
-inline constexpr auto kComputeRows =
-    SettingRows(kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy,
-                kComputeOperatorTuning, kComputeTuningCores, kJitBackend, kJitKeepFiles,
-                kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileMode, kProfileOnlyWait,
-                kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives, kDebugDumpInputs,
-                kDebugCheckMemory);
+inline constexpr auto kComputeRows = SettingRows(
+    kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy, kComputeOperatorTuning,
+    kComputeTuningCores, kJitBackend, kJitKeepFiles, kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileMode,
+    kProfileOnlyWait, kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives, kDebugDumpInputs, kDebugCheckMemory);
 
 }  // namespace mge

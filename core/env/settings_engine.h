@@ -103,8 +103,7 @@ inline constexpr Setting<int64_t> kBulkTrainNodes = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kEngineRows =
-    SettingRows(kEngineType, kCpuWorkers, kCpuPriorityWorkers, kGpuWorkers, kGpuCopyWorkers,
-                kForkWorkers, kBulkInference, kBulkTrain, kBulkTrainNodes);
+inline constexpr auto kEngineRows = SettingRows(kEngineType, kCpuWorkers, kCpuPriorityWorkers, kGpuWorkers, kGpuCopyWorkers,
+                                                kForkWorkers, kBulkInference, kBulkTrain, kBulkTrainNodes);
 
 }  // namespace mge

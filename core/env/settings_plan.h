@@ -261,8 +261,7 @@ inline constexpr Setting<ByteCount> kMemoryLargeRound = {
     .range = Range<ByteCount>{{1}, {INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc =
-        "In the pool naive, sizes above this value are rounded up to a multiple of it; 1 disables rounding.",
+    .doc = "In the pool naive, sizes above this value are rounded up to a multiple of it; 1 disables rounding.",
     .aliases = "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE",
     .status = SettingStatus::kLater,
 };
@@ -299,11 +298,10 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
 };
 
 inline constexpr auto kPlanRows =
-    SettingRows(kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp,
-                kSelectStrategy, kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime, kSelectMemory,
-                kSelectFreeze, kSelectFrozen,
-                kSelectCacheType, kSelectCacheDir, kSelectTensorCore, kSelectTensorCoreConversion,
-                kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound,
-                kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
+    SettingRows(kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kSelectStrategy,
+                kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime, kSelectMemory,
+                kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir, kSelectTensorCore,
+                kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve,
+                kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
 
 }  // namespace mge

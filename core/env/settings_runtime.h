@@ -8,7 +8,6 @@
 
 namespace mge {
 
-
 // The value of `log.override` that does not override log.level.
 inline constexpr int kNoLogOverride = -1;
 enum class LogOverride : int {
@@ -72,13 +71,11 @@ inline constexpr Setting<int64_t> kThreads = {
     .range = Range<int64_t>{0, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc =
-        "Number of threads of the compute pool; 0 means the number that the CPU affinity and cgroup quota allow.",
+    .doc = "Number of threads of the compute pool; 0 means the number that the CPU affinity and cgroup quota allow.",
 };
 inline constexpr Setting<MemoryLimits> kMemoryLimit = {
     .key = "memory.limit",
-    .allowed =
-        "a size such as 256MiB for every device, or one per device such as cpu0=1GiB,gpu0=2GiB",
+    .allowed = "a size such as 256MiB for every device, or one per device such as cpu0=1GiB,gpu0=2GiB",
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
@@ -147,8 +144,8 @@ inline constexpr Setting<Path> kLibraryPath = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kRuntimeRows = SettingRows(
-    kDefaultDevice, kPluginPath, kPluginAllow, kPluginSkip, kThreads, kMemoryLimit, kSeed, kRunTimeout, kConfigFiles,
-    kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
+inline constexpr auto kRuntimeRows =
+    SettingRows(kDefaultDevice, kPluginPath, kPluginAllow, kPluginSkip, kThreads, kMemoryLimit, kSeed, kRunTimeout,
+                kConfigFiles, kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
 
 }  // namespace mge

@@ -60,8 +60,7 @@ inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .range = Range<int64_t>{0, INT64_MAX >> 20},
     .unit = "MiB",
     .lifecycle = Lifecycle::kDynamic,
-    .doc =
-        "Peak memory below which the search for a plan of sublinear memory stops trading speed for memory.",
+    .doc = "Peak memory below which the search for a plan of sublinear memory stops trading speed for memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_LOWER_BOUND_MB",
     .status = SettingStatus::kLater,
 };
@@ -171,8 +170,7 @@ inline constexpr Setting<bool> kEagerStaticInputShape = {
     .key = "eager.static_input_shape",
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc =
-        "Treats the input shapes of a traced function as fixed, so that memory is planned in advance.",
+    .doc = "Treats the input shapes of a traced function as fixed, so that memory is planned in advance.",
     .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
     .status = SettingStatus::kLater,
 };
@@ -302,11 +300,10 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
 };
 
 inline constexpr auto kTrainRows = SettingRows(
-    kTrainMirror, kTrainInplaceUpdate, kSublinearTries, kSublinearGenerations, kSublinearPopulation,
-    kSublinearLowerBound, kSublinearWorkers, kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize,
-    kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold,
-    kEagerDtrMinimum, kEagerStaticInputShape, kKvstoreThreads, kKvstoreBigArray, kKvstoreTree,
-    kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,
+    kTrainMirror, kTrainInplaceUpdate, kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound,
+    kSublinearWorkers, kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize, kEagerCatchErrors, kEagerRecordPath, kEagerSwap,
+    kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kEagerStaticInputShape, kKvstoreThreads, kKvstoreBigArray,
+    kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,
     kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge

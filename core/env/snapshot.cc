@@ -7,16 +7,11 @@ namespace mge {
 
 std::string Origin::Describe() const {
   switch (source) {
-    case Source::kDefault:
-      return "default";
-    case Source::kConfigFile:
-      return detail;
-    case Source::kEnvironment:
-      return fmt::format("environment {}", detail);
-    case Source::kCommandLine:
-      return fmt::format("command line {}", detail);
-    case Source::kCall:
-      return detail.empty() ? "call" : fmt::format("call {}", detail);
+    case Source::kDefault: return "default";
+    case Source::kConfigFile: return detail;
+    case Source::kEnvironment: return fmt::format("environment {}", detail);
+    case Source::kCommandLine: return fmt::format("command line {}", detail);
+    case Source::kCall: return detail.empty() ? "call" : fmt::format("call {}", detail);
   }
   return {};
 }

@@ -47,8 +47,7 @@ class Snapshot {
     } else if constexpr (std::is_enum_v<Result>) {
       return static_cast<Result>(stored);
     } else {
-      using Field = std::conditional_t<Traits::kType == SettingType::kFlags, uint32_t,
-                                       typename Traits::StoredType>;
+      using Field = std::conditional_t<Traits::kType == SettingType::kFlags, uint32_t, typename Traits::StoredType>;
       return Result{static_cast<Field>(stored)};
     }
   }

@@ -22,8 +22,7 @@ using GraphPtr = std::shared_ptr<const Graph>;
 
 // The value of an attribute. The reader converts ONNX's other kinds: a sparse tensor becomes dense; a type (TYPE_PROTO)
 // becomes text without the shape, such as "tensor(float32)" or "optional(seq(tensor(float32)))".
-using AttributeValue =
-    std::variant<int64_t, float, std::string, Ints, Floats, Texts, Tensor, std::vector<Tensor>, GraphPtr>;
+using AttributeValue = std::variant<int64_t, float, std::string, Ints, Floats, Texts, Tensor, std::vector<Tensor>, GraphPtr>;
 
 // The attributes of a node, in the order of the model. Find() is linear: most nodes have fewer than ten attributes.
 class Attributes {
@@ -44,9 +43,7 @@ class Attributes {
     return Or<std::string>(name, std::move(fallback));
   }
   Ints IntList(std::string_view name, Ints fallback = {}) const { return Or<Ints>(name, std::move(fallback)); }
-  Floats FloatList(std::string_view name, Floats fallback = {}) const {
-    return Or<Floats>(name, std::move(fallback));
-  }
+  Floats FloatList(std::string_view name, Floats fallback = {}) const { return Or<Floats>(name, std::move(fallback)); }
   Texts TextList(std::string_view name, Texts fallback = {}) const { return Or<Texts>(name, std::move(fallback)); }
   /*nullable*/ const Tensor* TensorOrNull(std::string_view name) const { return Get<Tensor>(name); }
   GraphPtr GraphOrNull(std::string_view name) const { return Or<GraphPtr>(name, nullptr); }

@@ -28,11 +28,9 @@ std::string TypeText(ValueKind kind, const TensorType& type) {
   return out + "]";
 }
 
-absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorType& inferred,
-                                      std::string_view where) {
+absl::StatusOr<TensorType> MergeTypes(const TensorType& declared, const TensorType& inferred, std::string_view where) {
   auto contradiction = [&] {
-    return Fail(errors::kInvalidGraph,
-                fmt::format("the declared type of '{}' contradicts the computed type", where),
+    return Fail(errors::kInvalidGraph, fmt::format("the declared type of '{}' contradicts the computed type", where),
                 {.what = fmt::format("declared {}, computed {}", declared.ToString(), inferred.ToString()),
                  .fix = "remove or correct the model's type information for this value"});
   };
@@ -71,9 +69,8 @@ std::span<const ValueId> CapturesOf(const Node& node, const Graph& body) {
     const GraphPtr* candidate = std::get_if<GraphPtr>(&value);
     if (!candidate || !*candidate) continue;
     const std::vector<ValueId>& inputs = (*candidate)->inputs();
-    size_t count = std::count_if(inputs.begin(), inputs.end(), [&](ValueId v) {
-      return (*candidate)->value(v).role == Role::kCapture;
-    });
+    size_t count = std::count_if(inputs.begin(), inputs.end(),
+                                 [&](ValueId v) { return (*candidate)->value(v).role == Role::kCapture; });
     if (candidate->get() == &body) return std::span<const ValueId>(node.captures).subspan(first, count);
     first += count;
   }
@@ -131,9 +128,7 @@ std::vector<std::vector<NodeId>> Graph::Consumers() const {
   return out;
 }
 
-int Graph::OutputUses(ValueId id) const {
-  return static_cast<int>(std::count(outputs_.begin(), outputs_.end(), id));
-}
+int Graph::OutputUses(ValueId id) const { return static_cast<int>(std::count(outputs_.begin(), outputs_.end(), id)); }
 
 void Graph::ReplaceUses(ValueId from, ValueId to) {
   for (Node& n : nodes_) {

@@ -67,11 +67,11 @@ struct Value {
 };
 
 struct Node {
-  std::string op = {};      // "Conv"
-  std::string domain = {};  // "" is ai.onnx; "mge" has the operators that rewrites create
-  std::string name = {};    // from the model or generated; for messages only
-  int version = 0;     // the version of `domain` that the model imports; 0 means the newest version
-  const OpDef* def = nullptr;  // not owned
+  std::string op = {};               // "Conv"
+  std::string domain = {};           // "" is ai.onnx; "mge" has the operators that rewrites create
+  std::string name = {};             // from the model or generated; for messages only
+  int version = 0;                   // the version of `domain` that the model imports; 0 means the newest version
+  const OpDef* def = nullptr;        // not owned
   std::vector<ValueId> inputs = {};  // kNone where an optional input is absent
   std::vector<ValueId> outputs = {};
   // Values of this graph that the bodies use, see above.

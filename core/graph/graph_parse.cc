@@ -87,8 +87,7 @@ class Parser {
       c = text_[at_++];
       if (c == 'x') {
         int value = 0;
-        if (at_ + 2 > text_.size() ||
-            std::from_chars(&text_[at_], &text_[at_] + 2, value, 16).ptr != &text_[at_] + 2) {
+        if (at_ + 2 > text_.size() || std::from_chars(&text_[at_], &text_[at_] + 2, value, 16).ptr != &text_[at_] + 2) {
           return Error("bad \\x escape");
         }
         at_ += 2;
@@ -180,8 +179,8 @@ class Parser {
 
   template <typename T, typename F>
   absl::StatusOr<Tensor> ParseElements(Shape shape, F parse) {
-    absl::StatusOr<Tensor> tensor = Tensor::Create(
-        std::is_same_v<T, std::string> ? DType::kString : kDTypeOf<T>, std::move(shape));
+    absl::StatusOr<Tensor> tensor =
+        Tensor::Create(std::is_same_v<T, std::string> ? DType::kString : kDTypeOf<T>, std::move(shape));
     if (!tensor.ok()) return Error(ErrorTitle(tensor.status()));
     std::span<T> out = tensor->template MutableData<T>();
     size_t n = 0;

@@ -131,8 +131,8 @@ void Writer::WriteNode(const Graph& graph, const Node& n, const std::string& ind
   }
   if (!n.outputs.empty()) {
     out += " : " + List(n.outputs, [&](ValueId v) {
-      return v == kNone ? std::string("_") : TypeText(graph.value(v).kind, graph.value(v).type);
-    });
+             return v == kNone ? std::string("_") : TypeText(graph.value(v).kind, graph.value(v).type);
+           });
   }
   if (!n.name.empty()) out += " as " + Quoted(n.name);
   if (!n.device.empty()) out += " on " + Quoted(n.device);

@@ -40,8 +40,8 @@ absl::Status VerifyBodies(const Node& n, std::vector<const Graph*>& bodies) {
     }
   }
   if (captured != n.captures.size()) {
-    return Broken(fmt::format("{} captures {} values, but its bodies have {} capture inputs", Place(n),
-                              n.captures.size(), captured));
+    return Broken(
+        fmt::format("{} captures {} values, but its bodies have {} capture inputs", Place(n), n.captures.size(), captured));
   }
   return absl::OkStatus();
 }

@@ -158,8 +158,8 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
   collector.deferred.Rethrow();
   if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: enumerating kernels", device.name()));
   if (size_t n = collector.unlisted) {
-    collector.list.refused.push_back({fmt::format("{} others", n),
-                                      fmt::format("only {} refusals per problem are kept", kMaxRefusals)});
+    collector.list.refused.push_back(
+        {fmt::format("{} others", n), fmt::format("only {} refusals per problem are kept", kMaxRefusals)});
   }
   return std::move(collector.list);
 }
@@ -177,8 +177,9 @@ absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_probl
     measured.push_back(c.measured_us);
   }
   for (const OwnedCandidate::Abi& a : abis) pointers.push_back(&a.candidate);
-  mge_choice choice = {sizeof(mge_choice), mode, &problem, pointers.data(), pointers.size(),
-                       mode == MGE_SELECT_PROFILE ? measured.data() : nullptr};
+  mge_choice choice = {sizeof(mge_choice), mode,
+                       &problem,           pointers.data(),
+                       pointers.size(),    mode == MGE_SELECT_PROFILE ? measured.data() : nullptr};
   std::vector<uint32_t> answer(candidates.size());
   if (const mge_strategy_api* strategy = OwnOrder(device.backend().plugin())) {
     mge_error error;
@@ -194,8 +195,7 @@ absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_probl
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i] == static_cast<int>(i)) continue;
     return Fail(errors::kKernelFailed,
-                fmt::format("the strategy of device {} did not return each candidate once",
-                            device.name()));
+                fmt::format("the strategy of device {} did not return each candidate once", device.name()));
   }
   return order;
 }

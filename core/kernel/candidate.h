@@ -17,11 +17,11 @@ struct OwnedCandidate {
   std::string id;
   int32_t rank = 0;
   uint64_t attributes = 0;
-  uint64_t workspace = 0;  // upper bound, bytes
-  double cost_us = -1;     // negative: unknown
-  double measured_us = -1; // negative: not timed, or it failed
-  std::string fault;       // the reason why it was not timed, or why its results were not checked
-  uint64_t token = 0;      // the backend's own number
+  uint64_t workspace = 0;           // upper bound, bytes
+  double cost_us = -1;              // negative: unknown
+  double measured_us = -1;          // negative: not timed, or it failed
+  std::string fault;                // the reason why it was not timed, or why its results were not checked
+  uint64_t token = 0;               // the backend's own number
   std::vector<mge_layout> inputs;   // one per input of the problem
   std::vector<mge_layout> outputs;  // one per output of the problem
   std::vector<mge_in_place> in_place;

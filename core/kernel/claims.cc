@@ -13,8 +13,8 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kMaxClaimsPerNode = 64;    // limit of claims per node that the device sees
-constexpr uint64_t kMaxNamedPerNode = 1024;   // limit of nodes in claims, per node that the device sees
+constexpr uint64_t kMaxClaimsPerNode = 64;   // limit of claims per node that the device sees
+constexpr uint64_t kMaxNamedPerNode = 1024;  // limit of nodes in claims, per node that the device sees
 
 struct Collector {
   uint64_t node_count;  // nodes of the graph
@@ -74,8 +74,7 @@ absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph&
                                            collector.excess, kMaxClaimsPerNode, kMaxNamedPerNode)});
   }
   for (Claim& claim : claims) claim.name = device.backend().name() + "." + claim.name;
-  std::stable_sort(claims.begin(), claims.end(),
-                   [](const Claim& a, const Claim& b) { return a.benefit_us > b.benefit_us; });
+  std::stable_sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) { return a.benefit_us > b.benefit_us; });
   return claims;
 }
 

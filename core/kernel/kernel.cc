@@ -11,10 +11,10 @@ namespace mge {
 namespace {
 
 absl::Status Unusable(const Device& device, const OwnedCandidate& candidate, std::string why) {
-  return Fail(errors::kKernelFailed, fmt::format("kernel {} of device {} cannot be used", candidate.id, device.name()),
-              {.what = std::move(why),
-               .fix = fmt::format("report it to the author of backend {}, or choose another device",
-                                  device.backend().name())});
+  return Fail(
+      errors::kKernelFailed, fmt::format("kernel {} of device {} cannot be used", candidate.id, device.name()),
+      {.what = std::move(why),
+       .fix = fmt::format("report it to the author of backend {}, or choose another device", device.backend().name())});
 }
 
 }  // namespace
@@ -33,8 +33,10 @@ std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, ui
       return fmt::format("it asks for {} bytes for the packed form of input {}; the limit is {}", bytes, i, kMaxAskedBytes);
     }
     if (bytes && !api.prepack) {
-      return fmt::format("it asks for {} bytes for the packed form of input {}, but slot 'prepack' of table 'kernel' is "
-                         "NULL", bytes, i);
+      return fmt::format(
+          "it asks for {} bytes for the packed form of input {}, but slot 'prepack' of table 'kernel' is "
+          "NULL",
+          bytes, i);
     }
   }
   for (uint64_t i = 0; answer.prepack_forms && i < input_count; ++i) {
@@ -59,8 +61,8 @@ absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& pr
   KernelHandle kernel(out.kernel, KernelDeleter{&api});
   std::string why = WhyUnsound(api, out, problem.graph->input_count);
   if (why.empty() && out.workspace_bytes > candidate.workspace) {
-    why = fmt::format("it asks for {} bytes of workspace, but promised {} at most", out.workspace_bytes,
-                      candidate.workspace);
+    why =
+        fmt::format("it asks for {} bytes of workspace, but promised {} at most", out.workspace_bytes, candidate.workspace);
   }
   if (!why.empty()) return Unusable(device, candidate, std::move(why));
   return kernel;
@@ -69,9 +71,8 @@ absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& pr
 absl::StatusOr<mge_step_fn> BindKernel(Device& device, const OwnedCandidate& candidate, mge_kernel* kernel,
                                        const mge_binding& binding, void* args) {
   mge_step_fn fn = nullptr;
-  MGE_RETURN_IF_ERROR(AskDevice(device, "binding " + candidate.id, [&](mge_error* e) {
-    return device.kernel_api().bind(kernel, &binding, args, &fn, e);
-  }));
+  MGE_RETURN_IF_ERROR(AskDevice(device, "binding " + candidate.id,
+                                [&](mge_error* e) { return device.kernel_api().bind(kernel, &binding, args, &fn, e); }));
   if (!fn) return Unusable(device, candidate, "bind returned MGE_OK, but no function");
   return fn;
 }

@@ -50,7 +50,7 @@ std::string LayoutText(Device& device, const mge_layout& layout, DType dtype, st
 }
 
 absl::Status DescribeLayout(Device& device, const mge_layout& layout, DType dtype, std::span<const int64_t> dims,
-                      mge_layout_info& out) {
+                            mge_layout_info& out) {
   out.struct_size = sizeof(out);
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error* e) {
@@ -74,8 +74,8 @@ mge_layout Canonical(const mge_layout& layout, std::span<const int64_t> dims) {
 
 absl::StatusOr<int64_t> LayoutBytes(const mge_layout& layout, int64_t element_bytes, std::span<const int64_t> dims) {
   auto misfit = [&](std::string_view why) {
-    return Fail(errors::kKernelFailed,
-                fmt::format("the layout {} does not fit a tensor of shape {}: {}", LayoutText(layout), ShapeText(dims), why));
+    return Fail(errors::kKernelFailed, fmt::format("the layout {} does not fit a tensor of shape {}: {}", LayoutText(layout),
+                                                   ShapeText(dims), why));
   };
   if (layout.kind < MGE_LAYOUT_PLAIN || layout.kind > MGE_LAYOUT_OPAQUE) {
     return misfit(fmt::format("its kind {} is unknown", layout.kind));

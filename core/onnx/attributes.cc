@@ -26,34 +26,20 @@ namespace {
 
 AttributeKind KindOfField(uint32_t number) {
   switch (number) {
-    case f::kFloat:
-      return AttributeKind::kFloat;
-    case f::kInt:
-      return AttributeKind::kInt;
-    case f::kText:
-      return AttributeKind::kText;
-    case f::kTensor:
-      return AttributeKind::kTensor;
-    case f::kGraph:
-      return AttributeKind::kGraph;
-    case f::kFloats:
-      return AttributeKind::kFloats;
-    case f::kInts:
-      return AttributeKind::kInts;
-    case f::kTexts:
-      return AttributeKind::kTexts;
-    case f::kTensors:
-      return AttributeKind::kTensors;
-    case f::kGraphs:
-      return AttributeKind::kGraphs;
-    case f::kType:
-      return AttributeKind::kType;
-    case f::kTypes:
-      return AttributeKind::kTypes;
-    case f::kSparse:
-      return AttributeKind::kSparse;
-    default:
-      return AttributeKind::kSparses;
+    case f::kFloat: return AttributeKind::kFloat;
+    case f::kInt: return AttributeKind::kInt;
+    case f::kText: return AttributeKind::kText;
+    case f::kTensor: return AttributeKind::kTensor;
+    case f::kGraph: return AttributeKind::kGraph;
+    case f::kFloats: return AttributeKind::kFloats;
+    case f::kInts: return AttributeKind::kInts;
+    case f::kTexts: return AttributeKind::kTexts;
+    case f::kTensors: return AttributeKind::kTensors;
+    case f::kGraphs: return AttributeKind::kGraphs;
+    case f::kType: return AttributeKind::kType;
+    case f::kTypes: return AttributeKind::kTypes;
+    case f::kSparse: return AttributeKind::kSparse;
+    default: return AttributeKind::kSparses;
   }
 }
 
@@ -67,48 +53,24 @@ absl::StatusOr<GraphReader::AttributeHead> GraphReader::ReadAttributeHead(Bytes 
   WireReader reader(model_.source, "AttributeProto", attribute);
   while (reader.Next()) {
     switch (reader.field()) {
-      case f::kName:
-        head.name = reader.Text();
-        continue;
-      case f::kReference:
-        head.reference = reader.Text();
-        continue;
-      case f::kKind:
-        head.kind = static_cast<AttributeKind>(reader.Int());
-        continue;
-      case f::kFloat:
-        head.real = reader.Float();
-        break;
-      case f::kInt:
-        head.number = reader.Int();
-        break;
-      case f::kText:
-        head.text = reader.Text();
-        break;
-      case f::kTensor:
-        tensor = reader.Message();
-        break;
-      case f::kGraph:
-        graph = reader.Message();
-        break;
-      case f::kType:
-        type = reader.Message();
-        break;
-      case f::kSparse:
-        sparse = reader.Message();
-        break;
+      case f::kName: head.name = reader.Text(); continue;
+      case f::kReference: head.reference = reader.Text(); continue;
+      case f::kKind: head.kind = static_cast<AttributeKind>(reader.Int()); continue;
+      case f::kFloat: head.real = reader.Float(); break;
+      case f::kInt: head.number = reader.Int(); break;
+      case f::kText: head.text = reader.Text(); break;
+      case f::kTensor: tensor = reader.Message(); break;
+      case f::kGraph: graph = reader.Message(); break;
+      case f::kType: type = reader.Message(); break;
+      case f::kSparse: sparse = reader.Message(); break;
       case f::kFloats:
       case f::kInts:
       case f::kTexts:
       case f::kTensors:
       case f::kGraphs:
       case f::kTypes:
-      case f::kSparses:
-        reader.Skip();
-        break;
-      default:
-        reader.Skip();
-        continue;
+      case f::kSparses: reader.Skip(); break;
+      default: reader.Skip(); continue;
     }
     present = KindOfField(reader.field());
   }
@@ -117,20 +79,11 @@ absl::StatusOr<GraphReader::AttributeHead> GraphReader::ReadAttributeHead(Bytes 
   // Files of the first IR versions do not have the kind.
   if (head.kind == AttributeKind::kUndefined) head.kind = present;
   switch (head.kind) {
-    case AttributeKind::kTensor:
-      head.message = tensor;
-      break;
-    case AttributeKind::kGraph:
-      head.message = graph;
-      break;
-    case AttributeKind::kType:
-      head.message = type;
-      break;
-    case AttributeKind::kSparse:
-      head.message = sparse;
-      break;
-    default:
-      break;
+    case AttributeKind::kTensor: head.message = tensor; break;
+    case AttributeKind::kGraph: head.message = graph; break;
+    case AttributeKind::kType: head.message = type; break;
+    case AttributeKind::kSparse: head.message = sparse; break;
+    default: break;
   }
   return head;
 }
@@ -142,12 +95,9 @@ absl::StatusOr<std::string_view> GraphReader::AttributeName(Bytes attribute) con
 
 absl::StatusOr<AttributeValue> GraphReader::ReadAttributeValue(const AttributeHead& head) const {
   switch (head.kind) {
-    case AttributeKind::kFloat:
-      return head.real;
-    case AttributeKind::kInt:
-      return head.number;
-    case AttributeKind::kText:
-      return std::string(head.text);
+    case AttributeKind::kFloat: return head.real;
+    case AttributeKind::kInt: return head.number;
+    case AttributeKind::kText: return std::string(head.text);
     case AttributeKind::kTensor: {
       MGE_ASSIGN_OR_RETURN(NamedTensor tensor, model_.tensors.Dense(head.message));
       return std::move(tensor.tensor);
@@ -163,18 +113,15 @@ absl::StatusOr<AttributeValue> GraphReader::ReadAttributeValue(const AttributeHe
     case AttributeKind::kFloats:
     case AttributeKind::kInts:
     case AttributeKind::kTexts:
-    case AttributeKind::kTensors:
-      break;
+    case AttributeKind::kTensors: break;
     case AttributeKind::kGraphs:
     case AttributeKind::kSparses:
     case AttributeKind::kTypes:
-      return Fail(errors::kUnsupportedFeature,
-                  fmt::format("attribute '{}': lists of graphs, sparse tensors or types "
-                              "are not supported",
-                              head.name));
+      return Fail(errors::kUnsupportedFeature, fmt::format("attribute '{}': lists of graphs, sparse tensors or types "
+                                                           "are not supported",
+                                                           head.name));
     default:
-      return Fail(errors::kInvalidNode,
-                  fmt::format("attribute '{}' has no value of a known kind", head.name),
+      return Fail(errors::kInvalidNode, fmt::format("attribute '{}' has no value of a known kind", head.name),
                   {.what = fmt::format("its kind is {}", static_cast<int64_t>(head.kind))});
   }
   Ints ints;
@@ -203,15 +150,13 @@ absl::StatusOr<AttributeValue> GraphReader::ReadAttributeValue(const AttributeHe
   return tensors;
 }
 
-absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Node& node,
-                                        std::vector<Body>& bodies) {
+absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Node& node, std::vector<Body>& bodies) {
   MGE_ASSIGN_OR_RETURN(AttributeHead head, ReadAttributeHead(attribute));
   std::string name(head.name);
   bool twice = node.attrs.Has(name);
   for (const Body& body : bodies) twice = twice || body.attribute == name;
   if (twice) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("{}: attribute '{}' is given twice", NodePlace(node), name),
+    return Fail(errors::kInvalidNode, fmt::format("{}: attribute '{}' is given twice", NodePlace(node), name),
                 {.where = model_.source.place});
   }
   // A reference is resolved with the attributes of the function's call. The attribute there may be a
@@ -219,21 +164,19 @@ absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Nod
   const Scope* at = &scope;
   while (!head.reference.empty()) {
     if (!at->call) {
-      return Invalid(fmt::format("{}: attribute '{}' refers to '{}' outside of a function",
-                                 NodePlace(node), name, head.reference));
+      return Invalid(
+          fmt::format("{}: attribute '{}' refers to '{}' outside of a function", NodePlace(node), name, head.reference));
     }
     const Call& call = *at->call;
     const auto find = [&](const auto& list) {
-      return std::find_if(list.begin(), list.end(),
-                          [&](const auto& item) { return item.first == head.reference; });
+      return std::find_if(list.begin(), list.end(), [&](const auto& item) { return item.first == head.reference; });
     };
     Bytes found;
     bool is_default = false;
     if (auto given = find(call.attributes); given != call.attributes.end()) {
       found = given->second;
       at = &call.site;
-    } else if (auto fallback = find(call.function.defaults);
-               fallback != call.function.defaults.end()) {
+    } else if (auto fallback = find(call.function.defaults); fallback != call.function.defaults.end()) {
       found = fallback->second;
       is_default = true;
     } else {
@@ -242,8 +185,8 @@ absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Nod
     MGE_RETURN_IF_ERROR(CountExpansion(static_cast<int64_t>(found.size())));
     MGE_ASSIGN_OR_RETURN(head, ReadAttributeHead(found));
     if (is_default && !head.reference.empty()) {
-      return Invalid(fmt::format("function '{}': the default of attribute '{}' is a reference",
-                                 call.function.Title(), head.name));
+      return Invalid(
+          fmt::format("function '{}': the default of attribute '{}' is a reference", call.function.Title(), head.name));
     }
   }
   if (head.kind == AttributeKind::kGraph) {
@@ -257,12 +200,10 @@ absl::Status GraphReader::ReadAttribute(Bytes attribute, const Scope& scope, Nod
   return absl::OkStatus();
 }
 
-absl::StatusOr<GraphReader::Body> GraphReader::ReadBody(Bytes graph, const Scope& scope,
-                                                        std::string_view attribute) {
+absl::StatusOr<GraphReader::Body> GraphReader::ReadBody(Bytes graph, const Scope& scope, std::string_view attribute) {
   if (depth_ >= model_.options.max_depth) {
     return Fail(errors::kLimit,
-                fmt::format("the model nests bodies and functions deeper than {} levels",
-                            model_.options.max_depth),
+                fmt::format("the model nests bodies and functions deeper than {} levels", model_.options.max_depth),
                 {.where = model_.source.place});
   }
   ++depth_;
@@ -285,8 +226,7 @@ absl::Status GraphReader::FinishBodies(std::vector<Body> bodies, Node& node) {
       node.captures.push_back(outer);
       graph.inputs().push_back(body.frame.inner.at(outer));
     }
-    if (absl::Status status = graph.Compact(); !status.ok())
-      return AddWhere(status, model_.source.place);
+    if (absl::Status status = graph.Compact(); !status.ok()) return AddWhere(status, model_.source.place);
     node.attrs.Set(std::move(body.attribute), std::make_shared<const Graph>(std::move(graph)));
   }
   return absl::OkStatus();

@@ -25,8 +25,7 @@ bool ParseSize(std::string_view text, int64_t* out) {
 }
 
 absl::Status Bad(std::string_view tensor, std::string what, std::string fix = {}) {
-  return Fail(errors::kExternalData,
-              fmt::format("tensor '{}': its external data cannot be used", tensor),
+  return Fail(errors::kExternalData, fmt::format("tensor '{}': its external data cannot be used", tensor),
               {.what = std::move(what), .fix = std::move(fix)});
 }
 
@@ -42,17 +41,14 @@ absl::StatusOr<Location> ParseLocation(const ExternalEntries& entries, std::stri
       location.file = std::string(value);
     } else if (key == "offset" || key == "length") {
       if (!ParseSize(value, &number)) {
-        return Bad(tensor, fmt::format("{} is '{}'; expected a number of bytes from 0 to 2^63-1",
-                                       key, value));
+        return Bad(tensor, fmt::format("{} is '{}'; expected a number of bytes from 0 to 2^63-1", key, value));
       }
       if (key == "offset") location.offset = number;
       if (key == "length") location.length = number;
     } else if (key == "checksum") {
-      return Bad(tensor, "checksums are not supported",
-                 "remove the key 'checksum' from the tensor");
+      return Bad(tensor, "checksums are not supported", "remove the key 'checksum' from the tensor");
     } else {
-      return Bad(tensor,
-                 fmt::format("key '{}' is unknown; supported are location, offset, length", key));
+      return Bad(tensor, fmt::format("key '{}' is unknown; supported are location, offset, length", key));
     }
   }
   if (location.file.empty()) return Bad(tensor, "no location is given");
@@ -62,15 +58,13 @@ absl::StatusOr<Location> ParseLocation(const ExternalEntries& entries, std::stri
 }  // namespace
 
 absl::StatusOr<Tensor> TensorFromRaw(DType dtype, const Shape& shape, Bytes bytes, bool may_view,
-                                     const std::shared_ptr<const void>& owner,
-                                     const MappedFile* file, HostAllocator& allocator) {
+                                     const std::shared_ptr<const void>& owner, const MappedFile* file,
+                                     HostAllocator& allocator) {
   if (dtype == DType::kBool) {
-    auto bad =
-        std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+    auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
     if (bad != bytes.end()) {
-      return Fail(errors::kInvalidTensor,
-                  fmt::format("element {} of a bool tensor is byte {}, not 0 or 1",
-                              bad - bytes.begin(), static_cast<int>(*bad)));
+      return Fail(errors::kInvalidTensor, fmt::format("element {} of a bool tensor is byte {}, not 0 or 1",
+                                                      bad - bytes.begin(), static_cast<int>(*bad)));
     }
   }
   uintptr_t alignment = static_cast<uintptr_t>(std::clamp<int64_t>(ElementBytes(dtype), 1, 8));
@@ -83,23 +77,21 @@ absl::StatusOr<Tensor> TensorFromRaw(DType dtype, const Shape& shape, Bytes byte
   return tensor;
 }
 
-absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::string_view tensor,
-                                           DType dtype, const Shape& shape,
-                                           HostAllocator& allocator) {
+absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::string_view tensor, DType dtype,
+                                           const Shape& shape, HostAllocator& allocator) {
   MGE_ASSIGN_OR_RETURN(Location location, ParseLocation(entries, tensor));
-  if (directory_.empty())
-    return Bad(tensor, "the model was not read from a file", "read the model by its path");
+  if (directory_.empty()) return Bad(tensor, "the model was not read from a file", "read the model by its path");
   if (dtype == DType::kString) return Bad(tensor, "strings cannot be external");
   MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, shape));
   if (location.length && *location.length != bytes) {
-    return Bad(tensor, fmt::format("{}{} needs {} bytes, length is {}", DTypeName(dtype),
-                                   ShapeText(shape), bytes, *location.length));
+    return Bad(tensor, fmt::format("{}{} needs {} bytes, length is {}", DTypeName(dtype), ShapeText(shape), bytes,
+                                   *location.length));
   }
   auto check_range = [&](int64_t size) -> absl::Status {
     int64_t end;
     if (CheckedAdd(location.offset, bytes, &end) && end <= size) return absl::OkStatus();
-    return Bad(tensor, fmt::format("file '{}' has {} bytes; {} are needed from byte {} on",
-                                   location.file, size, bytes, location.offset));
+    return Bad(tensor, fmt::format("file '{}' has {} bytes; {} are needed from byte {} on", location.file, size, bytes,
+                                   location.offset));
   };
 
   auto found = mapped_.find(location.file);
@@ -118,20 +110,17 @@ absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::
       // memory.
       MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, allocator.Allocate(bytes));
       std::span<std::byte> out(memory.get(), static_cast<size_t>(bytes));
-      if (absl::Status status = ReadRange(file->fd.get(), location.offset, out, location.file);
-          !status.ok()) {
+      if (absl::Status status = ReadRange(file->fd.get(), location.offset, out, location.file); !status.ok()) {
         return Bad(tensor, fmt::format("file '{}': {}", location.file, PartsOf(status).what));
       }
       return TensorFromRaw(dtype, shape, out, true, memory, nullptr, allocator);
     }
-    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped,
-                         MappedFile::FromFile(*std::move(file), location.file));
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped, MappedFile::FromFile(*std::move(file), location.file));
     found = mapped_.emplace(location.file, std::move(mapped)).first;
   }
   const std::shared_ptr<const MappedFile>& mapped = found->second;
   MGE_RETURN_IF_ERROR(check_range(static_cast<int64_t>(mapped->bytes().size())));
-  Bytes range =
-      mapped->bytes().subspan(static_cast<size_t>(location.offset), static_cast<size_t>(bytes));
+  Bytes range = mapped->bytes().subspan(static_cast<size_t>(location.offset), static_cast<size_t>(bytes));
   return TensorFromRaw(dtype, shape, range, true, mapped, mapped.get(), allocator);
 }
 

@@ -23,8 +23,8 @@ class ExternalFiles {
   // If `directory` is empty, Read() fails for all external data.
   explicit ExternalFiles(std::string directory) : directory_(std::move(directory)) {}
 
-  absl::StatusOr<Tensor> Read(const ExternalEntries& entries, std::string_view tensor, DType dtype,
-                              const Shape& shape, HostAllocator& allocator);
+  absl::StatusOr<Tensor> Read(const ExternalEntries& entries, std::string_view tensor, DType dtype, const Shape& shape,
+                              HostAllocator& allocator);
 
  private:
   std::string directory_;

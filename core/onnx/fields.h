@@ -28,14 +28,7 @@ namespace entry {  // StringStringEntryProto
 enum : uint32_t { kKey = 1, kValue = 2 };
 }
 namespace graph {
-enum : uint32_t {
-  kNode = 1,
-  kName = 2,
-  kInitializer = 5,
-  kInput = 11,
-  kOutput = 12,
-  kSparseInitializer = 15
-};
+enum : uint32_t { kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12, kSparseInitializer = 15 };
 }
 namespace node {
 enum : uint32_t {
@@ -122,26 +115,10 @@ enum : uint32_t {
 };
 }
 namespace sequence {
-enum : uint32_t {
-  kName = 1,
-  kKind = 2,
-  kTensors = 3,
-  kSparses = 4,
-  kSequences = 5,
-  kMaps = 6,
-  kOptionals = 7
-};
+enum : uint32_t { kName = 1, kKind = 2, kTensors = 3, kSparses = 4, kSequences = 5, kMaps = 6, kOptionals = 7 };
 }
 namespace optional {
-enum : uint32_t {
-  kName = 1,
-  kKind = 2,
-  kTensor = 3,
-  kSparse = 4,
-  kSequence = 5,
-  kMap = 6,
-  kOptional = 7
-};
+enum : uint32_t { kName = 1, kKind = 2, kTensor = 3, kSparse = 4, kSequence = 5, kMap = 6, kOptional = 7 };
 }
 }  // namespace field
 

@@ -15,23 +15,18 @@ struct KnownOpset {
   std::string_view domain;
   int64_t newest;
 };
-constexpr KnownOpset kKnownOpsets[] = {{"", kNewestOpset},
-                                       {"ai.onnx.ml", 5},
-                                       {"ai.onnx.training", 1},
-                                       {"ai.onnx.preview.training", 1}};
+constexpr KnownOpset kKnownOpsets[] = {
+    {"", kNewestOpset}, {"ai.onnx.ml", 5}, {"ai.onnx.training", 1}, {"ai.onnx.preview.training", 1}};
 
 }  // namespace
 
-std::string Function::Key(std::string_view domain, std::string_view name,
-                          std::string_view overload) {
+std::string Function::Key(std::string_view domain, std::string_view name, std::string_view overload) {
   std::string key;
   key.append(domain).append(1, '\0').append(name).append(1, '\0').append(overload);
   return key;
 }
 
-std::string Function::Title() const {
-  return domain.empty() ? std::string(name) : fmt::format("{}.{}", domain, name);
-}
+std::string Function::Title() const { return domain.empty() ? std::string(name) : fmt::format("{}.{}", domain, name); }
 
 absl::Status ReadOpsetImport(const WireSource& source, Bytes message, Opsets& opsets) {
   std::string_view domain;
@@ -39,36 +34,28 @@ absl::Status ReadOpsetImport(const WireSource& source, Bytes message, Opsets& op
   WireReader reader(source, "OperatorSetIdProto", message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::opset::kDomain:
-        domain = PlainDomain(reader.Text());
-        break;
-      case field::opset::kVersion:
-        version = reader.Int();
-        break;
-      default:
-        reader.Skip();
+      case field::opset::kDomain: domain = PlainDomain(reader.Text()); break;
+      case field::opset::kVersion: version = reader.Int(); break;
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
   std::string_view shown = domain.empty() ? "ai.onnx" : domain;
   for (const KnownOpset& known : kKnownOpsets) {
     if (known.domain != domain || (version >= 1 && version <= known.newest)) continue;
-    return Fail(errors::kUnsupportedVersion,
-                fmt::format("operator set {} of '{}' is not supported", version, shown),
+    return Fail(errors::kUnsupportedVersion, fmt::format("operator set {} of '{}' is not supported", version, shown),
                 {.what = fmt::format("supported are versions 1 to {}", known.newest),
                  .where = source.place,
                  .fix = "export the model for an older operator set"});
   }
   if (version < 1 || version > std::numeric_limits<int>::max()) {
-    return Fail(errors::kUnsupportedVersion,
-                fmt::format("operator set {} of '{}' is not supported", version, shown),
+    return Fail(errors::kUnsupportedVersion, fmt::format("operator set {} of '{}' is not supported", version, shown),
                 {.what = "versions start at 1", .where = source.place});
   }
   auto [it, is_new] = opsets.emplace(std::string(domain), version);
   if (!is_new && it->second != version) {
-    return Fail(
-        errors::kInvalidGraph, fmt::format("domain '{}' is imported twice", shown),
-        {.what = fmt::format("versions {} and {}", it->second, version), .where = source.place});
+    return Fail(errors::kInvalidGraph, fmt::format("domain '{}' is imported twice", shown),
+                {.what = fmt::format("versions {} and {}", it->second, version), .where = source.place});
   }
   return absl::OkStatus();
 }
@@ -78,27 +65,13 @@ absl::StatusOr<Function> ReadFunction(const WireSource& source, Bytes message) {
   WireReader reader(source, "FunctionProto", message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::function::kName:
-        function.name = reader.Text();
-        break;
-      case field::function::kDomain:
-        function.domain = PlainDomain(reader.Text());
-        break;
-      case field::function::kOverload:
-        function.overload = reader.Text();
-        break;
-      case field::function::kInput:
-        function.inputs.push_back(reader.Text());
-        break;
-      case field::function::kOutput:
-        function.outputs.push_back(reader.Text());
-        break;
-      case field::function::kAttribute:
-        function.attributes.push_back(reader.Text());
-        break;
-      case field::function::kNode:
-        function.nodes.push_back(reader.Message());
-        break;
+      case field::function::kName: function.name = reader.Text(); break;
+      case field::function::kDomain: function.domain = PlainDomain(reader.Text()); break;
+      case field::function::kOverload: function.overload = reader.Text(); break;
+      case field::function::kInput: function.inputs.push_back(reader.Text()); break;
+      case field::function::kOutput: function.outputs.push_back(reader.Text()); break;
+      case field::function::kAttribute: function.attributes.push_back(reader.Text()); break;
+      case field::function::kNode: function.nodes.push_back(reader.Message()); break;
       case field::function::kOpsetImport:
         MGE_RETURN_IF_ERROR(ReadOpsetImport(source, reader.Message(), function.opsets));
         break;
@@ -117,8 +90,7 @@ absl::StatusOr<Function> ReadFunction(const WireSource& source, Bytes message) {
         function.defaults.emplace_back(name, attribute);
         break;
       }
-      default:
-        reader.Skip();
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
@@ -128,12 +100,10 @@ absl::StatusOr<Function> ReadFunction(const WireSource& source, Bytes message) {
 
 absl::Status GraphReader::BindCall(const Call& call, const NodeParts& node, Scope& scope) {
   const Function& function = call.function;
-  if (node.inputs.size() > function.inputs.size() ||
-      node.outputs.size() > function.outputs.size()) {
+  if (node.inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size()) {
     return Invalid(fmt::format("node '{}' does not match function '{}'", node.name, function.Title()),
-                   fmt::format("it has {} inputs and {} outputs; the function has {} and {}",
-                               node.inputs.size(), node.outputs.size(), function.inputs.size(),
-                               function.outputs.size()));
+                   fmt::format("it has {} inputs and {} outputs; the function has {} and {}", node.inputs.size(),
+                               node.outputs.size(), function.inputs.size(), function.outputs.size()));
   }
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     ValueId id = kNone;
@@ -141,18 +111,16 @@ absl::Status GraphReader::BindCall(const Call& call, const NodeParts& node, Scop
       MGE_ASSIGN_OR_RETURN(id, Use(call.site, node.inputs[i], node.name));
     }
     if (function.inputs[i].empty() || !scope.names.emplace(function.inputs[i], id).second) {
-      return Invalid(fmt::format("function '{}': input '{}' is empty or listed twice",
-                                 function.Title(), function.inputs[i]));
+      return Invalid(
+          fmt::format("function '{}': input '{}' is empty or listed twice", function.Title(), function.inputs[i]));
     }
   }
   for (const auto& [name, bytes] : call.attributes) {
-    bool known = std::find(function.attributes.begin(), function.attributes.end(), name) !=
-                 function.attributes.end();
+    bool known = std::find(function.attributes.begin(), function.attributes.end(), name) != function.attributes.end();
     for (const auto& item : function.defaults) known = known || item.first == name;
     if (!known) {
       return Fail(errors::kInvalidNode,
-                  fmt::format("node '{}': function '{}' has no attribute '{}'", node.name,
-                              function.Title(), name),
+                  fmt::format("node '{}': function '{}' has no attribute '{}'", node.name, function.Title(), name),
                   {.where = model_.source.place});
     }
   }
@@ -169,8 +137,7 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
   }
   if (depth_ >= model_.options.max_depth) {
     return Fail(errors::kLimit,
-                fmt::format("the model nests bodies and functions deeper than {} levels",
-                            model_.options.max_depth),
+                fmt::format("the model nests bodies and functions deeper than {} levels", model_.options.max_depth),
                 {.where = model_.source.place});
   }
   ++depth_;
@@ -187,8 +154,7 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
   // An output of the function becomes the caller's value directly. If the output is an input of the function or
   // is listed twice, an Identity node copies it to the caller's value.
   auto caller_output = [&](size_t i) {
-    return i < node.outputs.size() && !node.outputs[i].empty() ? site.names.at(node.outputs[i])
-                                                               : kNone;
+    return i < node.outputs.size() && !node.outputs[i].empty() ? site.names.at(node.outputs[i]) : kNone;
   };
   std::unordered_map<std::string_view, ValueId> results;
   std::vector<std::pair<std::string_view, ValueId>> copies;
@@ -196,8 +162,7 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
     std::string_view name = function.outputs[i];
     ValueId id = caller_output(i);
     if (id == kNone) continue;
-    if (scope.names.contains(name) || !results.emplace(name, id).second)
-      copies.emplace_back(name, id);
+    if (scope.names.contains(name) || !results.emplace(name, id).second) copies.emplace_back(name, id);
   }
   auto declare = [&](std::string_view name) -> absl::Status {
     auto [it, is_new] = scope.names.emplace(name, kNone);
@@ -214,16 +179,15 @@ absl::Status GraphReader::Inline(const Function& function, NodeParts node, const
   for (Bytes inner : function.nodes) MGE_RETURN_IF_ERROR(ForEachOutput(model_.source, inner, declare));
   for (std::string_view name : function.outputs) {
     if (!scope.names.contains(name)) {
-      return Invalid(
-          fmt::format("function '{}': nothing computes output '{}'", function.Title(), name));
+      return Invalid(fmt::format("function '{}': nothing computes output '{}'", function.Title(), name));
     }
   }
   for (Bytes inner : function.nodes) MGE_RETURN_IF_ERROR(ReadNode(inner, scope));
   for (const auto& [name, to] : copies) {
     ValueId from = scope.names.at(name);
     if (from == kNone) {
-      return Invalid(fmt::format("node '{}': output '{}' of function '{}' is an absent input",
-                                 node.name, name, function.Title()));
+      return Invalid(
+          fmt::format("node '{}': output '{}' of function '{}' is an absent input", node.name, name, function.Title()));
     }
     Node identity;
     identity.op = "Identity";

@@ -11,8 +11,7 @@
 namespace mge::onnx {
 
 absl::Status GraphReader::Invalid(std::string title, std::string what) const {
-  return Fail(errors::kInvalidGraph, std::move(title),
-              {.what = std::move(what), .where = model_.source.place});
+  return Fail(errors::kInvalidGraph, std::move(title), {.what = std::move(what), .where = model_.source.place});
 }
 
 absl::StatusOr<GraphReader::GraphParts> GraphReader::Split(Bytes graph) const {
@@ -20,26 +19,13 @@ absl::StatusOr<GraphReader::GraphParts> GraphReader::Split(Bytes graph) const {
   WireReader reader(model_.source, "GraphProto", graph);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::graph::kName:
-        parts.name = reader.Text();
-        break;
-      case field::graph::kNode:
-        parts.nodes.push_back(reader.Message());
-        break;
-      case field::graph::kInitializer:
-        parts.initializers.push_back(reader.Message());
-        break;
-      case field::graph::kSparseInitializer:
-        parts.sparse_initializers.push_back(reader.Message());
-        break;
-      case field::graph::kInput:
-        parts.inputs.push_back(reader.Message());
-        break;
-      case field::graph::kOutput:
-        parts.outputs.push_back(reader.Message());
-        break;
-      default:
-        reader.Skip();
+      case field::graph::kName: parts.name = reader.Text(); break;
+      case field::graph::kNode: parts.nodes.push_back(reader.Message()); break;
+      case field::graph::kInitializer: parts.initializers.push_back(reader.Message()); break;
+      case field::graph::kSparseInitializer: parts.sparse_initializers.push_back(reader.Message()); break;
+      case field::graph::kInput: parts.inputs.push_back(reader.Message()); break;
+      case field::graph::kOutput: parts.outputs.push_back(reader.Message()); break;
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
@@ -52,8 +38,7 @@ absl::StatusOr<Graph> GraphReader::ReadMain(Bytes graph) {
   MGE_RETURN_IF_ERROR(ReadGraph(graph, scope, true));
   Graph out = std::move(frames_.back().graph);
   frames_.pop_back();
-  if (absl::Status status = out.Compact(); !status.ok())
-    return AddWhere(status, model_.source.place);
+  if (absl::Status status = out.Compact(); !status.ok()) return AddWhere(status, model_.source.place);
   return out;
 }
 
@@ -104,8 +89,7 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     value.role = Role::kConstant;
     value.type = {read->tensor.dtype(), true, read->tensor.shape(), {}};
     value.constant = std::move(read->tensor);
-    MGE_ASSIGN_OR_RETURN(scope.names[read->name],
-                         NewValue(scope.frame, read->name, std::move(value)));
+    MGE_ASSIGN_OR_RETURN(scope.names[read->name], NewValue(scope.frame, read->name, std::move(value)));
     return absl::OkStatus();
   };
   for (Bytes tensor : parts.initializers) {
@@ -113,8 +97,7 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     if (ErrorId(added) == errors::kOverBudget.id) return TooLittleMemory(std::move(added), parts.initializers);
     MGE_RETURN_IF_ERROR(std::move(added));
   }
-  for (Bytes tensor : parts.sparse_initializers)
-    MGE_RETURN_IF_ERROR(add(model_.tensors.Sparse(tensor)));
+  for (Bytes tensor : parts.sparse_initializers) MGE_RETURN_IF_ERROR(add(model_.tensors.Sparse(tensor)));
   return absl::OkStatus();
 }
 
@@ -123,8 +106,7 @@ absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool
   for (Bytes bytes : parts.inputs) {
     MGE_ASSIGN_OR_RETURN(DeclaredValue input, ReadValueInfo(model_.source, bytes));
     if (input.name.empty()) return Invalid("an input of the graph has no name");
-    if (!seen.insert(input.name).second)
-      return Invalid(fmt::format("input '{}' is listed twice", input.name));
+    if (!seen.insert(input.name).second) return Invalid(fmt::format("input '{}' is listed twice", input.name));
     Graph& graph = frames_[scope.frame].graph;
     const TensorType& type = input.type.type;
     if (auto it = scope.names.find(input.name); it != scope.names.end()) {
@@ -136,16 +118,14 @@ absl::Status GraphReader::ReadInputs(const GraphParts& parts, Scope& scope, bool
         fits = type.dims[i] == kUnknownDim || type.dims[i] == present.dims[i];
       }
       if (!fits) {
-        return Invalid(
-            fmt::format("input '{}' and its initializer disagree", input.name),
-            fmt::format("{} is declared, {} is given", type.ToString(), present.ToString()));
+        return Invalid(fmt::format("input '{}' and its initializer disagree", input.name),
+                       fmt::format("{} is declared, {} is given", type.ToString(), present.ToString()));
       }
       if (is_main) info_.fixed_inputs.emplace_back(input.name);
       continue;
     }
     if (is_main && type.dtype == DType::kUndefined) {
-      return Invalid(fmt::format("input '{}' has no type", input.name),
-                     "an element type is required");
+      return Invalid(fmt::format("input '{}' has no type", input.name), "an element type is required");
     }
     Value value;
     value.role = Role::kInput;
@@ -179,8 +159,7 @@ absl::Status GraphReader::DeclareOutputs(const std::vector<Bytes>& nodes, Scope&
   return absl::OkStatus();
 }
 
-absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes,
-                                       std::string_view name) const {
+absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes, std::string_view name) const {
   std::vector<std::string> producers;
   for (Bytes node : nodes) {
     std::string_view op, own;
@@ -188,27 +167,19 @@ absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes,
     WireReader reader(model_.source, "NodeProto", node);
     while (reader.Next()) {
       switch (reader.field()) {
-        case field::node::kOutput:
-          times += reader.Text() == name;
-          break;
-        case field::node::kOpType:
-          op = reader.Text();
-          break;
-        case field::node::kName:
-          own = reader.Text();
-          break;
-        default:
-          reader.Skip();
+        case field::node::kOutput: times += reader.Text() == name; break;
+        case field::node::kOpType: op = reader.Text(); break;
+        case field::node::kName: own = reader.Text(); break;
+        default: reader.Skip();
       }
     }
     for (; times > 0; --times) producers.push_back(fmt::format("node '{}' ({})", own, op));
     if (producers.size() >= 2) break;
   }
   return Invalid(fmt::format("value '{}' is defined twice", name),
-                 producers.size() >= 2
-                     ? fmt::format("by {} and by {}", producers[0], producers[1])
-                     : fmt::format("by the graph's inputs or initializers and by {}",
-                                   producers.empty() ? "a node" : producers[0]));
+                 producers.size() >= 2 ? fmt::format("by {} and by {}", producers[0], producers[1])
+                                       : fmt::format("by the graph's inputs or initializers and by {}",
+                                                     producers.empty() ? "a node" : producers[0]));
 }
 
 absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, const Scope& scope) {
@@ -217,27 +188,13 @@ absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, c
   WireReader reader(model_.source, "NodeProto", bytes);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::node::kInput:
-        node.inputs.push_back(reader.Text());
-        break;
-      case field::node::kOutput:
-        node.outputs.push_back(reader.Text());
-        break;
-      case field::node::kName:
-        name = reader.Text();
-        break;
-      case field::node::kOpType:
-        node.op = reader.Text();
-        break;
-      case field::node::kDomain:
-        node.domain = PlainDomain(reader.Text());
-        break;
-      case field::node::kOverload:
-        node.overload = reader.Text();
-        break;
-      case field::node::kAttribute:
-        node.attributes.push_back(reader.Message());
-        break;
+      case field::node::kInput: node.inputs.push_back(reader.Text()); break;
+      case field::node::kOutput: node.outputs.push_back(reader.Text()); break;
+      case field::node::kName: name = reader.Text(); break;
+      case field::node::kOpType: node.op = reader.Text(); break;
+      case field::node::kDomain: node.domain = PlainDomain(reader.Text()); break;
+      case field::node::kOverload: node.overload = reader.Text(); break;
+      case field::node::kAttribute: node.attributes.push_back(reader.Message()); break;
       case field::node::kMetadata: {
         WireReader entry(model_.source, "StringStringEntryProto", reader.Message());
         std::string_view key, value;
@@ -254,22 +211,19 @@ absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, c
         if (key == "mge.device") node.device = std::string(value);
         break;
       }
-      default:
-        reader.Skip();
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
   if (node.op.empty()) return reader.Error("a node names no operator");
-  node.name = name.empty() ? fmt::format("{}_{}", node.op, frames_.back().graph.node_count())
-                           : std::string(name);
+  node.name = name.empty() ? fmt::format("{}_{}", node.op, frames_.back().graph.node_count()) : std::string(name);
   if (scope.call) {
     node.name = fmt::format("{}/{}", scope.call->prefix, node.name);
     if (node.device.empty()) node.device = scope.call->device;
     MGE_RETURN_IF_ERROR(CountExpansion(static_cast<int64_t>(bytes.size())));
   }
   if (++nodes_ > model_.options.max_nodes) {
-    return Fail(errors::kLimit,
-                fmt::format("the model has more than {} nodes", model_.options.max_nodes),
+    return Fail(errors::kLimit, fmt::format("the model has more than {} nodes", model_.options.max_nodes),
                 {.where = model_.source.place});
   }
   return node;
@@ -292,9 +246,9 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
     info_.liberties.push_back(
         fmt::format("{}: domain '{}' is not imported: version 1 is used", NodePlace(node), node.domain));
   } else if (opset == opsets.end()) {
-    return Invalid(fmt::format("{}: domain '{}' is not imported", NodePlace(node),
-                               node.domain.empty() ? "ai.onnx" : node.domain),
-                   "each used domain needs an entry in opset_import");
+    return Invalid(
+        fmt::format("{}: domain '{}' is not imported", NodePlace(node), node.domain.empty() ? "ai.onnx" : node.domain),
+        "each used domain needs an entry in opset_import");
   }
   node.version = opset == opsets.end() ? 1 : static_cast<int>(opset->second);
   for (std::string_view name : parts.inputs) {
@@ -305,12 +259,11 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
     node.outputs.push_back(name.empty() ? kNone : scope.names.at(name));
   }
   if (parts.attributes.size() > 256) {
-    return Fail(errors::kLimit, fmt::format("{} has {} attributes; the limit is 256",
-                                            NodePlace(node), parts.attributes.size()));
+    return Fail(errors::kLimit,
+                fmt::format("{} has {} attributes; the limit is 256", NodePlace(node), parts.attributes.size()));
   }
   std::vector<Body> bodies;
-  for (Bytes attribute : parts.attributes)
-    MGE_RETURN_IF_ERROR(ReadAttribute(attribute, scope, node, bodies));
+  for (Bytes attribute : parts.attributes) MGE_RETURN_IF_ERROR(ReadAttribute(attribute, scope, node, bodies));
   MGE_RETURN_IF_ERROR(FinishBodies(std::move(bodies), node));
   const Ints pads = node.attrs.IntList("pads");
   const std::string auto_pad = node.attrs.Text("auto_pad", "NOTSET");
@@ -334,8 +287,7 @@ absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scop
       info_.liberties.push_back(fmt::format("output '{}' is listed twice: it is returned twice", output.name));
     }
     MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, output.name, "the graph's outputs"));
-    if (id == kNone)
-      return Invalid(fmt::format("output '{}' of a body is an absent input", output.name));
+    if (id == kNone) return Invalid(fmt::format("output '{}' of a body is an absent input", output.name));
     frames_.back().graph.outputs().push_back(id);
     if (is_main) info_.outputs.push_back({std::string(output.name), std::move(output.type)});
   }

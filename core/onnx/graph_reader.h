@@ -59,10 +59,9 @@ class GraphReader {
  private:
   struct Frame {
     Graph graph;
-    std::vector<ValueId> captures;                // ids in the outer frame
+    std::vector<ValueId> captures;               // ids in the outer frame
     std::unordered_map<ValueId, ValueId> inner;  // id in the outer frame -> id in this frame
-    std::unordered_map<std::string, int>
-        names;  // names of values -> suffix that UniqueName tries next
+    std::unordered_map<std::string, int> names;  // names of values -> suffix that UniqueName tries next
   };
   struct Scope;
   struct Call {  // a function that is being inlined
@@ -120,8 +119,7 @@ class GraphReader {
   // attributes.cc
   absl::StatusOr<std::string_view> AttributeName(Bytes attribute) const;
   absl::StatusOr<AttributeHead> ReadAttributeHead(Bytes attribute) const;
-  absl::Status ReadAttribute(Bytes attribute, const Scope& scope, Node& node,
-                             std::vector<Body>& bodies);
+  absl::Status ReadAttribute(Bytes attribute, const Scope& scope, Node& node, std::vector<Body>& bodies);
   absl::StatusOr<AttributeValue> ReadAttributeValue(const AttributeHead& head) const;
   absl::StatusOr<Body> ReadBody(Bytes graph, const Scope& scope, std::string_view attribute);
   // Appends the captures to the bodies' inputs and to the node's `captures`, and sets the bodies as the node's attributes.
@@ -163,8 +161,6 @@ absl::Status ForEachOutput(const WireSource& source, Bytes node, Visit visit) {
 }
 
 // Returns "" for "ai.onnx", and other domains unchanged.
-inline std::string_view PlainDomain(std::string_view domain) {
-  return domain == "ai.onnx" ? "" : domain;
-}
+inline std::string_view PlainDomain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
 }  // namespace mge::onnx

@@ -104,21 +104,16 @@ class OutlineReader {
           }
           break;
         }
-        case field::graph::kInitializer:
-          weights.insert(ReadWeight(reader.Message()));
-          break;
+        case field::graph::kInitializer: weights.insert(ReadWeight(reader.Message())); break;
         case field::graph::kSparseInitializer:
           ++out_.weight_count;
           reader.Skip();
           break;
-        case field::graph::kInput:
-          inputs.push_back(reader.Message());
-          break;
+        case field::graph::kInput: inputs.push_back(reader.Message()); break;
         case field::graph::kOutput:
           if (Bytes message = reader.Message(); depth == 0) ReadValue(message, "output", &out_.info.outputs);
           break;
-        default:
-          reader.Skip();
+        default: reader.Skip();
       }
     }
     for (Bytes input : inputs) {

@@ -52,14 +52,9 @@ absl::Status ReadMetadata(const WireSource& source, Bytes message, ModelInfo& in
   auto& [key, value] = info.metadata.emplace_back();
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::entry::kKey:
-        key = std::string(reader.Text());
-        break;
-      case field::entry::kValue:
-        value = std::string(reader.Text());
-        break;
-      default:
-        reader.Skip();
+      case field::entry::kKey: key = std::string(reader.Text()); break;
+      case field::entry::kValue: value = std::string(reader.Text()); break;
+      default: reader.Skip();
     }
   }
   return reader.status();
@@ -72,40 +67,21 @@ absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info)
   WireReader reader(source, "ModelProto", source.bytes);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::model::kIrVersion:
-        info.ir_version = reader.Int();
-        break;
-      case field::model::kProducerName:
-        info.producer_name = std::string(reader.Text());
-        break;
-      case field::model::kProducerVersion:
-        info.producer_version = std::string(reader.Text());
-        break;
-      case field::model::kDomain:
-        info.domain = std::string(reader.Text());
-        break;
-      case field::model::kModelVersion:
-        info.model_version = reader.Int();
-        break;
-      case field::model::kDoc:
-        info.doc = std::string(reader.Text());
-        break;
+      case field::model::kIrVersion: info.ir_version = reader.Int(); break;
+      case field::model::kProducerName: info.producer_name = std::string(reader.Text()); break;
+      case field::model::kProducerVersion: info.producer_version = std::string(reader.Text()); break;
+      case field::model::kDomain: info.domain = std::string(reader.Text()); break;
+      case field::model::kModelVersion: info.model_version = reader.Int(); break;
+      case field::model::kDoc: info.doc = std::string(reader.Text()); break;
       case field::model::kGraph:
         if (parts.has_graph) return reader.Error("the model holds two graphs");
         parts.graph = reader.Message();
         parts.has_graph = true;
         break;
-      case field::model::kOpsetImport:
-        parts.opsets.push_back(reader.Message());
-        break;
-      case field::model::kMetadata:
-        MGE_RETURN_IF_ERROR(ReadMetadata(source, reader.Message(), info));
-        break;
-      case field::model::kFunctions:
-        parts.functions.push_back(reader.Message());
-        break;
-      default:
-        reader.Skip();
+      case field::model::kOpsetImport: parts.opsets.push_back(reader.Message()); break;
+      case field::model::kMetadata: MGE_RETURN_IF_ERROR(ReadMetadata(source, reader.Message(), info)); break;
+      case field::model::kFunctions: parts.functions.push_back(reader.Message()); break;
+      default: reader.Skip();
     }
   }
   if (!reader.status().ok()) {
@@ -115,33 +91,26 @@ absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info)
   }
   std::string end = fmt::format("byte offset {}: the file ends", source.bytes.size());
   if (info.ir_version == 0 && !parts.has_graph) {
-    return NotOnnx(source, Fail(errors::kNotOnnx, "",
-                                {.what = end + " without a version and without a graph"}));
+    return NotOnnx(source, Fail(errors::kNotOnnx, "", {.what = end + " without a version and without a graph"}));
   }
   const bool needs_opset = parts.opsets.empty() && info.ir_version >= kFirstIrWithOpsets;
   if (!parts.has_graph || info.ir_version == 0 || needs_opset) {
-    std::string_view missing = !parts.has_graph       ? "a graph"
-                               : info.ir_version == 0 ? "an IR version"
-                                                      : "an operator set";
-    return Fail(errors::kMalformedModel, fmt::format("the model lacks {}", missing),
-                {.what = end, .where = source.place});
+    std::string_view missing = !parts.has_graph ? "a graph" : info.ir_version == 0 ? "an IR version" : "an operator set";
+    return Fail(errors::kMalformedModel, fmt::format("the model lacks {}", missing), {.what = end, .where = source.place});
   }
   return parts;
 }
 
 namespace {
 
-absl::StatusOr<Model> Read(const WireSource& source, const std::string& directory,
-                           const ReadOptions& options) {
+absl::StatusOr<Model> Read(const WireSource& source, const std::string& directory, const ReadOptions& options) {
   Model model;
   MGE_ASSIGN_OR_RETURN(ModelParts parts, SplitModel(source, model.info));
   if (model.info.ir_version < kOldestIrVersion || model.info.ir_version > kNewestIrVersion) {
-    return Fail(
-        errors::kUnsupportedVersion,
-        fmt::format("IR version {} is not supported", model.info.ir_version),
-        {.what = fmt::format("supported are versions {} to {}", kOldestIrVersion, kNewestIrVersion),
-         .where = source.place,
-         .fix = "export the model again with another version of its exporter"});
+    return Fail(errors::kUnsupportedVersion, fmt::format("IR version {} is not supported", model.info.ir_version),
+                {.what = fmt::format("supported are versions {} to {}", kOldestIrVersion, kNewestIrVersion),
+                 .where = source.place,
+                 .fix = "export the model again with another version of its exporter"});
   }
   Opsets opsets;
   for (Bytes message : parts.opsets) MGE_RETURN_IF_ERROR(ReadOpsetImport(source, message, opsets));
@@ -160,8 +129,7 @@ absl::StatusOr<Model> Read(const WireSource& source, const std::string& director
     std::string title = function.Title();
     std::string key = Function::Key(function.domain, function.name, function.overload);
     if (!functions.emplace(std::move(key), std::move(function)).second) {
-      return Fail(errors::kInvalidGraph, fmt::format("function '{}' is defined twice", title),
-                  {.where = source.place});
+      return Fail(errors::kInvalidGraph, fmt::format("function '{}' is defined twice", title), {.where = source.place});
     }
   }
   ExternalFiles external(directory);
@@ -175,8 +143,7 @@ absl::StatusOr<Model> Read(const WireSource& source, const std::string& director
 
 }  // namespace
 
-absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner,
-                                     const std::string& model_directory,
+absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner, const std::string& model_directory,
                                      const ReadOptions& options) {
   WireSource source;
   source.bytes = bytes;
@@ -187,8 +154,7 @@ absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> ow
 absl::StatusOr<WireSource> OpenModel(const std::string& path, const ReadOptions& options) {
   MGE_ASSIGN_OR_RETURN(
       std::shared_ptr<const MappedFile> file,
-      MappedFile::Open(path, options.max_file_bytes,
-                       "a model of more than 2 GiB keeps its weights in external data"));
+      MappedFile::Open(path, options.max_file_bytes, "a model of more than 2 GiB keeps its weights in external data"));
   WireSource source;
   source.place = path;
   source.bytes = file->bytes();
@@ -200,8 +166,7 @@ absl::StatusOr<WireSource> OpenModel(const std::string& path, const ReadOptions&
 absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& options) {
   MGE_ASSIGN_OR_RETURN(WireSource source, OpenModel(path, options));
   size_t slash = path.rfind('/');
-  std::string directory =
-      slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  std::string directory = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
   return Read(source, directory, options);
 }
 

@@ -64,9 +64,8 @@ struct ModelInfo {
   std::string doc;
   std::vector<OpsetImport> opsets;
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::vector<NamedType> inputs;  // as declared, in the order of graph.inputs()
-  std::vector<NamedType>
-      outputs;  // as declared (not checked), in the order of graph.outputs()
+  std::vector<NamedType> inputs;   // as declared, in the order of graph.inputs()
+  std::vector<NamedType> outputs;  // as declared (not checked), in the order of graph.outputs()
   // Names of inputs with a default value in the model. They are constants of the graph; the caller cannot
   // set them.
   std::vector<std::string> fixed_inputs;
@@ -84,8 +83,7 @@ absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& opti
 // Reads a model from memory. `owner` keeps `bytes` alive; if it is null, `bytes` must outlive the model.
 // External data is read from `model_directory`; if that is empty, a model with external data fails with
 // kExternalData.
-absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner,
-                                     const std::string& model_directory = {},
+absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner, const std::string& model_directory = {},
                                      const ReadOptions& options = {});
 
 }  // namespace mge::onnx

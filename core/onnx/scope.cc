@@ -18,8 +18,7 @@ std::string GraphReader::UniqueName(Frame& frame, std::string_view name) {
 absl::StatusOr<ValueId> GraphReader::NewValue(int frame, std::string_view name, Value value) {
   // Limits memory use: in a valid model, most nodes have only a few values.
   if (++values_ > 4 * model_.options.max_nodes) {
-    return Fail(errors::kLimit,
-                fmt::format("the model has more than {} values", 4 * model_.options.max_nodes),
+    return Fail(errors::kLimit, fmt::format("the model has more than {} values", 4 * model_.options.max_nodes),
                 {.where = model_.source.place});
   }
   Frame& f = frames_[frame];
@@ -29,14 +28,12 @@ absl::StatusOr<ValueId> GraphReader::NewValue(int frame, std::string_view name, 
 
 std::pair<int, ValueId> GraphReader::Find(const Scope* scope, std::string_view name) const {
   for (; scope; scope = scope->parent) {
-    if (auto it = scope->names.find(name); it != scope->names.end())
-      return {scope->frame, it->second};
+    if (auto it = scope->names.find(name); it != scope->names.end()) return {scope->frame, it->second};
   }
   return {-1, kNone};
 }
 
-absl::StatusOr<ValueId> GraphReader::Use(const Scope& scope, std::string_view name,
-                                         std::string_view user) {
+absl::StatusOr<ValueId> GraphReader::Use(const Scope& scope, std::string_view name, std::string_view user) {
   if (name.empty()) return kNone;
   auto [frame, id] = Find(&scope, name);
   if (frame < 0) return Invalid(fmt::format("'{}' reads '{}', which nothing computes", user, name));
@@ -49,8 +46,7 @@ absl::StatusOr<ValueId> GraphReader::Use(const Scope& scope, std::string_view na
 }
 
 absl::StatusOr<ValueId> GraphReader::Capture(int frame, ValueId outer) {
-  if (auto it = frames_[frame].inner.find(outer); it != frames_[frame].inner.end())
-    return it->second;
+  if (auto it = frames_[frame].inner.find(outer); it != frames_[frame].inner.end()) return it->second;
   MGE_RETURN_IF_ERROR(CountExpansion(0));
   const Value& from = frames_[frame - 1].graph.value(outer);
   Value value;
@@ -73,11 +69,9 @@ absl::Status GraphReader::CountExpansion(int64_t bytes) {
   // Inlined nodes are decoded again for every call, so their bytes are limited too.
   int64_t max_bytes = static_cast<int64_t>(model_.source.bytes.size()) + (int64_t{256} << 20);
   expanded_bytes_ += bytes;
-  if (++expansions_ <= model_.options.max_expansions && expanded_bytes_ <= max_bytes)
-    return absl::OkStatus();
+  if (++expansions_ <= model_.options.max_expansions && expanded_bytes_ <= max_bytes) return absl::OkStatus();
   return Fail(errors::kLimit, "the model becomes too large when its functions are inlined",
-              {.what = fmt::format("the limits are {} nodes and {} bytes",
-                                   model_.options.max_expansions, max_bytes),
+              {.what = fmt::format("the limits are {} nodes and {} bytes", model_.options.max_expansions, max_bytes),
                .where = model_.source.place});
 }
 

@@ -18,20 +18,16 @@ constexpr int64_t kHoldsTensors = 1;
 constexpr int64_t kHoldsSequence = 3;
 
 absl::Status Unsupported(const WireSource& source, std::string_view what) {
-  return Fail(errors::kUnsupportedType, fmt::format("{} are not supported", what),
-              {.where = source.place});
+  return Fail(errors::kUnsupportedType, fmt::format("{} are not supported", what), {.where = source.place});
 }
 
-absl::StatusOr<std::vector<Tensor>> ReadSequence(const WireSource& source,
-                                                 const TensorDecoder& decoder, Bytes message,
+absl::StatusOr<std::vector<Tensor>> ReadSequence(const WireSource& source, const TensorDecoder& decoder, Bytes message,
                                                  std::string& name) {
   std::vector<Tensor> out;
   WireReader reader(source, "SequenceProto", message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::sequence::kName:
-        name = std::string(reader.Text());
-        break;
+      case field::sequence::kName: name = std::string(reader.Text()); break;
       case field::sequence::kKind:
         if (int64_t kind = reader.Int(); kind > kHoldsTensors) {
           return Unsupported(source, "sequences of anything but tensors");
@@ -45,27 +41,22 @@ absl::StatusOr<std::vector<Tensor>> ReadSequence(const WireSource& source,
       case field::sequence::kSparses:
       case field::sequence::kSequences:
       case field::sequence::kMaps:
-      case field::sequence::kOptionals:
-        return Unsupported(source, "sequences of anything but tensors");
-      default:
-        reader.Skip();
+      case field::sequence::kOptionals: return Unsupported(source, "sequences of anything but tensors");
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
   return out;
 }
 
-absl::StatusOr<NamedValue> ReadOptional(const WireSource& source, const TensorDecoder& decoder,
-                                        ValueKind kind) {
+absl::StatusOr<NamedValue> ReadOptional(const WireSource& source, const TensorDecoder& decoder, ValueKind kind) {
   NamedValue out;
   out.value.kind = kind;
   out.value.present = false;
   WireReader reader(source, "OptionalProto", source.bytes);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::optional::kName:
-        out.name = std::string(reader.Text());
-        break;
+      case field::optional::kName: out.name = std::string(reader.Text()); break;
       case field::optional::kKind: {
         int64_t given = reader.Int();
         int64_t wanted = kind == ValueKind::kOptional ? kHoldsTensors : kHoldsSequence;
@@ -76,8 +67,7 @@ absl::StatusOr<NamedValue> ReadOptional(const WireSource& source, const TensorDe
         break;
       }
       case field::optional::kTensor: {
-        if (kind != ValueKind::kOptional)
-          return reader.Error("the optional holds a tensor, expected a sequence");
+        if (kind != ValueKind::kOptional) return reader.Error("the optional holds a tensor, expected a sequence");
         MGE_ASSIGN_OR_RETURN(NamedTensor tensor, decoder.Dense(reader.Message()));
         out.value.tensor = std::move(tensor.tensor);
         out.value.present = true;
@@ -88,8 +78,7 @@ absl::StatusOr<NamedValue> ReadOptional(const WireSource& source, const TensorDe
           return reader.Error("the optional holds a sequence, expected a tensor");
         }
         std::string inner_name;
-        MGE_ASSIGN_OR_RETURN(out.value.sequence,
-                             ReadSequence(source, decoder, reader.Message(), inner_name));
+        MGE_ASSIGN_OR_RETURN(out.value.sequence, ReadSequence(source, decoder, reader.Message(), inner_name));
         out.value.present = true;
         break;
       }
@@ -97,16 +86,14 @@ absl::StatusOr<NamedValue> ReadOptional(const WireSource& source, const TensorDe
       case field::optional::kMap:
       case field::optional::kOptional:
         return Unsupported(source, "optionals of anything but tensors and sequences of tensors");
-      default:
-        reader.Skip();
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
   return out;
 }
 
-absl::StatusOr<NamedValue> Read(const WireSource& source, ValueKind kind,
-                                HostAllocator& allocator) {
+absl::StatusOr<NamedValue> Read(const WireSource& source, ValueKind kind, HostAllocator& allocator) {
   TensorDecoder decoder(source, nullptr, allocator, /*may_view=*/false);
   NamedValue out;
   out.value.kind = kind;
@@ -118,12 +105,10 @@ absl::StatusOr<NamedValue> Read(const WireSource& source, ValueKind kind,
       return out;
     }
     case ValueKind::kSequence: {
-      MGE_ASSIGN_OR_RETURN(out.value.sequence,
-                           ReadSequence(source, decoder, source.bytes, out.name));
+      MGE_ASSIGN_OR_RETURN(out.value.sequence, ReadSequence(source, decoder, source.bytes, out.name));
       return out;
     }
-    default:
-      return ReadOptional(source, decoder, kind);
+    default: return ReadOptional(source, decoder, kind);
   }
 }
 
@@ -136,11 +121,9 @@ absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind, HostAlloc
   return Read(source, kind, allocator);
 }
 
-absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind,
-                                         HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(
-      std::shared_ptr<const MappedFile> file,
-      MappedFile::Open(path, kMaxFileBytes, "split the value, or pass it as .npy"));
+absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind, HostAllocator& allocator) {
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                       MappedFile::Open(path, kMaxFileBytes, "split the value, or pass it as .npy"));
   WireSource source;
   source.place = path;
   source.bytes = file->bytes();
@@ -154,11 +137,9 @@ std::string TensorBytes(const Tensor& tensor, std::string_view name) {
   writer.add_packed_int64(field::tensor::kDims, tensor.shape().begin(), tensor.shape().end());
   writer.add_int32(field::tensor::kDataType, static_cast<int32_t>(tensor.dtype()));
   if (tensor.dtype() == DType::kString) {
-    for (const std::string& text : tensor.Data<std::string>())
-      writer.add_bytes(field::tensor::kTexts, text);
+    for (const std::string& text : tensor.Data<std::string>()) writer.add_bytes(field::tensor::kTexts, text);
   } else {
-    writer.add_bytes(field::tensor::kRaw, static_cast<const char*>(tensor.data()),
-                     static_cast<size_t>(tensor.bytes()));
+    writer.add_bytes(field::tensor::kRaw, static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
   }
   writer.add_string(field::tensor::kName, name.data(), name.size());
   return out;
@@ -166,10 +147,8 @@ std::string TensorBytes(const Tensor& tensor, std::string_view name) {
 
 absl::Status WriteTensorFile(const std::string& path, const Tensor& tensor, std::string_view name) {
   if (tensor.bytes() > kMaxFileBytes - 4096) {
-    return Fail(
-        errors::kLimit,
-        fmt::format("tensor '{}' of {} bytes is too large for a .pb file", name, tensor.bytes()),
-        {.fix = "write it as .npy"});
+    return Fail(errors::kLimit, fmt::format("tensor '{}' of {} bytes is too large for a .pb file", name, tensor.bytes()),
+                {.fix = "write it as .npy"});
   }
   return WriteFileAtomically(path, AsBytes(TensorBytes(tensor, name)));
 }

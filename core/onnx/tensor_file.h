@@ -22,8 +22,7 @@ struct NamedValue {
 // Reads a TensorProto, SequenceProto or OptionalProto, depending on `kind`. Sizes and element types are
 // those of the file; the caller must check that they match the model. The value does not refer to
 // the file.
-absl::StatusOr<NamedValue> ReadValueFile(const std::string& path,
-                                         ValueKind kind = ValueKind::kTensor,
+absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind = ValueKind::kTensor,
                                          HostAllocator& allocator = UnlimitedHostAllocator());
 absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind = ValueKind::kTensor,
                                           HostAllocator& allocator = UnlimitedHostAllocator());

@@ -27,44 +27,31 @@ struct Parts {
 
 std::string_view TypedFieldName(uint32_t number) {
   switch (number) {
-    case f::kFloats:
-      return "float_data";
-    case f::kInt32s:
-      return "int32_data";
-    case f::kTexts:
-      return "string_data";
-    case f::kInt64s:
-      return "int64_data";
-    case f::kDoubles:
-      return "double_data";
-    default:
-      return "uint64_data";
+    case f::kFloats: return "float_data";
+    case f::kInt32s: return "int32_data";
+    case f::kTexts: return "string_data";
+    case f::kInt64s: return "int64_data";
+    case f::kDoubles: return "double_data";
+    default: return "uint64_data";
   }
 }
 
 uint32_t TypedFieldOf(DType dtype) {
   switch (dtype) {
     case DType::kF32:
-    case DType::kC64:
-      return f::kFloats;
+    case DType::kC64: return f::kFloats;
     case DType::kF64:
-    case DType::kC128:
-      return f::kDoubles;
-    case DType::kI64:
-      return f::kInt64s;
+    case DType::kC128: return f::kDoubles;
+    case DType::kI64: return f::kInt64s;
     case DType::kU32:
-    case DType::kU64:
-      return f::kUint64s;
-    case DType::kString:
-      return f::kTexts;
-    default:
-      return f::kInt32s;
+    case DType::kU64: return f::kUint64s;
+    case DType::kString: return f::kTexts;
+    default: return f::kInt32s;
   }
 }
 
 absl::Status Invalid(const Parts& parts, std::string what) {
-  return Fail(errors::kInvalidTensor, fmt::format("tensor '{}' is invalid", parts.name),
-              {.what = std::move(what)});
+  return Fail(errors::kInvalidTensor, fmt::format("tensor '{}' is invalid", parts.name), {.what = std::move(what)});
 }
 
 absl::StatusOr<Parts> ReadParts(const WireSource& source, Bytes message) {
@@ -75,46 +62,26 @@ absl::StatusOr<Parts> ReadParts(const WireSource& source, Bytes message) {
     if (run.empty()) return;
     if (parts.typed_field != 0 && parts.typed_field != reader.field() && fault.ok()) {
       fault = reader.Error("a tensor holds two kinds of data",
-                           fmt::format("{} and {}", TypedFieldName(parts.typed_field),
-                                       TypedFieldName(reader.field())));
+                           fmt::format("{} and {}", TypedFieldName(parts.typed_field), TypedFieldName(reader.field())));
     }
     parts.typed_field = reader.field();
     parts.runs.push_back(run);
   };
   while (fault.ok() && reader.Next()) {
     switch (reader.field()) {
-      case f::kDims:
-        reader.AppendInts(parts.dims);
-        break;
-      case f::kDataType:
-        parts.data_type = reader.Int();
-        break;
-      case f::kName:
-        parts.name = reader.Text();
-        break;
-      case f::kRaw:
-        parts.raw = reader.Message();
-        break;
-      case f::kFloats:
-        typed(reader.Run(WireReader::Packed::kFixed32));
-        break;
-      case f::kDoubles:
-        typed(reader.Run(WireReader::Packed::kFixed64));
-        break;
+      case f::kDims: reader.AppendInts(parts.dims); break;
+      case f::kDataType: parts.data_type = reader.Int(); break;
+      case f::kName: parts.name = reader.Text(); break;
+      case f::kRaw: parts.raw = reader.Message(); break;
+      case f::kFloats: typed(reader.Run(WireReader::Packed::kFixed32)); break;
+      case f::kDoubles: typed(reader.Run(WireReader::Packed::kFixed64)); break;
       case f::kInt32s:
       case f::kInt64s:
-      case f::kUint64s:
-        typed(reader.Run(WireReader::Packed::kVarint));
-        break;
-      case f::kTexts:
-        parts.texts.push_back(reader.Text());
-        break;
-      case f::kLocation:
-        parts.location = reader.Int();
-        break;
+      case f::kUint64s: typed(reader.Run(WireReader::Packed::kVarint)); break;
+      case f::kTexts: parts.texts.push_back(reader.Text()); break;
+      case f::kLocation: parts.location = reader.Int(); break;
       case f::kSegment:
-        return Fail(errors::kUnsupportedFeature, "tensors in segments are not supported",
-                    {.where = source.place});
+        return Fail(errors::kUnsupportedFeature, "tensors in segments are not supported", {.where = source.place});
       case f::kExternal: {
         WireReader entry(source, "StringStringEntryProto", reader.Message());
         std::string_view key, value;
@@ -128,20 +95,17 @@ absl::StatusOr<Parts> ReadParts(const WireSource& source, Bytes message) {
           }
         }
         MGE_RETURN_IF_ERROR(entry.status());
-        if (parts.external.size() >= 16)
-          return Invalid(parts, "it has more than 16 entries of external data");
+        if (parts.external.size() >= 16) return Invalid(parts, "it has more than 16 entries of external data");
         parts.external.emplace_back(key, value);
         break;
       }
-      default:
-        reader.Skip();
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(fault);
   MGE_RETURN_IF_ERROR(reader.status());
   if (!parts.texts.empty() && parts.typed_field != 0) {
-    return Invalid(
-        parts, fmt::format("it holds both string_data and {}", TypedFieldName(parts.typed_field)));
+    return Invalid(parts, fmt::format("it holds both string_data and {}", TypedFieldName(parts.typed_field)));
   }
   if (!parts.texts.empty()) parts.typed_field = f::kTexts;
   return parts;
@@ -165,15 +129,12 @@ absl::Status DecodeRuns(const Parts& parts, Wide low, Wide high, std::span<T> ou
       ++n;
       return true;
     });
-    if (!whole)
-      return Invalid(parts, fmt::format("element {} of its data is cut off or too long", n));
+    if (!whole) return Invalid(parts, fmt::format("element {} of its data is cut off or too long", n));
     if (!in_range) {
-      return Invalid(parts,
-                     fmt::format("element {} is {}, outside of [{}, {}]", n, outside, low, high));
+      return Invalid(parts, fmt::format("element {} is {}, outside of [{}, {}]", n, outside, low, high));
     }
   }
-  if (n != out.size())
-    return Invalid(parts, fmt::format("expected {} elements, got {}", out.size(), n));
+  if (n != out.size()) return Invalid(parts, fmt::format("expected {} elements, got {}", out.size(), n));
   return absl::OkStatus();
 }
 
@@ -191,28 +152,18 @@ absl::Status DecodeAs(const Parts& parts, Tensor& out) {
 
 absl::Status DecodeVarints(const Parts& parts, Tensor& out) {
   switch (out.dtype()) {
-    case DType::kI8:
-      return DecodeAs<int8_t>(parts, out);
-    case DType::kI16:
-      return DecodeAs<int16_t>(parts, out);
-    case DType::kI32:
-      return DecodeAs<int32_t>(parts, out);
-    case DType::kI64:
-      return DecodeAs<int64_t>(parts, out);
-    case DType::kU8:
-      return DecodeAs<uint8_t>(parts, out);
+    case DType::kI8: return DecodeAs<int8_t>(parts, out);
+    case DType::kI16: return DecodeAs<int16_t>(parts, out);
+    case DType::kI32: return DecodeAs<int32_t>(parts, out);
+    case DType::kI64: return DecodeAs<int64_t>(parts, out);
+    case DType::kU8: return DecodeAs<uint8_t>(parts, out);
     case DType::kU16:
     case DType::kF16:
-    case DType::kBF16:
-      return DecodeAs<uint16_t>(parts, out);
-    case DType::kU32:
-      return DecodeAs<uint32_t>(parts, out);
-    case DType::kU64:
-      return DecodeAs<uint64_t>(parts, out);
-    case DType::kBool:
-      return DecodeRuns<bool, int64_t>(parts, 0, 1, out.MutableData<bool>());
-    default:
-      return absl::InternalError("not a type of varints");
+    case DType::kBF16: return DecodeAs<uint16_t>(parts, out);
+    case DType::kU32: return DecodeAs<uint32_t>(parts, out);
+    case DType::kU64: return DecodeAs<uint64_t>(parts, out);
+    case DType::kBool: return DecodeRuns<bool, int64_t>(parts, 0, 1, out.MutableData<bool>());
+    default: return absl::InternalError("not a type of varints");
   }
 }
 
@@ -220,19 +171,17 @@ absl::StatusOr<Tensor> DecodeTyped(const Parts& parts, DType dtype, const Shape&
                                    HostAllocator& allocator) {
   uint32_t wanted = TypedFieldOf(dtype);
   if (parts.typed_field != 0 && parts.typed_field != wanted) {
-    return Invalid(parts, fmt::format("{} is given in {}; expected {}", DTypeName(dtype),
-                                      TypedFieldName(parts.typed_field), TypedFieldName(wanted)));
+    return Invalid(parts, fmt::format("{} is given in {}; expected {}", DTypeName(dtype), TypedFieldName(parts.typed_field),
+                                      TypedFieldName(wanted)));
   }
-  int64_t present =
-      0;  // number of bytes; a varint has at least one. Checked before memory for n elements is allocated.
+  int64_t present = 0;  // number of bytes; a varint has at least one. Checked before memory for n elements is allocated.
   for (Bytes run : parts.runs) present += static_cast<int64_t>(run.size());
   if (wanted == f::kTexts) {
     present = static_cast<int64_t>(parts.texts.size());
     if (n != present) return Invalid(parts, fmt::format("expected {} strings, got {}", n, present));
   } else if (wanted == f::kFloats || wanted == f::kDoubles) {
     MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, shape));
-    if (bytes != present)
-      return Invalid(parts, fmt::format("expected {} bytes, got {}", bytes, present));
+    if (bytes != present) return Invalid(parts, fmt::format("expected {} bytes, got {}", bytes, present));
   } else if (n > present) {
     return Invalid(parts, fmt::format("expected {} elements, got at most {}", n, present));
   }
@@ -256,8 +205,7 @@ absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, Exte
   if (parts.data_type == 0) return Invalid(parts, "it has no element type");
   MGE_ASSIGN_OR_RETURN(DType dtype, ElementType(parts.data_type));
   if (static_cast<int>(parts.dims.size()) > kMaxRank) {
-    return Invalid(parts,
-                   fmt::format("it has rank {}; the limit is {}", parts.dims.size(), kMaxRank));
+    return Invalid(parts, fmt::format("it has rank {}; the limit is {}", parts.dims.size(), kMaxRank));
   }
   Shape shape(parts.dims.begin(), parts.dims.end());
   absl::StatusOr<int64_t> bytes = NumBytes(dtype, shape);
@@ -269,24 +217,19 @@ absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, Exte
     return Invalid(parts, fmt::format("its data location is {}; expected 0 or 1", parts.location));
   }
   if (has_raw && has_typed) {
-    return Invalid(parts,
-                   fmt::format("it holds both raw_data and {}", TypedFieldName(parts.typed_field)));
+    return Invalid(parts, fmt::format("it holds both raw_data and {}", TypedFieldName(parts.typed_field)));
   }
   if (parts.location == kLocationExternal) {
     if (has_raw || has_typed) return Invalid(parts, "it is external but also holds data");
-    if (!external)
-      return Fail(errors::kExternalData,
-                  fmt::format("tensor '{}' must hold its data itself", parts.name));
+    if (!external) return Fail(errors::kExternalData, fmt::format("tensor '{}' must hold its data itself", parts.name));
     return external->Read(parts.external, parts.name, dtype, shape, allocator);
   }
-  if (!parts.external.empty())
-    return Invalid(parts, "it has external_data, but its data location is not external");
+  if (!parts.external.empty()) return Invalid(parts, "it has external_data, but its data location is not external");
   if (has_raw) {
-    if (dtype == DType::kString)
-      return Invalid(parts, "strings must be in string_data, not in raw_data");
+    if (dtype == DType::kString) return Invalid(parts, "strings must be in string_data, not in raw_data");
     if (static_cast<int64_t>(parts.raw.size()) != *bytes) {
-      return Invalid(parts, fmt::format("{}{}: expected {} bytes, got {}", DTypeName(dtype),
-                                        ShapeText(shape), *bytes, parts.raw.size()));
+      return Invalid(parts, fmt::format("{}{}: expected {} bytes, got {}", DTypeName(dtype), ShapeText(shape), *bytes,
+                                        parts.raw.size()));
     }
     return TensorFromRaw(dtype, shape, parts.raw, may_view, source.owner, source.file, allocator);
   }
@@ -302,8 +245,7 @@ absl::StatusOr<DType> ElementType(int64_t data_type) {
   if (data_type >= 1 && data_type < kDTypeCount) return static_cast<DType>(data_type);
   int64_t later = data_type - kDTypeCount;
   if (later >= 0 && later < static_cast<int64_t>(std::size(kUnsupported))) {
-    return Fail(errors::kUnsupportedType,
-                fmt::format("element type {} is not supported", kUnsupported[later]));
+    return Fail(errors::kUnsupportedType, fmt::format("element type {} is not supported", kUnsupported[later]));
   }
   return Fail(errors::kInvalidTensor, fmt::format("element type {} does not exist", data_type));
 }

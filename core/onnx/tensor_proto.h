@@ -18,8 +18,7 @@ class TensorDecoder {
  public:
   // All arguments must outlive the decoder. If `external` is null, tensors with external data fail. If
   // `may_view` is true, tensors refer to the source's bytes if the alignment allows.
-  TensorDecoder(const WireSource& source, /*nullable*/ ExternalFiles* external,
-                HostAllocator& allocator, bool may_view)
+  TensorDecoder(const WireSource& source, /*nullable*/ ExternalFiles* external, HostAllocator& allocator, bool may_view)
       : source_(source), external_(external), allocator_(allocator), may_view_(may_view) {}
 
   // Decodes a TensorProto. Errors: kInvalidTensor if the size of the data does not match the shape, if there

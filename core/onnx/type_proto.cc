@@ -22,20 +22,14 @@ absl::Status ReadDim(const WireSource& source, Bytes message, TensorType& type) 
   std::string_view symbol;
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::dim::kValue:
-        size = reader.Int();
-        break;
-      case field::dim::kParam:
-        symbol = reader.Text();
-        break;
-      default:
-        reader.Skip();
+      case field::dim::kValue: size = reader.Int(); break;
+      case field::dim::kParam: symbol = reader.Text(); break;
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
   if (size < kUnknownDim) {
-    return Fail(errors::kInvalidTensor,
-                fmt::format("size overflow: dimension {} is {}", type.dims.size(), size),
+    return Fail(errors::kInvalidTensor, fmt::format("size overflow: dimension {} is {}", type.dims.size(), size),
                 {.what = "expected 0 or more, or -1 if it is unknown"});
   }
   if (static_cast<int>(type.dims.size()) >= kMaxRank) {
@@ -102,24 +96,19 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
           kind = reader.field();
           inner = reader.Message();
           break;
-        default:
-          reader.Skip();
+        default: reader.Skip();
       }
     }
     MGE_RETURN_IF_ERROR(reader.status());
     switch (kind) {
-      case 0:
-        return out;
+      case 0: return out;
       case field::type::kTensor: {
         MGE_ASSIGN_OR_RETURN(out.type, ReadTensorType(source, inner));
         return out;
       }
-      case field::type::kMap:
-        return Unsupported("map");
-      case field::type::kOpaque:
-        return Unsupported("opaque");
-      case field::type::kSparse:
-        return Unsupported("sparse tensor");
+      case field::type::kMap: return Unsupported("map");
+      case field::type::kOpaque: return Unsupported("opaque");
+      case field::type::kSparse: return Unsupported("sparse tensor");
       case field::type::kOptional:
         if (level != 0) return Unsupported("optional within another type");
         out.kind = ValueKind::kOptional;
@@ -128,8 +117,7 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
         if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kOptional) {
           return Unsupported("sequence of sequences");
         }
-        out.kind =
-            out.kind == ValueKind::kOptional ? ValueKind::kOptionalSequence : ValueKind::kSequence;
+        out.kind = out.kind == ValueKind::kOptional ? ValueKind::kOptionalSequence : ValueKind::kSequence;
     }
     WireReader nested(source, "TypeProto", inner);
     message = {};
@@ -150,22 +138,18 @@ absl::StatusOr<DeclaredValue> ReadValueInfo(const WireSource& source, Bytes mess
   WireReader reader(source, "ValueInfoProto", message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::value_info::kName:
-        out.name = reader.Text();
-        break;
+      case field::value_info::kName: out.name = reader.Text(); break;
       case field::value_info::kType:
         type = reader.Message();
         out.has_type = true;
         break;
-      default:
-        reader.Skip();
+      default: reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
   if (!out.has_type) return out;
   absl::StatusOr<ValueType> read = ReadTypeProto(source, type);
-  if (!read.ok())
-    return AddWhere(AddWhere(read.status(), fmt::format("value '{}'", out.name)), source.place);
+  if (!read.ok()) return AddWhere(AddWhere(read.status(), fmt::format("value '{}'", out.name)), source.place);
   out.type = *std::move(read);
   return out;
 }
@@ -173,8 +157,7 @@ absl::StatusOr<DeclaredValue> ReadValueInfo(const WireSource& source, Bytes mess
 std::string ValueTypeText(const ValueType& type) {
   std::string out = fmt::format("tensor({})", DTypeName(type.type.dtype));
   bool optional = type.kind == ValueKind::kOptional || type.kind == ValueKind::kOptionalSequence;
-  if (type.kind == ValueKind::kSequence || type.kind == ValueKind::kOptionalSequence)
-    out = fmt::format("seq({})", out);
+  if (type.kind == ValueKind::kSequence || type.kind == ValueKind::kOptionalSequence) out = fmt::format("seq({})", out);
   if (optional) out = fmt::format("optional({})", out);
   return out;
 }

@@ -39,8 +39,7 @@ WireReader::WireReader(const WireSource& source, const char* type, Bytes message
 void WireReader::SetError(std::string what) {
   if (!status_.ok()) return;
   status_ = Fail(*source_.error, fmt::format("{} is malformed", type_),
-                 {.what = fmt::format("byte offset {}: {}", source_.OffsetOf(rest_), what),
-                  .where = source_.place});
+                 {.what = fmt::format("byte offset {}: {}", source_.OffsetOf(rest_), what), .where = source_.place});
   rest_ = {};
 }
 
@@ -48,15 +47,13 @@ absl::Status WireReader::Error(std::string title, std::string what) const {
   std::string place = fmt::format("{} at byte offset {}", type_, source_.OffsetOf(message_));
   return Fail(
       *source_.error, std::move(title),
-      {.what = std::move(what),
-       .where = source_.place.empty() ? place : fmt::format("{}: {}", source_.place, place)});
+      {.what = std::move(what), .where = source_.place.empty() ? place : fmt::format("{}: {}", source_.place, place)});
 }
 
 uint64_t WireReader::Varint() {
   uint64_t value = 0;
   if (status_.ok() && !TakeVarint(&rest_, &value)) {
-    SetError(rest_.size() < 10 ? "the bytes end inside of a number"
-                               : "a number is longer than ten bytes");
+    SetError(rest_.size() < 10 ? "the bytes end inside of a number" : "a number is longer than ten bytes");
   }
   return value;
 }
@@ -81,8 +78,7 @@ bool WireReader::Next() {
   if (!status_.ok()) return false;
   field_ = static_cast<uint32_t>(tag >> 3);
   wire_type_ = static_cast<uint32_t>(tag & 7);
-  bool known = wire_type_ == kVarint || wire_type_ == kFixed64 || wire_type_ == kDelimited ||
-               wire_type_ == kFixed32;
+  bool known = wire_type_ == kVarint || wire_type_ == kFixed64 || wire_type_ == kDelimited || wire_type_ == kFixed32;
   if (tag > kLargestTag || field_ == 0 || !known) {
     rest_ = at;
     SetError(fmt::format("{} is not the tag of a field", tag));
@@ -113,25 +109,15 @@ std::string_view WireReader::Text() { return AsText(Message()); }
 
 void WireReader::Skip() {
   switch (wire_type_) {
-    case kVarint:
-      Varint();
-      break;
-    case kFixed64:
-      Take(8);
-      break;
-    case kFixed32:
-      Take(4);
-      break;
-    default:
-      Delimited();
-      break;
+    case kVarint: Varint(); break;
+    case kFixed64: Take(8); break;
+    case kFixed32: Take(4); break;
+    default: Delimited(); break;
   }
 }
 
 Bytes WireReader::Run(Packed element) {
-  uint32_t unpacked = element == Packed::kVarint    ? kVarint
-                      : element == Packed::kFixed32 ? kFixed32
-                                                    : kFixed64;
+  uint32_t unpacked = element == Packed::kVarint ? kVarint : element == Packed::kFixed32 ? kFixed32 : kFixed64;
   size_t width = element == Packed::kVarint ? 1 : element == Packed::kFixed32 ? 4 : 8;
   if (wire_type_ == unpacked && unpacked != kVarint) return Take(width);
   if (wire_type_ == unpacked) {

@@ -18,9 +18,7 @@ std::string QualifiedName(std::string_view domain, std::string_view op) {
   return domain.empty() ? std::string(op) : fmt::format("{}::{}", domain, op);
 }
 
-bool Before(const OpDef* a, const OpDef* b) {
-  return a->name != b->name ? a->name < b->name : a->domain < b->domain;
-}
+bool Before(const OpDef* a, const OpDef* b) { return a->name != b->name ? a->name < b->name : a->domain < b->domain; }
 
 constexpr std::string_view kAttrTypeNames[] = {"an integer",         "a float",           "a string",
                                                "a list of integers", "a list of floats",  "a list of strings",
@@ -28,12 +26,10 @@ constexpr std::string_view kAttrTypeNames[] = {"an integer",         "a float", 
 
 AttrType TypeOf(const AttributeValue& value) { return static_cast<AttrType>(value.index()); }
 
-static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(AttrType::kGraph), AttributeValue>,
-                             GraphPtr>);
+static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(AttrType::kGraph), AttributeValue>, GraphPtr>);
 
 absl::Status InvalidNode(const Node& node, std::string what, std::string fix = "") {
-  return Fail(errors::kInvalidNode, fmt::format("{}: {}", node.op, what),
-              {.where = NodePlace(node), .fix = std::move(fix)});
+  return Fail(errors::kInvalidNode, fmt::format("{}: {}", node.op, what), {.where = NodePlace(node), .fix = std::move(fix)});
 }
 
 std::string DidYouMean(std::string_view name, std::span<const std::string> known) {
@@ -65,7 +61,7 @@ absl::Status CheckArity(const Node& node, std::span<const Slot> slots, const std
     if (slots[i].arity == Arity::kRequired) required = i + 1;
   }
   if (given.size() < required || (!variadic && given.size() > slots.size())) {
-    std::string limit = variadic ? fmt::format("at least {}", required)
+    std::string limit = variadic                   ? fmt::format("at least {}", required)
                         : required == slots.size() ? std::to_string(required)
                                                    : fmt::format("{} to {}", required, slots.size());
     return InvalidNode(node, fmt::format("has {} {}s, expected {}", given.size(), direction, limit));
@@ -95,9 +91,9 @@ absl::Status CheckAttributes(const Node& node, const OpDef& def) {
                          DidYouMean(name, names));
     }
     if (TypeOf(value) != known->type) {
-      return InvalidNode(node, fmt::format("attribute '{}' is {}, expected {}", name,
-                                           kAttrTypeNames[static_cast<int>(TypeOf(value))],
-                                           kAttrTypeNames[static_cast<int>(known->type)]));
+      return InvalidNode(
+          node, fmt::format("attribute '{}' is {}, expected {}", name, kAttrTypeNames[static_cast<int>(TypeOf(value))],
+                            kAttrTypeNames[static_cast<int>(known->type)]));
     }
   }
   for (const Attr& a : def.attrs) {
@@ -188,9 +184,8 @@ absl::Status BindNode(Graph& graph, NodeId id) {
     if (!def) return UnknownOp(node);
     if (node.version != 0 && (node.version < def->since || node.version > def->until)) {
       return Fail(errors::kUnsupportedVersion,
-                  node.version < def->since
-                      ? fmt::format("{} exists since operator set {}", node.op, def->since)
-                      : fmt::format("{} exists up to operator set {}", node.op, def->until),
+                  node.version < def->since ? fmt::format("{} exists since operator set {}", node.op, def->since)
+                                            : fmt::format("{} exists up to operator set {}", node.op, def->until),
                   {.what = fmt::format("the model imports operator set {}", node.version), .where = NodePlace(node)});
     }
     bool from_model = node.def == nullptr && node.version != 0;

@@ -18,7 +18,8 @@ absl::Status InputMismatch(const Value& declared, std::string what) {
 absl::Status RequireDeclaredType(const Value& declared, DType dtype, const Shape& shape) {
   const TensorType& type = declared.type;
   auto differs = [&](std::string how) {
-    return InputMismatch(declared, fmt::format("expected {}, got {}{}{}", type.ToString(), DTypeName(dtype), ShapeText(shape), how));
+    return InputMismatch(declared,
+                         fmt::format("expected {}, got {}{}{}", type.ToString(), DTypeName(dtype), ShapeText(shape), how));
   };
   if (type.dtype != DType::kUndefined && type.dtype != dtype) return differs("");
   if (!type.has_rank) return absl::OkStatus();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/eval_context.h"
-#include "core/ops/schema.h"
 
 #include <algorithm>
 #include <bit>
 
+#include "core/ops/schema.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -48,8 +48,8 @@ absl::Status CheckInputs(const Node& node, const OpDef& def, const std::vector<c
     if (inputs[i]->kind != ValueKind::kTensor) return absl::OkStatus();
     const Slot& slot = def.inputs[std::min<int>(static_cast<int>(i), def.inputs.size() - 1)];
     if (!slot.types.Contains(inputs[i]->tensor.dtype())) {
-      return Fail(errors::kUnsupportedType, fmt::format("{}: input '{}' has type {}", node.op, slot.name,
-                                                        DTypeName(inputs[i]->tensor.dtype())));
+      return Fail(errors::kUnsupportedType,
+                  fmt::format("{}: input '{}' has type {}", node.op, slot.name, DTypeName(inputs[i]->tensor.dtype())));
     }
   }
   ConcreteInferContext context(node, inputs);
@@ -113,8 +113,8 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<cons
 absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,
                                                 HostAllocator& allocator, const StopCheck& stop) {
   if (inputs.size() != node.inputs.size()) {
-    return Fail(errors::kInternal, fmt::format("{} values were given for {} inputs", inputs.size(),
-                                               node.inputs.size()), {.where = NodePlace(node)});
+    return Fail(errors::kInternal, fmt::format("{} values were given for {} inputs", inputs.size(), node.inputs.size()),
+                {.where = NodePlace(node)});
   }
   std::vector<const HostValue*> pointers;
   for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(node.inputs[i] == kNone ? nullptr : &inputs[i]);

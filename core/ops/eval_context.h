@@ -22,8 +22,13 @@ class HostEvalContext : public EvalContext {
  public:
   HostEvalContext(const Node& node, std::vector<const HostValue*> inputs, HostAllocator& allocator, const StopCheck& stop,
                   uint64_t seed)
-      : node_(node), inputs_(std::move(inputs)), allocator_(allocator), stop_(stop), seed_(seed),
-        outputs_(node.outputs.size()), set_(node.outputs.size(), 0) {}
+      : node_(node),
+        inputs_(std::move(inputs)),
+        allocator_(allocator),
+        stop_(stop),
+        seed_(seed),
+        outputs_(node.outputs.size()),
+        set_(node.outputs.size(), 0) {}
 
   const Node& node() const override { return node_; }
   const HostValue& value(int i) const override { return *inputs_[i]; }

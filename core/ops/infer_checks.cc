@@ -13,9 +13,8 @@ absl::Status SameElementTypes(InferContext& ctx, std::initializer_list<int> inpu
     if (first < 0) {
       first = i;
     } else if (ctx.input(i).dtype != ctx.input(first).dtype) {
-      return ctx.Invalid(
-          fmt::format("input {} has type {} but input {} has type {}; they must be the same", first,
-                      DTypeName(ctx.input(first).dtype), i, DTypeName(ctx.input(i).dtype)));
+      return ctx.Invalid(fmt::format("input {} has type {} but input {} has type {}; they must be the same", first,
+                                     DTypeName(ctx.input(first).dtype), i, DTypeName(ctx.input(i).dtype)));
     }
   }
   return absl::OkStatus();
@@ -37,8 +36,7 @@ TensorType UnrankedType(DType dtype) {
 
 absl::Status RequireRank(std::string_view name, std::span<const int64_t> shape, size_t rank) {
   if (shape.size() == rank) return absl::OkStatus();
-  return Fail(errors::kInvalidNode,
-              fmt::format("{} has shape {}; its rank must be {}", name, ShapeText(shape), rank));
+  return Fail(errors::kInvalidNode, fmt::format("{} has shape {}; its rank must be {}", name, ShapeText(shape), rank));
 }
 
 absl::Status RequireSize(std::string_view name, int64_t size, int64_t wanted) {
@@ -46,19 +44,17 @@ absl::Status RequireSize(std::string_view name, int64_t size, int64_t wanted) {
   return Fail(errors::kInvalidNode, fmt::format("{} is {}; it must be {}", name, size, wanted));
 }
 
-absl::Status RequireShape(std::string_view name, std::span<const int64_t> shape,
-                          std::span<const int64_t> wanted) {
+absl::Status RequireShape(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> wanted) {
   bool same = shape.size() == wanted.size();
   for (size_t i = 0; same && i < shape.size(); ++i) {
     same = shape[i] == wanted[i] || shape[i] == kUnknownDim || wanted[i] == kUnknownDim;
   }
   if (same) return absl::OkStatus();
-  return Fail(errors::kInvalidNode, fmt::format("{} has shape {}; it must be {}", name,
-                                                ShapeText(shape), ShapeText(wanted)));
+  return Fail(errors::kInvalidNode,
+              fmt::format("{} has shape {}; it must be {}", name, ShapeText(shape), ShapeText(wanted)));
 }
 
-absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
-                               std::string_view fallback,
+absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name, std::string_view fallback,
                                std::initializer_list<std::string_view> choices) {
   std::string text = attrs.Text(name, std::string(fallback));
   int i = 0;
@@ -66,32 +62,27 @@ absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
     if (text == choice) return i;
     ++i;
   }
-  return Fail(errors::kInvalidNode, fmt::format("attribute {} = \"{}\" is not one of {}", name,
-                                                EscapeControl(text), fmt::join(choices, ", ")));
+  return Fail(errors::kInvalidNode,
+              fmt::format("attribute {} = \"{}\" is not one of {}", name, EscapeControl(text), fmt::join(choices, ", ")));
 }
 
-absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, DType fallback,
-                                TypeSet allowed) {
+absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, DType fallback, TypeSet allowed) {
   int64_t code = attrs.Int(name, static_cast<int64_t>(fallback));
-  if (code > 0 && code < kDTypeCount && allowed.Contains(static_cast<DType>(code)))
-    return static_cast<DType>(code);
+  if (code > 0 && code < kDTypeCount && allowed.Contains(static_cast<DType>(code))) return static_cast<DType>(code);
   // ONNX's codes from 17 on are types of at most 8 bits. They have no DType.
   if (code >= kDTypeCount) {
-    return Fail(
-        errors::kUnsupportedType,
-        fmt::format("attribute {} = {} names an element type that is not implemented", name, code));
+    return Fail(errors::kUnsupportedType,
+                fmt::format("attribute {} = {} names an element type that is not implemented", name, code));
   }
-  return Fail(
-      errors::kInvalidNode,
-      fmt::format("attribute {} = {} is not an element type that the operator allows", name, code));
+  return Fail(errors::kInvalidNode,
+              fmt::format("attribute {} = {} is not an element type that the operator allows", name, code));
 }
 
 absl::StatusOr<int64_t> ScalarInt(std::string_view name, const Tensor& tensor) {
   std::vector<int64_t> values = tensor.elements() == 1 ? tensor.ToInts() : std::vector<int64_t>();
   if (values.size() == 1) return values[0];
-  return Fail(errors::kInvalidNode,
-              fmt::format("{} has shape {} and type {}; it must be one integer", name,
-                          ShapeText(tensor.shape()), DTypeName(tensor.dtype())));
+  return Fail(errors::kInvalidNode, fmt::format("{} has shape {} and type {}; it must be one integer", name,
+                                                ShapeText(tensor.shape()), DTypeName(tensor.dtype())));
 }
 
 absl::StatusOr<double> ScalarFloat(std::string_view name, const Tensor& tensor) {
@@ -102,9 +93,8 @@ absl::StatusOr<double> ScalarFloat(std::string_view name, const Tensor& tensor) 
       })) {
     return value;
   }
-  return Fail(errors::kInvalidNode,
-              fmt::format("{} has shape {} and type {}; it must be one floating number", name,
-                          ShapeText(tensor.shape()), DTypeName(tensor.dtype())));
+  return Fail(errors::kInvalidNode, fmt::format("{} has shape {} and type {}; it must be one floating number", name,
+                                                ShapeText(tensor.shape()), DTypeName(tensor.dtype())));
 }
 
 absl::StatusOr<Tensor> ToComputeType(const Tensor& tensor, HostAllocator& allocator) {

@@ -27,18 +27,15 @@ absl::Status RequireRank(std::string_view name, std::span<const int64_t> shape, 
 absl::Status RequireSize(std::string_view name, int64_t size, int64_t wanted);
 
 // Checks that the shape equals `wanted` in rank and in every known size.
-absl::Status RequireShape(std::string_view name, std::span<const int64_t> shape,
-                          std::span<const int64_t> wanted);
+absl::Status RequireShape(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> wanted);
 
 // Returns the index in `choices` of a text attribute's value. `fallback` is the value if the attribute is absent.
-absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
-                               std::string_view fallback,
+absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name, std::string_view fallback,
                                std::initializer_list<std::string_view> choices);
 
 // Returns the element type of an attribute that holds ONNX's number for one, such as output_datatype. Fails if
 // `allowed` does not contain it, and with kUnsupportedType if MGE does not implement it.
-absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, DType fallback,
-                                TypeSet allowed);
+absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, DType fallback, TypeSet allowed);
 
 // Returns the element of an integer tensor of any type. Fails unless the tensor has exactly one element.
 absl::StatusOr<int64_t> ScalarInt(std::string_view name, const Tensor& tensor);

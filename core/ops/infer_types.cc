@@ -44,9 +44,7 @@ class SmallAllocator : public HostAllocator {
   int64_t left_;
 };
 
-bool IsSmall(const Tensor& t) {
-  return t.defined() && t.elements() <= kSmall && kFixedSize.Contains(t.dtype());
-}
+bool IsSmall(const Tensor& t) { return t.defined() && t.elements() <= kSmall && kFixedSize.Contains(t.dtype()); }
 
 bool HasBody(const Node& node) {
   return std::any_of(node.attrs.begin(), node.attrs.end(),
@@ -56,8 +54,7 @@ bool HasBody(const Node& node) {
 // Merges an inferred type into the declared type of `v`. Fails with kInvalidGraph if they contradict each other.
 absl::Status MergeInto(Value& v, const TensorType& type, ValueKind kind) {
   if (v.type.dtype != DType::kUndefined && v.kind != kind) {
-    return Fail(errors::kInvalidGraph,
-                fmt::format("the declared type of '{}' contradicts what is computed", v.name),
+    return Fail(errors::kInvalidGraph, fmt::format("the declared type of '{}' contradicts what is computed", v.name),
                 {.what = fmt::format("declared {}, computed {}", TypeText(v.kind, v.type), TypeText(kind, type))});
   }
   v.kind = kind;
@@ -125,8 +122,7 @@ class Inference::Context : public InferContext {
   absl::Status status_;
 };
 
-absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph& body,
-                                                                     std::span<const ValueType> inputs) {
+absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph& body, std::span<const ValueType> inputs) {
   std::span<const ValueId> captures = CapturesOf(node_, body);
   if (inputs.size() + captures.size() != body.inputs().size()) {
     return Invalid(fmt::format("body '{}' has {} inputs, expected {}", body.name, body.inputs().size() - captures.size(),
@@ -205,8 +201,8 @@ absl::Status Inference::InferNode(NodeId id) {
       }
     }
   }
-  bool learned = std::any_of(node.outputs.begin(), node.outputs.end(),
-                             [&](ValueId v) { return v != kNone && known_[v].defined(); });
+  bool learned =
+      std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNone && known_[v].defined(); });
   if (!learned) Learn(node);
   for (ValueId out : node.outputs) {
     if (out == kNone || !known_[out].defined()) continue;

@@ -8,7 +8,7 @@
 namespace mge {
 namespace {
 
-constexpr int kMaxDepth = 100; // levels of nested bodies; each level uses the thread's stack
+constexpr int kMaxDepth = 100;  // levels of nested bodies; each level uses the thread's stack
 
 absl::Status CheckProduced(const Value& declared, const HostValue& value) {
   if (value.kind != ValueKind::kTensor || declared.kind != ValueKind::kTensor) return absl::OkStatus();
@@ -24,7 +24,9 @@ class Interpreter::Context : public HostEvalContext {
           const std::vector<HostValue>& values)
       : HostEvalContext(node, std::move(inputs), owner.allocator_, owner.stop_,
                         NodeSeed(node, owner.seed_ + 0x9e3779b97f4a7c15u * ++owner.random_nodes_run_)),
-        owner_(owner), graph_(graph), values_(values) {}
+        owner_(owner),
+        graph_(graph),
+        values_(values) {}
 
   TensorType output_type(int i) const override {
     return has_output(i) ? graph_.value(node().outputs[i]).type : TensorType{};
@@ -66,8 +68,8 @@ absl::StatusOr<const Interpreter::Program*> Interpreter::Prepare(const Graph& gr
 
 absl::StatusOr<std::vector<HostValue>> Interpreter::Run(const Graph& graph, std::vector<HostValue> inputs) {
   if (inputs.size() != graph.inputs().size()) {
-    return Fail(errors::kBadInput, fmt::format("graph '{}' has {} inputs, {} were given", graph.name,
-                                               graph.inputs().size(), inputs.size()));
+    return Fail(errors::kBadInput,
+                fmt::format("graph '{}' has {} inputs, {} were given", graph.name, graph.inputs().size(), inputs.size()));
   }
   if (depth_ >= kMaxDepth) {
     return Fail(errors::kLimit, fmt::format("bodies are nested deeper than {}", kMaxDepth));
@@ -106,8 +108,8 @@ absl::StatusOr<std::vector<HostValue>> Interpreter::Run(const Graph& graph, std:
   return outputs;
 }
 
-absl::StatusOr<std::vector<HostValue>> Interpret(const Graph& graph, std::vector<HostValue> inputs,
-                                                 HostAllocator& allocator, StopCheck stop, uint64_t seed) {
+absl::StatusOr<std::vector<HostValue>> Interpret(const Graph& graph, std::vector<HostValue> inputs, HostAllocator& allocator,
+                                                 StopCheck stop, uint64_t seed) {
   return Interpreter(allocator, std::move(stop), seed).Run(graph, std::move(inputs));
 }
 

@@ -26,8 +26,7 @@ using StopCheck = std::function<absl::Status()>;
 // thread-safe.
 class Interpreter {
  public:
-  explicit Interpreter(HostAllocator& allocator = UnlimitedHostAllocator(), StopCheck stop = nullptr,
-                       uint64_t seed = 0)
+  explicit Interpreter(HostAllocator& allocator = UnlimitedHostAllocator(), StopCheck stop = nullptr, uint64_t seed = 0)
       : allocator_(allocator), stop_(std::move(stop)), seed_(seed) {}
 
   // Runs the graph and returns its outputs. `inputs` holds the formal inputs, then the captures. All nodes must be

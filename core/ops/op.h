@@ -41,7 +41,7 @@ enum class Arity { kRequired, kOptional, kVariadic };  // kVariadic: last slot o
 
 struct Slot {
   std::string_view name;
-  TypeSet types = kAnyType;             // inputs only; `infer` sets the types of outputs
+  TypeSet types = kAnyType;  // inputs only; `infer` sets the types of outputs
   Arity arity = Arity::kRequired;
   ValueKind kind = ValueKind::kTensor;  // ignored if any_kind is true
   bool any_kind = false;
@@ -62,14 +62,14 @@ struct InPlacePair {
 
 // Properties of an operator that the planner uses, so that it needs no operator names.
 enum Trait : uint32_t {
-  kElementwise = 1,        // output element i depends on element i of the (broadcast) inputs only
-  kIdentity = 2,           // output 0 is input 0, bit for bit
-  kView = 4,               // output 0 has the bytes of input 0 under another shape
-  kHostOnly = 8,           // control flow, sequences, strings, shape arithmetic: runs in the core, never on a backend
-  kRandom = 16,            // the planner neither folds nor merges such nodes
-  kDynamicShape = 32,      // output sizes depend on the data even if the inputs' shapes are known
-  kTranspose = 64,         // moves dimensions by attribute "perm" and nothing else
-  kNoFold = 128,           // not folded: the constant would be larger than its source (Expand, Tile)
+  kElementwise = 1,    // output element i depends on element i of the (broadcast) inputs only
+  kIdentity = 2,       // output 0 is input 0, bit for bit
+  kView = 4,           // output 0 has the bytes of input 0 under another shape
+  kHostOnly = 8,       // control flow, sequences, strings, shape arithmetic: runs in the core, never on a backend
+  kRandom = 16,        // the planner neither folds nor merges such nodes
+  kDynamicShape = 32,  // output sizes depend on the data even if the inputs' shapes are known
+  kTranspose = 64,     // moves dimensions by attribute "perm" and nothing else
+  kNoFold = 128,       // not folded: the constant would be larger than its source (Expand, Tile)
   kCommutative = 256,
 };
 
@@ -84,7 +84,7 @@ class InferContext {
   int output_count() const { return static_cast<int>(node().outputs.size()); }
   bool has_input(int i) const { return i < input_count() && node().inputs[i] != kNone; }
   bool has_output(int i) const { return i < output_count() && node().outputs[i] != kNone; }
-  virtual const TensorType& input(int i) const = 0;          // requires has_input(i)
+  virtual const TensorType& input(int i) const = 0;  // requires has_input(i)
   virtual ValueKind input_kind(int i) const = 0;
   // Returns the elements of input `i` if they are known at this time, else null. They are known for constants and for
   // small integers that follow from shapes. Requires has_input(i). The tensor is valid until the rule returns.
@@ -94,8 +94,7 @@ class InferContext {
   virtual void SetConstant(int i, Tensor value) = 0;
   // Returns the types of a body's outputs for the given types of its formal inputs. The context supplies the captures'
   // types.
-  virtual absl::StatusOr<std::vector<ValueType>> InferBody(const Graph& body,
-                                                           std::span<const ValueType> inputs) = 0;
+  virtual absl::StatusOr<std::vector<ValueType>> InferBody(const Graph& body, std::span<const ValueType> inputs) = 0;
 
   // Returns a kInvalidNode error that names the node. Unsupported() returns a kUnsupportedFeature error.
   absl::Status Invalid(std::string what) const;
@@ -115,7 +114,7 @@ class EvalContext {
   int output_count() const { return static_cast<int>(node().outputs.size()); }
   bool has_input(int i) const { return i < input_count() && node().inputs[i] != kNone; }
   bool has_output(int i) const { return i < output_count() && node().outputs[i] != kNone; }
-  virtual const HostValue& value(int i) const = 0;           // requires has_input(i)
+  virtual const HostValue& value(int i) const = 0;  // requires has_input(i)
   const Tensor& input(int i) const { return value(i).tensor; }
   // Returns the type that type inference found for output `i`; its dtype is kUndefined if that is unknown. An evaluator
   // needs it where no data defines the type, as in the scan outputs of a Loop with no iteration.
@@ -165,8 +164,8 @@ struct OpDef {
 };
 
 // Declares the operator of a source file. `id` must be the file's name without .cc.
-#define MGE_OP(id)                 \
-  extern const OpDef mge_op_##id;  \
+#define MGE_OP(id)                \
+  extern const OpDef mge_op_##id; \
   constexpr OpDef mge_op_##id
 
 // Returns all operators, ordered by file name.

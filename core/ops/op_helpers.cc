@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/ops/op_helpers.h"
+
+#include <algorithm>
 
 namespace mge {
 namespace {
@@ -23,8 +23,7 @@ absl::StatusOr<TensorType> BroadcastType(InferContext& ctx) {
     if (out.dtype == DType::kUndefined) {
       out.dtype = type.dtype;
     } else if (type.dtype != DType::kUndefined && type.dtype != out.dtype) {
-      return ctx.Invalid(fmt::format("inputs have different types: {} and {}", DTypeName(out.dtype),
-                                     DTypeName(type.dtype)));
+      return ctx.Invalid(fmt::format("inputs have different types: {} and {}", DTypeName(out.dtype), DTypeName(type.dtype)));
     }
     if (!out.has_rank || !type.has_rank) {
       out.has_rank = false;

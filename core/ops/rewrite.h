@@ -25,8 +25,8 @@ struct Rewrite {
 };
 
 // Declares the rewrite of a source file. `id` must be the file's name without .cc.
-#define MGE_REWRITE(id)                     \
-  extern const Rewrite mge_rewrite_##id;    \
+#define MGE_REWRITE(id)                  \
+  extern const Rewrite mge_rewrite_##id; \
   constexpr Rewrite mge_rewrite_##id
 
 // Returns all rewrites, ordered by file name.

@@ -42,7 +42,7 @@ absl::Status BindUnit(PlanBuilder& p, size_t u, int32_t unit) {
   }
   mge_slot workspace = {};
   if (d.workspace_buffer >= 0) workspace = p.SlotOf(p.buffers[d.workspace_buffer], p.OnQueue(d));
-  mge_binding binding = {sizeof(mge_binding), d.state_index,     inputs.data(),      outputs.data(),
+  mge_binding binding = {sizeof(mge_binding), d.state_index,     inputs.data(),     outputs.data(),
                          workspace,           in_layouts.data(), out_layouts.data()};
   void* args = NewArgs<std::byte>(*p.plan, std::max<size_t>(d.prepared.args_bytes, 1));
   absl::StatusOr<mge_step_fn> fn = BindKernel(*d.device, d.candidate, d.prepared.kernel, binding, args);
@@ -125,8 +125,8 @@ absl::Status BindSteps(PlanBuilder& p) {
       case Unit::Kind::kHost: MGE_RETURN_IF_ERROR(BindHost(p, u, unit)); break;
       case Unit::Kind::kAlias:
         if (d.inputs[0] < 0) {
-          BindCopy(*p.plan, p.RawConstant(d.group->inputs[0]), p.SlotOf(d, d.outputs[0]),
-                   p.ItemBytes(p.items[d.outputs[0]]), unit);
+          BindCopy(*p.plan, p.RawConstant(d.group->inputs[0]), p.SlotOf(d, d.outputs[0]), p.ItemBytes(p.items[d.outputs[0]]),
+                   unit);
         }
         break;
       case Unit::Kind::kCopy: BindTransfer(p, d, unit); break;

@@ -5,8 +5,8 @@
 #include <queue>
 
 #include "core/base/errors.h"
-#include "core/ops/op.h"
 #include "core/kernel/claims.h"
+#include "core/ops/op.h"
 #include "core/plan/partition.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -17,7 +17,11 @@ namespace {
 class Coverer {
  public:
   Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes)
-      : graph_(graph), context_(context), uses_(uses), sizes_(sizes), group_of_(graph.node_count(), -1),
+      : graph_(graph),
+        context_(context),
+        uses_(uses),
+        sizes_(sizes),
+        group_of_(graph.node_count(), -1),
         refused_(graph.node_count()) {}
 
   absl::StatusOr<Cover> Run() {
@@ -66,13 +70,9 @@ class Coverer {
     return false;
   }
 
-  bool Allows(NodeId id, int device) const {
-    return wishes_[id].device == kAnyDevice || wishes_[id].device == device;
-  }
+  bool Allows(NodeId id, int device) const { return wishes_[id].device == kAnyDevice || wishes_[id].device == device; }
 
-  bool IsAlias(const Node& node) const {
-    return node.def->KeepsBytes() && OnlyFirstOutput(node);
-  }
+  bool IsAlias(const Node& node) const { return node.def->KeepsBytes() && OnlyFirstOutput(node); }
 
   // Makes aliases of nodes that only change the shape. They cost nothing and belong to no device. Claims take such nodes
   // first.
@@ -279,8 +279,7 @@ class Coverer {
       std::vector<std::string> why = context_.kernel_restrictions;
       for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
       why.emplace_back("the settings also exclude the reference evaluator");
-      return Fail(errors::kUnsupportedFeature,
-                  fmt::format("operator {} has no kernel that the settings allow", node.op),
+      return Fail(errors::kUnsupportedFeature, fmt::format("operator {} has no kernel that the settings allow", node.op),
                   {.what = fmt::format("{}", fmt::join(why, "; ")),
                    .where = NodePlace(node),
                    .fix = "name another device with such a kernel, as in --device gpu0,cpu0, or change the setting"});
@@ -354,8 +353,8 @@ class Coverer {
   std::vector<int32_t> position_;
   std::vector<bool> deferred_;
   std::vector<int32_t> group_of_;
-  std::vector<DeviceWish> wishes_;                // by NodeId
-  std::vector<std::vector<Refusal>> refused_;     // refusals by devices, by NodeId
+  std::vector<DeviceWish> wishes_;             // by NodeId
+  std::vector<std::vector<Refusal>> refused_;  // refusals by devices, by NodeId
   std::vector<std::vector<NodeId>> consumers_;
   Cover cover_;
 };

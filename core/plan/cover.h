@@ -20,9 +20,9 @@
 #include "core/graph/graph.h"
 #include "core/kernel/abi_graph.h"
 #include "core/kernel/candidate.h"
+#include "core/plan/memory/value_sizes.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
-#include "core/plan/memory/value_sizes.h"
 
 namespace mge {
 
@@ -35,20 +35,20 @@ struct Group {
   Unit::Kind kind = Unit::Kind::kKernel;  // kKernel, kReference, kHost or kAlias
   std::vector<NodeId> nodes;              // in topological order
   Device* device = nullptr;
-  std::string placement;                  // reason for the device; empty if there was no choice
-  std::string claim;                      // name of the claim; empty for a single node
-  std::vector<ValueId> inputs;            // operands without absent ones; captures of a host node last
+  std::string placement;        // reason for the device; empty if there was no choice
+  std::string claim;            // name of the claim; empty for a single node
+  std::vector<ValueId> inputs;  // operands without absent ones; captures of a host node last
   std::vector<ValueId> outputs;
-  std::unique_ptr<AbiGraph> abi;          // kKernel: the nodes as the backend sees them
-  CandidateList candidates;               // kKernel: `offered` is never empty
-  std::vector<Refusal> refused;           // kReference: reasons of the backends
-  std::string reason;                     // reason for the kernel if it was not chosen by cost
+  std::unique_ptr<AbiGraph> abi;  // kKernel: the nodes as the backend sees them
+  CandidateList candidates;       // kKernel: `offered` is never empty
+  std::vector<Refusal> refused;   // kReference: reasons of the backends
+  std::string reason;             // reason for the kernel if it was not chosen by cost
 };
 
 // The result of CoverGraph().
 struct Cover {
-  std::vector<Group> groups;              // in topological order
-  std::vector<NodeId> deferred;           // nodes of the continuation
+  std::vector<Group> groups;     // in topological order
+  std::vector<NodeId> deferred;  // nodes of the continuation
   std::vector<Alternative> dropped_claims;
 };
 

@@ -5,22 +5,24 @@
 #include <deque>
 
 #include "core/base/errors.h"
-#include "core/ops/op.h"
 #include "core/ops/eval_context.h"
+#include "core/ops/op.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
-void* Address(const mge_run* run, const mge_slot& slot) {
-  return static_cast<char*>(run->bases[slot.base]) + slot.offset;
-}
+void* Address(const mge_run* run, const mge_slot& slot) { return static_cast<char*>(run->bases[slot.base]) + slot.offset; }
 
 class StepContext : public EvalContext {
  public:
   StepContext(const HostStepArgs& args, const mge_run* run, HostStepEnvironment& env)
-      : args_(args), run_(run), env_(env), inputs_(args.inputs.size()), outputs_(args.outputs.size()),
+      : args_(args),
+        run_(run),
+        env_(env),
+        inputs_(args.inputs.size()),
+        outputs_(args.outputs.size()),
         written_(args.outputs.size(), 0) {
     for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = Load(args.inputs[i]);
   }
@@ -39,9 +41,8 @@ class StepContext : public EvalContext {
     Tensor& tensor = outputs_[i].tensor;
     if (o.location.kind == Location::Kind::kSlot) {
       if (dtype != o.type.dtype || shape != o.type.dims) {
-        return Fail(errors::kInternal,
-                    fmt::format("output {} of {} is {}{}, planned as {}", i, NodePlace(args_.node), DTypeName(dtype),
-                                ShapeText(shape), o.type.ToString()));
+        return Fail(errors::kInternal, fmt::format("output {} of {} is {}{}, planned as {}", i, NodePlace(args_.node),
+                                                   DTypeName(dtype), ShapeText(shape), o.type.ToString()));
       }
       tensor = Tensor::View(dtype, std::move(shape), Address(run_, o.location.slot), nullptr);
     } else {

@@ -18,10 +18,10 @@ class Program;
 
 // The program of a body of a control-flow node. Captured constants are constants of the program.
 struct BodyProgram {
-  std::string name;                // name of the attribute: "then_branch"
-  const Graph* body;               // the graph in the node's attribute
+  std::string name;   // name of the attribute: "then_branch"
+  const Graph* body;  // the graph in the node's attribute
   std::shared_ptr<Program> program;
-  std::vector<int> captures;       // indices of the node's captures that are inputs of the program, in order
+  std::vector<int> captures;  // indices of the node's captures that are inputs of the program, in order
 };
 
 // An operand of a host step.

@@ -5,17 +5,17 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops/op.h"
 #include "core/kernel/abi_graph.h"
 #include "core/kernel/candidate.h"
 #include "core/kernel/claims.h"
+#include "core/ops/op.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
-constexpr double kTolerance = 0.15;       // range of a cut around its ideal place, as a fraction of a device's share
-constexpr double kBytesPerUs = 10000;     // assumed speed of a kernel without an estimate
+constexpr double kTolerance = 0.15;    // range of a cut around its ideal place, as a fraction of a device's share
+constexpr double kBytesPerUs = 10000;  // assumed speed of a kernel without an estimate
 
 class Partition {
  public:
@@ -48,8 +48,9 @@ class Partition {
       const std::string& name = graph_.node(id).device;
       if (name.empty()) continue;
       int device = DeviceNamed(name);
-      wishes_[id] = {device, device == kAnyDevice ? fmt::format("the model asks for {}, which this session does not have", name)
-                                                  : "the model asks for it"};
+      wishes_[id] = {device, device == kAnyDevice
+                                 ? fmt::format("the model asks for {}, which this session does not have", name)
+                                 : "the model asks for it"};
     }
   }
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/plan/program.h"
 #include "core/plan/memory/value_sizes.h"
+#include "core/plan/program.h"
 
 namespace mge {
 

@@ -29,9 +29,9 @@ std::string Join(const std::vector<std::string>& items, std::string_view between
 std::string MemoryText(const Plan& plan) {
   std::string out;
   for (const Arena& a : plan.arenas) {
-    out += fmt::format("arena of {} bytes in {}memory of {} (lower bound {})\n", a.bytes,
-                       a.memory_class == MGE_MEMORY_PINNED ? "page-locked host " : "", a.device->name(),
-                       a.lower_bound_bytes);
+    out +=
+        fmt::format("arena of {} bytes in {}memory of {} (lower bound {})\n", a.bytes,
+                    a.memory_class == MGE_MEMORY_PINNED ? "page-locked host " : "", a.device->name(), a.lower_bound_bytes);
   }
   std::map<std::string, int64_t> uploaded;
   for (const auto& c : plan.device_constants) uploaded[c->device().name()] += c->bytes();

@@ -10,8 +10,8 @@
 // are enqueued, copies between memories are steps on copy queues, and fences order steps on different queues.
 //
 // A dynamic value is a value whose size or kind is known only after it has been computed. Host steps write and read late
-// values. Nodes that need a dynamic value of unknown shape form the continuation, a separate program that is planned during the
-// run.
+// values. Nodes that need a dynamic value of unknown shape form the continuation, a separate program that is planned during
+// the run.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@
 
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
-#include "core/plan/memory/device_constants.h"
 #include "core/kernel/kernel.h"
+#include "core/plan/memory/device_constants.h"
 #include "core/plugin/devices.h"
 #include "mge/plugin.h"
 
@@ -34,9 +34,9 @@ namespace mge {
 class Program;
 struct HostStepArgs;
 
-inline constexpr int64_t kBufferAlignment = 64;           // bytes
+inline constexpr int64_t kBufferAlignment = 64;             // bytes
 inline constexpr int64_t kRedZoneBytes = kBufferAlignment;  // size of the red zone in front of a buffer (Plan::red_zones)
-inline constexpr int32_t kCallingThread = -1;  // in place of a queue
+inline constexpr int32_t kCallingThread = -1;               // in place of a queue
 
 // One call of a function. Plan::steps holds them in the order of execution.
 struct Step {
@@ -75,8 +75,8 @@ struct Segment {
 struct Arena {
   Device* device = nullptr;  // owner of the pool that provides the memory
   int32_t memory_class = MGE_MEMORY_DEVICE;
-  uint32_t base = 0;         // base for steps and copies of a device
-  uint32_t host_base = 0;    // base for steps in the calling thread; differs from `base` only in pinned memory
+  uint32_t base = 0;       // base for steps and copies of a device
+  uint32_t host_base = 0;  // base for steps in the calling thread; differs from `base` only in pinned memory
   int64_t bytes = 0;
   int64_t lower_bound_bytes = 0;  // the most bytes alive at one time; the first part holds the bound of all parts
 };
@@ -97,17 +97,17 @@ struct Unit {
   std::vector<std::string> ops;
   std::string main_op;  // the element of `ops` with the most arithmetic; empty for units that the planner added
   std::string device;
-  std::string queue;   // "compute", "copy in", "copy out"; empty: the calling thread
+  std::string queue;      // "compute", "copy in", "copy out"; empty: the calling thread
   std::string placement;  // the reason for this device; empty if there was no choice
-  std::string kernel;  // the candidate's id
-  std::string fusion;  // the claim's name
-  std::string reason;  // the reason for this candidate
+  std::string kernel;     // the candidate's id
+  std::string fusion;     // the claim's name
+  std::string reason;     // the reason for this candidate
   uint64_t attributes = 0;
   int64_t workspace_bytes = 0;
-  double cost_us = -1;      // estimated
-  double measured_us = -1;  // measured by the strategy PROFILE; negative: not measured
-  double flops = -1;        // arithmetic operations of the nodes; negative: known only during a run
-  double bytes = -1;        // bytes read and written, each value counted once; negative: known only during a run
+  double cost_us = -1;              // estimated
+  double measured_us = -1;          // measured by the strategy PROFILE; negative: not measured
+  double flops = -1;                // arithmetic operations of the nodes; negative: known only during a run
+  double bytes = -1;                // bytes read and written, each value counted once; negative: known only during a run
   std::vector<std::string> inputs;  // "x : float32[1,8,4,4] perm(0,2,3,1)"
   std::vector<std::string> outputs;
   std::vector<Alternative> alternatives;
@@ -204,7 +204,7 @@ class Plan {
   uint32_t base_count = 0;
   std::vector<ConstantBase> constants;
   std::vector<std::unique_ptr<DeviceConstants>> device_constants;
-  std::vector<mge_kernel*> states;     // kernels that need a state per instance, by state index
+  std::vector<mge_kernel*> states;  // kernels that need a state per instance, by state index
   std::vector<const mge_kernel_api*> state_apis;
   std::vector<DynamicConstant> dynamic_constants;
   uint32_t dynamic_count = 0;
@@ -213,15 +213,16 @@ class Plan {
 
   std::vector<Arena> arenas;
   // True: each buffer of an arena lies between two red zones that no kernel may write. The zone in front has kRedZoneBytes.
-  // The zone behind has kRedZoneBytes plus the padding to a multiple of kBufferAlignment. Outputs are computed in arenas too.
+  // The zone behind has kRedZoneBytes plus the padding to a multiple of kBufferAlignment. Outputs are computed in arenas
+  // too.
   bool red_zones = false;
   int64_t arena_bytes = 0;        // sum over all arenas
   int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
   std::vector<PlacedBuffer> buffers;
   std::vector<MemoryNeed> needs;  // one per budget
-  int64_t constant_bytes = 0;  // constants in host memory that are not packed (mostly views of the model's file)
-  int64_t packed_bytes = 0;    // packed constants in host memory
-  int64_t uploaded_bytes = 0;  // constants in devices' memory, packed or not
+  int64_t constant_bytes = 0;     // constants in host memory that are not packed (mostly views of the model's file)
+  int64_t packed_bytes = 0;       // packed constants in host memory
+  int64_t uploaded_bytes = 0;     // constants in devices' memory, packed or not
   // Measured growth of the devices' budgets while constants were packed and uploaded. Exact if no other thread planned or
   // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;

@@ -35,8 +35,8 @@ struct Item {
   mge_layout layout = PlainLayout();
   int32_t space = kHostSpace;
   Device* device = nullptr;  // device of the unit that writes it; nullptr: an input of the graph
-  int32_t made_by = -1;   // unit that writes it; -1: an input of the graph
-  int32_t last_use = -1;  // unit, or kEnd
+  int32_t made_by = -1;      // unit that writes it; -1: an input of the graph
+  int32_t last_use = -1;     // unit, or kEnd
   int32_t buffer = -1;
   std::vector<int32_t> uses = {};  // units that read it, and kEnd
 };
@@ -45,10 +45,10 @@ struct Item {
 struct Buffer {
   enum class Where { kArena, kOutput, kBase, kDynamic } where = Where::kArena;
   int32_t space = kHostSpace;
-  uint32_t base = 0;   // kOutput, kBase
-  uint32_t dynamic = 0;   // kDynamic: index
+  uint32_t base = 0;     // kOutput, kBase
+  uint32_t dynamic = 0;  // kDynamic: index
   int64_t bytes = 0;
-  int32_t first = 0;   // first and last unit that use it, both included
+  int32_t first = 0;  // first and last unit that use it, both included
   int32_t last = 0;
   int32_t arena = 0;  // kArena: index into Plan::arenas, valid after AssignBuffers()
   int64_t offset = 0;
@@ -66,13 +66,13 @@ struct PlannedUnit {
   const GroupChoice* choice = nullptr;  // nullptr if there is no group
   std::vector<int32_t> inputs;          // items; -1: a constant operand
   std::vector<int32_t> outputs;
-  mge_layout from = {}, to = {};        // kReorder
-  OwnedCandidate candidate;             // kKernel, kReorder
-  mge_prepared prepared = {};           // kKernel, kReorder
+  mge_layout from = {}, to = {};  // kReorder
+  OwnedCandidate candidate;       // kKernel, kReorder
+  mge_prepared prepared = {};     // kKernel, kReorder
   std::vector<mge_in_place> in_place;
   int32_t workspace_buffer = -1;
   uint32_t state_index = 0;
-  bool peer = false;                    // kCopy: the source is the memory of another device
+  bool peer = false;  // kCopy: the source is the memory of another device
 };
 
 // A copy into an output's memory after all units. The source is an input, a constant, or a value that no step can write
@@ -91,14 +91,14 @@ struct PlanBuilder {
   std::span<const InputType> input_types;
   std::shared_ptr<const PlanContext> context;
   std::shared_ptr<Plan> plan;
-  const StopControl* stop = nullptr;  // stop flag of the run that waits for the plan; nullable
+  const StopControl* stop = nullptr;                      // stop flag of the run that waits for the plan; nullable
   const std::function<bool()>* reclaim_memory = nullptr;  // argument of BuildPlan(); nullptr while only the size is wanted
-  int64_t denied_bytes = 0;          // bytes of constants that were not folded because of the host memory's limit
-  std::vector<int32_t> uses;         // number of uses, by value
+  int64_t denied_bytes = 0;   // bytes of constants that were not folded because of the host memory's limit
+  std::vector<int32_t> uses;  // number of uses, by value
   Cover cover;
-  std::vector<NodeId> deferred;      // cover.deferred, sorted by id
-  std::vector<GroupChoice> choices;  // one for each group
-  std::vector<PlannedUnit> planned_units;         // one for each unit, in the order of execution
+  std::vector<NodeId> deferred;            // cover.deferred, sorted by id
+  std::vector<GroupChoice> choices;        // one for each group
+  std::vector<PlannedUnit> planned_units;  // one for each unit, in the order of execution
   std::vector<Item> items;
   std::unordered_map<ValueId, std::vector<int32_t>> versions;  // items of a value; the first is the one its producer writes
   std::vector<Space> spaces;
@@ -143,8 +143,8 @@ struct PlanBuilder {
   HostOperand OperandOf(ValueId v);
 };
 
-// Returns the key of the packed form of operand k, a constant, for the kernel of a planned unit. If the kernel gives the form no
-// name, ConstantKey::form is empty.
+// Returns the key of the packed form of operand k, a constant, for the kernel of a planned unit. If the kernel gives the
+// form no name, ConstantKey::form is empty.
 ConstantKey PackedKey(const PlanBuilder& p, const PlannedUnit& d, size_t k);
 
 }  // namespace mge

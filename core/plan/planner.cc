@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/plan/kernels/selection.h"
 #include "core/plan/memory/memory_limit.h"
 #include "core/plan/passes/pass.h"
-#include "core/plan/kernels/selection.h"
 #include "core/plan/stages.h"
 
 namespace mge {
@@ -74,11 +74,12 @@ absl::StatusOr<bool> TryPlanMemory(PlanBuilder& p) {
   return true;
 }
 
-// Returns a builder after the check of the memory limits. Starts again while kernels prove to be unable. `reclaim_memory` is the
-// argument of BuildPlan(), or nullptr if only the size is wanted.
+// Returns a builder after the check of the memory limits. Starts again while kernels prove to be unable. `reclaim_memory` is
+// the argument of BuildPlan(), or nullptr if only the size is wanted.
 absl::StatusOr<std::unique_ptr<PlanBuilder>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
-                                                     const std::shared_ptr<const PlanContext>& context,
-                                                     const StopControl* stop, const std::function<bool()>* reclaim_memory) {
+                                                        const std::shared_ptr<const PlanContext>& context,
+                                                        const StopControl* stop,
+                                                        const std::function<bool()>* reclaim_memory) {
   for (;;) {
     auto p = std::make_unique<PlanBuilder>(graph, inputs, context);
     p->stop = stop;
@@ -118,8 +119,8 @@ std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
-                                                const std::shared_ptr<const PlanContext>& context,
-                                                const StopControl* stop, const std::function<bool()>& reclaim_memory) {
+                                                const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
+                                                const std::function<bool()>& reclaim_memory) {
   absl::StatusOr<std::unique_ptr<PlanBuilder>> sized = PlanMemory(graph, inputs, context, stop, &reclaim_memory);
   if (ErrorId(sized.status()) == errors::kOverBudget.id) {
     absl::Status over = NameLargestBatch(sized.status(), graph, inputs, [&](std::span<const InputType> others) {

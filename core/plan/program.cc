@@ -7,8 +7,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/ops/declared_type.h"
-#include "core/plan/passes/pass.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/passes/pass.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -41,8 +41,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::share
                                                          std::string part) {
   MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip));
   std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context), std::move(part)));
-  PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(),
-                        .skip = program->context_->skip};
+  PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(), .skip = program->context_->skip};
   MGE_RETURN_IF_ERROR(RunPasses(program->graph_, passes, &program->pass_log_));
   return program;
 }
@@ -74,8 +73,8 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
       if (known == symbols.end()) {
         symbols.push_back({type.symbols[d], got.shape[d]});
       } else if (known->second != got.shape[d]) {
-        return InputMismatch(
-            declared, fmt::format("dimension {} is {}, but '{}' is already {}", d, got.shape[d], known->first, known->second));
+        return InputMismatch(declared, fmt::format("dimension {} is {}, but '{}' is already {}", d, got.shape[d],
+                                                   known->first, known->second));
       }
     }
   }
@@ -142,8 +141,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
   return plan;
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs,
-                                                             const StopControl* stop) {
+absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs, const StopControl* stop) {
   PlanCache::Evicted evicted;  // destroyed after the lock is released
   std::unique_lock lock(mutex_);
   ++calls_;

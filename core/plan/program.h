@@ -14,9 +14,9 @@
 #include "core/base/log.h"
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
+#include "core/plan/kernels/unable.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_cache.h"
-#include "core/plan/kernels/unable.h"
 #include "core/plugin/stop.h"
 
 namespace mge {
@@ -30,13 +30,13 @@ struct PlanContext {
   Device* host = nullptr;        // the built-in device; it runs the core's steps if every other device has queues
   uint32_t threads = 1;
   std::optional<int32_t> select_mode = {};  // MGE_SELECT_..., set by the user; nullopt: the mode of each device's backend
-  uint64_t require = 0;  // attributes that every chosen kernel must have
-  uint64_t forbid = 0;   // attributes that no chosen kernel may have
+  uint64_t require = 0;                     // attributes that every chosen kernel must have
+  uint64_t forbid = 0;                      // attributes that no chosen kernel may have
   std::vector<std::string> kernel_restrictions = {};  // `require` and `forbid` as text, with the settings they come from
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
-  uint64_t workspace_limit = UINT64_MAX;  // bytes per kernel
+  uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel
   bool in_place = true;
-  bool red_zones = false;           // Plan::red_zones
+  bool red_zones = false;         // Plan::red_zones
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
   PlanCacheLimits cache = {};     // limits of each program's plan cache
   Logger logger = Logger();
@@ -109,10 +109,10 @@ class Program {
   std::condition_variable made_;
 };
 
-// Creates a plan of a copy of `graph` whose inputs have these types. If the plan does not fit into memory, calls `reclaim_memory`
-// and tries again, until it fits or `reclaim_memory` returns false (it released nothing). Used by Program.
+// Creates a plan of a copy of `graph` whose inputs have these types. If the plan does not fit into memory, calls
+// `reclaim_memory` and tries again, until it fits or `reclaim_memory` returns false (it released nothing). Used by Program.
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
-                                                const std::shared_ptr<const PlanContext>& context,
-                                                const StopControl* stop, const std::function<bool()>& reclaim_memory);
+                                                const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
+                                                const std::function<bool()>& reclaim_memory);
 
 }  // namespace mge

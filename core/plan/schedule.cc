@@ -28,9 +28,9 @@ void Explain(const Group& group, const GroupChoice& choice, PlannedUnit& planned
   } else {
     for (const Refusal& r : group.refused) planned.unit.alternatives.push_back({.id = r.id, .reason = r.reason});
     planned.unit.reason = group.kind == Unit::Kind::kAlias  ? "the same bytes under another shape"
-                        : group.kind == Unit::Kind::kHost ? "the core computes it on host values"
-                        : group.refused.empty()           ? "no backend offers a kernel"
-                                                          : "the backends refuse all kernels that they have for it";
+                          : group.kind == Unit::Kind::kHost ? "the core computes it on host values"
+                          : group.refused.empty()           ? "no backend offers a kernel"
+                                                            : "the backends refuse all kernels that they have for it";
   }
 }
 

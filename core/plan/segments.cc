@@ -24,9 +24,15 @@ struct UnitWaits {
 class Segmenter {
  public:
   explicit Segmenter(PlanBuilder& p)
-      : p_(p), plan_(*p.plan), lanes_(plan_.queues.size() + 1), known_(lanes_, Clock(lanes_, -1)),
-        touched_(p.buffers.size(), Clock(lanes_, -1)), written_(p.buffers.size(), Clock(lanes_, -1)),
-        fresh_(p.buffers.size(), true), waits_(plan_.units.size()), over_(plan_.units.size()),
+      : p_(p),
+        plan_(*p.plan),
+        lanes_(plan_.queues.size() + 1),
+        known_(lanes_, Clock(lanes_, -1)),
+        touched_(p.buffers.size(), Clock(lanes_, -1)),
+        written_(p.buffers.size(), Clock(lanes_, -1)),
+        fresh_(p.buffers.size(), true),
+        waits_(plan_.units.size()),
+        over_(plan_.units.size()),
         asked_(plan_.units.size(), false) {}
 
   void Run() {
@@ -166,8 +172,8 @@ class Segmenter {
   std::vector<bool> fresh_;     // buffers that no unit has written yet
   std::vector<int32_t> started_;
   std::vector<UnitWaits> waits_;
-  std::vector<Clock> over_;     // units known to have ended when the unit has ended
-  std::vector<bool> asked_;     // units that others wait for
+  std::vector<Clock> over_;  // units known to have ended when the unit has ended
+  std::vector<bool> asked_;  // units that others wait for
 };
 
 }  // namespace

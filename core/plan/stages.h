@@ -14,8 +14,8 @@ absl::Status ChooseKernels(PlanBuilder& p);
 // Puts the units in order. Adds reorders where layouts differ, and copies between memories. Records the uses of each item.
 absl::Status ScheduleUnits(PlanBuilder& p);
 
-// Prepares the kernels of the planned units, which sets their exact workspace, packed forms and state. An estimate of the workspace
-// is not enough to place buffers, so this stage runs before AssignBuffers().
+// Prepares the kernels of the planned units, which sets their exact workspace, packed forms and state. An estimate of the
+// workspace is not enough to place buffers, so this stage runs before AssignBuffers().
 // Algorithm: calls prepare() once per kernel or reorder, in the order of the planned units. If the backend returns
 // MGE_UNIMPLEMENTED, adds the kernel to PlanContext::unable and continues with the next unit. Returns false if there was
 // such a kernel. The caller then discards this PlanBuilder and starts again; CandidatesOf() leaves out the kernels that were

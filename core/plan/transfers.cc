@@ -35,8 +35,8 @@ absl::StatusOr<int32_t> Reorder(PlanBuilder& p, int32_t source, const mge_layout
   planned.to = layout;
   if (HasQueues(device)) planned.queue = QueueOf(p, device, MGE_QUEUE_COMPUTE);
   MGE_ASSIGN_OR_RETURN(planned.candidate, ChooseReorder(*p.context, device, type, planned.from, planned.to));
-  planned.unit.reason = fmt::format("'{}' is {} and wanted {}", p.value(item.value).name, LayoutText(planned.from),
-                                  LayoutText(planned.to));
+  planned.unit.reason =
+      fmt::format("'{}' is {} and wanted {}", p.value(item.value).name, LayoutText(planned.from), LayoutText(planned.to));
   return Add(p, std::move(planned), item.space);
 }
 
@@ -56,7 +56,7 @@ int32_t Copy(PlanBuilder& p, int32_t source, int32_t space, const Device& reader
   planned.unit.kernel = peer ? "peer copy" : out ? "copy to host" : "copy from host";
   planned.unit.cost_us = cost_us;
   planned.unit.reason = fmt::format("{} reads it; {} bytes from {} to {}{}", reader.name(), p.ItemBytes(p.items[source]),
-                                  SpaceName(p, from), SpaceName(p, space), way);
+                                    SpaceName(p, from), SpaceName(p, space), way);
   return Add(p, std::move(planned), space);
 }
 

@@ -21,7 +21,8 @@ absl::StatusOr<AllowList> AllowList::Read(const std::string& path) {
   MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
   if (std::string why = WhyNotTrusted(file.fd.get()); !why.empty()) {
     return Fail(errors::kBadSetting, fmt::format("the list of allowed backends '{}' is not trusted", path),
-                {.what = std::move(why), .where = "plugin.allow",
+                {.what = std::move(why),
+                 .where = "plugin.allow",
                  .fix = "make yourself its owner (chown), and remove write permission of group and others (chmod go-w)"});
   }
   if (file.size > kMaxBytes) {

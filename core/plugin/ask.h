@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "core/plugin/device.h"
 #include "core/plugin/abi_call.h"
+#include "core/plugin/device.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -16,8 +16,7 @@ template <typename F>
 absl::Status AskDevice(const Device& device, std::string_view what, F&& f) {
   mge_error error;
   mge_code code = CallBackend(error, f);
-  return code == MGE_OK ? absl::OkStatus()
-                        : StatusOfBackend(code, error, fmt::format("device {}: {}", device.name(), what));
+  return code == MGE_OK ? absl::OkStatus() : StatusOfBackend(code, error, fmt::format("device {}: {}", device.name(), what));
 }
 
 }  // namespace mge

@@ -85,8 +85,7 @@ std::optional<Context> ScopedContext() {
   return stack.back().context;
 }
 
-absl::StatusOr<Context> CurrentContext(const Devices& devices,
-                                       const std::optional<DeviceSpec>& default_device) {
+absl::StatusOr<Context> CurrentContext(const Devices& devices, const std::optional<DeviceSpec>& default_device) {
   if (std::optional<Context> scoped = ScopedContext()) return *scoped;
   if (!default_device) return Cpu();
   const DeviceName& name = default_device->alternatives.front().front();
@@ -98,8 +97,7 @@ absl::StatusOr<Context> CurrentContext(const Devices& devices,
   return Context::Create(use.device->class_name(), use.device->number());
 }
 
-absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call,
-                                            const std::optional<DeviceSpec>& default_device) {
+absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::optional<DeviceSpec>& default_device) {
   if (!call.empty()) return ParseDeviceSpec(call);
   if (std::optional<Context> scoped = ScopedContext()) return DeviceSpec{{{scoped->name()}}};
   if (default_device) return *default_device;

@@ -20,11 +20,8 @@ uint64_t Idle(const Pool& pool) {
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description,
-               MemoryOptions memory)
-    : backend_(std::move(backend)),
-      description_(std::move(description)),
-      memory_options_(std::move(memory)) {
+Device::Device(std::shared_ptr<Backend> backend, DeviceDescription description, MemoryOptions memory)
+    : backend_(std::move(backend)), description_(std::move(description)), memory_options_(std::move(memory)) {
   if (description_.score == 0) reason_ = description_.reason;
 }
 
@@ -67,8 +64,7 @@ absl::Status Device::Open() {
 
 absl::Status Device::OpenLocked() {
   if (!usable()) {
-    return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", name_),
-                {.what = reason_});
+    return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", name_), {.what = reason_});
   }
   if (Orphaned()) {
     return Fail(errors::kForked, fmt::format("device '{}' does not survive a fork", name_),
@@ -78,9 +74,8 @@ absl::Status Device::OpenLocked() {
   if (handle()) return absl::OkStatus();
   mge_device* opened = nullptr;
   mge_error error;
-  mge_code code = CallBackend(error, [&](mge_error* e) {
-    return backend_->plugin().device->open(description_.index, &opened, e);
-  });
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return backend_->plugin().device->open(description_.index, &opened, e); });
   if (code == MGE_OK && opened) {
     handle_.store(opened, std::memory_order_release);
     return absl::OkStatus();
@@ -89,10 +84,9 @@ absl::Status Device::OpenLocked() {
   if (code == MGE_DEVICE_LOST || code == MGE_FORKED || code == MGE_RESOURCE_EXHAUSTED) {
     return StatusOfBackend(code, error, fmt::format("opening device '{}'", name_));
   }
-  return Fail(
-      errors::kDeviceUnusable, fmt::format("device '{}' cannot be opened", name_),
-      {.what = fmt::format("backend '{}': {}", backend_->name(), TextOfBackend(code, error)),
-       .fix = "choose another device, or remove the cause that the backend names"});
+  return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be opened", name_),
+              {.what = fmt::format("backend '{}': {}", backend_->name(), TextOfBackend(code, error)),
+               .fix = "choose another device, or remove the cause that the backend names"});
 }
 
 absl::Status Device::Health() const {
@@ -104,13 +98,10 @@ absl::Status Device::Health() const {
   return StatusOfBackend(code, error, fmt::format("device '{}'", name_));
 }
 
-absl::StatusOr<std::unique_ptr<Pool>> Device::NewPool(int32_t memory_class,
-                                                      DeviceSlabs* slabs) const {
+absl::StatusOr<std::unique_ptr<Pool>> Device::NewPool(int32_t memory_class, DeviceSlabs* slabs) const {
   const mge_memory_api& memory = memory_api();
-  if (!memory_options_.pool.empty())
-    return MakePool(memory_options_.pool, memory_options_.numbers, slabs);
-  if (memory.own_pool)
-    return MakeBackendPool(memory.own_pool, handle(), memory_class, slabs, name_);
+  if (!memory_options_.pool.empty()) return MakePool(memory_options_.pool, memory_options_.numbers, slabs);
+  if (memory.own_pool) return MakeBackendPool(memory.own_pool, handle(), memory_class, slabs, name_);
   return MakePool(CopyText(memory.pool), memory_options_.numbers, slabs);
 }
 
@@ -120,15 +111,13 @@ absl::StatusOr<mge_reserve_decision> Device::Decide(const mge_plan_summary& plan
     mge_reserve_decision out = {};
     out.struct_size = sizeof(out);
     mge_error error;
-    mge_code code = CallBackend(
-        error, [&](mge_error* e) { return memory.own_reserve->decide(handle(), &plan, &out, e); });
-    if (code != MGE_OK)
-      return StatusOfBackend(code, error, fmt::format("device '{}': its reserve policy", name_));
+    mge_code code = CallBackend(error, [&](mge_error* e) { return memory.own_reserve->decide(handle(), &plan, &out, e); });
+    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device '{}': its reserve policy", name_));
     return out;
   }
-  MGE_ASSIGN_OR_RETURN(ReservePolicy policy, ReservePolicy::Parse(memory_options_.reserve.empty()
-                                                                      ? CopyText(memory.reserve)
-                                                                      : memory_options_.reserve));
+  MGE_ASSIGN_OR_RETURN(
+      ReservePolicy policy,
+      ReservePolicy::Parse(memory_options_.reserve.empty() ? CopyText(memory.reserve) : memory_options_.reserve));
   return policy.Decide(plan);
 }
 
@@ -138,8 +127,7 @@ absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
   ClassMemory& memory = classes_[static_cast<size_t>(memory_class)];
   if (memory.pool) return memory.pool.get();
   auto slabs =
-      std::make_unique<DeviceSlabs>(name_, handle(), &memory_api(), queue_api(), memory_class,
-                                    BudgetOf(memory_class),
+      std::make_unique<DeviceSlabs>(name_, handle(), &memory_api(), queue_api(), memory_class, BudgetOf(memory_class),
                                     memory_class == MGE_MEMORY_DEVICE ? LargestAllocation() : UINT64_MAX);
   MGE_ASSIGN_OR_RETURN(memory.pool, NewPool(memory_class, slabs.get()));
   memory.slabs = std::move(slabs);
@@ -149,8 +137,9 @@ absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
   };
   MGE_RETURN_IF_ERROR(Follow(memory, {}).status());
   memory.pool->ShareBudget(BudgetOf(memory_class));
-  BudgetOf(memory_class)->Join(memory.pool.get(), {[this, &memory](uint32_t p) { return GiveBack(memory, p); },
-                                                   [this, &memory] { return Orphaned() ? 0 : Idle(*memory.pool); }});
+  BudgetOf(memory_class)
+      ->Join(memory.pool.get(), {[this, &memory](uint32_t p) { return GiveBack(memory, p); },
+                                 [this, &memory] { return Orphaned() ? 0 : Idle(*memory.pool); }});
   std::move(undo).Cancel();
   return memory.pool.get();
 }

@@ -31,11 +31,11 @@ struct MemoryOptions {
 
 // The memory of a device at one moment, in bytes.
 struct MemoryStats {
-  MemoryInfo device;           // as the driver reports it
-  uint64_t limit = 0;          // 0: no limit
-  uint64_t charged = 0;        // bytes held from the driver, including host tensors of a host-accessible device
+  MemoryInfo device;     // as the driver reports it
+  uint64_t limit = 0;    // 0: no limit
+  uint64_t charged = 0;  // bytes held from the driver, including host tensors of a host-accessible device
   uint64_t peak_charged = 0;
-  mge_pool_stats pool = {};    // statistics of the pool of class DEVICE; zero before its first use
+  mge_pool_stats pool = {};  // statistics of the pool of class DEVICE; zero before its first use
 };
 
 // One device of one backend. Thread-safe. Owned by Devices, which must outlive every use.
@@ -47,7 +47,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   // ---- identity: constant after Devices::Create()
-  const std::string& name() const { return name_; }        // "cuda0"
+  const std::string& name() const { return name_; }          // "cuda0"
   const std::string& gpu_name() const { return gpu_name_; }  // "gpu0" if it is numbered as a GPU, else empty
   const std::string& class_name() const { return description_.class_name; }
   int number() const { return number_; }
@@ -76,7 +76,7 @@ class Device {
   const mge_strategy_api* strategy_api() const { return backend_->plugin().strategy; }  // nullable
   const mge_layout_api* layout_api() const { return backend_->plugin().layout; }        // nullable
   const mge_profile_api* profile_api() const { return backend_->plugin().profile; }     // nullable
-  const mge_host* host() const { return backend_->host(); }  // the value for mge_run.host
+  const mge_host* host() const { return backend_->host(); }                             // the value for mge_run.host
 
   // Takes ownership of unfinished work and keeps it until the work is over. Finished work is freed at the next Keep(),
   // Reserve() or TrimIdle().

@@ -49,8 +49,7 @@ struct Wrong {
   std::string fix;
 };
 
-constexpr std::string_view kForms =
-    "write a class and a number: cpu0, gpu1, cpux (any), xpux (the best)";
+constexpr std::string_view kForms = "write a class and a number: cpu0, gpu1, cpux (any), xpux (the best)";
 
 Wrong NotAName(std::string_view text) {
   std::string_view head = text.substr(0, text.find_first_of("0123456789:("));
@@ -58,8 +57,7 @@ Wrong NotAName(std::string_view text) {
   std::string_view nearest = IsWellKnown(head) ? "" : Nearest(head, kWellKnown);
   if (!nearest.empty()) {
     std::string proposal = fmt::format("{}{}", nearest, rest);
-    return {fmt::format("'{}' is not the name of a device.{}", text, DidYouMean(proposal)),
-            std::string(kForms)};
+    return {fmt::format("'{}' is not the name of a device.{}", text, DidYouMean(proposal)), std::string(kForms)};
   }
   return {fmt::format("'{}' is not the name of a device", text), std::string(kForms)};
 }
@@ -87,8 +85,7 @@ std::optional<Head> ParseHead(std::string_view text) {
 }
 
 std::optional<Wrong> ParseMultithread(std::string_view text, DeviceName& out) {
-  constexpr std::string_view kFix =
-      "write multithread4:0 (4 threads on device 0) or multithread:default:4";
+  constexpr std::string_view kFix = "write multithread4:0 (4 threads on device 0) or multithread:default:4";
   out.cls = kMultithread;
   std::string_view rest = text.substr(out.cls.size());
   std::optional<int> threads;
@@ -98,16 +95,12 @@ std::optional<Wrong> ParseMultithread(std::string_view text, DeviceName& out) {
   } else {
     size_t colon = rest.find(':');
     threads = ParseNumber(rest.substr(0, colon));
-    std::optional<int> device =
-        colon == std::string_view::npos ? 0 : ParseNumber(rest.substr(colon + 1));
-    if (!device)
-      return Wrong{fmt::format("'{}' does not name a device after the colon", text),
-                   std::string(kFix)};
+    std::optional<int> device = colon == std::string_view::npos ? 0 : ParseNumber(rest.substr(colon + 1));
+    if (!device) return Wrong{fmt::format("'{}' does not name a device after the colon", text), std::string(kFix)};
     out.number = *device;
   }
   if (!threads || *threads < 1 || *threads > kMaxThreads) {
-    return Wrong{fmt::format("'{}' does not name a number of threads in 1..{}", text, kMaxThreads),
-                 std::string(kFix)};
+    return Wrong{fmt::format("'{}' does not name a number of threads in 1..{}", text, kMaxThreads), std::string(kFix)};
   }
   out.threads = *threads;
   return std::nullopt;
@@ -125,8 +118,7 @@ std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
     size_t open = text.find('(');
     std::string_view cls = text.substr(0, open);
     std::optional<int> number;
-    if (open != std::string_view::npos)
-      number = ParseNumber(text.substr(open + 1, text.size() - open - 2));
+    if (open != std::string_view::npos) number = ParseNumber(text.substr(open + 1, text.size() - open - 2));
     if (!number || !IsClassName(cls)) return NotAName(text);
     out.cls = cls;
     out.number = *number;
@@ -138,16 +130,13 @@ std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
   if (!head) return NotAName(text);
   out.cls = head->cls;
   out.number = head->number;
-  if (out.cls == "cpu_pinned")
-    return Wrong{"'cpu_pinned' is a context, not a device", "write cpu_pinned(0)"};
+  if (out.cls == "cpu_pinned") return Wrong{"'cpu_pinned' is a context, not a device", "write cpu_pinned(0)"};
   if (colon != std::string_view::npos) {
     std::optional<int> stream = ParseNumber(text.substr(colon + 1));
     bool bare = text.substr(0, colon) == out.cls;
     if (bare && stream) {
-      return Wrong{
-          fmt::format(
-              "in '{}' the colon stands before a stream, and the device's number is missing", text),
-          fmt::format("write {}{}", out.cls, *stream)};
+      return Wrong{fmt::format("in '{}' the colon stands before a stream, and the device's number is missing", text),
+                   fmt::format("write {}{}", out.cls, *stream)};
     }
     if (!stream) {
       return Wrong{fmt::format("'{}' does not name a stream after the colon", text),
@@ -163,11 +152,8 @@ std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
 }
 
 absl::Status Bad(std::string_view text, Wrong wrong, std::string_view where) {
-  return Fail(errors::kBadDeviceName,
-              fmt::format("'{}' does not name a device", EscapeControl(text.substr(0, 80))),
-              {.what = EscapeControl(wrong.what),
-               .where = std::string(where),
-               .fix = EscapeControl(wrong.fix)});
+  return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", EscapeControl(text.substr(0, 80))),
+              {.what = EscapeControl(wrong.what), .where = std::string(where), .fix = EscapeControl(wrong.fix)});
 }
 
 }  // namespace
@@ -176,8 +162,7 @@ std::span<const std::string_view> WellKnownDeviceClasses() { return kWellKnown; 
 
 std::string DeviceName::ToString() const {
   if (cls == kMultithread) {
-    return synchronous ? fmt::format("multithread:default:{}", threads)
-                       : fmt::format("multithread{}:{}", threads, number);
+    return synchronous ? fmt::format("multithread:default:{}", threads) : fmt::format("multithread{}:{}", threads, number);
   }
   if (context) return fmt::format("{}({})", cls, number);
   if (synchronous) return cls + ":default";
@@ -199,8 +184,7 @@ std::string DeviceSpec::ToString() const {
 
 absl::StatusOr<DeviceName> ParseDeviceName(std::string_view text, std::string_view where) {
   DeviceName name;
-  if (std::optional<Wrong> wrong = Parse(Trim(text), name))
-    return Bad(text, *std::move(wrong), where);
+  if (std::optional<Wrong> wrong = Parse(Trim(text), name)) return Bad(text, *std::move(wrong), where);
   name.text = Trim(text);
   return name;
 }
@@ -213,9 +197,7 @@ absl::StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text, std::string_vi
     size_t end = std::min(text.find_first_of(",+", begin), text.size());
     DeviceName name;
     if (++count > kMaxList) {
-      return Bad(text,
-                 {fmt::format("the list has more than {} names", kMaxList), "name fewer devices"},
-                 where);
+      return Bad(text, {fmt::format("the list has more than {} names", kMaxList), "name fewer devices"}, where);
     }
     if (std::optional<Wrong> wrong = Parse(Trim(text.substr(begin, end - begin)), name)) {
       return Bad(text, *std::move(wrong), where);

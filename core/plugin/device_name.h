@@ -24,13 +24,13 @@ namespace mge {
 inline constexpr int kLowestUsable = -1;  // a number written as "x"
 
 struct DeviceName {
-  std::string cls;             // "cpu", "gpu", "cuda", "xpu", "multithread", "cpu_pinned"...
+  std::string cls;  // "cpu", "gpu", "cuda", "xpu", "multithread", "cpu_pinned"...
   int number = kLowestUsable;
-  int threads = 0;             // number of threads of "multithread"; 0: as set elsewhere
-  bool synchronous = false;    // steps run in the calling thread
-  bool context = false;        // written as cpu(0)
+  int threads = 0;           // number of threads of "multithread"; 0: as set elsewhere
+  bool synchronous = false;  // steps run in the calling thread
+  bool context = false;      // written as cpu(0)
 
-  std::string text = {};       // as it was written, for messages
+  std::string text = {};  // as it was written, for messages
 
   // Returns the canonical text, which parses to an equal name.
   std::string ToString() const;

@@ -47,17 +47,14 @@ std::string HowToOffer(const Backend& backend, bool has_devices, const DeviceNam
 
 // Returns the key by which devices are numbered. Usable devices come first, so that the numbers 0..count-1 are usable.
 auto NumberingKey(const Device* d) {
-  return std::tuple(!d->usable(), d->backend().name(), d->description().fingerprint,
-                    d->description().index);
+  return std::tuple(!d->usable(), d->backend().name(), d->description().fingerprint, d->description().index);
 }
 bool NumberedBefore(const Device* a, const Device* b) { return NumberingKey(a) < NumberingKey(b); }
 
 // Returns whether `a` is preferred to `b` if both are the same hardware: by score, then backend name, then index.
 bool Outranks(const Device* a, const Device* b) {
-  return std::tuple(-static_cast<int64_t>(a->description().score), a->backend().name(),
-                    a->description().index) <
-         std::tuple(-static_cast<int64_t>(b->description().score), b->backend().name(),
-                    b->description().index);
+  return std::tuple(-static_cast<int64_t>(a->description().score), a->backend().name(), a->description().index) <
+         std::tuple(-static_cast<int64_t>(b->description().score), b->backend().name(), b->description().index);
 }
 
 // Removes the devices that are the same hardware as a preferred device of the list. Returns the pairs (removed, preferred).
@@ -85,10 +82,10 @@ bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
     return other.verdict == Verdict::kLoaded && other.name == file.name;
   });
   if (first == before.end()) return false;
-  SetVerdict(file, Verdict::kSkipped, VerdictCode::kDuplicateName,
-        fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", file.name, first->path,
-                    first->version),
-        "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
+  SetVerdict(
+      file, Verdict::kSkipped, VerdictCode::kDuplicateName,
+      fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", file.name, first->path, first->version),
+      "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
   return true;
 }
 
@@ -96,8 +93,7 @@ bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
 
 absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options) {
   std::unique_ptr<Devices> out(new Devices);
-  if (!options.memory.pool.empty() &&
-      !std::count(PoolNames().begin(), PoolNames().end(), options.memory.pool)) {
+  if (!options.memory.pool.empty() && !std::count(PoolNames().begin(), PoolNames().end(), options.memory.pool)) {
     return MakePool(options.memory.pool, options.memory.numbers, nullptr).status();
   }
   MGE_RETURN_IF_ERROR(ReservePolicy::Parse(options.memory.reserve).status());
@@ -177,27 +173,24 @@ void Devices::Number(const DevicesOptions& options) {
   }
   for (auto [loser, winner] : twins) {
     loser->number_ = -1;
-    loser->reason_ = fmt::format("the same hardware is {}, driven by backend '{}'", winner->name(),
-                                 winner->backend().name());
+    loser->reason_ =
+        fmt::format("the same hardware is {}, driven by backend '{}'", winner->name(), winner->backend().name());
     Name(*loser, fmt::format("{}@{}", loser->class_name(), loser->backend().name()), options);
   }
   for (const auto& device : devices_) {
     device->host_budget_ = host_->budget_;
-    device->host_allocator_ = std::make_unique<BudgetedHostAllocator>(
-        device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device->budget_ : host_->budget_);
+    device->host_allocator_ =
+        std::make_unique<BudgetedHostAllocator>(device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device->budget_ : host_->budget_);
   }
   for (const auto& [name, bytes] : options.memory_limits) {
-    bool known = std::any_of(devices_.begin(), devices_.end(), [&](const auto& d) {
-      return d->name() == name || d->gpu_name() == name;
-    });
-    if (!known)
-      options.logger.Warning("memory.limit names '{}', but there is no such device here", name);
+    bool known = std::any_of(devices_.begin(), devices_.end(),
+                             [&](const auto& d) { return d->name() == name || d->gpu_name() == name; });
+    if (!known) options.logger.Warning("memory.limit names '{}', but there is no such device here", name);
   }
 }
 
 int Devices::gpu_count() const {
-  return static_cast<int>(
-      std::count_if(gpus_.begin(), gpus_.end(), [](const Device* d) { return d->usable(); }));
+  return static_cast<int>(std::count_if(gpus_.begin(), gpus_.end(), [](const Device* d) { return d->usable(); }));
 }
 
 // ---------------------------------------------------------------- resolving names to devices
@@ -205,14 +198,12 @@ int Devices::gpu_count() const {
 std::vector<Device*> Devices::BestFirst() const {
   std::vector<Device*> best = gpus_, others;
   for (const auto& d : devices_) {
-    if (d->number() >= 0 && !d->Is(MGE_DEVICE_GPU) && d->class_name() != "cpu")
-      others.push_back(d.get());
+    if (d->number() >= 0 && !d->Is(MGE_DEVICE_GPU) && d->class_name() != "cpu") others.push_back(d.get());
   }
   std::stable_sort(others.begin(), others.end(), Outranks);
   best.insert(best.end(), others.begin(), others.end());
   for (Device* d : OfClass("cpu")) best.push_back(d);
-  std::erase_if(best,
-                [](const Device* d) { return !d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME); });
+  std::erase_if(best, [](const Device* d) { return !d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME); });
   return best;
 }
 
@@ -223,26 +214,21 @@ std::vector<Device*> Devices::OfClass(std::string_view cls) const {
   for (const auto& d : devices_) {
     if (d->class_name() == cls && d->number() >= 0) out.push_back(d.get());
   }
-  std::sort(out.begin(), out.end(),
-            [](const Device* a, const Device* b) { return a->number() < b->number(); });
+  std::sort(out.begin(), out.end(), [](const Device* a, const Device* b) { return a->number() < b->number(); });
   return out;
 }
 
-absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where,
-                               std::string fix) const {
+absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix) const {
   const std::string wanted = name.Written();
   std::vector<std::string> others;
   for (const auto& d : devices_) {
-    if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted)
-      others.push_back(d->name());
+    if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted) others.push_back(d->name());
   }
   if (others.empty() && fix.empty()) fix = "see `mge devices`";
   if (!others.empty()) {
-    fix += fmt::format("{}choose an available device ({})", fix.empty() ? "" : "; or ",
-                       fmt::join(others, ", "));
+    fix += fmt::format("{}choose an available device ({})", fix.empty() ? "" : "; or ", fmt::join(others, ", "));
   }
-  if (Contains(others, "cpu0"))
-    fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
+  if (Contains(others, "cpu0")) fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
   return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
               {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
 }
@@ -255,15 +241,15 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     return Fail(errors::kOutOfMemory, fmt::format("device '{}' cannot be used", name.Written()),
                 {.what = fmt::format("{}: {}", file.path, file.reason), .where = std::string(where), .fix = file.fix});
   }
-  std::string why =
-      any ? "no backend offers a device that xpu may choose"
-          : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
+  std::string why = any ? "no backend offers a device that xpu may choose"
+                        : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
   std::string fix;
   for (const auto& d : devices_) {
     if (any && !d->usable()) why += fmt::format("; {}: {}", d->name(), d->reason());
   }
   for (const PluginFile& file : files_) {
-    if (any && file.devices == 0) why += fmt::format("; backend '{}' is loaded and lists no device on this machine", file.name);
+    if (any && file.devices == 0)
+      why += fmt::format("; backend '{}' is loaded and lists no device on this machine", file.name);
   }
   std::span<const std::string_view> known = WellKnownDeviceClasses();
   if (std::find(known.begin(), known.end(), cls) == known.end()) {
@@ -275,10 +261,8 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
       meant.text.clear();
       // A short unknown class may be the class of a backend that is not installed. A long one is treated as a typing error.
       if (cls.size() > 3) {
-        return Fail(errors::kBadDeviceName,
-                    fmt::format("'{}' does not name a device", name.Written()),
-                    {.what = fmt::format("no backend offers devices of class '{}'.{}", cls,
-                                         DidYouMean(meant.ToString())),
+        return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", name.Written()),
+                    {.what = fmt::format("no backend offers devices of class '{}'.{}", cls, DidYouMean(meant.ToString())),
                      .where = std::string(where),
                      .fix = fmt::format("write {}, or see `mge devices`", meant.ToString())});
       }
@@ -293,8 +277,8 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
                         file.devices == 0 ? "lists no device on this machine" : "finds no such device on this machine");
     for (const std::shared_ptr<Backend>& backend : backends_) {
       if (backend->name() != file.name) continue;
-      const bool some = std::any_of(devices_.begin(), devices_.end(),
-                                    [&](const auto& d) { return &d->backend() == backend.get(); });
+      const bool some =
+          std::any_of(devices_.begin(), devices_.end(), [&](const auto& d) { return &d->backend() == backend.get(); });
       if (std::string how = HowToOffer(*backend, some, name); !how.empty()) fix = std::move(how);
     }
   }
@@ -313,16 +297,14 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   if (fix.empty()) {
     std::vector<std::string> searched;
     for (const PluginDirectory& directory : directories_) searched.push_back(directory.path);
-    fix = searched.empty()
-              ? "install a backend for it, in a directory that MGE_PLUGIN_PATH names"
-              : fmt::format("install a backend for it (searched: {})", fmt::join(searched, ", "));
+    fix = searched.empty() ? "install a backend for it, in a directory that MGE_PLUGIN_PATH names"
+                           : fmt::format("install a backend for it (searched: {})", fmt::join(searched, ", "));
   }
   return Unusable(name, std::move(why), where, std::move(fix));
 }
 
 // Returns the devices that a name allows, best first. Returns at least one, or fails.
-absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
-                                                         std::string_view where) const {
+absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name, std::string_view where) const {
   std::vector<Device*> group = name.cls == "xpu" ? BestFirst() : OfClass(name.cls);
   if (group.empty()) return NoSuchClass(name, where);
   // A CPU has one memory and one set of cores, so the id of a context such as cpu(3) selects no device.
@@ -330,8 +312,7 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
   if (any) {
     std::string reasons;
     for (const Device* d : group) {
-      if (!d->usable())
-        reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
+      if (!d->usable()) reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
     }
     std::erase_if(group, [](const Device* d) { return !d->usable(); });
     if (group.empty()) return Unusable(name, std::move(reasons), where);
@@ -340,17 +321,14 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
   if (name.cls == "xpu") {  // the number selects within the class of the best device
     const Device* best = group[0];
     std::erase_if(group, [&](const Device* d) {
-      return best->gpu_name().empty() ? d->class_name() != best->class_name()
-                                      : d->gpu_name().empty();
+      return best->gpu_name().empty() ? d->class_name() != best->class_name() : d->gpu_name().empty();
     });
   }
   if (static_cast<size_t>(name.number) >= group.size()) {
-    return Unusable(
-        name,
-        group.size() == 1
-            ? fmt::format("there is one device of this class, {}", group[0]->name())
-            : fmt::format("there are {} devices of this class, numbered from 0", group.size()),
-        where);
+    return Unusable(name,
+                    group.size() == 1 ? fmt::format("there is one device of this class, {}", group[0]->name())
+                                      : fmt::format("there are {} devices of this class, numbered from 0", group.size()),
+                    where);
   }
   Device* device = group[static_cast<size_t>(name.number)];
   if (!device->usable()) return Unusable(name, device->reason(), where, "remove this cause");
@@ -373,10 +351,7 @@ absl::StatusOr<Device*> Devices::OpenFirst(const DeviceName& name, std::string_v
 namespace {
 
 DeviceUse Use(Device* device, const DeviceName& name) {
-  return {.device = device,
-          .threads = name.threads,
-          .synchronous = name.synchronous,
-          .pinned = name.cls == "cpu_pinned"};
+  return {.device = device, .threads = name.threads, .synchronous = name.synchronous, .pinned = name.cls == "cpu_pinned"};
 }
 
 }  // namespace
@@ -415,11 +390,9 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
       }
       uses.push_back(*use);
     }
-    if (ErrorId(failed) == errors::kBadDeviceName.id)
-      return failed;  // a typing error must not be hidden by a fallback
+    if (ErrorId(failed) == errors::kBadDeviceName.id) return failed;  // a typing error must not be hidden by a fallback
     if (!failed.ok()) {
-      out.passed_over.push_back(
-          fmt::format("{}: {}", DeviceSpec{{alternative}}.ToString(), PartsOf(failed).what));
+      out.passed_over.push_back(fmt::format("{}: {}", DeviceSpec{{alternative}}.ToString(), PartsOf(failed).what));
       if (first.ok()) first = failed;
     } else if (out.devices.empty()) {
       out.devices = std::move(uses);
@@ -432,9 +405,7 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
   ErrorParts parts = PartsOf(first);
   return Fail(KindOf(first) == ErrorKind::kMemory ? errors::kOutOfMemory : errors::kDeviceUnusable,
               fmt::format("none of the devices '{}' can be used", spec.ToString()),
-              {.what = fmt::format("{}", fmt::join(out.passed_over, "; ")),
-               .where = parts.where,
-               .fix = parts.fix});
+              {.what = fmt::format("{}", fmt::join(out.passed_over, "; ")), .where = parts.where, .fix = parts.fix});
 }
 
 absl::StatusOr<Resolution> Devices::Resolve(std::string_view text, std::string_view where) const {

@@ -26,7 +26,7 @@ struct DevicesOptions {
   std::vector<PluginDirectory> directories;  // in order of precedence
   PluginRules rules = {};
   ComputeFunctions compute = {};
-  DeclareSettings settings = {};             // empty: the settings of backends have their default values
+  DeclareSettings settings = {};  // empty: the settings of backends have their default values
   Logger logger = Logger();
   const mge_kernel_api* reference_kernels = nullptr;  // kernels of the built-in device `host`; optional
   MemoryOptions memory = {};
@@ -45,8 +45,8 @@ struct DeviceUse {
 
 // The devices chosen for a request.
 struct Resolution {
-  std::vector<DeviceUse> devices;    // the first alternative that can be used: one device, or all to split over; opened
-  std::vector<DeviceUse> fallbacks;  // the later alternatives, for steps that `devices` cannot run; not opened
+  std::vector<DeviceUse> devices;        // the first alternative that can be used: one device, or all to split over; opened
+  std::vector<DeviceUse> fallbacks;      // the later alternatives, for steps that `devices` cannot run; not opened
   std::vector<std::string> passed_over;  // "gpu0: why", for each alternative that cannot be used
 };
 
@@ -64,7 +64,7 @@ class Devices {
   const std::vector<PluginFile>& files() const { return files_; }            // as listed by `mge plugins`
   const std::vector<PluginDirectory>& directories() const { return directories_; }
   const Quarantine& quarantine() const { return quarantine_; }
-  Device& host() const { return *host_; }  // the reference evaluators
+  Device& host() const { return *host_; }                                                // the reference evaluators
   void SetOfBackend(std::string_view backend, std::string_view key, std::string value);  // Backend::Set
   int gpu_count() const;  // the number of usable GPUs: gpu0 .. gpuN-1
 
@@ -85,7 +85,8 @@ class Devices {
   std::vector<Device*> OfClass(std::string_view cls) const;  // by number
   std::vector<Device*> BestFirst() const;                    // the devices that "xpu" may choose, best first
   absl::StatusOr<std::vector<Device*>> Candidates(const DeviceName& name, std::string_view where) const;
-  absl::StatusOr<Device*> OpenFirst(const DeviceName& name, std::string_view where, std::vector<std::string>& passed_over) const;
+  absl::StatusOr<Device*> OpenFirst(const DeviceName& name, std::string_view where,
+                                    std::vector<std::string>& passed_over) const;
   absl::Status NoSuchClass(const DeviceName& name, std::string_view where) const;
   absl::Status Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix = {}) const;
 

@@ -69,8 +69,9 @@ int LibrariesIn(const std::string& path, std::vector<std::string>& names) {
 // Applies the user's rules to an open file that has passed all other checks.
 void CheckByRules(int fd, const PluginRules& rules, PluginFile& file) {
   if (std::find(rules.skip.begin(), rules.skip.end(), file.name) != rules.skip.end()) {
-    return SetVerdict(file, Verdict::kSkipped, VerdictCode::kLeftOut, fmt::format("plugin.skip names backend '{}'", file.name),
-                 "to use it, remove it from plugin.skip: `mge env plugin.skip` shows where that is set");
+    return SetVerdict(file, Verdict::kSkipped, VerdictCode::kLeftOut,
+                      fmt::format("plugin.skip names backend '{}'", file.name),
+                      "to use it, remove it from plugin.skip: `mge env plugin.skip` shows where that is set");
   }
   auto unreadable = [&](const absl::Status& status) {
     SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(status).what, "make the file readable for you");
@@ -79,9 +80,10 @@ void CheckByRules(int fd, const PluginRules& rules, PluginFile& file) {
     absl::StatusOr<std::string> hash = Sha256OfFile(fd, file.path);
     if (!hash.ok()) return unreadable(hash.status());
     if (!rules.allow->Holds(*hash)) {
-      return SetVerdict(file, Verdict::kRefused, VerdictCode::kNotAllowed,
-                   fmt::format("its SHA-256 {} is not on the list of allowed backends '{}'", *hash, rules.allow->path()),
-                   fmt::format("if you trust it: sha256sum '{}' >> '{}'", file.path, rules.allow->path()));
+      return SetVerdict(
+          file, Verdict::kRefused, VerdictCode::kNotAllowed,
+          fmt::format("its SHA-256 {} is not on the list of allowed backends '{}'", *hash, rules.allow->path()),
+          fmt::format("if you trust it: sha256sum '{}' >> '{}'", file.path, rules.allow->path()));
     }
   }
   if (rules.quarantine.empty()) return;
@@ -89,7 +91,7 @@ void CheckByRules(int fd, const PluginRules& rules, PluginFile& file) {
   if (!key.ok()) return unreadable(key.status());
   if (std::optional<Quarantine::Entry> entry = rules.quarantine.Find(*key)) {
     SetVerdict(file, Verdict::kRefused, VerdictCode::kQuarantined, fmt::format("it is in quarantine: {}", entry->reason),
-          fmt::format("install another build of it, or try it again with: mge doctor --release {}", file.name));
+               fmt::format("install another build of it, or try it again with: mge doctor --release {}", file.name));
   }
 }
 
@@ -101,13 +103,13 @@ FoundPlugin CheckFile(const std::string& real_directory, const std::string& name
   std::string real = RealPath(file.path);
   if (real.empty()) {
     SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable,
-          fmt::format("it cannot be found: {}", std::strerror(errno)), "remove the dangling link");
+               fmt::format("it cannot be found: {}", std::strerror(errno)), "remove the dangling link");
     return found;
   }
   if (real.substr(0, real.rfind('/')) != (real_directory == "/" ? "" : real_directory)) {
     SetVerdict(file, Verdict::kRefused, VerdictCode::kLinkOutside,
-          fmt::format("it is a symbolic link to '{}', outside of its directory", real),
-          "put the file itself here, or add its own directory to MGE_PLUGIN_PATH");
+               fmt::format("it is a symbolic link to '{}', outside of its directory", real),
+               "put the file itself here, or add its own directory to MGE_PLUGIN_PATH");
     return found;
   }
   file.path = real;
@@ -115,8 +117,8 @@ FoundPlugin CheckFile(const std::string& real_directory, const std::string& name
   if (!open.ok()) {
     ErrorParts parts = PartsOf(open.status());
     SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable,
-          parts.what.empty() ? ErrorTitle(open.status()) : parts.what,
-          "replace it by a regular file that you can read");
+               parts.what.empty() ? ErrorTitle(open.status()) : parts.what,
+               "replace it by a regular file that you can read");
     return found;
   }
   if (std::string why = WhyNotTrusted(open->fd.get()); !why.empty()) {
@@ -132,18 +134,17 @@ FoundPlugin CheckFile(const std::string& real_directory, const std::string& name
   const PluginNote& note = found.note;
   if (reading.code == VerdictCode::kNoNote) {
     SetVerdict(file, Verdict::kSkipped, reading.code, reading.reason,
-          "move it to another directory; if it is a backend, add MGE_BACKEND(...) of mge/plugin.hpp (in C: "
-          "MGE_PLUGIN_NOTE) to one of its sources");
+               "move it to another directory; if it is a backend, add MGE_BACKEND(...) of mge/plugin.hpp (in C: "
+               "MGE_PLUGIN_NOTE) to one of its sources");
     return found;
   }
   if (reading.code != VerdictCode::kOk && reading.code != VerdictCode::kBadNote) {
     SetVerdict(file, Verdict::kRefused, reading.code, reading.reason,
-          "replace it by a backend that is built for this machine");
+               "replace it by a backend that is built for this machine");
     return found;
   }
   if (reading.code == VerdictCode::kBadNote) {
-    SetVerdict(file, Verdict::kRefused, reading.code, reading.reason,
-          "build it again with MGE_PLUGIN_NOTE of the SDK");
+    SetVerdict(file, Verdict::kRefused, reading.code, reading.reason, "build it again with MGE_PLUGIN_NOTE of the SDK");
     return found;
   }
   file.name = note.name;
@@ -151,15 +152,15 @@ FoundPlugin CheckFile(const std::string& real_directory, const std::string& name
   file.classes = note.classes;
   file.abi = fmt::format("{}.{}", note.abi_major, note.abi_minor);
   if (std::string why = WhyAbiDiffers(note); !why.empty()) {
-    SetVerdict(
-        file, Verdict::kRefused, VerdictCode::kAbiMismatch, why,
-        note.abi_major > MGE_ABI_MAJOR || note.abi_minor_min > MGE_ABI_MINOR
-            ? "install the MGE that it was built for, or a build of it for this one"
-            : "build it again with the SDK of this host, or install the MGE that it was built for");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kAbiMismatch, why,
+               note.abi_major > MGE_ABI_MAJOR || note.abi_minor_min > MGE_ABI_MINOR
+                   ? "install the MGE that it was built for, or a build of it for this one"
+                   : "build it again with the SDK of this host, or install the MGE that it was built for");
     return found;
   }
   if (std::string why = WhyIsaIsMissing(note, isa); !why.empty()) {
-    SetVerdict(file, Verdict::kRefused, VerdictCode::kIsaMissing, std::move(why), "install a build of it for this processor");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kIsaMissing, std::move(why),
+               "install a build of it for this processor");
     return found;
   }
   if (SearchVerdict search = CheckSearchPath(file.path); search.code != VerdictCode::kOk) {
@@ -185,7 +186,7 @@ void Enter(Discovery& out, FoundPlugin found) {
   if (twin != out.accepted.end() && twin->file.path == file.path) return;  // the same path was named twice
   if (twin != out.accepted.end()) {
     SetVerdict(file, Verdict::kSkipped, VerdictCode::kDuplicateFile,
-          fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
+               fmt::format("it is the same library as '{}', which comes first", twin->file.path), "remove one of the two");
     out.rejected.push_back(std::move(file));
   } else {
     out.accepted.push_back(std::move(found));
@@ -212,17 +213,17 @@ PluginFile CheckDirectory(const PluginDirectory& directory, std::string* real) {
   const std::string from = From(directory);
   if (!directory.path.starts_with('/')) {
     SetVerdict(row, Verdict::kRefused, VerdictCode::kDirectoryNotAbsolute,
-          directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
-                                 : fmt::format("the directory is not absolute{}", from),
-          "write an absolute path, which begins with /");
+               directory.path.empty() ? fmt::format("the name of the directory is empty{}", from)
+                                      : fmt::format("the directory is not absolute{}", from),
+               "write an absolute path, which begins with /");
     return row;
   }
   absl::StatusOr<Fd> open = OpenDirectory(directory.path);
   std::string resolved = RealPath(directory.path);
   if (!open.ok() || resolved.empty()) {
     SetVerdict(row, Verdict::kSkipped, VerdictCode::kDirectoryMissing,
-          fmt::format("the directory does not exist or cannot be opened{}", from),
-          "create it, or remove it from the list");
+               fmt::format("the directory does not exist or cannot be opened{}", from),
+               "create it, or remove it from the list");
     return row;
   }
   if (std::string why = WhyNotTrusted(open->get()); !why.empty()) {
@@ -255,8 +256,8 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
     std::vector<std::string> names;
     if (int error = LibrariesIn(real, names); error != 0) {
       SetVerdict(row, Verdict::kRefused, VerdictCode::kUnreadable,
-            fmt::format("its files cannot be listed: {}{}", std::strerror(error), From(directory)),
-            "make it readable for you, or remove it from the list");
+                 fmt::format("its files cannot be listed: {}{}", std::strerror(error), From(directory)),
+                 "make it readable for you, or remove it from the list");
       out.rejected.push_back(std::move(row));
     }
     for (const std::string& name : names) Enter(out, CheckFile(real, name, isa, rules));

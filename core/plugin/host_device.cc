@@ -64,12 +64,10 @@ void QueryMemory(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
   *total_bytes = amount.total_bytes;
 }
 
-mge_code EnumerateNothing(mge_device*, const mge_problem*, const mge_constraints*,
-                          const mge_candidate_sink*, mge_error*) {
+mge_code EnumerateNothing(mge_device*, const mge_problem*, const mge_constraints*, const mge_candidate_sink*, mge_error*) {
   return MGE_OK;
 }
-mge_code PrepareNothing(mge_device*, const mge_problem*, const mge_candidate*, mge_prepared*,
-                        mge_error* error) {
+mge_code PrepareNothing(mge_device*, const mge_problem*, const mge_candidate*, mge_prepared*, mge_error* error) {
   return FailWith(error, MGE_UNIMPLEMENTED, "the host device was created without kernels");
 }
 mge_code BindNothing(mge_kernel*, const mge_binding*, void*, mge_step_fn*, mge_error* error) {

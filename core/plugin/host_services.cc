@@ -57,8 +57,7 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
   table_.log = [](void* self, int32_t severity, const char* text, uint64_t size) {
     if (text) Of(self).Log(severity, {text, std::min(size, kMaxText)});
   };
-  table_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t),
-                           void* context) {
+  table_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
     const ComputeFunctions& compute = Of(self).compute_;
     if (compute.parallel_for) return compute.parallel_for(compute.self, chunks, body, context);
     for (uint64_t i = 0; i < chunks; ++i) body(context, i);
@@ -152,44 +151,25 @@ void HostServices::Log(int32_t severity, std::string_view text) const {
 
 std::string CodeName(mge_code code) {
   switch (code) {
-    case MGE_OK:
-      return "MGE_OK";
-    case MGE_CANCELLED:
-      return "MGE_CANCELLED";
-    case MGE_INVALID_ARGUMENT:
-      return "MGE_INVALID_ARGUMENT";
-    case MGE_DEADLINE_EXCEEDED:
-      return "MGE_DEADLINE_EXCEEDED";
-    case MGE_NOT_FOUND:
-      return "MGE_NOT_FOUND";
-    case MGE_RESOURCE_EXHAUSTED:
-      return "MGE_RESOURCE_EXHAUSTED";
-    case MGE_FAILED_PRECONDITION:
-      return "MGE_FAILED_PRECONDITION";
-    case MGE_ABORTED:
-      return "MGE_ABORTED";
-    case MGE_OUT_OF_RANGE:
-      return "MGE_OUT_OF_RANGE";
-    case MGE_UNIMPLEMENTED:
-      return "MGE_UNIMPLEMENTED";
-    case MGE_INTERNAL:
-      return "MGE_INTERNAL";
-    case MGE_UNAVAILABLE:
-      return "MGE_UNAVAILABLE";
-    case MGE_DATA_LOSS:
-      return "MGE_DATA_LOSS";
-    case MGE_DEVICE_LOST:
-      return "MGE_DEVICE_LOST";
-    case MGE_FORKED:
-      return "MGE_FORKED";
-    case MGE_OVER_BUDGET:
-      return "MGE_OVER_BUDGET";
-    case MGE_GROWTH_REQUIRED:
-      return "MGE_GROWTH_REQUIRED";
-    case MGE_NEEDS_WAIT:
-      return "MGE_NEEDS_WAIT";
-    default:
-      return fmt::format("{}, which is not an MGE code", code);
+    case MGE_OK: return "MGE_OK";
+    case MGE_CANCELLED: return "MGE_CANCELLED";
+    case MGE_INVALID_ARGUMENT: return "MGE_INVALID_ARGUMENT";
+    case MGE_DEADLINE_EXCEEDED: return "MGE_DEADLINE_EXCEEDED";
+    case MGE_NOT_FOUND: return "MGE_NOT_FOUND";
+    case MGE_RESOURCE_EXHAUSTED: return "MGE_RESOURCE_EXHAUSTED";
+    case MGE_FAILED_PRECONDITION: return "MGE_FAILED_PRECONDITION";
+    case MGE_ABORTED: return "MGE_ABORTED";
+    case MGE_OUT_OF_RANGE: return "MGE_OUT_OF_RANGE";
+    case MGE_UNIMPLEMENTED: return "MGE_UNIMPLEMENTED";
+    case MGE_INTERNAL: return "MGE_INTERNAL";
+    case MGE_UNAVAILABLE: return "MGE_UNAVAILABLE";
+    case MGE_DATA_LOSS: return "MGE_DATA_LOSS";
+    case MGE_DEVICE_LOST: return "MGE_DEVICE_LOST";
+    case MGE_FORKED: return "MGE_FORKED";
+    case MGE_OVER_BUDGET: return "MGE_OVER_BUDGET";
+    case MGE_GROWTH_REQUIRED: return "MGE_GROWTH_REQUIRED";
+    case MGE_NEEDS_WAIT: return "MGE_NEEDS_WAIT";
+    default: return fmt::format("{}, which is not an MGE code", code);
   }
 }
 
@@ -211,30 +191,19 @@ absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_
   if (code == MGE_OK) return absl::OkStatus();
   if (!error.origin.ok() && code == CodeOf(error.origin)) return error.origin;
   auto fail = [&](const ErrorRow& row, std::string fix = {}) {
-    return Fail(row, fmt::format("{} failed", what),
-                {.what = TextOfBackend(code, error), .fix = std::move(fix)});
+    return Fail(row, fmt::format("{} failed", what), {.what = TextOfBackend(code, error), .fix = std::move(fix)});
   };
   switch (code) {
-    case MGE_DEVICE_LOST:
-      return fail(errors::kDeviceLost, "restart the process; other devices keep working");
-    case MGE_FORKED:
-      return fail(errors::kForked, "create the runtime in the child process");
-    case MGE_RESOURCE_EXHAUSTED:
-      return fail(errors::kOutOfMemory);
-    case MGE_OVER_BUDGET:
-      return fail(errors::kOverBudget);
-    case MGE_GROWTH_REQUIRED:
-      return fail(errors::kGrowthRequired);
-    case MGE_UNAVAILABLE:
-      return fail(errors::kDeviceUnusable);
-    case MGE_UNIMPLEMENTED:
-      return fail(errors::kUnsupportedFeature);
-    case MGE_CANCELLED:
-      return fail(errors::kCancelled);
-    case MGE_DEADLINE_EXCEEDED:
-      return fail(errors::kTimeout);
-    default:
-      return fail(errors::kKernelFailed);
+    case MGE_DEVICE_LOST: return fail(errors::kDeviceLost, "restart the process; other devices keep working");
+    case MGE_FORKED: return fail(errors::kForked, "create the runtime in the child process");
+    case MGE_RESOURCE_EXHAUSTED: return fail(errors::kOutOfMemory);
+    case MGE_OVER_BUDGET: return fail(errors::kOverBudget);
+    case MGE_GROWTH_REQUIRED: return fail(errors::kGrowthRequired);
+    case MGE_UNAVAILABLE: return fail(errors::kDeviceUnusable);
+    case MGE_UNIMPLEMENTED: return fail(errors::kUnsupportedFeature);
+    case MGE_CANCELLED: return fail(errors::kCancelled);
+    case MGE_DEADLINE_EXCEEDED: return fail(errors::kTimeout);
+    default: return fail(errors::kKernelFailed);
   }
 }
 

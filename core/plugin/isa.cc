@@ -33,8 +33,7 @@ uint32_t HostIsa() {
   if ((saved & kAvxState) != kAvxState) return 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return 0;
   uint32_t isa = MGE_ISA_AVX2;
-  constexpr uint32_t kAvx512 =
-      bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
+  constexpr uint32_t kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
   if ((b & kAvx512) == kAvx512 && (saved & kAvx512State) == kAvx512State) isa |= MGE_ISA_AVX512;
   return isa;
 }

@@ -83,9 +83,9 @@ Process& TheProcess() {
 // Skips a file that this machine cannot use at present: no driver, no device, or no memory.
 void CheckLack(PluginFile& file, VerdictCode code, std::string reason) {
   SetVerdict(file, Verdict::kSkipped, code, std::move(reason),
-        code == VerdictCode::kUnavailable
-            ? "install the driver that it needs, if this machine has such a device"
-            : "end other programs, or raise the limit of this one (ulimit -v, its control group), and try again");
+             code == VerdictCode::kUnavailable
+                 ? "install the driver that it needs, if this machine has such a device"
+                 : "end other programs, or raise the limit of this one (ulimit -v, its control group), and try again");
 }
 
 // Converts the text of a failed dlopen() to a verdict, for example "libfoo.so.1: cannot open shared object file: No such
@@ -103,39 +103,37 @@ void CheckOpenFailure(PluginFile& file, std::string text) {
     std::string library = text.substr(0, at);
     std::vector<std::string> own = NeededLibraries(file.path);
     bool direct = std::find(own.begin(), own.end(), library) != own.end();
-    return SetVerdict(
-        file, Verdict::kRefused, VerdictCode::kMissingLibrary,
-        direct ? fmt::format("it needs the library {}, which is not found", library)
-               : fmt::format("a library that it needs ({}) needs {} in turn, which is not found", fmt::join(own, ", "),
-                             library),
-        fmt::format("install {}, or add its directory to the system's library path (ldconfig)",
-                    library));
+    return SetVerdict(file, Verdict::kRefused, VerdictCode::kMissingLibrary,
+                      direct ? fmt::format("it needs the library {}, which is not found", library)
+                             : fmt::format("a library that it needs ({}) needs {} in turn, which is not found",
+                                           fmt::join(own, ", "), library),
+                      fmt::format("install {}, or add its directory to the system's library path (ldconfig)", library));
   }
   if (size_t at = text.find(kNoSymbol); at != std::string::npos) {
     std::string who = text.substr(0, text.find(": "));
     std::string symbol = text.substr(at + kNoSymbol.size());
     symbol = symbol.substr(0, symbol.find_first_of(", ("));
     return SetVerdict(file, Verdict::kRefused, VerdictCode::kMissingSymbol,
-                 fmt::format("{} needs the symbol {}, which no library provides", who, symbol),
-                 "install the versions of its libraries that it was built with, or build it again");
+                      fmt::format("{} needs the symbol {}, which no library provides", who, symbol),
+                      "install the versions of its libraries that it was built with, or build it again");
   }
   if (text.find(kNoVersion) != std::string::npos) {
     return SetVerdict(file, Verdict::kRefused, VerdictCode::kMissingLibrary,
-                 fmt::format("a library that it needs is too old: {}", text),
-                 "install the versions of its libraries that it was built with, or build it again");
+                      fmt::format("a library that it needs is too old: {}", text),
+                      "install the versions of its libraries that it was built with, or build it again");
   }
-  SetVerdict(file, Verdict::kRefused, VerdictCode::kNotOpened,
-        fmt::format("it cannot be opened: {}", text),
-        "install it again, or build it again for this system");
+  SetVerdict(file, Verdict::kRefused, VerdictCode::kNotOpened, fmt::format("it cannot be opened: {}", text),
+             "install it again, or build it again for this system");
 }
 
 // Refuses a library whose static objects threw. The exception leaves the dynamic linker's lock with this thread, so other
 // threads that open a library wait forever.
 void CheckThrown(PluginFile& file, const std::string& thrown) {
-  SetVerdict(file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
-        fmt::format("run `mge doctor` to put it into quarantine, or set MGE_PLUGIN_SKIP={} to leave it out; then restart "
-                    "this process, in which other threads wait forever when they open a library",
-                    file.name));
+  SetVerdict(
+      file, Verdict::kRefused, VerdictCode::kOpenThrew, "while it was being opened, " + thrown,
+      fmt::format("run `mge doctor` to put it into quarantine, or set MGE_PLUGIN_SKIP={} to leave it out; then restart "
+                  "this process, in which other threads wait forever when they open a library",
+                  file.name));
 }
 
 // Opens the file. If it cannot be opened, returns an empty handle and sets the verdict in `file`. If its static objects
@@ -190,25 +188,21 @@ struct DeviceCollector {
                            .memory_total = known.memory_total,
                            .driver = EscapeControl(CopyText(known.driver, 256)),
                            .max_allocation = known.max_allocation};
-    auto declares = [&](std::string_view cls) {
-      return std::find(classes->begin(), classes->end(), cls) != classes->end();
-    };
+    auto declares = [&](std::string_view cls) { return std::find(classes->begin(), classes->end(), cls) != classes->end(); };
     if (devices.size() >= kMaxDevices) {
       bad = fmt::format("it reports more than {} devices", kMaxDevices);
     } else if (!declares(d.class_name) || d.class_name == "gpu") {
-      bad = fmt::format("it reports a device of class '{}'; its identity note declares {}",
-                        EscapeControl(d.class_name), fmt::join(*classes, ", "));
+      bad = fmt::format("it reports a device of class '{}'; its identity note declares {}", EscapeControl(d.class_name),
+                        fmt::join(*classes, ", "));
     } else if ((d.flags & MGE_DEVICE_GPU) && !declares("gpu")) {
       bad =
           "it reports a device as a GPU, but its identity note does not declare the "
           "class gpu";
     } else if (d.flags & ~MGE_DEVICE_KNOWN_BITS) {
-      bad = fmt::format("it sets unknown flags of a device ({:#x})",
-                        d.flags & ~MGE_DEVICE_KNOWN_BITS);
+      bad = fmt::format("it sets unknown flags of a device ({:#x})", d.flags & ~MGE_DEVICE_KNOWN_BITS);
     } else if (d.score > kMaxScore) {
       bad = fmt::format("it gives a device the score {}; the highest is {}", d.score, kMaxScore);
-    } else if (std::any_of(devices.begin(), devices.end(),
-                           [&](const auto& o) { return o.index == d.index; })) {
+    } else if (std::any_of(devices.begin(), devices.end(), [&](const auto& o) { return o.index == d.index; })) {
       bad = fmt::format("it reports two devices with the index {}", d.index);
     } else {
       if (d.score == 0 && d.reason.empty()) d.reason = "the backend gives no reason";
@@ -224,8 +218,7 @@ VerdictCode VerdictOn(mge_code code, VerdictCode fault) {
 }
 
 // Lists the devices of a started backend. Returns kOk, or another code with a reason.
-std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
-                                              const std::vector<std::string>& classes,
+std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin, const std::vector<std::string>& classes,
                                               std::vector<DeviceDescription>& out) {
   DeviceCollector collector{{}, {}, &classes, {}};
   mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
@@ -233,18 +226,19 @@ std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin,
                             to.deferred.Run([&] { to.Add(info); });
                           }};
   mge_error error;
-  mge_code code =
-      CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
+  mge_code code = CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
   collector.deferred.Rethrow();
   if (code == MGE_UNAVAILABLE) return {VerdictCode::kUnavailable, TextOfBackend(code, error)};
-  if (code != MGE_OK) return {VerdictOn(code, VerdictCode::kBadDevice), "it cannot list its devices: " + TextOfBackend(code, error)};
+  if (code != MGE_OK)
+    return {VerdictOn(code, VerdictCode::kBadDevice), "it cannot list its devices: " + TextOfBackend(code, error)};
   if (!collector.bad.empty()) return {VerdictCode::kBadDevice, collector.bad};
   out = std::move(collector.devices);
   return {VerdictCode::kOk, {}};
 }
 
 std::string AuthorFix(const PluginFile& file) {
-  return fmt::format("report it to the author of backend '{}' (`mge sdk test FILE` says more), or remove the file", file.name);
+  return fmt::format("report it to the author of backend '{}' (`mge sdk test FILE` says more), or remove the file",
+                     file.name);
 }
 
 void CheckOutcome(PluginFile& file, VerdictCode code, std::string reason) {
@@ -264,8 +258,7 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
     return refuse(VerdictCode::kNoEntry, "it does not export " MGE_PLUGIN_QUERY_SYMBOL,
                   "build it with MGE_PLUGIN_ENTRY of the SDK and export that symbol");
   }
-  auto* query =
-      &library.handle.get<std::remove_pointer_t<mge_plugin_query_fn>>(MGE_PLUGIN_QUERY_SYMBOL);
+  auto* query = &library.handle.get<std::remove_pointer_t<mge_plugin_query_fn>>(MGE_PLUGIN_QUERY_SYMBOL);
   mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
   mge_query_out out = {sizeof(out), 0, nullptr, {nullptr, 0}};
   mge_error error;
@@ -276,13 +269,11 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
   }
   if (code != MGE_OK) {
     if (error.text.empty()) error.text = CopyText(out.reason);
-    return refuse(VerdictCode::kQueryRefused,
-                  "it declines to work with this host: " + TextOfBackend(code, error),
+    return refuse(VerdictCode::kQueryRefused, "it declines to work with this host: " + TextOfBackend(code, error),
                   "build it again with the SDK of this host");
   }
   const mge_plugin* plugin = out.plugin;
-  if (!plugin)
-    return refuse(VerdictCode::kBadTable, "it returns no table (NULL)", AuthorFix(file));
+  if (!plugin) return refuse(VerdictCode::kBadTable, "it returns no table (NULL)", AuthorFix(file));
   if (plugin->struct_size < offsetof(mge_plugin, settings)) {
     return refuse(VerdictCode::kBadTable,
                   fmt::format("its table has {} bytes (struct_size), which is too short; this host's table has {}",
@@ -303,23 +294,20 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
   }
   std::string name = CopyText(plugin->name), version = CopyText(plugin->version);
   if (name != found.note.name || version != found.note.version) {
-    return refuse(
-        VerdictCode::kBadTable,
-        fmt::format("its identity note says '{}' {}, its table says '{}' {}", found.note.name,
-                    found.note.version, EscapeControl(name), EscapeControl(version)),
-        AuthorFix(file));
+    return refuse(VerdictCode::kBadTable,
+                  fmt::format("its identity note says '{}' {}, its table says '{}' {}", found.note.name, found.note.version,
+                              EscapeControl(name), EscapeControl(version)),
+                  AuthorFix(file));
   }
   return tables;
 }
 
-absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plugin,
-                                                          std::string_view name,
+absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plugin, std::string_view name,
                                                           const DeclareSettings& declare) {
   if (plugin.setting_count == 0) return std::vector<std::string>();
   if (declare) return declare(name, {plugin.settings, static_cast<size_t>(plugin.setting_count)});
   std::vector<std::string> values;
-  for (uint64_t i = 0; i < plugin.setting_count; ++i)
-    values.push_back(CopyText(plugin.settings[i]->default_value));
+  for (uint64_t i = 0; i < plugin.setting_count; ++i) values.push_back(CopyText(plugin.settings[i]->default_value));
   return values;
 }
 
@@ -329,8 +317,7 @@ void CheckGivenSettings(PluginFile& file, const absl::Status& status) {
   std::string reason = ErrorTitle(status);
   if (!parts.what.empty()) reason += ": " + parts.what;
   if (!parts.where.empty()) reason += fmt::format(" ({})", parts.where);
-  SetVerdict(file, Verdict::kRefused, VerdictCode::kBadSetting, reason,
-        parts.fix.empty() ? AuthorFix(file) : parts.fix);
+  SetVerdict(file, Verdict::kRefused, VerdictCode::kBadSetting, reason, parts.fix.empty() ? AuthorFix(file) : parts.fix);
 }
 
 mge_code Start(const mge_plugin& plugin, const mge_host* host, mge_error& error) {
@@ -372,8 +359,7 @@ Backend::~Backend() {
 }
 
 std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,
-                                     const DeclareSettings& settings, const Logger& logger,
-                                     PluginFile& file) {
+                                     const DeclareSettings& settings, const Logger& logger, PluginFile& file) {
   file = found.file;
   Process& process = TheProcess();
   std::unique_lock lock(process.mutex);
@@ -389,16 +375,15 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     if (shared || !library->user) break;
     if (library->user_in != getpid()) {
       SetVerdict(file, Verdict::kRefused, VerdictCode::kStartFailed,
-            "the process was forked while it was being started or stopped by another thread",
-            "fork before other threads create runtimes, or execute a new program in the child (exec)");
+                 "the process was forked while it was being started or stopped by another thread",
+                 "fork before other threads create runtimes, or execute a new program in the child (exec)");
       return nullptr;
     }
     process.unused.wait(lock);
   }
   if (shared) {
     lock.unlock();  // ~Backend() of the last owner acquires the lock
-    absl::StatusOr<std::vector<std::string>> values =
-        ValuesOfSettings(shared->plugin(), shared->name_, settings);
+    absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(shared->plugin(), shared->name_, settings);
     if (!values.ok()) {
       CheckGivenSettings(file, values.status());
       return nullptr;
@@ -423,13 +408,13 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     process.unused.notify_all();
   };
   if (IdentityOf(found.file.path) != found.identity) {
-    SetVerdict(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed after it was checked",
-          "try again");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed after it was checked", "try again");
     return nullptr;
   }
   absl::StatusOr<std::string> build = BuildOf(found.file.path, found.file.build_id);
   if (!build.ok()) {
-    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what, "make the file readable for you");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable, PartsOf(build.status()).what,
+               "make the file readable for you");
     return nullptr;
   }
   SlowStart watch(logger, found.file);
@@ -454,13 +439,12 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     } else {
       lock.unlock();
       SetVerdict(file, Verdict::kRefused, VerdictCode::kOlderInUse,
-            "this process has already opened another build from the same path, which stays open until it ends",
-            "restart the process to use this build");
+                 "this process has already opened another build from the same path, which stays open until it ends",
+                 "restart the process to use this build");
       return nullptr;
     }
     if (IdentityOf(found.file.path) != found.identity) {
-      SetVerdict(file, Verdict::kRefused, VerdictCode::kUntrusted,
-            "it changed while it was being opened", "try again");
+      SetVerdict(file, Verdict::kRefused, VerdictCode::kUntrusted, "it changed while it was being opened", "try again");
       return nullptr;
     }
   }
@@ -479,8 +463,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   backend->build_ = *std::move(build);
   backend->tables_ = std::move(tables);
   backend->services_ = std::make_unique<HostServices>(backend->name_, compute);
-  absl::StatusOr<std::vector<std::string>> values =
-      ValuesOfSettings(*plugin, backend->name_, settings);
+  absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(*plugin, backend->name_, settings);
   if (!values.ok()) {
     CheckGivenSettings(file, values.status());
     return nullptr;
@@ -518,8 +501,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   return backend;
 }
 
-absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* plugin,
-                                                            std::vector<std::string> classes,
+absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* plugin, std::vector<std::string> classes,
                                                             const ComputeFunctions& compute) {
   std::string name = CopyText(plugin->name);
   auto fail = [&](VerdictCode code, std::string why) {

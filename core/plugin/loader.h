@@ -53,8 +53,8 @@ class Backend {
 
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
-  const std::string& path() const { return path_; }          // "built-in" for a table of the core itself
-  const std::string& build() const { return build_; }        // BuildOf() of its file; empty for a table of the core itself
+  const std::string& path() const { return path_; }    // "built-in" for a table of the core itself
+  const std::string& build() const { return build_; }  // BuildOf() of its file; empty for a table of the core itself
   const mge_plugin& plugin() const { return tables_->plugin(); }  // the host's copy of the table
   const mge_host* host() const { return services_->table(); }
   HostServices& services() { return *services_; }
@@ -66,7 +66,7 @@ class Backend {
   // Starts a backend whose table is part of the core. `classes` are the allowed classes of its devices. Fails with
   // kPluginRefused or kOutOfMemory.
   static absl::StatusOr<std::shared_ptr<Backend>> FromTable(const mge_plugin* plugin, std::vector<std::string> classes,
-                                                           const ComputeFunctions& compute);
+                                                            const ComputeFunctions& compute);
 
  private:
   friend std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,

@@ -29,22 +29,14 @@ constexpr uint64_t kMaxBuildIdBytes = 64;
 
 std::string MachineName(uint16_t machine) {
   switch (machine) {
-    case EM_X86_64:
-      return "x86-64";
-    case EM_386:
-      return "32-bit x86";
-    case EM_AARCH64:
-      return "AArch64";
-    case EM_ARM:
-      return "32-bit ARM";
-    case EM_RISCV:
-      return "RISC-V";
-    case EM_PPC64:
-      return "PowerPC 64";
-    case EM_S390:
-      return "IBM Z";
-    default:
-      return fmt::format("machine number {}", machine);
+    case EM_X86_64: return "x86-64";
+    case EM_386: return "32-bit x86";
+    case EM_AARCH64: return "AArch64";
+    case EM_ARM: return "32-bit ARM";
+    case EM_RISCV: return "RISC-V";
+    case EM_PPC64: return "PowerPC 64";
+    case EM_S390: return "IBM Z";
+    default: return fmt::format("machine number {}", machine);
   }
 }
 
@@ -60,14 +52,10 @@ constexpr uint16_t kMachine = EM_RISCV;
 
 std::string KindOfElf(uint16_t type) {
   switch (type) {
-    case ET_REL:
-      return "an object file";
-    case ET_EXEC:
-      return "a program";
-    case ET_CORE:
-      return "a core dump";
-    default:
-      return fmt::format("an ELF file of type {}", type);
+    case ET_REL: return "an object file";
+    case ET_EXEC: return "a program";
+    case ET_CORE: return "a core dump";
+    default: return fmt::format("an ELF file of type {}", type);
   }
 }
 
@@ -81,9 +69,7 @@ bool TextOf(const char (&field)[kSize], bool (*allowed)(char), std::string& out)
 }
 
 bool IsPrintable(char c) { return c > 0x20 && c < 0x7f; }
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool IsNameCharacter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
 bool IsClassesCharacter(char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == ','; }
 
 std::string ParseNote(std::span<const std::byte> bytes, PluginNote& out) {
@@ -110,8 +96,7 @@ std::string ParseNote(std::span<const std::byte> bytes, PluginNote& out) {
   if (!TextOf(raw.name, IsNameCharacter, out.name) || !IsBackendName(out.name)) {
     return "the name in its identity note is not of a-z, 0-9 and '_'";
   }
-  if (!TextOf(raw.version, IsPrintable, out.version))
-    return "the version in its identity note is not plain text";
+  if (!TextOf(raw.version, IsPrintable, out.version)) return "the version in its identity note is not plain text";
   if (!TextOf(raw.classes, IsClassesCharacter, classes)) {
     return "the device classes in its identity note are not of a-z and '_', separated by commas";
   }
@@ -135,8 +120,7 @@ NoteReading& Deny(NoteReading& reading, VerdictCode code, std::string reason) {
 
 // Reads the notes of one segment. Each descriptor and each note begins at a multiple of `alignment` from the segment's
 // begin. Returns false if the format is broken. `why` is set if the identity note is invalid.
-bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReading& out,
-               bool& found, std::string& why) {
+bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReading& out, bool& found, std::string& why) {
   uint64_t at = 0;
   auto aligned = [&](uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
   while (segment.size() - at >= sizeof(Elf64_Nhdr)) {
@@ -147,8 +131,7 @@ bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReadi
     if (owner_bytes > left || header.n_descsz > left - owner_bytes) return false;
     std::string_view owner(reinterpret_cast<const char*>(segment.data() + at), header.n_namesz);
     std::span<const std::byte> body = segment.subspan(at + owner_bytes, header.n_descsz);
-    if (owner == std::string_view("GNU", 4) && header.n_type == NT_GNU_BUILD_ID &&
-        body.size() <= kMaxBuildIdBytes) {
+    if (owner == std::string_view("GNU", 4) && header.n_type == NT_GNU_BUILD_ID && body.size() <= kMaxBuildIdBytes) {
       out.build_id.clear();
       for (std::byte b : body) out.build_id += fmt::format("{:02x}", static_cast<unsigned>(b));
     }
@@ -175,8 +158,7 @@ absl::Status CheckBackendName(std::string_view name) {
 
 bool IsClassName(std::string_view name) {
   return name.size() >= kShortestClass && name.size() < sizeof(mge_note::classes) && name[0] != '_' &&
-         std::all_of(name.begin(), name.end(),
-                     [](char c) { return c != ',' && IsClassesCharacter(c); });
+         std::all_of(name.begin(), name.end(), [](char c) { return c != ',' && IsClassesCharacter(c); });
 }
 
 NoteReading ReadNote(int fd) {
@@ -196,30 +178,22 @@ NoteReading ReadNote(int fd) {
     return Deny(out, VerdictCode::kNotElf, "it is not an ELF file, so it is not a shared library");
   }
   if (file_bytes < sizeof(header)) {
-    return Deny(out, VerdictCode::kDamaged,
-                fmt::format("it ends within the ELF header, at byte {}", file_bytes));
+    return Deny(out, VerdictCode::kDamaged, fmt::format("it ends within the ELF header, at byte {}", file_bytes));
   }
-  if (!read(0, &header, sizeof(header)))
-    return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
-  if (magic[EI_CLASS] != ELFCLASS64 || magic[EI_DATA] != ELFDATA2LSB ||
-      header.e_machine != kMachine) {
-    std::string machine =
-        magic[EI_DATA] == ELFDATA2LSB ? MachineName(header.e_machine) : "a big-endian machine";
+  if (!read(0, &header, sizeof(header))) return Deny(out, VerdictCode::kUnreadable, "the file cannot be read");
+  if (magic[EI_CLASS] != ELFCLASS64 || magic[EI_DATA] != ELFDATA2LSB || header.e_machine != kMachine) {
+    std::string machine = magic[EI_DATA] == ELFDATA2LSB ? MachineName(header.e_machine) : "a big-endian machine";
     return Deny(out, VerdictCode::kWrongMachine,
                 fmt::format("it is built for {}{}; this host is {}", machine,
-                            magic[EI_CLASS] == ELFCLASS64 ? "" : " (32-bit format)",
-                            MachineName(kMachine)));
+                            magic[EI_CLASS] == ELFCLASS64 ? "" : " (32-bit format)", MachineName(kMachine)));
   }
   if (header.e_type != ET_DYN) {
-    return Deny(out, VerdictCode::kNotElf,
-                fmt::format("it is {}, not a shared library", KindOfElf(header.e_type)));
+    return Deny(out, VerdictCode::kNotElf, fmt::format("it is {}, not a shared library", KindOfElf(header.e_type)));
   }
   uint64_t table_bytes = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
-  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 ||
-      header.e_phnum > kMaxProgramHeaders || header.e_phoff > file_bytes ||
-      table_bytes > file_bytes - header.e_phoff) {
-    return Deny(out, VerdictCode::kDamaged,
-                "its program headers are invalid or outside of the file");
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 || header.e_phnum > kMaxProgramHeaders ||
+      header.e_phoff > file_bytes || table_bytes > file_bytes - header.e_phoff) {
+    return Deny(out, VerdictCode::kDamaged, "its program headers are invalid or outside of the file");
   }
   std::vector<Elf64_Phdr> segments(header.e_phnum);
   if (!read(header.e_phoff, segments.data(), table_bytes)) {
@@ -230,10 +204,9 @@ NoteReading ReadNote(int fd) {
   for (const Elf64_Phdr& segment : segments) {
     if ((segment.p_type == PT_LOAD || segment.p_type == PT_NOTE) &&
         (segment.p_offset > file_bytes || segment.p_filesz > file_bytes - segment.p_offset)) {
-      return Deny(
-          out, VerdictCode::kDamaged,
-          fmt::format("a segment ends at byte {}, but the file has {} bytes: it is truncated",
-                      segment.p_offset + segment.p_filesz, file_bytes));
+      return Deny(out, VerdictCode::kDamaged,
+                  fmt::format("a segment ends at byte {}, but the file has {} bytes: it is truncated",
+                              segment.p_offset + segment.p_filesz, file_bytes));
     }
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) continue;
     std::vector<std::byte> bytes(segment.p_filesz);
@@ -245,8 +218,7 @@ NoteReading ReadNote(int fd) {
     }
   }
   if (!found) {
-    return Deny(out, VerdictCode::kNoNote,
-                "it is a shared library without the identity note of an MGE backend");
+    return Deny(out, VerdictCode::kNoNote, "it is a shared library without the identity note of an MGE backend");
   }
   if (!why.empty()) return Deny(out, VerdictCode::kBadNote, why);
   return out;
@@ -254,20 +226,19 @@ NoteReading ReadNote(int fd) {
 
 std::string WhyAbiDiffers(const PluginNote& note) {
   if (note.abi_major != MGE_ABI_MAJOR) {
-    return fmt::format("it was built for plugin interface {}.{}; this host supports {}.{}",
-                       note.abi_major, note.abi_minor, MGE_ABI_MAJOR, MGE_ABI_MINOR);
+    return fmt::format("it was built for plugin interface {}.{}; this host supports {}.{}", note.abi_major, note.abi_minor,
+                       MGE_ABI_MAJOR, MGE_ABI_MINOR);
   }
   if (note.abi_minor_min > MGE_ABI_MINOR) {
-    return fmt::format("it needs plugin interface {}.{} or newer; this host supports {}.{}",
-                       note.abi_major, note.abi_minor_min, MGE_ABI_MAJOR, MGE_ABI_MINOR);
+    return fmt::format("it needs plugin interface {}.{} or newer; this host supports {}.{}", note.abi_major,
+                       note.abi_minor_min, MGE_ABI_MAJOR, MGE_ABI_MINOR);
   }
   if (MGE_ABI_MAJOR == 0 && note.header_hash != MGE_ABI_HASH) {
     return fmt::format(
         "it was built from the headers {:016x} (interface {}.{}); this host was built from {:016x} "
         "({}.{}), "
         "and before interface 1.0 both must be equal",
-        note.header_hash, note.abi_major, note.abi_minor, uint64_t{MGE_ABI_HASH}, MGE_ABI_MAJOR,
-        MGE_ABI_MINOR);
+        note.header_hash, note.abi_major, note.abi_minor, uint64_t{MGE_ABI_HASH}, MGE_ABI_MAJOR, MGE_ABI_MINOR);
   }
   return {};
 }

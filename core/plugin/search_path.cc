@@ -23,7 +23,7 @@
 namespace mge {
 namespace {
 
-constexpr int kMostLinks = 40;        // the limit of the Linux kernel
+constexpr int kMostLinks = 40;  // the limit of the Linux kernel
 constexpr size_t kMostLibraries = 256;
 
 // Returns the reason if another user could write a file or directory, else "". The path must hold no symbolic link.
@@ -107,11 +107,12 @@ std::string FoundByOrigin(const ElfNeeds& needs, const std::string& origin, cons
 }
 
 SearchVerdict Relative(const std::string& file, std::string reason) {
-  return {VerdictCode::kSearchPath, std::move(reason),
-          fmt::format("link it with -Wl,-rpath,'$ORIGIN' or without an rpath (in CMake set BUILD_WITH_INSTALL_RPATH, "
-                      "because CMake pads a path that it replaces at installation with colons), or correct the file: patchelf "
-                      "--set-rpath '$ORIGIN' '{}'",
-                      EscapeControl(file))};
+  return {
+      VerdictCode::kSearchPath, std::move(reason),
+      fmt::format("link it with -Wl,-rpath,'$ORIGIN' or without an rpath (in CMake set BUILD_WITH_INSTALL_RPATH, "
+                  "because CMake pads a path that it replaces at installation with colons), or correct the file: patchelf "
+                  "--set-rpath '$ORIGIN' '{}'",
+                  EscapeControl(file))};
 }
 
 SearchVerdict Writable(std::string reason) {
@@ -205,8 +206,8 @@ SearchVerdict CheckLibrary(const Loaded& loaded, bool first, std::vector<Loaded>
     }
     for (std::string& library : found) {
       if (std::string why = WhyOthersMayPut(library); !why.empty()) {
-        return Writable(fmt::format("{} needs the library '{}', which others may replace: {}", it, EscapeControl(library),
-                                    why));
+        return Writable(
+            fmt::format("{} needs the library '{}', which others may replace: {}", it, EscapeControl(library), why));
       }
       libraries.push_back({std::move(library), passed_on});  // links are not resolved, because $ORIGIN refers to this path
     }

@@ -31,9 +31,10 @@ SlowStart::~SlowStart() {
 void SlowStart::Watch(const Logger& logger, const PluginFile& file) {
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, kPatience, [&] { return over_; })) return;
-  logger.Warning("backend '{0}' ({1}) has been starting for {2} s: if it does not end, run `mge doctor` to put it into "
-                 "quarantine, or set MGE_PLUGIN_SKIP={0} to leave it out",
-                 file.name, file.path, kPatience.count());
+  logger.Warning(
+      "backend '{0}' ({1}) has been starting for {2} s: if it does not end, run `mge doctor` to put it into "
+      "quarantine, or set MGE_PLUGIN_SKIP={0} to leave it out",
+      file.name, file.path, kPatience.count());
 }
 
 }  // namespace mge

@@ -25,8 +25,7 @@ absl::Status OrderByHost(const mge_choice& choice, uint32_t* out_order) {
     bool reference = (c.attributes & MGE_KERNEL_REFERENCE) != 0;
     double measured = choice.mode == MGE_SELECT_PROFILE ? known(choice.measured_us[i]) : 0;
     double estimate = choice.mode == MGE_SELECT_REPRODUCIBLE ? 0 : known(c.cost_us);
-    return std::tuple(reference, measured, estimate, c.rank,
-                      std::string_view(c.id.data, static_cast<size_t>(c.id.size)));
+    return std::tuple(reference, measured, estimate, c.rank, std::string_view(c.id.data, static_cast<size_t>(c.id.size)));
   };
   std::iota(out_order, out_order + choice.candidate_count, 0u);
   std::sort(out_order, out_order + choice.candidate_count, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });

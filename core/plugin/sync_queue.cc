@@ -59,12 +59,10 @@ SyncQueue::SyncQueue(std::unique_ptr<State> state) : state_(std::move(state)) {}
 absl::StatusOr<std::unique_ptr<SyncQueue>> SyncQueue::Create(Device& device, int32_t kind) {
   MGE_RETURN_IF_ERROR(device.Open());
   auto state = std::make_unique<State>(device);
-  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a queue", [&](mge_error* e) {
-    return state->api.create(device.handle(), kind, &state->queue, e);
-  }));
-  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a fence", [&](mge_error* e) {
-    return state->api.fence_create(device.handle(), &state->fence, e);
-  }));
+  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a queue",
+                                [&](mge_error* e) { return state->api.create(device.handle(), kind, &state->queue, e); }));
+  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a fence",
+                                [&](mge_error* e) { return state->api.fence_create(device.handle(), &state->fence, e); }));
   return std::unique_ptr<SyncQueue>(new SyncQueue(std::move(state)));
 }
 
@@ -86,7 +84,8 @@ void SyncQueue::Uses(std::shared_ptr<void> memory) { state_->used.push_back(std:
 
 absl::Status SyncQueue::Signal() {
   State& s = *state_;
-  return AskDevice(s.device, "signalling a fence", [&](mge_error* e) { return s.api.signal(s.queue, s.fence, ++s.value, e); });
+  return AskDevice(s.device, "signalling a fence",
+                   [&](mge_error* e) { return s.api.signal(s.queue, s.fence, ++s.value, e); });
 }
 
 absl::Status SyncQueue::Wait(uint64_t value, const StopControl* stop) {

@@ -66,8 +66,7 @@ std::string CheckMemory(const mge_memory_api& memory) {
     bool known = false;
     for (std::string_view name : PoolNames()) known |= name == pool;
     if (!known) {
-      return fmt::format("table 'memory' names the pool '{}'; this host has {}", pool,
-                         fmt::join(PoolNames(), ", "));
+      return fmt::format("table 'memory' names the pool '{}'; this host has {}", pool, fmt::join(PoolNames(), ", "));
     }
   }
   if (memory.own_reserve) {
@@ -75,9 +74,7 @@ std::string CheckMemory(const mge_memory_api& memory) {
                       [&](auto&& need) { need("decide", memory.own_reserve->decide != nullptr); });
   }
   absl::StatusOr<ReservePolicy> policy = ReservePolicy::Parse(CopyText(memory.reserve, 64));
-  if (!policy.ok())
-    return fmt::format("table 'memory' names an invalid reserve policy: {}",
-                       ErrorTitle(policy.status()));
+  if (!policy.ok()) return fmt::format("table 'memory' names an invalid reserve policy: {}", ErrorTitle(policy.status()));
   return {};
 }
 
@@ -114,10 +111,9 @@ std::string CheckSettings(const mge_plugin& plugin) {
   for (uint64_t i = 0; i < plugin.setting_count; ++i) {
     const mge_setting* s = plugin.settings[i];
     if (!s) return fmt::format("its setting {} is NULL", i);
-    if (!IsText(s->key) || s->key.size == 0 || !IsText(s->default_value) || !IsText(s->choices) ||
-        !IsText(s->unit) || !IsText(s->doc)) {
-      return fmt::format("a text of its setting {} is missing or longer than {} bytes", i,
-                         kMaxText);
+    if (!IsText(s->key) || s->key.size == 0 || !IsText(s->default_value) || !IsText(s->choices) || !IsText(s->unit) ||
+        !IsText(s->doc)) {
+      return fmt::format("a text of its setting {} is missing or longer than {} bytes", i, kMaxText);
     }
     auto unknown = [&](std::string_view what, int32_t number, int32_t last) {
       return fmt::format("its setting {} ('{}') has the {} {}, which this host does not know; the last that it knows is {}",
@@ -134,8 +130,8 @@ std::string CheckSettings(const mge_plugin& plugin) {
 }  // namespace
 
 std::string WhyDeviceTextIsBad(const mge_device_info& device) {
-  const std::pair<const char*, mge_text> texts[] = {{"class", device.class_name},         {"name", device.name},
-                                                    {"fingerprint", device.fingerprint},  {"reason", device.reason},
+  const std::pair<const char*, mge_text> texts[] = {{"class", device.class_name},          {"name", device.name},
+                                                    {"fingerprint", device.fingerprint},   {"reason", device.reason},
                                                     {"device class", device.device_class}, {"driver", device.driver}};
   for (const auto& [what, text] : texts) {
     if (!IsText(text, kMaxDeviceText))
@@ -178,8 +174,7 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
   if (!IsText(plugin.kernel->set_version)) return "set_version of table 'kernel' is not a valid text";
   if (plugin.queue) bad = CheckQueue(*plugin.queue);
   if (bad.empty() && plugin.graph) {
-    bad = CheckTable("graph", plugin.graph,
-                     [&](auto&& need) { need("claim", plugin.graph->claim != nullptr); });
+    bad = CheckTable("graph", plugin.graph, [&](auto&& need) { need("claim", plugin.graph->claim != nullptr); });
   }
   if (bad.empty() && plugin.strategy) {
     bad = CheckTable("strategy", plugin.strategy, [](auto&&) {});
@@ -192,8 +187,7 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
     }
   }
   if (bad.empty() && plugin.layout) {
-    bad = CheckTable("layout", plugin.layout,
-                     [&](auto&& need) { need("describe", plugin.layout->describe != nullptr); });
+    bad = CheckTable("layout", plugin.layout, [&](auto&& need) { need("describe", plugin.layout->describe != nullptr); });
   }
   if (bad.empty() && plugin.profile) bad = CheckProfile(*plugin.profile);
   if (bad.empty() && plugin.profile && !plugin.queue)

@@ -47,22 +47,17 @@ static_assert(std::size(kCodeNames) == static_cast<size_t>(VerdictCode::kBadDevi
 
 std::string_view VerdictName(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kAccepted:
-      return "accepted";
-    case Verdict::kLoaded:
-      return "loaded";
-    case Verdict::kSkipped:
-      return "skipped";
-    case Verdict::kRefused:
-      return "refused";
+    case Verdict::kAccepted: return "accepted";
+    case Verdict::kLoaded: return "loaded";
+    case Verdict::kSkipped: return "skipped";
+    case Verdict::kRefused: return "refused";
   }
   return "refused";
 }
 
 std::string_view VerdictCodeName(VerdictCode code) { return kCodeNames[static_cast<size_t>(code)]; }
 
-void SetVerdict(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason,
-           std::string fix) {
+void SetVerdict(PluginFile& file, Verdict verdict, VerdictCode code, std::string reason, std::string fix) {
   file.verdict = verdict;
   file.code = code;
   file.reason = std::move(reason);

@@ -18,51 +18,51 @@ enum class VerdictCode {
   kOk,
   kDirectoryNotAbsolute,
   kDirectoryMissing,
-  kUntrusted,         // another user could write the file, a directory above it, or a library that it loads
-  kLinkOutside,       // a symbolic link that leaves its directory
-  kNotAllowed,        // not on the list of plugin.allow
-  kQuarantined,       // its start crashed or hung a process
-  kLeftOut,           // plugin.skip names it
+  kUntrusted,    // another user could write the file, a directory above it, or a library that it loads
+  kLinkOutside,  // a symbolic link that leaves its directory
+  kNotAllowed,   // not on the list of plugin.allow
+  kQuarantined,  // its start crashed or hung a process
+  kLeftOut,      // plugin.skip names it
   kUnreadable,
   kNotElf,
-  kDamaged,           // a truncated ELF file, or one with inconsistent headers
+  kDamaged,  // a truncated ELF file, or one with inconsistent headers
   kWrongMachine,
   kNoNote,
   kBadNote,
   kAbiMismatch,
   kIsaMissing,
-  kSearchPath,        // the dynamic linker would look for its libraries in the working directory
+  kSearchPath,  // the dynamic linker would look for its libraries in the working directory
   kDuplicateName,
   kDuplicateFile,
   kMissingLibrary,
   kMissingSymbol,
-  kNotOpened,         // dlopen fails for another reason
-  kOpenThrew,         // a static object threw through dlopen, which leaves the dynamic linker of this process locked
-  kOlderInUse,        // the process has opened another build from the same path before
+  kNotOpened,   // dlopen fails for another reason
+  kOpenThrew,   // a static object threw through dlopen, which leaves the dynamic linker of this process locked
+  kOlderInUse,  // the process has opened another build from the same path before
   kNoEntry,
-  kQueryRefused,      // the backend itself declines this host
+  kQueryRefused,  // the backend itself declines this host
   kBadTable,
   kBadSetting,
   kStartFailed,
-  kUnavailable,       // the backend cannot work here: no driver, no hardware
-  kOutOfMemory,       // there is not enough memory to start it
-  kBadDevice,         // enumerate() fails, or describes a device wrongly
+  kUnavailable,  // the backend cannot work here: no driver, no hardware
+  kOutOfMemory,  // there is not enough memory to start it
+  kBadDevice,    // enumerate() fails, or describes a device wrongly
 };
 
-std::string_view VerdictName(Verdict verdict);          // "refused"
-std::string_view VerdictCodeName(VerdictCode code);     // "abi_mismatch"
+std::string_view VerdictName(Verdict verdict);       // "refused"
+std::string_view VerdictCodeName(VerdictCode code);  // "abi_mismatch"
 
 // One row of `mge plugins`. Unknown members are empty.
 struct PluginFile {
   std::string path;
   Verdict verdict = Verdict::kRefused;
   VerdictCode code = VerdictCode::kOk;
-  std::string reason;  // a sentence; empty if loaded
-  std::string fix;     // what the user can do
+  std::string reason;   // a sentence; empty if loaded
+  std::string fix;      // what the user can do
   std::string warning;  // a sentence about a problem of a file that works; usually empty
   std::string name;
   std::string version;
-  std::string abi;     // "0.1"
+  std::string abi;  // "0.1"
   std::vector<std::string> classes;
   std::string build_id;  // hexadecimal
   int devices = -1;      // number of devices that it lists, usable or not; -1: it is not loaded

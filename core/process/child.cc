@@ -15,8 +15,8 @@
 #include <cstring>
 #include <optional>
 
-#include "core/process/child_group.h"
 #include "core/base/file.h"
+#include "core/process/child_group.h"
 #include "core/process/orphan_reaper.h"
 #include "fmt/format.h"
 

@@ -77,7 +77,8 @@ ChildGroup::~ChildGroup() {
 
 std::optional<int> ChildGroup::Ended() {
   siginfo_t leader = {};
-  if (!status_ && waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0 && leader.si_pid != 0) {
+  if (!status_ && waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      leader.si_pid != 0) {
     Kill();
   }
   return status_;

@@ -29,7 +29,8 @@ std::vector<ProfiledStep> StepsOf(const Plan& plan) {
 
 }  // namespace
 
-int32_t Profile::IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent, int32_t parent_step, std::string_view body) {
+int32_t Profile::IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent, int32_t parent_step,
+                         std::string_view body) {
   std::lock_guard lock(mutex_);
   for (const Known& k : known_) {
     if (k.parent == parent && k.parent_step == parent_step && k.body == body && k.plan.lock() == plan) return k.index;

@@ -26,7 +26,7 @@ struct ProfiledStep {
   std::string label;    // the name of the first node, or text such as "reorder of x"
   std::string main_op;  // "reorder" or "copy" for steps that the planner added
   std::string device, queue, kernel;
-  double estimated_us = -1;  // negative: there is no estimate
+  double estimated_us = -1;       // negative: there is no estimate
   double flops = -1, bytes = -1;  // work of one call; negative: unknown before the run
   bool operator==(const ProfiledStep&) const = default;
 };
@@ -54,15 +54,15 @@ struct ProfiledSpan {
   int32_t plan = 0;  // index; for kPlanning, of the outer plan, or -1 for planning of the model
   int32_t step = -1;
   int64_t begin = 0, end = 0;
-  int64_t nested = 0;     // kStep: time of the step's bodies and of their planning
+  int64_t nested = 0;                         // kStep: time of the step's bodies and of their planning
   uint32_t first_share = 0, share_count = 0;  // kStep in the calling thread: range in ProfiledRun::shares
   int64_t own() const { return end - begin - nested; }
 };
 
 struct ProfiledRun {
   int64_t begin = 0, end = 0;
-  uint32_t width = 1;    // maximum number of threads
-  int64_t caller = 0;    // thread id (gettid) of the calling thread
+  uint32_t width = 1;               // maximum number of threads
+  int64_t caller = 0;               // thread id (gettid) of the calling thread
   std::vector<ProfiledSpan> spans;  // in the order in which they ended
   std::vector<ThreadShare> shares;
 };

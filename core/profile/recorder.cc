@@ -48,7 +48,8 @@ void Recorder::BeginStep(int32_t step) {
 void Recorder::EndStep() {
   const int64_t end = profile_->Now();
   Frame& frame = frames_.back();
-  ProfiledSpan span = {.plan = frame.plan, .step = frame.step, .begin = frame.step_begin, .end = end, .nested = frame.nested};
+  ProfiledSpan span = {
+      .plan = frame.plan, .step = frame.step, .begin = frame.step_begin, .end = end, .nested = frame.nested};
   TakeShares(span);
   run_.spans.push_back(span);
   frame.step = -1;
@@ -83,7 +84,8 @@ void Recorder::BeginPlanning() {
 void Recorder::EndPlanning() {
   const int64_t end = profile_->Now();
   const int32_t step = frames_.empty() ? -1 : frames_.back().step;
-  run_.spans.push_back({.kind = ProfiledSpan::Kind::kPlanning, .plan = plan(), .step = step, .begin = planning_begin_, .end = end});
+  run_.spans.push_back(
+      {.kind = ProfiledSpan::Kind::kPlanning, .plan = plan(), .step = step, .begin = planning_begin_, .end = end});
   AddNested(end - planning_begin_);
 }
 

@@ -23,7 +23,7 @@ double Rate(double count, double us) { return count < 0 || us <= 0 ? -1 : count 
 
 // The sums over the calls of a step.
 struct Sums {
-  std::vector<double> calls_us;  // times of every call in every run
+  std::vector<double> calls_us;   // times of every call in every run
   double time_us = 0, calls = 0;  // over the faster half of the runs
   std::vector<double> busy_us;
 };

@@ -20,15 +20,15 @@ inline constexpr double kOffLeastUs = 20;
 inline constexpr double kPlanOffFactor = 3;
 
 struct StepSummary {
-  int32_t plan = 0, step = 0;  // indices in the recording
-  double calls = 0;            // calls per run
-  double time_us = 0;          // time per run of all calls, without the bodies
-  double share = 0;            // fraction of the wall time
+  int32_t plan = 0, step = 0;          // indices in the recording
+  double calls = 0;                    // calls per run
+  double time_us = 0;                  // time per run of all calls, without the bodies
+  double share = 0;                    // fraction of the wall time
   double median_us = 0, least_us = 0;  // time of one call, over all runs
   double gflops = -1, gbytes = -1;     // 10^9 per second; negative: the work is unknown
-  std::vector<double> busy;    // per thread, the fraction of the step's time in which it worked; empty on a queue
-  double balance = -1;         // mean of `busy`; negative on a queue
-  bool off = false;            // the estimate is off
+  std::vector<double> busy;            // per thread, the fraction of the step's time in which it worked; empty on a queue
+  double balance = -1;                 // mean of `busy`; negative on a queue
+  bool off = false;                    // the estimate is off
 };
 
 struct OperatorSummary {

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 double Us(int64_t ns) { return static_cast<double>(ns) * 1e-3; }
 
 Json Complete(std::string name, const char* category, int64_t begin, int64_t end, int64_t process, uint32_t row) {
-  return {{"name", std::move(name)}, {"cat", category}, {"ph", "X"},   {"ts", Us(begin)},
+  return {{"name", std::move(name)}, {"cat", category}, {"ph", "X"}, {"ts", Us(begin)},
           {"dur", Us(end - begin)},  {"pid", process},  {"tid", row}};
 }
 

@@ -73,9 +73,9 @@ Processor Detect() {
 
   uint64_t state = Bit(one.c, 27) ? EnabledState() : 0;
   bool avx_state = (state & 0x6) == 0x6, avx512_state = (state & 0xe6) == 0xe6, tile_state = (state & 0x60000) == 0x60000;
-  bool avx2 = avx_state && Bit(seven.b, 5) && Bit(one.c, 12) /* FMA */ && Bit(one.c, 29) /* F16C */ &&
-              Bit(seven.b, 3) && Bit(seven.b, 8) /* BMI1, BMI2 */ && Bit(extended.c, 5) /* LZCNT */ &&
-              Bit(one.c, 22) /* MOVBE */ && Bit(one.c, 23) /* POPCNT */;
+  bool avx2 = avx_state && Bit(seven.b, 5) && Bit(one.c, 12) /* FMA */ && Bit(one.c, 29) /* F16C */ && Bit(seven.b, 3) &&
+              Bit(seven.b, 8) /* BMI1, BMI2 */ && Bit(extended.c, 5) /* LZCNT */ && Bit(one.c, 22) /* MOVBE */ &&
+              Bit(one.c, 23) /* POPCNT */;
   bool avx512 = avx2 && avx512_state && Bit(seven.b, 16) && Bit(seven.b, 30) && Bit(seven.b, 17) && Bit(seven.b, 31) &&
                 Bit(seven.b, 28);
   p.isa = avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kPortable;

@@ -22,7 +22,7 @@ struct Processor {
   bool avx512_vnni = false;  // the following only with kAvx512
   bool avx512_bf16 = false;
   bool avx512_fp16 = false;
-  bool amx_bf16 = false;     // only if the system has granted tile registers
+  bool amx_bf16 = false;  // only if the system has granted tile registers
   bool amx_int8 = false;
   uint32_t family = 0;
   uint32_t model = 0;

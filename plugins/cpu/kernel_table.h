@@ -25,13 +25,13 @@ struct ClaimRow {
 };
 
 // Declares the rows of file kernels/ID.cc. ID must be the file's name.
-#define MGE_CPU_KERNELS(id)                        \
-  extern const KernelFamily mge_cpu_kernels_##id;  \
+#define MGE_CPU_KERNELS(id)                       \
+  extern const KernelFamily mge_cpu_kernels_##id; \
   constexpr KernelFamily mge_cpu_kernels_##id
 
 // Declares the fusion of file claims/ID.cc. ID must be the file's name.
-#define MGE_CPU_CLAIM(id)                     \
-  extern const ClaimRow mge_cpu_claim_##id;   \
+#define MGE_CPU_CLAIM(id)                   \
+  extern const ClaimRow mge_cpu_claim_##id; \
   constexpr ClaimRow mge_cpu_claim_##id
 
 // Returns all rows of all families.

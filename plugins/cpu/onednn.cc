@@ -58,7 +58,8 @@ class PrimitiveImpl : public Primitive {
     OneThread one;
     const Library& l = Lib();
     dnnl_primitive_desc_t desc = nullptr;
-    auto s = l.dnnl_reorder_primitive_desc_create(&desc, plain_weights_.raw(), l.engine, descs_[kWeights].raw(), l.engine, nullptr);
+    auto s = l.dnnl_reorder_primitive_desc_create(&desc, plain_weights_.raw(), l.engine, descs_[kWeights].raw(), l.engine,
+                                                  nullptr);
     if (s != dnnl_success) return Failed("packing", s);
     dnnl_primitive_t reorder = nullptr;
     s = CreatePrimitive(&reorder, desc);
@@ -98,7 +99,8 @@ class PrimitiveImpl : public Primitive {
     OneThread one;
     const Library& l = Lib();
     auto* i = static_cast<Instance*>(instance);
-    void* const addresses[kRoles] = {const_cast<void*>(o.x), const_cast<void*>(o.weights), const_cast<void*>(o.bias), o.y, o.scratch};
+    void* const addresses[kRoles] = {const_cast<void*>(o.x), const_cast<void*>(o.weights), const_cast<void*>(o.bias), o.y,
+                                     o.scratch};
     for (int k = 0; k < i->count; ++k) {
       auto at = static_cast<size_t>(k);
       if (l.dnnl_memory_set_data_handle(i->memory[at], addresses[i->roles[at]]) != dnnl_success) return MGE_INTERNAL;
@@ -192,8 +194,8 @@ class ConvolutionPrimitive : public PrimitiveImpl {
     if (Result bad = attributes.Init(c.epilogue, c.add >= 0); !bad.ok()) return bad;
 #if DNNL_VERSION_MAJOR >= 3
     auto s = l.dnnl_convolution_forward_primitive_desc_create(
-        &desc_, l.engine, dnnl_forward_inference, dnnl_convolution_direct, x_desc.raw(), weights.raw(), bias.raw(), y_desc.raw(),
-        strides.data(), dilates.data(), r.before.data(), r.after.data(), attributes.get());
+        &desc_, l.engine, dnnl_forward_inference, dnnl_convolution_direct, x_desc.raw(), weights.raw(), bias.raw(),
+        y_desc.raw(), strides.data(), dilates.data(), r.before.data(), r.after.data(), attributes.get());
 #else
     dnnl_convolution_desc_t d;
     auto s = l.dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, x_desc.raw(),
@@ -226,8 +228,8 @@ class PoolingPrimitive : public PrimitiveImpl {
                                                           r.after.data(), attributes.get());
 #else
     dnnl_pooling_v2_desc_t d;
-    auto s = l.dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_inference, kind, x.raw(), y.raw(), strides.data(), kernel.data(),
-                                                 dilates.data(), r.before.data(), r.after.data());
+    auto s = l.dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_inference, kind, x.raw(), y.raw(), strides.data(),
+                                                 kernel.data(), dilates.data(), r.before.data(), r.after.data());
     if (s == dnnl_success) s = l.dnnl_primitive_desc_create(&desc_, &d, attributes.get(), l.engine, nullptr);
 #endif
     if (s != dnnl_success) return Failed("a pooling", s);
@@ -248,7 +250,8 @@ class ProductPrimitive : public PrimitiveImpl {
     Attributes attributes;
     if (Result r = attributes.Init(p.epilogue, p.epilogue_add >= 0); !r.ok()) return r;
 #if DNNL_VERSION_MAJOR >= 3
-    auto s = l.dnnl_matmul_primitive_desc_create(&desc_, l.engine, x.raw(), weights.raw(), bias.raw(), y.raw(), attributes.get());
+    auto s =
+        l.dnnl_matmul_primitive_desc_create(&desc_, l.engine, x.raw(), weights.raw(), bias.raw(), y.raw(), attributes.get());
 #else
     dnnl_matmul_desc_t d;
     auto s = l.dnnl_matmul_desc_init(&d, x.raw(), weights.raw(), bias.raw(), y.raw());
@@ -295,8 +298,12 @@ Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr*
   return Describe<ConvolutionPrimitive>(out, c, band);
 }
 
-Result DescribePooling(const Pooling& p, const Band& band, PrimitivePtr* out) { return Describe<PoolingPrimitive>(out, p, band); }
+Result DescribePooling(const Pooling& p, const Band& band, PrimitivePtr* out) {
+  return Describe<PoolingPrimitive>(out, p, band);
+}
 
-Result DescribeProduct(const Product& p, int64_t rows, PrimitivePtr* out) { return Describe<ProductPrimitive>(out, p, rows); }
+Result DescribeProduct(const Product& p, int64_t rows, PrimitivePtr* out) {
+  return Describe<ProductPrimitive>(out, p, rows);
+}
 
 }  // namespace mge::cpu::onednn

@@ -17,15 +17,16 @@ Library Open() {
   std::string name = LibraryName();
   void* handle = OpenLibrary(name, &l.reason);
   if (!handle) return l;
-#define X(function)                                                                \
-  l.function = reinterpret_cast<decltype(l.function)>(dlsym(handle, #function));   \
+#define X(function)                                                              \
+  l.function = reinterpret_cast<decltype(l.function)>(dlsym(handle, #function)); \
   if (!l.function) l.reason = name + " has no " #function;
   MGE_DNNL_FUNCTIONS(X)
 #undef X
   l.omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
   l.omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(handle, "omp_get_max_threads"));
   if (!l.omp_get_max_threads) l.omp_set_num_threads = nullptr;
-  if (l.reason.empty() && l.dnnl_engine_create(&l.engine, dnnl_cpu, 0) != dnnl_success) l.reason = "oneDNN has no engine for this processor";
+  if (l.reason.empty() && l.dnnl_engine_create(&l.engine, dnnl_cpu, 0) != dnnl_success)
+    l.reason = "oneDNN has no engine for this processor";
   return l;
 }
 

@@ -16,6 +16,7 @@ namespace mge::cpu::onednn {
 
 // The functions that are loaded. The library is loaded at its first use, not linked, so that it costs nothing if it is
 // unused.
+// clang-format off
 #define MGE_DNNL_COMMON(X)                                                                                               \
   X(dnnl_engine_create)                                                                                                  \
   X(dnnl_stream_create) X(dnnl_stream_destroy) X(dnnl_memory_create) X(dnnl_memory_destroy)                              \
@@ -35,6 +36,7 @@ namespace mge::cpu::onednn {
   X(dnnl_memory_desc_init_by_strides) X(dnnl_memory_desc_init_by_tag) X(dnnl_primitive_desc_create)                      \
   X(dnnl_dilated_convolution_forward_desc_init) X(dnnl_matmul_desc_init) X(dnnl_pooling_v2_forward_desc_init)
 #endif
+// clang-format on
 #define MGE_DNNL_FUNCTIONS(X) MGE_DNNL_COMMON(X) MGE_DNNL_VERSIONED(X)
 
 // The loaded library.
@@ -59,8 +61,10 @@ class OneThread {
   OneThread() : set_(Lib().omp_set_num_threads) {
     if (!set_) return;
     before_ = Lib().omp_get_max_threads();
-    if (before_ == 1) set_ = nullptr;
-    else set_(1);
+    if (before_ == 1)
+      set_ = nullptr;
+    else
+      set_(1);
   }
   ~OneThread() {
     if (set_) set_(before_);
@@ -103,12 +107,14 @@ class Desc {
   }
   static Desc Strided(const Dims& dims, const Dims& strides) {
     Desc d;
-    Lib().dnnl_memory_desc_create_with_strides(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32, strides.data());
+    Lib().dnnl_memory_desc_create_with_strides(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32,
+                                               strides.data());
     return d;
   }
   static Desc Any(const Dims& dims) {
     Desc d;
-    Lib().dnnl_memory_desc_create_with_tag(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32, dnnl_format_tag_any);
+    Lib().dnnl_memory_desc_create_with_tag(&d.desc_, static_cast<int>(dims.size()), dims.data(), dnnl_f32,
+                                           dnnl_format_tag_any);
     return d;
   }
 

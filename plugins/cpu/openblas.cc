@@ -16,7 +16,8 @@ constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
 struct Library {
   void (*sgemm)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int) = nullptr;
-  void (*dgemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int) = nullptr;
+  void (*dgemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*,
+                int) = nullptr;
   std::string reason;  // why the library cannot be used
 };
 

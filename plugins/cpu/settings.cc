@@ -13,10 +13,9 @@ constexpr mge_setting kRows[kSettingCount] = {
     Row(MGE_SETTING_CHOICE, "cpu.isa", "auto", "auto|portable|avx2|avx512",
         "Highest instruction set that kernels use; never more than the processor has.", MGE_LIFECYCLE_DYNAMIC),
     Row(MGE_SETTING_BOOL, "cpu.onednn", "true", "", "Offer oneDNN's kernels beside our own.", MGE_LIFECYCLE_DYNAMIC),
-    Row(MGE_SETTING_BOOL, "cpu.openblas", "true", "", "Offer OpenBLAS's kernels beside our own.",
-        MGE_LIFECYCLE_DYNAMIC),
-    Row(MGE_SETTING_BOOL, "cpu.huge_pages", "true", "",
-        "Advise the system to back large slabs of memory with huge pages.", MGE_LIFECYCLE_FIRST_SET),
+    Row(MGE_SETTING_BOOL, "cpu.openblas", "true", "", "Offer OpenBLAS's kernels beside our own.", MGE_LIFECYCLE_DYNAMIC),
+    Row(MGE_SETTING_BOOL, "cpu.huge_pages", "true", "", "Advise the system to back large slabs of memory with huge pages.",
+        MGE_LIFECYCLE_FIRST_SET),
 };
 
 }  // namespace

@@ -56,38 +56,78 @@ MGE_CPU_INLINE F16 ToF16(float x) {
   return {static_cast<uint16_t>(sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13))};
 }
 
-template <typename T> inline constexpr mge_dtype kTypeOf = MGE_DTYPE_UNDEFINED;
-template <> inline constexpr mge_dtype kTypeOf<float> = MGE_DTYPE_F32;
-template <> inline constexpr mge_dtype kTypeOf<double> = MGE_DTYPE_F64;
-template <> inline constexpr mge_dtype kTypeOf<F16> = MGE_DTYPE_F16;
-template <> inline constexpr mge_dtype kTypeOf<BF16> = MGE_DTYPE_BF16;
-template <> inline constexpr mge_dtype kTypeOf<int8_t> = MGE_DTYPE_I8;
-template <> inline constexpr mge_dtype kTypeOf<int16_t> = MGE_DTYPE_I16;
-template <> inline constexpr mge_dtype kTypeOf<int32_t> = MGE_DTYPE_I32;
-template <> inline constexpr mge_dtype kTypeOf<int64_t> = MGE_DTYPE_I64;
-template <> inline constexpr mge_dtype kTypeOf<uint8_t> = MGE_DTYPE_U8;
-template <> inline constexpr mge_dtype kTypeOf<uint16_t> = MGE_DTYPE_U16;
-template <> inline constexpr mge_dtype kTypeOf<uint32_t> = MGE_DTYPE_U32;
-template <> inline constexpr mge_dtype kTypeOf<uint64_t> = MGE_DTYPE_U64;
-template <> inline constexpr mge_dtype kTypeOf<bool> = MGE_DTYPE_BOOL;
+template <typename T>
+inline constexpr mge_dtype kTypeOf = MGE_DTYPE_UNDEFINED;
+template <>
+inline constexpr mge_dtype kTypeOf<float> = MGE_DTYPE_F32;
+template <>
+inline constexpr mge_dtype kTypeOf<double> = MGE_DTYPE_F64;
+template <>
+inline constexpr mge_dtype kTypeOf<F16> = MGE_DTYPE_F16;
+template <>
+inline constexpr mge_dtype kTypeOf<BF16> = MGE_DTYPE_BF16;
+template <>
+inline constexpr mge_dtype kTypeOf<int8_t> = MGE_DTYPE_I8;
+template <>
+inline constexpr mge_dtype kTypeOf<int16_t> = MGE_DTYPE_I16;
+template <>
+inline constexpr mge_dtype kTypeOf<int32_t> = MGE_DTYPE_I32;
+template <>
+inline constexpr mge_dtype kTypeOf<int64_t> = MGE_DTYPE_I64;
+template <>
+inline constexpr mge_dtype kTypeOf<uint8_t> = MGE_DTYPE_U8;
+template <>
+inline constexpr mge_dtype kTypeOf<uint16_t> = MGE_DTYPE_U16;
+template <>
+inline constexpr mge_dtype kTypeOf<uint32_t> = MGE_DTYPE_U32;
+template <>
+inline constexpr mge_dtype kTypeOf<uint64_t> = MGE_DTYPE_U64;
+template <>
+inline constexpr mge_dtype kTypeOf<bool> = MGE_DTYPE_BOOL;
 
 // The type used to compute with T.
-template <typename T> struct ComputeOf { using type = T; };
-template <> struct ComputeOf<F16> { using type = float; };
-template <> struct ComputeOf<BF16> { using type = float; };
-template <typename T> using Compute = typename ComputeOf<T>::type;
+template <typename T>
+struct ComputeOf {
+  using type = T;
+};
+template <>
+struct ComputeOf<F16> {
+  using type = float;
+};
+template <>
+struct ComputeOf<BF16> {
+  using type = float;
+};
+template <typename T>
+using Compute = typename ComputeOf<T>::type;
 
 // Convert one element to its compute type and back.
 template <typename T>
-MGE_CPU_INLINE Compute<T> Widen(T x) { return x; }
+MGE_CPU_INLINE Compute<T> Widen(T x) {
+  return x;
+}
 MGE_CPU_INLINE float Widen(F16 x) { return ToFloat(x); }
 MGE_CPU_INLINE float Widen(BF16 x) { return ToFloat(x); }
 template <typename T, typename C>
-MGE_CPU_INLINE T Narrow(C x) { return static_cast<T>(x); }
-template <> MGE_CPU_INLINE F16 Narrow<F16, float>(float x) { return ToF16(x); }
-template <> MGE_CPU_INLINE BF16 Narrow<BF16, float>(float x) { return ToBF16(x); }
-template <> MGE_CPU_INLINE F16 Narrow<F16, double>(double x) { return ToF16(static_cast<float>(x)); }
-template <> MGE_CPU_INLINE BF16 Narrow<BF16, double>(double x) { return ToBF16(static_cast<float>(x)); }
+MGE_CPU_INLINE T Narrow(C x) {
+  return static_cast<T>(x);
+}
+template <>
+MGE_CPU_INLINE F16 Narrow<F16, float>(float x) {
+  return ToF16(x);
+}
+template <>
+MGE_CPU_INLINE BF16 Narrow<BF16, float>(float x) {
+  return ToBF16(x);
+}
+template <>
+MGE_CPU_INLINE F16 Narrow<F16, double>(double x) {
+  return ToF16(static_cast<float>(x));
+}
+template <>
+MGE_CPU_INLINE BF16 Narrow<BF16, double>(double x) {
+  return ToBF16(static_cast<float>(x));
+}
 
 MGE_CPU_INLINE constexpr bool IsFloating(mge_dtype t) {
   return t == MGE_DTYPE_F32 || t == MGE_DTYPE_F64 || t == MGE_DTYPE_F16 || t == MGE_DTYPE_BF16;
@@ -101,10 +141,19 @@ MGE_CPU_INLINE constexpr bool IsSupported(mge_dtype t) { return IsFloating(t) ||
 // Returns the size of an element. Elements are moved by size, whatever their type.
 MGE_CPU_INLINE constexpr uint32_t SizeOf(mge_dtype t) {
   switch (t) {
-    case MGE_DTYPE_U8: case MGE_DTYPE_I8: case MGE_DTYPE_BOOL: return 1;
-    case MGE_DTYPE_U16: case MGE_DTYPE_I16: case MGE_DTYPE_F16: case MGE_DTYPE_BF16: return 2;
-    case MGE_DTYPE_F32: case MGE_DTYPE_I32: case MGE_DTYPE_U32: return 4;
-    case MGE_DTYPE_F64: case MGE_DTYPE_I64: case MGE_DTYPE_U64: return 8;
+    case MGE_DTYPE_U8:
+    case MGE_DTYPE_I8:
+    case MGE_DTYPE_BOOL: return 1;
+    case MGE_DTYPE_U16:
+    case MGE_DTYPE_I16:
+    case MGE_DTYPE_F16:
+    case MGE_DTYPE_BF16: return 2;
+    case MGE_DTYPE_F32:
+    case MGE_DTYPE_I32:
+    case MGE_DTYPE_U32: return 4;
+    case MGE_DTYPE_F64:
+    case MGE_DTYPE_I64:
+    case MGE_DTYPE_U64: return 8;
     default: return 0;
   }
 }

@@ -14,12 +14,12 @@ namespace mge::gpu {
 
 // A launch: one kernel over a grid of blocks.
 struct Launch {
-  uint32_t kernel = 0;                // number given by FindKernel
-  uint32_t grid[3] = {1, 1, 1};       // blocks
-  uint32_t block[3] = {1, 1, 1};      // threads; the product is a multiple of 64
-  uint32_t shared_bytes = 0;          // dynamic shared memory per block
-  const void* args = nullptr;         // the kernel's argument, a plain struct; Enqueue copies it
-  uint32_t args_bytes = 0;            // at most kMaxArgsBytes
+  uint32_t kernel = 0;            // number given by FindKernel
+  uint32_t grid[3] = {1, 1, 1};   // blocks
+  uint32_t block[3] = {1, 1, 1};  // threads; the product is a multiple of 64
+  uint32_t shared_bytes = 0;      // dynamic shared memory per block
+  const void* args = nullptr;     // the kernel's argument, a plain struct; Enqueue copies it
+  uint32_t args_bytes = 0;        // at most kMaxArgsBytes
 };
 inline constexpr uint32_t kMaxArgsBytes = 4096;
 inline constexpr uint32_t kNoKernel = ~0u;

@@ -19,8 +19,8 @@
 #define GPU_WARP 32
 #define GPU_BY_VALUE const __grid_constant__
 #else
-#include <hip/hip_runtime.h>
 #include <hip/hip_fp16.h>
+#include <hip/hip_runtime.h>
 #if defined(__AMDGCN_WAVEFRONT_SIZE)
 #define GPU_WARP __AMDGCN_WAVEFRONT_SIZE
 #else
@@ -32,7 +32,7 @@
 #define GPU_UNROLL _Pragma("unroll")
 #define GPU_BARRIER() __syncthreads()
 #define GPU_SHARED(T, name, dims) __shared__ T name dims
-#define GPU_DYNAMIC_SHARED(T, name)                                 \
+#define GPU_DYNAMIC_SHARED(T, name)                                  \
   extern __shared__ __align__(16) unsigned char gpu_dynamic_bytes[]; \
   T* name = reinterpret_cast<T*>(gpu_dynamic_bytes)
 #define GPU_STATE(T, name, threads, dims) T name dims
@@ -83,21 +83,45 @@ GPU_DEVICE f16 NarrowToF16(float x) { return {emulation::FloatToHalf(x)}; }
 #endif
 
 // The type used to compute with T. Narrow<T> converts back.
-template <typename T> struct ComputeOf { using type = T; };
-template <> struct ComputeOf<f16> { using type = float; };
-template <> struct ComputeOf<bf16> { using type = float; };
-template <typename T> using Compute = typename ComputeOf<T>::type;
+template <typename T>
+struct ComputeOf {
+  using type = T;
+};
+template <>
+struct ComputeOf<f16> {
+  using type = float;
+};
+template <>
+struct ComputeOf<bf16> {
+  using type = float;
+};
+template <typename T>
+using Compute = typename ComputeOf<T>::type;
 
 template <typename T>
-GPU_DEVICE T Widen(T x) { return x; }
-template <typename T> struct Narrow {
-  template <typename C> static GPU_DEVICE T Of(C x) { return static_cast<T>(x); }
+GPU_DEVICE T Widen(T x) {
+  return x;
+}
+template <typename T>
+struct Narrow {
+  template <typename C>
+  static GPU_DEVICE T Of(C x) {
+    return static_cast<T>(x);
+  }
 };
-template <> struct Narrow<f16> {
-  template <typename C> static GPU_DEVICE f16 Of(C x) { return NarrowToF16(static_cast<float>(x)); }
+template <>
+struct Narrow<f16> {
+  template <typename C>
+  static GPU_DEVICE f16 Of(C x) {
+    return NarrowToF16(static_cast<float>(x));
+  }
 };
-template <> struct Narrow<bf16> {
-  template <typename C> static GPU_DEVICE bf16 Of(C x) { return NarrowToBf16(static_cast<float>(x)); }
+template <>
+struct Narrow<bf16> {
+  template <typename C>
+  static GPU_DEVICE bf16 Of(C x) {
+    return NarrowToBf16(static_cast<float>(x));
+  }
 };
 
 // Return the thread's index in the grid and the grid's number of threads, in one dimension.
@@ -105,14 +129,32 @@ GPU_DEVICE int64_t GridThread() { return static_cast<int64_t>(blockIdx.x) * bloc
 GPU_DEVICE int64_t GridThreads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
 #if defined(__CUDACC__)
-template <typename T> GPU_DEVICE T ShuffleXor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
-template <typename T> GPU_DEVICE T ShuffleDown(T v, int delta) { return __shfl_down_sync(0xffffffffu, v, delta); }
-template <typename T> GPU_DEVICE T Shuffle(T v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
+template <typename T>
+GPU_DEVICE T ShuffleXor(T v, int mask) {
+  return __shfl_xor_sync(0xffffffffu, v, mask);
+}
+template <typename T>
+GPU_DEVICE T ShuffleDown(T v, int delta) {
+  return __shfl_down_sync(0xffffffffu, v, delta);
+}
+template <typename T>
+GPU_DEVICE T Shuffle(T v, int lane) {
+  return __shfl_sync(0xffffffffu, v, lane);
+}
 GPU_DEVICE uint64_t Ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 #elif defined(__HIP__)
-template <typename T> GPU_DEVICE T ShuffleXor(T v, int mask) { return __shfl_xor(v, mask, GPU_WARP); }
-template <typename T> GPU_DEVICE T ShuffleDown(T v, int delta) { return __shfl_down(v, delta, GPU_WARP); }
-template <typename T> GPU_DEVICE T Shuffle(T v, int lane) { return __shfl(v, lane, GPU_WARP); }
+template <typename T>
+GPU_DEVICE T ShuffleXor(T v, int mask) {
+  return __shfl_xor(v, mask, GPU_WARP);
+}
+template <typename T>
+GPU_DEVICE T ShuffleDown(T v, int delta) {
+  return __shfl_down(v, delta, GPU_WARP);
+}
+template <typename T>
+GPU_DEVICE T Shuffle(T v, int lane) {
+  return __shfl(v, lane, GPU_WARP);
+}
 GPU_DEVICE uint64_t Ballot(bool p) { return __ballot(p); }
 #endif
 

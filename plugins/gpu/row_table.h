@@ -15,7 +15,7 @@ namespace mge::gpu {
 using OpFamily = std::span<const KernelRow>;
 
 // Declares the rows of file ops/ID.cc. ID must be the file's name.
-#define MGE_GPU_OPS(id)                    \
+#define MGE_GPU_OPS(id)                   \
   extern const OpFamily mge_gpu_ops_##id; \
   constexpr OpFamily mge_gpu_ops_##id
 

@@ -24,7 +24,7 @@ struct Backend : mge::BackendDefaults {
   using Pool = mge::pool::Naive;       // or Round, Unpooled, Growing, or a class of your own
   using Reserve = mge::reserve::None;  // or Percent<5>, Bytes<64 << 20>, All, or a class of your own
   using Strategy = backend::Strategy;
-  using Queue = backend::Queue;        // omit these three if kernels run in the calling thread
+  using Queue = backend::Queue;  // omit these three if kernels run in the calling thread
   using Fence = backend::Fence;
   using Stamp = backend::Stamp;
   using Kernels = backend::Kernels;

@@ -46,8 +46,9 @@ mge_code SlabAcquire(mge_device* device, int32_t memory_class, uint64_t bytes, m
     }
     const uint64_t most = CurrentOptions().max_allocation;
     if (!pinned && most > 0 && bytes > most) {
-      return Report(error, MGE_RESOURCE_EXHAUSTED, std::to_string(bytes) + " bytes in one allocation; the limit is " +
-                                                       std::to_string(most) + " (virtual.max_allocation)");
+      return Report(error, MGE_RESOURCE_EXHAUSTED,
+                    std::to_string(bytes) + " bytes in one allocation; the limit is " + std::to_string(most) +
+                        " (virtual.max_allocation)");
     }
     auto held = std::make_unique<Held>();
     held->release.emplace_back(0, [device, held = held.get()] { SlabRelease(device, &held->slab); });

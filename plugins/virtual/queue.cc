@@ -36,8 +36,7 @@ mge_code Copy(mge_queue* queue, void* destination, const void* source, uint64_t 
 
 mge_code CopyPeer(mge_queue* queue, mge_device* to, void* destination, mge_device* from, const void* source, uint64_t bytes,
                   mge_error* error) noexcept {
-  return Guard(error,
-               [&] { return Report(error, queue->stream.CopyPeer(to->gpu, destination, from->gpu, source, bytes)); });
+  return Guard(error, [&] { return Report(error, queue->stream.CopyPeer(to->gpu, destination, from->gpu, source, bytes)); });
 }
 
 mge_code FenceCreate(mge_device* device, mge_fence** out, mge_error* error) noexcept {

@@ -8,19 +8,31 @@ namespace mge::virtual_gpu {
 namespace {
 
 enum Index : uint32_t {
-  kDevices, kGpu, kMemory, kMaxAllocation, kLinks, kBandwidth, kLatency, kLaunchLatency, kFault, kPoison, kWarp, kThreadOrder, kWrongKernel,
+  kDevices,
+  kGpu,
+  kMemory,
+  kMaxAllocation,
+  kLinks,
+  kBandwidth,
+  kLatency,
+  kLaunchLatency,
+  kFault,
+  kPoison,
+  kWarp,
+  kThreadOrder,
+  kWrongKernel,
   kCount
 };
 
 constexpr mge_setting Row(int32_t type, std::string_view key, std::string_view default_value, std::string_view unit,
                           std::string_view doc, double min = 0, double max = 0, std::string_view choices = {}) {
-  return {sizeof(mge_setting), type, Text(key), Text(default_value), Text(choices), Text(unit), Text(doc), min, max,
+  return {sizeof(mge_setting),     type, Text(key), Text(default_value), Text(choices), Text(unit), Text(doc), min, max,
           MGE_LIFECYCLE_FIRST_SET, 0};
 }
 
 constexpr mge_setting kRows[kCount] = {
-    Row(MGE_SETTING_INT, "virtual.devices", "0", "devices",
-        "Number of GPUs in software: virtual0, virtual1 and so on.", 0, 64),
+    Row(MGE_SETTING_INT, "virtual.devices", "0", "devices", "Number of GPUs in software: virtual0, virtual1 and so on.", 0,
+        64),
     Row(MGE_SETTING_BOOL, "virtual.gpu", "false", "", "Make the devices also available as gpu0, gpu1 and so on."),
     Row(MGE_SETTING_BYTES, "virtual.memory", "1GiB", "", "Memory of each device.", 1 << 16, 0x1p46),
     Row(MGE_SETTING_BYTES, "virtual.max_allocation", "0", "", "Largest single allocation in bytes; 0 means no limit.", 0,
@@ -32,8 +44,7 @@ constexpr mge_setting kRows[kCount] = {
         "Simulated bandwidth between host and device per direction; 0 means the speed of memory.", 0, 1e6),
     Row(MGE_SETTING_DOUBLE, "virtual.latency", "0", "us", "Simulated latency of a copy between host and device.", 0, 1e6),
     Row(MGE_SETTING_DOUBLE, "virtual.launch_latency", "0", "us",
-        "Simulated delay from a kernel's turn on its queue to its start.",
-        0, 1e6),
+        "Simulated delay from a kernel's turn on its queue to its start.", 0, 1e6),
     Row(MGE_SETTING_TEXT, "virtual.fault", "", "",
         "Injected faults, such as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, slow(TIME), "
         "hang or lost."),
@@ -93,12 +104,14 @@ Result ReadInto(Options& o) {
   }
   for (const software::FaultRule& rule : o.device.faults) {
     if (rule.device >= o.devices) {
-      return {MGE_INVALID_ARGUMENT, "virtual.fault: the rule '" + rule.text + "' names device " + std::to_string(rule.device) +
-                                        ", but virtual.devices is " + std::to_string(o.devices)};
+      return {MGE_INVALID_ARGUMENT, "virtual.fault: the rule '" + rule.text + "' names device " +
+                                        std::to_string(rule.device) + ", but virtual.devices is " +
+                                        std::to_string(o.devices)};
     }
   }
   if (!path.empty()) {
-    if (Result r = software::LinkMatrix::Read(path, &o.device.links); !r.ok()) return {r.code(), "virtual.links: " + r.text()};
+    if (Result r = software::LinkMatrix::Read(path, &o.device.links); !r.ok())
+      return {r.code(), "virtual.links: " + r.text()};
     if (o.device.links.size() < o.devices) {
       return {MGE_INVALID_ARGUMENT, "virtual.links: the matrix " + path + " has " + std::to_string(o.device.links.size()) +
                                         " devices, but virtual.devices is " + std::to_string(o.devices)};
@@ -117,9 +130,9 @@ Result ReadInto(Options& o) {
 }  // namespace
 
 constexpr const mge_setting* const kSettingRows[] = {
-    &kRows[kDevices],   &kRows[kGpu],           &kRows[kMemory], &kRows[kMaxAllocation], &kRows[kLinks],
-    &kRows[kBandwidth], &kRows[kLatency],       &kRows[kLaunchLatency], &kRows[kFault],  &kRows[kPoison],
-    &kRows[kWarp],      &kRows[kThreadOrder],   &kRows[kWrongKernel],
+    &kRows[kDevices],   &kRows[kGpu],         &kRows[kMemory],        &kRows[kMaxAllocation], &kRows[kLinks],
+    &kRows[kBandwidth], &kRows[kLatency],     &kRows[kLaunchLatency], &kRows[kFault],         &kRows[kPoison],
+    &kRows[kWarp],      &kRows[kThreadOrder], &kRows[kWrongKernel],
 };
 static_assert(std::size(kSettingRows) == kSettingCount && kCount == kSettingCount);
 

@@ -89,8 +89,8 @@ TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
   ASSERT_NO_FATAL_FAILURE(Load("queues_" + (age == "older" ? "older_tables" : age),
                                {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}}));
   std::vector<float> y;
-  ASSERT_NO_FATAL_FAILURE(Run("queues0", {ob::NodeProto("Neg", {"x"}, {"t"}), ob::NodeProto("Relu", {"t"}, {"y"})},
-                              {-1, 2, -3, 4, -5, 6}, &y));
+  ASSERT_NO_FATAL_FAILURE(
+      Run("queues0", {ob::NodeProto("Neg", {"x"}, {"t"}), ob::NodeProto("Relu", {"t"}, {"y"})}, {-1, 2, -3, 4, -5, 6}, &y));
   EXPECT_THAT(y, ElementsAre(1, 0, 3, 0, 5, 0));
   std::vector<std::string> kernels;
   for (const Unit& u : session_->last_plan()->units) {

@@ -13,13 +13,13 @@
 MGE_PLUGIN_NOTE(BACKEND_NAME, "1.0", "queues", 0);
 
 enum { kCopy, kSignal, kWait, kHostWait, kStamp, kElapsed, kDescribe, kClaim, kOrder, kDecide, kCreate, kAcquire, kRelease };
-static Asked asked[] = {[kCopy] = {"queue.copy", 0},           [kSignal] = {"queue.signal", 0},
-                        [kWait] = {"queue.wait", 0},           [kHostWait] = {"queue.host_wait", 0},
-                        [kStamp] = {"profile.stamp", 0},       [kElapsed] = {"profile.elapsed_us", 0},
-                        [kDescribe] = {"layout.describe", 0},  [kClaim] = {"graph.claim", 0},
-                        [kOrder] = {"strategy.order", 0},      [kDecide] = {"own_reserve.decide", 0},
-                        [kCreate] = {"own_pool.create", 0},    [kAcquire] = {"own_pool.acquire", 0},
-                        [kRelease] = {"own_pool.release", 0},  {NULL, 0}};
+static Asked asked[] = {[kCopy] = {"queue.copy", 0},          [kSignal] = {"queue.signal", 0},
+                        [kWait] = {"queue.wait", 0},          [kHostWait] = {"queue.host_wait", 0},
+                        [kStamp] = {"profile.stamp", 0},      [kElapsed] = {"profile.elapsed_us", 0},
+                        [kDescribe] = {"layout.describe", 0}, [kClaim] = {"graph.claim", 0},
+                        [kOrder] = {"strategy.order", 0},     [kDecide] = {"own_reserve.decide", 0},
+                        [kCreate] = {"own_pool.create", 0},   [kAcquire] = {"own_pool.acquire", 0},
+                        [kRelease] = {"own_pool.release", 0}, {NULL, 0}};
 static void Count(int slot) { __atomic_fetch_add(&asked[slot].times, 1, __ATOMIC_RELAXED); }
 
 static const mge_host* host;
@@ -38,7 +38,7 @@ static const void* Extension(const char* name, uint32_t min_version) {
 /* ---- device and memory: the host reaches pinned memory only */
 
 static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) {
-  mge_device_info info = {NEWER .struct_size = sizeof(info), .class_name = STRING("queues"), .name = STRING("plain C"),
+  mge_device_info info = {NEWER.struct_size = sizeof(info),    .class_name = STRING("queues"),   .name = STRING("plain C"),
                           .fingerprint = STRING(BACKEND_NAME), .device_class = STRING("queues"), .score = 1};
   (void)error;
   sink->device(sink->self, &info);
@@ -91,7 +91,7 @@ static mge_code PoolCreate(mge_device* device, int32_t memory_class, const mge_s
 static void PoolDestroy(mge_pool* pool) { free(pool); }
 static mge_code PoolAcquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags,
                             mge_reservation* out, mge_error* error) {
-  mge_slab slab = {NEWER .struct_size = sizeof(slab)};
+  mge_slab slab = {NEWER.struct_size = sizeof(slab)};
   (void)alignment, (void)after;
   Count(kAcquire);
   if (flags & MGE_POOL_NO_GROWTH) return MGE_GROWTH_REQUIRED;
@@ -104,7 +104,7 @@ static mge_code PoolAcquire(mge_pool* pool, uint64_t bytes, uint64_t alignment, 
   return MGE_OK;
 }
 static void PoolRelease(mge_pool* pool, const mge_reservation* block, const mge_fence_point* last_use) {
-  mge_slab slab = {NEWER .struct_size = sizeof(slab), .memory_class = pool->memory_class, .address = block->address,
+  mge_slab slab = {NEWER.struct_size = sizeof(slab), .memory_class = pool->memory_class, .address = block->address,
                    .host_address = block->host_address, .bytes = block->bytes};
   (void)last_use;
   Count(kRelease);
@@ -204,7 +204,7 @@ static uint64_t ElementsOf(int32_t rank, const int64_t* dims) {
   return elements;
 }
 static mge_layout LayoutOf(uint64_t elements) {
-  return (mge_layout){NEWER .struct_size = sizeof(mge_layout), .kind = MGE_LAYOUT_OPAQUE, .opaque_id = kBackwards,
+  return (mge_layout){NEWER.struct_size = sizeof(mge_layout), .kind = MGE_LAYOUT_OPAQUE, .opaque_id = kBackwards,
                       .opaque_bytes = elements * sizeof(float)};
 }
 static mge_code Describe(mge_device* device, const mge_layout* layout, mge_dtype dtype, int32_t rank, const int64_t* dims,
@@ -229,7 +229,7 @@ static mge_code Claim(mge_device* device, const mge_graph* g, const mge_claim_si
   Count(kClaim);
   for (int32_t i = 0; i + 1 < (int32_t)g->node_count; ++i) {
     const int32_t nodes[] = {i, i + 1};
-    mge_claim claim = {NEWER .struct_size = sizeof(claim), .name = STRING("neg_relu"), .nodes = nodes, .node_count = 2,
+    mge_claim claim = {NEWER.struct_size = sizeof(claim), .name = STRING("neg_relu"), .nodes = nodes, .node_count = 2,
                        .benefit_us = 1};
     if (IsGroup(g, g->nodes[i], g->nodes[i + 1])) sink->offer(sink->self, &claim);
   }
@@ -262,7 +262,7 @@ static mge_code EnumerateKernels(mge_device* device, const mge_problem* problem,
   const mge_graph* g = problem->graph;
   const mge_value* x = g->values[g->inputs[0]];
   const mge_layout backwards = LayoutOf(ElementsOf(x->rank, x->dims)), *const layouts[] = {&backwards};
-  mge_candidate turn = {NEWER .struct_size = sizeof(turn), .id = STRING("turn"), .attributes = MGE_KERNEL_DETERMINISTIC,
+  mge_candidate turn = {NEWER.struct_size = sizeof(turn), .id = STRING("turn"), .attributes = MGE_KERNEL_DETERMINISTIC,
                         .cost_us = 1};
   mge_candidate plain = turn, turned = turn;
   (void)device, (void)constraints, (void)error;
@@ -312,32 +312,60 @@ static void Destroy(mge_kernel* kernel) { free(kernel); }
 
 /* ---- tables */
 
-static const mge_device_api kDevice = {NEWER .struct_size = sizeof(kDevice), .minor = MGE_ABI_MINOR, .enumerate = Enumerate,
+static const mge_device_api kDevice = {NEWER.struct_size = sizeof(kDevice), .minor = MGE_ABI_MINOR, .enumerate = Enumerate,
                                        .open = Open, .close = Close};
-static const mge_pool_api kPool = {NEWER .struct_size = sizeof(kPool), .minor = MGE_ABI_MINOR, .create = PoolCreate,
-                                   .destroy = PoolDestroy, .acquire = PoolAcquire, .release = PoolRelease, .trim = PoolTrim,
+static const mge_pool_api kPool = {NEWER.struct_size = sizeof(kPool),
+                                   .minor = MGE_ABI_MINOR,
+                                   .create = PoolCreate,
+                                   .destroy = PoolDestroy,
+                                   .acquire = PoolAcquire,
+                                   .release = PoolRelease,
+                                   .trim = PoolTrim,
                                    .stats = PoolStats};
-static const mge_reserve_api kReserve = {NEWER .struct_size = sizeof(kReserve), .minor = MGE_ABI_MINOR, .decide = Decide};
-static const mge_memory_api kMemory = {NEWER .struct_size = sizeof(kMemory), .minor = MGE_ABI_MINOR,
-                                       .slab_acquire = SlabAcquire, .slab_release = SlabRelease, .memory_info = MemoryInfo,
-                                       .own_pool = &kPool, .own_reserve = &kReserve};
-static const mge_queue_api kQueue = {NEWER .struct_size = sizeof(kQueue), .minor = MGE_ABI_MINOR, .create = QueueCreate,
-                                     .destroy = QueueDestroy, .copy = Copy, .fence_create = FenceCreate,
-                                     .fence_destroy = FenceDestroy, .signal = Signal, .wait = Wait, .host_wait = HostWait};
-static const mge_profile_api kProfile = {NEWER .struct_size = sizeof(kProfile), .minor = MGE_ABI_MINOR,
-                                         .stamp_create = StampCreate, .stamp_destroy = StampDestroy, .stamp = Stamp,
-                                         .elapsed_us = ElapsedUs};
-static const mge_layout_api kLayout = {NEWER .struct_size = sizeof(kLayout), .minor = MGE_ABI_MINOR, .describe = Describe};
-static const mge_kernel_api kKernel = {NEWER .struct_size = sizeof(kKernel), .minor = MGE_ABI_MINOR,
-                                       .set_version = STRING("1"), .enumerate = EnumerateKernels, .prepare = Prepare,
-                                       .bind = Bind, .destroy = Destroy};
-static const mge_graph_api kGraph = {NEWER .struct_size = sizeof(kGraph), .minor = MGE_ABI_MINOR, .claim = Claim};
-static const mge_strategy_api kStrategy = {NEWER .struct_size = sizeof(kStrategy), .minor = MGE_ABI_MINOR, .order = Order};
-static const mge_plugin kPlugin = {NEWER .struct_size = sizeof(kPlugin), .abi_major = MGE_ABI_MAJOR,
-                                   .abi_minor = MGE_ABI_MINOR, .header_hash = MGE_ABI_HASH, .name = STRING(BACKEND_NAME),
-                                   .version = STRING("1.0"), .start = Start, .stop = Stop, .device = &kDevice,
-                                   .memory = &kMemory, .queue = &kQueue, .kernel = &kKernel, .graph = &kGraph,
-                                   .strategy = &kStrategy, .extension = Extension, .layout = &kLayout, .profile = &kProfile};
+static const mge_reserve_api kReserve = {NEWER.struct_size = sizeof(kReserve), .minor = MGE_ABI_MINOR, .decide = Decide};
+static const mge_memory_api kMemory = {
+    NEWER.struct_size = sizeof(kMemory), .minor = MGE_ABI_MINOR, .slab_acquire = SlabAcquire, .slab_release = SlabRelease,
+    .memory_info = MemoryInfo,           .own_pool = &kPool,     .own_reserve = &kReserve};
+static const mge_queue_api kQueue = {NEWER.struct_size = sizeof(kQueue),
+                                     .minor = MGE_ABI_MINOR,
+                                     .create = QueueCreate,
+                                     .destroy = QueueDestroy,
+                                     .copy = Copy,
+                                     .fence_create = FenceCreate,
+                                     .fence_destroy = FenceDestroy,
+                                     .signal = Signal,
+                                     .wait = Wait,
+                                     .host_wait = HostWait};
+static const mge_profile_api kProfile = {
+    NEWER.struct_size = sizeof(kProfile), .minor = MGE_ABI_MINOR, .stamp_create = StampCreate,
+    .stamp_destroy = StampDestroy,        .stamp = Stamp,         .elapsed_us = ElapsedUs};
+static const mge_layout_api kLayout = {NEWER.struct_size = sizeof(kLayout), .minor = MGE_ABI_MINOR, .describe = Describe};
+static const mge_kernel_api kKernel = {NEWER.struct_size = sizeof(kKernel),
+                                       .minor = MGE_ABI_MINOR,
+                                       .set_version = STRING("1"),
+                                       .enumerate = EnumerateKernels,
+                                       .prepare = Prepare,
+                                       .bind = Bind,
+                                       .destroy = Destroy};
+static const mge_graph_api kGraph = {NEWER.struct_size = sizeof(kGraph), .minor = MGE_ABI_MINOR, .claim = Claim};
+static const mge_strategy_api kStrategy = {NEWER.struct_size = sizeof(kStrategy), .minor = MGE_ABI_MINOR, .order = Order};
+static const mge_plugin kPlugin = {NEWER.struct_size = sizeof(kPlugin),
+                                   .abi_major = MGE_ABI_MAJOR,
+                                   .abi_minor = MGE_ABI_MINOR,
+                                   .header_hash = MGE_ABI_HASH,
+                                   .name = STRING(BACKEND_NAME),
+                                   .version = STRING("1.0"),
+                                   .start = Start,
+                                   .stop = Stop,
+                                   .device = &kDevice,
+                                   .memory = &kMemory,
+                                   .queue = &kQueue,
+                                   .kernel = &kKernel,
+                                   .graph = &kGraph,
+                                   .strategy = &kStrategy,
+                                   .extension = Extension,
+                                   .layout = &kLayout,
+                                   .profile = &kProfile};
 
 MGE_EXPORT mge_code mge_plugin_query(const mge_query_in* in, mge_query_out* out) {
   if (in->abi_major != MGE_ABI_MAJOR) return MGE_FAILED_PRECONDITION;

@@ -20,7 +20,8 @@ static const mge_host* host;
 static mge_code Start(const mge_host* given, mge_error* error) {
   /* A newer backend asks for an optional service of the host. */
 #ifdef MGE_TEST_NEWER
-  if (given->struct_size >= sizeof(mge_host)) return given->fail(given->self, error, MGE_INTERNAL, "a host from the future", 22);
+  if (given->struct_size >= sizeof(mge_host))
+    return given->fail(given->self, error, MGE_INTERNAL, "a host from the future", 22);
 #endif
   (void)error;
   host = given;
@@ -30,7 +31,7 @@ static mge_code Start(const mge_host* given, mge_error* error) {
 static void Stop(void) { host = NULL; }
 
 static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) {
-  mge_device_info info = {NEWER .struct_size = sizeof(info), .class_name = STRING("relu"), .name = STRING("plain C"),
+  mge_device_info info = {NEWER.struct_size = sizeof(info),    .class_name = STRING("relu"),   .name = STRING("plain C"),
                           .fingerprint = STRING(BACKEND_NAME), .device_class = STRING("relu"), .score = 1,
                           .flags = MGE_DEVICE_HOST_ACCESSIBLE};
   (void)error;
@@ -83,7 +84,7 @@ static int IsRelu(const mge_problem* problem) {
 }
 static mge_code EnumerateKernels(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                                  const mge_candidate_sink* sink, mge_error* error) {
-  mge_candidate c = {NEWER .struct_size = sizeof(c), .id = STRING("relu.c"), .attributes = MGE_KERNEL_DETERMINISTIC,
+  mge_candidate c = {NEWER.struct_size = sizeof(c), .id = STRING("relu.c"), .attributes = MGE_KERNEL_DETERMINISTIC,
                      .cost_us = 1};
   (void)device, (void)constraints, (void)error;
   if (IsRelu(problem)) sink->offer(sink->self, &c);
@@ -112,21 +113,36 @@ static mge_code Bind(mge_kernel* kernel, const mge_binding* binding, void* args,
 }
 static void Destroy(mge_kernel* kernel) { free(kernel); }
 
-static const mge_setting kLevel = {NEWER .struct_size = sizeof(kLevel), .type = MGE_SETTING_INT,
-                                   .key = STRING(BACKEND_NAME ".level"), .default_value = STRING("3"), .doc = STRING("A number."),
-                                   .max = 9, .lifecycle = MGE_LIFECYCLE_FIRST_SET};
+static const mge_setting kLevel = {NEWER.struct_size = sizeof(kLevel),   .type = MGE_SETTING_INT,
+                                   .key = STRING(BACKEND_NAME ".level"), .default_value = STRING("3"),
+                                   .doc = STRING("A number."),           .max = 9,
+                                   .lifecycle = MGE_LIFECYCLE_FIRST_SET};
 static const mge_setting* const kSettings[] = {&kLevel};
-static const mge_device_api kDevice = {NEWER .struct_size = sizeof(kDevice), .minor = MGE_ABI_MINOR, .enumerate = Enumerate,
+static const mge_device_api kDevice = {NEWER.struct_size = sizeof(kDevice), .minor = MGE_ABI_MINOR, .enumerate = Enumerate,
                                        .open = Open, .close = Close};
-static const mge_memory_api kMemory = {NEWER .struct_size = sizeof(kMemory), .minor = MGE_ABI_MINOR,
-                                       .slab_acquire = SlabAcquire, .slab_release = SlabRelease, .memory_info = MemoryInfo,
-                                       .pool = STRING("naive"), .reserve = STRING("none")};
-static const mge_kernel_api kKernel = {NEWER .struct_size = sizeof(kKernel), .minor = MGE_ABI_MINOR, .set_version = STRING("1"),
-                                       .enumerate = EnumerateKernels, .prepare = Prepare, .bind = Bind, .destroy = Destroy};
-static const mge_plugin kPlugin = {NEWER .struct_size = sizeof(kPlugin), .abi_major = MGE_ABI_MAJOR,
-                                   .abi_minor = MGE_ABI_MINOR, .header_hash = MGE_ABI_HASH, .name = STRING(BACKEND_NAME),
-                                   .version = STRING("1.0"), .settings = kSettings, .setting_count = 1, .start = Start,
-                                   .stop = Stop, .device = &kDevice, .memory = &kMemory, .kernel = &kKernel};
+static const mge_memory_api kMemory = {
+    NEWER.struct_size = sizeof(kMemory), .minor = MGE_ABI_MINOR,  .slab_acquire = SlabAcquire, .slab_release = SlabRelease,
+    .memory_info = MemoryInfo,           .pool = STRING("naive"), .reserve = STRING("none")};
+static const mge_kernel_api kKernel = {NEWER.struct_size = sizeof(kKernel),
+                                       .minor = MGE_ABI_MINOR,
+                                       .set_version = STRING("1"),
+                                       .enumerate = EnumerateKernels,
+                                       .prepare = Prepare,
+                                       .bind = Bind,
+                                       .destroy = Destroy};
+static const mge_plugin kPlugin = {NEWER.struct_size = sizeof(kPlugin),
+                                   .abi_major = MGE_ABI_MAJOR,
+                                   .abi_minor = MGE_ABI_MINOR,
+                                   .header_hash = MGE_ABI_HASH,
+                                   .name = STRING(BACKEND_NAME),
+                                   .version = STRING("1.0"),
+                                   .settings = kSettings,
+                                   .setting_count = 1,
+                                   .start = Start,
+                                   .stop = Stop,
+                                   .device = &kDevice,
+                                   .memory = &kMemory,
+                                   .kernel = &kKernel};
 
 MGE_EXPORT mge_code mge_plugin_query(const mge_query_in* in, mge_query_out* out) {
   if (in->abi_major != MGE_ABI_MAJOR) return MGE_FAILED_PRECONDITION;

@@ -5,7 +5,8 @@
 #ifndef MGE_TESTS_ABI_SYNTHETIC_H_
 #define MGE_TESTS_ABI_SYNTHETIC_H_
 
-#define STRING(s) {s, sizeof(s) - 1}
+#define STRING(s) \
+  { s, sizeof(s) - 1 }
 #ifdef MGE_TEST_NEWER
 #define NEWER .newer_number = 0xdeadbeef, .newer_pointer = (void*)0xdead,
 #else

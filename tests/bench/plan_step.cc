@@ -50,7 +50,8 @@ class Chain {
     const InputType type = TypeOfValue(in_[0]);
     plan_ = Value(session_->PlanFor({&type, 1}));
     if (static_cast<int>(plan_->steps.size()) != steps || plan_->segments.size() != 1) {
-      std::fprintf(stderr, "%d kernels became %zu steps in %zu segments\n", steps, plan_->steps.size(), plan_->segments.size());
+      std::fprintf(stderr, "%d kernels became %zu steps in %zu segments\n", steps, plan_->steps.size(),
+                   plan_->segments.size());
       std::exit(1);
     }
     bases_.resize(plan_->base_count);

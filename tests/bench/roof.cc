@@ -81,8 +81,8 @@ int main(int argc, char** argv) {
     std::vector<std::vector<Vector>> memory(static_cast<size_t>(threads));
     for (auto& part : memory) part.resize(kBytes / sizeof(Vector));
     const double read = Seconds(threads, [&](int t) { Read(memory[static_cast<size_t>(t)]); });
-    std::printf("%s{\"threads\": %d, \"lanes\": %d, \"gflops\": %.1f, \"read_gb_per_s\": %.2f}", i > 1 ? ", " : "", threads, kLanes,
-                operations / compute / 1e9, static_cast<double>(kBytes) * threads / read / 1e9);
+    std::printf("%s{\"threads\": %d, \"lanes\": %d, \"gflops\": %.1f, \"read_gb_per_s\": %.2f}", i > 1 ? ", " : "", threads,
+                kLanes, operations / compute / 1e9, static_cast<double>(kBytes) * threads / read / 1e9);
   }
   std::printf("]\n");
   return 0;

@@ -36,7 +36,8 @@ constexpr int64_t kIntegers[] = {0,
                                  std::numeric_limits<int64_t>::max(),
                                  std::numeric_limits<int64_t>::min()};
 // Values for attributes and tensors. No product of them overflows, because an overflow would depend on the order of sums.
-constexpr float kFloats[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 1e-30f, 1e6f, -3.0f, 100.0f, std::numeric_limits<float>::quiet_NaN()};
+constexpr float kFloats[] = {0.0f,   -0.0f, 1.0f,  -1.0f,  0.5f,
+                             1e-30f, 1e6f,  -3.0f, 100.0f, std::numeric_limits<float>::quiet_NaN()};
 
 size_t Below(size_t n, Random& random) { return static_cast<size_t>(random() % n); }  // std distributions are not portable
 
@@ -61,9 +62,7 @@ std::string MutateAttribute(Message& attribute, Random& random) {
   if (!ints.empty()) {
     size_t place = ints[Below(ints.size(), random)];
     switch (random() % 3) {
-      case 0:
-        Erase(attribute, place);
-        return "a shorter list " + name;
+      case 0: Erase(attribute, place); return "a shorter list " + name;
       case 1: {
         attribute.fields.push_back({.number = field::attribute::kInts, .varint = static_cast<uint64_t>(AnyInteger(random))});
         return "a longer list " + name;
@@ -86,9 +85,7 @@ std::string MutateAttribute(Message& attribute, Random& random) {
 std::string MutateTensor(Message& tensor, Random& random) {
   std::vector<size_t> dims = tensor.All(field::tensor::kDims);
   switch (random() % 4) {
-    case 0:
-      tensor.SetVarint(field::tensor::kDataType, random() % 18);
-      return "type of a tensor";
+    case 0: tensor.SetVarint(field::tensor::kDataType, random() % 18); return "type of a tensor";
     case 1:
       if (dims.empty()) return "";
       tensor.fields[dims[Below(dims.size(), random)]] = {.number = field::tensor::kDims,
@@ -185,22 +182,13 @@ std::string Mutate(Message& model, const std::vector<std::string>& operators, Ra
   }
   Message& at = *all[Below(all.size(), random)];
   switch (at.type) {
-    case MessageType::kNode:
-      return MutateNode(at, values, operators, random);
-    case MessageType::kAttribute:
-      return MutateAttribute(at, random);
-    case MessageType::kTensor:
-      return MutateTensor(at, random);
-    case MessageType::kShape:
-      return MutateShape(at, random);
-    case MessageType::kTensorType:
-      at.SetVarint(field::tensor_type::kElement, random() % 18);
-      return "an element type";
-    case MessageType::kOpset:
-      at.SetVarint(field::opset::kVersion, 1 + random() % 20);
-      return "the operator set";
-    default:
-      return "";
+    case MessageType::kNode: return MutateNode(at, values, operators, random);
+    case MessageType::kAttribute: return MutateAttribute(at, random);
+    case MessageType::kTensor: return MutateTensor(at, random);
+    case MessageType::kShape: return MutateShape(at, random);
+    case MessageType::kTensorType: at.SetVarint(field::tensor_type::kElement, random() % 18); return "an element type";
+    case MessageType::kOpset: at.SetVarint(field::opset::kVersion, 1 + random() % 20); return "the operator set";
+    default: return "";
   }
 }
 

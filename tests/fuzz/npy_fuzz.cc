@@ -24,15 +24,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (written.ok()) {
       auto back = ReadNpyBytes(AsBytes(*written), "again.npy", allocator);
       check(back.status());
-      if (back.ok() && (back->dtype() != npy->dtype() || back->shape() != npy->shape()))
-        std::abort();
+      if (back.ok() && (back->dtype() != npy->dtype() || back->shape() != npy->shape())) std::abort();
     }
   }
-  check(
-      ReadNpzBytes(bytes, "fuzz.npz", {.max_members = 100, .max_total_bytes = 16 << 20}, allocator)
-          .status());
-  for (ValueKind kind : {ValueKind::kTensor, ValueKind::kSequence, ValueKind::kOptional,
-                         ValueKind::kOptionalSequence}) {
+  check(ReadNpzBytes(bytes, "fuzz.npz", {.max_members = 100, .max_total_bytes = 16 << 20}, allocator).status());
+  for (ValueKind kind : {ValueKind::kTensor, ValueKind::kSequence, ValueKind::kOptional, ValueKind::kOptionalSequence}) {
     check(onnx::ReadValueBytes(bytes, kind, allocator).status());
   }
   return 0;

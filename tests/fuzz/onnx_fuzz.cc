@@ -7,8 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   bool promise_kept = true;
-  absl::Status status =
-      mge::ReadAndRun({reinterpret_cast<const std::byte*>(data), size}, &promise_kept);
+  absl::Status status = mge::ReadAndRun({reinterpret_cast<const std::byte*>(data), size}, &promise_kept);
   if (!promise_kept) {
     std::fprintf(stderr, "%s\n", mge::FormatError(status).c_str());
     std::abort();

@@ -32,7 +32,8 @@ TEST_P(DeadlyStart, HappensInAChildIsNamedAndQuarantinesUntilReleased) {
   EXPECT_EQ(row["verdict"], "refused");
   EXPECT_EQ(row["code"], "quarantined");
   EXPECT_EQ(row["quarantined"], true);
-  EXPECT_THAT(row["reason"].get<std::string>(), AllOf(HasSubstr(GetParam().reason), HasSubstr("while starting"), Not(HasSubstr("mge doctor"))));
+  EXPECT_THAT(row["reason"].get<std::string>(),
+              AllOf(HasSubstr(GetParam().reason), HasSubstr("while starting"), Not(HasSubstr("mge doctor"))));
   EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --release " + name));
   EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
 

@@ -173,7 +173,8 @@ mge_code Launch(const Args& a, const mge_run* run) {
 
 void Offer(const mge::Problem& p, mge::Offers& offers) {
   if (p.input(0).dtype() != MGE_DTYPE_F32 || !p.is_static()) return offers.Refuse("only float32 of a known shape");
-  offers.Add({.id = "hostile.relu", .attributes = MGE_KERNEL_DETERMINISTIC | (Is("enqueue_flags") ? UINT64_C(1) << 60 : 0),
+  offers.Add({.id = "hostile.relu",
+              .attributes = MGE_KERNEL_DETERMINISTIC | (Is("enqueue_flags") ? UINT64_C(1) << 60 : 0),
               .workspace = Is("prepare_workspace_wild") ? UINT64_MAX : 0});
   if (Name().starts_with("prepare_")) offers.Add({.id = "hostile.second", .rank = 1});  // a second candidate without a fault
 }

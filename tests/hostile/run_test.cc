@@ -168,7 +168,8 @@ TEST(HostileRun, TheCommandEndsAtItsTimeLimitIfADeviceHangs) {
                {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1", "timing the kernels of"}};
   for (const auto& c : cases) {
     Outcome o = folder.Mge(fmt::format("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0 --timeout 0.2"
-                                       " --set virtual.devices=1 {}", c.settings),
+                                       " --set virtual.devices=1 {}",
+                                       c.settings),
                            fmt::format("MGE_VIRTUAL_FAULT={}", c.fault));
     EXPECT_EQ(o.code, 124) << c.fault << "\n" << o.err;
     EXPECT_THAT(o.err, AllOf(HasSubstr("E12401"), HasSubstr(c.place), Not(HasSubstr("so the process ends")))) << c.fault;
@@ -249,8 +250,9 @@ INSTANTIATE_TEST_SUITE_P(
                     ClaimCase{"claim_wild", "group: names 18446744073709551615 nodes; the graph has 1"},
                     ClaimCase{"claim_loss", "group: states a benefit of -5 us; it must be finite and not negative"},
                     ClaimCase{"claim_endless", "group: states a benefit of inf us; it must be finite and not negative"},
-                    ClaimCase{"claim_many",
-                              "?: 936 more claims than a device may offer; the limits per node are 64 claims and 1024 nodes"}),
+                    ClaimCase{
+                        "claim_many",
+                        "?: 936 more claims than a device may offer; the limits per node are 64 claims and 1024 nodes"}),
     [](const auto& info) { return std::string(info.param.backend); });
 
 TEST(HostileRun, TooManyRefusalsAreCountedAndNotStored) {
@@ -275,7 +277,8 @@ TEST_P(HostileCandidates, AreDroppedAndTheGoodOneRuns) {
   ASSERT_TRUE(status.ok()) << FormatError(status);
   EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
 }
-INSTANTIATE_TEST_SUITE_P(Hostile, HostileCandidates, testing::Values("enqueue_counts", "enqueue_short", "enqueue_null", "enqueue_layout"),
+INSTANTIATE_TEST_SUITE_P(Hostile, HostileCandidates,
+                         testing::Values("enqueue_counts", "enqueue_short", "enqueue_null", "enqueue_layout"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(HostileRun, ACandidateWithUnknownFlagsIsRefusedNotRun) {

@@ -27,9 +27,7 @@ std::string Replaced(std::string bytes, const std::string& from, const std::stri
 }
 
 // Returns the bytes of a backend that needs kNeeded, with `places` as its search path.
-std::string Searching(const std::string& places) {
-  return Replaced(ReadAll(FakeFile("searches")), kWritten, places);
-}
+std::string Searching(const std::string& places) { return Replaced(ReadAll(FakeFile("searches")), kWritten, places); }
 
 // Returns the library after `edit(Elf64_Dyn&)` was called for each row of its dynamic section. `edit` returns true if it
 // changed the row; it must change at least one.
@@ -69,9 +67,9 @@ PluginFile Verified(const PluginFolder& folder, const std::string& name) {
 
 TEST(SearchPath, ThatDependsOnTheWorkingDirectoryOrTheMachineIsRefused) {
   PluginFolder folder;
-  for (const char* places : {".", "lib", "..", ":", ":/usr/lib", "/usr/lib:", "/usr/lib::/lib", "$ORIGIN/../lib:",
-                             "$ORIGIN:lib", "$LIB", "$ORIGINAL/lib", "${ORIGIN/lib", "$ORIGIN.d", "/usr/$LIB",
-                             " /usr/lib"}) {
+  for (const char* places :
+       {".", "lib", "..", ":", ":/usr/lib", "/usr/lib:", "/usr/lib::/lib", "$ORIGIN/../lib:", "$ORIGIN:lib", "$LIB",
+        "$ORIGINAL/lib", "${ORIGIN/lib", "$ORIGIN.d", "/usr/$LIB", " /usr/lib"}) {
     for (bool old : {false, true}) {
       folder.Write("mge_x.so", old ? WithTag(Searching(places), DT_RPATH) : Searching(places));
       PluginFile row = Verified(folder, "mge_x.so");
@@ -126,8 +124,8 @@ TEST(SearchPath, OfALibraryShippedWithTheBackendIsCheckedToo) {
   folder.Write(library, Searching("$ORIGIN:"));
   PluginFile row = Verified(folder, "mge_x.so");
   EXPECT_EQ(VerdictCodeName(row.code), "search_path") << row.reason;
-  EXPECT_THAT(row.reason, HasSubstr(fmt::format("the library '{}', which it loads, looks for libraries",
-                                                folder.At(library))));
+  EXPECT_THAT(row.reason,
+              HasSubstr(fmt::format("the library '{}', which it loads, looks for libraries", folder.At(library))));
   folder.Write(library, Searching("$ORIGIN"));  // the library needs itself; the check must end
   EXPECT_EQ(Verified(folder, "mge_x.so").verdict, Verdict::kAccepted) << Verified(folder, "mge_x.so").reason;
   folder.Mode(library, 0757);
@@ -186,9 +184,7 @@ TEST(SearchPath, OfABackendAppliesToItsLibrariesIfItIsAnRpath) {
 TEST(SearchPath, OfAnInstalledBackendFindsTheLibrariesThatWereBesideIt) {
   PluginFolder from, to;
   PluginDirectory directory = {to.path(), "the test"};
-  auto install = [&] {
-    return InstallPlugin(from.At("mge_x.so"), std::span(&directory, 1), HostIsa(), {}).status();
-  };
+  auto install = [&] { return InstallPlugin(from.At("mge_x.so"), std::span(&directory, 1), HostIsa(), {}).status(); };
   std::filesystem::create_directory(from.At("lib"));
   from.Mode("lib", 0755);
   from.Write("mge_x.so", Searching("$ORIGIN/lib"));
@@ -220,10 +216,10 @@ TEST(SearchPath, ThatCannotBeReadIsRefused) {
   PluginFolder folder;
   for (int64_t tag : {DT_RUNPATH, DT_NEEDED, DT_STRTAB}) {
     folder.Write("mge_x.so", WithRow(Searching("."), [&](Elf64_Dyn& row) {
-      if (row.d_tag != tag) return false;
-      row.d_un.d_val = uint64_t{1} << 40;
-      return true;
-    }));
+                   if (row.d_tag != tag) return false;
+                   row.d_un.d_val = uint64_t{1} << 40;
+                   return true;
+                 }));
     PluginFile row = Verified(folder, "mge_x.so");
     EXPECT_EQ(VerdictCodeName(row.code), "damaged") << tag << ": " << row.reason;
     EXPECT_THAT(row.reason, HasSubstr("is outside of the file")) << tag;

@@ -26,8 +26,8 @@ int CountGaps() {
 
 // Runs `mge check` over all tests with these environment variables. Returns the report.
 nlohmann::json Check(const std::string& device, const std::string& variables, int exit_code) {
-  std::string line = "env -u MGE_DEFAULT_DEVICE " + variables + " " MGE_BINARY_DIR "/bin/mge check --json -q --device " + device +
-                     " " + kData;
+  std::string line = "env -u MGE_DEFAULT_DEVICE " + variables + " " MGE_BINARY_DIR "/bin/mge check --json -q --device " +
+                     device + " " + kData;
   std::FILE* pipe = popen(line.c_str(), "r");
   if (!pipe) return {};
   std::string out;
@@ -56,9 +56,10 @@ TEST_P(MgeCheck, PassesAllTestsOfOnnxExceptListedGaps) {
 
 INSTANTIATE_TEST_SUITE_P(
     OnnxSuite, MgeCheck,
-    testing::Values(Where{"cpu0", ""}, Where{"host", ""}, Where{"virtual0", "MGE_VIRTUAL_DEVICES=1"},
-                    Where{"virtual0",
-                          "MGE_VIRTUAL_DEVICES=1 MGE_VIRTUAL_POISON=1 MGE_VIRTUAL_WARP=64 MGE_VIRTUAL_THREAD_ORDER=shuffled"}));
+    testing::Values(
+        Where{"cpu0", ""}, Where{"host", ""}, Where{"virtual0", "MGE_VIRTUAL_DEVICES=1"},
+        Where{"virtual0",
+              "MGE_VIRTUAL_DEVICES=1 MGE_VIRTUAL_POISON=1 MGE_VIRTUAL_WARP=64 MGE_VIRTUAL_THREAD_ORDER=shuffled"}));
 
 // Tests on virtual0 run the GPU kernels. If all of these kernels fail, tests on virtual0 must fail.
 TEST(MgeCheckVirtual, RunsKernelsInHundredsOfTests) {

@@ -38,9 +38,8 @@ absl::Status RunLight(const fs::path& path) {
     inputs.push_back(std::move(input));
   }
   MGE_ASSIGN_OR_RETURN(std::vector<HostValue> outputs, Interpret(model.graph, std::move(inputs)));
-  MGE_ASSIGN_OR_RETURN(
-      onnx::NamedValue want,
-      onnx::ReadValueFile(path.parent_path() / (path.stem().string() + "_output_0.pb")));
+  MGE_ASSIGN_OR_RETURN(onnx::NamedValue want,
+                       onnx::ReadValueFile(path.parent_path() / (path.stem().string() + "_output_0.pb")));
   return CompareValues(outputs[0], want.value);
 }
 

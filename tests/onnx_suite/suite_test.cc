@@ -62,8 +62,7 @@ absl::Status RunCase(const fs::path& folder) {
     }
     auto deadline = std::chrono::steady_clock::now() + kTimeLimit;
     auto stop = [&] {
-      return std::chrono::steady_clock::now() < deadline ? absl::OkStatus()
-                                                         : Fail(errors::kTimeout, "too slow");
+      return std::chrono::steady_clock::now() < deadline ? absl::OkStatus() : Fail(errors::kTimeout, "too slow");
     };
     MGE_ASSIGN_OR_RETURN(std::vector<HostValue> outputs,
                          Interpret(model.graph, std::move(inputs), UnlimitedHostAllocator(), stop));
@@ -91,22 +90,19 @@ std::map<std::string, int> ReadGaps() {
 }
 
 TEST(OnnxSuite, EveryCasePassesOrIsAKnownGap) {
-  if (!fs::exists(flags.data))
-    GTEST_SKIP() << "no " << flags.data << " (Debian's libonnx-testdata)";
+  if (!fs::exists(flags.data)) GTEST_SKIP() << "no " << flags.data << " (Debian's libonnx-testdata)";
   std::map<std::string, int> gaps = ReadGaps();
   ASSERT_FALSE(gaps.empty());
   int passed = 0, known = 0;
   for (const char* kind : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
     std::vector<fs::path> cases;
-    for (const auto& entry : fs::directory_iterator(fs::path(flags.data) / kind))
-      cases.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(fs::path(flags.data) / kind)) cases.push_back(entry.path());
     std::sort(cases.begin(), cases.end());
     for (const fs::path& folder : cases) {
       std::string name = fmt::format("{}/{}", kind, folder.filename().string());
       if (name.find(flags.only) == std::string::npos) continue;
       absl::Status status = RunCase(folder);
-      if (!flags.only.empty())
-        std::printf("%s %s\n", name.c_str(), status.ok() ? "ok" : FormatError(status).c_str());
+      if (!flags.only.empty()) std::printf("%s %s\n", name.c_str(), status.ok() ? "ok" : FormatError(status).c_str());
       auto gap = gaps.find(name);
       if (gap == gaps.end()) {
         EXPECT_TRUE(status.ok()) << name << "\n" << FormatError(status);

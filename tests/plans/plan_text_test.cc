@@ -86,7 +86,8 @@ TEST_P(PlanText, DoesNotChangeIfSimplifiedAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Files, PlanText, ::testing::ValuesIn(PlanFiles()), [](const auto& info) {
   std::string name = info.param.substr(0, info.param.find('.'));
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 });
 

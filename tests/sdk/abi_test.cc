@@ -14,7 +14,8 @@ namespace {
 
 std::string Written() {
   std::string out =
-      "# Constants, and in bytes the sizes and offsets of the plugin interface. Until interface 1.0 a change is allowed, and is\n"
+      "# Constants, and in bytes the sizes and offsets of the plugin interface. Until interface 1.0 a change is allowed, "
+      "and is\n"
       "# made by copying build/PRESET/tests/plugin_abi.txt here; after it, lines are only ever added.\n";
   for (const AbiRow& row : AbiRows()) {
     out += row.type;
@@ -33,8 +34,7 @@ TEST(PluginAbi, IsTheOneOfTheCheckedInFile) {
   std::ofstream(MGE_BINARY_DIR "/tests/plugin_abi.txt") << now;
   std::ifstream in(MGE_SOURCE_DIR "/tests/abi/plugin_abi.txt");
   std::string golden{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_EQ(now, golden) << "if the change is meant, copy " MGE_BINARY_DIR
-                            "/tests/plugin_abi.txt to tests/abi/";
+  EXPECT_EQ(now, golden) << "if the change is meant, copy " MGE_BINARY_DIR "/tests/plugin_abi.txt to tests/abi/";
 }
 
 TEST(PluginAbi, TheDerivedListHasEveryStructAndEveryKindOfConstant) {
@@ -46,8 +46,9 @@ TEST(PluginAbi, TheDerivedListHasEveryStructAndEveryKindOfConstant) {
   }
   EXPECT_EQ(sized, AbiSizedStructs());
   EXPECT_GT(sized, 35u);
-  for (const char* name : {"mge_text", "mge_ready_made", "mge_faults_api", "MGE_ABI_MAJOR", "MGE_DEVICE_LOST", "MGE_LINK_PEER",
-                           "MGE_KERNEL_TENSOR_CORE", "MGE_SETTING_CHOICE", "MGE_DTYPE_BF16", "MGE_NOTE_TYPE"}) {
+  for (const char* name :
+       {"mge_text", "mge_ready_made", "mge_faults_api", "MGE_ABI_MAJOR", "MGE_DEVICE_LOST", "MGE_LINK_PEER",
+        "MGE_KERNEL_TENSOR_CORE", "MGE_SETTING_CHOICE", "MGE_DTYPE_BF16", "MGE_NOTE_TYPE"}) {
     EXPECT_TRUE(names.count(name)) << name;
   }
 }
@@ -75,9 +76,7 @@ std::vector<std::string> Lines(const std::string& command) {
 
 class Backend : public testing::TestWithParam<const char*> {
  protected:
-  std::string Library() const {
-    return std::string(MGE_BINARY_DIR "/lib/mge/plugins/mge_") + GetParam() + ".so";
-  }
+  std::string Library() const { return std::string(MGE_BINARY_DIR "/lib/mge/plugins/mge_") + GetParam() + ".so"; }
 };
 
 TEST_P(Backend, ExportsOneSymbol) {

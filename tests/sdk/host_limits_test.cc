@@ -24,7 +24,8 @@ class HostLimits : public testing::Test {
   void SetUp() override {
     root_ = testing::TempDir() + "mge_host_limits_" + std::to_string(getpid());
     fs::remove_all(root_);
-    Write("proc/meminfo", "MemTotal:        8192000 kB\nMemFree:          100000 kB\nMemAvailable:    6144000 kB\nBuffers:  1 kB\n");
+    Write("proc/meminfo",
+          "MemTotal:        8192000 kB\nMemFree:          100000 kB\nMemAvailable:    6144000 kB\nBuffers:  1 kB\n");
   }
   void TearDown() override { fs::remove_all(root_); }
 
@@ -122,7 +123,8 @@ TEST_F(HostLimits, OfVersion1AreReadFromItsMemoryController) {
 TEST_F(HostLimits, DoNotCountTheFileCacheAsUsed) {
   Write("proc/self/cgroup", "0::/a\n");
   Unified("/a", 1000, 900);
-  Write("sys/fs/cgroup/a/memory.stat", "anon 5\nfile 700\nactive_file 100\ninactive_file " + std::to_string(600 * kMiB) + "\n");
+  Write("sys/fs/cgroup/a/memory.stat",
+        "anon 5\nfile 700\nactive_file 100\ninactive_file " + std::to_string(600 * kMiB) + "\n");
   ExpectMemory(700, 1000);
   Write("proc/self/cgroup", "4:memory:/a\n");
   Old("/a", 1000, 900);

@@ -44,8 +44,11 @@ struct TestGraph {
     for (int32_t i = 0; i < values; ++i) {
       if (!made[static_cast<size_t>(i)]) inputs.push_back(i);
     }
-    graph = {sizeof(graph), 0, node_list.data(), node_list.size(), value_list.data(), value_list.size(),
-             inputs.data(), inputs.size(), outputs.data(), outputs.size()};
+    graph = {sizeof(graph),     0,
+             node_list.data(),  node_list.size(),
+             value_list.data(), value_list.size(),
+             inputs.data(),     inputs.size(),
+             outputs.data(),    outputs.size()};
     problem = {sizeof(problem), 1, &graph, &mode};
   }
   TestGraph(const TestGraph&) = delete;

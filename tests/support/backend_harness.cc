@@ -11,9 +11,9 @@
 #include <numeric>
 #include <thread>
 
-#include "core/ops/op.h"
 #include "core/kernel/abi_graph.h"
 #include "core/kernel/kernel.h"
+#include "core/ops/op.h"
 #include "gtest/gtest.h"
 
 namespace mge::testing {
@@ -90,7 +90,8 @@ int64_t LaidBytes(const Shape& dims, int64_t element, const mge_layout* l) {
   for (size_t d = 0; d < dims.size(); ++d) {
     int64_t size = dims[d];
     for (int b = 0; l && b < l->block_count; ++b) {
-      if (l->block_axis[b] == static_cast<int>(d)) size = (size + l->block_size[b] - 1) / l->block_size[b] * l->block_size[b];
+      if (l->block_axis[b] == static_cast<int>(d))
+        size = (size + l->block_size[b] - 1) / l->block_size[b] * l->block_size[b];
     }
     n *= size;
   }
@@ -191,7 +192,8 @@ struct Backend::Impl {
       for (size_t i = 0; i < expected->size(); ++i) p.values[p.graph.outputs()[i]] = (*expected)[i];
     } else {
       for (NodeId id : *order) {
-        if (auto status = BindNode(p.graph, id); !status.ok()) return ADD_FAILURE() << c.name << ": " << status.message(), false;
+        if (auto status = BindNode(p.graph, id); !status.ok())
+          return ADD_FAILURE() << c.name << ": " << status.message(), false;
         const Node& n = p.graph.node(id);
         std::vector<HostValue> in;
         for (ValueId v : n.inputs) {
@@ -239,7 +241,8 @@ struct Backend::Impl {
       k.inputs = layouts(c->input_layouts, r.graph->input_count);
       k.outputs = layouts(c->output_layouts, r.graph->output_count);
       for (size_t i = 0; i < k.inputs.size(); ++i)
-        EXPECT_TRUE(IsPlainLayout(&k.inputs[i]) || !r.graph->values[r.graph->inputs[i]]->data) << k.id << ": constants are plain";
+        EXPECT_TRUE(IsPlainLayout(&k.inputs[i]) || !r.graph->values[r.graph->inputs[i]]->data)
+            << k.id << ": constants are plain";
       k.in_place.assign(c->in_place, c->in_place + c->in_place_count);
       r.candidates.push_back(std::move(k));
     };
@@ -308,13 +311,13 @@ struct Backend::Impl {
     for (size_t i = 0; b.prepared.prepack_bytes && i < in.size(); ++i) {
       if (uint64_t bytes = b.prepared.prepack_bytes[i]) {
         b.inputs[i].base = AddBuffer(b, static_cast<int64_t>(bytes));
-        mge_code code = api.prepack(b.prepared.kernel, static_cast<uint32_t>(i), in[i]->data(),
-                                    b.bases[b.inputs[i].base], nullptr);
+        mge_code code =
+            api.prepack(b.prepared.kernel, static_cast<uint32_t>(i), in[i]->data(), b.bases[b.inputs[i].base], nullptr);
         EXPECT_EQ(code, MGE_OK) << error;
       }
     }
     b.args.resize((b.prepared.args_bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) + 1);
-    mge_binding binding = {sizeof(binding), 0, b.inputs.data(), b.outputs.data(), workspace, b.input_layouts.data(),
+    mge_binding binding = {sizeof(binding),        0, b.inputs.data(), b.outputs.data(), workspace, b.input_layouts.data(),
                            b.output_layouts.data()};
     if (mge_code code = api.bind(b.prepared.kernel, &binding, b.args.data(), &b.fn, nullptr); code != MGE_OK) {
       return ADD_FAILURE() << c.id << ": bind: " << code << " " << error, false;
@@ -333,8 +336,16 @@ struct Backend::Impl {
 
   mge_code Run(Bound& b, int width, void* const* bases = nullptr, int32_t cancel = 0) {
     pool.width = width;
-    mge_run run = {sizeof(run), static_cast<uint32_t>(width), bases ? bases : b.bases.data(), &b.state, nullptr, &cancel,
-                   &host, nullptr, &pool, ParallelFor};
+    mge_run run = {sizeof(run),
+                   static_cast<uint32_t>(width),
+                   bases ? bases : b.bases.data(),
+                   &b.state,
+                   nullptr,
+                   &cancel,
+                   &host,
+                   nullptr,
+                   &pool,
+                   ParallelFor};
     error.clear();
     return b.fn(b.args.data(), &run);
   }
@@ -420,7 +431,8 @@ struct Backend::Impl {
       for (const mge_in_place& pair : k.in_place) {
         if (code != MGE_OK) break;
         size_t o = in.size() + pair.output;
-        int64_t bytes = LaidBytes(out[pair.output]->shape(), ElementBytes(out[pair.output]->dtype()), &k.outputs[pair.output]);
+        int64_t bytes =
+            LaidBytes(out[pair.output]->shape(), ElementBytes(out[pair.output]->dtype()), &k.outputs[pair.output]);
         if (bytes > b.buffers[pair.input]->bytes()) {
           ADD_FAILURE() << c.name << " " << k.id << ": in place, but the output is larger than the input";
           continue;
@@ -428,8 +440,8 @@ struct Backend::Impl {
         std::vector<void*> bases = b.bases;
         bases[o] = bases[pair.input];
         EXPECT_EQ(Run(b, 1, bases.data()), MGE_OK) << error;
-        std::string wrong = CompareOutput(b.buffers[pair.input]->data(), *out[pair.output], k.outputs[pair.output],
-                                          tolerance[pair.output]);
+        std::string wrong =
+            CompareOutput(b.buffers[pair.input]->data(), *out[pair.output], k.outputs[pair.output], tolerance[pair.output]);
         EXPECT_EQ(wrong, "") << c.name << " " << k.id << " in place of input " << pair.input;
         WriteInput(b, pair.input, *in[pair.input], k.inputs[pair.input]);
       }
@@ -537,7 +549,8 @@ Backend::Outcome Backend::Measure(const Case& c, int repeat) {
       auto begin = std::chrono::steady_clock::now();
       int inner = best < 50 ? 100 : 1;
       for (int j = 0; j < inner; ++j) impl_->Run(b, 1);
-      best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / inner);
+      best = std::min(best,
+                      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / inner);
     }
     r.candidates.push_back(k.id);
     r.us.push_back(best);
@@ -573,11 +586,12 @@ std::vector<std::string> Backend::Claims(const Case& c) {
     std::vector<std::string>* out;
   } context = {p.abi->graph(), &r};
   mge_claim_sink sink = {sizeof(sink), 0, &context, [](void* self, const mge_claim* claim) {
-    auto* context = static_cast<Context*>(self);
-    std::string text = Words(claim->name) + ":";
-    for (uint64_t i = 0; i < claim->node_count; ++i) text += " " + Words(context->graph->nodes[claim->nodes[i]]->op);
-    context->out->push_back(text);
-  }};
+                           auto* context = static_cast<Context*>(self);
+                           std::string text = Words(claim->name) + ":";
+                           for (uint64_t i = 0; i < claim->node_count; ++i)
+                             text += " " + Words(context->graph->nodes[claim->nodes[i]]->op);
+                           context->out->push_back(text);
+                         }};
   EXPECT_EQ(plugin_->graph->claim(device_, p.abi->graph(), &sink, nullptr), MGE_OK) << impl_->error;
   return r;
 }

@@ -65,7 +65,7 @@ class Backend {
     std::vector<std::string> refusals;    // "kernel: reason"
     std::vector<int32_t> codes;           // result codes of the runs of candidate i
     std::vector<std::string> errors;
-    std::vector<double> us;               // best times in microseconds; set by Measure() only
+    std::vector<double> us;  // best times in microseconds; set by Measure() only
   };
   // Runs every candidate and adds a test failure for each wrong result. If `expected` is null, expects the results of the
   // reference evaluators.

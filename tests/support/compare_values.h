@@ -15,7 +15,7 @@
 namespace mge {
 
 inline constexpr double kRelative = 1e-3, kAbsolute = 1e-7;  // tolerances of ONNX's own runner
-inline constexpr double kRelativeBF16 = 1e-2;  // larger than the rounding error of a bfloat16
+inline constexpr double kRelativeBF16 = 1e-2;                // larger than the rounding error of a bfloat16
 
 inline absl::Status Differ(std::string what) { return Fail(errors::kMismatch, std::move(what)); }
 
@@ -31,22 +31,19 @@ inline std::vector<double> ToDoubles(const Tensor& t) {
 
 inline absl::Status CompareTensors(const Tensor& got, const Tensor& want) {
   if (got.dtype() != want.dtype() || got.shape() != want.shape()) {
-    return Differ(fmt::format("got {}{}, expected {}{}", DTypeName(got.dtype()),
-                              ShapeText(got.shape()), DTypeName(want.dtype()),
-                              ShapeText(want.shape())));
+    return Differ(fmt::format("got {}{}, expected {}{}", DTypeName(got.dtype()), ShapeText(got.shape()),
+                              DTypeName(want.dtype()), ShapeText(want.shape())));
   }
   if (want.dtype() == DType::kString) {
     auto a = got.Data<std::string>(), b = want.Data<std::string>();
     for (size_t i = 0; i < a.size(); ++i) {
-      if (a[i] != b[i])
-        return Differ(fmt::format("element {}: got '{}', expected '{}'", i, a[i], b[i]));
+      if (a[i] != b[i]) return Differ(fmt::format("element {}: got '{}', expected '{}'", i, a[i], b[i]));
     }
     return absl::OkStatus();
   }
   if (!kFixedSize.Contains(want.dtype())) return Differ("complex results are not compared");
   if (!kFloating.Contains(want.dtype())) {
-    if (want.bytes() == 0 ||
-        std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes())) == 0) {
+    if (want.bytes() == 0 || std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes())) == 0) {
       return absl::OkStatus();
     }
   }
@@ -54,28 +51,22 @@ inline absl::Status CompareTensors(const Tensor& got, const Tensor& want) {
   const double relative = want.dtype() == DType::kBF16 ? kRelativeBF16 : kRelative;
   for (size_t i = 0; i < a.size(); ++i) {
     bool equal = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])) ||
-                 (kFloating.Contains(want.dtype()) &&
-                  std::abs(a[i] - b[i]) <= kAbsolute + relative * std::abs(b[i]));
+                 (kFloating.Contains(want.dtype()) && std::abs(a[i] - b[i]) <= kAbsolute + relative * std::abs(b[i]));
     if (!equal) return Differ(fmt::format("element {}: got {}, expected {}", i, a[i], b[i]));
   }
   return absl::OkStatus();
 }
 
 inline absl::Status CompareValues(const HostValue& got, const HostValue& want) {
-  if (got.kind != want.kind)
-    return Differ("the result is of another kind (tensor, sequence, optional)");
+  if (got.kind != want.kind) return Differ("the result is of another kind (tensor, sequence, optional)");
   bool optional = want.kind == ValueKind::kOptional || want.kind == ValueKind::kOptionalSequence;
-  if (optional && got.present != want.present)
-    return Differ("one optional is empty, the other one is not");
+  if (optional && got.present != want.present) return Differ("one optional is empty, the other one is not");
   if (optional && !want.present) return absl::OkStatus();
-  if (want.kind == ValueKind::kTensor || want.kind == ValueKind::kOptional)
-    return CompareTensors(got.tensor, want.tensor);
+  if (want.kind == ValueKind::kTensor || want.kind == ValueKind::kOptional) return CompareTensors(got.tensor, want.tensor);
   if (got.sequence.size() != want.sequence.size()) {
-    return Differ(
-        fmt::format("got {} tensors, expected {}", got.sequence.size(), want.sequence.size()));
+    return Differ(fmt::format("got {} tensors, expected {}", got.sequence.size(), want.sequence.size()));
   }
-  for (size_t i = 0; i < want.sequence.size(); ++i)
-    MGE_RETURN_IF_ERROR(CompareTensors(got.sequence[i], want.sequence[i]));
+  for (size_t i = 0; i < want.sequence.size(); ++i) MGE_RETURN_IF_ERROR(CompareTensors(got.sequence[i], want.sequence[i]));
   return absl::OkStatus();
 }
 

@@ -53,19 +53,15 @@ inline Proto PackedFloatField(uint32_t number, const std::vector<float>& values)
 }
 
 // Returns a TensorProto with any dims and data. Does not check that they fit.
-inline Proto RawTensor(const std::string& name, DType dtype, const std::vector<int64_t>& dims,
-                       const std::string& raw) {
-  return PackedIntField(field::tensor::kDims, dims) +
-         IntField(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
+inline Proto RawTensor(const std::string& name, DType dtype, const std::vector<int64_t>& dims, const std::string& raw) {
+  return PackedIntField(field::tensor::kDims, dims) + IntField(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
          TextField(field::tensor::kName, name) + TextField(field::tensor::kRaw, raw);
 }
 inline Proto TensorHead(const std::string& name, DType dtype, const std::vector<int64_t>& dims) {
-  return PackedIntField(field::tensor::kDims, dims) +
-         IntField(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
+  return PackedIntField(field::tensor::kDims, dims) + IntField(field::tensor::kDataType, static_cast<int64_t>(dtype)) +
          TextField(field::tensor::kName, name);
 }
-inline Proto FloatTensor(const std::string& name, const std::vector<int64_t>& dims,
-                         const std::vector<float>& values) {
+inline Proto FloatTensor(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& values) {
   std::string raw(values.size() * 4, '\0');
   if (!values.empty()) std::memcpy(raw.data(), values.data(), raw.size());
   return RawTensor(name, DType::kF32, dims, raw);
@@ -81,8 +77,7 @@ inline Proto Entry(const std::string& key, const std::string& value) {
 inline Proto ExternalTensor(const std::string& name, DType dtype, const std::vector<int64_t>& dims,
                             const std::vector<std::pair<std::string, std::string>>& entries) {
   Proto out = TensorHead(name, dtype, dims);
-  for (const auto& [key, value] : entries)
-    out += TextField(field::tensor::kExternal, Entry(key, value));
+  for (const auto& [key, value] : entries) out += TextField(field::tensor::kExternal, Entry(key, value));
   return out + IntField(field::tensor::kLocation, onnx::kLocationExternal);
 }
 
@@ -91,14 +86,12 @@ using Dim = std::variant<int64_t, std::string>;
 inline Proto TensorTypeProto(DType dtype, const std::vector<Dim>& dims) {
   Proto shape;
   for (const Dim& dim : dims) {
-    shape += TextField(field::shape::kDim,
-                       std::holds_alternative<int64_t>(dim)
-                           ? IntField(field::dim::kValue, std::get<int64_t>(dim))
-                           : TextField(field::dim::kParam, std::get<std::string>(dim)));
+    shape += TextField(field::shape::kDim, std::holds_alternative<int64_t>(dim)
+                                               ? IntField(field::dim::kValue, std::get<int64_t>(dim))
+                                               : TextField(field::dim::kParam, std::get<std::string>(dim)));
   }
-  return TextField(field::type::kTensor,
-                   IntField(field::tensor_type::kElement, static_cast<int64_t>(dtype)) +
-                       TextField(field::tensor_type::kShape, shape));
+  return TextField(field::type::kTensor, IntField(field::tensor_type::kElement, static_cast<int64_t>(dtype)) +
+                                             TextField(field::tensor_type::kShape, shape));
 }
 inline Proto ValueInfo(const std::string& name, const Proto& type) {
   return TextField(field::value_info::kName, name) + TextField(field::value_info::kType, type);
@@ -108,26 +101,22 @@ inline Proto ValueInfo(const std::string& name, DType dtype, const std::vector<D
 }
 
 inline Proto Attribute(const std::string& name, onnx::AttributeKind kind, const Proto& value) {
-  return TextField(field::attribute::kName, name) +
-         IntField(field::attribute::kKind, static_cast<int64_t>(kind)) + value;
+  return TextField(field::attribute::kName, name) + IntField(field::attribute::kKind, static_cast<int64_t>(kind)) + value;
 }
 inline Proto IntAttr(const std::string& name, int64_t value) {
   return Attribute(name, onnx::AttributeKind::kInt, IntField(field::attribute::kInt, value));
 }
 inline Proto IntsAttr(const std::string& name, const std::vector<int64_t>& values) {
-  return Attribute(name, onnx::AttributeKind::kInts,
-                   PackedIntField(field::attribute::kInts, values));
+  return Attribute(name, onnx::AttributeKind::kInts, PackedIntField(field::attribute::kInts, values));
 }
 inline Proto TensorAttr(const std::string& name, const Proto& tensor) {
-  return Attribute(name, onnx::AttributeKind::kTensor,
-                   TextField(field::attribute::kTensor, tensor));
+  return Attribute(name, onnx::AttributeKind::kTensor, TextField(field::attribute::kTensor, tensor));
 }
 inline Proto GraphAttr(const std::string& name, const Proto& graph) {
   return Attribute(name, onnx::AttributeKind::kGraph, TextField(field::attribute::kGraph, graph));
 }
 // Returns an attribute, for a node of a function, that refers to the function's attribute `reference`.
-inline Proto ReferenceAttr(const std::string& name, onnx::AttributeKind kind,
-                           const std::string& reference) {
+inline Proto ReferenceAttr(const std::string& name, onnx::AttributeKind kind, const std::string& reference) {
   return Attribute(name, kind, TextField(field::attribute::kReference, reference));
 }
 
@@ -136,8 +125,7 @@ struct NodeOptions {
   std::string name = {};
   std::string domain = {};
 };
-inline Proto NodeProto(const std::string& op, const Names& inputs, const Names& outputs,
-                       const NodeOptions& options = {}) {
+inline Proto NodeProto(const std::string& op, const Names& inputs, const Names& outputs, const NodeOptions& options = {}) {
   Proto out = TextFields(field::node::kInput, inputs) + TextFields(field::node::kOutput, outputs) +
               TextField(field::node::kOpType, op);
   if (!options.name.empty()) out += TextField(field::node::kName, options.name);
@@ -154,8 +142,7 @@ struct GraphSpec {
 };
 inline Proto GraphProto(const GraphSpec& spec) {
   return TextFields(field::graph::kNode, spec.nodes) + TextField(field::graph::kName, spec.name) +
-         TextFields(field::graph::kInitializer, spec.initializers) +
-         TextFields(field::graph::kInput, spec.inputs) +
+         TextFields(field::graph::kInitializer, spec.initializers) + TextFields(field::graph::kInput, spec.inputs) +
          TextFields(field::graph::kOutput, spec.outputs);
 }
 
@@ -170,14 +157,10 @@ struct FunctionSpec {
   std::vector<Proto> defaults = {};
 };
 inline Proto FunctionProto(const FunctionSpec& spec) {
-  return TextField(field::function::kName, spec.name) +
-         TextFields(field::function::kInput, spec.inputs) +
-         TextFields(field::function::kOutput, spec.outputs) +
-         TextFields(field::function::kAttribute, spec.attributes) +
-         TextFields(field::function::kNode, spec.nodes) +
-         TextFields(field::function::kDefault, spec.defaults) +
-         TextField(field::function::kOpsetImport, OpsetImport("", 13)) +
-         TextField(field::function::kDomain, spec.domain);
+  return TextField(field::function::kName, spec.name) + TextFields(field::function::kInput, spec.inputs) +
+         TextFields(field::function::kOutput, spec.outputs) + TextFields(field::function::kAttribute, spec.attributes) +
+         TextFields(field::function::kNode, spec.nodes) + TextFields(field::function::kDefault, spec.defaults) +
+         TextField(field::function::kOpsetImport, OpsetImport("", 13)) + TextField(field::function::kDomain, spec.domain);
 }
 
 struct ModelSpec {
@@ -187,8 +170,7 @@ struct ModelSpec {
   std::vector<Proto> functions = {};
 };
 inline Proto ModelProto(const ModelSpec& spec) {
-  Proto out = IntField(field::model::kIrVersion, spec.ir_version) +
-              TextField(field::model::kProducerName, "test");
+  Proto out = IntField(field::model::kIrVersion, spec.ir_version) + TextField(field::model::kProducerName, "test");
   out += TextField(field::model::kGraph, spec.graph);
   for (const auto& [domain, version] : spec.opsets)
     out += TextField(field::model::kOpsetImport, OpsetImport(domain, version));

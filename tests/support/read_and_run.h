@@ -28,8 +28,7 @@ class BoundedAllocator : public HostAllocator {
 };
 
 // Returns a tensor of small numbers that differ from each other.
-inline absl::StatusOr<Tensor> SmallNumbers(DType dtype, const Shape& shape,
-                                           HostAllocator& allocator) {
+inline absl::StatusOr<Tensor> SmallNumbers(DType dtype, const Shape& shape, HostAllocator& allocator) {
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(dtype, shape, allocator));
   if (dtype == DType::kString) return out;
   if (out.bytes() > 0) std::memset(out.mutable_data(), 0, static_cast<size_t>(out.bytes()));

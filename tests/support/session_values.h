@@ -19,7 +19,8 @@ inline HostValue Numbers(Shape shape, int seed = 1) {
 }
 
 // Runs the session. Returns the elements of all outputs, which must be float32, in order.
-inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std::vector<HostValue>& in, RunControl& control) {
+inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std::vector<HostValue>& in,
+                                                    RunControl& control) {
   std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
   MGE_RETURN_IF_ERROR(session.Run(in, out, control));
   std::vector<float> all;

@@ -49,7 +49,8 @@ class Encoder {
     std::string centred = m_.Node("Sub", {x, m_.Node("ReduceMean", {x}, last)});
     std::string variance = m_.Node("ReduceMean", {m_.Node("Pow", {centred, two_})}, last);
     std::string deviation = m_.Node("Sqrt", {m_.Node("Add", {variance, epsilon_})});
-    std::string y = m_.Node("Mul", {m_.Node("Div", {centred, deviation}), m_.Weight(name + ".gamma", {s_.hidden}, 0.02f, 1.0f)});
+    std::string y =
+        m_.Node("Mul", {m_.Node("Div", {centred, deviation}), m_.Weight(name + ".gamma", {s_.hidden}, 0.02f, 1.0f)});
     return m_.Node("Add", {y, m_.Weight(name + ".beta", {s_.hidden}, 0.02f)}, {}, output);
   }
 

@@ -10,14 +10,30 @@ namespace mge::cli {
 namespace {
 
 // The field numbers of onnx.proto.
-namespace model { constexpr uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8; }
-namespace opset { constexpr uint32_t kVersion = 2; }
-namespace graph { constexpr uint32_t kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12; }
-namespace node { constexpr uint32_t kInput = 1, kOutput = 2, kName = 3, kOp = 4, kAttribute = 5; }
-namespace attribute { constexpr uint32_t kName = 1, kFloat = 2, kInt = 3, kText = 4, kInts = 8, kType = 20; }
-namespace tensor { constexpr uint32_t kDims = 1, kType = 2, kName = 8, kRaw = 9; }
-namespace value_info { constexpr uint32_t kName = 1, kType = 2; }
-namespace type { constexpr uint32_t kTensor = 1, kElement = 1, kShape = 2, kDim = 1, kValue = 1; }
+namespace model {
+constexpr uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8;
+}
+namespace opset {
+constexpr uint32_t kVersion = 2;
+}
+namespace graph {
+constexpr uint32_t kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
+}
+namespace node {
+constexpr uint32_t kInput = 1, kOutput = 2, kName = 3, kOp = 4, kAttribute = 5;
+}
+namespace attribute {
+constexpr uint32_t kName = 1, kFloat = 2, kInt = 3, kText = 4, kInts = 8, kType = 20;
+}
+namespace tensor {
+constexpr uint32_t kDims = 1, kType = 2, kName = 8, kRaw = 9;
+}
+namespace value_info {
+constexpr uint32_t kName = 1, kType = 2;
+}
+namespace type {
+constexpr uint32_t kTensor = 1, kElement = 1, kShape = 2, kDim = 1, kValue = 1;
+}
 enum AttributeType : int32_t { kTypeFloat = 1, kTypeInt = 2, kTypeText = 3, kTypeInts = 7 };
 
 constexpr int64_t kIrVersion = 8;
@@ -99,8 +115,8 @@ std::string ModelWriter::Scalar(const std::string& name, float value) {
   return name;
 }
 
-std::string ModelWriter::Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<AttributeRow>& attrs,
-                              const std::string& output) {
+std::string ModelWriter::Node(const std::string& op, const std::vector<std::string>& inputs,
+                              const std::vector<AttributeRow>& attrs, const std::string& output) {
   std::string name = fmt::format("{}_{}", op, made_++);
   std::string out = output.empty() ? name + "_out" : output;
   std::string bytes;

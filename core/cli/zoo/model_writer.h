@@ -27,12 +27,12 @@ class ModelWriter {
 
   // Adds a float32 weight with normally distributed elements; with deviation 0, all are equal to `mean`. Returns the name.
   std::string Weight(const std::string& name, const std::vector<int64_t>& dims, float deviation, float mean = 0);
-  std::string Ints(const std::string& name, const std::vector<int64_t>& values);   // int64[n]
+  std::string Ints(const std::string& name, const std::vector<int64_t>& values);  // int64[n]
   std::string Scalar(const std::string& name, float value);
 
   // Adds a node with one output and returns the output's name: `output`, or a generated name if that is empty.
-  std::string Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<AttributeRow>& attrs = {},
-                   const std::string& output = {});
+  std::string Node(const std::string& op, const std::vector<std::string>& inputs,
+                   const std::vector<AttributeRow>& attrs = {}, const std::string& output = {});
 
   // Returns the model's bytes, with IR version 8 and operator set 17.
   std::string Finish() const;

@@ -16,11 +16,12 @@ std::string ConvNorm(ModelWriter& m, const std::string& x, const std::string& na
   int64_t pad = kernel / 2;
   float deviation = std::sqrt(2.0f / static_cast<float>(in / groups * kernel * kernel));
   std::string w = m.Weight(name + ".w", {out, in / groups, kernel, kernel}, deviation);
-  std::string y = m.Node("Conv", {x, w}, {{"kernel_shape", std::vector<int64_t>{kernel, kernel}},
-                                          {"strides", std::vector<int64_t>{stride, stride}},
-                                          {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
-                                          {"dilations", std::vector<int64_t>{1, 1}},
-                                          {"group", groups}});
+  std::string y = m.Node("Conv", {x, w},
+                         {{"kernel_shape", std::vector<int64_t>{kernel, kernel}},
+                          {"strides", std::vector<int64_t>{stride, stride}},
+                          {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
+                          {"dilations", std::vector<int64_t>{1, 1}},
+                          {"group", groups}});
   return m.Node("BatchNormalization",
                 {y, m.Weight(name + ".scale", {out}, 0.05f, gain), m.Weight(name + ".bias", {out}, 0.05f),
                  m.Weight(name + ".mean", {out}, 0.05f), m.Weight(name + ".var", {out}, 0, 1.0f)},
@@ -30,7 +31,8 @@ std::string ConvNorm(ModelWriter& m, const std::string& x, const std::string& na
 void Classify(ModelWriter& m, const std::string& x, int64_t channels, int64_t batch) {
   std::string y = m.Node("Flatten", {m.Node("GlobalAveragePool", {x})}, {{"axis", int64_t{1}}});
   float deviation = 1.0f / std::sqrt(static_cast<float>(channels));
-  m.Node("Gemm", {y, m.Weight("fc.w", {1000, channels}, deviation), m.Weight("fc.b", {1000}, 0.01f)}, {{"transB", int64_t{1}}}, "logits");
+  m.Node("Gemm", {y, m.Weight("fc.w", {1000, channels}, deviation), m.Weight("fc.b", {1000}, 0.01f)},
+         {{"transB", int64_t{1}}}, "logits");
   m.Output("logits", {batch, 1000});
 }
 
@@ -40,8 +42,10 @@ std::string WriteResNet50(uint64_t seed, int64_t batch) {
   ModelWriter m("resnet50", seed);
   std::string x = m.Input("image", {batch, 3, 224, 224});
   x = m.Node("Relu", {ConvNorm(m, x, "stem", 3, 64, 7, 2)});
-  x = m.Node("MaxPool", {x}, {{"kernel_shape", std::vector<int64_t>{3, 3}}, {"strides", std::vector<int64_t>{2, 2}},
-                              {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  x = m.Node("MaxPool", {x},
+             {{"kernel_shape", std::vector<int64_t>{3, 3}},
+              {"strides", std::vector<int64_t>{2, 2}},
+              {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
   int64_t in = 64;
   const int64_t blocks[] = {3, 4, 6, 3};
   for (int stage = 0; stage < 4; ++stage) {
@@ -65,7 +69,7 @@ std::string WriteMobileNetV2(uint64_t seed, int64_t batch) {
   struct Stage {
     int64_t expand, channels, repeat, stride;
   };
-  static constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2},
+  static constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                       {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   ModelWriter m("mobilenetv2", seed);
   std::string low = m.Scalar("zero", 0.0f), high = m.Scalar("six", 6.0f);

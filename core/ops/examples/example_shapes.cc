@@ -22,8 +22,8 @@ namespace mge {
 namespace {
 
 constexpr int64_t kImageSize = 224, kLength = 16;
-constexpr int64_t kUsualSizes[] = {1, 16, 224, 2, 4, 8, 32, 64, 128, 256, 512, 1024, 3, 48, 80, 96, 160, 192, 320, 384,
-                                   448, 640, 768, 1280, 1536, 2048, 4096, 16000};
+constexpr int64_t kUsualSizes[] = {1,  16, 224, 2,   4,   8,   32,  64,  128, 256,  512,  1024, 3,    48,
+                                   80, 96, 160, 192, 320, 384, 448, 640, 768, 1280, 1536, 2048, 4096, 16000};
 // Returns the shapes to try for inputs that declare no rank.
 std::vector<Shape> Forms() { return {{}, {1}, {1, kLength}, {1, kLength, kLength}, {1, 3, kImageSize, kImageSize}}; }
 constexpr size_t kMostModelSizes = 32;
@@ -97,7 +97,8 @@ std::vector<int64_t> ModelSizes(const Graph& graph) {
 
 class Search {
  public:
-  Search(const Graph& graph, const ExampleOptions& options, std::span<const HostValue> given, std::vector<ExampleInput>* inputs)
+  Search(const Graph& graph, const ExampleOptions& options, std::span<const HostValue> given,
+         std::vector<ExampleInput>* inputs)
       : graph_(graph), inputs_(*inputs) {
     std::map<std::string, int64_t> bound;  // sizes of named dimensions that the caller chose
     for (int pass = 0; pass < 2; ++pass) {
@@ -144,7 +145,8 @@ class Search {
     if (unknowns_.empty() && rankless_.empty()) return first;
     ErrorParts parts = PartsOf(first);
     return Fail(errors::kBadInput, "found no input sizes that are valid for the model",
-                {.what = fmt::format("tried first: {}: {}", Words(), ErrorTitle(first)), .where = parts.where,
+                {.what = fmt::format("tried first: {}: {}", Words(), ErrorTitle(first)),
+                 .where = parts.where,
                  .fix = "give the shapes with --shape NAME=1x3x224x224, or real inputs with --input"});
   }
 
@@ -271,7 +273,8 @@ absl::StatusOr<Shape> ParseShapeText(std::string_view text) {
     rest.remove_prefix(static_cast<size_t>(end - rest.data()));
     more = rest.starts_with('x');
     if (failure != std::errc() || size < 0 || (!more && !rest.empty())) {
-      return Fail(errors::kUsage, fmt::format("'{}' is not a shape", text), {.fix = "write sizes joined by x, as in 1x3x224x224"});
+      return Fail(errors::kUsage, fmt::format("'{}' is not a shape", text),
+                  {.fix = "write sizes joined by x, as in 1x3x224x224"});
     }
     if (more) rest.remove_prefix(1);
     shape.push_back(size);
@@ -287,7 +290,8 @@ absl::Status ChooseExampleShapes(const Graph& graph, const ExampleOptions& optio
   for (const auto& [name, shape] : options.shapes) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     return Fail(errors::kUsage, fmt::format("the model has no input '{}'.{}", name, DidYouMean(Nearest(name, names))),
-                {.what = fmt::format("its inputs are: {}", fmt::join(names, ", ")), .fix = "name one of them in --shape NAME=SIZES"});
+                {.what = fmt::format("its inputs are: {}", fmt::join(names, ", ")),
+                 .fix = "name one of them in --shape NAME=SIZES"});
   }
   for (ValueId v : graph.inputs()) {
     const Value& declared = graph.value(v);

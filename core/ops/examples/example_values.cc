@@ -28,9 +28,9 @@ uint64_t Mix(uint64_t x) {
 // The rule for the values of an input.
 struct Recipe {
   enum class Kind { kUniform, kDigits, kSame, kCount } kind = Kind::kUniform;
-  double low = -1, high = 1;      // kUniform
-  int64_t limit = kSmallIntegers; // kDigits, kCount: values are below it
-  double value = 0;               // kSame
+  double low = -1, high = 1;       // kUniform
+  int64_t limit = kSmallIntegers;  // kDigits, kCount: values are below it
+  double value = 0;                // kSame
   std::string words;
 };
 
@@ -45,7 +45,8 @@ struct Uses {
 };
 
 bool KeepsElements(const Node& node) {
-  static constexpr std::string_view kNames[] = {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose"};
+  static constexpr std::string_view kNames[] = {"Cast",    "Identity", "Unsqueeze", "Squeeze",
+                                                "Reshape", "Flatten",  "Transpose"};
   return node.domain.empty() && std::find(std::begin(kNames), std::end(kNames), node.op) != std::end(kNames);
 }
 
@@ -112,7 +113,9 @@ Recipe RecipeFor(const Value& input, const Uses& uses, int64_t elements, int var
   }
   const int64_t limit = std::max<int64_t>(1, std::min(uses.limit.value_or(kSmallIntegers), kSmallIntegers));
   if (Contains(name, {"position"})) {
-    return {.kind = Recipe::Kind::kCount, .limit = uses.limit.value_or(std::numeric_limits<int64_t>::max()), .words = "0, 1, 2, ..."};
+    return {.kind = Recipe::Kind::kCount,
+            .limit = uses.limit.value_or(std::numeric_limits<int64_t>::max()),
+            .words = "0, 1, 2, ..."};
   }
   if (variant >= 2 || (elements == 1 && limit > 1)) return Same(limit > 1 ? 1 : 0, "a small integer");
   return {.kind = Recipe::Kind::kDigits, .limit = limit, .words = fmt::format("integers in 0..{}", limit - 1)};
@@ -168,8 +171,8 @@ void Fill(const Recipe& recipe, uint64_t seed, Tensor& tensor) {
 
 }  // namespace
 
-absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, const ExampleOptions& options, const Shape& shape,
-                                           HostAllocator& allocator, std::string* words) {
+absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, const ExampleOptions& options,
+                                           const Shape& shape, HostAllocator& allocator, std::string* words) {
   const Value& value = typed.value(typed.inputs()[input]);
   MGE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(value.type.dtype, shape, allocator));
   Uses uses;

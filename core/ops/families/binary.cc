@@ -39,10 +39,10 @@ absl::StatusOr<Shape> AlignedShape(const Node& node, const Shape& b, int64_t ran
   int64_t axis = node.attrs.Int("_axis");
   int64_t first = axis < 0 ? axis + rank : axis;
   if (first < 0 || first > rank - static_cast<int64_t>(b.size())) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("{}: input B of rank {} at axis {} does not fit into A of rank {}", node.op, b.size(), axis,
-                            rank),
-                {.where = NodePlace(node)});
+    return Fail(
+        errors::kInvalidNode,
+        fmt::format("{}: input B of rank {} at axis {} does not fit into A of rank {}", node.op, b.size(), axis, rank),
+        {.where = NodePlace(node)});
   }
   Shape out = b;
   out.resize(rank - first, 1);

@@ -63,8 +63,7 @@ absl::Status EvalBinary(EvalContext& ctx, Dispatch dispatch, F f) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(Tensor y, AlignedSecond(ctx));
   if (x.dtype() != y.dtype()) {
-    return ctx.Invalid(fmt::format("inputs have different types: {} and {}", DTypeName(x.dtype()),
-                                   DTypeName(y.dtype())));
+    return ctx.Invalid(fmt::format("inputs have different types: {} and {}", DTypeName(x.dtype()), DTypeName(y.dtype())));
   }
   MGE_ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(x.shape(), y.shape()));
   DType out = x.dtype();

@@ -6,8 +6,8 @@
 
 namespace mge {
 
-// Returns the elements of `x` converted to `to`. Numbers follow core/ops/families/convert.h; strings are decimal numbers. Fails
-// with kInvalidNode if a string is not a number, and with kUnsupportedType for complex types.
+// Returns the elements of `x` converted to `to`. Numbers follow core/ops/families/convert.h; strings are decimal numbers.
+// Fails with kInvalidNode if a string is not a number, and with kUnsupportedType for complex types.
 absl::StatusOr<Tensor> CastTensor(const Tensor& x, DType to, HostAllocator& allocator);
 
 }  // namespace mge

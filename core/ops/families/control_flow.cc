@@ -13,14 +13,12 @@ bool SameType(const TensorType& a, const TensorType& b) {
 }  // namespace
 
 int FormalInputs(const Graph& body) {
-  return static_cast<int>(std::count_if(body.inputs().begin(), body.inputs().end(), [&](ValueId v) {
-    return body.value(v).role != Role::kCapture;
-  }));
+  return static_cast<int>(std::count_if(body.inputs().begin(), body.inputs().end(),
+                                        [&](ValueId v) { return body.value(v).role != Role::kCapture; }));
 }
 
-absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Graph& body,
-                                                    std::vector<ValueType> inputs, int first_input,
-                                                    int first_output, int count) {
+absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Graph& body, std::vector<ValueType> inputs,
+                                                    int first_input, int first_output, int count) {
   for (int i = 0; i < count; ++i) {
     // A formal input that is declared optional also accepts a plain value.
     ValueType& in = inputs[first_input + i];
@@ -40,8 +38,8 @@ absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Gra
       if (in.dtype == DType::kUndefined) in.dtype = out.type.dtype;
       if (out.type.dtype == DType::kUndefined) out.type.dtype = in.dtype;
       if (in.dtype != out.type.dtype) {
-        return ctx.Invalid(fmt::format("carried value {} is {} but becomes {}", i, DTypeName(in.dtype),
-                                       DTypeName(out.type.dtype)));
+        return ctx.Invalid(
+            fmt::format("carried value {} is {} but becomes {}", i, DTypeName(in.dtype), DTypeName(out.type.dtype)));
       }
       TensorType wide = Common(in, out.type);
       if (!SameType(wide, in)) {
@@ -71,8 +69,8 @@ bool IsShapeFault(const absl::Status& status) {
 
 absl::StatusOr<bool> ScalarBool(std::string_view name, const Tensor& tensor) {
   if (tensor.dtype() != DType::kBool || tensor.elements() != 1) {
-    return BadNode(fmt::format("{} is {}{}; one bool is expected", name, DTypeName(tensor.dtype()),
-                               ShapeText(tensor.shape())));
+    return BadNode(
+        fmt::format("{} is {}{}; one bool is expected", name, DTypeName(tensor.dtype()), ShapeText(tensor.shape())));
   }
   return tensor.Data<bool>()[0];
 }
@@ -92,8 +90,7 @@ absl::Status Stack::Append(EvalContext& ctx, std::string_view what, const Tensor
     element_ = tensor.shape();
   } else if (tensor.shape() != element_ || tensor.dtype() != buffer_.dtype()) {
     return ctx.Invalid(fmt::format("{} is {}{} in iteration {} but was {}{} before", what, DTypeName(tensor.dtype()),
-                                   ShapeText(tensor.shape()), count_, DTypeName(buffer_.dtype()),
-                                   ShapeText(element_)));
+                                   ShapeText(tensor.shape()), count_, DTypeName(buffer_.dtype()), ShapeText(element_)));
   }
   const int64_t size = tensor.elements();
   if (count_ == capacity_) {

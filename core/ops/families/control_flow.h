@@ -14,9 +14,8 @@ int FormalInputs(const Graph& body);
 // Infers the types of a body's outputs for a loop that feeds `count` of them back into its inputs. The fed-back outputs
 // start at `first_output`, the inputs at `first_input`. Their types are widened until they are valid for every
 // iteration. Returns the widened types.
-absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Graph& body,
-                                                    std::vector<ValueType> inputs, int first_input,
-                                                    int first_output, int count);
+absl::StatusOr<std::vector<ValueType>> InferCarried(InferContext& ctx, const Graph& body, std::vector<ValueType> inputs,
+                                                    int first_input, int first_output, int count);
 
 // Returns true if a shape rule caused the error. The body may then be valid for other types and shapes.
 bool IsShapeFault(const absl::Status& status);
@@ -25,12 +24,8 @@ bool IsShapeFault(const absl::Status& status);
 // empty.
 absl::StatusOr<HostValue> AsKind(HostValue value, ValueKind kind);
 
-inline bool IsOptional(ValueKind kind) {
-  return kind == ValueKind::kOptional || kind == ValueKind::kOptionalSequence;
-}
-inline bool IsSequence(ValueKind kind) {
-  return kind == ValueKind::kSequence || kind == ValueKind::kOptionalSequence;
-}
+inline bool IsOptional(ValueKind kind) { return kind == ValueKind::kOptional || kind == ValueKind::kOptionalSequence; }
+inline bool IsSequence(ValueKind kind) { return kind == ValueKind::kSequence || kind == ValueKind::kOptionalSequence; }
 
 // Returns the element of a bool tensor. Fails with kInvalidNode unless the tensor has exactly one element.
 absl::StatusOr<bool> ScalarBool(std::string_view name, const Tensor& tensor);

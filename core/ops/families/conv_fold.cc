@@ -48,9 +48,8 @@ const Node* FoldableConvolution(const Graph& graph, ValueId value, NodeId root, 
   return ServeOnly(graph, std::vector<ValueId>{value}, root) ? conv : nullptr;
 }
 
-absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& convolution,
-                                         std::span<const double> scale, std::span<const double> shift,
-                                         HostAllocator& allocator) {
+absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& convolution, std::span<const double> scale,
+                                         std::span<const double> shift, HostAllocator& allocator) {
   const Node conv = convolution;  // a copy: adding nodes moves `convolution`
   const Value& w = graph.value(conv.inputs[1]);
   const Shape& shape = w.constant.shape();

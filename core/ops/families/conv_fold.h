@@ -14,8 +14,7 @@ namespace mge {
 
 // Replaces `root` by a convolution that computes scale[c] * convolution + shift[c]. Returns false and leaves the graph
 // unchanged if a new weight or bias overflows. Fails if `allocator` fails.
-absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& convolution,
-                                         std::span<const double> scale, std::span<const double> shift,
-                                         HostAllocator& allocator);
+absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& convolution, std::span<const double> scale,
+                                         std::span<const double> shift, HostAllocator& allocator);
 
 }  // namespace mge

@@ -9,12 +9,10 @@ namespace {
 absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
 // Checks ranks, group and kernel_shape for both directions of a convolution. Returns the spatial sizes of the weights.
-absl::StatusOr<Shape> KernelSizes(const Attributes& attrs, std::span<const int64_t> x,
-                                  std::span<const int64_t> w) {
+absl::StatusOr<Shape> KernelSizes(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> w) {
   if (x.size() < 3 || w.size() != x.size()) {
     return Invalid(
-        fmt::format("input shape {} and weight shape {} must have the same rank, at least 3",
-                    ShapeText(x), ShapeText(w)));
+        fmt::format("input shape {} and weight shape {} must have the same rank, at least 3", ShapeText(x), ShapeText(w)));
   }
   int64_t group = attrs.Int("group", 1);
   if (group < 1) return Invalid(fmt::format("attribute group = {} must be at least 1", group));
@@ -37,43 +35,29 @@ Shape ConvGeometry::OutputShape() const {
   return shape;
 }
 
-absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<const int64_t> x,
-                                         std::span<const int64_t> w) {
+absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> w) {
   MGE_ASSIGN_OR_RETURN(Shape kernel, KernelSizes(attrs, x, w));
-  ConvGeometry g{.batch = x[0],
-                 .group = attrs.Int("group", 1),
-                 .in_channels = w[1],
-                 .out_channels = w[0],
-                 .window = {}};
+  ConvGeometry g{.batch = x[0], .group = attrs.Int("group", 1), .in_channels = w[1], .out_channels = w[0], .window = {}};
   if (g.in_channels == kUnknownDim) g.in_channels = Divide(x[1], g.group);
   if (x[1] != kUnknownDim && (x[1] % g.group != 0 || x[1] / g.group != g.in_channels)) {
-    return Invalid(fmt::format(
-        "the input has {} channels, but weights {} with group = {} require {} per group", x[1],
-        ShapeText(w), g.group, g.in_channels));
+    return Invalid(fmt::format("the input has {} channels, but weights {} with group = {} require {} per group", x[1],
+                               ShapeText(w), g.group, g.in_channels));
   }
   if (g.out_channels != kUnknownDim && g.out_channels % g.group != 0) {
-    return Invalid(fmt::format("{} output channels cannot be divided into {} groups",
-                               g.out_channels, g.group));
+    return Invalid(fmt::format("{} output channels cannot be divided into {} groups", g.out_channels, g.group));
   }
   MGE_ASSIGN_OR_RETURN(g.window, ResolveWindow(attrs, x.subspan(2), kernel));
   return g;
 }
 
-absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs,
-                                                  std::span<const int64_t> x,
+absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs, std::span<const int64_t> x,
                                                   std::span<const int64_t> w) {
   MGE_ASSIGN_OR_RETURN(Shape kernel, KernelSizes(attrs, x, w));
-  ConvGeometry g{.batch = x[0],
-                 .group = attrs.Int("group", 1),
-                 .in_channels = 0,
-                 .out_channels = kUnknownDim,
-                 .window = {}};
-  MGE_RETURN_IF_ERROR(
-      RequireSize("the first dimension of the weights (input channels)", w[0], x[1]));
+  ConvGeometry g{.batch = x[0], .group = attrs.Int("group", 1), .in_channels = 0, .out_channels = kUnknownDim, .window = {}};
+  MGE_RETURN_IF_ERROR(RequireSize("the first dimension of the weights (input channels)", w[0], x[1]));
   int64_t channels = x[1] == kUnknownDim ? w[0] : x[1];
   if (channels != kUnknownDim && channels % g.group != 0) {
-    return Invalid(
-        fmt::format("{} input channels cannot be divided into {} groups", channels, g.group));
+    return Invalid(fmt::format("{} input channels cannot be divided into {} groups", channels, g.group));
   }
   g.in_channels = Divide(channels, g.group);
   if (w[1] != kUnknownDim && !CheckedMul(w[1], g.group, &g.out_channels)) {

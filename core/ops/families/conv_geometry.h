@@ -4,16 +4,16 @@
 
 #include <vector>
 
+#include "core/ops/families/window.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
-#include "core/ops/families/window.h"
 
 namespace mge {
 
 // The attributes of all forward convolutions.
-inline constexpr Few<Attr, 16> kConvAttrs = {{"auto_pad", AttrType::kText},     {"dilations", AttrType::kInts},
-                                            {"group", AttrType::kInt},         {"kernel_shape", AttrType::kInts},
-                                            {"pads", AttrType::kInts},         {"strides", AttrType::kInts}};
+inline constexpr Few<Attr, 16> kConvAttrs = {{"auto_pad", AttrType::kText}, {"dilations", AttrType::kInts},
+                                             {"group", AttrType::kInt},     {"kernel_shape", AttrType::kInts},
+                                             {"pads", AttrType::kInts},     {"strides", AttrType::kInts}};
 
 // The sizes of a convolution of X [batch, group * in_channels, in...] with W [out_channels, in_channels, kernel...].
 struct ConvGeometry {
@@ -28,13 +28,11 @@ struct ConvGeometry {
 
 // Reads group, kernel_shape and the window attributes. Sizes may be unknown. Fails with kInvalidNode if shapes do not
 // match.
-absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<const int64_t> x,
-                                         std::span<const int64_t> w);
+absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> w);
 
 // Resolves a transposed convolution: X [batch, all in_channels, in...], W [all in_channels, out_channels / group,
 // kernel...]. In the result, in_channels is that of one group, and the window comes from ResolveTransposedWindow.
-absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs,
-                                                  std::span<const int64_t> x,
+absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs, std::span<const int64_t> x,
                                                   std::span<const int64_t> w);
 
 // Sets the type of output 0 from the shapes of inputs `x` and `w`. The shape rule of Conv, ConvInteger and QLinearConv.
@@ -46,9 +44,8 @@ Window FlattenPointwise(const Window& window);
 // Adds the products of one input row with one row of taps to B output rows. The rows belong to B consecutive output
 // channels. `acc_stride` and `w_stride` are the distances between channels in `acc` and in the weights.
 template <int B, typename A>
-void AccumulateRow(const WindowAxis& axis, std::span<const IndexRange> ranges,
-                   const A* __restrict x, const A* w, int64_t w_stride, A* __restrict acc,
-                   int64_t acc_stride) {
+void AccumulateRow(const WindowAxis& axis, std::span<const IndexRange> ranges, const A* __restrict x, const A* w,
+                   int64_t w_stride, A* __restrict acc, int64_t acc_stride) {
   for (int64_t k = 0; k < axis.kernel; ++k) {
     const int64_t shift = axis.Position(0, k);
     A weight[B];
@@ -59,8 +56,7 @@ void AccumulateRow(const WindowAxis& axis, std::span<const IndexRange> ranges,
       }
     } else {
       for (int64_t o = ranges[k].begin; o < ranges[k].end; ++o) {
-        for (int b = 0; b < B; ++b)
-          acc[b * acc_stride + o] += weight[b] * x[o * axis.stride + shift];
+        for (int b = 0; b < B; ++b) acc[b * acc_stride + o] += weight[b] * x[o * axis.stride + shift];
       }
     }
   }
@@ -70,20 +66,17 @@ void AccumulateRow(const WindowAxis& axis, std::span<const IndexRange> ranges,
 // for each row, where `offset` is the row's offset in the output. Rows run along the last spatial axis. Output and
 // window must not be empty.
 template <typename A, typename Emit>
-absl::Status ConvolveRows(EvalContext& ctx, const ConvGeometry& g, const A* x, const A* w,
-                          Emit emit) {
+absl::Status ConvolveRows(EvalContext& ctx, const ConvGeometry& g, const A* x, const A* w, Emit emit) {
   constexpr int kBlock = 4;  // channels computed together, so that an input row is read once
   const Window window = FlattenPointwise(g.window);
   const WindowAxis& last = window.back();
-  const int64_t in_size = Elements(WindowInputs(window)),
-                out_size = Elements(WindowOutputs(window));
+  const int64_t in_size = Elements(WindowInputs(window)), out_size = Elements(WindowOutputs(window));
   int64_t kernel_size = 1;
   for (const WindowAxis& axis : window) kernel_size *= axis.kernel;
 
   Shape outer = WindowOutputs(window);
   outer.pop_back();
-  const int64_t rows = Elements(outer), group_out = g.out_channels / g.group,
-                w_stride = g.in_channels * kernel_size;
+  const int64_t rows = Elements(outer), group_out = g.out_channels / g.group, w_stride = g.in_channels * kernel_size;
   std::vector<IndexRange> ranges;
   for (int64_t k = 0; k < last.kernel; ++k) ranges.push_back(last.OutputsInside(k));
   std::vector<TapRow> taps;
@@ -105,11 +98,9 @@ absl::Status ConvolveRows(EvalContext& ctx, const ConvGeometry& g, const A* x, c
             for (const TapRow& tap : taps) {
               const A* x_row = x_group + c * in_size + tap.input;
               if (block == kBlock) {
-                AccumulateRow<kBlock>(last, ranges, x_row, w_plane + tap.weights, w_stride, acc,
-                                      last.out);
+                AccumulateRow<kBlock>(last, ranges, x_row, w_plane + tap.weights, w_stride, acc, last.out);
               } else {
-                AccumulateRow<1>(last, ranges, x_row, w_plane + tap.weights, w_stride, acc,
-                                 last.out);
+                AccumulateRow<1>(last, ranges, x_row, w_plane + tap.weights, w_stride, acc, last.out);
               }
             }
           }

@@ -22,16 +22,13 @@ Complex Root(double turns) { return std::polar(1.0, -2 * std::numbers::pi * turn
 
 absl::StatusOr<Fft> Fft::Create(int64_t length, HostAllocator& allocator) {
   if (length < 1 || length > kMaxLength) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("a transform of length {} is outside of 1..{}", length, kMaxLength));
+    return Fail(errors::kInvalidNode, fmt::format("a transform of length {} is outside of 1..{}", length, kMaxLength));
   }
   Fft fft;
   fft.length_ = length;
   const bool power = std::has_single_bit(static_cast<uint64_t>(length));
-  fft.padded_ =
-      power ? length : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length - 1)));
-  MGE_ASSIGN_OR_RETURN(
-      fft.roots_, Tensor::Create(DType::kC128, {std::max<int64_t>(fft.padded_ / 2, 1)}, allocator));
+  fft.padded_ = power ? length : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length - 1)));
+  MGE_ASSIGN_OR_RETURN(fft.roots_, Tensor::Create(DType::kC128, {std::max<int64_t>(fft.padded_ / 2, 1)}, allocator));
   for (int64_t k = 0; k < fft.roots_.elements(); ++k) {
     Elements(fft.roots_)[k] = Root(static_cast<double>(k) / static_cast<double>(fft.padded_));
   }

@@ -22,9 +22,8 @@ struct Sums {
 
 // Returns the sums of weighted losses and weights. If `each` is not null, sets it to the weighted loss of every label.
 template <typename Label>
-absl::StatusOr<Sums> Accumulate(const Shape& shape, std::span<const Label> labels,
-                                const double* log_probabilities, const double* weights,
-                                std::optional<int64_t> ignored, double* each) {
+absl::StatusOr<Sums> Accumulate(const Shape& shape, std::span<const Label> labels, const double* log_probabilities,
+                                const double* weights, std::optional<int64_t> ignored, double* each) {
   const int64_t classes = shape[1];
   int64_t inner = 1;
   for (size_t i = 2; i < shape.size(); ++i) inner *= shape[i];
@@ -34,8 +33,7 @@ absl::StatusOr<Sums> Accumulate(const Shape& shape, std::span<const Label> label
     if (each) each[i] = 0;
     if (ignored && label == *ignored) continue;
     if (label < 0 || label >= classes) {
-      return Fail(errors::kIndexOutOfRange,
-                  fmt::format("label {} at place {} is outside of 0..{}", label, i, classes - 1));
+      return Fail(errors::kIndexOutOfRange, fmt::format("label {} at place {} is outside of 0..{}", label, i, classes - 1));
     }
     const int64_t n = static_cast<int64_t>(i) / inner, d = static_cast<int64_t>(i) % inner;
     const double weight = weights ? weights[label] : 1;
@@ -49,19 +47,17 @@ absl::StatusOr<Sums> Accumulate(const Shape& shape, std::span<const Label> label
 
 }  // namespace
 
-absl::StatusOr<Shape> LossShape(const Attributes& attrs, std::span<const int64_t> scores,
-                                std::span<const int64_t> labels, const Shape* weights) {
+absl::StatusOr<Shape> LossShape(const Attributes& attrs, std::span<const int64_t> scores, std::span<const int64_t> labels,
+                                const Shape* weights) {
   MGE_ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(attrs));
   if (scores.size() < 2) {
-    return Fail(
-        errors::kInvalidNode,
-        fmt::format("the scores have shape {}; their rank must be at least 2", ShapeText(scores)));
+    return Fail(errors::kInvalidNode,
+                fmt::format("the scores have shape {}; their rank must be at least 2", ShapeText(scores)));
   }
   Shape wanted(scores.begin(), scores.end());
   wanted.erase(wanted.begin() + 1);
   MGE_RETURN_IF_ERROR(RequireShape("the tensor of labels", labels, wanted));
-  if (weights)
-    MGE_RETURN_IF_ERROR(RequireShape("the tensor of weights", *weights, Shape{scores[1]}));
+  if (weights) MGE_RETURN_IF_ERROR(RequireShape("the tensor of weights", *weights, Shape{scores[1]}));
   if (reduction != Reduction::kNone) return Shape{};
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] == kUnknownDim) wanted[i] = labels[i];
@@ -77,8 +73,7 @@ absl::Status InferLoss(InferContext& ctx) {
   if (reduction != Reduction::kNone) loss = MakeType(scores.dtype, {});
   if (scores.has_rank && ctx.input(1).has_rank) {
     const Shape* weights = ctx.has_input(2) && ctx.input(2).has_rank ? &ctx.input(2).dims : nullptr;
-    MGE_ASSIGN_OR_RETURN(Shape shape,
-                         LossShape(ctx.attrs(), scores.dims, ctx.input(1).dims, weights));
+    MGE_ASSIGN_OR_RETURN(Shape shape, LossShape(ctx.attrs(), scores.dims, ctx.input(1).dims, weights));
     loss = MakeType(scores.dtype, std::move(shape));
   }
   ctx.SetOutput(0, std::move(loss));
@@ -106,8 +101,7 @@ absl::Status EvalLoss(EvalContext& ctx, const Tensor& log_probabilities) {
   }
   MGE_ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(ctx.attrs()));
   MGE_ASSIGN_OR_RETURN(Shape loss_shape,
-                       LossShape(ctx.attrs(), shape, labels.shape(),
-                                 ctx.has_input(2) ? &ctx.input(2).shape() : nullptr));
+                       LossShape(ctx.attrs(), shape, labels.shape(), ctx.has_input(2) ? &ctx.input(2).shape() : nullptr));
   MGE_ASSIGN_OR_RETURN(Tensor * loss, ctx.Output(0, ctx.input(0).dtype(), std::move(loss_shape)));
   Tensor each;
   if (reduction == Reduction::kNone) {
@@ -120,16 +114,14 @@ absl::Status EvalLoss(EvalContext& ctx, const Tensor& log_probabilities) {
                       weights.defined() ? weights.Data<double>().data() : nullptr, ignored,
                       each.defined() ? each.MutableData<double>().data() : nullptr);
   };
-  MGE_ASSIGN_OR_RETURN(Sums sums, labels.dtype() == DType::kI32 ? run(labels.Data<int32_t>())
-                                                                : run(labels.Data<int64_t>()));
+  MGE_ASSIGN_OR_RETURN(Sums sums, labels.dtype() == DType::kI32 ? run(labels.Data<int32_t>()) : run(labels.Data<int64_t>()));
   // The mean of no labels is NaN.
   const double total = reduction == Reduction::kMean ? sums.loss / sums.weight : sums.loss;
   DispatchFloating(loss->dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::span<T> out = loss->MutableData<T>();
     for (size_t i = 0; i < out.size(); ++i) {
-      out[i] =
-          static_cast<T>(static_cast<Compute<T>>(each.defined() ? each.Data<double>()[i] : total));
+      out[i] = static_cast<T>(static_cast<Compute<T>>(each.defined() ? each.Data<double>()[i] : total));
     }
   });
   return absl::OkStatus();

@@ -8,8 +8,8 @@ namespace mge {
 
 // Checks scores [N, C, d...], labels [N, d...] and weights [C]. Returns the shape of the loss: a scalar if attribute
 // reduction is mean (default) or sum, else the labels' shape.
-absl::StatusOr<Shape> LossShape(const Attributes& attrs, std::span<const int64_t> scores,
-                                std::span<const int64_t> labels, /*nullable*/ const Shape* weights);
+absl::StatusOr<Shape> LossShape(const Attributes& attrs, std::span<const int64_t> scores, std::span<const int64_t> labels,
+                                /*nullable*/ const Shape* weights);
 
 // Sets output 0 to the type of the loss. The inputs are scores, labels and weights.
 absl::Status InferLoss(InferContext& ctx);

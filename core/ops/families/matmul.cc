@@ -7,8 +7,8 @@ namespace mge {
 
 absl::StatusOr<MatMulShape> ResolveMatMul(std::span<const int64_t> a, std::span<const int64_t> b) {
   auto fault = [&](std::string_view why) {
-    return Fail(errors::kInvalidNode, fmt::format("shapes {} and {} cannot be multiplied: {}", ShapeText(a),
-                                                  ShapeText(b), why));
+    return Fail(errors::kInvalidNode,
+                fmt::format("shapes {} and {} cannot be multiplied: {}", ShapeText(a), ShapeText(b), why));
   };
   if (a.empty() || b.empty()) return fault("a scalar is not a matrix");
   MatMulShape s;

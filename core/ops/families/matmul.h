@@ -14,8 +14,8 @@ namespace mge {
 // Unknown sizes stay unknown.
 struct MatMulShape {
   Shape out;
-  Shape batch;               // batch dimensions of the output
-  Shape batch_a, batch_b;    // batch dimensions of the inputs
+  Shape batch;             // batch dimensions of the output
+  Shape batch_a, batch_b;  // batch dimensions of the inputs
   int64_t m = 1, k = 1, n = 1;
 };
 // Resolves the shapes of a product. Fails with kInvalidNode if they do not match.
@@ -23,7 +23,8 @@ absl::StatusOr<MatMulShape> ResolveMatMul(std::span<const int64_t> a, std::span<
 
 // The type in which products are summed: double for floating types, the unsigned type (modulo 2^bits) for integers.
 template <typename T>
-using ProductSum = std::conditional_t<kIsFloating<T>, double, std::make_unsigned_t<std::conditional_t<kIsFloating<T>, int, T>>>;
+using ProductSum =
+    std::conditional_t<kIsFloating<T>, double, std::make_unsigned_t<std::conditional_t<kIsFloating<T>, int, T>>>;
 
 // Computes c[m,n] = a[m,k] · b[k,n], row-major. `sums` must have at least n elements. `store(index in c, sum)` receives
 // each result.

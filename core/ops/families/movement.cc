@@ -5,8 +5,8 @@ namespace mge {
 namespace {
 
 template <typename T>
-void CopyRegionOf(const T* src, std::span<const int64_t> src_strides, T* dst,
-                  std::span<const int64_t> dst_strides, std::span<const int64_t> extents) {
+void CopyRegionOf(const T* src, std::span<const int64_t> src_strides, T* dst, std::span<const int64_t> dst_strides,
+                  std::span<const int64_t> extents) {
   if (extents.empty()) {
     *dst = *src;
     return;
@@ -33,8 +33,8 @@ void CopyRegionOf(const T* src, std::span<const int64_t> src_strides, T* dst,
 
 }  // namespace
 
-void CopyRegion(const Tensor& src, int64_t src_offset, std::span<const int64_t> src_strides, Tensor& dst,
-                int64_t dst_offset, std::span<const int64_t> dst_strides, std::span<const int64_t> extents) {
+void CopyRegion(const Tensor& src, int64_t src_offset, std::span<const int64_t> src_strides, Tensor& dst, int64_t dst_offset,
+                std::span<const int64_t> dst_strides, std::span<const int64_t> extents) {
   if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return;
   DispatchCopy(src.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -52,8 +52,7 @@ void CopyStrided(const Tensor& src, int64_t src_offset, std::span<const int64_t>
 void CopyElements(const Tensor& src, int64_t src_at, Tensor& dst, int64_t dst_at, int64_t count) {
   if (count == 0 || (src.data() == dst.data() && src_at == dst_at)) return;
   if (src.dtype() == DType::kString) {
-    std::copy_n(src.Data<std::string>().begin() + src_at, count,
-                dst.MutableData<std::string>().begin() + dst_at);
+    std::copy_n(src.Data<std::string>().begin() + src_at, count, dst.MutableData<std::string>().begin() + dst_at);
     return;
   }
   int64_t size = ElementBytes(src.dtype());

@@ -25,8 +25,8 @@ void DispatchCopy(DType dtype, F&& f) {
 
 // Copies dst[dst_offset + Σ i·dst_strides] = src[src_offset + Σ i·src_strides] for every multi-index i of `extents`.
 // Strides are in elements and may be 0 or negative. The caller guarantees that all accesses are inside of the tensors.
-void CopyRegion(const Tensor& src, int64_t src_offset, std::span<const int64_t> src_strides, Tensor& dst,
-                int64_t dst_offset, std::span<const int64_t> dst_strides, std::span<const int64_t> extents);
+void CopyRegion(const Tensor& src, int64_t src_offset, std::span<const int64_t> src_strides, Tensor& dst, int64_t dst_offset,
+                std::span<const int64_t> dst_strides, std::span<const int64_t> extents);
 
 // Does the same into all elements of `dst`, in row-major order.
 void CopyStrided(const Tensor& src, int64_t src_offset, std::span<const int64_t> src_strides, Tensor& dst);

@@ -46,8 +46,7 @@ inline std::vector<double> Doubles(const Tensor& tensor) {
 inline absl::Status CheckPerChannel(std::span<const int64_t> x, std::string_view name, std::span<const int64_t> shape) {
   int64_t channels = x.size() > 1 ? x[1] : 1;
   if (shape.size() == 1 && (shape[0] == channels || shape[0] < 0 || channels < 0)) return absl::OkStatus();
-  return Fail(errors::kInvalidNode,
-              fmt::format("{} has shape {}, expected [{}]", name, ShapeText(shape), channels));
+  return Fail(errors::kInvalidNode, fmt::format("{} has shape {}, expected [{}]", name, ShapeText(shape), channels));
 }
 
 }  // namespace mge

@@ -8,12 +8,11 @@ namespace mge {
 absl::Status InferOptimizer(InferContext& ctx, int groups) {
   const int tensors = ctx.input_count() - 2, sets = tensors / groups;
   if (sets == 0 || tensors % groups != 0) {
-    return ctx.Invalid(fmt::format(
-        "{} tensors follow R and T; {} are required for each updated tensor", tensors, groups));
+    return ctx.Invalid(fmt::format("{} tensors follow R and T; {} are required for each updated tensor", tensors, groups));
   }
   if (ctx.output_count() != (groups - 1) * sets) {
-    return ctx.Invalid(fmt::format("{} outputs; {} updated tensors require {}", ctx.output_count(),
-                                   sets, (groups - 1) * sets));
+    return ctx.Invalid(
+        fmt::format("{} outputs; {} updated tensors require {}", ctx.output_count(), sets, (groups - 1) * sets));
   }
   for (int i = 2; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) return ctx.Invalid(fmt::format("input {} is absent", i));

@@ -10,8 +10,7 @@ absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std:
 
 absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<const int64_t> x) {
   if (x.size() < 3) {
-    return Invalid(
-        fmt::format("the input has shape {}; its rank must be at least 3", ShapeText(x)));
+    return Invalid(fmt::format("the input has shape {}; its rank must be at least 3", ShapeText(x)));
   }
   std::span<const int64_t> in = x.subspan(2);
   MGE_ASSIGN_OR_RETURN(Ints kernel, KernelShape(attrs, in.size()));
@@ -23,9 +22,8 @@ absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<cons
       return Invalid(fmt::format("there is nothing to pool in an input of shape {}", ShapeText(x)));
     }
     if (std::max(axis.pad_begin, axis.pad_end) >= axis.Extent()) {
-      return Invalid(fmt::format(
-          "pads [{},{}] of spatial axis {} must be smaller than the window, which spans {}",
-          axis.pad_begin, axis.pad_end, i, axis.Extent()));
+      return Invalid(fmt::format("pads [{},{}] of spatial axis {} must be smaller than the window, which spans {}",
+                                 axis.pad_begin, axis.pad_end, i, axis.Extent()));
     }
   }
   g.output = {x[0], x[1]};
@@ -56,8 +54,7 @@ absl::Status InferGlobalPool(InferContext& ctx) {
     if (y.dims.size() < 2) return RequireRank("the input", y.dims, 2);
     for (size_t i = 2; i < y.dims.size(); ++i) {
       if (y.dims[i] == 0 && y.dims[0] > 0 && y.dims[1] > 0) {
-        return Invalid(
-            fmt::format("there is nothing to pool in an input of shape {}", ShapeText(y.dims)));
+        return Invalid(fmt::format("there is nothing to pool in an input of shape {}", ShapeText(y.dims)));
       }
       y.dims[i] = 1;
     }
@@ -80,8 +77,7 @@ absl::Status UpgradeNorm(Node& node) {
     node.attrs.Set("p", static_cast<int64_t>(*p));
     return absl::OkStatus();
   }
-  return Fail(errors::kUnsupportedFeature,
-              fmt::format("attribute p = {} is not a whole number from 1 to 1000000", *p));
+  return Fail(errors::kUnsupportedFeature, fmt::format("attribute p = {} is not a whole number from 1 to 1000000", *p));
 }
 
 }  // namespace mge

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
+#include "core/ops/families/window.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
-#include "core/ops/families/window.h"
 
 namespace mge {
 
@@ -46,8 +46,7 @@ void ForEachWindow(const Window& window, Visit visit) {
       const IndexRange taps = last.TapsInside(o);
       offsets.clear();
       for (const TapRow& row : rows) {
-        for (int64_t k = taps.begin; k < taps.end; ++k)
-          offsets.push_back(row.input + last.Position(o, k));
+        for (int64_t k = taps.begin; k < taps.end; ++k) offsets.push_back(row.input + last.Position(o, k));
       }
       visit(output++, std::span<const int64_t>(offsets));
     }
@@ -65,8 +64,7 @@ absl::Status EvalGlobalPool(EvalContext& ctx, Reduce reduce) {
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), shape));
   if (y->elements() == 0) return absl::OkStatus();
   const size_t size = static_cast<size_t>(x.elements() / y->elements());
-  if (size == 0)
-    return ctx.Invalid("there is nothing to pool in an input of shape " + ShapeText(x.shape()));
+  if (size == 0) return ctx.Invalid("there is nothing to pool in an input of shape " + ShapeText(x.shape()));
   bool known = DispatchFloating(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::span<const T> in = x.Data<T>();

@@ -27,8 +27,7 @@ struct QuantizationLayout {
 };
 
 // Reads axis and block_size, and checks the shape of the scales. Sizes may be unknown; then only the check is useful.
-absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs,
-                                                       std::span<const int64_t> x,
+absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs, std::span<const int64_t> x,
                                                        std::span<const int64_t> scale);
 
 // Checks that a zero point has the shape of its scale.

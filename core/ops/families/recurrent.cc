@@ -18,56 +18,47 @@ struct ActivationRow {
 };
 
 // The rows are in the order of Activation::Kind.
-constexpr ActivationRow kActivations[] = {
-    {"relu", false, false, 0, 0},         {"tanh", false, false, 0, 0},
-    {"sigmoid", false, false, 0, 0},      {"affine", true, true, 1, 0},
-    {"leakyrelu", true, false, 0.01f, 0}, {"thresholdedrelu", true, false, 1, 0},
-    {"scaledtanh", true, true, 1, 1},     {"hardsigmoid", true, true, 0.2f, 0.5f},
-    {"elu", true, false, 1, 0},           {"softsign", false, false, 0, 0},
-    {"softplus", false, false, 0, 0}};
+constexpr ActivationRow kActivations[] = {{"relu", false, false, 0, 0},         {"tanh", false, false, 0, 0},
+                                          {"sigmoid", false, false, 0, 0},      {"affine", true, true, 1, 0},
+                                          {"leakyrelu", true, false, 0.01f, 0}, {"thresholdedrelu", true, false, 1, 0},
+                                          {"scaledtanh", true, true, 1, 1},     {"hardsigmoid", true, true, 0.2f, 0.5f},
+                                          {"elu", true, false, 1, 0},           {"softsign", false, false, 0, 0},
+                                          {"softplus", false, false, 0, 0}};
 
 // Reads the activations. Names are case-insensitive. The values of alpha and beta belong, in order, to the activations
 // that have that parameter.
-absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs,
-                                                        const RecurrentKind& kind,
+absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs, const RecurrentKind& kind,
                                                         int64_t directions) {
   Texts names = attrs.TextList("activations");
   if (names.empty()) {
-    for (int64_t d = 0; d < directions; ++d)
-      names.insert(names.end(), kind.activations.begin(), kind.activations.end());
+    for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), kind.activations.begin(), kind.activations.end());
   }
   const size_t wanted = kind.activations.size() * static_cast<size_t>(directions);
   if (names.size() != wanted) {
-    return Invalid(
-        fmt::format("attribute activations has {} names; {} are needed", names.size(), wanted));
+    return Invalid(fmt::format("attribute activations has {} names; {} are needed", names.size(), wanted));
   }
-  const Floats alphas = attrs.FloatList("activation_alpha"),
-               betas = attrs.FloatList("activation_beta");
+  const Floats alphas = attrs.FloatList("activation_alpha"), betas = attrs.FloatList("activation_beta");
   size_t alpha = 0, beta = 0;
   std::vector<Activation> result;
   for (const std::string& name : names) {
     std::string lower = name;
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char ch) { return std::tolower(ch); });
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char ch) { return std::tolower(ch); });
     const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const ActivationRow& r) { return r.name == lower; });
-    if (row == std::end(kActivations))
-      return Invalid(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
+    if (row == std::end(kActivations)) return Invalid(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
     Activation a{static_cast<Activation::Kind>(row - kActivations), row->alpha, row->beta};
     if (row->takes_alpha && alpha < alphas.size()) a.alpha = alphas[alpha++];
     if (row->takes_beta && beta < betas.size()) a.beta = betas[beta++];
     result.push_back(a);
   }
   if (alpha < alphas.size() || beta < betas.size()) {
-    return Invalid(fmt::format(
-        "activation_alpha or activation_beta has more values than the activations take ({}, {})",
-        alpha, beta));
+    return Invalid(
+        fmt::format("activation_alpha or activation_beta has more values than the activations take ({}, {})", alpha, beta));
   }
   return result;
 }
 
-absl::Status CheckShapes(const Recurrent& r, const RecurrentKind& kind,
-                         const RecurrentShapes& shapes) {
+absl::Status CheckShapes(const Recurrent& r, const RecurrentKind& kind, const RecurrentShapes& shapes) {
   auto check = [&](int input, std::string_view name, Shape wanted) {
     return shapes[input] ? RequireShape(name, *shapes[input], wanted) : absl::OkStatus();
   };
@@ -82,43 +73,30 @@ absl::Status CheckShapes(const Recurrent& r, const RecurrentKind& kind,
   MGE_RETURN_IF_ERROR(check(kLengths, "sequence_lens", {r.batch}));
   MGE_RETURN_IF_ERROR(check(kInitialH, "initial_h", r.StateShape()));
   MGE_RETURN_IF_ERROR(check(kInitialC, "initial_c", r.StateShape()));
-  return check(kPeepholes, "P",
-               {r.directions, r.hidden == kUnknownDim ? kUnknownDim : rows / 8 * 3});
+  return check(kPeepholes, "P", {r.directions, r.hidden == kUnknownDim ? kUnknownDim : rows / 8 * 3});
 }
 
 }  // namespace
 
 double Activation::operator()(double x) const {
   switch (kind) {
-    case kRelu:
-      return std::max(x, 0.0);
-    case kTanh:
-      return std::tanh(x);
-    case kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case kAffine:
-      return alpha * x + beta;
-    case kLeakyRelu:
-      return x >= 0 ? x : alpha * x;
-    case kThresholdedRelu:
-      return x > alpha ? x : 0;
-    case kScaledTanh:
-      return alpha * std::tanh(beta * x);
-    case kHardSigmoid:
-      return std::min(std::max(alpha * x + beta, 0.0), 1.0);
-    case kElu:
-      return x >= 0 ? x : alpha * std::expm1(x);
-    case kSoftsign:
-      return x / (1 + std::abs(x));
-    case kSoftplus:
-      return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+    case kRelu: return std::max(x, 0.0);
+    case kTanh: return std::tanh(x);
+    case kSigmoid: return 1 / (1 + std::exp(-x));
+    case kAffine: return alpha * x + beta;
+    case kLeakyRelu: return x >= 0 ? x : alpha * x;
+    case kThresholdedRelu: return x > alpha ? x : 0;
+    case kScaledTanh: return alpha * std::tanh(beta * x);
+    case kHardSigmoid: return std::min(std::max(alpha * x + beta, 0.0), 1.0);
+    case kElu: return x >= 0 ? x : alpha * std::expm1(x);
+    case kSoftsign: return x / (1 + std::abs(x));
+    case kSoftplus: return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
   }
   return x;
 }
 
 Shape Recurrent::SequenceShape() const {
-  return batch_first ? Shape{batch, steps, directions, hidden}
-                     : Shape{steps, directions, batch, hidden};
+  return batch_first ? Shape{batch, steps, directions, hidden} : Shape{steps, directions, batch, hidden};
 }
 
 Shape Recurrent::StateShape() const {
@@ -128,13 +106,11 @@ Shape Recurrent::StateShape() const {
 absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const RecurrentKind& kind,
                                            const RecurrentShapes& shapes) {
   Recurrent r;
-  MGE_ASSIGN_OR_RETURN(int direction, ReadChoice(attrs, "direction", "forward",
-                                                 {"forward", "reverse", "bidirectional"}));
+  MGE_ASSIGN_OR_RETURN(int direction, ReadChoice(attrs, "direction", "forward", {"forward", "reverse", "bidirectional"}));
   r.directions = direction == 2 ? 2 : 1;
   r.reverse = direction == 1;
   const int64_t layout = attrs.Int("layout");
-  if (layout != 0 && layout != 1)
-    return Invalid(fmt::format("attribute layout = {} must be 0 or 1", layout));
+  if (layout != 0 && layout != 1) return Invalid(fmt::format("attribute layout = {} must be 0 or 1", layout));
   r.batch_first = layout == 1;
   if (attrs.Has("clip")) {
     r.clip = attrs.Float("clip");
@@ -151,10 +127,8 @@ absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const Recurr
   r.hidden = recurrence[2];
   if (attrs.Has("hidden_size")) {
     const int64_t hidden = attrs.Int("hidden_size");
-    if (hidden < 1)
-      return Invalid(fmt::format("attribute hidden_size = {} must be at least 1", hidden));
-    MGE_RETURN_IF_ERROR(
-        RequireSize("the last dimension of R (attribute hidden_size)", r.hidden, hidden));
+    if (hidden < 1) return Invalid(fmt::format("attribute hidden_size = {} must be at least 1", hidden));
+    MGE_RETURN_IF_ERROR(RequireSize("the last dimension of R (attribute hidden_size)", r.hidden, hidden));
     r.hidden = hidden;
   }
   MGE_RETURN_IF_ERROR(CheckShapes(r, kind, shapes));
@@ -162,8 +136,7 @@ absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const Recurr
 }
 
 absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind) {
-  MGE_RETURN_IF_ERROR(SameElementTypes(
-      ctx, {kSequenceX, kWeights, kRecurrence, kBias, kInitialH, kInitialC, kPeepholes}));
+  MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {kSequenceX, kWeights, kRecurrence, kBias, kInitialH, kInitialC, kPeepholes}));
   const DType dtype = ctx.input(kSequenceX).dtype;
   RecurrentShapes shapes(8, nullptr);
   for (int i = 0; i < ctx.input_count(); ++i) {
@@ -190,8 +163,7 @@ absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurre
   std::vector<int64_t> lengths = ctx.input(kLengths).ToInts();
   for (size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] < 0 || lengths[i] > r.steps) {
-      return Invalid(
-          fmt::format("sequence_lens[{}] = {} is outside of 0..{}", i, lengths[i], r.steps));
+      return Invalid(fmt::format("sequence_lens[{}] = {} is outside of 0..{}", i, lengths[i], r.steps));
     }
   }
   return lengths;

@@ -85,16 +85,7 @@ struct Recurrent {
 };
 
 // The input indices of all three operators.
-enum RecurrentInput {
-  kSequenceX,
-  kWeights,
-  kRecurrence,
-  kBias,
-  kLengths,
-  kInitialH,
-  kInitialC,
-  kPeepholes
-};
+enum RecurrentInput { kSequenceX, kWeights, kRecurrence, kBias, kLengths, kInitialH, kInitialC, kPeepholes };
 
 // The shape of each input; null if absent or unknown. X, W and R must be present.
 using RecurrentShapes = std::vector<const Shape*>;
@@ -129,9 +120,7 @@ struct RecurrentCell {
     return sum;
   }
   A Bias(int64_t gate, int64_t unit) const { return bias ? bias[gate * r.hidden + unit] : A(0); }
-  A Activate(int which, A x) const {
-    return static_cast<A>(activations[which](r.Clip(static_cast<double>(x))));
-  }
+  A Activate(int which, A x) const { return static_cast<A>(activations[which](r.Clip(static_cast<double>(x)))); }
 };
 
 // Returns inputs 0 to 7 in the compute type. Absent inputs and sequence_lens are undefined tensors.
@@ -157,8 +146,7 @@ struct RecurrentStep {
 // Runs all directions. T is the element type, A the type of the operands. `see(h, active, seen)` writes to `seen` the
 // states that the recurrent products read instead of h [batch, hidden]. If `see` is null, they read h.
 template <typename T, typename A>
-absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind,
-                          std::span<const Tensor> in,
+absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentKind& kind, std::span<const Tensor> in,
                           const std::function<void(const A*, const std::vector<bool>&, A*)>& see,
                           const std::function<void(const RecurrentCell<A>&, const RecurrentStep<A>&)>& step) {
   MGE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, ReadLengths(ctx, r));
@@ -189,10 +177,9 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
     const A* w = data(kWeights) + d * rows * r.input;
     const A* w_bias = data(kBias) ? data(kBias) + d * 2 * rows : nullptr;
     const size_t per_direction = r.activations.size() / static_cast<size_t>(r.directions);
-    const RecurrentCell<A> cell = {
-        r, std::span(r.activations).subspan(d * per_direction, per_direction),
-        data(kRecurrence) + d * rows * r.hidden, w_bias ? w_bias + rows : nullptr,
-        data(kPeepholes) ? data(kPeepholes) + d * 3 * r.hidden : nullptr};
+    const RecurrentCell<A> cell = {r, std::span(r.activations).subspan(d * per_direction, per_direction),
+                                   data(kRecurrence) + d * rows * r.hidden, w_bias ? w_bias + rows : nullptr,
+                                   data(kPeepholes) ? data(kPeepholes) + d * 3 * r.hidden : nullptr};
     auto state = [&](int64_t b) { return (r.batch_first ? b * r.directions + d : d * r.batch + b) * r.hidden; };
     for (int64_t b = 0; b < r.batch; ++b) {
       for (int64_t i = 0; i < r.hidden; ++i) {
@@ -210,8 +197,7 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
         if (s >= length(b)) continue;
         MGE_RETURN_IF_ERROR(ctx.CheckStop());
         const int64_t t = backwards ? length(b) - 1 - s : s;
-        const A* x =
-            data(kSequenceX) + (r.batch_first ? b * r.steps + t : t * r.batch + b) * r.input;
+        const A* x = data(kSequenceX) + (r.batch_first ? b * r.steps + t : t * r.batch + b) * r.input;
         for (int64_t row = 0; row < rows; ++row) {
           A sum = w_bias ? w_bias[row] : A(0);
           for (int64_t i = 0; i < r.input; ++i) sum += w[row * r.input + i] * x[i];
@@ -220,10 +206,8 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
         A* now = h + b * r.hidden;
         step(cell, {gates, seen + b * r.hidden, now, c + b * r.hidden});
         if (!out[0]) continue;
-        const int64_t place = r.batch_first ? (b * r.steps + t) * r.directions + d
-                                            : (t * r.directions + d) * r.batch + b;
-        for (int64_t i = 0; i < r.hidden; ++i)
-          out[0]->MutableData<T>()[place * r.hidden + i] = static_cast<T>(now[i]);
+        const int64_t place = r.batch_first ? (b * r.steps + t) * r.directions + d : (t * r.directions + d) * r.batch + b;
+        for (int64_t i = 0; i < r.hidden; ++i) out[0]->MutableData<T>()[place * r.hidden + i] = static_cast<T>(now[i]);
       }
     }
     for (int64_t b = 0; b < r.batch; ++b) {

@@ -29,8 +29,7 @@ absl::Status ReduceInfer(InferContext& ctx) {
     ctx.SetOutput(0, RankedType(x.dtype, static_cast<int64_t>(x.dims.size())));
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(std::vector<char> reduced,
-                       ReducedAxes(ctx.node(), *axes, static_cast<int64_t>(x.dims.size())));
+  MGE_ASSIGN_OR_RETURN(std::vector<char> reduced, ReducedAxes(ctx.node(), *axes, static_cast<int64_t>(x.dims.size())));
   TensorType out;
   out.dtype = x.dtype;
   out.has_rank = true;

@@ -25,16 +25,15 @@ absl::Status UpgradeReduce(Graph& graph, Node& node);
 
 // The shapes of a reduction.
 struct Reduction {
-  Shape kept;          // the input's shape with 1 in place of the reduced axes
-  Shape out;           // the output's shape
-  int64_t count = 1;   // number of elements reduced to one
+  Shape kept;         // the input's shape with 1 in place of the reduced axes
+  Shape out;          // the output's shape
+  int64_t count = 1;  // number of elements reduced to one
 };
 absl::StatusOr<Reduction> ResolveReduction(EvalContext& ctx);
 
 // The type of sums: double, or 64-bit integers that wrap around.
 template <typename T>
-using Accumulator = std::conditional_t<kIsFloating<T>, double,
-                                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+using Accumulator = std::conditional_t<kIsFloating<T>, double, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 template <typename A>
 A AddWrapping(A a, A b) {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "core/ops/op_helpers.h"
 #include "core/ops/families/quantization.h"
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -21,12 +21,8 @@ struct AxisTable {
   Tensor indices;    // int64 [out * taps]
   Tensor weights;    // float64 [out * taps]
 
-  const int64_t* index(int64_t output) const {
-    return indices.Data<int64_t>().data() + output * taps;
-  }
-  const double* weight(int64_t output) const {
-    return weights.Data<double>().data() + output * taps;
-  }
+  const int64_t* index(int64_t output) const { return indices.Data<int64_t>().data() + output * taps; }
+  const double* weight(int64_t output) const { return weights.Data<double>().data() + output * taps; }
 };
 
 bool IsIdentity(const ResizeOptions& o, const ResizeAxis& a) {
@@ -39,14 +35,10 @@ double Source(Coordinates mode, const ResizeAxis& a, int64_t x) {
   const double at = static_cast<double>(x), in = static_cast<double>(a.in);
   const double length = a.scale * in;  // length of the output; may be fractional if it comes from a scale
   switch (mode) {
-    case Coordinates::kHalfPixel:
-      return (at + 0.5) / a.scale - 0.5;
-    case Coordinates::kPytorchHalfPixel:
-      return a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0;
-    case Coordinates::kAlignCorners:
-      return length == 1 ? 0 : at * (in - 1) / (length - 1);
-    case Coordinates::kAsymmetric:
-      return at / a.scale;
+    case Coordinates::kHalfPixel: return (at + 0.5) / a.scale - 0.5;
+    case Coordinates::kPytorchHalfPixel: return a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0;
+    case Coordinates::kAlignCorners: return length == 1 ? 0 : at * (in - 1) / (length - 1);
+    case Coordinates::kAsymmetric: return at / a.scale;
     case Coordinates::kTfCropAndResize: {
       if (length <= 1) return 0.5 * (a.roi_begin + a.roi_end) * (in - 1);
       return a.roi_begin * (in - 1) + at * (a.roi_end - a.roi_begin) * (in - 1) / (length - 1);
@@ -55,8 +47,7 @@ double Source(Coordinates mode, const ResizeAxis& a, int64_t x) {
       const double offset = in / 2 * (1 - static_cast<double>(a.out) / length);
       return offset + (at + 0.5) / a.scale - 0.5;
     }
-    case Coordinates::kTfHalfPixelForNearest:
-      return (at + 0.5) / a.scale;
+    case Coordinates::kTfHalfPixelForNearest: return (at + 0.5) / a.scale;
   }
   return 0;
 }
@@ -70,22 +61,18 @@ double Cubic(double x, double a) {
 
 int64_t NearestOffset(Nearest mode, double fraction) {
   switch (mode) {
-    case Nearest::kRoundPreferFloor:
-      return fraction > 0.5;
-    case Nearest::kRoundPreferCeil:
-      return fraction >= 0.5;
-    case Nearest::kFloor:
-      return 0;
-    case Nearest::kCeil:
-      return fraction > 0;
+    case Nearest::kRoundPreferFloor: return fraction > 0.5;
+    case Nearest::kRoundPreferCeil: return fraction >= 0.5;
+    case Nearest::kFloor: return 0;
+    case Nearest::kCeil: return fraction > 0;
   }
   return 0;
 }
 
 // Computes the taps of an interpolating filter around position `at`. The caller owns `index` and `weight`, each of
 // `taps` elements.
-void FilterTaps(const ResizeOptions& o, const ResizeAxis& a, double at, double shrink,
-                int64_t first, int64_t taps, int64_t* index, double* weight) {
+void FilterTaps(const ResizeOptions& o, const ResizeAxis& a, double at, double shrink, int64_t first, int64_t taps,
+                int64_t* index, double* weight) {
   const int64_t base = static_cast<int64_t>(std::floor(at));
   const double fraction = at - static_cast<double>(base);
   // At a whole position, an antialiasing filter reads one more input on the left than on the right.
@@ -94,14 +81,12 @@ void FilterTaps(const ResizeOptions& o, const ResizeAxis& a, double at, double s
   for (int64_t t = 0; t < taps; ++t) {
     const int64_t place = base + first + t - (left ? 1 : 0);
     const double distance = shrink * (static_cast<double>(first + t) - (left ? 1.0 : fraction));
-    weight[t] =
-        o.mode == Mode::kCubic ? Cubic(distance, o.cubic_a) : std::max(0.0, 1 - std::abs(distance));
+    weight[t] = o.mode == Mode::kCubic ? Cubic(distance, o.cubic_a) : std::max(0.0, 1 - std::abs(distance));
     if (o.exclude_outside && (place < 0 || place >= a.in)) weight[t] = 0;
     sum += weight[t];
     index[t] = std::clamp<int64_t>(place, 0, a.in - 1);
   }
-  for (int64_t t = 0; t < taps && (o.antialias || o.exclude_outside) && sum != 0; ++t)
-    weight[t] /= sum;
+  for (int64_t t = 0; t < taps && (o.antialias || o.exclude_outside) && sum != 0; ++t) weight[t] /= sum;
 }
 
 absl::StatusOr<AxisTable> MakeTable(EvalContext& ctx, const ResizeOptions& o, const ResizeAxis& a) {
@@ -119,14 +104,12 @@ absl::StatusOr<AxisTable> MakeTable(EvalContext& ctx, const ResizeOptions& o, co
   for (int64_t x = 0; x < a.out; ++x, index += table.taps, weight += table.taps) {
     const double exact = Source(o.coordinates, a, x);
     const double at = std::clamp(exact, -limit, 2 * limit);
-    if (o.coordinates == Coordinates::kTfCropAndResize &&
-        !(exact >= 0 && exact <= static_cast<double>(a.in - 1))) {
+    if (o.coordinates == Coordinates::kTfCropAndResize && !(exact >= 0 && exact <= static_cast<double>(a.in - 1))) {
       std::fill_n(index, table.taps, -1);
       std::fill_n(weight, table.taps, 0);
     } else if (o.mode == Mode::kNearest) {
       const double base = std::floor(at);
-      *index = std::clamp<int64_t>(static_cast<int64_t>(base) + NearestOffset(o.nearest, at - base),
-                                   0, a.in - 1);
+      *index = std::clamp<int64_t>(static_cast<int64_t>(base) + NearestOffset(o.nearest, at - base), 0, a.in - 1);
       *weight = 1;
     } else {
       FilterTaps(o, a, at, shrink, first, table.taps, index, weight);
@@ -148,8 +131,7 @@ Pass PassOf(std::span<const ResizeAxis> axes, size_t d) {
 
 // Copies one element of type T to each output; `fill` is the value outside of the region.
 template <typename T>
-void Pick(std::span<const ResizeAxis> axes, std::span<const AxisTable> tables, const T* x, T* y,
-          const T& fill) {
+void Pick(std::span<const ResizeAxis> axes, std::span<const AxisTable> tables, const T* x, T* y, const T& fill) {
   Shape in, out;
   for (const ResizeAxis& a : axes) {
     in.push_back(a.in);
@@ -171,8 +153,7 @@ void Pick(std::span<const ResizeAxis> axes, std::span<const AxisTable> tables, c
   }
 }
 
-absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<const ResizeAxis> axes,
-                         Tensor& y) {
+absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<const ResizeAxis> axes, Tensor& y) {
   const Tensor& x = ctx.input(0);
   std::vector<AxisTable> tables(axes.size());
   for (size_t d = 0; d < axes.size(); ++d) {
@@ -191,12 +172,10 @@ absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<con
       }
       Pick<T>(axes, tables, x.Data<T>().data(), y.MutableData<T>().data(), fill);
     });
-    return known ? absl::OkStatus()
-                 : ctx.Unsupported(fmt::format("cropping {}", DTypeName(x.dtype())));
+    return known ? absl::OkStatus() : ctx.Unsupported(fmt::format("cropping {}", DTypeName(x.dtype())));
   }
   if (x.dtype() == DType::kString) {
-    Pick<std::string>(axes, tables, x.Data<std::string>().data(),
-                      y.MutableData<std::string>().data(), {});
+    Pick<std::string>(axes, tables, x.Data<std::string>().data(), y.MutableData<std::string>().data(), {});
   } else {
     DispatchBytes(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -208,8 +187,7 @@ absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<con
 
 // Interpolates one axis after the other, in double. An output outside of the region gets the extrapolation value. The
 // weights of later axes sum to 1 and keep it.
-absl::StatusOr<Tensor> Interpolate(EvalContext& ctx, const ResizeOptions& o,
-                                   std::span<const ResizeAxis> axes, Tensor data) {
+absl::StatusOr<Tensor> Interpolate(EvalContext& ctx, const ResizeOptions& o, std::span<const ResizeAxis> axes, Tensor data) {
   for (size_t d = 0; d < axes.size(); ++d) {
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
     MGE_ASSIGN_OR_RETURN(const AxisTable table, MakeTable(ctx, o, axes[d]));
@@ -235,8 +213,7 @@ absl::StatusOr<Tensor> Interpolate(EvalContext& ctx, const ResizeOptions& o,
   return data;
 }
 
-absl::Status EvalInterpolated(EvalContext& ctx, const ResizeOptions& o,
-                              std::span<const ResizeAxis> axes, Tensor& y) {
+absl::Status EvalInterpolated(EvalContext& ctx, const ResizeOptions& o, std::span<const ResizeAxis> axes, Tensor& y) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(Tensor data, Scratch<double>(ctx, x.elements()));
   bool known = DispatchNumeric(x.dtype(), [&](auto tag) {
@@ -266,16 +243,12 @@ absl::Status EvalInterpolated(EvalContext& ctx, const ResizeOptions& o,
 
 absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs) {
   ResizeOptions o;
-  MGE_ASSIGN_OR_RETURN(int mode,
-                       ReadChoice(attrs, "mode", "nearest", {"nearest", "linear", "cubic"}));
-  MGE_ASSIGN_OR_RETURN(
-      int coordinates,
-      ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel",
-                 {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
-                  "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn"}));
-  MGE_ASSIGN_OR_RETURN(int nearest,
-                       ReadChoice(attrs, "nearest_mode", "round_prefer_floor",
-                                  {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "nearest", {"nearest", "linear", "cubic"}));
+  MGE_ASSIGN_OR_RETURN(int coordinates, ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel",
+                                                   {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
+                                                    "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn"}));
+  MGE_ASSIGN_OR_RETURN(int nearest, ReadChoice(attrs, "nearest_mode", "round_prefer_floor",
+                                               {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
   o.mode = static_cast<Mode>(mode);
   o.nearest = static_cast<Nearest>(nearest);
   o.coordinates = static_cast<Coordinates>(coordinates);
@@ -294,12 +267,10 @@ absl::StatusOr<int64_t> ScaledSize(int64_t size, float scale) {
     return Fail(errors::kInvalidNode, fmt::format("scale {} is not a positive number", scale));
   }
   if (size == kUnknownDim) return kUnknownDim;
-  const double product =
-      std::floor(size < (1 << 24) ? static_cast<float>(size) * scale
-                                  : static_cast<double>(size) * static_cast<double>(scale));
+  const double product = std::floor(size < (1 << 24) ? static_cast<float>(size) * scale
+                                                     : static_cast<double>(size) * static_cast<double>(scale));
   if (!(product < 0x1p62)) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("size {} times scale {} is too large", size, scale));
+    return Fail(errors::kInvalidNode, fmt::format("size {} times scale {} is too large", size, scale));
   }
   return scale == 1.0f ? size : static_cast<int64_t>(product);
 }
@@ -307,22 +278,19 @@ absl::StatusOr<int64_t> ScaledSize(int64_t size, float scale) {
 absl::Status CheckResizeAxes(std::span<const ResizeAxis> axes) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].in == 0 && axes[i].out > 0) {
-      return Fail(errors::kInvalidNode,
-                  fmt::format("axis {} has size 0 and cannot be resized to {}", i, axes[i].out));
+      return Fail(errors::kInvalidNode, fmt::format("axis {} has size 0 and cannot be resized to {}", i, axes[i].out));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options,
-                        std::span<const ResizeAxis> axes) {
+absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options, std::span<const ResizeAxis> axes) {
   Shape shape;
   for (const ResizeAxis& a : axes) shape.push_back(a.out);
   MGE_RETURN_IF_ERROR(CheckResizeAxes(axes));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, ctx.input(0).dtype(), std::move(shape)));
   if (y->elements() == 0) return absl::OkStatus();
-  return options.mode == Mode::kNearest ? EvalNearest(ctx, options, axes, *y)
-                                        : EvalInterpolated(ctx, options, axes, *y);
+  return options.mode == Mode::kNearest ? EvalNearest(ctx, options, axes, *y) : EvalInterpolated(ctx, options, axes, *y);
 }
 
 }  // namespace mge

@@ -50,7 +50,6 @@ absl::StatusOr<int64_t> ScaledSize(int64_t size, float scale);
 absl::Status CheckResizeAxes(std::span<const ResizeAxis> axes);
 
 // Resamples input 0 (axes.size() dimensions) into output 0. Mode nearest supports every element type.
-absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options,
-                        std::span<const ResizeAxis> axes);
+absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options, std::span<const ResizeAxis> axes);
 
 }  // namespace mge

@@ -50,8 +50,7 @@ absl::Status EvalScatterElements(EvalContext& ctx) {
   Shape at(x.rank(), 0);
   int64_t i = 0;
   absl::Status status;
-  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ctx.attrs().Text("reduction", "none"),
-                                        [&](auto tag, auto join) {
+  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ctx.attrs().Text("reduction", "none"), [&](auto tag, auto join) {
     using T = typename decltype(tag)::type;
     auto in = updates.Data<T>();
     auto out = y->MutableData<T>();

@@ -12,8 +12,8 @@ namespace mge {
 // Checks that the attribute "reduction" is none, add, mul, max or min.
 absl::Status CheckReduction(const Attributes& attrs);
 
-// Checks the indices of GatherElements and ScatterElements: they have the data's rank, and are not larger in a dimension other than
-// `axis`. Unknown sizes are negative and pass.
+// Checks the indices of GatherElements and ScatterElements: they have the data's rank, and are not larger in a dimension
+// other than `axis`. Unknown sizes are negative and pass.
 absl::Status RequireIndicesWithin(const Shape& data, const Shape& indices, int64_t axis);
 
 // Evaluates ScatterElements and its older name Scatter.
@@ -74,11 +74,11 @@ absl::Status DispatchReduction(const EvalContext& ctx, DType dtype, const std::s
   if (reduction == "none") {
     DispatchCopy(dtype, [&](auto tag) { f(tag, [](const auto&, const auto& update) { return update; }); });
   } else if (reduction == "add") {
-    known = internal::DispatchArithmetic(
-        dtype, [&](auto tag) { f(tag, [](auto a, auto b) { return internal::Add(a, b); }); });
+    known =
+        internal::DispatchArithmetic(dtype, [&](auto tag) { f(tag, [](auto a, auto b) { return internal::Add(a, b); }); });
   } else if (reduction == "mul") {
-    known = internal::DispatchArithmetic(
-        dtype, [&](auto tag) { f(tag, [](auto a, auto b) { return internal::Mul(a, b); }); });
+    known =
+        internal::DispatchArithmetic(dtype, [&](auto tag) { f(tag, [](auto a, auto b) { return internal::Mul(a, b); }); });
   } else if (reduction == "max") {
     known = DispatchFixedSize(dtype, [&](auto tag) { f(tag, [](auto a, auto b) { return internal::Max(a, b); }); });
   } else {

@@ -21,24 +21,21 @@ absl::StatusOr<AutoPad> ReadAutoPad(const Attributes& attrs) {
   if (text == "SAME_UPPER") return AutoPad::kSameUpper;
   if (text == "SAME_LOWER") return AutoPad::kSameLower;
   return Invalid(
-      fmt::format("attribute auto_pad = \"{}\" is not one of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
-                  EscapeControl(text)));
+      fmt::format("attribute auto_pad = \"{}\" is not one of NOTSET, VALID, SAME_UPPER, SAME_LOWER", EscapeControl(text)));
 }
 
 // Returns the attribute's values, or `count` times `fallback` if it is absent. Fails if a value is below `low` or too
 // large.
-absl::StatusOr<Ints> ReadList(const Attributes& attrs, std::string_view name, size_t count,
-                              int64_t fallback, int64_t low) {
+absl::StatusOr<Ints> ReadList(const Attributes& attrs, std::string_view name, size_t count, int64_t fallback, int64_t low) {
   Ints values = attrs.IntList(name);
   if (values.empty()) return Ints(count, fallback);
   if (values.size() != count) {
-    return Invalid(fmt::format("attribute {} has {} values; the input's rank requires {}", name,
-                               values.size(), count));
+    return Invalid(fmt::format("attribute {} has {} values; the input's rank requires {}", name, values.size(), count));
   }
   for (int64_t v : values) {
     if (v < low || v > kMaxWindowParameter) {
-      return Invalid(fmt::format("attribute {} = [{}]: {} is outside of {}..{}", name,
-                                 fmt::join(values, ","), v, low, kMaxWindowParameter));
+      return Invalid(fmt::format("attribute {} = [{}]: {} is outside of {}..{}", name, fmt::join(values, ","), v, low,
+                                 kMaxWindowParameter));
     }
   }
   return values;
@@ -49,8 +46,7 @@ struct Parameters {
   Ints strides, dilations, pads;
 };
 
-absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs,
-                                          std::span<const int64_t> kernel) {
+absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs, std::span<const int64_t> kernel) {
   Parameters p;
   const size_t n = kernel.size();
   MGE_ASSIGN_OR_RETURN(p.auto_pad, ReadAutoPad(attrs));
@@ -59,8 +55,8 @@ absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs,
   MGE_ASSIGN_OR_RETURN(p.pads, ReadList(attrs, "pads", 2 * n, 0, -kMaxWindowParameter));
   for (int64_t k : kernel) {
     if (k != kUnknownDim && (k < 1 || k > kMaxWindowParameter)) {
-      return Invalid(fmt::format("kernel shape [{}]: {} is outside of 1..{}",
-                                 fmt::join(kernel, ","), k, kMaxWindowParameter));
+      return Invalid(
+          fmt::format("kernel shape [{}]: {} is outside of 1..{}", fmt::join(kernel, ","), k, kMaxWindowParameter));
     }
   }
   return p;
@@ -93,26 +89,20 @@ IndexRange WindowAxis::OutputsInside(int64_t tap) const {
   return {begin, std::max(begin, std::min(end, out))};
 }
 
-absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const int64_t> in,
-                                     std::span<const int64_t> kernel) {
+absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const int64_t> in, std::span<const int64_t> kernel) {
   MGE_CHECK(in.size() == kernel.size());
   MGE_ASSIGN_OR_RETURN(Parameters p, ReadParameters(attrs, kernel));
   const bool ceil_mode = attrs.Int("ceil_mode") != 0;
   Window window(in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     WindowAxis& axis = window[i];
-    axis = {.in = in[i],
-            .out = kUnknownDim,
-            .kernel = kernel[i],
-            .stride = p.strides[i],
-            .dilation = p.dilations[i]};
+    axis = {.in = in[i], .out = kUnknownDim, .kernel = kernel[i], .stride = p.strides[i], .dilation = p.dilations[i]};
     if (p.auto_pad == AutoPad::kNotSet) {
       axis.pad_begin = p.pads[i];
       axis.pad_end = p.pads[i + in.size()];
     }
     if (axis.in == kUnknownDim || axis.kernel == kUnknownDim) continue;
-    if (axis.in > INT64_MAX / 4)
-      return Invalid(fmt::format("input size {} is too large for a window", axis.in));
+    if (axis.in > INT64_MAX / 4) return Invalid(fmt::format("input size {} is too large for a window", axis.in));
 
     if (IsSame(p.auto_pad)) {
       axis.out = CeilDiv(axis.in, axis.stride);
@@ -128,12 +118,11 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
           fmt::format("the kernel does not fit: {} taps with dilation {} span {}, but the input "
                       "has {} + pads [{},{}] = {} along "
                       "spatial axis {}",
-                      axis.kernel, axis.dilation, axis.Extent(), axis.in, axis.pad_begin,
-                      axis.pad_end, axis.in + axis.pad_begin + axis.pad_end, i));
+                      axis.kernel, axis.dilation, axis.Extent(), axis.in, axis.pad_begin, axis.pad_end,
+                      axis.in + axis.pad_begin + axis.pad_end, i));
     }
     // With ceil_mode, the last window must begin in the input or in the padding before it.
-    if (ceil_mode && axis.out > 1 && (axis.out - 1) * axis.stride >= axis.in + axis.pad_begin)
-      --axis.out;
+    if (ceil_mode && axis.out > 1 && (axis.out - 1) * axis.stride >= axis.in + axis.pad_begin) --axis.out;
   }
   return window;
 }
@@ -146,38 +135,31 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
   MGE_ASSIGN_OR_RETURN(Ints output_padding, ReadList(attrs, "output_padding", n, 0, 0));
   // Some exporters write the complete output shape, with batch and channels.
   Ints output_shape = attrs.IntList("output_shape");
-  if (output_shape.size() == n + 2)
-    output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
+  if (output_shape.size() == n + 2) output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
   if (!output_shape.empty() && output_shape.size() != n) {
-    return Invalid(fmt::format("attribute output_shape has {} values; the input's rank requires {}",
-                               output_shape.size(), n));
+    return Invalid(
+        fmt::format("attribute output_shape has {} values; the input's rank requires {}", output_shape.size(), n));
   }
   Window window(n);
   for (size_t i = 0; i < n; ++i) {
     WindowAxis& axis = window[i];
-    axis = {.in = kUnknownDim,
-            .out = in[i],
-            .kernel = kernel[i],
-            .stride = p.strides[i],
-            .dilation = p.dilations[i]};
+    axis = {.in = kUnknownDim, .out = in[i], .kernel = kernel[i], .stride = p.strides[i], .dilation = p.dilations[i]};
     if (p.auto_pad == AutoPad::kNotSet) {
       axis.pad_begin = p.pads[i];
       axis.pad_end = p.pads[i + n];
     }
     if (!output_shape.empty() && (output_shape[i] < 1 || output_shape[i] > INT64_MAX / 4)) {
-      return Invalid(fmt::format("attribute output_shape = [{}]: {} is outside of 1..{}",
-                                 fmt::join(output_shape, ","), output_shape[i], INT64_MAX / 4));
+      return Invalid(fmt::format("attribute output_shape = [{}]: {} is outside of 1..{}", fmt::join(output_shape, ","),
+                                 output_shape[i], INT64_MAX / 4));
     }
     if (!output_shape.empty()) axis.in = output_shape[i];
     if (axis.out == kUnknownDim || axis.kernel == kUnknownDim) continue;
 
     if (axis.out > (INT64_MAX / 4) / axis.stride) {
-      return Invalid(fmt::format("input size {} times stride {} is too large for a window",
-                                 axis.out, axis.stride));
+      return Invalid(fmt::format("input size {} times stride {} is too large for a window", axis.out, axis.stride));
     }
     if (axis.out == 0) {
-      return Invalid(
-          fmt::format("the input has size 0 along spatial axis {}; it must be at least 1", i));
+      return Invalid(fmt::format("the input has size 0 along spatial axis {}; it must be at least 1", i));
     }
     int64_t full = (axis.out - 1) * axis.stride + axis.Extent() + output_padding[i];
     if (!output_shape.empty() || IsSame(p.auto_pad)) {
@@ -187,9 +169,8 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
       axis.in = full - axis.pad_begin - axis.pad_end;
     }
     if (axis.in < 1) {
-      return Invalid(
-          fmt::format("the output is empty along spatial axis {}: {} - pads [{},{}] = {}", i,
-                      full, axis.pad_begin, axis.pad_end, axis.in));
+      return Invalid(fmt::format("the output is empty along spatial axis {}: {} - pads [{},{}] = {}", i, full,
+                                 axis.pad_begin, axis.pad_end, axis.in));
     }
   }
   return window;
@@ -212,8 +193,7 @@ Shape WindowInputs(const Window& window) {
   return sizes;
 }
 
-void CollectTapRows(const Window& window, std::span<const int64_t> index,
-                    std::vector<TapRow>& rows) {
+void CollectTapRows(const Window& window, std::span<const int64_t> index, std::vector<TapRow>& rows) {
   rows.assign(1, TapRow{});
   for (size_t d = 0; d < index.size(); ++d) {
     const IndexRange taps = window[d].TapsInside(index[d]);
@@ -225,8 +205,7 @@ void CollectTapRows(const Window& window, std::span<const int64_t> index,
     std::vector<TapRow> next;
     for (const TapRow& row : rows) {
       for (int64_t k = taps.begin; k < taps.end; ++k) {
-        next.push_back(
-            {row.input + window[d].Position(index[d], k) * in_stride, row.weights + k * w_stride});
+        next.push_back({row.input + window[d].Position(index[d], k) * in_stride, row.weights + k * w_stride});
       }
     }
     rows = std::move(next);

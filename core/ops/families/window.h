@@ -35,9 +35,7 @@ struct WindowAxis {
   int64_t pad_end = 0;
 
   int64_t Extent() const { return (kernel - 1) * dilation + 1; }
-  int64_t Position(int64_t output, int64_t tap) const {
-    return output * stride - pad_begin + tap * dilation;
-  }
+  int64_t Position(int64_t output, int64_t tap) const { return output * stride - pad_begin + tap * dilation; }
   // Returns the taps of this output that read the input and not padding.
   IndexRange TapsInside(int64_t output) const;
   // Returns the outputs for which this tap reads the input and not padding.
@@ -53,8 +51,7 @@ inline constexpr int64_t kMaxWindowParameter = (int64_t{1} << 31) - 1;
 // kUnknownDim. Ignores pads if auto_pad is set. Fails with kInvalidNode if a list has a wrong length, a value is out of
 // range, or the kernel is larger than the padded input. With ceil_mode, a kernel that is larger by less than one stride
 // has one output. One that is larger by less than two strides has none.
-absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const int64_t> in,
-                                     std::span<const int64_t> kernel);
+absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const int64_t> in, std::span<const int64_t> kernel);
 
 // Resolves the window of ConvTranspose or MaxUnpool, which run it backwards. Also reads output_padding and
 // output_shape. In the result, `in` is the size of the operator's output and `out` the size of its input. Input element
@@ -78,8 +75,7 @@ struct TapRow {
 
 // Sets `rows` to all pairs of rows that contribute to the output row at `index`, which holds all axes but the last.
 // Rows in the padding are omitted.
-void CollectTapRows(const Window& window, std::span<const int64_t> index,
-                    std::vector<TapRow>& rows);
+void CollectTapRows(const Window& window, std::span<const int64_t> index, std::vector<TapRow>& rows);
 
 // Returns true if every output reads exactly its own position: kernel 1, stride 1, no pads.
 bool IsPointwise(const Window& window);

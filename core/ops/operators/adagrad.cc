@@ -9,8 +9,7 @@ namespace {
 absl::Status Infer(InferContext& ctx) { return InferOptimizer(ctx, 3); }
 
 absl::Status Eval(EvalContext& ctx) {
-  const double decay = ctx.attrs().Float("decay_factor", 0),
-               epsilon = ctx.attrs().Float("epsilon", 1e-6f);
+  const double decay = ctx.attrs().Float("decay_factor", 0), epsilon = ctx.attrs().Float("epsilon", 1e-6f);
   const double norm = ctx.attrs().Float("norm_coefficient", 0);
   return EvalOptimizer<1>(ctx, [&](double rate, int64_t step, auto& set) {
     const double adjusted = rate / (1 + static_cast<double>(step) * decay);
@@ -28,15 +27,12 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(adagrad) = {
     .name = "Adagrad",
     .domain = "ai.onnx.preview.training",
-    .doc =
-        "One step of Adagrad. Inputs: R, T, all X, all G, all H. Outputs: all new X, all new H.",
+    .doc = "One step of Adagrad. Inputs: R, T, all X, all G, all H. Outputs: all new X, all new H.",
     .inputs = {{"R", {DType::kF32, DType::kF64}},
                {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},
     .outputs = {{.name = "outputs", .arity = Arity::kVariadic}},
-    .attrs = {{"decay_factor", AttrType::kFloat},
-              {"epsilon", AttrType::kFloat},
-              {"norm_coefficient", AttrType::kFloat}},
+    .attrs = {{"decay_factor", AttrType::kFloat}, {"epsilon", AttrType::kFloat}, {"norm_coefficient", AttrType::kFloat}},
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},

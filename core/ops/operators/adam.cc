@@ -11,12 +11,10 @@ absl::Status Infer(InferContext& ctx) { return InferOptimizer(ctx, 4); }
 absl::Status Eval(EvalContext& ctx) {
   const double alpha = ctx.attrs().Float("alpha", 0.9f), beta = ctx.attrs().Float("beta", 0.999f);
   const double epsilon = ctx.attrs().Float("epsilon", 1e-6f);
-  const double norm = ctx.attrs().Float("norm_coefficient", 0),
-               post = ctx.attrs().Float("norm_coefficient_post", 0);
+  const double norm = ctx.attrs().Float("norm_coefficient", 0), post = ctx.attrs().Float("norm_coefficient_post", 0);
   return EvalOptimizer<2>(ctx, [&](double rate, int64_t step, auto& set) {
     const double t = static_cast<double>(step);
-    const double adjusted =
-        step > 0 ? rate * std::sqrt(1 - std::pow(beta, t)) / (1 - std::pow(alpha, t)) : rate;
+    const double adjusted = step > 0 ? rate * std::sqrt(1 - std::pow(beta, t)) / (1 - std::pow(alpha, t)) : rate;
     for (size_t i = 0; i < set.x.size(); ++i) {
       const double x = set.x[i], g = norm * x + set.g[i];
       const double v = alpha * set.state[0][i] + (1 - alpha) * g;

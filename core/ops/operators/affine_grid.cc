@@ -9,15 +9,13 @@ namespace {
 // spatial sizes.
 absl::StatusOr<Shape> OutputShape(std::span<const int64_t> theta, std::span<const int64_t> size) {
   if (size.size() != 4 && size.size() != 5) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("input 'size' has {} values; it must have 4 or 5", size.size()));
+    return Fail(errors::kInvalidNode, fmt::format("input 'size' has {} values; it must have 4 or 5", size.size()));
   }
   const int64_t axes = static_cast<int64_t>(size.size()) - 2;
   MGE_RETURN_IF_ERROR(RequireShape("theta", theta, Shape{size[0], axes, axes + 1}));
   Shape shape = {size[0]};
   for (size_t i = 2; i < size.size(); ++i) {
-    if (size[i] < 0)
-      return Fail(errors::kInvalidNode, fmt::format("size[{}] = {} is negative", i, size[i]));
+    if (size[i] < 0) return Fail(errors::kInvalidNode, fmt::format("size[{}] = {} is negative", i, size[i]));
     shape.push_back(size[i]);
   }
   shape.push_back(axes);
@@ -29,10 +27,9 @@ absl::Status Infer(InferContext& ctx) {
   TensorType grid = UnrankedType(theta.dtype);
   if (const Tensor* size = ctx.constant(1)) {
     const std::vector<int64_t> values = size->ToInts();
-    MGE_ASSIGN_OR_RETURN(Shape shape,
-                         OutputShape(theta.has_rank ? std::span<const int64_t>(theta.dims)
-                                                    : Shape{kUnknownDim, kUnknownDim, kUnknownDim},
-                                     values));
+    MGE_ASSIGN_OR_RETURN(Shape shape, OutputShape(theta.has_rank ? std::span<const int64_t>(theta.dims)
+                                                                 : Shape{kUnknownDim, kUnknownDim, kUnknownDim},
+                                                  values));
     grid = MakeType(theta.dtype, std::move(shape));
   } else if (theta.has_rank) {
     MGE_RETURN_IF_ERROR(RequireRank("theta", theta.dims, 3));
@@ -71,8 +68,7 @@ absl::Status Eval(EvalContext& ctx) {
       for (int64_t row = 0; row < axes; ++row, matrix += axes + 1) {
         double sum = static_cast<Compute<T>>(matrix[axes]);
         for (int64_t d = 0; d < axes; ++d) {  // x, the innermost axis, is first
-          sum += static_cast<Compute<T>>(matrix[d]) *
-                 Coordinate(index[axes - d], points[axes - d], align_corners);
+          sum += static_cast<Compute<T>>(matrix[d]) * Coordinate(index[axes - d], points[axes - d], align_corners);
         }
         *out++ = static_cast<T>(static_cast<Compute<T>>(sum));
       }

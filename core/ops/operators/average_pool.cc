@@ -25,12 +25,10 @@ absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y) {
       if (include_pad) {
         count = 1;
         int64_t rest = output;
-        for (size_t d = out.size(); d-- > 0; rest /= out[d])
-          count *= PaddedTaps(g.window[d], rest % out[d]);
+        for (size_t d = out.size(); d-- > 0; rest /= out[d]) count *= PaddedTaps(g.window[d], rest % out[d]);
       }
       // With dilation, a window may read no input element. Its average is then that of the padding, 0.
-      y[plane * out_size + output] =
-          static_cast<T>(static_cast<Compute<T>>(count ? sum / static_cast<double>(count) : 0));
+      y[plane * out_size + output] = static_cast<T>(static_cast<Compute<T>>(count ? sum / static_cast<double>(count) : 0));
     });
   }
   return absl::OkStatus();

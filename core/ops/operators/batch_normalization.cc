@@ -68,8 +68,7 @@ void Statistics(const Tensor& x, const Channels& c, std::vector<double>& mean, s
   }
 }
 
-absl::Status StoreRunning(EvalContext& ctx, int output, const Tensor& old, const std::vector<double>& now,
-                          double momentum) {
+absl::Status StoreRunning(EvalContext& ctx, int output, const Tensor& old, const std::vector<double>& now, double momentum) {
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(output, old.dtype(), old.shape()));
   DispatchFloating(old.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -125,8 +124,8 @@ absl::Status Upgrade(Graph&, Node& node) {
 MGE_OP(batch_normalization) = {
     .name = "BatchNormalization",
     .doc = "Normalizes each channel with running statistics. In training, uses the batch's own and updates them.",
-    .inputs = {{"X", kFloating}, {"scale", kFloating}, {"B", kFloating}, {"input_mean", kFloating},
-               {"input_var", kFloating}},
+    .inputs =
+        {{"X", kFloating}, {"scale", kFloating}, {"B", kFloating}, {"input_mean", kFloating}, {"input_var", kFloating}},
     .outputs = {{"Y"}, {"running_mean", kAnyType, Arity::kOptional}, {"running_var", kAnyType, Arity::kOptional}},
     .attrs = {{"epsilon", AttrType::kFloat}, {"momentum", AttrType::kFloat}, {"training_mode", AttrType::kInt}},
     .infer = Infer,

@@ -32,9 +32,9 @@ absl::Status Upgrade(Graph&, Node& node) {
   if (node.version >= 6) return absl::OkStatus();
   // The target type was a name such as "FLOAT".
   constexpr std::pair<std::string_view, DType> kNames[] = {
-      {"FLOAT", DType::kF32},   {"DOUBLE", DType::kF64}, {"FLOAT16", DType::kF16}, {"INT8", DType::kI8},
-      {"INT16", DType::kI16},   {"INT32", DType::kI32},  {"INT64", DType::kI64},   {"UINT8", DType::kU8},
-      {"UINT16", DType::kU16},  {"UINT32", DType::kU32}, {"UINT64", DType::kU64},  {"BOOL", DType::kBool},
+      {"FLOAT", DType::kF32},    {"DOUBLE", DType::kF64}, {"FLOAT16", DType::kF16}, {"INT8", DType::kI8},
+      {"INT16", DType::kI16},    {"INT32", DType::kI32},  {"INT64", DType::kI64},   {"UINT8", DType::kU8},
+      {"UINT16", DType::kU16},   {"UINT32", DType::kU32}, {"UINT64", DType::kU64},  {"BOOL", DType::kBool},
       {"STRING", DType::kString}};
   const AttributeValue* to = node.attrs.Find("to");
   const std::string* name = to ? std::get_if<std::string>(to) : nullptr;

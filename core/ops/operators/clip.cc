@@ -27,9 +27,7 @@ absl::StatusOr<T> Limit(EvalContext& ctx, int i, T fallback) {
   if (limit.elements() != 1) return ctx.Invalid("a limit must have one element");
   T out = fallback;
   // Before operator set 11 the limits were attributes. They are float32 for every type of X.
-  DispatchNumeric(limit.dtype(), [&](auto tag) {
-    out = Convert<T>(limit.Data<typename decltype(tag)::type>()[0]);
-  });
+  DispatchNumeric(limit.dtype(), [&](auto tag) { out = Convert<T>(limit.Data<typename decltype(tag)::type>()[0]); });
   return out;
 }
 
@@ -52,9 +50,8 @@ absl::Status EvalTyped(EvalContext& ctx, const Tensor& x) {
 
 absl::Status Eval(EvalContext& ctx) {
   absl::Status status;
-  DispatchNumeric(ctx.input(0).dtype(), [&](auto tag) {
-    status = EvalTyped<typename decltype(tag)::type>(ctx, ctx.input(0));
-  });
+  DispatchNumeric(ctx.input(0).dtype(),
+                  [&](auto tag) { status = EvalTyped<typename decltype(tag)::type>(ctx, ctx.input(0)); });
   return status;
 }
 

@@ -16,9 +16,8 @@ absl::StatusOr<Geometry> Resolve(const Attributes& attrs, const Ints& image, con
   Geometry g{image, block, attrs.IntList("dilations", Ints(n, 1)), attrs.IntList("pads", Ints(2 * n, 0)),
              attrs.IntList("strides", Ints(n, 1))};
   if (n == 0 || block.size() != n || g.dilations.size() != n || g.pads.size() != 2 * n || g.strides.size() != n) {
-    return BadNode(fmt::format("image {}, block {}, dilations {}, pads {} and strides {} do not match",
-                               ShapeText(image), ShapeText(block), ShapeText(g.dilations), ShapeText(g.pads),
-                               ShapeText(g.strides)));
+    return BadNode(fmt::format("image {}, block {}, dilations {}, pads {} and strides {} do not match", ShapeText(image),
+                               ShapeText(block), ShapeText(g.dilations), ShapeText(g.pads), ShapeText(g.strides)));
   }
   for (size_t d = 0; d < n; ++d) {
     int64_t reach, padded, pads;
@@ -26,9 +25,10 @@ absl::StatusOr<Geometry> Resolve(const Attributes& attrs, const Ints& image, con
                 CheckedMul(block[d] - 1, g.dilations[d], &reach) && CheckedAdd(g.pads[d], g.pads[n + d], &pads) &&
                 CheckedAdd(image[d], pads, &padded) && reach < padded;
     if (!good) {
-      return BadNode(fmt::format("dimension {}: a block of {} with dilation {}, stride {} and pads {} and {} does not "
-                                 "fit into an image of {}", d, block[d], g.dilations[d], g.strides[d], g.pads[d],
-                                 g.pads[n + d], image[d]));
+      return BadNode(
+          fmt::format("dimension {}: a block of {} with dilation {}, stride {} and pads {} and {} does not "
+                      "fit into an image of {}",
+                      d, block[d], g.dilations[d], g.strides[d], g.pads[d], g.pads[n + d], image[d]));
     }
     if (!CheckedMul(g.windows, (padded - reach - 1) / g.strides[d] + 1, &g.windows) ||
         !CheckedMul(g.kernel, block[d], &g.kernel)) {
@@ -99,13 +99,14 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(col2_im) = {.name = "Col2Im",
-                   .doc = "Adds blocks, stored as columns, to the image from which they were taken.",
-                   .inputs = {{"input", kFixedSize | kComplex}, {"image_shape", {DType::kI64}}, {"block_shape", {DType::kI64}}},
-                   .outputs = {{"output"}},
-                   .attrs = {{"dilations", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
-                   .infer = Infer,
-                   .eval = Eval,
-                   .since = 18};
+MGE_OP(col2_im) = {
+    .name = "Col2Im",
+    .doc = "Adds blocks, stored as columns, to the image from which they were taken.",
+    .inputs = {{"input", kFixedSize | kComplex}, {"image_shape", {DType::kI64}}, {"block_shape", {DType::kI64}}},
+    .outputs = {{"output"}},
+    .attrs = {{"dilations", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
+    .infer = Infer,
+    .eval = Eval,
+    .since = 18};
 
 }  // namespace mge

@@ -39,8 +39,8 @@ absl::Status Infer(InferContext& ctx) {
       }
     }
     if (!fits) {
-      return ctx.Invalid(fmt::format("input {} of shape {} does not match the others for axis {}", i,
-                                     ShapeText(x.dims), axis));
+      return ctx.Invalid(
+          fmt::format("input {} of shape {} does not match the others for axis {}", i, ShapeText(x.dims), axis));
     }
   }
   out.dtype = dtype;
@@ -59,8 +59,8 @@ absl::Status Eval(EvalContext& ctx) {
       fits = d == axis ? CheckedAdd(shape[d], other[d], &shape[d]) : other[d] == shape[d];
     }
     if (!fits) {
-      return ctx.Invalid(fmt::format("input {} of shape {} does not match {} for axis {}", i,
-                                     ShapeText(other), ShapeText(first.shape()), axis));
+      return ctx.Invalid(fmt::format("input {} of shape {} does not match {} for axis {}", i, ShapeText(other),
+                                     ShapeText(first.shape()), axis));
     }
   }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, first.dtype(), shape));

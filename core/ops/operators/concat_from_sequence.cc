@@ -42,9 +42,8 @@ absl::Status Eval(EvalContext& ctx) {
       fits = d == axis ? CheckedAdd(shape[d], other[d], &shape[d]) : shape[d] == other[d];
     }
     if (!fits) {
-      return ctx.Invalid(fmt::format("element {} is {}{} and does not match {}{}", i,
-                                     DTypeName(parts[i].dtype()), ShapeText(parts[i].shape()),
-                                     DTypeName(first.dtype()), ShapeText(first.shape())));
+      return ctx.Invalid(fmt::format("element {} is {}{} and does not match {}{}", i, DTypeName(parts[i].dtype()),
+                                     ShapeText(parts[i].shape()), DTypeName(first.dtype()), ShapeText(first.shape())));
     }
   }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, first.dtype(), shape));

@@ -38,8 +38,7 @@ absl::Status Eval(EvalContext& ctx) {
     status = ConvolveRows<A>(ctx, g, wide_x.Data<A>().data(), wide_w.Data<A>().data(),
                              [&](int64_t channel, int64_t offset, std::span<const A> row) {
                                A b = bias.defined() ? bias.Data<A>()[channel] : A(0);
-                               for (size_t i = 0; i < row.size(); ++i)
-                                 out[offset + i] = static_cast<T>(row[i] + b);
+                               for (size_t i = 0; i < row.size(); ++i) out[offset + i] = static_cast<T>(row[i] + b);
                              });
   });
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));

@@ -11,10 +11,8 @@ absl::Status Infer(InferContext& ctx) {
   if (ctx.has_input(2) && ctx.input(2).has_rank) {
     MGE_RETURN_IF_ERROR(CheckPerChannel("the zero point of x", ctx.input(2).dims, 1));
   }
-  if (ctx.has_input(3) && ctx.input(3).has_rank && ctx.input(1).has_rank &&
-      !ctx.input(1).dims.empty()) {
-    MGE_RETURN_IF_ERROR(
-        CheckPerChannel("the zero point of w", ctx.input(3).dims, ctx.input(1).dims[0]));
+  if (ctx.has_input(3) && ctx.input(3).has_rank && ctx.input(1).has_rank && !ctx.input(1).dims.empty()) {
+    MGE_RETURN_IF_ERROR(CheckPerChannel("the zero point of w", ctx.input(3).dims, ctx.input(1).dims[0]));
   }
   return InferConv(ctx, 0, 1, DType::kI32);
 }
@@ -26,18 +24,15 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor* x_zero = ctx.has_input(2) ? &ctx.input(2) : nullptr;
   const Tensor* w_zero = ctx.has_input(3) ? &ctx.input(3) : nullptr;
   if (x_zero) MGE_RETURN_IF_ERROR(CheckPerChannel("the zero point of x", x_zero->shape(), 1));
-  if (w_zero)
-    MGE_RETURN_IF_ERROR(CheckPerChannel("the zero point of w", w_zero->shape(), g.out_channels));
+  if (w_zero) MGE_RETURN_IF_ERROR(CheckPerChannel("the zero point of w", w_zero->shape(), g.out_channels));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kI32, g.OutputShape()));
   if (y->elements() == 0) return absl::OkStatus();
   MGE_ASSIGN_OR_RETURN(Tensor wide_x, SubtractZeroPoint(ctx, x, x_zero, 1));
   MGE_ASSIGN_OR_RETURN(Tensor wide_w, SubtractZeroPoint(ctx, w, w_zero, 0));
   int32_t* out = y->MutableData<int32_t>().data();
-  return ConvolveRows<uint32_t>(ctx, g, wide_x.Data<uint32_t>().data(),
-                                wide_w.Data<uint32_t>().data(),
+  return ConvolveRows<uint32_t>(ctx, g, wide_x.Data<uint32_t>().data(), wide_w.Data<uint32_t>().data(),
                                 [&](int64_t, int64_t offset, std::span<const uint32_t> row) {
-                                  for (size_t i = 0; i < row.size(); ++i)
-                                    out[offset + i] = static_cast<int32_t>(row[i]);
+                                  for (size_t i = 0; i < row.size(); ++i) out[offset + i] = static_cast<int32_t>(row[i]);
                                 });
 }
 

@@ -57,11 +57,10 @@ void AccumulatePlane(const ConvGeometry& g, const A* x, const A* w, int64_t grou
 }
 
 template <typename T>
-absl::Status Compute(EvalContext& ctx, const ConvGeometry& g, const Tensor& x, const Tensor& w,
-                     const Tensor& bias, Tensor& y) {
+absl::Status Compute(EvalContext& ctx, const ConvGeometry& g, const Tensor& x, const Tensor& w, const Tensor& bias,
+                     Tensor& y) {
   using A = mge::Compute<T>;
-  const int64_t in_size = Elements(WindowOutputs(g.window)),
-                out_size = Elements(WindowInputs(g.window));
+  const int64_t in_size = Elements(WindowOutputs(g.window)), out_size = Elements(WindowInputs(g.window));
   const int64_t group_out = g.out_channels / g.group;
   int64_t kernel_size = 1;
   for (const WindowAxis& axis : g.window) kernel_size *= axis.kernel;
@@ -73,10 +72,9 @@ absl::Status Compute(EvalContext& ctx, const ConvGeometry& g, const Tensor& x, c
       MGE_RETURN_IF_ERROR(ctx.CheckStop());
       const int64_t first_channel = m / group_out * g.in_channels;
       std::fill(plane.begin(), plane.end(), bias.defined() ? bias.Data<A>()[m] : A(0));
-      AccumulatePlane<A>(
-          g, x.Data<A>().data() + (n * g.group * g.in_channels + first_channel) * in_size,
-          w.Data<A>().data() + (first_channel * group_out + m % group_out) * kernel_size, group_out,
-          plane.data());
+      AccumulatePlane<A>(g, x.Data<A>().data() + (n * g.group * g.in_channels + first_channel) * in_size,
+                         w.Data<A>().data() + (first_channel * group_out + m % group_out) * kernel_size, group_out,
+                         plane.data());
       for (A value : plane) *out++ = static_cast<T>(value);
     }
   }
@@ -97,9 +95,8 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor wide_x, ToComputeType(x, ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(Tensor wide_w, ToComputeType(w, ctx.allocator()));
   absl::Status status;
-  bool known = DispatchFloating(x.dtype(), [&](auto tag) {
-    status = Compute<typename decltype(tag)::type>(ctx, g, wide_x, wide_w, bias, *y);
-  });
+  bool known = DispatchFloating(
+      x.dtype(), [&](auto tag) { status = Compute<typename decltype(tag)::type>(ctx, g, wide_x, wide_w, bias, *y); });
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 

@@ -16,8 +16,7 @@ absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   const TensorType& scale = ctx.input(1);
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {0, 2}));
-  if (x.has_rank && scale.has_rank)
-    MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
+  if (x.has_rank && scale.has_rank) MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
   if (scale.has_rank && ctx.has_input(2) && ctx.input(2).has_rank) {
     MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.dims, ctx.input(2).dims));
   }
@@ -28,8 +27,8 @@ absl::Status Infer(InferContext& ctx) {
 }
 
 template <typename Q, typename T>
-void Dequantize(const QuantizationLayout& layout, std::span<const Q> x,
-                std::span<const float> scale, std::span<const int64_t> zero, std::span<T> y) {
+void Dequantize(const QuantizationLayout& layout, std::span<const Q> x, std::span<const float> scale,
+                std::span<const int64_t> zero, std::span<T> y) {
   size_t at = 0;
   for (int64_t o = 0; o < layout.outer; ++o) {
     for (int64_t d = 0; d < layout.dim; ++d) {
@@ -44,8 +43,7 @@ void Dequantize(const QuantizationLayout& layout, std::span<const Q> x,
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(QuantizationLayout layout,
-                       ResolveQuantization(ctx.attrs(), x.shape(), ctx.input(1).shape()));
+  MGE_ASSIGN_OR_RETURN(QuantizationLayout layout, ResolveQuantization(ctx.attrs(), x.shape(), ctx.input(1).shape()));
   MGE_ASSIGN_OR_RETURN(Tensor scale, ToComputeType(ctx.input(1), ctx.allocator()));
   std::vector<int64_t> zero;
   if (ctx.has_input(2)) {
@@ -55,16 +53,15 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(DType result, ResultType(ctx.attrs(), ctx.input(1).dtype()));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, result, x.shape()));
   if (y->elements() == 0) return absl::OkStatus();
-  bool known =
-      kSources.Contains(x.dtype()) && DispatchInteger(x.dtype(), [&](auto tag) {
-        using Q = typename decltype(tag)::type;
-        if constexpr (sizeof(Q) <= 4) {
-          DispatchFloating(result, [&](auto out) {
-            using T = typename decltype(out)::type;
-            Dequantize<Q, T>(layout, x.Data<Q>(), scale.Data<float>(), zero, y->MutableData<T>());
-          });
-        }
-      });
+  bool known = kSources.Contains(x.dtype()) && DispatchInteger(x.dtype(), [&](auto tag) {
+                 using Q = typename decltype(tag)::type;
+                 if constexpr (sizeof(Q) <= 4) {
+                   DispatchFloating(result, [&](auto out) {
+                     using T = typename decltype(out)::type;
+                     Dequantize<Q, T>(layout, x.Data<Q>(), scale.Data<float>(), zero, y->MutableData<T>());
+                   });
+                 }
+               });
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
@@ -75,9 +72,7 @@ MGE_OP(dequantize_linear) = {
     .doc = "y = (x - zero point) * scale, per tensor, per axis or per block.",
     .inputs = {{"x", kSources}, {"x_scale", kScales}, {"x_zero_point", kSources, Arity::kOptional}},
     .outputs = {{"y"}},
-    .attrs = {{"axis", AttrType::kInt},
-              {"block_size", AttrType::kInt},
-              {"output_dtype", AttrType::kInt}},
+    .attrs = {{"axis", AttrType::kInt}, {"block_size", AttrType::kInt}, {"output_dtype", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .since = 10,

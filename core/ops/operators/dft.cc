@@ -14,8 +14,7 @@ constexpr int64_t kMaxLength = int64_t{1} << 39;
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version >= 20) return absl::OkStatus();
   node.inputs.resize(3, kNone);
-  node.inputs[kAxis] =
-      graph.AddConstant(node.name + "_axis", Tensor::Scalar<int64_t>(node.attrs.Int("axis", 1)));
+  node.inputs[kAxis] = graph.AddConstant(node.name + "_axis", Tensor::Scalar<int64_t>(node.attrs.Int("axis", 1)));
   node.attrs.Remove("axis");
   return absl::OkStatus();
 }
@@ -30,50 +29,41 @@ struct Plan {
 };
 
 // Resolves the plan of a node. `length` is null if absent or unknown. `known` tells whether a present length is known.
-absl::StatusOr<Plan> Resolve(const Attributes& attrs, std::span<const int64_t> x,
-                             const Tensor* length, bool known, int64_t axis) {
+absl::StatusOr<Plan> Resolve(const Attributes& attrs, std::span<const int64_t> x, const Tensor* length, bool known,
+                             int64_t axis) {
   Plan p;
   const int64_t rank = static_cast<int64_t>(x.size());
   if (rank < 2) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("the input has shape {}; its rank must be at least 2", ShapeText(x)));
+    return Fail(errors::kInvalidNode, fmt::format("the input has shape {}; its rank must be at least 2", ShapeText(x)));
   }
   MGE_ASSIGN_OR_RETURN(p.axis, NormalizeAxis(axis, rank));
-  if (p.axis == rank - 1)
-    return Fail(errors::kInvalidNode, "the axis must not be that of real and imaginary parts");
+  if (p.axis == rank - 1) return Fail(errors::kInvalidNode, "the axis must not be that of real and imaginary parts");
   if (x.back() != 1 && x.back() != 2 && x.back() != kUnknownDim) {
-    return Fail(
-        errors::kInvalidNode,
-        fmt::format("the last dimension is {}; it must be 1 (real) or 2 (complex)", x.back()));
+    return Fail(errors::kInvalidNode, fmt::format("the last dimension is {}; it must be 1 (real) or 2 (complex)", x.back()));
   }
   p.complex = x.back() == 2;
   p.inverse = attrs.Int("inverse") != 0;
   p.one_sided = attrs.Int("onesided") != 0;
   if (p.one_sided && x.back() != kUnknownDim && p.complex != p.inverse) {
-    return Fail(errors::kInvalidNode, p.inverse
-                                          ? "a one-sided inverse transform requires complex input"
-                                          : "a one-sided transform requires real input");
+    return Fail(errors::kInvalidNode, p.inverse ? "a one-sided inverse transform requires complex input"
+                                                : "a one-sided transform requires real input");
   }
   const int64_t size = x[p.axis];
   if (!known) {
     p.length = kUnknownDim;
   } else if (length) {
     MGE_ASSIGN_OR_RETURN(p.length, ScalarInt("dft_length", *length));
-    if (p.length < 1)
-      return Fail(errors::kInvalidNode,
-                  fmt::format("dft_length = {} must be at least 1", p.length));
+    if (p.length < 1) return Fail(errors::kInvalidNode, fmt::format("dft_length = {} must be at least 1", p.length));
   } else {
     const bool doubled = p.one_sided && p.inverse;
     if (size != kUnknownDim && (size < (doubled ? 2 : 1) || size > kMaxLength)) {
-      return Fail(errors::kInvalidNode,
-                  fmt::format("a signal of {} elements along axis {} is outside of {}..{}", size,
-                              p.axis, doubled ? 2 : 1, kMaxLength));
+      return Fail(errors::kInvalidNode, fmt::format("a signal of {} elements along axis {} is outside of {}..{}", size,
+                                                    p.axis, doubled ? 2 : 1, kMaxLength));
     }
     p.length = doubled && size != kUnknownDim ? 2 * (size - 1) : size;
   }
   p.output.assign(x.begin(), x.end());
-  p.output[p.axis] =
-      p.one_sided && !p.inverse && p.length != kUnknownDim ? p.length / 2 + 1 : p.length;
+  p.output[p.axis] = p.one_sided && !p.inverse && p.length != kUnknownDim ? p.length / 2 + 1 : p.length;
   p.output.back() = p.one_sided && p.inverse ? 1 : 2;
   return p;
 }
@@ -88,8 +78,7 @@ absl::Status Infer(InferContext& ctx) {
       MGE_ASSIGN_OR_RETURN(at, ScalarInt("the axis", *axis));
     }
     const Tensor* length = ctx.has_input(kLength) ? ctx.constant(kLength) : nullptr;
-    MGE_ASSIGN_OR_RETURN(
-        Plan p, Resolve(ctx.attrs(), x.dims, length, length || !ctx.has_input(kLength), at));
+    MGE_ASSIGN_OR_RETURN(Plan p, Resolve(ctx.attrs(), x.dims, length, length || !ctx.has_input(kLength), at));
     y = MakeType(x.dtype, std::move(p.output));
   }
   ctx.SetOutput(0, std::move(y));
@@ -100,8 +89,7 @@ template <typename T>
 absl::Status Run(EvalContext& ctx, const Plan& p, const Tensor& x, Tensor& y) {
   MGE_ASSIGN_OR_RETURN(Fft fft, Fft::Create(p.length, ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(Tensor scratch, Tensor::Create(DType::kC128, {p.length}, ctx.allocator()));
-  std::span<Complex> line(static_cast<Complex*>(scratch.mutable_data()),
-                          static_cast<size_t>(p.length));
+  std::span<Complex> line(static_cast<Complex*>(scratch.mutable_data()), static_cast<size_t>(p.length));
   int64_t outer = 1, inner = 1;
   for (int64_t i = 0; i < p.axis; ++i) outer *= x.shape()[i];
   for (int64_t i = p.axis + 1; i + 1 < x.rank(); ++i) inner *= x.shape()[i];
@@ -138,13 +126,11 @@ absl::Status Eval(EvalContext& ctx) {
     MGE_ASSIGN_OR_RETURN(axis, ScalarInt("the axis", ctx.input(kAxis)));
   }
   MGE_ASSIGN_OR_RETURN(Plan p,
-                       Resolve(ctx.attrs(), x.shape(),
-                               ctx.has_input(kLength) ? &ctx.input(kLength) : nullptr, true, axis));
+                       Resolve(ctx.attrs(), x.shape(), ctx.has_input(kLength) ? &ctx.input(kLength) : nullptr, true, axis));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), p.output));
   if (y->elements() == 0) return absl::OkStatus();
   absl::Status status;
-  bool known = DispatchFloating(
-      x.dtype(), [&](auto tag) { status = Run<typename decltype(tag)::type>(ctx, p, x, *y); });
+  bool known = DispatchFloating(x.dtype(), [&](auto tag) { status = Run<typename decltype(tag)::type>(ctx, p, x, *y); });
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
@@ -155,9 +141,7 @@ MGE_OP(dft) = {
     .doc =
         "Discrete Fourier transform along an axis. The last dimension holds real and imaginary "
         "parts.",
-    .inputs = {{"input", kFloating},
-               {"dft_length", kIndex, Arity::kOptional},
-               {"axis", kIndex, Arity::kOptional}},
+    .inputs = {{"input", kFloating}, {"dft_length", kIndex, Arity::kOptional}, {"axis", kIndex, Arity::kOptional}},
     .outputs = {{"output"}},
     .attrs = {{"inverse", AttrType::kInt}, {"onesided", AttrType::kInt}},
     .infer = Infer,

@@ -70,8 +70,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 MGE_OP(dropout) = {
     .name = "Dropout",
     .doc = "The input unchanged. In training, random elements become 0 and the others are scaled up.",
-    .inputs = {{"data", kFloating}, {"ratio", kFloating, Arity::kOptional},
-               {"training_mode", kBoolean, Arity::kOptional}},
+    .inputs = {{"data", kFloating}, {"ratio", kFloating, Arity::kOptional}, {"training_mode", kBoolean, Arity::kOptional}},
     .outputs = {{"output"}, {"mask", kAnyType, Arity::kOptional}},
     .attrs = {{"seed", AttrType::kInt}, {"_mask_as_data", AttrType::kInt}},
     .infer = Infer,

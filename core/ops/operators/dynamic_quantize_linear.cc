@@ -27,8 +27,7 @@ absl::Status Eval(EvalContext& ctx) {
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   const double zero = std::nearbyint(std::clamp(0.0f - low / scale, 0.0f, 255.0f));
   std::span<uint8_t> out = y->MutableData<uint8_t>();
-  for (size_t i = 0; i < in.size(); ++i)
-    out[i] = Saturate<uint8_t>(std::nearbyint(in[i] / scale) + zero);
+  for (size_t i = 0; i < in.size(); ++i) out[i] = Saturate<uint8_t>(std::nearbyint(in[i] / scale) + zero);
   y_scale->MutableData<float>()[0] = scale;
   y_zero->MutableData<uint8_t>()[0] = static_cast<uint8_t>(zero);
   return absl::OkStatus();

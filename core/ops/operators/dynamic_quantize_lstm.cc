@@ -28,8 +28,7 @@ absl::Status CheckScales(const Recurrent& r, const std::function<const Shape*(in
 absl::StatusOr<Recurrent> Resolve(const Attributes& attrs, const std::function<const Shape*(int)>& shape) {
   RecurrentShapes shapes;
   for (int i = 0; i < 8; ++i) shapes.push_back(shape(i));
-  const Shape weights = shapes[kWeights] ? Turned(*shapes[kWeights]) : Shape(),
-              recurrence = Turned(*shapes[kRecurrence]);
+  const Shape weights = shapes[kWeights] ? Turned(*shapes[kWeights]) : Shape(), recurrence = Turned(*shapes[kRecurrence]);
   if (shapes[kWeights]) shapes[kWeights] = &weights;
   shapes[kRecurrence] = &recurrence;
   MGE_ASSIGN_OR_RETURN(Recurrent r, ResolveRecurrent(attrs, kLstmKind, shapes));
@@ -94,8 +93,10 @@ absl::StatusOr<Tensor> Weights(EvalContext& ctx, int input) {
       }
     }
   };
-  if (q.dtype() == DType::kI8) turn(q.Data<int8_t>());
-  else turn(q.Data<uint8_t>());
+  if (q.dtype() == DType::kI8)
+    turn(q.Data<int8_t>());
+  else
+    turn(q.Data<uint8_t>());
   return out;
 }
 
@@ -132,8 +133,8 @@ absl::Status Eval(EvalContext& ctx) {
     for (int64_t i = 0; i < r.batch * r.hidden; ++i) seen[i] = quantizer.Rounded(static_cast<float>(h[i]));
   };
   const bool input_forget = ctx.attrs().Int("input_forget") != 0;
-  return RunRecurrent<float, double>(
-      ctx, r, kLstmKind, in, see, [&](const auto& cell, const auto& step) { StepLstm(cell, step, input_forget); });
+  return RunRecurrent<float, double>(ctx, r, kLstmKind, in, see,
+                                     [&](const auto& cell, const auto& step) { StepLstm(cell, step, input_forget); });
 }
 
 constexpr TypeSet kFloat = {DType::kF32};
@@ -144,14 +145,26 @@ MGE_OP(dynamic_quantize_lstm) = {
     .name = "DynamicQuantizeLSTM",
     .domain = "com.microsoft",
     .doc = "LSTM with 8-bit weights. Quantizes X and the state of each step to uint8 by their own range.",
-    .inputs = {{"X", kFloat}, {"W", kQuantized8}, {"R", kQuantized8}, {"B", kFloat, Arity::kOptional},
-               {"sequence_lens", {DType::kI32}, Arity::kOptional}, {"initial_h", kFloat, Arity::kOptional},
-               {"initial_c", kFloat, Arity::kOptional}, {"P", kFloat, Arity::kOptional}, {"W_scale", kFloat},
-               {"W_zero_point", kQuantized8}, {"R_scale", kFloat}, {"R_zero_point", kQuantized8}},
+    .inputs = {{"X", kFloat},
+               {"W", kQuantized8},
+               {"R", kQuantized8},
+               {"B", kFloat, Arity::kOptional},
+               {"sequence_lens", {DType::kI32}, Arity::kOptional},
+               {"initial_h", kFloat, Arity::kOptional},
+               {"initial_c", kFloat, Arity::kOptional},
+               {"P", kFloat, Arity::kOptional},
+               {"W_scale", kFloat},
+               {"W_zero_point", kQuantized8},
+               {"R_scale", kFloat},
+               {"R_zero_point", kQuantized8}},
     .outputs = RecurrentOutputs({{.name = "Y_c", .arity = Arity::kOptional}}),
-    .attrs = {{"activation_alpha", AttrType::kFloats}, {"activation_beta", AttrType::kFloats},
-              {"activations", AttrType::kTexts}, {"clip", AttrType::kFloat}, {"direction", AttrType::kText},
-              {"hidden_size", AttrType::kInt}, {"input_forget", AttrType::kInt}},
+    .attrs = {{"activation_alpha", AttrType::kFloats},
+              {"activation_beta", AttrType::kFloats},
+              {"activations", AttrType::kTexts},
+              {"clip", AttrType::kFloat},
+              {"direction", AttrType::kText},
+              {"hidden_size", AttrType::kInt},
+              {"input_forget", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
 };

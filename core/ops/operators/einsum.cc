@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/ops/families/reduce.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
-#include "core/ops/families/reduce.h"
 
 namespace mge {
 namespace {
@@ -142,9 +142,7 @@ absl::Status Eval(EvalContext& ctx) {
   for (int label : eq.output) shape.push_back(eq.size[label]);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, ctx.input(0).dtype(), std::move(shape)));
   absl::Status status;
-  DispatchNumeric(ctx.input(0).dtype(), [&](auto tag) {
-    status = EvalTyped<typename decltype(tag)::type>(ctx, eq, *y);
-  });
+  DispatchNumeric(ctx.input(0).dtype(), [&](auto tag) { status = EvalTyped<typename decltype(tag)::type>(ctx, eq, *y); });
   return status;
 }
 

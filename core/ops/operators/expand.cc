@@ -13,8 +13,7 @@ absl::Status Infer(InferContext& ctx) {
     MGE_ASSIGN_OR_RETURN(Shape target, CheckedShape(*wanted));
     MGE_ASSIGN_OR_RETURN(Shape out, BroadcastShapes(x.dims, target));
     ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
-  } else if (x.has_rank && shape.has_rank && shape.dims.size() == 1 && shape.dims[0] >= 0 &&
-             shape.dims[0] <= kMaxRank) {
+  } else if (x.has_rank && shape.has_rank && shape.dims.size() == 1 && shape.dims[0] >= 0 && shape.dims[0] <= kMaxRank) {
     ctx.SetOutput(0, RankedType(x.dtype, std::max<int64_t>(x.dims.size(), shape.dims[0])));
   } else {
     ctx.SetOutput(0, UnrankedType(x.dtype));

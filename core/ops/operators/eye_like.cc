@@ -6,9 +6,7 @@ namespace {
 
 constexpr TypeSet kTypes = kNumeric | kBoolean;
 
-absl::StatusOr<DType> ResultType(const Attributes& attrs, DType input) {
-  return ReadDType(attrs, "dtype", input, kTypes);
-}
+absl::StatusOr<DType> ResultType(const Attributes& attrs, DType input) { return ReadDType(attrs, "dtype", input, kTypes); }
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
-#include "core/ops/op_helpers.h"
 #include "core/ops/families/scatter.h"
+#include "core/ops/op_helpers.h"
 
 namespace mge {
 namespace {

@@ -19,8 +19,10 @@ absl::StatusOr<Shape> Gathered(std::span<const int64_t> x, std::span<const int64
   }
   int64_t depth = indices.back();
   if (depth != kUnknownDim && (depth < 1 || depth > r - batch)) {
-    return BadNode(fmt::format("indices have {} coordinates; data of shape {} allows 1 to {} after {} batch "
-                               "dimensions", depth, ShapeText(x), r - batch, batch));
+    return BadNode(
+        fmt::format("indices have {} coordinates; data of shape {} allows 1 to {} after {} batch "
+                    "dimensions",
+                    depth, ShapeText(x), r - batch, batch));
   }
   Shape out(indices.begin(), indices.end() - 1);
   if (depth != kUnknownDim) out.insert(out.end(), x.begin() + batch + depth, x.end());

@@ -95,13 +95,11 @@ absl::Status Eval(EvalContext& ctx) {
   if (a.dtype() != b.dtype() || (ctx.has_input(2) && ctx.input(2).dtype() != a.dtype())) {
     return ctx.Invalid("inputs have different types");
   }
-  MGE_ASSIGN_OR_RETURN(Sizes s, Resolve(ctx.node(), a.shape(), b.shape(),
-                                        ctx.has_input(2) ? &ctx.input(2).shape() : nullptr));
+  MGE_ASSIGN_OR_RETURN(Sizes s,
+                       Resolve(ctx.node(), a.shape(), b.shape(), ctx.has_input(2) ? &ctx.input(2).shape() : nullptr));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, a.dtype(), {s.m, s.n}));
   absl::Status status;
-  bool known = DispatchNumeric(a.dtype(), [&](auto tag) {
-    status = EvalTyped<typename decltype(tag)::type>(ctx, s, *y);
-  });
+  bool known = DispatchNumeric(a.dtype(), [&](auto tag) { status = EvalTyped<typename decltype(tag)::type>(ctx, s, *y); });
   return known ? status : ctx.Unsupported(std::string(DTypeName(a.dtype())));
 }
 
@@ -119,7 +117,9 @@ MGE_OP(gemm) = {
     .doc = "alpha * op(A) * op(B) + beta * C, where op transposes if transA or transB is set. C is broadcast.",
     .inputs = {{"A", kTypes}, {"B", kTypes}, {"C", kTypes, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}, {"transA", AttrType::kInt},
+    .attrs = {{"alpha", AttrType::kFloat},
+              {"beta", AttrType::kFloat},
+              {"transA", AttrType::kInt},
               {"transB", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/ops/op_helpers.h"
 #include "core/ops/families/quantization.h"
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -31,27 +31,21 @@ absl::Status Upgrade(Graph&, Node& node) {
 }
 
 absl::StatusOr<Options> ReadOptions(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int mode,
-                       ReadChoice(attrs, "mode", "linear", {"linear", "nearest", "cubic"}));
-  MGE_ASSIGN_OR_RETURN(
-      int padding, ReadChoice(attrs, "padding_mode", "zeros", {"zeros", "border", "reflection"}));
-  return Options{static_cast<Mode>(mode), static_cast<Padding>(padding),
-                 attrs.Int("align_corners") != 0};
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "linear", {"linear", "nearest", "cubic"}));
+  MGE_ASSIGN_OR_RETURN(int padding, ReadChoice(attrs, "padding_mode", "zeros", {"zeros", "border", "reflection"}));
+  return Options{static_cast<Mode>(mode), static_cast<Padding>(padding), attrs.Int("align_corners") != 0};
 }
 
 absl::StatusOr<Shape> OutputShape(std::span<const int64_t> x, std::span<const int64_t> grid) {
   if (x.size() < 3 || grid.size() != x.size()) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("input shape {} and grid shape {} must have the same rank, at least 3",
-                            ShapeText(x), ShapeText(grid)));
+    return Fail(errors::kInvalidNode, fmt::format("input shape {} and grid shape {} must have the same rank, at least 3",
+                                                  ShapeText(x), ShapeText(grid)));
   }
   if (x.size() - 2 > kMaxAxes) {
-    return Fail(errors::kUnsupportedFeature,
-                fmt::format("{} spatial axes are more than {}", x.size() - 2, kMaxAxes));
+    return Fail(errors::kUnsupportedFeature, fmt::format("{} spatial axes are more than {}", x.size() - 2, kMaxAxes));
   }
   MGE_RETURN_IF_ERROR(RequireSize("the batch of the grid", grid[0], x[0]));
-  MGE_RETURN_IF_ERROR(RequireSize("the last dimension of the grid", grid.back(),
-                                  static_cast<int64_t>(x.size()) - 2));
+  MGE_RETURN_IF_ERROR(RequireSize("the last dimension of the grid", grid.back(), static_cast<int64_t>(x.size()) - 2));
   Shape shape = {x[0] == kUnknownDim ? grid[0] : x[0], x[1]};
   shape.insert(shape.end(), grid.begin() + 1, grid.end() - 1);
   return shape;
@@ -92,12 +86,10 @@ struct Tap {
 template <typename G>
 int AxisTaps(const Options& o, G normalized, int64_t size, Tap* taps) {
   const G length = static_cast<G>(size);
-  G place =
-      o.align_corners ? (normalized + 1) / 2 * (length - 1) : ((normalized + 1) * length - 1) / 2;
+  G place = o.align_corners ? (normalized + 1) / 2 * (length - 1) : ((normalized + 1) * length - 1) / 2;
   if (o.mode == Mode::kNearest) place = std::nearbyint(place);
   const double low = o.align_corners ? 0 : -0.5;
-  const double high =
-      o.align_corners ? static_cast<double>(size) - 1 : static_cast<double>(size) - 0.5;
+  const double high = o.align_corners ? static_cast<double>(size) - 1 : static_cast<double>(size) - 0.5;
   const double far = static_cast<double>(size) + 4;
   double at = std::isnan(place) ? -1.0 : static_cast<double>(place);
   if (o.padding == Padding::kReflection) at = std::isinf(at) ? low : Reflect(at, low, high);
@@ -123,9 +115,7 @@ int AxisTaps(const Options& o, G normalized, int64_t size, Tap* taps) {
     return 2;
   }
   auto near = [](double d) { return ((kCubicA + 2) * d - (kCubicA + 3)) * d * d + 1; };
-  auto wide = [](double d) {
-    return ((kCubicA * d - 5 * kCubicA) * d + 8 * kCubicA) * d - 4 * kCubicA;
-  };
+  auto wide = [](double d) { return ((kCubicA * d - 5 * kCubicA) * d + 8 * kCubicA) * d - 4 * kCubicA; };
   taps[0] = {resolve(base - 1), wide(t + 1)};
   taps[1] = {resolve(base), near(t)};
   taps[2] = {resolve(base + 1), near(1 - t)};
@@ -135,8 +125,7 @@ int AxisTaps(const Options& o, G normalized, int64_t size, Tap* taps) {
 
 // Computes all elements of a plane that one point reads.
 template <typename T>
-void PointTaps(const Options& o, std::span<const T> point, std::span<const int64_t> sizes,
-               std::vector<Tap>& all) {
+void PointTaps(const Options& o, std::span<const T> point, std::span<const int64_t> sizes, std::vector<Tap>& all) {
   all.assign(1, {0, 1});
   std::vector<Tap> next;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -147,8 +136,7 @@ void PointTaps(const Options& o, std::span<const T> point, std::span<const int64
     for (const Tap& outer : all) {
       for (int i = 0; i < count; ++i) {
         const bool zero = outer.index < 0 || taps[i].index < 0;
-        next.push_back(
-            {zero ? -1 : outer.index * sizes[d] + taps[i].index, outer.weight * taps[i].weight});
+        next.push_back({zero ? -1 : outer.index * sizes[d] + taps[i].index, outer.weight * taps[i].weight});
       }
     }
     all.swap(next);
@@ -159,8 +147,7 @@ template <typename T>
 T Weigh(const T* plane, std::span<const Tap> taps) {
   double sum = 0;
   for (const Tap& tap : taps) {
-    if (tap.index >= 0 && tap.weight != 0)
-      sum += tap.weight * static_cast<double>(plane[tap.index]);
+    if (tap.index >= 0 && tap.weight != 0) sum += tap.weight * static_cast<double>(plane[tap.index]);
   }
   if constexpr (kIsFloating<T>) {
     return static_cast<T>(static_cast<Compute<T>>(sum));
@@ -176,8 +163,7 @@ absl::Status ForEachPoint(EvalContext& ctx, const Options& o, const Tensor& y, F
   const Tensor& grid = ctx.input(1);
   std::span<const int64_t> sizes = std::span<const int64_t>(x.shape()).subspan(2);
   const int64_t batch = y.shape()[0], channels = y.shape()[1], plane = Elements(sizes);
-  const int64_t points = y.elements() / (batch * channels),
-                axes = static_cast<int64_t>(sizes.size());
+  const int64_t points = y.elements() / (batch * channels), axes = static_cast<int64_t>(sizes.size());
   std::vector<Tap> taps;
   absl::Status status;
   DispatchFloating(grid.dtype(), [&](auto tag) {
@@ -187,8 +173,7 @@ absl::Status ForEachPoint(EvalContext& ctx, const Options& o, const Tensor& y, F
       status = ctx.CheckStop();
       for (int64_t p = 0; p < points; ++p) {
         PointTaps<G>(o, place.subspan((n * points + p) * axes, axes), sizes, taps);
-        for (int64_t c = n * channels; c < (n + 1) * channels; ++c)
-          value(c * plane, taps, c * points + p);
+        for (int64_t c = n * channels; c < (n + 1) * channels; ++c) value(c * plane, taps, c * points + p);
       }
     }
   });
@@ -201,8 +186,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Shape shape, OutputShape(x.shape(), ctx.input(1).shape()));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
   if (y->elements() == 0) return absl::OkStatus();
-  if (x.elements() == 0)
-    return ctx.Invalid("nothing can be sampled from an input of shape " + ShapeText(x.shape()));
+  if (x.elements() == 0) return ctx.Invalid("nothing can be sampled from an input of shape " + ShapeText(x.shape()));
   absl::Status status;
   auto pick = [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -224,9 +208,8 @@ absl::Status Eval(EvalContext& ctx) {
     using T = typename decltype(tag)::type;
     const T* in = x.Data<T>().data();
     T* out = y->MutableData<T>().data();
-    status = ForEachPoint(ctx, o, *y, [&](int64_t plane, std::span<const Tap> taps, int64_t to) {
-      out[to] = Weigh<T>(in + plane, taps);
-    });
+    status = ForEachPoint(
+        ctx, o, *y, [&](int64_t plane, std::span<const Tap> taps, int64_t to) { out[to] = Weigh<T>(in + plane, taps); });
   });
   return known ? status : ctx.Unsupported(fmt::format("interpolating {}", DTypeName(x.dtype())));
 }
@@ -238,9 +221,7 @@ MGE_OP(grid_sample) = {
     .doc = "Samples X at the positions given by a grid of coordinates in [-1, 1].",
     .inputs = {{"X", kAnyType}, {"grid", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"align_corners", AttrType::kInt},
-              {"mode", AttrType::kText},
-              {"padding_mode", AttrType::kText}},
+    .attrs = {{"align_corners", AttrType::kInt}, {"mode", AttrType::kText}, {"padding_mode", AttrType::kText}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

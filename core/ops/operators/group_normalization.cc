@@ -70,8 +70,10 @@ MGE_OP(group_normalization) = {
     .doc = "Normalizes each group of channels of each sample to mean 0 and variance 1, then scales and shifts.",
     .inputs = {{"X", kFloating}, {"scale", kFloating}, {"bias", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"epsilon", AttrType::kFloat}, {"num_groups", AttrType::kInt, true},
-              {"stash_type", AttrType::kInt}, {"_per_group", AttrType::kInt}},  // statistics are always double
+    .attrs = {{"epsilon", AttrType::kFloat},
+              {"num_groups", AttrType::kInt, true},
+              {"stash_type", AttrType::kInt},
+              {"_per_group", AttrType::kInt}},  // statistics are always double
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -30,19 +30,15 @@ absl::Status Run(EvalContext& ctx, const Recurrent& r) {
     A* hidden = gates + kHidden * n;
     for (int64_t i = 0; i < n; ++i) gated[i] = reset[i] * h[i];
     for (int64_t i = 0; i < n; ++i) {
-      hidden[i] += linear_before_reset
-                       ? reset[i] * (cell.Recur(kHidden, i, h) + cell.Bias(kHidden, i))
-                       : cell.Recur(kHidden, i, gated) + cell.Bias(kHidden, i);
+      hidden[i] += linear_before_reset ? reset[i] * (cell.Recur(kHidden, i, h) + cell.Bias(kHidden, i))
+                                       : cell.Recur(kHidden, i, gated) + cell.Bias(kHidden, i);
     }
-    for (int64_t i = 0; i < n; ++i)
-      h[i] = (1 - update[i]) * cell.Activate(1, hidden[i]) + update[i] * h[i];
+    for (int64_t i = 0; i < n; ++i) h[i] = (1 - update[i]) * cell.Activate(1, hidden[i]) + update[i] * h[i];
   });
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  return EvalRecurrent(ctx, kKind, [&](auto tag, const Recurrent& r) {
-    return Run<typename decltype(tag)::type>(ctx, r);
-  });
+  return EvalRecurrent(ctx, kKind, [&](auto tag, const Recurrent& r) { return Run<typename decltype(tag)::type>(ctx, r); });
 }
 
 }  // namespace

@@ -10,8 +10,7 @@ absl::Status CheckBranch(const Node& node, std::string_view name) {
   GraphPtr body = node.attrs.GraphOrNull(name);
   if (FormalInputs(*body) != 0) return BadNode(fmt::format("{} has inputs; a branch must not have any", name));
   if (body->outputs().size() != node.outputs.size()) {
-    return BadNode(fmt::format("{} has {} outputs, the node has {}", name, body->outputs().size(),
-                               node.outputs.size()));
+    return BadNode(fmt::format("{} has {} outputs, the node has {}", name, body->outputs().size(), node.outputs.size()));
   }
   return absl::OkStatus();
 }

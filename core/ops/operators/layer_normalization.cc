@@ -8,15 +8,12 @@ namespace mge {
 namespace {
 
 // Returns the type of the outputs Mean and InvStdDev.
-absl::StatusOr<DType> StashType(const Attributes& attrs) {
-  return ReadDType(attrs, "stash_type", DType::kF32, kFloating);
-}
+absl::StatusOr<DType> StashType(const Attributes& attrs) { return ReadDType(attrs, "stash_type", DType::kF32, kFloating); }
 
 // Checks that scale or bias can be broadcast to the normalized dimensions.
 absl::Status CheckFits(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> x) {
   if (FitsBroadcastTo(shape, x)) return absl::OkStatus();
-  return Fail(errors::kInvalidNode,
-              fmt::format("{} {} cannot be broadcast to X {}", name, ShapeText(shape), ShapeText(x)));
+  return Fail(errors::kInvalidNode, fmt::format("{} {} cannot be broadcast to X {}", name, ShapeText(shape), ShapeText(x)));
 }
 
 absl::Status Infer(InferContext& ctx) {

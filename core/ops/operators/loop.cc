@@ -16,8 +16,8 @@ absl::StatusOr<Counts> Count(const Node& node, const Graph& body) {
   c.states = std::max(0, static_cast<int>(node.inputs.size()) - 2);
   c.scans = static_cast<int>(body.outputs().size()) - 1 - c.states;
   if (FormalInputs(body) != c.states + 2 || c.scans < 0) {
-    return BadNode(fmt::format("{} carried values; the body has {} inputs and {} outputs", c.states,
-                               FormalInputs(body), body.outputs().size()));
+    return BadNode(fmt::format("{} carried values; the body has {} inputs and {} outputs", c.states, FormalInputs(body),
+                               body.outputs().size()));
   }
   if (static_cast<int>(node.outputs.size()) > c.states + c.scans) {
     return BadNode(fmt::format("{} outputs, but the body has only {}", node.outputs.size(), c.states + c.scans));

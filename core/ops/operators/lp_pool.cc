@@ -13,19 +13,16 @@ absl::Status Infer(InferContext& ctx) {
 
 template <typename T>
 absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, int64_t p, const T* x, T* y) {
-  const int64_t in_size = Elements(WindowInputs(g.window)),
-                out_size = Elements(WindowOutputs(g.window));
+  const int64_t in_size = Elements(WindowInputs(g.window)), out_size = Elements(WindowOutputs(g.window));
   for (int64_t plane = 0; plane < g.planes; ++plane) {
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
     const T* in = x + plane * in_size;
     ForEachWindow(g.window, [&](int64_t output, std::span<const int64_t> offsets) {
       double sum = 0;
       for (int64_t offset : offsets) {
-        sum += std::pow(std::abs(static_cast<double>(static_cast<Compute<T>>(in[offset]))),
-                        static_cast<double>(p));
+        sum += std::pow(std::abs(static_cast<double>(static_cast<Compute<T>>(in[offset]))), static_cast<double>(p));
       }
-      y[plane * out_size + output] =
-          static_cast<T>(static_cast<Compute<T>>(std::pow(sum, 1.0 / static_cast<double>(p))));
+      y[plane * out_size + output] = static_cast<T>(static_cast<Compute<T>>(std::pow(sum, 1.0 / static_cast<double>(p))));
     });
   }
   return absl::OkStatus();

@@ -9,14 +9,12 @@ absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kLstmKind); }
 template <typename T>
 absl::Status Run(EvalContext& ctx, const Recurrent& r) {
   const bool input_forget = ctx.attrs().Int("input_forget") != 0;
-  return RunRecurrent<T>(ctx, r, kLstmKind,
-                         [&](const auto& cell, const auto& step) { StepLstm(cell, step, input_forget); });
+  return RunRecurrent<T>(ctx, r, kLstmKind, [&](const auto& cell, const auto& step) { StepLstm(cell, step, input_forget); });
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  return EvalRecurrent(ctx, kLstmKind, [&](auto tag, const Recurrent& r) {
-    return Run<typename decltype(tag)::type>(ctx, r);
-  });
+  return EvalRecurrent(ctx, kLstmKind,
+                       [&](auto tag, const Recurrent& r) { return Run<typename decltype(tag)::type>(ctx, r); });
 }
 
 }  // namespace

@@ -63,7 +63,9 @@ constexpr TypeSet kBytes = {DType::kI8, DType::kU8};
 MGE_OP(mat_mul_integer) = {
     .name = "MatMulInteger",
     .doc = "Matrix product of (A - a_zero_point) and (B - b_zero_point) in int32.",
-    .inputs = {{"A", kBytes}, {"B", kBytes}, {"a_zero_point", kBytes, Arity::kOptional},
+    .inputs = {{"A", kBytes},
+               {"B", kBytes},
+               {"a_zero_point", kBytes, Arity::kOptional},
                {"b_zero_point", kBytes, Arity::kOptional}},
     .outputs = {{"Y"}},
     .infer = Infer,

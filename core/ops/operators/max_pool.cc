@@ -22,8 +22,7 @@ int64_t ColumnMajor(const Window& window, int64_t offset) {
 absl::Status CheckStorageOrder(const Attributes& attrs) {
   int64_t order = attrs.Int("storage_order");
   if (order == 0 || order == 1) return absl::OkStatus();
-  return Fail(errors::kInvalidNode,
-              fmt::format("attribute storage_order = {} must be 0 or 1", order));
+  return Fail(errors::kInvalidNode, fmt::format("attribute storage_order = {} must be 0 or 1", order));
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -34,8 +33,7 @@ absl::Status Infer(InferContext& ctx) {
 template <typename T>
 absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y, int64_t* indices) {
   const bool column_major = ctx.attrs().Int("storage_order") == 1;
-  const int64_t in_size = Elements(WindowInputs(g.window)),
-                out_size = Elements(WindowOutputs(g.window));
+  const int64_t in_size = Elements(WindowInputs(g.window)), out_size = Elements(WindowOutputs(g.window));
   T lowest;
   if constexpr (kIsFloating<T>) {
     lowest = static_cast<T>(-std::numeric_limits<Compute<T>>::infinity());
@@ -56,8 +54,7 @@ absl::Status Pool(EvalContext& ctx, const PoolGeometry& g, const T* x, T* y, int
       }
       y[plane * out_size + output] = best;
       if (indices) {
-        indices[plane * out_size + output] =
-            plane * in_size + (column_major ? ColumnMajor(g.window, at) : at);
+        indices[plane * out_size + output] = plane * in_size + (column_major ? ColumnMajor(g.window, at) : at);
       }
     });
   }

@@ -9,8 +9,7 @@
 namespace mge {
 namespace {
 
-absl::StatusOr<Shape> OutputShape(const Attributes& attrs, std::span<const int64_t> x,
-                                  std::span<const int64_t> rois) {
+absl::StatusOr<Shape> OutputShape(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> rois) {
   MGE_RETURN_IF_ERROR(RequireRank("the input", x, 4));
   MGE_RETURN_IF_ERROR(RequireRank("the tensor of regions", rois, 2));
   MGE_RETURN_IF_ERROR(RequireSize("the second dimension of the regions", rois[1], 5));
@@ -44,8 +43,7 @@ Bin BinOf(double start, double stop, int64_t i, int64_t bins, int64_t size) {
   const double limit = static_cast<double>(size);
   const double begin = std::floor(static_cast<double>(i) * step) + start;
   const double end = std::ceil(static_cast<double>(i + 1) * step) + start;
-  return {static_cast<int64_t>(std::clamp(begin, 0.0, limit)),
-          static_cast<int64_t>(std::clamp(end, 0.0, limit))};
+  return {static_cast<int64_t>(std::clamp(begin, 0.0, limit)), static_cast<int64_t>(std::clamp(end, 0.0, limit))};
 }
 
 template <typename T>
@@ -59,19 +57,16 @@ absl::Status Pool(EvalContext& ctx, const Tensor& x, const Tensor& rois, Tensor&
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
     const double batch = static_cast<Compute<T>>(region[0]);
     if (!(batch >= 0 && batch < static_cast<double>(x.shape()[0]))) {
-      return Fail(
-          errors::kIndexOutOfRange,
-          fmt::format("region {} belongs to image {}, but the batch has {}", r, batch, x.shape()[0]));
+      return Fail(errors::kIndexOutOfRange,
+                  fmt::format("region {} belongs to image {}, but the batch has {}", r, batch, x.shape()[0]));
     }
     double border[4];
     for (int i = 0; i < 4; ++i) {
       border[i] = std::round(static_cast<double>(static_cast<Compute<T>>(region[i + 1])) * scale);
-      if (!std::isfinite(border[i]))
-        return ctx.Invalid(fmt::format("region {} has a border that is not finite", r));
+      if (!std::isfinite(border[i])) return ctx.Invalid(fmt::format("region {} has a border that is not finite", r));
     }
     for (int64_t c = 0; c < channels; ++c) {
-      const T* plane =
-          x.Data<T>().data() + (static_cast<int64_t>(batch) * channels + c) * height * width;
+      const T* plane = x.Data<T>().data() + (static_cast<int64_t>(batch) * channels + c) * height * width;
       for (int64_t i = 0; i < rows; ++i) {
         const Bin h = BinOf(border[1], border[3], i, rows, height);
         for (int64_t j = 0; j < columns; ++j) {
@@ -97,9 +92,8 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
   if (y->elements() == 0) return absl::OkStatus();
   absl::Status status;
-  bool known = DispatchFloating(x.dtype(), [&](auto tag) {
-    status = Pool<typename decltype(tag)::type>(ctx, x, ctx.input(1), *y);
-  });
+  bool known =
+      DispatchFloating(x.dtype(), [&](auto tag) { status = Pool<typename decltype(tag)::type>(ctx, x, ctx.input(1), *y); });
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 

@@ -7,18 +7,15 @@ namespace mge {
 namespace {
 
 struct Geometry {
-  Shape
-      pooled;  // the input shape of the pooling, computed from kernel, strides and pads; indices refer to it
+  Shape pooled;  // the input shape of the pooling, computed from kernel, strides and pads; indices refer to it
   Shape output;  // equal to `pooled`, or the larger shape given by input output_shape
 };
 
 // Resolves the shapes. `wanted` is the value of input output_shape, or empty if absent.
-absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_t> x,
-                                 std::span<const int64_t> indices,
+absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> indices,
                                  std::span<const int64_t> wanted) {
   if (x.size() < 3) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("the input has shape {}; its rank must be at least 3", ShapeText(x)));
+    return Fail(errors::kInvalidNode, fmt::format("the input has shape {}; its rank must be at least 3", ShapeText(x)));
   }
   MGE_RETURN_IF_ERROR(RequireShape("the tensor of indices", indices, x));
   MGE_ASSIGN_OR_RETURN(Ints kernel, KernelShape(attrs, x.size() - 2));
@@ -28,16 +25,14 @@ absl::StatusOr<Geometry> Resolve(const Attributes& attrs, std::span<const int64_
   for (const WindowAxis& axis : window) g.pooled.push_back(axis.in);
   g.output = g.pooled;
   if (wanted.empty()) return g;
-  MGE_RETURN_IF_ERROR(RequireSize("the number of values in output_shape",
-                                  static_cast<int64_t>(wanted.size()),
+  MGE_RETURN_IF_ERROR(RequireSize("the number of values in output_shape", static_cast<int64_t>(wanted.size()),
                                   static_cast<int64_t>(x.size())));
   g.output.assign(wanted.begin(), wanted.end());
   for (size_t i = 0; i < x.size(); ++i) {
     if (g.pooled[i] == kUnknownDim) continue;
     if (i < 2 ? g.output[i] != g.pooled[i] : g.output[i] < g.pooled[i]) {
-      return Fail(errors::kInvalidNode,
-                  fmt::format("output_shape {} is smaller than the unpooled shape {}",
-                              ShapeText(wanted), ShapeText(g.pooled)));
+      return Fail(errors::kInvalidNode, fmt::format("output_shape {} is smaller than the unpooled shape {}",
+                                                    ShapeText(wanted), ShapeText(g.pooled)));
     }
   }
   return g;
@@ -86,8 +81,7 @@ absl::Status Eval(EvalContext& ctx) {
   for (int64_t index : indices) {
     if (index < 0 || index >= size) {
       return Fail(errors::kIndexOutOfRange,
-                  fmt::format("index {} is outside of the {} elements of shape {}", index, size,
-                              ShapeText(g.pooled)));
+                  fmt::format("index {} is outside of the {} elements of shape {}", index, size, ShapeText(g.pooled)));
     }
   }
   bool known = DispatchBytes(x.dtype(), [&](auto tag) {
@@ -104,13 +98,9 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(max_unpool) = {
     .name = "MaxUnpool",
     .doc = "Restores the maxima of a MaxPool at their original positions. All other elements are zero.",
-    .inputs = {{"X", kFloating},
-               {"I", {DType::kI64}},
-               {"output_shape", {DType::kI64}, Arity::kOptional}},
+    .inputs = {{"X", kFloating}, {"I", {DType::kI64}}, {"output_shape", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"output"}},
-    .attrs = {{"kernel_shape", AttrType::kInts, true},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = {{"kernel_shape", AttrType::kInts, true}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
     .since = 9,

@@ -36,9 +36,7 @@ absl::Status Eval(EvalContext& ctx) {
     using T = typename decltype(tag)::type;
     const T* in = x.Data<T>().data();
     T* out = y->MutableData<T>().data();
-    auto each = [&](auto f) {
-      ForBroadcast(x.shape(), kept, x.shape(), [&](int64_t i, int64_t, int64_t g) { f(i, g); });
-    };
+    auto each = [&](auto f) { ForBroadcast(x.shape(), kept, x.shape(), [&](int64_t i, int64_t, int64_t g) { f(i, g); }); };
     each([&](int64_t i, int64_t g) { mean[g] += static_cast<double>(in[i]) / n; });
     each([&](int64_t i, int64_t g) {
       double d = static_cast<double>(in[i]) - mean[g];

@@ -15,8 +15,7 @@ absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std:
 
 constexpr int64_t kMaxBins = 1 << 20;
 
-absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor,
-                                 int64_t limit = INT32_MAX) {
+absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor, int64_t limit = INT32_MAX) {
   MGE_ASSIGN_OR_RETURN(int64_t value, ScalarInt(name, tensor));
   if (value < 1 || value > limit) {
     return Invalid(fmt::format("{} = {} is outside of 1..{}", name, value, limit));
@@ -25,8 +24,7 @@ absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor,
 }
 
 absl::Status Infer(InferContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype,
-                       ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
   Shape dims = {kUnknownDim, kUnknownDim};
   if (const Tensor* length = ctx.constant(kLength)) {
     MGE_ASSIGN_OR_RETURN(int64_t value, Positive("dft_length", *length));
@@ -40,8 +38,7 @@ absl::Status Infer(InferContext& ctx) {
 }
 
 // Returns the rows at which the triangles begin, peak and end. Triangle i spans edges i, i+1 and i+2.
-absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t rate, double low,
-                                           double high) {
+absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t rate, double low, double high) {
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   auto hertz = [](double mel) { return 700 * (std::pow(10.0, mel / 2595) - 1); };
   const double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
@@ -49,12 +46,10 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < bins + 2; ++i) {
     const double frequency = hertz(mel(low) + static_cast<double>(i) * step);
-    const double row =
-        std::floor(static_cast<double>(length + 1) * frequency / static_cast<double>(rate));
+    const double row = std::floor(static_cast<double>(length + 1) * frequency / static_cast<double>(rate));
     if (!(row >= 0 && row < rows)) {
-      return Invalid(
-          fmt::format("the range {}..{} Hz is not valid for a transform of length {} at sample rate {}",
-                      low, high, length, rate));
+      return Invalid(fmt::format("the range {}..{} Hz is not valid for a transform of length {} at sample rate {}", low,
+                                 high, length, rate));
     }
     edges.push_back(static_cast<int64_t>(row));
   }
@@ -62,8 +57,7 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype,
-                       ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
   MGE_ASSIGN_OR_RETURN(int64_t bins, Positive("num_mel_bins", ctx.input(kBins), kMaxBins));
   MGE_ASSIGN_OR_RETURN(int64_t length, Positive("dft_length", ctx.input(kLength)));
   MGE_ASSIGN_OR_RETURN(int64_t rate, Positive("sample_rate", ctx.input(kRate)));

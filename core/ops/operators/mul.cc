@@ -5,9 +5,7 @@ namespace mge {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  return EvalBinary(ctx, kForNumeric, [](auto x, auto y) {
-    return Wrapping(x, y, [](auto a, auto b) { return a * b; });
-  });
+  return EvalBinary(ctx, kForNumeric, [](auto x, auto y) { return Wrapping(x, y, [](auto a, auto b) { return a * b; }); });
 }
 
 }  // namespace

@@ -13,8 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(negative_log_likelihood_loss) = {
     .name = "NegativeLogLikelihoodLoss",
-    .doc =
-        "The (weighted) negative log-likelihood of labels for given logarithms of probabilities.",
+    .doc = "The (weighted) negative log-likelihood of labels for given logarithms of probabilities.",
     .inputs = {{"input", kFloating}, {"target", kIndex}, {"weight", kFloating, Arity::kOptional}},
     .outputs = {{"loss"}},
     .attrs = {{"ignore_index", AttrType::kInt}, {"reduction", AttrType::kText}},

@@ -8,8 +8,7 @@ namespace {
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
-  ctx.SetOutput(0, MakeType(DType::kI64, {x.has_rank ? static_cast<int64_t>(x.dims.size()) : kUnknownDim,
-                                          kUnknownDim}));
+  ctx.SetOutput(0, MakeType(DType::kI64, {x.has_rank ? static_cast<int64_t>(x.dims.size()) : kUnknownDim, kUnknownDim}));
   return absl::OkStatus();
 }
 

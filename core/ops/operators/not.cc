@@ -13,7 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(not) = {
+MGE_OP(not ) = {
     .name = "Not",
     .doc = "Logical negation.",
     .inputs = {{"X", kBoolean}},

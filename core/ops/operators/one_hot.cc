@@ -8,8 +8,7 @@ namespace {
 
 // Returns the one element of `depth`, which may have any numeric type.
 absl::StatusOr<int64_t> DepthOf(const Tensor& t) {
-  absl::StatusOr<int64_t> depth = BadNode(fmt::format("depth has shape {}; it must have one element",
-                                                      ShapeText(t.shape())));
+  absl::StatusOr<int64_t> depth = BadNode(fmt::format("depth has shape {}; it must have one element", ShapeText(t.shape())));
   if (t.elements() != 1) return depth;
   DispatchNumeric(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -22,8 +22,8 @@ absl::StatusOr<ValueType> ContentOf(const std::string& text) {
       }
     }
   }
-  return BadNode(fmt::format("attribute type = \"{}\" is not the type of a tensor or of a sequence of tensors",
-                             EscapeControl(text)));
+  return BadNode(
+      fmt::format("attribute type = \"{}\" is not the type of a tensor or of a sequence of tensors", EscapeControl(text)));
 }
 
 absl::Status Infer(InferContext& ctx) {

@@ -38,8 +38,8 @@ absl::StatusOr<Pads> Resolve(std::span<const int64_t> in, const Ints& pads, /*nu
     p.end[axis] = pads[i + count];
     if (in[axis] == kUnknownDim) continue;
     if (__builtin_add_overflow(in[axis], pads[i] + pads[i + count], &p.out[axis]) || p.out[axis] < 0) {
-      return BadNode(fmt::format("pads {} and {} are not valid for {} elements along axis {}", pads[i],
-                                 pads[i + count], in[axis], axis));
+      return BadNode(fmt::format("pads {} and {} are not valid for {} elements along axis {}", pads[i], pads[i + count],
+                                 in[axis], axis));
     }
   }
   return p;
@@ -76,8 +76,8 @@ int64_t Source(Mode mode, int64_t at, int64_t size) {
 absl::StatusOr<Tensor> FillValue(EvalContext& ctx, DType dtype) {
   if (ctx.has_input(2)) {
     if (ctx.input(2).elements() != 1) {
-      return ctx.Invalid(fmt::format("constant_value has shape {}; it must have one element",
-                                     ShapeText(ctx.input(2).shape())));
+      return ctx.Invalid(
+          fmt::format("constant_value has shape {}; it must have one element", ShapeText(ctx.input(2).shape())));
     }
     return ctx.input(2);
   }
@@ -101,8 +101,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Pads p, Resolve(x.shape(), pads, ctx.has_input(3) ? &axes : nullptr));
   for (int64_t d = 0; mode != kConstant && d < x.rank(); ++d) {
     if (x.shape()[d] == 0 && p.out[d] > 0) {
-      return ctx.Invalid(fmt::format("dimension {} of {} is empty; it has no elements to repeat", d,
-                                     ShapeText(x.shape())));
+      return ctx.Invalid(fmt::format("dimension {} of {} is empty; it has no elements to repeat", d, ShapeText(x.shape())));
     }
   }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), p.out));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
-#include "core/ops/op_helpers.h"
 #include "core/ops/families/quantization.h"
+#include "core/ops/op_helpers.h"
 
 namespace mge {
 namespace {
@@ -19,15 +19,12 @@ struct Geometry {
 };
 
 absl::StatusOr<Geometry> Resolve(std::span<const int64_t> a, std::span<const int64_t> b) {
-  if (a.empty() || b.empty())
-    return Fail(errors::kInvalidNode, "a scalar is not a matrix");
-  Geometry g{
-      .a = Shape(a.begin(), a.end()), .b = Shape(b.begin(), b.end()), .batch = {}, .output = {}};
+  if (a.empty() || b.empty()) return Fail(errors::kInvalidNode, "a scalar is not a matrix");
+  Geometry g{.a = Shape(a.begin(), a.end()), .b = Shape(b.begin(), b.end()), .batch = {}, .output = {}};
   if (a.size() == 1) g.a.insert(g.a.begin(), 1);
   if (b.size() == 1) g.b.push_back(1);
   MGE_RETURN_IF_ERROR(RequireSize("the number of rows of b", g.b[g.b.size() - 2], g.a.back()));
-  MGE_ASSIGN_OR_RETURN(g.batch, BroadcastShapes(std::span(g.a).first(g.a.size() - 2),
-                                                std::span(g.b).first(g.b.size() - 2)));
+  MGE_ASSIGN_OR_RETURN(g.batch, BroadcastShapes(std::span(g.a).first(g.a.size() - 2), std::span(g.b).first(g.b.size() - 2)));
   g.output = g.batch;
   if (a.size() > 1) g.output.push_back(g.a[g.a.size() - 2]);
   if (b.size() > 1) g.output.push_back(g.b.back());
@@ -36,8 +33,8 @@ absl::StatusOr<Geometry> Resolve(std::span<const int64_t> a, std::span<const int
 
 // Returns a shape in which a scale or zero point broadcasts over its matrix. It is one number, a vector of one number
 // per row (for a) or column (for b), or such a vector after the batch dimensions.
-absl::StatusOr<Shape> ParameterShape(std::string_view name, std::span<const int64_t> shape,
-                                     const Shape& matrix, bool per_row) {
+absl::StatusOr<Shape> ParameterShape(std::string_view name, std::span<const int64_t> shape, const Shape& matrix,
+                                     bool per_row) {
   Shape wanted = matrix, result(shape.begin(), shape.end());
   wanted[matrix.size() - (per_row ? 1 : 2)] = 1;
   if (shape.empty() || (shape.size() == 1 && shape[0] == 1)) return Shape(matrix.size(), 1);
@@ -56,8 +53,7 @@ absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {kAScale, kBScale, kYScale}));
   const DType result = ctx.input(kYZero).dtype;
   for (int i : {kYScale, kYZero}) {
-    if (ctx.input(i).has_rank)
-      MGE_RETURN_IF_ERROR(CheckPerChannel("the output's quantization", ctx.input(i).dims, 1));
+    if (ctx.input(i).has_rank) MGE_RETURN_IF_ERROR(CheckPerChannel("the output's quantization", ctx.input(i).dims, 1));
   }
   if (!ctx.input(kA).has_rank || !ctx.input(kB).has_rank) {
     ctx.SetOutput(0, UnrankedType(result));
@@ -67,10 +63,9 @@ absl::Status Infer(InferContext& ctx) {
   for (int i : {kAScale, kAZero, kBScale, kBZero}) {
     const bool of_a = i < kB;
     if (!ctx.input(i).has_rank) continue;
-    MGE_RETURN_IF_ERROR(
-        ParameterShape(of_a ? "a scale or zero point of a" : "a scale or zero point of b",
-                       ctx.input(i).dims, of_a ? g.a : g.b, of_a)
-            .status());
+    MGE_RETURN_IF_ERROR(ParameterShape(of_a ? "a scale or zero point of a" : "a scale or zero point of b", ctx.input(i).dims,
+                                       of_a ? g.a : g.b, of_a)
+                            .status());
   }
   ctx.SetOutput(0, MakeType(result, g.output));
   return absl::OkStatus();
@@ -78,8 +73,7 @@ absl::Status Infer(InferContext& ctx) {
 
 // Returns the strides of a parameter over its matrix. They are 0 along dimensions with one value for all.
 absl::StatusOr<Shape> ParameterStrides(const Tensor& parameter, const Shape& matrix, bool per_row) {
-  MGE_ASSIGN_OR_RETURN(Shape shape,
-                       ParameterShape("a scale or zero point", parameter.shape(), matrix, per_row));
+  MGE_ASSIGN_OR_RETURN(Shape shape, ParameterShape("a scale or zero point", parameter.shape(), matrix, per_row));
   return BroadcastStrides(shape, matrix);
 }
 
@@ -90,8 +84,7 @@ int64_t Offset(std::span<const int64_t> index, std::span<const int64_t> strides)
 }
 
 // Returns the elements minus their zero points as 32-bit integers that wrap around.
-absl::StatusOr<Tensor> Centre(EvalContext& ctx, const Tensor& q, const Tensor& zero,
-                              const Shape& matrix, bool per_row) {
+absl::StatusOr<Tensor> Centre(EvalContext& ctx, const Tensor& q, const Tensor& zero, const Shape& matrix, bool per_row) {
   MGE_ASSIGN_OR_RETURN(Tensor wide, SubtractZeroPoint(ctx, q, nullptr, 0));
   MGE_ASSIGN_OR_RETURN(Shape strides, ParameterStrides(zero, matrix, per_row));
   const std::vector<int64_t> zeros = zero.ToInts();
@@ -111,11 +104,9 @@ struct Operand {
   Shape scale_strides;
 };
 
-absl::StatusOr<Operand> MakeOperand(EvalContext& ctx, int first, const Shape& matrix,
-                                    const Geometry& g, bool per_row) {
+absl::StatusOr<Operand> MakeOperand(EvalContext& ctx, int first, const Shape& matrix, const Geometry& g, bool per_row) {
   Operand o;
-  MGE_ASSIGN_OR_RETURN(o.values,
-                       Centre(ctx, ctx.input(first), ctx.input(first + 2), matrix, per_row));
+  MGE_ASSIGN_OR_RETURN(o.values, Centre(ctx, ctx.input(first), ctx.input(first + 2), matrix, per_row));
   MGE_ASSIGN_OR_RETURN(o.scales, ToComputeType(ctx.input(first + 1), ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(o.scale_strides, ParameterStrides(o.scales, matrix, per_row));
   // The strides of the matrix's dimensions, aligned to the common batch.
@@ -131,15 +122,14 @@ absl::StatusOr<Operand> MakeOperand(EvalContext& ctx, int first, const Shape& ma
 }
 
 template <typename Q>
-absl::Status Multiply(EvalContext& ctx, const Geometry& g, const Operand& a, const Operand& b,
-                      float y_scale, double y_zero, std::span<Q> y) {
+absl::Status Multiply(EvalContext& ctx, const Geometry& g, const Operand& a, const Operand& b, float y_scale, double y_zero,
+                      std::span<Q> y) {
   const size_t rank = g.batch.size();
   const int64_t rows = g.a[g.a.size() - 2], inner = g.a.back(), columns = g.b.back();
   const uint32_t* left = a.values.Data<uint32_t>().data();
   const uint32_t* right = b.values.Data<uint32_t>().data();
   Shape index(rank, 0);
-  for (size_t at = 0; at < y.size();
-       NextIndex(g.batch, std::span<int64_t>(index.data(), index.size()))) {
+  for (size_t at = 0; at < y.size(); NextIndex(g.batch, std::span<int64_t>(index.data(), index.size()))) {
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
     const uint32_t* lhs = left + Offset(index, a.strides);
     const uint32_t* rhs = right + Offset(index, b.strides);
@@ -147,12 +137,9 @@ absl::Status Multiply(EvalContext& ctx, const Geometry& g, const Operand& a, con
       for (int64_t j = 0; j < columns; ++j) {
         uint32_t sum = 0;
         for (int64_t k = 0; k < inner; ++k) sum += lhs[i * inner + k] * rhs[k * columns + j];
-        const float a_scale =
-            a.scales.Data<float>()[Offset(index, a.scale_strides) + i * a.scale_strides[rank]];
-        const float b_scale =
-            b.scales.Data<float>()[Offset(index, b.scale_strides) + j * b.scale_strides[rank + 1]];
-        const float value =
-            static_cast<float>(static_cast<int32_t>(sum)) * (a_scale * b_scale / y_scale);
+        const float a_scale = a.scales.Data<float>()[Offset(index, a.scale_strides) + i * a.scale_strides[rank]];
+        const float b_scale = b.scales.Data<float>()[Offset(index, b.scale_strides) + j * b.scale_strides[rank + 1]];
+        const float value = static_cast<float>(static_cast<int32_t>(sum)) * (a_scale * b_scale / y_scale);
         y[at++] = Saturate<Q>(std::nearbyint(value) + y_zero);
       }
     }
@@ -170,9 +157,8 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Operand b, MakeOperand(ctx, kB, g.b, g, false));
   const float scale = static_cast<float>(y_scale);
   const double zero = static_cast<double>(y_zero);
-  return y->dtype() == DType::kU8
-             ? Multiply<uint8_t>(ctx, g, a, b, scale, zero, y->MutableData<uint8_t>())
-             : Multiply<int8_t>(ctx, g, a, b, scale, zero, y->MutableData<int8_t>());
+  return y->dtype() == DType::kU8 ? Multiply<uint8_t>(ctx, g, a, b, scale, zero, y->MutableData<uint8_t>())
+                                  : Multiply<int8_t>(ctx, g, a, b, scale, zero, y->MutableData<int8_t>());
 }
 
 }  // namespace

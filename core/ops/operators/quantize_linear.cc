@@ -12,9 +12,8 @@ absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_poin
   if (attrs.Int("output_dtype") == 0) return zero_point ? *zero_point : DType::kU8;
   MGE_ASSIGN_OR_RETURN(DType wanted, ReadDType(attrs, "output_dtype", DType::kU8, kResults));
   if (zero_point && *zero_point != DType::kUndefined && *zero_point != wanted) {
-    return Fail(errors::kInvalidNode,
-                fmt::format("attribute output_dtype is {}, but the zero point has type {}",
-                            DTypeName(wanted), DTypeName(*zero_point)));
+    return Fail(errors::kInvalidNode, fmt::format("attribute output_dtype is {}, but the zero point has type {}",
+                                                  DTypeName(wanted), DTypeName(*zero_point)));
   }
   return wanted;
 }
@@ -27,11 +26,9 @@ absl::StatusOr<DType> DivisionType(const Attributes& attrs, DType scale) {
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   const TensorType& scale = ctx.input(1);
-  MGE_ASSIGN_OR_RETURN(DType result,
-                       ResultType(ctx.attrs(), ctx.has_input(2) ? &ctx.input(2).dtype : nullptr));
+  MGE_ASSIGN_OR_RETURN(DType result, ResultType(ctx.attrs(), ctx.has_input(2) ? &ctx.input(2).dtype : nullptr));
   MGE_RETURN_IF_ERROR(DivisionType(ctx.attrs(), scale.dtype).status());
-  if (x.has_rank && scale.has_rank)
-    MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
+  if (x.has_rank && scale.has_rank) MGE_RETURN_IF_ERROR(ResolveQuantization(ctx.attrs(), x.dims, scale.dims).status());
   if (scale.has_rank && ctx.has_input(2) && ctx.input(2).has_rank) {
     MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.dims, ctx.input(2).dims));
   }
@@ -58,8 +55,7 @@ void Quantize(const QuantizationLayout& layout, std::span<const T> x, std::span<
         const int64_t s = layout.ScaleIndex(o, d, i);
         const float operand = RoundTo(division, static_cast<float>(x[at]));
         const float quotient = RoundTo(division, operand / RoundTo(division, scale[s]));
-        y[at] =
-            Saturate<Q>(std::nearbyint(quotient) + static_cast<double>(zero.empty() ? 0 : zero[s]));
+        y[at] = Saturate<Q>(std::nearbyint(quotient) + static_cast<double>(zero.empty() ? 0 : zero[s]));
       }
     }
   }
@@ -67,8 +63,7 @@ void Quantize(const QuantizationLayout& layout, std::span<const T> x, std::span<
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(QuantizationLayout layout,
-                       ResolveQuantization(ctx.attrs(), x.shape(), ctx.input(1).shape()));
+  MGE_ASSIGN_OR_RETURN(QuantizationLayout layout, ResolveQuantization(ctx.attrs(), x.shape(), ctx.input(1).shape()));
   MGE_ASSIGN_OR_RETURN(Tensor scale, ToComputeType(ctx.input(1), ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(DType division, DivisionType(ctx.attrs(), ctx.input(1).dtype()));
   std::vector<int64_t> zero;
@@ -86,8 +81,7 @@ absl::Status Eval(EvalContext& ctx) {
     DispatchInteger(result, [&](auto out) {
       using Q = typename decltype(out)::type;
       if constexpr (sizeof(Q) <= 2) {
-        Quantize<T, Q>(layout, x.Data<T>(), scale.Data<float>(), zero, division,
-                       y->MutableData<Q>());
+        Quantize<T, Q>(layout, x.Data<T>(), scale.Data<float>(), zero, division, y->MutableData<Q>());
       }
     });
   };
@@ -95,8 +89,7 @@ absl::Status Eval(EvalContext& ctx) {
     from(TypeTag<int32_t>{});
     return absl::OkStatus();
   }
-  return DispatchFloating(x.dtype(), from) ? absl::OkStatus()
-                                           : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+  return DispatchFloating(x.dtype(), from) ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
 }  // namespace

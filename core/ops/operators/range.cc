@@ -6,8 +6,7 @@
 namespace mge {
 namespace {
 
-constexpr TypeSet kTypes = {DType::kF32, DType::kF64, DType::kI16, DType::kI32, DType::kI64,
-                            DType::kF16, DType::kBF16};
+constexpr TypeSet kTypes = {DType::kF32, DType::kF64, DType::kI16, DType::kI32, DType::kI64, DType::kF16, DType::kBF16};
 
 // Returns the number of elements: ceil((limit - start) / delta), at least 0.
 template <typename T>

@@ -6,8 +6,7 @@ namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalReduce(
-      ctx, kForNumeric, [](auto) { return 0; },
-      [](auto sum, auto x, int64_t) { return AddWrapping(sum, x); },
+      ctx, kForNumeric, [](auto) { return 0; }, [](auto sum, auto x, int64_t) { return AddWrapping(sum, x); },
       [](auto sum) { return std::log(static_cast<double>(sum)); });
 }
 

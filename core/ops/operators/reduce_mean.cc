@@ -10,8 +10,7 @@ absl::Status Eval(EvalContext& ctx) {
     return ctx.Invalid("the mean of zero integers is not defined");
   }
   return EvalReduce(
-      ctx, kForNumeric, [](auto) { return 0; },
-      [](auto sum, auto x, int64_t) { return AddWrapping(sum, x); },
+      ctx, kForNumeric, [](auto) { return 0; }, [](auto sum, auto x, int64_t) { return AddWrapping(sum, x); },
       [n = r.count](auto sum) { return n == 0 ? static_cast<decltype(sum)>(NAN) : sum / static_cast<decltype(sum)>(n); });
 }
 

@@ -15,8 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
           return static_cast<Accumulator<T>>(std::numeric_limits<T>::max());
         }
       },
-      [](auto best, auto x, int64_t) { return best < x || best != best ? best : x; },
-      [](auto best) { return best; });
+      [](auto best, auto x, int64_t) { return best < x || best != best ? best : x; }, [](auto best) { return best; });
 }
 
 }  // namespace

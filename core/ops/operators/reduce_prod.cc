@@ -6,8 +6,7 @@ namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalReduce(
-      ctx, kForNumeric, [](auto) { return 1; },
-      [](auto product, auto x, int64_t) { return MulWrapping(product, x); },
+      ctx, kForNumeric, [](auto) { return 1; }, [](auto product, auto x, int64_t) { return MulWrapping(product, x); },
       [](auto product) { return product; });
 }
 

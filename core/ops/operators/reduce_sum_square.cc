@@ -7,8 +7,7 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   return EvalReduce(
       ctx, kForNumeric, [](auto) { return 0; },
-      [](auto sum, auto x, int64_t) { return AddWrapping(sum, MulWrapping(x, x)); },
-      [](auto sum) { return sum; });
+      [](auto sum, auto x, int64_t) { return AddWrapping(sum, MulWrapping(x, x)); }, [](auto sum) { return sum; });
 }
 
 }  // namespace

@@ -52,13 +52,11 @@ absl::StatusOr<Shape> Target(/*nullable*/ const Shape* in, const Ints& wanted, b
   }
   if (inferred) {
     if (product == 0 || rest % product != 0) {
-      return BadNode(fmt::format("{} cannot become {}: no size is valid for -1", ShapeText(*in),
-                                 ShapeText(wanted)));
+      return BadNode(fmt::format("{} cannot become {}: no size is valid for -1", ShapeText(*in), ShapeText(wanted)));
     }
     out[*inferred] = rest / product;
   } else if (rest != product && !uncertain) {
-    return BadNode(fmt::format("{} cannot become {}: the numbers of elements differ", ShapeText(*in),
-                               ShapeText(wanted)));
+    return BadNode(fmt::format("{} cannot become {}: the numbers of elements differ", ShapeText(*in), ShapeText(wanted)));
   }
   return out;
 }
@@ -66,8 +64,7 @@ absl::StatusOr<Shape> Target(/*nullable*/ const Shape* in, const Ints& wanted, b
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   if (auto wanted = KnownInts(ctx, 1)) {
-    MGE_ASSIGN_OR_RETURN(Shape out, Target(x.has_rank ? &x.dims : nullptr, *wanted,
-                                           ctx.attrs().Int("allowzero") != 0));
+    MGE_ASSIGN_OR_RETURN(Shape out, Target(x.has_rank ? &x.dims : nullptr, *wanted, ctx.attrs().Int("allowzero") != 0));
     ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
     return absl::OkStatus();
   }
@@ -83,8 +80,8 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Shape out, Target(&x.shape(), wanted, ctx.attrs().Int("allowzero") != 0));
   MGE_ASSIGN_OR_RETURN(int64_t n, NumElements(out));
   if (n != x.elements()) {
-    return ctx.Invalid(fmt::format("{} cannot become {}: the numbers of elements differ", ShapeText(x.shape()),
-                                   ShapeText(out)));
+    return ctx.Invalid(
+        fmt::format("{} cannot become {}: the numbers of elements differ", ShapeText(x.shape()), ShapeText(out)));
   }
   return ctx.SetOutput(0, TensorValue(x.Reshaped(std::move(out))));
 }

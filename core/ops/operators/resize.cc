@@ -64,11 +64,10 @@ absl::Status FromScales(const Tensor& scales, const Ints& axes, std::vector<Resi
   return absl::OkStatus();
 }
 
-absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints& axes,
-                       std::vector<ResizeAxis>& result) {
+absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints& axes, std::vector<ResizeAxis>& result) {
   std::span<const int64_t> values = sizes.Data<int64_t>();
-  MGE_ASSIGN_OR_RETURN(int policy, ReadChoice(attrs, "keep_aspect_ratio_policy", "stretch",
-                                              {"stretch", "not_larger", "not_smaller"}));
+  MGE_ASSIGN_OR_RETURN(int policy,
+                       ReadChoice(attrs, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"}));
   MGE_RETURN_IF_ERROR(CheckCount("sizes", values.size(), axes.size()));
   std::optional<double> common;
   bool known = true;
@@ -79,9 +78,7 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
     }
     axis.out = values[i];
     known = known && axis.in != kUnknownDim;
-    axis.scale = axis.in == axis.out || axis.in <= 0
-                     ? 1
-                     : static_cast<double>(axis.out) / static_cast<double>(axis.in);
+    axis.scale = axis.in == axis.out || axis.in <= 0 ? 1 : static_cast<double>(axis.out) / static_cast<double>(axis.in);
     if (!common) common = axis.scale;
     common = policy == 1 ? std::min(*common, axis.scale) : std::max(*common, axis.scale);
   }
@@ -90,8 +87,7 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
     ResizeAxis& axis = result[d];
     axis.scale = *common;
     const double size = std::floor(static_cast<double>(axis.in) * *common + 0.5);
-    if (known && !(size < 0x1p62))
-      return Invalid(fmt::format("size {} times scale {} is too large", axis.in, *common));
+    if (known && !(size < 0x1p62)) return Invalid(fmt::format("size {} times scale {} is too large", axis.in, *common));
     axis.out = known ? static_cast<int64_t>(size) : kUnknownDim;
   }
   return absl::OkStatus();
@@ -100,13 +96,12 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
 bool Given(/*nullable*/ const Tensor* tensor) { return tensor && tensor->elements() > 0; }
 
 // Resolves all axes. `scales` and `sizes` are null or empty if absent. Exactly one must be given.
-absl::StatusOr<std::vector<ResizeAxis>> Resolve(const Attributes& attrs, std::span<const int64_t> x,
-                                                const Tensor* scales, const Tensor* sizes) {
+absl::StatusOr<std::vector<ResizeAxis>> Resolve(const Attributes& attrs, std::span<const int64_t> x, const Tensor* scales,
+                                                const Tensor* sizes) {
   MGE_ASSIGN_OR_RETURN(Ints axes, ReadAxes(attrs, static_cast<int64_t>(x.size())));
   std::vector<ResizeAxis> result(x.size());
   for (size_t i = 0; i < x.size(); ++i) result[i].in = result[i].out = x[i];
-  if (Given(scales) && Given(sizes))
-    return Invalid("both scales and sizes are given; give only one");
+  if (Given(scales) && Given(sizes)) return Invalid("both scales and sizes are given; give only one");
   if (Given(scales)) {
     MGE_RETURN_IF_ERROR(FromScales(*scales, axes, result));
   } else if (Given(sizes)) {
@@ -126,16 +121,14 @@ absl::Status Infer(InferContext& ctx) {
     return absl::OkStatus();
   }
   auto constant = [&](int i) { return ctx.has_input(i) ? ctx.constant(i) : nullptr; };
-  if ((ctx.has_input(kScales) && !constant(kScales)) ||
-      (ctx.has_input(kSizes) && !constant(kSizes))) {
+  if ((ctx.has_input(kScales) && !constant(kScales)) || (ctx.has_input(kSizes) && !constant(kSizes))) {
     MGE_ASSIGN_OR_RETURN(Ints axes, ReadAxes(ctx.attrs(), static_cast<int64_t>(x.dims.size())));
     Shape dims = x.dims;
     for (int64_t axis : axes) dims[axis] = kUnknownDim;
     ctx.SetOutput(0, MakeType(x.dtype, std::move(dims)));
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(std::vector<ResizeAxis> axes,
-                       Resolve(ctx.attrs(), x.dims, constant(kScales), constant(kSizes)));
+  MGE_ASSIGN_OR_RETURN(std::vector<ResizeAxis> axes, Resolve(ctx.attrs(), x.dims, constant(kScales), constant(kSizes)));
   Shape dims;
   for (const ResizeAxis& axis : axes) dims.push_back(axis.out);
   ctx.SetOutput(0, MakeType(x.dtype, std::move(dims)));
@@ -161,8 +154,7 @@ absl::Status Eval(EvalContext& ctx) {
   auto given = [&](int i) { return ctx.has_input(i) ? &ctx.input(i) : nullptr; };
   MGE_ASSIGN_OR_RETURN(std::vector<ResizeAxis> axes,
                        Resolve(ctx.attrs(), ctx.input(kX).shape(), given(kScales), given(kSizes)));
-  if (options.coordinates == ResizeOptions::Coordinates::kTfCropAndResize)
-    MGE_RETURN_IF_ERROR(ReadRegion(ctx, axes));
+  if (options.coordinates == ResizeOptions::Coordinates::kTfCropAndResize) MGE_RETURN_IF_ERROR(ReadRegion(ctx, axes));
   return EvalResize(ctx, options, axes);
 }
 

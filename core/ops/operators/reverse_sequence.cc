@@ -12,8 +12,7 @@ absl::StatusOr<Axes> AxesOf(const Attributes& attrs, std::span<const int64_t> x,
   Axes axes{attrs.Int("batch_axis", 1), attrs.Int("time_axis", 0)};
   if (x.size() < 2) return BadNode(fmt::format("input has shape {}; it must have at least two dimensions", ShapeText(x)));
   if (!((axes.batch == 0 && axes.time == 1) || (axes.batch == 1 && axes.time == 0))) {
-    return BadNode(fmt::format("batch_axis is {} and time_axis is {}; one must be 0, the other 1", axes.batch,
-                               axes.time));
+    return BadNode(fmt::format("batch_axis is {} and time_axis is {}; one must be 0, the other 1", axes.batch, axes.time));
   }
   MGE_RETURN_IF_ERROR(RequireShape("sequence_lens", lengths, Shape{x[axes.batch]}));
   return axes;

@@ -11,11 +11,10 @@ absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kKind); }
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalRecurrent(ctx, kKind, [&](auto tag, const Recurrent& r) {
-    return RunRecurrent<typename decltype(tag)::type>(
-        ctx, r, kKind, [&](const auto& cell, const auto& s) {
-          for (int64_t i = 0; i < r.hidden; ++i) s.gates[i] += cell.Recur(0, i, s.h) + cell.Bias(0, i);
-          for (int64_t i = 0; i < r.hidden; ++i) s.h[i] = cell.Activate(0, s.gates[i]);
-        });
+    return RunRecurrent<typename decltype(tag)::type>(ctx, r, kKind, [&](const auto& cell, const auto& s) {
+      for (int64_t i = 0; i < r.hidden; ++i) s.gates[i] += cell.Recur(0, i, s.h) + cell.Bias(0, i);
+      for (int64_t i = 0; i < r.hidden; ++i) s.h[i] = cell.Activate(0, s.gates[i]);
+    });
   });
 }
 

@@ -22,16 +22,15 @@ struct Options {
 
 // Before operator set 16 there was no half-pixel shift.
 absl::Status Upgrade(Graph&, Node& node) {
-  if (node.version < 16)
-    node.attrs.Set("coordinate_transformation_mode", std::string("output_half_pixel"));
+  if (node.version < 16) node.attrs.Set("coordinate_transformation_mode", std::string("output_half_pixel"));
   return absl::OkStatus();
 }
 
 absl::StatusOr<Options> ReadOptions(const Attributes& attrs) {
   Options o;
   MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "avg", {"avg", "max"}));
-  MGE_ASSIGN_OR_RETURN(int shift, ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel",
-                                             {"half_pixel", "output_half_pixel"}));
+  MGE_ASSIGN_OR_RETURN(
+      int shift, ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel", {"half_pixel", "output_half_pixel"}));
   o.average = mode == 0;
   o.half_pixel = shift == 0;
   o.rows = attrs.Int("output_height", 1);
@@ -40,19 +39,16 @@ absl::StatusOr<Options> ReadOptions(const Attributes& attrs) {
   o.scale = attrs.Float("spatial_scale", 1);
   if (o.rows < 1 || o.columns < 1) {
     return Fail(errors::kInvalidNode,
-                fmt::format("output_height = {} and output_width = {} must be at least 1", o.rows,
-                            o.columns));
+                fmt::format("output_height = {} and output_width = {} must be at least 1", o.rows, o.columns));
   }
   if (o.sampling_ratio < 0 || o.sampling_ratio > 1024) {
-    return Fail(
-        errors::kInvalidNode,
-        fmt::format("attribute sampling_ratio = {} is outside of 0..1024", o.sampling_ratio));
+    return Fail(errors::kInvalidNode, fmt::format("attribute sampling_ratio = {} is outside of 0..1024", o.sampling_ratio));
   }
   return o;
 }
 
-absl::StatusOr<Shape> OutputShape(const Options& o, std::span<const int64_t> x,
-                                  std::span<const int64_t> rois, std::span<const int64_t> images) {
+absl::StatusOr<Shape> OutputShape(const Options& o, std::span<const int64_t> x, std::span<const int64_t> rois,
+                                  std::span<const int64_t> images) {
   MGE_RETURN_IF_ERROR(RequireRank("the input", x, 4));
   MGE_RETURN_IF_ERROR(RequireShape("the tensor of regions", rois, Shape{kUnknownDim, 4}));
   MGE_RETURN_IF_ERROR(RequireShape("batch_indices", images, Shape{rois[0]}));
@@ -93,8 +89,7 @@ struct Samples {
   std::vector<Neighbours> points;
 };
 
-absl::StatusOr<Samples> Sample(const Options& o, double begin, double end, int64_t bins,
-                               int64_t size) {
+absl::StatusOr<Samples> Sample(const Options& o, double begin, double end, int64_t bins, int64_t size) {
   const double offset = o.half_pixel ? 0.5 : 0.0;
   begin = begin * o.scale - offset;
   double extent = end * o.scale - offset - begin;
@@ -103,32 +98,27 @@ absl::StatusOr<Samples> Sample(const Options& o, double begin, double end, int64
   const double grid = o.sampling_ratio > 0 ? static_cast<double>(o.sampling_ratio) : std::ceil(bin);
   if (!(grid * static_cast<double>(bins) <= kMaxGrid)) {
     return Fail(errors::kInvalidNode,
-                fmt::format("a region from {} to {} requires more than {} sample points", begin,
-                            begin + extent, kMaxGrid));
+                fmt::format("a region from {} to {} requires more than {} sample points", begin, begin + extent, kMaxGrid));
   }
   Samples samples;
   samples.grid = std::max<int64_t>(static_cast<int64_t>(grid), 0);
   for (int64_t i = 0; i < bins; ++i) {
     for (int64_t g = 0; g < samples.grid; ++g) {
-      samples.points.push_back(
-          Find(begin + static_cast<double>(i) * bin +
-                   (static_cast<double>(g) + 0.5) * bin / static_cast<double>(samples.grid),
-               size));
+      samples.points.push_back(Find(
+          begin + static_cast<double>(i) * bin + (static_cast<double>(g) + 0.5) * bin / static_cast<double>(samples.grid),
+          size));
     }
   }
   return samples;
 }
 
 template <typename T>
-double PoolBin(const T* plane, int64_t width, std::span<const Neighbours> ys,
-               std::span<const Neighbours> xs, bool average) {
+double PoolBin(const T* plane, int64_t width, std::span<const Neighbours> ys, std::span<const Neighbours> xs, bool average) {
   double sum = 0, best = 0;
   bool first = true;
   for (const Neighbours& y : ys) {
     for (const Neighbours& x : xs) {
-      auto at = [&](int64_t row, int64_t column) {
-        return static_cast<double>(plane[row * width + column]);
-      };
+      auto at = [&](int64_t row, int64_t column) { return static_cast<double>(plane[row * width + column]); };
       const double a = y.low_weight * x.low_weight * at(y.low, x.low);
       const double b = y.low_weight * x.high_weight * at(y.low, x.high);
       const double c = y.high_weight * x.low_weight * at(y.high, x.low);
@@ -146,14 +136,12 @@ double PoolBin(const T* plane, int64_t width, std::span<const Neighbours> ys,
 template <typename T>
 absl::Status Align(EvalContext& ctx, const Options& o, const Tensor& x, std::span<const T> rois,
                    std::span<const int64_t> images, T* out) {
-  const int64_t batch = x.shape()[0], channels = x.shape()[1], height = x.shape()[2],
-                width = x.shape()[3];
+  const int64_t batch = x.shape()[0], channels = x.shape()[1], height = x.shape()[2], width = x.shape()[3];
   for (size_t r = 0; r < images.size(); ++r) {
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
     if (images[r] < 0 || images[r] >= batch) {
-      return Fail(
-          errors::kIndexOutOfRange,
-          fmt::format("batch_indices[{}] = {} is outside of the batch of {}", r, images[r], batch));
+      return Fail(errors::kIndexOutOfRange,
+                  fmt::format("batch_indices[{}] = {} is outside of the batch of {}", r, images[r], batch));
     }
     auto border = [&](size_t i) { return static_cast<double>(rois[r * 4 + i]); };
     MGE_ASSIGN_OR_RETURN(Samples xs, Sample(o, border(0), border(2), o.columns, width));
@@ -162,9 +150,9 @@ absl::Status Align(EvalContext& ctx, const Options& o, const Tensor& x, std::spa
       const T* plane = x.Data<T>().data() + (images[r] * channels + c) * height * width;
       for (int64_t i = 0; i < o.rows; ++i) {
         for (int64_t j = 0; j < o.columns; ++j) {
-          *out++ = static_cast<T>(static_cast<Compute<T>>(
-              PoolBin(plane, width, std::span(ys.points).subspan(i * ys.grid, ys.grid),
-                      std::span(xs.points).subspan(j * xs.grid, xs.grid), o.average)));
+          *out++ = static_cast<T>(
+              static_cast<Compute<T>>(PoolBin(plane, width, std::span(ys.points).subspan(i * ys.grid, ys.grid),
+                                              std::span(xs.points).subspan(j * xs.grid, xs.grid), o.average)));
         }
       }
     }
@@ -180,13 +168,11 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Shape shape, OutputShape(o, x.shape(), rois.shape(), images.shape()));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
   if (y->elements() == 0) return absl::OkStatus();
-  if (x.elements() == 0)
-    return ctx.Invalid("there is nothing to pool in an input of shape " + ShapeText(x.shape()));
+  if (x.elements() == 0) return ctx.Invalid("there is nothing to pool in an input of shape " + ShapeText(x.shape()));
   absl::Status status;
   bool known = DispatchFloating(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    status =
-        Align<T>(ctx, o, x, rois.Data<T>(), images.Data<int64_t>(), y->MutableData<T>().data());
+    status = Align<T>(ctx, o, x, rois.Data<T>(), images.Data<int64_t>(), y->MutableData<T>().data());
   });
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }

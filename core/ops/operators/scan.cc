@@ -31,8 +31,8 @@ absl::StatusOr<Layout> LayoutOf(const Node& node, const Graph& body) {
                                l.scans_in, FormalInputs(body), body.outputs().size()));
   }
   if (static_cast<int>(node.outputs.size()) > l.states + l.scans_out) {
-    return BadNode(fmt::format("the node has {} outputs, but the body has only {}", node.outputs.size(),
-                               l.states + l.scans_out));
+    return BadNode(
+        fmt::format("the node has {} outputs, but the body has only {}", node.outputs.size(), l.states + l.scans_out));
   }
   for (int i = 0; i < inputs; ++i) {
     if (node.inputs[l.first + i] == kNone) return BadNode(fmt::format("input {} is absent", l.first + i));
@@ -121,7 +121,7 @@ absl::Status Infer(InferContext& ctx) {
 // The location of the steps of one sequence in a tensor that is scanned or filled along an axis.
 struct Track {
   int64_t offset = 0;
-  int64_t stride = 0;  // distance between steps, in elements
+  int64_t stride = 0;    // distance between steps, in elements
   Shape shape, strides;  // shape and strides of one step
 };
 
@@ -324,23 +324,23 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 }  // namespace
 
-MGE_OP(scan) = {.name = "Scan",
-                .doc = "Runs a body for every step of sequences. Passes states from step to step.",
-                // The first input may be absent. Before operator set 9 it holds the lengths of the sequences.
-                .inputs = {{"first", kAnyType, Arity::kOptional},
-                           {"initial_state_and_scan_inputs", kAnyType, Arity::kVariadic}},
-                .outputs = {{"final_state_and_scan_outputs", {}, Arity::kVariadic}},
-                .attrs = {{"body", AttrType::kGraph, true},
-                          {"num_scan_inputs", AttrType::kInt, true},
-                          {"scan_input_axes", AttrType::kInts},
-                          {"scan_input_directions", AttrType::kInts},
-                          {"scan_output_axes", AttrType::kInts},
-                          {"scan_output_directions", AttrType::kInts},
-                          {"_batched", AttrType::kInt}},
-                .infer = Infer,
-                .eval = Eval,
-                .upgrade = Upgrade,
-                .traits = kHostOnly,
-                .since = 8};
+MGE_OP(scan) = {
+    .name = "Scan",
+    .doc = "Runs a body for every step of sequences. Passes states from step to step.",
+    // The first input may be absent. Before operator set 9 it holds the lengths of the sequences.
+    .inputs = {{"first", kAnyType, Arity::kOptional}, {"initial_state_and_scan_inputs", kAnyType, Arity::kVariadic}},
+    .outputs = {{"final_state_and_scan_outputs", {}, Arity::kVariadic}},
+    .attrs = {{"body", AttrType::kGraph, true},
+              {"num_scan_inputs", AttrType::kInt, true},
+              {"scan_input_axes", AttrType::kInts},
+              {"scan_input_directions", AttrType::kInts},
+              {"scan_output_axes", AttrType::kInts},
+              {"scan_output_directions", AttrType::kInts},
+              {"_batched", AttrType::kInt}},
+    .infer = Infer,
+    .eval = Eval,
+    .upgrade = Upgrade,
+    .traits = kHostOnly,
+    .since = 8};
 
 }  // namespace mge

@@ -10,8 +10,7 @@ absl::StatusOr<Shape> UpdateShape(std::span<const int64_t> x, std::span<const in
   if (r < 1 || indices.empty()) return BadNode("data and indices must have at least one dimension");
   int64_t depth = indices.back();
   if (depth < 1 || depth > r) {
-    return BadNode(fmt::format("indices have {} coordinates; data of shape {} allows 1 to {}", depth, ShapeText(x),
-                               r));
+    return BadNode(fmt::format("indices have {} coordinates; data of shape {} allows 1 to {}", depth, ShapeText(x), r));
   }
   Shape out(indices.begin(), indices.end() - 1);
   out.insert(out.end(), x.begin() + depth, x.end());
@@ -46,8 +45,7 @@ absl::Status Eval(EvalContext& ctx) {
   Shape strides = Strides(x.shape());
   IndexView index(indices);
   absl::Status status;
-  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ctx.attrs().Text("reduction", "none"),
-                                        [&](auto tag, auto join) {
+  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ctx.attrs().Text("reduction", "none"), [&](auto tag, auto join) {
     using T = typename decltype(tag)::type;
     auto in = updates.Data<T>();
     auto out = y->MutableData<T>();

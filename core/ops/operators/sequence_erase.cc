@@ -22,14 +22,14 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(sequence_erase) = {.name = "SequenceErase",
-                          .doc = "A sequence without the tensor at a position (default: the last one).",
-                          .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence},
-                                     {"position", kIndex, Arity::kOptional}},
-                          .outputs = {{"output_sequence"}},
-                          .infer = Infer,
-                          .eval = Eval,
-                          .traits = kHostOnly,
-                          .since = 11};
+MGE_OP(sequence_erase) = {
+    .name = "SequenceErase",
+    .doc = "A sequence without the tensor at a position (default: the last one).",
+    .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence}, {"position", kIndex, Arity::kOptional}},
+    .outputs = {{"output_sequence"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly,
+    .since = 11};
 
 }  // namespace mge

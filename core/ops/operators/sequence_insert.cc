@@ -32,15 +32,14 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(sequence_insert) = {.name = "SequenceInsert",
-                           .doc = "A sequence with a tensor inserted before a position (default: at the end).",
-                           .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence},
-                                      {"tensor"},
-                                      {"position", kIndex, Arity::kOptional}},
-                           .outputs = {{"output_sequence"}},
-                           .infer = Infer,
-                           .eval = Eval,
-                           .traits = kHostOnly,
-                           .since = 11};
+MGE_OP(sequence_insert) = {
+    .name = "SequenceInsert",
+    .doc = "A sequence with a tensor inserted before a position (default: at the end).",
+    .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence}, {"tensor"}, {"position", kIndex, Arity::kOptional}},
+    .outputs = {{"output_sequence"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly,
+    .since = 11};
 
 }  // namespace mge

@@ -5,8 +5,7 @@ namespace mge {
 namespace {
 
 absl::Status CheckBody(const Node& node, const Graph& body) {
-  if (FormalInputs(body) != static_cast<int>(node.inputs.size()) ||
-      body.outputs().size() != node.outputs.size()) {
+  if (FormalInputs(body) != static_cast<int>(node.inputs.size()) || body.outputs().size() != node.outputs.size()) {
     return BadNode(fmt::format("the body has {} inputs and {} outputs, the node has {} and {}", FormalInputs(body),
                                body.outputs().size(), node.inputs.size(), node.outputs.size()));
   }

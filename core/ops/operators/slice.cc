@@ -36,11 +36,10 @@ absl::StatusOr<std::vector<Range>> Ranges(std::span<const int64_t> shape, const 
                                           /*nullable*/ const Ints* axes, /*nullable*/ const Ints* steps) {
   std::vector<Range> ranges(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) ranges[i].count = shape[i];
-  if (ends.size() != starts.size() || (axes && axes->size() != starts.size()) ||
-      (steps && steps->size() != starts.size()) || (!axes && starts.size() > shape.size())) {
-    return BadNode(fmt::format("starts, ends, axes and steps of {}, {}, {} and {} elements do not match",
-                               starts.size(), ends.size(), axes ? axes->size() : starts.size(),
-                               steps ? steps->size() : starts.size()));
+  if (ends.size() != starts.size() || (axes && axes->size() != starts.size()) || (steps && steps->size() != starts.size()) ||
+      (!axes && starts.size() > shape.size())) {
+    return BadNode(fmt::format("starts, ends, axes and steps of {}, {}, {} and {} elements do not match", starts.size(),
+                               ends.size(), axes ? axes->size() : starts.size(), steps ? steps->size() : starts.size()));
   }
   std::vector<bool> seen(shape.size(), false);
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -63,8 +62,7 @@ absl::Status Infer(InferContext& ctx) {
   auto starts = KnownInts(ctx, 1), ends = KnownInts(ctx, 2), axes = KnownInts(ctx, 3), steps = KnownInts(ctx, 4);
   Shape dims = x.dims;
   if (starts && ends && (axes || !ctx.has_input(3)) && (steps || !ctx.has_input(4))) {
-    MGE_ASSIGN_OR_RETURN(auto ranges, Ranges(x.dims, *starts, *ends, axes ? &*axes : nullptr,
-                                             steps ? &*steps : nullptr));
+    MGE_ASSIGN_OR_RETURN(auto ranges, Ranges(x.dims, *starts, *ends, axes ? &*axes : nullptr, steps ? &*steps : nullptr));
     for (size_t i = 0; i < dims.size(); ++i) dims[i] = ranges[i].count;
   } else if (axes) {
     for (int64_t axis : *axes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/softmax.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "core/ops/families/softmax.h"
 
 namespace mge {
 namespace {

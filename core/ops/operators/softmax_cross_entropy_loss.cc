@@ -34,8 +34,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor wide, ToDouble(ctx, scores));
   if (wide.data() == scores.data()) {
     MGE_ASSIGN_OR_RETURN(wide, Tensor::Create(DType::kF64, scores.shape(), ctx.allocator()));
-    std::copy(scores.Data<double>().begin(), scores.Data<double>().end(),
-              wide.MutableData<double>().begin());
+    std::copy(scores.Data<double>().begin(), scores.Data<double>().end(), wide.MutableData<double>().begin());
   }
   if (scores.elements() > 0) LogSoftmax(scores.shape(), wide.MutableData<double>());
   if (ctx.has_output(1)) {
@@ -43,8 +42,7 @@ absl::Status Eval(EvalContext& ctx) {
     DispatchFloating(scores.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       std::span<T> out = log_probabilities->MutableData<T>();
-      for (size_t i = 0; i < out.size(); ++i)
-        out[i] = static_cast<T>(static_cast<Compute<T>>(wide.Data<double>()[i]));
+      for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<T>(static_cast<Compute<T>>(wide.Data<double>()[i]));
     });
   }
   return EvalLoss(ctx, wide);

@@ -14,8 +14,7 @@ absl::StatusOr<Shape> Squeezed(std::span<const int64_t> in, /*nullable*/ const I
       MGE_ASSIGN_OR_RETURN(int64_t a, NormalizeAxis(axis, in.size()));
       if (drop[a]) return BadNode(fmt::format("axis {} is given twice", axis));
       if (in[a] != 1 && in[a] != kUnknownDim) {
-        return BadNode(fmt::format("axis {} of {} has size {}; only size 1 can be removed", axis, ShapeText(in),
-                                   in[a]));
+        return BadNode(fmt::format("axis {} of {} has size {}; only size 1 can be removed", axis, ShapeText(in), in[a]));
       }
       drop[a] = true;
     }

@@ -88,8 +88,7 @@ absl::StatusOr<Case> ActionOf(const Attributes& attrs) {
 
 absl::Status CheckShape(std::span<const int64_t> shape) {
   bool good = shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[0] == kUnknownDim));
-  return good ? absl::OkStatus()
-              : BadNode(fmt::format("input has shape {}; [C] or [1,C] is expected", ShapeText(shape)));
+  return good ? absl::OkStatus() : BadNode(fmt::format("input has shape {}; [C] or [1,C] is expected", ShapeText(shape)));
 }
 
 absl::Status Infer(InferContext& ctx) {

@@ -48,15 +48,14 @@ absl::StatusOr<Settings> Read(const Attributes& attrs) {
   for (size_t i = 0; i < s.counts.size(); ++i) {
     int64_t end = i + 1 < s.counts.size() ? s.counts[i + 1] : size;
     if (s.counts[i] < 0 || end < s.counts[i] || end > size || (end - s.counts[i]) % (i + 1) != 0) {
-      return BadNode(fmt::format("ngram_counts {} do not divide a pool of {} tokens into n-grams", ShapeText(s.counts),
-                                 size));
+      return BadNode(
+          fmt::format("ngram_counts {} do not divide a pool of {} tokens into n-grams", ShapeText(s.counts), size));
     }
     grams += (end - s.counts[i]) / (i + 1);
   }
   if (static_cast<int64_t>(s.indexes.size()) != grams ||
       (!s.weights.empty() && static_cast<int64_t>(s.weights.size()) != grams)) {
-    return BadNode(fmt::format("{} ngram_indexes and {} weights for {} n-grams", s.indexes.size(), s.weights.size(),
-                               grams));
+    return BadNode(fmt::format("{} ngram_indexes and {} weights for {} n-grams", s.indexes.size(), s.weights.size(), grams));
   }
   for (int64_t i : s.indexes) {
     if (i < 0 || i == INT64_MAX) return BadNode(fmt::format("ngram_indexes holds {}, which is not a valid index", i));

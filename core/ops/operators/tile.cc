@@ -19,8 +19,8 @@ absl::StatusOr<Ints> RepeatsOf(const Tensor& repeats, /*nullable*/ const Tensor*
     MGE_ASSIGN_OR_RETURN(out[at], number("tiles", repeats));
   } else {
     if (repeats.dtype() != DType::kI64 || repeats.rank() != 1 || repeats.elements() != rank) {
-      return BadNode(fmt::format("repeats is {}{}; it must be int64[{}], one for each dimension",
-                                 DTypeName(repeats.dtype()), ShapeText(repeats.shape()), rank));
+      return BadNode(fmt::format("repeats is {}{}; it must be int64[{}], one for each dimension", DTypeName(repeats.dtype()),
+                                 ShapeText(repeats.shape()), rank));
     }
     out = repeats.ToInts();
   }
@@ -54,14 +54,12 @@ absl::Status Infer(InferContext& ctx) {
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(Ints repeats,
-                       RepeatsOf(ctx.input(1), ctx.has_input(2) ? &ctx.input(2) : nullptr, x.rank()));
+  MGE_ASSIGN_OR_RETURN(Ints repeats, RepeatsOf(ctx.input(1), ctx.has_input(2) ? &ctx.input(2) : nullptr, x.rank()));
   Shape shape = x.shape();
   Shape in = Strides(x.shape());
   for (int64_t d = 0; d < x.rank(); ++d) {
     if (!CheckedMul(shape[d], repeats[d], &shape[d])) {
-      return ctx.Invalid(fmt::format("size overflow: {} repeated {} times", ShapeText(x.shape()),
-                                     ShapeText(repeats)));
+      return ctx.Invalid(fmt::format("size overflow: {} repeated {} times", ShapeText(x.shape()), ShapeText(repeats)));
     }
   }
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), shape));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/ops/infer_checks.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge {

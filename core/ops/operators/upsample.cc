@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/op_helpers.h"
 #include "core/ops/families/resize.h"
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -13,8 +13,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
   Floats scales = node.attrs.FloatList("scales");
   if (node.version < 7) {
     for (std::string_view name : {"height_scale", "width_scale"}) {
-      if (!node.attrs.Has(name))
-        return Fail(errors::kInvalidNode, fmt::format("attribute {} is missing", name));
+      if (!node.attrs.Has(name)) return Fail(errors::kInvalidNode, fmt::format("attribute {} is missing", name));
     }
     scales = {1, 1, node.attrs.Float("height_scale"), node.attrs.Float("width_scale")};
     node.attrs.Remove("height_scale");
@@ -39,15 +38,14 @@ absl::StatusOr<ResizeOptions> Options(const Attributes& attrs) {
 
 absl::StatusOr<std::vector<ResizeAxis>> Resolve(std::span<const int64_t> x, const Tensor& scales) {
   std::span<const float> values = scales.Data<float>();
-  MGE_RETURN_IF_ERROR(RequireSize("the number of scales", static_cast<int64_t>(values.size()),
-                                  static_cast<int64_t>(x.size())));
+  MGE_RETURN_IF_ERROR(
+      RequireSize("the number of scales", static_cast<int64_t>(values.size()), static_cast<int64_t>(x.size())));
   std::vector<ResizeAxis> axes(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     axes[i].in = x[i];
     MGE_ASSIGN_OR_RETURN(axes[i].out, ScaledSize(x[i], values[i]));
     if (values[i] < 1) {
-      return Fail(errors::kInvalidNode,
-                  fmt::format("scale {} of axis {} must be at least 1", values[i], i));
+      return Fail(errors::kInvalidNode, fmt::format("scale {} of axis {} must be at least 1", values[i], i));
     }
     axes[i].scale = values[i];
   }

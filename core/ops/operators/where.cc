@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
-#include "core/ops/infer_checks.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/infer_checks.h"
 
 namespace mge {
 namespace {

@@ -16,7 +16,7 @@ namespace mge {
 // A node and the types of its inputs and outputs. The pointer of an absent input or output is null.
 struct NodeTypes {
   const Node& node;
-  std::span<const TensorType* const> inputs, outputs;
+  std::span<const TensorType*const> inputs, outputs;
 };
 
 // Returns the number of operations of a node: 0 if it only moves data, -1 if a type is not static.

@@ -52,20 +52,13 @@ std::string TypesText(TypeSet types) {
 
 const char* AttrText(AttrType type) {
   switch (type) {
-    case AttrType::kInt:
-      return "int";
-    case AttrType::kFloat:
-      return "float";
-    case AttrType::kText:
-      return "text";
-    case AttrType::kInts:
-      return "ints";
-    case AttrType::kFloats:
-      return "floats";
-    case AttrType::kTexts:
-      return "texts";
-    default:
-      return nullptr;  // not offered to backends
+    case AttrType::kInt: return "int";
+    case AttrType::kFloat: return "float";
+    case AttrType::kText: return "text";
+    case AttrType::kInts: return "ints";
+    case AttrType::kFloats: return "floats";
+    case AttrType::kTexts: return "texts";
+    default: return nullptr;  // not offered to backends
   }
 }
 

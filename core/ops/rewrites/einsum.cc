@@ -356,8 +356,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 
 }  // namespace
 
-MGE_REWRITE(einsum) = {.name = "einsum",
-                       .doc = "Replaces an Einsum by matrix products with transposes, sums and reshapes.",
-                       .apply = Apply};
+MGE_REWRITE(einsum) = {
+    .name = "einsum", .doc = "Replaces an Einsum by matrix products with transposes, sums and reshapes.", .apply = Apply};
 
 }  // namespace mge

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/ops/rewrite.h"
 #include "core/ops/families/softmax.h"
+#include "core/ops/rewrite.h"
 
 namespace mge {
 namespace {

@@ -160,8 +160,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 
 }  // namespace
 
-MGE_REWRITE(gelu) = {.name = "gelu",
-                     .doc = "Replaces 0.5 x (1 + erf(x / sqrt(2))), or its tanh form, by a Gelu.",
-                     .apply = Apply};
+MGE_REWRITE(gelu) = {
+    .name = "gelu", .doc = "Replaces 0.5 x (1 + erf(x / sqrt(2))), or its tanh form, by a Gelu.", .apply = Apply};
 
 }  // namespace mge

@@ -67,8 +67,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 
 }  // namespace
 
-MGE_REWRITE(inline_if) = {.name = "inline_if",
-                          .doc = "Replaces an If with a known condition by the selected branch.",
-                          .apply = Apply};
+MGE_REWRITE(inline_if) = {
+    .name = "inline_if", .doc = "Replaces an If with a known condition by the selected branch.", .apply = Apply};
 
 }  // namespace mge

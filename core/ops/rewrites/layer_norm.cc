@@ -53,8 +53,7 @@ std::optional<Normalized> MatchNormalized(const Graph& graph, ValueId value) {
     if (!epsilon || !(*epsilon >= 0) || squares == kNone || !IsSquareOf(graph, squares, centred)) continue;
     out.x = sub->inputs[0];
     out.epsilon = *epsilon;
-    out.inner.insert(out.inner.end(),
-                     {value, root, sqrt->inputs[0], add->inputs[i], squares, centred, sub->inputs[1]});
+    out.inner.insert(out.inner.end(), {value, root, sqrt->inputs[0], add->inputs[i], squares, centred, sub->inputs[1]});
     return out;
   }
   return std::nullopt;
@@ -62,8 +61,8 @@ std::optional<Normalized> MatchNormalized(const Graph& graph, ValueId value) {
 
 // Returns true if the value has one element for each position of x's last axis.
 bool FitsLastAxis(const Value& value, const Value& x) {
-  return value.type.dtype == x.type.dtype && value.type.has_rank && value.type.dims.size() == 1 &&
-         !x.type.dims.empty() && value.type.dims[0] >= 0 && value.type.dims[0] == x.type.dims.back();
+  return value.type.dtype == x.type.dtype && value.type.has_rank && value.type.dims.size() == 1 && !x.type.dims.empty() &&
+         value.type.dims[0] >= 0 && value.type.dims[0] == x.type.dims.back();
 }
 
 // Matches normalised * gamma.

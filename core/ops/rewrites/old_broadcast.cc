@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/infer_checks.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/infer_checks.h"
 #include "core/ops/rewrite.h"
 
 namespace mge {

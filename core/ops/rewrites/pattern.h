@@ -36,9 +36,8 @@ inline std::optional<double> ConstantNumber(const Graph& graph, ValueId value) {
   if (!IsConstant(graph, value) || graph.value(value).constant.elements() != 1) return std::nullopt;
   const Tensor& tensor = graph.value(value).constant;
   std::optional<double> number;
-  DispatchNumeric(tensor.dtype(), [&](auto tag) {
-    number = static_cast<double>(tensor.Data<typename decltype(tag)::type>()[0]);
-  });
+  DispatchNumeric(tensor.dtype(),
+                  [&](auto tag) { number = static_cast<double>(tensor.Data<typename decltype(tag)::type>()[0]); });
   return number;
 }
 
@@ -52,8 +51,7 @@ inline bool Near(double a, double b, DType dtype) {
 // pattern are one-element constants, its result then has the shape of its input.
 inline bool SameTypeAndRank(const Value& a, const Value& b) {
   return a.kind == ValueKind::kTensor && b.kind == ValueKind::kTensor && a.type.dtype == b.type.dtype &&
-         kFloating.Contains(a.type.dtype) && a.type.has_rank && b.type.has_rank &&
-         a.type.dims.size() == b.type.dims.size();
+         kFloating.Contains(a.type.dtype) && a.type.has_rank && b.type.has_rank && a.type.dims.size() == b.type.dims.size();
 }
 
 // Returns true if only `root` and the producers of `values` read the values. They are then unused after `root` is

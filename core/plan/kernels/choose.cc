@@ -6,8 +6,8 @@
 #include "core/ops/op.h"
 #include "core/plan/kernels/measure.h"
 #include "core/plan/kernels/problem_key.h"
-#include "core/plan/layout/reorder.h"
 #include "core/plan/kernels/selection.h"
+#include "core/plan/layout/reorder.h"
 #include "core/plan/stages.h"
 #include "core/plugin/strategy.h"
 #include "fmt/format.h"
@@ -15,8 +15,8 @@
 namespace mge {
 namespace {
 
-constexpr double kUnknownUs = 1000;  // cost of a candidate without an estimate
-constexpr double kNeverUs = 1e9;     // cost of a candidate that failed
+constexpr double kUnknownUs = 1000;                            // cost of a candidate without an estimate
+constexpr double kNeverUs = 1e9;                               // cost of a candidate that failed
 constexpr std::string_view kDeterministic = "-deterministic";  // suffix of the key for the best deterministic candidate
 constexpr std::string_view kFreezeAnew =
     "create it again with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
@@ -63,10 +63,10 @@ class Selector {
     double least = 0;
     for (int c : order_) {
       const OwnedCandidate& candidate = offered()[c];
-      double us = candidate.measured_us >= 0   ? candidate.measured_us
-                  : !candidate.fault.empty()   ? kNeverUs
-                  : candidate.cost_us >= 0     ? candidate.cost_us
-                                               : kUnknownUs;
+      double us = candidate.measured_us >= 0 ? candidate.measured_us
+                  : !candidate.fault.empty() ? kNeverUs
+                  : candidate.cost_us >= 0   ? candidate.cost_us
+                                             : kUnknownUs;
       cost[c] = least = std::max(least, us);
     }
     return cost;
@@ -157,8 +157,9 @@ class Selector {
       const bool timed = p_.CheckStop().ok();
       if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept, p_.stop);
       if (absl::Status stopped = p_.CheckStop(); !stopped.ok()) {
-        return AddWhere(std::move(stopped), fmt::format("{} the kernels of {}",
-                                                        timed ? "waiting to write the times of" : "timing", NodePlace(node())));
+        return AddWhere(
+            std::move(stopped),
+            fmt::format("{} the kernels of {}", timed ? "waiting to write the times of" : "timing", NodePlace(node())));
       }
     }
     for (OwnedCandidate& c : offered()) {
@@ -210,8 +211,10 @@ void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
     if (selector.several() && !choice) choice = &selector;
   }
   if (!tools.frozen || !choice) return;
-  tools.logger.Warning("'{}' (select.frozen) has no entry for this plan's kernels, such as that of {}; select.strategy "
-                       "chooses them; {}", tools.frozen->path(), choice->text(), kFreezeAnew);
+  tools.logger.Warning(
+      "'{}' (select.frozen) has no entry for this plan's kernels, such as that of {}; select.strategy "
+      "chooses them; {}",
+      tools.frozen->path(), choice->text(), kFreezeAnew);
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 #include "core/base/errors.h"
 #include "core/ops/interpreter.h"
-#include "core/plan/kernels/trial_inputs.h"
 #include "core/plan/kernels/tolerance.h"
 #include "core/plan/kernels/trial.h"
+#include "core/plan/kernels/trial_inputs.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -23,8 +23,11 @@ using Integers = TrialFill::Integers;
 
 // Inputs to try if small values give an output that is one value throughout. Wider ranges reach comparisons, roundings and
 // saturations, each with both signs. Special values reach predicates.
-constexpr TrialFill kWider[] = {{Integers::kWide, 1, 8},    {Integers::kWide, 1, -8},      {Integers::kWide, 2, 100},
-                                {Integers::kWide, 2, -100}, {Integers::kWide, 3, 8, true}};
+constexpr TrialFill kWider[] = {{Integers::kWide, 1, 8},
+                                {Integers::kWide, 1, -8},
+                                {Integers::kWide, 2, 100},
+                                {Integers::kWide, 2, -100},
+                                {Integers::kWide, 3, 8, true}};
 
 // Returns the outputs that the reference evaluators of the group's nodes compute from these inputs.
 absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& group, std::span<const TrialInput> inputs,
@@ -205,8 +208,8 @@ void AddWider(const Graph& graph, const Group& group, const Truth& truth, Intege
   if (blind() == same.size()) return;
   // Times are stored for a problem with any weights, but these weights may be the cause.
   data.unchecked_today |= std::any_of(inputs.begin(), inputs.end(), [](const TrialInput& in) { return in.constant; });
-  data.unchecked = fmt::format("its results were not checked: output {} was the same for all inputs that were tried",
-                               blind());
+  data.unchecked =
+      fmt::format("its results were not checked: output {} was the same for all inputs that were tried", blind());
 }
 
 Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const OwnedCandidate& offered, const Case& data,

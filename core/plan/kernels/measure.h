@@ -23,11 +23,11 @@ namespace mge {
 
 // The result for one candidate.
 struct Measurement {
-  double us = -1;      // least time of the timed runs, in microseconds; negative: not timed
-  std::string fault;   // the reason why it failed or was not timed; if it was timed: why its results were not checked
-  bool wrong = false;  // true: its results differ from the reference
+  double us = -1;          // least time of the timed runs, in microseconds; negative: not timed
+  std::string fault;       // the reason why it failed or was not timed; if it was timed: why its results were not checked
+  bool wrong = false;      // true: its results differ from the reference
   bool unchecked = false;  // true: there was no reference, or the samples cannot reveal a wrong kernel
-  bool kept = false;   // true: a later measurement would find the same, so it may be stored
+  bool kept = false;       // true: a later measurement would find the same, so it may be stored
 };
 
 // Returns a measurement for each element of `which`, the indices of offered candidates. Results of random operators are not

@@ -8,7 +8,8 @@
 namespace mge {
 namespace {
 
-// The problem of a unit that runs a kernel or a reorder. Owns the structs of a reorder; those of a group belong to the group.
+// The problem of a unit that runs a kernel or a reorder. Owns the structs of a reorder; those of a group belong to the
+// group.
 struct PlannedProblem {
   PlannedProblem(const PlanBuilder& p, const PlannedUnit& d) {
     if (d.group) {

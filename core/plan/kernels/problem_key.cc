@@ -27,7 +27,8 @@ constexpr uint64_t kMostConstantBytes = 4096;  // size limit of a list of intege
 // Longer lists, and more than one float, are weights.
 bool DecidesByValue(const mge_value& v) {
   const DType dtype = static_cast<DType>(v.dtype);
-  return v.data && v.data_bytes <= (kFloating.Contains(dtype) ? static_cast<uint64_t>(ElementBytes(dtype)) : kMostConstantBytes);
+  return v.data &&
+         v.data_bytes <= (kFloating.Contains(dtype) ? static_cast<uint64_t>(ElementBytes(dtype)) : kMostConstantBytes);
 }
 
 // A writer of bytes to hash. Different data give different bytes: numbers are little-endian, texts and lists follow their

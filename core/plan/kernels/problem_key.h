@@ -17,7 +17,7 @@ struct ProblemKey {
   // Hash of the same, the way in which results are checked, the constraints, the build of the backend, and the driver.
   // Measured times are valid for equal keys only.
   std::string timing;
-  std::string text;    // for messages: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3] with 8 threads"
+  std::string text;  // for messages: "Conv+Relu float32[1,3,8,8] float32[4,3,3,3] with 8 threads"
 };
 
 // Returns the keys. They do not depend on the names of nodes and values, nor on the values of weights.

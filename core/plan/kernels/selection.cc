@@ -39,7 +39,8 @@ std::string TomlString(std::string_view text) {
 
 std::string Comment(std::string_view text) {
   std::string out(text);
-  std::replace_if(out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   return out;
 }
 
@@ -49,8 +50,9 @@ absl::StatusOr<std::map<std::string, std::string>> KernelsIn(const std::string& 
   if (std::filesystem::file_size(path, none) == 0 || none) return std::map<std::string, std::string>();
   absl::StatusOr<std::shared_ptr<const FrozenSelection>> before = FrozenSelection::Read(path);
   if (before.ok()) return (*before)->kernels();
-  return Fail(errors::kConfigFile, fmt::format("'{}' exists and is not a selection of kernels; it is not overwritten", path),
-              {.what = PartsOf(before.status()).what, .where = "select.freeze", .fix = "name another file, or remove this one"});
+  return Fail(
+      errors::kConfigFile, fmt::format("'{}' exists and is not a selection of kernels; it is not overwritten", path),
+      {.what = PartsOf(before.status()).what, .where = "select.freeze", .fix = "name another file, or remove this one"});
 }
 
 }  // namespace
@@ -142,8 +144,10 @@ absl::Status SelectionRecorder::Flush(const StopControl* stop) {
       entries.erase(key);
     }
   }
-  std::string text = fmt::format("# The kernels that were chosen, one for each problem. Used by select.frozen.\n"
-                                 "format = \"{}\"\ncount = {}\n\n[kernels]\n", kFormat, entries.size());
+  std::string text = fmt::format(
+      "# The kernels that were chosen, one for each problem. Used by select.frozen.\n"
+      "format = \"{}\"\ncount = {}\n\n[kernels]\n",
+      kFormat, entries.size());
   for (const auto& [key, entry] : entries) text += fmt::format("# {}\n{} = {}\n", entry.comment, key, TomlString(entry.id));
   MGE_RETURN_IF_ERROR(WriteFileAtomically(path_, AsBytes(text)));
   changed_ = false;

@@ -56,15 +56,15 @@ class SelectionRecorder {
   explicit SelectionRecorder(std::string path) : path_(std::move(path)) {}
 
   const std::string path_;
-  std::mutex mutex_;  // not held while this process waits for another one
+  std::mutex mutex_;                                   // not held while this process waits for another one
   std::map<std::string, std::optional<Entry>> noted_;  // nullopt: Forget() was called
   bool changed_ = true;
 };
 
 // The limits for timing one candidate.
 struct MeasureLimits {
-  double seconds = 0.05;  // no new run starts after that time
-  uint64_t bytes = 0;     // device memory of a trial; 0: limited by the budget only
+  double seconds = 0.05;              // no new run starts after that time
+  uint64_t bytes = 0;                 // device memory of a trial; 0: limited by the budget only
   const StopControl* stop = nullptr;  // stop flag of the run that waits for the kernels; nullable
 };
 

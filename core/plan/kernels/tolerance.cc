@@ -40,7 +40,8 @@ size_t FirstDifference(Got got, std::span<const T> expected, double tolerance) {
   size_t i = 0;
   for (; i < expected.size(); ++i) {
     double x = AsDouble(got(i)), y = AsDouble(expected[i]);
-    bool same = x == y || (std::isnan(x) && std::isnan(y)) || (std::isfinite(y) && std::abs(x - y) <= tolerance * (std::abs(y) + typical));
+    bool same = x == y || (std::isnan(x) && std::isnan(y)) ||
+                (std::isfinite(y) && std::abs(x - y) <= tolerance * (std::abs(y) + typical));
     if (!same) break;
   }
   return i;

@@ -49,9 +49,8 @@ absl::StatusOr<std::unique_ptr<TrialBench>> TrialBench::Create(Device& device, c
   if (const mge_profile_api* profile = device.profile_api()) {
     bench->stamps_ = std::make_shared<Stamps>(*profile);
     for (mge_stamp** stamp : {&bench->stamps_->begin, &bench->stamps_->end}) {
-      MGE_RETURN_IF_ERROR(AskDevice(device, "making a stamp", [&](mge_error* e) {
-        return profile->stamp_create(device.handle(), stamp, e);
-      }));
+      MGE_RETURN_IF_ERROR(AskDevice(device, "making a stamp",
+                                    [&](mge_error* e) { return profile->stamp_create(device.handle(), stamp, e); }));
     }
   }
   return bench;
@@ -63,9 +62,7 @@ TrialBench::Stamps::~Stamps() {
   }
 }
 
-const int32_t* TrialBench::cancel() const {
-  return queue_ ? queue_->cancel() : (stop_ ? *stop_ : never_).flag();
-}
+const int32_t* TrialBench::cancel() const { return queue_ ? queue_->cancel() : (stop_ ? *stop_ : never_).flag(); }
 
 absl::Status TrialBench::Take(mge_stamp* stamp) {
   return AskDevice(device_, "taking a stamp", [&](mge_error* e) { return stamps_->api.stamp(queue(), stamp, e); });
@@ -216,14 +213,13 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     outputs_.push_back({std::move(type), slot, bytes});
   }
   MGE_ASSIGN_OR_RETURN(mge_slot workspace, Take(prepared_.workspace_bytes));
-  mge_binding binding = {sizeof(binding), 0,         inputs.data(),      outputs.data(),
-                         workspace,       in_layouts.data(), out_layouts.data()};
+  mge_binding binding = {sizeof(binding),   0, inputs.data(), outputs.data(), workspace, in_layouts.data(),
+                         out_layouts.data()};
   args_ = std::make_unique<std::byte[]>(std::max<uint32_t>(prepared_.args_bytes, 1));
   MGE_ASSIGN_OR_RETURN(fn_, BindKernel(device_, candidate_, kernel_.get(), binding, args_.get()));
   if (prepared_.has_state) {
-    MGE_RETURN_IF_ERROR(AskDevice(device_, "state of " + candidate_.id, [&](mge_error* e) {
-      return api.state_create(kernel_.get(), &state_, e);
-    }));
+    MGE_RETURN_IF_ERROR(AskDevice(device_, "state of " + candidate_.id,
+                                  [&](mge_error* e) { return api.state_create(kernel_.get(), &state_, e); }));
   }
   run_.struct_size = sizeof(run_);
   run_.width = problem.threads;
@@ -255,9 +251,9 @@ void Trial::Capture() {
 
 absl::StatusOr<double> Trial::Run() {
   return bench_.Time(shared_from_this(), [&]() -> absl::Status {
-    mge_code code = record_ ? CallBackend(error_, [&](mge_error* e) {
-      return device_.queue_api()->replay(run_.queue, record_, e);
-    }) : Launch();
+    mge_code code =
+        record_ ? CallBackend(error_, [&](mge_error* e) { return device_.queue_api()->replay(run_.queue, record_, e); })
+                : Launch();
     return code == MGE_OK ? absl::OkStatus() : StatusOfBackend(code, error_, "running " + candidate_.id);
   });
 }

@@ -23,8 +23,8 @@ struct TrialFill {
   enum class Integers { kBits, kPositive, kOnes, kZeros, kWide };
   Integers integers = Integers::kBits;
   uint64_t seed = 0;
-  float reach = 0.5f;    // floats lie between -reach and reach; a negative reach changes their signs
-  bool special = false;  // three of four floats are NaN or infinite
+  float reach = 0.5f;     // floats lie between -reach and reach; a negative reach changes their signs
+  bool special = false;   // three of four floats are NaN or infinite
   bool positive = false;  // no float is below 0
 };
 

@@ -32,7 +32,8 @@ constexpr int64_t kMostBytes = int64_t{1} << 20;
 // Returns the first 1024 bytes of the text, with control characters replaced by spaces.
 std::string OneLine(std::string_view text) {
   std::string out(text.substr(0, 1024));
-  std::replace_if(out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   return out;
 }
 
@@ -224,10 +225,11 @@ void TuningCache::Add(const std::string& key, const TuningRecord& record, const 
   unwritten_.clear();
   if (!std::exchange(writable_, false)) return;
   const ErrorParts parts = PartsOf(written);
-  logger_.Warning("cannot write to '{}', the directory of measured times, so new times are not stored: {}; {}, or name "
-                  "another directory in select.cache_dir",
-                  directory_, parts.what.empty() ? ErrorTitle(written) : parts.what,
-                  parts.fix.empty() ? "give yourself the right to write there" : parts.fix);
+  logger_.Warning(
+      "cannot write to '{}', the directory of measured times, so new times are not stored: {}; {}, or name "
+      "another directory in select.cache_dir",
+      directory_, parts.what.empty() ? ErrorTitle(written) : parts.what,
+      parts.fix.empty() ? "give yourself the right to write there" : parts.fix);
 }
 
 }  // namespace mge

@@ -26,9 +26,9 @@ namespace mge {
 // The result of measuring one candidate of a problem.
 struct Timing {
   std::string id;
-  double us = -1;     // microseconds; negative: the candidate cannot be used
+  double us = -1;      // microseconds; negative: the candidate cannot be used
   bool wrong = false;  // true: its results were wrong
-  std::string fault;  // the reason why it cannot be used; if it has a time: a remark
+  std::string fault;   // the reason why it cannot be used; if it has a time: a remark
 };
 
 // The results for one problem.

@@ -26,8 +26,15 @@ class Chooser {
  public:
   Chooser(const Graph& graph, const std::vector<Group>& groups, const std::vector<std::vector<int>>& order,
           const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us)
-      : graph_(graph), groups_(groups), order_(order), cost_(cost), reorder_us_(reorder_us), choices_(groups.size()),
-        layout_(graph.value_count(), PlainLayout()), producer_(graph.value_count(), -1), consumers_(graph.value_count()) {
+      : graph_(graph),
+        groups_(groups),
+        order_(order),
+        cost_(cost),
+        reorder_us_(reorder_us),
+        choices_(groups.size()),
+        layout_(graph.value_count(), PlainLayout()),
+        producer_(graph.value_count(), -1),
+        consumers_(graph.value_count()) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (size_t k = 0; k < groups[g].inputs.size(); ++k) {
         consumers_[groups[g].inputs[k]].push_back({static_cast<int>(g), static_cast<int>(k)});

@@ -23,11 +23,11 @@ namespace mge {
 
 // The candidate of a group, with a layout for each operand.
 struct GroupChoice {
-  int candidate = -1;                // index into the group's offered candidates; -1 if it has none
-  std::vector<mge_layout> inputs;    // one per input, never MGE_LAYOUT_ANY
-  std::vector<mge_layout> outputs;   // one per output, never MGE_LAYOUT_ANY
-  double cost_us = 0;                // cost of the candidate without reorders
-  std::string reason;                // for --why
+  int candidate = -1;               // index into the group's offered candidates; -1 if it has none
+  std::vector<mge_layout> inputs;   // one per input, never MGE_LAYOUT_ANY
+  std::vector<mge_layout> outputs;  // one per output, never MGE_LAYOUT_ANY
+  double cost_us = 0;               // cost of the candidate without reorders
+  std::string reason;               // for --why
 };
 
 // Returns the estimated time, in microseconds, of a reorder of a tensor on that device.

@@ -40,8 +40,7 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device&
 }
 
 double ReorderCosts::Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
-  const std::string key =
-      fmt::format("{} {} {} {}", device.name(), type.ToString(), LayoutText(from), LayoutText(to));
+  const std::string key = fmt::format("{} {} {} {}", device.name(), type.ToString(), LayoutText(from), LayoutText(to));
   auto [at, is_new] = known_.try_emplace(key, 0);
   if (is_new) at->second = Ask(device, type, from, to);
   return at->second;

@@ -3,8 +3,8 @@
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
-#include "core/plan/memory/place.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/memory/place.h"
 #include "core/plan/stages.h"
 #include "fmt/format.h"
 
@@ -46,9 +46,8 @@ int32_t TryInPlace(PlanBuilder& p, int32_t u, size_t k, const std::vector<int32_
     int32_t candidate = p.items[d.inputs[pair.input]].buffer;
     const Buffer& b = p.buffers[candidate];
     bool free_after = b.where == Buffer::Where::kArena && b.last == u;
-    bool read_once = std::count_if(d.inputs.begin(), d.inputs.end(), [&](int32_t i) {
-                       return i >= 0 && p.items[i].buffer == candidate;
-                     }) == 1;
+    bool read_once = std::count_if(d.inputs.begin(), d.inputs.end(),
+                                   [&](int32_t i) { return i >= 0 && p.items[i].buffer == candidate; }) == 1;
     bool fits = b.bytes == p.ItemBytes(p.items[d.outputs[k]]);
     if (free_after && read_once && fits && std::find(taken.begin(), taken.end(), candidate) == taken.end()) {
       d.unit.in_place = fmt::format("{} over {}", p.value(p.items[d.outputs[k]].value).name,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/plan/memory/memory_limit.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/memory/memory_limit.h"
 #include "core/plan/stages.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/host_services.h"
@@ -28,7 +28,7 @@ mge_slot PlanBuilder::AddConstant(Tensor tensor, int32_t space, bool packed) {
 }
 
 mge_slot PlanBuilder::AddSharedConstant(ConstantKey key, const Tensor& source, Tensor tensor,
-                                     std::shared_ptr<ConstantBlock> block) {
+                                        std::shared_ptr<ConstantBlock> block) {
   auto constants = std::make_unique<DeviceConstants>(const_cast<Device*>(key.device), plan->base_count++);
   constants->AddShared(std::move(key), source, std::move(tensor), std::move(block));
   plan->device_constants.push_back(std::move(constants));

@@ -58,7 +58,7 @@ struct ConstantKey {
 // plan that uses it. Safe on any thread.
 class SharedConstants {
  public:
-  std::mutex mutex;  // guards blocks
+  std::mutex mutex;                                            // guards blocks
   std::map<ConstantKey, std::weak_ptr<ConstantBlock>> blocks;  // blocks in devices' memory
 
   // Returns the block that holds `source`, a constant whose bytes begin at key.source, or nullptr if there is none.

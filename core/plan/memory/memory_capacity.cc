@@ -47,11 +47,12 @@ absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t
 
 absl::Status DoesNotFit(const MemoryCapacity& capacity, std::string what, std::string fix) {
   const std::string& owner = capacity.device->budget().owner();
-  return Fail(errors::kOverBudget,
-              fmt::format("the model does not fit into the {} of device {}", capacity.limited ? "memory limit" : "memory", owner),
-              {.what = std::move(what),
-               .where = fmt::format("{} {}", capacity.limited ? "memory.limit of" : "device", owner),
-               .fix = std::move(fix)});
+  return Fail(
+      errors::kOverBudget,
+      fmt::format("the model does not fit into the {} of device {}", capacity.limited ? "memory limit" : "memory", owner),
+      {.what = std::move(what),
+       .where = fmt::format("{} {}", capacity.limited ? "memory.limit of" : "device", owner),
+       .fix = std::move(fix)});
 }
 
 }  // namespace mge

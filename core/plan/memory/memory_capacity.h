@@ -14,7 +14,7 @@ namespace mge {
 // The memory available on a device.
 struct MemoryCapacity {
   Device* device = nullptr;
-  uint64_t bytes = 0;  // the memory limit, or the size of the memory if there is no limit; UINT64_MAX: unknown
+  uint64_t bytes = 0;    // the memory limit, or the size of the memory if there is no limit; UINT64_MAX: unknown
   bool limited = false;  // true: `bytes` is the memory limit
 };
 // Returns the memory available on a device. Opens the device if it has no limit, and fails if that fails.

@@ -144,7 +144,7 @@ class Needs {
   }
 
   const PlanBuilder& p_;
-  std::deque<Need> needs_;  // a deque, since references to elements must stay valid
+  std::deque<Need> needs_;   // a deque, since references to elements must stay valid
   std::set<Pool*> staging_;  // pools whose staging memory has been counted
 };
 
@@ -162,16 +162,17 @@ std::string LeastLimit(Device& device, uint64_t least) {
 std::string HowMuch(Device& device, uint64_t least, uint64_t denied) {
   if (denied == 0) return LeastLimit(device, least);
   const std::string& owner = device.budget().owner();
-  return fmt::format("a limit that fits is {}={}: {} bytes for this plan, and memory for constants of {} bytes that "
-                     "could not be computed within the present limit",
-                     owner, least + 2 * denied, least, denied);
+  return fmt::format(
+      "a limit that fits is {}={}: {} bytes for this plan, and memory for constants of {} bytes that "
+      "could not be computed within the present limit",
+      owner, least + 2 * denied, least, denied);
 }
 
 uint64_t PeakOf(const MemoryNeed& need) { return need.arena + need.constants + need.outputs; }
 
 std::string PeakText(const MemoryNeed& need, const MemoryCapacity& capacity, uint64_t held) {
-  return fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {}; the largest are {}", PeakOf(need),
-                     need.arena, need.constants, need.outputs, CapacityText(capacity, held), need.largest);
+  return fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {}; the largest are {}",
+                     PeakOf(need), need.arena, need.constants, need.outputs, CapacityText(capacity, held), need.largest);
 }
 
 // Returns the plan's need of `budget` if `over` is kOverBudget, else nullptr.
@@ -198,8 +199,9 @@ absl::Status Check(const Need& need, uint64_t denied) {
   const uint64_t held = need.device->LiveBytes();  // without idle memory, which is released before a request fails
   if (held <= capacity.bytes && needed <= capacity.bytes - held) return absl::OkStatus();
   return DoesNotFit(capacity, PeakText(now, capacity, held),
-                    capacity.limited ? HowMuch(*need.device, held + needed, denied)
-                                 : fmt::format("use a device with {} bytes, or a smaller batch or model", held + needed));
+                    capacity.limited
+                        ? HowMuch(*need.device, held + needed, denied)
+                        : fmt::format("use a device with {} bytes, or a smaller batch or model", held + needed));
 }
 
 }  // namespace
@@ -244,12 +246,12 @@ absl::Status NameDynamic(absl::Status over, const Plan& plan, const Budget& budg
   const MemoryNeed* need = NeedOf(over, plan, budget);
   if (!need) return over;
   const uint64_t held = budget.in_use();
-  return RunDoesNotFit(budget,
-                       fmt::format("{} bytes were requested by a step whose memory is not planned, since its size is known "
-                                   "only during the run; {}",
-                                   bytes, PeakText(*need, {need->device, budget.limit(), true}, held)),
-                       fmt::format("the smallest limit for this step is {}={}; or use a smaller batch", budget.owner(),
-                                   held + bytes));
+  return RunDoesNotFit(
+      budget,
+      fmt::format("{} bytes were requested by a step whose memory is not planned, since its size is known "
+                  "only during the run; {}",
+                  bytes, PeakText(*need, {need->device, budget.limit(), true}, held)),
+      fmt::format("the smallest limit for this step is {}={}; or use a smaller batch", budget.owner(), held + bytes));
 }
 
 absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,

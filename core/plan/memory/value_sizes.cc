@@ -20,12 +20,13 @@ bool HasStaticSize(const Value& v) { return v.kind == ValueKind::kTensor && v.ty
 absl::StatusOr<uint64_t> BytesOf(const Value& v, const std::string& place) {
   absl::StatusOr<int64_t> bytes = NumBytes(v.type.dtype, v.type.dims);
   if (bytes.ok()) return static_cast<uint64_t>(*bytes);
-  return Fail(errors::kInvalidTensor, "a tensor is too large",
-              {.what = fmt::format("'{}' is {}; its dimensions that are not 0, and the bytes of an element, must multiply to "
-                                   "less than 2^63",
-                                   v.name, v.type.ToString()),
-               .where = place,
-               .fix = "find the node that produces this shape, or use smaller inputs"});
+  return Fail(
+      errors::kInvalidTensor, "a tensor is too large",
+      {.what = fmt::format("'{}' is {}; its dimensions that are not 0, and the bytes of an element, must multiply to "
+                           "less than 2^63",
+                           v.name, v.type.ToString()),
+       .where = place,
+       .fix = "find the node that produces this shape, or use smaller inputs"});
 }
 
 // Returns the largest memory of the plan, or the first one with at least `enough` bytes. Ignores devices that cannot be
@@ -91,9 +92,10 @@ absl::Status ValueSizes::Check(const Node& node) const {
         fmt::format("the planned peak is at least the {} bytes of '{}' : {}, which {} writes; {}; the largest are {}",
                     bytes_[v], value.name, value.type.ToString(), NodePlace(node), CapacityText(capacity_, held),
                     LargestOf(std::move(all))),
-        capacity_.limited ? fmt::format("set a limit above {}={}, which holds this value alone",
-                                    capacity_.device->budget().owner(), held + bytes_[v])
-                      : fmt::format("use a device with more than {} bytes, or a smaller batch or model", held + bytes_[v]));
+        capacity_.limited
+            ? fmt::format("set a limit above {}={}, which holds this value alone", capacity_.device->budget().owner(),
+                          held + bytes_[v])
+            : fmt::format("use a device with more than {} bytes, or a smaller batch or model", held + bytes_[v]));
   }
   return absl::OkStatus();
 }

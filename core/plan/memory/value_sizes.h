@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/plan/program.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/program.h"
 
 namespace mge {
 
@@ -34,7 +34,7 @@ class ValueSizes {
 
   const Graph* graph_;
   std::vector<uint64_t> bytes_ = {};  // bytes of each value; 0 for one that has no memory of its own
-  MemoryCapacity capacity_ = {};                    // the largest memory; set only if a value may not fit
+  MemoryCapacity capacity_ = {};      // the largest memory; set only if a value may not fit
   std::vector<bool> large_ = {};      // true for each value that does not fit; empty if all fit
 };
 

@@ -89,9 +89,7 @@ absl::StatusOr<int> ReplaceKnown(Graph& graph) {
   if (!arithmetic) return 0;
   std::vector<Tensor> known;
   MGE_RETURN_IF_ERROR(InferKnownValues(graph, &known));
-  auto is_known = [&](ValueId v) {
-    return v == kNone || (known[v].defined() && graph.value(v).kind == ValueKind::kTensor);
-  };
+  auto is_known = [&](ValueId v) { return v == kNone || (known[v].defined() && graph.value(v).kind == ValueKind::kTensor); };
   int changes = 0;
   Replacements replacements(graph);
   for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
@@ -123,8 +121,8 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
     const Inputs inputs = InputsOf(graph, node, denied);
     if (inputs == Inputs::kUnknown) continue;
     if (inputs == Inputs::kConstant) {
-      absl::StatusOr<std::vector<HostValue>> results = Evaluate(
-          node, ConstantsOf(graph, node), *context.allocator, [&] { return context.CheckStop(); });
+      absl::StatusOr<std::vector<HostValue>> results =
+          Evaluate(node, ConstantsOf(graph, node), *context.allocator, [&] { return context.CheckStop(); });
       if (results.ok()) {
         for (size_t i = 0; i < node.outputs.size(); ++i) {
           if (node.outputs[i] == kNone) continue;

@@ -41,9 +41,7 @@ class DenialCounter : public HostAllocator {
 
 }  // namespace
 
-bool PassContext::Skips(std::string_view name) const {
-  return std::find(skip.begin(), skip.end(), name) != skip.end();
-}
+bool PassContext::Skips(std::string_view name) const { return std::find(skip.begin(), skip.end(), name) != skip.end(); }
 
 std::span<const Pass> AllPasses() { return kPasses; }
 

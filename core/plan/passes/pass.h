@@ -14,14 +14,14 @@
 namespace mge {
 
 struct PassContext {
-  HostAllocator* allocator = nullptr;      // memory for folded constants; must not be null
+  HostAllocator* allocator = nullptr;  // memory for folded constants; must not be null
   // Receives the bytes of constants that were not folded because the allocator's budget refused them; nullable.
   int64_t* denied_bytes = nullptr;
   std::span<const std::string> skip = {};  // names of passes and rewrites to skip
   // Callback after every pass that changed the graph, for --dump and tests; optional.
   void (*trace)(void* self, std::string_view pass, int changes, const Graph& graph) = nullptr;
   void* trace_self = nullptr;
-  const StopControl* stop = nullptr;       // stop flag of the run that waits for the graph; nullable
+  const StopControl* stop = nullptr;           // stop flag of the run that waits for the graph; nullable
   std::vector<int>* rewrite_counts = nullptr;  // receives the number of changes of each row of AllRewrites()
 
   bool Skips(std::string_view name) const;

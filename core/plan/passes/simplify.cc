@@ -177,8 +177,7 @@ absl::StatusOr<int> RemoveDeadNodes(Graph& graph, const PassContext&) {
   for (ValueId v : graph.outputs()) ++uses[v];
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node node = graph.node(*it);
-    bool used = std::any_of(node.outputs.begin(), node.outputs.end(),
-                            [&](ValueId v) { return v != kNone && uses[v] > 0; });
+    bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNone && uses[v] > 0; });
     if (used) continue;
     for (ValueId v : node.inputs) uses[v == kNone ? 0 : v] -= v != kNone;
     for (ValueId v : node.captures) --uses[v];

@@ -70,9 +70,8 @@ class BackendPool : public Pool {
   absl::StatusOr<mge_reservation> Ask(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, uint32_t flags) {
     mge_reservation out = NoMemory();
     mge_error error;
-    mge_code code = CallBackend(error, [&](mge_error* e) {
-      return api_->acquire(pool_, bytes, alignment, after, flags, &out, e);
-    });
+    mge_code code =
+        CallBackend(error, [&](mge_error* e) { return api_->acquire(pool_, bytes, alignment, after, flags, &out, e); });
     const std::string what = fmt::format("device {}: the backend's own pool, asked for {} bytes,", device_, bytes);
     const bool waits = code == MGE_NEEDS_WAIT;
     if (code != MGE_OK && !waits) return StatusOfBackend(code, error, what);
@@ -94,21 +93,18 @@ class BackendPool : public Pool {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pool>> MakeBackendPool(const mge_pool_api* api, mge_device* device,
-                                                      int32_t memory_class, DeviceSlabs* slabs,
-                                                      std::string_view device_name) {
+absl::StatusOr<std::unique_ptr<Pool>> MakeBackendPool(const mge_pool_api* api, mge_device* device, int32_t memory_class,
+                                                      DeviceSlabs* slabs, std::string_view device_name) {
   mge_pool* pool = nullptr;
   mge_error error;
-  mge_code code = CallBackend(error, [&](mge_error* e) {
-    return api->create(device, memory_class, slabs->table(), &pool, e);
-  });
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return api->create(device, memory_class, slabs->table(), &pool, e); });
   if (code == MGE_OK && !pool) {
     error.text = "it returned MGE_OK, but no pool";
     code = MGE_INTERNAL;
   }
   if (code != MGE_OK)
-    return StatusOfBackend(code, error,
-                           fmt::format("device {}: making the backend's own pool", device_name));
+    return StatusOfBackend(code, error, fmt::format("device {}: making the backend's own pool", device_name));
   return std::make_unique<BackendPool>(api, pool, slabs, std::string(device_name));
 }
 

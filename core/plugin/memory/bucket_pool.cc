@@ -81,8 +81,7 @@ absl::StatusOr<mge_reservation> BucketPool::Take(uint64_t bytes, uint64_t alignm
     if (flags & MGE_POOL_NO_GROWTH) return GrowthForbidden(name_, bytes);
     if (MemoryInfo info = provider_->Info(); info.total_bytes) {
       // Only triggers the release of cached slabs. The provider decides whether the request succeeds.
-      if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free)
-        GiveBack(0, false);
+      if (info.free_bytes <= policy_.keep_free || size > info.free_bytes - policy_.keep_free) GiveBack(0, false);
     }
     MGE_ASSIGN_OR_RETURN(block, NewBlock(size));
   }

@@ -18,10 +18,8 @@ absl::Status Budget::Charge(uint64_t bytes) {
   do {
     uint64_t limit = limit_ ? limit_ : UINT64_MAX;
     if (now > limit || bytes > limit - now) {
-      return Fail(errors::kOverBudget,
-                  fmt::format("the memory limit of device {} would be exceeded", owner_),
-                  {.what = fmt::format("{} bytes were asked for, {} are in use, the limit is {}",
-                                       bytes, now, limit),
+      return Fail(errors::kOverBudget, fmt::format("the memory limit of device {} would be exceeded", owner_),
+                  {.what = fmt::format("{} bytes were asked for, {} are in use, the limit is {}", bytes, now, limit),
                    .where = fmt::format("memory.limit of {}", owner_),
                    .fix = "raise MGE_MEMORY_LIMIT, or run a smaller batch or model"});
     }
@@ -88,7 +86,8 @@ bool IsOverBudget(const absl::Status& status) {
 
 absl::StatusOr<std::shared_ptr<std::byte>> BudgetedHostAllocator::Allocate(int64_t bytes) {
   absl::StatusOr<std::shared_ptr<std::byte>> taken = Take(bytes);
-  if (!taken.ok()) budget_->Press(this, static_cast<uint64_t>(std::max<int64_t>(bytes, 0)), taken, [&] { return Take(bytes); });
+  if (!taken.ok())
+    budget_->Press(this, static_cast<uint64_t>(std::max<int64_t>(bytes, 0)), taken, [&] { return Take(bytes); });
   return taken;
 }
 

@@ -41,8 +41,7 @@ void GrowingPool::RemoveFree(std::map<uintptr_t, Block>::iterator at) noexcept {
 
 void GrowingPool::AddFree(uintptr_t address, Block block) noexcept {
   auto next = free_.lower_bound(address);
-  if (next != free_.end() && next->first == address + block.bytes &&
-      next->second.slab == block.slab) {
+  if (next != free_.end() && next->first == address + block.bytes && next->second.slab == block.slab) {
     block.bytes += next->second.bytes;
     auto joined = next++;
     RemoveFree(joined);
@@ -115,8 +114,7 @@ bool GrowingPool::TakeFree(uint64_t bytes, uint64_t alignment, Piece& out) {
 
 // Takes a part of a pending block: one that the same fence frees before `after`, or if `may_wait` one to wait for. Prefers
 // the former, then the smallest. Returns false if there is none.
-bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait,
-                              Piece& out) {
+bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fence_point* after, bool may_wait, Piece& out) {
   if (!after && !may_wait) return false;
   auto ordered = [&](const Pending& p) {
     return after && after->fence && p.last_use.fence == after->fence && p.last_use.value <= after->value;
@@ -151,8 +149,7 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
     uint64_t tail = 0;  // bytes of the free block that ends at the range's end; it only needs to be extended
     if (auto last = free_.lower_bound(base + range_->end()); last != free_.begin()) {
       --last;
-      if (last->second.slab == range && last->first + last->second.bytes == base + range_->end())
-        tail = last->second.bytes;
+      if (last->second.slab == range && last->first + last->second.bytes == base + range_->end()) tail = last->second.bytes;
     }
     const uintptr_t begin = base + range_->end() - tail;
     const bool aligned = alignment <= range_->granularity() && base % alignment == 0;  // each granule is aligned
@@ -163,8 +160,8 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
       return absl::OkStatus();
     }
   }
-  const uint64_t bytes = std::max(std::min(want, provider_->Largest() / kDefaultAlignment * kDefaultAlignment),
-                                  Padded(size, alignment));
+  const uint64_t bytes =
+      std::max(std::min(want, provider_->Largest() / kDefaultAlignment * kDefaultAlignment), Padded(size, alignment));
   auto slab = std::make_unique<mge_slab>();
   slabs_.reserve(slabs_.size() + 1);  // before Acquire(): if it fails, no slab leaks
   MGE_ASSIGN_OR_RETURN(*slab, provider_->Acquire(bytes));
@@ -270,12 +267,10 @@ void GrowingPool::GiveBackOfRange(uint64_t retain) {
 void GrowingPool::GiveBack(uint64_t retain) {
   SettleRecent();
   if (range_) GiveBackOfRange(retain);
-  std::sort(slabs_.begin(), slabs_.end(),
-            [](const auto& a, const auto& b) { return a->bytes > b->bytes; });
+  std::sort(slabs_.begin(), slabs_.end(), [](const auto& a, const auto& b) { return a->bytes > b->bytes; });
   std::erase_if(slabs_, [&](const std::unique_ptr<mge_slab>& slab) {
     auto at = free_.find(reinterpret_cast<uintptr_t>(slab->address));
-    bool whole =
-        at != free_.end() && at->second.slab == slab.get() && at->second.bytes == slab->bytes;
+    bool whole = at != free_.end() && at->second.slab == slab.get() && at->second.bytes == slab->bytes;
     if (!whole || stats_.committed <= retain) return false;
     RemoveFree(at);
     stats_.committed -= slab->bytes;
@@ -294,8 +289,8 @@ void GrowingPool::Trim(int32_t how) {
 uint64_t GrowingPool::Footprint(std::span<const PoolRequest> requests) const {
   uint64_t bytes = 0;
   for (const PoolRequest& r : requests) {
-    bytes = range_ ? AlignUp(bytes, r.alignment) + AlignUp(r.bytes, kDefaultAlignment)
-                   : bytes + Padded(r.bytes, r.alignment);
+    bytes =
+        range_ ? AlignUp(bytes, r.alignment) + AlignUp(r.bytes, kDefaultAlignment) : bytes + Padded(r.bytes, r.alignment);
   }
   return range_ ? AlignUp(bytes, range_->granularity()) : bytes;
 }

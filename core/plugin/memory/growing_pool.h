@@ -33,8 +33,7 @@ namespace mge {
 // The pool "growing". Thread-safe. `provider` is not owned and must outlive the pool.
 class GrowingPool : public Pool {
  public:
-  explicit GrowingPool(SlabProvider* provider)
-      : provider_(provider), range_(GrowingRange::Reserve(provider)) {}
+  explicit GrowingPool(SlabProvider* provider) : provider_(provider), range_(GrowingRange::Reserve(provider)) {}
   ~GrowingPool() override;
 
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;

@@ -26,8 +26,7 @@ uint64_t Exactly(uint64_t bytes, const PoolOptions&) { return bytes; }
 uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 absl::Status BadNumber(std::string_view what, uint64_t value, std::string allowed) {
-  return Fail(errors::kBadSetting,
-              fmt::format("the memory pool does not support a {} of {}", what, value),
+  return Fail(errors::kBadSetting, fmt::format("the memory pool does not support a {} of {}", what, value),
               {.what = std::move(allowed)});
 }
 
@@ -65,17 +64,14 @@ uint64_t LogRound(uint64_t bytes, const PoolOptions& options) {
   return uint64_t{1} << std::max(bits, static_cast<int>(std::bit_width(options.page_bytes)) - 1);
 }
 
-absl::StatusOr<std::unique_ptr<Pool>> MakePool(std::string_view name, const PoolOptions& options,
-                                               SlabProvider* provider) {
+absl::StatusOr<std::unique_ptr<Pool>> MakePool(std::string_view name, const PoolOptions& options, SlabProvider* provider) {
   if (name == "growing") return std::make_unique<GrowingPool>(provider);
-  if (name == "unpooled")
-    return std::make_unique<BucketPool>(kPoolNames[2], Exactly, false, options, provider);
+  if (name == "unpooled") return std::make_unique<BucketPool>(kPoolNames[2], Exactly, false, options, provider);
   if (options.page_bytes < kLeastPage) {
     return BadNumber("page", options.page_bytes, fmt::format("the minimum is {}", kLeastPage));
   }
   if (name == "naive") {
-    if (options.large_round_bytes == 0)
-      return BadNumber("rounding of large sizes", 0, "it must be above 0");
+    if (options.large_round_bytes == 0) return BadNumber("rounding of large sizes", 0, "it must be above 0");
     return std::make_unique<BucketPool>(kPoolNames[0], NaiveRound, true, options, provider);
   }
   if (name == "round") {
@@ -89,9 +85,9 @@ absl::StatusOr<std::unique_ptr<Pool>> MakePool(std::string_view name, const Pool
     }
     return std::make_unique<BucketPool>(kPoolNames[1], LogRound, true, options, provider);
   }
-  return Fail(errors::kBadSetting, fmt::format("there is no memory pool '{}'", name),
-              {.what = fmt::format("the pools are {}.{}", fmt::join(kPoolNames, ", "),
-                                   DidYouMean(Nearest(name, kPoolNames)))});
+  return Fail(
+      errors::kBadSetting, fmt::format("there is no memory pool '{}'", name),
+      {.what = fmt::format("the pools are {}.{}", fmt::join(kPoolNames, ", "), DidYouMean(Nearest(name, kPoolNames)))});
 }
 
 // ---------------------------------------------------------------- reserve policies
@@ -106,8 +102,7 @@ absl::StatusOr<ReservePolicy> ReservePolicy::Parse(std::string_view text) {
   constexpr std::string_view kPercentPrefix = "percent:", kBytesPrefix = "bytes:";
   if (text.starts_with(kPercentPrefix)) {
     std::string_view number = text.substr(kPercentPrefix.size());
-    auto [end, error] =
-        std::from_chars(number.data(), number.data() + number.size(), policy.amount_);
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), policy.amount_);
     if (error == std::errc() && end == number.data() + number.size() && policy.amount_ <= 100) {
       policy.kind_ = Kind::kPercent;
       return policy;
@@ -120,27 +115,20 @@ absl::StatusOr<ReservePolicy> ReservePolicy::Parse(std::string_view text) {
       return policy;
     }
   }
-  return Fail(
-      errors::kBadSetting, fmt::format("there is no reserve policy '{}'", EscapeControl(text)),
-      {.what = "the policies are percent:N (0..100), bytes:SIZE (such as 64MiB), all, none"});
+  return Fail(errors::kBadSetting, fmt::format("there is no reserve policy '{}'", EscapeControl(text)),
+              {.what = "the policies are percent:N (0..100), bytes:SIZE (such as 64MiB), all, none"});
 }
 
 mge_reserve_decision ReservePolicy::Decide(const mge_plan_summary& plan) const {
   mge_reserve_decision out = {};
   out.struct_size = sizeof(out);
   switch (kind_) {
-    case Kind::kNone:
-      break;
-    case Kind::kPercent:
-      out.keep_free = plan.memory_total / 100 * amount_ + plan.memory_total % 100 * amount_ / 100;
-      break;
-    case Kind::kBytes:
-      out.initial = out.retain = amount_;
-      break;
+    case Kind::kNone: break;
+    case Kind::kPercent: out.keep_free = plan.memory_total / 100 * amount_ + plan.memory_total % 100 * amount_ / 100; break;
+    case Kind::kBytes: out.initial = out.retain = amount_; break;
     case Kind::kAll: {
-      uint64_t keep = plan.memory_free < uint64_t{2} << 30
-                          ? uint64_t{225} << 20
-                          : std::max(uint64_t{300} << 20, plan.memory_free / 20);
+      uint64_t keep =
+          plan.memory_free < uint64_t{2} << 30 ? uint64_t{225} << 20 : std::max(uint64_t{300} << 20, plan.memory_free / 20);
       out.initial = plan.memory_free > keep ? plan.memory_free - keep : 0;
       out.retain = UINT64_MAX;
       break;
@@ -151,14 +139,10 @@ mge_reserve_decision ReservePolicy::Decide(const mge_plan_summary& plan) const {
 
 std::string ReservePolicy::ToString() const {
   switch (kind_) {
-    case Kind::kNone:
-      return "none";
-    case Kind::kPercent:
-      return fmt::format("percent:{}", amount_);
-    case Kind::kBytes:
-      return fmt::format("bytes:{}", amount_);
-    case Kind::kAll:
-      return "all";
+    case Kind::kNone: return "none";
+    case Kind::kPercent: return fmt::format("percent:{}", amount_);
+    case Kind::kBytes: return fmt::format("bytes:{}", amount_);
+    case Kind::kAll: return "all";
   }
   return "none";
 }

@@ -50,7 +50,8 @@ class Pool {
   absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment = kDefaultAlignment,
                                           const mge_fence_point* after = nullptr, uint32_t flags = 0) {
     absl::StatusOr<mge_reservation> taken = Take(bytes, alignment, after, flags);
-    if (!taken.ok()) [[unlikely]] TakeAgain(bytes, alignment, after, flags, taken);
+    if (!taken.ok()) [[unlikely]]
+      TakeAgain(bytes, alignment, after, flags, taken);
     return taken;
   }
   // Returns a reservation to the pool. `last_use` is the fence point of its last use; nullptr: the use is over.

@@ -14,16 +14,13 @@
 namespace mge {
 
 inline bool IsGoodRequest(uint64_t alignment, uint32_t flags) {
-  return std::has_single_bit(alignment) && alignment <= (uint64_t{1} << 30) &&
-         (flags & ~MGE_POOL_KNOWN_BITS) == 0;
+  return std::has_single_bit(alignment) && alignment <= (uint64_t{1} << 30) && (flags & ~MGE_POOL_KNOWN_BITS) == 0;
 }
 
 // Checks a request of MGE's own code. An invalid request is a bug in MGE.
 inline void CheckRequest(uint64_t alignment, uint32_t flags) { MGE_CHECK(IsGoodRequest(alignment, flags)); }
 
-inline uintptr_t AlignUp(uintptr_t n, uint64_t alignment) {
-  return (n + alignment - 1) & ~(alignment - 1);
-}
+inline uintptr_t AlignUp(uintptr_t n, uint64_t alignment) { return (n + alignment - 1) & ~(alignment - 1); }
 
 inline mge_reservation NoMemory() {
   mge_reservation none = {};
@@ -63,10 +60,8 @@ inline absl::StatusOr<mge_reservation> Reservation(const Piece& piece, const voi
 }
 
 // Returns whether memory with the last use `last` may be reused by work that starts after `after` (optional).
-inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after,
-                   const SlabProvider& provider) {
-  if (after && after->fence && after->fence == last.fence && after->value >= last.value)
-    return true;
+inline bool IsFree(const mge_fence_point& last, const mge_fence_point* after, const SlabProvider& provider) {
+  if (after && after->fence && after->fence == last.fence && after->value >= last.value) return true;
   return provider.Reached(last, false);
 }
 
@@ -82,9 +77,8 @@ inline absl::Status TooLarge(uint64_t bytes) {
 }
 
 inline absl::Status GrowthForbidden(std::string_view pool, uint64_t bytes) {
-  return Fail(
-      errors::kGrowthRequired, fmt::format("the pool '{}' holds no free block for this request", pool),
-      {.what = fmt::format("{} bytes were asked for, and the request allows no growth", bytes)});
+  return Fail(errors::kGrowthRequired, fmt::format("the pool '{}' holds no free block for this request", pool),
+              {.what = fmt::format("{} bytes were asked for, and the request allows no growth", bytes)});
 }
 
 }  // namespace mge

@@ -63,8 +63,8 @@ void Stats(const mge_pool* pool, mge_pool_stats* out) { Fill(out, Of(pool)->Stat
 void SetPolicy(mge_pool* pool, const mge_reserve_decision* decision) { Of(pool)->SetPolicy(Widen(*decision)); }
 
 template <size_t kName>
-constexpr mge_pool_api kApi = {sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire,
-                                Release, Trim, Stats, SetPolicy};
+constexpr mge_pool_api kApi = {
+    sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire, Release, Trim, Stats, SetPolicy};
 constexpr const mge_pool_api* kApis[] = {&kApi<0>, &kApi<1>, &kApi<2>, &kApi<3>};
 
 const mge_pool_api* PoolNamed(void*, const mge_text* name) {

@@ -36,9 +36,8 @@ absl::Status SlabProvider::Commit(const mge_slab&, uint64_t, uint64_t) {
 }
 void SlabProvider::Decommit(const mge_slab&, uint64_t, uint64_t) {}
 
-DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory,
-                         const mge_queue_api* queue, int32_t memory_class,
-                         std::shared_ptr<Budget> budget, uint64_t largest)
+DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory, const mge_queue_api* queue,
+                         int32_t memory_class, std::shared_ptr<Budget> budget, uint64_t largest)
     : name_(std::move(name)),
       device_(device),
       memory_(memory),
@@ -50,9 +49,7 @@ DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_
   table_.struct_size = sizeof(table_);
   table_.self = this;
   table_.acquire = AcquireThroughTable;
-  table_.release = [](void* self, const mge_slab* slab) {
-    static_cast<DeviceSlabs*>(self)->Release(Widen(*slab));
-  };
+  table_.release = [](void* self, const mge_slab* slab) { static_cast<DeviceSlabs*>(self)->Release(Widen(*slab)); };
   table_.memory_info = [](void* self, uint64_t* free_bytes, uint64_t* total_bytes) {
     MemoryInfo info = static_cast<DeviceSlabs*>(self)->Info();
     *free_bytes = info.free_bytes;
@@ -119,8 +116,7 @@ absl::Status DeviceSlabs::Refused(mge_code code, const mge_error& error, uint64_
   if (info.total_bytes) what += fmt::format("{} are free, ", info.free_bytes);
   what += fmt::format("MGE holds {}", budget_->in_use());
   if (!error.text.empty()) what += "; " + TextOfBackend(code, error);
-  return Fail(errors::kOutOfMemory,
-              fmt::format("device {} has no memory left for this request", name_),
+  return Fail(errors::kOutOfMemory, fmt::format("device {} has no memory left for this request", name_),
               {.what = std::move(what),
                .where = fmt::format("device {}", name_),
                .fix = "end other programs that use the device, or run a smaller batch or model"});
@@ -138,19 +134,17 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
   slab.struct_size = sizeof(slab);
   slab.memory_class = memory_class_;
   mge_error error;
-  mge_code code = CallBackend(error, [&](mge_error* e) {
-    return memory_->slab_acquire(device_, memory_class_, bytes, &slab, e);
-  });
-  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % kLeastAlignment == 0 &&
-      slab.address) {
+  mge_code code =
+      CallBackend(error, [&](mge_error* e) { return memory_->slab_acquire(device_, memory_class_, bytes, &slab, e); });
+  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % kLeastAlignment == 0 && slab.address) {
     slab.bytes = bytes;
     return slab;
   }
   Refund(bytes);
   if (code == MGE_OK) {
     memory_->slab_release(device_, &slab);
-    error.text = fmt::format("it gave the address {}, which is not aligned to {} bytes",
-                             fmt::ptr(slab.address), kLeastAlignment);
+    error.text =
+        fmt::format("it gave the address {}, which is not aligned to {} bytes", fmt::ptr(slab.address), kLeastAlignment);
     code = MGE_INTERNAL;
   }
   return Refused(code, error, bytes);
@@ -186,16 +180,14 @@ absl::StatusOr<mge_slab> DeviceSlabs::ReserveRange(uint64_t bytes) {
   range.struct_size = sizeof(range);
   range.memory_class = memory_class_;
   mge_error error;
-  mge_code code = CallBackend(
-      error, [&](mge_error* e) { return memory_->range_reserve(device_, bytes, &range, e); });
+  mge_code code = CallBackend(error, [&](mge_error* e) { return memory_->range_reserve(device_, bytes, &range, e); });
   if (code == MGE_OK && (!range.address || reinterpret_cast<uintptr_t>(range.address) % kLeastAlignment)) {
     if (range.address) memory_->range_release(device_, &range);
     error.text = fmt::format("it gave the address {}", fmt::ptr(range.address));
     code = MGE_INTERNAL;
   }
   if (code != MGE_OK) {
-    return StatusOfBackend(code, error,
-                           fmt::format("device {}: reserving {} bytes of addresses", name_, bytes));
+    return StatusOfBackend(code, error, fmt::format("device {}: reserving {} bytes of addresses", name_, bytes));
   }
   range.bytes = bytes;
   return range;
@@ -206,9 +198,7 @@ void DeviceSlabs::ReleaseRange(const mge_slab& range) { memory_->range_release(d
 absl::Status DeviceSlabs::Commit(const mge_slab& range, uint64_t offset, uint64_t bytes) {
   MGE_RETURN_IF_ERROR(Charge(bytes));
   mge_error error;
-  mge_code code = CallBackend(error, [&](mge_error* e) {
-    return memory_->range_commit(device_, &range, offset, bytes, e);
-  });
+  mge_code code = CallBackend(error, [&](mge_error* e) { return memory_->range_commit(device_, &range, offset, bytes, e); });
   if (code == MGE_OK) return absl::OkStatus();
   Refund(bytes);
   return Refused(code, error, bytes);
@@ -233,8 +223,7 @@ MemoryInfo DeviceSlabs::Info() const {
 bool DeviceSlabs::Reached(const mge_fence_point& point, bool wait) const {
   if (!point.fence || !queue_) return true;
   // A failed fence counts as reached: no work that waits for it will run.
-  return queue_->host_wait(point.fence, point.value, wait ? UINT64_MAX : 0, nullptr) !=
-         MGE_DEADLINE_EXCEEDED;
+  return queue_->host_wait(point.fence, point.value, wait ? UINT64_MAX : 0, nullptr) != MGE_DEADLINE_EXCEEDED;
 }
 
 }  // namespace mge

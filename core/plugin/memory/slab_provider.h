@@ -31,7 +31,7 @@ class SlabProvider {
   virtual void Release(const mge_slab& slab) = 0;
   // Returns the free and total bytes of the device, limited by the budget.
   virtual MemoryInfo Info() const = 0;
-  virtual bool Limited() const { return false; }  // whether the budget has a limit
+  virtual bool Limited() const { return false; }           // whether the budget has a limit
   virtual uint64_t Largest() const { return UINT64_MAX; }  // the largest slab in bytes
   // Returns whether the fence has reached its value or has failed; true if there is no fence. `wait` waits until it has.
   virtual bool Reached(const mge_fence_point& point, bool wait) const = 0;
@@ -44,7 +44,7 @@ class SlabProvider {
   // offsets and sizes in bytes; 0: the device has no virtual memory.
   virtual uint64_t RangeGranularity() const { return 0; }
   virtual absl::StatusOr<mge_slab> ReserveRange(uint64_t bytes);
-  virtual void ReleaseRange(const mge_slab& range);  // all of it must be decommitted
+  virtual void ReleaseRange(const mge_slab& range);                                     // all of it must be decommitted
   virtual absl::Status Commit(const mge_slab& range, uint64_t offset, uint64_t bytes);  // fails like Acquire()
   virtual void Decommit(const mge_slab& range, uint64_t offset, uint64_t bytes);
 };

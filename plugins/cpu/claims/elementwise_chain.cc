@@ -17,8 +17,8 @@
 namespace mge::cpu {
 namespace {
 
-constexpr int kMaxGroup = 256;     // nodes
-constexpr int kMaxLookahead = 256; // nodes to examine after the last one that joined
+constexpr int kMaxGroup = 256;      // nodes
+constexpr int kMaxLookahead = 256;  // nodes to examine after the last one that joined
 
 bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
@@ -146,8 +146,11 @@ class Finder {
       auto [begin, end] = std::equal_range(read.begin(), read.end(), v);
       if (static_cast<uint32_t>(end - begin) < whole.values[v]->uses || whole.values[v]->uses == 0) outputs.push_back(v);
     }
-    mge_graph part = {sizeof(mge_graph), 0, nodes.data(), nodes.size(), whole.values, whole.value_count,
-                      inputs.data(), inputs.size(), outputs.data(), outputs.size()};
+    mge_graph part = {sizeof(mge_graph), 0,
+                      nodes.data(),      nodes.size(),
+                      whole.values,      whole.value_count,
+                      inputs.data(),     inputs.size(),
+                      outputs.data(),    outputs.size()};
     mge_problem problem = {sizeof(mge_problem), 1, &part, nullptr};
     std::unique_ptr<Program> program;
     return Program::Build(Problem(&problem), AllowedIsa(), /*channels_last=*/false, &program).ok();

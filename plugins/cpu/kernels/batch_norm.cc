@@ -20,8 +20,14 @@ struct Args {
 };
 
 mge_code Launch(const Args& a, const mge_run* run) {
-  BatchNormSpec s = {At<char>(run, a.x),    At<char>(run, a.scale),    At<char>(run, a.bias), At<char>(run, a.mean),
-                     At<char>(run, a.variance), At<char>(run, a.y), a.channels,           a.n,
+  BatchNormSpec s = {At<char>(run, a.x),
+                     At<char>(run, a.scale),
+                     At<char>(run, a.bias),
+                     At<char>(run, a.mean),
+                     At<char>(run, a.variance),
+                     At<char>(run, a.y),
+                     a.channels,
+                     a.n,
                      a.epsilon};
   const ChannelTable& table = Channel(a.isa);
   ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
@@ -36,7 +42,8 @@ mge_code Launch(const Args& a, const mge_run* run) {
 }
 
 double SerialUs(const Value& x, Isa isa) {
-  return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1e-3 * (isa == Isa::kPortable ? 0.3 : 0.05) * static_cast<double>(x.elements());
+  return StreamUs(2.0 * static_cast<double>(x.bytes())) +
+         1e-3 * (isa == Isa::kPortable ? 0.3 : 0.05) * static_cast<double>(x.elements());
 }
 
 void Offer(const Problem& p, Offers& offers) {
@@ -107,9 +114,8 @@ struct LrnArgs {
 
 mge_code LaunchLrn(const LrnArgs& a, const mge_run* run) {
   LrnSpec s = {At<char>(run, a.x), At<char>(run, a.y), a.channels, a.n, a.size, a.alpha, a.beta, a.bias};
-  ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
-    a.fn(s, static_cast<int64_t>(begin), static_cast<int64_t>(end));
-  });
+  ForChunks(run, a.chunks,
+            [&](uint64_t begin, uint64_t end) { a.fn(s, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
   return MGE_OK;
 }
 
@@ -125,7 +131,8 @@ void OfferLrn(const Problem& p, Offers& offers) {
   Value x = n.input(0);
   if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
   if (n.Int("size", 0) < 1) return offers.Refuse("the size is not positive");
-  if (n.Float("bias", 1.0f) <= 0 || n.Float("alpha", 1e-4f) < 0) return offers.Refuse("the base of the power could be negative");
+  if (n.Float("bias", 1.0f) <= 0 || n.Float("alpha", 1e-4f) < 0)
+    return offers.Refuse("the base of the power could be negative");
   Add(offers, AllowedIsa(), {.id = "cpu.lrn", .attributes = kExact, .cost_us = RunUs(p, LrnUs(n))});
 }
 

@@ -14,8 +14,12 @@ Result BuildConcat(MoveBuild& b) {
   std::vector<int64_t> to = b.OutputStrides();
   for (int k = 0; k < n.input_count(); ++k) {
     auto dims = n.input(k).dims();
-    Copy copy = {.input = b.Input(k), .output = b.Output(), .to_offset = at * to[static_cast<size_t>(axis)],
-                 .dims = {dims.begin(), dims.end()}, .from_strides = b.InputStrides(k), .to_strides = to};
+    Copy copy = {.input = b.Input(k),
+                 .output = b.Output(),
+                 .to_offset = at * to[static_cast<size_t>(axis)],
+                 .dims = {dims.begin(), dims.end()},
+                 .from_strides = b.InputStrides(k),
+                 .to_strides = to};
     if (!b.Add(copy)) return TooManyDimensions();
     at += dims[static_cast<size_t>(axis)];
   }
@@ -31,8 +35,12 @@ Result BuildSplit(MoveBuild& b) {
   for (int k = 0; k < n.output_count(); ++k) {
     if (!n.has_output(k)) return Refusal("an output is absent");
     auto dims = n.output(k).dims();
-    Copy copy = {.input = b.Input(0), .output = b.Output(k), .from_offset = at * from[static_cast<size_t>(axis)],
-                 .dims = {dims.begin(), dims.end()}, .from_strides = from, .to_strides = b.OutputStrides(k)};
+    Copy copy = {.input = b.Input(0),
+                 .output = b.Output(k),
+                 .from_offset = at * from[static_cast<size_t>(axis)],
+                 .dims = {dims.begin(), dims.end()},
+                 .from_strides = from,
+                 .to_strides = b.OutputStrides(k)};
     if (!b.Add(copy)) return TooManyDimensions();
     at += dims[static_cast<size_t>(axis)];
   }

@@ -54,7 +54,7 @@ struct Operands {
 
 Operands OperandsOf(const Convolution& c, const Binding& b) {
   return {b.input(c.x), b.input(c.weights), c.bias >= 0 ? b.input(c.bias) : Slot(), c.add >= 0 ? b.input(c.add) : Slot(),
-          b.output(0), b.workspace()};
+          b.output(0),  b.workspace()};
 }
 
 // The base of both kernels. Packs constants in advance, in the order in which the loops read them.
@@ -108,8 +108,8 @@ class ConvKernel : public Kernel {
 struct GemmArgs {
   const GemmTable* table;
   const Convolution* conv;
-  GemmTask task;   // for one group
-  GemmSplit split; // the batch is the groups
+  GemmTask task;    // for one group
+  GemmSplit split;  // the batch is the groups
   int64_t group_outputs, group_floats;
   bool pointwise, packs;
   uint64_t scratch_offset;
@@ -121,7 +121,8 @@ mge_code LaunchGemm(const GemmArgs& s, const mge_run* run) {
   const float* packed = At<float>(run, s.on.weights);
   if (s.packs) {
     char* workspace = At<char>(run, s.on.workspace);
-    PackFilter(*s.table, c, packed, reinterpret_cast<float*>(workspace + s.scratch_offset), reinterpret_cast<float*>(workspace));
+    PackFilter(*s.table, c, packed, reinterpret_cast<float*>(workspace + s.scratch_offset),
+               reinterpret_cast<float*>(workspace));
     packed = reinterpret_cast<float*>(workspace);
   }
   const float* x = At<float>(run, s.on.x);
@@ -150,7 +151,8 @@ double ActivationUs(const Convolution& c, Isa isa) {
 double GemmUs(const Convolution& c, Isa isa) {
   // The cost of copying a window depends on its contiguous runs: short ones (few channels, a narrow filter) cost more per
   // element.
-  double run = static_cast<double>(c.groups == 1 && c.windows.dw == 1 ? c.windows.kw * c.windows.channels : c.windows.channels);
+  double run =
+      static_cast<double>(c.groups == 1 && c.windows.dw == 1 ? c.windows.kw * c.windows.channels : c.windows.channels);
   return kGemmOwn * GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run) + ActivationUs(c, isa);
 }
 
@@ -227,9 +229,8 @@ mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
   }
   if (s.has_bias) t.bias = At<float>(run, s.on.bias);
   if (s.has_add) t.add = At<float>(run, s.on.add);
-  ForChunks(run, s.chunks, [&](uint64_t begin, uint64_t end) {
-    s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
-  });
+  ForChunks(run, s.chunks,
+            [&](uint64_t begin, uint64_t end) { s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
   return MGE_OK;
 }
 
@@ -251,11 +252,14 @@ class DepthwiseKernel : public ConvKernel {
   DepthwiseKernel(const Convolution& c, Isa isa) : ConvKernel(c) {
     args_.table = &Depthwise(isa);
     const ConvWindows& w = c.windows;
-    args_.task = {nullptr, nullptr, nullptr, nullptr, nullptr, c.channels, w.h, w.w, w.kh, w.kw, w.sh, w.sw, w.ph, w.pw,
-                  w.dh, w.dw, w.oh, w.ow, 1, c.epilogue.activation, c.epilogue.lo, c.epilogue.hi};
+    args_.task = {
+        nullptr,       nullptr,      nullptr, nullptr, nullptr, c.channels, w.h,  w.w,  w.kh, w.kw,
+        w.sh,          w.sw,         w.ph,    w.pw,    w.dh,    w.dw,       w.oh, w.ow, 1,    c.epilogue.activation,
+        c.epilogue.lo, c.epilogue.hi};
     int64_t rows = c.images * w.oh;
     constexpr int64_t kLeastPixels = 16;  // per part: its ends cost more than its middle
-    args_.task.parts = std::clamp<int64_t>(w.ow / kLeastPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
+    args_.task.parts =
+        std::clamp<int64_t>(w.ow / kLeastPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
     auto parts = static_cast<uint64_t>(rows * args_.task.parts);
     args_.chunks = SplitWork(parts, DepthwiseUs(c, isa) / static_cast<double>(parts));
     args_.packs = !c.weights_constant;
@@ -297,7 +301,8 @@ void Offer(const Problem& p, Offers& offers) {
     if (!conv.x_constant) c.inputs[static_cast<size_t>(conv.x)] = last;
     if (conv.add >= 0 && !conv.add_constant) c.inputs[static_cast<size_t>(conv.add)] = last;
     c.outputs = {last};
-    if (conv.add >= 0 && conv.add != conv.x && !conv.add_constant) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
+    if (conv.add >= 0 && conv.add != conv.x && !conv.add_constant)
+      c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
     Add(offers, isa, std::move(c));
   };
   if (conv.depthwise()) {

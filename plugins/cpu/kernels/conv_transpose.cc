@@ -118,8 +118,8 @@ struct Args {
   const Col2ImTable* col2im;
   GemmTask product;  // for one group
   Col2ImTask sums;
-  GemmSplit split;   // the batch is the groups
-  Chunks rows;       // output rows of images_at_once images
+  GemmSplit split;  // the batch is the groups
+  Chunks rows;      // output rows of images_at_once images
   int64_t passes, pass_x, pass_y, group_floats;
   bool packs, depthwise, has_bias, has_add;
   uint64_t columns_offset, scratch_offset;
@@ -143,7 +143,8 @@ void Pack(const Args& s, const float* source, float* scratch, float* out) {
         for (int64_t o = 0; o < outputs; ++o) scratch[(c * taps + k) * outputs + o] = from[(c * outputs + o) * taps + k];
       }
     }
-    s.gemm->pack(scratch, MGE_DTYPE_F32, s.product.n, 1, channels, s.product.n, 1.0f, out + g * s.group_floats, 0, s.split.panels);
+    s.gemm->pack(scratch, MGE_DTYPE_F32, s.product.n, 1, channels, s.product.n, 1.0f, out + g * s.group_floats, 0,
+                 s.split.panels);
   }
 }
 
@@ -160,14 +161,16 @@ mge_code Launch(const Args& s, const mge_run* run) {
     const float* x = At<float>(run, s.x) + pass * s.pass_x;
     Col2ImTask sums = s.sums;
     sums.columns = s.depthwise ? x : columns;
-    if (s.depthwise) sums.weights = packed;
-    else ForGemmChunks(run, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
-      GemmTask t = s.product;
-      t.a.data = x + group * t.k;
-      t.b = packed + group * s.group_floats;
-      t.c = columns + group * t.n;
-      s.gemm->run(t, m0, m1, p0, p1);
-    });
+    if (s.depthwise)
+      sums.weights = packed;
+    else
+      ForGemmChunks(run, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+        GemmTask t = s.product;
+        t.a.data = x + group * t.k;
+        t.b = packed + group * s.group_floats;
+        t.c = columns + group * t.n;
+        s.gemm->run(t, m0, m1, p0, p1);
+      });
     sums.y = At<float>(run, s.y) + pass * s.pass_y;
     if (s.has_bias) sums.bias = At<float>(run, s.bias);
     if (s.has_add) sums.add = At<float>(run, s.add) + pass * s.pass_y;
@@ -183,7 +186,8 @@ double ProductUs(const Transposed& t, Isa isa) { return t.depthwise() ? 0 : Gemm
 double SumsUs(const Transposed& t, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
   int64_t together = t.depthwise() ? t.groups : t.outputs;  // channels per loop
-  double vectors = together <= 2 && !t.depthwise() ? static_cast<double>(together) : std::ceil(static_cast<double>(together) / lanes);
+  double vectors =
+      together <= 2 && !t.depthwise() ? static_cast<double>(together) : std::ceil(static_cast<double>(together) / lanes);
   double images = static_cast<double>(t.images_at_once() * (t.depthwise() ? 1 : t.groups));
   double loads = images * static_cast<double>(t.in_pixels() * t.taps()) * vectors;
   double stores = images * static_cast<double>(t.out_pixels()) * vectors;
@@ -239,7 +243,8 @@ class TransposedKernel : public Kernel {
   uint64_t workspace_bytes() const override { return workspace_; }
   uint64_t prepack_bytes(int input) const override { return input == conv_.weights && !args_.packs ? packed_bytes_ : 0; }
   std::string prepack_form(int) const override {
-    std::string form = args_.depthwise ? "cpu.conv_transpose.depthwise" : "cpu.conv_transpose." + std::to_string(args_.gemm->columns);
+    std::string form =
+        args_.depthwise ? "cpu.conv_transpose.depthwise" : "cpu.conv_transpose." + std::to_string(args_.gemm->columns);
     for (int64_t n : {conv_.groups, conv_.channels, conv_.outputs, conv_.taps()}) form += "." + std::to_string(n);
     return form;
   }
@@ -274,8 +279,10 @@ void Offer(const Problem& p, Offers& offers) {
   Transposed conv;
   if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
   Isa isa = AllowedIsa();
-  Candidate c = {.id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
-  c.cost_us = RunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
+  Candidate c = {
+      .id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
+  c.cost_us =
+      RunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
   c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
   c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
   if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);

@@ -14,14 +14,18 @@ Result Build(MoveBuild& b, bool to_space) {
   if (deep.rank() != 4 || block <= 0) return Refusal("needs four dimensions and a positive blocksize");
   bool column_first = !to_space || n.Word("mode", "DCR") == "DCR";  // depth = (row, column, channel)
   int64_t channels = wide.dim(1);
-  std::vector<int64_t> d = to_space ? b.InputStrides(0) : b.OutputStrides(), w = to_space ? b.OutputStrides() : b.InputStrides(0);
+  std::vector<int64_t> d = to_space ? b.InputStrides(0) : b.OutputStrides(),
+                       w = to_space ? b.OutputStrides() : b.InputStrides(0);
   int64_t row = column_first ? block * channels : block, column = column_first ? channels : 1,
           channel = column_first ? 1 : block * block;
   std::vector<int64_t> dims = {deep.dim(0), channels, block, block, deep.dim(2), deep.dim(3)};
   std::vector<int64_t> deep_strides = {d[0], d[1] * channel, d[1] * row, d[1] * column, d[2], d[3]};
   std::vector<int64_t> wide_strides = {w[0], w[1], w[2], w[3], w[2] * block, w[3] * block};
-  Copy copy = {.input = b.Input(0), .output = b.Output(), .dims = dims,
-               .from_strides = to_space ? deep_strides : wide_strides, .to_strides = to_space ? wide_strides : deep_strides};
+  Copy copy = {.input = b.Input(0),
+               .output = b.Output(),
+               .dims = dims,
+               .from_strides = to_space ? deep_strides : wide_strides,
+               .to_strides = to_space ? wide_strides : deep_strides};
   return b.Add(copy) ? Result() : TooManyDimensions();
 }
 

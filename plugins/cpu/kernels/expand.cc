@@ -15,7 +15,10 @@ Result BuildExpand(MoveBuild& b) {
   for (size_t d = 0; d < own.size(); ++d) {
     if (x.dims()[d] != 1) from[d + shift] = own[d];
   }
-  Copy copy = {.input = b.Input(0), .output = b.Output(), .dims = {dims.begin(), dims.end()}, .from_strides = from,
+  Copy copy = {.input = b.Input(0),
+               .output = b.Output(),
+               .dims = {dims.begin(), dims.end()},
+               .from_strides = from,
                .to_strides = b.OutputStrides()};
   return b.Add(copy) ? Result() : TooManyDimensions();
 }

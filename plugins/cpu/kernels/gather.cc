@@ -16,12 +16,12 @@ struct Args {
   const char* name;
   Slot x, indices, y;
   bool wide;
-  int64_t bytes;              // bytes per piece
-  int64_t n, m;               // kAlong: size along the axis of x, of the indices
-  int64_t element;            // bytes per element of x
-  int32_t rank, axis;         // kElements
-  int64_t dims[kMaxRank];     // kElements: of the indices; kTuples: the indexed dimensions of x
-  int64_t strides[kMaxRank];  // of x, in elements
+  int64_t bytes;                 // bytes per piece
+  int64_t n, m;                  // kAlong: size along the axis of x, of the indices
+  int64_t element;               // bytes per element of x
+  int32_t rank, axis;            // kElements
+  int64_t dims[kMaxRank];        // kElements: of the indices; kTuples: the indexed dimensions of x
+  int64_t strides[kMaxRank];     // of x, in elements
   int64_t tuples, batch_stride;  // kTuples: tuples per batch; elements of x per batch
   Chunks chunks;
 };

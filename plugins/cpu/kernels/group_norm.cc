@@ -52,7 +52,8 @@ void Offer(const Problem& p, Offers& offers) {
   if (groups <= 0 || channels % groups) return offers.Refuse("the groups do not divide the channels");
   for (int k : {1, 2}) {
     if (n.input(k).dtype() != x.dtype()) return offers.Refuse("scale and bias of another type");
-    if (static_cast<int64_t>(n.input(k).elements()) != channels) return offers.Refuse("scale or bias is not one per channel");
+    if (static_cast<int64_t>(n.input(k).elements()) != channels)
+      return offers.Refuse("scale or bias is not one per channel");
   }
   Isa isa = AllowedIsa();
   for (bool last : {false, true}) {
@@ -87,15 +88,14 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   a.fn = Rows(isa).group[FloatIndex(x.dtype())];
   int64_t units = x.elements() ? x.dim(0) * a.groups : 0;
   a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, isa) / static_cast<double>(units) : 0);
-  return MakeSimple<Args, Launch>(
-      [a, xi = p.operand(0, 0), si = p.operand(0, 1), bi = p.operand(0, 2)](const Binding& b) {
-        Args out = a;
-        out.x = b.input(xi);
-        out.scale = b.input(si);
-        out.bias = b.input(bi);
-        out.y = b.output(0);
-        return out;
-      });
+  return MakeSimple<Args, Launch>([a, xi = p.operand(0, 0), si = p.operand(0, 1), bi = p.operand(0, 2)](const Binding& b) {
+    Args out = a;
+    out.x = b.input(xi);
+    out.scale = b.input(si);
+    out.bias = b.input(bi);
+    out.y = b.output(0);
+    return out;
+  });
 }
 
 constexpr KernelRow kRows[] = {{"InstanceNormalization", Offer, Make}, {"GroupNormalization", Offer, Make}};

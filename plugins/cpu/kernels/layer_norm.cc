@@ -30,9 +30,8 @@ mge_code Launch(const Args& a, const mge_run* run) {
   s.n = a.n;
   s.epsilon = a.epsilon;
   s.centred = a.centred;
-  ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
-    a.fn(s, static_cast<int64_t>(begin), static_cast<int64_t>(end));
-  });
+  ForChunks(run, a.chunks,
+            [&](uint64_t begin, uint64_t end) { a.fn(s, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
   return MGE_OK;
 }
 

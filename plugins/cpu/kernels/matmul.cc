@@ -95,7 +95,6 @@ mge_code Launch(const Args& s, const mge_run* run) {
   return MGE_OK;
 }
 
-
 Start StartOfMatrix(const Value& v, int64_t m, int64_t n, int64_t* row_stride) {
   *row_stride = 1;
   auto elements = static_cast<int64_t>(v.elements());
@@ -169,8 +168,8 @@ class MatMulKernel : public Kernel {
   Result Prepack(int, const void* source, void* destination) override {
     int64_t floats = PackedFloats(args_.task.k, args_.task.n, args_.table->columns);
     for (int64_t i = 0; i < args_.b_items; ++i) {
-      args_.table->pack(static_cast<const char*>(source) + i * args_.b_batch * SizeOf(args_.b_type), args_.b_type, args_.b_row,
-                        args_.b_column, args_.task.k, args_.task.n, args_.b_scale,
+      args_.table->pack(static_cast<const char*>(source) + i * args_.b_batch * SizeOf(args_.b_type), args_.b_type,
+                        args_.b_row, args_.b_column, args_.task.k, args_.task.n, args_.b_scale,
                         static_cast<float*>(destination) + i * floats, 0, args_.split.panels);
     }
     return {};
@@ -178,8 +177,8 @@ class MatMulKernel : public Kernel {
   std::string prepack_form(int) const override {
     const Args& a = args_;
     std::string form = "product panels";
-    for (int64_t n : {int64_t{a.b_type}, a.b_items, a.b_batch, a.b_row, a.b_column, a.task.k, a.task.n, int64_t{a.table->columns},
-                      int64_t{std::bit_cast<int32_t>(a.b_scale)}}) {
+    for (int64_t n : {int64_t{a.b_type}, a.b_items, a.b_batch, a.b_row, a.b_column, a.task.k, a.task.n,
+                      int64_t{a.table->columns}, int64_t{std::bit_cast<int32_t>(a.b_scale)}}) {
       form += " " + std::to_string(n);
     }
     return form;
@@ -269,8 +268,8 @@ class PlainKernel : public Kernel {
   PlainKernel(Product product, Isa isa) : product_(std::move(product)) {
     const Product& p = product_;
     for (const Product::Item& i : p.Items()) items_.push_back({i.a, i.b * p.size.k * p.size.n, i.c});
-    args_.gemm = {nullptr, p.a_row, p.a_k, nullptr, p.b_k, p.b_column, nullptr, 0, 0, nullptr, p.size.n, p.size.n, p.size.k,
-                  p.alpha, p.beta};
+    args_.gemm = {nullptr, p.a_row, p.a_k,    nullptr,  p.b_k,    p.b_column, nullptr, 0,
+                  0,       nullptr, p.size.n, p.size.n, p.size.k, p.alpha,    p.beta};
     args_.has_start = p.start >= 0;
     args_.gemm.init_row = p.start_row;
     args_.gemm.init_column = p.start_column;
@@ -313,14 +312,16 @@ void Offer(const Problem& p, Offers& offers) {
     if (IsInteger(product.type) && (product.alpha != 1 || product.beta != 1)) {
       return offers.Refuse("alpha and beta are not supported for integers");
     }
-    Add(offers, isa, {.id = "cpu.matmul.loops",
-                      .rank = 10,
-                      .attributes = kExact,
-                      .cost_us = RunUs(p, PlainSerialUs(product.size, isa)),
-                      .variant = kPlainLoops});
+    Add(offers, isa,
+        {.id = "cpu.matmul.loops",
+         .rank = 10,
+         .attributes = kExact,
+         .cost_us = RunUs(p, PlainSerialUs(product.size, isa)),
+         .variant = kPlainLoops});
     return;
   }
-  double serial = kGemmOwn * GemmSerialUs(product.size, isa) + StreamUs(static_cast<double>(product.epilogue_add >= 0 ? p.output(0).bytes() : 0));
+  double serial = kGemmOwn * GemmSerialUs(product.size, isa) +
+                  StreamUs(static_cast<double>(product.epilogue_add >= 0 ? p.output(0).bytes() : 0));
   auto offer = [&](Kind kind, std::string_view id, double us) {
     MatMulKernel kernel(product, {}, isa, kind == kInPlace);
     Candidate c = {.id = std::string(id),

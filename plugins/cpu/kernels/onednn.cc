@@ -22,19 +22,23 @@ double ConvUs(const Convolution& c) {
   const double activation = ActivationUs(c.epilogue.activation, static_cast<double>(c.rows() * c.outputs), isa);
   if (c.depthwise()) {
     double flops = 2.0 * static_cast<double>(c.rows() * c.outputs * c.windows.kh * c.windows.kw);
-    return flops / 75e3 + 0.5 * StreamUs(4.0 * static_cast<double>(c.images * c.channels * c.windows.h * c.windows.w + c.rows() * c.outputs)) + activation;
+    return flops / 75e3 +
+           0.5 * StreamUs(4.0 *
+                          static_cast<double>(c.images * c.channels * c.windows.h * c.windows.w + c.rows() * c.outputs)) +
+           activation;
   }
   return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0) + activation;
 }
 
 // Returns the factor by which an implementation is slower than the estimate.
 double SlownessOf(const OnednnChoice& choice, const Convolution& c) {
-  if (choice.code == "gemm") return 4;                                             // it copies the windows first
+  if (choice.code == "gemm") return 4;  // it copies the windows first
   // half of each vector is empty
   return choice.code.find("jit") != std::string::npos && c.groups > 1 && !c.depthwise() ? 1.5 : 1;
 }
 
-// Returns true if the library takes milliseconds to compile a convolution of long windows: it prepares every tap of every column.
+// Returns true if the library takes milliseconds to compile a convolution of long windows: it prepares every tap of every
+// column.
 bool CompilesLong(const Convolution& c, double us) {
   constexpr int64_t kManyTaps = 64, kManyPlaces = 256 << 10;
   constexpr double kShortUs = 200;
@@ -44,15 +48,17 @@ bool CompilesLong(const Convolution& c, double us) {
 
 OnednnCut CutOf(const Convolution& c) {
   return [&c](int64_t ways, std::vector<OnednnSlice>* slices) {
-    auto describe = [&](const onednn::Band& band, onednn::PrimitivePtr* out) { return onednn::DescribeConvolution(c, band, out); };
+    auto describe = [&](const onednn::Band& band, onednn::PrimitivePtr* out) {
+      return onednn::DescribeConvolution(c, band, out);
+    };
     return OnednnImages{c.images, c.channels, c.outputs, c.windows}.Cut(ways, describe, slices);
   };
 }
 
 OnednnChoice ChoiceOf(const Problem& p, const Convolution& c) {
   const ConvWindows& w = c.windows;
-  std::vector<int64_t> problem = {'C', c.images, c.channels, c.outputs, c.groups, w.h, w.w, w.kh, w.kw, w.sh, w.sw,
-                                  w.ph, w.pw, w.dh, w.dw, w.oh, w.ow};
+  std::vector<int64_t> problem = {'C',  c.images, c.channels, c.outputs, c.groups, w.h,  w.w,  w.kh, w.kw,
+                                  w.sh, w.sw,     w.ph,       w.pw,      w.dh,     w.dw, w.oh, w.ow};
   AppendEpilogue(c.epilogue, c.bias >= 0, c.add >= 0, problem);
   return ChooseOnednn(std::move(problem), OnednnWays(p, ConvUs(c)), CutOf(c));
 }
@@ -69,11 +75,13 @@ void OfferConv(const Problem& p, Offers& offers) {
   if (CompilesLong(c, us)) return offers.Refuse("oneDNN: compiling so many taps takes longer than a run saves");
   OnednnChoice choice = ChoiceOf(p, c);
   if (choice.ways == 0) return offers.Refuse(choice.reason);
-  Candidate candidate = {.id = "onednn.conv." + choice.code,
-                         .rank = kOnednnRank,
-                         .attributes = kOnednnAttributes,
-                         .workspace = choice.workspace,
-                         .cost_us = OnednnCostUs(SlownessOf(choice, c) * us + (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0), choice)};
+  Candidate candidate = {
+      .id = "onednn.conv." + choice.code,
+      .rank = kOnednnRank,
+      .attributes = kOnednnAttributes,
+      .workspace = choice.workspace,
+      .cost_us = OnednnCostUs(
+          SlownessOf(choice, c) * us + (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0), choice)};
   candidate.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
   candidate.inputs[static_cast<size_t>(c.x)] = ChannelsLast(c.rank);
   if (c.add >= 0) candidate.inputs[static_cast<size_t>(c.add)] = ChannelsLast(c.rank);
@@ -96,7 +104,8 @@ std::string_view WhyNot(const Product& p) {
   if (p.type != MGE_DTYPE_F32) return "oneDNN: only float32";
   if (p.size.batch != 1 || !p.b_constant || p.size.k == 0) return "oneDNN: only one product with a constant B";
   if (p.alpha != 1 || p.epilogue.scale != 1) return "oneDNN: no scale";
-  if (p.start >= 0 && (p.beta != 1 || p.start_value.elements() != static_cast<uint64_t>(p.size.n) || p.start_value.dim(-1) != p.size.n)) {
+  if (p.start >= 0 &&
+      (p.beta != 1 || p.start_value.elements() != static_cast<uint64_t>(p.size.n) || p.start_value.dim(-1) != p.size.n)) {
     return "oneDNN: only one addend per column";
   }
   return {};
@@ -154,12 +163,13 @@ void OfferProduct(const Problem& p, Offers& offers) {
 KernelPtr MakeProduct(const Problem& p, const Candidate& candidate) {
   Product product;
   if (!FindProduct(p, &product).ok() || !WhyNot(product).empty()) return nullptr;
-  OnednnPlaces places = {product.a, product.b, product.start >= 0 ? product.start : product.epilogue_bias, product.epilogue_add,
-                         p.output(0).bytes()};
+  OnednnPlaces places = {product.a, product.b, product.start >= 0 ? product.start : product.epilogue_bias,
+                         product.epilogue_add, p.output(0).bytes()};
   return MakeOnednnKernel(places, ChoiceOf(p, product), CutOf(product), candidate);
 }
 
-constexpr KernelRow kRows[] = {{"Conv", OfferConv, MakeConv}, {"MatMul", OfferProduct, MakeProduct}, {"Gemm", OfferProduct, MakeProduct}};
+constexpr KernelRow kRows[] = {
+    {"Conv", OfferConv, MakeConv}, {"MatMul", OfferProduct, MakeProduct}, {"Gemm", OfferProduct, MakeProduct}};
 
 }  // namespace
 

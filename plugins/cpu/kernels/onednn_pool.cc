@@ -27,8 +27,8 @@ Result Describe(const Node& n, onednn::Pooling* out) {
   if (n.op() != "MaxPool") out->kind = with_pads ? onednn::PoolKind::kAverageWithPads : onednn::PoolKind::kAverage;
   out->images = x.dim(0);
   out->channels = x.dim(1);
-  out->windows = {v.in, h.in, x.dim(1), x.dim(1), v.kernel, h.kernel, v.stride, h.stride, v.pad_begin, h.pad_begin,
-                  v.dilation, h.dilation, v.out, h.out};
+  out->windows = {v.in,     h.in,        x.dim(1),    x.dim(1),   v.kernel,   h.kernel, v.stride,
+                  h.stride, v.pad_begin, h.pad_begin, v.dilation, h.dilation, v.out,    h.out};
   return {};
 }
 
@@ -39,7 +39,9 @@ double SerialUs(const Problem& p, const onednn::Pooling& pool) {
 
 OnednnCut CutOf(const onednn::Pooling& pool) {
   return [&pool](int64_t ways, std::vector<OnednnSlice>* slices) {
-    auto describe = [&](const onednn::Band& band, onednn::PrimitivePtr* out) { return onednn::DescribePooling(pool, band, out); };
+    auto describe = [&](const onednn::Band& band, onednn::PrimitivePtr* out) {
+      return onednn::DescribePooling(pool, band, out);
+    };
     return OnednnImages{pool.images, pool.channels, pool.channels, pool.windows}.Cut(ways, describe, slices);
   };
 }
@@ -61,13 +63,14 @@ void Offer(const Problem& p, Offers& offers) {
   if (!OnednnUsable(offers, us)) return;
   OnednnChoice choice = ChoiceOf(p, pool);
   if (choice.ways == 0) return offers.Refuse(choice.reason);
-  Add(offers, AllowedIsa(), {.id = "onednn.pool." + choice.code,
-                             .rank = kOnednnRank,
-                             .attributes = kOnednnAttributes,
-                             .workspace = choice.workspace,
-                             .cost_us = OnednnCostUs(us, choice),
-                             .inputs = {ChannelsLast(4)},
-                             .outputs = {ChannelsLast(4)}});
+  Add(offers, AllowedIsa(),
+      {.id = "onednn.pool." + choice.code,
+       .rank = kOnednnRank,
+       .attributes = kOnednnAttributes,
+       .workspace = choice.workspace,
+       .cost_us = OnednnCostUs(us, choice),
+       .inputs = {ChannelsLast(4)},
+       .outputs = {ChannelsLast(4)}});
 }
 
 KernelPtr Make(const Problem& p, const Candidate& candidate) {

@@ -50,8 +50,10 @@ mge_code Launch(const Args& s, const mge_run* run) {
     openblas::Product p = s.product;
     char* c = At<char>(run, s.c) + at.c * s.bytes;
     if (s.has_start) {
-      if (p.wide) Fill<double>(s, At<char>(run, s.start), c, m0, m1);
-      else Fill<float>(s, At<char>(run, s.start), c, m0, m1);
+      if (p.wide)
+        Fill<double>(s, At<char>(run, s.start), c, m0, m1);
+      else
+        Fill<float>(s, At<char>(run, s.start), c, m0, m1);
     }
     p.m = m1 - m0;
     p.a = At<char>(run, s.a) + (at.a + m0 * s.row_a) * s.bytes;
@@ -74,8 +76,20 @@ class OpenblasKernel : public Kernel {
     const Product& p = product_;
     bool ta = p.a_k != 1, tb = p.b_column != 1;
     int64_t m = p.size.m, n = p.size.n, k = p.size.k;
-    args_.product = {p.type == MGE_DTYPE_F64, ta, tb, m, n, k, p.alpha, p.start >= 0 ? p.beta : 0.0, nullptr,
-                     ta ? p.a_k : k, nullptr, tb ? p.b_column : n, nullptr, n};
+    args_.product = {p.type == MGE_DTYPE_F64,
+                     ta,
+                     tb,
+                     m,
+                     n,
+                     k,
+                     p.alpha,
+                     p.start >= 0 ? p.beta : 0.0,
+                     nullptr,
+                     ta ? p.a_k : k,
+                     nullptr,
+                     tb ? p.b_column : n,
+                     nullptr,
+                     n};
     args_.items = items_.data();
     args_.has_start = p.start >= 0;
     args_.start_row = p.start_row;
@@ -109,10 +123,12 @@ void Offer(const Problem& p, Offers& offers) {
   if (!SettingIsOn(kSettingOpenblas)) return offers.Refuse("OpenBLAS: switched off by cpu.openblas");
   Product product;
   if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse("OpenBLAS: " + r.text());
-  if (product.type != MGE_DTYPE_F32 && product.type != MGE_DTYPE_F64) return offers.Refuse("OpenBLAS: only float32 and float64");
+  if (product.type != MGE_DTYPE_F32 && product.type != MGE_DTYPE_F64)
+    return offers.Refuse("OpenBLAS: only float32 and float64");
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const GemmSize& s = product.size;
-  if (s.m > kMost || s.n > kMost || s.k > kMost) return offers.Refuse("OpenBLAS: a dimension has more than 2^31 - 1 elements");
+  if (s.m > kMost || s.n > kMost || s.k > kMost)
+    return offers.Refuse("OpenBLAS: a dimension has more than 2^31 - 1 elements");
   if (s.m == 0 || s.n == 0 || s.k == 0) return offers.Refuse("OpenBLAS: an operand is empty");
   if (AllowedIsa() != ThisProcessor().isa) {
     return offers.Refuse("OpenBLAS: chooses its instruction set itself, which cpu.isa forbids");

@@ -55,7 +55,9 @@ Result BuildConstant(MoveBuild& b) {
   // everything.
   for (size_t d = 0; d < rank; ++d) {
     for (bool after : {false, true}) {
-      Copy fill = {.output = b.Output(), .dims = {out.begin(), out.end()}, .from_strides = std::vector<int64_t>(rank, 0),
+      Copy fill = {.output = b.Output(),
+                   .dims = {out.begin(), out.end()},
+                   .from_strides = std::vector<int64_t>(rank, 0),
                    .to_strides = to};
       fill.input = n.has_input(2) ? b.Input(2) : kValue;
       for (size_t k = 0; k < d; ++k) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool (without indices) and AveragePool.
+#include "vec/pool.h"
+
 #include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/window.h"
 #include "support/work.h"
-#include "vec/pool.h"
 
 namespace mge::cpu {
 namespace {
@@ -83,7 +84,8 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   a.fn = Pool(isa).find(OpOf(n), n.input(0).dtype(), last);
   Value y = n.output(0);
   int64_t units = y.elements() ? y.dim(0) * (last ? 1 : y.dim(1)) * a.spec.axis[0].out * a.spec.axis[1].out : 0;
-  a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(n, a.spec, isa, last) / static_cast<double>(units) : 0);
+  a.chunks =
+      SplitWork(static_cast<uint64_t>(units), units ? SerialUs(n, a.spec, isa, last) / static_cast<double>(units) : 0);
   return MakeSimple<Args, Launch>([a](const Binding& b) {
     Args out = a;
     out.x = b.input(0);

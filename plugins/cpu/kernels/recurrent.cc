@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // RNN, GRU and LSTM of float32, and DynamicQuantizeLSTM, an LSTM whose weights, inputs and states are quantized to 8 bits.
-#include "support/recurrent_chain.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -10,6 +8,7 @@
 
 #include "kernel_table.h"
 #include "support/kernel.h"
+#include "support/recurrent_chain.h"
 #include "support/recurrent_pack.h"
 
 namespace mge::cpu {
@@ -52,8 +51,10 @@ mge_code Launch(const RecurrentArgs& a, const mge_run* run) {
   if (a.sums_bias) SumBiases(a, a.r.b >= 0 ? At<const float>(run, a.b) : nullptr, work + a.bias_at);
   auto pack = [&](int which, int64_t k, const Slot& weights, const Slot& scale, const Slot& zero, float* packed) {
     if (!a.r.quantized) return PackMatrices(a, k, At<const float>(run, weights), work + a.rows_at, packed);
-    PackQuantized(a, k, {At<const void>(run, weights), a.signed_weights[which], At<const float>(run, scale),
-                         At<const void>(run, zero), a.scale_columns[which], a.zero_columns[which]}, work + a.rows_at, packed);
+    PackQuantized(a, k,
+                  {At<const void>(run, weights), a.signed_weights[which], At<const float>(run, scale),
+                   At<const void>(run, zero), a.scale_columns[which], a.zero_columns[which]},
+                  work + a.rows_at, packed);
   };
   if (a.packs_w) pack(0, a.r.input, a.w, a.w_scale, a.w_zero, work + a.w_at);
   if (a.packs_u) pack(1, a.r.hidden, a.u, a.u_scale, a.u_zero, work + a.u_at);
@@ -80,7 +81,8 @@ class RecurrentKernel : public Kernel {
     a.order = GateOrder(r, a.gemm->columns);
     auto packed = [&](int operand) {
       const int others[] = {r.x, r.w, r.r, r.b, r.h, r.c, r.p};
-      return operand >= 0 && p.input(operand).is_constant() && std::count(std::begin(others), std::end(others), operand) == 1;
+      return operand >= 0 && p.input(operand).is_constant() &&
+             std::count(std::begin(others), std::end(others), operand) == 1;
     };
     a.packs_w = !packed(r.w);
     a.packs_u = !packed(r.r);
@@ -103,7 +105,10 @@ class RecurrentKernel : public Kernel {
   std::string prepack_form(int input) const override {
     const RecurrentArgs& a = args_;
     const bool bytes = a.r.quantized && input != a.r.b;
-    std::string form = input == a.r.b ? "recurrent.bias" : !bytes ? "recurrent.weights" : a.int8 ? "recurrent.int8" : "recurrent.scaled";
+    std::string form = input == a.r.b ? "recurrent.bias"
+                       : !bytes       ? "recurrent.weights"
+                       : a.int8       ? "recurrent.int8"
+                                      : "recurrent.scaled";
     for (int64_t fact : {static_cast<int64_t>(a.r.kind), a.r.directions, a.r.hidden, input == a.r.w ? a.r.input : a.r.hidden,
                          a.order.columns, static_cast<int64_t>(a.separate_bias())}) {
       form += '.' + std::to_string(fact);
@@ -132,8 +137,10 @@ class RecurrentKernel : public Kernel {
     if (!a.r.quantized) {
       PackMatrices(a, k, from, rows.data(), to);
     } else {
-      PackQuantized(a, k, {source, a.signed_weights[which], scales_[which].data(), zeros_[which].data(), a.scale_columns[which],
-                           a.zero_columns[which]}, rows.data(), to);
+      PackQuantized(a, k,
+                    {source, a.signed_weights[which], scales_[which].data(), zeros_[which].data(), a.scale_columns[which],
+                     a.zero_columns[which]},
+                    rows.data(), to);
     }
     return {};
   }
@@ -208,10 +215,12 @@ class RecurrentKernel : public Kernel {
     const double bytes = a.int8 ? 0.3 : 1;  // relative to a product of floats
     const double step_us = bytes * GemmSerialUs({a.group, width, r.hidden, 1}, isa) + 0.05 +
                            1e-3 * cells_ns * static_cast<double>(a.group * r.hidden);
-    a.unit_chunks = step_us < 2 * kUnitChunkUs
-                        ? 1 : std::clamp<int64_t>(static_cast<int64_t>(step_us / kUnitChunkUs), 1, std::min<int64_t>(a.order.blocks, 16));
+    a.unit_chunks = step_us < 2 * kUnitChunkUs ? 1
+                                               : std::clamp<int64_t>(static_cast<int64_t>(step_us / kUnitChunkUs), 1,
+                                                                     std::min<int64_t>(a.order.blocks, 16));
     const double chains = static_cast<double>(a.chains());
-    serial_us_ = chains * (bytes * GemmSerialUs({a.group * r.steps, width, r.input, 1}, isa) + static_cast<double>(r.steps) * step_us);
+    serial_us_ = chains * (bytes * GemmSerialUs({a.group * r.steps, width, r.input, 1}, isa) +
+                           static_cast<double>(r.steps) * step_us);
     if (serial_us_ < kSplitUs) a.at_once = false;
     ways_ = a.at_once ? chains : static_cast<double>(a.unit_chunks);
   }
@@ -255,7 +264,9 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   return std::make_unique<RecurrentKernel>(p, r, IsaOf(c));
 }
 
-constexpr KernelRow kRows[] = {{"RNN", Offer, Make}, {"GRU", Offer, Make}, {"LSTM", Offer, Make},
+constexpr KernelRow kRows[] = {{"RNN", Offer, Make},
+                               {"GRU", Offer, Make},
+                               {"LSTM", Offer, Make},
                                {"DynamicQuantizeLSTM", Offer, Make, "com.microsoft"}};
 
 }  // namespace

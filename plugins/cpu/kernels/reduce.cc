@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduce* over constant axes, ArgMax and ArgMin.
+#include "vec/reduce.h"
+
 #include <algorithm>
 
 #include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/move.h"
 #include "support/work.h"
-#include "vec/reduce.h"
 
 namespace mge::cpu {
 namespace {
@@ -15,11 +16,16 @@ struct NamedReduction {
   std::string_view name;
   ReduceOp op;
 };
-constexpr NamedReduction kReductions[] = {
-    {"ReduceSum", ReduceOp::kSum}, {"ReduceMean", ReduceOp::kMean}, {"ReduceMax", ReduceOp::kMax},
-    {"ReduceMin", ReduceOp::kMin}, {"ReduceProd", ReduceOp::kProd}, {"ReduceL1", ReduceOp::kL1},
-    {"ReduceL2", ReduceOp::kL2}, {"ReduceLogSum", ReduceOp::kLogSum}, {"ReduceLogSumExp", ReduceOp::kLogSumExp},
-    {"ReduceSumSquare", ReduceOp::kSumSquare}};
+constexpr NamedReduction kReductions[] = {{"ReduceSum", ReduceOp::kSum},
+                                          {"ReduceMean", ReduceOp::kMean},
+                                          {"ReduceMax", ReduceOp::kMax},
+                                          {"ReduceMin", ReduceOp::kMin},
+                                          {"ReduceProd", ReduceOp::kProd},
+                                          {"ReduceL1", ReduceOp::kL1},
+                                          {"ReduceL2", ReduceOp::kL2},
+                                          {"ReduceLogSum", ReduceOp::kLogSum},
+                                          {"ReduceLogSumExp", ReduceOp::kLogSumExp},
+                                          {"ReduceSumSquare", ReduceOp::kSumSquare}};
 
 struct Args {
   Slot x, y;
@@ -117,10 +123,11 @@ Result Describe(const Problem& p, bool channels_last, ReduceSpec* spec) {
 
 double SerialUs(const Value& x, const ReduceSpec& spec, Isa isa, ReduceOp op) {
   constexpr double kRowUs = 0.018;  // per run of neighbours that are reduced to one element
-  double rows = spec.inner_reduced ? static_cast<double>(x.elements()) / static_cast<double>(std::max<int64_t>(1, spec.inner)) : 0;
+  double rows =
+      spec.inner_reduced ? static_cast<double>(x.elements()) / static_cast<double>(std::max<int64_t>(1, spec.inner)) : 0;
   double ns = op == ReduceOp::kLogSumExp ? 0.3 : IsFloating(x.dtype()) ? 0.03 : 0.2;
-  return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements()) +
-         kRowUs * rows;
+  return StreamUs(static_cast<double>(x.bytes())) +
+         1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements()) + kRowUs * rows;
 }
 
 void Offer(const Problem& p, Offers& offers) {
@@ -236,12 +243,11 @@ KernelPtr MakeArg(const Problem& p, const Candidate&) {
   });
 }
 
-constexpr KernelRow kRows[] = {{"ReduceSum", Offer, Make},       {"ReduceMean", Offer, Make},
-                               {"ReduceMax", Offer, Make},       {"ReduceMin", Offer, Make},
-                               {"ReduceProd", Offer, Make},      {"ReduceL1", Offer, Make},
-                               {"ReduceL2", Offer, Make},        {"ReduceLogSum", Offer, Make},
-                               {"ReduceLogSumExp", Offer, Make}, {"ReduceSumSquare", Offer, Make},
-                               {"ArgMax", OfferArg, MakeArg},    {"ArgMin", OfferArg, MakeArg}};
+constexpr KernelRow kRows[] = {
+    {"ReduceSum", Offer, Make},       {"ReduceMean", Offer, Make},   {"ReduceMax", Offer, Make},
+    {"ReduceMin", Offer, Make},       {"ReduceProd", Offer, Make},   {"ReduceL1", Offer, Make},
+    {"ReduceL2", Offer, Make},        {"ReduceLogSum", Offer, Make}, {"ReduceLogSumExp", Offer, Make},
+    {"ReduceSumSquare", Offer, Make}, {"ArgMax", OfferArg, MakeArg}, {"ArgMin", OfferArg, MakeArg}};
 
 }  // namespace
 

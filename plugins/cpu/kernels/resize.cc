@@ -121,13 +121,13 @@ struct Tap {
 // a piece of `inner` elements.
 struct LinearArgs {
   Slot x, y;
-  const Tap* taps;                     // owned by the kernel: taps for the positions of every resampled dimension
+  const Tap* taps;  // owned by the kernel: taps for the positions of every resampled dimension
   int32_t linear;
-  int64_t outer;                       // product of the dimensions before the first resampled one
+  int64_t outer;  // product of the dimensions before the first resampled one
   int64_t in[kMaxLinear], out[kMaxLinear];
   int64_t inner;
-  const BlendTable* blend;             // mixes pieces of many elements
-  Chunks chunks;                       // chunks of (outer, all resampled positions except the last dimension's)
+  const BlendTable* blend;  // mixes pieces of many elements
+  Chunks chunks;            // chunks of (outer, all resampled positions except the last dimension's)
 };
 
 // The rows of the input that one row of the output mixes.
@@ -151,7 +151,8 @@ void ResampleRow(const LinearArgs& args, const MixedRows<C>& mix, const Tap* tap
     // A part of the output whose inputs fit. Places do not decrease.
     const int64_t first = taps[begin].low;
     int64_t end = begin, last = first;
-    for (; end < out && taps[end].low >= first && taps[end].high - first < kMost; ++end) last = std::max(last, taps[end].high);
+    for (; end < out && taps[end].low >= first && taps[end].high - first < kMost; ++end)
+      last = std::max(last, taps[end].high);
     for (int64_t c = first; c <= last; ++c) row[c - first] = mix.weights[0] * Widen(x[mix.rows[0] * in + c]);
     for (int k = 1; k < mix.count; ++k) {
       const T* other = x + mix.rows[k] * in;
@@ -178,8 +179,9 @@ void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* 
         std::fill_n(to, args.inner, 0.0f);
         for (int k = 0; k < mix.count; ++k) {
           const T* row = x + mix.rows[k] * in * args.inner;
-          args.blend->add({2, {row + t.low * args.inner, row + t.high * args.inner}, {mix.weights[k] * a, mix.weights[k] * b}},
-                          args.inner, to);
+          args.blend->add(
+              {2, {row + t.low * args.inner, row + t.high * args.inner}, {mix.weights[k] * a, mix.weights[k] * b}},
+              args.inner, to);
         }
         continue;
       }
@@ -225,8 +227,10 @@ mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
         mix.count *= 2;
       }
       T* to = y + u * args.out[last] * args.inner;
-      if (args.inner == 1 && !Skips(args)) ResampleRow(args, mix, last_taps, x, to);
-      else ResamplePieces(args, mix, last_taps, x, to);
+      if (args.inner == 1 && !Skips(args))
+        ResampleRow(args, mix, last_taps, x, to);
+      else
+        ResamplePieces(args, mix, last_taps, x, to);
     }
   });
   return MGE_OK;
@@ -289,7 +293,8 @@ Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
   }
   Value y = n.output(0);
   double per_element = a.inner == 1 && !Skips(a) ? 0.8 : (a.inner == 1 ? 2.0 : 0.3) * (1 << a.linear) / 4.0;
-  out->us = StreamUs(static_cast<double>(y.bytes() + n.input(0).bytes())) + 1e-3 * per_element * static_cast<double>(y.elements());
+  out->us =
+      StreamUs(static_cast<double>(y.bytes() + n.input(0).bytes())) + 1e-3 * per_element * static_cast<double>(y.elements());
   if (y.elements() == 0) lines = 0;
   a.chunks = SplitWork(lines, lines ? out->us / static_cast<double>(lines) : 0);
   return {};

@@ -72,7 +72,8 @@ void PoolBin(const Args& a, const float* image, const Span& ys, const Span& xs, 
       Neighbours x = Around(xs.at(j, gx), a.width);
       auto pixel = [&](int64_t row, int64_t column) { return image + (row * a.width + column) * a.channels; };
       auto weight = [&](double wy, double wx) { return static_cast<float>(wy * wx * share); };
-      Pixels point = {4, {pixel(y.low, x.low), pixel(y.low, x.high), pixel(y.high, x.low), pixel(y.high, x.high)},
+      Pixels point = {4,
+                      {pixel(y.low, x.low), pixel(y.low, x.high), pixel(y.high, x.low), pixel(y.high, x.high)},
                       {weight(y.low_weight, x.low_weight), weight(y.low_weight, x.high_weight),
                        weight(y.high_weight, x.low_weight), weight(y.high_weight, x.high_weight)}};
       (a.average ? a.table->add : a.table->raise)(point, a.channels, out);
@@ -88,11 +89,13 @@ mge_code Check(const Args& a, const mge_run* run) {
   auto* images = At<const int64_t>(run, a.images);
   for (int64_t r = 0; r < a.regions; ++r) {
     if (images[r] < 0 || images[r] >= a.batch) {
-      return Report(run->error, MGE_OUT_OF_RANGE, "RoiAlign: batch_indices[" + std::to_string(r) + "] = " +
-                    std::to_string(images[r]) + " is outside of the batch of " + std::to_string(a.batch));
+      return Report(run->error, MGE_OUT_OF_RANGE,
+                    "RoiAlign: batch_indices[" + std::to_string(r) + "] = " + std::to_string(images[r]) +
+                        " is outside of the batch of " + std::to_string(a.batch));
     }
     if (RowsOf(a, rois + 4 * r).points < 0 || ColumnsOf(a, rois + 4 * r).points < 0) {
-      return Report(run->error, MGE_INVALID_ARGUMENT, "RoiAlign: region " + std::to_string(r) + " needs more than 2^20 sample points");
+      return Report(run->error, MGE_INVALID_ARGUMENT,
+                    "RoiAlign: region " + std::to_string(r) + " needs more than 2^20 sample points");
     }
   }
   return MGE_OK;
@@ -195,7 +198,10 @@ void Offer(const Problem& p, Offers& offers) {
   for (Kind kind : {kLast, kPlain}) {
     Args a;
     if (Result r = Build(p, kind == kPlain, isa, &a); !r.ok()) return offers.Refuse(r.text());
-    Candidate c = {.id = kind == kPlain ? "cpu.roi_align.plain" : "cpu.roi_align", .attributes = kExact, .workspace = WorkspaceOf(a), .variant = kind};
+    Candidate c = {.id = kind == kPlain ? "cpu.roi_align.plain" : "cpu.roi_align",
+                   .attributes = kExact,
+                   .workspace = WorkspaceOf(a),
+                   .variant = kind};
     c.cost_us = RunUs(p, SerialUs(a, isa));
     c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
     c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(4);

@@ -46,7 +46,9 @@ mge_code LaunchSum(const SumArgs& a, const mge_run* run) {
   return MGE_OK;
 }
 
-double SumUs(const Value& x) { return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1.5e-3 * static_cast<double>(x.elements()); }
+double SumUs(const Value& x) {
+  return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1.5e-3 * static_cast<double>(x.elements());
+}
 
 bool SumAxis(const Node& n, int64_t* axis) {
   std::vector<int64_t> list;

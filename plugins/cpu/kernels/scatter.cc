@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterElements and ScatterND. Updates of one place are applied in order on one thread: of equal indices the last one wins, and
-// sums are always formed in the same order. Threads divide a dimension that the indices do not choose; ScatterND has none.
+// ScatterElements and ScatterND. Updates of one place are applied in order on one thread: of equal indices the last one
+// wins, and sums are always formed in the same order. Threads divide a dimension that the indices do not choose; ScatterND
+// has none.
 #include "kernel_table.h"
 #include "support/index.h"
 #include "support/kernel.h"
@@ -21,10 +22,10 @@ struct Args {
   Slot x, indices, updates, y;
   bool wide, tuples;
   ApplyFn apply;
-  uint64_t bytes;             // bytes of y
-  int64_t element, piece;     // bytes per element; elements per index
-  int64_t count;              // pieces of the updates
-  int64_t n;                  // ScatterElements: size along the axis
+  uint64_t bytes;          // bytes of y
+  int64_t element, piece;  // bytes per element; elements per index
+  int64_t count;           // pieces of the updates
+  int64_t n;               // ScatterElements: size along the axis
   int32_t rank, axis;
   int32_t split;              // ScatterElements: the dimension that threads divide
   Chunks chunks;              // of it
@@ -99,7 +100,8 @@ mge_code LaunchTuples(const Args& a, const mge_run* run) {
   return guard.Answer(run, a.name);
 }
 
-// Applies the updates whose coordinate along a.split is in [begin, end). Index is int32_t or int64_t; apply(to, from) applies one.
+// Applies the updates whose coordinate along a.split is in [begin, end). Index is int32_t or int64_t; apply(to, from)
+// applies one.
 template <typename Index, typename Apply>
 void ScatterElements(const Args& a, IndexGuard& guard, const Index* indices, const char* updates, char* y, int64_t begin,
                      int64_t end, Apply apply) {
@@ -144,12 +146,16 @@ mge_code LaunchElements(const Args& a, const mge_run* run) {
   ForChunks(run, a.chunks, [&](uint64_t b, uint64_t e) {
     const auto begin = static_cast<int64_t>(b), end = static_cast<int64_t>(e);
     auto run_with = [&](auto apply) {
-      if (a.wide) ScatterElements(a, guard, reinterpret_cast<const int64_t*>(indices), updates, y, begin, end, apply);
-      else ScatterElements(a, guard, reinterpret_cast<const int32_t*>(indices), updates, y, begin, end, apply);
+      if (a.wide)
+        ScatterElements(a, guard, reinterpret_cast<const int64_t*>(indices), updates, y, begin, end, apply);
+      else
+        ScatterElements(a, guard, reinterpret_cast<const int32_t*>(indices), updates, y, begin, end, apply);
     };
     // The usual case without a call for each element.
-    if (a.apply == Put<4>) run_with([](char* to, const char* from) { std::memcpy(to, from, 4); });
-    else run_with([&](char* to, const char* from) { a.apply(to, from, 1); });
+    if (a.apply == Put<4>)
+      run_with([](char* to, const char* from) { std::memcpy(to, from, 4); });
+    else
+      run_with([&](char* to, const char* from) { a.apply(to, from, 1); });
   });
   return guard.Answer(run, a.name);
 }
@@ -167,8 +173,11 @@ Result Describe(const Problem& p, Args* a) {
   if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return {MGE_UNIMPLEMENTED, "wrong index type"};
   if (rank > kMaxRank || rank == 0) return {MGE_UNIMPLEMENTED, "one to eight dimensions only"};
   std::string_view word = n.Word("reduction", "none");
-  Reduction r = word == "add" ? Reduction::kAdd : word == "mul" ? Reduction::kMul : word == "max" ? Reduction::kMax
-                : word == "min" ? Reduction::kMin : Reduction::kNone;
+  Reduction r = word == "add"   ? Reduction::kAdd
+                : word == "mul" ? Reduction::kMul
+                : word == "max" ? Reduction::kMax
+                : word == "min" ? Reduction::kMin
+                                : Reduction::kNone;
   *a = {};
   a->apply = FindApply(r, x.dtype());
   if (!a->apply) return {MGE_UNIMPLEMENTED, "this reduction does not support " + std::string(TypeName(x.dtype()))};
@@ -193,7 +202,8 @@ Result Describe(const Problem& p, Args* a) {
     }
     a->count = 1;
     for (int d = 0; d + 1 < indices.rank(); ++d) a->count *= indices.dim(d);
-    if (static_cast<uint64_t>(a->count * a->piece) != updates.elements()) return {MGE_UNIMPLEMENTED, "updates of another size"};
+    if (static_cast<uint64_t>(a->count * a->piece) != updates.elements())
+      return {MGE_UNIMPLEMENTED, "updates of another size"};
   } else {
     int64_t axis = AxisOf(n.Int("axis", 0), rank);
     if (axis < 0 || indices.rank() != rank) return {MGE_UNIMPLEMENTED, "axis or indices outside of the rank"};

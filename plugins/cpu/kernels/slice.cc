@@ -24,7 +24,10 @@ Result BuildSlice(MoveBuild& b) {
   if (axes.size() != starts.size() || steps.size() != starts.size()) return Refusal("bounds of different lengths");
   std::vector<int64_t> from = b.InputStrides(0);
   auto dims = n.output(0).dims();
-  Copy copy = {.input = b.Input(0), .output = b.Output(), .dims = {dims.begin(), dims.end()}, .from_strides = from,
+  Copy copy = {.input = b.Input(0),
+               .output = b.Output(),
+               .dims = {dims.begin(), dims.end()},
+               .from_strides = from,
                .to_strides = b.OutputStrides()};
   for (size_t i = 0; i < starts.size(); ++i) {
     int64_t axis = AxisOf(axes[i], x.rank());

@@ -20,9 +20,8 @@ struct Args {
 
 mge_code Launch(const Args& a, const mge_run* run) {
   SoftmaxRows s = {At<char>(run, a.x), At<char>(run, a.y), a.n, a.inner, a.log};
-  ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
-    a.fn(s, static_cast<int64_t>(begin), static_cast<int64_t>(end));
-  });
+  ForChunks(run, a.chunks,
+            [&](uint64_t begin, uint64_t end) { a.fn(s, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
   return MGE_OK;
 }
 
@@ -63,7 +62,8 @@ void Offer(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   Value x = p.node().input(0);
   if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
-  if (x.rank() > 0 && AxisOf(p.node().Int("axis", -1), x.rank()) < 0) return offers.Refuse("the axis is outside of the rank");
+  if (x.rank() > 0 && AxisOf(p.node().Int("axis", -1), x.rank()) < 0)
+    return offers.Refuse("the axis is outside of the rank");
   Isa isa = AllowedIsa();
   for (bool last : {false, true}) {
     if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
@@ -87,9 +87,8 @@ KernelPtr Make(const Problem& p, const Candidate& c) {
   Chunks chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, e, isa) / static_cast<double>(units) : 0);
   bool log = p.node().op() == "LogSoftmax";
   SoftmaxFn fn = Rows(isa).softmax[FloatIndex(x.dtype())];
-  return MakeSimple<Args, Launch>([=](const Binding& b) {
-    return Args{b.input(0), b.output(0), e.n, e.inner, log, fn, chunks};
-  });
+  return MakeSimple<Args, Launch>(
+      [=](const Binding& b) { return Args{b.input(0), b.output(0), e.n, e.inner, log, fn, chunks}; });
 }
 
 constexpr KernelRow kRows[] = {{"Softmax", Offer, Make}, {"LogSoftmax", Offer, Make}};

@@ -26,7 +26,10 @@ Result Build(const Problem& p, Isa isa, uint32_t kind, Built* out) {
     walked[i] = from[static_cast<size_t>(axis)];
   }
   auto dims = y.dims();
-  Copy copy = {.input = 0, .output = 0, .dims = {dims.begin(), dims.end()}, .from_strides = walked,
+  Copy copy = {.input = 0,
+               .output = 0,
+               .dims = {dims.begin(), dims.end()},
+               .from_strides = walked,
                .to_strides = StridesIn(dims, kind & kToLast)};
   for (size_t i = 0; i < rank; ++i) out->identity &= dims[i] == 1 || copy.from_strides[i] == copy.to_strides[i];
   if (!out->moves.Add(copy, SizeOf(x.dtype()), isa)) return {MGE_UNIMPLEMENTED, "too many dimensions"};
@@ -42,10 +45,7 @@ void Offer(const Problem& p, Offers& offers) {
     if (kind != kPlain && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
     Built built;
     if (Result r = Build(p, isa, kind, &built); !r.ok()) return offers.Refuse(r.text());
-    Candidate c = {.id = kIds[kind],
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, built.moves.serial_us()),
-                   .variant = kind};
+    Candidate c = {.id = kIds[kind], .attributes = kExact, .cost_us = RunUs(p, built.moves.serial_us()), .variant = kind};
     if (kind == kFromLast) c.inputs = {ChannelsLast(x.rank())};
     if (kind == kToLast) c.outputs = {ChannelsLast(x.rank())};
     if (built.identity) c.in_place = {{0, 0}};

@@ -21,8 +21,9 @@ int64_t At(std::span<const int64_t> list, size_t i, int64_t fallback) { return i
 Axis FindAxis(const Node& n, int i) {
   Value x = n.input(0), w = n.input(1), y = n.output(0);
   auto at = static_cast<size_t>(i);
-  Axis a = {x.dim(2 + i), w.dim(2 + i), At(n.Ints("strides"), at, 1), At(n.Ints("dilations"), at, 1),
-            At(n.Ints("pads"), at, 0), y.dim(2 + i)};
+  Axis a = {
+      x.dim(2 + i), w.dim(2 + i), At(n.Ints("strides"), at, 1), At(n.Ints("dilations"), at, 1), At(n.Ints("pads"), at, 0),
+      y.dim(2 + i)};
   std::string_view automatic = n.Word("auto_pad", "NOTSET");
   if (automatic == "VALID") a.pad_begin = 0;
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
@@ -63,9 +64,10 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   }
   // A column of pixels is stored like a row, and kernels are faster for rows.
   if (columns.in == 1 && columns.out == 1 && columns.kernel == 1) std::swap(rows, columns);
-  out->windows = {rows.in,     columns.in,        out->channels,     w.dim(1),         rows.kernel, columns.kernel, rows.stride,
-                  columns.stride, rows.pad_begin, columns.pad_begin, rows.dilation, columns.dilation, rows.out, columns.out,
-                  depth.in, depth.kernel, depth.stride, depth.pad_begin, depth.dilation, depth.out};
+  out->windows = {rows.in,        columns.in,       out->channels,   w.dim(1),       rows.kernel,
+                  columns.kernel, rows.stride,      columns.stride,  rows.pad_begin, columns.pad_begin,
+                  rows.dilation,  columns.dilation, rows.out,        columns.out,    depth.in,
+                  depth.kernel,   depth.stride,     depth.pad_begin, depth.dilation, depth.out};
   if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "unsupported epilogue"};
   out->x = p.operand(0, 0);
   out->weights = p.operand(0, 1);

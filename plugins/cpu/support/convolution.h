@@ -11,14 +11,14 @@ namespace mge::cpu {
 // A convolution. One spatial dimension, or an image of width 1, becomes an image of height 1. If there are three dimensions,
 // those that the filter does not mix are merged into others, so that depth is 1 if possible.
 struct Convolution {
-  int64_t batch = 0;                              // batch size of the operands
+  int64_t batch = 0;  // batch size of the operands
   // number of images: the batch, times the layers if each layer is convolved alone
   int64_t images = 0;
-  int64_t channels = 0, outputs = 0;              // of all groups
+  int64_t channels = 0, outputs = 0;  // of all groups
   int64_t groups = 1;
-  ConvWindows windows = {};                       // for one group; pixel = channels
-  int rank = 4;                                   // rank of the operands
-  int x = -1, weights = -1, bias = -1, add = -1;  // operand numbers; bias and add are -1 if absent
+  ConvWindows windows = {};                                                 // for one group; pixel = channels
+  int rank = 4;                                                             // rank of the operands
+  int x = -1, weights = -1, bias = -1, add = -1;                            // operand numbers; bias and add are -1 if absent
   bool x_constant = false, weights_constant = false, add_constant = false;  // constants are always plain
   Epilogue epilogue;
 

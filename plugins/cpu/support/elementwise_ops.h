@@ -126,11 +126,16 @@ inline const ElementwiseOp* FindElementwise(std::string_view op, std::string_vie
 inline bool KeepsHalf(const ElementwiseOp& op) {
   if (op.form == Form::kWhere || op.form == Form::kClip) return true;
   switch (op.tile) {
-    case TileOp::kAbs: case TileOp::kNeg: case TileOp::kSign: case TileOp::kRelu: case TileOp::kCeil: case TileOp::kFloor:
-    case TileOp::kRound: case TileOp::kMax: case TileOp::kMin:
-      return true;
-    default:
-      return false;
+    case TileOp::kAbs:
+    case TileOp::kNeg:
+    case TileOp::kSign:
+    case TileOp::kRelu:
+    case TileOp::kCeil:
+    case TileOp::kFloor:
+    case TileOp::kRound:
+    case TileOp::kMax:
+    case TileOp::kMin: return true;
+    default: return false;
   }
 }
 
@@ -138,19 +143,37 @@ inline bool KeepsHalf(const ElementwiseOp& op) {
 inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
   double width = (isa == Isa::kAvx512 ? 1.0 : isa == Isa::kAvx2 ? 2.0 : 4.0) * (SizeOf(type) == 8 ? 2.0 : 1.0);
   switch (op) {
-    case TileOp::kExp: case TileOp::kLog: case TileOp::kSigmoid: case TileOp::kSwish:
-      return type == MGE_DTYPE_F64 ? 8.0 : 0.25 * width;
-    case TileOp::kTanh: case TileOp::kErf: case TileOp::kGelu: case TileOp::kGeluTanh: case TileOp::kSoftplus:
-    case TileOp::kElu: case TileOp::kCelu: case TileOp::kSelu: case TileOp::kMish:
-      return type == MGE_DTYPE_F64 ? 12.0 : 0.5 * width;
-    case TileOp::kSin: case TileOp::kCos: case TileOp::kTan: case TileOp::kAsin: case TileOp::kAcos: case TileOp::kAtan:
-    case TileOp::kSinh: case TileOp::kCosh: case TileOp::kAsinh: case TileOp::kAcosh: case TileOp::kAtanh:
-    case TileOp::kPow: case TileOp::kFmod: case TileOp::kMod:
-      return 12.0;
-    case TileOp::kDiv: case TileOp::kSqrt: case TileOp::kReciprocal:
-      return IsInteger(type) ? 3.0 : 0.1 * width;
-    default:
-      return 0.04 * width;
+    case TileOp::kExp:
+    case TileOp::kLog:
+    case TileOp::kSigmoid:
+    case TileOp::kSwish: return type == MGE_DTYPE_F64 ? 8.0 : 0.25 * width;
+    case TileOp::kTanh:
+    case TileOp::kErf:
+    case TileOp::kGelu:
+    case TileOp::kGeluTanh:
+    case TileOp::kSoftplus:
+    case TileOp::kElu:
+    case TileOp::kCelu:
+    case TileOp::kSelu:
+    case TileOp::kMish: return type == MGE_DTYPE_F64 ? 12.0 : 0.5 * width;
+    case TileOp::kSin:
+    case TileOp::kCos:
+    case TileOp::kTan:
+    case TileOp::kAsin:
+    case TileOp::kAcos:
+    case TileOp::kAtan:
+    case TileOp::kSinh:
+    case TileOp::kCosh:
+    case TileOp::kAsinh:
+    case TileOp::kAcosh:
+    case TileOp::kAtanh:
+    case TileOp::kPow:
+    case TileOp::kFmod:
+    case TileOp::kMod: return 12.0;
+    case TileOp::kDiv:
+    case TileOp::kSqrt:
+    case TileOp::kReciprocal: return IsInteger(type) ? 3.0 : 0.1 * width;
+    default: return 0.04 * width;
   }
 }
 

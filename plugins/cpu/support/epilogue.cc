@@ -92,7 +92,8 @@ std::vector<int32_t> SigmoidsOf(const Graph& graph) {
 
 bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e) {
   if (AbsorbSwish(next, e)) return true;
-  if (e.activation != Activation::kNone || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1) return false;
+  if (e.activation != Activation::kNone || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1)
+    return false;
   Value x = graph.value(e.output), y = next.output(0);
   if (x.dtype() != MGE_DTYPE_F32 || y.dtype() != MGE_DTYPE_F32 || !y.is_static() || !SameDims(x, y)) return false;
   Epilogue grown = e;
@@ -170,7 +171,8 @@ void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::str
     auto swish = [&]() {
       int s = pattern.graph().value(e.output).uses() == 2 ? sigmoids[static_cast<size_t>(e.output)] : -1;
       int product = s >= 0 ? pattern.Next(s) : -1;
-      if (product < 0 || !Absorb(pattern.graph(), pattern.node(s), axis, e) || !AbsorbSwish(pattern.node(product), e)) return;
+      if (product < 0 || !Absorb(pattern.graph(), pattern.node(s), axis, e) || !AbsorbSwish(pattern.node(product), e))
+        return;
       nodes.insert(nodes.end(), {s, product});
       OfferClaim(sink, name, nodes, saved + 3 * each);
     };

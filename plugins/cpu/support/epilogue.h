@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "mge/plugin.hpp"
 #include "isa.h"
+#include "mge/plugin.hpp"
 #include "vec/gemm.h"
 
 namespace mge::cpu {

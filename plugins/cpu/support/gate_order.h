@@ -16,7 +16,10 @@ struct GateOrder {
 
   GateOrder() = default;
   GateOrder(const Recurrence& r, int64_t columns_of_a_panel)
-      : kind(r.kind), gates(r.gates), hidden(r.hidden), columns(columns_of_a_panel),
+      : kind(r.kind),
+        gates(r.gates),
+        hidden(r.hidden),
+        columns(columns_of_a_panel),
         blocks((r.hidden + columns_of_a_panel - 1) / columns_of_a_panel) {}
   int64_t width() const { return gates * blocks * columns; }  // floats per row of sums
   int64_t Panel(int64_t block, int64_t gate) const {

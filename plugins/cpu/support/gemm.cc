@@ -27,7 +27,8 @@ GemmSplit SplitGemm(const GemmSize& s, int columns, double serial_us) {
   if (s.m == 0 || s.n == 0) split.batch = 0;
   if (split.batch == 0 || serial_us < kSplitUs) return split;
   constexpr double kChunkUs = 20;
-  double wanted = std::min(static_cast<double>(kMaxChunks), std::max(2.0, serial_us / kChunkUs)) / static_cast<double>(s.batch);
+  double wanted =
+      std::min(static_cast<double>(kMaxChunks), std::max(2.0, serial_us / kChunkUs)) / static_cast<double>(s.batch);
   if (wanted <= 1) return split;
   // Splits rows first, because their copy is then made only once. Splits columns if there are few rows, with enough columns
   // per chunk to pay for the copy.
@@ -35,7 +36,8 @@ GemmSplit SplitGemm(const GemmSize& s, int columns, double serial_us) {
   auto ways = static_cast<int64_t>(std::ceil(wanted));
   split.row_chunks = std::clamp<int64_t>(s.m / kGemmMaxRows, 1, ways);
   int64_t least_panels = std::max<int64_t>(1, kLeastColumns / columns);
-  split.column_chunks = std::clamp<int64_t>(split.panels / least_panels, 1, (ways + split.row_chunks - 1) / split.row_chunks);
+  split.column_chunks =
+      std::clamp<int64_t>(split.panels / least_panels, 1, (ways + split.row_chunks - 1) / split.row_chunks);
   if (split.row_chunks * split.column_chunks == 1) {
     constexpr int64_t kLeastRows = 12;
     split.row_chunks = std::clamp<int64_t>(s.m / kLeastRows, 1, std::min<int64_t>(ways, 4));

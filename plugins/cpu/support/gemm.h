@@ -34,7 +34,8 @@ GemmSplit SplitGemm(const GemmSize& size, int columns, double serial_us);
 template <typename F>
 void RunGemmChunk(const GemmSplit& s, uint64_t chunk, F&& body) {
   int64_t c = static_cast<int64_t>(chunk);
-  int64_t column = c % s.column_chunks, row = c / s.column_chunks % s.row_chunks, batch = c / (s.column_chunks * s.row_chunks);
+  int64_t column = c % s.column_chunks, row = c / s.column_chunks % s.row_chunks,
+          batch = c / (s.column_chunks * s.row_chunks);
   body(batch, s.m * row / s.row_chunks, s.m * (row + 1) / s.row_chunks, s.panels * column / s.column_chunks,
        s.panels * (column + 1) / s.column_chunks);
 }

@@ -15,7 +15,8 @@ class IndexGuard {
   // Returns the index counted from 0. If it is outside of [-bound, bound), stores it and returns 0.
   int64_t Checked(int64_t index, int64_t bound) {
     int64_t i = index < 0 ? index + bound : index;
-    if (i >= 0 && i < bound) [[likely]] return i;
+    if (i >= 0 && i < bound) [[likely]]
+      return i;
     bool expected = false;
     if (failed_.compare_exchange_strong(expected, true)) {
       index_ = index;

@@ -13,15 +13,15 @@ struct MoveHeader {
   int32_t count;
   TransposeFn transpose[4];
   Chunks chunks;  // of all units
-  // Units of each copy that are done before those of the next copy; 0: the copies follow each other. Copies with equally many
-  // units often write side by side (a concatenation of channels), so that they share lines of the cache.
+  // Units of each copy that are done before those of the next copy; 0: the copies follow each other. Copies with equally
+  // many units often write side by side (a concatenation of channels), so that they share lines of the cache.
   uint64_t side_by_side;
 };
 
 int BytesIndex(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
 
-constexpr int64_t kLineBytes = 32 << 10;   // longer lines are split into units
-constexpr int64_t kTransposeRows = 64;     // rows per unit
+constexpr int64_t kLineBytes = 32 << 10;          // longer lines are split into units
+constexpr int64_t kTransposeRows = 64;            // rows per unit
 constexpr int64_t kTransposeElements = 16 << 10;  // of a unit with fewer rows
 
 template <typename T>
@@ -195,7 +195,8 @@ bool Moves::Add(const Copy& copy, uint32_t bytes, Isa isa) {
   std::vector<Dim> dims;
   for (size_t d = 0; d < copy.dims.size(); ++d) {
     if (copy.dims[d] == 0) return true;
-    if (copy.dims[d] > 1) dims.push_back({copy.dims[d], copy.input == kValue ? 0 : copy.from_strides[d], copy.to_strides[d]});
+    if (copy.dims[d] > 1)
+      dims.push_back({copy.dims[d], copy.input == kValue ? 0 : copy.from_strides[d], copy.to_strides[d]});
   }
   std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return std::abs(a.to) > std::abs(b.to); });
   for (size_t d = dims.size(); d-- > 1;) {  // merges neighbours that are contiguous on both sides

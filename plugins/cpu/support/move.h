@@ -21,7 +21,7 @@ std::vector<int64_t> StridesIn(std::span<const int64_t> dims, bool channels_last
 
 // A box of elements. Strides are in elements and may be negative; offsets are those of element (0, 0, ...).
 struct Copy {
-  int32_t input = 0;          // operand number in the problem; kValue: `value` for every element
+  int32_t input = 0;  // operand number in the problem; kValue: `value` for every element
   int32_t output = 0;
   int64_t from_offset = 0;
   int64_t to_offset = 0;
@@ -37,14 +37,14 @@ struct CopyArgs {
   bool has_value = false;
   uint8_t bytes = 0;
   Shape shape = kLines;
-  int32_t rank = 0;           // number of outer dimensions
+  int32_t rank = 0;  // number of outer dimensions
   uint64_t value = 0;
-  int64_t from_offset = 0, to_offset = 0;  // in bytes
+  int64_t from_offset = 0, to_offset = 0;                                                           // in bytes
   int64_t dims[kMaxCopyDims] = {}, from_strides[kMaxCopyDims] = {}, to_strides[kMaxCopyDims] = {};  // strides in bytes
-  int64_t n = 1, from_step = 1;            // the target's innermost dimension, which is contiguous
-  int64_t to_step = 1;                     // in elements
+  int64_t n = 1, from_step = 1;                          // the target's innermost dimension, which is contiguous
+  int64_t to_step = 1;                                   // in elements
   int64_t columns = 1, rows_step = 1, columns_step = 1;  // kTranspose: columns of the source, steps of the target
-  uint64_t units = 1;                      // parts that may run in any order
+  uint64_t units = 1;                                    // parts that may run in any order
   uint64_t first_unit = 0;
 };
 

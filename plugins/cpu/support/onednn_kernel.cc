@@ -47,7 +47,8 @@ mge_code Launch(const Args& a, const mge_run* run) {
       std::memcpy(y + begin, add + begin, end - begin);
     });
   }
-  onednn::Operands shared = {x, a.has_weights ? At<char>(run, a.weights) : nullptr, a.has_bias ? At<char>(run, a.bias) : nullptr, y, nullptr};
+  onednn::Operands shared = {x, a.has_weights ? At<char>(run, a.weights) : nullptr,
+                             a.has_bias ? At<char>(run, a.bias) : nullptr, y, nullptr};
   char* workspace = At<char>(run, a.workspace);
   ParallelFor(run, slices.size(), [&](uint64_t i) {
     const OnednnSlice& s = slices[i];
@@ -169,8 +170,10 @@ OnednnChoice Choose(int64_t most, const OnednnCut& cut) {
   for (int64_t ways = most; ways >= 1 && choice.ways == 0; ways /= 2) {
     slices.clear();
     Result r = cut(ways, &slices);
-    if (r.ok()) choice.ways = ways;
-    else choice.reason = r.text();
+    if (r.ok())
+      choice.ways = ways;
+    else
+      choice.reason = r.text();
   }
   if (choice.ways == 0) return choice;
   int64_t all = 0, largest = 0;
@@ -205,7 +208,8 @@ OnednnChoice ChooseOnednn(std::vector<int64_t> problem, int64_t most, const Oned
   return kept.emplace(std::move(problem), std::move(choice)).first->second;
 }
 
-KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choice, const OnednnCut& cut, const Candidate& candidate) {
+KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choice, const OnednnCut& cut,
+                           const Candidate& candidate) {
   std::vector<OnednnSlice> slices;
   if (choice.ways == 0 || !cut(choice.ways, &slices).ok()) return nullptr;
   for (const OnednnSlice& s : slices) {
@@ -247,7 +251,9 @@ Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<One
   const bool columns = w.h == 1 && w.oh == 1;
   const int64_t lines = columns ? w.ow : w.oh;
   // Returns the share of idle thread time if `parts` equal parts are distributed.
-  auto lost = [&](int64_t parts) { return 1 - static_cast<double>(parts) / static_cast<double>((parts + ways - 1) / ways * ways); };
+  auto lost = [&](int64_t parts) {
+    return 1 - static_cast<double>(parts) / static_cast<double>((parts + ways - 1) / ways * ways);
+  };
   constexpr double kMostLost = 0.13;
   constexpr int64_t kGroups = 4;  // for a thread, at most
   const bool grouped = images >= ways && lost(images) <= kMostLost;
@@ -285,7 +291,8 @@ Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<One
 }
 
 void AppendEpilogue(const Epilogue& e, bool bias, bool add, std::vector<int64_t>& problem) {
-  problem.insert(problem.end(), {static_cast<int64_t>(e.activation), std::bit_cast<int32_t>(e.lo), std::bit_cast<int32_t>(e.hi), bias, add});
+  problem.insert(problem.end(), {static_cast<int64_t>(e.activation), std::bit_cast<int32_t>(e.lo),
+                                 std::bit_cast<int32_t>(e.hi), bias, add});
 }
 
 }  // namespace mge::cpu

@@ -58,7 +58,8 @@ struct OnednnPlaces {
 };
 
 // Compiles the chosen slices. Returns null if that fails, or if they need more workspace than the candidate promised.
-KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choice, const OnednnCut& cut, const Candidate& candidate);
+KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choice, const OnednnCut& cut,
+                           const Candidate& candidate);
 
 // Returns whether oneDNN may be used; otherwise refuses with the reason.
 bool OnednnUsable(Offers& offers, double serial_us);

@@ -18,20 +18,20 @@ struct Product {
   };
   mge_dtype type = MGE_DTYPE_UNDEFINED;
   GemmSize size;
-  int a = -1, b = -1;  // operand numbers
+  int a = -1, b = -1;                                 // operand numbers
   int64_t a_row = 0, a_k = 0, b_k = 0, b_column = 0;  // strides in elements
   bool b_constant = false;                            // B is constant and packed in advance
   int64_t b_items = 1;                                // number of matrices of B
   struct BatchAxis {
-    int64_t size, a, b;                               // steps between products, as in Item
+    int64_t size, a, b;  // steps between products, as in Item
   };
-  std::vector<BatchAxis> batch_axes;                  // outermost first; empty: one product
+  std::vector<BatchAxis> batch_axes;  // outermost first; empty: one product
   float alpha = 1, beta = 1;
-  int start = -1;                                     // operand C of a Gemm
+  int start = -1;  // operand C of a Gemm
   Value start_value = Value(nullptr);
-  int64_t start_row = 0, start_column = 0;            // its strides; 0 if broadcast
+  int64_t start_row = 0, start_column = 0;  // its strides; 0 if broadcast
   Epilogue epilogue;
-  int epilogue_bias = -1, epilogue_add = -1;          // operand numbers
+  int epilogue_bias = -1, epilogue_add = -1;  // operand numbers
 
   std::vector<Item> Items() const;  // returns the whole batch; call it only for a kernel that will run
 };

@@ -19,7 +19,7 @@ struct Datum {
   bool once = false;    // the same for every tile
   bool single = false;  // one element, used for the whole tile
   int place = -1;
-  int last_use = -1;    // index of the last step that reads it
+  int last_use = -1;  // index of the last step that reads it
 };
 
 struct Step {
@@ -329,17 +329,13 @@ class ProgramBuilder {
         }
         r = Binary(n, op->tile, Source(n, 0), Source(n, 1), type, &out, target);
         break;
-      case Form::kMod:
-        r = Divide(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, type, &out, target);
-        break;
+      case Form::kMod: r = Divide(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, type, &out, target); break;
       case Form::kShift:
-        r = Binary(n, n.Word("direction") == "LEFT" ? TileOp::kShiftLeft : TileOp::kShiftRight, Source(n, 0),
-                   Source(n, 1), type, &out, target);
+        r = Binary(n, n.Word("direction") == "LEFT" ? TileOp::kShiftLeft : TileOp::kShiftRight, Source(n, 0), Source(n, 1),
+                   type, &out, target);
         break;
       case Form::kVariadic:
-      case Form::kMean:
-        r = Variadic(n, *op, type, &out, target);
-        break;
+      case Form::kMean: r = Variadic(n, *op, type, &out, target); break;
       case Form::kWhere: {
         int c = Whole(Source(n, 0)), x = Whole(Source(n, 1)), y = Whole(Source(n, 2));
         if (data_[x].type != data_[y].type) return No("Where of different types");
@@ -352,17 +348,13 @@ class ProgramBuilder {
         out = CastTo(Source(n, 0), to, Target(n, to));
         break;
       }
-      case Form::kClip:
-        r = Clip(n, type, &out, target);
-        break;
+      case Form::kClip: r = Clip(n, type, &out, target); break;
       case Form::kCopy:
         if (n.has_output(1)) return No(std::string(n.op()) + " with a mask");
         if (n.has_input(2) && !IsFalse(n.input(2))) return No("Dropout in training");
         Alias(n);
         return {};
-      case Form::kPow:
-        r = Pow(n, type, &out, target);
-        break;
+      case Form::kPow: r = Pow(n, type, &out, target); break;
     }
     if (!r.ok()) return r;
     Define(n, *op, out);
@@ -387,7 +379,8 @@ class ProgramBuilder {
     }
     int sum = Source(n, 0);
     for (int k = 1; k < count; ++k) {
-      if (Result r = Binary(n, op.tile, sum, Source(n, k), type, &sum, k + 1 == count && !mean ? target : kAbsent); !r.ok()) {
+      if (Result r = Binary(n, op.tile, sum, Source(n, k), type, &sum, k + 1 == count && !mean ? target : kAbsent);
+          !r.ok()) {
         return r;
       }
     }
@@ -529,8 +522,8 @@ class ProgramBuilder {
       }
       if (out.last_use < 0 && out.kind == Datum::kBuffer && !out.once) busy[out.place - count] = false;
       auto place = [&](int d) { return static_cast<int16_t>(d < 0 ? 0 : data_[d].place); };
-      ProgramStep step = {s.fn, place(s.a), place(s.b), place(s.c), place(s.out), out.single ? 1 : 0,
-                          {s.params[0], s.params[1]}};
+      ProgramStep step = {
+          s.fn, place(s.a), place(s.b), place(s.c), place(s.out), out.single ? 1 : 0, {s.params[0], s.params[1]}};
       program_->steps_.push_back(step);
       if (s.once) ++h.first_steps;
     }
@@ -559,7 +552,8 @@ class ProgramBuilder {
     }
     double calls = static_cast<double>(tiles_) * static_cast<double>(steps_.size()) * 4e-3;
     program_->serial_us_ = us + calls;
-    program_->header_.chunks = SplitWork(static_cast<uint64_t>(tiles_), tiles_ ? program_->serial_us_ / static_cast<double>(tiles_) : 0);
+    program_->header_.chunks =
+        SplitWork(static_cast<uint64_t>(tiles_), tiles_ ? program_->serial_us_ / static_cast<double>(tiles_) : 0);
   }
 
   const Problem& p_;
@@ -567,15 +561,15 @@ class ProgramBuilder {
   bool channels_last_;
   const uint32_t widest_;
   std::unique_ptr<Program> program_;
-  std::vector<int64_t> dims_;   // logical dimensions of every output
-  std::vector<int> order_;      // dimensions in memory order, outermost first
+  std::vector<int64_t> dims_;  // logical dimensions of every output
+  std::vector<int> order_;     // dimensions in memory order, outermost first
   int64_t tiles_ = 0;
-  double ns_ = 0;               // time per element
+  double ns_ = 0;  // time per element
   std::vector<Datum> data_;
   std::vector<int> output_data_;
-  std::vector<std::pair<int32_t, int>> raw_;       // value -> datum in the value's type
-  std::vector<std::pair<int32_t, int>> computed_;  // value -> datum in the compute type
-  std::vector<std::pair<int32_t, int>> unrounded_; // like computed_, for 16-bit values that are not rounded yet
+  std::vector<std::pair<int32_t, int>> raw_;        // value -> datum in the value's type
+  std::vector<std::pair<int32_t, int>> computed_;   // value -> datum in the compute type
+  std::vector<std::pair<int32_t, int>> unrounded_;  // like computed_, for 16-bit values that are not rounded yet
   std::vector<Step> steps_;
 };
 

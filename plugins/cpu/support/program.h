@@ -27,9 +27,9 @@
 namespace mge::cpu {
 
 inline constexpr int kMaxDims = 8;
-inline constexpr int kMaxOperands = 48;   // inputs plus outputs
-inline constexpr int kMaxSteps = 512;     // instructions
-inline constexpr int kMaxBuffers = 12;    // tiles in use at the same time
+inline constexpr int kMaxOperands = 48;  // inputs plus outputs
+inline constexpr int kMaxSteps = 512;    // instructions
+inline constexpr int kMaxBuffers = 12;   // tiles in use at the same time
 inline constexpr int64_t kTileBytes = 4096;
 
 // The way an instruction reads a tile of an operand.
@@ -46,9 +46,9 @@ enum class Access : uint8_t {
 struct ProgramOperand {
   Slot slot;
   Access access = Access::kDense;
-  uint8_t bytes = 0;  // bytes per element
-  int16_t place = 0;  // index under which instructions find it
-  int64_t inner_stride = 0;             // elements
+  uint8_t bytes = 0;         // bytes per element
+  int16_t place = 0;         // index under which instructions find it
+  int64_t inner_stride = 0;  // elements
   int64_t outer_strides[kMaxDims] = {};
 };
 
@@ -68,11 +68,11 @@ struct ProgramHeader {
   int32_t outer_rank = 0;
   int64_t outer[kMaxDims] = {};
   int64_t inner = 1;
-  int64_t total = 0;           // number of elements
-  int64_t tile = 0;            // elements of a full tile
-  int64_t tiles_per_row = 1;   // several tiles per row...
-  int64_t rows_per_tile = 1;   // ...or several rows per tile
-  Chunks chunks;               // chunks of tiles
+  int64_t total = 0;          // number of elements
+  int64_t tile = 0;           // elements of a full tile
+  int64_t tiles_per_row = 1;  // several tiles per row...
+  int64_t rows_per_tile = 1;  // ...or several rows per tile
+  Chunks chunks;              // chunks of tiles
 };
 
 // A program for a problem of elementwise nodes, plain or with channels last.
@@ -90,8 +90,8 @@ class Program {
  private:
   friend class ProgramBuilder;
   ProgramHeader header_;
-  std::vector<ProgramOperand> operands_;   // sorted by place
-  std::vector<int32_t> operand_inputs_;    // for each operand, the number of the problem's input
+  std::vector<ProgramOperand> operands_;  // sorted by place
+  std::vector<int32_t> operand_inputs_;   // for each operand, the number of the problem's input
   std::vector<ProgramOperand> outputs_;
   std::vector<ProgramStep> steps_;
   std::vector<uint32_t> in_place_;

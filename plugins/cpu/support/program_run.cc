@@ -116,21 +116,12 @@ void RunTiles(const View& v, const mge_run* run, uint64_t first, uint64_t last) 
     for (int i = 0; i < count; ++i) {
       const ProgramOperand& op = v.operands[i];
       switch (op.access) {
-        case Access::kDense:
-          places[i] = const_cast<char*>(bases[i]) + position * op.bytes;
-          break;
-        case Access::kRow:
-          places[i] = const_cast<char*>(bases[i]) + (RowOffset(h, op, row) + begin) * op.bytes;
-          break;
-        case Access::kRowElement:
-          places[i] = const_cast<char*>(bases[i]) + RowOffset(h, op, row) * op.bytes;
-          break;
-        case Access::kGather:
-          GatherTile(h, op, bases[i], row, begin, n, places[op.place]);
-          break;
+        case Access::kDense: places[i] = const_cast<char*>(bases[i]) + position * op.bytes; break;
+        case Access::kRow: places[i] = const_cast<char*>(bases[i]) + (RowOffset(h, op, row) + begin) * op.bytes; break;
+        case Access::kRowElement: places[i] = const_cast<char*>(bases[i]) + RowOffset(h, op, row) * op.bytes; break;
+        case Access::kGather: GatherTile(h, op, bases[i], row, begin, n, places[op.place]); break;
         case Access::kElement:
-        case Access::kGatherOnce:
-          break;
+        case Access::kGatherOnce: break;
       }
     }
     RunSteps(v.steps + h.first_steps, v.steps + h.steps, places, n);

@@ -28,10 +28,10 @@ struct RecurrentArgs {
   bool scale_columns[2], zero_columns[2];                     // for W and R: one value per column, not per direction
   bool signed_weights[2];
   bool packs_w, packs_u, sums_bias;  // done in the run, because the operand is not constant
-  int64_t group;        // sequences per chain
-  int64_t block_steps;  // steps whose inputs are multiplied by one product
-  bool at_once;         // chains run in parallel; otherwise one after another, each on all threads
-  int64_t unit_chunks;  // chunks per step of a chain that uses all threads
+  int64_t group;                     // sequences per chain
+  int64_t block_steps;               // steps whose inputs are multiplied by one product
+  bool at_once;                      // chains run in parallel; otherwise one after another, each on all threads
+  int64_t unit_chunks;               // chunks per step of a chain that uses all threads
   // Offsets in the workspace, in floats. x_at: quantized X; with int8, a RowHead followed by rows of bytes.
   int64_t x_at, bias_at, w_at, u_at, rows_at, chains_at, chain_floats;
 
@@ -50,8 +50,10 @@ struct Int8Weights {
   int32_t *sums, *zeros;
   float* scales;
   Int8Weights(void* packed, int64_t k, int64_t width)
-      : panels(static_cast<int8_t*>(packed)), sums(reinterpret_cast<int32_t*>(panels + width * Int8Bytes(k))),
-        zeros(sums + width), scales(reinterpret_cast<float*>(zeros + width)) {}
+      : panels(static_cast<int8_t*>(packed)),
+        sums(reinterpret_cast<int32_t*>(panels + width * Int8Bytes(k))),
+        zeros(sums + width),
+        scales(reinterpret_cast<float*>(zeros + width)) {}
 };
 
 // Rows as bytes, each followed by its sum. All have the same scale and zero point.

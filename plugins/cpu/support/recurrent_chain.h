@@ -36,8 +36,15 @@ template <typename Threads>
 class Chain {
  public:
   Chain(const RecurrentArgs& a, const mge_run* run, int64_t number, Threads threads)
-      : a_(a), r_(a.r), run_(run), threads_(threads), direction_(number / a.groups()), row0_(number % a.groups() * a.group),
-        rows_(std::min(a.group, a.r.batch - row0_)), backwards_(direction_ == 1 || a.r.reverse), width_(a.order.width()) {
+      : a_(a),
+        r_(a.r),
+        run_(run),
+        threads_(threads),
+        direction_(number / a.groups()),
+        row0_(number % a.groups() * a.group),
+        rows_(std::min(a.group, a.r.batch - row0_)),
+        backwards_(direction_ == 1 || a.r.reverse),
+        width_(a.order.width()) {
     auto* work = At<float>(run, a.workspace);
     auto packed = [&](bool in_run, int64_t at, const Slot& slot) { return in_run ? work + at : At<float>(run, slot); };
     w_ = packed(a.packs_w, a.w_at, a.w) + direction_ * a.packed_bytes(r_.input) / 4;
@@ -87,8 +94,10 @@ class Chain {
   void LoadState(const float* from, float* to) const {
     for (int64_t i = 0; i < rows_; ++i) {
       float* row = to + i * a_.state();
-      if (from) std::copy_n(from + direction_ * r_.state_direction() + (row0_ + i) * r_.state_row(), r_.hidden, row);
-      else std::fill_n(row, r_.hidden, 0.0f);
+      if (from)
+        std::copy_n(from + direction_ * r_.state_direction() + (row0_ + i) * r_.state_row(), r_.hidden, row);
+      else
+        std::fill_n(row, r_.hidden, 0.0f);
     }
   }
   void StoreState(const float* from, float* to) const {
@@ -145,12 +154,13 @@ class Chain {
     a_.gemm->run(t, m0, m1, p0, p1);
   }
   // Multiplies rows of bytes. Adds the product to c if there is no bias.
-  void MultiplyBytes(const Int8Rows& rows, int64_t row, int64_t step, float* weights, const float* bias, float* c, int64_t m0,
-                     int64_t m1, int64_t p0, int64_t p1) {
+  void MultiplyBytes(const Int8Rows& rows, int64_t row, int64_t step, float* weights, const float* bias, float* c,
+                     int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
     const Int8Weights w(weights, rows.k, width_);
-    a_.bytes->run({rows.row(row), step * rows.pitch(), rows.sum(row), step * rows.pitch() / 4, static_cast<int32_t>(rows.zero),
-                   rows.scale, w.panels, w.sums, w.zeros, w.scales, rows.k, bias, c, width_},
-                  m0, m1, p0, p1);
+    a_.bytes->run(
+        {rows.row(row), step * rows.pitch(), rows.sum(row), step * rows.pitch() / 4, static_cast<int32_t>(rows.zero),
+         rows.scale, w.panels, w.sums, w.zeros, w.scales, rows.k, bias, c, width_},
+        m0, m1, p0, p1);
   }
 
   // Computes gates = start + state times the recurrent weights for panels p0..p1. If `start` is null, starts from the sums
@@ -179,7 +189,8 @@ class Chain {
       if (s >= Length(i)) continue;
       const int64_t at = i * a_.state();
       const float* input = a_.separate_bias() ? Sums(i, s, s0) + hidden_gate : nullptr;
-      cells(task_, {gates_ + i * width_, input, h_ + at, next_ + at, c_ + at, reset_ + at, y_ ? Y(i, Time(i, s)) : nullptr}, b0, b1);
+      cells(task_, {gates_ + i * width_, input, h_ + at, next_ + at, c_ + at, reset_ + at, y_ ? Y(i, Time(i, s)) : nullptr},
+            b0, b1);
     }
   }
 
@@ -201,8 +212,10 @@ class Chain {
     seen_rows_ = {reinterpret_cast<uint8_t*>(seen_), r_.hidden, quantizer.scale(), quantizer.zero()};
     for (int64_t i = 0; i < rows_; ++i) {
       const float* h = h_ + i * a_.state();
-      if (!a_.int8) quantizer.Requantize(h, r_.hidden, seen_ + i * a_.state());
-      else *seen_rows_.sum(i) = a_.bytes->quantize(h, r_.hidden, seen_rows_.scale, seen_rows_.zero, seen_rows_.row(i));
+      if (!a_.int8)
+        quantizer.Requantize(h, r_.hidden, seen_ + i * a_.state());
+      else
+        *seen_rows_.sum(i) = a_.bytes->quantize(h, r_.hidden, seen_rows_.scale, seen_rows_.zero, seen_rows_.row(i));
     }
     return seen_;
   }

@@ -10,7 +10,8 @@ Result ReadWindow(const Node& node, std::span<const int64_t> in, std::span<const
   size_t axes = in.size();
   auto strides = node.Ints("strides"), dilations = node.Ints("dilations"), pads = node.Ints("pads");
   auto fits = [](auto list, size_t size) { return list.empty() || list.size() == size; };
-  if (out.size() != axes || kernel.size() != axes || !fits(strides, axes) || !fits(dilations, axes) || !fits(pads, 2 * axes)) {
+  if (out.size() != axes || kernel.size() != axes || !fits(strides, axes) || !fits(dilations, axes) ||
+      !fits(pads, 2 * axes)) {
     return {MGE_UNIMPLEMENTED, "a window attribute has a wrong length"};
   }
   std::string_view automatic = node.Word("auto_pad", "NOTSET");

@@ -35,14 +35,16 @@ MGE_INLINE void ForCount(const Pixels& p, int64_t channels, float* out, Step ste
 }
 
 void Add(const Pixels& p, int64_t channels, float* sums) {
-  ForCount(p, channels, sums, [](VF sum, VF v, VF w) __attribute__((always_inline)) { return Fma(v, w, sum); });
+  ForCount(
+      p, channels, sums, [](VF sum, VF v, VF w) __attribute__((always_inline)) { return Fma(v, w, sum); });
 }
 
 void Raise(const Pixels& p, int64_t channels, float* largest) {
-  ForCount(p, channels, largest, [](VF most, VF v, VF w) __attribute__((always_inline)) {
-    VF x = v * w;
-    return x > most ? x : most;
-  });
+  ForCount(
+      p, channels, largest, [](VF most, VF v, VF w) __attribute__((always_inline)) {
+        VF x = v * w;
+        return x > most ? x : most;
+      });
 }
 
 }  // namespace

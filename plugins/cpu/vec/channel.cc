@@ -80,9 +80,8 @@ void Lrn(const LrnSpec& s, int64_t begin, int64_t end) {
 
 }  // namespace
 
-extern const ChannelTable kChannel = {
-    {BatchNorm<float>, BatchNorm<double>, BatchNorm<F16>, BatchNorm<BF16>},
-    {BatchNormLast<float>, BatchNormLast<double>, BatchNormLast<F16>, BatchNormLast<BF16>},
-    {Lrn<float>, Lrn<double>, Lrn<F16>, Lrn<BF16>}};
+extern const ChannelTable kChannel = {{BatchNorm<float>, BatchNorm<double>, BatchNorm<F16>, BatchNorm<BF16>},
+                                      {BatchNormLast<float>, BatchNormLast<double>, BatchNormLast<F16>, BatchNormLast<BF16>},
+                                      {Lrn<float>, Lrn<double>, Lrn<F16>, Lrn<BF16>}};
 
 }  // namespace mge::cpu::MGE_CPU_ISA

@@ -45,8 +45,10 @@ MGE_INLINE void Channels(const Col2ImTask& t, const Row& row, const Col2ImTaps& 
     sum = Weighs ? Fma(load(p + c), load(w + c), sum) : sum + load(p + c);
   });
   if (t.activation == Activation::kClip) sum = Clip(sum, Splat(t.lo), Splat(t.hi));
-  if (Tail) StoreN(y + c, sum, n);
-  else Store(y + c, sum);
+  if (Tail)
+    StoreN(y + c, sum, n);
+  else
+    Store(y + c, sum);
 }
 
 // Computes one or two channels, too few for vectors.
@@ -64,7 +66,8 @@ void FewChannels(const Col2ImTask& t, const Row& row, const Col2ImTaps& x, int64
 }
 
 template <bool Weighs>
-MGE_INLINE void AllChannels(const Col2ImTask& t, const Row& row, const Col2ImTaps& x, int64_t group, const float* add, float* y) {
+MGE_INLINE void AllChannels(const Col2ImTask& t, const Row& row, const Col2ImTaps& x, int64_t group, const float* add,
+                            float* y) {
   int64_t c = 0;
   for (; c + kF <= t.channels; c += kF) Channels<Weighs, false>(t, row, x, group, c, kF, add, y);
   if (c < t.channels) Channels<Weighs, true>(t, row, x, group, c, static_cast<int>(t.channels - c), add, y);
@@ -83,9 +86,12 @@ void Run(const Col2ImTask& t, int64_t r0, int64_t r1) {
       for (int64_t g = 0; g < t.groups; ++g) {
         int64_t at = ox * all + g * t.channels;
         const float* a = add ? add + at : nullptr;
-        if (t.weights) AllChannels<true>(t, row, x, g, a, y + at);
-        else if (t.channels <= 2) FewChannels(t, row, x, g, a, y + at);
-        else AllChannels<false>(t, row, x, g, a, y + at);
+        if (t.weights)
+          AllChannels<true>(t, row, x, g, a, y + at);
+        else if (t.channels <= 2)
+          FewChannels(t, row, x, g, a, y + at);
+        else
+          AllChannels<false>(t, row, x, g, a, y + at);
       }
     }
     ActivateBlock(t.activation, y, 0, 1, ax->out * all, t.lo);  // the row lies together

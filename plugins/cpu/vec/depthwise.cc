@@ -68,8 +68,10 @@ MGE_INLINE void Pixel(const DepthwiseTask& t, const float* image, int64_t oy, in
   for (int p = 0; p < Pixels; ++p) {
     VF v = sum[p];
     if (t.activation == Activation::kClip) v = Clip(v, Splat(t.lo), Splat(t.hi));
-    if (Tail) StoreN(y + p * t.channels + c, v, n);
-    else Store(y + p * t.channels + c, v);
+    if (Tail)
+      StoreN(y + p * t.channels + c, v, n);
+    else
+      Store(y + p * t.channels + c, v);
   }
 }
 
@@ -93,11 +95,15 @@ void RowOf(const DepthwiseTask& t, int64_t row, int64_t begin, int64_t end) {
     const float* add = t.add ? t.add + at + ox * t.channels : nullptr;
     float* y = t.y + at + ox * t.channels;
     if (pixels == kPixels) {
-      if (edge) Channels<K, Stride, kPixels, true>(t, image, oy, ox, add, y);
-      else Channels<K, Stride, kPixels, false>(t, image, oy, ox, add, y);
+      if (edge)
+        Channels<K, Stride, kPixels, true>(t, image, oy, ox, add, y);
+      else
+        Channels<K, Stride, kPixels, false>(t, image, oy, ox, add, y);
     } else {
-      if (edge) Channels<K, Stride, 1, true>(t, image, oy, ox, add, y);
-      else Channels<K, Stride, 1, false>(t, image, oy, ox, add, y);
+      if (edge)
+        Channels<K, Stride, 1, true>(t, image, oy, ox, add, y);
+      else
+        Channels<K, Stride, 1, false>(t, image, oy, ox, add, y);
     }
     ox += pixels;
   }

@@ -15,7 +15,7 @@ struct DepthwiseTask {
   const float* add;      // same shape as y, or null; may be y
   int64_t channels;
   int64_t h, w, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow;
-  int64_t parts;         // number of parts per output row
+  int64_t parts;  // number of parts per output row
   Activation activation;
   float lo, hi;
 };

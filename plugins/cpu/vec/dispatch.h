@@ -12,20 +12,28 @@
 #include "isa.h"
 
 #if defined(__x86_64__)
-#define MGE_CPU_DISPATCH(Table, Name)             \
-  namespace portable { extern const Table k##Name; } \
-  namespace avx2 { extern const Table k##Name; }     \
-  namespace avx512 { extern const Table k##Name; }   \
-  inline const Table& Name(Isa isa) {             \
-    switch (isa) {                                \
-      case Isa::kAvx512: return avx512::k##Name;  \
-      case Isa::kAvx2: return avx2::k##Name;      \
-      case Isa::kPortable: break;                 \
-    }                                             \
-    return portable::k##Name;                     \
+#define MGE_CPU_DISPATCH(Table, Name)            \
+  namespace portable {                           \
+  extern const Table k##Name;                    \
+  }                                              \
+  namespace avx2 {                               \
+  extern const Table k##Name;                    \
+  }                                              \
+  namespace avx512 {                             \
+  extern const Table k##Name;                    \
+  }                                              \
+  inline const Table& Name(Isa isa) {            \
+    switch (isa) {                               \
+      case Isa::kAvx512: return avx512::k##Name; \
+      case Isa::kAvx2: return avx2::k##Name;     \
+      case Isa::kPortable: break;                \
+    }                                            \
+    return portable::k##Name;                    \
   }
 #else
-#define MGE_CPU_DISPATCH(Table, Name)             \
-  namespace portable { extern const Table k##Name; } \
+#define MGE_CPU_DISPATCH(Table, Name) \
+  namespace portable {                \
+  extern const Table k##Name;         \
+  }                                   \
   inline const Table& Name(Isa) { return portable::k##Name; }
 #endif

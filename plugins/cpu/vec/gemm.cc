@@ -98,8 +98,10 @@ __attribute__((noinline)) void Tile(const float* a, const float* b, int64_t ldb,
     MGE_UNROLL
     for (int v = 0; v < kN; ++v) {
       float* p = c + r * ldc + v * kF;
-      if (Tail && v == kN - 1) StoreN(p, sum[r][v], last);
-      else Store(p, sum[r][v]);
+      if (Tail && v == kN - 1)
+        StoreN(p, sum[r][v], last);
+      else
+        Store(p, sum[r][v]);
     }
   }
 }
@@ -188,7 +190,8 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
     float* o = out;
     // The common case: inside the image, and the block begins and ends with a row of the window.
     int64_t left = x * g.sw - g.pw, top = y * g.sh - g.ph + first * g.dh, front = z * g.sd - g.pd;
-    if (entire && front >= 0 && front < g.d && left >= 0 && left + g.kw <= g.w && top >= 0 && top + (runs - 1) * g.dh < g.h) {
+    if (entire && front >= 0 && front < g.d && left >= 0 && left + g.kw <= g.w && top >= 0 &&
+        top + (runs - 1) * g.dh < g.h) {
       const float* in = base + front * plane + (top * g.w + left) * g.pixel;
       for (int64_t r = 0; r < runs; ++r, in += g.dh * g.w * g.pixel, o += run) CopyFloats(o, in, run);
       k = k1;
@@ -234,9 +237,12 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
 
 void CopyA(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, float* out) {
   if (a.windows) return CopyWindows(a, m0, m1, k0, k1, out);
-  if (a.type == MGE_DTYPE_F16) CopyRows<F16>(a, m0, m1, k0, k1, out);
-  else if (a.type == MGE_DTYPE_BF16) CopyRows<BF16>(a, m0, m1, k0, k1, out);
-  else CopyRows<float>(a, m0, m1, k0, k1, out);
+  if (a.type == MGE_DTYPE_F16)
+    CopyRows<F16>(a, m0, m1, k0, k1, out);
+  else if (a.type == MGE_DTYPE_BF16)
+    CopyRows<BF16>(a, m0, m1, k0, k1, out);
+  else
+    CopyRows<float>(a, m0, m1, k0, k1, out);
   if (a.scale != 1.0f) {
     for (int64_t i = 0; i < m1 - m0; ++i) {
       for (int64_t k = 0; k < k1 - k0; ++k) out[i * kStride + k] *= a.scale;
@@ -245,7 +251,6 @@ void CopyA(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, float
 }
 
 // ---------------------------------------------------------------- a block of the product
-
 
 Edges EdgesAt(const GemmTask& t, int64_t row, int64_t column, bool first, bool final) {
   Edges e = {};
@@ -353,9 +358,12 @@ void WidenFrom(const T* source, int64_t n, float scale, float* out) {
 }
 
 void Widen(const void* source, mge_dtype type, int64_t n, float scale, float* out) {
-  if (type == MGE_DTYPE_F16) WidenFrom(static_cast<const F16*>(source), n, scale, out);
-  else if (type == MGE_DTYPE_BF16) WidenFrom(static_cast<const BF16*>(source), n, scale, out);
-  else WidenFrom(static_cast<const float*>(source), n, scale, out);
+  if (type == MGE_DTYPE_F16)
+    WidenFrom(static_cast<const F16*>(source), n, scale, out);
+  else if (type == MGE_DTYPE_BF16)
+    WidenFrom(static_cast<const BF16*>(source), n, scale, out);
+  else
+    WidenFrom(static_cast<const float*>(source), n, scale, out);
 }
 
 template <typename T>
@@ -371,8 +379,10 @@ void NarrowTo(const float* source, int64_t lds, T* out, int64_t ldo, int64_t m0,
 
 void Narrow(const float* source, int64_t lds, void* out, mge_dtype type, int64_t ldo, int64_t m0, int64_t m1, int64_t n0,
             int64_t n1) {
-  if (type == MGE_DTYPE_F16) NarrowTo(source, lds, static_cast<F16*>(out), ldo, m0, m1, n0, n1);
-  else NarrowTo(source, lds, static_cast<BF16*>(out), ldo, m0, m1, n0, n1);
+  if (type == MGE_DTYPE_F16)
+    NarrowTo(source, lds, static_cast<F16*>(out), ldo, m0, m1, n0, n1);
+  else
+    NarrowTo(source, lds, static_cast<BF16*>(out), ldo, m0, m1, n0, n1);
 }
 
 }  // namespace

@@ -17,44 +17,54 @@
 
 namespace mge::cpu {
 
-enum class Activation : uint8_t { kNone, kClip /* lo..hi, Relu among them */, kGelu, kGeluTanh, kSigmoid, kTanh, kHardSwish, kSwish, kLeakyRelu };
+enum class Activation : uint8_t {
+  kNone,
+  kClip /* lo..hi, Relu among them */,
+  kGelu,
+  kGeluTanh,
+  kSigmoid,
+  kTanh,
+  kHardSwish,
+  kSwish,
+  kLeakyRelu
+};
 
 // The windows of a channels-last image as rows of a matrix: row (image, z, y, x), column (kz, ky, kx, channel). A
 // two-dimensional image has depth 1.
 struct ConvWindows {
-  int64_t h, w;            // input
-  int64_t pixel;           // floats between two pixels (all channels)
-  int64_t channels;        // channels that the product reads
+  int64_t h, w;      // input
+  int64_t pixel;     // floats between two pixels (all channels)
+  int64_t channels;  // channels that the product reads
   int64_t kh, kw, sh, sw, ph, pw, dh, dw;
-  int64_t oh, ow;          // output
+  int64_t oh, ow;                                         // output
   int64_t d = 1, kd = 1, sd = 1, pd = 0, dd = 1, od = 1;  // depth
 };
 
 // The left matrix of a product, in one of its forms.
 struct GemmA {
   const void* data;
-  mge_dtype type;             // F32, F16, BF16
-  int64_t row_stride;         // in elements
+  mge_dtype type;      // F32, F16, BF16
+  int64_t row_stride;  // in elements
   int64_t k_stride;
-  float scale;                // multiplies A
-  const ConvWindows* windows; // if set: data is the image, and the strides are ignored
+  float scale;                 // multiplies A
+  const ConvWindows* windows;  // if set: data is the image, and the strides are ignored
 };
 
 // A matrix product with its epilogue.
 struct GemmTask {
   GemmA a;
   const float* b;
-  int64_t ldb;              // 0: b is packed; otherwise b is row-major with ldb floats per row
+  int64_t ldb;  // 0: b is packed; otherwise b is row-major with ldb floats per row
   int64_t m, n, k;
   float* c;
   int64_t ldc;
-  const float* bias;        // per column, or null
-  const float* row_bias;    // per row, row_bias_stride floats apart (0 or 1), or null
+  const float* bias;      // per column, or null
+  const float* row_bias;  // per row, row_bias_stride floats apart (0 or 1), or null
   int64_t row_bias_stride;
-  const float* add;         // a matrix, or null; may be c
+  const float* add;  // a matrix, or null; may be c
   int64_t ld_add;
   Activation activation;
-  float lo, hi;             // kClip: limits; kLeakyRelu: lo is the slope
+  float lo, hi;  // kClip: limits; kLeakyRelu: lo is the slope
 };
 
 // The functions for one instruction set.
@@ -70,8 +80,8 @@ struct GemmTable {
   // Writes out[i] = source[i] * scale for i < n.
   void (*widen)(const void* source, mge_dtype type, int64_t n, float scale, float* out);
   // Converts rows m0..m1 and columns n0..n1 of a float matrix to a 16-bit type.
-  void (*narrow)(const float* source, int64_t lds, void* out, mge_dtype type, int64_t ldo, int64_t m0, int64_t m1, int64_t n0,
-                 int64_t n1);
+  void (*narrow)(const float* source, int64_t lds, void* out, mge_dtype type, int64_t ldo, int64_t m0, int64_t m1,
+                 int64_t n0, int64_t n1);
 };
 
 // The maximum size of a block of k. Blocks have equal sizes.
@@ -83,7 +93,9 @@ MGE_CPU_INLINE int64_t GemmKBlock(int64_t k) {
   int64_t blocks = (k + kGemmMaxK - 1) / kGemmMaxK;
   return blocks ? (k + blocks - 1) / blocks : 1;
 }
-MGE_CPU_INLINE int64_t PackedFloats(int64_t k, int64_t n, int columns) { return k * ((n + columns - 1) / columns * columns); }
+MGE_CPU_INLINE int64_t PackedFloats(int64_t k, int64_t n, int columns) {
+  return k * ((n + columns - 1) / columns * columns);
+}
 
 MGE_CPU_DISPATCH(GemmTable, Gemm)
 

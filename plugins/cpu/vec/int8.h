@@ -13,18 +13,18 @@ MGE_CPU_INLINE int64_t Int8Bytes(int64_t k) { return (k + 3) / 4 * 4; }  // byte
 
 // (+)= scale[column] * a_scale * sum over k of (a - a_zero) * (b - b_zero[column]), plus the bias
 struct Int8Task {
-  const uint8_t* a;           // rows of Int8Bytes(k) bytes, padded with zeros
-  int64_t a_stride;           // in bytes
-  const int32_t* a_sums;      // sum of the bytes of each row, a_sums_stride apart
+  const uint8_t* a;       // rows of Int8Bytes(k) bytes, padded with zeros
+  int64_t a_stride;       // in bytes
+  const int32_t* a_sums;  // sum of the bytes of each row, a_sums_stride apart
   int64_t a_sums_stride;
   int32_t a_zero;
   float a_scale;
-  const int8_t* b;            // packed
-  const int32_t* b_sums;      // per column: sum of the bytes
-  const int32_t* b_zero;      // per column
-  const float* b_scale;       // per column
+  const int8_t* b;        // packed
+  const int32_t* b_sums;  // per column: sum of the bytes
+  const int32_t* b_zero;  // per column
+  const float* b_scale;   // per column
   int64_t k;
-  const float* bias;          // per column; null: adds to c
+  const float* bias;  // per column; null: adds to c
   float* c;
   int64_t ldc;
 };

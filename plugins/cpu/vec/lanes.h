@@ -8,7 +8,8 @@
 
 namespace mge::cpu::MGE_CPU_ISA {
 
-template <typename T> inline constexpr bool kFloat =
+template <typename T>
+inline constexpr bool kFloat =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 
 // The lane type and vector type for T. Integers are processed one by one; the compiler vectorises them.

@@ -38,12 +38,12 @@ MGE_INLINE VF Exp(VF x) {
 
 MGE_INLINE VF Log(VF x) {
   VF tiny = x < 1.17549435e-38f ? x * 8388608.0f : x;  // makes subnormals normal
-  VI shifted = (VI)((VU)tiny - 0x3f3504f3u);            // exponents begin at sqrt(1/2)
+  VI shifted = (VI)((VU)tiny - 0x3f3504f3u);           // exponents begin at sqrt(1/2)
   VF e = ToVF((shifted >> 23) - (x < 1.17549435e-38f ? SplatI(23) : SplatI(0)));
   VF m = (VF)((shifted & 0x007fffff) + 0x3f3504f3);
   VF f = m - 1.0f;
-  VF p = Polynomial(f, {0.333333135f, -0.250000089f, 0.200021192f, -0.166679963f, 0.142195508f, -0.124055922f,
-                        0.118881777f, -0.116756387f, 0.0674659163f});
+  VF p = Polynomial(f, {0.333333135f, -0.250000089f, 0.200021192f, -0.166679963f, 0.142195508f, -0.124055922f, 0.118881777f,
+                        -0.116756387f, 0.0674659163f});
   VF f2 = f * f;
   VF r = p * f2 * f;
   r = Fma(e, Splat(-2.12194440e-4f), r);
@@ -76,8 +76,9 @@ MGE_INLINE VF Sigmoid(VF x) {
 
 MGE_INLINE VF Erf(VF x) {
   VF z = x * x;
-  VF small = Fma(Polynomial(z, {0.128379166f, -0.376126349f, 0.112836942f, -0.0268592704f, 0.00520063424f,
-                                -0.000813743798f, 8.3452258e-05f}), x, x);
+  VF small = Fma(Polynomial(z, {0.128379166f, -0.376126349f, 0.112836942f, -0.0268592704f, 0.00520063424f, -0.000813743798f,
+                                8.3452258e-05f}),
+                 x, x);
   VF a = MinRaw(Abs(x), Splat(4.1f));
   VF q = Polynomial(a, {-0.000174683402f, 1.12951493f, 0.633346915f, 0.108280078f, -0.0251194183f, 0.00417105947f,
                         -0.000434461836f, 2.10949784e-05f});
@@ -89,18 +90,18 @@ MGE_INLINE VF Softplus(VF x) { return Max(x, Splat(0.0f)) + Log1pPositive(Exp(-A
 
 // Returns e^x - 1 without cancellation.
 MGE_INLINE VF Expm1(VF x) {
-  VF t = Tanh(x * 0.5f);           // e^x - 1 = 2 t / (1 - t)
+  VF t = Tanh(x * 0.5f);  // e^x - 1 = 2 t / (1 - t)
   VF near_zero = (t + t) / (1.0f - t);
   return Abs(x) < 0.7f ? near_zero : Exp(x) - 1.0f;
 }
 
-#define MGE_DOUBLE_BY_LANE(Name, expression)               \
-  MGE_INLINE VD Name(VD v) {                               \
-    for (int i = 0; i < kD; ++i) {                         \
-      double x = v[i];                                     \
-      v[i] = expression;                                   \
-    }                                                      \
-    return v;                                              \
+#define MGE_DOUBLE_BY_LANE(Name, expression) \
+  MGE_INLINE VD Name(VD v) {                 \
+    for (int i = 0; i < kD; ++i) {           \
+      double x = v[i];                       \
+      v[i] = expression;                     \
+    }                                        \
+    return v;                                \
   }
 MGE_DOUBLE_BY_LANE(Exp, exp(x))
 MGE_DOUBLE_BY_LANE(Log, log(x))

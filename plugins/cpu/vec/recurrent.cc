@@ -63,8 +63,10 @@ void GruGates(const CellTask& t, const CellRow& row, int64_t b0, int64_t b1) {
     float* g = row.gates + 2 * b * t.columns + v;
     VF reset = Activate(t, 0, Load(g + t.columns));
     Store(g, Activate(t, 0, Load(g)));
-    if (t.linear_before_reset) Store(g + t.columns, reset);
-    else Lane::Put(row.reset + unit, reset * Lane::Get(row.h + unit, n), n);
+    if (t.linear_before_reset)
+      Store(g + t.columns, reset);
+    else
+      Lane::Put(row.reset + unit, reset * Lane::Get(row.h + unit, n), n);
   });
 }
 

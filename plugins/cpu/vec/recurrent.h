@@ -14,7 +14,7 @@ namespace mge::cpu {
 // The parameters of one direction.
 struct CellTask {
   int64_t hidden;
-  int64_t columns;           // units per block
+  int64_t columns;  // units per block
   int64_t blocks;
   float clip;                // limit for the inputs of activations; infinity: none
   GateActivation f[3];       // in the operator's order

@@ -6,11 +6,15 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-template <typename T> using V = Vec<Compute<T>>;
-template <typename T> inline constexpr int kL = kLanes<Compute<T>>;
+template <typename T>
+using V = Vec<Compute<T>>;
+template <typename T>
+inline constexpr int kL = kLanes<Compute<T>>;
 
 template <typename C>
-MGE_INLINE Vec<C> SplatC(C x) { return Splat(x); }
+MGE_INLINE Vec<C> SplatC(C x) {
+  return Splat(x);
+}
 
 // Returns a mask of the first n lanes.
 template <typename C>

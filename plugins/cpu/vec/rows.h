@@ -10,9 +10,9 @@ namespace mge::cpu {
 // Softmax, or its logarithm, along an axis.
 struct SoftmaxRows {
   const void* x;
-  void* y;            // may be x
-  int64_t n;          // along the axis
-  int64_t inner;      // elements between neighbours along the axis; 1: rows are contiguous
+  void* y;        // may be x
+  int64_t n;      // along the axis
+  int64_t inner;  // elements between neighbours along the axis; 1: rows are contiguous
   bool log;
 };
 
@@ -26,7 +26,7 @@ struct NormRows {
   void* inv_std;
   int64_t n;
   double epsilon;
-  bool centred;       // false: root mean square only
+  bool centred;  // false: root mean square only
 };
 
 // Instance and group normalisation of one group. Plain: `channels` channels of `n` contiguous elements. Channels last: n

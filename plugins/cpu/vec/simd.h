@@ -34,20 +34,31 @@ inline constexpr bool kWithIntegers = kVectorBytes == 16;
 
 typedef float VF __attribute__((vector_size(kVectorBytes)));
 typedef double VD __attribute__((vector_size(kVectorBytes)));
-typedef int32_t VI __attribute__((vector_size(kVectorBytes)));   // also the mask of VF
+typedef int32_t VI __attribute__((vector_size(kVectorBytes)));  // also the mask of VF
 typedef uint32_t VU __attribute__((vector_size(kVectorBytes)));
-typedef int64_t VL __attribute__((vector_size(kVectorBytes)));   // also the mask of VD
-inline constexpr int kF = kVectorBytes / 4;  // lanes of VF
+typedef int64_t VL __attribute__((vector_size(kVectorBytes)));  // also the mask of VD
+inline constexpr int kF = kVectorBytes / 4;                     // lanes of VF
 inline constexpr int kD = kVectorBytes / 8;
 
 #define MGE_INLINE static inline __attribute__((always_inline))
 
 // The vector type for the compute type C.
-template <typename C> struct VectorOf;
-template <> struct VectorOf<float> { using type = VF; using mask = VI; };
-template <> struct VectorOf<double> { using type = VD; using mask = VL; };
-template <typename C> using Vec = typename VectorOf<C>::type;
-template <typename C> inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(C));
+template <typename C>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  using type = VF;
+  using mask = VI;
+};
+template <>
+struct VectorOf<double> {
+  using type = VD;
+  using mask = VL;
+};
+template <typename C>
+using Vec = typename VectorOf<C>::type;
+template <typename C>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(C));
 
 MGE_INLINE VF Splat(float x) { return x - VF{}; }  // x - 0 keeps -0
 MGE_INLINE VD Splat(double x) { return x - VD{}; }
@@ -55,8 +66,16 @@ MGE_INLINE VI SplatI(int32_t x) { return x - VI{}; }
 
 // ---------------------------------------------------------------- loads and stores (no alignment needed)
 
-MGE_INLINE VF Load(const float* p) { VF v; __builtin_memcpy(&v, p, kVectorBytes); return v; }
-MGE_INLINE VD Load(const double* p) { VD v; __builtin_memcpy(&v, p, kVectorBytes); return v; }
+MGE_INLINE VF Load(const float* p) {
+  VF v;
+  __builtin_memcpy(&v, p, kVectorBytes);
+  return v;
+}
+MGE_INLINE VD Load(const double* p) {
+  VD v;
+  __builtin_memcpy(&v, p, kVectorBytes);
+  return v;
+}
 MGE_INLINE void Store(float* p, VF v) { __builtin_memcpy(p, &v, kVectorBytes); }
 MGE_INLINE void Store(double* p, VD v) { __builtin_memcpy(p, &v, kVectorBytes); }
 
@@ -77,9 +96,19 @@ MGE_INLINE VF Load(const BF16* p) {
   return (VF)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16);
 }
 #else
-MGE_INLINE VF Load(const F16* p) { VF v; for (int i = 0; i < kF; ++i) v[i] = ToFloat(p[i]); return v; }
-MGE_INLINE void Store(F16* p, VF v) { for (int i = 0; i < kF; ++i) p[i] = ToF16(v[i]); }
-MGE_INLINE VF Load(const BF16* p) { VF v; for (int i = 0; i < kF; ++i) v[i] = ToFloat(p[i]); return v; }
+MGE_INLINE VF Load(const F16* p) {
+  VF v;
+  for (int i = 0; i < kF; ++i) v[i] = ToFloat(p[i]);
+  return v;
+}
+MGE_INLINE void Store(F16* p, VF v) {
+  for (int i = 0; i < kF; ++i) p[i] = ToF16(v[i]);
+}
+MGE_INLINE VF Load(const BF16* p) {
+  VF v;
+  for (int i = 0; i < kF; ++i) v[i] = ToFloat(p[i]);
+  return v;
+}
 #endif
 MGE_INLINE void Store(BF16* p, VF v) {
   VU bits = (VU)v;
@@ -103,14 +132,18 @@ MGE_INLINE VF LoadN(const float* p, int n) {
   for (int i = 0; i < n; ++i) lanes[i] = p[i];
   return Load(lanes);
 }
-MGE_INLINE void StoreN(float* p, VF v, int n) { for (int i = 0; i < n; ++i) p[i] = v[i]; }
+MGE_INLINE void StoreN(float* p, VF v, int n) {
+  for (int i = 0; i < n; ++i) p[i] = v[i];
+}
 #endif
 MGE_INLINE VD LoadN(const double* p, int n) {
   double lanes[kD] = {};
   for (int i = 0; i < n; ++i) lanes[i] = p[i];
   return Load(lanes);
 }
-MGE_INLINE void StoreN(double* p, VD v, int n) { for (int i = 0; i < n; ++i) p[i] = v[i]; }
+MGE_INLINE void StoreN(double* p, VD v, int n) {
+  for (int i = 0; i < n; ++i) p[i] = v[i];
+}
 template <typename H>
 MGE_INLINE VF LoadHalfN(const H* p, int n) {
   H lanes[kF] = {};
@@ -152,7 +185,10 @@ MGE_INLINE VF MaxRaw(VF a, VF b) { return (VF)_mm256_max_ps((__m256)a, (__m256)b
 #else
 MGE_INLINE VF Fma(VF a, VF b, VF c) { return a * b + c; }
 MGE_INLINE VD Fma(VD a, VD b, VD c) { return a * b + c; }
-MGE_INLINE VF Sqrt(VF a) { for (int i = 0; i < kF; ++i) a[i] = __builtin_sqrtf(a[i]); return a; }
+MGE_INLINE VF Sqrt(VF a) {
+  for (int i = 0; i < kF; ++i) a[i] = __builtin_sqrtf(a[i]);
+  return a;
+}
 MGE_INLINE VF RoundEven(VF a) {  // adding 2^23 rounds; larger values are integers already
   VI sign = (VI)a & static_cast<int32_t>(0x80000000u);
   VF magnitude = (VF)((VI)a & 0x7fffffff);
@@ -171,16 +207,34 @@ MGE_INLINE VF Ceil(VF a) {
 MGE_INLINE VF MinRaw(VF a, VF b) { return a < b ? a : b; }
 MGE_INLINE VF MaxRaw(VF a, VF b) { return a > b ? a : b; }
 #endif
-MGE_INLINE VD Sqrt(VD a) { for (int i = 0; i < kD; ++i) a[i] = __builtin_sqrt(a[i]); return a; }
-MGE_INLINE VD RoundEven(VD a) { for (int i = 0; i < kD; ++i) a[i] = __builtin_rint(a[i]); return a; }
-MGE_INLINE VD Floor(VD a) { for (int i = 0; i < kD; ++i) a[i] = __builtin_floor(a[i]); return a; }
-MGE_INLINE VD Ceil(VD a) { for (int i = 0; i < kD; ++i) a[i] = __builtin_ceil(a[i]); return a; }
+MGE_INLINE VD Sqrt(VD a) {
+  for (int i = 0; i < kD; ++i) a[i] = __builtin_sqrt(a[i]);
+  return a;
+}
+MGE_INLINE VD RoundEven(VD a) {
+  for (int i = 0; i < kD; ++i) a[i] = __builtin_rint(a[i]);
+  return a;
+}
+MGE_INLINE VD Floor(VD a) {
+  for (int i = 0; i < kD; ++i) a[i] = __builtin_floor(a[i]);
+  return a;
+}
+MGE_INLINE VD Ceil(VD a) {
+  for (int i = 0; i < kD; ++i) a[i] = __builtin_ceil(a[i]);
+  return a;
+}
 MGE_INLINE VD MinRaw(VD a, VD b) { return a < b ? a : b; }
 MGE_INLINE VD MaxRaw(VD a, VD b) { return a > b ? a : b; }
 
 // Return NaN if either operand is NaN.
-template <typename V> MGE_INLINE V Min(V a, V b) { return a != a ? a : MinRaw(a, b); }
-template <typename V> MGE_INLINE V Max(V a, V b) { return a != a ? a : MaxRaw(a, b); }
+template <typename V>
+MGE_INLINE V Min(V a, V b) {
+  return a != a ? a : MinRaw(a, b);
+}
+template <typename V>
+MGE_INLINE V Max(V a, V b) {
+  return a != a ? a : MaxRaw(a, b);
+}
 
 MGE_INLINE VF Abs(VF a) { return (VF)((VI)a & 0x7fffffff); }
 MGE_INLINE VD Abs(VD a) { return (VD)((VL)a & INT64_MAX); }
@@ -201,15 +255,31 @@ MGE_INLINE C Fold(V v, F f) {
   }
   return lanes[0];
 }
-MGE_INLINE float Sum(VF v) { return Fold<float>(v, [](float a, float b) { return a + b; }); }
-MGE_INLINE double Sum(VD v) { return Fold<double>(v, [](double a, double b) { return a + b; }); }
+MGE_INLINE float Sum(VF v) {
+  return Fold<float>(v, [](float a, float b) { return a + b; });
+}
+MGE_INLINE double Sum(VD v) {
+  return Fold<double>(v, [](double a, double b) { return a + b; });
+}
 template <typename C>
-MGE_INLINE C MaxNumber(C a, C b) { return a != a ? a : b != b ? b : a > b ? a : b; }
+MGE_INLINE C MaxNumber(C a, C b) {
+  return a != a ? a : b != b ? b : a > b ? a : b;
+}
 template <typename C>
-MGE_INLINE C MinNumber(C a, C b) { return a != a ? a : b != b ? b : a < b ? a : b; }
-MGE_INLINE float MaxOf(VF v) { return Fold<float>(v, [](float a, float b) { return MaxNumber(a, b); }); }
-MGE_INLINE double MaxOf(VD v) { return Fold<double>(v, [](double a, double b) { return MaxNumber(a, b); }); }
-MGE_INLINE float MinOf(VF v) { return Fold<float>(v, [](float a, float b) { return MinNumber(a, b); }); }
-MGE_INLINE double MinOf(VD v) { return Fold<double>(v, [](double a, double b) { return MinNumber(a, b); }); }
+MGE_INLINE C MinNumber(C a, C b) {
+  return a != a ? a : b != b ? b : a < b ? a : b;
+}
+MGE_INLINE float MaxOf(VF v) {
+  return Fold<float>(v, [](float a, float b) { return MaxNumber(a, b); });
+}
+MGE_INLINE double MaxOf(VD v) {
+  return Fold<double>(v, [](double a, double b) { return MaxNumber(a, b); });
+}
+MGE_INLINE float MinOf(VF v) {
+  return Fold<float>(v, [](float a, float b) { return MinNumber(a, b); });
+}
+MGE_INLINE double MinOf(VD v) {
+  return Fold<double>(v, [](double a, double b) { return MinNumber(a, b); });
+}
 
 }  // namespace mge::cpu::MGE_CPU_ISA

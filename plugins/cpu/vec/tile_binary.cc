@@ -28,10 +28,10 @@ MGE_INLINE void MapPairs(const void* a, const void* b, void* out, int64_t n, F f
 
 template <typename T, int Mode>
 TileFn FindCommon(TileOp op) {
-#define MGE_PAIRS(kOp, R, expression)                                                            \
-  case TileOp::kOp:                                                                              \
-    return [](const void* a, const void* b, const void*, void* out, int64_t n, const float*) {   \
-      MapPairs<Mode, T, R>(a, b, out, n, [](T x, T y) { return static_cast<R>(expression); });   \
+#define MGE_PAIRS(kOp, R, expression)                                                          \
+  case TileOp::kOp:                                                                            \
+    return [](const void* a, const void* b, const void*, void* out, int64_t n, const float*) { \
+      MapPairs<Mode, T, R>(a, b, out, n, [](T x, T y) { return static_cast<R>(expression); }); \
     }
   switch (op) {
     MGE_PAIRS(kEqual, uint8_t, x == y);

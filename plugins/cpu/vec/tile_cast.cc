@@ -39,7 +39,7 @@ template <typename To, typename From>
 MGE_INLINE To Convert(From x) {
   if constexpr (std::is_same_v<From, F16> || std::is_same_v<From, BF16>) {
     return Convert<To>(Widen(x));
-  } else if constexpr ((std::is_same_v<To, F16> || std::is_same_v<To, BF16>) && !std::is_same_v<From, float>) {
+  } else if constexpr ((std::is_same_v<To, F16> || std::is_same_v<To, BF16>)&&!std::is_same_v<From, float>) {
     return Convert<To>(RoundToOdd(static_cast<double>(x)));
   } else if constexpr (std::is_same_v<To, F16>) {
     return ToF16(x);

@@ -28,10 +28,10 @@ MGE_INLINE void MapPairs(int mode, const void* a, const void* b, void* out, int6
 template <typename T, int Mode>
 TileFn FindBits(TileOp op) {
   constexpr T kBits = sizeof(T) * 8;
-#define MGE_PAIRS(kOp, expression)                                                               \
-  case TileOp::kOp:                                                                              \
-    return [](const void* a, const void* b, const void*, void* out, int64_t n, const float*) {   \
-      MapPairs<T>(Mode, a, b, out, n, [](T x, T y) { return static_cast<T>(expression); });      \
+#define MGE_PAIRS(kOp, expression)                                                             \
+  case TileOp::kOp:                                                                            \
+    return [](const void* a, const void* b, const void*, void* out, int64_t n, const float*) { \
+      MapPairs<T>(Mode, a, b, out, n, [](T x, T y) { return static_cast<T>(expression); });    \
     }
   switch (op) {
     MGE_PAIRS(kBitwiseAnd, x & y);

@@ -28,22 +28,24 @@ void MapEach(const void* a, void* out, int64_t n, F f) {
 }
 
 #define MGE_INLINE_MEMBER inline __attribute__((always_inline))
-#define MGE_FLOAT_OP(Name, expression)                          \
-  struct Name {                                                 \
-    explicit Name(const float*) {}                              \
-    template <typename V>                                       \
-    MGE_INLINE_MEMBER V operator()(V x) const { return expression; } \
+#define MGE_FLOAT_OP(Name, expression)          \
+  struct Name {                                 \
+    explicit Name(const float*) {}              \
+    template <typename V>                       \
+    MGE_INLINE_MEMBER V operator()(V x) const { \
+      return expression;                        \
+    }                                           \
   };
-#define MGE_FLOAT_OP_2(Name, expression)                        \
-  struct Name {                                                 \
-    explicit Name(const float* p) : alpha(p[0]), beta(p[1]) {}  \
-    template <typename V>                                       \
-    MGE_INLINE_MEMBER V operator()(V x) const {                 \
-      V a = Same(x, alpha), b = Same(x, beta);                  \
-      (void)b;                                                  \
-      return expression;                                        \
-    }                                                           \
-    float alpha, beta;                                          \
+#define MGE_FLOAT_OP_2(Name, expression)                       \
+  struct Name {                                                \
+    explicit Name(const float* p) : alpha(p[0]), beta(p[1]) {} \
+    template <typename V>                                      \
+    MGE_INLINE_MEMBER V operator()(V x) const {                \
+      V a = Same(x, alpha), b = Same(x, beta);                 \
+      (void)b;                                                 \
+      return expression;                                       \
+    }                                                          \
+    float alpha, beta;                                         \
   };
 
 // Returns a parameter as a vector of x's type.
@@ -76,19 +78,19 @@ MGE_FLOAT_OP(OpSoftplus, Softplus(x))
 MGE_FLOAT_OP(OpSoftsign, x / (1 + Abs(x)))
 MGE_FLOAT_OP(OpGelu, Same(x, 0.5f) * x * (1 + Erf(x * HalfRoot(x))))
 MGE_FLOAT_OP(OpGeluTanh, Same(x, 0.5f) * x * (1 + Tanh(RootOfTwoOverPi(x) * (x + GeluCubic(x) * x * x * x))))
-MGE_FLOAT_OP(OpMish, x * Tanh(Softplus(x)))
-MGE_FLOAT_OP(OpHardSwish, x * Max(Same(x, 0), Min(Same(x, 1), x / 6 + Same(x, 0.5f))))
-MGE_FLOAT_OP(OpSquare, x * x)
-MGE_FLOAT_OP(OpCube, x * x * x)
+MGE_FLOAT_OP(OpMish, x* Tanh(Softplus(x)))
+MGE_FLOAT_OP(OpHardSwish, x* Max(Same(x, 0), Min(Same(x, 1), x / 6 + Same(x, 0.5f))))
+MGE_FLOAT_OP(OpSquare, x* x)
+MGE_FLOAT_OP(OpCube, x* x* x)
 MGE_FLOAT_OP(OpPowHalf, (x == -__builtin_inff() ? -x : Sqrt(x) + 0))
 MGE_FLOAT_OP_2(OpLeakyRelu, (x < 0 ? x * a : x))
 MGE_FLOAT_OP_2(OpElu, (x < 0 ? a * Expm1(x) : x))
 MGE_FLOAT_OP_2(OpCelu, (x < 0 ? a * Expm1(x / a) : x))
-MGE_FLOAT_OP_2(OpSelu, b * (x > 0 ? x : a * Expm1(x)))
-MGE_FLOAT_OP_2(OpHardSigmoid, Max(Same(x, 0), Min(Same(x, 1), a * x + b)))
+MGE_FLOAT_OP_2(OpSelu, b*(x > 0 ? x : a * Expm1(x)))
+MGE_FLOAT_OP_2(OpHardSigmoid, Max(Same(x, 0), Min(Same(x, 1), a* x + b)))
 MGE_FLOAT_OP_2(OpThresholdedRelu, (x > a ? x : Same(x, 0)))
 MGE_FLOAT_OP_2(OpShrink, (x < -a ? x + b : x > a ? x - b : Same(x, 0)))
-MGE_FLOAT_OP_2(OpSwish, x * Sigmoid(a * x))
+MGE_FLOAT_OP_2(OpSwish, x* Sigmoid(a* x))
 MGE_FLOAT_OP_2(OpDivideBy, x / a)
 
 template <typename C>
@@ -128,10 +130,13 @@ TileFn FindFloat(TileOp op) {
     case TileOp::kDivideBy: return MapFloat<C, OpDivideBy>;
     default: break;
   }
-#define MGE_BY_LIBRARY(kOp, expression)                                                               \
-  case TileOp::kOp:                                                                                   \
-    return [](const void* a, const void*, const void*, void* out, int64_t n, const float*) {          \
-      MapEach<C, C>(a, out, n, [](C v) { double x = v; return static_cast<C>(expression); });         \
+#define MGE_BY_LIBRARY(kOp, expression)                                                      \
+  case TileOp::kOp:                                                                          \
+    return [](const void* a, const void*, const void*, void* out, int64_t n, const float*) { \
+      MapEach<C, C>(a, out, n, [](C v) {                                                     \
+        double x = v;                                                                        \
+        return static_cast<C>(expression);                                                   \
+      });                                                                                    \
     }
   switch (op) {
     MGE_BY_LIBRARY(kSin, sin(x));
@@ -162,10 +167,10 @@ TileFn FindFloat(TileOp op) {
 
 template <typename T>
 TileFn FindInteger(TileOp op) {
-#define MGE_EACH(kOp, R, expression)                                                          \
-  case TileOp::kOp:                                                                           \
-    return [](const void* a, const void*, const void*, void* out, int64_t n, const float*) {  \
-      MapEach<T, R>(a, out, n, [](T x) { return static_cast<R>(expression); });               \
+#define MGE_EACH(kOp, R, expression)                                                         \
+  case TileOp::kOp:                                                                          \
+    return [](const void* a, const void*, const void*, void* out, int64_t n, const float*) { \
+      MapEach<T, R>(a, out, n, [](T x) { return static_cast<R>(expression); });              \
     }
   // Unsigned arithmetic wraps around; negating the lowest number returns the same number.
   using U = decltype(0ull + T{});

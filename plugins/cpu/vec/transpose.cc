@@ -54,8 +54,8 @@ MGE_INLINE void Block(const T* from, int64_t fs, T* to, int64_t ts) {
   }
 }
 
-// A few rows whose columns lie together in the target, as the planes of an image become its pixels. The constant number of rows
-// lets the compiler interleave vectors.
+// A few rows whose columns lie together in the target, as the planes of an image become its pixels. The constant number of
+// rows lets the compiler interleave vectors.
 template <int kRows, typename T>
 void Interleave(const T* __restrict from, int64_t fs, T* __restrict to, int64_t columns) {
   for (int64_t c = 0; c < columns; ++c) {
@@ -70,8 +70,9 @@ void Run(const void* source, int64_t fs, void* target, int64_t ts, int64_t rows,
   auto* from = static_cast<const T*>(source);
   auto* to = static_cast<T*>(target);
   if (rows == ts && rows >= 2 && rows <= 4) {
-    return rows == 2 ? Interleave<2>(from, fs, to, columns) : rows == 3 ? Interleave<3>(from, fs, to, columns)
-                                                                        : Interleave<4>(from, fs, to, columns);
+    return rows == 2   ? Interleave<2>(from, fs, to, columns)
+           : rows == 3 ? Interleave<3>(from, fs, to, columns)
+                       : Interleave<4>(from, fs, to, columns);
   }
   for (int64_t r0 = 0; r0 < rows; r0 += kRows) {
     int64_t r1 = r0 + kRows < rows ? r0 + kRows : rows;

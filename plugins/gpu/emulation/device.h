@@ -107,7 +107,7 @@ GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
 #define GPU_DEVICE inline __attribute__((always_inline))
 #define GPU_UNROLL _Pragma("GCC unroll 16")
 #define GPU_BARRIER() ::mge::gpu::emulation::Barrier(__FILE__, __LINE__)
-#define GPU_SHARED(T, name, dims)   \
+#define GPU_SHARED(T, name, dims)    \
   using name##_shared_type = T dims; \
   name##_shared_type& name =         \
       *static_cast<name##_shared_type*>(::mge::gpu::emulation::SharedStatic(sizeof(name##_shared_type), #name))
@@ -122,21 +122,22 @@ GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
 #else
 #define GPU_BEGIN_PHASE(thread) (void)0
 #endif
-#define GPU_PHASE(thread)                                                                          \
+#define GPU_PHASE(thread)                                                                            \
   for (int thread = 0, thread##_end = static_cast<int>(blockDim.x); thread < thread##_end; ++thread) \
     if (GPU_BEGIN_PHASE(thread); true)
 
 // A pointer to each kernel is placed in its own section. The linker creates the list, so no code runs before main.
-#define GPU_ENTRY(name, max_threads, Args, phased, ...)                                                              \
-  static void name##_run(const void* gpu_args) {                                                                     \
-    const Args& args = *static_cast<const Args*>(gpu_args);                                                          \
-    __VA_ARGS__                                                                                                      \
-  }                                                                                                                  \
+#define GPU_ENTRY(name, max_threads, Args, phased, ...)                                                                  \
+  static void name##_run(const void* gpu_args) {                                                                         \
+    const Args& args = *static_cast<const Args*>(gpu_args);                                                              \
+    __VA_ARGS__                                                                                                          \
+  }                                                                                                                      \
   static constexpr ::mge::gpu::emulation::Kernel name##_kernel = {#name, max_threads, sizeof(Args), name##_run, phased}; \
-  __attribute__((section("mge_gpu_kernels"), used)) static const ::mge::gpu::emulation::Kernel* const name##_entry = \
+  __attribute__((section("mge_gpu_kernels"), used)) static const ::mge::gpu::emulation::Kernel* const name##_entry =     \
       &name##_kernel;
 #define GPU_KERNEL(name, max_threads, Args, ...) \
-  GPU_ENTRY(name, max_threads, Args, false, while (::mge::gpu::emulation::NextThread()) { __VA_ARGS__(args); })
+  GPU_ENTRY(                                     \
+      name, max_threads, Args, false, while (::mge::gpu::emulation::NextThread()) { __VA_ARGS__(args); })
 #define GPU_PHASED_KERNEL(name, max_threads, Args, ...) GPU_ENTRY(name, max_threads, Args, true, __VA_ARGS__(args);)
 
 namespace mge::gpu {

@@ -35,9 +35,9 @@ constexpr size_t kStackBytes = 64 << 10;
 // below each stack: a multiple of every page size, larger than a stack frame
 constexpr size_t kGuardBytes = kStackBytes;
 constexpr size_t kSlotBytes = kGuardBytes + kStackBytes;
-constexpr int kMostGuards = 12 << 10;            // limit per process: a guard needs two mappings, and Linux allows 65530
-constexpr size_t kSharedBytes = 228 << 10;       // as on sm_90
-constexpr size_t kStaticBytes = 48 << 10;        // limit for static shared arrays
+constexpr int kMostGuards = 12 << 10;       // limit per process: a guard needs two mappings, and Linux allows 65530
+constexpr size_t kSharedBytes = 228 << 10;  // as on sm_90
+constexpr size_t kStaticBytes = 48 << 10;   // limit for static shared arrays
 constexpr uint32_t kMaxThreads = 1024, kMaxWarps = kMaxThreads / 32, kMaxWarpThreads = 64;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr size_t kRedZone = 128;
@@ -77,9 +77,9 @@ struct Emulator::Block {
   const emulation::Kernel* kernel = nullptr;
   const void* args = nullptr;
   uint32_t threads = 0, begun = 0, done = 0;
-  bool in_thread = false;              // the current fiber is inside a thread, not between threads
+  bool in_thread = false;  // the current fiber is inside a thread, not between threads
   bool phased = false;
-  std::vector<uint32_t> order;         // order in which threads begin; empty: forward
+  std::vector<uint32_t> order;  // order in which threads begin; empty: forward
   // The block's barrier.
   uint32_t arrived = 0;
   const char* file = nullptr;
@@ -94,7 +94,7 @@ struct Emulator::Block {
   std::array<Runner*, kMaxThreads + 1> ready;  // ring buffer of fibers that can continue
   uint32_t ready_head = 0, ready_tail = 0;
   char* stacks = nullptr;
-  size_t guarded = 0;                  // number of slots whose guard was set up
+  size_t guarded = 0;  // number of slots whose guard was set up
   int own_guards = 0;
   // Shared memory.
   size_t dynamic_used = 0, dynamic_bytes = 0;  // bytes without and with the padding before the static arrays
@@ -102,7 +102,7 @@ struct Emulator::Block {
   std::vector<char> phase_state;
   std::array<std::array<uint64_t, kMaxThreads + 1>, 2> reduction;
   uint32_t reduction_parity = 0;
-  std::thread::id thread;              // the thread that ran last
+  std::thread::id thread;  // the thread that ran last
   bool failed = false;
   std::string error;
   uint64_t switches = 0;
@@ -179,8 +179,8 @@ Runner* Emulator::Block::NewRunner() {
     return r;
   }
   if (!stacks) {
-    void* p = mmap(nullptr, kSlotBytes * kMaxThreads, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p =
+        mmap(nullptr, kSlotBytes * kMaxThreads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     stacks = static_cast<char*>(p);
     races::PrivateMemory(stacks, kSlotBytes * kMaxThreads);

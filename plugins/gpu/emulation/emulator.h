@@ -41,9 +41,7 @@ class Emulator {
   Emulator(const Emulator&) = delete;
   Emulator& operator=(const Emulator&) = delete;
 
-  static uint64_t BlockCount(const Launch& launch) {
-    return uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-  }
+  static uint64_t BlockCount(const Launch& launch) { return uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]; }
   // Runs blocks [first, first + count), where x varies fastest. Returns false and sets error() if the launch does not match
   // the kernel, or if the kernel breaks a rule: divergent barriers, a deadlock, too much shared memory.
   bool Run(const Launch& launch, uint64_t first, uint64_t count);

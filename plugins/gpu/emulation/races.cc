@@ -14,10 +14,10 @@ struct Who {
 };
 struct Byte {
   uintptr_t address = 0;
-  uint64_t generation = 0;     // number of the launch, or of the block for shared memory
-  Who writer, reader;          // the latest ones
+  uint64_t generation = 0;  // number of the launch, or of the block for shared memory
+  Who writer, reader;       // the latest ones
   bool written = false, read = false;
-  bool many = false;           // several threads have read since the last barrier before `reader`
+  bool many = false;  // several threads have read since the last barrier before `reader`
 };
 struct Region {
   uintptr_t begin, end;
@@ -46,8 +46,8 @@ void Report(const char* what, uintptr_t address, const Who& other) {
   if (++count != 1) return;
   auto place = [](const Who& w) { return "block " + std::to_string(w.block) + " thread " + std::to_string(w.thread); };
   text = std::string(what) +
-         (shared.has(address) ? " in shared memory, byte " + std::to_string(address - shared.begin) : " in memory") +
-         ": " + place(me) + " and " + place(other);
+         (shared.has(address) ? " in shared memory, byte " + std::to_string(address - shared.begin) : " in memory") + ": " +
+         place(me) + " and " + place(other);
 }
 
 void AccessByte(uintptr_t a, bool write) {
@@ -125,12 +125,12 @@ void PrivateMemoryFreed(const void* begin) {
 }  // namespace mge::gpu::races
 
 // The functions that code compiled with -fsanitize=thread calls.
-#define MGE_GPU_ACCESSES(n)                                                                                \
-  void __tsan_read##n(void* p) { mge::gpu::races::Access(p, n, false); }                                   \
-  void __tsan_write##n(void* p) { mge::gpu::races::Access(p, n, true); }                                   \
-  void __tsan_unaligned_read##n(void* p) { mge::gpu::races::Access(p, n, false); }                         \
-  void __tsan_unaligned_write##n(void* p) { mge::gpu::races::Access(p, n, true); }                         \
-  void __tsan_volatile_read##n(void* p) { mge::gpu::races::Access(p, n, false); }                          \
+#define MGE_GPU_ACCESSES(n)                                                        \
+  void __tsan_read##n(void* p) { mge::gpu::races::Access(p, n, false); }           \
+  void __tsan_write##n(void* p) { mge::gpu::races::Access(p, n, true); }           \
+  void __tsan_unaligned_read##n(void* p) { mge::gpu::races::Access(p, n, false); } \
+  void __tsan_unaligned_write##n(void* p) { mge::gpu::races::Access(p, n, true); } \
+  void __tsan_volatile_read##n(void* p) { mge::gpu::races::Access(p, n, false); }  \
   void __tsan_volatile_write##n(void* p) { mge::gpu::races::Access(p, n, true); }
 extern "C" {
 MGE_GPU_ACCESSES(1)

@@ -49,35 +49,35 @@ GPU_DEVICE void Clip(const ClipArgs& args) {
 }
 
 #define GPU_BINARY_KERNEL(name, type, T, R, Op) GPU_KERNEL(name##_##type, 256, BinaryArgs, (Binary<T, R, Op>))
-#define GPU_FLOATS(name, Op)                        \
-  GPU_BINARY_KERNEL(name, f32, float, float, Op)    \
-  GPU_BINARY_KERNEL(name, f64, double, double, Op)  \
-  GPU_BINARY_KERNEL(name, f16, f16, f16, Op)        \
+#define GPU_FLOATS(name, Op)                       \
+  GPU_BINARY_KERNEL(name, f32, float, float, Op)   \
+  GPU_BINARY_KERNEL(name, f64, double, double, Op) \
+  GPU_BINARY_KERNEL(name, f16, f16, f16, Op)       \
   GPU_BINARY_KERNEL(name, bf16, bf16, bf16, Op)
 #define GPU_UNSIGNED(name, Op)                         \
   GPU_BINARY_KERNEL(name, u8, uint8_t, uint8_t, Op)    \
   GPU_BINARY_KERNEL(name, u16, uint16_t, uint16_t, Op) \
   GPU_BINARY_KERNEL(name, u32, uint32_t, uint32_t, Op) \
   GPU_BINARY_KERNEL(name, u64, uint64_t, uint64_t, Op)
-#define GPU_INTEGERS(name, Op)                        \
-  GPU_UNSIGNED(name, Op)                              \
-  GPU_BINARY_KERNEL(name, i8, int8_t, int8_t, Op)     \
-  GPU_BINARY_KERNEL(name, i16, int16_t, int16_t, Op)  \
-  GPU_BINARY_KERNEL(name, i32, int32_t, int32_t, Op)  \
+#define GPU_INTEGERS(name, Op)                       \
+  GPU_UNSIGNED(name, Op)                             \
+  GPU_BINARY_KERNEL(name, i8, int8_t, int8_t, Op)    \
+  GPU_BINARY_KERNEL(name, i16, int16_t, int16_t, Op) \
+  GPU_BINARY_KERNEL(name, i32, int32_t, int32_t, Op) \
   GPU_BINARY_KERNEL(name, i64, int64_t, int64_t, Op)
 #define GPU_NUMBERS(name, Op) GPU_FLOATS(name, Op) GPU_INTEGERS(name, Op)
-#define GPU_COMPARES(name, Op)                         \
-  GPU_BINARY_KERNEL(name, f32, float, uint8_t, Op)     \
-  GPU_BINARY_KERNEL(name, f64, double, uint8_t, Op)    \
-  GPU_BINARY_KERNEL(name, f16, f16, uint8_t, Op)       \
-  GPU_BINARY_KERNEL(name, bf16, bf16, uint8_t, Op)     \
-  GPU_BINARY_KERNEL(name, u8, uint8_t, uint8_t, Op)    \
-  GPU_BINARY_KERNEL(name, u16, uint16_t, uint8_t, Op)  \
-  GPU_BINARY_KERNEL(name, u32, uint32_t, uint8_t, Op)  \
-  GPU_BINARY_KERNEL(name, u64, uint64_t, uint8_t, Op)  \
-  GPU_BINARY_KERNEL(name, i8, int8_t, uint8_t, Op)     \
-  GPU_BINARY_KERNEL(name, i16, int16_t, uint8_t, Op)   \
-  GPU_BINARY_KERNEL(name, i32, int32_t, uint8_t, Op)   \
+#define GPU_COMPARES(name, Op)                        \
+  GPU_BINARY_KERNEL(name, f32, float, uint8_t, Op)    \
+  GPU_BINARY_KERNEL(name, f64, double, uint8_t, Op)   \
+  GPU_BINARY_KERNEL(name, f16, f16, uint8_t, Op)      \
+  GPU_BINARY_KERNEL(name, bf16, bf16, uint8_t, Op)    \
+  GPU_BINARY_KERNEL(name, u8, uint8_t, uint8_t, Op)   \
+  GPU_BINARY_KERNEL(name, u16, uint16_t, uint8_t, Op) \
+  GPU_BINARY_KERNEL(name, u32, uint32_t, uint8_t, Op) \
+  GPU_BINARY_KERNEL(name, u64, uint64_t, uint8_t, Op) \
+  GPU_BINARY_KERNEL(name, i8, int8_t, uint8_t, Op)    \
+  GPU_BINARY_KERNEL(name, i16, int16_t, uint8_t, Op)  \
+  GPU_BINARY_KERNEL(name, i32, int32_t, uint8_t, Op)  \
   GPU_BINARY_KERNEL(name, i64, int64_t, uint8_t, Op)
 
 GPU_NUMBERS(add, Add)

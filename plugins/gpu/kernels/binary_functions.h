@@ -11,33 +11,61 @@
 namespace mge::gpu {
 
 // The type for integer arithmetic: unsigned, at least 32 bits.
-template <typename T> struct WideOf { using type = T; };
-template <> struct WideOf<int8_t> { using type = uint32_t; };
-template <> struct WideOf<int16_t> { using type = uint32_t; };
-template <> struct WideOf<int32_t> { using type = uint32_t; };
-template <> struct WideOf<int64_t> { using type = uint64_t; };
-template <> struct WideOf<uint8_t> { using type = uint32_t; };
-template <> struct WideOf<uint16_t> { using type = uint32_t; };
+template <typename T>
+struct WideOf {
+  using type = T;
+};
+template <>
+struct WideOf<int8_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<int16_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<int64_t> {
+  using type = uint64_t;
+};
+template <>
+struct WideOf<uint8_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<uint16_t> {
+  using type = uint32_t;
+};
 
-template <typename C> inline constexpr bool kIsFloat = false;
-template <> inline constexpr bool kIsFloat<float> = true;
-template <> inline constexpr bool kIsFloat<double> = true;
-template <typename C> inline constexpr bool kIsSigned = static_cast<C>(-1) < C(0);
+template <typename C>
+inline constexpr bool kIsFloat = false;
+template <>
+inline constexpr bool kIsFloat<float> = true;
+template <>
+inline constexpr bool kIsFloat<double> = true;
+template <typename C>
+inline constexpr bool kIsSigned = static_cast<C>(-1) < C(0);
 
 struct Add {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault*) {
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault*) {
     using W = typename WideOf<C>::type;
     return static_cast<C>(static_cast<W>(a) + static_cast<W>(b));
   }
 };
 struct Sub {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault*) {
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault*) {
     using W = typename WideOf<C>::type;
     return static_cast<C>(static_cast<W>(a) - static_cast<W>(b));
   }
 };
 struct Mul {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault*) {
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault*) {
     using W = typename WideOf<C>::type;
     return static_cast<C>(static_cast<W>(a) * static_cast<W>(b));
   }
@@ -51,7 +79,8 @@ GPU_DEVICE bool NoDivisor(C a, C b, Fault* fault) {
   return bad;
 }
 struct Div {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault* fault) {
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault* fault) {
     if constexpr (!kIsFloat<C>) {
       if (NoDivisor(a, b, fault)) return C(0);
     }
@@ -59,7 +88,8 @@ struct Div {
   }
 };
 struct Fmod {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault* fault) {
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault* fault) {
     if constexpr (kIsFloat<C>) {
       return fmod(a, b);
     } else {
@@ -69,19 +99,27 @@ struct Fmod {
   }
 };
 struct Mod {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault* fault) {
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault* fault) {
     const C r = Fmod::Of(a, b, fault);
     return r != C(0) && (r < C(0)) != (b < C(0)) ? static_cast<C>(r + b) : r;
   }
 };
 struct Max {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault*) { return a > b || a != a ? a : b; }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault*) {
+    return a > b || a != a ? a : b;
+  }
 };
 struct Min {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault*) { return a < b || a != a ? a : b; }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault*) {
+    return a < b || a != a ? a : b;
+  }
 };
 struct Pow {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault* fault) {
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault* fault) {
     if constexpr (kIsFloat<C>) {
       return pow(a, b);
     } else {
@@ -101,22 +139,31 @@ struct Pow {
   }
 };
 struct PRelu {
-  template <typename C> static GPU_DEVICE C Of(C a, C b, Fault*) { return a < C(0) ? Mul::Of(a, b, nullptr) : a; }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b, Fault*) {
+    return a < C(0) ? Mul::Of(a, b, nullptr) : a;
+  }
 };
-#define GPU_BINARY(Name, expression)                                                      \
-  struct Name {                                                                           \
-    template <typename C> static GPU_DEVICE C Of(C a, C b, Fault*) { return static_cast<C>(expression); } \
+#define GPU_BINARY(Name, expression)           \
+  struct Name {                                \
+    template <typename C>                      \
+    static GPU_DEVICE C Of(C a, C b, Fault*) { \
+      return static_cast<C>(expression);       \
+    }                                          \
   };
-#define GPU_COMPARISON(Name, expression)                                                       \
-  struct Name {                                                                                \
-    template <typename C> static GPU_DEVICE uint8_t Of(C a, C b, Fault*) { return expression; } \
+#define GPU_COMPARISON(Name, expression)             \
+  struct Name {                                      \
+    template <typename C>                            \
+    static GPU_DEVICE uint8_t Of(C a, C b, Fault*) { \
+      return expression;                             \
+    }                                                \
   };
-GPU_BINARY(BitwiseAnd, a & b)
+GPU_BINARY(BitwiseAnd, a& b)
 GPU_BINARY(BitwiseOr, a | b)
 GPU_BINARY(BitwiseXor, a ^ b)
 GPU_BINARY(ShiftLeft, b >= C(8 * sizeof(C)) ? 0 : static_cast<uint64_t>(a) << b)
 GPU_BINARY(ShiftRight, b >= C(8 * sizeof(C)) ? 0 : static_cast<uint64_t>(a) >> b)
-GPU_COMPARISON(And, a && b)
+GPU_COMPARISON(And, a&& b)
 GPU_COMPARISON(Or, a || b)
 GPU_COMPARISON(Xor, !a != !b)
 GPU_COMPARISON(Equal, a == b)

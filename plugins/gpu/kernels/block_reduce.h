@@ -11,13 +11,25 @@ namespace mge::gpu {
 // Sums values; the reduction starts with Start(). The tree of additions is always the same, whatever the order of the
 // threads.
 struct JoinSum {
-  template <typename C> static GPU_DEVICE C Start() { return C(0); }
-  template <typename C> static GPU_DEVICE C Of(C a, C b) { return a + b; }
+  template <typename C>
+  static GPU_DEVICE C Start() {
+    return C(0);
+  }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b) {
+    return a + b;
+  }
 };
 // Maximum; NaN if any value is NaN.
 struct JoinMax {
-  template <typename C> static GPU_DEVICE C Start() { return -C(INFINITY); }
-  template <typename C> static GPU_DEVICE C Of(C a, C b) { return a > b || a != a ? a : b; }
+  template <typename C>
+  static GPU_DEVICE C Start() {
+    return -C(INFINITY);
+  }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b) {
+    return a > b || a != a ? a : b;
+  }
 };
 
 template <typename Join, typename C>

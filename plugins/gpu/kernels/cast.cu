@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions between element types, see cast.h. A conversion to bool tests for non-zero.
-#include "plugins/gpu/kernels/cast.h"
-
 #include "mge/types.h"
+#include "plugins/gpu/kernels/cast.h"
 #include "plugins/gpu/kernels/elementwise.h"
 #include "plugins/gpu/port.h"
 
@@ -12,8 +11,12 @@ struct Bool {
   uint8_t value;
 };
 
-template <> struct CastTo<Bool> {
-  template <typename I> static GPU_DEVICE Bool Of(I v) { return {static_cast<uint8_t>(v != I(0))}; }
+template <>
+struct CastTo<Bool> {
+  template <typename I>
+  static GPU_DEVICE Bool Of(I v) {
+    return {static_cast<uint8_t>(v != I(0))};
+  }
 };
 
 template <typename To, typename From>

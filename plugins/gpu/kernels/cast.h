@@ -19,7 +19,8 @@ GPU_DEVICE float RoundToOdd(double value) {
   return BitCast<float>(bits | 1u);
 }
 
-template <typename To> struct CastTo {
+template <typename To>
+struct CastTo {
   static GPU_DEVICE To Of(double v) {
     constexpr int kBits = 8 * sizeof(To);
     constexpr bool kSigned = static_cast<To>(-1) < To(0);
@@ -30,21 +31,40 @@ template <typename To> struct CastTo {
     return v <= -1.0 ? To(0) : static_cast<To>(v);
   }
   static GPU_DEVICE To Of(float v) { return Of(static_cast<double>(v)); }
-  template <typename I> static GPU_DEVICE To Of(I v) { return static_cast<To>(v); }
+  template <typename I>
+  static GPU_DEVICE To Of(I v) {
+    return static_cast<To>(v);
+  }
 };
-template <> struct CastTo<float> {
-  template <typename I> static GPU_DEVICE float Of(I v) { return static_cast<float>(v); }
+template <>
+struct CastTo<float> {
+  template <typename I>
+  static GPU_DEVICE float Of(I v) {
+    return static_cast<float>(v);
+  }
 };
-template <> struct CastTo<double> {
-  template <typename I> static GPU_DEVICE double Of(I v) { return static_cast<double>(v); }
+template <>
+struct CastTo<double> {
+  template <typename I>
+  static GPU_DEVICE double Of(I v) {
+    return static_cast<double>(v);
+  }
 };
-template <> struct CastTo<f16> {
+template <>
+struct CastTo<f16> {
   static GPU_DEVICE f16 Of(float v) { return NarrowToF16(v); }
-  template <typename I> static GPU_DEVICE f16 Of(I v) { return NarrowToF16(RoundToOdd(static_cast<double>(v))); }
+  template <typename I>
+  static GPU_DEVICE f16 Of(I v) {
+    return NarrowToF16(RoundToOdd(static_cast<double>(v)));
+  }
 };
-template <> struct CastTo<bf16> {
+template <>
+struct CastTo<bf16> {
   static GPU_DEVICE bf16 Of(float v) { return NarrowToBf16(v); }
-  template <typename I> static GPU_DEVICE bf16 Of(I v) { return NarrowToBf16(RoundToOdd(static_cast<double>(v))); }
+  template <typename I>
+  static GPU_DEVICE bf16 Of(I v) {
+    return NarrowToBf16(RoundToOdd(static_cast<double>(v)));
+  }
 };
 
 }  // namespace mge::gpu

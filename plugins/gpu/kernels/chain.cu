@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a chain of elementwise functions in one pass over memory. All threads of a warp take the same branches.
-#include "plugins/gpu/kernels/chain.h"
-
 #include "plugins/gpu/kernels/binary_functions.h"
+#include "plugins/gpu/kernels/chain.h"
 #include "plugins/gpu/kernels/unary_functions.h"
 
 namespace mge::gpu {
 
 GPU_DEVICE float Step(const ChainStep& s, float x, float y) {
   switch (s.code) {
-#define GPU_CHAIN_CASE(name, Function) case kChain_##name: return Function::template Of<float>(x, s.a, s.b);
+#define GPU_CHAIN_CASE(name, Function) \
+  case kChain_##name: return Function::template Of<float>(x, s.a, s.b);
     GPU_CHAIN_UNARY(GPU_CHAIN_CASE)
 #undef GPU_CHAIN_CASE
-#define GPU_CHAIN_CASE(name, Function) case kChain_##name: return Function::template Of<float>(x, y, nullptr);
+#define GPU_CHAIN_CASE(name, Function) \
+  case kChain_##name: return Function::template Of<float>(x, y, nullptr);
     GPU_CHAIN_BINARY(GPU_CHAIN_CASE)
 #undef GPU_CHAIN_CASE
     default: return 0;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in three forms. Implicit GEMM (phased, two spatial axes): a product of the filter and the windows of the
 // image, which are never stored. Direct: any number of axes, and depthwise. Transposed.
-#include "plugins/gpu/kernels/conv.h"
-
 #include "plugins/gpu/kernels/activate.h"
+#include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/kernels/tile.h"
 #include "plugins/gpu/port.h"
 
@@ -90,8 +89,8 @@ GPU_DEVICE void ConvDirect(const ConvArgs& args) {
     const int64_t ow = i % w.out, oh = rest % h.out, od = rest / h.out % d.out;
     rest = rest / h.out / d.out;
     const int64_t output = rest % args.outputs, image = rest / args.outputs;
-    const T* __restrict__ x = static_cast<const T*>(args.x) +
-                              (image * args.channels + output / outputs * channels) * d.in * h.in * w.in;
+    const T* __restrict__ x =
+        static_cast<const T*>(args.x) + (image * args.channels + output / outputs * channels) * d.in * h.in * w.in;
     const T* __restrict__ filter = static_cast<const T*>(args.w) + output * channels * taps;
     C sum = 0;
     for (int64_t c = 0; c < channels; ++c, x += d.in * h.in * w.in, filter += taps) {

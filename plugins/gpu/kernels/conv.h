@@ -36,8 +36,8 @@ struct PoolArgs {
   int64_t* indices;  // indices of the maxima; may be null
   int64_t n;         // number of outputs
   WindowAxis axis[3];
-  int32_t count_pads;   // averages divide by the size of the whole window
-  int32_t column_major; // indices count in column-major order
+  int32_t count_pads;    // averages divide by the size of the whole window
+  int32_t column_major;  // indices count in column-major order
 };
 
 }  // namespace mge::gpu

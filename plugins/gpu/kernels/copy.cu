@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves elements: strided copies, transposes through a tile, pads that repeat the input.
 #include "plugins/gpu/kernels/copy.h"
-
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
@@ -77,10 +76,10 @@ GPU_DEVICE void Pad(const PlacesArgs& args) {
   }
 }
 
-#define GPU_SIZES(name, Args, Function)                   \
-  GPU_KERNEL(name##_1, 256, Args, Function<uint8_t>)      \
-  GPU_KERNEL(name##_2, 256, Args, Function<uint16_t>)     \
-  GPU_KERNEL(name##_4, 256, Args, Function<uint32_t>)     \
+#define GPU_SIZES(name, Args, Function)               \
+  GPU_KERNEL(name##_1, 256, Args, Function<uint8_t>)  \
+  GPU_KERNEL(name##_2, 256, Args, Function<uint16_t>) \
+  GPU_KERNEL(name##_4, 256, Args, Function<uint32_t>) \
   GPU_KERNEL(name##_8, 256, Args, Function<uint64_t>)
 
 GPU_SIZES(copy, CopyArgs, Copy)

@@ -38,7 +38,7 @@ struct PlacesArgs {
   void* y;
   int64_t n;
   int32_t rank;
-  int32_t mode;                      // 0 edge, 1 reflect, 2 wrap
+  int32_t mode;  // 0 edge, 1 reflect, 2 wrap
   int64_t dims[8], in[8], strides[8], before[8];
 };
 

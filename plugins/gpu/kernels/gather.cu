@@ -19,8 +19,8 @@ GPU_DEVICE void Gather(const GatherArgs& args) {
     } else {
       from = u / args.per_batch * args.batch_stride;
       for (int k = 0; k < args.tuple; ++k) {
-        from += CheckedIndex(args.fault, IndexAt(args.indices, args.wide, u * args.tuple + k), args.dims[k]) *
-                args.strides[k];
+        from +=
+            CheckedIndex(args.fault, IndexAt(args.indices, args.wide, u * args.tuple + k), args.dims[k]) * args.strides[k];
       }
     }
     y[i] = x[from + in_piece];

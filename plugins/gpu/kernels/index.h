@@ -16,12 +16,12 @@ struct GatherArgs {
   const void* indices;
   void* y;
   Fault* fault;
-  int64_t n;             // elements of y
+  int64_t n;  // elements of y
   int64_t piece;
-  int64_t m, bound;      // Gather
+  int64_t m, bound;                 // Gather
   int64_t per_batch, batch_stride;  // GatherND: tuples per batch; elements of x per batch
   int64_t dims[8], strides[8];      // GatherND: the indexed dimensions of x
-  int32_t tuple;         // GatherND: indices per tuple; Gather: -1
+  int32_t tuple;                    // GatherND: indices per tuple; Gather: -1
   int32_t wide;
 };
 
@@ -44,9 +44,9 @@ struct ScatterArgs {
   const void* updates;
   void* y;
   Fault* fault;
-  int64_t lines;         // number of threads needed
-  int64_t along;         // updates per line, or number of tuples
-  int64_t bound;         // ScatterElements
+  int64_t lines;  // number of threads needed
+  int64_t along;  // updates per line, or number of tuples
+  int64_t bound;  // ScatterElements
   int64_t dims[8],
       strides[8];  // ScatterElements: of the indices, of y; ScatterND: bounds and strides of the tuple's indices
   int32_t rank, axis, wide, reduction;  // reduction: ScatterReduction

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: tiled (phased), tiled and split along k, with bfloat16 factors, and without tiles for integers.
-#include "plugins/gpu/kernels/matmul.h"
-
 #include "plugins/gpu/kernels/activate.h"
+#include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/tile.h"
 #include "plugins/gpu/port.h"
 
@@ -59,7 +58,8 @@ GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<
   GPU_UNROLL for (int i = 0; i < kTileColumns * kTileK / kTileThreads; ++i) {
     const int e = thread + i * kTileThreads, k = e / kTileColumns, column = e % kTileColumns;
     b[k][column] = column0 + column < args.n && k0 + k < k1
-                       ? Factor::Of(right[(k0 + k) * args.b_k + (column0 + column) * args.b_column]) : C(0);
+                       ? Factor::Of(right[(k0 + k) * args.b_k + (column0 + column) * args.b_column])
+                       : C(0);
   }
 }
 
@@ -95,8 +95,10 @@ GPU_DEVICE void MatMul(const MatMulArgs& args) {
         for (int64_t column = column1; column < column1 + 4 && column < args.n; ++column) {
           const C sum = GPU_OWN(sums, t)[row - row1][column - column1];
           const int64_t place = (batch * args.m + row) * args.n + column;
-          if (Parts) static_cast<C*>(args.y)[part * args.batch * args.m * args.n + place] = sum;
-          else static_cast<T*>(args.y)[place] = Finished<T>(args, at, sum, row, column);
+          if (Parts)
+            static_cast<C*>(args.y)[part * args.batch * args.m * args.n + place] = sum;
+          else
+            static_cast<T*>(args.y)[place] = Finished<T>(args, at, sum, row, column);
         }
       }
     }
@@ -132,9 +134,9 @@ GPU_DEVICE void MatMulPlain(const MatMulArgs& args) {
   }
 }
 
-#define GPU_PRODUCTS(type, T)                                                                          \
-  GPU_PHASED_KERNEL(matmul_##type, kTileThreads, MatMulArgs, (MatMul<T, AsItIs<T>, false>))            \
-  GPU_PHASED_KERNEL(matmul_part_##type, kTileThreads, MatMulArgs, (MatMul<T, AsItIs<T>, true>))        \
+#define GPU_PRODUCTS(type, T)                                                                   \
+  GPU_PHASED_KERNEL(matmul_##type, kTileThreads, MatMulArgs, (MatMul<T, AsItIs<T>, false>))     \
+  GPU_PHASED_KERNEL(matmul_part_##type, kTileThreads, MatMulArgs, (MatMul<T, AsItIs<T>, true>)) \
   GPU_KERNEL(matmul_join_##type, 256, MatMulArgs, JoinParts<T>)
 
 GPU_PRODUCTS(f32, float)

@@ -24,7 +24,7 @@ struct MatMulArgs {
   int64_t batch_dims[6], a_batch[6], b_batch[6], residual_batch[6], residual_row, residual_column;
   float alpha, beta;
   Activation activation;
-  int32_t splits;     // matmul_part: number of parts of k
+  int32_t splits;  // matmul_part: number of parts of k
 };
 
 // The last step of a product split along k: y = f(sum of `splits` parts + ...). Uses the same struct: `a` contains the

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, normalisations of rows (layer, RMS, instance, group) and of channels (batch, local response).
-#include "plugins/gpu/kernels/norm.h"
-
 #include <math.h>
 
 #include "plugins/gpu/kernels/block_reduce.h"
+#include "plugins/gpu/kernels/norm.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
@@ -120,11 +119,11 @@ GPU_DEVICE void Lrn(const LrnArgs& args) {
   }
 }
 
-#define GPU_NORMS(type, T)                                          \
+#define GPU_NORMS(type, T)                                              \
   GPU_KERNEL(softmax_block_##type, 256, SoftmaxArgs, SoftmaxBlock<T>)   \
   GPU_KERNEL(softmax_thread_##type, 256, SoftmaxArgs, SoftmaxThread<T>) \
-  GPU_KERNEL(norm_##type, 256, NormArgs, Norm<T>)                   \
-  GPU_KERNEL(batch_norm_##type, 256, BatchNormArgs, BatchNorm<T>)   \
+  GPU_KERNEL(norm_##type, 256, NormArgs, Norm<T>)                       \
+  GPU_KERNEL(batch_norm_##type, 256, BatchNormArgs, BatchNorm<T>)       \
   GPU_KERNEL(lrn_##type, 256, LrnArgs, Lrn<T>)
 
 GPU_NORMS(f32, float)

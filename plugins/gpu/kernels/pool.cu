@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool and AveragePool: one thread per output.
-#include "plugins/gpu/kernels/conv.h"
-
 #include <math.h>
 
+#include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
@@ -37,8 +36,10 @@ GPU_DEVICE Output OutputOf(const PoolArgs& args, int64_t i) {
 template <typename T>
 GPU_DEVICE auto LowestOf() {
   using C = Compute<T>;
-  if constexpr (static_cast<C>(0.5) != C(0)) return -C(INFINITY);
-  else return static_cast<C>(-1) < C(0) ? static_cast<C>(uint64_t{1} << (8 * sizeof(C) - 1)) : C(0);
+  if constexpr (static_cast<C>(0.5) != C(0))
+    return -C(INFINITY);
+  else
+    return static_cast<C>(-1) < C(0) ? static_cast<C>(uint64_t{1} << (8 * sizeof(C) - 1)) : C(0);
 }
 
 template <typename T>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of RNN, GRU and LSTM, after the product of inputs and W. One block runs all steps of a chain (a sequence in one
 // direction), so that a barrier is enough between two steps.
-#include "plugins/gpu/kernels/recurrent.h"
-
 #include <math.h>
 
 #include "plugins/gpu/kernels/fault.h"
+#include "plugins/gpu/kernels/recurrent.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
@@ -19,12 +18,18 @@ GPU_DEVICE C Gate(const GateActivation& f, float clip, C x) {
   switch (f.function) {
     case GateFunction::kRelu: return x < C(0) ? C(0) : x;
     case GateFunction::kTanh: return tanh(x);
-    case GateFunction::kSigmoid: { const C e = exp(-fabs(x)); return x < C(0) ? e / (C(1) + e) : C(1) / (C(1) + e); }
+    case GateFunction::kSigmoid: {
+      const C e = exp(-fabs(x));
+      return x < C(0) ? e / (C(1) + e) : C(1) / (C(1) + e);
+    }
     case GateFunction::kAffine: return a * x + b;
     case GateFunction::kLeakyRelu: return x < C(0) ? a * x : x;
     case GateFunction::kThresholdedRelu: return x > a ? x : C(0);
     case GateFunction::kScaledTanh: return a * tanh(b * x);
-    case GateFunction::kHardSigmoid: { const C y = a * x + b; return y < C(0) ? C(0) : y > C(1) ? C(1) : y; }
+    case GateFunction::kHardSigmoid: {
+      const C y = a * x + b;
+      return y < C(0) ? C(0) : y > C(1) ? C(1) : y;
+    }
     case GateFunction::kElu: return x < C(0) ? a * expm1(x) : x;
     case GateFunction::kSoftsign: return x / (C(1) + fabs(x));
     case GateFunction::kSoftplus: return (x > C(0) ? x : C(0)) + log1p(exp(-fabs(x)));

@@ -1,59 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over any dimensions, with one thread or one block per output. Both are deterministic. reduce_atomic uses
 // several blocks per output and is not.
-#include "plugins/gpu/kernels/reduce.h"
-
 #include <math.h>
 
 #include "plugins/gpu/kernels/block_reduce.h"
 #include "plugins/gpu/kernels/cast.h"
+#include "plugins/gpu/kernels/reduce.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
 
 // The type of a sum: integers modulo 2^64; float16 and bfloat16 in float.
-template <typename T> struct SumOf { using type = uint64_t; };
-template <> struct SumOf<float> { using type = float; };
-template <> struct SumOf<double> { using type = double; };
-template <> struct SumOf<f16> { using type = float; };
-template <> struct SumOf<bf16> { using type = float; };
-template <typename C> inline constexpr bool kIsReal = false;
-template <> inline constexpr bool kIsReal<float> = true;
-template <> inline constexpr bool kIsReal<double> = true;
+template <typename T>
+struct SumOf {
+  using type = uint64_t;
+};
+template <>
+struct SumOf<float> {
+  using type = float;
+};
+template <>
+struct SumOf<double> {
+  using type = double;
+};
+template <>
+struct SumOf<f16> {
+  using type = float;
+};
+template <>
+struct SumOf<bf16> {
+  using type = float;
+};
+template <typename C>
+inline constexpr bool kIsReal = false;
+template <>
+inline constexpr bool kIsReal<float> = true;
+template <>
+inline constexpr bool kIsReal<double> = true;
 
 template <typename T>
 GPU_DEVICE T Lowest() {
-  if constexpr (kIsReal<T>) return -T(INFINITY);
-  else return static_cast<T>(-1) < T(0) ? static_cast<T>(uint64_t{1} << (8 * sizeof(T) - 1)) : T(0);
+  if constexpr (kIsReal<T>)
+    return -T(INFINITY);
+  else
+    return static_cast<T>(-1) < T(0) ? static_cast<T>(uint64_t{1} << (8 * sizeof(T) - 1)) : T(0);
 }
 template <typename T>
 GPU_DEVICE T Highest() {
-  if constexpr (kIsReal<T>) return T(INFINITY);
-  else return static_cast<T>(~Lowest<T>());
+  if constexpr (kIsReal<T>)
+    return T(INFINITY);
+  else
+    return static_cast<T>(~Lowest<T>());
 }
 // Returns a sum as a floating number, for quotients and logarithms.
 template <typename T>
 GPU_DEVICE double Real(uint64_t sum) {
   return static_cast<T>(-1) < T(0) ? static_cast<double>(static_cast<int64_t>(sum)) : static_cast<double>(sum);
 }
-template <typename T> GPU_DEVICE float Real(float sum) { return sum; }
-template <typename T> GPU_DEVICE double Real(double sum) { return sum; }
+template <typename T>
+GPU_DEVICE float Real(float sum) {
+  return sum;
+}
+template <typename T>
+GPU_DEVICE double Real(double sum) {
+  return sum;
+}
 
 // Reductions of T. Each has an accumulator type A, a start value, a map of elements, a combining function and a final
 // function.
 template <typename T>
 struct Sum {
   using A = typename SumOf<T>::type;
-  template <typename C> static GPU_DEVICE C Start() { return C(0); }
+  template <typename C>
+  static GPU_DEVICE C Start() {
+    return C(0);
+  }
   static GPU_DEVICE A Map(T x) { return static_cast<A>(Widen(x)); }
-  template <typename C> static GPU_DEVICE C Of(C a, C b) { return a + b; }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b) {
+    return a + b;
+  }
   static GPU_DEVICE T End(A a, int64_t) { return Narrow<T>::Of(a); }
 };
 template <typename T>
 struct Mean : Sum<T> {
   using typename Sum<T>::A;
   static GPU_DEVICE T End(A a, int64_t n) {
-    if constexpr (kIsReal<A>) return Narrow<T>::Of(a / static_cast<A>(n));
+    if constexpr (kIsReal<A>)
+      return Narrow<T>::Of(a / static_cast<A>(n));
     else
       return static_cast<T>(-1) < T(0) ? static_cast<T>(static_cast<int64_t>(a) / n)
                                        : static_cast<T>(a / static_cast<uint64_t>(n));
@@ -62,12 +96,18 @@ struct Mean : Sum<T> {
 template <typename T>
 struct SumSquare : Sum<T> {
   using typename Sum<T>::A;
-  static GPU_DEVICE A Map(T x) { const A a = static_cast<A>(Widen(x)); return a * a; }
+  static GPU_DEVICE A Map(T x) {
+    const A a = static_cast<A>(Widen(x));
+    return a * a;
+  }
 };
 template <typename T>
 struct L1 : Sum<T> {
   using typename Sum<T>::A;
-  static GPU_DEVICE A Map(T x) { const A a = static_cast<A>(Widen(x)); return Widen(x) < Compute<T>(0) ? A(0) - a : a; }
+  static GPU_DEVICE A Map(T x) {
+    const A a = static_cast<A>(Widen(x));
+    return Widen(x) < Compute<T>(0) ? A(0) - a : a;
+  }
 };
 template <typename T>
 struct L2 : SumSquare<T> {
@@ -82,21 +122,39 @@ struct LogSum : Sum<T> {
 template <typename T>
 struct Prod : Sum<T> {
   using typename Sum<T>::A;
-  template <typename C> static GPU_DEVICE C Start() { return C(1); }
-  template <typename C> static GPU_DEVICE C Of(C a, C b) { return a * b; }
+  template <typename C>
+  static GPU_DEVICE C Start() {
+    return C(1);
+  }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b) {
+    return a * b;
+  }
 };
 template <typename T>
 struct Max {
   using A = Compute<T>;
-  template <typename C> static GPU_DEVICE C Start() { return Lowest<C>(); }
+  template <typename C>
+  static GPU_DEVICE C Start() {
+    return Lowest<C>();
+  }
   static GPU_DEVICE A Map(T x) { return Widen(x); }
-  template <typename C> static GPU_DEVICE C Of(C a, C b) { return a > b || a != a ? a : b; }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b) {
+    return a > b || a != a ? a : b;
+  }
   static GPU_DEVICE T End(A a, int64_t) { return Narrow<T>::Of(a); }
 };
 template <typename T>
 struct Min : Max<T> {
-  template <typename C> static GPU_DEVICE C Start() { return Highest<C>(); }
-  template <typename C> static GPU_DEVICE C Of(C a, C b) { return a < b || a != a ? a : b; }
+  template <typename C>
+  static GPU_DEVICE C Start() {
+    return Highest<C>();
+  }
+  template <typename C>
+  static GPU_DEVICE C Of(C a, C b) {
+    return a < b || a != a ? a : b;
+  }
 };
 
 GPU_DEVICE int64_t Offset(const ReduceWalk& w, int64_t i) {
@@ -179,10 +237,10 @@ GPU_DEVICE void ReduceAtomicSum(const ReduceArgs& args) {
 #define GPU_REDUCE(name, type, T, R)  \
   GPU_REDUCE_THREAD(name, type, T, R) \
   GPU_KERNEL(name##_block_##type, 256, ReduceArgs, (ReduceBlock<T, R>))
-#define GPU_REDUCE_FLOATS(name, R)        \
-  GPU_REDUCE(name, f32, float, R)         \
-  GPU_REDUCE(name, f64, double, R)        \
-  GPU_REDUCE(name, f16, f16, R)           \
+#define GPU_REDUCE_FLOATS(name, R) \
+  GPU_REDUCE(name, f32, float, R)  \
+  GPU_REDUCE(name, f64, double, R) \
+  GPU_REDUCE(name, f16, f16, R)    \
   GPU_REDUCE(name, bf16, bf16, R)
 #define GPU_REDUCE_NUMBERS(name, R)         \
   GPU_REDUCE_FLOATS(name, R)                \
@@ -190,9 +248,9 @@ GPU_DEVICE void ReduceAtomicSum(const ReduceArgs& args) {
   GPU_REDUCE_THREAD(name, i64, int64_t, R)  \
   GPU_REDUCE_THREAD(name, u32, uint32_t, R) \
   GPU_REDUCE_THREAD(name, u64, uint64_t, R)
-#define GPU_REDUCE_ALL(name, R)           \
-  GPU_REDUCE_NUMBERS(name, R)             \
-  GPU_REDUCE_THREAD(name, i8, int8_t, R)  \
+#define GPU_REDUCE_ALL(name, R)          \
+  GPU_REDUCE_NUMBERS(name, R)            \
+  GPU_REDUCE_THREAD(name, i8, int8_t, R) \
   GPU_REDUCE_THREAD(name, u8, uint8_t, R)
 
 GPU_REDUCE_NUMBERS(reduce_sum, Sum)

@@ -39,7 +39,7 @@ struct RunningSumArgs {
   const void* axis;
   void* y;
   Fault* fault;
-  int64_t n;             // number of elements
+  int64_t n;  // number of elements
   int64_t dims[8];
   int32_t rank, wide, exclusive, reverse;
 };

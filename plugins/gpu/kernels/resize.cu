@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize: nearest by element size; linear and cubic over up to kMaxTaps dimensions that change.
-#include "plugins/gpu/kernels/resize.h"
-
 #include <math.h>
 
+#include "plugins/gpu/kernels/resize.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
@@ -34,8 +33,10 @@ GPU_DEVICE void ResizeNearest(const ResizeArgs& args) {
       int64_t place = at;
       if (!a.identical) {
         const double exact = PlaceOf(a, args.coordinates, at), base = floor(exact), fraction = exact - base;
-        const bool up = args.mode == kNearestFloor ? false : args.mode == kNearestCeil ? fraction > 0
-                        : args.mode == kNearestPreferCeil ? fraction >= 0.5 : fraction > 0.5;
+        const bool up = args.mode == kNearestFloor        ? false
+                        : args.mode == kNearestCeil       ? fraction > 0
+                        : args.mode == kNearestPreferCeil ? fraction >= 0.5
+                                                          : fraction > 0.5;
         place = Inside(static_cast<int64_t>(base) + (up ? 1 : 0), a.in);
       }
       from += place * a.stride;

@@ -8,10 +8,14 @@ namespace mge::gpu {
 
 // Returns whether a > b; NaN is the largest value.
 template <typename C>
-GPU_DEVICE bool Above(C a, C b) { return a > b || (a != a && b == b); }
+GPU_DEVICE bool Above(C a, C b) {
+  return a > b || (a != a && b == b);
+}
 // Returns whether a < b; NaN is the smallest value.
 template <typename C>
-GPU_DEVICE bool Below(C a, C b) { return a < b || (a != a && b == b); }
+GPU_DEVICE bool Below(C a, C b) {
+  return a < b || (a != a && b == b);
+}
 
 template <typename T>
 GPU_DEVICE void ArgReduce(const ArgReduceArgs& args) {
@@ -34,11 +38,26 @@ GPU_DEVICE void ArgReduce(const ArgReduceArgs& args) {
   }
 }
 
-template <typename T> struct SumOf { using type = uint64_t; };
-template <> struct SumOf<float> { using type = double; };
-template <> struct SumOf<double> { using type = double; };
-template <> struct SumOf<f16> { using type = double; };
-template <> struct SumOf<bf16> { using type = double; };
+template <typename T>
+struct SumOf {
+  using type = uint64_t;
+};
+template <>
+struct SumOf<float> {
+  using type = double;
+};
+template <>
+struct SumOf<double> {
+  using type = double;
+};
+template <>
+struct SumOf<f16> {
+  using type = double;
+};
+template <>
+struct SumOf<bf16> {
+  using type = double;
+};
 
 template <typename T>
 GPU_DEVICE void RunningSum(const RunningSumArgs& args) {
@@ -127,8 +146,8 @@ GPU_DEVICE void SelectTop(const TopKArgs& args) {
   }
 }
 
-#define GPU_SCANS(type, T)                                          \
-  GPU_KERNEL(arg_reduce_##type, 256, ArgReduceArgs, ArgReduce<T>)   \
+#define GPU_SCANS(type, T)                                           \
+  GPU_KERNEL(arg_reduce_##type, 256, ArgReduceArgs, ArgReduce<T>)    \
   GPU_KERNEL(running_sum_##type, 256, RunningSumArgs, RunningSum<T>) \
   GPU_KERNEL(top_k_##type, 256, TopKArgs, SelectTop<T>)
 

@@ -6,13 +6,34 @@
 
 namespace mge::gpu {
 
-template <typename C> struct WideOf { using type = C; };
-template <> struct WideOf<int8_t> { using type = uint32_t; };
-template <> struct WideOf<int16_t> { using type = uint32_t; };
-template <> struct WideOf<int32_t> { using type = uint32_t; };
-template <> struct WideOf<int64_t> { using type = uint64_t; };
-template <> struct WideOf<uint8_t> { using type = uint32_t; };
-template <> struct WideOf<uint16_t> { using type = uint32_t; };
+template <typename C>
+struct WideOf {
+  using type = C;
+};
+template <>
+struct WideOf<int8_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<int16_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<int64_t> {
+  using type = uint64_t;
+};
+template <>
+struct WideOf<uint8_t> {
+  using type = uint32_t;
+};
+template <>
+struct WideOf<uint16_t> {
+  using type = uint32_t;
+};
 
 template <typename T>
 GPU_DEVICE void Update(T* y, T update, int reduction) {
@@ -81,8 +102,8 @@ GPU_DEVICE void ScatterNd(const ScatterArgs& args) {
   }
 }
 
-#define GPU_SCATTERS(type, T)                                                   \
-  GPU_KERNEL(scatter_elements_##type, 256, ScatterArgs, ScatterElements<T>)     \
+#define GPU_SCATTERS(type, T)                                               \
+  GPU_KERNEL(scatter_elements_##type, 256, ScatterArgs, ScatterElements<T>) \
   GPU_KERNEL(scatter_nd_##type, 256, ScatterArgs, ScatterNd<T>)
 
 GPU_SCATTERS(f32, float)

@@ -9,8 +9,10 @@ namespace mge::gpu {
 
 constexpr int kTileRows = 64, kTileColumns = 64, kTileK = 16, kTilePad = 4, kTileThreads = 256;
 
-template <typename C> using TileA = C[kTileK][kTileRows + kTilePad];
-template <typename C> using TileB = C[kTileK][kTileColumns];
+template <typename C>
+using TileA = C[kTileK][kTileRows + kTilePad];
+template <typename C>
+using TileB = C[kTileK][kTileColumns];
 
 // Adds the product of the two shared tiles to a thread's 4 x 4 sums.
 template <typename C>
@@ -20,9 +22,7 @@ GPU_DEVICE void MultiplyTile(C (&sum)[4][4], const TileA<C>& a, const TileB<C>& 
     C left[4], right[4];
     GPU_UNROLL for (int i = 0; i < 4; ++i) left[i] = a[k][row + i];
     GPU_UNROLL for (int j = 0; j < 4; ++j) right[j] = b[k][column + j];
-    GPU_UNROLL for (int i = 0; i < 4; ++i) {
-      GPU_UNROLL for (int j = 0; j < 4; ++j) sum[i][j] += left[i] * right[j];
-    }
+    GPU_UNROLL for (int i = 0; i < 4; ++i) { GPU_UNROLL for (int j = 0; j < 4; ++j) sum[i][j] += left[i] * right[j]; }
   }
 }
 

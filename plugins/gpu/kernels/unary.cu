@@ -23,20 +23,20 @@ GPU_DEVICE void Unary(const UnaryArgs& args) {
   GPU_UNARY_KERNEL(name, f64, double, double, Op) \
   GPU_UNARY_KERNEL(name, f16, f16, f16, Op)       \
   GPU_UNARY_KERNEL(name, bf16, bf16, bf16, Op)
-#define GPU_SIGNED(name, Op)                       \
+#define GPU_SIGNED(name, Op)                        \
   GPU_UNARY_KERNEL(name, i8, int8_t, int8_t, Op)    \
   GPU_UNARY_KERNEL(name, i16, int16_t, int16_t, Op) \
   GPU_UNARY_KERNEL(name, i32, int32_t, int32_t, Op) \
   GPU_UNARY_KERNEL(name, i64, int64_t, int64_t, Op)
-#define GPU_UNSIGNED(name, Op)                       \
+#define GPU_UNSIGNED(name, Op)                        \
   GPU_UNARY_KERNEL(name, u8, uint8_t, uint8_t, Op)    \
   GPU_UNARY_KERNEL(name, u16, uint16_t, uint16_t, Op) \
   GPU_UNARY_KERNEL(name, u32, uint32_t, uint32_t, Op) \
   GPU_UNARY_KERNEL(name, u64, uint64_t, uint64_t, Op)
-#define GPU_PREDICATE(name, Op)                     \
-  GPU_UNARY_KERNEL(name, f32, float, uint8_t, Op)   \
-  GPU_UNARY_KERNEL(name, f64, double, uint8_t, Op)  \
-  GPU_UNARY_KERNEL(name, f16, f16, uint8_t, Op)     \
+#define GPU_PREDICATE(name, Op)                    \
+  GPU_UNARY_KERNEL(name, f32, float, uint8_t, Op)  \
+  GPU_UNARY_KERNEL(name, f64, double, uint8_t, Op) \
+  GPU_UNARY_KERNEL(name, f16, f16, uint8_t, Op)    \
   GPU_UNARY_KERNEL(name, bf16, bf16, uint8_t, Op)
 
 GPU_FLOATS(relu, Relu)

@@ -8,17 +8,34 @@
 
 namespace mge::gpu {
 
-template <typename T> struct UnsignedOf { using type = T; };
-template <> struct UnsignedOf<int8_t> { using type = uint32_t; };
-template <> struct UnsignedOf<int16_t> { using type = uint32_t; };
-template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
-template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
+template <typename T>
+struct UnsignedOf {
+  using type = T;
+};
+template <>
+struct UnsignedOf<int8_t> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<int16_t> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<int64_t> {
+  using type = uint64_t;
+};
 
 // Defines the function of an operator: of x and the operator's parameters a and b.
-#define GPU_UNARY(Name, ...)                                                                 \
-  struct Name {                                                                              \
-    template <typename C>                                                                    \
-    static GPU_DEVICE C Of(C x, [[maybe_unused]] C a, [[maybe_unused]] C b) { __VA_ARGS__ } \
+#define GPU_UNARY(Name, ...)                                                  \
+  struct Name {                                                               \
+    template <typename C>                                                     \
+    static GPU_DEVICE C Of(C x, [[maybe_unused]] C a, [[maybe_unused]] C b) { \
+      __VA_ARGS__                                                             \
+    }                                                                         \
   };
 GPU_UNARY(Relu, return x < C(0) ? C(0) : x;)
 GPU_UNARY(Sign, return x > C(0) ? C(1) : x < C(0) ? static_cast<C>(-1) : x;)

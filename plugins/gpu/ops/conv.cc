@@ -73,7 +73,10 @@ void Offer(const Problem& p, Offers& offers) {
   if (depth.in != 1 || depth.kernel != 1 || depth.out != 1 || depth.pad_begin != 0) return;
   // Tiles are padded with zeros if a group has few outputs or a short sum.
   double filled = static_cast<double>(conv.tiles() * 64 * 64) * static_cast<double>((conv.depth() + 15) / 16 * 16) * 2.0;
-  offers.Add({.id = "gpu.conv.product", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), filled), .variant = kProduct,
+  offers.Add({.id = "gpu.conv.product",
+              .attributes = kExact,
+              .cost_us = GpuUs(BytesOf(p), filled),
+              .variant = kProduct,
               .in_place = in_place});
 }
 

@@ -111,7 +111,9 @@ Result Trilu(const Problem& p, Recipe& recipe) {
 }
 
 template <Result (*Build)(const Problem&, Recipe&)>
-constexpr KernelRow Row(const char* op) { return {op, MoveRow<Build>::Offer, MoveRow<Build>::Make}; }
+constexpr KernelRow Row(const char* op) {
+  return {op, MoveRow<Build>::Offer, MoveRow<Build>::Make};
+}
 constexpr KernelRow kRows[] = {Row<Gather>("Gather"), Row<Gather>("GatherND"), Row<GatherElements>("GatherElements"),
                                Row<OneHot>("OneHot"), Row<Trilu>("Trilu")};
 

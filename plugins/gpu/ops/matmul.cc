@@ -125,7 +125,9 @@ void Offer(const Problem& p, Offers& offers) {
     if (ElementBytes(product.type) < 4 || p.node_count() > 1 || p.node().Is("Gemm")) {
       return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
     }
-    return offers.Add({.id = "gpu.matmul.plain", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), 20 * product.flops()),
+    return offers.Add({.id = "gpu.matmul.plain",
+                       .attributes = kExact,
+                       .cost_us = GpuUs(BytesOf(p), 20 * product.flops()),
                        .variant = kPlainLoops});
   }
   if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
@@ -135,11 +137,14 @@ void Offer(const Problem& p, Offers& offers) {
   double us = GpuUs(BytesOf(p), product.flops()) + tile_us * waves;
   offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
   if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
-    offers.Add({.id = "gpu.matmul.split_k", .rank = 1, .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
+    offers.Add({.id = "gpu.matmul.split_k",
+                .rank = 1,
+                .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
                 .workspace = PartBytes(product),
                 .cost_us = GpuUs(BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)), product.flops(), 2) +
                            tile_us / static_cast<double>(splits),
-                .variant = kSplitK, .in_place = in_place});
+                .variant = kSplitK,
+                .in_place = in_place});
   }
   if (product.type == MGE_DTYPE_F32) {  // the result of matrix units, computed with ordinary instructions
     offers.Add({.id = "gpu.matmul.as_bf16",

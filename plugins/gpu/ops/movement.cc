@@ -20,9 +20,9 @@ Result Transpose(const Problem& p, Recipe& recipe) {
     if (axis < 0) return Refusal("perm is outside of the rank");
     from.push_back(own[static_cast<size_t>(axis)]);
   }
-  return Added(AddMove(
-      recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
-      ElementBytes(x.dtype())));
+  return Added(AddMove(recipe,
+                       {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
+                       ElementBytes(x.dtype())));
 }
 
 Result Expand(const Problem& p, Recipe& recipe) {
@@ -32,9 +32,9 @@ Result Expand(const Problem& p, Recipe& recipe) {
   for (size_t d = 0; d < own.size(); ++d) {
     if (x.dims()[d] != 1) from[d + shift] = own[d];
   }
-  return Added(AddMove(
-      recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
-      ElementBytes(x.dtype())));
+  return Added(AddMove(recipe,
+                       {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
+                       ElementBytes(x.dtype())));
 }
 
 // Splits every dimension into (repeat, position).
@@ -59,8 +59,13 @@ Result Concat(const Problem& p, Recipe& recipe) {
   std::vector<int64_t> to = StridesOf(y.dims());
   for (int k = 0; k < n.input_count(); ++k) {
     Value x = n.input(k);
-    if (!AddMove(recipe, {.input = InputOf(p, k), .to_offset = at * to[static_cast<size_t>(axis)], .dims = DimsOf(x),
-                          .from_strides = StridesOf(x.dims()), .to_strides = to}, ElementBytes(y.dtype()))) {
+    if (!AddMove(recipe,
+                 {.input = InputOf(p, k),
+                  .to_offset = at * to[static_cast<size_t>(axis)],
+                  .dims = DimsOf(x),
+                  .from_strides = StridesOf(x.dims()),
+                  .to_strides = to},
+                 ElementBytes(y.dtype()))) {
       return Added(false);
     }
     at += x.dim(static_cast<int>(axis));
@@ -139,8 +144,12 @@ Result DepthSpace(const Problem& p, Recipe& recipe, bool to_space) {
   std::vector<int64_t> dims = {deep.dim(0), channels, block, block, deep.dim(2), deep.dim(3)};
   std::vector<int64_t> deep_strides = {d[0], d[1] * channel, d[1] * row, d[1] * column, d[2], d[3]};
   std::vector<int64_t> wide_strides = {w[0], w[1], w[2], w[3], w[2] * block, w[3] * block};
-  return Added(AddMove(recipe, {.input = InputOf(p, 0), .dims = dims, .from_strides = to_space ? deep_strides : wide_strides,
-                                .to_strides = to_space ? wide_strides : deep_strides}, ElementBytes(deep.dtype())));
+  return Added(AddMove(recipe,
+                       {.input = InputOf(p, 0),
+                        .dims = dims,
+                        .from_strides = to_space ? deep_strides : wide_strides,
+                        .to_strides = to_space ? wide_strides : deep_strides},
+                       ElementBytes(deep.dtype())));
 }
 Result DepthToSpace(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, true); }
 Result SpaceToDepth(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, false); }
@@ -169,7 +178,9 @@ Result Reorder(const Problem& p, Recipe& recipe) {
 void OfferReshape(const Problem& p, Offers& offers) {
   if (!Accept(p, offers)) return;
   if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");
-  offers.Add({.id = "gpu.reshape", .attributes = kExact, .cost_us = GpuUs(BytesOf(p)),
+  offers.Add({.id = "gpu.reshape",
+              .attributes = kExact,
+              .cost_us = GpuUs(BytesOf(p)),
               .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
 }
 KernelPtr MakeReshape(const Problem& p, const Candidate&) {
@@ -182,11 +193,19 @@ template <Result (*Build)(const Problem&, Recipe&)>
 constexpr KernelRow Row(const char* op, const char* domain = "") {
   return {op, MoveRow<Build>::Offer, MoveRow<Build>::Make, domain};
 }
-constexpr KernelRow kRows[] = {Row<Transpose>("Transpose"), Row<Expand>("Expand"), Row<Tile>("Tile"), Row<Concat>("Concat"),
-                               Row<Split>("Split"), Row<Slice>("Slice"), Row<DepthToSpace>("DepthToSpace"),
-                               Row<SpaceToDepth>("SpaceToDepth"), Row<Reorder>("Reorder", "mge"),
-                               {"Reshape", OfferReshape, MakeReshape}, {"Flatten", OfferReshape, MakeReshape},
-                               {"Squeeze", OfferReshape, MakeReshape}, {"Unsqueeze", OfferReshape, MakeReshape}};
+constexpr KernelRow kRows[] = {Row<Transpose>("Transpose"),
+                               Row<Expand>("Expand"),
+                               Row<Tile>("Tile"),
+                               Row<Concat>("Concat"),
+                               Row<Split>("Split"),
+                               Row<Slice>("Slice"),
+                               Row<DepthToSpace>("DepthToSpace"),
+                               Row<SpaceToDepth>("SpaceToDepth"),
+                               Row<Reorder>("Reorder", "mge"),
+                               {"Reshape", OfferReshape, MakeReshape},
+                               {"Flatten", OfferReshape, MakeReshape},
+                               {"Squeeze", OfferReshape, MakeReshape},
+                               {"Unsqueeze", OfferReshape, MakeReshape}};
 
 }  // namespace
 

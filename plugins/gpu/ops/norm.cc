@@ -20,8 +20,8 @@ Result Softmax(const Problem& p, Recipe& recipe) {
   Extent e = ExtentOf(x, axis);
   SoftmaxArgs args = {nullptr, nullptr, e.outer * e.inner, e.n, e.inner, n.op() == "LogSoftmax", 0};
   bool alone = e.n < 64;  // most threads of a block would be idle
-  recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()),
-             alone ? Spread(args.rows) : Rows(args.rows), args, {Operand::In(InputOf(p, 0)), Operand::Out()});
+  recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()), alone ? Spread(args.rows) : Rows(args.rows),
+             args, {Operand::In(InputOf(p, 0)), Operand::Out()});
   return {};
 }
 
@@ -114,7 +114,8 @@ struct Row {
     if (!Accept(p, offers)) return;
     Recipe recipe;
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-    Candidate c = {.id = "gpu.norm", .attributes = kExact,
+    Candidate c = {.id = "gpu.norm",
+                   .attributes = kExact,
                    .cost_us = GpuUs(2 * BytesOf(p), 40.0 * static_cast<double>(p.node().input(0).elements()))};
     if (place == kInPlace && p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}};
     offers.Add(c);

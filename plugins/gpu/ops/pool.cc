@@ -31,7 +31,8 @@ void Offer(const Problem& p, Offers& offers) {
   if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
   double taps = 1;
   for (int64_t k : p.node().Ints("kernel_shape")) taps *= static_cast<double>(k);
-  offers.Add({.id = "gpu.pool", .attributes = kExact,
+  offers.Add({.id = "gpu.pool",
+              .attributes = kExact,
               .cost_us = GpuUs(BytesOf(p), 8 * taps * static_cast<double>(p.node().output(0).elements()))});
 }
 

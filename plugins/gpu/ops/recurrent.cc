@@ -89,7 +89,9 @@ void Offer(const Problem& p, Offers& offers) {
   const double weights = static_cast<double>(sizes.width * r.hidden) * static_cast<double>(ElementBytes(sizes.type));
   const double waves = std::max(1.0, static_cast<double>(sizes.chains) / kBlocksAtOnce);
   const double product = 2.0 * static_cast<double>(sizes.rows * r.directions * r.input) * static_cast<double>(sizes.width);
-  offers.Add({.id = "gpu.recurrent", .attributes = kExact, .workspace = recipe.workspace(),
+  offers.Add({.id = "gpu.recurrent",
+              .attributes = kExact,
+              .workspace = recipe.workspace(),
               .cost_us = GpuUs(2 * BytesOf(p), product, 3) +
                          waves * static_cast<double>(r.steps) * (2 + weights / kBlockBytesPerUs)});
 }

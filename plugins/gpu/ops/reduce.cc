@@ -15,9 +15,9 @@ namespace {
 struct Reduction {
   std::string_view op;
   const char* kernel;
-  double of_nothing;         // result for zero elements
-  bool needs_some = false;   // a reduction of zero elements is an error
-  bool keeps_one = true;     // a reduction of one element returns that element
+  double of_nothing;        // result for zero elements
+  bool needs_some = false;  // a reduction of zero elements is an error
+  bool keeps_one = true;    // a reduction of one element returns that element
 };
 constexpr double kInf = __builtin_inf();
 constexpr Reduction kReductions[] = {{"ReduceSum", "reduce_sum", 0},
@@ -116,11 +116,15 @@ void Offer(const Problem& p, Offers& offers) {
   const ReduceArgs& a = d.args;
   double bytes = BytesOf(p), count = static_cast<double>(a.count);
   // With few outputs, one thread per output leaves the device idle.
-  offers.Add({.id = "gpu.reduce.thread", .attributes = kExact,
-              .cost_us = GpuUs(bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3, .variant = kThread});
+  offers.Add({.id = "gpu.reduce.thread",
+              .attributes = kExact,
+              .cost_us = GpuUs(bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
+              .variant = kThread});
   if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel) return;
-  offers.Add({.id = "gpu.reduce.block", .attributes = kExact,
-              .cost_us = GpuUs(bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs), .variant = kBlock});
+  offers.Add({.id = "gpu.reduce.block",
+              .attributes = kExact,
+              .cost_us = GpuUs(bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
+              .variant = kBlock});
   if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
     offers.Add({.id = "gpu.reduce.atomic",
                 .rank = 10,

@@ -12,10 +12,14 @@ struct Word {
   std::string_view name;
   int32_t value;
 };
-constexpr Word kCoordinates[] = {{"half_pixel", kHalfPixel}, {"pytorch_half_pixel", kPytorchHalfPixel},
-                                 {"align_corners", kAlignCorners}, {"asymmetric", kAsymmetric},
+constexpr Word kCoordinates[] = {{"half_pixel", kHalfPixel},
+                                 {"pytorch_half_pixel", kPytorchHalfPixel},
+                                 {"align_corners", kAlignCorners},
+                                 {"asymmetric", kAsymmetric},
                                  {"half_pixel_symmetric", kHalfPixelSymmetric}};
-constexpr Word kRoundings[] = {{"floor", kNearestFloor}, {"ceil", kNearestCeil}, {"round_prefer_floor", kNearestPreferFloor},
+constexpr Word kRoundings[] = {{"floor", kNearestFloor},
+                               {"ceil", kNearestCeil},
+                               {"round_prefer_floor", kNearestPreferFloor},
                                {"round_prefer_ceil", kNearestPreferCeil}};
 
 bool Find(std::span<const Word> words, std::string_view name, int32_t* value) {

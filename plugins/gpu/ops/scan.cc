@@ -54,8 +54,7 @@ Result Hardmax(const Problem& p, Recipe& recipe) {
   if (x.elements() == 0) return {};
   Extent e = ExtentOf(x, axis);
   recipe.Add(KernelFor("hardmax", x.dtype()), Spread(e.outer * e.inner),
-             HardmaxArgs{nullptr, nullptr, e.outer * e.inner, e.n, e.inner},
-             {Operand::In(InputOf(p, 0)), Operand::Out()});
+             HardmaxArgs{nullptr, nullptr, e.outer * e.inner, e.n, e.inner}, {Operand::In(InputOf(p, 0)), Operand::Out()});
   return {};
 }
 
@@ -85,13 +84,15 @@ struct Row {
     if (!Accept(p, offers)) return;
     Recipe recipe;
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-    offers.Add({.id = "gpu.scan", .attributes = kExact, .workspace = recipe.workspace(),
+    offers.Add({.id = "gpu.scan",
+                .attributes = kExact,
+                .workspace = recipe.workspace(),
                 .cost_us = GpuUs(BytesOf(p), 200.0 * static_cast<double>(p.node().input(0).elements()), recipe.launches())});
   }
   static constexpr KernelRow For(const char* op) { return {op, Offer, MoveRow<Build>::Make}; }
 };
 constexpr KernelRow kRows[] = {Row<ArgReduce>::For("ArgMax"), Row<ArgReduce>::For("ArgMin"), Row<CumSum>::For("CumSum"),
-                              
+
                                Row<Hardmax>::For("Hardmax"), Row<TopK>::For("TopK")};
 
 }  // namespace

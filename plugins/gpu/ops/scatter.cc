@@ -9,8 +9,11 @@ namespace {
 
 ScatterReduction ReductionOf(const Node& n) {
   std::string_view word = n.Word("reduction", "none");
-  return word == "add" ? kScatterAdd : word == "mul" ? kScatterMul : word == "max" ? kScatterMax
-         : word == "min" ? kScatterMin : kScatterNone;
+  return word == "add"   ? kScatterAdd
+         : word == "mul" ? kScatterMul
+         : word == "max" ? kScatterMax
+         : word == "min" ? kScatterMin
+                         : kScatterNone;
 }
 
 Result Build(const Problem& p, Recipe& recipe) {

@@ -21,7 +21,9 @@ inline constexpr uint64_t kAddressTagBits = UINT64_C(0xffff) << 48;
 inline bool IsDeviceAddress(uint64_t word) { return (word & kAddressTagBits) == kAddressTag; }
 inline bool IsDeviceAddress(const void* address) { return IsDeviceAddress(reinterpret_cast<uint64_t>(address)); }
 
-inline void* ToDevice(const void* mapped) { return reinterpret_cast<void*>(reinterpret_cast<uint64_t>(mapped) | kAddressTag); }
+inline void* ToDevice(const void* mapped) {
+  return reinterpret_cast<void*>(reinterpret_cast<uint64_t>(mapped) | kAddressTag);
+}
 inline char* ToMapped(const void* device) {
   return reinterpret_cast<char*>(reinterpret_cast<uint64_t>(device) & ~kAddressTagBits);
 }

@@ -29,16 +29,16 @@ struct Helpers {
 // The properties of a device.
 struct DeviceOptions {
   int number = 0;
-  std::string name;                  // used in messages: "virtual0"
+  std::string name;  // used in messages: "virtual0"
   uint64_t memory_bytes = 1 << 30;
-  bool poison = false;               // new memory is filled with NaN
-  double bandwidth_gb_s = 0;         // to and from the host, per direction, unless `links` sets it; 0: the speed of memory
-  double latency_us = 0;             // latency of a copy to or from the host
-  double launch_latency_us = 0;      // delay between a kernel's turn on its stream and its start
+  bool poison = false;                 // new memory is filled with NaN
+  double bandwidth_gb_s = 0;           // to and from the host, per direction, unless `links` sets it; 0: the speed of memory
+  double latency_us = 0;               // latency of a copy to or from the host
+  double launch_latency_us = 0;        // delay between a kernel's turn on its stream and its start
   std::vector<FaultRule> faults = {};  // rules for all devices
-  LinkMatrix links = {};             // without rows: all devices are peers at the speed of memory
+  LinkMatrix links = {};               // without rows: all devices are peers at the speed of memory
   gpu::EmulatorSettings emulator = {};
-  Helpers helpers = {};              // none: the stream's thread runs all blocks
+  Helpers helpers = {};  // none: the stream's thread runs all blocks
 };
 
 // A connection that copies share: one copy at a time uses it.

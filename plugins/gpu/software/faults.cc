@@ -71,9 +71,12 @@ Result ParseRule(std::string_view text, FaultRule* rule) {
   rule->from = *n;
   rule->to = onwards ? UINT64_MAX : *n;
 
-  if (effect == "fail") rule->effect = Effect::kFail;
-  else if (effect == "lost") rule->effect = Effect::kLost;
-  else if (effect == "hang") rule->effect = Effect::kHang;
+  if (effect == "fail")
+    rule->effect = Effect::kFail;
+  else if (effect == "lost")
+    rule->effect = Effect::kLost;
+  else if (effect == "hang")
+    rule->effect = Effect::kHang;
   else if (effect.starts_with("slow(") && effect.ends_with(')')) {
     rule->effect = Effect::kSlow;
     std::string_view time = Trim(effect.substr(5, effect.size() - 6));

@@ -59,8 +59,9 @@ Result ReadHosts(const std::vector<std::vector<Link>>& rows, std::vector<Link>* 
     for (size_t j = 0; j < rows.size(); ++j) {
       const Link& link = rows[i][j];
       if (link.peer && i == j) {
-        return {MGE_INVALID_ARGUMENT, "a peer link from device " + std::to_string(i) + " to itself; the diagonal is 0 or "
-                                      "the device's link to the host"};
+        return {MGE_INVALID_ARGUMENT, "a peer link from device " + std::to_string(i) +
+                                          " to itself; the diagonal is 0 or "
+                                          "the device's link to the host"};
       }
       if (link.peer || link.bandwidth_gb_s == 0) continue;
       for (size_t device : {i, j}) {
@@ -103,8 +104,8 @@ Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatr
     }
     if (cells.empty()) continue;
     if (!rows.empty() && cells.size() != rows[0].size()) {
-      return bad(line, "this row has " + std::to_string(cells.size()) +
-                           " cells, the first has " + std::to_string(rows[0].size()));
+      return bad(line,
+                 "this row has " + std::to_string(cells.size()) + " cells, the first has " + std::to_string(rows[0].size()));
     }
     rows.push_back(std::move(cells));
     lines.push_back(line);

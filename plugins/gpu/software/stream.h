@@ -103,7 +103,7 @@ class Stream {
   size_t head_ = 0, count_ = 0;
   std::unique_ptr<Record> capture_;
   FailurePtr fail_next_;
-  FailurePtr no_memory_;  // allocated in advance for a task that finds no host memory; Push() renews it
+  FailurePtr no_memory_;        // allocated in advance for a task that finds no host memory; Push() renews it
   Event* waits_for_ = nullptr;  // the event that the thread waits for
   bool hangs_ = false;
   std::atomic<bool> stop_{false};

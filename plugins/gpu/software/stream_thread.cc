@@ -60,9 +60,7 @@ void Stream::RunOrThrow(const Task& task, Clock::time_point enqueued) {
         task.event->Signal(task.value);
       }
       return;
-    case Task::Kind::kMark:
-      *task.stamp = Clock::now().time_since_epoch().count();
-      return;
+    case Task::Kind::kMark: *task.stamp = Clock::now().time_since_epoch().count(); return;
     case Task::Kind::kReplay:
       for (const Task& recorded : task.record->tasks) Run(recorded, enqueued);
       return;
@@ -119,14 +117,9 @@ FailurePtr Stream::Attempt(const Task& task) {
   auto what = [&] { return kernel ? "the kernel " + std::string(gpu::KernelName(task.launch.kernel)) : "a copy"; };
   if (fault) {
     switch (fault->effect) {
-      case Effect::kSlow:
-        SleepUntil(Clock::now() + fault->delay);
-        break;
-      case Effect::kHang:
-        Hang();
-        return Cancelled();
-      case Effect::kLost:
-        return device_.Lose("the fault " + fault->text + " occurred at " + what());
+      case Effect::kSlow: SleepUntil(Clock::now() + fault->delay); break;
+      case Effect::kHang: Hang(); return Cancelled();
+      case Effect::kLost: return device_.Lose("the fault " + fault->text + " occurred at " + what());
       default:
         return std::make_shared<Failure>(MGE_INTERNAL,
                                          device_.name() + ": " + what() + " fails, as the fault " + fault->text + " asks");

@@ -42,8 +42,8 @@ struct Task {
   // kSignal, kWait
   std::shared_ptr<Event> event = nullptr;
   uint64_t value = 0;
-  std::shared_ptr<Stamp> stamp = nullptr;           // kMark
-  std::shared_ptr<const Record> record = nullptr;   // kReplay
+  std::shared_ptr<Stamp> stamp = nullptr;          // kMark
+  std::shared_ptr<const Record> record = nullptr;  // kReplay
 
   // Releases all references but keeps the memory of `args`, so that a reused task does not allocate.
   void Clear() {

@@ -15,7 +15,7 @@ struct Epilogue {
   int32_t bias = -1;      // one element per channel
   int32_t residual = -1;  // same shape as the output
   Activation activation = {kNoActivation, 0, 0};
-  int32_t output = -1;    // output of the last node
+  int32_t output = -1;  // output of the last node
 };
 
 // The dimension of a bias: 1 for a convolution, the last one for a matrix.

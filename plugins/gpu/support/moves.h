@@ -13,7 +13,7 @@ namespace mge::gpu {
 
 // A box of elements. Strides are in elements and may be negative; offsets are those of element (0, 0, ...).
 struct Copy {
-  int input = 0;   // operand number in the problem
+  int input = 0;  // operand number in the problem
   int output = 0;
   int64_t from_offset = 0, to_offset = 0;
   std::vector<int64_t> dims = {}, from_strides = {}, to_strides = {};

@@ -12,10 +12,10 @@ struct TypeRow {
   const char* name;
 };
 constexpr TypeRow kTypes[] = {
-    {MGE_DTYPE_F32, "f32", "float32"}, {MGE_DTYPE_F64, "f64", "float64"}, {MGE_DTYPE_F16, "f16", "float16"},
-    {MGE_DTYPE_BF16, "bf16", "bfloat16"}, {MGE_DTYPE_I8, "i8", "int8"}, {MGE_DTYPE_I16, "i16", "int16"},
-    {MGE_DTYPE_I32, "i32", "int32"}, {MGE_DTYPE_I64, "i64", "int64"}, {MGE_DTYPE_U8, "u8", "uint8"},
-    {MGE_DTYPE_U16, "u16", "uint16"}, {MGE_DTYPE_U32, "u32", "uint32"}, {MGE_DTYPE_U64, "u64", "uint64"},
+    {MGE_DTYPE_F32, "f32", "float32"},    {MGE_DTYPE_F64, "f64", "float64"}, {MGE_DTYPE_F16, "f16", "float16"},
+    {MGE_DTYPE_BF16, "bf16", "bfloat16"}, {MGE_DTYPE_I8, "i8", "int8"},      {MGE_DTYPE_I16, "i16", "int16"},
+    {MGE_DTYPE_I32, "i32", "int32"},      {MGE_DTYPE_I64, "i64", "int64"},   {MGE_DTYPE_U8, "u8", "uint8"},
+    {MGE_DTYPE_U16, "u16", "uint16"},     {MGE_DTYPE_U32, "u32", "uint32"},  {MGE_DTYPE_U64, "u64", "uint64"},
     {MGE_DTYPE_BOOL, "bool", "bool"}};
 
 const TypeRow* Find(mge_dtype t) {

@@ -17,8 +17,13 @@ Result ReadWindow(const Node& node, std::span<const int64_t> kernel, WindowAxis*
   std::string_view automatic = node.Word("auto_pad", "NOTSET");
   for (size_t d = 0; d < 3 - axes; ++d) axis[d] = {1, 1, 1, 1, 1, 0, 0};
   for (size_t d = 0; d < axes; ++d) {
-    WindowAxis a = {x.dims()[d + 2], y.dims()[d + 2], kernel[d], strides.empty() ? 1 : strides[d],
-                    dilations.empty() ? 1 : dilations[d], 0, 0};
+    WindowAxis a = {x.dims()[d + 2],
+                    y.dims()[d + 2],
+                    kernel[d],
+                    strides.empty() ? 1 : strides[d],
+                    dilations.empty() ? 1 : dilations[d],
+                    0,
+                    0};
     if (a.kernel <= 0 || a.stride <= 0 || a.dilation <= 0) return {MGE_UNIMPLEMENTED, "a window attribute is not positive"};
     if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
       int64_t total = std::max<int64_t>(0, (a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - a.in);

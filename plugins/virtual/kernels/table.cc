@@ -20,17 +20,16 @@ mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_con
   if (!CurrentOptions().wrong_kernel) return Rows::Enumerate(device, problem, constraints, sink, error);
   return Guard(error, [&] {
     Counter counter = {sink};
-    mge_candidate_sink counting = {
-        sizeof(counting), 0, &counter,
-        [](void* self, const mge_candidate* candidate) {
-          auto* c = static_cast<Counter*>(self);
-          ++c->offers;
-          c->sink->offer(c->sink->self, candidate);
-        },
-        [](void* self, const mge_text* kernel, const mge_text* reason) {
-          auto* c = static_cast<Counter*>(self);
-          c->sink->refuse(c->sink->self, kernel, reason);
-        }};
+    mge_candidate_sink counting = {sizeof(counting), 0, &counter,
+                                   [](void* self, const mge_candidate* candidate) {
+                                     auto* c = static_cast<Counter*>(self);
+                                     ++c->offers;
+                                     c->sink->offer(c->sink->self, candidate);
+                                   },
+                                   [](void* self, const mge_text* kernel, const mge_text* reason) {
+                                     auto* c = static_cast<Counter*>(self);
+                                     c->sink->refuse(c->sink->self, kernel, reason);
+                                   }};
     mge_code code = Rows::Enumerate(device, problem, constraints, &counting, error);
     if (code == MGE_OK && counter.offers) OfferWrong(problem, constraints, sink);
     return code;
@@ -39,7 +38,8 @@ mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_con
 
 mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
                  mge_error* error) noexcept {
-  if (!Covers(candidate, &mge_candidate::token) || candidate->token != kWrongToken) return Rows::Prepare(device, problem, candidate, out, error);
+  if (!Covers(candidate, &mge_candidate::token) || candidate->token != kWrongToken)
+    return Rows::Prepare(device, problem, candidate, out, error);
   return Guard(error, [&] {
     KernelPtr kernel = MakeWrong(problem);
     mge_prepared made = {};

@@ -8,8 +8,8 @@ namespace {
 
 struct Device {
   static mge::Result List(mge::DeviceList& list) {
-    list.Add({.name = "host memory",
-              .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME});
+    list.Add(
+        {.name = "host memory", .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME});
     return {};
   }
   explicit Device(uint32_t) {}

@@ -10,8 +10,8 @@ namespace {
 
 struct Device {
   static mge::Result List(mge::DeviceList& list) {
-    list.Add({.name = "host memory",
-              .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME});
+    list.Add(
+        {.name = "host memory", .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK | MGE_DEVICE_ONLY_BY_NAME});
     return {};
   }
   explicit Device(uint32_t) {}
@@ -68,9 +68,8 @@ class PagePool {
   // Kernels of this backend run in the calling thread: the last use is over when the memory is released.
   void Release(const mge_reservation& reservation, const mge_fence_point*) {
     std::lock_guard lock(mutex_);
-    auto at = std::find_if(used_.begin(), used_.end(), [&](const mge_slab& s) {
-      return reinterpret_cast<uintptr_t>(s.address) == reservation.token;
-    });
+    auto at = std::find_if(used_.begin(), used_.end(),
+                           [&](const mge_slab& s) { return reinterpret_cast<uintptr_t>(s.address) == reservation.token; });
     if (at == used_.end()) return;
     stats_.in_use -= at->bytes;
     free_.insert(std::upper_bound(free_.begin(), free_.end(), *at, [](auto& a, auto& b) { return a.bytes < b.bytes; }), *at);

@@ -22,7 +22,8 @@ struct F16 {
     } else if (magnitude >= 0x477ff000u) {
       half = 0x7c00u;  // rounds to infinity
     } else if (magnitude < 0x38800000u) {
-      half = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;  // subnormal: the sum rounds at 2^-24
+      half = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+             0x3f000000u;  // subnormal: the sum rounds at 2^-24
     } else {
       half = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
     }

@@ -51,16 +51,16 @@ typedef struct mge_string mge_string; /* a text that the caller releases */
 /* The version as one number, for #if: 0.1.0 is 100, 2.3.4 is 20304. */
 #define MGE_VERSION (MGE_VERSION_MAJOR * 10000 + MGE_VERSION_MINOR * 100 + MGE_VERSION_PATCH)
 
-MGE_API const char* mge_version(void);        /* "0.1.0": version of the loaded library, not of the header */
-MGE_API int32_t mge_version_number(void);     /* MGE_VERSION of the loaded library */
+MGE_API const char* mge_version(void);    /* "0.1.0": version of the loaded library, not of the header */
+MGE_API int32_t mge_version_number(void); /* MGE_VERSION of the loaded library */
 
 /* ---------------------------------------------------------------- status */
 
-MGE_API int32_t mge_status_kind(const mge_status* status);      /* the exit code of the mge command: 2 usage, 3 invalid, ... */
-MGE_API int32_t mge_status_id(const mge_status* status);        /* 502 for E0502; 0 if it has none */
-MGE_API const char* mge_status_text(const mge_status* status);  /* all parts, over several lines */
+MGE_API int32_t mge_status_kind(const mge_status* status); /* the exit code of the mge command: 2 usage, 3 invalid, ... */
+MGE_API int32_t mge_status_id(const mge_status* status);   /* 502 for E0502; 0 if it has none */
+MGE_API const char* mge_status_text(const mge_status* status); /* all parts, over several lines */
 MGE_API const char* mge_status_title(const mge_status* status);
-MGE_API const char* mge_status_what(const mge_status* status);  /* "" if a part is empty */
+MGE_API const char* mge_status_what(const mge_status* status); /* "" if a part is empty */
 MGE_API const char* mge_status_where(const mge_status* status);
 MGE_API const char* mge_status_fix(const mge_status* status);
 MGE_API void mge_status_release(mge_status* status);
@@ -84,8 +84,8 @@ typedef struct mge_runtime_options {
   size_t config_file_count;
   const char* const* plugin_directories; /* absolute; searched first */
   size_t plugin_directory_count;
-  int32_t no_built_in_plugins;     /* 1: do not search beside the library */
-  int32_t no_environment;          /* 1: read no variables */
+  int32_t no_built_in_plugins; /* 1: do not search beside the library */
+  int32_t no_environment;      /* 1: read no variables */
   /* Receives messages (level: 0 debug .. 3 error), until the runtime and its sessions are released. NULL: messages go to
    * stderr. */
   void (*log)(void* state, int32_t level, const char* message, size_t size);
@@ -131,7 +131,7 @@ MGE_API mge_status* mge_plugins_release(const mge_runtime_options* options, cons
 /* Sets this thread's context, such as "gpu(1)", until the matching pop. Contexts nest. */
 MGE_API mge_status* mge_context_push(mge_runtime* runtime, const char* context);
 MGE_API mge_status* mge_context_pop(mge_runtime* runtime);
-MGE_API mge_status* mge_context_current(mge_runtime* runtime, mge_string** out);  /* "cpu(0)" */
+MGE_API mge_status* mge_context_current(mge_runtime* runtime, mge_string** out); /* "cpu(0)" */
 MGE_API int32_t mge_num_gpus(mge_runtime* runtime);
 MGE_API mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes);
 /* Releases the memory that the pools of this context's device keep but do not use. */
@@ -172,10 +172,10 @@ MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_t
 /* Options of a session. The strings are used only during the call. */
 typedef struct mge_session_options {
   size_t struct_size;
-  const char* device;        /* "gpu0,cpu0"; NULL: scope of the thread, otherwise the default device */
-  int32_t threads;           /* 0: the runtime's setting */
+  const char* device; /* "gpu0,cpu0"; NULL: scope of the thread, otherwise the default device */
+  int32_t threads;    /* 0: the runtime's setting */
   int32_t reserved;
-  const char* const* skip;   /* names of passes, rewrites and fusions to skip */
+  const char* const* skip; /* names of passes, rewrites and fusions to skip */
   size_t skip_count;
   /* Dynamic settings for this session only, as "NAME=VALUE". They override the runtime's settings. */
   const char* const* settings;
@@ -186,8 +186,8 @@ typedef struct mge_session_options {
   size_t output_count;
 } mge_session_options;
 
-MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options /* nullable */,
-                                     mge_session** out);
+MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path,
+                                     const mge_session_options* options /* nullable */, mge_session** out);
 /* Loads a model from memory, which must outlive the session. External data is refused. */
 MGE_API mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size,
                                            const mge_session_options* options /* nullable */, mge_session** out);
@@ -245,8 +245,8 @@ MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, 
  * memory, which must not overlap an input or another output. A tensor of strings is replaced.
  * If only the run determines the size, wrapped memory must be large enough; a tensor with its own memory is replaced if
  * it is too small. `control` may be NULL. */
-MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
-                                    size_t output_count, mge_run_control* control);
+MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count,
+                                    mge_tensor** outputs, size_t output_count, mge_run_control* control);
 
 /* Runs by name: every input of the model once, in any order, and any of its outputs. Nodes that the named outputs do not
  * need are not computed. Each set of outputs has its own plan. */
@@ -273,11 +273,11 @@ MGE_API mge_status* mge_session_report(mge_session* session, const char* schema,
 typedef struct mge_memory_facts {
   size_t struct_size;
   /* Memory of the latest plan, including the plans of its bodies (If, Loop, Scan). */
-  uint64_t planned_peak_bytes;   /* arenas and packed constants */
-  uint64_t measured_peak_bytes;  /* memory that was allocated on the device for them */
-  uint64_t constant_bytes;       /* constants used directly from the model's file */
+  uint64_t planned_peak_bytes;  /* arenas and packed constants */
+  uint64_t measured_peak_bytes; /* memory that was allocated on the device for them */
+  uint64_t constant_bytes;      /* constants used directly from the model's file */
   uint32_t steps;
-  uint32_t reference_steps;      /* steps that only the reference evaluator supports */
+  uint32_t reference_steps; /* steps that only the reference evaluator supports */
 } mge_memory_facts;
 MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
 
@@ -293,7 +293,7 @@ MGE_API void mge_run_control_set_timeout(mge_run_control* control, double second
 /* Sets the seed of the runs that begin later. */
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the runs in progress and every later one */
-MGE_API void mge_run_control_reset(mge_run_control* control); /* allows runs again */
+MGE_API void mge_run_control_reset(mge_run_control* control);  /* allows runs again */
 /* Returns by how many seconds a run in progress exceeds its time limit; 0 if none does. `place` (may be NULL) receives
  * its current step; empty between steps and during planning. For a watchdog, from any thread: a run ends soon after its
  * limit, unless a kernel in the calling thread does not check its stop flag. */

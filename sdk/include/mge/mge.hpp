@@ -58,20 +58,34 @@ class [[nodiscard]] Status {
   internal::Handle<mge_status, mge_status_release> status_;
 };
 
-template <typename T> inline constexpr mge_dtype kDtypeOf = MGE_DTYPE_UNDEFINED;
-template <> inline constexpr mge_dtype kDtypeOf<float> = MGE_DTYPE_F32;
-template <> inline constexpr mge_dtype kDtypeOf<double> = MGE_DTYPE_F64;
-template <> inline constexpr mge_dtype kDtypeOf<int8_t> = MGE_DTYPE_I8;
-template <> inline constexpr mge_dtype kDtypeOf<int16_t> = MGE_DTYPE_I16;
-template <> inline constexpr mge_dtype kDtypeOf<int32_t> = MGE_DTYPE_I32;
-template <> inline constexpr mge_dtype kDtypeOf<int64_t> = MGE_DTYPE_I64;
-template <> inline constexpr mge_dtype kDtypeOf<uint8_t> = MGE_DTYPE_U8;
-template <> inline constexpr mge_dtype kDtypeOf<uint16_t> = MGE_DTYPE_U16;
-template <> inline constexpr mge_dtype kDtypeOf<uint32_t> = MGE_DTYPE_U32;
-template <> inline constexpr mge_dtype kDtypeOf<uint64_t> = MGE_DTYPE_U64;
-template <> inline constexpr mge_dtype kDtypeOf<bool> = MGE_DTYPE_BOOL;
-template <> inline constexpr mge_dtype kDtypeOf<F16> = MGE_DTYPE_F16;
-template <> inline constexpr mge_dtype kDtypeOf<BF16> = MGE_DTYPE_BF16;
+template <typename T>
+inline constexpr mge_dtype kDtypeOf = MGE_DTYPE_UNDEFINED;
+template <>
+inline constexpr mge_dtype kDtypeOf<float> = MGE_DTYPE_F32;
+template <>
+inline constexpr mge_dtype kDtypeOf<double> = MGE_DTYPE_F64;
+template <>
+inline constexpr mge_dtype kDtypeOf<int8_t> = MGE_DTYPE_I8;
+template <>
+inline constexpr mge_dtype kDtypeOf<int16_t> = MGE_DTYPE_I16;
+template <>
+inline constexpr mge_dtype kDtypeOf<int32_t> = MGE_DTYPE_I32;
+template <>
+inline constexpr mge_dtype kDtypeOf<int64_t> = MGE_DTYPE_I64;
+template <>
+inline constexpr mge_dtype kDtypeOf<uint8_t> = MGE_DTYPE_U8;
+template <>
+inline constexpr mge_dtype kDtypeOf<uint16_t> = MGE_DTYPE_U16;
+template <>
+inline constexpr mge_dtype kDtypeOf<uint32_t> = MGE_DTYPE_U32;
+template <>
+inline constexpr mge_dtype kDtypeOf<uint64_t> = MGE_DTYPE_U64;
+template <>
+inline constexpr mge_dtype kDtypeOf<bool> = MGE_DTYPE_BOOL;
+template <>
+inline constexpr mge_dtype kDtypeOf<F16> = MGE_DTYPE_F16;
+template <>
+inline constexpr mge_dtype kDtypeOf<BF16> = MGE_DTYPE_BF16;
 
 // A dense tensor in host memory, or a sequence or optional of tensors.
 class Tensor {
@@ -149,7 +163,7 @@ class Tensor {
 
 // Options of a runtime; see mge_runtime_options.
 struct RuntimeOptions {
-  std::vector<std::string> settings = {};      // "NAME=VALUE"
+  std::vector<std::string> settings = {};  // "NAME=VALUE"
   std::vector<std::string> command_line = {};
   std::vector<std::string> config_files = {};
   std::vector<std::string> plugin_directories = {};
@@ -339,7 +353,8 @@ class Session {
     });
   }
   // The bytes must outlive the session.
-  static Status LoadBytes(const Runtime& runtime, const void* data, uint64_t size, const SessionOptions& options, Session* out) {
+  static Status LoadBytes(const Runtime& runtime, const void* data, uint64_t size, const SessionOptions& options,
+                          Session* out) {
     return Make(options, out, [&](const mge_session_options* o, mge_session** s) {
       return mge_session_load_bytes(runtime.get(), data, size, o, s);
     });
@@ -466,7 +481,9 @@ class Session {
   mge_session* get() const { return session_.get(); }
 
  private:
-  static std::span<const int64_t> Dims(const int64_t* dims, int rank) { return {dims, static_cast<size_t>(rank > 0 ? rank : 0)}; }
+  static std::span<const int64_t> Dims(const int64_t* dims, int rank) {
+    return {dims, static_cast<size_t>(rank > 0 ? rank : 0)};
+  }
   static std::string_view Text(const char* text) { return text ? text : ""; }
   template <typename F>
   static Status Make(const SessionOptions& options, Session* out, F make) {

@@ -86,35 +86,43 @@ typedef struct mge_host {
    * reported as a leak. [any] */
   void* (*allocate)(void* self, uint64_t bytes, uint64_t alignment);
   void (*release)(void* self, void* memory); /* `memory` may be NULL. [any] */
-  const mge_ready_made* ready_made; /* parts that a backend can use or wrap */
+  const mge_ready_made* ready_made;          /* parts that a backend can use or wrap */
 } mge_host;
 
 /* ---------------------------------------------------------------- settings of a backend */
 
-enum { MGE_SETTING_BOOL = 1, MGE_SETTING_INT = 2, MGE_SETTING_DOUBLE = 3, MGE_SETTING_BYTES = 4, MGE_SETTING_TEXT = 5,
-       MGE_SETTING_CHOICE = 6 };
+enum {
+  MGE_SETTING_BOOL = 1,
+  MGE_SETTING_INT = 2,
+  MGE_SETTING_DOUBLE = 3,
+  MGE_SETTING_BYTES = 4,
+  MGE_SETTING_TEXT = 5,
+  MGE_SETTING_CHOICE = 6
+};
 enum { MGE_LIFECYCLE_FIRST_SET = 1, MGE_LIFECYCLE_DYNAMIC = 2 };
 
 /* The declaration of a setting. The host reads, checks and documents its values. */
 typedef struct mge_setting {
   uint32_t struct_size;
   int32_t type;
-  mge_text key;      /* "virtual.devices": begins with the backend's name; the variable is MGE_VIRTUAL_DEVICES */
+  mge_text key;           /* "virtual.devices": begins with the backend's name; the variable is MGE_VIRTUAL_DEVICES */
   mge_text default_value; /* default value, as text */
-  mge_text choices;  /* MGE_SETTING_CHOICE: the allowed words, separated by '|' */
+  mge_text choices;       /* MGE_SETTING_CHOICE: the allowed words, separated by '|' */
   mge_text unit;
-  mge_text doc;      /* one sentence */
-  double min, max;   /* range of a number; both 0: no range */
+  mge_text doc;    /* one sentence */
+  double min, max; /* range of a number; both 0: no range */
   int32_t lifecycle;
   int32_t reserved;
 } mge_setting;
 
 /* ---------------------------------------------------------------- graphs, as a backend sees them */
 
-enum { MGE_LAYOUT_PLAIN = 0, /* row-major */
-       MGE_LAYOUT_ANY = 1,   /* in a candidate: any layout; all ANY entries of one candidate become the same layout */
-       MGE_LAYOUT_PERMUTED = 2,
-       MGE_LAYOUT_OPAQUE = 3 };
+enum {
+  MGE_LAYOUT_PLAIN = 0, /* row-major */
+  MGE_LAYOUT_ANY = 1,   /* in a candidate: any layout; all ANY entries of one candidate become the same layout */
+  MGE_LAYOUT_PERMUTED = 2,
+  MGE_LAYOUT_OPAQUE = 3
+};
 
 /* The order of a tensor's elements in memory. PERMUTED: dimensions in the order perm[0], perm[1]... (outermost first).
  * Then the blocked dimensions are split: block_size[i] elements of block_axis[i] are innermost, padded with zeros to a
@@ -127,7 +135,7 @@ typedef struct mge_layout {
   int32_t perm[8];
   int32_t block_axis[2];
   int32_t block_size[2];
-  uint64_t opaque_id;    /* OPAQUE: a number chosen by the backend, and the bytes of such a tensor */
+  uint64_t opaque_id; /* OPAQUE: a number chosen by the backend, and the bytes of such a tensor */
   uint64_t opaque_bytes;
 } mge_layout;
 
@@ -138,14 +146,14 @@ typedef struct mge_value {
   uint32_t struct_size;
   int32_t role;
   mge_dtype dtype;
-  int32_t rank;            /* -1 if unknown */
-  const int64_t* dims;     /* outermost first; -1 where unknown */
-  const void* data;        /* constants: row-major bytes in host memory; otherwise NULL */
+  int32_t rank;        /* -1 if unknown */
+  const int64_t* dims; /* outermost first; -1 where unknown */
+  const void* data;    /* constants: row-major bytes in host memory; otherwise NULL */
   uint64_t data_bytes;
   const mge_layout* layout; /* NULL: plain */
   mge_text name;
-  uint32_t uses;           /* consumers in the whole graph; each use as a graph output counts */
-  uint32_t version;        /* state: increases with every update, so that stale packed copies are detected */
+  uint32_t uses;    /* consumers in the whole graph; each use as a graph output counts */
+  uint32_t version; /* state: increases with every update, so that stale packed copies are detected */
 } mge_value;
 
 enum { MGE_ATTR_INT = 1, MGE_ATTR_FLOAT = 2, MGE_ATTR_TEXT = 3, MGE_ATTR_INTS = 4, MGE_ATTR_FLOATS = 5 };
@@ -194,24 +202,26 @@ typedef struct mge_graph {
 
 /* ---------------------------------------------------------------- devices */
 
-enum { MGE_DEVICE_HOST_ACCESSIBLE = 1, /* the host may read and write its default memory class */
-       MGE_DEVICE_SURVIVES_FORK = 2,
-       MGE_DEVICE_GPU = 4,           /* also selectable as gpu0, gpu1...; the note then lists "gpu" */
-       MGE_DEVICE_ONLY_BY_NAME = 8 };/* never selected by xpu: the user must name it */
+enum {
+  MGE_DEVICE_HOST_ACCESSIBLE = 1, /* the host may read and write its default memory class */
+  MGE_DEVICE_SURVIVES_FORK = 2,
+  MGE_DEVICE_GPU = 4, /* also selectable as gpu0, gpu1...; the note then lists "gpu" */
+  MGE_DEVICE_ONLY_BY_NAME = 8
+}; /* never selected by xpu: the user must name it */
 #define MGE_DEVICE_KNOWN_BITS 15u
 
 /* The description of a device. The host copies it during the call of the sink. */
 typedef struct mge_device_info {
   uint32_t struct_size;
-  uint32_t index;          /* argument of open(); the backend chooses the order */
-  mge_text class_name;     /* "cpu", "cuda", ... one of the classes of the note, but not "gpu" */
-  mge_text name;           /* "Intel Xeon ..." */
-  mge_text fingerprint;    /* PCI address or UUID: equal for the same hardware in two backends */
-  mge_text device_class;   /* key of tuning results: equal for devices where the same choices are best */
-  mge_text reason;         /* if score is 0: why the device cannot be used, and what to do */
-  uint32_t score;          /* 0: unusable; 1..100: the backend with the highest score is used for one fingerprint */
-  uint32_t flags;          /* MGE_DEVICE_... */
-  uint64_t memory_total;   /* 0: unknown */
+  uint32_t index;        /* argument of open(); the backend chooses the order */
+  mge_text class_name;   /* "cpu", "cuda", ... one of the classes of the note, but not "gpu" */
+  mge_text name;         /* "Intel Xeon ..." */
+  mge_text fingerprint;  /* PCI address or UUID: equal for the same hardware in two backends */
+  mge_text device_class; /* key of tuning results: equal for devices where the same choices are best */
+  mge_text reason;       /* if score is 0: why the device cannot be used, and what to do */
+  uint32_t score;        /* 0: unusable; 1..100: the backend with the highest score is used for one fingerprint */
+  uint32_t flags;        /* MGE_DEVICE_... */
+  uint64_t memory_total; /* 0: unknown */
   /* version of the software below the backend, such as a driver; measured times are valid for one version; may be "" */
   mge_text driver;
   /* Largest slab of class MGE_MEMORY_DEVICE in bytes; 0: limited only by the memory itself. The host never requests a
@@ -233,10 +243,10 @@ enum { MGE_LINK_PEER = 1 }; /* copy_peer copies directly; without it the host co
 #define MGE_LINK_KNOWN_BITS 1u
 typedef struct mge_link {
   uint32_t struct_size;
-  uint32_t flags;          /* MGE_LINK_... */
-  double bandwidth_gb_s;   /* 10^9 bytes per second, one direction; 0: unknown */
+  uint32_t flags;        /* MGE_LINK_... */
+  double bandwidth_gb_s; /* 10^9 bytes per second, one direction; 0: unknown */
   double latency_us;
-  mge_text name;           /* "NVLink x2", "PCIe" */
+  mge_text name; /* "NVLink x2", "PCIe" */
 } mge_link;
 
 /* Devices: list, open, close, health and links. */
@@ -255,17 +265,19 @@ typedef struct mge_device_api {
 
 /* ---------------------------------------------------------------- memory: slabs, pools, reserve policy */
 
-enum { MGE_MEMORY_DEVICE = 0, /* the default class of a device; plain host memory on a CPU */
-       MGE_MEMORY_PINNED = 1, /* host memory that copy queues can access */
-       MGE_MEMORY_CLASS_COUNT = 2 };
+enum {
+  MGE_MEMORY_DEVICE = 0, /* the default class of a device; plain host memory on a CPU */
+  MGE_MEMORY_PINNED = 1, /* host memory that copy queues can access */
+  MGE_MEMORY_CLASS_COUNT = 2
+};
 
 /* Memory that the backend allocated in one piece. */
 typedef struct mge_slab {
   uint32_t struct_size;
   int32_t memory_class;
-  void* address;   /* the address passed to steps and copies */
+  void* address;      /* the address passed to steps and copies */
   void* host_address; /* NULL if the host cannot access the memory */
-  void* handle;    /* used by the backend only */
+  void* handle;       /* used by the backend only */
   uint64_t bytes;
 } mge_slab;
 
@@ -275,8 +287,8 @@ typedef struct mge_reservation {
   uint32_t reserved;
   void* address;
   void* host_address;
-  uint64_t bytes;  /* after rounding by the pool */
-  uint64_t token;  /* used by the pool only */
+  uint64_t bytes; /* after rounding by the pool */
+  uint64_t token; /* used by the pool only */
   /* Set with MGE_NEEDS_WAIT, otherwise NULL. The memory may be used once this fence has reached ready_value or has failed.
    * A queue that waits for the fence inherits its failure. To avoid that, wait on the host. */
   mge_fence* ready;
@@ -292,25 +304,29 @@ typedef struct mge_fence_point {
 } mge_fence_point;
 
 /* Flags of acquire. */
-enum { MGE_POOL_NO_GROWTH = 1, /* use only memory that the pool holds; otherwise return MGE_GROWTH_REQUIRED */
-       MGE_POOL_MAY_WAIT = 2 }; /* may return a block that is still in use, with MGE_NEEDS_WAIT, instead of growing */
+enum {
+  MGE_POOL_NO_GROWTH = 1, /* use only memory that the pool holds; otherwise return MGE_GROWTH_REQUIRED */
+  MGE_POOL_MAY_WAIT = 2
+}; /* may return a block that is still in use, with MGE_NEEDS_WAIT, instead of growing */
 #define MGE_POOL_KNOWN_BITS 3u
 /* Extent of a trim. Memory in use is never released, also when its last use is behind a fence. */
-enum { MGE_TRIM_EXCESS = 1, /* release until at most `retain` bytes (set_policy) are committed */
-       MGE_TRIM_ALL = 2 };
+enum {
+  MGE_TRIM_EXCESS = 1, /* release until at most `retain` bytes (set_policy) are committed */
+  MGE_TRIM_ALL = 2
+};
 
 /* The counters of a pool. */
 typedef struct mge_pool_stats {
   uint32_t struct_size;
-  uint32_t presence;        /* bit i set: member i below is valid; the others are unknown */
-  uint64_t in_use;          /* bytes in reservations, after rounding */
+  uint32_t presence; /* bit i set: member i below is valid; the others are unknown */
+  uint64_t in_use;   /* bytes in reservations, after rounding */
   uint64_t peak_in_use;
-  uint64_t committed;       /* bytes held from the slab provider */
-  uint64_t slab_acquires;   /* successful growths */
+  uint64_t committed;     /* bytes held from the slab provider */
+  uint64_t slab_acquires; /* successful growths */
   uint64_t slab_releases;
-  uint64_t hits;            /* acquires served without the provider */
-  uint64_t largest_free;    /* bytes that one acquire can get without growth or waiting */
-  uint64_t over_budget;     /* acquires refused by the budget or by the policy's cap */
+  uint64_t hits;         /* acquires served without the provider */
+  uint64_t largest_free; /* bytes that one acquire can get without growth or waiting */
+  uint64_t over_budget;  /* acquires refused by the budget or by the policy's cap */
 } mge_pool_stats;
 #define MGE_POOL_STATS_ALL 255u /* presence: every member */
 
@@ -327,10 +343,12 @@ typedef struct mge_slab_provider {
 } mge_slab_provider;
 
 /* The reason for a call of `decide`. */
-enum { MGE_PRESSURE_NONE = 0,      /* before a plan runs, or when the pool is created; without a plan its bytes are 0 */
-       /* Another user of the memory was refused. The host trims the pool to `retain` and repeats the request. */
-       MGE_PRESSURE_MODERATE = 1,
-       MGE_PRESSURE_CRITICAL = 2 };/* MODERATE was not enough: the pool is about to release everything that is not in use */
+enum {
+  MGE_PRESSURE_NONE = 0, /* before a plan runs, or when the pool is created; without a plan its bytes are 0 */
+  /* Another user of the memory was refused. The host trims the pool to `retain` and repeats the request. */
+  MGE_PRESSURE_MODERATE = 1,
+  MGE_PRESSURE_CRITICAL = 2
+}; /* MODERATE was not enough: the pool is about to release everything that is not in use */
 
 /* The input of a reserve policy: the pool of one memory class, and the latest plan. The plan's bytes are of class DEVICE. */
 typedef struct mge_plan_summary {
@@ -402,9 +420,9 @@ typedef struct mge_memory_api {
   mge_code (*slab_acquire)(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error);
   void (*slab_release)(mge_device* device, const mge_slab* slab);
   void (*memory_info)(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes);
-  mge_text pool;                  /* a ready-made pool: "naive", "round", "unpooled", "growing"; ignored if own_pool is set */
-  const mge_pool_api* own_pool;   /* [optional] */
-  mge_text reserve;               /* a ready-made policy: "percent:5", "bytes:64MiB", "all", "none"; ignored if own_reserve is set */
+  mge_text pool;                /* a ready-made pool: "naive", "round", "unpooled", "growing"; ignored if own_pool is set */
+  const mge_pool_api* own_pool; /* [optional] */
+  mge_text reserve; /* a ready-made policy: "percent:5", "bytes:64MiB", "all", "none"; ignored if own_reserve is set */
   const mge_reserve_api* own_reserve; /* [optional] */
   /* [optional] Stream-ordered release: like slab_release, but the slab is in use until `last_use` (never NULL). That
    * fence is valid until then. Returns at once. [any] */
@@ -496,8 +514,8 @@ typedef struct mge_layout_api {
 #define MGE_KERNEL_REDUCED_PRECISION (UINT64_C(1) << 3) /* computes with less precision than the element type */
 #define MGE_KERNEL_CAPTURE_SAFE (UINT64_C(1) << 4)
 #define MGE_KERNEL_USES_ATOMICS (UINT64_C(1) << 5)
-#define MGE_KERNEL_ALLOCATES (UINT64_C(1) << 6)         /* a library in it allocates heap memory while it runs */
-#define MGE_KERNEL_TENSOR_CORE (UINT64_C(1) << 7)       /* uses the matrix units of a GPU */
+#define MGE_KERNEL_ALLOCATES (UINT64_C(1) << 6)   /* a library in it allocates heap memory while it runs */
+#define MGE_KERNEL_TENSOR_CORE (UINT64_C(1) << 7) /* uses the matrix units of a GPU */
 #define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 8) - 1)
 
 enum { MGE_WRITE = 0, MGE_WRITE_ADD = 1 };
@@ -506,7 +524,7 @@ enum { MGE_WRITE = 0, MGE_WRITE_ADD = 1 };
  * list below. */
 typedef struct mge_problem {
   uint32_t struct_size;
-  uint32_t threads;         /* number of threads that the kernel may expect; >= 1 */
+  uint32_t threads; /* number of threads that the kernel may expect; >= 1 */
   const mge_graph* graph;
   const int32_t* write_modes; /* per output; NULL: all MGE_WRITE */
 } mge_problem;
@@ -515,7 +533,7 @@ typedef struct mge_problem {
 typedef struct mge_constraints {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t require;         /* MGE_KERNEL_ bits that a candidate must have */
+  uint64_t require; /* MGE_KERNEL_ bits that a candidate must have */
   uint64_t forbid;
   uint64_t workspace_limit; /* UINT64_MAX: none */
 } mge_constraints;
@@ -529,12 +547,12 @@ typedef struct mge_in_place {
 /* A kernel and variant that can compute a problem. */
 typedef struct mge_candidate {
   uint32_t struct_size;
-  int32_t rank;               /* order chosen by the backend: lower first */
-  mge_text id;                /* stable name of the kernel and variant, in caches and in --why */
-  uint64_t attributes;        /* MGE_KERNEL_ */
-  uint64_t workspace_bound;   /* upper limit of the workspace that prepare returns; at most 2^40 */
-  double cost_us;             /* estimated time of one run; negative: unknown */
-  uint64_t token;             /* used by the backend only; passed to prepare unchanged */
+  int32_t rank;                            /* order chosen by the backend: lower first */
+  mge_text id;                             /* stable name of the kernel and variant, in caches and in --why */
+  uint64_t attributes;                     /* MGE_KERNEL_ */
+  uint64_t workspace_bound;                /* upper limit of the workspace that prepare returns; at most 2^40 */
+  double cost_us;                          /* estimated time of one run; negative: unknown */
+  uint64_t token;                          /* used by the backend only; passed to prepare unchanged */
   const mge_layout* const* input_layouts;  /* per input; NULL list or entry: plain. Constants are always plain */
   const mge_layout* const* output_layouts; /* per output */
   const mge_in_place* in_place;
@@ -553,12 +571,12 @@ typedef struct mge_candidate_sink {
 /* The requirements of a prepared kernel. */
 typedef struct mge_prepared {
   uint32_t struct_size;
-  uint32_t args_bytes;       /* size of the bound arguments, at most 2^24; the memory is 16-byte aligned and never moved */
+  uint32_t args_bytes; /* size of the bound arguments, at most 2^24; the memory is 16-byte aligned and never moved */
   mge_kernel* kernel;
   uint64_t workspace_bytes;
   /* per input: 0, or bytes of the packed constant; NULL: all 0. Valid as long as the kernel */
   const uint64_t* prepack_bytes;
-  uint32_t has_state;        /* 1: state_create is called once per instance of a plan */
+  uint32_t has_state; /* 1: state_create is called once per instance of a plan */
   uint32_t reserved;
   /* Per input: the name of its packed form, at most 4096 bytes. Two kernels of one device with equal names must pack
    * equal sources to equal bytes: the host then packs a constant once for both. Empty name or NULL list: every kernel
@@ -578,25 +596,25 @@ typedef struct mge_slot {
 /* The operands of a step, as offsets. Valid during bind(). */
 typedef struct mge_binding {
   uint32_t struct_size;
-  uint32_t state_index;       /* index of this kernel's state in run->states */
-  const mge_slot* inputs;     /* per input of the problem; for a packed constant, the packed form */
+  uint32_t state_index;   /* index of this kernel's state in run->states */
+  const mge_slot* inputs; /* per input of the problem; for a packed constant, the packed form */
   const mge_slot* outputs;
   mge_slot workspace;
-  const mge_layout* const* input_layouts;  /* the layouts that the host chose, ANY resolved; NULL entry: plain */
+  const mge_layout* const* input_layouts; /* the layouts that the host chose, ANY resolved; NULL entry: plain */
   const mge_layout* const* output_layouts;
 } mge_binding;
 
 /* One run of one instance. Does not change during the run. */
 typedef struct mge_run {
   uint32_t struct_size;
-  uint32_t width;            /* number of threads that parallel_for may use; >= 1 */
+  uint32_t width; /* number of threads that parallel_for may use; >= 1 */
   void* const* bases;
   void* const* states;
-  mge_queue* queue;          /* NULL on devices without queues */
-  const int32_t* cancel;     /* not 0 once the run should stop; a kernel that takes many ms must check it */
+  mge_queue* queue;      /* NULL on devices without queues */
+  const int32_t* cancel; /* not 0 once the run should stop; a kernel that takes many ms must check it */
   const mge_host* host;
   mge_error* error;
-  void* pool;                /* first argument of parallel_for */
+  void* pool; /* first argument of parallel_for */
   /* Like host->parallel_for, with at most `width` threads. */
   void (*parallel_for)(void* pool, uint64_t chunks, void (*body)(void* context, uint64_t chunk), void* context);
 } mge_run;
@@ -635,10 +653,10 @@ typedef struct mge_kernel_api {
 typedef struct mge_claim {
   uint32_t struct_size;
   uint32_t reserved;
-  mge_text name;          /* name of the fusion, shown by --why */
-  const int32_t* nodes;   /* indices into graph->nodes */
+  mge_text name;        /* name of the fusion, shown by --why */
+  const int32_t* nodes; /* indices into graph->nodes */
   uint64_t node_count;
-  double benefit_us;      /* estimated time saved, compared with the nodes one by one; decides between overlapping offers */
+  double benefit_us; /* estimated time saved, compared with the nodes one by one; decides between overlapping offers */
 } mge_claim;
 
 /* Receives the groups that claim() offers. */
@@ -724,7 +742,7 @@ typedef struct mge_plugin {
   void (*stop)(void);
   const mge_device_api* device;
   const mge_memory_api* memory;
-  const mge_queue_api* queue;       /* [optional] NULL: steps run in the calling thread */
+  const mge_queue_api* queue; /* [optional] NULL: steps run in the calling thread */
   const mge_kernel_api* kernel;
   const mge_graph_api* graph;       /* [optional] */
   const mge_strategy_api* strategy; /* [optional] NULL: the host's strategy is used */
@@ -759,7 +777,7 @@ typedef mge_code (*mge_plugin_query_fn)(const mge_query_in* in, mge_query_out* o
 /* ---------------------------------------------------------------- identity: the ELF note */
 
 /* Instruction sets that the library requires. The host does not open it on a processor without them. */
-#define MGE_ISA_AVX2 (1u << 0) /* with FMA and F16C */
+#define MGE_ISA_AVX2 (1u << 0)   /* with FMA and F16C */
 #define MGE_ISA_AVX512 (1u << 1) /* F, BW, DQ, VL, CD */
 #define MGE_ISA_KNOWN_BITS 3u
 
@@ -775,9 +793,9 @@ typedef struct mge_note {
   uint32_t abi_minor_min; /* oldest host version that it supports */
   uint32_t hash_low;      /* MGE_ABI_HASH */
   uint32_t hash_high;
-  uint32_t isa;           /* MGE_ISA_ bits */
+  uint32_t isa; /* MGE_ISA_ bits */
   uint32_t reserved;
-  char name[32];          /* a-z, 0-9, '_'; zero-terminated */
+  char name[32]; /* a-z, 0-9, '_'; zero-terminated */
   char version[32];
   /* device classes (a-z, '_'), separated by ','; includes "gpu" if a device can be selected as gpuN */
   char classes[64];
@@ -792,10 +810,13 @@ typedef struct mge_note_section {
   mge_note note;
 } mge_note_section;
 
-#define MGE_PLUGIN_NOTE(plugin_name, plugin_version, plugin_classes, plugin_isa)                              \
-  __attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static const mge_note_section mge_note_ = {    \
-      4, (uint32_t)sizeof(mge_note), MGE_NOTE_TYPE, {'M', 'G', 'E', 0},                                       \
-      {(uint32_t)sizeof(mge_note), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, (uint32_t)(MGE_ABI_HASH & 0xffffffffu),   \
+#define MGE_PLUGIN_NOTE(plugin_name, plugin_version, plugin_classes, plugin_isa)                            \
+  __attribute__((section(MGE_NOTE_SECTION), used, aligned(4))) static const mge_note_section mge_note_ = {  \
+      4,                                                                                                    \
+      (uint32_t)sizeof(mge_note),                                                                           \
+      MGE_NOTE_TYPE,                                                                                        \
+      {'M', 'G', 'E', 0},                                                                                   \
+      {(uint32_t)sizeof(mge_note), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, (uint32_t)(MGE_ABI_HASH & 0xffffffffu), \
        (uint32_t)(MGE_ABI_HASH >> 32), (plugin_isa), 0, plugin_name, plugin_version, plugin_classes}}
 
 #ifdef __cplusplus

@@ -76,7 +76,8 @@ void WriteNpy(const Array& array, const std::string& file) {
   std::string header = "{'descr': '" + array.type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   header.append(63 - (10 + header.size()) % 64, ' ').push_back('\n');
   std::ofstream stream(file, std::ios::binary);
-  stream << "\x93NUMPY" << '\1' << '\0' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8) << header;
+  stream << "\x93NUMPY" << '\1' << '\0' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8)
+         << header;
   stream.write(array.bytes.data(), static_cast<std::streamsize>(array.bytes.size()));
   if (!stream.flush()) Fail(file + " cannot be written");
 }
@@ -145,8 +146,8 @@ void Main(const std::vector<std::string>& args) {
     if (!results[i].type.empty()) WriteNpy(results[i], folder + "/" + file);
     outputs += (i ? ", " : "") + (results[i].type.empty() ? std::string("null") : '"' + file + '"');
   }
-  std::printf("{\"version\": \"%s\", \"runs\": %zu, \"load_ms\": %.3f, \"first_result_ms\": %.3f, ", peer->Version().c_str(), us.size(),
-              load / 1000, first / 1000);
+  std::printf("{\"version\": \"%s\", \"runs\": %zu, \"load_ms\": %.3f, \"first_result_ms\": %.3f, ", peer->Version().c_str(),
+              us.size(), load / 1000, first / 1000);
   if (!us.empty()) std::printf("\"latency_us\": {\"min\": %.3f, \"p50\": %.3f}, ", us.front(), us[us.size() / 2]);
   std::printf("\"peak_rss_bytes\": %lld, \"outputs\": [%s]}\n", PeakBytes(), outputs.c_str());
   std::fflush(stdout);

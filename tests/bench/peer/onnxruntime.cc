@@ -41,8 +41,8 @@ enum Position {
 };
 
 // Numpy's names of ONNX's element types. The interface uses the same numbers.
-const std::map<int, std::string> kTypes = {{1, "<f4"},  {2, "|u1"}, {3, "|i1"},  {4, "<u2"},  {5, "<i2"},  {6, "<i4"},
-                                           {7, "<i8"},  {9, "|b1"}, {10, "<f2"}, {11, "<f8"}, {12, "<u4"}, {13, "<u8"}};
+const std::map<int, std::string> kTypes = {{1, "<f4"}, {2, "|u1"}, {3, "|i1"},  {4, "<u2"},  {5, "<i2"},  {6, "<i4"},
+                                           {7, "<i8"}, {9, "|b1"}, {10, "<f2"}, {11, "<f8"}, {12, "<u4"}, {13, "<u8"}};
 
 class OnnxRuntime final : public Peer {
  public:

@@ -33,7 +33,8 @@ class OpenVino final : public Peer {
     Set("PERFORMANCE_HINT", "LATENCY");
     Set("INFERENCE_PRECISION_HINT", "f32");
     void* compiled = nullptr;
-    auto* compile = library_.Function<int(void*, const char*, const char*, size_t, void**, ...)>("ov_core_compile_model_from_file");
+    auto* compile =
+        library_.Function<int(void*, const char*, const char*, size_t, void**, ...)>("ov_core_compile_model_from_file");
     Check(compile(core_, model.c_str(), "CPU", 0, &compiled), "ov_core_compile_model_from_file");
     Call("ov_compiled_model_create_infer_request", compiled, &request_);
   }

@@ -12,11 +12,11 @@
 namespace mge::bench {
 
 struct Array {
-  std::string name;               // name of the model's input; empty for an output
-  std::string type;               // element type in numpy's notation: "<f4"
+  std::string name;  // name of the model's input; empty for an output
+  std::string type;  // element type in numpy's notation: "<f4"
   std::vector<int64_t> dims;
-  std::span<const char> bytes;    // an output's are valid until the next run
-  std::vector<char> storage = {}; // owns an input's bytes; must outlive the peer
+  std::span<const char> bytes;     // an output's are valid until the next run
+  std::vector<char> storage = {};  // owns an input's bytes; must outlive the peer
 };
 
 // Prints "bench_peer: " and the text to stderr, and ends the process with exit code 1.

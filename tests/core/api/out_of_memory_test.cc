@@ -89,19 +89,17 @@ constexpr int32_t kMemory = 6;
 
 // Returns a model with constants to pack and fold, shape arithmetic, a loop, and names too long for inline storage.
 std::string Model() {
-  Proto body = GraphProto(
-      {.nodes = {NodeProto("Add", {"state", "a_value_of_the_graph_outside"}, {"next"}),
-                 NodeProto("Neg", {"next"}, {"part"})},
-       .inputs = {ValueInfo("i", DType::kI64, {}), ValueInfo("more", DType::kBool, {}),
-                  ValueInfo("state", DType::kF32, {"N", 3})},
-       .outputs = {ValueInfo("more", DType::kBool, {}), ValueInfo("next", DType::kF32, {"N", 3}),
-                   ValueInfo("part", DType::kF32, {"N", 3})}});
+  Proto body = GraphProto({.nodes = {NodeProto("Add", {"state", "a_value_of_the_graph_outside"}, {"next"}),
+                                     NodeProto("Neg", {"next"}, {"part"})},
+                           .inputs = {ValueInfo("i", DType::kI64, {}), ValueInfo("more", DType::kBool, {}),
+                                      ValueInfo("state", DType::kF32, {"N", 3})},
+                           .outputs = {ValueInfo("more", DType::kBool, {}), ValueInfo("next", DType::kF32, {"N", 3}),
+                                       ValueInfo("part", DType::kF32, {"N", 3})}});
   return ModelProto(
       {.graph = GraphProto(
            {.nodes = {NodeProto("Conv", {"x", "kernel_of_the_convolution"}, {"c"},
                                 {.attributes = {IntsAttr("pads", {1, 1, 1, 1})}}),
-                      NodeProto("Relu", {"c"}, {"r"}),
-                      NodeProto("Shape", {"r"}, {"s"}),
+                      NodeProto("Relu", {"c"}, {"r"}), NodeProto("Shape", {"r"}, {"s"}),
                       NodeProto("Slice", {"s", "zero", "one"}, {"batch"}),
                       NodeProto("Concat", {"batch", "rest"}, {"to"}, {.attributes = {IntAttr("axis", 0)}}),
                       NodeProto("Reshape", {"r", "to"}, {"flat"}),
@@ -286,7 +284,8 @@ std::string WhyWrongInAChild(int64_t n, bool for_ever, bool* reached) {
     });
     std::string wrong = WhyWrong(answer, there, for_ever);
     mge_runtime* runtime = nullptr;
-    if (Answer after = CreateRuntime(&runtime); wrong.empty() && after.kind != 0) wrong = fmt::format("the next one: {}", after.text);
+    if (Answer after = CreateRuntime(&runtime); wrong.empty() && after.kind != 0)
+      wrong = fmt::format("the next one: {}", after.text);
     mge_runtime_release(runtime);
     const bool told = write(ends[1], wrong.data(), wrong.size()) == static_cast<ssize_t>(wrong.size());
     _exit(!told ? 2 : failed ? 1 : 0);

@@ -22,7 +22,8 @@ TEST(ByteSize, AcceptsPlainBytes) {
 }
 
 TEST(ByteSize, RefusesTextsThatAreNotASize) {
-  for (const char* text : {"", "MB", "-1", "1.5", "1.5b", "1e3", "64mbs", "64Mi", "9999999999G", "1..5k", "64 m b", "0x10"}) {
+  for (const char* text :
+       {"", "MB", "-1", "1.5", "1.5b", "1e3", "64mbs", "64Mi", "9999999999G", "1..5k", "64 m b", "0x10"}) {
     EXPECT_EQ(ParseByteSize(text), std::nullopt) << text;
   }
 }

@@ -20,9 +20,7 @@ TEST(Status, ShowsItsOwnFixOrTheFixOfItsErrorRow) {
   }
 }
 
-TEST(Status, OfAnotherLibraryHasNoFix) {
-  EXPECT_EQ(FixOf(absl::InternalError("odd")), "");
-}
+TEST(Status, OfAnotherLibraryHasNoFix) { EXPECT_EQ(FixOf(absl::InternalError("odd")), ""); }
 
 }  // namespace
 }  // namespace mge

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/file.h"
-#include "core/base/file_trust.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -16,6 +15,7 @@
 #include <sstream>
 
 #include "core/base/errors.h"
+#include "core/base/file_trust.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -44,9 +44,7 @@ class FileTest : public ::testing::Test {
     out << in.rdbuf();
     return out.str();
   }
-  int Files() {
-    return static_cast<int>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
-  }
+  int Files() { return static_cast<int>(std::distance(fs::directory_iterator(root_), fs::directory_iterator())); }
 
   fs::path root_;
 };
@@ -102,8 +100,9 @@ TEST_F(FileTest, TrustsTheOwnersPrivateGroupAndNoOther) {
 TEST_F(FileTest, TrustsNoGroupWhereThereIsAnAccessList) {
   std::string path = Write("a", "content");
   // user::rw- user:12345:rw- group::r-- mask::rw- other::r--
-  const unsigned char list[] = {2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 0x39, 0x30, 0, 0, 4, 0, 4, 0,
-                                255, 255, 255, 255, 0x10, 0, 6, 0, 255, 255, 255, 255, 0x20, 0, 4, 0, 255, 255, 255, 255};
+  const unsigned char list[] = {2, 0,    0,    0,   1,   0,   6,    0, 255, 255, 255, 255, 2,   0,    6,
+                                0, 0x39, 0x30, 0,   0,   4,   0,    4, 0,   255, 255, 255, 255, 0x10, 0,
+                                6, 0,    255,  255, 255, 255, 0x20, 0, 4,   0,   255, 255, 255, 255};
   if (setxattr(path.c_str(), "system.posix_acl_access", list, sizeof(list), 0) != 0) {
     GTEST_SKIP() << "this file system has no access lists";
   }
@@ -113,8 +112,7 @@ TEST_F(FileTest, TrustsNoGroupWhereThereIsAnAccessList) {
 
 TEST_F(FileTest, RefusesAFileThatIsNotRegular) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
-  for (const std::string& path :
-       {Path("fifo"), Path(""), std::string("/dev/zero"), Path("absent"), std::string("")}) {
+  for (const std::string& path : {Path("fifo"), Path(""), std::string("/dev/zero"), Path("absent"), std::string("")}) {
     auto file = OpenRegularFile(path);
     EXPECT_EQ(ErrorId(file.status()), errors::kFileAccess.id) << path;
   }
@@ -138,8 +136,7 @@ TEST_F(FileTest, ReadRangeBeyondTheEndNamesTheFileSize) {
   ASSERT_TRUE(file.ok());
   std::byte buffer[4];
   EXPECT_TRUE(ReadRange(file->fd.get(), 1, buffer, "a").ok());
-  EXPECT_THAT(FormatError(ReadRange(file->fd.get(), 3, buffer, "a")),
-              HasSubstr("it ends at byte 5; 2 more are needed"));
+  EXPECT_THAT(FormatError(ReadRange(file->fd.get(), 3, buffer, "a")), HasSubstr("it ends at byte 5; 2 more are needed"));
 }
 
 TEST_F(FileTest, OpensOnlyFilesBelowTheDirectory) {
@@ -150,8 +147,7 @@ TEST_F(FileTest, OpensOnlyFilesBelowTheDirectory) {
   auto directory = OpenDirectory(Path("d"));
   ASSERT_TRUE(directory.ok());
   EXPECT_TRUE(OpenBeneath(directory->get(), "e/in").ok());
-  for (std::string name : {"../outside", "e/../../outside", "/etc/passwd", "", "e//in", "e/", "e",
-                           "e/link", "e/in/x"}) {
+  for (std::string name : {"../outside", "e/../../outside", "/etc/passwd", "", "e//in", "e/", "e", "e/link", "e/in/x"}) {
     EXPECT_FALSE(OpenBeneath(directory->get(), name).ok()) << name;
   }
 }
@@ -188,8 +184,8 @@ TEST_F(FileTest, WritesThroughASymbolicLink) {
 
 TEST_F(FileTest, NeverReplacesAFileThatIsNotRegular) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
-  for (const std::string& path : {Path("fifo"), root_.string(), std::string("/dev/null"),
-                                  Path("no/such/place"), std::string()}) {
+  for (const std::string& path :
+       {Path("fifo"), root_.string(), std::string("/dev/null"), Path("no/such/place"), std::string()}) {
     EXPECT_EQ(ErrorId(WriteFileAtomically(path, AsBytes("x"))), errors::kFileWrite.id) << path;
   }
   EXPECT_TRUE(fs::is_fifo(root_ / "fifo"));

@@ -14,8 +14,7 @@ using testing::ElementsAre;
 struct Lines {
   std::vector<std::string> lines;
   static void Keep(void* self, LogLevel level, std::string_view message) {
-    static_cast<Lines*>(self)->lines.push_back(std::string(LogLevelName(level)) + ": " +
-                                               std::string(message));
+    static_cast<Lines*>(self)->lines.push_back(std::string(LogLevelName(level)) + ": " + std::string(message));
   }
 };
 

@@ -22,22 +22,17 @@ std::string Npy(const std::string& header, const std::string& data, int version 
   std::string out = "\x93NUMPY";
   out += static_cast<char>(version);
   out += '\0';
-  for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
-    out += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) out += static_cast<char>(header.size() >> (8 * i) & 0xff);
   return out + header + data;
 }
-std::string Header(const std::string& descr, const std::string& shape,
-                   const char* fortran = "False") {
-  return fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}\n", descr, fortran,
-                     shape);
+std::string Header(const std::string& descr, const std::string& shape, const char* fortran = "False") {
+  return fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}\n", descr, fortran, shape);
 }
 template <typename T>
 std::string Raw(std::vector<T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
-absl::StatusOr<Tensor> Read(const std::string& bytes) {
-  return ReadNpyBytes(AsBytes(bytes), "x.npy");
-}
+absl::StatusOr<Tensor> Read(const std::string& bytes) { return ReadNpyBytes(AsBytes(bytes), "x.npy"); }
 
 void ExpectBad(const std::string& bytes, const ErrorRow& row, const std::string& text) {
   auto read = Read(bytes);
@@ -48,9 +43,8 @@ void ExpectBad(const std::string& bytes, const ErrorRow& row, const std::string&
 
 TEST(Npy, WriteThenReadIsTheSame) {
   std::vector<float> values = {1, 2, 3, 4, 5, 6};
-  for (const Tensor& tensor :
-       {Tensor::Of<float>({2, 3}, values), Tensor::Scalar<int64_t>(-7), Tensor::Scalar<bool>(true),
-        *Tensor::Create(DType::kF16, {0, 3}), Tensor::Of<float>({6}, values)}) {
+  for (const Tensor& tensor : {Tensor::Of<float>({2, 3}, values), Tensor::Scalar<int64_t>(-7), Tensor::Scalar<bool>(true),
+                               *Tensor::Create(DType::kF16, {0, 3}), Tensor::Of<float>({6}, values)}) {
     auto bytes = NpyBytes(tensor);
     ASSERT_TRUE(bytes.ok());
     auto back = Read(*bytes);
@@ -65,10 +59,8 @@ TEST(Npy, WriteThenReadIsTheSame) {
 TEST(Npy, WritesTheSameBytesAsNumpy) {
   std::string bytes = *NpyBytes(Tensor::Of<float>({2, 1}, std::vector<float>{1, 2}));
   EXPECT_THAT(bytes, HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }  "));
-  EXPECT_THAT(*NpyBytes(Tensor::Scalar<uint8_t>(1)),
-              HasSubstr("'descr': '|u1', 'fortran_order': False, 'shape': (), }"));
-  EXPECT_THAT(*NpyBytes(Tensor::Vector<float>(std::vector<float>{1})),
-              HasSubstr("'shape': (1,), }"));
+  EXPECT_THAT(*NpyBytes(Tensor::Scalar<uint8_t>(1)), HasSubstr("'descr': '|u1', 'fortran_order': False, 'shape': (), }"));
+  EXPECT_THAT(*NpyBytes(Tensor::Vector<float>(std::vector<float>{1})), HasSubstr("'shape': (1,), }"));
 }
 
 TEST(Npy, ReadsEveryVersion) {
@@ -77,8 +69,7 @@ TEST(Npy, ReadsEveryVersion) {
     ASSERT_TRUE(t.ok()) << FormatError(t.status());
     EXPECT_THAT(t->Data<int32_t>(), ElementsAre(1, -2));
   }
-  ExpectBad(Npy(Header("<i4", "(2,)"), Raw<int32_t>({1, -2}), 4), errors::kBadInputFile,
-            "version 4.0");
+  ExpectBad(Npy(Header("<i4", "(2,)"), Raw<int32_t>({1, -2}), 4), errors::kBadInputFile, "version 4.0");
 }
 
 TEST(Npy, ConvertsColumnMajorArrays) {
@@ -107,8 +98,7 @@ TEST(Npy, TextIsUtf8) {
   EXPECT_THAT(t->Data<std::string>(), ElementsAre("a\xc3\xbc", "b"));
   auto back = Read(*NpyBytes(*t));
   EXPECT_THAT(back->Data<std::string>(), ElementsAre("a\xc3\xbc", "b"));
-  ExpectBad(Npy(Header("<U1", "(1,)"), std::string("\0\xd8\0\0", 4)), errors::kBadInputFile,
-            "invalid Unicode character");
+  ExpectBad(Npy(Header("<U1", "(1,)"), std::string("\0\xd8\0\0", 4)), errors::kBadInputFile, "invalid Unicode character");
   Tensor bad = Tensor::Scalar<std::string>("\xff");
   EXPECT_EQ(ErrorId(NpyBytes(bad).status()), errors::kUnsupportedType.id);
 }
@@ -126,25 +116,21 @@ TEST(Npy, BFloat16WidensWhenWrittenAndIsRefusedWhenRead) {
 TEST(Npy, PicklesAreNeverRead) {
   ExpectBad(Npy(Header("|O", "(1,)"), "\x80\x03K\x01."), errors::kUnsupportedType, "pickles");
   ExpectBad("\x80\x04\x95", errors::kBadInputFile, "pickled objects are never read");
-  ExpectBad(Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }\n", "1234"),
-            errors::kUnsupportedType, "records");
+  ExpectBad(Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }\n", "1234"), errors::kUnsupportedType,
+            "records");
 }
 
 TEST(Npy, SizesAreCheckedBeforeAnythingIsAllocated) {
-  ExpectBad(Npy(Header("<f4", "(1099511627776, 1024)"), "1234"), errors::kBadInputFile,
-            "4 are there");
-  ExpectBad(Npy(Header("<f4", "(4611686018427387904, 4)"), ""), errors::kBadInputFile,
-            "size overflow");
-  ExpectBad(Npy(Header("<f4", "(99999999999999999999,)"), ""), errors::kBadInputFile,
-            "malformed");
+  ExpectBad(Npy(Header("<f4", "(1099511627776, 1024)"), "1234"), errors::kBadInputFile, "4 are there");
+  ExpectBad(Npy(Header("<f4", "(4611686018427387904, 4)"), ""), errors::kBadInputFile, "size overflow");
+  ExpectBad(Npy(Header("<f4", "(99999999999999999999,)"), ""), errors::kBadInputFile, "malformed");
   ExpectBad(Npy(Header("<f4", "(-1,)"), ""), errors::kBadInputFile, "malformed");
   ExpectBad(Npy(Header("<U9223372036854775807", "(2,)"), ""), errors::kUnsupportedType, "");
   ExpectBad(Npy(Header("<U0", "(1000000000000,)"), ""), errors::kBadInputFile, "empty strings");
 }
 
 TEST(Npy, TrailingBytesAreRefused) {
-  ExpectBad(Npy(Header("<f4", "(1,)"), "12345"), errors::kBadInputFile,
-            "needs 4 bytes of data, 5 are there");
+  ExpectBad(Npy(Header("<f4", "(1,)"), "12345"), errors::kBadInputFile, "needs 4 bytes of data, 5 are there");
 }
 
 TEST(Npy, WrongHeadersAreRefused) {
@@ -154,13 +140,12 @@ TEST(Npy, WrongHeadersAreRefused) {
   lies[8] = '\xff';
   lies[9] = '\xff';
   ExpectBad(lies, errors::kBadInputFile, "65535 bytes");
-  for (std::string header :
-       {"", "{}", "[]", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': 0, 'shape': ()}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
-        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (), 'more': 1}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': ()} x",
-        "{'descr': __import__('os'), 'fortran_order': False, 'shape': ()}"}) {
+  for (std::string header : {"", "{}", "[]", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': 0, 'shape': ()}",
+                             "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
+                             "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (), }",
+                             "{'descr': '<f4', 'fortran_order': False, 'shape': (), 'more': 1}",
+                             "{'descr': '<f4', 'fortran_order': False, 'shape': ()} x",
+                             "{'descr': __import__('os'), 'fortran_order': False, 'shape': ()}"}) {
     ExpectBad(Npy(header, "1234"), errors::kBadInputFile, "its header");
   }
   ExpectBad(Npy(Header("<f3", "()"), "123"), errors::kUnsupportedType, "'<f3'");
@@ -217,17 +202,15 @@ std::string Zip(const std::vector<ZipMember>& members) {
   for (const ZipMember& m : members) {
     std::string packed = m.deflate ? Deflate(m.data) : m.data;
     uint64_t unpacked = m.declared >= 0 ? static_cast<uint64_t>(m.declared) : m.data.size();
-    std::string facts =
-        Little(20, 2) + Little(0, 2) + Little(m.deflate ? 8 : 0, 2) + Little(0, 4) +
-        Little(crc32_z(0, reinterpret_cast<const Bytef*>(m.data.data()), m.data.size()), 4) +
-        Little(packed.size(), 4) + Little(unpacked, 4) + Little(m.name.size(), 2);
-    directory += "PK\x01\x02" + Little(20, 2) + facts + Little(0, 2) + Little(0, 2) + Little(0, 2) +
-                 Little(0, 2) + Little(0, 4) + Little(out.size(), 4) + m.name;
+    std::string facts = Little(20, 2) + Little(0, 2) + Little(m.deflate ? 8 : 0, 2) + Little(0, 4) +
+                        Little(crc32_z(0, reinterpret_cast<const Bytef*>(m.data.data()), m.data.size()), 4) +
+                        Little(packed.size(), 4) + Little(unpacked, 4) + Little(m.name.size(), 2);
+    directory += "PK\x01\x02" + Little(20, 2) + facts + Little(0, 2) + Little(0, 2) + Little(0, 2) + Little(0, 2) +
+                 Little(0, 4) + Little(out.size(), 4) + m.name;
     out += "PK\x03\x04" + facts + Little(0, 2) + m.name + packed;
   }
-  return out + directory + "PK\x05\x06" + Little(0, 4) + Little(members.size(), 2) +
-         Little(members.size(), 2) + Little(directory.size(), 4) + Little(out.size(), 4) +
-         Little(0, 2);
+  return out + directory + "PK\x05\x06" + Little(0, 4) + Little(members.size(), 2) + Little(members.size(), 2) +
+         Little(directory.size(), 4) + Little(out.size(), 4) + Little(0, 2);
 }
 
 const std::string& OneArray() {
@@ -257,15 +240,13 @@ TEST(Npz, MembersThatUnpackBeyondTheLimitAreRefused) {
   std::string bomb = Zip({{"a.npy", Npy(Header("|u1", "(1048576,)"), zeros), true}});
   EXPECT_TRUE(ReadZip(bomb).ok());
   EXPECT_EQ(ErrorId(ReadZip(bomb, {.max_total_bytes = 1000}).status()), errors::kLimit.id);
-  EXPECT_EQ(ErrorId(ReadZip(Zip({{"a.npy", ""}, {"b.npy", ""}}), {.max_members = 1}).status()),
-            errors::kLimit.id);
+  EXPECT_EQ(ErrorId(ReadZip(Zip({{"a.npy", ""}, {"b.npy", ""}}), {.max_members = 1}).status()), errors::kLimit.id);
 }
 
 TEST(Npz, WrongDeclaredSizesAreRefused) {
   for (int64_t wrong : {0, 1, 127, 129, 200}) {
     auto read = ReadZip(Zip({{"a.npy", OneArray(), true, wrong}}));
-    EXPECT_EQ(ErrorId(read.status()), errors::kBadInputFile.id)
-        << wrong << FormatError(read.status());
+    EXPECT_EQ(ErrorId(read.status()), errors::kBadInputFile.id) << wrong << FormatError(read.status());
   }
 }
 
@@ -273,11 +254,9 @@ TEST(Npz, ErrorsNameTheDamagedPart) {
   std::string good = Zip({{"a.npy", OneArray()}});
   std::string damaged = good;
   damaged[good.find("(2,)") + 1] = '3';
-  EXPECT_THAT(FormatError(ReadZip(damaged).status()),
-              HasSubstr("member 'a.npy' has a wrong checksum"));
+  EXPECT_THAT(FormatError(ReadZip(damaged).status()), HasSubstr("member 'a.npy' has a wrong checksum"));
   EXPECT_THAT(FormatError(ReadZip(Zip({{"a.txt", "x"}})).status()), HasSubstr("is not a .npy file"));
-  EXPECT_THAT(FormatError(ReadZip(Zip({{"a.npy", OneArray()}, {"a.npy", OneArray()}})).status()),
-              HasSubstr("twice"));
+  EXPECT_THAT(FormatError(ReadZip(Zip({{"a.npy", OneArray()}, {"a.npy", OneArray()}})).status()), HasSubstr("twice"));
   for (size_t n = 0; n < good.size(); ++n) EXPECT_FALSE(ReadZip(good.substr(0, n)).ok()) << n;
 }
 

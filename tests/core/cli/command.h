@@ -38,8 +38,8 @@ class Command : public testing::Test {
 
   // Runs `ENV mge ARGS` through the shell, in the folder. `tree` is the build or install tree of the command.
   Outcome Mge(const std::string& args, const std::string& env = "", const std::string& tree = MGE_BINARY_DIR) const {
-    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " + tree + "/bin/mge " + args +
-                       " >stdout.txt 2>stderr.txt </dev/null";
+    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " + tree + "/bin/mge " +
+                       args + " >stdout.txt 2>stderr.txt </dev/null";
     int status = std::system(line.c_str());
     Outcome o;
     o.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -54,7 +54,8 @@ class Command : public testing::Test {
   }
 
   // Writes the model x -> nodes -> y, where `dims` is the shape of x. Returns its path.
-  std::string Model(const std::string& name, const std::vector<std::string>& nodes, const std::vector<std::string>& weights = {},
+  std::string Model(const std::string& name, const std::vector<std::string>& nodes,
+                    const std::vector<std::string>& weights = {},
                     std::vector<onnx_builder::Dim> dims = {int64_t{2}, int64_t{3}}) const {
     using namespace onnx_builder;  // NOLINT: its functions build models
     return Write(name, ModelProto({.graph = GraphProto({.nodes = nodes,

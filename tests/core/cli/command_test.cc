@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mge command as a user runs it: its output on stdout and stderr, exit codes, and errors in four parts.
+#include "tests/core/cli/command.h"
+
 #include <sys/stat.h>
 
 #include <cstdio>
 
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
 
 namespace mge {
 namespace {
@@ -32,12 +33,20 @@ TEST_F(Command, RunsAModelAndWritesItsOutputs) {
 
 TEST_F(Command, PutsTheSchemaFirstAndDataAloneOnStdout) {
   Good();
-  const std::pair<const char*, const char*> rows[] = {
-      {"devices", "mge.devices/1"}, {"plugins", "mge.plugins/1"},        {"env", "mge.env/1"},
-      {"version", "mge.version/1"}, {"run good.onnx", "mge.run/1"},      {"bench good.onnx --runs 3", "mge.bench/1"},
-      {"compare good.onnx", "mge.compare/1"}, {"--version", "mge.version/1"}, {"demo", "mge.demo/1"},
-      {"memory good.onnx", "mge.memory/1"}, {"inspect good.onnx", "mge.inspect/1"}, {"plan good.onnx --why", "mge.plan/1"},
-      {"profile good.onnx --runs 3", "mge.profile/1"}, {"zoo", "mge.zoo/1"}};
+  const std::pair<const char*, const char*> rows[] = {{"devices", "mge.devices/1"},
+                                                      {"plugins", "mge.plugins/1"},
+                                                      {"env", "mge.env/1"},
+                                                      {"version", "mge.version/1"},
+                                                      {"run good.onnx", "mge.run/1"},
+                                                      {"bench good.onnx --runs 3", "mge.bench/1"},
+                                                      {"compare good.onnx", "mge.compare/1"},
+                                                      {"--version", "mge.version/1"},
+                                                      {"demo", "mge.demo/1"},
+                                                      {"memory good.onnx", "mge.memory/1"},
+                                                      {"inspect good.onnx", "mge.inspect/1"},
+                                                      {"plan good.onnx --why", "mge.plan/1"},
+                                                      {"profile good.onnx --runs 3", "mge.profile/1"},
+                                                      {"zoo", "mge.zoo/1"}};
   for (const auto& [args, schema] : rows) {
     Outcome o = Mge(std::string(args) + " --json");
     EXPECT_EQ(o.code, 0) << args << o.err;
@@ -157,7 +166,8 @@ TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsTheStepsOfEach) {
     return node;
   };
   const std::string weight = ob::FloatTensor("w", {2, 2}, {0, 2, 2, 0});
-  Model("m.onnx", {product("x", "a"), product("a", "b"), product("b", "c"), product("c", "y")}, {weight}, {int64_t{2}, int64_t{2}});
+  Model("m.onnx", {product("x", "a"), product("a", "b"), product("b", "c"), product("c", "y")}, {weight},
+        {int64_t{2}, int64_t{2}});
   Model("placed.onnx", {product("x", "a", "gpu1"), product("a", "b"), product("b", "c", "cpu0"), product("c", "y", "gpu1")},
         {weight}, {int64_t{2}, int64_t{2}});
   fs::create_directories(Path("data"));
@@ -178,9 +188,10 @@ TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsTheStepsOfEach) {
 
   o = Mge("plan m.onnx --why" + on_two);
   EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* part : {"device virtual0+virtual1: ", "copy from host  on virtual0, copy in", "peer copy  on virtual1, copy in",
-                           "copy to host  on virtual1, copy out", "there because part 1 of 2", "there because part 2 of 2",
-                           "16 bytes from virtual0 to virtual1 directly"}) {
+  for (const char* part :
+       {"device virtual0+virtual1: ", "copy from host  on virtual0, copy in", "peer copy  on virtual1, copy in",
+        "copy to host  on virtual1, copy out", "there because part 1 of 2", "there because part 2 of 2",
+        "16 bytes from virtual0 to virtual1 directly"}) {
     EXPECT_THAT(o.out, HasSubstr(part));
   }
   o = Mge("plan placed.onnx --why" + on_list);
@@ -213,7 +224,8 @@ TEST_F(Command, AcceptsAFailingTestOnlyWithTheErrorThatTheGapsFileNames) {
   o = Mge("check . --gaps gaps.txt");
   EXPECT_EQ(o.code, 8);
   EXPECT_THAT(o.out, HasSubstr("remove it"));
-  for (const char* bad : {"node/test_relu its six is wrong\n", "node/test_relu E0801\n", "a E0801 x\na E0801 x\n", "a E08x1 y\n"}) {
+  for (const char* bad :
+       {"node/test_relu its six is wrong\n", "node/test_relu E0801\n", "a E0801 x\na E0801 x\n", "a E08x1 y\n"}) {
     Write("bad.txt", bad);
     EXPECT_EQ(Mge("check . --gaps bad.txt").code, 2) << bad;
   }
@@ -306,8 +318,8 @@ TEST_F(Command, CompletesForBash) {
   Write("model.onnx", "");
   fs::create_directory(Path("folder"));
   auto complete = [&](const std::string& words, int at) {
-    std::string line = "cd " + folder_ + " && bash -c 'source completion; COMP_WORDS=(mge " + words + "); COMP_CWORD=" + std::to_string(at) +
-                       "; _mge; printf \"%s,\" \"${COMPREPLY[@]}\"' >replies";
+    std::string line = "cd " + folder_ + " && bash -c 'source completion; COMP_WORDS=(mge " + words +
+                       "); COMP_CWORD=" + std::to_string(at) + "; _mge; printf \"%s,\" \"${COMPREPLY[@]}\"' >replies";
     EXPECT_EQ(std::system(line.c_str()), 0);
     return Read("replies");
   };
@@ -326,7 +338,8 @@ TEST_F(Command, CompletesForFish) {
   if (std::system("command -v fish >/dev/null") != 0) GTEST_SKIP() << "no fish";
   Write("mge.fish", Mge("help --format fish").out);
   auto complete = [&](const std::string& line) {
-    std::string command = "cd " + folder_ + " && HOME=" + folder_ + " fish -c 'source mge.fish; complete -C \"" + line + "\"' >replies 2>&1";
+    std::string command =
+        "cd " + folder_ + " && HOME=" + folder_ + " fish -c 'source mge.fish; complete -C \"" + line + "\"' >replies 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0);
     return Read("replies");
   };
@@ -345,7 +358,8 @@ TEST_F(Command, CompletesForZsh) {
         "source ./_mge\n");
   ASSERT_EQ(std::system(("cd " + folder_ + " && zsh -f try.zsh >replies 2>&1").c_str()), 0);
   std::string replies = Read("replies");
-  for (const char* part : {"--json[", "1:command:->command", "--warm[", "1:MODEL:_files"}) EXPECT_THAT(replies, HasSubstr(part));
+  for (const char* part : {"--json[", "1:command:->command", "--warm[", "1:MODEL:_files"})
+    EXPECT_THAT(replies, HasSubstr(part));
 }
 
 // ---- configuration
@@ -493,9 +507,14 @@ TEST_F(Command, NamesAnUnknownOperatorInTheError) {
 TEST_F(Command, StaysWithinTheMemoryBudgetForEveryModel) {
   // Each operator that creates a tensor from a shape gets a shape of 2^50 bytes.
   std::string huge = ob::IntTensor("huge", {1 << 20, 1 << 20, 1 << 8});
-  Model("fill.onnx", {ob::NodeProto("ConstantOfShape", {"huge"}, {"c"}), ob::NodeProto("ReduceSum", {"c"}, {"s"}),
-                      ob::NodeProto("Add", {"x", "s"}, {"y"})}, {huge});
-  Model("expand.onnx", {ob::NodeProto("ReduceSum", {"x"}, {"one"}, {.attributes = {ob::IntAttr("keepdims", 0)}}), ob::NodeProto("Expand", {"one", "huge"}, {"y"})}, {huge});
+  Model("fill.onnx",
+        {ob::NodeProto("ConstantOfShape", {"huge"}, {"c"}), ob::NodeProto("ReduceSum", {"c"}, {"s"}),
+         ob::NodeProto("Add", {"x", "s"}, {"y"})},
+        {huge});
+  Model("expand.onnx",
+        {ob::NodeProto("ReduceSum", {"x"}, {"one"}, {.attributes = {ob::IntAttr("keepdims", 0)}}),
+         ob::NodeProto("Expand", {"one", "huge"}, {"y"})},
+        {huge});
   Model("tile.onnx", {ob::NodeProto("Tile", {"x", "times"}, {"y"})}, {ob::IntTensor("times", {1 << 24, 1 << 24})});
   for (const char* name : {"fill.onnx", "expand.onnx", "tile.onnx"}) {
     Outcome o = Mge(std::string("run ") + name, "MGE_MEMORY_LIMIT=256MiB");
@@ -507,8 +526,8 @@ TEST_F(Command, StaysWithinTheMemoryBudgetForEveryModel) {
 TEST_F(Command, ReportsBadAttributesAndIndicesAsErrors) {
   std::string w = ob::FloatTensor("w", {1, 1, 2, 2}, {1, 2, 3, 4});
   std::vector<ob::Dim> image = {int64_t{1}, int64_t{1}, int64_t{4}, int64_t{4}};
-  for (const std::string& attr : {ob::IntsAttr("strides", {0, 1}), ob::IntsAttr("dilations", {0, 1}), ob::IntAttr("group", 0),
-                                  ob::IntsAttr("kernel_shape", {9, 9})}) {
+  for (const std::string& attr : {ob::IntsAttr("strides", {0, 1}), ob::IntsAttr("dilations", {0, 1}),
+                                  ob::IntAttr("group", 0), ob::IntsAttr("kernel_shape", {9, 9})}) {
     Model("m.onnx", {ob::NodeProto("Conv", {"x", "w"}, {"y"}, {.attributes = {attr}})}, {w}, image);
     Outcome o = Mge("run m.onnx");
     EXPECT_EQ(o.code, 3) << o.err;
@@ -523,10 +542,11 @@ TEST_F(Command, ReportsBadAttributesAndIndicesAsErrors) {
 }
 
 TEST_F(Command, StopsALoopThatNeverEnds) {
-  std::string body = ob::GraphProto({.nodes = {ob::NodeProto("Identity", {"c"}, {"c2"}), ob::NodeProto("Add", {"v", "v"}, {"v2"})},
-                                     .inputs = {ob::ValueInfo("i", DType::kI64, {}), ob::ValueInfo("c", DType::kBool, {}),
-                                                ob::ValueInfo("v", DType::kF32, {int64_t{2}, int64_t{3}})},
-                                     .outputs = {ob::ValueInfo("c2", DType::kBool, {}), ob::ValueInfo("v2", DType::kF32, {int64_t{2}, int64_t{3}})}});
+  std::string body = ob::GraphProto(
+      {.nodes = {ob::NodeProto("Identity", {"c"}, {"c2"}), ob::NodeProto("Add", {"v", "v"}, {"v2"})},
+       .inputs = {ob::ValueInfo("i", DType::kI64, {}), ob::ValueInfo("c", DType::kBool, {}),
+                  ob::ValueInfo("v", DType::kF32, {int64_t{2}, int64_t{3}})},
+       .outputs = {ob::ValueInfo("c2", DType::kBool, {}), ob::ValueInfo("v2", DType::kF32, {int64_t{2}, int64_t{3}})}});
   Model("m.onnx", {ob::NodeProto("Loop", {"n", "", "x"}, {"y"}, {.attributes = {ob::GraphAttr("body", body)}})},
         {ob::RawTensor("n", DType::kI64, {}, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8))});
   Outcome o = Mge("run m.onnx --timeout 0.5");
@@ -556,7 +576,8 @@ TEST_F(Command, RefusesDamagedNpyFiles) {
   std::string object = npy, huge = npy, longer = npy + "x";
   object.replace(object.find("<f4"), 3, "|O ");
   huge.replace(huge.find("(2, 3)"), 6, "(9, 9)");
-  for (const std::string& bytes : {npy.substr(0, 20), npy.substr(0, npy.size() - 1), object, huge, longer, std::string("PK\x03\x04")}) {
+  for (const std::string& bytes :
+       {npy.substr(0, 20), npy.substr(0, npy.size() - 1), object, huge, longer, std::string("PK\x03\x04")}) {
     Write("bad.npy", bytes);
     Outcome o = Mge("run good.onnx --input x=bad.npy");
     EXPECT_EQ(o.code, bytes == object ? 4 : 3) << o.err;

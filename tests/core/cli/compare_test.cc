@@ -19,7 +19,9 @@ class Compare : public Command {
  protected:
   // Writes the model y = x * w + 1 with the nodes "first" (Mul) and "second" (Add).
   void Scaled(const std::string& name, float w) const {
-    Model(name, {ob::NodeProto("Mul", {"x", "w"}, {"t"}, {.name = "first"}), ob::NodeProto("Add", {"t", "one"}, {"y"}, {.name = "second"})},
+    Model(name,
+          {ob::NodeProto("Mul", {"x", "w"}, {"t"}, {.name = "first"}),
+           ob::NodeProto("Add", {"t", "one"}, {"y"}, {.name = "second"})},
           {ob::FloatTensor("w", {1}, {w}), ob::FloatTensor("one", {1}, {1})});
   }
   // Writes a shell script that replaces Python and returns its path. Its arguments are -c, the script and the folder.
@@ -66,9 +68,11 @@ TEST_F(Compare, NamesTheFirstNodeAtWhichTwoModelsDifferAndTheDifference) {
 
 TEST_F(Compare, ReportsThatTwoModelsHaveNoNamesInCommon) {
   Model("a.onnx", {ob::NodeProto("Relu", {"x"}, {"t"}), ob::NodeProto("Neg", {"t"}, {"y"})});
-  Write("b.onnx", ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"in"}, {"out"})},
-                                                           .inputs = {ob::ValueInfo("in", DType::kF32, {int64_t{2}, int64_t{3}})},
-                                                           .outputs = {ob::ValueInfo("out", DType::kF32, {int64_t{2}, int64_t{3}})}})}));
+  Write(
+      "b.onnx",
+      ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"in"}, {"out"})},
+                                               .inputs = {ob::ValueInfo("in", DType::kF32, {int64_t{2}, int64_t{3}})},
+                                               .outputs = {ob::ValueInfo("out", DType::kF32, {int64_t{2}, int64_t{3}})}})}));
   Outcome o = Mge("compare a.onnx b.onnx --layers");
   EXPECT_EQ(o.code, 8) << o.err;  // inputs and outputs are matched by position
   EXPECT_THAT(o.out, HasSubstr("no computed value of A has the name of a value of B"));
@@ -98,8 +102,10 @@ TEST_F(Compare, ShowsTheErrorsOfEachOutputOfARun) {
 
 TEST_F(Compare, ComparesWithAnotherRuntime) {
   Good();
-  Python("cp $folder/input_0.npy $folder/output_0.npy\n"
-         "echo '{\"version\": \"9.9\", \"outputs\": [{\"name\": \"y\", \"file\": \"'$folder/output_0.npy'\"}]}' >$folder/reply.json\n");
+  Python(
+      "cp $folder/input_0.npy $folder/output_0.npy\n"
+      "echo '{\"version\": \"9.9\", \"outputs\": [{\"name\": \"y\", \"file\": \"'$folder/output_0.npy'\"}]}' "
+      ">$folder/reply.json\n");
   Outcome o = Mge("compare good.onnx --with onnxruntime --python ./python");
   EXPECT_EQ(o.code, 8) << o.err;  // the script returns the input, MGE its Relu
   EXPECT_THAT(o.out, HasSubstr("good.onnx in onnxruntime 9.9"));

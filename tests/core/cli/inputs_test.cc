@@ -17,10 +17,11 @@ class MadeUp : public Command {
   // Writes the model inputs -> nodes -> y.
   std::string Build(const std::string& name, const std::vector<std::string>& nodes, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& weights = {}) const {
-    return Write(name, ob::ModelProto({.graph = ob::GraphProto({.nodes = nodes,
-                                                                .inputs = inputs,
-                                                                .outputs = {ob::TextField(ob::field::value_info::kName, "y")},
-                                                                .initializers = weights})}));
+    return Write(name,
+                 ob::ModelProto({.graph = ob::GraphProto({.nodes = nodes,
+                                                          .inputs = inputs,
+                                                          .outputs = {ob::TextField(ob::field::value_info::kName, "y")},
+                                                          .initializers = weights})}));
   }
 };
 
@@ -61,10 +62,12 @@ TEST_F(MadeUp, AShapeThatTheModelDoesNotDeclareIsNamed) {
 }
 
 TEST_F(MadeUp, ValuesAreInTheRangeThatTheModelAccepts) {
-  Build("ids.onnx", {ob::NodeProto("Gather", {"w", "ids"}, {"e"}), ob::NodeProto("Cast", {"attention_mask"}, {"m"},
-                                                                               {.attributes = {ob::IntAttr("to", 1)}}),
-                     ob::NodeProto("Mul", {"e", "m"}, {"y"})},
-        {ob::ValueInfo("ids", DType::kI64, {int64_t{1}, "seq"}), ob::ValueInfo("attention_mask", DType::kI64, {int64_t{1}, "seq"})},
+  Build("ids.onnx",
+        {ob::NodeProto("Gather", {"w", "ids"}, {"e"}),
+         ob::NodeProto("Cast", {"attention_mask"}, {"m"}, {.attributes = {ob::IntAttr("to", 1)}}),
+         ob::NodeProto("Mul", {"e", "m"}, {"y"})},
+        {ob::ValueInfo("ids", DType::kI64, {int64_t{1}, "seq"}),
+         ob::ValueInfo("attention_mask", DType::kI64, {int64_t{1}, "seq"})},
         {ob::FloatTensor("w", {3}, {1, 2, 3})});
   Outcome o = Mge("run ids.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
@@ -93,11 +96,12 @@ TEST_F(MadeUp, ValuesThatGiveNanAreReplaced) {
 
 TEST_F(MadeUp, ValuesThatGiveNanAreKeptIfAllOthersAreRefused) {
   // The number of positive elements is used as an index. It is out of range if all elements are positive.
-  Model("m.onnx", {ob::NodeProto("Ceil", {"x"}, {"c"}),
-                   ob::NodeProto("ReduceSum", {"c"}, {"s"}, {.attributes = {ob::IntAttr("keepdims", 0)}}),
-                   ob::NodeProto("Cast", {"s"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
-                   ob::NodeProto("Gather", {"w", "i"}, {"g"}), ob::NodeProto("Log", {"x"}, {"l"}),
-                   ob::NodeProto("Add", {"l", "g"}, {"y"})},
+  Model("m.onnx",
+        {ob::NodeProto("Ceil", {"x"}, {"c"}),
+         ob::NodeProto("ReduceSum", {"c"}, {"s"}, {.attributes = {ob::IntAttr("keepdims", 0)}}),
+         ob::NodeProto("Cast", {"s"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
+         ob::NodeProto("Gather", {"w", "i"}, {"g"}), ob::NodeProto("Log", {"x"}, {"l"}),
+         ob::NodeProto("Add", {"l", "g"}, {"y"})},
         {ob::FloatTensor("w", {6}, {1, 2, 3, 4, 5, 6})});
   Outcome o = Mge("run m.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
@@ -106,9 +110,10 @@ TEST_F(MadeUp, ValuesThatGiveNanAreKeptIfAllOthersAreRefused) {
 
 TEST_F(MadeUp, EveryCommandThatRunsAModelReplacesValuesThatItRefuses) {
   // floor(x) - 1 is an index into one element. For a negative x it is -2, which is out of range.
-  Model("m.onnx", {ob::NodeProto("Floor", {"x"}, {"f"}), ob::NodeProto("Sub", {"f", "one"}, {"g"}),
-                   ob::NodeProto("Cast", {"g"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
-                   ob::NodeProto("Gather", {"w", "i"}, {"y"})},
+  Model("m.onnx",
+        {ob::NodeProto("Floor", {"x"}, {"f"}), ob::NodeProto("Sub", {"f", "one"}, {"g"}),
+         ob::NodeProto("Cast", {"g"}, {"i"}, {.attributes = {ob::IntAttr("to", 7)}}),
+         ob::NodeProto("Gather", {"w", "i"}, {"y"})},
         {ob::FloatTensor("one", {1}, {1}), ob::FloatTensor("w", {1}, {1})});
   for (const char* command : {"run", "bench --runs 3", "profile --runs 3", "memory", "plan --measure", "compare"}) {
     Outcome o = Mge(std::string(command) + " m.onnx");

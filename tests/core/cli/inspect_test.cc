@@ -17,12 +17,13 @@ class Inspect : public Command {
   // Writes a model with a Relu, two nodes of a vendor's operator and a misspelt operator.
   void Unknown() const {
     Write("m.onnx",
-          ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"x"}, {"a"}),
-                                                             ob::NodeProto("Magic", {"a"}, {"b"}, {.name = "one", .domain = "com.acme"}),
-                                                             ob::NodeProto("Magic", {"b"}, {"c"}, {.name = "two", .domain = "com.acme"}),
-                                                             ob::NodeProto("Sigmoidd", {"c"}, {"y"})},
-                                                   .inputs = {ob::ValueInfo("x", DType::kF32, {"N", int64_t{2}})},
-                                                   .outputs = {ob::ValueInfo("y", DType::kF32, {"N", int64_t{2}})}}),
+          ob::ModelProto({.graph = ob::GraphProto(
+                              {.nodes = {ob::NodeProto("Relu", {"x"}, {"a"}),
+                                         ob::NodeProto("Magic", {"a"}, {"b"}, {.name = "one", .domain = "com.acme"}),
+                                         ob::NodeProto("Magic", {"b"}, {"c"}, {.name = "two", .domain = "com.acme"}),
+                                         ob::NodeProto("Sigmoidd", {"c"}, {"y"})},
+                               .inputs = {ob::ValueInfo("x", DType::kF32, {"N", int64_t{2}})},
+                               .outputs = {ob::ValueInfo("y", DType::kF32, {"N", int64_t{2}})}}),
                           .opsets = {{"", 17}, {"com.acme", 3}}}));
   }
 };
@@ -47,13 +48,17 @@ TEST_F(Inspect, ListsEveryUnsupportedOperator) {
 }
 
 TEST_F(Inspect, ShowsTheContentsOfAModel) {
-  const std::string body = ob::GraphProto({.nodes = {ob::NodeProto("Neg", {"x"}, {"b"})}, .outputs = {ob::ValueInfo("b", DType::kF32, {int64_t{2}})}});
-  Write("m.onnx", ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("If", {"p"}, {"y"},
-                                                                                   {.attributes = {ob::GraphAttr("then_branch", body),
-                                                                                                   ob::GraphAttr("else_branch", body)}})},
-                                                           .inputs = {ob::ValueInfo("p", DType::kBool, {}), ob::ValueInfo("x", DType::kF32, {int64_t{2}})},
-                                                           .outputs = {ob::ValueInfo("y", DType::kF32, {int64_t{2}})}})}) +
-                      ob::TextField(ob::field::model::kProducerName, "") + ob::TextField(ob::field::model::kMetadata, ob::Entry("author", "me")));
+  const std::string body = ob::GraphProto(
+      {.nodes = {ob::NodeProto("Neg", {"x"}, {"b"})}, .outputs = {ob::ValueInfo("b", DType::kF32, {int64_t{2}})}});
+  Write("m.onnx",
+        ob::ModelProto({.graph = ob::GraphProto(
+                            {.nodes = {ob::NodeProto(
+                                 "If", {"p"}, {"y"},
+                                 {.attributes = {ob::GraphAttr("then_branch", body), ob::GraphAttr("else_branch", body)}})},
+                             .inputs = {ob::ValueInfo("p", DType::kBool, {}), ob::ValueInfo("x", DType::kF32, {int64_t{2}})},
+                             .outputs = {ob::ValueInfo("y", DType::kF32, {int64_t{2}})}})}) +
+            ob::TextField(ob::field::model::kProducerName, "") +
+            ob::TextField(ob::field::model::kMetadata, ob::Entry("author", "me")));
   Outcome o = Mge("inspect m.onnx");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("1 nodes and 2 in 2 bodies"));

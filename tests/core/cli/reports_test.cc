@@ -17,10 +17,12 @@ namespace ob = onnx_builder;
 class Reports : public Command {};
 
 TEST_F(Reports, ProfilesAModel) {
-  Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
+  Model("m.onnx",
+        {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
   Outcome o = Mge("profile m.onnx --runs 4");
   EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* text : {"device cpu0", "4 runs", "first", "last", "between steps", "sum: the wall time", "100.0 %", "Softmax"}) {
+  for (const char* text :
+       {"device cpu0", "4 runs", "first", "last", "between steps", "sum: the wall time", "100.0 %", "Softmax"}) {
     EXPECT_THAT(o.out, HasSubstr(text));
   }
   json report = json::parse(Mge("profile m.onnx --runs 4 --json").out);
@@ -32,12 +34,14 @@ TEST_F(Reports, ProfilesAModel) {
 
 // Returns the model x -> Relu -> If(sum(x) > 0) {Exp, Neg} : Tanh -> y.
 std::string BranchModel() {
-  const std::string then_branch = ob::GraphProto({.nodes = {ob::NodeProto("Exp", {"a"}, {"e"}), ob::NodeProto("Neg", {"e"}, {"t"})},
-                                                  .outputs = {ob::TextField(ob::field::value_info::kName, "t")}});
-  const std::string else_branch = ob::GraphProto({.nodes = {ob::NodeProto("Tanh", {"a"}, {"f"})},
-                                                  .outputs = {ob::TextField(ob::field::value_info::kName, "f")}});
-  return ob::NodeProto("If", {"go"}, {"y"}, {.attributes = {ob::GraphAttr("then_branch", then_branch),
-                                                              ob::GraphAttr("else_branch", else_branch)}, .name = "choice"});
+  const std::string then_branch =
+      ob::GraphProto({.nodes = {ob::NodeProto("Exp", {"a"}, {"e"}), ob::NodeProto("Neg", {"e"}, {"t"})},
+                      .outputs = {ob::TextField(ob::field::value_info::kName, "t")}});
+  const std::string else_branch = ob::GraphProto(
+      {.nodes = {ob::NodeProto("Tanh", {"a"}, {"f"})}, .outputs = {ob::TextField(ob::field::value_info::kName, "f")}});
+  return ob::NodeProto("If", {"go"}, {"y"},
+                       {.attributes = {ob::GraphAttr("then_branch", then_branch), ob::GraphAttr("else_branch", else_branch)},
+                        .name = "choice"});
 }
 
 TEST_F(Reports, ShowsBodiesAsPartsOfTheModel) {
@@ -62,7 +66,8 @@ TEST_F(Reports, ShowsBodiesAsPartsOfTheModel) {
 }
 
 TEST_F(Reports, MeasuresTheStepsOfAPlan) {
-  Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
+  Model("m.onnx",
+        {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});
   Outcome o = Mge("plan m.onnx --why --measure");
   EXPECT_EQ(o.code, 0) << o.err;
   for (const char* text : {"us in the run, estimated", "the run took", "0 of 2 steps have an estimate that is wrong"}) {
@@ -96,7 +101,8 @@ TEST_F(Reports, WritesATraceOfABench) {
   EXPECT_TRUE(json::parse(o.out).contains("estimate"));
   json trace = json::parse(Read("t.json"));
   EXPECT_GE(std::count_if(trace["traceEvents"].begin(), trace["traceEvents"].end(),
-                          [](const json& e) { return e["ph"] == "X" && e["cat"] == "step"; }), 3);
+                          [](const json& e) { return e["ph"] == "X" && e["cat"] == "step"; }),
+            3);
   EXPECT_EQ(Mge("bench good.onnx --runs 3 --trace nowhere/t.json").code, 7);
 }
 

@@ -97,7 +97,8 @@ TEST(Conform, ABackendThatCannotStartHereIsNotPassed) {
 }
 
 TEST(Conform, AWrappedPoolOfTheHostPasses) {
-  absl::StatusOr<Report> report = CheckBackend(MGE_BINARY_DIR "/tests/engine_fakes/tuner_wraps.so", {.only = {"pool.", "reserve.", "strategy."}});
+  absl::StatusOr<Report> report =
+      CheckBackend(MGE_BINARY_DIR "/tests/engine_fakes/tuner_wraps.so", {.only = {"pool.", "reserve.", "strategy."}});
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->passed()) << Findings(*report);
   EXPECT_GE(report->Count(Outcome::kPassed), 10u);
@@ -106,7 +107,8 @@ TEST(Conform, AWrappedPoolOfTheHostPasses) {
 // Queues of the template wait in the calling thread.
 TEST(Conform, ABackendsOwnPoolMustKeepTheFenceOfTheLastUse) {
   auto check = [](const char* name) {
-    return CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/template/mge_{}.so", name), {.only = {"pool.", "fence.", "memory."}});
+    return CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/template/mge_{}.so", name),
+                        {.only = {"pool.", "fence.", "memory."}});
   };
   absl::StatusOr<Report> keeps = check("keeps_fences"), forgets = check("forgets_fences");
   ASSERT_TRUE(keeps.ok() && forgets.ok());
@@ -235,8 +237,9 @@ class ExpectedFailures : public testing::Test {
     return path;
   }
   absl::StatusOr<Report> CheckMutant(const std::string& list) {
-    return CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/copy_too_short.so",
-                 {.quick = true, .expected_failures = Write(list), .only = {"queue.copies", "queue.order", "queue.create"}});
+    return CheckBackend(
+        std::string(MGE_BINARY_DIR) + "/tests/mutants/copy_too_short.so",
+        {.quick = true, .expected_failures = Write(list), .only = {"queue.copies", "queue.order", "queue.create"}});
   }
 };
 
@@ -281,10 +284,10 @@ TEST_F(ExpectedFailures, AreReadStrictly) {
 Leaks Lost(const std::function<void(int)>& work, const std::function<int64_t()>& device_used) {
   int round = 0;
   absl::StatusOr<Leaks> lost = MeasureLeaks({.first = 5,
-                                          .rounds = 5,
-                                          .round = [&] { return work(round++), absl::OkStatus(); },
-                                          .began = [] {},
-                                          .device_used = device_used});
+                                             .rounds = 5,
+                                             .round = [&] { return work(round++), absl::OkStatus(); },
+                                             .began = [] {},
+                                             .device_used = device_used});
   EXPECT_TRUE(lost.ok());
   return *lost;
 }
@@ -317,8 +320,8 @@ TEST(Leaks, DoNotCountACacheThatStopsGrowing) {
 
 TEST(Leaks, CountMappedMemoryOutsideOfTheHeap) {
   std::vector<void*> kept;
-  Leaks lost = Lost(
-      [&](int) { kept.push_back(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }, [] { return 0; });
+  Leaks lost = Lost([&](int) { kept.push_back(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); },
+                    [] { return 0; });
   for (void* pages : kept) munmap(pages, 8192);
   EXPECT_EQ(lost.heap, 0);
   if (kHeapIsSeen) {
@@ -330,7 +333,7 @@ TEST(Leaks, DoNotCountMemoryThatOthersTakeMeanwhile) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   Leaks lost = Lost([](int) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); },
-                     [&] { return (Clock::now() - begin).count(); });
+                    [&] { return (Clock::now() - begin).count(); });
   EXPECT_EQ(lost.device, 0);
 }
 
@@ -385,9 +388,9 @@ TEST(Mutants, WithoutAFaultPass) {
 // The kit sees allocations whether the backend uses the program's operator new or its own over malloc.
 TEST(Mutants, AreTestedWhileAllocationsFail) {
   for (const std::string& name : Right()) {
-    absl::StatusOr<Report> report =
-        CheckBackend(std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so",
-              {.quick = true, .only = {"device.", "memory.", "pool.", "queue.", "kernel.allocations", "graph.allocations"}});
+    absl::StatusOr<Report> report = CheckBackend(
+        std::string(MGE_BINARY_DIR) + "/tests/mutants/" + name + ".so",
+        {.quick = true, .only = {"device.", "memory.", "pool.", "queue.", "kernel.allocations", "graph.allocations"}});
     ASSERT_TRUE(report.ok());
     for (const char* family : {"device", "memory", "pool", "queue", "kernel", "graph"}) {
       const CheckResult& c = Named(*report, std::string(family) + ".allocations");
@@ -406,7 +409,8 @@ TEST(Mutants, ASlowStartGetsEnoughTimeForTheChecksThatRestartIt) {
 
 // The fault shows only if two runs overlap. On a busy machine they may not, so the test tries again.
 TEST(Mutants, ThatShareScratchMemoryAreFound) {
-  for (auto [mutant, op] : {std::pair("shared_scratch", "MatMul"), {"shared_elements", "Relu"}, {"skips_when_busy", "Relu"}}) {
+  for (auto [mutant, op] :
+       {std::pair("shared_scratch", "MatMul"), {"shared_elements", "Relu"}, {"skips_when_busy", "Relu"}}) {
     auto is_named = [&, file = fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), only = op] {
       absl::StatusOr<Report> report = CheckBackend(file, {.quick = true, .only = {only}});
       return report.ok() && Named(*report, "kernel.concurrent").outcome == Outcome::kFailed;
@@ -416,12 +420,11 @@ TEST(Mutants, ThatShareScratchMemoryAreFound) {
 }
 
 TEST(Mutants, OfASampleAreAllFound) {
-  std::vector<std::string> sample = {"workspace_lies",    "one_byte_too_far",  "ignores_wait",
-                                     "throws_when_stopped", "fails_when_split",
-                                     "leaks_reservation", "not_deterministic", "crashes_on_bad_index",
-                                     "leaves_memory",     "device_leak",       "assigns_whole",
-                                     "malformed_offer",   "fuses_wrong",       "throws_without_memory",
-                                     "loses_without_memory", "null_without_memory", "release_needs_memory"};
+  std::vector<std::string> sample = {
+      "workspace_lies",      "one_byte_too_far",    "ignores_wait",         "throws_when_stopped",   "fails_when_split",
+      "leaks_reservation",   "not_deterministic",   "crashes_on_bad_index", "leaves_memory",         "device_leak",
+      "assigns_whole",       "malformed_offer",     "fuses_wrong",          "throws_without_memory", "loses_without_memory",
+      "null_without_memory", "release_needs_memory"};
   if (kHeapIsSeen) sample.insert(sample.end(), {"large_kernel_leak", "launch_leak", "crashes_without_memory"});
   size_t checked = 0;
   for (const Mutant& m : Mutants()) {

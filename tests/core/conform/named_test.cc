@@ -11,8 +11,8 @@ namespace mge::conform {
 namespace {
 
 void IsNamed(const std::string& mutant, const std::string& only, const std::string& check, double seconds = 0) {
-  absl::StatusOr<Report> report =
-      CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant), {.quick = true, .seconds = seconds, .only = {only}});
+  absl::StatusOr<Report> report = CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant),
+                                               {.quick = true, .seconds = seconds, .only = {only}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, check).outcome, Outcome::kFailed) << mutant << "\n" << Findings(*report);
 }
@@ -109,8 +109,7 @@ TEST(Named, UnreadableDeviceNamesWhileOtherChecksStillRun) {
   absl::StatusOr<Report> report =
       CheckBackend(MGE_BINARY_DIR "/tests/mutants/name_without_end.so", {.quick = true, .only = {"device.", "life.start"}});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(Findings(*report),
-            "device.enumerate: : the name of its device 0 is missing or longer than 1048576 bytes\n");
+  EXPECT_EQ(Findings(*report), "device.enumerate: : the name of its device 0 is missing or longer than 1048576 bytes\n");
 }
 
 TEST(Named, StepsThatFailWithoutAText) {

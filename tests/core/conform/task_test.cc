@@ -160,8 +160,7 @@ TEST(Tasks, AreNotTheGroupOfTheirParent) {
                               StayAlive();
                             },
                             0.2}});
-  EXPECT_THAT(found, testing::ElementsAre("a first : crashed the process (SIGKILL)",
-                                          "b first : did not end within 0.2 s"));
+  EXPECT_THAT(found, testing::ElementsAre("a first : crashed the process (SIGKILL)", "b first : did not end within 0.2 s"));
 }
 
 TEST(Tasks, EndWhenASignalOfTheTerminalEndsTheirParent) {

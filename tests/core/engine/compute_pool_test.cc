@@ -2,8 +2,8 @@
 #include "core/engine/compute_pool.h"
 
 #include <atomic>
-#include <set>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -14,7 +14,8 @@ namespace {
 
 template <typename F>
 void RunOn(ComputePool& pool, uint64_t chunks, uint32_t width, F body) {
-  pool.ParallelFor(chunks, width, [](void* context, uint64_t i) { (*static_cast<F*>(context))(i); }, &body);
+  pool.ParallelFor(
+      chunks, width, [](void* context, uint64_t i) { (*static_cast<F*>(context))(i); }, &body);
 }
 
 TEST(ComputePool, RunsEveryChunkOnce) {
@@ -69,14 +70,15 @@ TEST(ComputePool, NumbersItsWorkersFromOne) {
     std::atomic<int> begun{0};
     std::atomic<uint32_t> numbers{0};  // one bit per number
   } seen;
-  pool.ParallelFor(3, 3,
-                   [](void* context, uint64_t) {
-                     auto& s = *static_cast<Seen*>(context);
-                     s.numbers.fetch_or(1u << ComputePool::ThisThread());
-                     ++s.begun;
-                     while (s.begun < 3) std::this_thread::yield();  // so that each thread takes one chunk
-                   },
-                   &seen);
+  pool.ParallelFor(
+      3, 3,
+      [](void* context, uint64_t) {
+        auto& s = *static_cast<Seen*>(context);
+        s.numbers.fetch_or(1u << ComputePool::ThisThread());
+        ++s.begun;
+        while (s.begun < 3) std::this_thread::yield();  // so that each thread takes one chunk
+      },
+      &seen);
   EXPECT_EQ(seen.numbers, 7u);
 }
 

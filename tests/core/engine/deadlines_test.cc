@@ -80,11 +80,12 @@ TEST(Deadlines, WorkInAForkedChildToo) {
   std::atomic<int32_t> stop{kGoOn};
   Deadlines::Watch mine(deadlines, In(hours(1)), stop);
   EXPECT_EQ(InChild([&] {
-    std::atomic<int32_t> its{kGoOn};
-    Deadlines::Watch watch(deadlines, In(milliseconds(1)), its);
-    AwaitChange(its);
-    return true;
-  }), 0);
+              std::atomic<int32_t> its{kGoOn};
+              Deadlines::Watch watch(deadlines, In(milliseconds(1)), its);
+              AwaitChange(its);
+              return true;
+            }),
+            0);
 }
 
 }  // namespace

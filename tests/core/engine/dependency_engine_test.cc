@@ -39,11 +39,13 @@ TEST_P(EveryKind, RunsWritesOfAVariableInTheOrderOfThePushes) {
   Variable v = DependencyEngine::NewVariable();
   std::vector<int> order;
   for (int i = 0; i < 200; ++i) {
-    engine.Push({.run = [&order, i] {
-                   order.push_back(i);  // no lock is needed: writes of one variable never overlap
-                   return absl::OkStatus();
-                 },
-                 .writes = {v}, .device = "cpu0"});
+    engine.Push({.run =
+                     [&order, i] {
+                       order.push_back(i);  // no lock is needed: writes of one variable never overlap
+                       return absl::OkStatus();
+                     },
+                 .writes = {v},
+                 .device = "cpu0"});
   }
   EXPECT_TRUE(engine.WaitForVariable(v).ok());
   ASSERT_EQ(order.size(), 200u);
@@ -56,7 +58,13 @@ TEST_P(EveryKind, TurnsAnExceptionOfAnOperationIntoItsError) {
   Variable v = DependencyEngine::NewVariable();
   bool ran = false;
   engine.Push({.run = []() -> absl::Status { throw std::bad_alloc(); }, .writes = {v}, .device = "cpu0"});
-  engine.Push({.run = [&ran] { ran = true; return absl::OkStatus(); }, .reads = {v}, .device = "cpu0"});
+  engine.Push({.run =
+                   [&ran] {
+                     ran = true;
+                     return absl::OkStatus();
+                   },
+               .reads = {v},
+               .device = "cpu0"});
   EXPECT_EQ(ErrorId(engine.WaitForAll()), errors::kOutOfMemory.id);
   EXPECT_FALSE(ran);
   EXPECT_EQ(ErrorId(engine.WaitForVariable(v)), errors::kOutOfMemory.id);
@@ -64,7 +72,13 @@ TEST_P(EveryKind, TurnsAnExceptionOfAnOperationIntoItsError) {
   absl::Status fault = engine.WaitForVariable(v);
   EXPECT_EQ(ErrorId(fault), errors::kInternal.id);
   EXPECT_EQ(PartsOf(fault).what, "a fault");
-  engine.Push({.run = [&ran] { ran = true; return absl::OkStatus(); }, .writes = {v}, .device = "cpu0"});
+  engine.Push({.run =
+                   [&ran] {
+                     ran = true;
+                     return absl::OkStatus();
+                   },
+               .writes = {v},
+               .device = "cpu0"});
   EXPECT_TRUE(engine.WaitForVariable(v).ok());
   EXPECT_TRUE(ran);
 }
@@ -75,9 +89,21 @@ TEST_P(EveryKind, SeesTheLastWriteInEveryRead) {
   int value = 0;
   std::atomic<int> wrong{0};
   for (int i = 1; i <= 50; ++i) {
-    engine.Push({.run = [&value, i] { value = i; return absl::OkStatus(); }, .writes = {v}, .device = "cpu0"});
+    engine.Push({.run =
+                     [&value, i] {
+                       value = i;
+                       return absl::OkStatus();
+                     },
+                 .writes = {v},
+                 .device = "cpu0"});
     for (int k = 0; k < 4; ++k) {
-      engine.Push({.run = [&value, &wrong, i] { wrong += value != i; return absl::OkStatus(); }, .reads = {v}, .device = "cpu0"});
+      engine.Push({.run =
+                       [&value, &wrong, i] {
+                         wrong += value != i;
+                         return absl::OkStatus();
+                       },
+                   .reads = {v},
+                   .device = "cpu0"});
     }
   }
   EXPECT_TRUE(engine.WaitForAll().ok());
@@ -89,8 +115,21 @@ TEST_P(EveryKind, PassesAnErrorOnlyToOperationsThatReadTheResult) {
   Variable a = DependencyEngine::NewVariable(), b = DependencyEngine::NewVariable(), c = DependencyEngine::NewVariable();
   std::atomic<int> ran{0};
   engine.Push({.run = [] { return Fail(errors::kKernelFailed, "broken"); }, .writes = {a}, .device = "cpu0"});
-  engine.Push({.run = [&] { ++ran; return absl::OkStatus(); }, .reads = {a}, .writes = {b}, .device = "cpu0"});
-  engine.Push({.run = [&] { ++ran; return absl::OkStatus(); }, .writes = {c}, .device = "cpu0"});
+  engine.Push({.run =
+                   [&] {
+                     ++ran;
+                     return absl::OkStatus();
+                   },
+               .reads = {a},
+               .writes = {b},
+               .device = "cpu0"});
+  engine.Push({.run =
+                   [&] {
+                     ++ran;
+                     return absl::OkStatus();
+                   },
+               .writes = {c},
+               .device = "cpu0"});
   EXPECT_EQ(ErrorTitle(engine.WaitForVariable(b)), "broken");
   EXPECT_TRUE(engine.WaitForVariable(b).ok()) << "an error is handed out once";
   EXPECT_TRUE(engine.WaitForVariable(c).ok());
@@ -108,7 +147,10 @@ TEST_P(EveryKind, TreatsAVariableThatIsReadAndWrittenAsWritten) {
 TEST(NaiveEngine, RunsInTheThreadThatPushes) {
   DependencyEngine engine({.kind = EngineKind::kNaive});
   std::thread::id id;
-  engine.Push({.run = [&] { id = std::this_thread::get_id(); return absl::OkStatus(); }});
+  engine.Push({.run = [&] {
+    id = std::this_thread::get_id();
+    return absl::OkStatus();
+  }});
   EXPECT_EQ(id, std::this_thread::get_id());
 }
 
@@ -117,10 +159,13 @@ TEST(ThreadedEngine, RunsIndependentOperationsSideBySide) {
   Gate gate;
   std::atomic<int> started{0};
   for (int i = 0; i < 2; ++i) {
-    engine.Push({.run = [&] {
-      ++started;
-      return gate.Wait();
-    }, .writes = {DependencyEngine::NewVariable()}, .device = "cpu0"});
+    engine.Push({.run =
+                     [&] {
+                       ++started;
+                       return gate.Wait();
+                     },
+                 .writes = {DependencyEngine::NewVariable()},
+                 .device = "cpu0"});
   }
   while (started != 2) std::this_thread::yield();  // with one worker this would never end; two are needed
   gate.Open();
@@ -132,8 +177,18 @@ TEST(ThreadedPerDeviceEngine, KeepsDevicesApartAndOneDeviceInOrder) {
   Gate gate;
   std::atomic<bool> second{false}, other{false};
   engine.Push({.run = [&] { return gate.Wait(); }, .device = "cpu0"});
-  engine.Push({.run = [&] { second = true; return absl::OkStatus(); }, .device = "cpu0"});
-  engine.Push({.run = [&] { other = true; return absl::OkStatus(); }, .device = "cpu1"});
+  engine.Push({.run =
+                   [&] {
+                     second = true;
+                     return absl::OkStatus();
+                   },
+               .device = "cpu0"});
+  engine.Push({.run =
+                   [&] {
+                     other = true;
+                     return absl::OkStatus();
+                   },
+               .device = "cpu1"});
   while (!other) std::this_thread::yield();
   EXPECT_FALSE(second);
   gate.Open();
@@ -146,11 +201,21 @@ TEST(ThreadedPerDeviceEngine, RunsPrioritizedOperationsByPriority) {
   Gate gate;
   std::atomic<bool> blocked{false};
   std::vector<int> order;
-  engine.Push({.run = [&] { blocked = true; return gate.Wait(); }, .prioritized = true});
+  engine.Push({.run =
+                   [&] {
+                     blocked = true;
+                     return gate.Wait();
+                   },
+               .prioritized = true});
   while (!blocked) std::this_thread::yield();
   for (int priority : {-1, 5, 0}) {
-    engine.Push({.run = [&order, priority] { order.push_back(priority); return absl::OkStatus(); },
-                 .priority = priority, .prioritized = true});
+    engine.Push({.run =
+                     [&order, priority] {
+                       order.push_back(priority);
+                       return absl::OkStatus();
+                     },
+                 .priority = priority,
+                 .prioritized = true});
   }
   gate.Open();
   EXPECT_TRUE(engine.WaitForAll().ok());
@@ -162,16 +227,25 @@ TEST(Fork, WaitsForOperationsAndLeavesTheChildAnEngineThatWorks) {
     DependencyEngine engine({.kind = kind});
     Variable v = DependencyEngine::NewVariable();
     std::atomic<bool> done{false};
-    engine.Push({.run = [&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      done = true;
-      return absl::OkStatus();
-    }, .writes = {v}, .device = "cpu0"});
+    engine.Push({.run =
+                     [&] {
+                       std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                       done = true;
+                       return absl::OkStatus();
+                     },
+                 .writes = {v},
+                 .device = "cpu0"});
     auto works = [&] {
       if (!done) return false;  // fork waits for the operation first
       std::atomic<int> ran{0};
       for (int i = 0; i < 3; ++i) {
-        engine.Push({.run = [&] { ++ran; return absl::OkStatus(); }, .writes = {v}, .device = "cpu0"});
+        engine.Push({.run =
+                         [&] {
+                           ++ran;
+                           return absl::OkStatus();
+                         },
+                     .writes = {v},
+                     .device = "cpu0"});
       }
       return engine.WaitForVariable(v).ok() && engine.WaitForAll().ok() && ran == 3;
     };
@@ -183,7 +257,10 @@ TEST(Fork, WaitsForOperationsAndLeavesTheChildAnEngineThatWorks) {
 TEST(Fork, IsPossibleWithinAnOperation) {
   DependencyEngine engine({.kind = EngineKind::kThreaded});
   std::atomic<int> code{-1};
-  engine.Push({.run = [&] { code = InChild([] { return true; }); return absl::OkStatus(); }});
+  engine.Push({.run = [&] {
+    code = InChild([] { return true; });
+    return absl::OkStatus();
+  }});
   EXPECT_TRUE(engine.WaitForAll().ok());
   EXPECT_EQ(code, 0);
 }

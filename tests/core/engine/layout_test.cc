@@ -47,7 +47,8 @@ TEST(Layouts, ThePlanExplainsAChoiceMadeTogetherWithNeighbours) {
 
 TEST(Layouts, UseTheBackendsEstimateForReorders) {
   const std::string one = ChainOfNegs(1);
-  EXPECT_THAT(KernelsOf("sealed_by_cost0", one, 64), ElementsAre("sealed_by_cost.reorder", "sealed", "sealed_by_cost.reorder"));
+  EXPECT_THAT(KernelsOf("sealed_by_cost0", one, 64),
+              ElementsAre("sealed_by_cost.reorder", "sealed", "sealed_by_cost.reorder"));
   EXPECT_THAT(KernelsOf("sealed_dear0", one, 64), ElementsAre("plain"));
   EXPECT_THAT(KernelsOf("sealed_dear0", ChainOfNegs(2), 64),
               ElementsAre("sealed_dear.reorder", "sealed", "sealed", "sealed_dear.reorder"));
@@ -55,11 +56,12 @@ TEST(Layouts, UseTheBackendsEstimateForReorders) {
 
 TEST(Layouts, TensorsGoFromOneBackendToAnotherInThePlainLayout) {
   Host host({}, "sealed_by_cost0,sealed_dear0");
-  auto plan = host.PlanOf("input x : float32[?]\na = Neg(x) on \"sealed_by_cost0\"\nb = Neg(a) on \"sealed_dear0\"\n"
-                          "y = Neg(b) on \"sealed_dear0\"\noutput y\n");
+  auto plan = host.PlanOf(
+      "input x : float32[?]\na = Neg(x) on \"sealed_by_cost0\"\nb = Neg(a) on \"sealed_dear0\"\n"
+      "y = Neg(b) on \"sealed_dear0\"\noutput y\n");
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
-  EXPECT_THAT(Kernels(**plan), ElementsAre("sealed_by_cost.reorder", "sealed", "sealed_by_cost.reorder", "sealed_dear.reorder",
-                                           "sealed", "sealed", "sealed_dear.reorder"));
+  EXPECT_THAT(Kernels(**plan), ElementsAre("sealed_by_cost.reorder", "sealed", "sealed_by_cost.reorder",
+                                           "sealed_dear.reorder", "sealed", "sealed", "sealed_dear.reorder"));
   std::vector<HostValue> in(1), out(1);
   in[0].tensor = *Tensor::Create(DType::kF32, {64});
   for (size_t i = 0; float& x : in[0].tensor.MutableData<float>()) x = static_cast<float>(++i);

@@ -68,12 +68,13 @@ TEST_F(Unchecked, WithoutAReferenceKernelThePlanSaysThatResultsWereNotChecked) {
   host.record() = {};
   auto plan = PlanOf(host, Fails);
   EXPECT_EQ(plan->units[0].kernel, "wrong");  // without a reference the wrong kernel is not detected
-  const char kWhy[] = "its results were not checked: the host cannot compute them (the evaluator cannot), and no kernel is "
-                      "marked as the reference";
+  const char kWhy[] =
+      "its results were not checked: the host cannot compute them (the evaluator cannot), and no kernel is "
+      "marked as the reference";
   EXPECT_THAT(PlanText(*plan, true), AllOf(HasSubstr(kWhy), HasSubstr("not steady: estimated 10.0 us, measured")));
   EXPECT_THAT(plan->units[0].reason, HasSubstr(kWhy));
-  EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("Relu float32[64]"), HasSubstr("by their times alone"),
-                                               HasSubstr(kWhy))));
+  EXPECT_THAT(host.warnings,
+              ElementsAre(AllOf(HasSubstr("Relu float32[64]"), HasSubstr("by their times alone"), HasSubstr(kWhy))));
   // A second process, which reads the recorded times, must say so too.
   Host second(Caching());
   second.record() = {};
@@ -87,8 +88,8 @@ TEST_F(Unchecked, AReferenceThatFailsIsNamed) {
   host.record().with_plain = host.record().plain_fails = true;
   auto plan = PlanOf(host, nullptr);
   host.record() = {};
-  EXPECT_THAT(plan->units[0].reason, AllOf(HasSubstr("(there is no evaluator of Relu)"), HasSubstr("kernel 'plain' failed: "),
-                                           HasSubstr("told to fail")));
+  EXPECT_THAT(plan->units[0].reason, AllOf(HasSubstr("(there is no evaluator of Relu)"),
+                                           HasSubstr("kernel 'plain' failed: "), HasSubstr("told to fail")));
 }
 
 TEST_F(Unchecked, TimesUncheckedForLackOfMemoryAreNotCached) {

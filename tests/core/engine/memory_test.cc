@@ -106,8 +106,8 @@ output y
   InputType x = {.dtype = DType::kF32, .shape = {1}};
   absl::Status status = session->PlanFor(std::span(&x, 1)).status();
   EXPECT_EQ(host.record().launches, 0);
-  EXPECT_THAT(FormatError(status), AllOf(HasSubstr("E0602"), HasSubstr("larger than any memory"),
-                                         HasSubstr("takes 4611686018427387904 bytes")));
+  EXPECT_THAT(FormatError(status),
+              AllOf(HasSubstr("E0602"), HasSubstr("larger than any memory"), HasSubstr("takes 4611686018427387904 bytes")));
 }
 
 TEST(MemoryLimit, MemoryThatAStepNeedsBesideThePlanGivesTheSameError) {
@@ -121,10 +121,11 @@ TEST(MemoryLimit, MemoryThatAStepNeedsBesideThePlanGivesTheSameError) {
     RunState control;
     status = (*session)->Run(in, out, control);
     if (status.ok()) break;
-    EXPECT_THAT(FormatError(status),
-                AllOf(HasSubstr("a run of the model does not fit into the memory limit of device tuner0 beside what is in use"),
-                      HasSubstr("a step whose memory is not planned"), HasSubstr("the planned peak is "),
-                      HasSubstr("the largest are ")));
+    EXPECT_THAT(
+        FormatError(status),
+        AllOf(HasSubstr("a run of the model does not fit into the memory limit of device tuner0 beside what is in use"),
+              HasSubstr("a step whose memory is not planned"), HasSubstr("the planned peak is "),
+              HasSubstr("the largest are ")));
     const uint64_t named = NumberAfter(PartsOf(status).fix, "tuner0=");
     ASSERT_GT(named, limit);
     limit = named;
@@ -161,7 +162,8 @@ TEST(MemoryLimit, FixedShapesGetNoAdviceOnBatches) {
 
 TEST(MemoryLimit, OfTheErrorFitsIfConstantsWereNotFoldedForLackOfMemory) {
   const char* models[] = {
-      "input x : float32[N,100]\nconst w = float32[100,1]<2>\nt = Transpose(w) {perm=[1,0]}\nconst r = int64[2]<64, 1>\nm = Tile(t, r)\n"
+      "input x : float32[N,100]\nconst w = float32[100,1]<2>\nt = Transpose(w) {perm=[1,0]}\nconst r = int64[2]<64, 1>\nm = "
+      "Tile(t, r)\n"
       "e = Exp(m)\na = Mul(x, e)\ny = Neg(a)\noutput y\n",
       "input x : float32[N,100]\nconst w = float32[100]<2>\na = Cast(w) {to=11}\nb = Neg(a)\nc = Cast(b) {to=1}\n"
       "d = Exp(c)\ny = Add(x, d)\noutput y\n",

@@ -40,16 +40,18 @@ class Queues : public ::testing::Test {
     runtime_ = *runtime;
     for (const auto& device : runtime_->devices().all()) {
       if (device->name() != "async0") continue;
-      control_ = static_cast<mge_async_control*>(
-          const_cast<void*>(device->backend().plugin().extension(MGE_ASYNC_CONTROL, 0)));
+      control_ =
+          static_cast<mge_async_control*>(const_cast<void*>(device->backend().plugin().extension(MGE_ASYNC_CONTROL, 0)));
     }
     ASSERT_NE(control_, nullptr);
-    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->overruns}) {
+    for (auto* flag :
+         {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->overruns}) {
       *flag = false;
     }
-    for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
-                         &control_->copies_out, &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory,
-                         &control_->most_at_once, &control_->packed, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
+    for (auto* number :
+         {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in, &control_->copies_out,
+          &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory, &control_->most_at_once,
+          &control_->packed, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
       *number = 0;
     }
     control_->link_flags = 0;

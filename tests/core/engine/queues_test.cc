@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions on devices with queues and separate memory: the asynchronous test backend (fakes/async.h).
+#include "tests/core/engine/queues.h"
+
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -10,7 +12,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/engine/forked_child.h"
-#include "tests/core/engine/queues.h"
 
 namespace mge {
 namespace {
@@ -43,7 +44,8 @@ a = Relu(x)
 b = Add(z, w)
 output a
 output b
-)", "async0");
+)",
+                  "async0");
   for (int64_t n : {2, 3, 4}) ASSERT_TRUE(Run(*session_, {Numbers({n, 4}), Numbers({128, 128})}).ok());
   EXPECT_EQ(control_->copied_bytes_in, 65536 + (2 + 3 + 4) * 16 + 3 * 65536);
   auto got = Run(*session_, {Numbers({2, 4}), Numbers({128, 128})});
@@ -71,7 +73,8 @@ const w = float32[4,4]<2>
 a = MatMul(x, w)
 b = MatMul(a, w)
 output b
-)", "async0");
+)",
+                  "async0");
   auto got = Run(*session_, {Numbers({2, 4})});
   ASSERT_TRUE(got.ok()) << FormatError(got.status());
   EXPECT_EQ(control_->packed, 1);
@@ -88,7 +91,8 @@ d = Neg(c)
 e = Relu(d)
 output e
 output b
-)", "async0", {Numbers({4, 6})});
+)",
+          "async0", {Numbers({4, 6})});
   auto plan = PlanOf({Numbers({4, 6})});
   EXPECT_EQ(plan->reference_steps, 2);
 }
@@ -102,7 +106,8 @@ a = Relu(x)
 n = LayerNormalization(a, scale)
 y = Relu(n)
 output y
-)", "async0", {Numbers({4, 6})});
+)",
+          "async0", {Numbers({4, 6})});
 }
 
 TEST_F(Queues, CheckTypesKnownOnlyInTheRunInHostSteps) {
@@ -113,7 +118,8 @@ x = SequenceAt(s, i)
 q = SplitToSequence(x) {axis=1}
 y = SequenceAt(q, i)
 output y
-)", "async0");
+)",
+                  "async0");
   ASSERT_TRUE(session_);
   HostValue sequence, index;
   sequence.kind = ValueKind::kSequence;
@@ -142,11 +148,12 @@ b = If(go) captures(a, a) {then_branch=graph {
 }} : float32[4,6]
 c = Relu(b)
 output c
-)", "async0", {Numbers({4, 6}), [] {
-              HostValue v;
-              v.tensor = Tensor::Scalar(true);
-              return v;
-            }()});
+)",
+          "async0", {Numbers({4, 6}), [] {
+                       HostValue v;
+                       v.tensor = Tensor::Scalar(true);
+                       return v;
+                     }()});
 }
 
 TEST_F(Queues, PlanStepsOfUnknownShapesDuringTheRun) {
@@ -159,7 +166,8 @@ g = Add(f, f)
 r = Relu(g)
 output r
 output a
-)", "async0", {Numbers({4, 6})});
+)",
+          "async0", {Numbers({4, 6})});
 }
 
 TEST_F(Queues, PassInputsConstantsAndViewsThroughAsOutputs) {
@@ -175,7 +183,8 @@ output k
 output t
 output a
 output v
-)", "async0", {Numbers({4, 6})});
+)",
+          "async0", {Numbers({4, 6})});
 }
 
 TEST_F(Queues, CaptureASegmentInItsSecondRunAndReplayItLater) {
@@ -322,10 +331,11 @@ TEST_F(Queues, FailInAForkedChildBecauseTheyBelongToTheParent) {
   auto expected = Run(*session_, in);
   ASSERT_TRUE(expected.ok());
   EXPECT_EQ(InChild([&] {
-    bool forked = ErrorId(Run(*session_, in).status()) == errors::kForked.id;
-    session_.reset();  // must not release objects of the parent
-    return forked;
-  }), 0);
+              bool forked = ErrorId(Run(*session_, in).status()) == errors::kForked.id;
+              session_.reset();  // must not release objects of the parent
+              return forked;
+            }),
+            0);
   EXPECT_EQ(*Run(*session_, in), *expected);
 }
 
@@ -455,7 +465,8 @@ a = Mul(x, y)
 b = MatMul(a, x)
 c = Mul(b, a)
 output c
-)", "async0+async1", in);
+)",
+          "async0+async1", in);
   auto plan = PlanOf(in);
   EXPECT_EQ(plan->reference_steps, 0);
   EXPECT_THAT(PlanText(*plan, true), HasSubstr("it is the only device with a kernel"));

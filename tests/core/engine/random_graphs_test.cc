@@ -151,7 +151,8 @@ TEST(RandomGraphs, GiveTheSameBitsAsAnExecutorThatSharesNoMemory) {
     ASSERT_TRUE(status.ok()) << FormatError(status);
     for (size_t i = 0; i < out.size(); ++i) {
       ASSERT_EQ(std::memcmp(out[i].tensor.data(), expected[i].data(), static_cast<size_t>(expected[i].bytes())), 0)
-          << "seed " << seed << ", output " << i << "\n" << PlanText(*plan, true);
+          << "seed " << seed << ", output " << i << "\n"
+          << PlanText(*plan, true);
     }
   }
   EXPECT_GT(poisoned, count);

@@ -166,8 +166,7 @@ class RandomModel {
   void AddNode() {
     switch (Below(22)) {
       case 0:
-      case 1:
-        return Add(OneOf({"Abs", "Neg", "Relu", "Floor", "Ceil", "Round", "Sign", "Sqrt", "Identity"}), {Float(0, 4)});
+      case 1: return Add(OneOf({"Abs", "Neg", "Relu", "Floor", "Ceil", "Round", "Sign", "Sqrt", "Identity"}), {Float(0, 4)});
       case 2:
         return Add(OneOf({"Exp", "Tanh", "Sigmoid", "Erf", "Softplus", "Gelu", "Elu", "HardSwish", "LeakyRelu", "Log"}),
                    {Float(0, 4)}, {}, false);
@@ -238,8 +237,7 @@ class RandomModel {
         if (Below(4)) in.push_back(Ints({Below(static_cast<int>(x.tensor.rank()))}));
         return Add(op, in, With({{"keepdims", int64_t{Below(2)}}, {"noop_with_empty_axes", int64_t{Below(4) == 0}}}), exact);
       }
-      case 17:
-        return Add(OneOf({"Softmax", "LogSoftmax"}), {Float(1, 3)}, With({{"axis", int64_t{-1}}}), false);
+      case 17: return Add(OneOf({"Softmax", "LogSoftmax"}), {Float(1, 3)}, With({{"axis", int64_t{-1}}}), false);
       case 18: {
         Known x = Float(2, 3);
         return Add("MatMul", {x, New(x.tensor.dtype(), {x.tensor.shape().back(), 1 + Below(9)}, Below(2))}, {}, false);

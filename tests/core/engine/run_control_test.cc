@@ -27,9 +27,7 @@ TEST(RunControl, EachRunHasTheLimitAndTheSeedThatWereSetWhenItBegan) {
 TEST(RunControl, CancelEndsAllRunsAndLaterRunsUntilReset) {
   RunControl by;
   ControlledRun first(&by), alone(nullptr);
-  {
-    ControlledRun gone(&by);
-  }
+  { ControlledRun gone(&by); }
   ControlledRun second(&by);
   by.Cancel();
   ControlledRun dynamic(&by);

@@ -323,8 +323,8 @@ TEST(FrozenSelection, RepeatsTheChoicesOfAProfileWithoutMeasuring) {
   strict.record() = {};
   EXPECT_EQ(strict.Chosen(kRelu), "steady");  // the fastest kernel that repeats its bits
   EXPECT_EQ(strict.record().launches, 0);
-  EXPECT_THAT(strict.Chosen(kRelu, 65), AllOf(HasSubstr("no kernel for operator Relu"), HasSubstr("Relu float32[65]"),
-                                              HasSubstr("select.freeze")));
+  EXPECT_THAT(strict.Chosen(kRelu, 65),
+              AllOf(HasSubstr("no kernel for operator Relu"), HasSubstr("Relu float32[65]"), HasSubstr("select.freeze")));
 }
 
 TEST(FrozenSelection, KeepsOtherModelsOfTheSameFile) {
@@ -399,11 +399,10 @@ TEST(FrozenSelection, ATruncatedFileIsRefused) {
   EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
   std::string whole = ReadText(file);
   size_t line = whole.rfind('\n', whole.rfind('\n', whole.size() - 2) - 1);
-  const std::pair<std::string, const char*> damages[] = {
-      {"", "does not name its format"},
-      {whole.substr(0, line + 1), "but its count is 2"},
-      {whole + "more = 1\n", "is not an entry of a selection"},
-      {"format = \"mge.selection/9\"\n", "is not \"mge.selection/1\""}};
+  const std::pair<std::string, const char*> damages[] = {{"", "does not name its format"},
+                                                         {whole.substr(0, line + 1), "but its count is 2"},
+                                                         {whole + "more = 1\n", "is not an entry of a selection"},
+                                                         {"format = \"mge.selection/9\"\n", "is not \"mge.selection/1\""}};
   for (const auto& [text, what] : damages) {
     WriteText(file, text);
     EXPECT_THAT(FormatError(Host({Set("select.frozen", file)}).status), AllOf(HasSubstr("E0206"), HasSubstr(what)));
@@ -507,7 +506,7 @@ TEST(OwnParts, ABackendsModeProfileAppliesIfTheUserSetsNoMode) {
   EXPECT_GE(plan->units[0].measured_us, 10);
   EXPECT_THAT(ReasonAgainst(*plan, "wrong"), HasSubstr("wrong results"));
   EXPECT_THAT(PlanText(*plan, true), HasSubstr("kernels of tuner_profile0 are chosen by profile: its backend's default, "
-                                                "as select.strategy names no mode"));
+                                               "as select.strategy names no mode"));
   Host other({}, "tuner0");
   EXPECT_EQ(other.Chosen(kRelu), "slow");
 }

@@ -235,7 +235,8 @@ TEST(Session, RefusesTheMemoryOfAnInputForAnOutput) {
   RunState control;
   absl::Status status = session->Run(in, out, control);
   EXPECT_EQ(ErrorId(status), errors::kBadInput.id);
-  EXPECT_NE(FormatError(status).find("output 'y' is given the memory of input 'x'"), std::string::npos) << FormatError(status);
+  EXPECT_NE(FormatError(status).find("output 'y' is given the memory of input 'x'"), std::string::npos)
+      << FormatError(status);
 }
 
 TEST(Session, WritesOutputsOfShapesThatDependOnDataIntoTheCallersMemory) {

@@ -60,7 +60,8 @@ input x : float32[4,4]
 a = Relu(x) on "async1"
 b = Relu(a) on "async0"
 output b
-)", "async0+async1");
+)",
+                  "async0+async1");
   ASSERT_TRUE(Run(*session_, {Numbers({4, 4})}).ok());
   control_->hangs = true;
   RunState late;
@@ -161,14 +162,15 @@ TEST_F(StuckWork, ThatNeverEndsKeepsItsDeviceOpen) {
   session_.reset();
   runtime_.reset();
   EXPECT_EQ(InChild([&] {
-    Restart({});
-    session_ = Load(kPerceptron, "async0");
-    control_->good_copies = 0;
-    bool cancelled = ErrorId(RunUntilItHangs({Numbers({3, 4})})) == errors::kCancelled.id;
-    session_.reset();
-    runtime_.reset();
-    return cancelled && control_->queues > 0;
-  }), 0);
+              Restart({});
+              session_ = Load(kPerceptron, "async0");
+              control_->good_copies = 0;
+              bool cancelled = ErrorId(RunUntilItHangs({Numbers({3, 4})})) == errors::kCancelled.id;
+              session_.reset();
+              runtime_.reset();
+              return cancelled && control_->queues > 0;
+            }),
+            0);
 }
 
 }  // namespace

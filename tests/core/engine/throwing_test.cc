@@ -35,9 +35,9 @@ TEST_P(Throwing, AStepIsAnErrorThatNamesTheBackendAndTheNextRunIsCorrect) {
   for (int round = 0; round < 3; ++round) {
     absl::Status thrown = RunOf(**session, -1), unknown = RunOf(**session, -2);
     for (const absl::Status& status : {thrown, unknown}) EXPECT_EQ(ErrorId(status), errors::kKernelFailed.id);
-    EXPECT_THAT(FormatError(thrown), AllOf(HasSubstr("the backend threw an exception across the boundary: the step exploded"),
-                                           HasSubstr("device " + backend + "0, kernel " + backend + ".relu, node '"),
-                                           HasSubstr("(Relu)")));
+    EXPECT_THAT(FormatError(thrown),
+                AllOf(HasSubstr("the backend threw an exception across the boundary: the step exploded"),
+                      HasSubstr("device " + backend + "0, kernel " + backend + ".relu, node '"), HasSubstr("(Relu)")));
     EXPECT_THAT(FormatError(unknown),
                 HasSubstr("the backend threw an exception across the boundary that is not a std::exception"));
     EXPECT_TRUE(RunOf(**session, 2).ok());

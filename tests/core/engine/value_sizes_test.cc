@@ -38,11 +38,16 @@ TEST(ValueSizes, AnOverflowingSizeIsATypedErrorThatNamesTheNode) {
 
 TEST(ValueSizes, AnEmptyTensorOverflowsByItsOtherDimensions) {
   Host host;
-  absl::Status status = PlanFor(host, "input x : float32[1]\nconst s = int64[3]<1099511627776, 0, 1099511627776>\n"
-                                      "e = Expand(x, s)\ny = Relu(e)\noutput y\n", {{1}});
+  absl::Status status = PlanFor(host,
+                                "input x : float32[1]\nconst s = int64[3]<1099511627776, 0, 1099511627776>\n"
+                                "e = Expand(x, s)\ny = Relu(e)\noutput y\n",
+                                {{1}});
   EXPECT_THAT(FormatError(status), AllOf(HasSubstr("E0305"), HasSubstr("float32[1099511627776,0,1099511627776]")));
-  EXPECT_TRUE(PlanFor(host, "input x : float32[1]\nconst s = int64[2]<1099511627776, 0>\n"
-                            "e = Expand(x, s)\ny = Relu(e)\noutput y\n", {{1}}).ok());
+  EXPECT_TRUE(PlanFor(host,
+                      "input x : float32[1]\nconst s = int64[2]<1099511627776, 0>\n"
+                      "e = Expand(x, s)\ny = Relu(e)\noutput y\n",
+                      {{1}})
+                  .ok());
 }
 
 TEST(ValueSizes, AnOverflowInABranchThatIsNotTakenIsNotAnError) {
@@ -80,8 +85,9 @@ output b
   EXPECT_TRUE(run(true).ok());
 }
 
-constexpr char kWide[] = "input x : float32[1]\nconst s = int64[1]<33554432>\n"
-                         "e = Expand(x, s)\ny = Neg(e)\nz = ReduceSum(y)\noutput z\n";
+constexpr char kWide[] =
+    "input x : float32[1]\nconst s = int64[1]<33554432>\n"
+    "e = Expand(x, s)\ny = Neg(e)\nz = ReduceSum(y)\noutput z\n";
 
 TEST(ValueSizes, AValueLargerThanTheMemoryLimitIsNamedInTheError) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
@@ -89,23 +95,27 @@ TEST(ValueSizes, AValueLargerThanTheMemoryLimitIsNamedInTheError) {
   EXPECT_THAT(FormatError(status),
               AllOf(HasSubstr("E0602"), HasSubstr("does not fit into the memory limit of device tuner0"),
                     HasSubstr("the planned peak is at least the 134217728 bytes of 'e' : float32[33554432]"),
-                    HasSubstr("Expand node"), HasSubstr("the limit is 67108864"), HasSubstr("the largest are 'e' (134217728 bytes)"),
-                    HasSubstr("tuner0=134217728")));
+                    HasSubstr("Expand node"), HasSubstr("the limit is 67108864"),
+                    HasSubstr("the largest are 'e' (134217728 bytes)"), HasSubstr("tuner0=134217728")));
   Host larger({Set("memory.limit", "tuner0=512MiB")});
   EXPECT_TRUE(PlanFor(larger, kWide, {{1}}).ok());
 }
 
 TEST(ValueSizes, AViewOfTheCallersMemoryDoesNotCountAgainstTheLimit) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
-  absl::Status status = PlanFor(host, "input x : float32[N]\nconst s = int64[2]<2, -1>\nr = Reshape(x, s)\n"
-                                      "y = ReduceSum(r)\noutput y\n", {{int64_t{1} << 25}});
+  absl::Status status = PlanFor(host,
+                                "input x : float32[N]\nconst s = int64[2]<2, -1>\nr = Reshape(x, s)\n"
+                                "y = ReduceSum(r)\noutput y\n",
+                                {{int64_t{1} << 25}});
   EXPECT_TRUE(status.ok()) << FormatError(status);
 }
 
 TEST(ValueSizes, TheErrorNamesTheLargestBatchThatFits) {
   Host host({Set("memory.limit", "tuner0=64MiB")});
-  absl::Status status = PlanFor(host, "input x : float32[N,1]\nconst s = int64[2]<1, 1048576>\ne = Expand(x, s)\ny = Neg(e)\n"
-                                      "z = ReduceSum(y)\noutput z\n", {{64, 1}});
+  absl::Status status = PlanFor(host,
+                                "input x : float32[N,1]\nconst s = int64[2]<1, 1048576>\ne = Expand(x, s)\ny = Neg(e)\n"
+                                "z = ReduceSum(y)\noutput z\n",
+                                {{64, 1}});
   EXPECT_THAT(FormatError(status), AllOf(HasSubstr("of 'e'"), HasSubstr("the largest batch that fits is 7 in place of 64")));
 }
 

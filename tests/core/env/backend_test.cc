@@ -35,10 +35,9 @@ std::vector<BackendSetting> VirtualRows() {
 
 TEST(BackendSettings, AreReadFromEverySource) {
   ScratchDir dir;
-  auto registry =
-      MustCreate({.command_line = {{"virtual.link", "full"}},
-                  .config_files = {dir.Write("a.toml", "[virtual]\nmemory = \"1GiB\"\n")},
-                  .environment = {{{"MGE_VIRTUAL_DEVICES", "4"}}}});
+  auto registry = MustCreate({.command_line = {{"virtual.link", "full"}},
+                              .config_files = {dir.Write("a.toml", "[virtual]\nmemory = \"1GiB\"\n")},
+                              .environment = {{{"MGE_VIRTUAL_DEVICES", "4"}}}});
   auto values = registry->RegisterBackend("virtual", VirtualRows());
   ASSERT_TRUE(values.ok()) << FormatError(values.status());
   EXPECT_THAT(*values, ElementsAre("4", "1073741824", "full", "0"));
@@ -60,9 +59,8 @@ TEST(BackendSettings, AreReadFromEverySource) {
 
 TEST(BackendSettings, ObeyTheRulesOfTheCore) {
   auto bad = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVICES", "17"}}));
-  EXPECT_THAT(
-      FormatError(bad->RegisterBackend("virtual", VirtualRows()).status()),
-      AllOf(HasSubstr("E0202"), HasSubstr("MGE_VIRTUAL_DEVICES = \"17\" is outside of 0..16")));
+  EXPECT_THAT(FormatError(bad->RegisterBackend("virtual", VirtualRows()).status()),
+              AllOf(HasSubstr("E0202"), HasSubstr("MGE_VIRTUAL_DEVICES = \"17\" is outside of 0..16")));
 
   LogLines log;
   auto typo = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVISES", "1"}}), log.logger());
@@ -87,18 +85,14 @@ TEST(BackendSettings, OfABackendLoadedLateAreReadWhenItRegisters) {
 
 TEST(BackendSettings, OfABackendThatIsNotLoadedAreNotReportedAsTypos) {
   LogLines log;
-  auto registry =
-      MustCreate({.call = {{"virtual.devices", "2"}},
-                  .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
-                 log.logger());
+  auto registry = MustCreate(
+      {.call = {{"virtual.devices", "2"}}, .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
+      log.logger());
   std::vector<std::string> absent = {"virtual"};
   EXPECT_TRUE(registry->CheckUnknown(absent).ok());
-  EXPECT_THAT(
-      log.lines,
-      ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY"), HasSubstr("virtual is not loaded")),
-                  AllOf(HasSubstr("virtual.devices"), HasSubstr("virtual is not loaded"))));
-  auto unknown =
-      MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}));
+  EXPECT_THAT(log.lines, ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY"), HasSubstr("virtual is not loaded")),
+                                     AllOf(HasSubstr("virtual.devices"), HasSubstr("virtual is not loaded"))));
+  auto unknown = MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}));
   EXPECT_EQ(ErrorId(unknown->CheckUnknown()), errors::kUnknownSetting.id);
 }
 
@@ -115,46 +109,32 @@ TEST(BackendSettings, OfASkippedBackendAreNotReported) {
 TEST(BackendSettings, AreRefusedIfTheirDeclarationIsWrong) {
   auto error = [](BackendSetting row) {
     auto registry = MustCreate({});
-    auto status = registry
-                      ->RegisterBackend(
-                          "virtual", {{.key = "virtual.good", .doc = "Good row."}, std::move(row)})
-                      .status();
+    auto status =
+        registry->RegisterBackend("virtual", {{.key = "virtual.good", .doc = "Good row."}, std::move(row)}).status();
     EXPECT_EQ(registry->snapshot()->Backend("virtual"), nullptr);
     EXPECT_EQ(registry->List().size(), kSettings.size());
     EXPECT_EQ(ErrorId(status), errors::kPluginRefused.id);
     return PartsOf(status).what;
   };
-  EXPECT_THAT(error({.key = "log.level", .doc = "Not its own."}),
-              HasSubstr("begin with the backend's name"));
-  EXPECT_THAT(error({.key = "virtual.good", .doc = "Twice there."}),
-              HasSubstr("is also that of virtual.good"));
+  EXPECT_THAT(error({.key = "log.level", .doc = "Not its own."}), HasSubstr("begin with the backend's name"));
+  EXPECT_THAT(error({.key = "virtual.good", .doc = "Twice there."}), HasSubstr("is also that of virtual.good"));
   EXPECT_THAT(error({.key = "virtual.Bad", .doc = "Capital letter."}), HasSubstr("small letters"));
   EXPECT_THAT(error({.key = "virtual.x", .doc = "no sentence"}), HasSubstr("not a sentence"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .default_value = "x", .doc = "Bad default."}),
+              HasSubstr("its default \"x\" is not a whole number"));
   EXPECT_THAT(
-      error(
-          {.key = "virtual.x", .type = SettingType::kInt, .default_value = "x", .doc = "Bad default."}),
-      HasSubstr("its default \"x\" is not a whole number"));
-  EXPECT_THAT(error({.key = "virtual.x",
-                     .type = SettingType::kInt,
-                     .default_value = "9",
-                     .max = "8",
-                     .doc = "Bad default."}),
-              HasSubstr("is outside of 8 or less"));
-  EXPECT_THAT(
-      error({.key = "virtual.x", .type = SettingType::kInt, .min = "many", .doc = "Bad limit."}),
-      HasSubstr("its limit \"many\""));
-  EXPECT_THAT(error({.key = "virtual.x", .min = "1", .doc = "Text with a limit."}),
-              HasSubstr("only numbers"));
-  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kChoice, .doc = "No choices."}),
-              HasSubstr("choices"));
-  EXPECT_THAT(error({.key = "virtual." + std::string(100, 'x'), .doc = "Long key."}),
-              HasSubstr("longer"));
+      error({.key = "virtual.x", .type = SettingType::kInt, .default_value = "9", .max = "8", .doc = "Bad default."}),
+      HasSubstr("is outside of 8 or less"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kInt, .min = "many", .doc = "Bad limit."}),
+              HasSubstr("its limit \"many\""));
+  EXPECT_THAT(error({.key = "virtual.x", .min = "1", .doc = "Text with a limit."}), HasSubstr("only numbers"));
+  EXPECT_THAT(error({.key = "virtual.x", .type = SettingType::kChoice, .doc = "No choices."}), HasSubstr("choices"));
+  EXPECT_THAT(error({.key = "virtual." + std::string(100, 'x'), .doc = "Long key."}), HasSubstr("longer"));
 
   auto registry = MustCreate({});
   EXPECT_EQ(ErrorId(registry->RegisterBackend("core", {}).status()), errors::kPluginRefused.id);
   auto alias = MustCreate({});
-  auto status =
-      alias->RegisterBackend("log", {{.key = "log.level", .doc = "Takes the core's name."}}).status();
+  auto status = alias->RegisterBackend("log", {{.key = "log.level", .doc = "Takes the core's name."}}).status();
   EXPECT_THAT(PartsOf(status).what, HasSubstr("already used by log.level of core"));
 }
 
@@ -165,7 +145,8 @@ TEST(BackendSettings, BelongToTheLastBackendOfANameThatDeclaredThem) {
                               .command_line = {{"x.level", "7"}},
                               .config_files = {dir.Write("a.toml", "[x]\nname = \"n\"\n")},
                               .environment = {{{"MGE_X_DEPTH", "9"}}}});
-  ASSERT_TRUE(registry->RegisterBackend("y", {{.key = "y.own", .default_value = "kept", .doc = "Of another backend."}}).ok());
+  ASSERT_TRUE(
+      registry->RegisterBackend("y", {{.key = "y.own", .default_value = "kept", .doc = "Of another backend."}}).ok());
   const std::vector<BackendSetting> rows = {
       {.key = "x.link", .doc = "Some text."},
       {.key = "x.level", .type = SettingType::kInt, .default_value = "1", .doc = "Some text."},
@@ -201,11 +182,9 @@ TEST(BackendSettings, MakeTheSameKeyInAnyOrderOfLoading) {
   auto make = [](bool first) {
     auto registry = MustCreate({.call = {{"a.x", "1"}, {"b.x", "1"}}});
     for (std::string name : first ? std::vector{"a", "b"} : std::vector{"b", "a"}) {
-      EXPECT_TRUE(registry
-                      ->RegisterBackend(name, {{.key = name + ".x",
-                                                .lifecycle = Lifecycle::kDynamic,
-                                                .doc = "Some text."}})
-                      .ok());
+      EXPECT_TRUE(
+          registry->RegisterBackend(name, {{.key = name + ".x", .lifecycle = Lifecycle::kDynamic, .doc = "Some text."}})
+              .ok());
     }
     return registry->snapshot()->DynamicKey();
   };

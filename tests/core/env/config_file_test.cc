@@ -18,8 +18,7 @@ class ConfigFile : public testing::Test {
  protected:
   // Returns the error of a runtime with loaded backends that is configured by this text.
   std::string ErrorOfText(std::string_view text) {
-    auto registry =
-        Registry::Create({.config_files = {dir_.Write("a.toml", text)}}, Logger(LogLevel::kSilent));
+    auto registry = Registry::Create({.config_files = {dir_.Write("a.toml", text)}}, Logger(LogLevel::kSilent));
     absl::Status status = registry.status();
     if (status.ok()) status = (*registry)->CheckUnknown();
     if (!status.ok()) {
@@ -54,8 +53,7 @@ TEST_F(ConfigFile, MayUseTablesAndDottedKeys) {
 }
 
 TEST_F(ConfigFile, OfACommandLineOptionOverridesThatOfTheVariable) {
-  std::string a = dir_.Write("a.toml", "threads = 1"),
-              b = dir_.Write("b.toml", "threads = 2\nseed = 5");
+  std::string a = dir_.Write("a.toml", "threads = 1"), b = dir_.Write("b.toml", "threads = 2\nseed = 5");
   Sources sources = FromEnvironment({{"MGE_CONFIG", a + ":" + b}});
   EXPECT_EQ(MustCreate(sources)->snapshot()->Get<kThreads>(), 2);
   sources.config_files = {a};
@@ -75,26 +73,22 @@ TEST_F(ConfigFile, IsNeverTakenFromTheWorkingDirectory) {
 
 TEST_F(ConfigFile, RefusesAnUnknownKeyWithTheNearestOne) {
   EXPECT_THAT(ErrorOfText("\n[engine]\ntpye = \"naive\"\n"),
-              AllOf(HasSubstr("E0206"), HasSubstr("\"engine.tpye\""),
-                    HasSubstr("Did you mean \"engine.type\"?"), HasSubstr("a.toml:3")));
-  EXPECT_THAT(ErrorOfText("MXNET_ENGINE_TYPE = \"NaiveEngine\"\n"),
-              HasSubstr("Its key is \"engine.type\"."));
+              AllOf(HasSubstr("E0206"), HasSubstr("\"engine.tpye\""), HasSubstr("Did you mean \"engine.type\"?"),
+                    HasSubstr("a.toml:3")));
+  EXPECT_THAT(ErrorOfText("MXNET_ENGINE_TYPE = \"NaiveEngine\"\n"), HasSubstr("Its key is \"engine.type\"."));
 }
 
 TEST_F(ConfigFile, RefusesADuplicateKey) {
-  EXPECT_THAT(ErrorOfText("threads = 1\nthreads = 2\n"),
-              AllOf(HasSubstr("E0206"), HasSubstr("a.toml:2")));
+  EXPECT_THAT(ErrorOfText("threads = 1\nthreads = 2\n"), AllOf(HasSubstr("E0206"), HasSubstr("a.toml:2")));
   EXPECT_THAT(ErrorOfText("engine.type = \"naive\"\n\"engine.type\" = \"threaded\"\n"),
               AllOf(HasSubstr("E0206"), HasSubstr("is set twice"), HasSubstr("a.toml:2")));
 }
 
 TEST_F(ConfigFile, RefusesAWrongType) {
   EXPECT_THAT(ErrorOfText("threads = \"2\"\n"),
-              AllOf(HasSubstr("E0206"),
-                    HasSubstr("threads = \"2\" is a string, but the setting is of type int"),
+              AllOf(HasSubstr("E0206"), HasSubstr("threads = \"2\" is a string, but the setting is of type int"),
                     HasSubstr("a.toml:1")));
-  EXPECT_THAT(ErrorOfText("seed = 1.5\n"),
-              HasSubstr("is a number, but the setting is of type int"));
+  EXPECT_THAT(ErrorOfText("seed = 1.5\n"), HasSubstr("is a number, but the setting is of type int"));
   EXPECT_THAT(ErrorOfText("[plan]\ninplace = 1\n"), HasSubstr("a.toml:2"));
   EXPECT_THAT(ErrorOfText("[planner]\nskip = [1, 2]\n"), HasSubstr("elements that are not strings"));
   EXPECT_THAT(ErrorOfText("seed = 1979-05-27\n"), HasSubstr("a date or a time"));
@@ -104,13 +98,11 @@ TEST_F(ConfigFile, RefusesAWrongType) {
 
 TEST_F(ConfigFile, NamesThePlaceOfABadValue) {
   EXPECT_THAT(ErrorOfText("\n\nthreads = 9999\n"),
-              AllOf(HasSubstr("E0202"), HasSubstr("threads = 9999 is outside of 0..1024"),
-                    HasSubstr("a.toml:3")));
+              AllOf(HasSubstr("E0202"), HasSubstr("threads = 9999 is outside of 0..1024"), HasSubstr("a.toml:3")));
 }
 
 TEST_F(ConfigFile, RefusesTextThatIsNotToml) {
-  EXPECT_THAT(ErrorOfText("threads = 1\nthis is no toml\n"),
-              AllOf(HasSubstr("E0206"), HasSubstr("a.toml:2")));
+  EXPECT_THAT(ErrorOfText("threads = 1\nthis is no toml\n"), AllOf(HasSubstr("E0206"), HasSubstr("a.toml:2")));
   EXPECT_THAT(ErrorOfText("\x7f"
                           "ELF\1\2\3"),
               HasSubstr("E0206"));
@@ -118,16 +110,14 @@ TEST_F(ConfigFile, RefusesTextThatIsNotToml) {
 }
 
 TEST_F(ConfigFile, RefusesToIncludeOthers) {
-  EXPECT_THAT(ErrorOfText("include = \"a.toml\"\n"),
-              AllOf(HasSubstr("E0206"), HasSubstr("include"), HasSubstr("a.toml:1")));
+  EXPECT_THAT(ErrorOfText("include = \"a.toml\"\n"), AllOf(HasSubstr("E0206"), HasSubstr("include"), HasSubstr("a.toml:1")));
   EXPECT_THAT(ErrorOfText("config = [\"a.toml\"]\n"), HasSubstr("E0206"));
 }
 
 TEST_F(ConfigFile, RefusesALargeFileBeforeItIsRead) {
   std::string path = dir_.Write("huge.toml", "");
   ASSERT_EQ(truncate(path.c_str(), int64_t{1} << 30), 0);  // a sparse file
-  EXPECT_THAT(ErrorOf({.config_files = {path}}),
-              AllOf(HasSubstr("E0206"), HasSubstr("too large"), HasSubstr("1048576")));
+  EXPECT_THAT(ErrorOf({.config_files = {path}}), AllOf(HasSubstr("E0206"), HasSubstr("too large"), HasSubstr("1048576")));
 }
 
 TEST_F(ConfigFile, RefusesFilesThatAreNotRegularWithoutWaiting) {
@@ -153,10 +143,8 @@ TEST_F(ConfigFile, RefusesDeepNestingWithoutExhaustingTheStack) {
 }
 
 TEST_F(ConfigFile, SurvivesEveryPrefixOfAFile) {
-  std::string text =
-      "threads = 2\n[planner]\nskip = [\"a\", 'b']\n[memory]\nlimit = \"\"\"1GiB\"\"\" # x\n";
-  for (size_t size = 0; size <= text.size(); ++size)
-    ErrorOfText(std::string_view(text).substr(0, size));
+  std::string text = "threads = 2\n[planner]\nskip = [\"a\", 'b']\n[memory]\nlimit = \"\"\"1GiB\"\"\" # x\n";
+  for (size_t size = 0; size <= text.size(); ++size) ErrorOfText(std::string_view(text).substr(0, size));
 }
 
 }  // namespace

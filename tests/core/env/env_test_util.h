@@ -23,8 +23,7 @@ namespace mge {
 struct LogLines {
   std::vector<std::string> lines;
   static void Keep(void* self, LogLevel level, std::string_view message) {
-    static_cast<LogLines*>(self)->lines.push_back(std::string(LogLevelName(level)) + ": " +
-                                                  std::string(message));
+    static_cast<LogLines*>(self)->lines.push_back(std::string(LogLevelName(level)) + ": " + std::string(message));
   }
   Logger logger() { return Logger(LogLevel::kWarning, Keep, this); }
 };
@@ -50,12 +49,9 @@ class ScratchDir {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-inline Sources FromEnvironment(Variables variables) {
-  return {.environment = {std::move(variables)}};
-}
+inline Sources FromEnvironment(Variables variables) { return {.environment = {std::move(variables)}}; }
 
-inline std::unique_ptr<Registry> MustCreate(Sources sources,
-                                            Logger logger = Logger(LogLevel::kSilent)) {
+inline std::unique_ptr<Registry> MustCreate(Sources sources, Logger logger = Logger(LogLevel::kSilent)) {
   auto registry = Registry::Create(std::move(sources), logger);
   if (!registry.ok()) {
     ADD_FAILURE() << FormatError(registry.status());

@@ -20,9 +20,7 @@ TEST(Environment, HoldsOnlyVariablesWithThePrefixesOfMge) {
   setenv("CUDA_BIN_PATH", "/opt/cuda/bin", 1);
   setenv("AWS_SECRET_ACCESS_KEY", "hush", 1);
   Environment environment = CaptureEnvironment();
-  for (const char* name :
-       {"MGE_SOME_TYPO", "MXNET_ENGINE_TYPE", "CUDA_BIN_PATH", "AWS_SECRET_ACCESS_KEY"})
-    unsetenv(name);
+  for (const char* name : {"MGE_SOME_TYPO", "MXNET_ENGINE_TYPE", "CUDA_BIN_PATH", "AWS_SECRET_ACCESS_KEY"}) unsetenv(name);
   EXPECT_THAT(environment.variables, Contains(Pair("MGE_SOME_TYPO", "x=y")));
   EXPECT_THAT(environment.variables, Contains(Pair("MXNET_ENGINE_TYPE", "NaiveEngine")));
   EXPECT_THAT(environment.variables, Contains(Key("CUDA_BIN_PATH")));

@@ -19,9 +19,8 @@ void ExpectFresh(const std::string& name, const std::string& page) {
   }
   std::stringstream present;
   present << std::ifstream(path, std::ios::binary).rdbuf();
-  EXPECT_TRUE(present.str() == page)
-      << path << " is stale; MGE_TEST_UPDATE=1 " << MGE_BINARY_DIR
-      << "/tests/test_core_env --gtest_filter='Pages.*' writes it anew";
+  EXPECT_TRUE(present.str() == page) << path << " is stale; MGE_TEST_UPDATE=1 " << MGE_BINARY_DIR
+                                     << "/tests/test_core_env --gtest_filter='Pages.*' writes it anew";
 }
 
 TEST(Pages, SettingsMarkdownIsFresh) { ExpectFresh("SETTINGS.md", SettingsMarkdown()); }
@@ -32,8 +31,7 @@ TEST(Pages, HoldEveryKeyAndVariable) {
   for (const SettingInfo& info : MustCreate({})->List()) {
     EXPECT_THAT(markdown, testing::HasSubstr("`" + info.key + "`"));
     EXPECT_THAT(markdown, testing::HasSubstr("`" + info.variable + "`"));
-    for (const std::string& alias : info.aliases)
-      EXPECT_THAT(markdown, testing::HasSubstr("`" + alias + "`"));
+    for (const std::string& alias : info.aliases) EXPECT_THAT(markdown, testing::HasSubstr("`" + alias + "`"));
   }
 }
 
@@ -42,13 +40,11 @@ TEST(Pages, MgeTomlIsValidWithEveryLineInEffect) {
   std::string text;
   int values = 0;
   for (std::string line; std::getline(lines, line);) {
-    bool value = line.starts_with("# ") && line.find(" = ") != line.npos &&
-                 line.find(' ', 2) == line.find(" = ");
+    bool value = line.starts_with("# ") && line.find(" = ") != line.npos && line.find(' ', 2) == line.find(" = ");
     values += value;
     text += (value ? line.substr(2) : line) + "\n";
   }
-  EXPECT_EQ(values, static_cast<int>(kSettings.size()) -
-                        1);  // all keys except `config`, which a file may not set
+  EXPECT_EQ(values, static_cast<int>(kSettings.size()) - 1);  // all keys except `config`, which a file may not set
   ScratchDir dir;
   auto registry = MustCreate({.config_files = {dir.Write("all.toml", text)}});
   ASSERT_TRUE(registry->CheckUnknown().ok());

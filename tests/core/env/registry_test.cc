@@ -66,8 +66,7 @@ TEST(Registry, ShowsTheNextSourceAfterACallIsReset) {
 }
 
 TEST(Registry, ChecksAValueEvenIfAnotherSourceOverridesIt) {
-  EXPECT_THAT(ErrorOf({.call = {{"threads", "1"}}, .environment = {{{"MGE_THREADS", "two"}}}}),
-              HasSubstr("MGE_THREADS"));
+  EXPECT_THAT(ErrorOf({.call = {{"threads", "1"}}, .environment = {{{"MGE_THREADS", "two"}}}}), HasSubstr("MGE_THREADS"));
 }
 
 TEST(Registry, NamesVariableValueAndAllowedValuesInAnError) {
@@ -83,19 +82,13 @@ TEST(Registry, NamesVariableValueAndAllowedValuesInAnError) {
 // Texts that are not a number or not a size.
 TEST(Registry, NeverFallsBackToTheDefaultForABadValue) {
   for (std::string_view value : {"1e99", "-1", "two", "0x2", "2 3", "1025"}) {
-    EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_THREADS", std::string(value)}})), HasSubstr("E0202"))
-        << value;
+    EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_THREADS", std::string(value)}})), HasSubstr("E0202")) << value;
   }
-  EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_MEMORY_LIMIT", "10QB"}})),
-              AllOf(HasSubstr("E0202"), HasSubstr("10QB")));
-  EXPECT_THAT(
-      ErrorOf(FromEnvironment({{"MXNET_ENGINE_TYPE", "FastEngine"}})),
-      AllOf(
-          HasSubstr(
-              "MXNET_ENGINE_TYPE = \"FastEngine\" is not one of naive, threaded, threaded_per_device"),
-          HasSubstr("environment MXNET_ENGINE_TYPE")));
-  EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_PLUGIN_PATH", "relative/dir"}})),
-              HasSubstr("relative/dir"));
+  EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_MEMORY_LIMIT", "10QB"}})), AllOf(HasSubstr("E0202"), HasSubstr("10QB")));
+  EXPECT_THAT(ErrorOf(FromEnvironment({{"MXNET_ENGINE_TYPE", "FastEngine"}})),
+              AllOf(HasSubstr("MXNET_ENGINE_TYPE = \"FastEngine\" is not one of naive, threaded, threaded_per_device"),
+                    HasSubstr("environment MXNET_ENGINE_TYPE")));
+  EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_PLUGIN_PATH", "relative/dir"}})), HasSubstr("relative/dir"));
 }
 
 TEST(Registry, AcceptsAGoodConfigurationAfterABadOne) {
@@ -105,47 +98,38 @@ TEST(Registry, AcceptsAGoodConfigurationAfterABadOne) {
 
 TEST(Registry, PrefersTheCanonicalVariableToItsAliasesAndWarns) {
   LogLines log;
-  auto registry = MustCreate(
-      FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "threaded"}}),
-      log.logger());
+  auto registry =
+      MustCreate(FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "threaded"}}), log.logger());
   EXPECT_EQ(registry->snapshot()->Get<kEngineType>(), EngineType::kThreaded);
-  EXPECT_EQ(registry->snapshot()->OriginOf<kEngineType>().Describe(),
-            "environment MGE_ENGINE_TYPE");
-  EXPECT_THAT(
-      log.lines,
-      ElementsAre("warning: MGE_ENGINE_TYPE and MXNET_ENGINE_TYPE set engine.type differently; "
-                  "MGE_ENGINE_TYPE wins"));
+  EXPECT_EQ(registry->snapshot()->OriginOf<kEngineType>().Describe(), "environment MGE_ENGINE_TYPE");
+  EXPECT_THAT(log.lines, ElementsAre("warning: MGE_ENGINE_TYPE and MXNET_ENGINE_TYPE set engine.type differently; "
+                                     "MGE_ENGINE_TYPE wins"));
 }
 
 TEST(Registry, DoesNotWarnIfTwoVariablesAgree) {
   LogLines log;
-  MustCreate(FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "naive"}}),
-             log.logger());
+  MustCreate(FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngine"}, {"MGE_ENGINE_TYPE", "naive"}}), log.logger());
   EXPECT_THAT(log.lines, IsEmpty());
 }
 
 TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
   LogLines log;
-  auto registry = MustCreate(
-      FromEnvironment({{"MGE_DEFUALT_DEVICE", "secret"}, {"MXNET_NO_SUCH_THING_AT_ALL", "1"}}),
-      log.logger());
+  auto registry =
+      MustCreate(FromEnvironment({{"MGE_DEFUALT_DEVICE", "secret"}, {"MXNET_NO_SUCH_THING_AT_ALL", "1"}}), log.logger());
   ASSERT_TRUE(registry->CheckUnknown().ok());
   ASSERT_TRUE(registry->CheckUnknown().ok());
-  EXPECT_THAT(
-      log.lines,
-      ElementsAre(
-          "warning: the variable \"MGE_DEFUALT_DEVICE\" is unknown and has no effect. Did you mean "
-          "\"MGE_DEFAULT_DEVICE\"?",
-          "warning: the variable \"MXNET_NO_SUCH_THING_AT_ALL\" is unknown and has no effect."));
+  EXPECT_THAT(log.lines,
+              ElementsAre("warning: the variable \"MGE_DEFUALT_DEVICE\" is unknown and has no effect. Did you mean "
+                          "\"MGE_DEFAULT_DEVICE\"?",
+                          "warning: the variable \"MXNET_NO_SUCH_THING_AT_ALL\" is unknown and has no effect."));
   EXPECT_EQ(registry->snapshot()->Get<kDefaultDevice>(), "xpux");
 }
 
 TEST(Registry, RefusesAnUnknownVariableInStrictMode) {
-  auto registry =
-      MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}, {"MGE_DEFUALT_DEVICE", "secret"}}));
+  auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}, {"MGE_DEFUALT_DEVICE", "secret"}}));
   std::string text = FormatError(registry->CheckUnknown());
-  EXPECT_THAT(text, AllOf(HasSubstr("E0203"), HasSubstr("MGE_DEFUALT_DEVICE"),
-                          HasSubstr("MGE_DEFAULT_DEVICE"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(text, AllOf(HasSubstr("E0203"), HasSubstr("MGE_DEFUALT_DEVICE"), HasSubstr("MGE_DEFAULT_DEVICE"),
+                          Not(HasSubstr("secret"))));
 }
 
 TEST(Registry, IgnoresVariablesOfOtherPrograms) {
@@ -162,13 +146,11 @@ TEST(Registry, IgnoresVariablesOfOtherPrograms) {
 
 TEST(Registry, RefusesUnknownNamesOfCallsAndTheCommandLine) {
   auto by_call = MustCreate({.call = {{"threds", "2"}}});
-  EXPECT_THAT(
-      FormatError(by_call->CheckUnknown()),
-      AllOf(HasSubstr("E0203"), HasSubstr("\"threds\""), HasSubstr("Did you mean \"threads\"?")));
+  EXPECT_THAT(FormatError(by_call->CheckUnknown()),
+              AllOf(HasSubstr("E0203"), HasSubstr("\"threds\""), HasSubstr("Did you mean \"threads\"?")));
   auto by_option = MustCreate({.command_line = {{"MGE_THREDS", "2"}}});
   EXPECT_THAT(FormatError(by_option->CheckUnknown()), HasSubstr("Did you mean \"MGE_THREADS\"?"));
-  EXPECT_THAT(FormatError(MustCreate({})->Set("engine.tpye", "naive")),
-              HasSubstr("Did you mean \"engine.type\"?"));
+  EXPECT_THAT(FormatError(MustCreate({})->Set("engine.tpye", "naive")), HasSubstr("Did you mean \"engine.type\"?"));
 }
 
 TEST(Registry, EscapesControlCharactersInNames) {
@@ -187,10 +169,8 @@ TEST(Registry, RefusesToChangeAFirstSetSettingAfterItWasRead) {
   EXPECT_EQ(ErrorId(late), errors::kSettingTooLate.id);
   EXPECT_THAT(FormatError(late), HasSubstr("before the runtime is created"));
   EXPECT_EQ(registry->snapshot()->Get<kThreads>(), 2);
-  EXPECT_THAT(FormatError(registry->Set("device.default", "cpu0")),
-              HasSubstr("call set_default_device"));
-  EXPECT_THAT(FormatError(registry->Set("select.strategy", "profile")),
-              HasSubstr("call set_execution_strategy"));
+  EXPECT_THAT(FormatError(registry->Set("device.default", "cpu0")), HasSubstr("call set_default_device"));
+  EXPECT_THAT(FormatError(registry->Set("select.strategy", "profile")), HasSubstr("call set_execution_strategy"));
 }
 
 TEST(Registry, ChangesAFirstSetSettingThroughItsFunction) {
@@ -199,8 +179,7 @@ TEST(Registry, ChangesAFirstSetSettingThroughItsFunction) {
   ASSERT_TRUE(registry->SetThrough("set_default_device", "device.default", "cpu0").ok());
   EXPECT_EQ(registry->snapshot()->Get<kDefaultDevice>(), "cpu0");
   EXPECT_EQ(InfoOf(*registry, "device.default").origin, "call set_default_device");
-  EXPECT_EQ(ErrorId(registry->SetThrough("set_execution_strategy", "select.strategy", "quickest")),
-            errors::kBadSetting.id);
+  EXPECT_EQ(ErrorId(registry->SetThrough("set_execution_strategy", "select.strategy", "quickest")), errors::kBadSetting.id);
 }
 
 TEST(Registry, NeverChangesASnapshot) {
@@ -227,16 +206,13 @@ TEST(Registry, WarnsOnceAboutASettingWithoutEffect) {
   LogLines log;
   auto registry = MustCreate(FromEnvironment({{"MXNET_HOME", "/srv/models"}}), log.logger());
   ASSERT_TRUE(registry->Set("data.home", "/srv/other").ok());
-  EXPECT_THAT(log.lines,
-              ElementsAre("warning: data.home has no effect yet (environment MXNET_HOME)"));
+  EXPECT_THAT(log.lines, ElementsAre("warning: data.home has no effect yet (environment MXNET_HOME)"));
 }
 
 TEST(Registry, MayExistTwiceInOneProcess) {
   LogLines first_log, second_log;
-  auto first =
-      MustCreate(FromEnvironment({{"MGE_THREADS", "1"}, {"MGE_TYPO", "1"}}), first_log.logger());
-  auto second =
-      MustCreate(FromEnvironment({{"MGE_THREADS", "2"}, {"MGE_TYPO", "1"}}), second_log.logger());
+  auto first = MustCreate(FromEnvironment({{"MGE_THREADS", "1"}, {"MGE_TYPO", "1"}}), first_log.logger());
+  auto second = MustCreate(FromEnvironment({{"MGE_THREADS", "2"}, {"MGE_TYPO", "1"}}), second_log.logger());
   first->MarkRead();
   ASSERT_TRUE(second->Set("threads", "3").ok());
   ASSERT_TRUE(first->CheckUnknown().ok());
@@ -250,8 +226,7 @@ TEST(Registry, MayExistTwiceInOneProcess) {
 TEST(Registry, MayBeReadWhileItIsChanged) {
   auto registry = MustCreate({});
   std::thread writer([&] {
-    for (int i = 1; i <= 100; ++i)
-      ASSERT_TRUE(registry->Set("plan.cache_size", std::to_string(i)).ok());
+    for (int i = 1; i <= 100; ++i) ASSERT_TRUE(registry->Set("plan.cache_size", std::to_string(i)).ok());
   });
   int64_t last = 0;
   for (int i = 0; i < 100; ++i) {
@@ -266,8 +241,7 @@ TEST(Registry, MayBeReadWhileItIsChanged) {
 }
 
 TEST(Registry, GivesEqualKeysForEqualSettings) {
-  auto by_environment =
-      MustCreate(FromEnvironment({{"MXNET_EXEC_ENABLE_INPLACE", "0"}, {"MGE_SEED", "7"}}));
+  auto by_environment = MustCreate(FromEnvironment({{"MXNET_EXEC_ENABLE_INPLACE", "0"}, {"MGE_SEED", "7"}}));
   auto by_call = MustCreate({});
   ASSERT_TRUE(by_call->Set("seed", "7").ok());
   ASSERT_TRUE(by_call->Set("plan.inplace", "false").ok());
@@ -283,15 +257,12 @@ TEST(Registry, GivesDifferentKeysForDifferentSettings) {
 
 TEST(Registry, LetsTheLogLevelOverrideWin) {
   auto level = [](Variables variables) {
-    return MustCreate(FromEnvironment(std::move(variables)), Logger(LogLevel::kInfo))
-        ->logger()
-        .level();
+    return MustCreate(FromEnvironment(std::move(variables)), Logger(LogLevel::kInfo))->logger().level();
   };
   EXPECT_EQ(level({}), LogLevel::kInfo);  // the level of the logger itself
   EXPECT_EQ(level({{"MEGENGINE_LOGGING_LEVEL", "DEBUG"}}), LogLevel::kDebug);
   EXPECT_EQ(level({{"MGE_LOG_LEVEL", "error"}}), LogLevel::kError);
-  EXPECT_EQ(level({{"MGE_LOG_LEVEL", "debug"}, {"RUNTIME_OVERRIDE_LOG_LEVEL", "4"}}),
-            LogLevel::kSilent);
+  EXPECT_EQ(level({{"MGE_LOG_LEVEL", "debug"}, {"RUNTIME_OVERRIDE_LOG_LEVEL", "4"}}), LogLevel::kSilent);
 }
 
 TEST(Registry, ListsEveryRowOfTheCore) {

@@ -12,9 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-SettingRow RowOf(SettingType type) {
-  return {.key = "a.b", .type = type, .doc = "Does something."};
-}
+SettingRow RowOf(SettingType type) { return {.key = "a.b", .type = type, .doc = "Does something."}; }
 
 std::string Parsed(const SettingRow& row, std::string_view text) {
   auto value = ParseSetting(row, text);
@@ -24,8 +22,7 @@ std::string Parsed(const SettingRow& row, std::string_view text) {
 TEST(SettingText, ReadsBooleans) {
   for (std::string_view text : {"1", "true", "TRUE", " on ", "yes"})
     EXPECT_EQ(Parsed(RowOf(SettingType::kBool), text), "true");
-  for (std::string_view text : {"0", "false", "Off", "no"})
-    EXPECT_EQ(Parsed(RowOf(SettingType::kBool), text), "false");
+  for (std::string_view text : {"0", "false", "Off", "no"}) EXPECT_EQ(Parsed(RowOf(SettingType::kBool), text), "false");
   for (std::string_view text : {"2", "maybe", "01", "tru"}) {
     EXPECT_EQ(Parsed(RowOf(SettingType::kBool), text), "is neither 1 nor 0") << text;
   }
@@ -37,8 +34,7 @@ TEST(SettingText, ReadsIntegersAndRefusesTrailingText) {
   EXPECT_EQ(Parsed(row, "+7"), "7");
   EXPECT_EQ(Parsed(row, "-3"), "-3");
   EXPECT_EQ(Parsed(row, "9223372036854775807"), "9223372036854775807");
-  for (std::string_view text :
-       {"two", "1e99", "1.5", "0x10", "5x", "9223372036854775808", "+-1", "--1", "-"}) {
+  for (std::string_view text : {"two", "1e99", "1.5", "0x10", "5x", "9223372036854775808", "+-1", "--1", "-"}) {
     EXPECT_EQ(Parsed(row, text), "is not a whole number") << text;
   }
 }
@@ -63,8 +59,7 @@ TEST(SettingText, ReadsSizesWithUnits) {
   EXPECT_EQ(Parsed(row, "7b"), "7");
   EXPECT_EQ(Parsed(row, "0"), "0");
   EXPECT_EQ(Parsed(row, "8388607TiB"), "8388607TiB");
-  for (std::string_view text :
-       {"10QB", "-1", "8388608TiB", "1e3", "G", "1.5", "1GiBs", "1 2", "99999999999999999999"}) {
+  for (std::string_view text : {"10QB", "-1", "8388608TiB", "1e3", "G", "1.5", "1GiBs", "1 2", "99999999999999999999"}) {
     EXPECT_THAT(Parsed(row, text), HasSubstr("is not a size")) << text;
   }
 }
@@ -117,9 +112,7 @@ TEST(SettingText, EscapesAndShortensQuotedValues) {
 }
 
 TEST(SettingText, DistinguishesAWrongTypeFromAWrongValue) {
-  auto code = [](const SettingRow& row, ConfigValue value) {
-    return ReadConfigValue(row, value).status().code();
-  };
+  auto code = [](const SettingRow& row, ConfigValue value) { return ReadConfigValue(row, value).status().code(); };
   EXPECT_EQ(code(kThreads.Row(), "2"), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(code(kThreads.Row(), 2.0), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(code(kThreads.Row(), int64_t{-1}), absl::StatusCode::kInvalidArgument);
@@ -130,8 +123,7 @@ TEST(SettingText, DistinguishesAWrongTypeFromAWrongValue) {
   EXPECT_EQ(code(kRunTimeout.Row(), "500ms"), absl::StatusCode::kOk);
   EXPECT_EQ(code(kMemoryLimit.Row(), int64_t{1} << 30), absl::StatusCode::kOk);
   EXPECT_EQ(code(kPlannerSkip.Row(), std::vector<std::string>{"a", "b"}), absl::StatusCode::kOk);
-  EXPECT_EQ(code(kDefaultDevice.Row(), std::string("cpu\0", 4)),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(kDefaultDevice.Row(), std::string("cpu\0", 4)), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

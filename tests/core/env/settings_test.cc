@@ -46,8 +46,7 @@ TEST(SettingTable, RefusesABadRow) {
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "C.d"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "c..d"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kChoice; })));
-  static_assert(!WithGood(
-      Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on a text setting
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on a text setting
 }
 
 TEST(Settings, KnowEveryNameOfTheSeeds) {
@@ -91,8 +90,7 @@ TEST(Settings, HaveDefaultsThatPassTheirOwnChecks) {
 }
 
 TEST(Settings, DescribeTheValuesThatTheirChecksAllow) {
-  for (const SettingRow& row : kSettings)
-    EXPECT_TRUE(row.check == nullptr || !row.allowed.empty()) << row.key;
+  for (const SettingRow& row : kSettings) EXPECT_TRUE(row.check == nullptr || !row.allowed.empty()) << row.key;
 }
 
 TEST(Settings, AcceptTheSpellingsOfTheirAliases) {

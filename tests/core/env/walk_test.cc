@@ -31,46 +31,34 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
       return {Plain("true", true), Plain("false", true), {"1", "", true},
               {"0", "", true},     Plain("2", false),    InQuotes("x", false)};
     case SettingType::kInt:
-      samples = {Plain(default_value, true),
-                 {"two", "\"two\"", false},
-                 Plain("1.5", false),
-                 Plain("1e99", false)};
+      samples = {Plain(default_value, true), {"two", "\"two\"", false}, Plain("1.5", false), Plain("1e99", false)};
       if (row.ranged) {
         samples.push_back(Plain(std::to_string(row.min.whole), true));
         samples.push_back(Plain(std::to_string(row.max.whole), true));
-        if (row.min.whole > INT64_MIN)
-          samples.push_back(Plain(std::to_string(row.min.whole - 1), false));
-        if (row.max.whole < INT64_MAX)
-          samples.push_back(Plain(std::to_string(row.max.whole + 1), false));
+        if (row.min.whole > INT64_MIN) samples.push_back(Plain(std::to_string(row.min.whole - 1), false));
+        if (row.max.whole < INT64_MAX) samples.push_back(Plain(std::to_string(row.max.whole + 1), false));
       }
       return samples;
     case SettingType::kBytes: {
       int64_t min = row.ranged ? row.min.whole : 0;
       int64_t max = row.ranged ? row.max.whole : INT64_MAX;
-      samples = {InQuotes(default_value, true),         Plain(std::to_string(min), true),
-                 Plain(std::to_string(max), true), Plain(std::to_string(min - 1), false),
-                 InQuotes("10QB", false),          Plain("true", false)};
+      samples = {InQuotes(default_value, true),         Plain(std::to_string(min), true), Plain(std::to_string(max), true),
+                 Plain(std::to_string(min - 1), false), InQuotes("10QB", false),          Plain("true", false)};
       if (max < INT64_MAX) samples.push_back(Plain(std::to_string(max + 1), false));
       return samples;
     }
     case SettingType::kDouble:
     case SettingType::kSeconds: {
-      double below = std::nextafter(row.min.real, -HUGE_VAL),
-             above = std::nextafter(row.max.real, HUGE_VAL);
+      double below = std::nextafter(row.min.real, -HUGE_VAL), above = std::nextafter(row.max.real, HUGE_VAL);
       auto number = [](double v) { return fmt::format("{:.17g}", v); };
-      return {Plain(default_value, true),
-              Plain(number(row.min.real), true),
-              Plain(number(row.max.real), true),
-              Plain(number(below), false),
-              Plain(number(above), false),
-              Plain("nan", false),
+      return {Plain(default_value, true),  Plain(number(row.min.real), true), Plain(number(row.max.real), true),
+              Plain(number(below), false), Plain(number(above), false),       Plain("nan", false),
               InQuotes("soon", false)};
     }
     case SettingType::kChoice:
       for (const Choice& choice : row.choices) {
         samples.push_back(InQuotes(std::string(choice.name), true));
-        for (std::string_view spelling : Words(choice.spellings))
-          samples.push_back(InQuotes(std::string(spelling), true));
+        for (std::string_view spelling : Words(choice.spellings)) samples.push_back(InQuotes(std::string(spelling), true));
       }
       samples.push_back(InQuotes("no_such_choice", false));
       return samples;
@@ -88,8 +76,7 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
     case SettingType::kText:
     case SettingType::kPath:
       if (!default_value.empty()) samples.push_back(InQuotes(default_value, true));
-      samples.push_back(
-          Plain("1979-05-27", false));  // a date in a file; as text, the row's check decides
+      samples.push_back(Plain("1979-05-27", false));  // a date in a file; as text, the row's check decides
       samples.back().text.clear();
       if (row.check == IsAbsolutePath) {
         samples.push_back(InQuotes("/opt/x", true));
@@ -101,10 +88,7 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
       }
       return samples;
     case SettingType::kTextList:
-      return {{"a,b", "[\"a\", \"b\"]", true},
-              InQuotes("a", true),
-              InQuotes("a b", false),
-              Plain("[1, 2]", false)};
+      return {{"a,b", "[\"a\", \"b\"]", true}, InQuotes("a", true), InQuotes("a b", false), Plain("[1, 2]", false)};
     case SettingType::kPathList:
       samples = {{"/a:/b", "[\"/a\", \"/b\"]", true}, InQuotes("/a", true)};
       if (row.check) samples.push_back(InQuotes("a", false));
@@ -120,9 +104,7 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
 class Walk : public testing::TestWithParam<size_t> {
  protected:
   const SettingRow& row() const { return kSettings[GetParam()]; }
-  bool IsConfig() const {
-    return row().key == kConfigFiles.key;
-  }  // the setting that names files has its own test
+  bool IsConfig() const { return row().key == kConfigFiles.key; }  // the setting that names files has its own test
 
   // Returns the sample's value as `mge env` prints it.
   std::string Expected(const Sample& sample) const {
@@ -132,8 +114,7 @@ class Walk : public testing::TestWithParam<size_t> {
   }
   void ExpectValue(Sources sources, const Sample& sample, const std::string& origin) const {
     auto registry = Registry::Create(std::move(sources), Logger(LogLevel::kSilent));
-    ASSERT_EQ(registry.ok(), sample.good) << row().key << " = " << sample.text << "\n"
-                                          << FormatError(registry.status());
+    ASSERT_EQ(registry.ok(), sample.good) << row().key << " = " << sample.text << "\n" << FormatError(registry.status());
     if (sample.good) {
       SettingInfo info = InfoOf(**registry, row().key);
       EXPECT_EQ(info.value, Expected(sample)) << row().key;
@@ -163,8 +144,7 @@ TEST_P(Walk, ReadsTheLimitsFromAFile) {
   ScratchDir dir;
   for (const Sample& sample : SamplesOf(row())) {
     if (sample.toml.empty()) continue;
-    std::string path =
-        dir.Write("a.toml", fmt::format("# a comment\n{} = {}\n", row().key, sample.toml));
+    std::string path = dir.Write("a.toml", fmt::format("# a comment\n{} = {}\n", row().key, sample.toml));
     ExpectValue({.config_files = {path}}, sample, path + ":2");
   }
 }
@@ -233,12 +213,10 @@ TEST_P(Walk, WarnsIfItHasNoEffectYetAndFailsInStrictMode) {
     LogLines log;
     auto registry = MustCreate(FromEnvironment({{variable, sample.text}}), log.logger());
     ASSERT_TRUE(registry->CheckUnknown().ok());
-    auto strict = Registry::Create(
-        FromEnvironment({{variable, sample.text}, {"MGE_STRICT_ENV", "1"}}), log.logger());
+    auto strict = Registry::Create(FromEnvironment({{variable, sample.text}, {"MGE_STRICT_ENV", "1"}}), log.logger());
     if (row().status == SettingStatus::kLater) {
       ASSERT_EQ(log.lines.size(), 1u) << row().key;
-      EXPECT_EQ(log.lines[0],
-                fmt::format("warning: {} has no effect yet (environment {})", row().key, variable));
+      EXPECT_EQ(log.lines[0], fmt::format("warning: {} has no effect yet (environment {})", row().key, variable));
       EXPECT_EQ(ErrorId(strict.status()), errors::kLaterSetting.id);
     } else {
       EXPECT_THAT(log.lines, testing::IsEmpty());
@@ -253,21 +231,18 @@ TEST_P(Walk, IsPartOfAPlansKeyIfItIsDynamic) {
   std::string before = registry->snapshot()->DynamicKey();
   EXPECT_EQ(before, "");
   for (const Sample& sample : SamplesOf(row())) {
-    if (!sample.good || sample.text.empty() || !registry->Set(row().key, sample.text).ok())
-      continue;
+    if (!sample.good || sample.text.empty() || !registry->Set(row().key, sample.text).ok()) continue;
     bool changed = InfoOf(*registry, row().key).value != InfoOf(*registry, row().key).default_value;
     bool dynamic = row().lifecycle == Lifecycle::kDynamic;
-    EXPECT_EQ(registry->snapshot()->DynamicKey() != before, changed && dynamic)
-        << row().key << " = " << sample.text;
+    EXPECT_EQ(registry->snapshot()->DynamicKey() != before, changed && dynamic) << row().key << " = " << sample.text;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, Walk, testing::Range<size_t>(0, kSettings.size()),
-                         [](const auto& info) {
-                           std::string name(kSettings[info.param].key);
-                           for (char& c : name) c = c == '.' ? '_' : c;
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Settings, Walk, testing::Range<size_t>(0, kSettings.size()), [](const auto& info) {
+  std::string name(kSettings[info.param].key);
+  for (char& c : name) c = c == '.' ? '_' : c;
+  return name;
+});
 
 }  // namespace
 }  // namespace mge

@@ -39,9 +39,7 @@ class ExternalData : public ::testing::Test {
     fs::remove_all(root_);
   }
 
-  void Write(const fs::path& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
+  void Write(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
   std::string Floats(const std::vector<float>& values) {
     std::string out(values.size() * 4, '\0');
     std::memcpy(out.data(), values.data(), out.size());
@@ -54,11 +52,10 @@ class ExternalData : public ::testing::Test {
 
   // Reads the model y = x + w, where w is external data described by the entries.
   absl::StatusOr<::mge::onnx::Model> ReadWith(const Entries& entries, DType dtype = DType::kF32) {
-    Proto bytes = ModelProto(
-        {.graph = GraphProto({.nodes = {NodeProto("Add", {"x", "w"}, {"y"})},
-                              .inputs = {ValueInfo("x", dtype, {2})},
-                              .outputs = {ValueInfo("y", dtype, {2})},
-                              .initializers = {ExternalTensor("w", dtype, {2}, entries)}})});
+    Proto bytes = ModelProto({.graph = GraphProto({.nodes = {NodeProto("Add", {"x", "w"}, {"y"})},
+                                                   .inputs = {ValueInfo("x", dtype, {2})},
+                                                   .outputs = {ValueInfo("y", dtype, {2})},
+                                                   .initializers = {ExternalTensor("w", dtype, {2}, entries)}})});
     Write(root_ / "model" / "m.onnx", bytes);
     return ReadModel(root_ / "model" / "m.onnx");
   }
@@ -111,14 +108,11 @@ TEST_F(ExternalData, FilesOutsideOfTheDirectoryAreNeverOpened) {
        {Case{"../sentinel", "relative, without '..'"}, Case{"sub/../../sentinel", "'..'"},
         Case{(root_ / "sentinel").string(), "must be relative"}, Case{"link", "symbolic link"},
         Case{"dir/file", "symbolic link"}, Case{"hard", "2 hard links"}, Case{"fifo", "FIFO"},
-        Case{"/proc/self/mem", "relative"}, Case{"/dev/zero", "relative"}, Case{"sub", "directory"},
-        Case{"", "no location"}, Case{".", "directory"}, Case{"absent", "No such file"},
-        Case{std::string("w\0.bin", 6), "relative"}}) {
+        Case{"/proc/self/mem", "relative"}, Case{"/dev/zero", "relative"}, Case{"sub", "directory"}, Case{"", "no location"},
+        Case{".", "directory"}, Case{"absent", "No such file"}, Case{std::string("w\0.bin", 6), "relative"}}) {
     auto read = ReadWith({{"location", c.location}});
     ExpectError(read.status(), errors::kExternalData, "tensor 'w'");
-    EXPECT_THAT(FormatError(read.status()),
-                ::testing::AnyOf(HasSubstr(c.why), HasSubstr("Not a directory")))
-        << c.location;
+    EXPECT_THAT(FormatError(read.status()), ::testing::AnyOf(HasSubstr(c.why), HasSubstr("Not a directory"))) << c.location;
     EXPECT_FALSE(SentinelWasOpened()) << c.location;
   }
   std::ifstream(root_ / "sentinel").get();
@@ -126,8 +120,7 @@ TEST_F(ExternalData, FilesOutsideOfTheDirectoryAreNeverOpened) {
 }
 
 TEST_F(ExternalData, DevicesInTheDirectoryAreRefused) {
-  if (mknod((root_ / "model" / "zero").c_str(), S_IFCHR | 0600, makedev(1, 5)) != 0)
-    GTEST_SKIP() << "needs root";
+  if (mknod((root_ / "model" / "zero").c_str(), S_IFCHR | 0600, makedev(1, 5)) != 0) GTEST_SKIP() << "needs root";
   ExpectError(ReadWith({{"location", "zero"}}).status(), errors::kExternalData, "device");
 }
 
@@ -159,11 +152,10 @@ TEST_F(ExternalData, SizesComeFromTheShape) {
 }
 
 TEST_F(ExternalData, NeedsADirectory) {
-  Proto bytes = ModelProto(
-      {.graph = GraphProto(
-           {.nodes = {NodeProto("Relu", {"w"}, {"y"})},
-            .outputs = {ValueInfo("y", DType::kF32, {2})},
-            .initializers = {ExternalTensor("w", DType::kF32, {2}, {{"location", "w.bin"}})}})});
+  Proto bytes =
+      ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"w"}, {"y"})},
+                                       .outputs = {ValueInfo("y", DType::kF32, {2})},
+                                       .initializers = {ExternalTensor("w", DType::kF32, {2}, {{"location", "w.bin"}})}})});
   ExpectError(Read(bytes).status(), errors::kExternalData, "was not read from a file");
 }
 

@@ -46,14 +46,11 @@ void ExpectErrorOrRun(const Proto& bytes) {
 TEST(Malformed, FilesThatAreNotAModelAreErrors) {
   Folder folder;
   ExpectError(ReadModel(folder.Write("empty", "")).status(), errors::kNotOnnx, "byte offset 0");
-  ExpectError(ReadModel(folder.Write("text", "hello world, this is no model")).status(),
-              errors::kNotOnnx, "byte offset");
+  ExpectError(ReadModel(folder.Write("text", "hello world, this is no model")).status(), errors::kNotOnnx, "byte offset");
   ExpectError(ReadModel("/proc/self/exe").status(), errors::kNotOnnx, "an ELF program");
-  ExpectError(
-      ReadModel(folder.Write("lfs", "version https://git-lfs.github.com/spec/v1\n")).status(),
-      errors::kNotOnnx, "git lfs pull");
-  ExpectError(ReadModel(folder.Write("zip", "PK\x03\x04xxxx")).status(), errors::kNotOnnx,
-              "zip archive");
+  ExpectError(ReadModel(folder.Write("lfs", "version https://git-lfs.github.com/spec/v1\n")).status(), errors::kNotOnnx,
+              "git lfs pull");
+  ExpectError(ReadModel(folder.Write("zip", "PK\x03\x04xxxx")).status(), errors::kNotOnnx, "zip archive");
 }
 
 TEST(Malformed, OnlyRegularFilesAreRead) {
@@ -79,8 +76,7 @@ TEST(Malformed, EveryPrefixIsAnErrorWithAnOffsetOrAModel) {
       auto read = Read(model.substr(0, n));
       if (read.ok()) continue;  // cut between two fields, after all required ones
       ASSERT_THAT(FormatError(read.status()),
-                  ::testing::AnyOf(HasSubstr("byte offset"), HasSubstr("not imported"),
-                                   HasSubstr("is not implemented")))
+                  ::testing::AnyOf(HasSubstr("byte offset"), HasSubstr("not imported"), HasSubstr("is not implemented")))
           << name << " " << n;
     }
   }
@@ -134,16 +130,13 @@ TEST(Malformed, RealModelsSurviveMutation) {
 }
 
 Proto NestedBodies(int depth) {
-  Proto graph = GraphProto(
-      {.nodes = {NodeProto("Relu", {"x"}, {"r"})}, .outputs = {ValueInfo("r", DType::kF32, {2})}});
+  Proto graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"r"})}, .outputs = {ValueInfo("r", DType::kF32, {2})}});
   for (int i = 0; i < depth; ++i) {
     std::string name = "y" + std::to_string(i);
-    graph = GraphProto({.nodes = {NodeProto("If", {"p"}, {name},
-                                            {.attributes = {GraphAttr("then_branch", graph)}})},
+    graph = GraphProto({.nodes = {NodeProto("If", {"p"}, {name}, {.attributes = {GraphAttr("then_branch", graph)}})},
                         .outputs = {ValueInfo(name, DType::kF32, {2})}});
   }
-  return ModelProto({.graph = graph +
-                              TextField(field::graph::kInput, ValueInfo("p", DType::kBool, {})) +
+  return ModelProto({.graph = graph + TextField(field::graph::kInput, ValueInfo("p", DType::kBool, {})) +
                               TextField(field::graph::kInput, ValueInfo("x", DType::kF32, {2}))});
 }
 
@@ -156,15 +149,13 @@ TEST(Malformed, NestedMessagesOfUnknownFieldsAreBytes) {
   auto read = Read(ReluModel() + TextField(777, nested));
   EXPECT_TRUE(read.ok()) << FormatError(read.status());
   // If the message is a graph, its first level is already malformed.
-  ExpectError(Read(IntField(field::model::kIrVersion, 8) + TextField(field::model::kGraph, nested))
-                  .status(),
+  ExpectError(Read(IntField(field::model::kIrVersion, 8) + TextField(field::model::kGraph, nested)).status(),
               errors::kMalformedModel, "");
 }
 
 TEST(Malformed, NestedTypesAreALimitNotACrash) {
   Proto type = TensorTypeProto(DType::kF32, {1});
-  for (int i = 0; i < 2000; ++i)
-    type = TextField(field::type::kSequence, TextField(field::nested_type::kElement, type));
+  for (int i = 0; i < 2000; ++i) type = TextField(field::type::kSequence, TextField(field::nested_type::kElement, type));
   Proto model = ModelProto({.graph = GraphProto({.nodes = {NodeProto("Identity", {"x"}, {"y"})},
                                                  .inputs = {ValueInfo("x", type)},
                                                  .outputs = {ValueInfo("y", DType::kF32, {1})}})});
@@ -175,8 +166,7 @@ TEST(Malformed, AChainOfAMillionNodesLoads) {
   std::string graph;
   graph.reserve(40'000'000);
   for (int i = 0; i < 1'000'000; ++i) {
-    graph += TextField(field::graph::kNode,
-                       NodeProto("Relu", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)}));
+    graph += TextField(field::graph::kNode, NodeProto("Relu", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)}));
   }
   graph += TextField(field::graph::kInput, ValueInfo("v0", DType::kF32, {2})) +
            TextField(field::graph::kOutput, ValueInfo("v1000000", DType::kF32, {2}));

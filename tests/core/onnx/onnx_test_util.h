@@ -18,15 +18,13 @@ namespace mge::onnx {
 using namespace onnx_builder;  // NOLINT: the tests consist of its functions
 using ::testing::HasSubstr;
 
-inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes,
-                                               const ReadOptions& options = {}) {
+inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes, const ReadOptions& options = {}) {
   auto owner = std::make_shared<std::string>(bytes);
   return ReadModelBytes(AsBytes(*owner), owner, "", options);
 }
 
 // Reads the model and runs it on float vectors. Returns the elements of the first output.
-inline absl::StatusOr<std::vector<float>> RunModel(const Proto& bytes,
-                                              const std::vector<std::vector<float>>& inputs) {
+inline absl::StatusOr<std::vector<float>> RunModel(const Proto& bytes, const std::vector<std::vector<float>>& inputs) {
   MGE_ASSIGN_OR_RETURN(::mge::onnx::Model model, Read(bytes));
   MGE_RETURN_IF_ERROR(VerifyGraph(model.graph));
   MGE_RETURN_IF_ERROR(InferTypes(model.graph));

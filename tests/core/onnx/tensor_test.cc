@@ -20,36 +20,28 @@ Proto WithInitializer(const Proto& tensor) {
 }
 
 TEST(TensorProto, ReadsTypedDataOfEveryType) {
-  auto f = Decode(TensorHead("f", DType::kF32, {2}) +
-                  PackedFloatField(field::tensor::kFloats, {1.5f, -2}));
+  auto f = Decode(TensorHead("f", DType::kF32, {2}) + PackedFloatField(field::tensor::kFloats, {1.5f, -2}));
   ASSERT_TRUE(f.ok());
   EXPECT_THAT(f->Data<float>(), ::testing::ElementsAre(1.5f, -2));
   for (DType dtype : {DType::kI8, DType::kI16, DType::kI32, DType::kU8, DType::kU16}) {
-    auto t =
-        Decode(TensorHead("t", dtype, {3}) + PackedIntField(field::tensor::kInt32s, {0, 1, 100}));
+    auto t = Decode(TensorHead("t", dtype, {3}) + PackedIntField(field::tensor::kInt32s, {0, 1, 100}));
     ASSERT_TRUE(t.ok()) << FormatError(t.status());
     EXPECT_THAT(t->ToInts(), ::testing::ElementsAre(0, 1, 100));
   }
-  auto negative =
-      Decode(TensorHead("t", DType::kI8, {1}) + PackedIntField(field::tensor::kInt32s, {-128}));
+  auto negative = Decode(TensorHead("t", DType::kI8, {1}) + PackedIntField(field::tensor::kInt32s, {-128}));
   EXPECT_THAT(negative->ToInts(), ::testing::ElementsAre(-128));
-  auto u =
-      Decode(TensorHead("t", DType::kU64, {1}) + PackedIntField(field::tensor::kUint64s, {-1}));
+  auto u = Decode(TensorHead("t", DType::kU64, {1}) + PackedIntField(field::tensor::kUint64s, {-1}));
   EXPECT_EQ(u->Data<uint64_t>()[0], ~uint64_t{0});
-  auto h =
-      Decode(TensorHead("t", DType::kF16, {1}) + PackedIntField(field::tensor::kInt32s, {0x3c00}));
+  auto h = Decode(TensorHead("t", DType::kF16, {1}) + PackedIntField(field::tensor::kInt32s, {0x3c00}));
   EXPECT_EQ(static_cast<float>(h->Data<Half>()[0]), 1);
-  auto b =
-      Decode(TensorHead("t", DType::kBF16, {1}) + PackedIntField(field::tensor::kInt32s, {0xc000}));
+  auto b = Decode(TensorHead("t", DType::kBF16, {1}) + PackedIntField(field::tensor::kInt32s, {0xc000}));
   EXPECT_EQ(static_cast<float>(b->Data<BFloat16>()[0]), -2);
-  auto t =
-      Decode(TensorHead("t", DType::kBool, {2}) + PackedIntField(field::tensor::kInt32s, {1, 0}));
+  auto t = Decode(TensorHead("t", DType::kBool, {2}) + PackedIntField(field::tensor::kInt32s, {1, 0}));
   EXPECT_THAT(t->ToInts(), ::testing::ElementsAre(1, 0));
-  auto s = Decode(TensorHead("t", DType::kString, {2}) +
-                  TextFields(field::tensor::kTexts, {"a", std::string("\0b", 2)}));
+  auto s = Decode(TensorHead("t", DType::kString, {2}) + TextFields(field::tensor::kTexts, {"a", std::string("\0b", 2)}));
   EXPECT_THAT(s->Data<std::string>(), ::testing::ElementsAre("a", std::string("\0b", 2)));
-  auto i = Decode(TensorHead("t", DType::kI64, {2}) + IntField(field::tensor::kInt64s, 7) +
-                  IntField(field::tensor::kInt64s, -8));
+  auto i =
+      Decode(TensorHead("t", DType::kI64, {2}) + IntField(field::tensor::kInt64s, 7) + IntField(field::tensor::kInt64s, -8));
   EXPECT_THAT(i->ToInts(), ::testing::ElementsAre(7, -8));
 }
 
@@ -75,87 +67,67 @@ TEST(TensorProto, RefusesSizesThatOverflow) {
                                     {0, INT64_MAX, INT64_MAX}}) {
     auto read = Read(WithInitializer(RawTensor("w", DType::kF32, dims, "1234")));
     ExpectError(read.status(), errors::kInvalidTensor, "tensor 'w'");
-    EXPECT_THAT(FormatError(read.status()),
-                ::testing::AnyOf(HasSubstr("size overflow"), HasSubstr("negative")));
+    EXPECT_THAT(FormatError(read.status()), ::testing::AnyOf(HasSubstr("size overflow"), HasSubstr("negative")));
   }
-  auto input = ModelProto(
-      {.graph = GraphProto(
-           {.nodes = {NodeProto("Relu", {"x"}, {"y"})},
-            .inputs = {ValueInfo("x", DType::kF32, {int64_t{1} << 31, int64_t{1} << 31, 4})},
-            .outputs = {ValueInfo("y", DType::kF32, {1})}})});
+  auto input =
+      ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
+                                       .inputs = {ValueInfo("x", DType::kF32, {int64_t{1} << 31, int64_t{1} << 31, 4})},
+                                       .outputs = {ValueInfo("y", DType::kF32, {1})}})});
   ExpectError(Read(input).status(), errors::kInvalidTensor, "size overflow");
 }
 
 TEST(TensorProto, ADeclaredSizeWithoutDataAllocatesNothing) {
   // The tensor declares a petabyte and holds four bytes.
-  ExpectError(Decode(RawTensor("w", DType::kF32, {1 << 20, 1 << 28}, "1234")).status(),
-              errors::kInvalidTensor, "got 4");
-  ExpectError(Decode(TensorHead("w", DType::kI64, {1 << 20, 1 << 28}) +
-                     PackedIntField(field::tensor::kInt64s, {1}))
-                  .status(),
-              errors::kInvalidTensor, "got at most 1");
-  ExpectError(Decode(TensorHead("w", DType::kString, {1 << 20, 1 << 28})).status(),
-              errors::kInvalidTensor, "strings, got 0");
-  ExpectError(Decode(TensorHead("w", DType::kF32, {1 << 20, 1 << 28})).status(),
-              errors::kInvalidTensor, "got 0");
+  ExpectError(Decode(RawTensor("w", DType::kF32, {1 << 20, 1 << 28}, "1234")).status(), errors::kInvalidTensor, "got 4");
+  ExpectError(
+      Decode(TensorHead("w", DType::kI64, {1 << 20, 1 << 28}) + PackedIntField(field::tensor::kInt64s, {1})).status(),
+      errors::kInvalidTensor, "got at most 1");
+  ExpectError(Decode(TensorHead("w", DType::kString, {1 << 20, 1 << 28})).status(), errors::kInvalidTensor,
+              "strings, got 0");
+  ExpectError(Decode(TensorHead("w", DType::kF32, {1 << 20, 1 << 28})).status(), errors::kInvalidTensor, "got 0");
 }
 
 TEST(TensorProto, ExpectedAndPresentBytesAreNamed) {
   ExpectError(Read(WithInitializer(FloatTensor("w", {3}, {1, 2}))).status(), errors::kInvalidTensor,
               "expected 12 bytes, got 8");
-  ExpectError(
-      Decode(TensorHead("w", DType::kI64, {1}) + PackedIntField(field::tensor::kInt64s, {1, 2}))
-          .status(),
-      errors::kInvalidTensor, "expected 1 elements, got 2");
+  ExpectError(Decode(TensorHead("w", DType::kI64, {1}) + PackedIntField(field::tensor::kInt64s, {1, 2})).status(),
+              errors::kInvalidTensor, "expected 1 elements, got 2");
 }
 
 TEST(TensorProto, TwoKindsOfDataAreRefused) {
-  ExpectError(
-      Decode(FloatTensor("w", {1}, {1}) + PackedFloatField(field::tensor::kFloats, {1})).status(),
-      errors::kInvalidTensor, "both raw_data and float_data");
-  ExpectError(
-      Decode(TensorHead("w", DType::kF32, {1}) + PackedFloatField(field::tensor::kFloats, {1}) +
-             PackedIntField(field::tensor::kInt32s, {1}))
-          .status(),
-      errors::kBadInputFile, "float_data and int32_data");
-  ExpectError(
-      Decode(TensorHead("w", DType::kF32, {1}) + PackedIntField(field::tensor::kInt32s, {1}))
-          .status(),
-      errors::kInvalidTensor, "expected float_data");
+  ExpectError(Decode(FloatTensor("w", {1}, {1}) + PackedFloatField(field::tensor::kFloats, {1})).status(),
+              errors::kInvalidTensor, "both raw_data and float_data");
+  ExpectError(Decode(TensorHead("w", DType::kF32, {1}) + PackedFloatField(field::tensor::kFloats, {1}) +
+                     PackedIntField(field::tensor::kInt32s, {1}))
+                  .status(),
+              errors::kBadInputFile, "float_data and int32_data");
+  ExpectError(Decode(TensorHead("w", DType::kF32, {1}) + PackedIntField(field::tensor::kInt32s, {1})).status(),
+              errors::kInvalidTensor, "expected float_data");
 }
 
 TEST(TensorProto, ValuesOutsideOfTheTypeAreRefused) {
-  ExpectError(
-      Decode(TensorHead("w", DType::kU8, {2}) + PackedIntField(field::tensor::kInt32s, {1, 300}))
-          .status(),
-      errors::kInvalidTensor, "element 1 is 300, outside of [0, 255]");
-  ExpectError(
-      Decode(TensorHead("w", DType::kU16, {1}) + PackedIntField(field::tensor::kInt32s, {-1}))
-          .status(),
-      errors::kInvalidTensor, "-1");
-  ExpectError(Decode(RawTensor("w", DType::kBool, {2}, "\x01\x02")).status(),
-              errors::kInvalidTensor, "not 0 or 1");
+  ExpectError(Decode(TensorHead("w", DType::kU8, {2}) + PackedIntField(field::tensor::kInt32s, {1, 300})).status(),
+              errors::kInvalidTensor, "element 1 is 300, outside of [0, 255]");
+  ExpectError(Decode(TensorHead("w", DType::kU16, {1}) + PackedIntField(field::tensor::kInt32s, {-1})).status(),
+              errors::kInvalidTensor, "-1");
+  ExpectError(Decode(RawTensor("w", DType::kBool, {2}, "\x01\x02")).status(), errors::kInvalidTensor, "not 0 or 1");
 }
 
 TEST(TensorProto, UnknownElementTypesAreNamed) {
-  ExpectError(Decode(RawTensor("w", static_cast<DType>(17), {1}, "1")).status(),
-              errors::kUnsupportedType, "float8e4m3fn");
-  ExpectError(Decode(RawTensor("w", static_cast<DType>(99), {1}, "1")).status(),
-              errors::kInvalidTensor, "99");
-  ExpectError(Decode(RawTensor("w", DType::kUndefined, {1}, "1")).status(), errors::kInvalidTensor,
-              "no element type");
+  ExpectError(Decode(RawTensor("w", static_cast<DType>(17), {1}, "1")).status(), errors::kUnsupportedType, "float8e4m3fn");
+  ExpectError(Decode(RawTensor("w", static_cast<DType>(99), {1}, "1")).status(), errors::kInvalidTensor, "99");
+  ExpectError(Decode(RawTensor("w", DType::kUndefined, {1}, "1")).status(), errors::kInvalidTensor, "no element type");
 }
 
 TEST(TensorProto, RanksBeyondTheLimitAreRefused) {
-  ExpectError(Decode(RawTensor("w", DType::kF32, std::vector<int64_t>(100, 1), "1234")).status(),
-              errors::kInvalidTensor, "rank 100");
+  ExpectError(Decode(RawTensor("w", DType::kF32, std::vector<int64_t>(100, 1), "1234")).status(), errors::kInvalidTensor,
+              "rank 100");
 }
 
 TEST(TensorProto, WeightsAreViewsOfTheFileWhereAligned) {
   // Tries eight lengths of the name, one of which aligns the data.
   for (int pad = 0; pad < 8; ++pad) {
-    auto owner = std::make_shared<std::string>(
-        WithInitializer(FloatTensor("w" + std::string(pad, '_'), {2}, {3, 4})));
+    auto owner = std::make_shared<std::string>(WithInitializer(FloatTensor("w" + std::string(pad, '_'), {2}, {3, 4})));
     auto model = ReadModelBytes(AsBytes(*owner), owner);
     ASSERT_TRUE(model.ok());
     for (ValueId id = 0; id < model->graph.value_count(); ++id) {
@@ -180,23 +152,17 @@ TEST(TensorProto, SparseInitializersBecomeDense) {
   };
   Proto values = TextField(field::sparse::kValues, FloatTensor("w", {2}, {5, 7}));
   auto dims = [](std::vector<int64_t> d) { return PackedIntField(field::sparse::kDims, d); };
-  auto run = RunModel(
-      model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 3})) + dims({4})),
-      {{0, 0, 0, 0}});
+  auto run =
+      RunModel(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 3})) + dims({4})), {{0, 0, 0, 0}});
   ASSERT_TRUE(run.ok()) << FormatError(run.status());
   EXPECT_THAT(*run, ::testing::ElementsAre(0, 5, 0, 7));
+  ExpectError(Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 4})) + dims({4}))).status(),
+              errors::kInvalidTensor, "index 4 is outside");
+  ExpectError(Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1})) + dims({4}))).status(),
+              errors::kInvalidTensor, "indices");
   ExpectError(
-      Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 4})) + dims({4})))
-          .status(),
-      errors::kInvalidTensor, "index 4 is outside");
-  ExpectError(
-      Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1})) + dims({4})))
-          .status(),
-      errors::kInvalidTensor, "indices");
-  ExpectError(Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 3})) +
-                         dims({int64_t{1} << 40})))
-                  .status(),
-              errors::kLimit, "too large");
+      Read(model(values + TextField(field::sparse::kIndices, IntTensor("i", {1, 3})) + dims({int64_t{1} << 40}))).status(),
+      errors::kLimit, "too large");
 }
 
 TEST(ValueFile, HoldsSequencesAndOptionals) {
@@ -208,8 +174,7 @@ TEST(ValueFile, HoldsSequencesAndOptionals) {
   EXPECT_EQ(read->name, "s");
   ASSERT_EQ(read->value.sequence.size(), 2u);
   EXPECT_THAT(read->value.sequence[1].Data<float>(), ::testing::ElementsAre(2, 3));
-  Proto optional =
-      IntField(field::optional::kKind, 3) + TextField(field::optional::kSequence, sequence);
+  Proto optional = IntField(field::optional::kKind, 3) + TextField(field::optional::kSequence, sequence);
   auto some = ReadValueBytes(AsBytes(optional), ValueKind::kOptionalSequence);
   ASSERT_TRUE(some.ok()) << FormatError(some.status());
   EXPECT_TRUE(some->value.present);
@@ -217,11 +182,9 @@ TEST(ValueFile, HoldsSequencesAndOptionals) {
   auto none = ReadValueBytes({}, ValueKind::kOptional);
   ASSERT_TRUE(none.ok());
   EXPECT_FALSE(none->value.present);
-  ExpectError(ReadValueBytes(AsBytes(optional), ValueKind::kOptional).status(),
-              errors::kBadInputFile, "expected 1");
-  ExpectError(
-      ReadValueBytes(AsBytes(IntField(field::sequence::kKind, 3)), ValueKind::kSequence).status(),
-      errors::kUnsupportedType, "sequences of anything but tensors");
+  ExpectError(ReadValueBytes(AsBytes(optional), ValueKind::kOptional).status(), errors::kBadInputFile, "expected 1");
+  ExpectError(ReadValueBytes(AsBytes(IntField(field::sequence::kKind, 3)), ValueKind::kSequence).status(),
+              errors::kUnsupportedType, "sequences of anything but tensors");
 }
 
 TEST(ValueFile, EveryPrefixIsAnError) {

@@ -9,95 +9,82 @@ namespace {
 
 const Proto kX = ValueInfo("x", DType::kF32, {2}), kY = ValueInfo("y", DType::kF32, {2});
 
-absl::Status ReadNodes(const std::vector<Proto>& nodes,
-                       const std::vector<Proto>& initializers = {}) {
-  return Read(ModelProto({.graph = GraphProto({.nodes = nodes,
-                                               .inputs = {kX},
-                                               .outputs = {kY},
-                                               .initializers = initializers})}))
+absl::Status ReadNodes(const std::vector<Proto>& nodes, const std::vector<Proto>& initializers = {}) {
+  return Read(ModelProto(
+                  {.graph = GraphProto({.nodes = nodes, .inputs = {kX}, .outputs = {kY}, .initializers = initializers})}))
       .status();
 }
 
 TEST(WellFormed, CyclesAreNamed) {
   absl::Status status = ReadNodes({NodeProto("Add", {"x", "b"}, {"a"}, {.name = "first"}),
-                                   NodeProto("Relu", {"a"}, {"b"}, {.name = "second"}),
-                                   NodeProto("Relu", {"x"}, {"y"})});
+                                   NodeProto("Relu", {"a"}, {"b"}, {.name = "second"}), NodeProto("Relu", {"x"}, {"y"})});
   ExpectError(status, errors::kInvalidGraph, "cycle");
   EXPECT_THAT(FormatError(status), HasSubstr("'first'"));
   EXPECT_THAT(FormatError(status), HasSubstr("'second'"));
   ExpectError(ReadNodes({NodeProto("Relu", {"y"}, {"y"})}), errors::kInvalidGraph, "cycle");
   // A cycle through a body: the If uses its own result.
-  Proto body = GraphProto(
-      {.nodes = {NodeProto("Relu", {"y"}, {"b"})}, .outputs = {ValueInfo("b", DType::kF32, {2})}});
+  Proto body = GraphProto({.nodes = {NodeProto("Relu", {"y"}, {"b"})}, .outputs = {ValueInfo("b", DType::kF32, {2})}});
   ExpectError(ReadNodes({NodeProto("If", {"p"}, {"y"},
-                                   {.attributes = {GraphAttr("then_branch", body),
-                                                   GraphAttr("else_branch", body)}})},
+                                   {.attributes = {GraphAttr("then_branch", body), GraphAttr("else_branch", body)}})},
                         {RawTensor("p", DType::kBool, {}, std::string(1, '\1'))}),
               errors::kInvalidGraph, "cycle");
 }
 
 TEST(WellFormed, EveryValueHasOneProducer) {
-  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"y"}, {.name = "n1"}),
-                         NodeProto("Add", {"x", "x"}, {"y"}, {.name = "n2"})}),
-              errors::kInvalidGraph, "by node 'n1' (Relu) and by node 'n2' (Add)");
-  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"x"}), NodeProto("Relu", {"x"}, {"y"})}),
-              errors::kInvalidGraph, "value 'x' is defined twice");
-  ExpectError(Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
-                                                    .inputs = {kX, kX},
-                                                    .outputs = {kY}})}))
+  ExpectError(
+      ReadNodes({NodeProto("Relu", {"x"}, {"y"}, {.name = "n1"}), NodeProto("Add", {"x", "x"}, {"y"}, {.name = "n2"})}),
+      errors::kInvalidGraph, "by node 'n1' (Relu) and by node 'n2' (Add)");
+  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"x"}), NodeProto("Relu", {"x"}, {"y"})}), errors::kInvalidGraph,
+              "value 'x' is defined twice");
+  ExpectError(Read(ModelProto({.graph = GraphProto(
+                                   {.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX, kX}, .outputs = {kY}})}))
                   .status(),
               errors::kInvalidGraph, "input 'x' is listed twice");
 }
 
 TEST(WellFormed, CommonExporterDeviationsAreAcceptedWithAWarning) {
-  auto model = Read(ModelProto({.graph = GraphProto(
-      {.nodes = {NodeProto("Add", {"x", "w"}, {"t"}),
-                 NodeProto("Gelu", {"t"}, {"y"}, {.name = "g", .domain = "com.microsoft"})},
-       .inputs = {kX},
-       .outputs = {kY, kY},
-       .initializers = {FloatTensor("w", {1}, {1}), FloatTensor("w", {2}, {2, 3})}})}));
+  auto model = Read(
+      ModelProto({.graph = GraphProto({.nodes = {NodeProto("Add", {"x", "w"}, {"t"}),
+                                                 NodeProto("Gelu", {"t"}, {"y"}, {.name = "g", .domain = "com.microsoft"})},
+                                       .inputs = {kX},
+                                       .outputs = {kY, kY},
+                                       .initializers = {FloatTensor("w", {1}, {1}), FloatTensor("w", {2}, {2, 3})}})}));
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_THAT(model->info.liberties,
               ::testing::ElementsAre("initializer 'w' is duplicate: the last one is used",
                                      HasSubstr("domain 'com.microsoft' is not imported: version 1 is used"),
                                      "output 'y' is listed twice: it is returned twice"));
   EXPECT_EQ(model->graph.outputs().size(), 2u);
-  auto pool = Read(ModelProto({.graph = GraphProto(
-      {.nodes = {NodeProto(
-           "MaxPool", {"x"}, {"y"},
-           {.attributes = {IntsAttr("kernel_shape", {3}), IntsAttr("pads", {1, 1}),
-                           Attribute("auto_pad", AttributeKind::kText, TextField(field::attribute::kText, "VALID"))},
-            .name = "p"})},
-       .inputs = {ValueInfo("x", DType::kF32, {1, 1, 5})},
-       .outputs = {kY}})}));
+  auto pool = Read(ModelProto(
+      {.graph = GraphProto({.nodes = {NodeProto("MaxPool", {"x"}, {"y"},
+                                                {.attributes = {IntsAttr("kernel_shape", {3}), IntsAttr("pads", {1, 1}),
+                                                                Attribute("auto_pad", AttributeKind::kText,
+                                                                          TextField(field::attribute::kText, "VALID"))},
+                                                 .name = "p"})},
+                            .inputs = {ValueInfo("x", DType::kF32, {1, 1, 5})},
+                            .outputs = {kY}})}));
   ASSERT_TRUE(pool.ok()) << FormatError(pool.status());
   EXPECT_THAT(pool->info.liberties, ::testing::ElementsAre("node 'p' (MaxPool) has auto_pad and pads: auto_pad is used"));
 }
 
 TEST(WellFormed, DanglingUsesAreNamed) {
-  ExpectError(ReadNodes({NodeProto("Add", {"x", "q"}, {"y"}, {.name = "sum"})}),
-              errors::kInvalidGraph, "'sum' reads 'q', which nothing computes");
-  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"z"})}), errors::kInvalidGraph,
-              "nothing computes output 'y'");
-  ExpectError(Read(ModelProto({.graph = GraphProto(
-                                   {.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}})}))
-                  .status(),
+  ExpectError(ReadNodes({NodeProto("Add", {"x", "q"}, {"y"}, {.name = "sum"})}), errors::kInvalidGraph,
+              "'sum' reads 'q', which nothing computes");
+  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"z"})}), errors::kInvalidGraph, "nothing computes output 'y'");
+  ExpectError(Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}})})).status(),
               errors::kInvalidGraph, "no outputs");
-  ExpectError(
-      Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
-                                            .inputs = {TextField(field::value_info::kName, "x")},
-                                            .outputs = {kY}})}))
-          .status(),
-      errors::kInvalidGraph, "input 'x' has no type");
+  ExpectError(Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
+                                                    .inputs = {TextField(field::value_info::kName, "x")},
+                                                    .outputs = {kY}})}))
+                  .status(),
+              errors::kInvalidGraph, "input 'x' has no type");
 }
 
 TEST(WellFormed, BodiesMayNotHideNames) {
-  Proto body = GraphProto(
-      {.nodes = {NodeProto("Relu", {"x"}, {"t"})}, .outputs = {ValueInfo("t", DType::kF32, {2})}});
+  Proto body = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"t"})}, .outputs = {ValueInfo("t", DType::kF32, {2})}});
   ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"t"}),
                          NodeProto("If", {"p"}, {"y"},
-                                   {.attributes = {GraphAttr("then_branch", body),
-                                                   GraphAttr("else_branch", body)}})},
+                                   {.attributes = {GraphAttr("then_branch", body), GraphAttr("else_branch", body)}})},
                         {RawTensor("p", DType::kBool, {}, std::string(1, '\1'))}),
               errors::kInvalidGraph, "value 't' of a body has the name of a value of the outer graph");
 }
@@ -111,39 +98,32 @@ TEST(WellFormed, FunctionsThatCallThemselvesAreNamed) {
                           .nodes = {NodeProto(callee, {"a"}, {"b"}, {.domain = "my"})}});
   };
   auto call = [&](const std::vector<Proto>& functions) {
-    return Read(ModelProto(
-                    {.graph = GraphProto({.nodes = {NodeProto("A", {"x"}, {"y"}, {.domain = "my"})},
-                                          .inputs = {kX},
-                                          .outputs = {kY}}),
-                     .functions = functions}))
+    return Read(
+               ModelProto({.graph = GraphProto(
+                               {.nodes = {NodeProto("A", {"x"}, {"y"}, {.domain = "my"})}, .inputs = {kX}, .outputs = {kY}}),
+                           .functions = functions}))
         .status();
   };
   ExpectError(call({function("A", "A")}), errors::kInvalidGraph, "my.A -> my.A");
-  ExpectError(call({function("A", "B"), function("B", "A")}), errors::kInvalidGraph,
-              "my.A -> my.B -> my.A");
-  ExpectError(call({function("A", "A"), function("A", "A")}), errors::kInvalidGraph,
-              "function 'my.A' is defined twice");
+  ExpectError(call({function("A", "B"), function("B", "A")}), errors::kInvalidGraph, "my.A -> my.B -> my.A");
+  ExpectError(call({function("A", "A"), function("A", "A")}), errors::kInvalidGraph, "function 'my.A' is defined twice");
 }
 
 TEST(WellFormed, ExponentialFunctionCallsHitALimit) {
   // Each level calls the next one twice: 2^40 nodes.
   std::vector<Proto> functions;
   for (int i = 0; i < 40; ++i) {
-    std::string next = i + 1 < 40 ? "F" + std::to_string(i + 1) : "Relu",
-                domain = i + 1 < 40 ? "my" : "";
-    functions.push_back(
-        FunctionProto({.domain = "my",
-                       .name = "F" + std::to_string(i),
-                       .inputs = {"a"},
-                       .outputs = {"b"},
-                       .nodes = {NodeProto(next, {"a"}, {"t"}, {.domain = domain}),
-                                 NodeProto(next, {"t"}, {"b"}, {.domain = domain})}}));
+    std::string next = i + 1 < 40 ? "F" + std::to_string(i + 1) : "Relu", domain = i + 1 < 40 ? "my" : "";
+    functions.push_back(FunctionProto(
+        {.domain = "my",
+         .name = "F" + std::to_string(i),
+         .inputs = {"a"},
+         .outputs = {"b"},
+         .nodes = {NodeProto(next, {"a"}, {"t"}, {.domain = domain}), NodeProto(next, {"t"}, {"b"}, {.domain = domain})}}));
   }
-  Proto bytes =
-      ModelProto({.graph = GraphProto({.nodes = {NodeProto("F0", {"x"}, {"y"}, {.domain = "my"})},
-                                       .inputs = {kX},
-                                       .outputs = {kY}}),
-                  .functions = functions});
+  Proto bytes = ModelProto(
+      {.graph = GraphProto({.nodes = {NodeProto("F0", {"x"}, {"y"}, {.domain = "my"})}, .inputs = {kX}, .outputs = {kY}}),
+       .functions = functions});
   ReadOptions options;
   options.max_expansions = 20'000;
   ExpectError(Read(bytes, options).status(), errors::kLimit, "limits are 20000 nodes");
@@ -152,101 +132,88 @@ TEST(WellFormed, ExponentialFunctionCallsHitALimit) {
 TEST(WellFormed, ChainsOfFunctionsHitTheDepthLimit) {
   std::vector<Proto> functions;
   for (int i = 0; i < 300; ++i) {
-    functions.push_back(FunctionProto(
-        {.domain = "my",
-         .name = "F" + std::to_string(i),
-         .inputs = {"a"},
-         .outputs = {"b"},
-         .nodes = {NodeProto("F" + std::to_string(i + 1), {"a"}, {"b"}, {.domain = "my"})}}));
+    functions.push_back(FunctionProto({.domain = "my",
+                                       .name = "F" + std::to_string(i),
+                                       .inputs = {"a"},
+                                       .outputs = {"b"},
+                                       .nodes = {NodeProto("F" + std::to_string(i + 1), {"a"}, {"b"}, {.domain = "my"})}}));
   }
-  ExpectError(Read(ModelProto({.graph = GraphProto(
-                                   {.nodes = {NodeProto("F0", {"x"}, {"y"}, {.domain = "my"})},
-                                    .inputs = {kX},
-                                    .outputs = {kY}}),
-                               .functions = functions}))
-                  .status(),
-              errors::kLimit, "deeper than 100 levels");
+  ExpectError(
+      Read(ModelProto({.graph = GraphProto(
+                           {.nodes = {NodeProto("F0", {"x"}, {"y"}, {.domain = "my"})}, .inputs = {kX}, .outputs = {kY}}),
+                       .functions = functions}))
+          .status(),
+      errors::kLimit, "deeper than 100 levels");
 }
 
 TEST(WellFormed, CallsMustMatchTheirFunction) {
-  Proto f = FunctionProto({.domain = "my",
-                           .name = "F",
-                           .inputs = {"a"},
-                           .outputs = {"b"},
-                           .nodes = {NodeProto("Relu", {"a"}, {"b"})}});
+  Proto f = FunctionProto(
+      {.domain = "my", .name = "F", .inputs = {"a"}, .outputs = {"b"}, .nodes = {NodeProto("Relu", {"a"}, {"b"})}});
   auto call = [&](const Proto& node) {
-    return Read(ModelProto({.graph = GraphProto({.nodes = {node}, .inputs = {kX}, .outputs = {kY}}),
-                            .functions = {f}}))
+    return Read(ModelProto({.graph = GraphProto({.nodes = {node}, .inputs = {kX}, .outputs = {kY}}), .functions = {f}}))
         .status();
   };
   ExpectError(call(NodeProto("F", {"x", "x"}, {"y"}, {.domain = "my"})), errors::kInvalidGraph,
               "does not match function 'my.F'");
   Proto empty = FunctionProto({.domain = "my", .name = "G", .inputs = {"a"}, .outputs = {"b"}});
-  ExpectError(Read(ModelProto({.graph = GraphProto(
-                                   {.nodes = {NodeProto("G", {"x"}, {"y"}, {.domain = "my"})},
-                                    .inputs = {kX},
-                                    .outputs = {kY}}),
-                               .functions = {empty}}))
-                  .status(),
-              errors::kInvalidGraph, "nothing computes output 'b'");
+  ExpectError(
+      Read(ModelProto({.graph = GraphProto(
+                           {.nodes = {NodeProto("G", {"x"}, {"y"}, {.domain = "my"})}, .inputs = {kX}, .outputs = {kY}}),
+                       .functions = {empty}}))
+          .status(),
+      errors::kInvalidGraph, "nothing computes output 'b'");
 }
 
 TEST(WellFormed, ErrorsOfUnsupportedVersionsListTheSupportedOnes) {
-  Proto graph =
-      GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}, .outputs = {kY}});
-  ExpectError(Read(ModelProto({.graph = graph, .ir_version = 99})).status(),
-              errors::kUnsupportedVersion, "supported are versions 1 to 14");
-  ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 999}}})).status(),
-              errors::kUnsupportedVersion, "supported are versions 1 to");
-  ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 0}}})).status(),
-              errors::kUnsupportedVersion, "operator set 0");
-  ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 13}, {"ai.onnx", 14}}})).status(),
-              errors::kInvalidGraph, "imported twice");
+  Proto graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {kX}, .outputs = {kY}});
+  ExpectError(Read(ModelProto({.graph = graph, .ir_version = 99})).status(), errors::kUnsupportedVersion,
+              "supported are versions 1 to 14");
+  ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 999}}})).status(), errors::kUnsupportedVersion,
+              "supported are versions 1 to");
+  ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 0}}})).status(), errors::kUnsupportedVersion,
+              "operator set 0");
+  ExpectError(Read(ModelProto({.graph = graph, .opsets = {{"", 13}, {"ai.onnx", 14}}})).status(), errors::kInvalidGraph,
+              "imported twice");
 }
 
 TEST(WellFormed, UnknownOperatorsAreNamedWithTheNearest) {
   absl::Status status = ReadNodes({NodeProto("Rellu", {"x"}, {"y"})});
   ExpectError(status, errors::kUnsupportedOp, "Rellu");
   EXPECT_THAT(FormatError(status), HasSubstr("did you mean 'Relu'"));
-  ExpectError(Read(ModelProto({.graph = GraphProto(
-                                   {.nodes = {NodeProto("Op", {"x"}, {"y"}, {.domain = "acme"})},
-                                    .inputs = {kX},
-                                    .outputs = {kY}}),
-                               .opsets = {{"", 13}, {"acme", 1}}}))
-                  .status(),
-              errors::kUnsupportedOp, "acme");
+  ExpectError(
+      Read(ModelProto({.graph = GraphProto(
+                           {.nodes = {NodeProto("Op", {"x"}, {"y"}, {.domain = "acme"})}, .inputs = {kX}, .outputs = {kY}}),
+                       .opsets = {{"", 13}, {"acme", 1}}}))
+          .status(),
+      errors::kUnsupportedOp, "acme");
   ExpectError(ReadNodes({NodeProto("Op", {"x"}, {"y"}, {.domain = "acme"})}), errors::kInvalidGraph,
               "domain 'acme' is not imported");
 }
 
 TEST(WellFormed, AttributesAreChecked) {
-  ExpectError(ReadNodes({NodeProto(
-                  "Transpose", {"x"}, {"y"},
-                  {.attributes = {IntsAttr("perm", {0}), IntsAttr("perm", {0})}, .name = "t"})}),
+  ExpectError(ReadNodes({NodeProto("Transpose", {"x"}, {"y"},
+                                   {.attributes = {IntsAttr("perm", {0}), IntsAttr("perm", {0})}, .name = "t"})}),
               errors::kInvalidNode, "attribute 'perm' is given twice");
+  ExpectError(ReadNodes({NodeProto("Transpose", {"x"}, {"y"}, {.attributes = {IntAttr("perm", 0)}})}), errors::kInvalidNode,
+              "perm");
+  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"y"}, {.attributes = {IntAttr("bogus", 0)}})}), errors::kInvalidNode,
+              "bogus");
   ExpectError(
-      ReadNodes({NodeProto("Transpose", {"x"}, {"y"}, {.attributes = {IntAttr("perm", 0)}})}),
-      errors::kInvalidNode, "perm");
-  ExpectError(ReadNodes({NodeProto("Relu", {"x"}, {"y"}, {.attributes = {IntAttr("bogus", 0)}})}),
-              errors::kInvalidNode, "bogus");
-  ExpectError(
-      ReadNodes({NodeProto("Transpose", {"x"}, {"y"},
-                           {.attributes = {ReferenceAttr("perm", AttributeKind::kInts, "p")}})}),
+      ReadNodes({NodeProto("Transpose", {"x"}, {"y"}, {.attributes = {ReferenceAttr("perm", AttributeKind::kInts, "p")}})}),
       errors::kInvalidGraph, "outside of a function");
 }
 
 TEST(WellFormed, UnsupportedTypesOfInputsAreNamed) {
   Proto map = TextField(field::type::kMap, "");
-  ExpectError(Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
-                                                    .inputs = {ValueInfo("x", map)},
-                                                    .outputs = {kY}})}))
-                  .status(),
-              errors::kUnsupportedType, "map");
+  ExpectError(
+      Read(ModelProto({.graph = GraphProto(
+                           {.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {ValueInfo("x", map)}, .outputs = {kY}})}))
+          .status(),
+      errors::kUnsupportedType, "map");
 }
 
 TEST(WellFormed, HostileNamesAreEscapedInMessages) {
-  std::string evil =
-      std::string("\x1b[2J\x00\xff\xe2\x80\xae</script>", 18) + std::string(1 << 20, 'a');
+  std::string evil = std::string("\x1b[2J\x00\xff\xe2\x80\xae</script>", 18) + std::string(1 << 20, 'a');
   absl::Status status = ReadNodes({NodeProto("Add", {"x", evil}, {"y"}, {.name = evil})});
   EXPECT_EQ(ErrorId(status), errors::kInvalidGraph.id);
   std::string text = FormatError(status);
@@ -254,27 +221,22 @@ TEST(WellFormed, HostileNamesAreEscapedInMessages) {
   EXPECT_THAT(text, HasSubstr("\\x1b[2J\\x00\\xff\\u202e"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   // A model with such names must still be read.
-  EXPECT_TRUE(ReadNodes({NodeProto("Relu", {"x"}, {evil}, {.name = evil}),
-                         NodeProto("Relu", {evil}, {"y"})})
-                  .ok());
+  EXPECT_TRUE(ReadNodes({NodeProto("Relu", {"x"}, {evil}, {.name = evil}), NodeProto("Relu", {evil}, {"y"})}).ok());
 }
 
 TEST(WellFormed, EqualNamesOfCallsDoNotTakeQuadraticTime) {
-  Proto f =
-      FunctionProto({.domain = "my",
-                     .name = "F",
-                     .inputs = {"a"},
-                     .outputs = {"b"},
-                     .nodes = {NodeProto("Relu", {"a"}, {"t"}), NodeProto("Relu", {"t"}, {"b"})}});
+  Proto f = FunctionProto({.domain = "my",
+                           .name = "F",
+                           .inputs = {"a"},
+                           .outputs = {"b"},
+                           .nodes = {NodeProto("Relu", {"a"}, {"t"}), NodeProto("Relu", {"t"}, {"b"})}});
   std::vector<Proto> nodes;
   for (int i = 0; i < 20'000; ++i) {
     nodes.push_back(NodeProto("F", {i == 0 ? "x" : "v" + std::to_string(i)},
-                              {i == 19'999 ? "y" : "v" + std::to_string(i + 1)},
-                              {.name = "same", .domain = "my"}));
+                              {i == 19'999 ? "y" : "v" + std::to_string(i + 1)}, {.name = "same", .domain = "my"}));
   }
   auto begin = std::chrono::steady_clock::now();
-  auto model = Read(ModelProto(
-      {.graph = GraphProto({.nodes = nodes, .inputs = {kX}, .outputs = {kY}}), .functions = {f}}));
+  auto model = Read(ModelProto({.graph = GraphProto({.nodes = nodes, .inputs = {kX}, .outputs = {kY}}), .functions = {f}}));
   EXPECT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }

@@ -43,8 +43,7 @@ TEST(Wire, NamesTheOffsetWhereTheBytesEnd) {
                    "ab")
                   .status,
               errors::kMalformedModel, "byte offset 4: field 3 needs 127 bytes, 2 are left");
-  ExpectError(Walk("\x08\x05\x08").status, errors::kMalformedModel,
-              "byte offset 3: the bytes end inside of a number");
+  ExpectError(Walk("\x08\x05\x08").status, errors::kMalformedModel, "byte offset 3: the bytes end inside of a number");
   ExpectError(Walk("\x25"
                    "12")
                   .status,
@@ -53,8 +52,8 @@ TEST(Wire, NamesTheOffsetWhereTheBytesEnd) {
 
 TEST(Wire, RefusesLengthsBeyond32Bits) {
   // The length is 2^32 + 1. A reader that truncates lengths to 32 bits would read a length of 1.
-  ExpectError(Walk(std::string("\x1a\x81\x80\x80\x80\x10", 6) + "a").status,
-              errors::kMalformedModel, "needs 4294967297 bytes");
+  ExpectError(Walk(std::string("\x1a\x81\x80\x80\x80\x10", 6) + "a").status, errors::kMalformedModel,
+              "needs 4294967297 bytes");
   ExpectError(Walk("\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
                    "a")
                   .status,
@@ -62,24 +61,21 @@ TEST(Wire, RefusesLengthsBeyond32Bits) {
 }
 
 TEST(Wire, RefusesOverlongNumbers) {
-  ExpectError(Walk("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01").status,
-              errors::kMalformedModel, "longer than ten bytes");
+  ExpectError(Walk("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01").status, errors::kMalformedModel,
+              "longer than ten bytes");
 }
 
 TEST(Wire, RefusesInvalidTags) {
-  ExpectError(Walk(std::string("\x00\x00", 2)).status, errors::kMalformedModel,
-              "byte offset 0: 0 is not the tag");
+  ExpectError(Walk(std::string("\x00\x00", 2)).status, errors::kMalformedModel, "byte offset 0: 0 is not the tag");
   ExpectError(Walk("\x0b\x0c").status, errors::kMalformedModel, "11 is not the tag");  // the tag of a group
   ExpectError(Walk("\x88\x80\x80\x80\x80\x01\x01").status, errors::kMalformedModel,
               "is not the tag");  // a tag beyond 32 bits
 }
 
 TEST(Wire, RefusesKnownFieldsOfAnotherWireType) {
-  ExpectError(Read(TextField(field::model::kIrVersion, "8")).status(), errors::kNotOnnx,
-              "wire type 2, expected 0");
-  ExpectError(
-      Read(IntField(field::model::kIrVersion, 8) + IntField(field::model::kGraph, 1)).status(),
-      errors::kMalformedModel, "wire type 0, expected 2");
+  ExpectError(Read(TextField(field::model::kIrVersion, "8")).status(), errors::kNotOnnx, "wire type 2, expected 0");
+  ExpectError(Read(IntField(field::model::kIrVersion, 8) + IntField(field::model::kGraph, 1)).status(),
+              errors::kMalformedModel, "wire type 0, expected 2");
 }
 
 TEST(Wire, SkipsUnknownFieldsWhateverTheyHold) {
@@ -101,10 +97,9 @@ TEST(Wire, ReadsPackedAndUnpackedNumbers) {
 
 TEST(Wire, RefusesTruncatedPackedNumbers) {
   Proto attr = TextField(1, "perm") + TextField(8, "\x01\x80") + IntField(20, 7);
-  Proto model = ModelProto(
-      {.graph = GraphProto({.nodes = {NodeProto("Transpose", {"x"}, {"y"}, {.attributes = {attr}})},
-                            .inputs = {ValueInfo("x", DType::kF32, {2})},
-                            .outputs = {ValueInfo("y", DType::kF32, {2})}})});
+  Proto model = ModelProto({.graph = GraphProto({.nodes = {NodeProto("Transpose", {"x"}, {"y"}, {.attributes = {attr}})},
+                                                 .inputs = {ValueInfo("x", DType::kF32, {2})},
+                                                 .outputs = {ValueInfo("y", DType::kF32, {2})}})});
   ExpectError(Read(model).status(), errors::kMalformedModel, "broken number");
 }
 

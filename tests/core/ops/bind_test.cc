@@ -47,8 +47,8 @@ TEST(BindNode, ChecksElementTypes) {
 }
 
 TEST(BindNode, UpgradesAnOldOperatorOnce) {
-  auto graph = ParseGraphText(
-      "input x : float32[2,3,4]\ninput b : float32[3]\ny = Add@6(x, b) {axis=1, broadcast=1}\noutput y\n");
+  auto graph =
+      ParseGraphText("input x : float32[2,3,4]\ninput b : float32[3]\ny = Add@6(x, b) {axis=1, broadcast=1}\noutput y\n");
   ASSERT_TRUE(graph.ok());
   ASSERT_TRUE(BindNode(*graph, 0).ok());
   ASSERT_TRUE(BindNode(*graph, 0).ok());

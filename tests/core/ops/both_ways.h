@@ -8,7 +8,7 @@ namespace mge {
 
 // Calls RunOp. Checks also that shape rule and evaluator agree, both for known and for unknown inputs.
 inline std::string Both(std::string_view op, const std::vector<std::string>& inputs, std::string_view rest = "",
-                       int outputs = 1, int wanted = 0) {
+                        int outputs = 1, int wanted = 0) {
   std::string known = RunOp(op, inputs, rest, outputs, wanted);
   std::string text, call, outs;
   std::vector<HostValue> values;

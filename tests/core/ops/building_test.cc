@@ -20,8 +20,7 @@ TEST(Pad, HasFourModes) {
 
 TEST(Pad, CropsWithNegativePadsAndTakesAxes) {
   EXPECT_EQ(Both("Pad", {"int8[3]<1, 2, 3>", "int64[2]<-1, 1>"}), "int8[3]<2, 3, 0>");
-  EXPECT_EQ(Both("Pad", {"int8[2,2]<1, 2, 3, 4>", "int64[2]<0, 1>", "_", "int64[1]<-1>"}),
-            "int8[2,3]<1, 2, 0, 3, 4, 0>");
+  EXPECT_EQ(Both("Pad", {"int8[2,2]<1, 2, 3, 4>", "int64[2]<0, 1>", "_", "int64[1]<-1>"}), "int8[2,3]<1, 2, 0, 3, 4, 0>");
   EXPECT_EQ(Both("Pad", {"int8[2]<1, 2>", "int64[2]<-5, 6>"}), "int8[3]<0, 0, 0>");
 }
 
@@ -143,10 +142,8 @@ TEST(CenterCropPad, KeepsTheMiddle) {
 }
 
 TEST(Col2Im, AddsBlocksWhereTheyOverlap) {
-  EXPECT_EQ(Both("Col2Im", {"float32[1,2,2]<1, 2, 3, 4>", "int64[1]<3>", "int64[1]<2>"}),
-            "float32[1,1,3]<1.0, 5.0, 4.0>");
-  EXPECT_EQ(Both("Col2Im", {"int8[1,1,4]<1, 2, 3, 4>", "int64[2]<2, 2>", "int64[2]<1, 1>"}),
-            "int8[1,1,2,2]<1, 2, 3, 4>");
+  EXPECT_EQ(Both("Col2Im", {"float32[1,2,2]<1, 2, 3, 4>", "int64[1]<3>", "int64[1]<2>"}), "float32[1,1,3]<1.0, 5.0, 4.0>");
+  EXPECT_EQ(Both("Col2Im", {"int8[1,1,4]<1, 2, 3, 4>", "int64[2]<2, 2>", "int64[2]<1, 1>"}), "int8[1,1,2,2]<1, 2, 3, 4>");
   EXPECT_EQ(Both("Col2Im", {"int8[1,1,3]<1, 2, 3>", "int64[1]<1>", "int64[1]<1>"}, "{pads=[1,1]}"), "int8[1,1,1]<2>");
 }
 

@@ -17,10 +17,11 @@ std::string Outputs(std::string_view text) {
 }
 
 std::string If(std::string_view condition, std::string_view otherwise = "capture x\nv = Squeeze(x)\noutput v") {
-  return Outputs(fmt::format(
-      "const c = {}\nconst x = int8[2,1]<1, 2>\n"
-      "y = If(c) captures(x, x) {{then_branch=graph {{\ncapture x\nv = Transpose(x)\noutput v\n}}, "
-      "else_branch=graph {{\n{}\n}}}}\noutput y\n", condition, otherwise));
+  return Outputs(
+      fmt::format("const c = {}\nconst x = int8[2,1]<1, 2>\n"
+                  "y = If(c) captures(x, x) {{then_branch=graph {{\ncapture x\nv = Transpose(x)\noutput v\n}}, "
+                  "else_branch=graph {{\n{}\n}}}}\noutput y\n",
+                  condition, otherwise));
 }
 
 TEST(If, RunsOneBranch) {
@@ -36,10 +37,11 @@ TEST(If, IgnoresErrorsOfABranchThatCannotRun) {
 
 // Returns the text of an If whose condition c is a graph input, known only in the run.
 std::string IfOfInput(bool condition, std::string_view then, std::string_view otherwise) {
-  auto graph = ParseGraphText(fmt::format(
-      "input c : bool[]\ninput x : float32[2,3]\n"
-      "y = If(c) captures(x, x) {{then_branch=graph {{\ncapture x\n{}\noutput v\n}}, "
-      "else_branch=graph {{\ncapture x\n{}\noutput v\n}}}}\noutput y\n", then, otherwise));
+  auto graph =
+      ParseGraphText(fmt::format("input c : bool[]\ninput x : float32[2,3]\n"
+                                 "y = If(c) captures(x, x) {{then_branch=graph {{\ncapture x\n{}\noutput v\n}}, "
+                                 "else_branch=graph {{\ncapture x\n{}\noutput v\n}}}}\noutput y\n",
+                                 then, otherwise));
   if (!graph.ok()) return FormatError(graph.status());
   if (absl::Status status = InferTypes(*graph); !status.ok()) return "at load: " + ErrorTitle(status);
   HostValue c, x;
@@ -77,14 +79,18 @@ TEST(If, NeedsEqualTypesInBothBranchesIfTheConditionIsUnknown) {
 // Returns a Loop that carries a vector, appends one element per iteration and scans its size. The condition of the body is
 // false once the vector has five elements.
 std::string Grow(std::string_view trips, std::string_view condition) {
-  std::string inputs = "const one = int8[1]<1>\nconst v = int8[2]<7, 8>\nconst more = bool[6]<true, true, true, true, true, false>\n";
+  std::string inputs =
+      "const one = int8[1]<1>\nconst v = int8[2]<7, 8>\nconst more = bool[6]<true, true, true, true, true, false>\n";
   std::string m = "_", c = "_";
   if (!trips.empty()) inputs += fmt::format("const {} = {}\n", m = "m", trips);
   if (!condition.empty()) inputs += fmt::format("const {} = {}\n", c = "c", condition);
-  return Outputs(inputs + fmt::format(
-      "w, s = Loop({}, {}, v) captures(one, more) {{body=graph {{\n"
-      "input i : int64[]\ninput go : bool[]\ninput a : int8[?]\ncapture one\ncapture more\n"
-      "b = Concat(a, one) {{axis=0}}\nn = Size(b)\nagain = Gather(more, n)\noutput again, b, n\n}}}}\noutput w, s\n", m, c));
+  return Outputs(
+      inputs +
+      fmt::format(
+          "w, s = Loop({}, {}, v) captures(one, more) {{body=graph {{\n"
+          "input i : int64[]\ninput go : bool[]\ninput a : int8[?]\ncapture one\ncapture more\n"
+          "b = Concat(a, one) {{axis=0}}\nn = Size(b)\nagain = Gather(more, n)\noutput again, b, n\n}}}}\noutput w, s\n",
+          m, c));
 }
 
 TEST(Loop, RunsUntilTheConditionIsFalseOrTheTripCountIsReached) {
@@ -121,7 +127,8 @@ TEST(Loop, CarriesSequences) {
   EXPECT_EQ(Outputs("const m = int64[]<3>\nconst v = int8[1]<4>\ns = SequenceEmpty() {dtype=3}\n"
                     "t = Loop(m, _, s) captures(v) {body=graph {\ninput i\ninput go : bool[]\n"
                     "input a : seq int8\ncapture v\nb = SequenceInsert(a, v)\noutput go, b\n}}\n"
-                    "n = SequenceLength(t)\noutput n\n"), "int64[]<3>");
+                    "n = SequenceLength(t)\noutput n\n"),
+            "int64[]<3>");
 }
 
 const char* const kEndless =
@@ -132,9 +139,8 @@ TEST(Loop, StopsAnEndlessLoopOnCancellation) {
   auto graph = ParseGraphText(kEndless);
   ASSERT_TRUE(graph.ok() && InferTypes(*graph).ok());
   int asked = 0;
-  auto results = Interpret(*graph, {}, UnlimitedHostAllocator(), [&] {
-    return ++asked > 1000 ? Fail(errors::kTimeout, "the time is over") : absl::OkStatus();
-  });
+  auto results = Interpret(*graph, {}, UnlimitedHostAllocator(),
+                           [&] { return ++asked > 1000 ? Fail(errors::kTimeout, "the time is over") : absl::OkStatus(); });
   EXPECT_EQ(ErrorId(results.status()), errors::kTimeout.id);
 }
 
@@ -158,7 +164,8 @@ std::string Scan(std::string_view x, std::string_view attrs, std::string_view op
   return Outputs(fmt::format(
       "const x = {}\nconst h = int8[0]<>\n{}"
       "y, z = {} {{num_scan_inputs=1{}, body=graph {{\ninput s\ninput e\nt = Concat(s, e) {{axis=0}}\noutput t, e\n}}}}\n"
-      "output y, z\n", x, first.empty() ? "" : fmt::format("const l = {}\nconst g = int8[2,0]<>\n", first),
+      "output y, z\n",
+      x, first.empty() ? "" : fmt::format("const l = {}\nconst g = int8[2,0]<>\n", first),
       first.empty() ? "Scan(h, x)" : fmt::format("{}(l, g, x)", op), attrs));
 }
 
@@ -174,7 +181,8 @@ TEST(Scan, CutsAndStacksAlongAnyAxis) {
 TEST(Scan, MayHaveNoSteps) { EXPECT_EQ(Scan("int8[0,3]<>", ""), "int8[0]<> int8[0,3]<>"); }
 
 TEST(Scan, OfOperatorSetEightHasABatch) {
-  EXPECT_EQ(Scan("int8[2,2,1]<1, 2, 3, 4>", "", "Scan@8", "int64[2]<2, 2>"), "int8[2,2]<1, 2, 3, 4> int8[2,2,1]<1, 2, 3, 4>");
+  EXPECT_EQ(Scan("int8[2,2,1]<1, 2, 3, 4>", "", "Scan@8", "int64[2]<2, 2>"),
+            "int8[2,2]<1, 2, 3, 4> int8[2,2,1]<1, 2, 3, 4>");
   EXPECT_EQ(Scan("int8[2,2,1]<1, 2, 3, 4>", ", directions=[1]", "Scan@8", "int64[2]<1, 1>"),
             "int8[2,1]<1, 3> int8[2,2,1]<1, 0, 3, 0>");
   EXPECT_THAT(Scan("int8[2,2,1]<1, 2, 3, 4>", "", "Scan@8", "int64[2]<2, 3>"), HasSubstr("is 3; it must be in [0, 2]"));
@@ -185,8 +193,9 @@ TEST(Scan, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_input_axes=[2]"), HasSubstr("axis 2 is outside"));
   EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_input_axes=[0,0]"), HasSubstr("2 entries; it must have 1"));
   EXPECT_THAT(Scan("int8[2,3]<1>", ", scan_output_directions=[2]"), HasSubstr("2 is not allowed; use 0 or 1"));
-  EXPECT_THAT(Outputs("const x = int8[1]<1>\ny = Scan(x) {num_scan_inputs=2, body=graph {\ninput e\noutput e\n}}\noutput y\n"),
-              HasSubstr("num_scan_inputs is 2"));
+  EXPECT_THAT(
+      Outputs("const x = int8[1]<1>\ny = Scan(x) {num_scan_inputs=2, body=graph {\ninput e\noutput e\n}}\noutput y\n"),
+      HasSubstr("num_scan_inputs is 2"));
 }
 
 }  // namespace

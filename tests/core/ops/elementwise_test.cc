@@ -11,8 +11,7 @@ TEST(Unary, GivesKnownValues) {
   EXPECT_EQ(RunOp("Relu", {"float32[3]<-1, 0, 2>"}), "float32[3]<0.0, 0.0, 2.0>");
   EXPECT_EQ(RunOp("Relu", {"int8[3]<-1, 0, 2>"}), "int8[3]<0, 0, 2>");
   EXPECT_EQ(RunOp("LeakyRelu", {"float32[2]<-2, 3>"}, "{alpha=0.5}"), "float32[2]<-1.0, 3.0>");
-  EXPECT_EQ(RunOp("Round", {"float32[6]<0.5, 1.5, 2.5, -0.5, -1.5, 2.4>"}),
-            "float32[6]<0.0, 2.0, 2.0, -0.0, -2.0, 2.0>");
+  EXPECT_EQ(RunOp("Round", {"float32[6]<0.5, 1.5, 2.5, -0.5, -1.5, 2.4>"}), "float32[6]<0.0, 2.0, 2.0, -0.0, -2.0, 2.0>");
   EXPECT_EQ(RunOp("Sign", {"float64[4]<-3, 0, 7, nan>"}), "float64[4]<-1.0, 0.0, 1.0, nan>");
   EXPECT_EQ(RunOp("Sign", {"uint8[2]<0, 7>"}), "uint8[2]<0, 1>");
   EXPECT_EQ(RunOp("Sqrt", {"float16[2]<4, 2>"}), "float16[2]<2.0, 1.4140625>");
@@ -81,8 +80,7 @@ TEST(Div, RoundsIntegersTowardsZero) {
 
 TEST(Div, RefusesIntegerDivisionsThatWouldTrap) {
   for (const char* type : {"int8", "int16", "int32", "int64", "uint8", "uint64"}) {
-    EXPECT_THAT(RunOp("Div", {fmt::format("{}[1]<1>", type), fmt::format("{}[1]<0>", type)}),
-                HasSubstr("divided by zero"));
+    EXPECT_THAT(RunOp("Div", {fmt::format("{}[1]<1>", type), fmt::format("{}[1]<0>", type)}), HasSubstr("divided by zero"));
     EXPECT_THAT(RunOp("Mod", {fmt::format("{}[1]<1>", type), fmt::format("{}[1]<0>", type)}), HasSubstr("by zero"));
     EXPECT_THAT(RunOp("Mod", {fmt::format("{}[1]<1>", type), fmt::format("{}[1]<0>", type)}, "{fmod=1}"),
                 HasSubstr("by zero"));
@@ -94,8 +92,7 @@ TEST(Div, RefusesIntegerDivisionsThatWouldTrap) {
 
 TEST(Mod, GivesTheSignThatFmodSelects) {
   EXPECT_EQ(RunOp("Mod", {"int32[4]<7, -7, 7, -7>", "int32[4]<3, 3, -3, -3>"}), "int32[4]<1, 2, -2, -1>");
-  EXPECT_EQ(RunOp("Mod", {"int32[4]<7, -7, 7, -7>", "int32[4]<3, 3, -3, -3>"}, "{fmod=1}"),
-            "int32[4]<1, -1, 1, -1>");
+  EXPECT_EQ(RunOp("Mod", {"int32[4]<7, -7, 7, -7>", "int32[4]<3, 3, -3, -3>"}, "{fmod=1}"), "int32[4]<1, -1, 1, -1>");
   EXPECT_EQ(RunOp("Mod", {"int64[1]<-9223372036854775808>", "int64[1]<-1>"}), "int64[1]<0>");
   EXPECT_EQ(RunOp("Mod", {"float32[1]<-7.5>", "float32[1]<2>"}, "{fmod=1}"), "float32[1]<-1.5>");
   EXPECT_THAT(RunOp("Mod", {"float32[1]<1>", "float32[1]<2>"}), HasSubstr("fmod = 1"));

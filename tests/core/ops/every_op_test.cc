@@ -41,8 +41,7 @@ bool NeedsBody(const OpDef& def) {
 }
 
 // Runs one node. Its first input has the shape `shape`, the others `other`. Elements count up from `start`.
-absl::Status RunOnce(const OpDef& def, DType dtype, const Shape& shape, const Shape& other, double start,
-                     bool infer_first) {
+absl::Status RunOnce(const OpDef& def, DType dtype, const Shape& shape, const Shape& other, double start, bool infer_first) {
   Graph graph;
   Node node{.op = std::string(def.name), .domain = std::string(def.domain), .name = "n"};
   std::vector<HostValue> inputs;
@@ -98,8 +97,19 @@ absl::Status RunOnce(const OpDef& def, DType dtype, const Shape& shape, const Sh
 
 // Each operator must give results or a documented error: no crash, no internal error.
 TEST(EveryOp, SurvivesEmptyScalarAndDeepInputs) {
-  const Shape shapes[] = {{}, {0}, {1}, {3}, {0, 3}, {3, 0}, {2, 3}, {3, 3}, {1, 2, 3}, {2, 0, 3}, {1, 2, 4, 4},
-                          {0, 2, 4, 4}, {1, 1, 2, 1, 1, 2, 1, 1, 2}};
+  const Shape shapes[] = {{},
+                          {0},
+                          {1},
+                          {3},
+                          {0, 3},
+                          {3, 0},
+                          {2, 3},
+                          {3, 3},
+                          {1, 2, 3},
+                          {2, 0, 3},
+                          {1, 2, 4, 4},
+                          {0, 2, 4, 4},
+                          {1, 1, 2, 1, 1, 2, 1, 1, 2}};
   for (const OpDef* def : AllOps()) {
     if (NeedsBody(*def)) continue;
     SCOPED_TRACE(std::string(def->name));

@@ -71,8 +71,7 @@ TEST(ScatterElements, SetsAndJoins) {
             "float32[3]<1.0, 8.0, 3.0>");
   EXPECT_EQ(Both("ScatterElements", {x, "int64[1]<1>", "float32[1]<nan>"}, "{reduction=\"min\"}"),
             "float32[3]<1.0, nan, 3.0>");
-  EXPECT_EQ(Both("ScatterElements", {"int8[1]<127>", "int64[1]<0>", "int8[1]<1>"}, "{reduction=\"add\"}"),
-            "int8[1]<-128>");
+  EXPECT_EQ(Both("ScatterElements", {"int8[1]<127>", "int64[1]<0>", "int8[1]<1>"}, "{reduction=\"add\"}"), "int8[1]<-128>");
   EXPECT_EQ(Both("Scatter@9", {x, "int64[1]<1>", "float32[1]<9>"}), "float32[3]<1.0, 9.0, 3.0>");
   EXPECT_EQ(Both("ScatterElements", {x, "int64[0]<>", "float32[0]<>"}), "float32[3]<1.0, 2.0, 3.0>");
   EXPECT_EQ(Both("ScatterElements", {"string[2]<\"a\", \"b\">", "int64[1]<1>", "string[1]<\"c\">"}),

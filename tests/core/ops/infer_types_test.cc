@@ -25,8 +25,7 @@ TEST(InferTypes, ComputesShapeArithmetic) {
 
 TEST(InferTypes, KeepsUnknownAndSymbolicSizes) {
   EXPECT_EQ(TypeOfOutput("input x : float32[N,3]\ny = Relu(x)\noutput y\n"), "float32[N,3]");
-  EXPECT_EQ(TypeOfOutput("input x : float32[N,3]\nconst w = float32[3,4]<0>\ny = MatMul(x, w)\noutput y\n"),
-            "float32[?,4]");
+  EXPECT_EQ(TypeOfOutput("input x : float32[N,3]\nconst w = float32[3,4]<0>\ny = MatMul(x, w)\noutput y\n"), "float32[?,4]");
   EXPECT_EQ(TypeOfOutput("input x : float32\ny = Relu(x)\noutput y\n"), "float32");
   EXPECT_EQ(TypeOfOutput("input x\ny = Relu(x)\noutput y\n"), "?");
 }

@@ -9,8 +9,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Interpreter, RunsAChain) {
-  auto results = RunText(
-      "const a = float32[3]<-1, 2, 3>\nconst b = float32[]<10>\nr = Relu(a)\ns = Add(r, b)\noutput s, r\n");
+  auto results =
+      RunText("const a = float32[3]<-1, 2, 3>\nconst b = float32[]<10>\nr = Relu(a)\ns = Add(r, b)\noutput s, r\n");
   ASSERT_TRUE(results.ok()) << FormatError(results.status());
   EXPECT_EQ(TensorToText((*results)[0].tensor), "float32[3]<10.0, 12.0, 13.0>");
   EXPECT_EQ(TensorToText((*results)[1].tensor), "float32[3]<0.0, 2.0, 3.0>");

@@ -37,8 +37,8 @@ TEST(Products, CheckForCancellationInEachRow) {
   constexpr int64_t kRows = 100;
   for (const char* op : {"MatMul", "Gemm", "MatMulInteger"}) {
     const std::string type = std::string_view(op) == "MatMulInteger" ? "uint8" : "float32";
-    auto graph = ParseGraphText("input a : " + type + "[100,4]\ninput b : " + type + "[4,4]\ny = " + op +
-                                "(a, b)\noutput y\n");
+    auto graph =
+        ParseGraphText("input a : " + type + "[100,4]\ninput b : " + type + "[4,4]\ny = " + op + "(a, b)\noutput y\n");
     ASSERT_TRUE(graph.ok() && BindNode(*graph, 0).ok());
     int64_t asked = 0;
     std::vector<HostValue> inputs(2);

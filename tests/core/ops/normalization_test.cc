@@ -26,9 +26,9 @@ TEST(BatchNormalization, TrainsOnTheBatch) {
 }
 
 TEST(BatchNormalization, NamesTheParameterThatDoesNotFit) {
-  EXPECT_THAT(RunOp("BatchNormalization", {"float32[1,2]<3>", "float32[2]<1>", "float32[3]<1>", "float32[2]<1>",
-                                           "float32[2]<1>"}),
-              HasSubstr("B has shape [3], expected [2]"));
+  EXPECT_THAT(
+      RunOp("BatchNormalization", {"float32[1,2]<3>", "float32[2]<1>", "float32[3]<1>", "float32[2]<1>", "float32[2]<1>"}),
+      HasSubstr("B has shape [3], expected [2]"));
 }
 
 TEST(InstanceNormalization, NormalizesEachChannel) {
@@ -90,8 +90,9 @@ TEST(Random, GivesTheSameNumbersForTheSameSeed) {
 }
 
 TEST(Random, HasTheExpectedMeanAndDeviation) {
-  auto results = RunText("n = RandomNormal() {shape=[20000], mean=3.0, scale=2.0, seed=5.0}\n"
-                         "u = RandomUniform() {shape=[20000], low=-1.0, high=3.0, seed=5.0}\noutput n, u\n");
+  auto results = RunText(
+      "n = RandomNormal() {shape=[20000], mean=3.0, scale=2.0, seed=5.0}\n"
+      "u = RandomUniform() {shape=[20000], low=-1.0, high=3.0, seed=5.0}\noutput n, u\n");
   ASSERT_TRUE(results.ok()) << FormatError(results.status());
   for (int k = 0; k < 2; ++k) {
     double sum = 0, squares = 0;
@@ -114,8 +115,9 @@ TEST(Dropout, InferenceIsTheIdentity) {
 }
 
 TEST(Dropout, TrainingDropsTheShareAndScalesTheRest) {
-  auto results = RunText("const x = float32[10000]<1>\nconst r = float32[]<0.25>\nconst t = bool[]<true>\n"
-                         "y, m = Dropout(x, r, t) {seed=3}\noutput y, m\n");
+  auto results = RunText(
+      "const x = float32[10000]<1>\nconst r = float32[]<0.25>\nconst t = bool[]<true>\n"
+      "y, m = Dropout(x, r, t) {seed=3}\noutput y, m\n");
   ASSERT_TRUE(results.ok()) << FormatError(results.status());
   int kept = 0;
   for (int i = 0; i < 10000; ++i) {

@@ -45,8 +45,7 @@ TEST(Reduce, ComputesEveryKind) {
   EXPECT_EQ(RunOp("ReduceLogSumExp", {"float32[2]<1000, 1000>"}), "float32[1]<1000.6932>");
   EXPECT_EQ(RunOp("ReduceMean", {"int32[3]<1, 2, 4>"}), "int32[1]<2>");
   EXPECT_EQ(RunOp("ReduceMax", {"bool[2]<true, false>"}), "bool[1]<true>");
-  EXPECT_EQ(RunOp("ReduceMin", {"uint64[2]<18446744073709551615, 9223372036854775808>"}),
-            "uint64[1]<9223372036854775808>");
+  EXPECT_EQ(RunOp("ReduceMin", {"uint64[2]<18446744073709551615, 9223372036854775808>"}), "uint64[1]<9223372036854775808>");
 }
 
 TEST(Reduce, PropagatesNan) {

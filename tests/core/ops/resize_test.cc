@@ -22,13 +22,10 @@ TEST(Resize, CopiesTheNearestElementOfAnyType) {
             "string[3]<\"a\", \"a\", \"b\">");
   EXPECT_EQ(Scaled("bool[2]<true, false>", "float32[1]<0.5>", ""), "bool[1]<true>");
   const char* mode = "{{coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"{}\"}}";
-  EXPECT_EQ(Scaled("int8[2]<1, 2>", "float32[1]<2>", fmt::format(fmt::runtime(mode), "ceil")),
+  EXPECT_EQ(Scaled("int8[2]<1, 2>", "float32[1]<2>", fmt::format(fmt::runtime(mode), "ceil")), "int8[4]<1, 2, 2, 2>");
+  EXPECT_EQ(Scaled("int8[2]<1, 2>", "float32[1]<2>", fmt::format(fmt::runtime(mode), "round_prefer_ceil")),
             "int8[4]<1, 2, 2, 2>");
-  EXPECT_EQ(Scaled("int8[2]<1, 2>", "float32[1]<2>",
-                   fmt::format(fmt::runtime(mode), "round_prefer_ceil")),
-            "int8[4]<1, 2, 2, 2>");
-  EXPECT_EQ(Scaled("int8[2]<1, 2>", "float32[1]<2>",
-                   fmt::format(fmt::runtime(mode), "round_prefer_floor")),
+  EXPECT_EQ(Scaled("int8[2]<1, 2>", "float32[1]<2>", fmt::format(fmt::runtime(mode), "round_prefer_floor")),
             "int8[4]<1, 1, 2, 2>");
 }
 
@@ -41,8 +38,7 @@ TEST(Resize, InterpolatesInEveryCoordinateSystem) {
   EXPECT_EQ(linear("pytorch_half_pixel"), "float64[4]<0.0, 1.0, 3.0, 4.0>");
   EXPECT_EQ(linear("half_pixel_symmetric"), "float64[4]<0.0, 1.0, 3.0, 4.0>");
   EXPECT_EQ(linear("asymmetric"), "float64[4]<0.0, 2.0, 4.0, 4.0>");
-  EXPECT_EQ(Sized("float32[2]<0, 3>", "int64[1]<4>",
-                  "{mode=\"linear\", coordinate_transformation_mode=\"align_corners\"}"),
+  EXPECT_EQ(Sized("float32[2]<0, 3>", "int64[1]<4>", "{mode=\"linear\", coordinate_transformation_mode=\"align_corners\"}"),
             "float32[4]<0.0, 1.0, 2.0, 3.0>");
   EXPECT_THAT(linear("sideways"), HasSubstr("\"sideways\" is not one of half_pixel"));
 }
@@ -51,29 +47,23 @@ TEST(Resize, CropsARegion) {
   const char* rest =
       "{mode=\"linear\", coordinate_transformation_mode=\"tf_crop_and_resize\", "
       "extrapolation_value=9.0}";
-  EXPECT_EQ(
-      Both("Resize", {"float32[3]<0, 2, 4>", "float32[2]<0.5, 1.5>", "_", "int64[1]<3>"}, rest),
-      "float32[3]<2.0, 4.0, 9.0>");
-  EXPECT_THAT(Both("Resize", {"float32[3]<0, 2, 4>", "_", "_", "int64[1]<3>"}, rest),
-              HasSubstr("requires input roi"));
-  EXPECT_EQ(
-      Both("Resize", {"int8[3]<0, 2, 4>", "float32[2]<0.5, 1.5>", "_", "int64[1]<3>"},
-           "{coordinate_transformation_mode=\"tf_crop_and_resize\", extrapolation_value=9.0}"),
-      "int8[3]<2, 4, 9>");
+  EXPECT_EQ(Both("Resize", {"float32[3]<0, 2, 4>", "float32[2]<0.5, 1.5>", "_", "int64[1]<3>"}, rest),
+            "float32[3]<2.0, 4.0, 9.0>");
+  EXPECT_THAT(Both("Resize", {"float32[3]<0, 2, 4>", "_", "_", "int64[1]<3>"}, rest), HasSubstr("requires input roi"));
+  EXPECT_EQ(Both("Resize", {"int8[3]<0, 2, 4>", "float32[2]<0.5, 1.5>", "_", "int64[1]<3>"},
+                 "{coordinate_transformation_mode=\"tf_crop_and_resize\", extrapolation_value=9.0}"),
+            "int8[3]<2, 4, 9>");
 }
 
 TEST(Resize, RoundsAndSaturatesIntegers) {
-  EXPECT_EQ(Sized("uint8[2]<0, 255>", "int64[1]<4>", "{mode=\"linear\"}"),
-            "uint8[4]<0, 64, 191, 255>");
+  EXPECT_EQ(Sized("uint8[2]<0, 255>", "int64[1]<4>", "{mode=\"linear\"}"), "uint8[4]<0, 64, 191, 255>");
   EXPECT_EQ(Sized("uint8[4]<0, 0, 255, 255>", "int64[1]<8>", "{mode=\"cubic\"}"),
             "uint8[8]<0, 0, 0, 58, 197, 255, 255, 255>");
 }
 
 TEST(Resize, AveragesWhenAntialiasing) {
-  EXPECT_EQ(Sized("float64[4]<0, 4, 4, 0>", "int64[1]<2>", "{mode=\"linear\", antialias=1}"),
-            "float64[2]<2.0, 2.0>");
-  EXPECT_THAT(Sized("float64[4]<0>", "int64[1]<2>", "{antialias=1}"),
-              HasSubstr("needs mode linear or cubic"));
+  EXPECT_EQ(Sized("float64[4]<0, 4, 4, 0>", "int64[1]<2>", "{mode=\"linear\", antialias=1}"), "float64[2]<2.0, 2.0>");
+  EXPECT_THAT(Sized("float64[4]<0>", "int64[1]<2>", "{antialias=1}"), HasSubstr("needs mode linear or cubic"));
 }
 
 TEST(Resize, NamesAxesAndKeepsTheAspectRatio) {
@@ -87,49 +77,39 @@ TEST(Resize, NamesAxesAndKeepsTheAspectRatio) {
 }
 
 TEST(Resize, ReadsOlderSets) {
-  EXPECT_EQ(Both("Resize@10", {"float32[2]<1, 2>", "float32[1]<2>"}),
-            "float32[4]<1.0, 1.0, 2.0, 2.0>");
-  EXPECT_EQ(Both("Resize@10", {"float32[2]<0, 2>", "float32[1]<2>"}, "{mode=\"linear\"}"),
-            "float32[4]<0.0, 1.0, 2.0, 2.0>");
-  EXPECT_EQ(Both("Resize@11", {"int8[2]<1, 2>", "float32[0]<>", "float32[0]<>", "int64[1]<4>"}),
-            "int8[4]<1, 1, 2, 2>");
+  EXPECT_EQ(Both("Resize@10", {"float32[2]<1, 2>", "float32[1]<2>"}), "float32[4]<1.0, 1.0, 2.0, 2.0>");
+  EXPECT_EQ(Both("Resize@10", {"float32[2]<0, 2>", "float32[1]<2>"}, "{mode=\"linear\"}"), "float32[4]<0.0, 1.0, 2.0, 2.0>");
+  EXPECT_EQ(Both("Resize@11", {"int8[2]<1, 2>", "float32[0]<>", "float32[0]<>", "int64[1]<4>"}), "int8[4]<1, 1, 2, 2>");
   EXPECT_EQ(Both("Upsample@7", {"int8[1,2]<1, 2>"}, "{scales=[1.0,2.0]}"), "int8[1,4]<1, 1, 2, 2>");
   EXPECT_EQ(Both("Upsample@1", {"float32[1,1,1,2]<1, 2>"}, "{height_scale=2.0, width_scale=1.0}"),
             "float32[1,1,2,2]<1.0, 2.0, 1.0, 2.0>");
   EXPECT_EQ(Both("Upsample@9", {"float32[2]<0, 2>", "float32[1]<2>"}, "{mode=\"linear\"}"),
             "float32[4]<0.0, 1.0, 2.0, 2.0>");
-  EXPECT_THAT(Both("Upsample@10", {"float32[2]<0, 2>", "float32[1]<2>"}),
-              HasSubstr("up to operator set 9"));
+  EXPECT_THAT(Both("Upsample@10", {"float32[2]<0, 2>", "float32[1]<2>"}), HasSubstr("up to operator set 9"));
 }
 
 TEST(Resize, RefusesImpossibleSizes) {
   const char* x = "float32[2]<1>";
   EXPECT_THAT(Both("Resize", {x}), HasSubstr("neither scales nor sizes"));
-  EXPECT_THAT(Both("Resize", {x, "_", "float32[1]<1>", "int64[1]<1>"}),
-              HasSubstr("both scales and sizes"));
-  for (const char* bad :
-       {"float32[1]<0>", "float32[1]<-1>", "float32[1]<nan>", "float32[1]<inf>"}) {
+  EXPECT_THAT(Both("Resize", {x, "_", "float32[1]<1>", "int64[1]<1>"}), HasSubstr("both scales and sizes"));
+  for (const char* bad : {"float32[1]<0>", "float32[1]<-1>", "float32[1]<nan>", "float32[1]<inf>"}) {
     EXPECT_THAT(Scaled(x, bad, ""), HasSubstr("is not a positive number")) << bad;
   }
   EXPECT_THAT(Scaled(x, "float32[1]<1e30>", ""), HasSubstr("too large"));
-  EXPECT_THAT(Scaled(x, "float32[2]<1>", ""),
-              HasSubstr("the number of values in scales is 2; it must be 1"));
+  EXPECT_THAT(Scaled(x, "float32[2]<1>", ""), HasSubstr("the number of values in scales is 2; it must be 1"));
   EXPECT_THAT(Sized(x, "int64[1]<-1>", ""), HasSubstr("sizes[0] = -1"));
   EXPECT_THAT(Sized("float32[0]<>", "int64[1]<2>", ""), HasSubstr("cannot be resized to 2"));
   EXPECT_EQ(Scaled("float32[0,2]<>", "float32[2]<1, 2>", ""), "float32[0,4]<>");
   EXPECT_EQ(Sized(x, "int64[1]<0>", ""), "float32[0]<>");
-  EXPECT_THAT(Scaled("string[2]<\"a\">", "float32[1]<2>", "{mode=\"linear\"}"),
-              HasSubstr("interpolating string"));
+  EXPECT_THAT(Scaled("string[2]<\"a\">", "float32[1]<2>", "{mode=\"linear\"}"), HasSubstr("interpolating string"));
 }
 
 TEST(GridSample, InterpolatesBetweenElements) {
   const char* x = "float32[1,1,1,3]<0, 2, 4>";
   EXPECT_EQ(Both("GridSample", {x, "float32[1,1,3,2]<-1, 0, 0.5, 0, 1, 0>"}, "{align_corners=1}"),
             "float32[1,1,1,3]<0.0, 3.0, 4.0>");
-  EXPECT_EQ(Both("GridSample@16", {x, "float32[1,1,1,2]<0, 0>"}, "{mode=\"bicubic\"}"),
-            "float32[1,1,1,1]<2.0>");
-  EXPECT_EQ(Both("GridSample", {"int8[1,1,3]<1, 2, 3>", "float32[1,2,1]<-0.9, 0.9>"},
-                 "{mode=\"nearest\"}"),
+  EXPECT_EQ(Both("GridSample@16", {x, "float32[1,1,1,2]<0, 0>"}, "{mode=\"bicubic\"}"), "float32[1,1,1,1]<2.0>");
+  EXPECT_EQ(Both("GridSample", {"int8[1,1,3]<1, 2, 3>", "float32[1,2,1]<-0.9, 0.9>"}, "{mode=\"nearest\"}"),
             "int8[1,1,2]<1, 3>");
 }
 
@@ -146,23 +126,18 @@ TEST(GridSample, PadsThreeWays) {
 
 TEST(GridSample, RefusesInputsThatDoNotFit) {
   const char* x = "float32[1,1,3]<1>";
-  EXPECT_THAT(Both("GridSample", {x, "float32[2,1,1]<0>"}),
-              HasSubstr("the batch of the grid is 2; it must be 1"));
-  EXPECT_THAT(Both("GridSample", {x, "float32[1,1,2]<0>"}),
-              HasSubstr("last dimension of the grid"));
-  EXPECT_THAT(Both("GridSample", {"float32[1,1,0]<>", "float32[1,1,1]<0>"}),
-              HasSubstr("nothing can be sampled"));
+  EXPECT_THAT(Both("GridSample", {x, "float32[2,1,1]<0>"}), HasSubstr("the batch of the grid is 2; it must be 1"));
+  EXPECT_THAT(Both("GridSample", {x, "float32[1,1,2]<0>"}), HasSubstr("last dimension of the grid"));
+  EXPECT_THAT(Both("GridSample", {"float32[1,1,0]<>", "float32[1,1,1]<0>"}), HasSubstr("nothing can be sampled"));
   EXPECT_EQ(Both("GridSample", {"float32[0,1,3]<>", "float32[0,1,1]<>"}), "float32[0,1,1]<>");
 }
 
 TEST(AffineGrid, MapsPositions) {
   const char* identity = "float32[1,2,3]<1, 0, 0, 0, 1, 0>";
-  EXPECT_EQ(Both("AffineGrid", {identity, "int64[4]<1, 1, 1, 2>"}),
-            "float32[1,1,2,2]<-0.5, 0.0, 0.5, 0.0>");
+  EXPECT_EQ(Both("AffineGrid", {identity, "int64[4]<1, 1, 1, 2>"}), "float32[1,1,2,2]<-0.5, 0.0, 0.5, 0.0>");
   EXPECT_EQ(Both("AffineGrid", {identity, "int64[4]<1, 1, 1, 2>"}, "{align_corners=1}"),
             "float32[1,1,2,2]<-1.0, 0.0, 1.0, 0.0>");
-  EXPECT_THAT(Both("AffineGrid", {identity, "int64[3]<1, 1, 2>"}),
-              HasSubstr("it must have 4 or 5"));
+  EXPECT_THAT(Both("AffineGrid", {identity, "int64[3]<1, 1, 2>"}), HasSubstr("it must have 4 or 5"));
   EXPECT_THAT(Both("AffineGrid", {identity, "int64[4]<2, 1, 1, 2>"}), HasSubstr("theta has shape"));
   EXPECT_THAT(Both("AffineGrid", {identity, "int64[4]<1, 1, -1, 2>"}), HasSubstr("negative"));
 }

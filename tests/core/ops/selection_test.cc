@@ -60,8 +60,7 @@ TEST(ReverseSequence, ReversesThePrefix) {
 TEST(NonMaxSuppression, KeepsTheBestOfOverlappingBoxes) {
   const char* boxes = "float32[1,3,4]<0, 0, 1, 1, 0, 0.1, 1, 1.1, 0, 10, 1, 11>";
   const char* scores = "float32[1,1,3]<0.9, 0.95, 0.5>";
-  EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores, "int64[1]<3>", "float32[1]<0.5>"}),
-            "int64[2,3]<0, 0, 1, 0, 0, 2>");
+  EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores, "int64[1]<3>", "float32[1]<0.5>"}), "int64[2,3]<0, 0, 1, 0, 0, 2>");
   EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores, "int64[1]<3>", "float32[1]<0.5>", "float32[1]<0.6>"}),
             "int64[1,3]<0, 0, 1>");
   EXPECT_EQ(Both("NonMaxSuppression", {boxes, scores}), "int64[0,3]<>");
@@ -129,22 +128,21 @@ TEST(NonMaxSuppression, AgreesWithTheDefinitionForManyBoxes) {
 
 TEST(NonMaxSuppression, HandlesExtremeAndInvalidInputs) {
   const char* scores = "float32[1,1,2]<nan, 0.5>";
-  EXPECT_EQ(Both("NonMaxSuppression", {"float32[1,2,4]<nan, inf, -inf, 0, 0, 0, 0, 0>", scores,
-                                      "int64[]<9223372036854775807>"}), "int64[1,3]<0, 0, 1>");
+  EXPECT_EQ(
+      Both("NonMaxSuppression", {"float32[1,2,4]<nan, inf, -inf, 0, 0, 0, 0, 0>", scores, "int64[]<9223372036854775807>"}),
+      "int64[1,3]<0, 0, 1>");
   EXPECT_EQ(Both("NonMaxSuppression", {"float32[1,2,4]<0>", scores, "int64[]<-5>"}), "int64[0,3]<>");
   EXPECT_EQ(Both("NonMaxSuppression", {"float32[1,0,4]<>", "float32[1,7,0]<>", "int64[]<5>"}), "int64[0,3]<>");
   EXPECT_THAT(Both("NonMaxSuppression", {"float32[1,2,3]<0>", scores}), HasSubstr("it must be [1,2,4]"));
   EXPECT_THAT(Both("NonMaxSuppression", {"float32[1,2,4]<0>", scores, "_", "float32[]<1.5>"}),
               HasSubstr("iou_threshold is 1.5"));
-  EXPECT_THAT(Both("NonMaxSuppression", {"float32[1,2,4]<0>", scores, "int64[2]<1, 2>"}),
-              HasSubstr("must be one integer"));
+  EXPECT_THAT(Both("NonMaxSuppression", {"float32[1,2,4]<0>", scores, "int64[2]<1, 2>"}), HasSubstr("must be one integer"));
 }
 
 TEST(StringNormalizer, ChangesCaseBeyondAscii) {
   EXPECT_EQ(Both("StringNormalizer", {"string[2]<\"äÉx\", \"ω\">"}, "{case_change_action=\"UPPER\"}"),
             "string[2]<\"ÄÉX\", \"Ω\">");
-  EXPECT_EQ(Both("StringNormalizer", {"string[1,2]<\"The\", \"Cat\">"}, "{stopwords=[\"the\"]}"),
-            "string[1,1]<\"Cat\">");
+  EXPECT_EQ(Both("StringNormalizer", {"string[1,2]<\"The\", \"Cat\">"}, "{stopwords=[\"the\"]}"), "string[1,1]<\"Cat\">");
   EXPECT_EQ(Both("StringNormalizer", {"string[1]<\"The\">"}, "{stopwords=[\"the\"], is_case_sensitive=1}"),
             "string[1]<\"The\">");
   EXPECT_EQ(Both("StringNormalizer", {"string[0]<>"}), "string[1]<\"\">");
@@ -180,8 +178,9 @@ TEST(TfIdfVectorizer, CountsNGrams) {
 }
 
 TEST(TfIdfVectorizer, RefusesAttributesThatDoNotFit) {
-  const char* base = "{{mode=\"TF\", min_gram_length=1, max_gram_length={}, max_skip_count=0, ngram_counts={}, "
-                     "ngram_indexes={}, pool_int64s=[1,2,3]}}";
+  const char* base =
+      "{{mode=\"TF\", min_gram_length=1, max_gram_length={}, max_skip_count=0, ngram_counts={}, "
+      "ngram_indexes={}, pool_int64s=[1,2,3]}}";
   auto run = [&](auto... a) { return Both("TfIdfVectorizer", {"int64[1]<1>"}, fmt::format(fmt::runtime(base), a...)); };
   EXPECT_EQ(run(1, "[0]", "[0,1,2]"), "float32[3]<1.0, 0.0, 0.0>");
   EXPECT_THAT(run(2, "[0]", "[0,1,2]"), HasSubstr("ngram_counts has 1 entries"));

@@ -39,26 +39,27 @@ TEST(Sequence, NamesAPositionOutOfRangeAndTheLimit) {
 
 TEST(Sequence, RefusesASecondElementType) {
   EXPECT_THAT(Last("const a = int8[1]<1>\nconst b = int16[1]<1>\ns = SequenceConstruct(a, b)\ny = SequenceLength(s)\n"
-                   "output y\n"), HasSubstr("they must be the same"));
+                   "output y\n"),
+              HasSubstr("they must be the same"));
   EXPECT_THAT(Last("const a = int8[1]<1>\ns = SequenceEmpty()\ne = SequenceInsert(s, a)\ny = SequenceLength(e)\n"
-                   "output y\n"), HasSubstr("they must be the same"));
+                   "output y\n"),
+              HasSubstr("they must be the same"));
   EXPECT_THAT(Last("s = SequenceConstruct()\ny = SequenceLength(s)\noutput y\n"), HasSubstr("no input"));
 }
 
 TEST(SplitToSequence, CutsAndConcatFromSequenceJoins) {
-  const std::string x = "const x = int8[2,3]<1, 2, 3, 4, 5, 6>\nconst two = int64[]<2>\nconst zero = int64[]<0>\n"
-                        "const l = int64[2]<1, 2>\nconst bad = int64[2]<1, 1>\nconst p = int64[]<-1>\n";
+  const std::string x =
+      "const x = int8[2,3]<1, 2, 3, 4, 5, 6>\nconst two = int64[]<2>\nconst zero = int64[]<0>\n"
+      "const l = int64[2]<1, 2>\nconst bad = int64[2]<1, 1>\nconst p = int64[]<-1>\n";
   EXPECT_EQ(Last(x + "s = SplitToSequence(x, two) {axis=1}\ny = SequenceAt(s, p)\noutput y\n"), "int8[2,1]<3, 6>");
-  EXPECT_EQ(Last(x + "s = SplitToSequence(x, l) {axis=1}\ny = SequenceAt(s, p)\noutput y\n"),
-            "int8[2,2]<2, 3, 5, 6>");
+  EXPECT_EQ(Last(x + "s = SplitToSequence(x, l) {axis=1}\ny = SequenceAt(s, p)\noutput y\n"), "int8[2,2]<2, 3, 5, 6>");
   EXPECT_EQ(Last(x + "s = SplitToSequence(x) {keepdims=0}\ny = SequenceAt(s, p)\noutput y\n"), "int8[3]<4, 5, 6>");
   EXPECT_EQ(Last(x + "s = SplitToSequence(x, l) {axis=1}\ny = ConcatFromSequence(s) {axis=-1}\noutput y\n"),
             "int8[2,3]<1, 2, 3, 4, 5, 6>");
   EXPECT_EQ(Last(x + "s = SplitToSequence(x) {keepdims=0}\ny = ConcatFromSequence(s) {axis=1, new_axis=1}\noutput y\n"),
             "int8[3,2]<1, 4, 2, 5, 3, 6>");
   EXPECT_THAT(Last(x + "s = SplitToSequence(x, zero)\ny = SequenceLength(s)\noutput y\n"), HasSubstr("split is 0"));
-  EXPECT_THAT(Last(x + "s = SplitToSequence(x, bad) {axis=1}\ny = SequenceLength(s)\noutput y\n"),
-              HasSubstr("add up to 2"));
+  EXPECT_THAT(Last(x + "s = SplitToSequence(x, bad) {axis=1}\ny = SequenceLength(s)\noutput y\n"), HasSubstr("add up to 2"));
   EXPECT_THAT(Last(x + "s = SplitToSequence(x, l) {axis=1}\ny = ConcatFromSequence(s) {axis=0}\noutput y\n"),
               HasSubstr("does not match"));
   EXPECT_THAT(Last("s = SequenceEmpty()\ny = ConcatFromSequence(s) {axis=0}\noutput y\n"), HasSubstr("empty"));
@@ -66,22 +67,22 @@ TEST(SplitToSequence, CutsAndConcatFromSequenceJoins) {
 
 TEST(SequenceMap, RunsTheBodyForEveryElement) {
   EXPECT_EQ(Last(kTwo + "m = SequenceMap(s, b) {body=graph {\ninput e\ninput f\nr = Concat(e, f) {axis=0}\noutput r\n}}\n"
-                        "y = SequenceAt(m, p0)\noutput y\n"), "int8[3]<1, 2, 3>");
+                        "y = SequenceAt(m, p0)\noutput y\n"),
+            "int8[3]<1, 2, 3>");
   EXPECT_THAT(Last(kTwo + "t = SequenceConstruct(a)\n"
                           "m = SequenceMap(s, t) {body=graph {\ninput e\ninput f\nr = Concat(e, f) {axis=0}\noutput r\n}}\n"
-                          "y = SequenceLength(m)\noutput y\n"), HasSubstr("has 1 elements, input 0 has 2"));
+                          "y = SequenceLength(m)\noutput y\n"),
+              HasSubstr("has 1 elements, input 0 has 2"));
 }
 
 TEST(Optional, HoldsATensorOrASequenceOrNothing) {
   EXPECT_EQ(Last(kTwo + "o = Optional(a)\ny = OptionalGetElement(o)\noutput y\n"), "int8[2]<1, 2>");
   EXPECT_EQ(Last(kTwo + "o = Optional(s)\nt = OptionalGetElement(o)\ny = SequenceLength(t)\noutput y\n"), "int64[]<2>");
   EXPECT_EQ(Last(kTwo + "o = Optional(s)\ny = OptionalHasElement(o)\noutput y\n"), "bool[]<true>");
-  EXPECT_EQ(Last("o = Optional() {type=\"seq(tensor(float32))\"}\ny = OptionalHasElement(o)\noutput y\n"),
-            "bool[]<false>");
+  EXPECT_EQ(Last("o = Optional() {type=\"seq(tensor(float32))\"}\ny = OptionalHasElement(o)\noutput y\n"), "bool[]<false>");
   EXPECT_EQ(Last("y = OptionalHasElement()\noutput y\n"), "bool[]<false>");
   EXPECT_EQ(Last(kTwo + "y = OptionalGetElement(a)\noutput y\n"), "int8[2]<1, 2>");
-  EXPECT_THAT(Last("o = Optional() {type=\"tensor(int8)\"}\ny = OptionalGetElement(o)\noutput y\n"),
-              HasSubstr("is empty"));
+  EXPECT_THAT(Last("o = Optional() {type=\"tensor(int8)\"}\ny = OptionalGetElement(o)\noutput y\n"), HasSubstr("is empty"));
   EXPECT_THAT(Last("o = Optional() {type=\"map(int8)\"}\ny = OptionalHasElement(o)\noutput y\n"),
               HasSubstr("is not the type"));
   EXPECT_THAT(Last("o = Optional()\ny = OptionalHasElement(o)\noutput y\n"), HasSubstr("neither an input nor"));

@@ -31,8 +31,7 @@ TEST(Reshape, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<-1, -1>"}), HasSubstr("more than one -1"));
   EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<-2, 3>"}), HasSubstr("negative size -2"));
   EXPECT_THAT(Both("Reshape", {kSix, "int64[3]<1, 1, 0>"}), HasSubstr("has only 2"));
-  EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<9223372036854775807, 9223372036854775807>"}),
-              HasSubstr("size overflow"));
+  EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<9223372036854775807, 9223372036854775807>"}), HasSubstr("size overflow"));
   EXPECT_THAT(Both("Reshape", {kSix, "int64[2]<0, -1>"}, "{allowzero=1}"), HasSubstr("allowzero"));
 }
 
@@ -103,8 +102,7 @@ TEST(Slice, FollowsPython) {
   EXPECT_EQ(Both("Slice", {five, "int64[1]<1>", "int64[1]<-1>"}), "int8[3]<1, 2, 3>");
   EXPECT_EQ(Both("Slice", {five, "int64[1]<-1>", "int64[1]<-9223372036854775808>", "int64[1]<0>", "int64[1]<-2>"}),
             "int8[3]<4, 2, 0>");
-  EXPECT_EQ(Both("Slice", {five, "int32[1]<0>", "int32[1]<2147483647>", "int32[1]<-1>", "int32[1]<3>"}),
-            "int8[2]<0, 3>");
+  EXPECT_EQ(Both("Slice", {five, "int32[1]<0>", "int32[1]<2147483647>", "int32[1]<-1>", "int32[1]<3>"}), "int8[2]<0, 3>");
   EXPECT_EQ(Both("Slice", {five, "int64[1]<7>", "int64[1]<9>"}), "int8[0]<>");
   EXPECT_EQ(Both("Slice", {five, "int64[1]<1>", "int64[1]<5>", "_", "int64[1]<9223372036854775807>"}), "int8[1]<1>");
   EXPECT_EQ(Both("Slice", {five, "int64[1]<3>", "int64[1]<-9>", "_", "int64[1]<-9223372036854775808>"}), "int8[1]<3>");

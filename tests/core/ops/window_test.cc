@@ -30,8 +30,7 @@ std::string ErrorOf(const Attributes& attrs, int64_t in, int64_t kernel) {
 }
 
 // Returns the output size by definition: the number of positions, `stride` apart, at which the whole window is inside.
-int64_t CountByDefinition(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
-                          int64_t begin, int64_t end) {
+int64_t CountByDefinition(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t begin, int64_t end) {
   int64_t count = 0;
   for (int64_t start = -begin; start + (kernel - 1) * dilation < in + end; start += stride) ++count;
   return count;
@@ -45,10 +44,8 @@ TEST(Window, SizesAgreeWithTheirDefinition) {
           for (int64_t begin = -1; begin <= 2; ++begin) {
             for (int64_t end = -1; end <= 2; ++end) {
               if (in + begin + end < (kernel - 1) * dilation + 1) continue;
-              WindowAxis axis = Resolve(Attrs({{"strides", Ints{stride}},
-                                               {"dilations", Ints{dilation}},
-                                               {"pads", Ints{begin, end}}}),
-                                        in, kernel);
+              WindowAxis axis = Resolve(
+                  Attrs({{"strides", Ints{stride}}, {"dilations", Ints{dilation}}, {"pads", Ints{begin, end}}}), in, kernel);
               ASSERT_EQ(axis.out, CountByDefinition(in, kernel, stride, dilation, begin, end));
               for (int64_t o = 0; o < axis.out; ++o) {
                 IndexRange taps = axis.TapsInside(o);
@@ -72,10 +69,7 @@ TEST(Window, CeilModeKeepsAPartialWindowThatBeginsInside) {
   EXPECT_EQ(Resolve(Attrs({{"ceil_mode", int64_t{1}}, {"strides", Ints{2}}}), 4, 3).out, 2);
   EXPECT_EQ(Resolve(Attrs({{"ceil_mode", int64_t{0}}, {"strides", Ints{2}}}), 4, 3).out, 1);
   // Rounding up would add a window that begins in the padding at the end.
-  EXPECT_EQ(
-      Resolve(Attrs({{"ceil_mode", int64_t{1}}, {"strides", Ints{3}}, {"pads", Ints{0, 1}}}), 3, 1)
-          .out,
-      1);
+  EXPECT_EQ(Resolve(Attrs({{"ceil_mode", int64_t{1}}, {"strides", Ints{3}}, {"pads", Ints{0, 1}}}), 3, 1).out, 1);
 }
 
 TEST(Window, CeilModeTakesAKernelThatIsLargerThanTheInput) {
@@ -99,18 +93,15 @@ TEST(Window, AnEmptyInputWithEnoughPaddingHasOutputs) {
 }
 
 TEST(Window, AutoPadKeepsTheSizeAndPlacesTheOddPad) {
-  WindowAxis upper =
-      Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2}}}), 5, 2);
+  WindowAxis upper = Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2}}}), 5, 2);
   EXPECT_EQ(upper.out, 3);
   EXPECT_EQ(upper.pad_begin, 0);
   EXPECT_EQ(upper.pad_end, 1);
-  WindowAxis lower =
-      Resolve(Attrs({{"auto_pad", std::string("SAME_LOWER")}, {"strides", Ints{2}}}), 5, 2);
+  WindowAxis lower = Resolve(Attrs({{"auto_pad", std::string("SAME_LOWER")}, {"strides", Ints{2}}}), 5, 2);
   EXPECT_EQ(lower.pad_begin, 1);
   EXPECT_EQ(lower.pad_end, 0);
   EXPECT_EQ(Resolve(Attrs({{"auto_pad", std::string("VALID")}}), 5, 2).out, 4);
-  EXPECT_EQ(
-      Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"pads", Ints{0, 0}}}), 5, 3).out, 5);
+  EXPECT_EQ(Resolve(Attrs({{"auto_pad", std::string("SAME_UPPER")}, {"pads", Ints{0, 0}}}), 5, 3).out, 5);
 }
 
 TEST(Window, AutoPadWinsOverPads) {
@@ -125,22 +116,18 @@ TEST(Window, UnknownSizesStayUnknown) {
 }
 
 TEST(Window, RefusesBadAttributesWithValueAndLimit) {
-  EXPECT_THAT(ErrorOf(Attrs({{"strides", Ints{0}}}), 5, 3),
-              HasSubstr("strides = [0]: 0 is outside of 1..2147483647"));
+  EXPECT_THAT(ErrorOf(Attrs({{"strides", Ints{0}}}), 5, 3), HasSubstr("strides = [0]: 0 is outside of 1..2147483647"));
   EXPECT_THAT(ErrorOf(Attrs({{"strides", Ints{-1}}}), 5, 3), HasSubstr("-1 is outside of 1.."));
-  EXPECT_THAT(ErrorOf(Attrs({{"dilations", Ints{0}}}), 5, 3),
-              HasSubstr("dilations = [0]: 0 is outside of 1.."));
+  EXPECT_THAT(ErrorOf(Attrs({{"dilations", Ints{0}}}), 5, 3), HasSubstr("dilations = [0]: 0 is outside of 1.."));
   EXPECT_THAT(ErrorOf(Attrs({{"strides", Ints{1, 1}}}), 5, 3), HasSubstr("strides has 2 values"));
   EXPECT_THAT(ErrorOf(Attrs({{"pads", Ints{1}}}), 5, 3), HasSubstr("pads has 1 values"));
-  EXPECT_THAT(ErrorOf(Attrs({{"auto_pad", std::string("SAME")}}), 5, 3),
-              HasSubstr("\"SAME\" is not one of NOTSET"));
+  EXPECT_THAT(ErrorOf(Attrs({{"auto_pad", std::string("SAME")}}), 5, 3), HasSubstr("\"SAME\" is not one of NOTSET"));
   EXPECT_THAT(ErrorOf({}, 2, 3), HasSubstr("span 3, but the input has 2 + pads [0,0] = 2"));
   EXPECT_THAT(ErrorOf(Attrs({{"dilations", Ints{INT32_MAX}}}), 5, 3), HasSubstr("does not fit"));
   EXPECT_THAT(ErrorOf(Attrs({{"pads", Ints{-3, -3}}}), 5, 1), HasSubstr("does not fit"));
   EXPECT_THAT(ErrorOf({}, 0, 1), HasSubstr("does not fit"));
   EXPECT_THAT(ErrorOf({}, 5, 0), HasSubstr("kernel shape [0]: 0 is outside of 1.."));
-  EXPECT_THAT(ErrorOf(Attrs({{"pads", Ints{INT64_MAX, 1}}}), 5, 1),
-              HasSubstr("is outside of -2147483647.."));
+  EXPECT_THAT(ErrorOf(Attrs({{"pads", Ints{INT64_MAX, 1}}}), 5, 1), HasSubstr("is outside of -2147483647.."));
   EXPECT_THAT(ErrorOf({}, INT64_MAX, 1), HasSubstr("too large"));
 }
 
@@ -158,13 +145,11 @@ TEST(TransposedWindow, IsTheAdjointOfTheWindow) {
 }
 
 TEST(TransposedWindow, ReadsOutputShape) {
-  auto with = ResolveTransposedWindow(Attrs({{"strides", Ints{3}}, {"output_shape", Ints{10}}}),
-                                      Shape{3}, Shape{3});
+  auto with = ResolveTransposedWindow(Attrs({{"strides", Ints{3}}, {"output_shape", Ints{10}}}), Shape{3}, Shape{3});
   ASSERT_TRUE(with.ok());
   EXPECT_EQ((*with)[0].in, 10);
   // output_shape may also hold batch and channels.
-  EXPECT_TRUE(
-      ResolveTransposedWindow(Attrs({{"output_shape", Ints{1, 2, 10}}}), Shape{3}, Shape{3}).ok());
+  EXPECT_TRUE(ResolveTransposedWindow(Attrs({{"output_shape", Ints{1, 2, 10}}}), Shape{3}, Shape{3}).ok());
   for (Ints bad : {Ints{0}, Ints{-5}, Ints{1, 2}}) {
     auto window = ResolveTransposedWindow(Attrs({{"output_shape", bad}}), Shape{3}, Shape{3});
     EXPECT_EQ(ErrorId(window.status()), errors::kInvalidNode.id);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/plugin/memory/budget.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <memory>
 
 #include "core/base/errors.h"
-#include "core/plugin/memory/budget.h"
 
 namespace mge {
 namespace {
@@ -20,9 +21,8 @@ TEST(Budget, IsExactToTheByte) {
   EXPECT_TRUE(budget.Charge(40).ok());
   absl::Status status = budget.Charge(1);
   EXPECT_EQ(ErrorId(status), errors::kOverBudget.id);
-  EXPECT_THAT(FormatError(status),
-              testing::AllOf(HasSubstr("gpu0"), HasSubstr("1 bytes were asked for"),
-                             HasSubstr("100 are in use"), HasSubstr("the limit is 100")));
+  EXPECT_THAT(FormatError(status), testing::AllOf(HasSubstr("gpu0"), HasSubstr("1 bytes were asked for"),
+                                                  HasSubstr("100 are in use"), HasSubstr("the limit is 100")));
   EXPECT_FALSE(budget.Charge(UINT64_MAX).ok());
   budget.Refund(40);
   EXPECT_EQ(budget.left(), 40u);

@@ -142,8 +142,8 @@ TEST(DeviceSpec, ACommaIsAPreferenceAndAPlusASplit) {
 }
 
 TEST(DeviceSpec, EmptyPartsAndTooLongListsAreRefused) {
-  for (std::string text : {std::string(""), std::string(","), std::string("cpu0,"),
-                           std::string("+cpu0"), std::string("cpu0++cpu1")}) {
+  for (std::string text :
+       {std::string(""), std::string(","), std::string("cpu0,"), std::string("+cpu0"), std::string("cpu0++cpu1")}) {
     EXPECT_FALSE(ParseDeviceSpec(text).ok()) << text;
   }
   std::string many;

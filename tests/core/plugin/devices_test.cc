@@ -29,8 +29,7 @@ class Machine {
     absl::StatusOr<Resolution> r = devices_->Resolve(text, "MGE_DEFAULT_DEVICE");
     if (!r.ok()) return FormatError(r.status());
     std::string names;
-    for (const DeviceUse& use : r->devices)
-      names += (names.empty() ? "" : "+") + use.device->name();
+    for (const DeviceUse& use : r->devices) names += (names.empty() ? "" : "+") + use.device->name();
     for (const DeviceUse& use : r->fallbacks) names += "," + use.device->name();
     return names;
   }
@@ -78,23 +77,20 @@ TEST(Devices, AnUnusableDeviceIsAnErrorWithTheReason) {
   Machine machine({"old_driver", "processor"});
   EXPECT_EQ(machine->gpu_count(), 0);
   std::string error = machine.Chosen("gpu0");
-  EXPECT_THAT(error, AllOf(HasSubstr("error[E0502] device 'gpu0' cannot be used"),
-                           HasSubstr("what:  the fake driver is too old"),
-                           HasSubstr("where: MGE_DEFAULT_DEVICE"), HasSubstr("cpu0"),
-                           HasSubstr("gpu0,cpu0")));
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("error[E0502] device 'gpu0' cannot be used"), HasSubstr("what:  the fake driver is too old"),
+                    HasSubstr("where: MGE_DEFAULT_DEVICE"), HasSubstr("cpu0"), HasSubstr("gpu0,cpu0")));
   EXPECT_EQ(machine.Chosen("xpux"), "cpu0");
   EXPECT_THAT(machine.Chosen("gpux"), HasSubstr("too old"));
 }
 
 TEST(Devices, ARefusedBackendOfTheClassIsNamed) {
   PluginFolder folder;
-  folder.Write("mge_card.so",
-               WithNote(ReadAll(FakeFile("card")), [](mge_note& n) { n.hash_low ^= 1; }));
+  folder.Write("mge_card.so", WithNote(ReadAll(FakeFile("card")), [](mge_note& n) { n.hash_low ^= 1; }));
   std::unique_ptr<Devices> devices = Load({folder.path()});
   absl::Status status = devices->Resolve("gpu0").status();
   EXPECT_EQ(ErrorId(status), errors::kDeviceUnusable.id);
-  EXPECT_THAT(PartsOf(status).what, AllOf(HasSubstr("mge_card.so"), HasSubstr("refused"),
-                                          HasSubstr("both must be equal")));
+  EXPECT_THAT(PartsOf(status).what, AllOf(HasSubstr("mge_card.so"), HasSubstr("refused"), HasSubstr("both must be equal")));
   EXPECT_THAT(PartsOf(status).fix, HasSubstr("build it again"));
   EXPECT_THAT(PartsOf(devices->Resolve("rocm0").status()).fix, HasSubstr("install a backend"));
 }
@@ -104,15 +100,13 @@ TEST(Devices, TheErrorNamesAnUntrustedPluginDirectory) {
   folder.Add("processor");
   folder.Mode("", 0777);
   absl::Status status = Load({folder.path()})->Resolve("cpu0").status();
-  EXPECT_THAT(PartsOf(status).what,
-              AllOf(HasSubstr(folder.path()), HasSubstr("writable by others")));
+  EXPECT_THAT(PartsOf(status).what, AllOf(HasSubstr(folder.path()), HasSubstr("writable by others")));
   EXPECT_THAT(PartsOf(status).fix, HasSubstr("chmod go-w"));
 }
 
 TEST(Devices, IfNoneIsUsableTheErrorGivesAllReasons) {
   EXPECT_THAT(Machine({"old_driver", "throws"}).Chosen("xpux"),
-              AllOf(HasSubstr("device 'xpux' cannot be used"),
-                    HasSubstr("card0: the fake driver is too old"),
+              AllOf(HasSubstr("device 'xpux' cannot be used"), HasSubstr("card0: the fake driver is too old"),
                     HasSubstr("mge_throws.so is refused: it does not start"), HasSubstr("fix:")));
 }
 
@@ -125,8 +119,7 @@ TEST(Devices, AMisspeltClassGetsASuggestion) {
   Machine machine({"good"});
   EXPECT_THAT(machine.Chosen("fkae0"), AllOf(HasSubstr("E0501"), HasSubstr("fake0")));
   EXPECT_THAT(machine.Chosen("quantum0"), HasSubstr("E0502"));
-  EXPECT_THAT(machine.Chosen("gqu0"),
-              AllOf(HasSubstr("E0502"), HasSubstr("Did you mean \"gpu0\"?")));
+  EXPECT_THAT(machine.Chosen("gqu0"), AllOf(HasSubstr("E0502"), HasSubstr("Did you mean \"gpu0\"?")));
   EXPECT_THAT(machine.Chosen("fake0,fkae1"),
               Not(HasSubstr("fake0,")));  // not skipped silently
 }
@@ -139,19 +132,16 @@ TEST(Devices, FallBackOnlyWithinAList) {
   EXPECT_EQ(machine.Chosen("gpu0+gpu5,gpu1"), "card1");
   EXPECT_THAT(machine.Chosen("rocm0,npu0"),
               AllOf(HasSubstr("none of the devices"), HasSubstr("rocm0:"), HasSubstr("npu0:")));
-  EXPECT_THAT(machine->Resolve("rocm0,cpu0")->passed_over,
-              ElementsAre(HasSubstr("rocm0: no backend")));
+  EXPECT_THAT(machine->Resolve("rocm0,cpu0")->passed_over, ElementsAre(HasSubstr("rocm0: no backend")));
 }
 
 TEST(Devices, ADeviceThatDoesNotOpenIsSkippedInAListAndAnErrorAlone) {
   Machine machine({"busy", "processor"});
-  EXPECT_THAT(machine.Chosen("fake0"),
-              AllOf(HasSubstr("E0502"), HasSubstr("in use by another program")));
+  EXPECT_THAT(machine.Chosen("fake0"), AllOf(HasSubstr("E0502"), HasSubstr("in use by another program")));
   EXPECT_EQ(machine.Chosen("fake0,cpu0"), "cpu0");
   EXPECT_EQ(machine.Chosen("xpux"),
             "cpu0");  // the best device that opens; a message names the skipped one
-  EXPECT_THAT(machine->Resolve("xpux")->passed_over,
-              ElementsAre(HasSubstr("fake0: "), HasSubstr("fake1: ")));
+  EXPECT_THAT(machine->Resolve("xpux")->passed_over, ElementsAre(HasSubstr("fake0: "), HasSubstr("fake1: ")));
   EXPECT_THAT(machine.Chosen("xpu0"), HasSubstr("E0502"));
 }
 
@@ -178,10 +168,8 @@ TEST(Devices, TwoBackendsOfOneClassAndOneProcessorAreOneDevice) {
   for (const auto& d : machine->all()) {
     if (!d->usable()) hidden.push_back(d->name() + ": " + d->reason());
   }
-  EXPECT_THAT(
-      hidden,
-      ElementsAre("cpu@processor: the same hardware is cpu0, driven by backend 'fast_processor'",
-                  "cpu@processor: the same hardware is cpu1, driven by backend 'fast_processor'"));
+  EXPECT_THAT(hidden, ElementsAre("cpu@processor: the same hardware is cpu0, driven by backend 'fast_processor'",
+                                  "cpu@processor: the same hardware is cpu1, driven by backend 'fast_processor'"));
 }
 
 TEST(Devices, AreOpenedAtFirstUseOnly) {
@@ -205,8 +193,7 @@ TEST(DeviceMemory, TheErrorOfALimitNamesTheSetting) {
   mge_reservation r = *pool.Acquire(5000);
   absl::Status status = pool.Acquire(6000).status();
   EXPECT_EQ(ErrorId(status), errors::kOverBudget.id);
-  EXPECT_THAT(PartsOf(status).what,
-              HasSubstr("6000 bytes were asked for, 5000 are in use, the limit is 10000"));
+  EXPECT_THAT(PartsOf(status).what, HasSubstr("6000 bytes were asked for, 5000 are in use, the limit is 10000"));
   EXPECT_THAT(ErrorTitle(status), HasSubstr("fake0"));
   pool.Release(r);
   r = *pool.Acquire(6000);  // the cache is released before the request fails
@@ -230,8 +217,7 @@ TEST(DeviceMemory, ALimitOfAnAbsentDeviceGivesAWarning) {
   DevicesOptions options;
   options.memory_limits = {{"gpu9", 5000}};
   options.logger = Logger(
-      LogLevel::kWarning,
-      [](void* state, LogLevel, std::string_view m) { *static_cast<std::string*>(state) = m; },
+      LogLevel::kWarning, [](void* state, LogLevel, std::string_view m) { *static_cast<std::string*>(state) = m; },
       &message);
   Machine machine({"good"}, std::move(options));
   EXPECT_THAT(message, HasSubstr("gpu9"));
@@ -242,8 +228,7 @@ TEST(DeviceMemory, AFailedAllocationOfTheDriverIsOutOfMemory) {
   Pool& pool = **machine->Resolve("fake0")->devices[0].device->PoolOf();
   absl::Status status = pool.Acquire(2000000).status();
   EXPECT_EQ(ErrorId(status), errors::kOutOfMemory.id);
-  EXPECT_THAT(PartsOf(status).what,
-              AllOf(HasSubstr("1000000 are free"), HasSubstr("the fake card is full")));
+  EXPECT_THAT(PartsOf(status).what, AllOf(HasSubstr("1000000 are free"), HasSubstr("the fake card is full")));
 }
 
 TEST(DeviceMemory, ABackendsOwnPoolIsTheDefault) {
@@ -398,8 +383,7 @@ TEST(DeviceMemory, HostTensorsCountAgainstTheDeviceAndOutliveIt) {
     tensor = Tensor::Create(DType::kF32, {200}, device.host_allocator());
     ASSERT_TRUE(tensor.ok());
     EXPECT_EQ(device.budget().in_use(), 800u);
-    EXPECT_EQ(ErrorId(Tensor::Create(DType::kF32, {51}, device.host_allocator()).status()),
-              errors::kOverBudget.id);
+    EXPECT_EQ(ErrorId(Tensor::Create(DType::kF32, {51}, device.host_allocator()).status()), errors::kOverBudget.id);
   }
   tensor->MutableData<float>()[199] = 1;  // AddressSanitizer would report freed memory
 }

@@ -49,8 +49,7 @@ TEST(Discovery, FindsLibrariesInTheOrderOfTheirNames) {
   std::filesystem::create_directory(folder.At("sub"));
   std::ofstream(folder.At("sub/mge_x.so")) << ReadAll(FakeFile("processor"));
   Discovery discovery = Discover({folder.path()});
-  EXPECT_THAT(NamesOf(discovery),
-              ElementsAre("mge_board.so", "mge_card.so", "mge_good.so", "mge_shy.so"));
+  EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_board.so", "mge_card.so", "mge_good.so", "mge_shy.so"));
   EXPECT_THAT(discovery.rejected, IsEmpty());
   const PluginFile& file = discovery.accepted[1].file;
   EXPECT_EQ(file.name, "card");
@@ -185,8 +184,7 @@ TEST(Discovery, TheWarningAboutExportsCountsThemAndNamesAFew) {
   PluginFolder folder;
   folder.Add("visible");
   PluginDirectory directory = {folder.path(), ""};
-  EXPECT_EQ(Discover({folder.path()}).accepted.at(0).file.warning,
-            MoreThanOneExport(folder.At("mge_visible.so")).value());
+  EXPECT_EQ(Discover({folder.path()}).accepted.at(0).file.warning, MoreThanOneExport(folder.At("mge_visible.so")).value());
   // A skipped file is not searched for exports.
   EXPECT_EQ(DiscoverPlugins(std::span(&directory, 1), MGE_ISA_KNOWN_BITS, {.skip = {"visible"}}).rejected.at(0).warning, "");
   std::string bytes = ReadAll(FakeFile("visible"));
@@ -263,8 +261,7 @@ TEST(Discovery, BackendsOfOneNameAreInTheOrderOfTheirDirectories) {
 
 TEST(Discovery, ARefusedFileDoesNotReserveItsName) {
   PluginFolder folder;
-  folder.Write("mge_a.so",
-               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
+  folder.Write("mge_a.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_low ^= 1; }));
   folder.Add("better", "mge_b.so");
   EXPECT_THAT(NamesOf(Discover({folder.path()})), ElementsAre("mge_b.so"));
 }
@@ -274,8 +271,8 @@ TEST(Discovery, AFileWithTwoNamesIsAcceptedOnce) {
   folder.Add("good", "mge_a.so");
   folder.Add("good", "mge_copy.so");  // has the same build id
   std::filesystem::create_hard_link(folder.At("mge_a.so"), folder.At("mge_link.so"));
-  Discovery discovery = Discover(
-      {folder.path(), folder.path() + "/../" + folder.path().substr(folder.path().rfind('/') + 1)});
+  Discovery discovery =
+      Discover({folder.path(), folder.path() + "/../" + folder.path().substr(folder.path().rfind('/') + 1)});
   EXPECT_THAT(NamesOf(discovery), ElementsAre("mge_a.so"));
   ASSERT_EQ(discovery.rejected.size(), 2u);
   EXPECT_EQ(discovery.rejected[0].code, VerdictCode::kDuplicateFile);
@@ -284,22 +281,18 @@ TEST(Discovery, AFileWithTwoNamesIsAcceptedOnce) {
 
 TEST(Discovery, AMissingInstructionSetIsNamed) {
   PluginFolder folder;
-  folder.Write("mge_wide.so",
-               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = MGE_ISA_AVX512; }));
+  folder.Write("mge_wide.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = MGE_ISA_AVX512; }));
   EXPECT_EQ(Discover({folder.path()}, MGE_ISA_KNOWN_BITS).accepted.size(), 1u);
   PluginFile file = FileNamed(Discover({folder.path()}, MGE_ISA_AVX2).rejected, "mge_wide.so");
   EXPECT_EQ(file.code, VerdictCode::kIsaMissing);
   EXPECT_THAT(file.reason, HasSubstr("AVX-512"));
-  folder.Write("mge_wide.so",
-               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = 1u << 30; }));
-  EXPECT_EQ(FileNamed(Discover({folder.path()}).rejected, "mge_wide.so").code,
-            VerdictCode::kIsaMissing);
+  folder.Write("mge_wide.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.isa = 1u << 30; }));
+  EXPECT_EQ(FileNamed(Discover({folder.path()}).rejected, "mge_wide.so").code, VerdictCode::kIsaMissing);
 }
 
 TEST(Discovery, OtherHeadersAreAnAbiMismatchWithAFix) {
   PluginFolder folder;
-  folder.Write("mge_old.so",
-               WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_high ^= 1; }));
+  folder.Write("mge_old.so", WithNote(ReadAll(FakeFile("good")), [](mge_note& n) { n.hash_high ^= 1; }));
   PluginFile file = FileNamed(Discover({folder.path()}).rejected, "mge_old.so");
   EXPECT_EQ(file.code, VerdictCode::kAbiMismatch);
   EXPECT_THAT(file.fix, HasSubstr("build it again with the SDK"));
@@ -393,8 +386,7 @@ TEST(Build, OfAFileWithoutABuildIdIsIdentifiedByItsContent) {
   PluginFolder folder;
   std::string path = folder.Write("mge_x.so", "bytes");
   RegularFile file = *OpenRegularFile(path);
-  EXPECT_EQ(*BuildOf(file.fd.get(), path, ""),
-            "sha256-277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9");
+  EXPECT_EQ(*BuildOf(file.fd.get(), path, ""), "sha256-277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9");
   EXPECT_EQ(*BuildOf(file.fd.get(), path, "abc"), "abc");
 }
 
@@ -429,7 +421,8 @@ TEST(Install, LeavesNoFileIfTheSourceIsRefused) {
   absl::Status text = InstallPlugin(from.At("mge_text.so"), directories, MGE_ISA_KNOWN_BITS, {}).status();
   EXPECT_EQ(ErrorId(text), errors::kPluginRefused.id);
   EXPECT_THAT(FormatError(text), testing::Not(HasSubstr(".mge-install")));
-  EXPECT_EQ(ErrorId(InstallPlugin(from.At("mge_old.so"), directories, MGE_ISA_KNOWN_BITS, {}).status()), errors::kAbiMismatch.id);
+  EXPECT_EQ(ErrorId(InstallPlugin(from.At("mge_old.so"), directories, MGE_ISA_KNOWN_BITS, {}).status()),
+            errors::kAbiMismatch.id);
   EXPECT_FALSE(InstallPlugin(from.At("good.dll"), directories, MGE_ISA_KNOWN_BITS, {}).ok());
   EXPECT_FALSE(InstallPlugin(from.At("absent.so"), directories, MGE_ISA_KNOWN_BITS, {}).ok());
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
@@ -446,8 +439,8 @@ TEST(Install, BeyondAFileSizeLimitIsAnErrorAndLeavesNoFile) {
   absl::Status status = InstallPlugin(from.At("mge_good.so"), directories, MGE_ISA_KNOWN_BITS, {}).status();
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(ErrorId(status), errors::kFileWrite.id);
-  EXPECT_THAT(FormatError(status), AllOf(HasSubstr(to.At("mge_good.so")), HasSubstr("4096 bytes were written"),
-                                         HasSubstr("ulimit -f")));
+  EXPECT_THAT(FormatError(status),
+              AllOf(HasSubstr(to.At("mge_good.so")), HasSubstr("4096 bytes were written"), HasSubstr("ulimit -f")));
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
 }
 

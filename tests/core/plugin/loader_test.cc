@@ -70,39 +70,29 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadCase{"lies", Verdict::kRefused, VerdictCode::kBadTable,
                 "its identity note says 'lies' 1.0, its table says 'honest'"},
-        BadCase{"wrong_class", Verdict::kRefused, VerdictCode::kBadDevice,
-                "class 'other'; its identity note declares fake"},
-        BadCase{"undeclared_gpu", Verdict::kRefused, VerdictCode::kBadDevice,
-                "does not declare the class gpu"},
+        BadCase{"wrong_class", Verdict::kRefused, VerdictCode::kBadDevice, "class 'other'; its identity note declares fake"},
+        BadCase{"undeclared_gpu", Verdict::kRefused, VerdictCode::kBadDevice, "does not declare the class gpu"},
         BadCase{"unknown_flag", Verdict::kRefused, VerdictCode::kBadDevice, "unknown flags"},
         BadCase{"endless_name", Verdict::kRefused, VerdictCode::kBadDevice,
                 "the name of its device 0 is missing or longer than 1048576 bytes"},
         BadCase{"throws", Verdict::kRefused, VerdictCode::kStartFailed, "the fake exploded"},
         BadCase{"fails", Verdict::kRefused, VerdictCode::kStartFailed, "no luck"},
-        BadCase{"no_driver", Verdict::kSkipped, VerdictCode::kUnavailable,
-                "libfake.so.1 is not installed"},
+        BadCase{"no_driver", Verdict::kSkipped, VerdictCode::kUnavailable, "libfake.so.1 is not installed"},
         BadCase{"full", Verdict::kSkipped, VerdictCode::kOutOfMemory, "no page-locked memory is left"},
         BadCase{"hungry", Verdict::kSkipped, VerdictCode::kOutOfMemory, "no host memory left"},
-        BadCase{"null_slot", Verdict::kRefused, VerdictCode::kBadTable,
-                "slot 'open' of table 'device' is NULL"},
+        BadCase{"null_slot", Verdict::kRefused, VerdictCode::kBadTable, "slot 'open' of table 'device' is NULL"},
         BadCase{"null_plugin", Verdict::kRefused, VerdictCode::kBadTable, "no table (NULL)"},
-        BadCase{"short_plugin", Verdict::kRefused, VerdictCode::kBadTable,
-                "16 bytes (struct_size)"},
-        BadCase{"short_table", Verdict::kRefused, VerdictCode::kBadTable,
-                "table 'memory' says 8 bytes"},
+        BadCase{"short_plugin", Verdict::kRefused, VerdictCode::kBadTable, "16 bytes (struct_size)"},
+        BadCase{"short_table", Verdict::kRefused, VerdictCode::kBadTable, "table 'memory' says 8 bytes"},
         BadCase{"no_entry", Verdict::kRefused, VerdictCode::kNoEntry, "mge_plugin_query"},
-        BadCase{"declines", Verdict::kRefused, VerdictCode::kQueryRefused,
-                "only works on Tuesdays"},
-        BadCase{"missing_symbol", Verdict::kRefused, VerdictCode::kMissingSymbol,
-                "mge_test_symbol_that_nobody_has"},
-        BadCase{"missing_library", Verdict::kRefused, VerdictCode::kMissingLibrary,
-                "libmge_test_gone.so"}),
+        BadCase{"declines", Verdict::kRefused, VerdictCode::kQueryRefused, "only works on Tuesdays"},
+        BadCase{"missing_symbol", Verdict::kRefused, VerdictCode::kMissingSymbol, "mge_test_symbol_that_nobody_has"},
+        BadCase{"missing_library", Verdict::kRefused, VerdictCode::kMissingLibrary, "libmge_test_gone.so"}),
     [](const auto& info) { return std::string(info.param.kind); });
 
 TEST(Loader, ABadBackendDoesNotAffectTheOthers) {
   PluginFolder folder;
-  for (const char* kind : {"throws", "null_slot", "missing_library", "good", "lies", "card"})
-    folder.Add(kind);
+  for (const char* kind : {"throws", "null_slot", "missing_library", "good", "lies", "card"}) folder.Add(kind);
   std::unique_ptr<Devices> devices = Load({folder.path()});
   EXPECT_EQ(devices->all().size(), 5u);
   EXPECT_TRUE(devices->Resolve("fake0").ok());
@@ -192,16 +182,13 @@ TEST(Loader, ABadSettingIsNamedAndTheBackendIsNotStarted) {
   PluginFolder folder;
   folder.Add("good");
   DevicesOptions options;
-  options.settings =
-      [](std::string_view,
-         std::span<const mge_setting* const>) -> absl::StatusOr<std::vector<std::string>> {
+  options.settings = [](std::string_view, std::span<const mge_setting* const>) -> absl::StatusOr<std::vector<std::string>> {
     return Fail(errors::kBadSetting, "good.level = 11 is outside of 0..9",
                 {.where = "MGE_GOOD_LEVEL", .fix = "set it to 0..9"});
   };
   std::unique_ptr<Devices> devices = Load({folder.path()}, std::move(options));
   EXPECT_EQ(devices->files()[0].code, VerdictCode::kBadSetting);
-  EXPECT_THAT(devices->files()[0].reason,
-              AllOf(HasSubstr("outside of 0..9"), HasSubstr("MGE_GOOD_LEVEL")));
+  EXPECT_THAT(devices->files()[0].reason, AllOf(HasSubstr("outside of 0..9"), HasSubstr("MGE_GOOD_LEVEL")));
   EXPECT_EQ(devices->files()[0].fix, "set it to 0..9");
 }
 
@@ -324,8 +311,8 @@ TEST(Loader, AForkedChildDoesNotWaitForABackendThatItsParentWasStarting) {
     EXPECT_EQ(InChild([&] {
                 std::unique_ptr<Devices> devices = Load({folder.path()});
                 PluginFile slow = FileNamed(devices->files(), "mge_slow.so");
-                return slow.verdict == Verdict::kLoaded || (slow.code == VerdictCode::kStartFailed &&
-                                                            slow.reason.find("was forked while") != std::string::npos);
+                return slow.verdict == Verdict::kLoaded ||
+                       (slow.code == VerdictCode::kStartFailed && slow.reason.find("was forked while") != std::string::npos);
               }),
               0);
   }
@@ -356,8 +343,7 @@ TEST(Loader, AFailedFileDoesNotBlockAnotherBackendOfItsName) {
 
 TEST(Loader, LoadingAndUnloadingRepeatedlyLeaksNothing) {
   PluginFolder folder;
-  for (const char* kind : {"good", "card", "throws", "null_slot", "missing_library"})
-    folder.Add(kind);
+  for (const char* kind : {"good", "card", "throws", "null_slot", "missing_library"}) folder.Add(kind);
   auto count = [](const char* path) {
     auto entries = std::filesystem::directory_iterator(path);
     return std::distance(begin(entries), end(entries));
@@ -365,8 +351,7 @@ TEST(Loader, LoadingAndUnloadingRepeatedlyLeaksNothing) {
   auto maps = [] {
     std::string text = ReadAll("/proc/self/maps");
     size_t libraries = 0;
-    for (size_t at = 0; (at = text.find("mge_plugins_", at)) != std::string::npos; ++at)
-      ++libraries;
+    for (size_t at = 0; (at = text.find("mge_plugins_", at)) != std::string::npos; ++at) ++libraries;
     return libraries;
   };
   (void)Load({folder.path()})->Resolve("fake0");

@@ -59,8 +59,7 @@ TEST_F(Note, OtherMachinesAreNamed) {
   NoteReading arm = Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_machine = EM_ARM; }));
   EXPECT_EQ(arm.code, VerdictCode::kWrongMachine);
   EXPECT_THAT(arm.reason, HasSubstr("32-bit ARM"));
-  NoteReading narrow =
-      Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }));
+  NoteReading narrow = Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }));
   EXPECT_EQ(narrow.code, VerdictCode::kWrongMachine);
 }
 
@@ -71,12 +70,9 @@ TEST_F(Note, ProgramsAndCoreDumpsAreNotLibraries) {
 }
 
 TEST_F(Note, HeadersThatPointOutsideOfTheFileAreDamage) {
-  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phoff = UINT64_MAX - 8; })).code,
-            VerdictCode::kDamaged);
-  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phnum = 0xffff; })).code,
-            VerdictCode::kDamaged);
-  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phentsize = 3; })).code,
-            VerdictCode::kDamaged);
+  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phoff = UINT64_MAX - 8; })).code, VerdictCode::kDamaged);
+  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phnum = 0xffff; })).code, VerdictCode::kDamaged);
+  EXPECT_EQ(Read(WithElfHeader(good_, [](Elf64_Ehdr& h) { h.e_phentsize = 3; })).code, VerdictCode::kDamaged);
 }
 
 TEST_F(Note, TruncationIsDetectedOrHarmless) {
@@ -109,8 +105,7 @@ TEST_F(Note, TextsAreChecked) {
   auto code = [&](auto edit) { return Read(WithNote(good_, edit)).code; };
   EXPECT_EQ(code([](mge_note& n) { n.name[0] = 'G'; }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.name[0] = 0; }), VerdictCode::kBadNote);
-  EXPECT_EQ(code([](mge_note& n) { std::memset(n.name, 'a', sizeof(n.name)); }),
-            VerdictCode::kBadNote);
+  EXPECT_EQ(code([](mge_note& n) { std::memset(n.name, 'a', sizeof(n.name)); }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.version[1] = '\x1b'; }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.classes[0] = ','; }), VerdictCode::kBadNote);
   EXPECT_EQ(code([](mge_note& n) { n.classes[0] = '7'; }), VerdictCode::kBadNote);
@@ -131,8 +126,7 @@ TEST_F(Note, VersionErrorsNameBothVersions) {
                 n.abi_minor = 2;
               }),
               HasSubstr("interface 7.2; this host supports 0."));
-  EXPECT_THAT(why([](mge_note& n) { n.abi_minor_min = 99; }),
-              HasSubstr("needs plugin interface 0.99 or newer"));
+  EXPECT_THAT(why([](mge_note& n) { n.abi_minor_min = 99; }), HasSubstr("needs plugin interface 0.99 or newer"));
   EXPECT_THAT(why([](mge_note& n) { n.hash_low ^= 1; }), HasSubstr("both must be equal"));
   // A backend with a newer minor version is accepted if it declares that older hosts suffice and its header hash is equal.
   EXPECT_EQ(why([](mge_note& n) { n.abi_minor = 99; }), "");

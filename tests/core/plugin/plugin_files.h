@@ -21,9 +21,7 @@
 
 namespace mge {
 
-inline std::string FakeFile(const std::string& kind) {
-  return MGE_BINARY_DIR "/tests/fakes/" + kind + ".so";
-}
+inline std::string FakeFile(const std::string& kind) { return MGE_BINARY_DIR "/tests/fakes/" + kind + ".so"; }
 
 inline std::string ReadAll(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -54,8 +52,7 @@ class PluginFolder {
     return At(name);
   }
   void Mode(const std::string& name, int mode) const {
-    std::filesystem::permissions(name.empty() ? path_ : At(name),
-                                 static_cast<std::filesystem::perms>(mode));
+    std::filesystem::permissions(name.empty() ? path_ : At(name), static_cast<std::filesystem::perms>(mode));
   }
 
  private:
@@ -95,8 +92,7 @@ std::string WithElfHeader(std::string bytes, F&& edit) {
 }
 
 // Loads the backends of the folders, listed in order of precedence.
-inline std::unique_ptr<Devices> Load(const std::vector<std::string>& folders,
-                                     DevicesOptions options = {}) {
+inline std::unique_ptr<Devices> Load(const std::vector<std::string>& folders, DevicesOptions options = {}) {
   for (const std::string& folder : folders) options.directories.push_back({folder, "the test"});
   absl::StatusOr<std::unique_ptr<Devices>> devices = Devices::Create(std::move(options));
   EXPECT_TRUE(devices.ok()) << FormatError(devices.status());
@@ -113,8 +109,7 @@ inline PluginFile FileNamed(const std::vector<PluginFile>& files, const std::str
 }
 
 inline const mge_test_record& RecordOf(const Device& device) {
-  return *static_cast<const mge_test_record*>(
-      device.backend().plugin().extension(MGE_TEST_RECORD, 1));
+  return *static_cast<const mge_test_record*>(device.backend().plugin().extension(MGE_TEST_RECORD, 1));
 }
 
 }  // namespace mge

@@ -36,8 +36,8 @@ class Driver : public SlabProvider {
     held_ += bytes;
     acquired.push_back(bytes);
     // Slabs above 64 MiB get an address without memory; the tests do not access them.
-    void* address = bytes <= (64u << 20) ? std::aligned_alloc(64, (bytes + 63) / 64 * 64)
-                                         : reinterpret_cast<void*>(fake_ += 64);
+    void* address =
+        bytes <= (64u << 20) ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : reinterpret_cast<void*>(fake_ += 64);
     slabs_.push_back({sizeof(mge_slab), 0, address, address, nullptr, bytes});
     return slabs_.back();
   }
@@ -70,7 +70,7 @@ class Driver : public SlabProvider {
   std::vector<uint64_t> acquired, released;
   bool limited = false;
   uint64_t largest = UINT64_MAX;  // largest allowed size of a slab in bytes
-  uint64_t reached = 0;  // value that all fences have reached
+  uint64_t reached = 0;           // value that all fences have reached
   mutable int waits = 0;
 
  private:
@@ -122,19 +122,17 @@ TEST(Pools, RespectTheLargestAllocationOfTheDevice) {
 }
 
 TEST(NaivePool, RoundsAsDocumented) {
-  const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},          {5000, 5000},
-                                                {2097152, 2097152}, {2097153, 4194304},
-                                                {5 << 20, 6 << 20}, {100000000, 100663296}};
+  const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},          {5000, 5000},       {2097152, 2097152},
+                                                {2097153, 4194304}, {5 << 20, 6 << 20}, {100000000, 100663296}};
   for (auto [bytes, size] : rows) EXPECT_EQ(NaiveRound(bytes, {}), size) << bytes;
   EXPECT_EQ(NaiveRound(2097153, {.large_round_bytes = 1}), 2097153u);
 }
 
 TEST(RoundPool, RoundsAsDocumented) {
   const uint64_t m = 1 << 20, g = 1 << 24;
-  const std::pair<uint64_t, uint64_t> rows[] = {
-      {1, 4096},      {4097, 8192},       {m + 1, 2 * m},
-      {g, g},         {g + 1, 2 * g},     {33 * m, 3 * g},
-      {2 * g, 2 * g}, {2 * g + 1, 3 * g}, {100000000, 100663296}};
+  const std::pair<uint64_t, uint64_t> rows[] = {{1, 4096},      {4097, 8192},       {m + 1, 2 * m},
+                                                {g, g},         {g + 1, 2 * g},     {33 * m, 3 * g},
+                                                {2 * g, 2 * g}, {2 * g + 1, 3 * g}, {100000000, 100663296}};
   for (auto [bytes, size] : rows) EXPECT_EQ(LogRound(bytes, {}), size) << bytes;
   EXPECT_EQ(LogRound(3 * m + 1, {.linear_cutoff = 20}), 4 * m);
   EXPECT_EQ(LogRound(3 * m + 1, {}), 4 * m);
@@ -193,8 +191,7 @@ TEST_P(AnyPool, KeepsAlignment) {
   for (uint64_t alignment : {1, 64, 128, 4096, 65536}) {
     for (int i = 0; i < 3; ++i) {
       all.push_back(*pool->Acquire(100, alignment));
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(all.back().address) % std::max<uint64_t>(alignment, 64),
-                0u);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(all.back().address) % std::max<uint64_t>(alignment, 64), 0u);
       EXPECT_TRUE(driver.Covers(all.back())) << alignment;
     }
   }
@@ -468,8 +465,7 @@ TEST(GrowingPool, SplitsAndJoinsBlocks) {
 TEST(GrowingPool, UsesTheSmallestBlockThatFits) {
   Driver driver;
   std::unique_ptr<Pool> pool = Make("growing", driver);
-  mge_reservation big = Take(*pool, 8192), wall = Take(*pool, 64), small = Take(*pool, 1024),
-                  wall2 = Take(*pool, 64);
+  mge_reservation big = Take(*pool, 8192), wall = Take(*pool, 64), small = Take(*pool, 1024), wall2 = Take(*pool, 64);
   pool->Release(big);
   pool->Release(small);
   mge_reservation r = Take(*pool, 1000);
@@ -524,8 +520,7 @@ TEST_P(AnyPool, GivesBlocksThatNeverOverlap) {
       live.erase(live.begin());
     }
   }
-  std::sort(live.begin(), live.end(),
-            [](const auto& a, const auto& b) { return a.address < b.address; });
+  std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
   for (size_t i = 1; i < live.size(); ++i) {
     EXPECT_LE(static_cast<char*>(live[i - 1].address) + live[i - 1].bytes, live[i].address);
   }
@@ -557,13 +552,11 @@ TEST(ReservePolicy, DecidesAsDocumented) {
 }
 
 TEST(ReservePolicy, OnlyKnownTextsAreAccepted) {
-  for (const char* text :
-       {"percent", "percent:", "percent:101", "percent:-1", "percent:5%", "bytes:", "bytes:1X",
-        "bytes:-1", "bytes:99999999999T", "everything", "ALL"}) {
+  for (const char* text : {"percent", "percent:", "percent:101", "percent:-1", "percent:5%", "bytes:", "bytes:1X",
+                           "bytes:-1", "bytes:99999999999T", "everything", "ALL"}) {
     EXPECT_EQ(ErrorId(ReservePolicy::Parse(text).status()), errors::kBadSetting.id) << text;
   }
-  for (const char* text : {"none", "all", "percent:5", "bytes:64"})
-    EXPECT_EQ(ReservePolicy::Parse(text)->ToString(), text);
+  for (const char* text : {"none", "all", "percent:5", "bytes:64"}) EXPECT_EQ(ReservePolicy::Parse(text)->ToString(), text);
   EXPECT_EQ(ReservePolicy::Parse("")->ToString(), "none");
 }
 

@@ -313,7 +313,8 @@ const mge_pool_api* Named(std::string_view name) {
 
 // The table of a pool that wraps a ready-made one and counts its calls.
 const mge_pool_api kCounting = {
-    sizeof(mge_pool_api), 0,
+    sizeof(mge_pool_api),
+    0,
     [](mge_device* device, int32_t memory_class, const mge_slab_provider* provider, mge_pool** out, mge_error* error) {
       mge_code code = g_wrapper->inner->create(device, memory_class, provider, &g_wrapper->pool, error);
       *out = reinterpret_cast<mge_pool*>(g_wrapper);
@@ -417,8 +418,8 @@ std::vector<uint32_t> Ordered(int32_t mode, const double* measured) {
     c.attributes = attributes;
     return c;
   };
-  const mge_candidate all[] = {candidate("plain", 2, 30, 0), candidate("tiled", 1, 20, 0),
-                               candidate("odd", 0, -1, 0), candidate("loops", 0, 1, MGE_KERNEL_REFERENCE)};
+  const mge_candidate all[] = {candidate("plain", 2, 30, 0), candidate("tiled", 1, 20, 0), candidate("odd", 0, -1, 0),
+                               candidate("loops", 0, 1, MGE_KERNEL_REFERENCE)};
   const mge_candidate* pointers[] = {&all[0], &all[1], &all[2], &all[3]};
   mge_choice choice = {sizeof(mge_choice), mode, nullptr, pointers, 4, measured};
   std::vector<uint32_t> order(4);

@@ -279,15 +279,16 @@ class Sharing : public Profiles {
       void (*body)(void*, uint64_t);
     } observed = {recorder, body};
     recorder.BeginShare();
-    pool.ParallelFor(chunks, width,
-                     [](void* self, uint64_t i) {
-                       auto& o = *static_cast<Observed*>(self);
-                       const uint32_t thread = ComputePool::ThisThread();
-                       o.recorder.BeginChunk(thread);
-                       o.body(nullptr, i);
-                       o.recorder.EndChunk(thread);
-                     },
-                     &observed);
+    pool.ParallelFor(
+        chunks, width,
+        [](void* self, uint64_t i) {
+          auto& o = *static_cast<Observed*>(self);
+          const uint32_t thread = ComputePool::ThisThread();
+          o.recorder.BeginChunk(thread);
+          o.body(nullptr, i);
+          o.recorder.EndChunk(thread);
+        },
+        &observed);
     recorder.EndShare();
   }
 };

@@ -84,7 +84,6 @@ int main(int argc, char** argv) {
   right = ReadDigits(runtime, argv[1]);
   good = Relu(runtime, argv[2], argv[3]);
   mge_runtime_release(runtime);
-  printf("MGE %s: %d of 48 digits are right; Relu on %s is %s\n", mge_version(), right, argv[3],
-         good ? "right" : "wrong");
+  printf("MGE %s: %d of 48 digits are right; Relu on %s is %s\n", mge_version(), right, argv[3], good ? "right" : "wrong");
   return right >= 46 && good ? 0 : 1;
 }

@@ -21,12 +21,12 @@ struct Devices {
 Devices List() {
   Devices d;
   mge_device_sink sink = {sizeof(sink), 0, &d, [](void* self, const mge_device_info* info) {
-    auto& d = *static_cast<Devices*>(self);
-    d.classes.push_back(Words(info->class_name));
-    d.names.push_back(Words(info->name));
-    d.keys.push_back(Words(info->device_class));
-    d.infos.push_back(*info);
-  }};
+                            auto& d = *static_cast<Devices*>(self);
+                            d.classes.push_back(Words(info->class_name));
+                            d.names.push_back(Words(info->name));
+                            d.keys.push_back(Words(info->device_class));
+                            d.infos.push_back(*info);
+                          }};
   EXPECT_EQ(UnderTest().plugin().device->enumerate(&sink, nullptr), MGE_OK);
   return d;
 }

@@ -27,7 +27,9 @@ TEST(Conv, IsCorrectWhereLongRowsAreSplit) {
     const bool column = x.size() == 4 && x[3] == 1;
     Case c = OneNode("Conv", {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, filter, -1, 1, 2)},
                      With({{"group", int64_t{20}},
-                           {"pads", x.size() == 3 ? Ints{2, 1} : column ? Ints{2, 0, 1, 0} : Ints{0, 2, 0, 1}}}),
+                           {"pads", x.size() == 3 ? Ints{2, 1}
+                                    : column      ? Ints{2, 0, 1, 0}
+                                                  : Ints{0, 2, 0, 1}}}),
                      {1});
     Then(c, "HardSwish");
     OnEveryMachine([&](Backend& backend) { backend.Check(c, OfProducts(5)); });
@@ -45,8 +47,9 @@ void ThenSwish(Case& c) {
 TEST(ConvEpilogue, IncludesAProductWithTheSigmoidOfTheSameValue) {
   for (int64_t group : {1, 24}) {
     for (bool adds : {false, true}) {
-      Case c = OneNode("Conv", {Random(DType::kF32, {1, 24, 20, 21}, -1, 1, 1), Random(DType::kF32, {24, 24 / group, 3, 3}, -1, 1, 2)},
-                       With({{"group", group}}), {1});
+      Case c = OneNode(
+          "Conv", {Random(DType::kF32, {1, 24, 20, 21}, -1, 1, 1), Random(DType::kF32, {24, 24 / group, 3, 3}, -1, 1, 2)},
+          With({{"group", group}}), {1});
       if (adds) Then(c, "Add", {Random(DType::kF32, {24, 1, 1}, -1, 1, 5)});
       ThenSwish(c);
       std::vector<std::string> claims = UnderTest().Claims(c);
@@ -58,7 +61,8 @@ TEST(ConvEpilogue, IncludesAProductWithTheSigmoidOfTheSameValue) {
 }
 
 TEST(ConvEpilogue, ExcludesAProductWithAnotherSigmoid) {
-  Case c = OneNode("Conv", {Random(DType::kF32, {1, 8, 9, 9}, -1, 1, 1), Random(DType::kF32, {8, 8, 1, 1}, -1, 1, 2)}, {}, {1});
+  Case c =
+      OneNode("Conv", {Random(DType::kF32, {1, 8, 9, 9}, -1, 1, 1), Random(DType::kF32, {8, 8, 1, 1}, -1, 1, 2)}, {}, {1});
   Then(c, "Sigmoid");
   Then(c, "Mul", {Random(DType::kF32, {1, 8, 9, 9}, -1, 1, 3)}, {}, false);
   for (const std::string& claim : UnderTest().Claims(c)) EXPECT_NE(claim, "conv_epilogue: Conv Sigmoid Mul");
@@ -68,8 +72,10 @@ TEST(ConvTranspose, FusesFollowingNodes) {
   OnEveryMachine([](Backend& backend) {
     for (int64_t outputs : {1, 18}) {
       for (const char* op : {"Relu", "Sigmoid"}) {
-        Case c = OneNode("ConvTranspose", {Random(DType::kF32, {2, 6, 5, 6}), Random(DType::kF32, {6, outputs, 2, 2}), Random(DType::kF32, {outputs})},
-                         With({{"strides", Ints{2, 2}}}), {1, 2});
+        Case c = OneNode(
+            "ConvTranspose",
+            {Random(DType::kF32, {2, 6, 5, 6}), Random(DType::kF32, {6, outputs, 2, 2}), Random(DType::kF32, {outputs})},
+            With({{"strides", Ints{2, 2}}}), {1, 2});
         Then(c, "Add", {Random(DType::kF32, {2, outputs, 10, 12}, -1, 1, 5)}, {}, false);
         Then(c, op);
         EXPECT_FALSE(backend.Claims(c).empty());

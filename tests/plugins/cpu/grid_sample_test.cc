@@ -9,7 +9,8 @@ namespace mge::testing {
 namespace {
 
 Case Sampled(const char* mode, const char* padding, int64_t align, int64_t channels = 21) {
-  return OneNode("GridSample", {Random(DType::kF32, {2, channels, 7, 9}, -1, 1, 1), Random(DType::kF32, {2, 6, 5, 2}, -1.6, 1.6, 2)},
+  return OneNode("GridSample",
+                 {Random(DType::kF32, {2, channels, 7, 9}, -1, 1, 1), Random(DType::kF32, {2, 6, 5, 2}, -1.6, 1.6, 2)},
                  With({{"mode", std::string(mode)}, {"padding_mode", std::string(padding)}, {"align_corners", align}}));
 }
 

@@ -38,7 +38,8 @@ int64_t OutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int6
 
 std::string TextOf(const Grid& g) {
   std::string text;
-  for (int64_t n : {g.images, g.channels, g.outputs, g.group, g.h, g.w, g.kernel_h, g.kernel_w, g.stride, g.pad, g.dilation}) {
+  for (int64_t n :
+       {g.images, g.channels, g.outputs, g.group, g.h, g.w, g.kernel_h, g.kernel_w, g.stride, g.pad, g.dilation}) {
     text += std::to_string(n) + " ";
   }
   return text;
@@ -49,7 +50,8 @@ void ForEachConvolution(const std::function<void(const Grid&, const Shape&)>& vi
   struct Channels {
     int64_t in, out, group;
   };
-  constexpr Channels kChannels[] = {{3, 64, 1}, {17, 33, 1}, {64, 64, 1}, {256, 128, 1}, {192, 192, 8}, {96, 96, 96}, {64, 128, 4}};
+  constexpr Channels kChannels[] = {{3, 64, 1},    {17, 33, 1},  {64, 64, 1}, {256, 128, 1},
+                                    {192, 192, 8}, {96, 96, 96}, {64, 128, 4}};
   for (int64_t images : {1, 2, 3, 4, 8, 32}) {
     for (int64_t h : {1, 7, 14, 15, 28, 30, 56}) {
       for (bool line : {false, true}) {
@@ -111,8 +113,9 @@ TEST(Onednn, NeverOffersReferenceCodeForAProductOrAPooling) {
     for (int64_t images : {1, 2, 3}) {
       for (const char* op : {"MaxPool", "AveragePool"}) {
         for (int64_t stride : {1, 2, 3}) {
-          Case c = OneNode(op, {Random(DType::kF32, {images, 65, 57, 58})},
-                           With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{stride, stride}}, {"pads", Ints{1, 1, 0, 1}}}));
+          Case c =
+              OneNode(op, {Random(DType::kF32, {images, 65, 57, 58})},
+                      With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{stride, stride}}, {"pads", Ints{1, 1, 0, 1}}}));
           for (const std::string& id : UnderTest().Offers(c).candidates) EXPECT_EQ(id.find(".ref"), std::string::npos) << id;
         }
       }
@@ -123,16 +126,16 @@ TEST(Onednn, NeverOffersReferenceCodeForAProductOrAPooling) {
 
 TEST(Onednn, IsCorrectHoweverTheImagesAreSplit) {
   const Grid grids[] = {
-      {1, 64, 64, 1, 15, 15, 3, 3, 2, 1, 1},     // the last row of the image is not read
-      {2, 64, 96, 1, 14, 14, 1, 1, 2, 0, 1},     // the same with several images
-      {3, 32, 48, 1, 15, 13, 3, 3, 2, 0, 1},     // more images than threads, and not a multiple
+      {1, 64, 64, 1, 15, 15, 3, 3, 2, 1, 1},  // the last row of the image is not read
+      {2, 64, 96, 1, 14, 14, 1, 1, 2, 0, 1},  // the same with several images
+      {3, 32, 48, 1, 15, 13, 3, 3, 2, 0, 1},  // more images than threads, and not a multiple
       {5, 64, 64, 1, 9, 9, 3, 3, 1, 1, 1},
-      {1, 256, 128, 1, 7, 7, 3, 3, 1, 0, 1},     // bands that need the filter in different layouts
-      {2, 48, 48, 3, 14, 14, 3, 3, 2, 1, 1},     // groups
-      {3, 96, 96, 96, 31, 31, 3, 3, 2, 1, 1},    // depthwise
-      {1, 64, 64, 1, 200, 1, 3, 1, 1, 1, 1},     // columns
+      {1, 256, 128, 1, 7, 7, 3, 3, 1, 0, 1},   // bands that need the filter in different layouts
+      {2, 48, 48, 3, 14, 14, 3, 3, 2, 1, 1},   // groups
+      {3, 96, 96, 96, 31, 31, 3, 3, 2, 1, 1},  // depthwise
+      {1, 64, 64, 1, 200, 1, 3, 1, 1, 1, 1},   // columns
       {3, 64, 64, 1, 77, 1, 5, 1, 2, 2, 2},
-      {2, 64, 64, 1, 14, 14, 3, 3, 1, 12, 2},    // bands that read only padding
+      {2, 64, 64, 1, 14, 14, 3, 3, 1, 12, 2},  // bands that read only padding
   };
   for (uint32_t threads : {1u, 2u, 3u, 8u}) {
     UnderTest().SetThreads(threads);
@@ -162,7 +165,8 @@ TEST(Onednn, ComputesEveryActivationOfAnEpilogue) {
   for (const char* op : {"Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Gelu"}) {
     Case conv = Conv({1, 64, 64, 1, 15, 15, 3, 3, 1, 1, 1});
     Then(conv, op);
-    Case product = OneNode("MatMul", {Random(DType::kF32, {64, 256}, -1, 1, 1), Random(DType::kF32, {256, 256}, -1, 1, 2)}, {}, {1});
+    Case product =
+        OneNode("MatMul", {Random(DType::kF32, {64, 256}, -1, 1, 1), Random(DType::kF32, {256, 256}, -1, 1, 2)}, {}, {1});
     Then(product, op);
     for (const Case& c : {conv, product}) {
       bool found = false;
@@ -182,8 +186,10 @@ TEST(Onednn, SupportsConvolutionsOfOneDimension) {
 
 TEST(Onednn, SupportsVolumesWhoseLayersOrPixelsAreIndependent) {
   for (const Shape& kernel : {Shape{1, 3, 3}, Shape{3, 1, 1}}) {
-    Case c = OneNode("Conv", {Random(DType::kF32, {2, 64, 6, 14, 15}, -1, 1, 1),
-                              Random(DType::kF32, {96, 64, kernel[0], kernel[1], kernel[2]}, -1, 1, 2)}, {}, {1});
+    Case c = OneNode("Conv",
+                     {Random(DType::kF32, {2, 64, 6, 14, 15}, -1, 1, 1),
+                      Random(DType::kF32, {96, 64, kernel[0], kernel[1], kernel[2]}, -1, 1, 2)},
+                     {}, {1});
     bool found = false;
     for (const std::string& id : UnderTest().Check(c, OfProducts(576)).candidates) found |= id.starts_with("onednn.conv");
     EXPECT_EQ(found, MGE_HAS_ONEDNN);
@@ -206,7 +212,8 @@ TEST(Onednn, SplitsAColumnOfPixelsAmongTheThreads) {
   std::vector<std::string> candidates[2];
   std::vector<double> us[2];
   for (bool column : {false, true}) {
-    Shape x = column ? Shape{1, 96, 500, 1} : Shape{1, 96, 1, 500}, filter = column ? Shape{96, 96, 3, 1} : Shape{96, 96, 1, 3};
+    Shape x = column ? Shape{1, 96, 500, 1} : Shape{1, 96, 1, 500},
+          filter = column ? Shape{96, 96, 3, 1} : Shape{96, 96, 1, 3};
     Case c = OneNode("Conv", {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, filter, -1, 1, 2)},
                      With({{"pads", column ? Ints{1, 0, 1, 0} : Ints{0, 1, 0, 1}}}), {1});
     Backend::Outcome o = UnderTest().Offers(c);

@@ -21,17 +21,20 @@ struct Quantized {
 Case CaseOf(const Quantized& q) {
   const int64_t d = q.direction == std::string("bidirectional") ? 2 : 1, columns = 4 * q.hidden;
   const double scale = 1 / (64 * std::sqrt(static_cast<double>(q.hidden))), zero = q.weights == DType::kI8 ? 0 : 119;
-  auto floats = [&](Shape shape, double range, uint64_t seed) { return Random(DType::kF32, std::move(shape), -range, range, seed); };
+  auto floats = [&](Shape shape, double range, uint64_t seed) {
+    return Random(DType::kF32, std::move(shape), -range, range, seed);
+  };
   auto weights = [&](int64_t k, uint64_t seed) { return Random(q.weights, {d, k, columns}, zero - 100, zero + 100, seed); };
   const Shape one = q.by_column ? Shape{d, columns} : Shape{d};
   Tensor scales = Random(DType::kF32, one, scale / 2, scale, 7), zeros = Random(q.weights, one, zero, zero, 8);
   Tensor lengths;
   if (!q.lengths.empty()) lengths = Fill(DType::kI32, {q.batch}, q.lengths);
-  Case c = OneNode("DynamicQuantizeLSTM",
-                   {floats({q.steps, q.batch, q.input}, 2, 1), weights(q.input, 2), weights(q.hidden, 3), floats({d, 2 * columns}, 1, 4),
-                    lengths, floats({d, q.batch, q.hidden}, 1, 5), floats({d, q.batch, q.hidden}, 1, 6), Tensor(), scales, zeros,
-                    scales, zeros},
-                   With({{"hidden_size", q.hidden}, {"direction", std::string(q.direction)}}), q.constants, 3, "com.microsoft");
+  Case c =
+      OneNode("DynamicQuantizeLSTM",
+              {floats({q.steps, q.batch, q.input}, 2, 1), weights(q.input, 2), weights(q.hidden, 3),
+               floats({d, 2 * columns}, 1, 4), lengths, floats({d, q.batch, q.hidden}, 1, 5),
+               floats({d, q.batch, q.hidden}, 1, 6), Tensor(), scales, zeros, scales, zeros},
+              With({{"hidden_size", q.hidden}, {"direction", std::string(q.direction)}}), q.constants, 3, "com.microsoft");
   c.name = std::string("DynamicQuantizeLSTM ") + q.direction;
   return c;
 }
@@ -43,7 +46,8 @@ TEST(DynamicQuantizeLstm, SupportsEveryFormOfWeightsAndScales) {
   OnEveryMachine([](Backend& backend) {
     for (const char* direction : {"forward", "reverse", "bidirectional"}) {
       for (DType weights : {DType::kI8, DType::kU8}) {
-        for (bool by_column : {false, true}) backend.Check(CaseOf({4, 3, 10, 37, direction, weights, by_column}), OfRounding);
+        for (bool by_column : {false, true})
+          backend.Check(CaseOf({4, 3, 10, 37, direction, weights, by_column}), OfRounding);
       }
     }
     backend.Check(CaseOf({4, 3, 10, 37, "bidirectional", DType::kU8, true, {}}), OfRounding);

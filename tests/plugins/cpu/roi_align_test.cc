@@ -9,12 +9,14 @@ namespace {
 
 Case Regions(Tensor rois, Attributes attrs, int64_t channels = 21) {
   Tensor images = Random(DType::kI64, {rois.shape()[0]}, 0, 1, 4);
-  return OneNode("RoiAlign", {Random(DType::kF32, {2, channels, 9, 12}, -1, 1), std::move(rois), std::move(images)}, std::move(attrs));
+  return OneNode("RoiAlign", {Random(DType::kF32, {2, channels, 9, 12}, -1, 1), std::move(rois), std::move(images)},
+                 std::move(attrs));
 }
 
 // Returns boxes (x1, y1, x2, y2): inside, across every border, outside, without area, with swapped corners.
 Tensor Boxes() {
-  return Fill(DType::kF32, {6, 4}, {2, 3, 20, 15, -9, -7, 40, 30, 100, 100, 120, 130, 5, 5, 5, 5, 18, 12, 3, 1, 0, 0, 23, 17});
+  return Fill(DType::kF32, {6, 4},
+              {2, 3, 20, 15, -9, -7, 40, 30, 100, 100, 120, 130, 5, 5, 5, 5, 18, 12, 3, 1, 0, 0, 23, 17});
 }
 
 TEST(RoiAlign, SamplesAsTheEvaluatorDoes) {
@@ -38,8 +40,9 @@ TEST(RoiAlign, SamplesAsTheEvaluatorDoes) {
 }
 
 TEST(RoiAlign, SplitsManyRegionsAmongTheThreads) {
-  UnderTest().Check(Regions(Random(DType::kF32, {150, 4}, 0, 12), With({{"output_height", int64_t{7}}, {"output_width", int64_t{7}}}), 64),
-                    Roughly);
+  UnderTest().Check(
+      Regions(Random(DType::kF32, {150, 4}, 0, 12), With({{"output_height", int64_t{7}}, {"output_width", int64_t{7}}}), 64),
+      Roughly);
 }
 
 TEST(RoiAlign, ChecksRegionsAndImages) {

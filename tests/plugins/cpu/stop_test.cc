@@ -38,7 +38,8 @@ TEST(Stop, EndsEveryKernelThatSplitsItsWorkWithoutAnException) {
   for (const Case& c : LargeCases()) {
     Backend::Outcome r = UnderTest().RunStopped(c);
     EXPECT_FALSE(r.candidates.empty()) << c.name;
-    for (size_t i = 0; i < r.candidates.size(); ++i) EXPECT_EQ(r.codes[i], MGE_CANCELLED) << c.name << " " << r.candidates[i];
+    for (size_t i = 0; i < r.candidates.size(); ++i)
+      EXPECT_EQ(r.codes[i], MGE_CANCELLED) << c.name << " " << r.candidates[i];
   }
 }
 

@@ -20,7 +20,8 @@ TEST(Reduction, CumSumReadsItsAxisWhenItRuns) {
 
 TEST(Reduction, NormsBeyondTheRangeOfTheTypeSaturate) {
   for (DType t : {DType::kI32, DType::kU32}) {
-    UnderTest().Check(OneNode("ReduceL2", {Fill(t, {2, 2}, {2147483647, 1147483647, 3, 4}), Integers({1})}, {}, {1}), Exactly);
+    UnderTest().Check(OneNode("ReduceL2", {Fill(t, {2, 2}, {2147483647, 1147483647, 3, 4}), Integers({1})}, {}, {1}),
+                      Exactly);
   }
 }
 

@@ -104,8 +104,7 @@ struct Answers {
   std::vector<mge_candidate> offers;
   std::vector<std::string> refusals;
   const mge_candidate_sink sink = {
-      sizeof(sink), 0, this,
-      [](void* self, const mge_candidate* c) { static_cast<Answers*>(self)->offers.push_back(*c); },
+      sizeof(sink), 0, this, [](void* self, const mge_candidate* c) { static_cast<Answers*>(self)->offers.push_back(*c); },
       [](void* self, const mge_text*, const mge_text* reason) {
         static_cast<Answers*>(self)->refusals.emplace_back(reason->data, reason->size);
       }};
@@ -117,8 +116,7 @@ TEST_F(NullBackend, ComputesRelu) {
   std::vector<int64_t> dims = {3, 20000};
   OneNode relu("Relu", MGE_DTYPE_F32, dims);
   Answers answers;
-  ASSERT_EQ(api.enumerate(device_->handle(), &relu.problem, nullptr, &answers.sink, nullptr),
-            MGE_OK);
+  ASSERT_EQ(api.enumerate(device_->handle(), &relu.problem, nullptr, &answers.sink, nullptr), MGE_OK);
   ASSERT_EQ(answers.offers.size(), 1u);
   mge_prepared prepared = {};
   prepared.struct_size = sizeof(prepared);
@@ -156,15 +154,12 @@ TEST_F(NullBackend, RefusesWithAReason) {
   const mge_kernel_api& api = device_->kernel_api();
   std::vector<int64_t> dims = {3}, unknown = {-1};
   Answers answers;
-  OneNode half("Relu", MGE_DTYPE_F16, dims), open("Relu", MGE_DTYPE_F32, unknown),
-      other("Conv", MGE_DTYPE_F32, dims);
+  OneNode half("Relu", MGE_DTYPE_F16, dims), open("Relu", MGE_DTYPE_F32, unknown), other("Conv", MGE_DTYPE_F32, dims);
   for (OneNode* node : {&half, &open, &other}) {
-    ASSERT_EQ(api.enumerate(device_->handle(), &node->problem, nullptr, &answers.sink, nullptr),
-              MGE_OK);
+    ASSERT_EQ(api.enumerate(device_->handle(), &node->problem, nullptr, &answers.sink, nullptr), MGE_OK);
   }
   EXPECT_TRUE(answers.offers.empty());
-  EXPECT_THAT(answers.refusals,
-              ElementsAre(HasSubstr("only float32"), HasSubstr("known before the run")));
+  EXPECT_THAT(answers.refusals, ElementsAre(HasSubstr("only float32"), HasSubstr("known before the run")));
 }
 
 TEST_F(NullBackend, OrdersByRankOrByMeasuredTime) {

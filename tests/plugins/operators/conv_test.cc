@@ -94,7 +94,8 @@ TEST(Conv, ComputesPadsFromAutoPad) {
 TEST(Conv, ThreeSpatialDimensions) {
   const Ints none(6, 0), one(3, 1);
   CheckAll({2, 5, 4, 6, 7}, 18, {.kernel = {3, 3, 3}, .strides = one, .pads = Ints(6, 1), .dilations = one});
-  CheckAll({1, 5, 7, 6, 8}, 17, {.kernel = {3, 2, 3}, .strides = {2, 1, 3}, .pads = {2, 0, 1, 1, 1, 0}, .dilations = {2, 1, 2}});
+  CheckAll({1, 5, 7, 6, 8}, 17,
+           {.kernel = {3, 2, 3}, .strides = {2, 1, 3}, .pads = {2, 0, 1, 1, 1, 0}, .dilations = {2, 1, 2}});
   CheckAll({1, 6, 5, 6, 7}, 8, {.kernel = {2, 3, 2}, .strides = one, .pads = none, .dilations = one, .group = 2});
   CheckAll({1, 18, 5, 6, 7}, 18, {.kernel = {3, 3, 3}, .strides = one, .pads = Ints(6, 1), .dilations = one, .group = 18});
   CheckAll({2, 18, 3, 9, 8}, 18,
@@ -140,7 +141,8 @@ Case Transposed(Shape x, Shape w, Attributes attrs = {}, bool bias = true, bool 
   int64_t outputs = w[1] * attrs.Int("group", 1);
   std::vector<Tensor> inputs = {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, w, -1, 1, 2)};
   if (bias) inputs.push_back(Random(DType::kF32, {outputs}, -1, 1, 3));
-  return OneNode("ConvTranspose", std::move(inputs), std::move(attrs), constant ? std::vector<int>{1, 2} : std::vector<int>{});
+  return OneNode("ConvTranspose", std::move(inputs), std::move(attrs),
+                 constant ? std::vector<int>{1, 2} : std::vector<int>{});
 }
 
 void CheckTransposed(Shape x, Shape w, Attributes attrs = {}) {
@@ -164,16 +166,19 @@ TEST(ConvTranspose, StridesPadsAndOutputPadding) {
 
 TEST(ConvTranspose, DilationsAndGroups) {
   CheckTransposed({1, 4, 5, 6}, {4, 3, 3, 2}, With({{"dilations", Ints{2, 3}}}));
-  CheckTransposed({1, 4, 6, 6}, {4, 18, 4, 5}, With({{"dilations", Ints{2, 4}}, {"strides", Ints{4, 6}}, {"pads", Ints{3, 0, 1, 5}}}));
+  CheckTransposed({1, 4, 6, 6}, {4, 18, 4, 5},
+                  With({{"dilations", Ints{2, 4}}, {"strides", Ints{4, 6}}, {"pads", Ints{3, 0, 1, 5}}}));
   CheckTransposed({2, 6, 5, 6}, {6, 5, 3, 3}, With({{"group", int64_t{3}}, {"strides", Ints{2, 1}}}));
-  CheckTransposed({1, 21, 4, 5}, {21, 1, 4, 4}, With({{"group", int64_t{21}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
+  CheckTransposed({1, 21, 4, 5}, {21, 1, 4, 4},
+                  With({{"group", int64_t{21}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
 }
 
 TEST(ConvTranspose, OneAndThreeSpatialDimensions) {
   CheckTransposed({2, 5, 30}, {5, 19, 16}, With({{"strides", Ints{8}}, {"pads", Ints{4, 4}}}));
   CheckTransposed({1, 2, 7}, {2, 1, 64}, With({{"strides", Ints{16}}}));
   CheckTransposed({1, 2, 3, 4, 2}, {2, 18, 2, 1, 3});
-  CheckTransposed({2, 4, 3, 2, 4}, {4, 3, 3, 2, 3}, With({{"strides", Ints{2, 3, 2}}, {"pads", Ints{1, 0, 1, 1, 0, 0}}, {"group", int64_t{2}}}));
+  CheckTransposed({2, 4, 3, 2, 4}, {4, 3, 3, 2, 3},
+                  With({{"strides", Ints{2, 3, 2}}, {"pads", Ints{1, 0, 1, 1, 0, 0}}, {"group", int64_t{2}}}));
 }
 
 TEST(ConvTranspose, GivesTheSizeOfOutputShape) {
@@ -241,7 +246,8 @@ TEST(ConvEpilogue, AConstantResidual) {
   const std::string conv = "input x : float32[2,6,6,7]\nconst r = float32[2,6,6,7]<0>\n", then = "d = Add(c, r)\n";
   for (const std::string& text : {
            conv + "const w = float32[6,6,3,3]<0>\nc = Conv(x, w) {pads=[1,1,1,1]}\n" + then + "output d\n",
-           conv + "input w : float32[6,1,3,3]\nc = Conv(x, w) {group=6, pads=[1,1,1,1]}\n" + then + "y = Relu(d)\noutput y\n",
+           conv + "input w : float32[6,1,3,3]\nc = Conv(x, w) {group=6, pads=[1,1,1,1]}\n" + then +
+               "y = Relu(d)\noutput y\n",
            std::string("const x = float32[1,64,15,14]<0>\nconst w = float32[64,64,1,1]<0>\nc = Conv(x, w)\n"
                        "d = Add(x, c)\noutput d\n"),
            std::string("input x : float32[1,64,15,14]\nconst r = float32[1,64,15,14]<0>\nconst w = float32[64,64,3,3]<0>\n"

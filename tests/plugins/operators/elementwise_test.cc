@@ -20,10 +20,20 @@ TEST(Elementwise, ReluOfEveryTypeAndSize) {
 
 TEST(Elementwise, AddBroadcasts) {
   OnEveryMachine([](Backend& backend) {
-    const std::pair<Shape, Shape> kShapes[] = {
-        {{}, {}}, {{5}, {}}, {{}, {7}}, {{3, 1}, {1, 5}}, {{2, 3, 4, 5}, {3, 1, 1}}, {{2, 3, 4, 5}, {1, 3, 1, 1}},
-        {{2, 64, 8, 8}, {1, 64, 1, 1}}, {{2, 3, 300}, {300}}, {{2, 3, 300}, {2, 3, 1}}, {{4, 1, 6}, {5, 1}},
-        {{0, 3}, {1, 3}}, {{1000, 30}, {30}}, {{50, 7, 40}, {50, 1, 40}}, {{2, 3, 4, 5}, {2, 3, 4, 5}}};
+    const std::pair<Shape, Shape> kShapes[] = {{{}, {}},
+                                               {{5}, {}},
+                                               {{}, {7}},
+                                               {{3, 1}, {1, 5}},
+                                               {{2, 3, 4, 5}, {3, 1, 1}},
+                                               {{2, 3, 4, 5}, {1, 3, 1, 1}},
+                                               {{2, 64, 8, 8}, {1, 64, 1, 1}},
+                                               {{2, 3, 300}, {300}},
+                                               {{2, 3, 300}, {2, 3, 1}},
+                                               {{4, 1, 6}, {5, 1}},
+                                               {{0, 3}, {1, 3}},
+                                               {{1000, 30}, {30}},
+                                               {{50, 7, 40}, {50, 1, 40}},
+                                               {{2, 3, 4, 5}, {2, 3, 4, 5}}};
     for (const auto& [a, b] : kShapes) {
       for (DType t : {DType::kF32, DType::kF16, DType::kI32}) {
         for (std::vector<int> constants : {std::vector<int>{}, {1}}) {
@@ -220,7 +230,12 @@ TEST(Elementwise, FunctionsOfFloatAreWithinFourUnitsInTheLastPlace) {
       Tensor y = Fill(DType::kF32, {200000}, exact);
       // The limit is 4.5 units of at most 2^-23 of the value, half a unit of it for the rounding of the expected value.
       std::vector<Tensor> expected = {y};
-      backend.Check(OneNode(f.op, {x}), [](DType) { return Tolerance{1e-44, 4.5 * 0x1p-23}; }, &expected);
+      backend.Check(
+          OneNode(f.op, {x}),
+          [](DType) {
+            return Tolerance{1e-44, 4.5 * 0x1p-23};
+          },
+          &expected);
     }
   });
 }

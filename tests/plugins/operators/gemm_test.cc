@@ -133,8 +133,12 @@ TEST(MatMulEpilogue, BiasResidualAndActivation) {
     std::vector<Tensor> more;
     Attributes attrs;
   };
-  const Row kActivations[] = {{"Relu", {}, {}}, {"Sigmoid", {}, {}}, {"Tanh", {}, {}}, {"Gelu", {}, {}},
-                              {"Gelu", {}, With({{"approximate", std::string("tanh")}})}, {"HardSwish", {}, {}},
+  const Row kActivations[] = {{"Relu", {}, {}},
+                              {"Sigmoid", {}, {}},
+                              {"Tanh", {}, {}},
+                              {"Gelu", {}, {}},
+                              {"Gelu", {}, With({{"approximate", std::string("tanh")}})},
+                              {"HardSwish", {}, {}},
                               {"LeakyRelu", {}, With({{"alpha", 0.2f}})},
                               {"Clip", {Fill(DType::kF32, {}, {-0.5}), Fill(DType::kF32, {}, {0.75})}, {}}};
   OnEveryMachine([&](Backend& backend) {

@@ -133,12 +133,14 @@ TEST(Movement, ScattersOfManyUpdatesKeepTheirOrderAlongEveryAxis) {
   for (int64_t axis : {0, 1, 2, 3}) {
     for (const char* reduction : {"none", "add"}) {
       Tensor indices = Random(DType::kI64, {9, 8, 7, 30}, 0, 5);
-      UnderTest().Check(OneNode("ScatterElements", {Random(DType::kF32, {10, 9, 8, 31}), indices, Random(DType::kF32, {9, 8, 7, 30})},
-                                With({{"axis", axis}, {"reduction", std::string(reduction)}})),
-                        Closely);
+      UnderTest().Check(
+          OneNode("ScatterElements", {Random(DType::kF32, {10, 9, 8, 31}), indices, Random(DType::kF32, {9, 8, 7, 30})},
+                  With({{"axis", axis}, {"reduction", std::string(reduction)}})),
+          Closely);
     }
   }
-  UnderTest().Check(OneNode("ScatterElements", {Random(DType::kI32, {50}), Random(DType::kI64, {30000}, 0, 49), Random(DType::kI32, {30000})},
+  UnderTest().Check(OneNode("ScatterElements",
+                            {Random(DType::kI32, {50}), Random(DType::kI64, {30000}, 0, 49), Random(DType::kI32, {30000})},
                             With({{"axis", int64_t{0}}})),
                     Closely);
 }

@@ -80,9 +80,9 @@ TEST(Offer, OfAMovementAllocatesNothing) {
   OffersForNothing(OneNode("Reshape", {F32({kHuge}), Integers({kWide, kWide})}, {}, {1}), {F32({kWide, kWide})});
   OffersForNothing(OneNode("Concat", {F32({kHuge}), F32({3})}, With({{"axis", int64_t{0}}})), {F32({kHuge + 3})});
   OffersForNothing(OneNode("Split", {F32({kHuge})}, With({{"axis", int64_t{0}}}), {}, 2), {F32({kHuge - 1}), F32({1})});
-  OffersForNothing(OneNode("Slice", {F32({kHuge}), Integers({0}), Integers({kHuge}), Integers({0}), Integers({2})}, {},
-                           {1, 2, 3, 4}),
-                   {F32({kHuge / 2})});
+  OffersForNothing(
+      OneNode("Slice", {F32({kHuge}), Integers({0}), Integers({kHuge}), Integers({0}), Integers({2})}, {}, {1, 2, 3, 4}),
+      {F32({kHuge / 2})});
   OffersForNothing(OneNode("Expand", {F32({1}), Integers({kHuge})}, {}, {1}), {F32({kHuge})});
   OffersForNothing(OneNode("Tile", {F32({2}), Integers({kHuge})}, {}, {1}), {F32({2 * kHuge})});
   OffersForNothing(OneNode("DepthToSpace", {F32({1, 4, kWide, kWide})}, With({{"blocksize", int64_t{2}}})),

@@ -13,21 +13,24 @@ struct Recurrent {
   int64_t steps, batch, input, hidden;
   const char* direction = "forward";
   int64_t layout = 0;
-  bool all_inputs = false;             // adds bias, lengths, initial states and peepholes
+  bool all_inputs = false;  // adds bias, lengths, initial states and peepholes
   std::vector<int> constants = {1, 2, 3};
   Attributes more = {};
   DType dtype = DType::kF32;
-  std::vector<int32_t> lengths = {};   // used with all_inputs; empty: no lengths
+  std::vector<int32_t> lengths = {};  // used with all_inputs; empty: no lengths
 };
 
 Case CaseOf(const Recurrent& r) {
   const std::string op = r.op;
   const int64_t gates = op == "LSTM" ? 4 : op == "GRU" ? 3 : 1, d = r.direction == std::string("bidirectional") ? 2 : 1;
-  auto random = [&](Shape shape, double range, uint64_t seed) { return Random(r.dtype, std::move(shape), -range, range, seed); };
+  auto random = [&](Shape shape, double range, uint64_t seed) {
+    return Random(r.dtype, std::move(shape), -range, range, seed);
+  };
   const double range = 1.5 / std::sqrt(static_cast<double>(r.hidden));
   Shape state = r.layout ? Shape{r.batch, d, r.hidden} : Shape{d, r.batch, r.hidden};
   std::vector<Tensor> in = {random(r.layout ? Shape{r.batch, r.steps, r.input} : Shape{r.steps, r.batch, r.input}, 2, 1),
-                            random({d, gates * r.hidden, r.input}, range, 2), random({d, gates * r.hidden, r.hidden}, range, 3)};
+                            random({d, gates * r.hidden, r.input}, range, 2),
+                            random({d, gates * r.hidden, r.hidden}, range, 3)};
   if (r.all_inputs) {
     in.push_back(random({d, 2 * gates * r.hidden}, 1, 4));
     in.emplace_back();
@@ -96,7 +99,8 @@ TEST(Recurrent, RefusesALengthBeyondTheSteps) {
     auto outcome = UnderTest().Check(CaseOf(r), OfSteps, &expected);
     ASSERT_FALSE(outcome.codes.empty());
     EXPECT_EQ(outcome.codes[0], MGE_OUT_OF_RANGE);
-    EXPECT_NE(outcome.errors[0].find(std::to_string(length) + " is outside of 0..6"), std::string::npos) << outcome.errors[0];
+    EXPECT_NE(outcome.errors[0].find(std::to_string(length) + " is outside of 0..6"), std::string::npos)
+        << outcome.errors[0];
   }
 }
 
@@ -126,15 +130,17 @@ TEST(Recurrent, SupportsActivationsClipAndFlags) {
     auto check = [&](const char* op, Attributes more) {
       backend.Check(CaseOf({op, 4, 2, 6, 21, "forward", 0, true, {1, 2, 3}, std::move(more)}), OfSteps);
     };
-    for (const char* name : {"Relu", "tanh", "SIGMOID", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu",
-                             "Softsign", "Softplus"}) {
+    for (const char* name : {"Relu", "tanh", "SIGMOID", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh",
+                             "HardSigmoid", "Elu", "Softsign", "Softplus"}) {
       check("RNN", With({{"activations", Texts{name}}}));
       check("GRU", With({{"activations", Texts{"HardSigmoid", name}}, {"clip", 0.75f}}));
       check("LSTM", With({{"activations", Texts{"Sigmoid", name, "Softsign"}}, {"clip", 0.5f}}));
     }
-    check("RNN", With({{"activations", Texts{"Affine"}}, {"activation_alpha", Floats{0.5f}}, {"activation_beta", Floats{0.25f}}}));
+    check("RNN",
+          With({{"activations", Texts{"Affine"}}, {"activation_alpha", Floats{0.5f}}, {"activation_beta", Floats{0.25f}}}));
     check("LSTM", With({{"activations", Texts{"HardSigmoid", "ScaledTanh", "LeakyRelu"}},
-                        {"activation_alpha", Floats{0.3f, 0.7f, 0.1f}}, {"activation_beta", Floats{0.4f, 1.5f}}}));
+                        {"activation_alpha", Floats{0.3f, 0.7f, 0.1f}},
+                        {"activation_beta", Floats{0.4f, 1.5f}}}));
     check("LSTM", With({{"input_forget", int64_t{1}}}));
     check("GRU", With({{"linear_before_reset", int64_t{1}}}));
     Recurrent r = {"GRU", 4, 2, 6, 21, "bidirectional", 1, true};

@@ -152,16 +152,15 @@ TEST(Reduction, PoolsWhoseKernelIsLargerThanTheInput) {
   OnEveryMachine([](Backend& backend) {
     for (const char* op : {"MaxPool", "AveragePool"}) {
       for (int64_t count : {0, 1}) {
-        Attributes a = With({{"kernel_shape", Ints{5, 3}},
-                             {"strides", Ints{2, 3}},
-                             {"pads", Ints{1, 0, 0, 0}},
-                             {"ceil_mode", int64_t{1}}});
+        Attributes a = With(
+            {{"kernel_shape", Ints{5, 3}}, {"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 0, 0}}, {"ceil_mode", int64_t{1}}});
         if (std::string_view(op) == "AveragePool") a.Set("count_include_pad", count);
         for (int64_t channels : {3, 16}) backend.Check(OneNode(op, {Random(DType::kF32, {2, channels, 3, 2})}, a), Closely);
       }
     }
     backend.Check(OneNode("MaxPool", {Random(DType::kF32, {1, 8, 4, 4})},
-                          With({{"kernel_shape", Ints{5, 5}}, {"ceil_mode", int64_t{1}}})), Exactly);
+                          With({{"kernel_shape", Ints{5, 5}}, {"ceil_mode", int64_t{1}}})),
+                  Exactly);
   });
 }
 
@@ -169,7 +168,8 @@ TEST(Reduction, PoolsOfImages) {
   Case large = OneNode("MaxPool", {Random(DType::kF32, {1, 64, 60, 57})},
                        With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
   UnderTest().Check(large, Exactly);
-  UnderTest().Check(OneNode("MaxPool", {Random(DType::kF32, {1, 64, 60, 57})}, With({{"kernel_shape", Ints{3, 3}}}), {0}), Exactly);
+  UnderTest().Check(OneNode("MaxPool", {Random(DType::kF32, {1, 64, 60, 57})}, With({{"kernel_shape", Ints{3, 3}}}), {0}),
+                    Exactly);
   for (const char* op : {"MaxPool", "AveragePool"}) {
     for (int64_t images : {1, 2, 5}) {
       for (int64_t ceil : {0, 1}) {

@@ -109,10 +109,9 @@ TEST(VirtualDevice, IsUnusableWithABadSettingAndGivesTheReason) {
 }
 
 TEST(VirtualDevice, IsUnusableIfTheHostGivesNoValueForASetting) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"virtual.memory", "virtual.memory has no value from the host"},
-      {"virtual.links", "virtual.links has no value"},
-      {"virtual.warp", "virtual.warp has no value"}};
+  const std::pair<const char*, const char*> cases[] = {{"virtual.memory", "virtual.memory has no value from the host"},
+                                                       {"virtual.links", "virtual.links has no value"},
+                                                       {"virtual.warp", "virtual.warp has no value"}};
   for (auto [key, text] : cases) {
     VirtualBackend b({{"virtual.devices", "1"}, {key, kNoValue}});
     auto list = b.List();

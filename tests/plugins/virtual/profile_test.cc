@@ -56,8 +56,9 @@ TEST(VirtualProfile, EachKernelStartsALaunchLatencyAfterThePreviousOne) {
     return us;
   };
   EXPECT_GE(microseconds([&] {
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
-  }), 15000);
+              for (int i = 0; i < 3; ++i) EXPECT_EQ(relu.Run(queue, {x.at(), y.at()}), MGE_OK);
+            }),
+            15000);
   EXPECT_GE(microseconds([&] { EXPECT_EQ(b.queues().replay(queue, record, nullptr), MGE_OK); }), 10000);
   float got = 1;
   double copy_us = 1e9;  // least time of several copies, which have no launch latency

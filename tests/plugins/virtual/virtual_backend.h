@@ -99,11 +99,12 @@ class VirtualBackend {
   };
   std::vector<Listed> List() {
     std::vector<Listed> list;
-    mge_device_sink sink = {sizeof(sink), 0, &list, [](void* self, const mge_device_info* d) {
-                              auto text = [](const mge_text& t) { return std::string(t.data ? t.data : "", t.size); };
-                              static_cast<std::vector<Listed>*>(self)->push_back(
-                                  {text(d->class_name), text(d->name), text(d->reason), d->score, d->flags, d->memory_total});
-                            }};
+    mge_device_sink sink = {
+        sizeof(sink), 0, &list, [](void* self, const mge_device_info* d) {
+          auto text = [](const mge_text& t) { return std::string(t.data ? t.data : "", t.size); };
+          static_cast<std::vector<Listed>*>(self)->push_back(
+              {text(d->class_name), text(d->name), text(d->reason), d->score, d->flags, d->memory_total});
+        }};
     EXPECT_EQ(plugin_->device->enumerate(&sink, nullptr), MGE_OK);
     return list;
   }

@@ -67,10 +67,10 @@ TEST_F(AsAUser, TheSmallestBackendRunsItsOperator) {
 
 TEST_F(AsAUser, ARefusalShowsTheBackendsReason) {
   std::vector<ob::Dim> dims = {int64_t{4}};
-  std::ofstream(folder_.At("model.onnx"), std::ios::binary) << ob::ModelProto(
-      {.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"x"}, {"y"})},
-                                .inputs = {ob::ValueInfo("x", DType::kF64, dims)},
-                                .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
+  std::ofstream(folder_.At("model.onnx"), std::ios::binary)
+      << ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Relu", {"x"}, {"y"})},
+                                                  .inputs = {ob::ValueInfo("x", DType::kF64, dims)},
+                                                  .outputs = {ob::TextField(ob::field::value_info::kName, "y")}})});
   std::string plan = Mge("plan model.onnx --device example_relu0 --why");
   EXPECT_THAT(plan, HasSubstr("REFERENCE"));  // the reference evaluator computes it
   EXPECT_THAT(plan, HasSubstr("only float32"));

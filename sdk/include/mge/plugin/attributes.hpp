@@ -17,10 +17,10 @@ struct AttributeName {
   std::string_view name;
 };
 inline constexpr AttributeName kAttributeNames[] = {
-    {MGE_KERNEL_DETERMINISTIC, "deterministic"},         {MGE_KERNEL_BATCH_INVARIANT, "batch-invariant"},
-    {MGE_KERNEL_REFERENCE, "REFERENCE"},                 {MGE_KERNEL_REDUCED_PRECISION, "reduced-precision"},
-    {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},           {MGE_KERNEL_USES_ATOMICS, "atomics"},
-    {MGE_KERNEL_ALLOCATES, "allocates"},                 {MGE_KERNEL_TENSOR_CORE, "tensor-core"}};
+    {MGE_KERNEL_DETERMINISTIC, "deterministic"}, {MGE_KERNEL_BATCH_INVARIANT, "batch-invariant"},
+    {MGE_KERNEL_REFERENCE, "REFERENCE"},         {MGE_KERNEL_REDUCED_PRECISION, "reduced-precision"},
+    {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},   {MGE_KERNEL_USES_ATOMICS, "atomics"},
+    {MGE_KERNEL_ALLOCATES, "allocates"},         {MGE_KERNEL_TENSOR_CORE, "tensor-core"}};
 
 // Returns, for example, "deterministic capture-safe".
 inline std::string AttributeText(uint64_t attributes) {
@@ -38,4 +38,4 @@ inline std::string WhyNotAllowed(uint64_t attributes, uint64_t require, uint64_t
   return {};
 }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -197,7 +197,7 @@ inline mge_code AnswerQuery(const mge_query_in* in, mge_query_out* out, const mg
   return MGE_OK;
 }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN
 
 // Defines the only exported symbol.
 #define MGE_PLUGIN_ENTRY(plugin_table)                                                          \

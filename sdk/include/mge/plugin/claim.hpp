@@ -157,4 +157,4 @@ struct Claims {
   }
 };
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -124,4 +124,4 @@ struct DeviceTable {
 };
 
 }  // namespace internal
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -182,4 +182,4 @@ void Unmake(Handle* handle) noexcept {
 
 }  // namespace internal
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations of recurrent operators. Includes no C++ library header, so that vector code and device compilers can include it.
+// Activations of recurrent operators. Includes no C++ library header, so that vector code and device compilers can include
+// it.
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +9,17 @@ namespace mge {
 
 // The activation functions of recurrent operators.
 enum class GateFunction : int32_t {
-  kRelu, kTanh, kSigmoid, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign, kSoftplus
+  kRelu,
+  kTanh,
+  kSigmoid,
+  kAffine,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kScaledTanh,
+  kHardSigmoid,
+  kElu,
+  kSoftsign,
+  kSoftplus
 };
 
 // An activation function with its parameters.

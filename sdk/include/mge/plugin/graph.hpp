@@ -17,26 +17,20 @@ inline uint64_t ElementBytes(mge_dtype dtype) {
   switch (dtype) {
     case MGE_DTYPE_U8:
     case MGE_DTYPE_I8:
-    case MGE_DTYPE_BOOL:
-      return 1;
+    case MGE_DTYPE_BOOL: return 1;
     case MGE_DTYPE_U16:
     case MGE_DTYPE_I16:
     case MGE_DTYPE_F16:
-    case MGE_DTYPE_BF16:
-      return 2;
+    case MGE_DTYPE_BF16: return 2;
     case MGE_DTYPE_F32:
     case MGE_DTYPE_I32:
-    case MGE_DTYPE_U32:
-      return 4;
+    case MGE_DTYPE_U32: return 4;
     case MGE_DTYPE_F64:
     case MGE_DTYPE_I64:
     case MGE_DTYPE_U64:
-    case MGE_DTYPE_C64:
-      return 8;
-    case MGE_DTYPE_C128:
-      return 16;
-    default:
-      return 0;
+    case MGE_DTYPE_C64: return 8;
+    case MGE_DTYPE_C128: return 16;
+    default: return 0;
   }
 }
 
@@ -190,4 +184,4 @@ class Problem {
   mge_device* device_;
 };
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -91,7 +91,8 @@ inline MemoryAmount HostMemoryAmount(const std::string& root = {}) {
     auto limit = NumberAfter("", TextOfFile(group + (unified ? "/memory.max" : "/memory.limit_in_bytes")));
     if (!limit) return;
     auto used = NumberAfter("", TextOfFile(group + (unified ? "/memory.current" : "/memory.usage_in_bytes"))).value_or(0);
-    auto cache = NumberAfter(unified ? "inactive_file " : "total_inactive_file ", TextOfFile(group + "/memory.stat")).value_or(0);
+    auto cache =
+        NumberAfter(unified ? "inactive_file " : "total_inactive_file ", TextOfFile(group + "/memory.stat")).value_or(0);
     used -= std::min(used, cache);  // page cache, which the system frees before an allocation fails
     amount.total_bytes = std::min(amount.total_bytes, *limit);
     amount.free_bytes = std::min(amount.free_bytes, *limit - std::min(*limit, used));
@@ -119,4 +120,4 @@ inline double HostProcessorLimit(const std::string& root = {}) {
   return least;
 }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -360,4 +360,4 @@ struct KernelTable {
   }
 };
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -42,4 +42,4 @@ inline bool SameLayout(const mge_layout* a, const mge_layout* b) {
          !std::memcmp(a->block_size, b->block_size, sizeof(int32_t) * static_cast<size_t>(a->block_count));
 }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -121,4 +121,4 @@ struct MemoryTable {
 };
 
 }  // namespace internal
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -54,4 +54,4 @@ constexpr std::string_view WhyNoClassList(std::string_view list) {
   }
 }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

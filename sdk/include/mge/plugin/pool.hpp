@@ -189,9 +189,7 @@ namespace internal {
 
 // Returns whether these headers know the memory class. A newer host may request another one, which is refused.
 inline bool KnownClass(int32_t memory_class) { return memory_class >= 0 && memory_class < MGE_MEMORY_CLASS_COUNT; }
-inline mge_code RefuseClass(mge_error* error) {
-  return Report(error, MGE_UNIMPLEMENTED, "unknown memory class");
-}
+inline mge_code RefuseClass(mge_error* error) { return Report(error, MGE_UNIMPLEMENTED, "unknown memory class"); }
 
 template <typename D, typename P>
 struct PoolTable {
@@ -239,12 +237,11 @@ template <typename D, typename R>
 struct ReserveTable {
   static mge_code Decide(mge_device* device, const mge_plan_summary* plan, mge_reserve_decision* out,
                          mge_error* error) noexcept {
-    return GuardOut(error, out, [&](mge_reserve_decision* decision) {
-      return R::Decide(As<D>(device), Whole(*plan), decision);
-    });
+    return GuardOut(error, out,
+                    [&](mge_reserve_decision* decision) { return R::Decide(As<D>(device), Whole(*plan), decision); });
   }
   static constexpr mge_reserve_api kApi = Table<mge_reserve_api>([](auto& t) { t.decide = Decide; });
 };
 
 }  // namespace internal
-}  // namespace mge
+}  // namespace MGE_HIDDEN

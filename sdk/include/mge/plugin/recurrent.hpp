@@ -21,14 +21,14 @@ namespace mge MGE_HIDDEN {
 struct Recurrence {
   enum class Kind : int32_t { kRnn, kGru, kLstm };
   Kind kind = Kind::kRnn;
-  int gates = 1;                     // matrices in W and R
-  bool quantized = false;            // DynamicQuantizeLSTM: W is [directions, input, gates * hidden], R likewise
-  bool batch_first = false;          // attribute layout = 1
-  bool reverse = false;              // direction 0 runs backwards; direction 1 always does
+  int gates = 1;             // matrices in W and R
+  bool quantized = false;    // DynamicQuantizeLSTM: W is [directions, input, gates * hidden], R likewise
+  bool batch_first = false;  // attribute layout = 1
+  bool reverse = false;      // direction 0 runs backwards; direction 1 always does
   bool input_forget = false, linear_before_reset = false;
   float clip = std::numeric_limits<float>::infinity();  // limit for the inputs of activations
   int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
-  GateActivation f[2][3];            // [direction][in the operator's order]
+  GateActivation f[2][3];  // [direction][in the operator's order]
   // Operand numbers in the problem; -1 if absent.
   int x = -1, w = -1, r = -1, b = -1, lengths = -1, h = -1, c = -1, p = -1;
   int y = -1, y_h = -1, y_c = -1;
@@ -53,10 +53,12 @@ struct GateFunctionRow {
 };
 // One row per GateFunction, in its order.
 inline constexpr GateFunctionRow kGateFunctions[] = {
-    {"relu", false, false, 0, 0},     {"tanh", false, false, 0, 0},            {"sigmoid", false, false, 0, 0},
-    {"affine", true, true, 1, 0},     {"leakyrelu", true, false, 0.01f, 0},    {"thresholdedrelu", true, false, 1, 0},
-    {"scaledtanh", true, true, 1, 1}, {"hardsigmoid", true, true, 0.2f, 0.5f}, {"elu", true, false, 1, 0},
-    {"softsign", false, false, 0, 0}, {"softplus", false, false, 0, 0}};
+    {"relu", false, false, 0, 0},         {"tanh", false, false, 0, 0},
+    {"sigmoid", false, false, 0, 0},      {"affine", true, true, 1, 0},
+    {"leakyrelu", true, false, 0.01f, 0}, {"thresholdedrelu", true, false, 1, 0},
+    {"scaledtanh", true, true, 1, 1},     {"hardsigmoid", true, true, 0.2f, 0.5f},
+    {"elu", true, false, 1, 0},           {"softsign", false, false, 0, 0},
+    {"softplus", false, false, 0, 0}};
 
 inline constexpr std::string_view kRnnGates[] = {"tanh"};
 inline constexpr std::string_view kGruGates[] = {"sigmoid", "tanh"};
@@ -147,4 +149,4 @@ inline Result FindRecurrence(const Problem& p, Recurrence* out) {
   return internal::ReadGates(n, internal::kRnnGates, out);
 }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -82,14 +82,17 @@ constexpr void CheckSignatures() {
     static_assert(std::is_convertible_v<decltype(&K::workspace_bytes), uint64_t (K::*)() const>,
                   "write: uint64_t workspace_bytes() const");
   }
-  static_assert(requires { &K::Prepack; } == requires { &K::prepack_bytes; }, "Prepack and prepack_bytes: both or neither");
-  if constexpr (requires { &K::Prepack; } && requires { &K::prepack_bytes; }) {
+  static_assert(
+      requires { &K::Prepack; } == requires { &K::prepack_bytes; }, "Prepack and prepack_bytes: both or neither");
+  if constexpr (
+      requires { &K::Prepack; } && requires { &K::prepack_bytes; }) {
     static_assert(std::is_convertible_v<decltype(&K::prepack_bytes), uint64_t (K::*)(int) const>,
                   "write: uint64_t prepack_bytes(int input) const");
     static_assert(std::is_convertible_v<decltype(&K::Prepack), Result (K::*)(int, const void*, void*) const>,
                   "write: mge::Result Prepack(int input, const void* from, void* to) const");
   }
-  static_assert(!requires { &K::prepack_form; } || requires { &K::Prepack; }, "prepack_form names what Prepack writes");
+  static_assert(
+      !requires { &K::prepack_form; } || requires { &K::Prepack; }, "prepack_form names what Prepack writes");
   if constexpr (requires { &K::prepack_form; }) {
     static_assert(std::is_convertible_v<decltype(&K::prepack_form), std::string (K::*)(int) const>,
                   "write: std::string prepack_form(int input) const");
@@ -200,4 +203,4 @@ struct Kernels {
   }
 };
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -92,7 +92,8 @@ inline std::string_view SettingOf(const mge_setting& setting) {
     if (declared[i] == &setting) return View(host->setting(host->self, i, &text) == MGE_OK ? text : setting.default_value);
   }
   [[maybe_unused]] static const bool said = [&] {
-    Log(MGE_LOG_ERROR, "the setting '" + std::string(View(setting.key)) + "' cannot be set: add it to the backend's kSettings");
+    Log(MGE_LOG_ERROR,
+        "the setting '" + std::string(View(setting.key)) + "' cannot be set: add it to the backend's kSettings");
     return true;
   }();
   return View(setting.default_value);
@@ -102,4 +103,4 @@ inline uint64_t ToBytes(std::string_view value) { return std::strtoull(std::stri
 inline double ToDouble(std::string_view value) { return std::strtod(std::string(value).c_str(), nullptr); }
 inline bool ToBool(std::string_view value) { return value == "1"; }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

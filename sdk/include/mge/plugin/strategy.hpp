@@ -96,4 +96,4 @@ struct StrategyTable {
 };
 
 }  // namespace internal
-}  // namespace mge
+}  // namespace MGE_HIDDEN

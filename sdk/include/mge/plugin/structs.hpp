@@ -42,4 +42,4 @@ void Fill(T* out, const T& value) {
   std::memcpy(reinterpret_cast<char*>(out) + kHead, reinterpret_cast<const char*>(&value) + kHead, size - kHead);
 }
 
-}  // namespace mge
+}  // namespace MGE_HIDDEN

@@ -241,8 +241,7 @@ class Queue {
       Use::ComesLate(*counter, value, waits_ = std::min(waits_ + 1, 20));
       std::unique_lock lock(counter->mutex);
       auto hopeless = [&] { return stopping_ && (counter->due < value || Is("cancels_waits")); };
-      while (!counter->over(value) && !hopeless())
-        counter->changed.wait_for(lock, std::chrono::milliseconds(2));
+      while (!counter->over(value) && !hopeless()) counter->changed.wait_for(lock, std::chrono::milliseconds(2));
       if (counter->value >= value || !failure_.ok()) return;
       failure_ = counter->code != MGE_OK ? Result(counter->code, counter->text) : Result(MGE_CANCELLED, "the queue ends");
     });
@@ -304,7 +303,7 @@ class Queue {
   std::deque<std::function<void()>> items_;
   std::unique_ptr<Record> capture_;
   Result fail_next_, failure_;  // failure_ is used by the queue's thread only
-  int waits_ = 0;                // used by the queue's thread only
+  int waits_ = 0;               // used by the queue's thread only
   std::vector<std::thread> late_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;

@@ -54,7 +54,8 @@ inline uint64_t Padding() { return Is("leaves_padding") ? 64 : 0; }  // bytes be
 
 struct Layouts {
   static Result Describe(Device&, const mge::LayoutQuestion& question, mge_layout_info* out) {
-    if (question.layout.opaque_id != kColumns && !Is("describes_anything")) return {MGE_INVALID_ARGUMENT, "there is number 7"};
+    if (question.layout.opaque_id != kColumns && !Is("describes_anything"))
+      return {MGE_INVALID_ARGUMENT, "there is number 7"};
     out->bytes = 4 + (Is("describes_wrong_size") ? 1 : 0);
     for (int64_t d : question.dims) out->bytes *= static_cast<uint64_t>(d);
     out->bytes += Padding();

@@ -145,10 +145,12 @@ class Queue {
   }
   mge::Result Signal(Fence& fence, uint64_t value) {
     if (!g_control.lost) fence.Promise(value);
-    return Enqueue([this, &fence, value] {
-      fence.Reach(value, failure_);
-      return mge::Result();
-    }, true);
+    return Enqueue(
+        [this, &fence, value] {
+          fence.Reach(value, failure_);
+          return mge::Result();
+        },
+        true);
   }
   mge::Result Wait(Fence& fence, uint64_t value) {
     return Enqueue([this, &fence, value] { return fence.QueueWait(value, ended_); });

@@ -87,7 +87,11 @@ struct Unary {
     add("sealed", kInSeal, 5), add("plain", kPlain, 5), add("sealed_wrong", kWrong, 5);
   }
   Unary(const mge::Problem& p, const mge::Candidate& c)
-      : count(p.input(0).elements()), variant(c.variant), op(p.node().Is("Relu") ? 'r' : p.node().Is("Neg") ? 'n' : 'a') {}
+      : count(p.input(0).elements()),
+        variant(c.variant),
+        op(p.node().Is("Relu")  ? 'r'
+           : p.node().Is("Neg") ? 'n'
+                                : 'a') {}
   void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
   mge_code Launch(const mge_run* run) const {
     const auto begin = std::chrono::steady_clock::now();
@@ -142,9 +146,8 @@ struct Strategy {
   }
 #else
   static mge::Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order) {
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return choice.candidate(a).cost_us > choice.candidate(b).cost_us;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return choice.candidate(a).cost_us > choice.candidate(b).cost_us; });
     return {};
   }
 #endif

@@ -210,8 +210,8 @@ mge_code Run(const void* raw, const mge_run* run) {
   return MGE_OK;
 }
 
-mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraints* constraints, const mge_candidate_sink* sink,
-                   mge_error*) {
+mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraints* constraints,
+                   const mge_candidate_sink* sink, mge_error*) {
   const mge_graph& g = *problem->graph;
   std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
   if (g.node_count != 1 || (op != "Relu" && op != "Neg") || g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32) return MGE_OK;
@@ -235,7 +235,8 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
   }
   return MGE_OK;
 }
-mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out, mge_error* error) {
+mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
+                 mge_error* error) {
   if (g_record.unable && std::strstr(g_record.unable, kVariants[candidate->token].id)) {
     ++g_record.unable_asked;
     return Fail(error, MGE_UNIMPLEMENTED, "the compiler said:\n  no such instruction\n");

@@ -31,6 +31,6 @@ struct TunerRecord {
   uint64_t workspace = 0;                               // bytes that every kernel requests
   uint64_t more_workspace = 0;                          // bytes by which every candidate's bound is larger than `workspace`
   bool with_plain = false, plain_fails = false;
-  const char* unable = nullptr;                         // kernels that are offered but cannot be prepared: "slow loose"
-  int64_t unable_asked = 0;                             // number of attempts to prepare one of them
+  const char* unable = nullptr;  // kernels that are offered but cannot be prepared: "slow loose"
+  int64_t unable_asked = 0;      // number of attempts to prepare one of them
 };

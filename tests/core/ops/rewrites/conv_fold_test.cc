@@ -19,14 +19,13 @@ std::string Convolution(const Form& f = {}) {
 }
 
 std::string Norm(const std::string& dtype = "float32") {
-  return "const rs = " + dtype + "[4]<1>\nconst rb = " + dtype + "[4]<1>\nconst rm = " + dtype + "[4]<1>\nconst v = " +
-         dtype + "[4]<0.5, 1, 2, 3>\ny = BatchNormalization(c, rs, rb, rm, v) {epsilon=0.001}\n";
+  return "const rs = " + dtype + "[4]<1>\nconst rb = " + dtype + "[4]<1>\nconst rm = " + dtype +
+         "[4]<1>\nconst v = " + dtype + "[4]<0.5, 1, 2, 3>\ny = BatchNormalization(c, rs, rb, rm, v) {epsilon=0.001}\n";
 }
 
 TEST(ConvBatchnorm, FoldsIntoWeightsAndBias) {
   EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution() + Norm() + "output y\n"), "Conv");
-  EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution({.bias = false}) + Norm() + "output y\n"),
-            "Conv");
+  EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution({.bias = false}) + Norm() + "output y\n"), "Conv");
   EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution({4, "[4,1,3,3]", " {group=4}"}) + Norm() + "output y\n"), "Conv");
   EXPECT_EQ(AfterRewrite("conv_batchnorm", Convolution({4, "[4,2,3,3]", " {group=2}"}) + Norm() + "output y\n"), "Conv");
 }
@@ -38,14 +37,13 @@ TEST(ConvBatchnorm, FoldsIntoTransposedConvolutions) {
             "ConvTranspose");
   EXPECT_EQ(AfterRewrite("conv_batchnorm",
                          "input x : float32[2,6,5,5]\nconst rw = float32[6,2,3,3]<1>\n"
-                         "c = ConvTranspose(x, rw) {group=2, strides=[2,2]}\n" + Norm() + "output y\n"),
+                         "c = ConvTranspose(x, rw) {group=2, strides=[2,2]}\n" +
+                             Norm() + "output y\n"),
             "ConvTranspose");
 }
 
 TEST(ConvBatchnorm, AppliesToItsTypesOnly) {
-  auto model = [](const std::string& dtype) {
-    return Convolution({.dtype = dtype}) + Norm(dtype) + "output y\n";
-  };
+  auto model = [](const std::string& dtype) { return Convolution({.dtype = dtype}) + Norm(dtype) + "output y\n"; };
   EXPECT_EQ(AfterRewrite("conv_batchnorm", model("float64"), 1e-12), "Conv");
   EXPECT_EQ(AfterRewrite("conv_batchnorm", model("float16"), 5e-3), "Conv");
   EXPECT_EQ(AfterRewrite("conv_batchnorm", model("bfloat16"), 0), "Conv BatchNormalization");
@@ -62,9 +60,10 @@ TEST(ConvBatchnorm, RefusesTrainingModeAndWeightsThatWouldOverflow) {
                                                "const v = float32[4]<1>\n"
                                                "y, m, s = BatchNormalization(c, v, v, v, v) {training_mode=1}\noutput y\n"),
             "Conv BatchNormalization");
-  EXPECT_EQ(AfterRewrite("conv_batchnorm", "input x : float16[1,1,3,3]\nconst w = float16[4,1,3,3]<1>\nc = Conv(x, w)\n"
-                                           "const s = float16[4]<60000>\nconst v = float16[4]<0>\n"
-                                           "y = BatchNormalization(c, s, v, v, v)\noutput y\n",
+  EXPECT_EQ(AfterRewrite("conv_batchnorm",
+                         "input x : float16[1,1,3,3]\nconst w = float16[4,1,3,3]<1>\nc = Conv(x, w)\n"
+                         "const s = float16[4]<60000>\nconst v = float16[4]<0>\n"
+                         "y = BatchNormalization(c, s, v, v, v)\noutput y\n",
                          1e9),
             "Conv BatchNormalization");
 }
@@ -75,9 +74,10 @@ TEST(ConvBatchnorm, CopiesSharedWeights) {
 }
 
 TEST(ConvAffine, FoldsScalesAndShiftsOfChannels) {
-  for (std::string rest : {"const rk = float32[1,4,1,1]<1>\ny = Mul(c, rk)\n", "const rk = float32[4,1,1]<1>\ny = Add(rk, c)\n",
-                           "const rk = float32[4,1,1]<1>\ny = Sub(c, rk)\n", "const rk = float32[]<1>\ny = Mul(rk, c)\n",
-                           "const k = float32[1,4,1,1]<1, 2, 3, 4>\ny = Div(c, k)\n"}) {
+  for (std::string rest :
+       {"const rk = float32[1,4,1,1]<1>\ny = Mul(c, rk)\n", "const rk = float32[4,1,1]<1>\ny = Add(rk, c)\n",
+        "const rk = float32[4,1,1]<1>\ny = Sub(c, rk)\n", "const rk = float32[]<1>\ny = Mul(rk, c)\n",
+        "const k = float32[1,4,1,1]<1, 2, 3, 4>\ny = Div(c, k)\n"}) {
     EXPECT_EQ(AfterRewrite("conv_affine", Convolution() + rest + "output y\n"), "Conv") << rest;
   }
 }

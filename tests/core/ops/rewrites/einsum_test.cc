@@ -4,12 +4,14 @@
 namespace mge {
 namespace {
 
-std::string Model(const std::string& equation, const std::vector<std::string>& shapes, const std::string& dtype = "float32") {
+std::string Model(const std::string& equation, const std::vector<std::string>& shapes,
+                  const std::string& dtype = "float32") {
   std::string text, arguments;
   for (size_t i = 0; i < shapes.size(); ++i) {
     bool constant = shapes[i].starts_with("const");
     std::string shape = constant ? shapes[i].substr(5) : shapes[i];
-    text += constant ? fmt::format("const r{} = {}{}<1>\n", i, dtype, shape) : fmt::format("input r{} : {}{}\n", i, dtype, shape);
+    text += constant ? fmt::format("const r{} = {}{}<1>\n", i, dtype, shape)
+                     : fmt::format("input r{} : {}{}\n", i, dtype, shape);
     arguments += fmt::format("{}r{}", i ? ", " : "", i);
   }
   return text + fmt::format("y = Einsum({}) {{equation=\"{}\"}}\noutput y\n", arguments, equation);
@@ -88,17 +90,20 @@ TEST(EinsumRewrite, RoundsSixteenBitsOnceOnly) {
 }
 
 TEST(EinsumRewrite, DoesNotApplyToTypesThatMatMulLacks) {
-  EXPECT_EQ(AfterRewrite("einsum", "input a : int8[2,3]\nconst b = int8[3,2]<1>\n"
-                                   "y = Einsum(a, b) {equation=\"ij,jk->ik\"}\noutput y\n"),
+  EXPECT_EQ(AfterRewrite("einsum",
+                         "input a : int8[2,3]\nconst b = int8[3,2]<1>\n"
+                         "y = Einsum(a, b) {equation=\"ij,jk->ik\"}\noutput y\n"),
             "Einsum");
 }
 
 TEST(EinsumRewrite, DoesNotApplyToUnknownShapes) {
-  auto graph = ParseGraphText("input a : float32[N,3]\nconst b = float32[3,4]<1>\n"
-                              "y = Einsum(a, b) {equation=\"ij,jk->ik\"}\noutput y\n");
+  auto graph = ParseGraphText(
+      "input a : float32[N,3]\nconst b = float32[3,4]<1>\n"
+      "y = Einsum(a, b) {equation=\"ij,jk->ik\"}\noutput y\n");
   ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
   ASSERT_TRUE(InferTypes(*graph).ok());
-  auto rewrite = std::find_if(AllRewrites().begin(), AllRewrites().end(), [](const Rewrite* r) { return r->name == "einsum"; });
+  auto rewrite =
+      std::find_if(AllRewrites().begin(), AllRewrites().end(), [](const Rewrite* r) { return r->name == "einsum"; });
   EXPECT_FALSE(*(*rewrite)->apply(*graph, 0, UnlimitedHostAllocator()));
 }
 

@@ -7,9 +7,15 @@ namespace {
 // Returns a model with the constants of Gelu in the given type. x is the result of an Add, as behind a dense layer.
 std::string Model(const std::string& body, const std::string& dtype = "float32") {
   std::string text = "input a : " + dtype + "[2,3,8]\nconst rb = " + dtype + "[8]<0>\nx = Add(a, rb)\n";
-  for (auto [name, value] : {std::pair{"sqrt2", "1.4142135623730951"}, {"isqrt2", "0.7071067811865476"}, {"one", "1"},
-                             {"half", "0.5"}, {"two", "2"}, {"three", "3"}, {"c", "0.7978845608028654"},
-                             {"k", "0.044715"}, {"wrong", "0.7"}}) {
+  for (auto [name, value] : {std::pair{"sqrt2", "1.4142135623730951"},
+                             {"isqrt2", "0.7071067811865476"},
+                             {"one", "1"},
+                             {"half", "0.5"},
+                             {"two", "2"},
+                             {"three", "3"},
+                             {"c", "0.7978845608028654"},
+                             {"k", "0.044715"},
+                             {"wrong", "0.7"}}) {
     text += std::string("const ") + name + " = " + dtype + "[]<" + value + ">\n";
   }
   return text + body + "output y\n";
@@ -46,8 +52,7 @@ TEST(GeluRewrite, RefusesOtherConstantsAndOtherArguments) {
   EXPECT_EQ(AfterRewrite("gelu", Model("d = Mul(x, wrong)\ne = Erf(d)\np = Add(e, one)\nh = Mul(x, p)\n"
                                        "y = Mul(h, half)\n")),
             "Add Mul Erf Add Mul Mul");
-  EXPECT_EQ(AfterRewrite("gelu", Model(std::string(kErf) + "h = Mul(a, p)\ny = Mul(h, half)\n")),
-            "Add Div Erf Add Mul Mul");
+  EXPECT_EQ(AfterRewrite("gelu", Model(std::string(kErf) + "h = Mul(a, p)\ny = Mul(h, half)\n")), "Add Div Erf Add Mul Mul");
 }
 
 TEST(GeluRewrite, DoesNotApplyIfOtherNodesUseInnerValues) {

@@ -30,8 +30,8 @@ std::string Inline(const std::string& text, bool changes = true) {
   if (!before.ok() || !after.ok()) return "it does not run";
   std::string out;
   for (size_t i = 0; i < after->size(); ++i) {
-    out += TensorToText((*after)[i].tensor) + (TensorToText((*before)[i].tensor) == TensorToText((*after)[i].tensor)
-                                                   ? ";" : " differs;");
+    out += TensorToText((*after)[i].tensor) +
+           (TensorToText((*before)[i].tensor) == TensorToText((*after)[i].tensor) ? ";" : " differs;");
   }
   for (NodeId id = 0; id < graph->node_count(); ++id) {
     if (!graph->node(id).dead) out += " " + graph->node(id).op;

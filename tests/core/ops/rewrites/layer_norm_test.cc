@@ -17,10 +17,11 @@ struct Form {
 };
 
 std::string Model(const Form& f) {
-  return "input x : " + f.dtype + "[2,3,8]\nconst axes = " + f.axes + "\nconst two = " + f.dtype + "[]<2>\nconst eps = " +
-         f.dtype + "[]<0.01>\nconst rgamma = " + f.dtype + f.gamma_shape + "<1>\nconst rbeta = " + f.dtype +
-         "[8]<0>\nm = ReduceMean(x, axes)" + f.mean_attrs + "\nc = Sub(x, m)\n" + f.square + "v = ReduceMean(s, axes)" +
-         f.mean_attrs + "\ne = Add(v, eps)\nd = Sqrt(e)\n" + f.quotient + f.scale + f.shift + f.outputs;
+  return "input x : " + f.dtype + "[2,3,8]\nconst axes = " + f.axes + "\nconst two = " + f.dtype +
+         "[]<2>\nconst eps = " + f.dtype + "[]<0.01>\nconst rgamma = " + f.dtype + f.gamma_shape +
+         "<1>\nconst rbeta = " + f.dtype + "[8]<0>\nm = ReduceMean(x, axes)" + f.mean_attrs + "\nc = Sub(x, m)\n" +
+         f.square + "v = ReduceMean(s, axes)" + f.mean_attrs + "\ne = Add(v, eps)\nd = Sqrt(e)\n" + f.quotient + f.scale +
+         f.shift + f.outputs;
 }
 
 constexpr char kUnchanged[] = "ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add";

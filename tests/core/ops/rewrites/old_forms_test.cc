@@ -15,7 +15,8 @@ std::string Rewritten(const std::string& text, std::vector<std::string_view> nam
   for (NodeId id = 0, n = graph->node_count(); id < n; ++id) {
     for (const Rewrite* rewrite : AllRewrites()) {
       if (std::count(names.begin(), names.end(), rewrite->name) == 0 || graph->node(id).dead) continue;
-      if (auto changed = rewrite->apply(*graph, id, UnlimitedHostAllocator()); !changed.ok()) return FormatError(changed.status());
+      if (auto changed = rewrite->apply(*graph, id, UnlimitedHostAllocator()); !changed.ok())
+        return FormatError(changed.status());
     }
   }
   if (absl::Status s = InferTypes(*graph); !s.ok()) return FormatError(s);

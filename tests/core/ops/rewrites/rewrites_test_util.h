@@ -61,8 +61,8 @@ inline std::string AfterRewrite(std::string_view rewrite_name, const std::string
   auto before = Interpret(*graph, inputs);
   if (!before.ok()) return FormatError(before.status());
 
-  auto rewrite = std::find_if(AllRewrites().begin(), AllRewrites().end(),
-                              [&](const Rewrite* r) { return r->name == rewrite_name; });
+  auto rewrite =
+      std::find_if(AllRewrites().begin(), AllRewrites().end(), [&](const Rewrite* r) { return r->name == rewrite_name; });
   if (rewrite == AllRewrites().end()) return "no such rewrite";
   auto order = graph->TopologicalOrder();
   for (NodeId id : *order) {

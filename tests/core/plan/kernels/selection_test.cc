@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of chosen kernels that several processes write.
+#include "core/plan/kernels/selection.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -11,7 +13,6 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
-#include "core/plan/kernels/selection.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -35,8 +35,10 @@ constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
 
 TuningRecord Sample() {
   return {.text = "Conv float32[1,3,8,8]",
-          .timings = {{"direct", 12.5, false, ""}, {"blind", 1, false, "not checked"},
-                      {"tiled", -1, false, "no\tluck\n"}, {"winograd", -1, true, "output 0"}}};
+          .timings = {{"direct", 12.5, false, ""},
+                      {"blind", 1, false, "not checked"},
+                      {"tiled", -1, false, "no\tluck\n"},
+                      {"winograd", -1, true, "output 0"}}};
 }
 
 TEST(TuningText, WriteThenReadIsTheSame) {
@@ -167,8 +169,8 @@ class SharedTuning : public testing::Test {
     EXPECT_EQ(pipe(ends), 0);
     const pid_t child = fork();
     if (child == 0) {
-      if (geteuid() == 0 && (setgroups(0, nullptr) != 0 || setresgid(65534, 65534, 65534) != 0 ||
-                             setresuid(65534, 65534, 65534) != 0)) {
+      if (geteuid() == 0 &&
+          (setgroups(0, nullptr) != 0 || setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) {
         _exit(1);
       }
       const std::string text = f();
@@ -188,11 +190,11 @@ class SharedTuning : public testing::Test {
   // A cache that keeps its warnings.
   struct Heard {
     explicit Heard(const std::string& directory)
-        : cache(directory, Logger(LogLevel::kWarning,
-                                  [](void* self, LogLevel, std::string_view m) {
-                                    static_cast<Heard*>(self)->warnings.emplace_back(m);
-                                  },
-                                  this)) {}
+        : cache(directory,
+                Logger(
+                    LogLevel::kWarning,
+                    [](void* self, LogLevel, std::string_view m) { static_cast<Heard*>(self)->warnings.emplace_back(m); },
+                    this)) {}
     std::vector<std::string> warnings;
     TuningCache cache;
   };

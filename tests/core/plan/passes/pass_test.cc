@@ -31,11 +31,12 @@ TEST(Passes, TraceSeesTheGraphAfterEveryPassThatChangedIt) {
   ASSERT_TRUE(graph.ok());
   std::vector<std::string> seen;
   PassContext context = {.allocator = &UnlimitedHostAllocator(),
-                         .trace = [](void* self, std::string_view pass, int changes, const Graph& now) {
-                           EXPECT_GT(changes, 0);
-                           EXPECT_TRUE(VerifyGraph(now).ok());
-                           static_cast<std::vector<std::string>*>(self)->emplace_back(pass);
-                         },
+                         .trace =
+                             [](void* self, std::string_view pass, int changes, const Graph& now) {
+                               EXPECT_GT(changes, 0);
+                               EXPECT_TRUE(VerifyGraph(now).ok());
+                               static_cast<std::vector<std::string>*>(self)->emplace_back(pass);
+                             },
                          .trace_self = &seen};
   ASSERT_TRUE(RunPasses(*graph, context, nullptr).ok());
   EXPECT_THAT(seen, ::testing::ElementsAre("remove_identities", "rewrite"));

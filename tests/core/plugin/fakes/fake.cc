@@ -113,10 +113,8 @@ void Close(mge_device* device) {
   delete device;
 }
 
-mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out,
-                     mge_error* error) {
-  if (g_record.held + bytes > 1000000)
-    return mge::Report(error, MGE_RESOURCE_EXHAUSTED, "the fake card is full");
+mge_code SlabAcquire(mge_device*, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error) {
+  if (g_record.held + bytes > 1000000) return mge::Report(error, MGE_RESOURCE_EXHAUSTED, "the fake card is full");
   void* address = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   g_record.held += bytes;
   g_record.slabs += 1;
@@ -137,16 +135,15 @@ void MemoryInfo(mge_device*, uint64_t* free_bytes, uint64_t* total_bytes) {
 // The slabs of the smallest possible pool: one slab per reservation.
 const mge_slab_provider* g_provider = nullptr;
 
-mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out,
-                    mge_error*) {
+mge_code PoolCreate(mge_device*, int32_t, const mge_slab_provider* provider, mge_pool** out, mge_error*) {
   g_provider = provider;
   *out = reinterpret_cast<mge_pool*>(&g_provider);
   return MGE_OK;
 }
 void PoolDestroy(mge_pool*) {}
 // Takes a slab for each reservation.
-mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t flags,
-                     mge_reservation* out, mge_error* error) {
+mge_code PoolAcquire(mge_pool*, uint64_t bytes, uint64_t, const mge_fence_point*, uint32_t flags, mge_reservation* out,
+                     mge_error* error) {
   if (flags & MGE_POOL_NO_GROWTH) return MGE_GROWTH_REQUIRED;
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
@@ -166,8 +163,8 @@ mge_code Decide(mge_device*, const mge_plan_summary* plan, mge_reserve_decision*
   out->keep_free = plan->memory_total / 2;
   return MGE_OK;
 }
-constexpr mge_pool_api kPool = {sizeof(mge_pool_api), 0,           PoolCreate, PoolDestroy,
-                                PoolAcquire,          PoolRelease, PoolTrim,   PoolStats, nullptr};
+constexpr mge_pool_api kPool = {sizeof(mge_pool_api), 0,        PoolCreate, PoolDestroy, PoolAcquire,
+                                PoolRelease,          PoolTrim, PoolStats,  nullptr};
 constexpr mge_reserve_api kReserve = {sizeof(mge_reserve_api), 0, Decide};
 #endif
 
@@ -213,9 +210,7 @@ constexpr mge_setting kLevel = {sizeof(mge_setting),
                                 0};
 constexpr const mge_setting* kSettings[] = {&kLevel};
 
-const void* Extension(const char* name, uint32_t) {
-  return std::string_view(name) == MGE_TEST_RECORD ? &g_record : nullptr;
-}
+const void* Extension(const char* name, uint32_t) { return std::string_view(name) == MGE_TEST_RECORD ? &g_record : nullptr; }
 
 constexpr auto kPlugin = mge::Table<mge_plugin>([](auto& t) {
 #ifdef FAKE_SHORT_PLUGIN

@@ -57,8 +57,9 @@ std::string_view Setting(uint32_t index) {
 EmulatorSettings Settings() {
   EmulatorSettings s;
   s.warp = Setting(0) == "64" ? 64 : 32;
-  s.order = Setting(1) == "reverse" ? EmulatorSettings::Order::kReverse
-            : Setting(1) == "shuffled" ? EmulatorSettings::Order::kShuffled : EmulatorSettings::Order::kForward;
+  s.order = Setting(1) == "reverse"    ? EmulatorSettings::Order::kReverse
+            : Setting(1) == "shuffled" ? EmulatorSettings::Order::kShuffled
+                                       : EmulatorSettings::Order::kForward;
   s.whole_reductions = Setting(2) != "1";
   return s;
 }

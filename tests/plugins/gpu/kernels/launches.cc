@@ -94,15 +94,15 @@ void Copies(Memory& m, const Check& check) {
 void Gathers(Memory& m, const Check& check) {
   // Indices from first to last, so that every element of the indexed array is read.
   auto up_to_5 = [](size_t i) { return static_cast<int64_t>(i % 5); };
-  GatherArgs gather = {m.Floats(3 * 5 * 4), m.Longs(8, up_to_5), m.Floats(3 * 8 * 4), &m.fault, 3 * 8 * 4, 4, 8, 5, 0, 0, {},
-                       {}, -1, 1};
+  GatherArgs gather = {
+      m.Floats(3 * 5 * 4), m.Longs(8, up_to_5), m.Floats(3 * 8 * 4), &m.fault, 3 * 8 * 4, 4, 8, 5, 0, 0, {}, {}, -1, 1};
   check("slices", LaunchOf("gather_4", gather, 64, 2));
   const int64_t* pairs = m.Longs(2 * 6 * 2, [](size_t i) { return static_cast<int64_t>(i / 2 % 6 % 5); });
   GatherArgs tuples = {m.Floats(2 * 5 * 5), pairs, m.Floats(2 * 6), &m.fault, 2 * 6, 1, 0, 0, 6, 25, {5, 5}, {5, 1}, 2, 1};
   check("tuples", LaunchOf("gather_4", tuples, 64, 1));
   const int64_t* rows = m.Longs(8 * 20, [](size_t i) { return static_cast<int64_t>(i / 20 % 5); });
-  GatherElementsArgs elements = {m.Floats(5 * 20), rows, m.Floats(8 * 20), &m.fault, 8 * 20, 5, {8, 20}, {20, 1}, 2, 0, 1,
-                                 0};
+  GatherElementsArgs elements = {
+      m.Floats(5 * 20), rows, m.Floats(8 * 20), &m.fault, 8 * 20, 5, {8, 20}, {20, 1}, 2, 0, 1, 0};
   check("elements", LaunchOf("gather_elements_4", elements, 64, 2));
   OneHotArgs hot = {m.Longs(3 * 4, up_to_5), m.Floats(2), m.Floats(3 * 5 * 4), 3 * 5 * 4, 5, 4, 1, 0};
   check("one hot", LaunchOf("one_hot_4", hot, 64, 1));
@@ -283,11 +283,10 @@ void Unaries(Memory& m, const Check& check) {
   check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
 }
 
-constexpr KernelFile kFiles[] = {{"binary", Binaries},   {"cast", Casts},        {"chain", Chains},
-                                 {"conv", Convolutions}, {"copy", Copies},       {"gather", Gathers},
-                                 {"matmul", Products},   {"norm", Norms},        {"pool", Pools},
-                                 {"recurrent", Recurrences}, {"reduce", Reductions}, {"resize", Resizes},
-                                 {"scan", Scans},        {"scatter", Scatters},  {"unary", Unaries}};
+constexpr KernelFile kFiles[] = {
+    {"binary", Binaries},   {"cast", Casts},      {"chain", Chains}, {"conv", Convolutions}, {"copy", Copies},
+    {"gather", Gathers},    {"matmul", Products}, {"norm", Norms},   {"pool", Pools},        {"recurrent", Recurrences},
+    {"reduce", Reductions}, {"resize", Resizes},  {"scan", Scans},   {"scatter", Scatters},  {"unary", Unaries}};
 
 }  // namespace
 

@@ -29,7 +29,10 @@ class Memory {
     return Array<uint8_t>(n, [](size_t i) { return static_cast<uint8_t>(i % 2); });
   }
   // Creates an array with the elements value(i) for i < n.
-  int64_t* Longs(size_t n, int64_t (*value)(size_t) = [](size_t) { return int64_t{0}; }) { return Array<int64_t>(n, value); }
+  int64_t* Longs(
+      size_t n, int64_t (*value)(size_t) = [](size_t) { return int64_t{0}; }) {
+    return Array<int64_t>(n, value);
+  }
   size_t arrays() const { return arrays_.size(); }
   Fault fault = {};
 

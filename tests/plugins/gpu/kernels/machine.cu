@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels for the tests of the emulator, and kernels with one fault each for the tests of its checkers.
-#include "tests/plugins/gpu/kernels/machine.h"
-
 #include <unistd.h>
 
 #include "plugins/gpu/kernels/block_reduce.h"
 #include "plugins/gpu/port.h"
+#include "tests/plugins/gpu/kernels/machine.h"
 
 namespace mge::gpu {
 
@@ -70,7 +69,8 @@ GPU_DEVICE void BarrierForSome(const MachineArgs& args) {
   args.y[threadIdx.x] = 1;
 }
 GPU_DEVICE void TwoBarriers(const MachineArgs& args) {
-  if (threadIdx.x < 16) GPU_BARRIER();
+  if (threadIdx.x < 16)
+    GPU_BARRIER();
   else
     GPU_BARRIER();
   args.y[threadIdx.x] = 1;

@@ -146,7 +146,8 @@ output d
     EXPECT_THAT(Copies(), ElementsAre("virtual1, copy in: copy from host", "virtual0, copy in: peer copy",
                                       "virtual0, copy out: copy to host", "virtual1, copy out: copy to host",
                                       "virtual1, copy in: copy from host", "virtual1, copy in: peer copy",
-                                      "virtual1, copy out: copy to host")) << why_;
+                                      "virtual1, copy out: copy to host"))
+        << why_;
     EXPECT_THAT(why_, HasSubstr("there because the model asks for it"));
   }
   Compare(kModel, "gpu0", in);
@@ -167,10 +168,12 @@ c = Transpose(b) {perm=[9,7,8,6,5,3,4,1,2,0]}
 d = Reshape(c, two)
 e = Neg(d)
 output e
-)", "gpu0,cpu0", in);
+)",
+          "gpu0,cpu0", in);
   EXPECT_THAT(Places(), ElementsAre("virtual0", "cpu0", "virtual0")) << why_;
   EXPECT_THAT(Copies(), ElementsAre("virtual0, copy in: copy from host", "virtual0, copy out: copy to host",
-                                    "virtual0, copy in: copy from host", "virtual0, copy out: copy to host")) << why_;
+                                    "virtual0, copy in: copy from host", "virtual0, copy out: copy to host"))
+      << why_;
   EXPECT_THAT(why_, HasSubstr("there because virtual0 has no kernel for it; Transpose: more than 8 dimensions"));
 
   constexpr char kHardmax[] = "input x : float32[2,512]\na = Relu(x)\nb = Hardmax(a)\nc = Neg(b)\noutput c\n";
@@ -273,8 +276,8 @@ TEST_F(SeveralDevices, WaitForEachOtherForEveryAssignmentOfNodes) {
 
 // Returns a graph with a node, cubic Resize, that only virtual devices have a kernel for.
 std::string Cubic(const std::string& on = "") {
-  return "input x : float32[1,2,4,4]\nconst s = float32[4]<1, 1, 2, 2>\nr = Relu(x)\nb = Resize(r, _, s) {mode=\"cubic\"}" + on +
-         "\ny = Exp(b)\noutput y\n";
+  return "input x : float32[1,2,4,4]\nconst s = float32[4]<1, 1, 2, 2>\nr = Relu(x)\nb = Resize(r, _, s) {mode=\"cubic\"}" +
+         on + "\ny = Exp(b)\noutput y\n";
 }
 
 TEST_F(SeveralDevices, UseTheFallbackForAStepThatNoneOfThemCanRun) {

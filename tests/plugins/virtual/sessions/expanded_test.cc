@@ -18,7 +18,8 @@ std::vector<Model> Models() {
            {Numbers({4, 6})}},
           {"input x : float32[3,4,4]\ninput z : float32[3,4]\ny = Einsum(x, z) {equation=\"bii,bi->b\"}\noutput y\n",
            {Numbers({3, 4, 4}), Numbers({3, 4}, 2)}},
-          {"input x : float32[2,3]\ninput y : float32[3,4]\ninput z : float32[4,5]\nr = Einsum(x, y, z) {equation=\"ij,jk,kl->il\"}\n"
+          {"input x : float32[2,3]\ninput y : float32[3,4]\ninput z : float32[4,5]\nr = Einsum(x, y, z) "
+           "{equation=\"ij,jk,kl->il\"}\n"
            "output r\n",
            {Numbers({2, 3}), Numbers({3, 4}, 2), Numbers({4, 5}, 3)}}};
 }

@@ -64,8 +64,11 @@ void PrintTo(const Way& w, std::ostream* out) {
 class Faults : public testing::TestWithParam<Way> {
  protected:
   static std::shared_ptr<Runtime> RuntimeWith(const std::string& fault) {
-    return NewRuntime({{"virtual.devices", "2"}, {"virtual.poison", "1"}, {"virtual.fault", fault},
-                       {"memory.pool", GetParam().pool}, {"select.strategy", GetParam().strategy},
+    return NewRuntime({{"virtual.devices", "2"},
+                       {"virtual.poison", "1"},
+                       {"virtual.fault", fault},
+                       {"memory.pool", GetParam().pool},
+                       {"select.strategy", GetParam().strategy},
                        {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   }
 

@@ -169,7 +169,7 @@ TEST_P(MemoryInUse, ByConstantsOfAPlanInUseIsIncludedInTheNamedLimit) {
   EXPECT_EQ(ErrorId(refused), errors::kOverBudget.id);
   EXPECT_TRUE(RunBatch(*session, 7).ok());
   EXPECT_EQ(session->last_plan(), held);
-  held.reset();  // must be released before its devices
+  held.reset();                              // must be released before its devices
   if (GetParam().pool == "growing") return;  // other runs cannot use the rest of its last granule
   session = SessionIn(Limited(NamedLimit(refused)), kConstants);
   ASSERT_TRUE(RunBatch(*session, 7).ok());
@@ -194,7 +194,8 @@ INSTANTIATE_TEST_SUITE_P(Pools, MemoryInUse, testing::ValuesIn(Places()), NameOf
 TEST(IdleMemoryOfTheHost, IsReleasedForATensorOfTheCaller) {
   constexpr int64_t kLimit = 4 << 20;
   for (const char* pool : {"naive", "round", "unpooled", "growing"}) {
-    auto session = *Load(NewRuntime({{"memory.limit", "cpu0=" + std::to_string(kLimit)}, {"memory.pool", pool}}), kModel, "cpu0");
+    auto session =
+        *Load(NewRuntime({{"memory.limit", "cpu0=" + std::to_string(kLimit)}, {"memory.pool", pool}}), kModel, "cpu0");
     std::vector<HostValue> in = {Numbers({256, 160})};
     ASSERT_TRUE(ResultsOf(*session, in).ok());
     auto tensor = Tensor::Create(DType::kU8, {kLimit}, session->device().host_allocator());

@@ -29,7 +29,8 @@ output y
 
 std::shared_ptr<Session> Make(uint64_t most, const std::string& device, const std::string& pool = "growing",
                               std::vector<Assignment> more = {}) {
-  more.insert(more.end(), {{"virtual.devices", "1"}, {"virtual.max_allocation", std::to_string(most)}, {"memory.pool", pool}});
+  more.insert(more.end(),
+              {{"virtual.devices", "1"}, {"virtual.max_allocation", std::to_string(most)}, {"memory.pool", pool}});
   auto session = Load(NewRuntime(std::move(more)), kModel, device);
   EXPECT_TRUE(session.ok()) << FormatError(session.status());
   return session.ok() ? *session : nullptr;
@@ -100,7 +101,8 @@ TEST(LargestAllocation, ALargerTensorGoesToTheNextDevice) {
 TEST(LargestAllocation, HasAnotherErrorThanALackOfMemory) {
   auto session = Make(kMost, "virtual0", "growing", {{"select.strategy", "optimized"}});
   absl::Status status = ResultsOf(*session, {Numbers({200, 131})}).status();
-  EXPECT_THAT(FormatError(status), AllOf(HasSubstr("operator MatMul has no kernel"), HasSubstr("its largest allocation is 98304")));
+  EXPECT_THAT(FormatError(status),
+              AllOf(HasSubstr("operator MatMul has no kernel"), HasSubstr("its largest allocation is 98304")));
 }
 
 }  // namespace

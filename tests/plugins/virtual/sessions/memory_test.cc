@@ -25,7 +25,8 @@ output y
 )";
 
 std::shared_ptr<Session> Limited(const std::string& limit, const std::string& pool) {
-  auto session = Load(NewRuntime({{"virtual.devices", "1"}, {"memory.limit", limit}, {"memory.pool", pool}}), kModel, "virtual0");
+  auto session =
+      Load(NewRuntime({{"virtual.devices", "1"}, {"memory.limit", limit}, {"memory.pool", pool}}), kModel, "virtual0");
   EXPECT_TRUE(session.ok()) << FormatError(session.status());
   return session.ok() ? *session : nullptr;
 }
@@ -114,7 +115,8 @@ TEST(TimingOfKernels, StaysWithinTheMemoryLimitOfTheHost) {
                          kLarge, "virtual0");
     absl::Status status = ResultsOf(*session, {Numbers({4, 256})}).status();
     EXPECT_TRUE(status.ok()) << FormatError(status);
-    EXPECT_LE(session->runtime().devices().host().Stats().peak_charged, session->runtime().devices().host().budget().limit());
+    EXPECT_LE(session->runtime().devices().host().Stats().peak_charged,
+              session->runtime().devices().host().budget().limit());
     return status.ok() ? PlanText(*session->last_plan(), true) : std::string();
   };
   EXPECT_THAT(plan("host=256KiB"), testing::HasSubstr("the memory limit of device host would be exceeded"));
