@@ -112,7 +112,8 @@ Violations CheckVendorHeaders(const Tree& tree) {
   static const std::regex vendor(
       "^(oneapi/|dnnl|mkl|cblas|lapacke|f77blas|openblas|cuda|cudnn|cublas|cusparse|cusolver|curand|nvrtc|nccl|"
       "nvtx|hip/|hip_|hipblas|rocblas|miopen|rccl|hsa/|CL/|xbyak)");
-  static const std::regex library("lib(dnnl|openblas|cblas|cuda|cudnn|cublas|cublasLt|nvrtc|nccl|amdhip64|rocblas|MIOpen)\\.");
+  static const std::regex library(
+      "lib(dnnl|openblas|cblas|cuda|cudnn|cublas|cublasLt|nvrtc|nccl|amdhip64|rocblas|MIOpen)\\.");
   Violations out;
   for (const File& file : tree.files()) {
     if (StartsWith(file.path, "plugins/") || StartsWith(file.path, "tests/plugins/")) continue;
@@ -147,24 +148,26 @@ TEST(Includes, LayersAreReadFromCMake) {
   EXPECT_FALSE(layers.may_use["graph"].contains("ops"));
 }
 
-const std::pair<const std::string, std::string> kLayers = {
-    "core/CMakeLists.txt", "set(MGE_LAYERS base graph\n    ops plan CACHE INTERNAL \"\")\n"};
+const std::pair<const std::string, std::string> kLayers = {"core/CMakeLists.txt",
+                                                           "set(MGE_LAYERS base graph\n    ops plan CACHE INTERNAL \"\")\n"};
 const std::pair<const std::string, std::string> kGraph = {"core/graph/CMakeLists.txt", "mge_layer(graph DEPS base)\n"};
 const std::pair<const std::string, std::string> kOps = {"core/ops/CMakeLists.txt",
                                                         "mge_layer(ops DEPS graph\n  LINK fmt::fmt)\n"};
 
 TEST(IncludesCheck, FindsAnIncludeOfAHigherLayer) {
-  Tree tree = {kLayers, kGraph, kOps,
+  Tree tree = {kLayers,
+               kGraph,
+               kOps,
                {"core/graph/a.cc", "// #include \"core/ops/c.h\"\n#include \"core/base/x.h\"\n#include \"core/ops/b.h\"\n"},
                {"core/ops/deep/a.cc", "#include \"core/base/x.h\"\n#include \"core/plan/b.h\"\n"},
                {"core/cli/main.cc", "#include \"core/plan/plan.h\"\n#include \"mge/mge.h\"\n"},
                {"core/other/a.cc", ""},
                {"core/base/a.cc", "#include \"plugins/cpu/device.h\"\n"}};
-  EXPECT_THAT(CheckArrows(tree),
-              ElementsAre("core/base/a.cc:1: core may not include plugins/cpu/device.h",
-                          "core/cli/main.cc:1: cli may not use plan", "core/graph/a.cc:3: graph may not use ops",
-                          "core/ops/deep/a.cc:2: ops may not use plan",
-                          "core/other/a.cc: core/other is not a layer of MGE_LAYERS"));
+  EXPECT_THAT(
+      CheckArrows(tree),
+      ElementsAre("core/base/a.cc:1: core may not include plugins/cpu/device.h", "core/cli/main.cc:1: cli may not use plan",
+                  "core/graph/a.cc:3: graph may not use ops", "core/ops/deep/a.cc:2: ops may not use plan",
+                  "core/other/a.cc: core/other is not a layer of MGE_LAYERS"));
 }
 
 TEST(IncludesCheck, FindsABackendThatIncludesOtherFolders) {

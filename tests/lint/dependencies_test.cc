@@ -14,8 +14,8 @@ using testing::IsEmpty;
 
 struct Use {
   const char* package;
-  const char* cmake;    // name in find_package() or pkg_check_modules(), "" if it is found otherwise
-  const char* include;  // regular expression of the beginning of its headers, "" if it has none
+  const char* cmake;        // name in find_package() or pkg_check_modules(), "" if it is found otherwise
+  const char* include;      // regular expression of the beginning of its headers, "" if it has none
   const char* opened = "";  // beginning of its shared library's name, "" if no code opens it by name
 };
 
@@ -126,8 +126,8 @@ Violations CheckDependencies(const Tree& tree) {
     }
   }
   for (const auto& [name, place] : found) {
-    bool known = kBuiltIn.contains(name) || std::any_of(std::begin(kUses), std::end(kUses),
-                                                        [&](const Use& use) { return name == use.cmake; });
+    bool known = kBuiltIn.contains(name) ||
+                 std::any_of(std::begin(kUses), std::end(kUses), [&](const Use& use) { return name == use.cmake; });
     if (!known) out.push_back(place + "which package is " + name + "? Add it to tests/lint/dependencies_test.cc");
   }
   return out;

@@ -70,8 +70,7 @@ size_t CommentColumn(const File& file, size_t i) {
   const std::string& line = file.lines[i];
   if (!IsCpp(file.path)) {  // CMake, shell, Python: comments that have a line of their own
     size_t begin = line.find_first_not_of(' ');
-    return begin != std::string::npos && line[begin] == '#' && line.compare(begin, 2, "#!") != 0 ? begin
-                                                                                                : std::string::npos;
+    return begin != std::string::npos && line[begin] == '#' && line.compare(begin, 2, "#!") != 0 ? begin : std::string::npos;
   }
   for (size_t c = 0; c < line.size(); ++c) {
     if (line[c] != file.code[i][c]) return c;
@@ -138,9 +137,9 @@ std::string WordBefore(const std::string& text, size_t offset) {
 }
 
 bool IsNounAfter(const std::string& word) {
-  static const std::set<std::string> before_nouns = {"the", "The",  "these", "those", "its",   "their", "our",  "whose",
-                                                     "all", "both", "of",    "no",    "two",   "right", "and",  "wrong",
-                                                     "known", "equal", "same", "different", "other"};
+  static const std::set<std::string> before_nouns = {"the",   "The",   "these", "those", "its",  "their",     "our",
+                                                     "whose", "all",   "both",  "of",    "no",   "two",       "right",
+                                                     "and",   "wrong", "known", "equal", "same", "different", "other"};
   return before_nouns.contains(word) || EndsWith(word, "'s") || EndsWith(word, "s'");
 }
 
@@ -187,21 +186,20 @@ TEST(PlainEnglish, NoCommentUsesAWordingOfTheList) {
 TEST(PlainEnglishCheck, FindsWordsAtTheStartOfACommentAndOfASentence) {
   Tree tree = {{kList, "# a list\nstart What # the thing\nsentence Of # the subject\n"},
                {"core/a.h",
-                "// SPDX-License-Identifier: Apache-2.0\n// What this file is.\n"         // line 2, below the licence
-                "int a;  // What a is\nint b;  // a value\n        // What goes on\n"     // line 3; line 5 continues line 4
-                "// Sizes. What they are is\n// said below. Of these, one counts.\n"      // line 7
-                "/// Of all.\n//\n// What is left.\n"                                     // line 8; line 10, a new paragraph
-                "/*\n * What is in a block.\n * What goes on. */ int c;\n"                // line 12
+                "// SPDX-License-Identifier: Apache-2.0\n// What this file is.\n"      // line 2, below the licence
+                "int a;  // What a is\nint b;  // a value\n        // What goes on\n"  // line 3; line 5 continues line 4
+                "// Sizes. What they are is\n// said below. Of these, one counts.\n"   // line 7
+                "/// Of all.\n//\n// What is left.\n"                                  // line 8; line 10, a new paragraph
+                "/*\n * What is in a block.\n * What goes on. */ int c;\n"             // line 12
                 "// Whatever fits; Often so. Office.\n// \"What\" and `Of` are words. `Of it. Of it`\n"},
                {"core/b.txt", "What\n"},
                {"packaging/a.cc", "// What is not searched\n"},
                {"sdk/a.cmake", "#!/usr/bin/cmake -P\n# Of CMake.\nset(a \"# What\")\n"},  // line 2
                {"tests/a.cc", "const char* a = \"// What\";\n"}};
-  EXPECT_THAT(CheckComments(tree),
-              ElementsAre("core/a.h:2: \"What\": the thing", "core/a.h:3: \"What\": the thing",
-                          "core/a.h:7: \"Of\": the subject", "core/a.h:8: \"Of\": the subject",
-                          "core/a.h:10: \"What\": the thing", "core/a.h:12: \"What\": the thing",
-                          "sdk/a.cmake:2: \"Of\": the subject"));
+  EXPECT_THAT(CheckComments(tree), ElementsAre("core/a.h:2: \"What\": the thing", "core/a.h:3: \"What\": the thing",
+                                               "core/a.h:7: \"Of\": the subject", "core/a.h:8: \"Of\": the subject",
+                                               "core/a.h:10: \"What\": the thing", "core/a.h:12: \"What\": the thing",
+                                               "sdk/a.cmake:2: \"Of\": the subject"));
 }
 
 TEST(PlainEnglishCheck, FindsWordsAndDistinguishesVerbsFromNouns) {

@@ -33,8 +33,8 @@ Violations CheckSizes(const Tree& tree) {
   for (const File& file : tree.files()) {
     if (!IsCpp(file.path) && !EndsWith(file.path, ".cmake") && !EndsWith(file.path, "CMakeLists.txt")) continue;
     if (file.lines.size() > kLongest && !allowed.contains(file.path)) {
-      out.push_back(file.path + ": " + std::to_string(file.lines.size()) + " lines, more than " +
-                    std::to_string(kLongest) + ": split it, or give the reason in tests/lint/long_files.txt");
+      out.push_back(file.path + ": " + std::to_string(file.lines.size()) + " lines, more than " + std::to_string(kLongest) +
+                    ": split it, or give the reason in tests/lint/long_files.txt");
     }
   }
   return out;
@@ -93,7 +93,7 @@ Violations CheckLinks(const Tree& tree) {
 
 // Finds files and folders of the top level that are neither in this list nor begin with a dot.
 Violations CheckTopLevel(const Tree& tree) {
-  static const std::set<std::string> known = {"sdk",     "core",           "plugins",   "configs", "tests",
+  static const std::set<std::string> known = {"sdk",       "core",           "plugins",   "configs", "tests",
                                               "packaging", "CMakeLists.txt", "README.md", "LICENSE", "CMakePresets.json"};
   std::set<std::string> found;
   for (const File& file : tree.files()) found.insert(file.path.substr(0, file.path.find('/')));
@@ -104,8 +104,8 @@ Violations CheckTopLevel(const Tree& tree) {
   return out;
 }
 
-#define EXPECT_CLEAN(check)                                    \
-  Violations violations = check(Tree::Read(MGE_SOURCE_DIR));   \
+#define EXPECT_CLEAN(check)                                  \
+  Violations violations = check(Tree::Read(MGE_SOURCE_DIR)); \
   EXPECT_THAT(violations, IsEmpty()) << Join(violations)
 
 TEST(Shape, LongFilesHaveAReason) { EXPECT_CLEAN(CheckSizes); }
@@ -124,16 +124,20 @@ TEST(ShapeCheck, FindsLongFilesAndNeedlessReasons) {
 }
 
 TEST(ShapeCheck, FindsFoldersWithoutAReadme) {
-  Tree tree = {{"core/README.md", "# core: all\n"}, {"core/base/a.cc", ""},     {"plugins/README.md", "# Backends\n"},
-               {"sdk/include/a.h", ""},             {"sdk/README.md", "# sdk: x\n"}};
+  Tree tree = {{"core/README.md", "# core: all\n"},
+               {"core/base/a.cc", ""},
+               {"plugins/README.md", "# Backends\n"},
+               {"sdk/include/a.h", ""},
+               {"sdk/README.md", "# sdk: x\n"}};
   EXPECT_THAT(CheckReadmes(tree),
               ElementsAre("core/base: no README.md", "plugins/README.md:1: begins with \"# \" and the folder's name"));
 }
 
 TEST(ShapeCheck, FindsDeadLinks) {
-  Tree tree = {{"core/README.md", "[up](../README.md) [x](base) [y](gone.md#a)\n`[z](no)`\n```\n[z](no)\n```\n[w](https://a.b)\n"},
-               {"core/base/a.cc", ""},
-               {"README.md", ""}};
+  Tree tree = {
+      {"core/README.md", "[up](../README.md) [x](base) [y](gone.md#a)\n`[z](no)`\n```\n[z](no)\n```\n[w](https://a.b)\n"},
+      {"core/base/a.cc", ""},
+      {"README.md", ""}};
   EXPECT_THAT(CheckLinks(tree), ElementsAre("core/README.md:1: leads nowhere: gone.md"));
 }
 

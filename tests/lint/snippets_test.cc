@@ -67,11 +67,12 @@ TEST(Snippets, OfTheGuidesEqualTheirSources) {
 
 TEST(SnippetsCheck, FindsBlocksThatDifferOrHaveNoSource) {
   Tree tree = {{"sdk/a.cc", "x\n// [one]\nint a;\n  int b;\n// [one]\n// [open]\nint c;\n"},
-               {"sdk/README.md", "<!-- sdk/a.cc [one] -->\n```cpp\nint a;\n  int b;\n```\n"      // correct
-                                 "<!-- sdk/a.cc [one] -->\n```cpp\nint a;\n  int c;\n```\n"      // line 9 differs
-                                 "```cpp\nint a;\n```\n"                                         // line 11: no source
-                                 "<!-- sdk/a.cc [open] -->\n```cpp\nint c;\n```\n"               // line 15: never closed
-                                 "<!-- sdk/b.cc [one] -->\n```cpp\nint c;\n```\n```sh\nls\n```\n"}};  // line 19
+               {"sdk/README.md",
+                "<!-- sdk/a.cc [one] -->\n```cpp\nint a;\n  int b;\n```\n"           // correct
+                "<!-- sdk/a.cc [one] -->\n```cpp\nint a;\n  int c;\n```\n"           // line 9 differs
+                "```cpp\nint a;\n```\n"                                              // line 11: no source
+                "<!-- sdk/a.cc [open] -->\n```cpp\nint c;\n```\n"                    // line 15: never closed
+                "<!-- sdk/b.cc [one] -->\n```cpp\nint c;\n```\n```sh\nls\n```\n"}};  // line 19
   EXPECT_THAT(CheckSnippets(tree), ElementsAre("sdk/README.md:9: differs from sdk/a.cc [one]",
                                                "sdk/README.md:11: a block of C++ without the place that it is cut out of",
                                                "sdk/README.md:15: sdk/a.cc has no region [open]",

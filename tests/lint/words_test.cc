@@ -68,8 +68,18 @@ Violations CheckOutput(const Tree& tree) {
 
 Violations CheckNotes(const Tree& tree) {
   // The words are split, so that this file passes its own check.
-  static const std::regex note("\\b(TO" "DO|FIX" "ME|XX" "X|HA" "CK)\\b");
-  static const std::regex place("(^|[^A-Za-z0-9_.$}])/(wo" "rk|ro" "ot|ho" "me)/|/tm" "p/mge/");
+  static const std::regex note(
+      "\\b(TO"
+      "DO|FIX"
+      "ME|XX"
+      "X|HA"
+      "CK)\\b");
+  static const std::regex place(
+      "(^|[^A-Za-z0-9_.$}])/(wo"
+      "rk|ro"
+      "ot|ho"
+      "me)/|/tm"
+      "p/mge/");
   Violations out;
   for (const File& file : tree.files()) {
     if (file.path == "LICENSE") continue;
@@ -87,16 +97,15 @@ Violations CheckLicence(const Tree& tree) {
     for (const char* suffix : {".cmake", ".cmake.in", ".sh", ".py", ".S"}) source = source || EndsWith(path, suffix);
     if (!source) continue;
     size_t first = !file.lines.empty() && StartsWith(file.lines[0], "#!") ? 1 : 0;
-    if (first >= file.lines.size() ||
-        file.lines[first].find("SPDX-License-Identifier: Apache-2.0") == std::string::npos) {
+    if (first >= file.lines.size() || file.lines[first].find("SPDX-License-Identifier: Apache-2.0") == std::string::npos) {
       out.push_back(path + ": the first line does not name the licence");
     }
   }
   return out;
 }
 
-#define EXPECT_CLEAN(check)                                    \
-  Violations violations = check(Tree::Read(MGE_SOURCE_DIR));   \
+#define EXPECT_CLEAN(check)                                  \
+  Violations violations = check(Tree::Read(MGE_SOURCE_DIR)); \
   EXPECT_THAT(violations, IsEmpty()) << Join(violations)
 
 TEST(Words, OnlyCoreEnvReadsTheEnvironment) { EXPECT_CLEAN(CheckEnvironment); }
@@ -127,8 +136,13 @@ TEST(WordsCheck, FindsPrintingLibraries) {
 }
 
 TEST(WordsCheck, FindsNotesAndPaths) {
-  Tree tree = {{"core/a.cc", "// TO" "DO: later\n// mastodons\n"},
-               {"README.md", "cd /wo" "rk/main\nsee home/x and ${D}/ho" "me/y\n"}};
+  Tree tree = {{"core/a.cc",
+                "// TO"
+                "DO: later\n// mastodons\n"},
+               {"README.md",
+                "cd /wo"
+                "rk/main\nsee home/x and ${D}/ho"
+                "me/y\n"}};
   EXPECT_THAT(CheckNotes(tree), ElementsAre("README.md:1: a path of one machine",
                                             "core/a.cc:1: a note to ourselves belongs in the list of issues"));
 }
