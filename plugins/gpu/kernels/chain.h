@@ -9,19 +9,16 @@
 namespace mge::gpu {
 
 // Kernel names and the function types of unary_functions.h and binary_functions.h.
-#define GPU_CHAIN_UNARY(F)                                                                                                  \
-  F(relu, Relu)                                                                                                             \
-  F(sign, Sign)                                                                                                             \
-  F(abs, AbsFloat)                                                                                                          \
-  F(neg, NegFloat)                                                                                                          \
-  F(ceil, Ceil)                                                                                                             \
-  F(floor, Floor) F(round, Round) F(sqrt, Sqrt) F(reciprocal, Reciprocal) F(exp, Exp) F(log, Log) F(tanh, Tanh)             \
-      F(sigmoid, Sigmoid) F(erf, Erf) F(softplus, Softplus) F(softsign, Softsign) F(gelu, Gelu) F(gelu_tanh, GeluTanh)      \
-          F(mish, Mish) F(hard_swish, HardSwish) F(sin, Sin) F(cos, Cos) F(leaky_relu, LeakyRelu) F(elu, Elu) F(celu, Celu) \
-              F(selu, Selu) F(hard_sigmoid, HardSigmoid) F(thresholded_relu, ThresholdedRelu) F(shrink, Shrink)             \
-                  F(swish, Swish)
+// clang-format off
+#define GPU_CHAIN_UNARY(F)                                                                                              \
+  F(relu, Relu) F(sign, Sign) F(abs, AbsFloat) F(neg, NegFloat) F(ceil, Ceil) F(floor, Floor) F(round, Round)           \
+  F(sqrt, Sqrt) F(reciprocal, Reciprocal) F(exp, Exp) F(log, Log) F(tanh, Tanh) F(sigmoid, Sigmoid) F(erf, Erf)         \
+  F(softplus, Softplus) F(softsign, Softsign) F(gelu, Gelu) F(gelu_tanh, GeluTanh) F(mish, Mish)                        \
+  F(hard_swish, HardSwish) F(sin, Sin) F(cos, Cos) F(leaky_relu, LeakyRelu) F(elu, Elu) F(celu, Celu) F(selu, Selu)     \
+  F(hard_sigmoid, HardSigmoid) F(thresholded_relu, ThresholdedRelu) F(shrink, Shrink) F(swish, Swish)
 #define GPU_CHAIN_BINARY(F) \
   F(add, Add) F(sub, Sub) F(mul, Mul) F(div, Div) F(max, Max) F(min, Min) F(pow, Pow) F(prelu, PRelu)
+// clang-format on
 
 #define GPU_CHAIN_CODE(name, Function) kChain_##name,
 enum ChainCode : int32_t { GPU_CHAIN_UNARY(GPU_CHAIN_CODE) GPU_CHAIN_BINARY(GPU_CHAIN_CODE) kChainCodes };
