@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports on a runtime or session as JSON. The first field of each names its schema. The command prints them unchanged.
+#include <algorithm>
+
 #include "core/api/json.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
@@ -11,6 +13,33 @@
 
 namespace mge::api {
 namespace {
+
+// Returns true if one of the alternatives is present. Opens no device.
+bool IsPresent(const mge::Devices& devices, const absl::StatusOr<DeviceSpec>& spec) {
+  auto located = [&](const DeviceName& name) { return devices.Locate(name).ok(); };
+  return spec.ok() && std::any_of(spec->alternatives.begin(), spec->alternatives.end(), [&](const auto& alternative) {
+           return std::all_of(alternative.begin(), alternative.end(), located);
+         });
+}
+
+// Returns the setting that names the default device, with the error of a run on it. `misspelt`: MGE and all backends that were
+// found do not know the name.
+Json DefaultDevice(Runtime& runtime) {
+  const std::shared_ptr<const Snapshot> settings = runtime.registry().snapshot();
+  const std::string value = settings->Get<kDefaultDevice>();
+  const absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(value);
+  Json error = nullptr;
+  if (settings->IsSet<kDefaultDevice>() && !IsPresent(runtime.devices(), spec)) {
+    const absl::Status status = runtime.ResolveDevice("", *settings).status();
+    if (!status.ok()) {
+      error = {{"id", ErrorId(status)},
+               {"exit_code", static_cast<int>(KindOf(status))},
+               {"text", FormatError(status)},
+               {"misspelt", !spec.ok() || !runtime.devices().KnowsClasses(*spec)}};
+    }
+  }
+  return {{"value", value}, {"error", std::move(error)}};
+}
 
 Json Devices(Runtime& runtime) {
   Json rows = Json::array();
@@ -40,7 +69,7 @@ Json Devices(Runtime& runtime) {
     row["memory_limit"] = device->budget().limit();
     rows.push_back(std::move(row));
   }
-  return {{"schema", "mge.devices/1"}, {"devices", std::move(rows)}};
+  return {{"schema", "mge.devices/1"}, {"devices", std::move(rows)}, {"default_device", DefaultDevice(runtime)}};
 }
 
 Json Env(Runtime& runtime) {
@@ -60,7 +89,7 @@ Json Env(Runtime& runtime) {
                     {"owner", s.owner},
                     {"status", s.status}});
   }
-  return {{"schema", "mge.env/1"}, {"settings", std::move(rows)}};
+  return {{"schema", "mge.env/1"}, {"settings", std::move(rows)}, {"default_device", DefaultDevice(runtime)}};
 }
 
 Json Operators() {

@@ -19,14 +19,30 @@ int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
   return kExitOk;
 }
 
-// Prints a report, with --json unchanged, else as the text that `render` returns.
+// Checks the device that a run would use if it names none. If the name is misspelt, prints the error of such a run and returns
+// its exit code. If the device is only absent, warns.
+int CheckDefaultDevice(const Globals& globals, const Json& report) {
+  const Json& error = report["default_device"]["error"];
+  if (error.is_null()) return kExitOk;
+  const std::string text = error["text"].get<std::string>();
+  if (!error["misspelt"]) {
+    Talk(globals, "warning: " + text.substr(text.find(' ') + 1));
+    return kExitOk;
+  }
+  std::fprintf(stderr, "mge: %s\n", text.c_str());
+  return error["exit_code"];
+}
+
+// Prints a report with a default device, with --json unchanged, else as the text that `render` returns.
 int Show(const Globals& globals, const char* schema, const std::function<std::string(const Json&)>& render) {
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   std::string text;
   if (Status s = runtime.Report(schema, &text); !s.ok()) return Report(globals, s);
-  Print(globals.json ? text + "\n" : render(Json::parse(text)));
-  return SayWhoWasRefused(globals, runtime);
+  const Json report = Json::parse(text);
+  Print(globals.json ? text + "\n" : render(report));
+  if (int code = SayWhoWasRefused(globals, runtime)) return code;
+  return CheckDefaultDevice(globals, report);
 }
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }

@@ -218,6 +218,16 @@ std::vector<Device*> Devices::OfClass(std::string_view cls) const {
   return out;
 }
 
+bool Devices::KnowsClasses(const DeviceSpec& spec) const {
+  auto known = [&](const DeviceName& name) {
+    std::span<const std::string_view> well_known = WellKnownDeviceClasses();
+    return std::find(well_known.begin(), well_known.end(), name.cls) != well_known.end() || !OfClass(name.cls).empty() ||
+           std::any_of(files_.begin(), files_.end(), [&](const PluginFile& f) { return Contains(f.classes, name.cls); });
+  };
+  return std::all_of(spec.alternatives.begin(), spec.alternatives.end(),
+                     [&](const auto& devices) { return std::all_of(devices.begin(), devices.end(), known); });
+}
+
 absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix) const {
   const std::string wanted = name.Written();
   std::vector<std::string> others;

@@ -57,7 +57,7 @@ class OtherHeaders : public testing::TestWithParam<const char*> {
     value.tensor = *Tensor::Create(DType::kF32, {static_cast<int64_t>(x.size())});
     std::copy(x.begin(), x.end(), value.tensor.MutableData<float>().begin());
     std::vector<HostValue> in = {value}, out(1);
-    RunControl control;
+    RunState control;
     absl::Status status = session_->Run(in, out, control);
     ASSERT_TRUE(status.ok()) << FormatError(status);
     auto data = out[0].tensor.Data<float>();

@@ -49,7 +49,7 @@ Outcome RunOn(Runtime& runtime, const Mutant& mutant, const std::string& device,
   quiet.quiet = true;
   out.status = cli::MakeInputs(quiet, session, {}, &inputs, &usage);
   if (!out.status.ok()) return out;
-  RunState control;
+  RunControl control;
   control.SetTimeout(5);
   out.status = session.Run(cli::Pointers(inputs), &out.outputs, &control);
   return out;

@@ -19,8 +19,7 @@ inline HostValue Numbers(Shape shape, int seed = 1) {
 }
 
 // Runs the session. Returns the elements of all outputs, which must be float32, in order.
-inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std::vector<HostValue>& in,
-                                                    RunControl& control) {
+inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std::vector<HostValue>& in, RunState& control) {
   std::vector<HostValue> out(static_cast<size_t>(session.output_count()));
   MGE_RETURN_IF_ERROR(session.Run(in, out, control));
   std::vector<float> all;
@@ -32,7 +31,7 @@ inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std:
 }
 
 inline absl::StatusOr<std::vector<float>> ResultsOf(Session& session, const std::vector<HostValue>& in) {
-  RunControl control;
+  RunState control;
   return ResultsOf(session, in, control);
 }
 

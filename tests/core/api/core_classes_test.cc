@@ -4,13 +4,14 @@
 
 #include <numeric>
 
+#include "core/engine/run_control.h"
 #include "core/engine/session.h"
 
 namespace mge {
 
 std::array<const std::type_info*, 6> CoreClasses() {
   return {&typeid(Tensor),         &typeid(Runtime),        &typeid(Session),
-          &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunState)};
+          &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunControl)};
 }
 
 float SumOfCoreTensor(int n) {

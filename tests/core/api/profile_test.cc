@@ -39,10 +39,10 @@ class ApiProfile : public testing::Test {
 
 TEST_F(ApiProfile, CollectsTheRunsOfTheControlsThatItIsAttachedTo) {
   Profile profile;
-  RunState with, without;
+  RunControl with, without;
   with.SetProfile(&profile);
   std::vector<Tensor> outputs;
-  for (RunState* c : {&with, &without, &with}) ASSERT_TRUE(session_.Run({&input_}, &outputs, c).ok());
+  for (RunControl* c : {&with, &without, &with}) ASSERT_TRUE(session_.Run({&input_}, &outputs, c).ok());
   json report = Report(profile, "mge.profile/1");
   EXPECT_EQ(report["schema"], "mge.profile/1");
   EXPECT_EQ(report["runs"], 2);
@@ -56,7 +56,7 @@ TEST_F(ApiProfile, CollectsTheRunsOfTheControlsThatItIsAttachedTo) {
 }
 
 TEST_F(ApiProfile, MayBeReleasedWhileAControlUsesIt) {
-  RunState control;
+  RunControl control;
   {
     Profile profile;
     control.SetProfile(&profile);

@@ -9,7 +9,7 @@ namespace {
 
 TEST(PublicClasses, DifferFromTheCoreClassesOfTheSameNames) {
   const std::type_info* mine[] = {&typeid(Tensor),         &typeid(Runtime),        &typeid(Session),
-                                  &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunState)};
+                                  &typeid(RuntimeOptions), &typeid(SessionOptions), &typeid(RunControl)};
   const auto cores = CoreClasses();
   ASSERT_EQ(std::size(mine), cores.size());
   for (size_t i = 0; i < cores.size(); ++i) EXPECT_NE(*mine[i], *cores[i]) << mine[i]->name();

@@ -364,6 +364,36 @@ TEST_F(Command, CompletesForZsh) {
 
 // ---- configuration
 
+TEST_F(Command, DevicesAndEnvPrintTheirListAndThenTheErrorOfAMisspeltDefaultDevice) {
+  Good();
+  for (const char* name : {"zzz", "cuda:0"}) {
+    const std::string variable = std::string("MGE_DEFAULT_DEVICE=") + name;
+    Outcome run = Mge("run good.onnx", variable);
+    EXPECT_EQ(run.code, 5) << name;
+    for (const char* command : {"devices", "env"}) {
+      Outcome o = Mge(command, variable);
+      EXPECT_EQ(o.out, Mge(command, command == std::string("env") ? variable : "").out) << command;
+      EXPECT_THAT(o.out, HasSubstr(command == std::string("env") ? "engine.type" : "cpu0")) << command;
+      EXPECT_EQ(o.code, run.code) << command << " " << name;
+      EXPECT_THAT(o.err, HasSubstr(run.err.substr(0, run.err.find('\n')))) << command;
+    }
+    Outcome o = Mge("devices --json", variable);
+    EXPECT_EQ(o.code, run.code);
+    EXPECT_EQ(json::parse(o.out)["default_device"]["error"]["exit_code"], run.code);
+  }
+}
+
+TEST_F(Command, DevicesAndEnvOnlyWarnOfADefaultDeviceThatIsAbsent) {
+  for (const char* name : {"gpu0", "cpu7", "rocm0"}) {
+    for (const char* command : {"devices", "env"}) {
+      Outcome o = Mge(command, std::string("MGE_DEFAULT_DEVICE=") + name);
+      EXPECT_EQ(o.code, 0) << command << " " << name;
+      EXPECT_THAT(o.err, HasSubstr(std::string("warning: device '") + name + "' cannot be used")) << command;
+    }
+  }
+  EXPECT_THAT(Mge("devices", "MGE_DEFAULT_DEVICE=gpu0,cpu0").err, IsEmpty());
+}
+
 TEST_F(Command, FailsWithoutFallbackIfTheDeviceIsMissing) {
   Good();
   Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0");

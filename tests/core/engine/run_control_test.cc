@@ -30,7 +30,7 @@ TEST(RunControl, CancelEndsAllRunsAndLaterRunsUntilReset) {
   { ControlledRun gone(&by); }
   ControlledRun second(&by);
   by.Cancel();
-  ControlledRun dynamic(&by);
+  ControlledRun late(&by);
   for (ControlledRun* run : {&first, &second, &late}) EXPECT_FALSE(run->control().CheckStop().ok());
   EXPECT_TRUE(alone.control().CheckStop().ok());
   by.Reset();
