@@ -77,8 +77,8 @@ class Devices {
   // device. Locate() opens nothing. Errors are those of Resolve().
   absl::StatusOr<DeviceUse> Find(const DeviceName& name, std::string_view where = {}) const;
   absl::StatusOr<DeviceUse> Locate(const DeviceName& name, std::string_view where = {}) const;
-  // Returns true if MGE or the file of some backend knows the class of every device in `spec`. Such a device may be absent, but
-  // its name is not misspelt.
+  // Returns true if MGE or the file of some backend knows the class of every device in `spec`. The device may be absent, but its
+  // name is not misspelt.
   bool KnowsClasses(const DeviceSpec& spec) const;
 
  private:

@@ -29,6 +29,7 @@ constexpr Use kUses[] = {
     {"libonnx-testdata", "", ""},
     {"abigail-tools", "", ""},
     {"hipcc", "", ""},
+    {"clang-format-14", "", ""},
     {"python3-venv", "", ""},
     {"libabsl-dev", "absl", "absl/"},
     {"libfmt-dev", "fmt", "fmt/"},

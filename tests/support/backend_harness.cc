@@ -15,41 +15,12 @@
 #include "core/kernel/kernel.h"
 #include "core/ops/op.h"
 #include "gtest/gtest.h"
+#include "tests/support/guarded_buffer.h"
 
 namespace mge::testing {
 namespace {
 
-constexpr int64_t kGuard = 64;
-constexpr unsigned char kCanary = 0xa5;
-
 std::string Words(const mge_text& t) { return {t.data, static_cast<size_t>(t.size)}; }
-
-// A buffer with canary bytes on both sides.
-class Guarded {
- public:
-  explicit Guarded(int64_t bytes) : bytes_(bytes), memory_(static_cast<size_t>(bytes + 3 * kGuard), kCanary) {
-    auto address = reinterpret_cast<uintptr_t>(memory_.data()) + kGuard;
-    data_ = reinterpret_cast<unsigned char*>((address + 63) / 64 * 64);
-  }
-  unsigned char* data() { return data_; }
-  int64_t bytes() const { return bytes_; }
-  void Reset() { std::fill(memory_.begin(), memory_.end(), kCanary); }
-  bool Intact() const {
-    auto ok = [](unsigned char c) { return c == kCanary; };
-    return std::all_of(memory_.data(), static_cast<const unsigned char*>(data_), ok) &&
-           std::all_of(static_cast<const unsigned char*>(data_) + bytes_, memory_.data() + memory_.size(), ok);
-  }
-
- private:
-  int64_t bytes_;
-  std::vector<unsigned char> memory_;
-  unsigned char* data_;
-};
-
-struct Dimension {
-  int64_t size;
-  int64_t stride;  // stride of the plain form, in elements
-};
 
 // Copies a plain tensor into a permuted layout, or back if `to_plain`.
 void Relayout(unsigned char* plain, unsigned char* laid, const Shape& dims, int64_t element, const mge_layout& l,
@@ -259,7 +230,7 @@ struct Backend::Impl {
   // A prepared and bound candidate, with its operands in memory.
   struct Bound {
     mge_prepared prepared = {};
-    std::vector<std::unique_ptr<Guarded>> buffers;  // inputs, outputs, workspace, packed forms
+    std::vector<std::unique_ptr<GuardedBuffer>> buffers;  // inputs, outputs, workspace, packed forms
     std::vector<void*> bases;
     std::vector<mge_slot> inputs, outputs;
     std::vector<const mge_layout*> input_layouts, output_layouts;
@@ -269,7 +240,7 @@ struct Backend::Impl {
   };
 
   static uint32_t AddBuffer(Bound& b, int64_t bytes) {
-    b.buffers.push_back(std::make_unique<Guarded>(bytes));
+    b.buffers.push_back(std::make_unique<GuardedBuffer>(bytes));
     b.bases.push_back(b.buffers.back()->data());
     return static_cast<uint32_t>(b.bases.size()) - 1;
   }

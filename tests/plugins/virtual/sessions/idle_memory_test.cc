@@ -123,7 +123,8 @@ TEST_P(IdleMemory, IsReleasedWhileManyThreadsRun) {
     });
   }
   for (std::thread& t : threads) t.join();
-  EXPECT_LT(refused, kThreads * kRuns / 2);  // a run is refused only if all threads run at the same time
+  // A run may be refused while all threads run at the same time. If idle memory stayed in use, almost every run would be.
+  EXPECT_LT(refused, kThreads * kRuns * 3 / 4);
   for (const auto& session : sessions) EXPECT_TRUE(RunBatch(*session, 256).ok());
 }
 

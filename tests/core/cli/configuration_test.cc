@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, variables and configuration files of the mge command, as a user sets them.
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "tests/core/cli/command.h"
+
+namespace mge {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+namespace fs = std::filesystem;
+namespace ob = onnx_builder;
+
+TEST_F(Command, DevicesAndEnvPrintTheirListAndThenTheErrorOfAMisspeltDefaultDevice) {
+  Good();
+  for (const char* name : {"zzz", "cuda:0"}) {
+    const std::string variable = std::string("MGE_DEFAULT_DEVICE=") + name;
+    Outcome run = Mge("run good.onnx", variable);
+    EXPECT_EQ(run.code, 5) << name;
+    for (const char* command : {"devices", "env"}) {
+      Outcome o = Mge(command, variable);
+      EXPECT_EQ(o.out, Mge(command, command == std::string("env") ? variable : "").out) << command;
+      EXPECT_THAT(o.out, HasSubstr(command == std::string("env") ? "engine.type" : "cpu0")) << command;
+      EXPECT_EQ(o.code, run.code) << command << " " << name;
+      EXPECT_THAT(o.err, HasSubstr(run.err.substr(0, run.err.find('\n')))) << command;
+    }
+    Outcome o = Mge("devices --json", variable);
+    EXPECT_EQ(o.code, run.code);
+    EXPECT_EQ(json::parse(o.out)["default_device"]["error"]["exit_code"], run.code);
+  }
+}
+
+TEST_F(Command, DevicesAndEnvOnlyWarnOfADefaultDeviceThatIsAbsent) {
+  for (const char* name : {"gpu0", "cpu7", "rocm0"}) {
+    for (const char* command : {"devices", "env"}) {
+      Outcome o = Mge(command, std::string("MGE_DEFAULT_DEVICE=") + name);
+      EXPECT_EQ(o.code, 0) << command << " " << name;
+      EXPECT_THAT(o.err, HasSubstr(std::string("warning: device '") + name + "' cannot be used")) << command;
+    }
+  }
+  EXPECT_THAT(Mge("devices", "MGE_DEFAULT_DEVICE=gpu0,cpu0").err, IsEmpty());
+}
+
+TEST_F(Command, FailsWithoutFallbackIfTheDeviceIsMissing) {
+  Good();
+  Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0");
+  EXPECT_EQ(o.code, 5);
+  EXPECT_THAT(o.err, HasSubstr("error[E0502] device 'gpu0'"));
+  for (const char* part : {"what:", "where:", "fix:", "MGE_DEFAULT_DEVICE"}) EXPECT_THAT(o.err, HasSubstr(part));
+  EXPECT_THAT(o.out, IsEmpty());
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0,cpu0").code, 0);
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=").code, 0);
+  for (const char* name : {"cpu99", "\"  \"", "cpu:0x", "cqu0"}) {
+    EXPECT_EQ(Mge("run good.onnx", std::string("MGE_DEFAULT_DEVICE=") + name).code, 5) << name;
+  }
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=cuda:0").err, HasSubstr("cuda0"));
+}
+
+TEST_F(Command, RefusesEmptyArgumentsInsteadOfIgnoringThem) {
+  for (const char* line : {"plugins verify ''", "plugins install ''", "plugins remove ''", "doctor --release ''", "env ''",
+                           "zoo ''", "help ''", "sdk test ''", "sdk test mge.so --only ''", "sdk new '' folder",
+                           "sdk new mydev ''", "check ''", "devices --device ''", "--device '' devices", "--set '' devices",
+                           "--config '' devices", "run good.onnx --input ''", "plan good.onnx --skip ''"}) {
+    Outcome o = Mge(line);
+    EXPECT_EQ(o.code, 2) << line;
+    EXPECT_NE(o.err.find("it must not be empty"), std::string::npos) << line << ": " << o.err;
+    EXPECT_EQ(o.out, "") << line;
+  }
+  EXPECT_FALSE(fs::exists(Path("folder")));
+}
+
+TEST_F(Command, RefusesNanAsANumber) {
+  Good();
+  for (const char* option : {"run good.onnx --timeout", "run good.onnx --atol", "bench good.onnx --seconds"}) {
+    Outcome o = Mge(std::string(option) + " nan");
+    EXPECT_EQ(o.code, 2) << option;
+    EXPECT_THAT(o.err, HasSubstr("nan is not in")) << option;
+  }
+}
+
+TEST_F(Command, ExplainsHowToEnableADeviceThatExistsOnDemand) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  Good();
+  Outcome o = Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0");
+  EXPECT_EQ(o.code, 5);
+  EXPECT_THAT(o.err, HasSubstr("backend 'virtual' is loaded and lists no device on this machine"));
+  EXPECT_THAT(o.err, HasSubstr("virtual.devices=1 or MGE_VIRTUAL_DEVICES=1"));
+  EXPECT_THAT(o.err, Not(HasSubstr("no backend that drives")));
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual0 MGE_VIRTUAL_DEVICES=1").code, 0);
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=virtual3").err, HasSubstr("MGE_VIRTUAL_DEVICES=4"));
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0").err, Not(HasSubstr("VIRTUAL_")));
+  EXPECT_THAT(Mge("run good.onnx", "MGE_DEFAULT_DEVICE=gpu0 MGE_VIRTUAL_DEVICES=2").err,
+              HasSubstr("make the devices of virtual available as gpu: set virtual.gpu=true or MGE_VIRTUAL_GPU=1"));
+}
+
+TEST_F(Command, WarnsIfASkippedBackendDoesNotExist) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  EXPECT_THAT(Mge("devices", "MGE_PLUGIN_SKIP=virtal").err,
+              HasSubstr("plugin.skip names 'virtal', and no backend that was found has that name. Did you mean"));
+  EXPECT_EQ(Mge("devices", "MGE_PLUGIN_SKIP=virtual").err, "");
+}
+
+TEST_F(Command, ListsOfDevicesAndSettingsNameRefusedBackendsAndTheReason) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  for (const char* command : {"devices", "env virtual"}) {
+    Outcome o = Mge(command, "MGE_VIRTUAL_WARP=33");
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("refused: "));
+    EXPECT_THAT(o.err, HasSubstr("mge_virtual.so"));
+    EXPECT_THAT(o.err, HasSubstr("MGE_VIRTUAL_WARP"));
+    EXPECT_THAT(Mge(command).err, Not(HasSubstr("refused"))) << command;
+  }
+}
+
+TEST_F(Command, ReportsTheNumberOfStepsOnTheReferenceEvaluator) {
+  Model("relu.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})});
+  EXPECT_THAT(Mge("run relu.onnx --device cpu0").err, Not(HasSubstr("REFERENCE")));
+  EXPECT_THAT(Mge("run relu.onnx --device host").err, HasSubstr("1 of 1 steps by the slow REFERENCE evaluator"));
+}
+
+TEST_F(Command, WarnsAboutAnUnknownVariable) {
+  Good();
+  Outcome o = Mge("run good.onnx -q", "MGE_DEFUALT_DEVICE=cpu0");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("MGE_DEFAULT_DEVICE"));
+  EXPECT_THAT(o.err, Not(HasSubstr("cpu0")));  // the warning shows names, never values
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFUALT_DEVICE=cpu0 MGE_STRICT_ENV=1").code, 2);
+}
+
+TEST_F(Command, RefusesBadValuesOfSettings) {
+  Good();
+  for (const char* env : {"MGE_THREADS=1e99", "MGE_THREADS=-1", "MGE_THREADS=two", "MGE_MEMORY_LIMIT=10QB"}) {
+    Outcome o = Mge("run good.onnx", env);
+    EXPECT_EQ(o.code, 2) << env;
+    EXPECT_THAT(o.err, HasSubstr(std::string(env).substr(0, std::string(env).find('=')))) << env;
+  }
+  json settings = json::parse(Mge("env --json", "MGE_THREADS=1").out)["settings"];
+  for (const json& s : settings) {
+    if (s["key"] == "threads") {
+      EXPECT_EQ(s["value"], "1");
+      EXPECT_EQ(s["origin"], "environment MGE_THREADS");
+    }
+  }
+}
+
+TEST_F(Command, RefusesBadConfigurationFilesAndReadsNoneUnasked) {
+  Good();
+  Write("mge.toml", "this is no toml [[[");
+  EXPECT_EQ(Mge("run good.onnx").code, 0);
+  EXPECT_EQ(Mge("run good.onnx --config mge.toml").code, 2);
+  Write("unknown.toml", "thraeds = 2\n");
+  Outcome o = Mge("run good.onnx --config unknown.toml");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("threads"));
+  Write("twice.toml", "threads = 1\nthreads = 2\n");
+  EXPECT_EQ(Mge("run good.onnx --config twice.toml").code, 2);
+}
+
+}  // namespace
+}  // namespace mge
