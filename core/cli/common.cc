@@ -115,8 +115,6 @@ std::string HumanBytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-std::string ShapeText(std::span<const int64_t> dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
-
 std::string TypeText(const Tensor& tensor) {
   if (tensor.kind() == MGE_VALUE_SEQUENCE) return fmt::format("sequence of {}", tensor.part_count());
   if (tensor.kind() == MGE_VALUE_OPTIONAL) return tensor.part_count() ? "optional" : "empty optional";

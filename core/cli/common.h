@@ -9,6 +9,7 @@
 
 #include "core/base/duration_text.h"
 #include "core/base/errors.h"
+#include "core/base/shape.h"
 #include "core/cli/command.h"
 #include "mge/mge.hpp"
 #include "nlohmann/json.hpp"
@@ -46,10 +47,9 @@ Globals OnDevice(const Globals& globals, const std::string& device);
 // a number as out of range.
 CLI::Validator Between(double least, double most);
 
-std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
-std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
-std::string TypeText(const Tensor& tensor);            // "float32[1,10]"
-std::string Escape(std::string_view text);             // escapes control characters
+std::string HumanBytes(uint64_t bytes);      // "97.5 MiB"
+std::string TypeText(const Tensor& tensor);  // "float32[1,10]"
+std::string Escape(std::string_view text);   // escapes control characters
 
 // Wraps a text into lines of at most 100 characters, each indented by `indent` blanks and ended by a line break.
 std::string Wrapped(std::string_view text, size_t indent);

@@ -86,7 +86,7 @@ TEST_P(OtherHeaders, LoadAndRunAModel) {
 
 TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
   const std::string age = GetParam();
-  ASSERT_NO_FATAL_FAILURE(Load("queues_" + (age == "older" ? "older_tables" : age),
+  ASSERT_NO_FATAL_FAILURE(Load("queues_" + age,
                                {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}}));
   std::vector<float> y;
   ASSERT_NO_FATAL_FAILURE(
