@@ -86,8 +86,7 @@ TEST_P(OtherHeaders, LoadAndRunAModel) {
 
 TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
   const std::string age = GetParam();
-  ASSERT_NO_FATAL_FAILURE(Load("queues_" + age,
-                               {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}}));
+  ASSERT_NO_FATAL_FAILURE(Load("queues_" + age, {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}}));
   std::vector<float> y;
   ASSERT_NO_FATAL_FAILURE(
       Run("queues0", {ob::NodeProto("Neg", {"x"}, {"t"}), ob::NodeProto("Relu", {"t"}, {"y"})}, {-1, 2, -3, 4, -5, 6}, &y));
