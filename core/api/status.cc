@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/api/objects.h"
-#include "core/base/error_help.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "fmt/format.h"

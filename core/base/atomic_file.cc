@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <system_error>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "fmt/format.h"
@@ -21,8 +21,6 @@ namespace {
 absl::Status CannotWrite(std::string_view path, std::string what, std::string fix = {}) {
   return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path), {.what = std::move(what), .fix = std::move(fix)});
 }
-
-std::string Reason(int error) { return std::generic_category().message(error); }
 
 // Blocks SIGXFSZ on this thread, and removes it if it is pending at the end. A write beyond RLIMIT_FSIZE
 // then fails with EFBIG; otherwise the signal would end the process.
@@ -57,7 +55,7 @@ absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view pa
     if (n <= 0) {
       const int error = n < 0 ? errno : EIO;
       return CannotWrite(
-          path, fmt::format("{}: {} bytes were written, {} more are needed", Reason(error), at, bytes.size() - done),
+          path, fmt::format("{}: {} bytes were written, {} more are needed", ErrnoText(error), at, bytes.size() - done),
           error == ENOSPC || error == EDQUOT ? "free space on the device"
           : error == EFBIG                   ? "raise the limit of the process (ulimit -f)"
                                              : "");
@@ -76,7 +74,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
     if (!S_ISREG(st.st_mode)) return CannotWrite(path, "something that is not a regular file is there");
     // If the path is a symbolic link, replace its target, not the link.
     char* real = realpath(path.c_str(), nullptr);
-    if (!real) return CannotWrite(path, Reason(errno));
+    if (!real) return CannotWrite(path, ErrnoText(errno));
     target = real;
     std::free(real);
   }
@@ -88,15 +86,15 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
   if (file.name_.empty()) return CannotWrite(path, "it names a directory");
   file.directory_ = Fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file.directory_.valid()) {
-    return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)),
+    return CannotWrite(path, fmt::format("directory '{}': {}", directory, ErrnoText(errno)),
                        "create the directory, or name another file");
   }
   uint64_t random[2];
-  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return CannotWrite(path, Reason(errno));
+  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return CannotWrite(path, ErrnoText(errno));
   std::string temporary = fmt::format(".mge-{:016x}{:016x}.tmp", random[0], random[1]);
   file.fd_ = Fd(openat(file.directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                        mode == FileMode::kPrivate ? 0600 : 0666));
-  if (!file.fd_.valid()) return CannotWrite(path, fmt::format("directory '{}': {}", directory, Reason(errno)));
+  if (!file.fd_.valid()) return CannotWrite(path, fmt::format("directory '{}': {}", directory, ErrnoText(errno)));
   file.temporary_ = std::move(temporary);
   return file;
 }
@@ -112,9 +110,9 @@ absl::Status AtomicFile::Append(Bytes bytes) {
 }
 
 absl::Status AtomicFile::Commit() {
-  if (fsync(fd_.get()) != 0) return CannotWrite(path_, fmt::format("flushing to the disk: {}", Reason(errno)));
+  if (fsync(fd_.get()) != 0) return CannotWrite(path_, fmt::format("flushing to the disk: {}", ErrnoText(errno)));
   if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
-    return CannotWrite(path_, fmt::format("renaming: {}", Reason(errno)));
+    return CannotWrite(path_, fmt::format("renaming: {}", ErrnoText(errno)));
   }
   temporary_.clear();
   fsync(directory_.get());  // makes the rename survive a power loss; without it the old file would be back

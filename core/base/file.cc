@@ -13,8 +13,8 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file_trust.h"
 #include "core/base/tensor.h"
@@ -22,8 +22,6 @@
 
 namespace mge {
 namespace {
-
-std::string Reason(int error) { return std::generic_category().message(error); }
 
 std::string_view KindOfFile(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
@@ -40,7 +38,7 @@ absl::Status CannotRead(std::string_view path, std::string what) {
 
 absl::StatusOr<RegularFile> CheckRegular(Fd fd, std::string_view path) {
   struct stat st;
-  if (fstat(fd.get(), &st) != 0) return CannotRead(path, Reason(errno));
+  if (fstat(fd.get(), &st) != 0) return CannotRead(path, ErrnoText(errno));
   if (!S_ISREG(st.st_mode)) {
     return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path),
                 {.what = fmt::format("it is {}", KindOfFile(st.st_mode)), .fix = "name a regular file"});
@@ -89,16 +87,16 @@ absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path) {
   if (path.find('\0') != std::string::npos) return CannotRead(path, "the name holds a zero byte");
   // O_PATH does not call the driver of a device file; opening one may have side effects.
   Fd probe(open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!probe.valid()) return CannotRead(path, Reason(errno));
+  if (!probe.valid()) return CannotRead(path, ErrnoText(errno));
   MGE_RETURN_IF_ERROR(CheckRegular(std::move(probe), path).status());
   Fd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  if (!fd.valid()) return CannotRead(path, Reason(errno));
+  if (!fd.valid()) return CannotRead(path, ErrnoText(errno));
   return CheckRegular(std::move(fd), path);
 }
 
 absl::StatusOr<Fd> OpenDirectory(const std::string& path) {
   Fd fd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return CannotRead(path, Reason(errno));
+  if (!fd.valid()) return CannotRead(path, ErrnoText(errno));
   return fd;
 }
 
@@ -108,18 +106,18 @@ absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name) 
   }
   Fd probe(OpenWithoutLinks(directory, name, O_PATH | O_CLOEXEC));
   if (!probe.valid()) {
-    return CannotRead(name, errno == ELOOP ? "the path has a symbolic link" : Reason(errno));
+    return CannotRead(name, errno == ELOOP ? "the path has a symbolic link" : ErrnoText(errno));
   }
   struct stat st;
-  if (fstat(probe.get(), &st) != 0) return CannotRead(name, Reason(errno));
+  if (fstat(probe.get(), &st) != 0) return CannotRead(name, ErrnoText(errno));
   if (!S_ISREG(st.st_mode)) return CannotRead(name, fmt::format("it is {}", KindOfFile(st.st_mode)));
   if (st.st_nlink != 1) {
     return CannotRead(name, fmt::format("it has {} hard links; one is allowed", st.st_nlink));
   }
   Fd fd(OpenWithoutLinks(directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  if (!fd.valid()) return CannotRead(name, Reason(errno));
+  if (!fd.valid()) return CannotRead(name, ErrnoText(errno));
   struct stat opened;
-  if (fstat(fd.get(), &opened) != 0) return CannotRead(name, Reason(errno));
+  if (fstat(fd.get(), &opened) != 0) return CannotRead(name, ErrnoText(errno));
   if (opened.st_dev != st.st_dev || opened.st_ino != st.st_ino) {
     return CannotRead(name, "it was replaced while it was being opened");
   }
@@ -132,7 +130,7 @@ absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::st
     ssize_t n = pread(fd, out.data() + done, std::min<size_t>(out.size() - done, 1 << 30),
                       static_cast<off_t>(offset + static_cast<int64_t>(done)));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return CannotRead(path, Reason(errno));
+    if (n < 0) return CannotRead(path, ErrnoText(errno));
     if (n == 0) {
       return CannotRead(path, fmt::format("it ends at byte {}; {} more are needed", offset + static_cast<int64_t>(done),
                                           out.size() - done));

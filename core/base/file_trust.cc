@@ -14,15 +14,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
+#include "core/base/errno_text.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-std::string Reason(int error) { return std::generic_category().message(error); }
 
 // Returns whether `group` is the user-private group of `owner`. Debian creates for each user a group of the same name with
 // no other member. With a umask of 0002, files are then writable by the group, but only their owner is in it.
@@ -74,7 +72,7 @@ std::string WhyNotTrusted(const struct stat& st, const std::string& path, Place 
 
 std::string WhyNotTrusted(int fd) {
   struct stat st;
-  if (fstat(fd, &st) != 0) return Reason(errno);
+  if (fstat(fd, &st) != 0) return ErrnoText(errno);
   char buffer[PATH_MAX];
   ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), buffer, sizeof(buffer));
   if (length <= 0 || length == sizeof(buffer) || buffer[0] != '/') return "its path is not known";
@@ -82,7 +80,7 @@ std::string WhyNotTrusted(int fd) {
   if (std::string why = WhyNotTrusted(st, path, Place::kItself); !why.empty()) return why;
   while (path.size() > 1) {
     path.resize(std::max<size_t>(path.rfind('/'), 1));
-    if (stat(path.c_str(), &st) != 0) return fmt::format("'{}': {}", path, Reason(errno));
+    if (stat(path.c_str(), &st) != 0) return fmt::format("'{}': {}", path, ErrnoText(errno));
     if (std::string why = WhyNotTrusted(st, path, Place::kAbove); !why.empty()) return why;
   }
   return {};

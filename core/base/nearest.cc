@@ -68,4 +68,8 @@ std::string DidYouMean(std::string_view nearest) {
   return nearest.empty() ? std::string() : fmt::format(" Did you mean \"{}\"?", nearest);
 }
 
+std::string DidYouMeanOr(std::string_view nearest, std::string_view otherwise) {
+  return nearest.empty() ? std::string(otherwise) : fmt::format("did you mean '{}'?", nearest);
+}
+
 }  // namespace mge

@@ -21,4 +21,7 @@ std::string_view Nearest(std::string_view wrong, const std::vector<std::string>&
 // Returns " Did you mean "NAME"?" to append to a sentence, or "" if `nearest` is empty.
 std::string DidYouMean(std::string_view nearest);
 
+// Returns "did you mean 'NAME'?" as the fix of an error, or `otherwise` if `nearest` is empty.
+std::string DidYouMeanOr(std::string_view nearest, std::string_view otherwise);
+
 }  // namespace mge

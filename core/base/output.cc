@@ -22,7 +22,7 @@ int FlushOutput(int code) {
   const bool lost_before = std::ferror(stdout);
   if (std::fflush(stdout) == 0 && !lost_before) return code;
   std::fprintf(stderr, "mge: error[E%04d] standard output cannot be written\n", errors::kFileWrite.id);
-  return code != 0 ? code : static_cast<int>(errors::kFileWrite.kind);
+  return code != 0 ? code : ExitCode(errors::kFileWrite.kind());
 }
 
 }  // namespace mge

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <vector>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -22,8 +22,7 @@ absl::StatusOr<std::string> Sha256OfFile(int fd, std::string_view path) {
     ssize_t n = pread(fd, buffer.data(), buffer.size(), at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path),
-                  {.what = std::generic_category().message(errno)});
+      return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path), {.what = ErrnoText(errno)});
     }
     if (n == 0) break;
     sha256_update(&context, static_cast<size_t>(n), buffer.data());

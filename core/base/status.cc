@@ -6,15 +6,27 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
-#include "core/base/error_help.h"
+#include "core/base/errors.h"
 #include "core/base/utf8.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
+// Checks the rows: ids ascend, and each kind is a documented exit code.
+constexpr bool RowsAreValid() {
+  int before = 0;
+  for (const ErrorRow* row : errors::kAll) {
+    bool named = false;
+    for (const ExitCodeRow& exit : kExitCodes) named |= exit.code == ExitCode(row->kind());
+    if (!named || row->id <= before) return false;
+    before = row->id;
+  }
+  return true;
+}
+static_assert(RowsAreValid());
+
 constexpr absl::string_view kIdKey = "mge/id";
-constexpr absl::string_view kKindKey = "mge/kind";
 constexpr absl::string_view kWhatKey = "mge/what";
 constexpr absl::string_view kWhereKey = "mge/where";
 constexpr absl::string_view kFixKey = "mge/fix";
@@ -42,7 +54,6 @@ std::string Shown(std::string_view text) {
 absl::Status Fail(const ErrorRow& row, std::string title, ErrorParts parts) {
   absl::Status status(row.code, title);
   SetPayload(status, kIdKey, std::to_string(row.id));
-  SetPayload(status, kKindKey, std::to_string(static_cast<int>(row.kind)));
   SetPayload(status, kWhatKey, parts.what);
   SetPayload(status, kWhereKey, parts.where);
   SetPayload(status, kFixKey, parts.fix);
@@ -63,9 +74,7 @@ int ErrorId(const absl::Status& status) {
 
 ErrorKind KindOf(const absl::Status& status) {
   if (status.ok()) return ErrorKind::kNone;
-  if (std::string kind = Payload(status, kKindKey); !kind.empty()) {
-    return static_cast<ErrorKind>(std::atoi(kind.c_str()));
-  }
+  if (const ErrorRow* row = errors::Find(ErrorId(status))) return row->kind();
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kOutOfRange: return ErrorKind::kInvalid;
@@ -83,6 +92,12 @@ std::string ErrorTitle(const absl::Status& status) { return std::string(status.m
 
 ErrorParts PartsOf(const absl::Status& status) {
   return {Payload(status, kWhatKey), Payload(status, kWhereKey), Payload(status, kFixKey)};
+}
+
+std::string FixOf(const absl::Status& status) {
+  std::string fix = PartsOf(status).fix;
+  const ErrorRow* row = fix.empty() ? errors::Find(ErrorId(status)) : nullptr;
+  return row ? std::string(row->remedy) : fix;
 }
 
 std::string EscapeControl(std::string_view text) {

@@ -8,33 +8,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/exit_code.h"
 
 namespace mge {
 
-// The kind of an error. The value is the exit code of the `mge` command.
-enum class ErrorKind : int {
-  kNone = 0,
-  kOther = 1,
-  kUsage = 2,
-  kInvalid = 3,      // model, input or setting is malformed
-  kUnsupported = 4,  // operator, opset or element type
-  kDevice = 5,       // device or plugin unavailable
-  kMemory = 6,       // out of memory or over budget
-  kIo = 7,
-  kMismatch = 8,  // numbers differ from what was expected
-  kRegression = 9,
-  kAbi = 10,
-  kPeer = 11,
-  kTimeout = 124,
-  kInterrupted = 130,
-};
-
-// A documented error. All rows are in core/base/errors.h; the id is printed as E0502.
+// A documented error. All rows are in core/base/error_rows.inc; the id is printed as E0502.
 struct ErrorRow {
   int id;
-  ErrorKind kind;
   absl::StatusCode code;
-  std::string_view doc;  // shown by `mge help E0502`
+  std::string_view doc;     // shown by `mge help errors`
+  std::string_view causes;  // usual causes, as full sentences
+  std::string_view remedy;  // usual remedy, as imperatives
+
+  constexpr ErrorKind kind() const { return static_cast<ErrorKind>(id / 100); }
 };
 
 // The parts of an error in addition to its title. Empty parts are not printed.
@@ -55,6 +41,9 @@ int ErrorId(const absl::Status& status);
 ErrorKind KindOf(const absl::Status& status);
 std::string ErrorTitle(const absl::Status& status);
 ErrorParts PartsOf(const absl::Status& status);
+
+// Returns the fix that FormatError prints: the error's own fix if it has one, else the remedy of its row, else "".
+std::string FixOf(const absl::Status& status);
 
 // Returns "error[E0502] title\n  what: ...\n  where: ...\n  fix: ...". Escapes control characters and shortens parts of
 // more than 2000 bytes. The fix is FixOf(status).

@@ -62,8 +62,7 @@ int WriteTrace(const Globals& globals, const Profile& profile, const std::string
   file << text;
   file.close();
   if (file) return kExitOk;
-  return ReportError(globals,
-                     {.id = 702, .exit_code = 7, .title = fmt::format("'{}' cannot be written", path), .where = path});
+  return Report(globals, Fail(errors::kFileWrite, fmt::format("'{}' cannot be written", path), {.where = path}));
 }
 
 int Run(const Globals& globals, const Options& o) {

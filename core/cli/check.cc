@@ -18,8 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kMismatchId = 801;  // E0801: results differ by more than the tolerance
-
 struct Options {
   std::vector<std::string> folders;
   std::string gaps;  // a gap file, "none", or empty for the gaps of ONNX's own tests
@@ -59,7 +57,7 @@ std::string Reason(const Status& s) {
 Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const Options& o) {
   Case c = {folder.filename().string(), "failed", "", 0};
   auto fail = [&](const Status& s) {
-    c.status = s.kind() == 4 ? "unsupported" : "failed";
+    c.status = s.kind() == ExitCode(ErrorKind::kUnsupported) ? "unsupported" : "failed";
     c.reason = Reason(s);
     c.error = s.id();
     return c;
@@ -83,7 +81,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
       std::string difference = Sentence(Compare(outputs[i], expected[i], o.tolerance));
       if (difference.empty()) continue;
       c.reason = fmt::format("output '{}' of {}: {}", session.output_name(i), data.filename().string(), difference);
-      c.error = kMismatchId;
+      c.error = errors::kMismatch.id;
       return c;
     }
   }

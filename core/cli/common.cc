@@ -13,56 +13,45 @@
 
 namespace mge::cli {
 
+namespace {
+
+// Prints the reference to the error's page and, with --json, the error. Returns the exit code.
+int Finish(const Globals& globals, int id, int exit_code, std::string_view title, const ErrorParts& parts, bool more) {
+  if (more && id != 0) Talk(globals, fmt::format("  more:  mge help E{:04d}", id));
+  if (globals.json) {
+    PrintJson({{"schema", "mge.error/1"},
+               {"id", id},
+               {"exit_code", exit_code},
+               {"title", title},
+               {"what", parts.what},
+               {"where", parts.where},
+               {"fix", parts.fix}});
+  }
+  return exit_code;
+}
+
+}  // namespace
+
 int Report(const Globals& globals, const Status& status) {
   if (status.ok()) return kExitOk;
   std::fprintf(stderr, "mge: %s\n", std::string(status.text()).c_str());
-  if (status.id() != 0) Talk(globals, fmt::format("  more:  mge help E{:04d}", status.id()));
-  if (globals.json) {
-    PrintJson({{"schema", "mge.error/1"},
-               {"id", status.id()},
-               {"exit_code", status.kind()},
-               {"title", status.title()},
-               {"what", status.what()},
-               {"where", status.where()},
-               {"fix", status.fix()}});
-  }
-  return status.kind();
+  return Finish(globals, status.id(), status.kind(), status.title(),
+                {std::string(status.what()), std::string(status.where()), std::string(status.fix())}, true);
+}
+
+int Report(const Globals& globals, const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  std::fprintf(stderr, "mge: %s\n", FormatError(status).c_str());
+  ErrorParts parts = PartsOf(status);
+  parts.fix = FixOf(status);
+  return Finish(globals, ErrorId(status), ExitCode(KindOf(status)), ErrorTitle(status), parts, true);
 }
 
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix) {
-  std::string text = fmt::format("mge: error[E0201] {}\n", Escape(title));
+  std::string text = fmt::format("mge: error[E{:04d}] {}\n", errors::kUsage.id, Escape(title));
   if (!fix.empty()) text += fmt::format("  fix:   {}\n", Escape(fix));
   std::fputs(text.c_str(), stderr);
-  if (globals.json) {
-    PrintJson({{"schema", "mge.error/1"},
-               {"id", 201},
-               {"exit_code", kExitUsage},
-               {"title", title},
-               {"what", ""},
-               {"where", "command line"},
-               {"fix", fix}});
-  }
-  return kExitUsage;
-}
-
-int ReportError(const Globals& globals, const ErrorText& e) {
-  std::string text = fmt::format("mge: error[E{:04}] {}\n", e.id, Escape(e.title));
-  const std::pair<const char*, const std::string&> parts[] = {{"what:  ", e.what}, {"where: ", e.where}, {"fix:   ", e.fix}};
-  for (const auto& [name, part] : parts) {
-    if (!part.empty()) text += fmt::format("  {}{}\n", name, Escape(part));
-  }
-  std::fputs(text.c_str(), stderr);
-  Talk(globals, fmt::format("  more:  mge help E{:04d}", e.id));
-  if (globals.json) {
-    PrintJson({{"schema", "mge.error/1"},
-               {"id", e.id},
-               {"exit_code", e.exit_code},
-               {"title", e.title},
-               {"what", e.what},
-               {"where", e.where},
-               {"fix", e.fix}});
-  }
-  return e.exit_code;
+  return Finish(globals, errors::kUsage.id, kExitUsage, title, {.where = "command line", .fix = std::string(fix)}, false);
 }
 
 void Print(std::string_view text) {
@@ -125,8 +114,6 @@ std::string HumanBytes(uint64_t bytes) {
   }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
-
-std::string ShapeText(std::span<const int64_t> dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
 
 std::string TypeText(const Tensor& tensor) {
   if (tensor.kind() == MGE_VALUE_SEQUENCE) return fmt::format("sequence of {}", tensor.part_count());

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/base/duration_text.h"
+#include "core/base/errors.h"
+#include "core/base/shape.h"
 #include "core/cli/command.h"
 #include "mge/mge.hpp"
 #include "nlohmann/json.hpp"
@@ -16,21 +18,16 @@ namespace mge::cli {
 
 using Json = nlohmann::ordered_json;
 
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitUsage = 2;
-inline constexpr int kExitMismatch = 8;
-inline constexpr int kExitTimeout = 124;
+inline constexpr int kExitOk = ExitCode(ErrorKind::kNone);
+inline constexpr int kExitUsage = ExitCode(ErrorKind::kUsage);
+inline constexpr int kExitDevice = ExitCode(ErrorKind::kDevice);
+inline constexpr int kExitMismatch = ExitCode(ErrorKind::kMismatch);
 
 // Writes an error with its four parts to stderr, with --json also as "mge.error/1" to stdout. Returns the exit code.
+// The command creates errors that it detects itself with Fail().
 int Report(const Globals& globals, const Status& status);
+int Report(const Globals& globals, const absl::Status& status);
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix = {});
-// An error that the command itself detects.
-struct ErrorText {
-  int id = 0;  // 702 is E0702
-  int exit_code = 1;
-  std::string title, what = {}, where = {}, fix = {};  // empty parts are not printed
-};
-int ReportError(const Globals& globals, const ErrorText& error);
 
 // Print functions write data to stdout. Talk() writes a message to stderr, unless --quiet is given.
 void Print(std::string_view text);
@@ -50,10 +47,9 @@ Globals OnDevice(const Globals& globals, const std::string& device);
 // a number as out of range.
 CLI::Validator Between(double least, double most);
 
-std::string HumanBytes(uint64_t bytes);                // "97.5 MiB"
-std::string ShapeText(std::span<const int64_t> dims);  // "[1,3,224,224]"
-std::string TypeText(const Tensor& tensor);            // "float32[1,10]"
-std::string Escape(std::string_view text);             // escapes control characters
+std::string HumanBytes(uint64_t bytes);      // "97.5 MiB"
+std::string TypeText(const Tensor& tensor);  // "float32[1,10]"
+std::string Escape(std::string_view text);   // escapes control characters
 
 // Wraps a text into lines of at most 100 characters, each indented by `indent` blanks and ended by a line break.
 std::string Wrapped(std::string_view text, size_t indent);

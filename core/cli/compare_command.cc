@@ -227,10 +227,8 @@ int Run(const Globals& globals, const Options& o) {
   if (Status s = Nodes(globals, o.first, &places); !s.ok()) return Report(globals, s);
   const std::vector<Row> outputs = CompareSides(a, b, true, places, o.tolerance);
   if (outputs.empty()) {
-    return ReportError(globals, {.id = 801,
-                                 .exit_code = kExitMismatch,
-                                 .title = "there is nothing to compare",
-                                 .what = fmt::format("A has {} values, B has {}", a.values.size(), b.values.size())});
+    return Report(globals, Fail(errors::kMismatch, "there is nothing to compare",
+                                {.what = fmt::format("A has {} values, B has {}", a.values.size(), b.values.size())}));
   }
   bool differs = a.values.size() != b.values.size();
   for (const Row& row : outputs) differs |= !row.comparison.ok();

@@ -2,7 +2,7 @@
 // mge help: explains a command or an error number, and prints the man page and completion scripts.
 #include <charconv>
 
-#include "core/base/error_help.h"
+#include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/cli/common.h"
 #include "core/cli/option_table.h"
@@ -30,10 +30,10 @@ int ErrorNumber(std::string_view text) {
   return failure == std::errc() && stop == text.data() + text.size() ? id : -1;
 }
 
-Json ErrorJson(const ErrorHelp& e) {
-  return {{"id", fmt::format("E{:04d}", e.row->id)},
-          {"exit_code", static_cast<int>(e.row->kind)},
-          {"what", e.row->doc},
+Json ErrorJson(const ErrorRow& e) {
+  return {{"id", fmt::format("E{:04d}", e.id)},
+          {"exit_code", ExitCode(e.kind())},
+          {"what", e.doc},
           {"causes", e.causes},
           {"fix", e.remedy}};
 }
@@ -62,26 +62,23 @@ void AddPaths(const CommandRow& row, std::vector<std::string>* out) {
 }
 
 int HelpOnError(const Globals& globals, int id) {
-  for (const ErrorHelp& e : AllErrorHelp()) {
-    if (e.row->id != id) continue;
-    if (globals.json) {
-      PrintJson({{"schema", "mge.help/1"}, {"errors", Json::array({ErrorJson(e)})}});
-    } else {
-      Print(fmt::format("E{:04d}, exit code {}\n\n{}\nUsual causes\n{}\nWhat to do\n{}", id, static_cast<int>(e.row->kind),
-                        Wrapped(e.row->doc, 0), Wrapped(e.causes, 2), Wrapped(e.remedy, 2)));
-    }
-    return kExitOk;
+  const ErrorRow* e = errors::Find(id);
+  if (!e) return ReportUsage(globals, fmt::format("there is no error number E{:04d}", id), "`mge help errors` lists them");
+  if (globals.json) {
+    PrintJson({{"schema", "mge.help/1"}, {"errors", Json::array({ErrorJson(*e)})}});
+  } else {
+    Print(fmt::format("E{:04d}, exit code {}\n\n{}\nUsual causes\n{}\nWhat to do\n{}", id, ExitCode(e->kind()),
+                      Wrapped(e->doc, 0), Wrapped(e->causes, 2), Wrapped(e->remedy, 2)));
   }
-  return ReportUsage(globals, fmt::format("there is no error number E{:04d}", id), "`mge help errors` lists them");
+  return kExitOk;
 }
 
 int HelpOnErrors(const Globals& globals) {
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"ERROR", "EXIT", "WHAT"}};
-  for (const ErrorHelp& e : AllErrorHelp()) {
-    rows.push_back(ErrorJson(e));
-    table.push_back(
-        {fmt::format("E{:04d}", e.row->id), std::to_string(static_cast<int>(e.row->kind)), std::string(e.row->doc)});
+  for (const ErrorRow* e : errors::kAll) {
+    rows.push_back(ErrorJson(*e));
+    table.push_back({fmt::format("E{:04d}", e->id), std::to_string(ExitCode(e->kind())), std::string(e->doc)});
   }
   if (globals.json) {
     PrintJson({{"schema", "mge.help/1"}, {"errors", std::move(rows)}});
@@ -98,9 +95,8 @@ int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vecto
   if (!row) {
     std::vector<std::string> topics = {"errors"};
     AddPaths(table, &topics);
-    std::string_view near = Nearest(path, topics);
     return ReportUsage(globals, fmt::format("there is no command '{}'", path),
-                       near.empty() ? "mge help" : fmt::format("did you mean '{}'?", near));
+                       DidYouMeanOr(Nearest(path, topics), "mge help"));
   }
   if (globals.json) {
     PrintJson({{"schema", "mge.help/1"}, {"commands", Json::array({CommandJson(*row)})}});

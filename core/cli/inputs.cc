@@ -39,10 +39,8 @@ int Assign(const Globals& globals, const std::vector<std::string>& names, const 
     }
     // A path may contain '='.
     if (!value.empty() && !std::filesystem::exists(text, ec)) {
-      std::string_view near = Nearest(name, names);
       return ReportUsage(globals, fmt::format("{} {}: the model has no input '{}'", option, text, name),
-                         near.empty() ? fmt::format("its inputs are: {}", fmt::join(names, ", "))
-                                      : fmt::format("did you mean '{}'?", near));
+                         DidYouMeanOr(Nearest(name, names), fmt::format("its inputs are: {}", fmt::join(names, ", "))));
     }
     while (next < names.size() && !(*to)[next].empty()) ++next;
     if (next == names.size()) {

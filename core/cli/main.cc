@@ -59,7 +59,7 @@ std::string ExampleText(std::string_view lines) {
 
 std::string Footer() {
   std::string codes = "Exit codes:";
-  for (const ExitCode& e : kExitCodes) codes += fmt::format("{} {} {}", &e == kExitCodes ? "" : ",", e.code, e.meaning);
+  for (const ExitCodeRow& e : kExitCodes) codes += fmt::format("{} {} {}", &e == kExitCodes ? "" : ",", e.code, e.meaning);
   std::string out = Wrapped(codes + ".", 0) + "Examples:";
   for (const char* example : kExamples) out += fmt::format("\n  {}", example);
   return out;
@@ -96,7 +96,7 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
     if (known || (!option && subs.empty()) || (!option && i <= depth)) continue;
     if (std::string_view near = Nearest(word, words); !near.empty()) {
       return ReportUsage(globals, fmt::format("unknown option or command '{}'", word),
-                         fmt::format("did you mean '{}'? ({})", near, fix));
+                         fmt::format("{} ({})", DidYouMeanOr(near, ""), fix));
     }
     if (!option && i == depth + 1) return ReportUsage(globals, fmt::format("there is no command '{}'", word), fix);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/error_help.h"
+#include "core/base/errors.h"
 #include "core/cli/option_table.h"
 #include "fmt/format.h"
 
@@ -73,9 +73,9 @@ std::string ManPage(const CommandRow& root) {
       mge_version(), Troff(root.doc), Options(root));
   AddCommands(root, &out);
   out += ".SH EXIT STATUS\n";
-  for (const ExitCode& e : kExitCodes) out += fmt::format(".TP\n.B {}\n{}\n", e.code, Troff(e.meaning));
+  for (const ExitCodeRow& e : kExitCodes) out += fmt::format(".TP\n.B {}\n{}\n", e.code, Troff(e.meaning));
   out += ".SH ERRORS\nEvery error has a number; \\fBmge help E0502\\fR explains error E0502.\n";
-  for (const ErrorHelp& e : AllErrorHelp()) out += fmt::format(".TP\n.B E{:04d}\n{}\n", e.row->id, Troff(e.row->doc));
+  for (const ErrorRow* e : errors::kAll) out += fmt::format(".TP\n.B E{:04d}\n{}\n", e->id, Troff(e->doc));
   out +=
       ".SH ENVIRONMENT\n"
       "Every setting has a variable; \\fBmge env\\fR lists them with their values and origins. Examples:\n"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "core/base/errno_text.h"
 #include "core/process/child.h"
 #include "fmt/format.h"
 
@@ -74,47 +74,32 @@ bool WriteFile(const std::string& path, std::string_view bytes) {
 }
 
 int CannotWrite(const Globals& globals, const std::string& path) {
-  return ReportError(globals, {.id = 702,
-                               .exit_code = 7,
-                               .title = fmt::format("'{}' cannot be written", path),
-                               .what = std::strerror(errno),
-                               .fix = "free space there, or set TMPDIR to another folder"});
+  return Report(globals, Fail(errors::kFileWrite, fmt::format("'{}' cannot be written", path),
+                              {.what = ErrnoText(errno), .fix = "free space there, or set TMPDIR to another folder"}));
 }
 
 // Reports an error of the process or of the script. Returns its exit code, or 0 if there was none.
 int CheckReply(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end, const Json& reply) {
   const std::string other = "name a Python interpreter that has onnxruntime: --python FOLDER/bin/python";
   if (end.not_started != 0) {
-    return ReportError(globals, {.id = 201,
-                                 .exit_code = kExitUsage,
-                                 .title = fmt::format("'{}' cannot be started", run.python),
-                                 .what = std::strerror(end.not_started),
-                                 .where = "--python",
-                                 .fix = other});
+    return Report(globals, Fail(errors::kUsage, fmt::format("'{}' cannot be started", run.python),
+                                {.what = ErrnoText(end.not_started), .where = "--python", .fix = other}));
   }
   if (reply.contains("missing")) {
-    return ReportError(globals,
-                       {.id = 201,
-                        .exit_code = kExitUsage,
-                        .title = fmt::format("'{}' has no package {}", run.python, reply["missing"].get<std::string>()),
-                        .where = "--python",
-                        .fix = fmt::format("install it there: {} -m pip install onnxruntime; or {}", run.python, other)});
+    return Report(
+        globals, Fail(errors::kUsage, fmt::format("'{}' has no package {}", run.python, reply["missing"].get<std::string>()),
+                      {.where = "--python",
+                       .fix = fmt::format("install it there: {} -m pip install onnxruntime; or {}", run.python, other)}));
   }
   if (reply.contains("error")) {
-    return ReportError(globals, {.id = 403,
-                                 .exit_code = 4,
-                                 .title = "onnxruntime cannot run the model",
-                                 .what = reply["error"].get<std::string>(),
+    return Report(globals, Fail(errors::kUnsupportedFeature, "onnxruntime cannot run the model",
+                                {.what = reply["error"].get<std::string>(),
                                  .where = fmt::format("onnxruntime {}, {}", reply["version"].get<std::string>(), run.model),
-                                 .fix = "compare with another device instead: --against host"});
+                                 .fix = "compare with another device instead: --against host"}));
   }
   if (end.fine() && reply.contains("outputs")) return 0;
-  return ReportError(globals, {.id = 505,
-                               .exit_code = 5,
-                               .title = fmt::format("'{}' returned no results", run.python),
-                               .what = end.Describe(),
-                               .where = "--python",
-                               .fix = other});
+  return Report(globals, Fail(errors::kKernelFailed, fmt::format("'{}' returned no results", run.python),
+                              {.what = end.Describe(), .where = "--python", .fix = other}));
 }
 
 }  // namespace

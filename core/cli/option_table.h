@@ -32,25 +32,6 @@ CommandRow ReadOptionTable(const CLI::App& root);
 // Returns the row of a command such as "sdk new", or null if there is none.
 const CommandRow* FindCommand(const CommandRow& root, const std::string& path);
 
-struct ExitCode {
-  int code;
-  const char* meaning;
-};
-inline constexpr ExitCode kExitCodes[] = {
-    {0, "ok"},
-    {1, "other failure"},
-    {2, "usage"},
-    {3, "invalid model or input"},
-    {4, "unsupported"},
-    {5, "device or plugin"},
-    {6, "memory"},
-    {7, "file"},
-    {8, "numbers differ"},
-    {10, "incompatible backend"},
-    {124, "timeout"},
-    {130, "cancelled"},
-};
-
 inline constexpr const char* kExamples[] = {
     "mge demo",
     "mge zoo resnet50 -o rn50.onnx && mge bench rn50.onnx",

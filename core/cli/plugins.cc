@@ -7,8 +7,6 @@
 namespace mge::cli {
 namespace {
 
-constexpr int kExitDevice = 5;
-
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 RuntimeOptions OptionsOf(const Globals& globals) {

@@ -3,6 +3,7 @@
 // another device's outputs.
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "core/cli/common.h"
 #include "core/cli/compare.h"
@@ -52,15 +53,30 @@ std::string Glance(const Tensor& t) {
   return shown < t.elements() ? out + " ..." : out;
 }
 
-// Returns a file name for an output. Replaces characters that could leave the directory or control a terminal by '_'.
-std::string FileName(std::string_view name) {
+// Returns an output's name without characters that could leave the directory or control a terminal: '_' replaces them.
+std::string PlainName(std::string_view name) {
   std::string out;
   for (char c : name) {
     bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || (c == '.' && !out.empty());
     out += plain ? c : '_';
   }
   if (out.size() > 200) out.resize(200);
-  return (out.empty() ? "output" : out) + ".npy";
+  return out.empty() ? "output" : out;
+}
+
+// Returns a file name for each output. The names differ: of outputs such as a:0 and a_0, one gets a number.
+std::vector<std::string> FileNames(const Session& session) {
+  std::vector<std::string> names(session.output_count());
+  std::set<std::string> taken;
+  for (const bool unchanged : {true, false}) {  // names that need no change come first
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::string plain = PlainName(session.output_name(i));
+      if ((plain == session.output_name(i)) != unchanged) continue;
+      names[i] = plain + ".npy";
+      for (int number = 2; !taken.insert(names[i]).second; ++number) names[i] = fmt::format("{}_{}.npy", plain, number);
+    }
+  }
+  return names;
 }
 
 Status RunOnce(const Globals& globals, const Options& o, Session& session, const std::vector<Tensor>& inputs,
@@ -109,6 +125,7 @@ int Run(const Globals& globals, const Options& o) {
 
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"OUTPUT", "TYPE", "VALUES"}}, compared = {ComparisonHead("OUTPUT")};
+  const std::vector<std::string> files = FileNames(session);
   if (!o.output_dir.empty()) {
     std::error_code ec;
     std::filesystem::create_directories(o.output_dir, ec);
@@ -119,7 +136,7 @@ int Run(const Globals& globals, const Options& o) {
     Json row = {{"name", name}, {"type", TypeText(outputs[i])}, {"values", Glance(outputs[i])}};
     std::string look = Glance(outputs[i]);
     if (!o.output_dir.empty() && outputs[i].kind() == MGE_VALUE_TENSOR) {
-      std::string path = o.output_dir + "/" + FileName(name);
+      std::string path = o.output_dir + "/" + files[i];
       if (Status s = outputs[i].WriteNpy(path); !s.ok()) return Report(globals, s);
       row["file"] = path;
       look += " -> " + path;
@@ -150,7 +167,9 @@ int Run(const Globals& globals, const Options& o) {
                                 reference, steps));
     }
   }
-  if (differs) Talk(globals, "mge: error[E0801] results differ from the expected ones by more than the tolerance");
+  if (differs)
+    Talk(globals, fmt::format("mge: error[E{:04d}] results differ from the expected ones by more than the tolerance",
+                              errors::kMismatch.id));
   return differs ? kExitMismatch : kExitOk;
 }
 

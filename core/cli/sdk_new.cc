@@ -66,12 +66,9 @@ int CheckFolder(const Globals& globals, const std::string& folder) {
       what = "the folder is not empty; nothing in it was changed";
     }
   }
-  return ReportError(globals, {.id = 702,
-                               .exit_code = 7,
-                               .title = fmt::format("cannot write a project to '{}'", folder),
-                               .what = what,
-                               .where = "DIR of mge sdk new",
-                               .fix = "give a folder that is empty or does not exist"});
+  return Report(globals,
+                Fail(errors::kFileWrite, fmt::format("cannot write a project to '{}'", folder),
+                     {.what = what, .where = "DIR of mge sdk new", .fix = "give a folder that is empty or does not exist"}));
 }
 
 int Write(const Globals& globals, const Options& o) {
@@ -94,12 +91,10 @@ int Write(const Globals& globals, const Options& o) {
     for (const fs::path& p : written) fs::remove(p, ignored);
     fs::remove(fs::path(o.folder) / "kernels", ignored);
     if (fresh) fs::remove(o.folder, ignored);
-    return ReportError(globals, {.id = 702,
-                                 .exit_code = 7,
-                                 .title = fmt::format("'{}' cannot be written", path.string()),
-                                 .what = ec.message(),
+    return Report(globals, Fail(errors::kFileWrite, fmt::format("'{}' cannot be written", path.string()),
+                                {.what = ec.message(),
                                  .where = "DIR of mge sdk new",
-                                 .fix = "give a folder with write permission and free space"});
+                                 .fix = "give a folder with write permission and free space"}));
   }
   return kExitOk;
 }
@@ -131,20 +126,16 @@ int Run(const Globals& globals, const Options& o) {
   std::string_view why = WhyNoBackendName(o.name);
   if (why.empty()) why = WhyNoClassList(o.name);  // in the template, the backend and its devices have the same name
   if (!why.empty()) {
-    return ReportError(globals, {.id = 201,
-                                 .exit_code = kExitUsage,
-                                 .title = fmt::format("'{}' is not a valid name for a backend", o.name),
-                                 .what = std::string(why),
+    return Report(globals, Fail(errors::kUsage, fmt::format("'{}' is not a valid name for a backend", o.name),
+                                {.what = std::string(why),
                                  .where = "NAME of mge sdk new",
-                                 .fix = "use a word of a-z and _ that does not end in x, such as mydev"});
+                                 .fix = "use a word of a-z and _ that does not end in x, such as mydev"}));
   }
   if (std::string path = Namesake(globals, o.name); !path.empty()) {
-    return ReportError(globals, {.id = 201,
-                                 .exit_code = kExitUsage,
-                                 .title = fmt::format("a backend '{}' already exists", o.name),
-                                 .what = fmt::format("it is {}; MGE loads only one backend of each name", path),
+    return Report(globals, Fail(errors::kUsage, fmt::format("a backend '{}' already exists", o.name),
+                                {.what = fmt::format("it is {}; MGE loads only one backend of each name", path),
                                  .where = "NAME of mge sdk new",
-                                 .fix = "use another name"});
+                                 .fix = "use another name"}));
   }
   if (int code = CheckFolder(globals, o.folder)) return code;
   if (int code = Write(globals, o)) return code;

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
+#include "core/base/errno_text.h"
 #include "core/cli/common.h"
 #include "fmt/format.h"
 
@@ -63,11 +63,8 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
     char* arguments[] = {tool.data(), text.data(), nullptr};
     std::fflush(stdout);
     execv(tool.c_str(), arguments);
-    return ReportError(globals, {.id = 701,
-                                 .exit_code = 7,
-                                 .title = tool + " cannot be run",
-                                 .what = std::strerror(errno),
-                                 .fix = "install all of MGE, or build its target `product`"});
+    return Report(globals, Fail(errors::kFileAccess, tool + " cannot be run",
+                                {.what = ErrnoText(errno), .fix = "install all of MGE, or build its target `product`"}));
   };
 }
 

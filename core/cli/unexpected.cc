@@ -26,7 +26,7 @@ void SayNoMemory() {
     if (std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
     SayNoMemory();
-    _exit(static_cast<int>(ErrorKind::kMemory));
+    _exit(ExitCode(ErrorKind::kMemory));
   } catch (...) {  // a defect of MGE: abort with a core dump
   }
   std::abort();
@@ -75,7 +75,7 @@ int RunGuarded(int (*body)(int argc, char** argv), int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     SayNoMemory();
   }
-  return static_cast<int>(KindOf(status));
+  return ExitCode(KindOf(status));
 }
 
 }  // namespace mge::cli

@@ -35,15 +35,14 @@ void Watchdog::Watch() {
     double seconds = 0;
     std::string place;
     if (!control_.Overdue(&seconds, &place).ok() || seconds < kGraceSeconds) continue;
-    const int code = ReportError(
-        globals_, {.id = 12401,
-                   .exit_code = kExitTimeout,
-                   .title = "the run took longer than its time limit and does not stop",
-                   .what = fmt::format("{:.0f} s after the limit it is still {}, so the process ends", seconds,
-                                       place.empty() ? "running on the host" : "in a kernel that ignores its stop flag"),
-                   .where = place,
-                   .fix = place.empty() ? "allow more time"
-                                        : "report it to the author of the backend, or use another device or kernel"});
+    const int code =
+        Report(globals_,
+               Fail(errors::kTimeout, "the run took longer than its time limit and does not stop",
+                    {.what = fmt::format("{:.0f} s after the limit it is still {}, so the process ends", seconds,
+                                         place.empty() ? "running on the host" : "in a kernel that ignores its stop flag"),
+                     .where = place,
+                     .fix = place.empty() ? "allow more time"
+                                          : "report it to the author of the backend, or use another device or kernel"}));
     std::fflush(nullptr);
     _exit(code);
   }

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge zoo: writes standard architectures with seeded random weights.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
+#include "core/base/file.h"
 #include "core/base/nearest.h"
 #include "core/cli/common.h"
 #include "core/cli/zoo/architectures.h"
@@ -21,36 +16,6 @@ struct Options {
   int64_t batch = 1;
 };
 
-// Writes a temporary file beside the target and renames it, so that an existing file is unchanged on error.
-int WriteFile(const Globals& globals, const std::string& path, const std::string& bytes) {
-  std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  auto fail = [&](const char* what) {
-    int error = errno;
-    unlink(temporary.c_str());
-    std::string text = fmt::format("mge: error[E0702] '{}' cannot be written\n  what:  {}: {}; {} bytes are needed\n",
-                                   Escape(path), what, std::strerror(error), bytes.size());
-    std::fputs(text.c_str(), stderr);
-    if (globals.json)
-      PrintJson({{"schema", "mge.error/1"}, {"id", 702}, {"exit_code", 7}, {"title", "cannot be written"}, {"where", path}});
-    return 7;
-  };
-  int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return fail("open");
-  for (size_t done = 0; done < bytes.size();) {
-    ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      int code = fail("write");
-      close(fd);
-      return code;
-    }
-    done += static_cast<size_t>(n);
-  }
-  if (close(fd) != 0) return fail("close");
-  if (rename(temporary.c_str(), path.c_str()) != 0) return fail("rename");
-  return kExitOk;
-}
-
 int Run(const Globals& globals, const Options& o) {
   std::vector<std::string> names;
   for (const Architecture& a : Architectures()) {
@@ -62,7 +27,7 @@ int Run(const Globals& globals, const Options& o) {
     }
     std::string bytes = a.write(o.seed, o.batch);
     std::string path = o.output.empty() ? o.name + ".onnx" : o.output;
-    if (int code = WriteFile(globals, path, bytes)) return code;
+    if (absl::Status s = WriteFileAtomically(path, AsBytes(bytes)); !s.ok()) return Report(globals, s);
     if (globals.json) {
       Json row = {{"schema", "mge.zoo/1"}, {"name", o.name}, {"file", path}, {"bytes", bytes.size()}, {"seed", o.seed}};
       if (a.batched) row["batch"] = o.batch;
@@ -87,10 +52,8 @@ int Run(const Globals& globals, const Options& o) {
     }
     return kExitOk;
   }
-  std::string_view near = Nearest(o.name, names);
-  return ReportUsage(
-      globals, fmt::format("there is no architecture '{}'", o.name),
-      near.empty() ? fmt::format("use one of: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+  return ReportUsage(globals, fmt::format("there is no architecture '{}'", o.name),
+                     DidYouMeanOr(Nearest(o.name, names), fmt::format("use one of: {}", fmt::join(names, ", "))));
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ class EngineVariable {
  public:
   using Pending = DependencyEngine::Pending;
   using Access = Pending::Access;
+  using Failure = DependencyEngine::Failure;
 
   // Requests access. Returns true if it is granted at once.
   bool Append(Access& access) {
@@ -76,12 +77,12 @@ class EngineVariable {
   }
 
   // Releases access. Adds the operations that become ready to `ready`.
-  void Release(bool write, const absl::Status& status, DependencyEngine::ReadyList& ready) {
+  void Release(bool write, const Failure& failure, DependencyEngine::ReadyList& ready) {
     std::lock_guard lock(mutex_);
     if (write) {
       writing_ = false;
       ++version_;
-      error_ = status;
+      failure_ = failure;
     } else {
       --readers_;
     }
@@ -93,13 +94,13 @@ class EngineVariable {
     }
   }
 
-  absl::Status error() {
+  Failure failure() {
     std::lock_guard lock(mutex_);
-    return error_;
+    return failure_;
   }
-  absl::Status TakeError() {
+  Failure TakeFailure() {
     std::lock_guard lock(mutex_);
-    return std::exchange(error_, absl::OkStatus());
+    return std::exchange(failure_, {});
   }
   uint64_t version() {
     std::lock_guard lock(mutex_);
@@ -120,7 +121,7 @@ class EngineVariable {
   int readers_ = 0;
   bool writing_ = false;
   uint64_t version_ = 0;
-  absl::Status error_;
+  Failure failure_;
 };
 
 // Threads that share one queue of operations: first in, first out, or by priority. Equal priorities run in the order of
@@ -248,7 +249,10 @@ class DependencyEngine::Forks {
   std::vector<DependencyEngine*> engines_;
 };
 
-DependencyEngine::DependencyEngine(const EngineOptions& options) : options_(options) { Forks::Instance().Add(this); }
+DependencyEngine::DependencyEngine(const EngineOptions& options) : options_(options) {
+  failures_.reserve(kMaxFailures);
+  Forks::Instance().Add(this);
+}
 
 DependencyEngine::~DependencyEngine() {
   Forks::Instance().Remove(this);
@@ -321,23 +325,29 @@ void DependencyEngine::Execute(Pending* pending) noexcept {
 }
 
 void DependencyEngine::Run(Pending& pending, ReadyList& here) {
-  absl::Status status;
+  Failure failure;
   for (const Pending::Access& access : pending.accesses) {
-    if (status.ok() && pending.inherits) status = access.variable->error();
+    if (failure.status.ok() && pending.inherits) failure = access.variable->failure();
   }
-  if (status.ok()) {
+  if (failure.status.ok()) {
     bool outer = std::exchange(in_operation, true);
-    status = NoThrow(pending.operation.run);
+    failure.status = NoThrow(pending.operation.run);
     in_operation = outer;
+    if (!failure.status.ok()) Record(failure);
   }
   ReadyList released;
-  for (const Pending::Access& access : pending.accesses) access.variable->Release(access.write, status, released);
+  for (const Pending::Access& access : pending.accesses) access.variable->Release(access.write, failure, released);
   while (Pending* next = released.Take()) {
     if (!Enqueue(next)) here.Add(next);
   }
   std::lock_guard lock(finished_mutex_);
-  if (!status.ok() && first_error_.ok()) first_error_ = status;
   if (--pending_ == 0) finished_.notify_all();
+}
+
+void DependencyEngine::Record(Failure& failure) {
+  std::lock_guard lock(finished_mutex_);
+  failure.number = ++last_failure_;
+  if (failures_.size() < kMaxFailures) failures_.push_back(failure);
 }
 
 absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
@@ -359,18 +369,20 @@ absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
   Ask(pending, true);
   std::unique_lock lock(mutex);
   done.wait(lock, [&] { return reached; });
-  absl::Status status = variable->TakeError();
-  if (!status.ok()) {
+  Failure failure = variable->TakeFailure();
+  if (!failure.status.ok()) {
     std::lock_guard guard(finished_mutex_);
-    first_error_ = absl::OkStatus();
+    std::erase_if(failures_, [&](const Failure& other) { return other.number == failure.number; });
   }
-  return status;
+  return failure.status;
 }
 
 absl::Status DependencyEngine::WaitForAll() {
   std::unique_lock lock(finished_mutex_);
   finished_.wait(lock, [this] { return pending_ == 0; });
-  return std::exchange(first_error_, absl::OkStatus());
+  absl::Status first = failures_.empty() ? absl::OkStatus() : failures_.front().status;
+  failures_.clear();
+  return first;
 }
 
 }  // namespace mge

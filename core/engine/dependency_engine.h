@@ -80,8 +80,8 @@ class DependencyEngine {
   // clears it.
   absl::Status WaitForVariable(const Variable& variable);
 
-  // Waits until there is no operation. Returns the first error since the last wait that returned one. Variables keep their
-  // errors.
+  // Waits until there is no operation. Returns the first error that no wait has returned, and forgets the others. Variables
+  // keep their errors.
   absl::Status WaitForAll();
 
   // Returns the number of writes of a variable that have ended.
@@ -90,6 +90,12 @@ class DependencyEngine {
  private:
   friend class EngineVariable;
   struct Pending;
+  // An error of an operation. Operations that inherit the error keep its number.
+  struct Failure {
+    absl::Status status;
+    uint64_t number = 0;
+  };
+  static constexpr size_t kMaxFailures = 64;
   class ReadyList;
   class WorkerPool;
   class Forks;
@@ -103,6 +109,8 @@ class DependencyEngine {
   void Execute(Pending* pending) noexcept;
   // Runs an operation and releases its accesses. Adds operations that became ready and have no pool to `here`.
   void Run(Pending& pending, ReadyList& here);
+  // Gives the error a number and stores it for WaitForAll().
+  void Record(Failure& failure);
   // Returns the pool for an operation. Creates it at the first use.
   WorkerPool& PoolOf(const Operation& operation);
 
@@ -112,8 +120,9 @@ class DependencyEngine {
 
   std::mutex finished_mutex_;
   std::condition_variable finished_;
-  int64_t pending_ = 0;       // operations that have not ended
-  absl::Status first_error_;  // first error that no wait has returned
+  int64_t pending_ = 0;            // operations that have not ended
+  uint64_t last_failure_ = 0;      // number of the latest error
+  std::vector<Failure> failures_;  // errors that no wait has returned, oldest first; at most kMaxFailures
 };
 
 }  // namespace mge

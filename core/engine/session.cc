@@ -22,10 +22,9 @@ absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& valu
     if (graph.value(values[i]).name == name) return static_cast<int>(i);
     names.push_back(graph.value(values[i]).name);
   }
-  std::string nearest(Nearest(name, names));
-  return Fail(errors::kBadInput, fmt::format("the model has no {} '{}'", what, name),
-              {.what = fmt::format("its {}s are: {}", what, fmt::join(names, ", ")),
-               .fix = nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest)});
+  return Fail(
+      errors::kBadInput, fmt::format("the model has no {} '{}'", what, name),
+      {.what = fmt::format("its {}s are: {}", what, fmt::join(names, ", ")), .fix = DidYouMeanOr(Nearest(name, names), "")});
 }
 
 // Logs one warning about all parts of the model that ONNX forbids but MGE accepts.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/nearest.h"
 #include "core/ops/op.h"
 #include "core/ops/schema.h"
 #include "fmt/format.h"
@@ -32,19 +33,14 @@ absl::Status InvalidNode(const Node& node, std::string what, std::string fix = "
   return Fail(errors::kInvalidNode, fmt::format("{}: {}", node.op, what), {.where = NodePlace(node), .fix = std::move(fix)});
 }
 
-std::string DidYouMean(std::string_view name, std::span<const std::string> known) {
-  std::string nearest = NearestName(name, known);
-  return nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest);
-}
-
 absl::Status UnknownOp(const Node& node) {
   std::vector<std::string> names, domains;
   for (const OpDef* def : AllOps()) {
     if (def->domain == CanonicalDomain(node.domain)) names.emplace_back(def->name);
     if (def->name == node.op) domains.push_back(def->domain.empty() ? "ai.onnx" : std::string(def->domain));
   }
-  std::string fix = DidYouMean(node.op, names);
-  if (fix.empty() && !domains.empty()) fix = fmt::format("the domain '{}' has an operator of this name", domains[0]);
+  std::string elsewhere = domains.empty() ? "" : fmt::format("the domain '{}' has an operator of this name", domains[0]);
+  std::string fix = DidYouMeanOr(Nearest(node.op, names), elsewhere);
   std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
   return Fail(errors::kUnsupportedOp, fmt::format("operator '{}' is not implemented", QualifiedName(domain, node.op)),
               {.what = names.empty() ? fmt::format("no operator of the domain '{}' is known", domain)
@@ -88,7 +84,7 @@ absl::Status CheckAttributes(const Node& node, const OpDef& def) {
         if (!a.name.starts_with('_')) names.emplace_back(a.name);
       }
       return InvalidNode(node, fmt::format("has no attribute '{}' in operator set {}", name, node.version),
-                         DidYouMean(name, names));
+                         DidYouMeanOr(Nearest(name, names), ""));
     }
     if (TypeOf(value) != known->type) {
       return InvalidNode(
@@ -109,34 +105,6 @@ absl::Status CheckAttributes(const Node& node, const OpDef& def) {
 std::string NodePlace(const Node& node) {
   std::string op = QualifiedName(node.domain, node.op);
   return node.name.empty() ? fmt::format("an unnamed {} node", op) : fmt::format("node '{}' ({})", node.name, op);
-}
-
-std::string NearestName(std::string_view name, std::span<const std::string> known) {
-  constexpr size_t kLongest = 64;  // longer names are no typing errors; limits the work for hostile names
-  if (name.empty() || name.size() > kLongest) return "";
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  size_t best = std::max<size_t>(1, name.size() / 3) + 1;
-  std::string nearest;
-  std::vector<size_t> row;
-  for (const std::string& candidate : known) {
-    if (candidate.size() + best <= name.size() || name.size() + best <= candidate.size()) continue;
-    row.resize(candidate.size() + 1);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= name.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j < row.size(); ++j) {
-        size_t substitute = diagonal + (lower(name[i - 1]) != lower(candidate[j - 1]));
-        diagonal = row[j];
-        row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    if (row.back() < best && candidate != name) {
-      best = row.back();
-      nearest = candidate;
-    }
-  }
-  return nearest;
 }
 
 const OpDef* FindOp(std::string_view domain, std::string_view name) {

@@ -179,9 +179,6 @@ std::span<const OpDef* const> AllOps();
 // (with the most similar name), kUnsupportedVersion, kUnsupportedType or kInvalidNode.
 absl::Status BindNode(Graph& graph, NodeId node);
 
-// Returns the element of `known` that is closest to `name` by edit distance, or "" if none is close.
-std::string NearestName(std::string_view name, std::span<const std::string> known);
-
 // Runs the reference evaluator of one node without a graph. Bodies are not supported. For tests and constant folding.
 absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,
                                                 HostAllocator& allocator = UnlimitedHostAllocator());

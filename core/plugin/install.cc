@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <vector>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/plugin/isa.h"
@@ -23,8 +23,7 @@ namespace {
 constexpr mode_t kMode = 0755;
 
 absl::Status CannotWrite(const std::string& path, std::string fix = {}) {
-  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
-              {.what = std::generic_category().message(errno), .fix = std::move(fix)});
+  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path), {.what = ErrnoText(errno), .fix = std::move(fix)});
 }
 
 // Returns the first writable directory that is accepted, without symbolic links.
@@ -34,8 +33,7 @@ absl::StatusOr<std::string> Destination(std::span<const PluginDirectory> directo
     std::string real;
     PluginFile row = CheckDirectory(directory, &real);
     if (row.verdict == Verdict::kAccepted && access(real.c_str(), W_OK) == 0) return real;
-    why.push_back(
-        fmt::format("'{}': {}", directory.path, row.reason.empty() ? std::generic_category().message(errno) : row.reason));
+    why.push_back(fmt::format("'{}': {}", directory.path, row.reason.empty() ? ErrnoText(errno) : row.reason));
   }
   return Fail(errors::kFileWrite, "no directory for backends can be written",
               {.what = why.empty() ? "no directory is searched" : fmt::format("{}", fmt::join(why, "; ")),

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/lines.h"
@@ -94,7 +95,7 @@ void CheckOpenFailure(PluginFile& file, std::string text) {
   constexpr std::string_view kNoFile = ": cannot open shared object file: No such file";
   // The dynamic linker reports an existing file as missing if it has no memory for its name.
   const bool there = text.starts_with(fmt::format("{}{}", file.path, kNoFile)) && access(file.path.c_str(), F_OK) == 0;
-  if (there || text.ends_with(std::strerror(ENOMEM)) || text.ends_with("out of memory")) {
+  if (there || text.ends_with(ErrnoText(ENOMEM)) || text.ends_with("out of memory")) {
     return CheckLack(file, VerdictCode::kOutOfMemory, fmt::format("there is not enough memory to open it: {}", text));
   }
   constexpr std::string_view kNoSymbol = "undefined symbol: ";

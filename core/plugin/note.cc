@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
@@ -164,7 +165,7 @@ bool IsClassName(std::string_view name) {
 NoteReading ReadNote(int fd) {
   NoteReading out;
   struct stat st;
-  if (fstat(fd, &st) != 0) return Deny(out, VerdictCode::kUnreadable, std::strerror(errno));
+  if (fstat(fd, &st) != 0) return Deny(out, VerdictCode::kUnreadable, ErrnoText(errno));
   const ElfReader file(fd);
   auto read = [&](uint64_t offset, void* to, size_t bytes) { return file.Read(offset, to, bytes) == bytes; };
   uint64_t file_bytes = static_cast<uint64_t>(st.st_size);

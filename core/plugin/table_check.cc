@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a backend's tables against the contract, after Widen().
-#include <initializer_list>
+#include <cstddef>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -16,50 +17,59 @@ namespace {
 constexpr uint64_t kMaxText = 4096;
 constexpr uint64_t kMaxDeviceText = 1 << 20;  // may hold a driver's log; the loader cuts it later
 
-// Checks a table. `required` calls its argument for each required function.
-template <typename Table, typename SlotsOf>
-std::string CheckTable(std::string_view name, const Table* table, SlotsOf&& required) {
-  if (!table) return fmt::format("table '{}' is NULL", name);
-  std::string bad;
-  required([&](std::string_view slot, bool filled) {
-    if (filled || !bad.empty()) return;
-    bad = table->struct_size < sizeof(Table)
-              ? fmt::format("table '{}' says {} bytes (struct_size) and lacks the required slot '{}'; this host's has {}",
-                            name, table->struct_size, slot, sizeof(Table))
-              : fmt::format("slot '{}' of table '{}' is NULL, but required", slot, name);
-  });
-  return bad;
-}
-
-// A function of a group that a table must provide completely or not at all.
-struct GroupSlot {
+// A function of a table.
+struct SlotRow {
   std::string_view name;
-  bool filled;
+  size_t offset;
+  enum { kRequired, kOptional, kWith } need;
+  std::string_view with = {};  // kWith: the slot is NULL if and only if this one is
+  size_t with_offset = 0;
 };
-std::string CheckGroup(std::string_view table, std::initializer_list<GroupSlot> slots) {
-  const GroupSlot *there = nullptr, *missing = nullptr;
-  for (const GroupSlot& slot : slots) (slot.filled ? there : missing) = &slot;
-  if (!there || !missing) return {};
-  return fmt::format("slot '{}' of table '{}' is NULL, but '{}' is not: a backend must fill both or neither", missing->name,
-                     table, there->name);
+
+// Slots<Table>::kRows are the functions of a table. CMakeLists.txt derives them from plugin.h.
+template <typename Table>
+struct Slots;
+// clang-format off
+#define MGE_TABLE(table) template <> struct Slots<table> { using Table = table; static constexpr SlotRow kRows[] = {
+#define MGE_SLOT(slot, need) {#slot, offsetof(Table, slot), SlotRow::need},
+#define MGE_SLOT_WITH(slot, other) {#slot, offsetof(Table, slot), SlotRow::kWith, #other, offsetof(Table, other)},
+#define MGE_TABLE_END }; };
+// clang-format on
+#include "slot_rows.inc"
+#undef MGE_TABLE
+#undef MGE_SLOT
+#undef MGE_SLOT_WITH
+#undef MGE_TABLE_END
+
+// Checks that the required slots of a table are filled, and that slots that belong together are all filled or all NULL.
+template <typename Table>
+std::string CheckTable(std::string_view name, const Table* table) {
+  if (!table) return fmt::format("table '{}' is NULL", name);
+  auto filled = [&](size_t offset) {
+    void (*function)() = nullptr;
+    std::memcpy(&function, reinterpret_cast<const char*>(table) + offset, sizeof(function));
+    return function != nullptr;
+  };
+  for (const SlotRow& slot : Slots<Table>::kRows) {
+    if (slot.need != SlotRow::kRequired || filled(slot.offset)) continue;
+    if (table->struct_size >= sizeof(Table)) {
+      return fmt::format("slot '{}' of table '{}' is NULL, but required", slot.name, name);
+    }
+    return fmt::format("table '{}' says {} bytes (struct_size) and lacks the required slot '{}'; this host's has {}", name,
+                       table->struct_size, slot.name, sizeof(Table));
+  }
+  for (const SlotRow& slot : Slots<Table>::kRows) {
+    if (slot.need != SlotRow::kWith || filled(slot.offset) == filled(slot.with_offset)) continue;
+    const bool lacks = !filled(slot.offset);
+    return fmt::format("slot '{}' of table '{}' is NULL, but '{}' is not: a backend must fill both or neither",
+                       lacks ? slot.name : slot.with, name, lacks ? slot.with : slot.name);
+  }
+  return {};
 }
 
 std::string CheckMemory(const mge_memory_api& memory) {
-  std::string halved = CheckGroup("memory", {{"range_granularity", memory.range_granularity != nullptr},
-                                             {"range_reserve", memory.range_reserve != nullptr},
-                                             {"range_release", memory.range_release != nullptr},
-                                             {"range_commit", memory.range_commit != nullptr},
-                                             {"range_decommit", memory.range_decommit != nullptr}});
-  if (!halved.empty()) return halved;
   if (memory.own_pool) {
-    std::string bad = CheckTable("memory.own_pool", memory.own_pool, [&](auto&& need) {
-      need("create", memory.own_pool->create != nullptr);
-      need("destroy", memory.own_pool->destroy != nullptr);
-      need("acquire", memory.own_pool->acquire != nullptr);
-      need("release", memory.own_pool->release != nullptr);
-      need("trim", memory.own_pool->trim != nullptr);
-      need("stats", memory.own_pool->stats != nullptr);
-    });
+    std::string bad = CheckTable("memory.own_pool", memory.own_pool);
     if (!bad.empty()) return bad;
   } else {
     std::string pool = CopyText(memory.pool, 64);
@@ -70,39 +80,22 @@ std::string CheckMemory(const mge_memory_api& memory) {
     }
   }
   if (memory.own_reserve) {
-    return CheckTable("memory.own_reserve", memory.own_reserve,
-                      [&](auto&& need) { need("decide", memory.own_reserve->decide != nullptr); });
+    return CheckTable("memory.own_reserve", memory.own_reserve);
   }
   absl::StatusOr<ReservePolicy> policy = ReservePolicy::Parse(CopyText(memory.reserve, 64));
   if (!policy.ok()) return fmt::format("table 'memory' names an invalid reserve policy: {}", ErrorTitle(policy.status()));
   return {};
 }
 
-std::string CheckQueue(const mge_queue_api& queue) {
-  std::string bad = CheckTable("queue", &queue, [&](auto&& need) {
-    need("create", queue.create != nullptr);
-    need("destroy", queue.destroy != nullptr);
-    need("copy", queue.copy != nullptr);
-    need("fence_create", queue.fence_create != nullptr);
-    need("fence_destroy", queue.fence_destroy != nullptr);
-    need("signal", queue.signal != nullptr);
-    need("wait", queue.wait != nullptr);
-    need("host_wait", queue.host_wait != nullptr);
-  });
-  if (!bad.empty()) return bad;
-  return CheckGroup("queue", {{"capture_begin", queue.capture_begin != nullptr},
-                              {"capture_end", queue.capture_end != nullptr},
-                              {"replay", queue.replay != nullptr},
-                              {"record_destroy", queue.record_destroy != nullptr}});
-}
-
-std::string CheckProfile(const mge_profile_api& profile) {
-  return CheckTable("profile", &profile, [&](auto&& need) {
-    need("stamp_create", profile.stamp_create != nullptr);
-    need("stamp_destroy", profile.stamp_destroy != nullptr);
-    need("stamp", profile.stamp != nullptr);
-    need("elapsed_us", profile.elapsed_us != nullptr);
-  });
+std::string CheckStrategy(const mge_strategy_api& strategy) {
+  if (std::string bad = CheckTable("strategy", &strategy); !bad.empty()) return bad;
+  if (strategy.mode < MGE_SELECT_HEURISTIC || strategy.mode > MGE_SELECT_REPRODUCIBLE) {
+    return fmt::format("table 'strategy' names a mode of selection that this host does not know ({})", strategy.mode);
+  }
+  if (uint32_t unknown = strategy.flags & ~MGE_STRATEGY_KNOWN_BITS) {
+    return fmt::format("table 'strategy' sets flags that this host does not know ({:#x})", unknown);
+  }
+  return {};
 }
 
 bool IsText(const mge_text& text, uint64_t most = kMaxText) { return text.size == 0 || (text.data && text.size <= most); }
@@ -141,55 +134,20 @@ std::string WhyDeviceTextIsBad(const mge_device_info& device) {
 }
 
 std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
-  std::string bad = CheckTable("mge_plugin", &plugin, [&](auto&& need) {
-    need("start", plugin.start != nullptr);
-    need("stop", plugin.stop != nullptr);
-  });
+  std::string bad = CheckTable("mge_plugin", &plugin);
   if (!bad.empty()) return bad;
   if (!IsText(plugin.name) || !IsText(plugin.version)) return "its name or version is not a valid text";
-  bad = CheckTable("device", plugin.device, [&](auto&& need) {
-    need("enumerate", plugin.device->enumerate != nullptr);
-    need("open", plugin.device->open != nullptr);
-    need("close", plugin.device->close != nullptr);
-  });
-  if (!bad.empty()) return bad;
-  bad = CheckTable("memory", plugin.memory, [&](auto&& need) {
-    need("slab_acquire", plugin.memory->slab_acquire != nullptr);
-    need("slab_release", plugin.memory->slab_release != nullptr);
-    need("memory_info", plugin.memory->memory_info != nullptr);
-  });
+  bad = CheckTable("device", plugin.device);
+  if (bad.empty()) bad = CheckTable("memory", plugin.memory);
   if (bad.empty()) bad = CheckMemory(*plugin.memory);
-  if (!bad.empty()) return bad;
-  bad = CheckTable("kernel", plugin.kernel, [&](auto&& need) {
-    need("enumerate", plugin.kernel->enumerate != nullptr);
-    need("prepare", plugin.kernel->prepare != nullptr);
-    need("bind", plugin.kernel->bind != nullptr);
-    need("destroy", plugin.kernel->destroy != nullptr);
-  });
-  if (bad.empty()) {
-    bad = CheckGroup("kernel", {{"state_create", plugin.kernel->state_create != nullptr},
-                                {"state_destroy", plugin.kernel->state_destroy != nullptr}});
-  }
+  if (bad.empty()) bad = CheckTable("kernel", plugin.kernel);
   if (!bad.empty()) return bad;
   if (!IsText(plugin.kernel->set_version)) return "set_version of table 'kernel' is not a valid text";
-  if (plugin.queue) bad = CheckQueue(*plugin.queue);
-  if (bad.empty() && plugin.graph) {
-    bad = CheckTable("graph", plugin.graph, [&](auto&& need) { need("claim", plugin.graph->claim != nullptr); });
-  }
-  if (bad.empty() && plugin.strategy) {
-    bad = CheckTable("strategy", plugin.strategy, [](auto&&) {});
-    const int32_t mode = plugin.strategy->mode;
-    if (bad.empty() && (mode < MGE_SELECT_HEURISTIC || mode > MGE_SELECT_REPRODUCIBLE)) {
-      bad = fmt::format("table 'strategy' names a mode of selection that this host does not know ({})", mode);
-    }
-    if (uint32_t unknown = plugin.strategy->flags & ~MGE_STRATEGY_KNOWN_BITS; bad.empty() && unknown) {
-      bad = fmt::format("table 'strategy' sets flags that this host does not know ({:#x})", unknown);
-    }
-  }
-  if (bad.empty() && plugin.layout) {
-    bad = CheckTable("layout", plugin.layout, [&](auto&& need) { need("describe", plugin.layout->describe != nullptr); });
-  }
-  if (bad.empty() && plugin.profile) bad = CheckProfile(*plugin.profile);
+  if (plugin.queue) bad = CheckTable("queue", plugin.queue);
+  if (bad.empty() && plugin.graph) bad = CheckTable("graph", plugin.graph);
+  if (bad.empty() && plugin.strategy) bad = CheckStrategy(*plugin.strategy);
+  if (bad.empty() && plugin.layout) bad = CheckTable("layout", plugin.layout);
+  if (bad.empty() && plugin.profile) bad = CheckTable("profile", plugin.profile);
   if (bad.empty() && plugin.profile && !plugin.queue)
     bad = "it has a table 'profile', which measures times on queues, but no table 'queue'";
   return bad.empty() ? CheckSettings(plugin) : bad;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/engine/run_control.h"
 #include "core/engine/session.h"
 #include "tests/abi/queues.h"
 #include "tests/support/onnx_builder.h"
@@ -86,8 +87,7 @@ TEST_P(OtherHeaders, LoadAndRunAModel) {
 
 TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
   const std::string age = GetParam();
-  ASSERT_NO_FATAL_FAILURE(Load("queues_" + (age == "older" ? "older_tables" : age),
-                               {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}}));
+  ASSERT_NO_FATAL_FAILURE(Load("queues_" + age, {{"select.strategy", "profile"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}}));
   std::vector<float> y;
   ASSERT_NO_FATAL_FAILURE(
       Run("queues0", {ob::NodeProto("Neg", {"x"}, {"t"}), ob::NodeProto("Relu", {"t"}, {"y"})}, {-1, 2, -3, 4, -5, 6}, &y));

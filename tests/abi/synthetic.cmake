@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes plugin.h as another version of it would be, under the same header hash, so that a host loads what is built from it.
-#   older: structs lack their last members, as if these had been added later
-#   older_tables: like older, but structs with the newest tables and layouts keep all members
+#   older: the oldest header that the backend can be built from. Each struct that begins with its size ends with the last
+#          member that SOURCE uses, as if all later members had been added later
 #   newer: every struct that begins with its size has two more members, and the minor version is higher
-# Run with -DHEADER=... -DAGE=older|older_tables|newer -DOUTPUT=...
+# Run with -DHEADER=... -DSOURCE=BACKEND.c -DAGE=older|newer -DOUTPUT=...
+include(${CMAKE_CURRENT_LIST_DIR}/../../sdk/cmake/members.cmake)
 file(READ ${HEADER} text)
 # Replaces characters that have a meaning in CMake lists. Comments contain semicolons, too.
 string(REPLACE "[" "<" text "${text}")
@@ -11,32 +12,25 @@ string(REPLACE "]" ">" text "${text}")
 string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
 string(REPLACE ";" "%" text "${text}")
 
-# The last members of each struct that may be missing in an older backend.
-set(older_mge_host 3)          # allocate, release, ready_made
-set(older_mge_layout 2)        # the opaque ones
-set(older_mge_value 1)         # version
-set(older_mge_device_info 3)   # memory_total, driver, max_allocation
-set(older_mge_link 1)
-set(older_mge_device_api 2)    # status, link
-set(older_mge_reservation 2)   # ready
-set(older_mge_pool_stats 4)
-set(older_mge_plan_summary 3)  # budget, pressure
-set(older_mge_reserve_decision 2)
-set(older_mge_pool_api 1)      # set_policy
-set(older_mge_memory_api 6)    # stream-ordered release, virtual memory
-set(older_mge_queue_api 5)     # capture and peers
-set(older_mge_problem 1)       # write_modes
-set(older_mge_candidate 4)     # layouts, in place
-set(older_mge_prepared 4)      # prepack, state, forms
-set(older_mge_binding 2)       # layouts
-set(older_mge_run 2)           # parallel_for
-set(older_mge_choice 1)
-set(older_mge_strategy_api 2)  # flags, mode
-set(older_mge_plugin 4)        # strategy, extension, layout, profile
-if(AGE STREQUAL "older_tables")
-  foreach(whole IN ITEMS plugin candidate layout)
-    unset(older_mge_${whole})
+# unused_STRUCT: the number of declarations at the end of a struct that the backend does not use.
+if(AGE STREQUAL "older")
+  file(READ ${SOURCE} source)
+  mge_members(${HEADER} members)
+  foreach(member IN LISTS members)
+    string(REGEX MATCH "^([^|]+)\\|([^|]+)" _ "${member}")
+    set(struct ${CMAKE_MATCH_1})
+    set(name ${CMAKE_MATCH_2})
+    if(name STREQUAL "struct_size")
+      set(unused_${struct} 0)
+    elseif(NOT DEFINED unused_${struct})
+      continue()  # a struct that does not begin with its size
+    elseif(source MATCHES "(\\.|->)${name}[^a-z_0-9]")
+      set(unused_${struct} 0)
+    else()
+      math(EXPR unused_${struct} "${unused_${struct}} + 1")
+    endif()
   endforeach()
+  unset(unused_mge_note)  # MGE_PLUGIN_NOTE writes all members
 endif()
 
 string(REGEX MATCHALL "struct [a-z_]+ {[^}]*}" structs "${text}")
@@ -48,10 +42,19 @@ foreach(struct IN LISTS structs)
   set(before "${body}")
   if(AGE STREQUAL "newer" AND body MATCHES "^[ \n]*uint32_t struct_size%")
     string(APPEND body "  uint64_t newer_number%\n  void* newer_pointer%\n")
-  elseif(AGE MATCHES "^older" AND DEFINED older_${name})
-    foreach(i RANGE 1 ${older_${name}})
+  elseif(AGE STREQUAL "older" AND unused_${name} GREATER 0)
+    foreach(i RANGE 1 ${unused_${name}})
+      string(REGEX MATCH "[^%]*%[ \n]*$" cut "${body}")
       string(REGEX REPLACE "[^%]*%[ \n]*$" "" body "${body}")
     endforeach()
+    # A later member of four bytes must not be in the padding of the shorter struct, so that a member stays.
+    set(four "(uint32_t|int32_t|mge_dtype) [a-z_]+%")
+    string(REGEX MATCHALL "\n *${four}" fours "${body}")
+    list(LENGTH fours count)
+    math(EXPR odd "${count} % 2")
+    if(odd AND cut MATCHES "^[ \n]*${four}")
+      string(APPEND body "${cut}")
+    endif()
     string(APPEND body "\n")
   endif()
   if(NOT body STREQUAL before)

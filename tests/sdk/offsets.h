@@ -13,5 +13,3 @@ struct AbiRow {
 };
 
 const std::vector<AbiRow>& AbiRows();
-// Returns how often the headers declare a member struct_size.
-size_t AbiSizedStructs();

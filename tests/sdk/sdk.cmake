@@ -5,7 +5,8 @@ set(offsets ${CMAKE_CURRENT_BINARY_DIR}/abi_offsets.cc)
 list(TRANSFORM abi_headers_names PREPEND ${PROJECT_SOURCE_DIR}/sdk/include/mge/ OUTPUT_VARIABLE abi_headers)
 add_custom_command(OUTPUT ${offsets}
   COMMAND ${CMAKE_COMMAND} "-DHEADERS=${abi_headers}" -DOUTPUT=${offsets} -P ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake
-  DEPENDS ${abi_headers} ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake VERBATIM)
+  DEPENDS ${abi_headers} ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake
+          ${PROJECT_SOURCE_DIR}/sdk/cmake/members.cmake VERBATIM)
 
 mge_test(sdk LINK mge_sdk)
 target_sources(test_sdk PRIVATE ${offsets})

@@ -13,7 +13,8 @@
  *   Out structs belong to the caller, who sets struct_size and zeroes the rest. The callee writes them member by member, as
  *               far as struct_size covers them. It never assigns the whole struct: an older caller provides less memory.
  *   Lists       are arrays of pointers, so that the structs can grow.
- *   Tables      have a minor version each. A slot marked [optional] may be NULL; every other slot is required.
+ *   Tables      have a minor version each. A slot marked [optional] may be NULL. One marked [optional, with x] is NULL if
+ *               and only if slot x is. Every other slot is required. The host's checks are derived from these marks.
  *   Errors      A function returns an mge_code and passes the text to host->fail(host, error, code, text), which copies it.
  *               `error` may be NULL. Nothing throws, exits or jumps across the boundary. MGE_DEVICE_LOST is permanent.
  *   Results     Expected outcomes on the hot path have a code each and are not failures: MGE_RESOURCE_EXHAUSTED,
@@ -427,13 +428,17 @@ typedef struct mge_memory_api {
   /* [optional] Stream-ordered release: like slab_release, but the slab is in use until `last_use` (never NULL). That
    * fence is valid until then. Returns at once. [any] */
   void (*slab_release_after)(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use);
-  /* [optional, all or none] Virtual memory of class MGE_MEMORY_DEVICE: a range of addresses, with memory committed to
+  /* [optional] Virtual memory of class MGE_MEMORY_DEVICE: a range of addresses, with memory committed to
    * parts of it. Offsets and sizes are multiples of range_granularity. range_commit takes memory from the driver, like
    * slab_acquire. [any] */
   uint64_t (*range_granularity)(mge_device* device);
+  /* [optional, with range_granularity] */
   mge_code (*range_reserve)(mge_device* device, uint64_t bytes, mge_slab* out, mge_error* error);
-  void (*range_release)(mge_device* device, const mge_slab* range); /* everything in the range has been decommitted */
+  /* [optional, with range_granularity] Everything in the range has been decommitted. */
+  void (*range_release)(mge_device* device, const mge_slab* range);
+  /* [optional, with range_granularity] */
   mge_code (*range_commit)(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes, mge_error* error);
+  /* [optional, with range_granularity] */
   void (*range_decommit)(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes);
 } mge_memory_api;
 
@@ -461,8 +466,10 @@ typedef struct mge_queue_api {
   mge_code (*host_wait)(mge_fence* fence, uint64_t value, uint64_t timeout_ns, mge_error* error);
   /* [optional] Work enqueued between begin and end is recorded instead of run. replay enqueues the record. [one] */
   mge_code (*capture_begin)(mge_queue* queue, mge_error* error);
+  /* [optional, with capture_begin] */
   mge_code (*capture_end)(mge_queue* queue, void** out_record, mge_error* error);
-  mge_code (*replay)(mge_queue* queue, void* record, mge_error* error);
+  mge_code (*replay)(mge_queue* queue, void* record, mge_error* error); /* [optional, with capture_begin] */
+  /* [optional, with capture_begin] */
   void (*record_destroy)(mge_device* device, void* record);
   /* [optional] Copies between a peer's memory and the memory of the queue's device. Only called if link() returns PEER.
    * [one] */
@@ -643,8 +650,8 @@ typedef struct mge_kernel_api {
   mge_code (*bind)(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* out, mge_error* error);
   /* [optional if no kernel has state] [any] */
   mge_code (*state_create)(mge_kernel* kernel, void** out, mge_error* error);
-  void (*state_destroy)(mge_kernel* kernel, void* state);
-  void (*destroy)(mge_kernel* kernel); /* no step of it is running. [any] */
+  void (*state_destroy)(mge_kernel* kernel, void* state); /* [optional, with state_create] */
+  void (*destroy)(mge_kernel* kernel);                    /* no step of it is running. [any] */
 } mge_kernel_api;
 
 /* ---------------------------------------------------------------- claims */

@@ -35,11 +35,14 @@ TEST(Nearest, ReturnsNothingIfNoNameIsNear) {
   EXPECT_EQ(Nearest("", names), "");
   EXPECT_EQ(Nearest("ab", names), "");
   EXPECT_EQ(Nearest("x", std::vector<std::string>()), "");
+  EXPECT_EQ(Nearest(std::string(1 << 20, 's'), names), "");
 }
 
 TEST(Nearest, WritesASuggestionAsASentence) {
   EXPECT_EQ(DidYouMean("seed"), " Did you mean \"seed\"?");
   EXPECT_EQ(DidYouMean(""), "");
+  EXPECT_EQ(DidYouMeanOr("seed", "use one of: seed, threads"), "did you mean 'seed'?");
+  EXPECT_EQ(DidYouMeanOr("", "use one of: seed, threads"), "use one of: seed, threads");
 }
 
 }  // namespace

@@ -136,6 +136,24 @@ TEST_P(EveryKind, PassesAnErrorOnlyToOperationsThatReadTheResult) {
   EXPECT_EQ(ran, 1);
 }
 
+TEST_P(EveryKind, KeepsTheErrorsOfOtherVariablesWhenOneIsReturned) {
+  DependencyEngine engine({.kind = GetParam()});
+  Variable a = DependencyEngine::NewVariable(), b = DependencyEngine::NewVariable(), c = DependencyEngine::NewVariable();
+  auto fail = [] { return Fail(errors::kKernelFailed, "broken"); };
+  engine.Push({.run = fail, .writes = {a}, .device = "cpu0"});
+  engine.Push({.run = fail, .writes = {b}, .device = "cpu0"});
+  engine.Push({.run = [] { return absl::OkStatus(); }, .reads = {b}, .writes = {c}, .device = "cpu0"});
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(a)), "broken");
+  EXPECT_EQ(ErrorTitle(engine.WaitForAll()), "broken") << "the error of b is an error of its own";
+  EXPECT_TRUE(engine.WaitForAll().ok());
+  engine.Push({.run = fail, .writes = {a}, .device = "cpu0"});
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(c)), "broken") << "inherited from b";
+  EXPECT_EQ(ErrorTitle(engine.WaitForAll()), "broken") << "the new error of a";
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(b)), "broken");
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(a)), "broken");
+  EXPECT_TRUE(engine.WaitForAll().ok());
+}
+
 TEST_P(EveryKind, TreatsAVariableThatIsReadAndWrittenAsWritten) {
   DependencyEngine engine({.kind = GetParam()});
   Variable v = DependencyEngine::NewVariable();

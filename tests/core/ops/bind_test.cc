@@ -67,15 +67,5 @@ TEST(FindOp, EveryRowIsFoundByItsName) {
   EXPECT_EQ(FindOp("", "NoSuchOperator"), nullptr);
 }
 
-TEST(NearestName, SuggestsNothingBeyondItsMaximumDistance) {
-  std::vector<std::string> known = {"Conv", "ConvTranspose", "Relu", "LeakyRelu"};
-  EXPECT_EQ(NearestName("conv", known), "Conv");
-  EXPECT_EQ(NearestName("Rleu", known), "");
-  EXPECT_EQ(NearestName("LeakyRellu", known), "LeakyRelu");
-  EXPECT_EQ(NearestName("Softmax", known), "");
-  EXPECT_EQ(NearestName("", known), "");
-  EXPECT_EQ(NearestName(std::string(1 << 20, 'C'), known), "");
-}
-
 }  // namespace
 }  // namespace mge

@@ -2,6 +2,7 @@
 // The template of `mge sdk new` mentions every slot that a backend can fill, in code or in a comment.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -18,7 +19,7 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The text in the template that stands for each slot. Slots of one line come from one class or function.
+// The text in the template that stands for a slot, if it is not the slot's name in the form CopyPeer.
 const std::map<std::string, std::string> kWords = {
     {"mge_plugin.name", "kName"},
     {"mge_plugin.version", "kVersion"},
@@ -48,11 +49,6 @@ const std::map<std::string, std::string> kWords = {
     {"mge_memory_api.reserve", "using Reserve"},
     {"mge_memory_api.own_reserve", "All, or a class of your own"},
     {"mge_memory_api.slab_release_after", "ReleaseAfter"},
-    {"mge_memory_api.range_granularity", "RangeGranularity"},
-    {"mge_memory_api.range_reserve", "RangeReserve"},
-    {"mge_memory_api.range_release", "RangeRelease"},
-    {"mge_memory_api.range_commit", "RangeCommit"},
-    {"mge_memory_api.range_decommit", "RangeDecommit"},
     {"mge_queue_api.create", "Queue(Device&, int32_t"},
     {"mge_queue_api.destroy", "Its destructor waits"},
     {"mge_queue_api.copy", "Queue::Copy"},
@@ -61,11 +57,7 @@ const std::map<std::string, std::string> kWords = {
     {"mge_queue_api.fence_create", "Fence(Device&)"},
     {"mge_queue_api.fence_destroy", "Fence(Device&)"},
     {"mge_queue_api.host_wait", "Fence::HostWait"},
-    {"mge_queue_api.capture_begin", "CaptureBegin"},
-    {"mge_queue_api.capture_end", "CaptureEnd"},
-    {"mge_queue_api.replay", "Replay"},
     {"mge_queue_api.record_destroy", "class Record"},
-    {"mge_queue_api.copy_peer", "CopyPeer"},
     {"mge_profile_api.stamp_create", "Stamp(Device&)"},
     {"mge_profile_api.stamp_destroy", "Stamp(Device&)"},
     {"mge_profile_api.stamp", "Stamp::Take"},
@@ -84,6 +76,17 @@ const std::map<std::string, std::string> kWords = {
     {"mge_strategy_api.flags", "kByCost"},
     {"mge_strategy_api.mode", "kMode"},
 };
+
+// Returns "CopyPeer" for "mge_queue_api.copy_peer".
+std::string FunctionName(const std::string& slot) {
+  std::string out;
+  bool begins = true;
+  for (char c : slot.substr(slot.find('.') + 1)) {
+    if (c != '_') out += begins ? static_cast<char>(std::toupper(c)) : c;
+    begins = c == '_';
+  }
+  return out;
+}
 
 // Returns the members of the plugin's table and of its nested tables, except those that the SDK's headers always fill.
 std::set<std::string> Slots() {
@@ -106,12 +109,13 @@ TEST(NullTemplate, ExplainsEverySlotThatABackendCanFill) {
   for (const auto& entry : fs::recursive_directory_iterator(MGE_SOURCE_DIR "/plugins/null")) {
     if (entry.path().extension() == ".cc" || entry.path().extension() == ".h") text += ReadText(entry.path());
   }
-  std::set<std::string> known;
-  for (const auto& [slot, words] : kWords) {
-    known.insert(slot);
+  const std::set<std::string> slots = Slots();
+  for (const std::string& slot : slots) {
+    auto row = kWords.find(slot);
+    const std::string words = row != kWords.end() ? row->second : FunctionName(slot);
     EXPECT_NE(text.find(words), std::string::npos) << slot << ": nothing in plugins/null says '" << words << "'";
   }
-  EXPECT_EQ(Slots(), known) << "a slot of the interface that the template has no words for, or the other way";
+  for (const auto& [slot, words] : kWords) EXPECT_TRUE(slots.count(slot)) << slot << " is not a slot of the interface";
 }
 
 }  // namespace
