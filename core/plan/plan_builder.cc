@@ -42,7 +42,7 @@ bool PlanBuilder::HasSlot(ValueId v) const {
 }
 
 absl::Status PlanBuilder::ReclaimMemory(absl::Status over, const Budget& budget) const {
-  if (ErrorId(over) == errors::kOverBudget.id && reclaim_memory && (*reclaim_memory)()) return absl::OkStatus();
+  if (ErrorId(over) == errors::kOverBudget.id && (*reclaim_memory)()) return absl::OkStatus();
   return NameConstants(std::move(over), *plan, budget);
 }
 

@@ -92,7 +92,7 @@ struct PlanBuilder {
   std::shared_ptr<const PlanContext> context;
   std::shared_ptr<Plan> plan;
   const StopControl* stop = nullptr;                      // stop flag of the run that waits for the plan; nullable
-  const std::function<bool()>* reclaim_memory = nullptr;  // argument of BuildPlan(); nullptr while only the size is wanted
+  const std::function<bool()>* reclaim_memory = nullptr;  // argument of BuildPlan()
   int64_t denied_bytes = 0;   // bytes of constants that were not folded because of the host memory's limit
   std::vector<int32_t> uses;  // number of uses, by value
   Cover cover;

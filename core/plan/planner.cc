@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
-#include "core/plan/kernels/selection.h"
 #include "core/plan/memory/memory_limit.h"
 #include "core/plan/passes/pass.h"
 #include "core/plan/stages.h"
@@ -69,21 +68,20 @@ absl::StatusOr<bool> TryPlanMemory(PlanBuilder& p) {
   if (!prepared) return false;
   MGE_RETURN_IF_ERROR(AssignBuffers(p));
   absl::Status fits = CheckMemoryLimits(p);
-  while (ErrorId(fits) == errors::kOverBudget.id && p.reclaim_memory && (*p.reclaim_memory)()) fits = CheckMemoryLimits(p);
+  while (ErrorId(fits) == errors::kOverBudget.id && (*p.reclaim_memory)()) fits = CheckMemoryLimits(p);
   MGE_RETURN_IF_ERROR(fits);
   return true;
 }
 
-// Returns a builder after the check of the memory limits. Starts again while kernels prove to be unable. `reclaim_memory` is
-// the argument of BuildPlan(), or nullptr if only the size is wanted.
+// Returns a builder after the check of the memory limits. Starts again while kernels prove to be unable.
 absl::StatusOr<std::unique_ptr<PlanBuilder>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
                                                         const std::shared_ptr<const PlanContext>& context,
                                                         const StopControl* stop,
-                                                        const std::function<bool()>* reclaim_memory) {
+                                                        const std::function<bool()>& reclaim_memory) {
   for (;;) {
     auto p = std::make_unique<PlanBuilder>(graph, inputs, context);
     p->stop = stop;
-    p->reclaim_memory = reclaim_memory;
+    p->reclaim_memory = &reclaim_memory;
     const size_t known = context->unable->count();
     MGE_ASSIGN_OR_RETURN(bool settled, TryPlanMemory(*p));
     if (settled) return p;
@@ -107,30 +105,13 @@ absl::Status Growing(PlanBuilder& p, absl::Status (*stage)(PlanBuilder&)) {
   return done;
 }
 
-// Returns the context for planning other batch sizes: it measures no kernels and stores nothing.
-std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
-  auto out = std::make_shared<PlanContext>(context);
-  auto tools = std::make_shared<SelectionTools>();
-  tools->may_measure = false;
-  out->selection = std::move(tools);
-  return out;
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
                                                 const std::function<bool()>& reclaim_memory) {
-  absl::StatusOr<std::unique_ptr<PlanBuilder>> sized = PlanMemory(graph, inputs, context, stop, &reclaim_memory);
-  if (ErrorId(sized.status()) == errors::kOverBudget.id) {
-    absl::Status over = NameLargestBatch(sized.status(), graph, inputs, [&](std::span<const InputType> others) {
-      return PlanMemory(graph, others, ForAttempts(*context), stop, nullptr).status();
-    });
-    if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());  // a stopped attempt looks like one that does not fit
-    return over;
-  }
-  MGE_RETURN_IF_ERROR(sized.status());
-  PlanBuilder& p = **sized;
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<PlanBuilder> sized, PlanMemory(graph, inputs, context, stop, reclaim_memory));
+  PlanBuilder& p = *sized;
   MGE_RETURN_IF_ERROR(Growing(p, PackConstants));
   MGE_RETURN_IF_ERROR(BindSteps(p));
   FormSegments(p);

@@ -254,31 +254,4 @@ absl::Status NameDynamic(absl::Status over, const Plan& plan, const Budget& budg
       fmt::format("the smallest limit for this step is {}={}; or use a smaller batch", budget.owner(), held + bytes));
 }
 
-absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
-                              const std::function<absl::Status(std::span<const InputType>)>& check) {
-  std::vector<size_t> batched;  // indices of inputs with a free first dimension that equals `batch`
-  int64_t batch = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& declared = graph.value(graph.inputs()[i]).type;
-    if (!declared.has_rank || declared.dims.empty() || declared.dims[0] >= 0 || inputs[i].shape.empty()) continue;
-    if (batch == 0) batch = inputs[i].shape[0];
-    if (inputs[i].shape[0] == batch) batched.push_back(i);
-  }
-  if (batch <= 1) return over;
-  std::vector<InputType> changed(inputs.begin(), inputs.end());
-  auto fits = [&](int64_t b) {
-    for (size_t i : batched) changed[i].shape[0] = b;
-    return check(changed).ok();
-  };
-  int64_t best = 0, too_large = batch;
-  while (too_large - best > 1) {
-    int64_t middle = best + (too_large - best) / 2;
-    (fits(middle) ? best : too_large) = middle;
-  }
-  ErrorParts parts = PartsOf(over);
-  parts.fix += best ? fmt::format("; with this one, the largest batch that fits is {} in place of {}", best, batch)
-                    : fmt::format("; with this one, not even a batch of 1 fits");
-  return Fail(errors::kOverBudget, ErrorTitle(over), std::move(parts));
-}
-
 }  // namespace mge

@@ -3,9 +3,6 @@
 // limit, its whole memory is the limit.
 #pragma once
 
-#include <functional>
-#include <span>
-
 #include "core/plan/plan_builder.h"
 
 namespace mge {
@@ -28,10 +25,5 @@ absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget,
 // Adds the plan's needs to `over`, the refusal of `bytes` that a host step requested while it ran. The plan does not include
 // them. Returns errors other than kOverBudget unchanged.
 absl::Status NameDynamic(absl::Status over, const Plan& plan, const Budget& budget, uint64_t bytes);
-
-// Adds the largest batch that fits to `over`. Finds it by bisection: `check` plans for other inputs and returns OK if they
-// fit. Returns `over` unchanged if the first dimensions of the model's inputs are fixed.
-absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
-                              const std::function<absl::Status(std::span<const InputType>)>& check);
 
 }  // namespace mge
