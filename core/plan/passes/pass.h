@@ -25,7 +25,7 @@ struct PassContext {
   std::vector<int>* rewrite_counts = nullptr;  // receives the number of changes of each row of AllRewrites()
 
   bool Skips(std::string_view name) const;
-  absl::Status CheckStop() const { return stop ? stop->CheckStop() : absl::OkStatus(); }
+  absl::Status CheckStop() const { return mge::CheckStop(stop); }
 };
 
 struct Pass {
