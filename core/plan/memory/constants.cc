@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/plan/memory/memory_capacity.h"
-#include "core/plan/memory/memory_limit.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"

@@ -205,20 +205,18 @@ absl::StatusOr<std::vector<MemoryNeed>> CheckAll(std::deque<Need> needs, const P
 
 }  // namespace
 
-Device& HostMemoryOf(const PlanContext& context, Device& device) {
-  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *context.host;
-}
-
 absl::StatusOr<std::vector<MemoryNeed>> CheckMemoryLimits(const Graph& graph, const Cover& cover, const Schedule& schedule,
                                                           const PreparedKernels& kernels, const MemoryPlan& memory,
                                                           const PlanContext& context, int64_t denied_bytes,
                                                           const std::function<bool()>& reclaim_memory) {
-  for (;;) {
+  auto check = [&]() -> absl::StatusOr<std::vector<MemoryNeed>> {
     Needs needs(graph, cover, schedule, kernels, memory, context);
     MGE_RETURN_IF_ERROR(needs.Collect());
-    absl::StatusOr<std::vector<MemoryNeed>> fits = CheckAll(needs.Take(), context, static_cast<uint64_t>(denied_bytes));
-    if (ErrorId(fits.status()) != errors::kOverBudget.id || !reclaim_memory()) return fits;
-  }
+    return CheckAll(needs.Take(), context, static_cast<uint64_t>(denied_bytes));
+  };
+  absl::StatusOr<std::vector<MemoryNeed>> needs = check();
+  while (ErrorId(needs.status()) == errors::kOverBudget.id && reclaim_memory()) needs = check();
+  return needs;
 }
 
 }  // namespace mge

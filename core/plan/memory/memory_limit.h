@@ -13,9 +13,6 @@
 
 namespace mge {
 
-// Returns the device whose budget is charged for host tensors used by work on `device`.
-Device& HostMemoryOf(const PlanContext& context, Device& device);
-
 // Returns the plan's needs, one per budget. `denied_bytes` are the bytes of constants that were not folded for lack of
 // memory. While they do not fit, calls `reclaim_memory` and tries again, until it returns false (it released nothing). Fails
 // with kOverBudget, which names the planned peak, the largest buffers and the smallest sufficient limit.
