@@ -7,7 +7,7 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/engine/output_binding.h"
-#include "core/plan/memory/memory_limit.h"
+#include "core/plan/memory/memory_errors.h"
 #include "core/plan/program.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"

@@ -1,140 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/plan/bind.h"
+
 #include <algorithm>
 
 #include "core/kernel/kernel.h"
-#include "core/plan/stages.h"
+#include "core/plan/describe.h"
+#include "core/plan/nested.h"
 
 namespace mge {
 namespace {
 
-template <typename T>
-T* NewArgs(Plan& plan, size_t bytes = sizeof(T)) {
-  plan.args.push_back(std::make_unique<std::byte[]>(bytes));
-  return reinterpret_cast<T*>(plan.args.back().get());
-}
+class Binder {
+ public:
+  Binder(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels, const MemoryPlan& memory,
+         const PlanConstants& constants, const std::shared_ptr<const PlanContext>& context)
+      : graph_(graph), schedule_(schedule), kernels_(kernels), memory_(memory), constants_(constants), context_(context) {}
 
-void AddStep(Plan& plan, mge_step_fn fn, const void* args, int32_t unit) { plan.steps.push_back({fn, args, unit}); }
-
-void BindCopy(Plan& plan, mge_slot from, mge_slot to, int64_t bytes, int32_t unit) {
-  auto* args = NewArgs<CopyStepArgs>(plan);
-  *args = {from, to, static_cast<uint64_t>(bytes)};
-  AddStep(plan, RunCopyStep, args, unit);
-}
-
-absl::Status BindUnit(PlanBuilder& p, size_t u, int32_t unit) {
-  PlannedUnit& d = p.planned_units[u];
-  int32_t space = p.SpaceOf(*d.device);
-  std::vector<mge_slot> inputs, outputs;
-  std::vector<const mge_layout*> in_layouts, out_layouts;
-  for (size_t k = 0; k < d.inputs.size(); ++k) {
-    if (d.inputs[k] >= 0) {
-      inputs.push_back(p.SlotOf(d, d.inputs[k]));
-    } else if (auto it = p.packed.find({u, k}); it != p.packed.end()) {
-      inputs.push_back(it->second);
-    } else {
-      inputs.push_back(p.RawConstant(d.group->inputs[k], space));
+  absl::StatusOr<BoundSteps> Run() {
+    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      const PlannedUnit& unit = schedule_.units[u];
+      switch (unit.kind) {
+        case Unit::Kind::kKernel:
+        case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindUnit(u)); break;
+        case Unit::Kind::kReference:
+        case Unit::Kind::kHost: MGE_RETURN_IF_ERROR(BindHost(u)); break;
+        case Unit::Kind::kAlias:
+          if (unit.inputs[0] < 0) {
+            BindCopy(constants_.plain.at({unit.group->inputs[0], kHostSpace}), SlotOf(unit, unit.outputs[0]),
+                     BytesOf(unit.outputs[0]));
+          }
+          break;
+        case Unit::Kind::kCopy: BindTransfer(unit); break;
+      }
+      out_.units.push_back(DescribeUnit(graph_, schedule_, unit, kernels_.units[u].prepared, memory_.in_place[u]));
     }
-    in_layouts.push_back(d.group ? &d.choice->inputs[k] : &d.from);
+    for (const OutputCopy& copy : memory_.output_copies) BindOutputCopy(copy);
+    return std::move(out_);
   }
-  for (size_t k = 0; k < d.outputs.size(); ++k) {
-    outputs.push_back(p.SlotOf(d, d.outputs[k]));
-    out_layouts.push_back(d.group ? &d.choice->outputs[k] : &d.to);
-  }
-  mge_slot workspace = {};
-  if (d.workspace_buffer >= 0) workspace = p.SlotOf(p.buffers[d.workspace_buffer], p.OnQueue(d));
-  mge_binding binding = {sizeof(mge_binding), d.state_index,     inputs.data(),     outputs.data(),
-                         workspace,           in_layouts.data(), out_layouts.data()};
-  void* args = NewArgs<std::byte>(*p.plan, std::max<size_t>(d.prepared.args_bytes, 1));
-  absl::StatusOr<mge_step_fn> fn = BindKernel(*d.device, d.candidate, d.prepared.kernel, binding, args);
-  if (!fn.ok()) return AddWhere(fn.status(), p.Place(d));
-  AddStep(*p.plan, *fn, args, unit);
-  return absl::OkStatus();
-}
 
-// Creates the step of a copy that the schedule added, on a queue or in the calling thread.
-void BindTransfer(PlanBuilder& p, const PlannedUnit& d, int32_t unit) {
-  mge_slot from = p.SlotOf(d, d.inputs[0]), to = p.SlotOf(d, d.outputs[0]);
-  int64_t bytes = p.ItemBytes(p.items[d.outputs[0]]);
-  if (!p.OnQueue(d)) return BindCopy(*p.plan, from, to, bytes, unit);
-  auto* args = NewArgs<QueueCopyArgs>(*p.plan);
-  *args = {from, to, static_cast<uint64_t>(bytes), d.device->queue_api(), nullptr, nullptr};
-  if (d.peer) {
-    args->to_device = d.device->handle();
-    args->from_device = p.spaces[p.items[d.inputs[0]].space].device->handle();
+ private:
+  mge_slot SlotOf(const PlannedUnit& unit, int32_t item) const {
+    return memory_.SlotOf(memory_.BufferOf(item), unit.OnQueue());
   }
-  AddStep(*p.plan, RunQueueCopyStep, args, unit);
-}
+  int64_t BytesOf(int32_t item) const { return ItemBytes(graph_, schedule_.items[item]); }
 
-absl::Status BindHost(PlanBuilder& p, size_t u, int32_t unit) {
-  PlannedUnit& d = p.planned_units[u];
-  auto args = std::make_unique<HostStepArgs>();
-  args->node = p.graph.node(d.group->nodes[0]);
-  for (ValueId v : args->node.inputs) {
-    args->inputs.push_back(p.OperandOf(v));
-    args->check_inputs |= args->inputs.back().location.kind == Location::Kind::kDynamic;
+  template <typename T>
+  T* NewArgs(size_t bytes = sizeof(T)) {
+    out_.args.push_back(std::make_unique<std::byte[]>(bytes));
+    return reinterpret_cast<T*>(out_.args.back().get());
   }
-  for (ValueId v : args->node.outputs) args->outputs.push_back(p.OperandOf(v));
-  for (ValueId v : args->node.captures) args->captures.push_back(p.OperandOf(v));
-  for (const auto& [name, attribute] : args->node.attrs) {
-    const GraphPtr* body = std::get_if<GraphPtr>(&attribute);
-    if (!body || !*body) continue;
-    MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(p, **body, args->node));
-    program.name = name;
-    p.plan->bodies.push_back({unit, name, program.program});
-    args->bodies.push_back(std::move(program));
-  }
-  if (d.unit.kind == Unit::Kind::kReference) ++p.plan->reference_steps;
-  AddStep(*p.plan, RunHostStep, args.get(), unit);
-  p.plan->host_args.push_back(std::move(args));
-  return absl::OkStatus();
-}
 
-// Adds the last steps: copies into outputs that no step could write itself.
-void BindOutputCopies(PlanBuilder& p) {
-  for (const OutputCopy& c : p.output_copies) {
-    const TensorType& type = p.value(c.value).type;
-    mge_slot from = c.item < 0 ? p.RawConstant(c.value) : p.SlotOf(p.buffers[p.items[c.item].buffer], false);
+  // Adds a step of the unit that is described next.
+  void AddStep(mge_step_fn fn, const void* args) {
+    out_.steps.push_back({fn, args, static_cast<int32_t>(out_.units.size())});
+  }
+
+  void BindCopy(mge_slot from, mge_slot to, int64_t bytes) {
+    auto* args = NewArgs<CopyStepArgs>();
+    *args = {from, to, static_cast<uint64_t>(bytes)};
+    AddStep(RunCopyStep, args);
+  }
+
+  // Returns the slot of operand k of a kernel.
+  mge_slot InputSlot(size_t u, size_t k) const {
+    const PlannedUnit& unit = schedule_.units[u];
+    if (unit.inputs[k] >= 0) return SlotOf(unit, unit.inputs[k]);
+    if (auto packed = constants_.packed.find({u, k}); packed != constants_.packed.end()) return packed->second;
+    return constants_.plain.at({unit.group->inputs[k], schedule_.SpaceOf(*unit.device)});
+  }
+
+  // Creates the step of a kernel or reorder.
+  absl::Status BindUnit(size_t u) {
+    const PlannedUnit& unit = schedule_.units[u];
+    const PreparedKernel& kernel = kernels_.units[u];
+    std::vector<mge_slot> inputs, outputs;
+    std::vector<const mge_layout*> in_layouts, out_layouts;
+    for (size_t k = 0; k < unit.inputs.size(); ++k) {
+      inputs.push_back(InputSlot(u, k));
+      in_layouts.push_back(&unit.InputLayout(k));
+    }
+    for (size_t k = 0; k < unit.outputs.size(); ++k) {
+      outputs.push_back(SlotOf(unit, unit.outputs[k]));
+      out_layouts.push_back(&unit.OutputLayout(k));
+    }
+    mge_slot workspace = {};
+    if (int32_t b = memory_.workspaces[u]; b >= 0) workspace = memory_.SlotOf(memory_.buffers[b], unit.OnQueue());
+    mge_binding binding = {sizeof(mge_binding), kernel.state_index, inputs.data(),     outputs.data(),
+                           workspace,           in_layouts.data(),  out_layouts.data()};
+    void* args = NewArgs<std::byte>(std::max<size_t>(kernel.prepared.args_bytes, 1));
+    absl::StatusOr<mge_step_fn> fn = BindKernel(*unit.device, unit.candidate, kernel.prepared.kernel, binding, args);
+    if (!fn.ok()) return AddWhere(fn.status(), PlaceOf(graph_, schedule_, unit));
+    AddStep(*fn, args);
+    return absl::OkStatus();
+  }
+
+  // Creates the step of a copy that the schedule added, on a queue or in the calling thread.
+  void BindTransfer(const PlannedUnit& unit) {
+    const mge_slot from = SlotOf(unit, unit.inputs[0]), to = SlotOf(unit, unit.outputs[0]);
+    const int64_t bytes = BytesOf(unit.outputs[0]);
+    if (!unit.OnQueue()) return BindCopy(from, to, bytes);
+    auto* args = NewArgs<QueueCopyArgs>();
+    *args = {from, to, static_cast<uint64_t>(bytes), unit.device->queue_api(), nullptr, nullptr};
+    if (unit.peer) {
+      args->to_device = unit.device->handle();
+      args->from_device = schedule_.spaces[schedule_.items[unit.inputs[0]].space].device->handle();
+    }
+    AddStep(RunQueueCopyStep, args);
+  }
+
+  // Returns the operand by which a host step reads or writes the value.
+  HostOperand OperandOf(ValueId v) const {
+    HostOperand o;
+    if (v == kNone) return o;
+    const Value& value = graph_.value(v);
+    o.present = true;
+    o.kind = value.kind;
+    o.type = value.type;
+    if (!IsConstantValue(graph_, v)) {
+      o.location = memory_.LocationOf(memory_.BufferOf(schedule_.HostItem(v)));
+    } else if (HasSlot(value)) {
+      o.location.slot = constants_.plain.at({v, kHostSpace});
+    } else {
+      o.location.kind = Location::Kind::kDynamic;
+      o.location.index = memory_.dynamic_constants.at(v);
+    }
+    return o;
+  }
+
+  absl::Status BindHost(size_t u) {
+    const PlannedUnit& unit = schedule_.units[u];
+    auto args = std::make_unique<HostStepArgs>();
+    args->node = graph_.node(unit.group->nodes[0]);
+    for (ValueId v : args->node.inputs) {
+      args->inputs.push_back(OperandOf(v));
+      args->check_inputs |= args->inputs.back().location.kind == Location::Kind::kDynamic;
+    }
+    for (ValueId v : args->node.outputs) args->outputs.push_back(OperandOf(v));
+    for (ValueId v : args->node.captures) args->captures.push_back(OperandOf(v));
+    for (const auto& [name, attribute] : args->node.attrs) {
+      const GraphPtr* body = std::get_if<GraphPtr>(&attribute);
+      if (!body || !*body) continue;
+      MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(graph_, **body, args->node, context_));
+      program.name = name;
+      out_.bodies.push_back({static_cast<int32_t>(u), name, program.program});
+      args->bodies.push_back(std::move(program));
+    }
+    if (unit.kind == Unit::Kind::kReference) ++out_.reference_steps;
+    AddStep(RunHostStep, args.get());
+    out_.host_args.push_back(std::move(args));
+    return absl::OkStatus();
+  }
+
+  // Adds one of the last steps: a copy into an output that no step could write itself.
+  void BindOutputCopy(const OutputCopy& copy) {
+    const Value& value = graph_.value(copy.value);
+    const BoundValue& output = memory_.outputs[copy.output];
+    const Buffer* source = copy.item < 0 ? nullptr : &memory_.BufferOf(copy.item);
+    const int64_t bytes = Elements(value.type.dims) * ElementBytes(value.type.dtype);
     Unit unit;
     unit.kind = Unit::Kind::kCopy;
-    unit.device = HostStepDevice(*p.context).name();
+    unit.device = HostStepDevice(*context_).name();
     unit.kernel = "copy";
     unit.flops = 0;
-    unit.bytes = 2 * static_cast<double>(Elements(type.dims) * ElementBytes(type.dtype));
-    unit.reason = c.item >= 0 && p.buffers[p.items[c.item].buffer].shared
-                      ? "an output, from page-locked memory to where the caller wants it"
-                      : "an output that is an input, a constant, or given twice";
-    unit.inputs = {p.value(c.value).name + " : " + type.ToString()};
-    unit.outputs = {p.plan->outputs[c.output].name};
-    BindCopy(*p.plan, from, p.plan->outputs[c.output].location.slot, Elements(type.dims) * ElementBytes(type.dtype),
-             static_cast<int32_t>(p.plan->units.size()));
-    p.plan->units.push_back(std::move(unit));
+    unit.bytes = 2 * static_cast<double>(bytes);
+    unit.reason = source && source->shared ? "an output, from page-locked memory to where the caller wants it"
+                                           : "an output that is an input, a constant, or given twice";
+    unit.inputs = {value.name + " : " + value.type.ToString()};
+    unit.outputs = {output.name};
+    BindCopy(source ? memory_.SlotOf(*source, false) : constants_.plain.at({copy.value, kHostSpace}), output.location.slot,
+             bytes);
+    out_.units.push_back(std::move(unit));
   }
-}
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const PreparedKernels& kernels_;
+  const MemoryPlan& memory_;
+  const PlanConstants& constants_;
+  const std::shared_ptr<const PlanContext>& context_;
+  BoundSteps out_;
+};
 
 }  // namespace
 
-absl::Status BindSteps(PlanBuilder& p) {
-  for (size_t u = 0; u < p.planned_units.size(); ++u) {
-    PlannedUnit& d = p.planned_units[u];
-    int32_t unit = static_cast<int32_t>(p.plan->units.size());
-    DescribeUnit(p, d);
-    switch (d.unit.kind) {
-      case Unit::Kind::kKernel:
-      case Unit::Kind::kReorder: MGE_RETURN_IF_ERROR(BindUnit(p, u, unit)); break;
-      case Unit::Kind::kReference:
-      case Unit::Kind::kHost: MGE_RETURN_IF_ERROR(BindHost(p, u, unit)); break;
-      case Unit::Kind::kAlias:
-        if (d.inputs[0] < 0) {
-          BindCopy(*p.plan, p.RawConstant(d.group->inputs[0]), p.SlotOf(d, d.outputs[0]), p.ItemBytes(p.items[d.outputs[0]]),
-                   unit);
-        }
-        break;
-      case Unit::Kind::kCopy: BindTransfer(p, d, unit); break;
-    }
-    p.plan->units.push_back(std::move(d.unit));
-  }
-  BindOutputCopies(p);
-  return absl::OkStatus();
+absl::StatusOr<BoundSteps> BindSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
+                                     const MemoryPlan& memory, const PlanConstants& constants,
+                                     const std::shared_ptr<const PlanContext>& context) {
+  return Binder(graph, schedule, kernels, memory, constants, context).Run();
 }
 
 }  // namespace mge

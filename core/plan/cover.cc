@@ -7,12 +7,28 @@
 #include "core/base/errors.h"
 #include "core/kernel/claims.h"
 #include "core/ops/op.h"
+#include "core/plan/memory/value_sizes.h"
 #include "core/plan/partition.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
 namespace mge {
 namespace {
+
+// Returns the number of uses of each value: as an input or capture of a node, and as an output of the graph.
+std::vector<int32_t> CountUses(const Graph& graph) {
+  std::vector<int32_t> uses(graph.value_count(), 0);
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead) continue;
+    for (ValueId v : node.inputs) {
+      if (v != kNone) ++uses[v];
+    }
+    for (ValueId v : node.captures) ++uses[v];
+  }
+  for (ValueId v : graph.outputs()) ++uses[v];
+  return uses;
+}
 
 class Coverer {
  public:
@@ -93,6 +109,7 @@ class Coverer {
   // Defers nodes that read a tensor of unknown shape, and nodes that depend on deferred ones.
   void Defer() {
     deferred_.assign(graph_.node_count(), false);
+    cover_.deferred_values.assign(graph_.value_count(), false);
     for (NodeId id : order_) {
       const Node& node = graph_.node(id);
       auto waits = [&](ValueId v) {
@@ -104,7 +121,11 @@ class Coverer {
       };
       deferred_[id] = std::any_of(node.inputs.begin(), node.inputs.end(), waits) ||
                       std::any_of(node.captures.begin(), node.captures.end(), waits);
-      if (deferred_[id]) cover_.deferred.push_back(id);
+      if (!deferred_[id]) continue;
+      cover_.deferred.push_back(id);
+      for (ValueId v : node.outputs) {
+        if (v != kNone) cover_.deferred_values[v] = true;
+      }
     }
   }
 
@@ -361,26 +382,13 @@ class Coverer {
 
 }  // namespace
 
-std::vector<int32_t> CountUses(const Graph& graph) {
-  std::vector<int32_t> uses(graph.value_count(), 0);
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead) continue;
-    for (ValueId v : node.inputs) {
-      if (v != kNone) ++uses[v];
-    }
-    for (ValueId v : node.captures) ++uses[v];
-  }
-  for (ValueId v : graph.outputs()) ++uses[v];
-  return uses;
-}
-
 mge_problem ProblemOf(const Group& group, uint32_t threads) {
   return {sizeof(mge_problem), threads, group.abi->graph(), nullptr};
 }
 
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses,
-                                 const ValueSizes& sizes) {
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context) {
+  MGE_ASSIGN_OR_RETURN(ValueSizes sizes, ValueSizes::Of(graph, context));
+  const std::vector<int32_t> uses = CountUses(graph);
   return Coverer(graph, context, uses, sizes).Run();
 }
 

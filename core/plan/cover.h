@@ -20,7 +20,6 @@
 #include "core/graph/graph.h"
 #include "core/kernel/abi_graph.h"
 #include "core/kernel/candidate.h"
-#include "core/plan/memory/value_sizes.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
 
@@ -42,25 +41,27 @@ struct Group {
   std::unique_ptr<AbiGraph> abi;  // kKernel: the nodes as the backend sees them
   CandidateList candidates;       // kKernel: `offered` is never empty
   std::vector<Refusal> refused;   // kReference: reasons of the backends
-  std::string reason;             // reason for the kernel if it was not chosen by cost
 };
 
 // The result of CoverGraph().
 struct Cover {
-  std::vector<Group> groups;     // in topological order
-  std::vector<NodeId> deferred;  // nodes of the continuation
+  std::vector<Group> groups;          // in topological order
+  std::vector<NodeId> deferred;       // nodes of the continuation, in topological order
+  std::vector<bool> deferred_values;  // by ValueId: true if a node of the continuation writes the value
   std::vector<Alternative> dropped_claims;
+
+  // Returns true if the continuation computes the value.
+  bool IsDeferred(ValueId v) const { return deferred_values[v]; }
 };
 
-// Returns the number of uses of each value: as an input or capture of a node, and as an output of the graph.
-std::vector<int32_t> CountUses(const Graph& graph);
+inline bool IsConstantValue(const Graph& graph, ValueId v) { return graph.value(v).role == Role::kConstant; }
 
 // Returns the problem of a group for enumerate() and prepare(). It points into group.abi.
 mge_problem ProblemOf(const Group& group, uint32_t threads);
 
 // Returns the cover of the graph. Fails with kOverBudget if a value fits into no memory and is not inside of a claimed
 // group. Fails with kUnsupportedOp or kUnsupportedFeature if neither a backend nor the core may compute a node.
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses,
-                                 const ValueSizes& sizes);
+// The graph must outlive the cover.
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context);
 
 }  // namespace mge

@@ -1,144 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// BuildPlan(): specialises the graph for its inputs, simplifies it, and runs the stages of planning.
-#include <algorithm>
+// BuildPlan(): runs the stages of planning. Each stage takes the results of earlier ones and returns its own.
+#include <optional>
+#include <utility>
 
 #include "core/base/errors.h"
-#include "core/plan/kernels/selection.h"
+#include "core/plan/assemble.h"
+#include "core/plan/bind.h"
+#include "core/plan/cover.h"
+#include "core/plan/kernels/choose.h"
+#include "core/plan/kernels/prepare.h"
+#include "core/plan/memory/buffers.h"
+#include "core/plan/memory/constants.h"
+#include "core/plan/memory/memory_errors.h"
 #include "core/plan/memory/memory_limit.h"
-#include "core/plan/passes/pass.h"
-#include "core/plan/stages.h"
+#include "core/plan/nested.h"
+#include "core/plan/passes/specialise.h"
+#include "core/plan/schedule.h"
+#include "core/plan/segments.h"
 
 namespace mge {
 namespace {
 
-// Sets the types of the graph's inputs and runs the passes.
-absl::Status Specialise(PlanBuilder& p) {
-  for (size_t i = 0; i < p.input_types.size(); ++i) {
-    Value& v = p.graph.value(p.graph.inputs()[i]);
-    v.kind = p.input_types[i].kind;
-    v.type.dtype = p.input_types[i].dtype;
-    v.type.has_rank = v.kind == ValueKind::kTensor;
-    v.type.dims = p.input_types[i].shape;
-    v.type.symbols.clear();
-  }
-  PassContext passes = {.allocator = &p.plan->device->host_allocator(),
-                        .denied_bytes = &p.denied_bytes,
-                        .skip = p.context->skip,
-                        .stop = p.stop};
-  return RunPasses(p.graph, passes, &p.plan->pass_log);
-}
+// The results of the stages from the cover to the prepared kernels.
+struct PreparedSchedule {
+  ChosenKernels chosen;
+  Schedule schedule;  // points into `chosen`
+  PreparedKernels kernels;
+};
 
-absl::Status TakeCover(PlanBuilder& p) {
-  p.uses = CountUses(p.graph);
-  MGE_ASSIGN_OR_RETURN(ValueSizes sizes, ValueSizes::Of(p.graph, *p.context));
-  MGE_ASSIGN_OR_RETURN(p.cover, CoverGraph(p.graph, *p.context, p.uses, sizes));
-  p.plan->dropped_claims = std::move(p.cover.dropped_claims);
-  p.deferred = p.cover.deferred;
-  std::sort(p.deferred.begin(), p.deferred.end());
-  return absl::OkStatus();
-}
-
-void BindInputs(PlanBuilder& p) {
-  for (ValueId v : p.graph.inputs()) {
-    BoundValue in;
-    in.name = p.value(v).name;
-    in.kind = p.value(v).kind;
-    in.type = p.value(v).type;
-    const Buffer& b = p.buffers[p.items[p.versions.at(v).front()].buffer];
-    if (b.where == Buffer::Where::kDynamic) {
-      in.location.kind = Location::Kind::kDynamic;
-      in.location.index = b.dynamic;
-    } else {
-      in.location.slot = p.SlotOf(b, false);
-    }
-    p.plan->inputs.push_back(std::move(in));
-  }
-}
-
-// Runs the stages up to the check of the memory limits. Returns false if some kernels cannot be prepared; the caller then
-// starts again.
-absl::StatusOr<bool> TryPlanMemory(PlanBuilder& p) {
-  MGE_RETURN_IF_ERROR(p.CheckStop());
-  MGE_RETURN_IF_ERROR(Specialise(p));
-  MGE_RETURN_IF_ERROR(p.CheckStop());
-  MGE_RETURN_IF_ERROR(TakeCover(p));
-  MGE_RETURN_IF_ERROR(p.CheckStop());
-  MGE_RETURN_IF_ERROR(ChooseKernels(p));
-  MGE_RETURN_IF_ERROR(ScheduleUnits(p));
-  MGE_ASSIGN_OR_RETURN(bool prepared, PrepareKernels(p));
-  if (!prepared) return false;
-  MGE_RETURN_IF_ERROR(AssignBuffers(p));
-  absl::Status fits = CheckMemoryLimits(p);
-  while (ErrorId(fits) == errors::kOverBudget.id && p.reclaim_memory && (*p.reclaim_memory)()) fits = CheckMemoryLimits(p);
-  MGE_RETURN_IF_ERROR(fits);
-  return true;
-}
-
-// Returns a builder after the check of the memory limits. Starts again while kernels prove to be unable. `reclaim_memory` is
-// the argument of BuildPlan(), or nullptr if only the size is wanted.
-absl::StatusOr<std::unique_ptr<PlanBuilder>> PlanMemory(const Graph& graph, std::span<const InputType> inputs,
-                                                        const std::shared_ptr<const PlanContext>& context,
-                                                        const StopControl* stop,
-                                                        const std::function<bool()>* reclaim_memory) {
+// Runs the stages from the cover to the prepared kernels. Starts again while some kernels prove to be unable.
+absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const PlanContext& context, const StopControl* stop) {
   for (;;) {
-    auto p = std::make_unique<PlanBuilder>(graph, inputs, context);
-    p->stop = stop;
-    p->reclaim_memory = reclaim_memory;
-    const size_t known = context->unable->count();
-    MGE_ASSIGN_OR_RETURN(bool settled, TryPlanMemory(*p));
-    if (settled) return p;
-    if (context->unable->count() == known) {
+    const size_t known = context.unable->count();
+    MGE_RETURN_IF_ERROR(CheckStop(stop));
+    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, context));
+    MGE_RETURN_IF_ERROR(CheckStop(stop));
+    MGE_ASSIGN_OR_RETURN(ChosenKernels chosen, ChooseKernels(graph, std::move(cover), context, stop));
+    MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context));
+    MGE_ASSIGN_OR_RETURN(std::optional<PreparedKernels> kernels, PrepareKernels(graph, schedule, context, stop));
+    if (kernels) return PreparedSchedule{std::move(chosen), std::move(schedule), *std::move(kernels)};
+    if (context.unable->count() == known) {
       return Fail(errors::kInternal, "a kernel that cannot be prepared was chosen again");
     }
   }
 }
 
-uint64_t LiveBytes(const PlanContext& context) {
-  uint64_t bytes = 0;
-  for (Device* device : context.devices) bytes += device->LiveBytes();
-  return bytes;
-}
-
-// Runs a stage that allocates memory for constants, and adds the growth to measured_constant_bytes.
-absl::Status Growing(PlanBuilder& p, absl::Status (*stage)(PlanBuilder&)) {
-  const uint64_t before = LiveBytes(*p.context);
-  absl::Status done = stage(p);
-  p.plan->measured_constant_bytes += static_cast<int64_t>(LiveBytes(*p.context) - before);
-  return done;
-}
-
-// Returns the context for planning other batch sizes: it measures no kernels and stores nothing.
-std::shared_ptr<const PlanContext> ForAttempts(const PlanContext& context) {
-  auto out = std::make_shared<PlanContext>(context);
-  auto tools = std::make_shared<SelectionTools>();
-  tools->may_measure = false;
-  out->selection = std::move(tools);
-  return out;
-}
-
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
+absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<const InputType> inputs,
                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
                                                 const std::function<bool()>& reclaim_memory) {
-  absl::StatusOr<std::unique_ptr<PlanBuilder>> sized = PlanMemory(graph, inputs, context, stop, &reclaim_memory);
-  if (ErrorId(sized.status()) == errors::kOverBudget.id) {
-    absl::Status over = NameLargestBatch(sized.status(), graph, inputs, [&](std::span<const InputType> others) {
-      return PlanMemory(graph, others, ForAttempts(*context), stop, nullptr).status();
-    });
-    if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());  // a stopped attempt looks like one that does not fit
-    return over;
-  }
-  MGE_RETURN_IF_ERROR(sized.status());
-  PlanBuilder& p = **sized;
-  MGE_RETURN_IF_ERROR(Growing(p, PackConstants));
-  MGE_RETURN_IF_ERROR(BindSteps(p));
-  FormSegments(p);
-  MGE_RETURN_IF_ERROR(MakeContinuation(p));
-  BindInputs(p);
-  p.plan->kernel_restrictions = context->kernel_restrictions;
-  MGE_RETURN_IF_ERROR(Growing(p, UploadConstants));
-  return std::move(p.plan);
+  MGE_ASSIGN_OR_RETURN(SpecialisedGraph special, Specialise(given, inputs, *context, stop));
+  const Graph& graph = special.graph;
+  MGE_ASSIGN_OR_RETURN(PreparedSchedule prepared, CoverAndSchedule(graph, *context, stop));
+  const auto& [chosen, schedule, kernels] = prepared;
+  MGE_ASSIGN_OR_RETURN(MemoryPlan memory, AssignBuffers(graph, chosen.cover, schedule, kernels, *context));
+  MGE_ASSIGN_OR_RETURN(std::vector<MemoryNeed> needs, CheckMemoryLimits(graph, chosen.cover, schedule, kernels, memory,
+                                                                        *context, special.denied_bytes, reclaim_memory));
+  const WhenOver when_over = [&](absl::Status over, const Budget& budget) {
+    if (ErrorId(over) == errors::kOverBudget.id && reclaim_memory()) return absl::OkStatus();
+    return NameConstants(std::move(over), needs, budget);
+  };
+  MGE_ASSIGN_OR_RETURN(PlanConstants constants, PackConstants(graph, schedule, kernels, memory, *context, stop, when_over));
+  MGE_ASSIGN_OR_RETURN(BoundSteps bound, BindSteps(graph, schedule, kernels, memory, constants, context));
+  Segments segments = FormSegments(schedule, memory, bound, *context);
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
+                       MakeContinuation(graph, chosen.cover, schedule, memory, context));
+  MGE_ASSIGN_OR_RETURN(constants, UploadConstants(std::move(constants), *context, stop, when_over));
+  return AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
+                      std::move(memory), std::move(needs), std::move(constants), std::move(bound), std::move(segments),
+                      std::move(continuation));
 }
 
 }  // namespace mge

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms segments and orders queues with vector clocks. stages.h describes the algorithm.
-#include <algorithm>
+#include "core/plan/segments.h"
 
-#include "core/plan/stages.h"
+#include <algorithm>
 
 namespace mge {
 namespace {
@@ -23,76 +22,81 @@ struct UnitWaits {
 
 class Segmenter {
  public:
-  explicit Segmenter(PlanBuilder& p)
-      : p_(p),
-        plan_(*p.plan),
-        lanes_(plan_.queues.size() + 1),
+  Segmenter(const Schedule& schedule, const MemoryPlan& memory, const BoundSteps& bound, const PlanContext& context)
+      : schedule_(schedule),
+        memory_(memory),
+        bound_(bound),
+        context_(context),
+        lanes_(schedule.queues.size() + 1),
         known_(lanes_, Clock(lanes_, -1)),
-        touched_(p.buffers.size(), Clock(lanes_, -1)),
-        written_(p.buffers.size(), Clock(lanes_, -1)),
-        fresh_(p.buffers.size(), true),
-        waits_(plan_.units.size()),
-        over_(plan_.units.size()),
-        asked_(plan_.units.size(), false) {}
+        touched_(memory.buffers.size(), Clock(lanes_, -1)),
+        written_(memory.buffers.size(), Clock(lanes_, -1)),
+        fresh_(memory.buffers.size(), true),
+        waits_(bound.units.size()),
+        over_(bound.units.size()),
+        asked_(bound.units.size(), false),
+        out_{{}, schedule.queues} {}
 
-  void Run() {
-    for (size_t u = 0; lanes_ > 1 && u < plan_.units.size(); ++u) {
+  Segments Run() {
+    for (size_t u = 0; lanes_ > 1 && u < bound_.units.size(); ++u) {
       if (HasStep(u)) Order(static_cast<int32_t>(u));
     }
     Cut();
+    return std::move(out_);
   }
 
  private:
-  bool IsDraft(size_t u) const { return u < p_.planned_units.size(); }
+  // Returns true if unit u is in the schedule. The others are copies into outputs.
+  bool IsPlanned(size_t u) const { return u < schedule_.units.size(); }
   // Returns true if unit u has a step. An alias has none, except an alias of a constant, which is copied.
   bool HasStep(size_t u) const {
-    return !IsDraft(u) || plan_.units[u].kind != Unit::Kind::kAlias || p_.planned_units[u].inputs[0] < 0;
+    return !IsPlanned(u) || schedule_.units[u].kind != Unit::Kind::kAlias || schedule_.units[u].inputs[0] < 0;
   }
-  size_t LaneOf(size_t u) const { return IsDraft(u) ? static_cast<size_t>(p_.planned_units[u].queue + 1) : kHostLane; }
-  const Backend& BackendOf(size_t lane) const { return plan_.queues[lane - 1].device->backend(); }
+  size_t LaneOf(size_t u) const { return IsPlanned(u) ? static_cast<size_t>(schedule_.units[u].queue + 1) : kHostLane; }
+  const Backend& BackendOf(size_t lane) const { return schedule_.queues[lane - 1].device->backend(); }
 
   // Returns the units on which unit u depends: the writers of its inputs, and the units that used the memory that it writes.
   Clock Needs(int32_t u) {
     Clock needs(lanes_, -1);
-    if (!IsDraft(u)) {
-      const OutputCopy& copy = p_.output_copies[static_cast<size_t>(u) - p_.planned_units.size()];
-      if (copy.item >= 0) Join(needs, written_[p_.items[copy.item].buffer]);
+    if (!IsPlanned(u)) {
+      const OutputCopy& copy = memory_.output_copies[static_cast<size_t>(u) - schedule_.units.size()];
+      if (copy.item >= 0) Join(needs, written_[memory_.item_buffers[copy.item]]);
       return needs;
     }
-    const PlannedUnit& d = p_.planned_units[u];
+    const PlannedUnit& d = schedule_.units[u];
     for (int32_t item : d.inputs) {
-      if (item >= 0) Join(needs, written_[p_.items[item].buffer]);
+      if (item >= 0) Join(needs, written_[memory_.item_buffers[item]]);
     }
-    for (int32_t item : d.outputs) JoinOverwritten(needs, p_.items[item].buffer);
-    if (d.workspace_buffer >= 0) JoinOverwritten(needs, d.workspace_buffer);
+    for (int32_t item : d.outputs) JoinOverwritten(needs, memory_.item_buffers[item]);
+    if (int32_t workspace = memory_.workspaces[u]; workspace >= 0) JoinOverwritten(needs, workspace);
     return needs;
   }
 
   void JoinOverwritten(Clock& needs, int32_t buffer) {
     Join(needs, touched_[buffer]);
-    const Buffer& b = p_.buffers[buffer];
+    const Buffer& b = memory_.buffers[buffer];
     if (!fresh_[buffer] || b.where != Buffer::Where::kArena) return;
     fresh_[buffer] = false;
     for (int32_t other : started_) {  // buffers that had this memory before
-      const Buffer& o = p_.buffers[other];
+      const Buffer& o = memory_.buffers[other];
       if (o.space == b.space && o.offset < b.offset + b.bytes && b.offset < o.offset + o.bytes) Join(needs, touched_[other]);
     }
     started_.push_back(buffer);
   }
 
   void Touch(int32_t u, size_t lane) {
-    if (!IsDraft(u)) return;
-    const PlannedUnit& d = p_.planned_units[u];
+    if (!IsPlanned(u)) return;
+    const PlannedUnit& d = schedule_.units[u];
     for (int32_t item : d.inputs) {
-      if (item >= 0) touched_[p_.items[item].buffer][lane] = u;
+      if (item >= 0) touched_[memory_.item_buffers[item]][lane] = u;
     }
     for (int32_t item : d.outputs) {
-      int32_t b = p_.items[item].buffer;
+      int32_t b = memory_.item_buffers[item];
       touched_[b][lane] = u;
       written_[b].assign(lanes_, -1);  // the writer has waited for all earlier users
       written_[b][lane] = u;
     }
-    if (d.workspace_buffer >= 0) touched_[d.workspace_buffer][lane] = u;
+    if (int32_t workspace = memory_.workspaces[u]; workspace >= 0) touched_[workspace][lane] = u;
   }
 
   void Order(int32_t u) {
@@ -120,21 +124,21 @@ class Segmenter {
   // Cuts the steps into segments. A segment begins at a wait and ends at a unit that others wait for.
   void Cut() {
     std::vector<int32_t> last(lanes_, -1);
-    for (size_t u = 0; u < plan_.units.size(); ++u) {
+    for (size_t u = 0; u < bound_.units.size(); ++u) {
       if (HasStep(u)) last[LaneOf(u)] = static_cast<int32_t>(u);
     }
     for (size_t m = 1; m < lanes_; ++m) {
       if (last[m] >= 0) asked_[last[m]] = true;  // the end of a run waits for all queues
     }
-    std::vector<uint64_t> value(plan_.units.size(), 0);  // fence value of the signal after each unit
+    std::vector<uint64_t> value(bound_.units.size(), 0);  // fence value of the signal after each unit
     bool open = false;
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      int32_t u = plan_.steps[i].unit;
+    for (size_t i = 0; i < bound_.steps.size(); ++i) {
+      int32_t u = bound_.steps[i].unit;
       size_t lane = LaneOf(u);
       int32_t queue = static_cast<int32_t>(lane) - 1;
-      Device* device = IsDraft(u) ? p_.planned_units[u].device : &HostStepDevice(*p_.context);
+      Device* device = IsPlanned(u) ? schedule_.units[u].device : &HostStepDevice(context_);
       bool waits = !waits_[u].host.empty() || !waits_[u].queue.empty();
-      if (!open || waits || plan_.segments.back().queue != queue || plan_.segments.back().device != device) {
+      if (!open || waits || out_.segments.back().queue != queue || out_.segments.back().device != device) {
         Segment s;
         s.device = device;
         s.queue = queue;
@@ -142,14 +146,14 @@ class Segmenter {
         s.capture_safe = lane != kHostLane;
         s.host_waits = Points(waits_[u].host, value);
         s.waits = Points(waits_[u].queue, value);
-        plan_.segments.push_back(std::move(s));
+        out_.segments.push_back(std::move(s));
         open = true;
       }
-      Segment& s = plan_.segments.back();
+      Segment& s = out_.segments.back();
       ++s.step_count;
-      s.capture_safe &= (plan_.units[u].attributes & MGE_KERNEL_CAPTURE_SAFE) != 0;
+      s.capture_safe &= (bound_.units[u].attributes & MGE_KERNEL_CAPTURE_SAFE) != 0;
       if (lane != kHostLane && asked_[u]) {
-        value[u] = s.signal = ++plan_.queues[queue].signals;
+        value[u] = s.signal = ++out_.queues[queue].signals;
         open = false;
       }
     }
@@ -163,8 +167,10 @@ class Segmenter {
     return points;
   }
 
-  PlanBuilder& p_;
-  Plan& plan_;
+  const Schedule& schedule_;
+  const MemoryPlan& memory_;
+  const BoundSteps& bound_;
+  const PlanContext& context_;
   size_t lanes_;
   std::vector<Clock> known_;    // units known to have ended, per lane
   std::vector<Clock> touched_;  // per buffer: the latest unit of each lane that read or wrote it
@@ -174,10 +180,14 @@ class Segmenter {
   std::vector<UnitWaits> waits_;
   std::vector<Clock> over_;  // units known to have ended when the unit has ended
   std::vector<bool> asked_;  // units that others wait for
+  Segments out_;
 };
 
 }  // namespace
 
-void FormSegments(PlanBuilder& p) { Segmenter(p).Run(); }
+Segments FormSegments(const Schedule& schedule, const MemoryPlan& memory, const BoundSteps& bound,
+                      const PlanContext& context) {
+  return Segmenter(schedule, memory, bound, context).Run();
+}
 
 }  // namespace mge

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/transfers.h"
 
+#include <algorithm>
+
 #include "core/base/errors.h"
 #include "core/plan/layout/reorder.h"
 #include "core/plugin/abi_call.h"
@@ -8,57 +10,6 @@
 
 namespace mge {
 namespace {
-
-// Returns an added unit, which reads item `source` and writes the same value in another layout or space.
-PlannedUnit Between(PlanBuilder& p, Unit::Kind kind, int32_t source, Device& device) {
-  PlannedUnit planned;
-  planned.unit.kind = kind;
-  planned.device = &device;
-  planned.from = planned.to = p.items[source].layout;
-  planned.inputs = {source};
-  return planned;
-}
-
-int32_t Add(PlanBuilder& p, PlannedUnit planned, int32_t space) {
-  int32_t unit = static_cast<int32_t>(p.planned_units.size()), source = planned.inputs[0];
-  p.items[source].uses.push_back(unit);
-  int32_t made = NewItem(p, p.items[source].value, planned.to, space, planned.device, unit);
-  planned.outputs = {made};
-  p.planned_units.push_back(std::move(planned));
-  return made;
-}
-
-absl::StatusOr<int32_t> Reorder(PlanBuilder& p, int32_t source, const mge_layout& layout, Device& device) {
-  const Item& item = p.items[source];
-  const TensorType& type = p.value(item.value).type;
-  PlannedUnit planned = Between(p, Unit::Kind::kReorder, source, device);
-  planned.to = layout;
-  if (HasQueues(device)) planned.queue = QueueOf(p, device, MGE_QUEUE_COMPUTE);
-  MGE_ASSIGN_OR_RETURN(planned.candidate, ChooseReorder(*p.context, device, type, planned.from, planned.to));
-  planned.unit.reason =
-      fmt::format("'{}' is {} and wanted {}", p.value(item.value).name, LayoutText(planned.from), LayoutText(planned.to));
-  return Add(p, std::move(planned), item.space);
-}
-
-std::string SpaceName(const PlanBuilder& p, int32_t space) {
-  return space == kHostSpace ? "the host" : p.spaces[space].device->name();
-}
-
-// Adds one copy between two memories and returns the new item.
-int32_t Copy(PlanBuilder& p, int32_t source, int32_t space, const Device& reader, std::string_view way, double cost_us) {
-  int32_t from = p.items[source].space;
-  bool peer = from != kHostSpace && space != kHostSpace;
-  bool out = space == kHostSpace;
-  Device& device = *p.spaces[out ? from : space].device;
-  PlannedUnit planned = Between(p, Unit::Kind::kCopy, source, device);
-  planned.queue = QueueOf(p, device, out ? MGE_QUEUE_COPY_OUT : MGE_QUEUE_COPY_IN);
-  planned.peer = peer;
-  planned.unit.kernel = peer ? "peer copy" : out ? "copy to host" : "copy from host";
-  planned.unit.cost_us = cost_us;
-  planned.unit.reason = fmt::format("{} reads it; {} bytes from {} to {}{}", reader.name(), p.ItemBytes(p.items[source]),
-                                    SpaceName(p, from), SpaceName(p, space), way);
-  return Add(p, std::move(planned), space);
-}
 
 // Returns true and fills `link` if the devices have a direct link. Fails with kKernelFailed if the link has unknown flags.
 absl::StatusOr<bool> DirectLink(Device& from, Device& to, mge_link& link) {
@@ -79,61 +30,52 @@ absl::StatusOr<bool> DirectLink(Device& from, Device& to, mge_link& link) {
   return (link.flags & MGE_LINK_PEER) != 0;
 }
 
-// Returns true if the item is in the caller's memory: an input of the graph, or an alias of one.
-bool IsCallers(const PlanBuilder& p, int32_t item) {
-  for (int32_t unit; (unit = p.items[item].made_by) >= 0; item = p.planned_units[unit].inputs[0]) {
-    if (p.planned_units[unit].unit.kind != Unit::Kind::kAlias || p.planned_units[unit].inputs[0] < 0) return false;
-  }
-  return true;
-}
-
-// Returns `source`. If it is in the caller's memory, returns a copy in page-locked memory, since copy queues access the
-// caller's memory slowly or not at all.
-int32_t Stage(PlanBuilder& p, int32_t source, Device& device) {
-  if (!IsCallers(p, source)) return source;
-  for (int32_t id : p.versions[p.items[source].value]) {
-    const Item& item = p.items[id];
-    if (item.space == kHostSpace && SameLayout(item.layout, p.items[source].layout) && !IsCallers(p, id)) return id;
-  }
-  PlannedUnit planned = Between(p, Unit::Kind::kCopy, source, device);
-  planned.unit.kernel = "stage";
-  planned.unit.reason = "to page-locked memory, from where queues copy";
-  return Add(p, std::move(planned), kHostSpace);
-}
-
-absl::StatusOr<int32_t> Cross(PlanBuilder& p, int32_t source, int32_t space, Device& reader) {
-  int32_t from = p.items[source].space;
-  if (from == kHostSpace) return Copy(p, Stage(p, source, HostStepDevice(*p.context)), space, reader, "", -1);
-  if (space == kHostSpace) return Copy(p, source, space, reader, "", -1);
-  mge_link link = {};
-  MGE_ASSIGN_OR_RETURN(bool direct, DirectLink(*p.spaces[from].device, *p.spaces[space].device, link));
-  if (direct) {
-    double bytes = static_cast<double>(p.ItemBytes(p.items[source]));
-    double us = link.bandwidth_gb_s > 0 ? link.latency_us + bytes / (link.bandwidth_gb_s * 1e3) : -1;
-    std::string name = CopyText(link.name, 64);
-    std::string way = fmt::format(" directly{}{}", name.empty() ? "" : " over ", name);
-    if (link.bandwidth_gb_s > 0) way += fmt::format(" ({:.1f} GB/s)", link.bandwidth_gb_s);
-    return Copy(p, source, space, reader, way, us);
-  }
-  int32_t staged = -1;
-  for (int32_t id : p.versions[p.items[source].value]) {
-    if (p.items[id].space == kHostSpace && SameLayout(p.items[id].layout, p.items[source].layout)) staged = id;
-  }
-  if (staged < 0) staged = Copy(p, source, kHostSpace, reader, ", as there is no direct way between the devices", -1);
-  return Copy(p, staged, space, reader, "", -1);
-}
-
 }  // namespace
 
-int32_t NewItem(PlanBuilder& p, ValueId v, const mge_layout& layout, int32_t space, Device* device, int32_t unit) {
-  p.items.push_back({.value = v, .layout = layout, .space = space, .device = device, .made_by = unit});
-  int32_t id = static_cast<int32_t>(p.items.size()) - 1;
-  p.versions[v].push_back(id);
+ScheduleBuilder::ScheduleBuilder(const Graph& graph, const PlanContext& context) : graph_(graph), context_(context) {
+  schedule_.spaces.push_back({context.devices.front(), MGE_MEMORY_DEVICE});
+  // Copy queues are fastest with page-locked memory. The calling thread uses it like other host memory.
+  for (Device* device : context.devices) {
+    if (!HasQueues(*device)) continue;
+    schedule_.spaces.front() = {device, MGE_MEMORY_PINNED};
+    break;
+  }
+}
+
+Schedule ScheduleBuilder::Finish() {
+  for (Item& item : schedule_.items) {
+    for (int32_t u : item.uses) item.last_use = std::max(item.last_use, u);
+  }
+  return std::move(schedule_);
+}
+
+int32_t ScheduleBuilder::AddItem(ValueId v, const mge_layout& layout, int32_t space, Device* device, int32_t unit) {
+  schedule_.items.push_back({.value = v, .layout = layout, .space = space, .device = device, .made_by = unit});
+  const int32_t id = static_cast<int32_t>(schedule_.items.size()) - 1;
+  schedule_.versions[v].push_back(id);
   return id;
 }
 
-int32_t QueueOf(PlanBuilder& p, Device& device, int32_t kind) {
-  std::vector<PlanQueue>& queues = p.plan->queues;
+void ScheduleBuilder::AddUnit(PlannedUnit unit) {
+  const int32_t index = static_cast<int32_t>(schedule_.units.size());
+  for (int32_t item : unit.inputs) {
+    if (item >= 0) schedule_.items[item].uses.push_back(index);
+  }
+  schedule_.units.push_back(std::move(unit));
+}
+
+int32_t ScheduleBuilder::SpaceOf(Device& device) {
+  if (!HasQueues(device)) return kHostSpace;
+  std::vector<Space>& spaces = schedule_.spaces;
+  for (size_t s = 1; s < spaces.size(); ++s) {
+    if (spaces[s].device == &device) return static_cast<int32_t>(s);
+  }
+  spaces.push_back({&device, MGE_MEMORY_DEVICE});
+  return static_cast<int32_t>(spaces.size()) - 1;
+}
+
+int32_t ScheduleBuilder::QueueOf(Device& device, int32_t kind) {
+  std::vector<PlanQueue>& queues = schedule_.queues;
   for (size_t q = 0; q < queues.size(); ++q) {
     if (queues[q].device == &device && queues[q].kind == kind) return static_cast<int32_t>(q);
   }
@@ -141,37 +83,129 @@ int32_t QueueOf(PlanBuilder& p, Device& device, int32_t kind) {
   return static_cast<int32_t>(queues.size()) - 1;
 }
 
-absl::StatusOr<int32_t> TransferTo(PlanBuilder& p, ValueId v, const mge_layout& layout, Device& reader) {
-  if (p.IsConstant(v)) return -1;
-  int32_t space = p.SpaceOf(reader);
-  const std::vector<int32_t>& versions = p.versions[v];
+// Returns a new unit, which reads item `source` and writes the same value in another layout or space.
+PlannedUnit ScheduleBuilder::Between(Unit::Kind kind, int32_t source, Device& device) const {
+  PlannedUnit unit;
+  unit.kind = kind;
+  unit.device = &device;
+  unit.from = unit.to = item(source).layout;
+  unit.inputs = {source};
+  return unit;
+}
+
+// Adds a reorder or copy that writes to `space`. Returns the new item.
+int32_t ScheduleBuilder::AddTransfer(PlannedUnit unit, int32_t space) {
+  const int32_t index = static_cast<int32_t>(schedule_.units.size());
+  const int32_t made = AddItem(item(unit.inputs[0]).value, unit.to, space, unit.device, index);
+  unit.outputs = {made};
+  AddUnit(std::move(unit));
+  return made;
+}
+
+absl::StatusOr<int32_t> ScheduleBuilder::Reorder(int32_t source, const mge_layout& layout, Device& device) {
+  const Value& value = graph_.value(item(source).value);
+  PlannedUnit unit = Between(Unit::Kind::kReorder, source, device);
+  unit.to = layout;
+  if (HasQueues(device)) unit.queue = QueueOf(device, MGE_QUEUE_COMPUTE);
+  MGE_ASSIGN_OR_RETURN(unit.candidate, ChooseReorder(context_, device, value.type, unit.from, unit.to));
+  unit.reason = fmt::format("'{}' is {} and wanted {}", value.name, LayoutText(unit.from), LayoutText(unit.to));
+  return AddTransfer(std::move(unit), item(source).space);
+}
+
+std::string ScheduleBuilder::SpaceName(int32_t space) const {
+  return space == kHostSpace ? "the host" : schedule_.spaces[space].device->name();
+}
+
+// Adds one copy between two memories and returns the new item.
+int32_t ScheduleBuilder::Copy(int32_t source, int32_t space, const Device& reader, std::string_view way, double us) {
+  const int32_t from = item(source).space;
+  const bool peer = from != kHostSpace && space != kHostSpace;
+  const bool out = space == kHostSpace;
+  Device& device = *schedule_.spaces[out ? from : space].device;
+  PlannedUnit unit = Between(Unit::Kind::kCopy, source, device);
+  unit.queue = QueueOf(device, out ? MGE_QUEUE_COPY_OUT : MGE_QUEUE_COPY_IN);
+  unit.peer = peer;
+  unit.copy_name = peer ? "peer copy" : out ? "copy to host" : "copy from host";
+  unit.copy_us = us;
+  unit.reason = fmt::format("{} reads it; {} bytes from {} to {}{}", reader.name(), ItemBytes(graph_, item(source)),
+                            SpaceName(from), SpaceName(space), way);
+  return AddTransfer(std::move(unit), space);
+}
+
+// Returns true if the item is in the caller's memory: an input of the graph, or an alias of one.
+bool ScheduleBuilder::IsCallers(int32_t id) const {
+  for (int32_t u; (u = item(id).made_by) >= 0; id = schedule_.units[u].inputs[0]) {
+    if (schedule_.units[u].kind != Unit::Kind::kAlias || schedule_.units[u].inputs[0] < 0) return false;
+  }
+  return true;
+}
+
+// Returns `source`. If it is in the caller's memory, returns a copy in page-locked memory, since copy queues access the
+// caller's memory slowly or not at all.
+int32_t ScheduleBuilder::Stage(int32_t source) {
+  if (!IsCallers(source)) return source;
+  for (int32_t id : schedule_.versions[item(source).value]) {
+    if (item(id).space == kHostSpace && SameLayout(item(id).layout, item(source).layout) && !IsCallers(id)) return id;
+  }
+  PlannedUnit unit = Between(Unit::Kind::kCopy, source, HostStepDevice(context_));
+  unit.copy_name = "stage";
+  unit.reason = "to page-locked memory, from where queues copy";
+  return AddTransfer(std::move(unit), kHostSpace);
+}
+
+// Adds the copies that bring an item to another space, in its layout.
+absl::StatusOr<int32_t> ScheduleBuilder::Cross(int32_t source, int32_t space, Device& reader) {
+  const int32_t from = item(source).space;
+  if (from == kHostSpace) return Copy(Stage(source), space, reader, "", -1);
+  if (space == kHostSpace) return Copy(source, space, reader, "", -1);
+  mge_link link = {};
+  MGE_ASSIGN_OR_RETURN(bool direct, DirectLink(*schedule_.spaces[from].device, *schedule_.spaces[space].device, link));
+  if (direct) {
+    const double bytes = static_cast<double>(ItemBytes(graph_, item(source)));
+    const double us = link.bandwidth_gb_s > 0 ? link.latency_us + bytes / (link.bandwidth_gb_s * 1e3) : -1;
+    const std::string name = CopyText(link.name, 64);
+    std::string way = fmt::format(" directly{}{}", name.empty() ? "" : " over ", name);
+    if (link.bandwidth_gb_s > 0) way += fmt::format(" ({:.1f} GB/s)", link.bandwidth_gb_s);
+    return Copy(source, space, reader, way, us);
+  }
+  int32_t staged = -1;
+  for (int32_t id : schedule_.versions[item(source).value]) {
+    if (item(id).space == kHostSpace && SameLayout(item(id).layout, item(source).layout)) staged = id;
+  }
+  if (staged < 0) staged = Copy(source, kHostSpace, reader, ", as there is no direct way between the devices", -1);
+  return Copy(staged, space, reader, "", -1);
+}
+
+absl::StatusOr<int32_t> ScheduleBuilder::TransferTo(ValueId v, const mge_layout& layout, Device& reader) {
+  if (IsConstantValue(graph_, v)) return -1;
+  const int32_t space = SpaceOf(reader);
+  const std::vector<int32_t>& versions = schedule_.versions[v];
   MGE_CHECK(!versions.empty());
   int32_t same_space = -1, same_layout = -1;
   for (int32_t id : versions) {
-    const Item& item = p.items[id];
-    bool here = item.space == space, fits = SameLayout(item.layout, layout);
+    bool here = item(id).space == space, fits = SameLayout(item(id).layout, layout);
     // The ids of opaque layouts are valid within one backend only.
-    if (layout.kind == MGE_LAYOUT_OPAQUE) fits = fits && here && &item.device->backend() == &reader.backend();
+    if (layout.kind == MGE_LAYOUT_OPAQUE) fits = fits && here && &item(id).device->backend() == &reader.backend();
     if (here && fits) return id;
-    if (here && (same_space < 0 || IsPlain(item.layout))) same_space = id;
+    if (here && (same_space < 0 || IsPlain(item(id).layout))) same_space = id;
     if (fits && same_layout < 0) same_layout = id;
   }
   if (same_space >= 0) {
-    const Item& item = p.items[same_space];
-    if (IsPlain(item.layout) || item.device == &reader) return Reorder(p, same_space, layout, reader);
-    if (IsPlain(layout)) return Reorder(p, same_space, layout, *item.device);
+    const Item& source = item(same_space);
+    if (IsPlain(source.layout) || source.device == &reader) return Reorder(same_space, layout, reader);
+    if (IsPlain(layout)) return Reorder(same_space, layout, *source.device);
   }
-  if (same_layout >= 0) return Cross(p, same_layout, space, reader);
+  if (same_layout >= 0) return Cross(same_layout, space, reader);
   // The producer's device reorders the value to plain, a copy moves it, and the reader's device reorders it again.
   int32_t source = same_space >= 0 ? same_space : versions.front();
-  if (!IsPlain(p.items[source].layout)) {
-    MGE_ASSIGN_OR_RETURN(source, TransferTo(p, v, PlainLayout(), *p.items[source].device));
+  if (!IsPlain(item(source).layout)) {
+    MGE_ASSIGN_OR_RETURN(source, TransferTo(v, PlainLayout(), *item(source).device));
   }
-  if (p.items[source].space != space) {
-    MGE_ASSIGN_OR_RETURN(source, Cross(p, source, space, reader));
+  if (item(source).space != space) {
+    MGE_ASSIGN_OR_RETURN(source, Cross(source, space, reader));
   }
   if (IsPlain(layout)) return source;
-  return Reorder(p, source, layout, reader);
+  return Reorder(source, layout, reader);
 }
 
 }  // namespace mge

@@ -24,4 +24,7 @@ struct StopControl {
   const int32_t* flag() const { return reinterpret_cast<const int32_t*>(&cancel); }  // the value for mge_run.cancel
 };
 
+// Checks the stop request of a run. Returns OK if `stop` is nullptr.
+inline absl::Status CheckStop(const StopControl* stop) { return stop ? stop->CheckStop() : absl::OkStatus(); }
+
 }  // namespace mge

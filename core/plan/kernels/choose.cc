@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/plan/kernels/choose.h"
+
 #include <algorithm>
 
 #include "core/base/duration_text.h"
@@ -8,7 +10,6 @@
 #include "core/plan/kernels/problem_key.h"
 #include "core/plan/kernels/selection.h"
 #include "core/plan/layout/reorder.h"
-#include "core/plan/stages.h"
 #include "core/plugin/strategy.h"
 #include "fmt/format.h"
 
@@ -24,13 +25,16 @@ constexpr std::string_view kFreezeAnew =
 // The choice of the kernel of one group: by the selection file, else by measured or estimated cost.
 class Selector {
  public:
-  Selector(const PlanBuilder& p, Group& group, const SelectionTools& tools)
-      : p_(p),
+  Selector(const Graph& graph, Group& group, const PlanContext& context, const SelectionTools& tools,
+           const StopControl* stop)
+      : graph_(graph),
         group_(group),
         tools_(tools),
-        mode_(SelectModeOn(*p.context, *group.device)),
-        constraints_(ConstraintsOn(*p.context, *group.device)),
-        problem_(ProblemOf(group, p.context->threads)),
+        stop_(stop),
+        threads_(context.threads),
+        mode_(SelectModeOn(context, *group.device)),
+        constraints_(ConstraintsOn(context, *group.device)),
+        problem_(ProblemOf(group, context.threads)),
         several_(group.candidates.offered.size() > 1) {}
 
   absl::Status Run() {
@@ -47,7 +51,7 @@ class Selector {
     MGE_ASSIGN_OR_RETURN(order_, OrderCandidates(*group_.device, problem_, offered(), mode));
     const mge_strategy_api* own = OwnOrder(group_.device->backend().plugin());
     if (own && !(own->flags & MGE_STRATEGY_BY_COST) && order_.size() > 1) {
-      group_.reason = fmt::format("the strategy of backend {} puts it first", group_.device->backend().name());
+      reason_ = fmt::format("the strategy of backend {} puts it first", group_.device->backend().name());
       decided_ = true;
     }
     return absl::OkStatus();
@@ -75,6 +79,7 @@ class Selector {
   bool several() const { return several_; }
   bool frozen() const { return !frozen_.empty(); }  // true: the selection file has an entry for this problem
   const std::string& text() const { return key_.text; }
+  const std::string& reason() const { return reason_; }
 
   // Records the choice. If it is not deterministic, also records the best deterministic candidate.
   void Note(int chosen) const {
@@ -94,7 +99,7 @@ class Selector {
   const std::vector<OwnedCandidate>& offered() const { return group_.candidates.offered; }
   std::string DeterministicKey() const { return fmt::format("{}{}", key_.choice, kDeterministic); }
   std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
-  const Node& node() const { return p_.graph.node(group_.nodes.front()); }
+  const Node& node() const { return graph_.node(group_.nodes.front()); }
 
   // Takes the candidate of the selection file. Returns false if it has no entry, or none that is offered. Looks up a single
   // candidate too: the machine that wrote the file may have had others.
@@ -106,7 +111,7 @@ class Selector {
     auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == frozen_; });
     if (frozen() && at != offered().end()) {
       order_ = {static_cast<int>(at - offered().begin())};
-      group_.reason = fmt::format("frozen in '{}'", tools_.frozen->path());
+      reason_ = fmt::format("frozen in '{}'", tools_.frozen->path());
       return true;
     }
     if (!tools_.only_frozen) {
@@ -138,9 +143,8 @@ class Selector {
     }
     if (!missing.empty() && tools_.may_measure) {
       MeasureLimits limits = tools_.limits;
-      limits.stop = p_.stop;
-      MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured,
-                           MeasureCandidates(p_.graph, group_, missing, p_.context->threads, limits));
+      limits.stop = stop_;
+      MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured, MeasureCandidates(graph_, group_, missing, threads_, limits));
       TuningRecord found, kept;
       for (size_t i = 0; i < measured.size(); ++i) {
         const Measurement& m = measured[i];
@@ -154,9 +158,9 @@ class Selector {
       }
       found.text = kept.text = key_.text;
       record.Merge(found);
-      const bool timed = p_.CheckStop().ok();
-      if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept, p_.stop);
-      if (absl::Status stopped = p_.CheckStop(); !stopped.ok()) {
+      const bool timed = CheckStop(stop_).ok();
+      if (tools_.cache && !kept.timings.empty()) tools_.cache->Add(key_.timing, kept, stop_);
+      if (absl::Status stopped = CheckStop(stop_); !stopped.ok()) {
         return AddWhere(
             std::move(stopped),
             fmt::format("{} the kernels of {}", timed ? "waiting to write the times of" : "timing", NodePlace(node())));
@@ -188,15 +192,18 @@ class Selector {
                           key_.text, c.fault);
   }
 
-  const PlanBuilder& p_;
+  const Graph& graph_;
   Group& group_;
   const SelectionTools& tools_;
+  const StopControl* const stop_;
+  const uint32_t threads_;
   const int32_t mode_;
   const mge_constraints constraints_;
   const mge_problem problem_;
   const bool several_;  // counted before candidates with wrong results are removed
   ProblemKey key_;
   std::string_view frozen_;  // the id in the selection file
+  std::string reason_;       // reason for the first candidate if it is not chosen by cost
   std::vector<int> order_;
   bool decided_ = false;  // true: the backend's strategy decides, so the first candidate is used
 };
@@ -219,34 +226,34 @@ void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
 
 }  // namespace
 
-absl::Status ChooseKernels(PlanBuilder& p) {
+absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, const PlanContext& context,
+                                            const StopControl* stop) {
   const SelectionTools none;
-  const SelectionTools& tools = p.context->selection ? *p.context->selection : none;
-  const size_t count = p.cover.groups.size();
+  const SelectionTools& tools = context.selection ? *context.selection : none;
+  const size_t count = cover.groups.size();
   std::vector<std::vector<int>> order(count);
   std::vector<std::vector<double>> cost(count);
   Selectors selectors;
   for (size_t g = 0; g < count; ++g) {
-    Group& group = p.cover.groups[g];
-    if (group.kind != Unit::Kind::kKernel) continue;
-    Selector selector(p, group, tools);
+    if (cover.groups[g].kind != Unit::Kind::kKernel) continue;
+    Selector selector(graph, cover.groups[g], context, tools, stop);
     MGE_RETURN_IF_ERROR(selector.Run());
     order[g] = selector.Eligible();
     cost[g] = selector.Costs();
     selectors.emplace_back(g, std::move(selector));
   }
   WarnIfUnused(tools, selectors);
-  ReorderCosts reorders(*p.context);
+  ReorderCosts reorders(context);
   auto reorder_us = [&](Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
-    return p.CheckStop().ok() ? reorders.Us(device, type, from, to) : 0;
+    return CheckStop(stop).ok() ? reorders.Us(device, type, from, to) : 0;
   };
-  p.choices = ChooseLayouts(p.graph, p.cover.groups, order, cost, reorder_us);
-  MGE_RETURN_IF_ERROR(p.CheckStop());
+  std::vector<GroupChoice> choices = ChooseLayouts(graph, cover.groups, order, cost, reorder_us);
+  MGE_RETURN_IF_ERROR(CheckStop(stop));
   for (const auto& [g, selector] : selectors) {
-    selector.Note(p.choices[g].candidate);
-    if (!p.cover.groups[g].reason.empty()) p.choices[g].reason = p.cover.groups[g].reason;
+    selector.Note(choices[g].candidate);
+    if (!selector.reason().empty()) choices[g].reason = selector.reason();
   }
-  return absl::OkStatus();
+  return ChosenKernels{std::move(cover), std::move(choices)};
 }
 
 }  // namespace mge

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/plan/kernels/prepare.h"
+
+#include <memory>
 #include <utility>
 
-#include "core/kernel/kernel.h"
-#include "core/plan/stages.h"
+#include "core/kernel/abi_graph.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -11,11 +13,12 @@ namespace {
 // The problem of a unit that runs a kernel or a reorder. Owns the structs of a reorder; those of a group belong to the
 // group.
 struct PlannedProblem {
-  PlannedProblem(const PlanBuilder& p, const PlannedUnit& d) {
-    if (d.group) {
-      problem = ProblemOf(*d.group, p.context->threads);
+  PlannedProblem(const Graph& graph, const Schedule& schedule, const PlannedUnit& unit, uint32_t threads) {
+    if (unit.group) {
+      problem = ProblemOf(*unit.group, threads);
     } else {
-      reorder = std::make_unique<ReorderProblem>(p.value(p.items[d.inputs[0]].value).type, d.from, d.to, p.context->threads);
+      const TensorType& type = graph.value(schedule.items[unit.inputs[0]].value).type;
+      reorder = std::make_unique<ReorderProblem>(type, unit.from, unit.to, threads);
       problem = *reorder->problem();
     }
   }
@@ -25,34 +28,40 @@ struct PlannedProblem {
 
 }  // namespace
 
-absl::StatusOr<bool> PrepareKernels(PlanBuilder& p) {
-  UnableKernels& unable = *p.context->unable;
+absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph, const Schedule& schedule,
+                                                              const PlanContext& context, const StopControl* stop) {
+  UnableKernels& unable = *context.unable;
+  PreparedKernels out;
+  out.units.resize(schedule.units.size());
   bool all = true;
-  for (PlannedUnit& d : p.planned_units) {
-    MGE_RETURN_IF_ERROR(p.CheckStop());
-    if (d.unit.kind != Unit::Kind::kKernel && d.unit.kind != Unit::Kind::kReorder) continue;
-    const PlannedProblem of(p, d);
+  for (size_t u = 0; u < schedule.units.size(); ++u) {
+    const PlannedUnit& unit = schedule.units[u];
+    MGE_RETURN_IF_ERROR(CheckStop(stop));
+    if (!unit.HasKernel()) continue;
+    const PlannedProblem of(graph, schedule, unit, context.threads);
     // Since this kernel was chosen, an equal step of this plan, or a plan of another thread, may have failed to prepare it.
-    if (unable.Knows(*d.device, of.problem, d.candidate.id)) {
+    if (unable.Knows(*unit.device, of.problem, unit.candidate.id)) {
       all = false;
       continue;
     }
-    absl::StatusOr<KernelHandle> kernel = PrepareKernel(*d.device, of.problem, d.candidate, d.prepared);
+    PreparedKernel& made = out.units[u];
+    absl::StatusOr<KernelHandle> kernel = PrepareKernel(*unit.device, of.problem, unit.candidate, made.prepared);
     if (!kernel.ok() && kernel.status().code() == absl::StatusCode::kUnimplemented) {
-      unable.Add(*d.device, of.problem, d.candidate.id,
+      unable.Add(*unit.device, of.problem, unit.candidate.id,
                  fmt::format("it cannot be prepared: {}", PartsOf(kernel.status()).what));
       all = false;
       continue;
     }
-    if (!kernel.ok()) return AddWhere(kernel.status(), p.Place(d));
-    p.plan->kernels.push_back(*std::move(kernel));
-    if (d.prepared.has_state) {
-      d.state_index = static_cast<uint32_t>(p.plan->states.size());
-      p.plan->states.push_back(d.prepared.kernel);
-      p.plan->state_apis.push_back(&d.device->kernel_api());
+    if (!kernel.ok()) return AddWhere(kernel.status(), PlaceOf(graph, schedule, unit));
+    out.handles.push_back(*std::move(kernel));
+    if (made.prepared.has_state) {
+      made.state_index = static_cast<uint32_t>(out.states.size());
+      out.states.push_back(made.prepared.kernel);
+      out.state_apis.push_back(&unit.device->kernel_api());
     }
   }
-  return all;
+  if (!all) return std::nullopt;
+  return out;
 }
 
 }  // namespace mge

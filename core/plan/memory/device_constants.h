@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a plan in a device's own memory. They are collected while steps are bound, and uploaded once. Plans of
+// The constants of a plan in a device's own memory. PackConstants() collects them, and they are uploaded once. Plans of
 // one session share large constants and packed constants.
 #pragma once
 

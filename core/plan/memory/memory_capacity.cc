@@ -5,9 +5,14 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/plan/program.h"
 #include "fmt/format.h"
 
 namespace mge {
+
+Device& HostMemoryOf(const PlanContext& context, Device& device) {
+  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *context.host;
+}
 
 absl::StatusOr<MemoryCapacity> CapacityOf(Device& device) {
   if (uint64_t limit = device.budget().limit()) return MemoryCapacity{&device, limit, true};

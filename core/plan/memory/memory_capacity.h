@@ -11,6 +11,11 @@
 
 namespace mge {
 
+struct PlanContext;  // core/plan/program.h
+
+// Returns the device whose budget is charged for host tensors used by work on `device`.
+Device& HostMemoryOf(const PlanContext& context, Device& device);
+
 // The memory available on a device.
 struct MemoryCapacity {
   Device* device = nullptr;

@@ -5,13 +5,12 @@
 #include <deque>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/base/errors.h"
-#include "core/plan/memory/device_constants.h"
+#include "core/plan/memory/constants.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/memory/memory_errors.h"
 #include "core/plugin/sync_queue.h"
 #include "fmt/format.h"
 
@@ -34,77 +33,90 @@ struct Need : MemoryNeed {
 
 class Needs {
  public:
-  explicit Needs(const PlanBuilder& p) : p_(p) {}
+  Needs(const Graph& graph, const Cover& cover, const Schedule& schedule, const PreparedKernels& kernels,
+        const MemoryPlan& memory, const PlanContext& context)
+      : graph_(graph), cover_(cover), schedule_(schedule), kernels_(kernels), memory_(memory), context_(context) {}
 
   absl::Status Collect() {
-    for (size_t a = 0; a < p_.plan->arenas.size(); ++a) {
-      const Arena& arena = p_.plan->arenas[a];
-      if (arena.bytes == 0) continue;
-      Need& need = OfClass(*arena.device, arena.memory_class);
-      MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
-      PoolOf(need, pool).all.push_back({static_cast<uint64_t>(arena.bytes)});
-      for (const PlacedBuffer& b : p_.plan->buffers) {
-        if (b.arena != static_cast<int32_t>(a)) continue;
-        need.pieces.push_back({fmt::format("'{}', steps {}..{}", b.name, b.first, b.last), static_cast<uint64_t>(b.bytes)});
-      }
+    for (size_t a = 0; a < memory_.arenas.size(); ++a) MGE_RETURN_IF_ERROR(AddArena(a));
+    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      if (schedule_.units[u].kind == Unit::Kind::kKernel) MGE_RETURN_IF_ERROR(AddConstants(u));
     }
-    std::set<std::pair<const Device*, ValueId>> uploaded;
-    std::set<ConstantKey> forms;
-    for (const PlannedUnit& d : p_.planned_units) {
-      if (!d.group || d.unit.kind != Unit::Kind::kKernel) continue;
-      for (size_t k = 0; k < d.group->inputs.size(); ++k) {
-        ValueId v = d.group->inputs[k];
-        if (!p_.IsConstant(v)) continue;
-        const uint64_t packed = d.prepared.prepack_bytes ? d.prepared.prepack_bytes[k] : 0;
-        const ConstantKey key = packed ? PackedKey(p_, d, k) : PlainKey(*d.device, v);
-        const bool named = packed && !key.form.empty();
-        if (named && !forms.insert(key).second) continue;
-        if (HasQueues(*d.device)) {
-          if (packed == 0 && !uploaded.emplace(d.device, v).second) continue;
-          MGE_RETURN_IF_ERROR(AddUpload(*d.device, v, key, packed != 0, named));
-        } else if (packed && !(named && IsPacked(key, v))) {
-          Need& need = OfHostMemory(*d.device);
-          need.constants += packed;
-          AddPiece(need, v, packed);
-        }
-      }
+    for (ValueId v : graph_.outputs()) {
+      if (!cover_.IsDeferred(v) && HasSlot(graph_.value(v))) AddOutput(v);
     }
-    for (ValueId v : p_.graph.outputs()) {
-      if (p_.IsDeferred(v) || !p_.HasSlot(v)) continue;
-      const TensorType& type = p_.value(v).type;
-      Need& need = OfHostMemory(*p_.plan->device);
-      auto bytes = static_cast<uint64_t>(Elements(type.dims) * ElementBytes(type.dtype));
-      need.outputs += bytes;
-      need.pieces.push_back({fmt::format("output '{}'", p_.value(v).name), bytes});
-    }
-    for (Need& need : needs_) {
-      for (PoolNeed& of : need.pools) {
-        const auto most = static_cast<uint64_t>(LargestPiece(*need.device));
-        for (uint64_t left = of.small; left > 0; left -= std::min(left, most)) {
-          of.constants.push_back({std::min(left, most), DeviceConstants::kAlignment});
-        }
-        of.all.insert(of.all.begin(), of.constants.begin(), of.constants.end());
-        const uint64_t constants = of.pool->Footprint(of.constants);
-        need.constants += constants;
-        need.arena += of.pool->Footprint(of.all) - constants;
-      }
-      need.largest = LargestOf(std::move(need.pieces));
-    }
+    for (Need& need : needs_) AddUp(need);
     return absl::OkStatus();
   }
 
-  std::deque<Need>& all() { return needs_; }
+  std::deque<Need> Take() { return std::move(needs_); }
 
  private:
+  absl::Status AddArena(size_t a) {
+    const Arena& arena = memory_.arenas[a];
+    if (arena.bytes == 0) return absl::OkStatus();
+    Need& need = OfClass(*arena.device, arena.memory_class);
+    MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
+    PoolOf(need, pool).all.push_back({static_cast<uint64_t>(arena.bytes)});
+    for (const PlacedBuffer& b : memory_.placed) {
+      if (b.arena != static_cast<int32_t>(a)) continue;
+      need.pieces.push_back({fmt::format("'{}', steps {}..{}", b.name, b.first, b.last), static_cast<uint64_t>(b.bytes)});
+    }
+    return absl::OkStatus();
+  }
+  // Adds the constants of unit `u`, which has a kernel.
+  absl::Status AddConstants(size_t u) {
+    const PlannedUnit& unit = schedule_.units[u];
+    const mge_prepared& prepared = kernels_.units[u].prepared;
+    Device& device = *unit.device;
+    for (size_t k = 0; k < unit.group->inputs.size(); ++k) {
+      const ValueId v = unit.group->inputs[k];
+      if (!IsConstantValue(graph_, v)) continue;
+      const uint64_t packed = prepared.prepack_bytes ? prepared.prepack_bytes[k] : 0;
+      const ConstantKey key = packed ? PackedKey(graph_, unit, prepared, k) : PlainKey(device, v);
+      const bool named = packed && !key.form.empty();
+      if (named && !forms_.insert(key).second) continue;
+      if (HasQueues(device)) {
+        if (packed == 0 && !uploaded_.emplace(&device, v).second) continue;
+        MGE_RETURN_IF_ERROR(AddUpload(device, v, key, packed != 0, named));
+      } else if (packed && !(named && IsPacked(key, v))) {
+        Need& need = OfHostMemory(device);
+        need.constants += packed;
+        AddPiece(need, v, packed);
+      }
+    }
+    return absl::OkStatus();
+  }
+  void AddOutput(ValueId v) {
+    const TensorType& type = graph_.value(v).type;
+    Need& need = OfHostMemory(*context_.devices.front());
+    const auto bytes = static_cast<uint64_t>(Elements(type.dims) * ElementBytes(type.dtype));
+    need.outputs += bytes;
+    need.pieces.push_back({fmt::format("output '{}'", graph_.value(v).name), bytes});
+  }
+  // Computes the bytes that the pools take for the requests of one budget.
+  static void AddUp(Need& need) {
+    for (PoolNeed& of : need.pools) {
+      const auto most = static_cast<uint64_t>(LargestPiece(*need.device));
+      for (uint64_t left = of.small; left > 0; left -= std::min(left, most)) {
+        of.constants.push_back({std::min(left, most), DeviceConstants::kAlignment});
+      }
+      of.all.insert(of.all.begin(), of.constants.begin(), of.constants.end());
+      const uint64_t constants = of.pool->Footprint(of.constants);
+      need.constants += constants;
+      need.arena += of.pool->Footprint(of.all) - constants;
+    }
+    need.largest = LargestOf(std::move(need.pieces));
+  }
   Need& Of(Device& device) {
     for (Need& need : needs_) {
       if (&need.device->budget() == &device.budget()) return need;
     }
     return needs_.emplace_back(Need{{&device}});
   }
-  Need& OfHostMemory(Device& device) { return Of(HostMemoryOf(p_, device)); }
+  Need& OfHostMemory(Device& device) { return Of(HostMemoryOf(context_, device)); }
   Need& OfClass(Device& device, int32_t memory_class) {
-    return memory_class == MGE_MEMORY_DEVICE ? Of(device) : OfHostMemory(*p_.context->host);
+    return memory_class == MGE_MEMORY_DEVICE ? Of(device) : OfHostMemory(*context_.host);
   }
   static PoolNeed& PoolOf(Need& need, Pool* pool) {
     for (PoolNeed& of : need.pools) {
@@ -113,18 +125,18 @@ class Needs {
     return need.pools.emplace_back(PoolNeed{pool});
   }
   ConstantKey PlainKey(const Device& device, ValueId v) const {
-    return {&device, p_.value(v).constant.data(), p_.value(v).constant.bytes()};
+    return {&device, graph_.value(v).constant.data(), graph_.value(v).constant.bytes()};
   }
   // Returns true if another plan has packed this form.
   bool IsPacked(const ConstantKey& key, ValueId v) const {
-    SharedConstants* known = p_.context->shared_constants.get();
-    return known && known->Packed(key, p_.value(v).constant).defined();
+    SharedConstants* known = context_.shared_constants.get();
+    return known && known->Packed(key, graph_.value(v).constant).defined();
   }
   absl::Status AddUpload(Device& device, ValueId v, const ConstantKey& key, bool packed, bool named) {
     const auto bytes = static_cast<uint64_t>(key.bytes);
     const bool shared = DeviceConstants::IsShared(bytes, packed, named);
-    SharedConstants* known = p_.context->shared_constants.get();
-    if (shared && known && known->Block(key, p_.value(v).constant)) return absl::OkStatus();
+    SharedConstants* known = context_.shared_constants.get();
+    if (shared && known && known->Block(key, graph_.value(v).constant)) return absl::OkStatus();
     MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
     PoolNeed& of = PoolOf(Of(device), pool);
     if (shared) {
@@ -140,22 +152,20 @@ class Needs {
     return absl::OkStatus();
   }
   void AddPiece(Need& need, ValueId v, uint64_t bytes) {
-    need.pieces.push_back({fmt::format("constant '{}'", p_.value(v).name), bytes});
+    need.pieces.push_back({fmt::format("constant '{}'", graph_.value(v).name), bytes});
   }
 
-  const PlanBuilder& p_;
-  std::deque<Need> needs_;   // a deque, since references to elements must stay valid
-  std::set<Pool*> staging_;  // pools whose staging memory has been counted
+  const Graph& graph_;
+  const Cover& cover_;
+  const Schedule& schedule_;
+  const PreparedKernels& kernels_;
+  const MemoryPlan& memory_;
+  const PlanContext& context_;
+  std::deque<Need> needs_;                                // a deque, since references to elements must stay valid
+  std::set<Pool*> staging_;                               // pools whose staging memory has been counted
+  std::set<std::pair<const Device*, ValueId>> uploaded_;  // plain constants that have been counted
+  std::set<ConstantKey> forms_;                           // packed constants that have been counted
 };
-
-// Returns a sentence that names the smallest sufficient limit. A pool of the backend's own may take more than is requested,
-// so the sentence then gives a lower bound only.
-std::string LeastLimit(Device& device, uint64_t least) {
-  const Budget& budget = device.budget();
-  if (!device.memory_api().own_pool) return fmt::format("the smallest limit that fits is {}={}", budget.owner(), least);
-  return fmt::format("a limit that fits is above {}={}: the pool of backend {} may take more than is requested",
-                     budget.owner(), std::max(least, budget.limit()), device.backend().name());
-}
 
 // Returns the sentence about the limit. If constants were not folded for lack of memory, adds twice their bytes. With a
 // higher limit each is held twice: plain and packed.
@@ -168,29 +178,7 @@ std::string HowMuch(Device& device, uint64_t least, uint64_t denied) {
       owner, least + 2 * denied, least, denied);
 }
 
-uint64_t PeakOf(const MemoryNeed& need) { return need.arena + need.constants + need.outputs; }
-
-std::string PeakText(const MemoryNeed& need, const MemoryCapacity& capacity, uint64_t held) {
-  return fmt::format("the planned peak is {} bytes (arena {}, constants {}, outputs {}); {}; the largest are {}",
-                     PeakOf(need), need.arena, need.constants, need.outputs, CapacityText(capacity, held), need.largest);
-}
-
-// Returns the plan's need of `budget` if `over` is kOverBudget, else nullptr.
-const MemoryNeed* NeedOf(const absl::Status& over, const Plan& plan, const Budget& budget) {
-  if (ErrorId(over) != errors::kOverBudget.id) return nullptr;
-  auto need = std::find_if(plan.needs.begin(), plan.needs.end(),
-                           [&](const MemoryNeed& n) { return &n.device->budget() == &budget; });
-  return need == plan.needs.end() ? nullptr : &*need;
-}
-
-absl::Status RunDoesNotFit(const Budget& budget, std::string what, std::string fix) {
-  return Fail(errors::kOverBudget,
-              fmt::format("a run of the model does not fit into the memory limit of device {} beside what is in use",
-                          budget.owner()),
-              {.what = std::move(what), .where = fmt::format("memory.limit of {}", budget.owner()), .fix = std::move(fix)});
-}
-
-// Checks one budget. `denied` is PlanBuilder::denied_bytes if this budget refused them, else 0.
+// Checks one budget. `denied` is SpecialisedGraph::denied_bytes if this budget refused them, else 0.
 absl::Status Check(const Need& need, uint64_t denied) {
   MGE_ASSIGN_OR_RETURN(MemoryCapacity capacity, CapacityOf(*need.device));
   MemoryNeed now = need;
@@ -204,81 +192,31 @@ absl::Status Check(const Need& need, uint64_t denied) {
                         : fmt::format("use a device with {} bytes, or a smaller batch or model", held + needed));
 }
 
+absl::StatusOr<std::vector<MemoryNeed>> CheckAll(std::deque<Need> needs, const PlanContext& context, uint64_t denied) {
+  std::vector<MemoryNeed> out;
+  const Budget* folding = &HostMemoryOf(context, *context.devices.front()).budget();
+  for (Need& need : needs) {
+    MGE_RETURN_IF_ERROR(Check(need, &need.device->budget() == folding ? denied : 0));
+    out.push_back(std::move(need));
+    out.back().in_use = out.back().device->budget().in_use();
+  }
+  return out;
+}
+
 }  // namespace
 
-Device& HostMemoryOf(const PlanBuilder& p, Device& device) {
-  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *p.context->host;
-}
-
-absl::Status CheckMemoryLimits(PlanBuilder& p) {
-  Needs needs(p);
-  MGE_RETURN_IF_ERROR(needs.Collect());
-  p.plan->needs.clear();
-  const Budget* folding = &HostMemoryOf(p, *p.plan->device).budget();
-  for (Need& need : needs.all()) {
-    const bool denied = &need.device->budget() == folding;
-    MGE_RETURN_IF_ERROR(Check(need, denied ? static_cast<uint64_t>(p.denied_bytes) : 0));
-    p.plan->needs.push_back(need);
-    p.plan->needs.back().in_use = need.device->budget().in_use();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status NameConstants(absl::Status over, const Plan& plan, const Budget& budget) {
-  const MemoryNeed* need = NeedOf(over, plan, budget);
-  if (!need) return over;
-  const MemoryCapacity capacity = {need->device, budget.limit(), true};
-  return DoesNotFit(capacity, PeakText(*need, capacity, need->in_use),
-                    fmt::format("a limit that fits is {}={}", budget.owner(), need->in_use + PeakOf(*need)));
-}
-
-absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget, uint64_t taken) {
-  const MemoryNeed* need = NeedOf(over, plan, budget);
-  if (!need) return over;
-  // Everything reclaimable has been released; what remains includes the plan's constants.
-  const uint64_t charged = budget.in_use(), held = charged - std::min(taken, charged);
-  return RunDoesNotFit(budget, PeakText(*need, {need->device, budget.limit(), true}, held),
-                       fmt::format("{}; or run it on fewer threads at a time",
-                                   LeastLimit(*need->device, held + need->arena + need->outputs)));
-}
-
-absl::Status NameDynamic(absl::Status over, const Plan& plan, const Budget& budget, uint64_t bytes) {
-  const MemoryNeed* need = NeedOf(over, plan, budget);
-  if (!need) return over;
-  const uint64_t held = budget.in_use();
-  return RunDoesNotFit(
-      budget,
-      fmt::format("{} bytes were requested by a step whose memory is not planned, since its size is known "
-                  "only during the run; {}",
-                  bytes, PeakText(*need, {need->device, budget.limit(), true}, held)),
-      fmt::format("the smallest limit for this step is {}={}; or use a smaller batch", budget.owner(), held + bytes));
-}
-
-absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
-                              const std::function<absl::Status(std::span<const InputType>)>& check) {
-  std::vector<size_t> batched;  // indices of inputs with a free first dimension that equals `batch`
-  int64_t batch = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& declared = graph.value(graph.inputs()[i]).type;
-    if (!declared.has_rank || declared.dims.empty() || declared.dims[0] >= 0 || inputs[i].shape.empty()) continue;
-    if (batch == 0) batch = inputs[i].shape[0];
-    if (inputs[i].shape[0] == batch) batched.push_back(i);
-  }
-  if (batch <= 1) return over;
-  std::vector<InputType> changed(inputs.begin(), inputs.end());
-  auto fits = [&](int64_t b) {
-    for (size_t i : batched) changed[i].shape[0] = b;
-    return check(changed).ok();
+absl::StatusOr<std::vector<MemoryNeed>> CheckMemoryLimits(const Graph& graph, const Cover& cover, const Schedule& schedule,
+                                                          const PreparedKernels& kernels, const MemoryPlan& memory,
+                                                          const PlanContext& context, int64_t denied_bytes,
+                                                          const std::function<bool()>& reclaim_memory) {
+  auto check = [&]() -> absl::StatusOr<std::vector<MemoryNeed>> {
+    Needs needs(graph, cover, schedule, kernels, memory, context);
+    MGE_RETURN_IF_ERROR(needs.Collect());
+    return CheckAll(needs.Take(), context, static_cast<uint64_t>(denied_bytes));
   };
-  int64_t best = 0, too_large = batch;
-  while (too_large - best > 1) {
-    int64_t middle = best + (too_large - best) / 2;
-    (fits(middle) ? best : too_large) = middle;
-  }
-  ErrorParts parts = PartsOf(over);
-  parts.fix += best ? fmt::format("; with this one, the largest batch that fits is {} in place of {}", best, batch)
-                    : fmt::format("; with this one, not even a batch of 1 fits");
-  return Fail(errors::kOverBudget, ErrorTitle(over), std::move(parts));
+  absl::StatusOr<std::vector<MemoryNeed>> needs = check();
+  while (ErrorId(needs.status()) == errors::kOverBudget.id && reclaim_memory()) needs = check();
+  return needs;
 }
 
 }  // namespace mge

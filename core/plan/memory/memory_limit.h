@@ -4,34 +4,21 @@
 #pragma once
 
 #include <functional>
-#include <span>
+#include <vector>
 
-#include "core/plan/plan_builder.h"
+#include "core/plan/kernels/prepare.h"
+#include "core/plan/memory/buffers.h"
+#include "core/plan/plan.h"
+#include "core/plan/schedule.h"
 
 namespace mge {
 
-// Returns the device whose budget is charged for host tensors used by work on `device`.
-Device& HostMemoryOf(const PlanBuilder& p, Device& device);
-
-// Checks the limits. Must be called after AssignBuffers(). Sets plan->needs. Fails with kOverBudget, which names the planned
-// peak, the largest buffers and the smallest sufficient limit.
-absl::Status CheckMemoryLimits(PlanBuilder& p);
-
-// Adds the plan's needs to `over`, the refusal of memory for the plan's constants by `budget`. Returns errors other than
-// kOverBudget unchanged.
-absl::Status NameConstants(absl::Status over, const Plan& plan, const Budget& budget);
-
-// Adds the plan's needs to `over`, the refusal of memory for an arena or output of a run by `budget`. `taken` is the number
-// of bytes that the run has charged to the budget before. Returns errors other than kOverBudget unchanged.
-absl::Status NamePlan(absl::Status over, const Plan& plan, const Budget& budget, uint64_t taken);
-
-// Adds the plan's needs to `over`, the refusal of `bytes` that a host step requested while it ran. The plan does not include
-// them. Returns errors other than kOverBudget unchanged.
-absl::Status NameDynamic(absl::Status over, const Plan& plan, const Budget& budget, uint64_t bytes);
-
-// Adds the largest batch that fits to `over`. Finds it by bisection: `check` plans for other inputs and returns OK if they
-// fit. Returns `over` unchanged if the first dimensions of the model's inputs are fixed.
-absl::Status NameLargestBatch(absl::Status over, const Graph& graph, std::span<const InputType> inputs,
-                              const std::function<absl::Status(std::span<const InputType>)>& check);
+// Returns the plan's needs, one per budget. `denied_bytes` are the bytes of constants that were not folded for lack of
+// memory. While they do not fit, calls `reclaim_memory` and tries again, until it returns false (it released nothing). Fails
+// with kOverBudget, which names the planned peak, the largest buffers and the smallest sufficient limit.
+absl::StatusOr<std::vector<MemoryNeed>> CheckMemoryLimits(const Graph& graph, const Cover& cover, const Schedule& schedule,
+                                                          const PreparedKernels& kernels, const MemoryPlan& memory,
+                                                          const PlanContext& context, int64_t denied_bytes,
+                                                          const std::function<bool()>& reclaim_memory);
 
 }  // namespace mge

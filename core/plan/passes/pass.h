@@ -25,7 +25,7 @@ struct PassContext {
   std::vector<int>* rewrite_counts = nullptr;  // receives the number of changes of each row of AllRewrites()
 
   bool Skips(std::string_view name) const;
-  absl::Status CheckStop() const { return stop ? stop->CheckStop() : absl::OkStatus(); }
+  absl::Status CheckStop() const { return mge::CheckStop(stop); }
 };
 
 struct Pass {
@@ -47,7 +47,7 @@ absl::Status RunPasses(Graph& graph, const PassContext& context, std::vector<std
 // ("cpu.elementwise_chain") is taken for a fusion without a check, since only the backend knows its fusions.
 absl::Status CheckSkippedNames(std::span<const std::string> names);
 
-// The passes, one file each.
+// The passes, one file each. Each is documented by its row in the table (pass.cc).
 absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext& context);
 absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context);
 absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context);

@@ -13,6 +13,14 @@ ValueId Replacements::Resolve(ValueId v) const {
   return v;
 }
 
+bool Replacements::Bypass(NodeId id, ValueId with) {
+  const ValueId out = graph_.node(id).outputs[0];
+  if (GivenOut(out)) return false;
+  Replace(out, with);
+  graph_.RemoveNode(id);
+  return true;
+}
+
 void Replacements::Update(Node& node) const {
   for (ValueId& v : node.inputs) v = Resolve(v);
   for (ValueId& v : node.captures) v = Resolve(v);

@@ -20,6 +20,9 @@ class Replacements {
   void Replace(ValueId from, ValueId to) { stand_ins_[from] = Resolve(to); }
   // Returns the replacement of `v`, or `v` itself if it was not replaced. Returns kNone for kNone.
   ValueId Resolve(ValueId v) const;
+  // Removes a node and replaces its output 0 by `with`. Returns false and changes nothing if that output is an output of the
+  // graph.
+  bool Bypass(NodeId id, ValueId with);
   // Replaces the inputs and captures of a node.
   void Update(Node& node) const;
   // Updates all nodes and the graph's outputs. The pass must call it at its end.

@@ -110,14 +110,5 @@ TEST(ValueSizes, AViewOfTheCallersMemoryDoesNotCountAgainstTheLimit) {
   EXPECT_TRUE(status.ok()) << FormatError(status);
 }
 
-TEST(ValueSizes, TheErrorNamesTheLargestBatchThatFits) {
-  Host host({Set("memory.limit", "tuner0=64MiB")});
-  absl::Status status = PlanFor(host,
-                                "input x : float32[N,1]\nconst s = int64[2]<1, 1048576>\ne = Expand(x, s)\ny = Neg(e)\n"
-                                "z = ReduceSum(y)\noutput z\n",
-                                {{64, 1}});
-  EXPECT_THAT(FormatError(status), AllOf(HasSubstr("of 'e'"), HasSubstr("the largest batch that fits is 7 in place of 64")));
-}
-
 }  // namespace
 }  // namespace mge

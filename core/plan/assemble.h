@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Assembles a plan from the results of the stages.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/plan/bind.h"
+#include "core/plan/cover.h"
+#include "core/plan/kernels/prepare.h"
+#include "core/plan/memory/buffers.h"
+#include "core/plan/memory/constants.h"
+#include "core/plan/passes/specialise.h"
+#include "core/plan/plan.h"
+#include "core/plan/segments.h"
+
+namespace mge {
+
+// Returns the plan. Computes only sums and copies of graph constants; moves everything else.
+std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
+                                   PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
+                                   PlanConstants constants, BoundSteps bound, Segments segments,
+                                   std::unique_ptr<Continuation> continuation);
+
+}  // namespace mge

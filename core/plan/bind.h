@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates the steps of a plan with their arguments, and the record of each unit for --why.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/plan/host_step.h"
+#include "core/plan/kernels/prepare.h"
+#include "core/plan/memory/buffers.h"
+#include "core/plan/memory/constants.h"
+#include "core/plan/plan.h"
+#include "core/plan/schedule.h"
+
+namespace mge {
+
+// The steps of a plan. An alias has no step, except an alias of a constant, which is copied.
+struct BoundSteps {
+  std::vector<Step> steps;  // in the order of execution
+  std::vector<Unit> units;  // the schedule's units, then one for each MemoryPlan::output_copies
+  std::vector<std::unique_ptr<std::byte[]>> args;
+  std::vector<std::unique_ptr<HostStepArgs>> host_args;
+  std::vector<PlanBody> bodies;  // bodies of control flow, in the order of units
+  int reference_steps = 0;
+};
+
+// Returns the steps of a schedule. Fails if a backend cannot bind a kernel, or if a body of control flow has a fault other
+// than wrong shapes.
+absl::StatusOr<BoundSteps> BindSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
+                                     const MemoryPlan& memory, const PlanConstants& constants,
+                                     const std::shared_ptr<const PlanContext>& context);
+
+}  // namespace mge

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the kernel and the layouts of each group.
+//
+// A candidate's own cost is not enough to choose it, since neighbours in different layouts need reorders. Algorithm:
+//   1. For each group, orders the candidates. Uses the selection file if it has an entry. Under the strategy PROFILE, uses
+//      the times of the tuning cache, measures those that are missing (measure.h), and refuses candidates with wrong results.
+//   2. Chooses one of the best candidates and the layouts for all groups together (layout_choice.h).
+//   3. Records the choices for the selection file.
+#pragma once
+
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/plan/cover.h"
+#include "core/plan/layout/layout_choice.h"
+#include "core/plan/program.h"
+
+namespace mge {
+
+// A cover with one choice for each group. When it is moved, its groups and choices keep their addresses.
+struct ChosenKernels {
+  Cover cover;  // the candidates have measured times; those with wrong results are refused
+  std::vector<GroupChoice> choices;
+};
+
+// Returns the choices for a cover of the graph. Fails with kKernelFailed if all candidates of a group are wrong, with
+// kBadSetting if only the selection file may be used and lacks an entry, and if `stop` (nullable) is set.
+absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, const PlanContext& context,
+                                            const StopControl* stop);
+
+}  // namespace mge

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepares the kernels of a schedule, which sets their exact workspace, packed forms and state.
+//
+// An estimate of the workspace is not enough to place buffers, so this stage runs before AssignBuffers(). Algorithm: calls
+// prepare() once per kernel or reorder, in the order of the units. If the backend returns MGE_UNIMPLEMENTED, adds the kernel
+// to PlanContext::unable and continues with the next unit. The caller then covers the graph again; CandidatesOf() leaves out
+// the kernels that were added. Each attempt adds at least one kernel, so the attempts end.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/kernel/kernel.h"
+#include "core/plan/schedule.h"
+
+namespace mge {
+
+// The kernel of one unit.
+struct PreparedKernel {
+  mge_prepared prepared = {};  // zero for a unit without a kernel
+  uint32_t state_index = 0;    // index into PreparedKernels::states if prepared.has_state
+};
+
+// The kernels of a schedule.
+struct PreparedKernels {
+  std::vector<PreparedKernel> units;  // by unit
+  std::vector<KernelHandle> handles;
+  std::vector<mge_kernel*> states;  // kernels that need a state per instance
+  std::vector<const mge_kernel_api*> state_apis;
+};
+
+// Returns the kernels of the schedule, or nullopt if some cannot be prepared. Returns other errors with the place of the
+// node. Fails if `stop` (nullable) is set.
+absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph, const Schedule& schedule,
+                                                              const PlanContext& context, const StopControl* stop);
+
+}  // namespace mge

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/op.h"
+#include "core/plan/passes/pass.h"
+
+namespace mge {
+
+absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext&) {
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return 0;
+}
+
+}  // namespace mge

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "core/ops/op.h"
+#include "core/plan/passes/pass.h"
+#include "core/plan/passes/replacements.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+// Returns a text that is equal for equal nodes, or "" if the node must not be merged.
+std::string NodeKey(const Node& node) {
+  std::string key = fmt::format("{}|{}|{}|", node.domain, node.op, node.version);
+  for (ValueId v : node.inputs) key += fmt::format("{},", v);
+  key += fmt::format("|{}|", node.outputs.size());
+  std::vector<std::string> attrs;
+  for (const auto& [name, value] : node.attrs) {
+    std::string text = name + "=";
+    if (const auto* i = std::get_if<int64_t>(&value)) {
+      text += fmt::format("i{}", *i);
+    } else if (const auto* f = std::get_if<float>(&value)) {
+      text += fmt::format("f{:a}", *f);
+    } else if (const auto* t = std::get_if<std::string>(&value)) {
+      text += fmt::format("t{}:{}", t->size(), *t);
+    } else if (const auto* ints = std::get_if<Ints>(&value)) {
+      for (int64_t x : *ints) text += fmt::format("{},", x);
+    } else if (const auto* floats = std::get_if<Floats>(&value)) {
+      for (float x : *floats) text += fmt::format("{:a},", x);
+    } else {
+      return "";
+    }
+    attrs.push_back(std::move(text));
+  }
+  std::sort(attrs.begin(), attrs.end());
+  for (const std::string& a : attrs) key += a + "|";
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
+  int changes = 0;
+  std::map<std::string, NodeId> seen;
+  Replacements replacements(graph);
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
+    Node& node = graph.node(id);
+    replacements.Update(node);
+    if (!node.def || node.def->Is(kRandom) || !node.captures.empty()) continue;
+    std::string key = NodeKey(node);
+    if (key.empty()) continue;
+    auto [it, fresh] = seen.try_emplace(key, id);
+    if (fresh) continue;
+    const Node& twin = graph.node(it->second);
+    bool given_out = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                 [&](ValueId v) { return v != kNone && replacements.GivenOut(v); });
+    if (given_out) continue;
+    bool same_outputs = node.outputs.size() == twin.outputs.size();
+    for (size_t i = 0; same_outputs && i < node.outputs.size(); ++i) {
+      same_outputs = (node.outputs[i] == kNone) == (twin.outputs[i] == kNone);
+    }
+    if (!same_outputs) continue;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone) replacements.Replace(node.outputs[i], twin.outputs[i]);
+    }
+    graph.RemoveNode(id);
+    ++changes;
+  }
+  replacements.Finish();
+  return changes;
+}
+
+}  // namespace mge

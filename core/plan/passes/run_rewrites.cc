@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/errors.h"
+#include "core/ops/op.h"
+#include "core/ops/rewrite.h"
+#include "core/plan/passes/pass.h"
+
+namespace mge {
+namespace {
+
+// An allocator that adds up the bytes that the budget refuses.
+class DenialCounter : public HostAllocator {
+ public:
+  DenialCounter(HostAllocator& allocator, int64_t& denied) : allocator_(allocator), denied_(denied) {}
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+    absl::StatusOr<std::shared_ptr<std::byte>> memory = allocator_.Allocate(bytes);
+    if (!memory.ok() && ErrorId(memory.status()) == errors::kOverBudget.id) denied_ += bytes;
+    return memory;
+  }
+
+ private:
+  HostAllocator& allocator_;
+  int64_t& denied_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
+  int changes = 0;
+  DenialCounter allocator(*context.allocator, *context.denied_bytes);
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
+    for (size_t r = 0; r < AllRewrites().size() && !graph.node(id).dead; ++r) {
+      const Rewrite* rewrite = AllRewrites()[r];
+      if (context.Skips(rewrite->name)) continue;
+      int32_t first_new = graph.node_count();
+      absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
+      // Rewrites that would exceed the budget are skipped.
+      if (changed.status().code() == absl::StatusCode::kResourceExhausted) continue;
+      if (!changed.ok()) return changed.status();
+      if (!*changed) continue;
+      ++changes;
+      if (context.rewrite_counts) ++(*context.rewrite_counts)[r];
+      for (int32_t n = first_new; n < graph.node_count(); ++n) {
+        if (!graph.node(n).dead && !graph.node(n).def) MGE_RETURN_IF_ERROR(BindNode(graph, n));
+      }
+    }
+  }
+  if (changes) MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return changes;
+}
+
+}  // namespace mge
