@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/plans/print_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "core/plan/bodies.h"
+#include "core/plan/host_step.h"
+#include "core/plan/program.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "tests/plans/fake/setup.h"
+
+namespace mge {
+namespace {
+
+const std::vector<std::string> kUsual = {"units", "segments", "buffers", "arenas", "constants", "claims"};
+
+// A writer of the sections of one plan.
+class Printer {
+ public:
+  Printer(const Plan& plan, std::string indent) : plan_(plan), indent_(std::move(indent)), bases_(plan.base_count) {
+    NameBases();
+    for (const Step& step : plan.steps) steps_[step.unit] = &step;
+  }
+
+  std::string Print(std::span<const std::string> shown) {
+    for (const std::string& section : shown) {
+      if (section == "units") Section(section, &Printer::Units);
+      if (section == "why") Section(section, &Printer::Why);
+      if (section == "segments" && !plan_.queues.empty()) Section(section, &Printer::Segments);
+      if (section == "buffers") Section(section, &Printer::Buffers);
+      if (section == "arenas") Section(section, &Printer::Arenas);
+      if (section == "constants") Section(section, &Printer::Constants);
+      if (section == "memory") Section(section, &Printer::Memory);
+      if (section == "claims") Section(section, &Printer::Claims);
+    }
+    for (const BodyPlans& body : PlansOfBodies(plan_, /*make=*/true)) {
+      Line(body.path + (body.plans.empty() ? ": " + body.reason : ":"));
+      for (const auto& nested : body.plans) out_ += Printer(*nested, indent_ + "  ").Print(shown);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void Line(std::string text) {
+    text.erase(text.find_last_not_of(' ') + 1);
+    out_ += indent_ + text + "\n";
+  }
+
+  // Writes a section. Writes nothing if it has no line.
+  void Section(const std::string& name, void (Printer::*write)()) {
+    std::string before = std::exchange(out_, {});
+    indent_ += "  ";
+    (this->*write)();
+    indent_.resize(indent_.size() - 2);
+    std::string lines = std::exchange(out_, std::move(before));
+    if (lines.empty()) return;
+    Line(name + ":");
+    out_ += lines;
+  }
+
+  // ---- places
+
+  std::string ArenaName(size_t a) const {
+    const Arena& arena = plan_.arenas[a];
+    if (arena.memory_class == MGE_MEMORY_PINNED) return "pinned";
+    const auto first = plan_.arenas.begin();
+    const auto part = std::count_if(first, first + static_cast<int64_t>(a), [&](const Arena& other) {
+      return other.device == arena.device && other.memory_class == arena.memory_class;
+    });
+    return part ? fmt::format("{}/{}", arena.device->name(), part + 1) : arena.device->name();
+  }
+
+  void NameBases() {
+    for (const BoundValue& v : plan_.inputs) {
+      if (v.location.kind == Location::Kind::kSlot) bases_[v.location.slot.base] = "input";
+    }
+    for (const BoundValue& v : plan_.outputs) {
+      if (v.location.kind == Location::Kind::kSlot) bases_[v.location.slot.base] = "output";
+    }
+    for (const ConstantBase& c : plan_.constants) bases_[c.base] = c.packed ? "packed" : "const";
+    for (const auto& c : plan_.device_constants) {
+      bases_[c->base()] = fmt::format("{} const{}", c->device().name(), c->shared() ? "" : "+");
+    }
+    for (size_t a = 0; a < plan_.arenas.size(); ++a) {
+      bases_[plan_.arenas[a].base] = bases_[plan_.arenas[a].host_base] = ArenaName(a) + "+";
+    }
+  }
+
+  std::string PlaceOf(const mge_slot& slot) const {
+    const std::string& base = bases_[slot.base];
+    return base.ends_with('+') ? fmt::format("{}{}", base, slot.offset) : base;
+  }
+  std::string PlaceOf(const Location& location) const {
+    switch (location.kind) {
+      case Location::Kind::kSlot: return PlaceOf(location.slot);
+      case Location::Kind::kDynamic: return fmt::format("dynamic {}", location.index);
+      case Location::Kind::kContinuation: return fmt::format("continuation {}", location.index);
+    }
+    return "?";
+  }
+
+  // Returns the places of a unit's inputs, then of its outputs. A view has none.
+  std::vector<std::string> PlacesOf(const Unit& unit, const void* args) const {
+    std::vector<std::string> out;
+    switch (unit.kind) {
+      case Unit::Kind::kKernel:
+      case Unit::Kind::kReorder: {
+        const auto& bound = *static_cast<const plans::BoundOperands*>(args);
+        for (uint32_t i = 0; i < bound.inputs + bound.outputs; ++i) out.push_back(PlaceOf(bound.slots[i]));
+        break;
+      }
+      case Unit::Kind::kReference:
+      case Unit::Kind::kHost: {
+        const auto& host = *static_cast<const HostStepArgs*>(args);
+        for (const auto* operands : {&host.inputs, &host.captures, &host.outputs}) {
+          for (const HostOperand& o : *operands) {
+            if (o.present) out.push_back(PlaceOf(o.location));
+          }
+        }
+        break;
+      }
+      case Unit::Kind::kAlias:
+      case Unit::Kind::kCopy:
+        if (unit.queue.empty()) {
+          const auto& copy = *static_cast<const CopyStepArgs*>(args);
+          out = {PlaceOf(copy.from), PlaceOf(copy.to)};
+        } else {
+          const auto& copy = *static_cast<const QueueCopyArgs*>(args);
+          out = {PlaceOf(copy.from), PlaceOf(copy.to)};
+        }
+        break;
+    }
+    return out;
+  }
+
+  // ---- units
+
+  // Returns the name of an operand, with its layout if it is not plain: "x" or "x perm(0,2,3,1)".
+  static std::string OperandName(const std::string& text) {
+    const size_t type = text.find(" : "), layout = text.find("] ", type);
+    return text.substr(0, type) + (layout == std::string::npos ? "" : text.substr(layout + 1));
+  }
+
+  static std::string KernelOf(const Unit& u) {
+    switch (u.kind) {
+      case Unit::Kind::kReference: return "REFERENCE " + u.main_op;
+      case Unit::Kind::kHost: return "host " + u.main_op;
+      case Unit::Kind::kAlias: return "view " + u.main_op;
+      default: return u.kernel;
+    }
+  }
+
+  void Units() {
+    for (size_t i = 0; i < plan_.units.size(); ++i) {
+      const Unit& u = plan_.units[i];
+      auto step = steps_.find(static_cast<int32_t>(i));
+      std::vector<std::string> places;
+      if (step != steps_.end()) places = PlacesOf(u, step->second->args);
+      size_t at = 0;
+      auto operands = [&](const std::vector<std::string>& texts) {
+        std::vector<std::string> out;
+        for (const std::string& text : texts) {
+          out.push_back(OperandName(text));
+          if (at < places.size()) out.back() += fmt::format("[{}]", places[at++]);
+        }
+        return fmt::format("{}", fmt::join(out, ", "));
+      };
+      std::string in = operands(u.inputs), out = operands(u.outputs);
+      std::string line = fmt::format("{:<2} {:<13} {:<14} {} -> {}", i,
+                                     u.queue.empty() ? u.device : u.device + " " + u.queue, KernelOf(u), in, out);
+      if (!u.in_place.empty()) line += fmt::format("  in place: {}", u.in_place);
+      if (u.workspace_bytes) {
+        const auto& bound = *static_cast<const plans::BoundOperands*>(step->second->args);
+        line += fmt::format("  workspace[{}] {} bytes", PlaceOf(bound.workspace), u.workspace_bytes);
+      }
+      if (!u.fusion.empty()) line += fmt::format("  {} of {}", u.fusion, fmt::join(u.ops, "+"));
+      Line(line);
+    }
+    for (const BoundValue& v : plan_.outputs) {
+      if (v.location.kind != Location::Kind::kSlot) Line(fmt::format("output {}[{}]", v.name, PlaceOf(v.location)));
+    }
+  }
+
+  void Why() {
+    for (const std::string& text : plan_.kernel_restrictions) Line(text);
+    for (size_t i = 0; i < plan_.units.size(); ++i) {
+      const Unit& u = plan_.units[i];
+      std::string line = fmt::format("{:<2} {} on {}: {}", i, KernelOf(u), u.device, u.reason);
+      if (!u.placement.empty()) line += "; there because " + u.placement;
+      if (u.cost_us >= 0) line += fmt::format("; estimated {:g} us", u.cost_us);
+      Line(line);
+      for (const Alternative& a : u.alternatives) Line(fmt::format("   not {}: {}", a.id, a.reason));
+    }
+  }
+
+  // ---- queues
+
+  std::string QueueName(int32_t queue) const {
+    static constexpr std::string_view kKinds[] = {"compute", "copy in", "copy out"};
+    if (queue == kCallingThread) return "calling thread";
+    const PlanQueue& q = plan_.queues[static_cast<size_t>(queue)];
+    return fmt::format("{} {}", q.device->name(), kKinds[q.kind]);
+  }
+
+  void Segments() {
+    for (const Segment& s : plan_.segments) {
+      std::string line = QueueName(s.queue) + ":";
+      const int32_t first = plan_.steps[static_cast<size_t>(s.first_step)].unit;
+      const int32_t last = plan_.steps[static_cast<size_t>(s.first_step + s.step_count - 1)].unit;
+      line += first == last ? fmt::format(" unit {}", first) : fmt::format(" units {}..{}", first, last);
+      auto waits = [&](const std::vector<FencePoint>& points, std::string_view who) {
+        for (const FencePoint& p : points) line += fmt::format("; {} for {} = {}", who, QueueName(p.queue), p.value);
+      };
+      waits(s.host_waits, "calling thread waits");
+      waits(s.waits, "queue waits");
+      if (s.signal) line += fmt::format("; signals {}", s.signal);
+      if (s.capture_safe) line += "; capture-safe";
+      Line(line);
+    }
+  }
+
+  // ---- memory
+
+  void Buffers() {
+    for (const PlacedBuffer& b : plan_.buffers) {
+      Line(fmt::format("{}+{}: {}, {} bytes, alive in units {}..{}", ArenaName(static_cast<size_t>(b.arena)), b.offset,
+                       b.name, b.bytes, b.first, b.last));
+    }
+  }
+
+  void Arenas() {
+    for (size_t a = 0; a < plan_.arenas.size(); ++a) {
+      const Arena& arena = plan_.arenas[a];
+      if (arena.bytes == 0) continue;
+      Line(fmt::format("{}: {} bytes, lower bound {}", ArenaName(a), arena.bytes, arena.lower_bound_bytes));
+    }
+  }
+
+  void Constants() {
+    for (const ConstantBase& c : plan_.constants) {
+      Line(fmt::format("{}: {} bytes in host memory", c.packed ? "packed" : "const", c.tensor.bytes()));
+    }
+    for (const auto& c : plan_.device_constants) {
+      Line(fmt::format("{} const: {} bytes uploaded{}", c->device().name(), c->bytes(),
+                       c->shared() ? ", one constant that plans share" : ""));
+    }
+    for (const DynamicConstant& c : plan_.dynamic_constants) {
+      Line(fmt::format("dynamic {}: {} elements", c.index, c.tensor.elements()));
+    }
+  }
+
+  void Memory() {
+    for (const MemoryNeed& n : plan_.needs) {
+      Line(fmt::format("{}: arena {}, constants {}, outputs {}; in use {}; largest: {}", n.device->name(), n.arena,
+                       n.constants, n.outputs, n.in_use, n.largest));
+    }
+  }
+
+  void Claims() {
+    for (const Alternative& a : plan_.dropped_claims) Line(fmt::format("not {}: {}", a.id, a.reason));
+  }
+
+  const Plan& plan_;
+  std::string indent_;
+  std::vector<std::string> bases_;  // names of the bases; one that ends with '+' is followed by an offset
+  std::map<int32_t, const Step*> steps_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string PrintPlan(const Plan& plan, std::span<const std::string> shown) {
+  return Printer(plan, "").Print(shown.empty() ? std::span<const std::string>(kUsual) : shown);
+}
+
+}  // namespace mge
