@@ -10,7 +10,6 @@
 #include "core/plugin/devices.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "mge/plugin/attributes.hpp"
 #include "tests/plans/fake/setup.h"
 #include "tests/plans/print_plan.h"
 
@@ -29,12 +28,12 @@ std::vector<std::string> ListOf(const std::string& text) {
   return out;
 }
 
-uint64_t AttributesOf(const std::string& list) {
+absl::StatusOr<uint64_t> AttributesOf(const std::string& list) {
   uint64_t bits = 0;
   for (const std::string& name : ListOf(list)) {
-    for (const AttributeName& a : kAttributeNames) {
-      if (a.name == name) bits |= a.bit;
-    }
+    const uint64_t bit = plans::AttributeOf(name);
+    if (!bit) return BadSetup(fmt::format("'{}' is not an attribute", name));
+    bits |= bit;
   }
   return bits;
 }
@@ -120,10 +119,10 @@ class Planner {
       } else if (key == "workspace_limit") {
         c.workspace_limit = std::stoull(value);
       } else if (key == "require") {
-        c.require |= AttributesOf(value);
+        MGE_ASSIGN_OR_RETURN(c.require, AttributesOf(value));
         c.kernel_restrictions.push_back("required: " + value);
       } else if (key == "forbid") {
-        c.forbid |= AttributesOf(value);
+        MGE_ASSIGN_OR_RETURN(c.forbid, AttributesOf(value));
         c.kernel_restrictions.push_back("not allowed: " + value);
       } else if (key == "select.strategy" && value == "reproducible") {
         c.select_mode = MGE_SELECT_REPRODUCIBLE;

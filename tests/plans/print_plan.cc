@@ -77,8 +77,10 @@ class Printer {
     for (const BoundValue& v : plan_.inputs) {
       if (v.location.kind == Location::Kind::kSlot) bases_[v.location.slot.base] = "input";
     }
-    for (const BoundValue& v : plan_.outputs) {
-      if (v.location.kind == Location::Kind::kSlot) bases_[v.location.slot.base] = "output";
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+      const Location& at = plan_.outputs[i].location;
+      const std::string name = plan_.outputs.size() == 1 ? "output" : fmt::format("output {}", i);
+      if (at.kind == Location::Kind::kSlot) bases_[at.slot.base] = name;
     }
     for (const ConstantBase& c : plan_.constants) bases_[c.base] = c.packed ? "packed" : "const";
     for (const auto& c : plan_.device_constants) {

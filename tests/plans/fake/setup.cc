@@ -53,9 +53,10 @@ struct Attribute {
   uint64_t bit;
 };
 constexpr Attribute kAttributes[] = {
-    {"batch_invariant", MGE_KERNEL_BATCH_INVARIANT},     {"reference", MGE_KERNEL_REFERENCE},
-    {"reduced_precision", MGE_KERNEL_REDUCED_PRECISION}, {"capture_safe", MGE_KERNEL_CAPTURE_SAFE},
-    {"uses_atomics", MGE_KERNEL_USES_ATOMICS},           {"allocates", MGE_KERNEL_ALLOCATES},
+    {"deterministic", MGE_KERNEL_DETERMINISTIC}, {"batch_invariant", MGE_KERNEL_BATCH_INVARIANT},
+    {"reference", MGE_KERNEL_REFERENCE},         {"reduced_precision", MGE_KERNEL_REDUCED_PRECISION},
+    {"capture_safe", MGE_KERNEL_CAPTURE_SAFE},   {"uses_atomics", MGE_KERNEL_USES_ATOMICS},
+    {"allocates", MGE_KERNEL_ALLOCATES},
 };
 
 // A reader of one line.
@@ -137,9 +138,7 @@ class Line {
   }
 
   static bool Option(KernelLine& k, const std::string& key, const std::string& value) {
-    for (const Attribute& a : kAttributes) {
-      if (key == a.name) return k.attributes |= a.bit, true;
-    }
+    if (const uint64_t bit = AttributeOf(key)) return k.attributes |= bit, true;
     if (key == "nondeterministic") return k.attributes &= ~MGE_KERNEL_DETERMINISTIC, true;
     if (key == "unable") return k.unable = true;
     if (key == "broken") return k.broken = true;
@@ -212,6 +211,13 @@ bool IsOn(std::string_view on, std::string_view device) {
   if (!device.starts_with(on)) return false;
   std::string_view rest = device.substr(on.size());
   return std::isalpha(static_cast<unsigned char>(on.back())) || rest.empty();
+}
+
+uint64_t AttributeOf(std::string_view name) {
+  for (const Attribute& a : kAttributes) {
+    if (a.name == name) return a.bit;
+  }
+  return 0;
 }
 
 mge_layout LayoutOf(std::string_view text, int32_t rank, uint64_t plain_bytes) {

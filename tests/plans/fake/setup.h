@@ -80,6 +80,9 @@ std::string ReadSetup(std::string_view text, Setup& out);
 // Returns whether a line with that `on` is for the device: "acc" and "acc0" are for "acc0".
 bool IsOn(std::string_view on, std::string_view device);
 
+// Returns the bit of an attribute of kernels ("capture_safe"), or 0 if the name is unknown.
+uint64_t AttributeOf(std::string_view name);
+
 // Returns the layout of a tensor with that rank and that many plain bytes. The text is "plain", "any", "nhwc", "perm(1,0)",
 // "perm(0,1,2,3 8x1)" (blocked), or "sealed(3)" (opaque, 64 bytes more than plain). A permutation of another rank is plain.
 mge_layout LayoutOf(std::string_view text, int32_t rank, uint64_t plain_bytes);
