@@ -15,7 +15,7 @@
 namespace mge {
 namespace {
 
-const std::vector<std::string> kUsual = {"units", "segments", "buffers", "arenas", "constants", "claims"};
+const std::vector<std::string> kUsual = {"units", "buffers", "arenas", "constants", "claims"};
 
 // A writer of the sections of one plan.
 class Printer {
@@ -29,7 +29,7 @@ class Printer {
     for (const std::string& section : shown) {
       if (section == "units") Section(section, &Printer::Units);
       if (section == "why") Section(section, &Printer::Why);
-      if (section == "segments" && !plan_.queues.empty()) Section(section, &Printer::Segments);
+      if (section == "segments") Section(section, &Printer::Segments);
       if (section == "buffers") Section(section, &Printer::Buffers);
       if (section == "arenas") Section(section, &Printer::Arenas);
       if (section == "constants") Section(section, &Printer::Constants);
