@@ -73,19 +73,29 @@ class Printer {
     return part ? fmt::format("{}/{}", arena.device->name(), part + 1) : arena.device->name();
   }
 
+  // Returns "const", or "const 1" if there are several. One that a kernel packed is "packed".
+  std::string NameOf(const ConstantBase& c) const {
+    return fmt::format("{}{}", c.packed ? "packed" : "const", Number(&c - plan_.constants.data(), plan_.constants.size()));
+  }
+  std::string NameOf(const DeviceConstants& c) const {
+    auto at = std::find_if(plan_.device_constants.begin(), plan_.device_constants.end(),
+                           [&](const auto& other) { return other.get() == &c; });
+    return fmt::format("{} const{}", c.device().name(),
+                       Number(at - plan_.device_constants.begin(), plan_.device_constants.size()));
+  }
+  static std::string Number(int64_t number, size_t count) { return count > 1 ? fmt::format(" {}", number) : ""; }
+
   void NameBases() {
     for (const BoundValue& v : plan_.inputs) {
       if (v.location.kind == Location::Kind::kSlot) bases_[v.location.slot.base] = "input";
     }
     for (size_t i = 0; i < plan_.outputs.size(); ++i) {
       const Location& at = plan_.outputs[i].location;
-      const std::string name = plan_.outputs.size() == 1 ? "output" : fmt::format("output {}", i);
-      if (at.kind == Location::Kind::kSlot) bases_[at.slot.base] = name;
+      if (at.kind != Location::Kind::kSlot) continue;
+      bases_[at.slot.base] = "output" + Number(static_cast<int64_t>(i), plan_.outputs.size());
     }
-    for (const ConstantBase& c : plan_.constants) bases_[c.base] = c.packed ? "packed" : "const";
-    for (const auto& c : plan_.device_constants) {
-      bases_[c->base()] = fmt::format("{} const{}", c->device().name(), c->shared() ? "" : "+");
-    }
+    for (const ConstantBase& c : plan_.constants) bases_[c.base] = NameOf(c);
+    for (const auto& c : plan_.device_constants) bases_[c->base()] = NameOf(*c) + (c->shared() ? "" : "+");
     for (size_t a = 0; a < plan_.arenas.size(); ++a) {
       bases_[plan_.arenas[a].base] = bases_[plan_.arenas[a].host_base] = ArenaName(a) + "+";
     }
@@ -243,10 +253,10 @@ class Printer {
 
   void Constants() {
     for (const ConstantBase& c : plan_.constants) {
-      Line(fmt::format("{}: {} bytes in host memory", c.packed ? "packed" : "const", c.tensor.bytes()));
+      Line(fmt::format("{}: {} bytes in host memory", NameOf(c), c.tensor.bytes()));
     }
     for (const auto& c : plan_.device_constants) {
-      Line(fmt::format("{} const: {} bytes uploaded{}", c->device().name(), c->bytes(),
+      Line(fmt::format("{}: {} bytes uploaded{}", NameOf(*c), c->bytes(),
                        c->shared() ? ", one constant that plans share" : ""));
     }
     for (const DynamicConstant& c : plan_.dynamic_constants) {
