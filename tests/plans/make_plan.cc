@@ -70,17 +70,16 @@ class Planner {
     MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(text));
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, Program::Create(std::move(graph), context_));
     std::string out;
-    std::vector<std::shared_ptr<const mge::Plan>> kept;
+    int number = 0;
     if (setup_.plans.empty()) setup_.plans.emplace_back();
     for (const auto& shapes : setup_.plans) {
       MGE_ASSIGN_OR_RETURN(std::vector<InputType> types, TypesOf(program->graph(), shapes));
-      if (setup_.plans.size() > 1) out += fmt::format("plan {}:\n", kept.size() + 1);
+      if (setup_.plans.size() > 1) out += fmt::format("plan {}:\n", ++number);
       absl::StatusOr<std::shared_ptr<const mge::Plan>> plan = program->PlanFor(types);
       if (!plan.ok()) {
         out += FormatError(plan.status()) + "\n";
         continue;
       }
-      kept.push_back(*plan);
       out += PrintPlan(**plan, setup_.shown);
     }
     if (setup_.shown.empty() || std::count(setup_.shown.begin(), setup_.shown.end(), "warnings")) {

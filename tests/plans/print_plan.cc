@@ -29,6 +29,7 @@ class Printer {
     for (const std::string& section : shown) {
       if (section == "units") Section(section, &Printer::Units);
       if (section == "why") Section(section, &Printer::Why);
+      if (section == "work") Section(section, &Printer::Work);
       if (section == "segments") Section(section, &Printer::Segments);
       if (section == "buffers") Section(section, &Printer::Buffers);
       if (section == "arenas") Section(section, &Printer::Arenas);
@@ -205,6 +206,13 @@ class Printer {
       if (u.cost_us >= 0) line += fmt::format("; estimated {:g} us", u.cost_us);
       Line(line);
       for (const Alternative& a : u.alternatives) Line(fmt::format("   not {}: {}", a.id, a.reason));
+    }
+  }
+
+  void Work() {
+    for (size_t i = 0; i < plan_.units.size(); ++i) {
+      const Unit& u = plan_.units[i];
+      Line(fmt::format("{:<2} {}: {:g} operations, {:g} bytes", i, KernelOf(u), u.flops, u.bytes));
     }
   }
 
