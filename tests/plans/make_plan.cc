@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/plan/kernels/selection.h"
+#include "core/plan/bodies.h"
 #include "core/plan/program.h"
 #include "core/plugin/devices.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "tests/plans/check_plan.h"
 #include "tests/plans/fake/setup.h"
 #include "tests/plans/print_plan.h"
 
@@ -81,6 +82,9 @@ class Planner {
         continue;
       }
       out += PrintPlan(**plan, setup_.shown);
+      ForEachPlan(**plan, [&](const mge::Plan& each, const std::string&) {
+        for (const std::string& fault : FaultsOf(each)) out += fmt::format("FAULT: {}\n", fault);
+      });
     }
     if (setup_.shown.empty() || std::count(setup_.shown.begin(), setup_.shown.end(), "warnings")) {
       for (const std::string& warning : warnings_) out += fmt::format("warning: {}\n", warning);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds test_plans, and the fake backends of its plans as tests/plan_fakes/NAME.so of the build tree.
 mge_test(plans LINK mge_plan)
-target_sources(test_plans PRIVATE plans/make_plan.cc plans/print_plan.cc plans/fake/setup.cc)
+target_sources(test_plans PRIVATE plans/check_plan.cc plans/make_plan.cc plans/operands.cc plans/print_plan.cc plans/fake/setup.cc)
 
 # mge_plan_fake(NAME DEFINITIONS...): builds the backend NAME, whose devices are NAME0, NAME1...
 function(mge_plan_fake name)

@@ -2,15 +2,13 @@
 #include "tests/plans/print_plan.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "core/plan/bodies.h"
-#include "core/plan/host_step.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "tests/plans/fake/setup.h"
+#include "tests/plans/operands.h"
 
 namespace mge {
 namespace {
@@ -22,7 +20,6 @@ class Printer {
  public:
   Printer(const Plan& plan, std::string indent) : plan_(plan), indent_(std::move(indent)), bases_(plan.base_count) {
     NameBases();
-    for (const Step& step : plan.steps) steps_[step.unit] = &step;
   }
 
   std::string Print(std::span<const std::string> shown) {
@@ -115,47 +112,7 @@ class Printer {
     return "?";
   }
 
-  // Returns the places of a unit's inputs, then of its outputs. A view has none.
-  std::vector<std::string> PlacesOf(const Unit& unit, const void* args) const {
-    std::vector<std::string> out;
-    switch (unit.kind) {
-      case Unit::Kind::kKernel:
-      case Unit::Kind::kReorder: {
-        const auto& bound = *static_cast<const plans::BoundOperands*>(args);
-        for (uint32_t i = 0; i < bound.inputs + bound.outputs; ++i) out.push_back(PlaceOf(bound.slots[i]));
-        break;
-      }
-      case Unit::Kind::kReference:
-      case Unit::Kind::kHost: {
-        const auto& host = *static_cast<const HostStepArgs*>(args);
-        for (const auto* operands : {&host.inputs, &host.captures, &host.outputs}) {
-          for (const HostOperand& o : *operands) {
-            if (o.present) out.push_back(PlaceOf(o.location));
-          }
-        }
-        break;
-      }
-      case Unit::Kind::kAlias:
-      case Unit::Kind::kCopy:
-        if (unit.queue.empty()) {
-          const auto& copy = *static_cast<const CopyStepArgs*>(args);
-          out = {PlaceOf(copy.from), PlaceOf(copy.to)};
-        } else {
-          const auto& copy = *static_cast<const QueueCopyArgs*>(args);
-          out = {PlaceOf(copy.from), PlaceOf(copy.to)};
-        }
-        break;
-    }
-    return out;
-  }
-
   // ---- units
-
-  // Returns the name of an operand, with its layout if it is not plain: "x" or "x perm(0,2,3,1)".
-  static std::string OperandName(const std::string& text) {
-    const size_t type = text.find(" : "), layout = text.find("] ", type);
-    return text.substr(0, type) + (layout == std::string::npos ? "" : text.substr(layout + 1));
-  }
 
   static std::string KernelOf(const Unit& u) {
     switch (u.kind) {
@@ -169,26 +126,21 @@ class Printer {
   void Units() {
     for (size_t i = 0; i < plan_.units.size(); ++i) {
       const Unit& u = plan_.units[i];
-      auto step = steps_.find(static_cast<int32_t>(i));
-      std::vector<std::string> places;
-      if (step != steps_.end()) places = PlacesOf(u, step->second->args);
-      size_t at = 0;
-      auto operands = [&](const std::vector<std::string>& texts) {
-        std::vector<std::string> out;
-        for (const std::string& text : texts) {
-          out.push_back(OperandName(text));
-          if (at < places.size()) out.back() += fmt::format("[{}]", places[at++]);
+      std::vector<std::string> in, out;
+      std::string workspace;
+      for (const UnitOperand& o : OperandsOf(plan_, i)) {
+        const std::string place = o.place ? fmt::format("[{}]", PlaceOf(*o.place)) : "";
+        if (o.name.empty()) {
+          workspace = fmt::format("  workspace{} {} bytes", place, u.workspace_bytes);
+        } else {
+          (o.written ? out : in).push_back(o.name + place);
         }
-        return fmt::format("{}", fmt::join(out, ", "));
-      };
-      std::string in = operands(u.inputs), out = operands(u.outputs);
-      std::string line = fmt::format("{:<2} {:<13} {:<14} {} -> {}", i,
-                                     u.queue.empty() ? u.device : u.device + " " + u.queue, KernelOf(u), in, out);
-      if (!u.in_place.empty()) line += fmt::format("  in place: {}", u.in_place);
-      if (u.workspace_bytes) {
-        const auto& bound = *static_cast<const plans::BoundOperands*>(step->second->args);
-        line += fmt::format("  workspace[{}] {} bytes", PlaceOf(bound.workspace), u.workspace_bytes);
       }
+      std::string line =
+          fmt::format("{:<2} {:<13} {:<14} {} -> {}", i, u.queue.empty() ? u.device : u.device + " " + u.queue, KernelOf(u),
+                      fmt::join(in, ", "), fmt::join(out, ", "));
+      if (!u.in_place.empty()) line += fmt::format("  in place: {}", u.in_place);
+      line += workspace;
       if (!u.fusion.empty()) line += fmt::format("  {} of {}", u.fusion, fmt::join(u.ops, "+"));
       Line(line);
     }
@@ -286,7 +238,6 @@ class Printer {
   const Plan& plan_;
   std::string indent_;
   std::vector<std::string> bases_;  // names of the bases; one that ends with '+' is followed by an offset
-  std::map<int32_t, const Step*> steps_;
   std::string out_;
 };
 
