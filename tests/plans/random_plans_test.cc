@@ -91,7 +91,7 @@ class RandomModel {
       graph += fmt::format("input x{} : float32[1,8,4,4]\n", i);
     }
     graph += "const w = float32[1,8,4,4]<2>\nconst narrow = int64[4]<1, 4, 8, 4>\nconst wide = int64[4]<1, 8, 4, 4>\n";
-    const int nodes = 3 + Below(25);
+    const int nodes = 3 + Below(Chance(0.3) ? 100 : 25);
     for (int i = 0; i < nodes; ++i) {
       // Mostly reads a late value, so that the graph is deep.
       const size_t from = Chance(0.6) && values_.size() > 4 ? values_.size() - 4 : 0;
