@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests every *.plan file of this folder: a graph, `---`, and the graph that the passes must produce.
-// A line `# skip: a, b` at the top names passes and rewrites to skip. With MGE_TEST_UPDATE=1 the test writes the produced
-// graph into the file.
+// Tests every *.plan file of this folder and its subfolders; README.md describes their form. With MGE_TEST_UPDATE=1 the test
+// writes what it produced into the file.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -11,25 +10,65 @@
 #include "core/plan/passes/pass.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "tests/plans/make_plan.h"
 
 namespace mge {
 namespace {
 
-std::vector<std::string> PlanFiles() {
+const std::filesystem::path kFolder = MGE_TEST_DIR;
+constexpr std::string_view kRule = "---\n";
+
+std::string ReadAll(const std::string& file) {
+  std::ifstream in(kFolder / file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The parts of a file, which lines `---` separate.
+struct Parts {
+  explicit Parts(std::string_view text) {
+    for (size_t end; (end = text.find(kRule)) != std::string_view::npos; text.remove_prefix(end + kRule.size())) {
+      before.emplace_back(text.substr(0, end));
+    }
+    expected = text;
+  }
+  std::vector<std::string> before;  // graph, or set-up and graph
+  std::string expected;
+};
+
+// Returns the files with that number of parts before the expected text.
+std::vector<std::string> FilesWith(size_t parts) {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(MGE_TEST_DIR)) {
-    if (entry.path().extension() == ".plan") files.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kFolder)) {
+    const std::string file = std::filesystem::relative(entry.path(), kFolder).string();
+    if (entry.path().extension() == ".plan" && Parts(ReadAll(file)).before.size() == parts) files.push_back(file);
   }
   std::sort(files.begin(), files.end());
   return files;
 }
 
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
+std::string TestName(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param.substr(0, info.param.find('.'));
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
 }
+
+// Compares `made` with the expected text of the file, or replaces that text.
+void Compare(const std::string& file, const Parts& parts, const std::string& made) {
+  if (!std::getenv("MGE_TEST_UPDATE")) {
+    EXPECT_EQ(made, parts.expected) << "MGE_TEST_UPDATE=1 test_plans rewrites " << file;
+    return;
+  }
+  std::ofstream out(kFolder / file, std::ios::binary);
+  for (const std::string& part : parts.before) out << part << kRule;
+  out << made;
+}
+
+TEST(PlanFiles, HaveTwoOrThreeParts) {
+  for (size_t parts : {size_t{0}, size_t{3}, size_t{4}}) EXPECT_EQ(FilesWith(parts), std::vector<std::string>());
+}
+
+// ---- passes: a graph, `---`, and the graph after the passes
 
 std::vector<std::string> SkippedBy(const std::string& text) {
   constexpr std::string_view kMark = "# skip:";
@@ -54,29 +93,18 @@ std::string Simplified(const std::string& text) {
   return GraphText(*graph);
 }
 
-class PlanText : public ::testing::TestWithParam<std::string> {};
+class Passes : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(PlanText, IsTheResultOfThePasses) {
-  constexpr std::string_view kRule = "---\n";
-  std::filesystem::path path = std::filesystem::path(MGE_TEST_DIR) / GetParam();
-  std::string text = ReadAll(path);
-  size_t rule = text.find(std::string("\n").append(kRule));
-  ASSERT_NE(rule, std::string::npos) << path << " has no line ---";
-  std::string above = text.substr(0, rule + 1), below = text.substr(rule + 1 + kRule.size());
-  std::string made = Simplified(above);
-  if (std::getenv("MGE_TEST_UPDATE")) {
-    std::ofstream(path, std::ios::binary) << above << kRule << made;
-    return;
-  }
-  EXPECT_EQ(made, below) << "MGE_TEST_UPDATE=1 test_plans rewrites the file";
+TEST_P(Passes, ProduceTheGraph) {
+  const Parts parts(ReadAll(GetParam()));
+  Compare(GetParam(), parts, Simplified(parts.before[0]));
 }
 
-TEST_P(PlanText, DoesNotChangeIfSimplifiedAgain) {
-  std::string text = ReadAll(std::filesystem::path(MGE_TEST_DIR) / GetParam());
-  std::string above = text.substr(0, text.find("\n---\n") + 1);
-  auto graph = ParseGraphText(above);
+TEST_P(Passes, ChangeNothingIfRunAgain) {
+  const Parts parts(ReadAll(GetParam()));
+  auto graph = ParseGraphText(parts.before[0]);
   ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
-  std::vector<std::string> skip = SkippedBy(above);
+  std::vector<std::string> skip = SkippedBy(parts.before[0]);
   PassContext context = {.allocator = &UnlimitedHostAllocator(), .skip = skip};
   if (!RunPasses(*graph, context, nullptr).ok()) return;
   std::string once = GraphText(*graph);
@@ -84,12 +112,18 @@ TEST_P(PlanText, DoesNotChangeIfSimplifiedAgain) {
   EXPECT_EQ(GraphText(*graph), once);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, PlanText, ::testing::ValuesIn(PlanFiles()), [](const auto& info) {
-  std::string name = info.param.substr(0, info.param.find('.'));
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Files, Passes, ::testing::ValuesIn(FilesWith(1)), TestName);
+
+// ---- whole plans: the set-up, `---`, a graph, `---`, and the plan
+
+class Plans : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Plans, AreAsExpected) {
+  const Parts parts(ReadAll(GetParam()));
+  Compare(GetParam(), parts, MakePlanText(parts.before[0], parts.before[1]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Plans, ::testing::ValuesIn(FilesWith(2)), TestName);
 
 }  // namespace
 }  // namespace mge
