@@ -45,13 +45,13 @@ absl::StatusOr<std::shared_ptr<Session>> NewSession(std::shared_ptr<Runtime> run
   return Session::Load(std::move(runtime), path, {.device = device});
 }
 
-absl::Status RunOnce(Session& session, std::vector<float>* got = nullptr, RunControl* control = nullptr) {
+absl::Status RunOnce(Session& session, std::vector<float>* got = nullptr, RunState* control = nullptr) {
   HostValue x;
   x.tensor = *Tensor::Create(DType::kF32, {4});
   auto data = x.tensor.MutableData<float>();
   for (size_t i = 0; i < 4; ++i) data[i] = i % 2 ? 1.0f : -1.0f;
   std::vector<HostValue> in = {x}, out(1);
-  RunControl own;
+  RunState own;
   absl::Status status = session.Run(in, out, control ? *control : own);
   if (status.ok() && got) {
     auto y = out[0].tensor.Data<float>();
@@ -119,7 +119,7 @@ TEST(HostileRun, AKernelThatWaitsEndsWhenTheRunIsCancelled) {
   folder.AddHostile("kernel_waits");
   auto runtime = NewRuntime(folder.path());
   auto session = NewSession(runtime, "hostile0");
-  RunControl control;
+  RunState control;
   std::thread user([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     control.cancel = 1;
@@ -134,7 +134,7 @@ TEST(HostileRun, AKernelThatWaitsEndsAtTheTimeLimitAndTheControlIsReusable) {
   folder.AddHostile("kernel_waits");
   auto runtime = NewRuntime(folder.path());
   auto waiting = NewSession(runtime, "hostile0"), good = NewSession(runtime, "cpu0");
-  RunControl control;
+  RunState control;
   for (int i = 0; i < 2; ++i) {
     control.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
     EXPECT_EQ(ErrorId(RunOnce(**waiting, nullptr, &control)), errors::kTimeout.id);
