@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge doctor: tests every backend in its own process, and puts a backend that crashes or hangs at its start into quarantine.
-#include <algorithm>
-#include <initializer_list>
-
 #include "core/cli/common.h"
 #include "core/cli/probe.h"
 #include "core/process/child.h"
@@ -12,9 +9,6 @@ namespace mge::cli {
 namespace {
 
 constexpr int kExitDevice = 5;
-constexpr std::string_view kStart = "starting";           // a failure in this stage puts a file into quarantine
-constexpr std::string_view kEnd = "leaving the process";  // the last stage
-constexpr size_t kMostShown = 100;                        // maximum bytes of a backend's line in a message
 
 struct Options {
   double timeout_s = 5;
@@ -31,110 +25,51 @@ RuntimeOptions OptionsOf(const Globals& globals) {
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// Returns whether the value is an object with a text for each of the keys.
-bool HasTexts(const Json& value, std::initializer_list<const char*> keys) {
-  return value.is_object() && std::all_of(keys.begin(), keys.end(),
-                                          [&](const char* key) { return value.contains(key) && value[key].is_string(); });
-}
-
-// The report of the child process so far.
-struct Heard {
-  std::string stage;      // the last stage
-  std::string closed_at;  // the stage in which the backend closed the report's descriptor; empty if it did not
-  std::string foreign;    // a line that the backend itself wrote to the report's descriptor
-};
-
-// Adds a line of the report to the row. Returns false if the line does not come from the child's test.
-bool Enter(std::string_view line, Heard& heard, Json& row) {
-  const Json said = Json::parse(line, nullptr, false);
-  if (!said.is_object() || said.size() != 1) return false;
-  const std::string& key = said.begin().key();
-  const Json& value = said.begin().value();
-  if (key == "stage" && value.is_string()) {
-    heard.stage = value;
-  } else if (key == "plugin" && HasTexts(value, {"verdict", "code", "reason", "fix"})) {
-    for (const char* text : {"verdict", "code", "reason", "fix"}) row[text] = value[text];
-  } else if (key == "on_demand" && value.is_string()) {
-    row["on_demand"] = value;
-  } else if (key == "device" && HasTexts(value, {"name", "class", "state", "operator", "reason", "fix"}) &&
-             value.contains("troubled") && value["troubled"].is_boolean()) {
-    row["devices"].push_back(value);
-  } else if (key == "closed") {
-    heard.closed_at = heard.stage;
-  } else {
-    return false;
-  }
-  return true;
-}
-
-// Returns a sentence if the backend closed or wrote to a descriptor that it does not own, else "".
-std::string Trespass(const Heard& heard) {
-  if (!heard.closed_at.empty()) return fmt::format("it closed descriptors that are not its own, while {}", heard.closed_at);
-  if (heard.foreign.empty()) return {};
-  return fmt::format("it wrote to a descriptor that is not its own: '{}'", heard.foreign);
-}
-
-// Tests an accepted file in a child process and completes its row: verdict, devices, state.
-void Probe(const Globals& globals, const Options& o, Json& row) {
-  std::string path = Text(row["path"]);
+// Tests an accepted file in a child process and completes its row. `others`: names of the other backends, separated by
+// commas.
+void Probe(const Globals& globals, const Options& o, const std::string& others, Json& row) {
+  const std::string path = Text(row["path"]), name = Text(row["name"]);
   std::vector<std::string> arguments = {"mge", "doctor", "--probe", path};
-  for (const std::string& s : globals.settings) arguments.insert(arguments.end(), {"--set", s});
   for (const std::string& f : globals.config_files) arguments.insert(arguments.end(), {"--config", f});
-  Heard heard;
-  ChildEnd end = RunSelf(arguments, o.timeout_s, [&](std::string_view line) {
-    if (Enter(line, heard, row)) return true;
-    if (heard.foreign.empty()) heard.foreign = line.substr(0, kMostShown);
-    return false;
+  for (const std::string& s : globals.settings) arguments.insert(arguments.end(), {"--set", s});
+  arguments.insert(arguments.end(), {"--set", "plugin.skip=" + others});  // the last value of a setting is used
+  std::string stage;
+  const ChildEnd end = RunProgram("/proc/self/exe", arguments, o.timeout_s, [&](std::string_view line) {
+    const Json said = Json::parse(line, nullptr, false);
+    if (!said.is_object() || !said.contains("stage")) return false;  // the backend has written it
+    stage = Text(said["stage"]);
+    row.update(said);
+    return true;
   });
-  const bool unheard = end.signal == UnheardSignal();
-  if (unheard) heard.closed_at = heard.stage;
-  const std::string& stage = heard.stage;
-  const std::string trespass = Trespass(heard);
-  bool loaded = Text(row["verdict"]) == "loaded";
-  bool whole = end.fine() && stage == kEnd;  // false if a plugin called exit(0)
+  row.erase("stage");
   bool failed = false, ran = false;
   for (const Json& d : row["devices"]) {
     failed |= d["troubled"].get<bool>();
     ran |= Text(d["state"]) == "passed";
   }
-  const bool sound = whole && trespass.empty();
-  row["state"] = !loaded ? "found" : sound && ran && !failed ? "passed" : "loadable";
-  row["troubled"] = !sound || failed || Text(row["verdict"]) == "refused";
+  const bool whole = end.fine() && stage == kLastStage;  // false also if the backend called exit(0)
+  row["state"] = Text(row["verdict"]) != "loaded" ? "found" : whole && ran && !failed ? "passed" : "loadable";
+  row["troubled"] = !whole || failed || Text(row["verdict"]) == "refused";
   const bool threw = Text(row["code"]) == "open_threw";  // handled like a crash, because it would end any process
-  if (sound && !threw) return;
-  if ((whole || unheard) && !threw) {
-    if (Text(row["verdict"]) == "refused") return;
-    row["code"] = "foreign_descriptor";
-    row["reason"] = trespass + (unheard ? ", and the test could not continue" : "");
-    row["fix"] = fmt::format(
-        "report it to the author of backend '{}': it can damage files and connections of a program "
-        "that loads it",
-        Text(row["name"]));
-    return;
-  }
-
-  std::string what = end.timed_out ? fmt::format("it did not respond within {} s", o.timeout_s) : end.Describe();
-  if (end.timed_out && !end.last_words.empty()) what += fmt::format("; last line on stderr: {}", end.last_words);
+  if (whole && !threw) return;
   if (stage.empty()) {  // no code of the backend has run
     row["code"] = "not_probed";
-    row["reason"] = fmt::format("it could not be tested: {}, before any code of the backend ran", what);
+    row["reason"] = fmt::format("it could not be tested: {}, before any code of the backend ran", end.Describe(o.timeout_s));
     row["fix"] = "raise the limits of the process (see ulimit -n, -u and -v), then run mge doctor again";
     return;
   }
   if (!threw) {
     row["code"] = end.timed_out ? "timed_out" : "crashed";
-    row["reason"] = fmt::format("{} while {}", what, stage);
-    row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", Text(row["name"]));
-    if (stage != kStart) return;
+    row["reason"] = fmt::format("{} while {}", end.Describe(o.timeout_s), stage);
+    row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", name);
+    if (stage != kFirstStage) return;
   }
   if (Status s = Plugins::Quarantine(OptionsOf(globals), path, Text(row["reason"])); !s.ok()) {
     row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", Text(row["reason"]), s.what());
     return;
   }
-  row["verdict"] = "refused";
-  row["code"] = "quarantined";
-  row["quarantined"] = true;
-  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --release {}", Text(row["name"]));
+  row.update({{"verdict", "refused"}, {"code", "quarantined"}, {"quarantined", true}});
+  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --release {}", name);
   if (end.timed_out && !threw) {
     row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
   }
@@ -183,7 +118,11 @@ int Run(const Globals& globals, const Options& o) {
     row["troubled"] = Text(row["verdict"]) == "refused";
     row["devices"] = Json::array();
     row["on_demand"] = "";
-    if (Text(row["verdict"]) == "accepted") Probe(globals, o, row);
+    std::string others;
+    for (const Json& other : found["files"]) {
+      if (other["name"] != file["name"] && other["name"] != "") others += (others.empty() ? "" : ",") + Text(other["name"]);
+    }
+    if (Text(row["verdict"]) == "accepted") Probe(globals, o, others, row);
     passed += Text(row["state"]) == "passed";
     troubled += row["troubled"].get<bool>();
     rows.push_back(std::move(row));

@@ -81,9 +81,11 @@ int CannotWrite(const Globals& globals, const std::string& path) {
 // Reports an error of the process or of the script. Returns its exit code, or 0 if there was none.
 int CheckReply(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd& end, const Json& reply) {
   const std::string other = "name a Python interpreter that has onnxruntime: --python FOLDER/bin/python";
-  if (end.not_started != 0) {
-    return Report(globals, Fail(errors::kUsage, fmt::format("'{}' cannot be started", run.python),
-                                {.what = ErrnoText(end.not_started), .where = "--python", .fix = other}));
+  if (end.not_started != 0 || end.exit_code == kNotExecuted) {
+    return Report(
+        globals,
+        Fail(errors::kUsage, fmt::format("'{}' cannot be started", run.python),
+             {.what = end.not_started ? ErrnoText(end.not_started) : end.last_line, .where = "--python", .fix = other}));
   }
   if (reply.contains("missing")) {
     return Report(
@@ -99,7 +101,7 @@ int CheckReply(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd
   }
   if (end.fine() && reply.contains("outputs")) return 0;
   return Report(globals, Fail(errors::kKernelFailed, fmt::format("'{}' returned no results", run.python),
-                              {.what = end.Describe(), .where = "--python", .fix = other}));
+                              {.what = end.Describe(kNoLimit), .where = "--python", .fix = other}));
 }
 
 }  // namespace
@@ -128,8 +130,8 @@ int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vec
   if (!WriteFile(request_file, request.dump(2, ' ', false, Json::error_handler_t::replace))) {
     return CannotWrite(globals, request_file);
   }
-  const ChildEnd end = RunChild(run.python, {run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()}, kNoLimit,
-                                [](std::string_view) { return true; });
+  const ChildEnd end = RunProgram(run.python, {run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()}, kNoLimit,
+                                  [](std::string_view) { return true; });
   std::ifstream in(folder.File("reply.json"), std::ios::binary);
   Json reply = Json::parse(std::string(std::istreambuf_iterator<char>(in), {}), nullptr, false);
   if (!reply.is_object()) reply = Json::object();

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/conform/task.h"
 
-#include <fcntl.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,10 +18,8 @@
 #include <optional>
 
 #include "core/base/errors.h"
-#include "core/base/file.h"
 #include "core/conform/calls.h"
-#include "core/process/child_group.h"
-#include "core/process/orphan_reaper.h"
+#include "core/process/child.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -34,22 +29,20 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLastWords = 600;  // bytes at the end of a child's output that a finding shows
 
-struct Child {
+// A task that runs in a child process.
+struct RunningTask {
   const Task* task = nullptr;
-  pid_t pid = -1;
-  std::optional<ChildGroup> group;
-  Fd records, output;
+  std::unique_ptr<Child> child;
   Clock::time_point begin;
   double seconds = 0;        // the time limit
-  std::string text, said;    // unread records, and the output of the child
   std::string check, where;  // from the last Begin() and At()
   CallBoard calls;
-  std::string thrown;   // text of the exception that its task threw
-  bool silent = false;  // whether it has closed the pipe of records
-  bool complete = false, stopped = false;
+  std::string thrown;  // text of the exception that its task threw
+  bool complete = false;
 };
 
-[[noreturn]] void BeChild(const Task& task, int records, int output, const CallBoard& calls) {
+// Runs a task in the child process.
+void BeChild(const Task& task, int records, const CallBoard& calls) {
   calls.Serve();
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphaned grandchildren become its children
   mallopt(M_ARENA_MAX, 1);           // one heap for all threads, so that the bytes in use are comparable
@@ -57,9 +50,6 @@ struct Child {
   setrlimit(RLIMIT_CORE, &no_core);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
-  if (int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC); nothing >= 0) dup2(nothing, STDIN_FILENO), close(nothing);
-  dup2(output, STDOUT_FILENO);
-  dup2(output, STDERR_FILENO);
   CheckReporter reporter(records, task.seconds);
   try {
     task.body(reporter);
@@ -69,150 +59,88 @@ struct Child {
   } catch (...) {
     reporter.Thrown("it is not a std::exception");
   }
-  _exit(0);
 }
-
-struct Pipe {
-  Fd to_read, to_write;
-  int Open() {  // returns 0 or an errno
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
-    to_read = Fd(ends[0]);
-    to_write = Fd(ends[1]);
-    return fcntl(to_read.get(), F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
-  }
-};
 
 // Starts a child process for a task. Returns 0 or an errno.
-int Spawn(const Task& task, Child& child) {
-  Pipe records, output;
-  if (int error = records.Open()) return error;
-  if (int error = output.Open()) return error;
+int Start(const Task& task, RunningTask& running) {
   std::fflush(stdout);
-  child.task = &task;
-  child.begin = Clock::now();
-  child.seconds = task.seconds;
-  child.check = task.check;
-  child.pid = ChildGroup::Fork(child.group);
-  if (child.pid < 0) return errno;
-  if (child.pid == 0) {
-    records.to_read = Fd();
-    output.to_read = Fd();
-    BeChild(task, records.to_write.get(), output.to_write.get(), child.calls);
-  }
-  child.records = std::move(records.to_read);
-  child.output = std::move(output.to_read);
-  return 0;
+  running.task = &task;
+  running.begin = Clock::now();
+  running.seconds = task.seconds;
+  running.check = task.check;
+  running.child = Child::Fork([&](int records) { BeChild(task, records, running.calls); }, task.seconds);
+  return running.child ? 0 : errno;
 }
 
-// Reads all available bytes. Returns false at the end of the stream.
-bool Drain(const Fd& fd, std::string& into) {
-  char buffer[4096];
-  for (;;) {
-    ssize_t n = read(fd.get(), buffer, sizeof(buffer));
-    if (n > 0)
-      into.append(buffer, static_cast<size_t>(n));
-    else if (n < 0 && errno == EINTR)
-      continue;
-    else
-      return n < 0 && errno == EAGAIN;
-  }
-}
+double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-void Hear(Child& child, const OnRecord& on_record) {
-  for (const Record& r : TakeRecords(child.text)) {
-    if (r.kind == RecordKind::kEnd) child.complete = true;
-    if (r.kind == RecordKind::kBegin) child.check = r.check;
-    if (r.kind == RecordKind::kAt) child.where = r.where;
-    if (r.kind == RecordKind::kThrown) child.thrown = r.what;
+void Hear(RunningTask& running, const OnRecord& on_record) {
+  for (const Record& r : TakeRecords(running.child->report)) {
+    if (r.kind == RecordKind::kEnd) running.complete = true;
+    if (r.kind == RecordKind::kBegin) running.check = r.check;
+    if (r.kind == RecordKind::kAt) running.where = r.where;
+    if (r.kind == RecordKind::kThrown) running.thrown = r.what;
     if (r.kind == RecordKind::kTime) {
-      double most = kMostLimits * child.task->seconds;
-      child.seconds = std::clamp(std::strtod(r.what.c_str(), nullptr), child.seconds, most);
+      const double most = kMostLimits * running.task->seconds;
+      running.seconds = std::clamp(std::strtod(r.what.c_str(), nullptr), running.seconds, most);
+      running.child->LimitTo(running.seconds - SecondsSince(running.begin));
     }
-    on_record(*child.task, r);
+    on_record(*running.task, r);
   }
 }
 
 // Returns a sentence about how the child ended, or "" if it ended normally.
-std::string Ending(const Child& child, int status) {
-  if (child.stopped) return fmt::format("did not end within {:g} s", child.seconds);
-  if (WIFSIGNALED(status)) {
-    int signal = WTERMSIG(status);
-    const char* name = sigabbrev_np(signal);
-    return fmt::format("crashed the process (SIG{})", name ? name : std::to_string(signal));
+std::string Ending(const RunningTask& running) {
+  const ChildEnd& end = running.child->end();
+  if (end.timed_out) return fmt::format("did not end within {:g} s", running.seconds);
+  if (end.signal != 0) {
+    const char* name = sigabbrev_np(end.signal);
+    return fmt::format("crashed the process (SIG{})", name ? name : std::to_string(end.signal));
   }
-  if (!child.thrown.empty()) return "threw an exception, which the contract forbids: " + child.thrown;
-  if (!child.complete || WEXITSTATUS(status) != 0)
-    return fmt::format("ended the process (exit code {})", WEXITSTATUS(status));
+  if (!running.thrown.empty()) return "threw an exception, which the contract forbids: " + running.thrown;
+  if (!running.complete || end.exit_code != 0) return fmt::format("ended the process (exit code {})", end.exit_code);
   return {};
 }
 
-// Returns the exit status of a child that has ended, else nullopt. If the time limit is over, kills the child first. A
-// closed pipe does not mean that the child has ended.
-std::optional<int> Ended(Child& child) {
-  if (std::optional<int> status = child.group->Ended()) return status;
-  if (Clock::now() - child.begin <= std::chrono::duration<double>(child.seconds)) return std::nullopt;
-  child.stopped = true;
-  return child.group->Kill();
-}
-
-void Finish(Child& child, int status, const OnRecord& on_record, const OnDone& on_done) {
-  Drain(child.records, child.text);
-  Drain(child.output, child.said);
-  Hear(child, on_record);
-  if (std::string ending = Ending(child, status); !ending.empty()) {
-    if (std::string calls = child.calls.Calls(); !calls.empty()) ending += ", while " + calls;
-    if (!child.said.empty()) {
-      size_t from = child.said.size() > kLastWords ? child.said.size() - kLastWords : 0;
-      ending += "; its output: " + child.said.substr(from);
+// Reports the end of a task. Adds a finding if its child did not end normally.
+void Finish(RunningTask& running, const OnRecord& on_record, const OnDone& on_done) {
+  Hear(running, on_record);
+  if (std::string ending = Ending(running); !ending.empty()) {
+    if (std::string calls = running.calls.Calls(); !calls.empty()) ending += ", while " + calls;
+    if (const std::string& said = running.child->output; !said.empty()) {
+      ending += "; its output: " + said.substr(said.size() > kLastWords ? said.size() - kLastWords : 0);
     }
-    on_record(*child.task, {RecordKind::kFound, child.check, child.where, EscapeControl(ending)});
+    on_record(*running.task, {RecordKind::kFound, running.check, running.where, EscapeControl(ending)});
   }
-  on_done(*child.task, std::chrono::duration<double>(Clock::now() - child.begin).count());
+  on_done(*running.task, SecondsSince(running.begin));
 }
 
 }  // namespace
 
 absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
-  OrphanReaper orphans;
-  std::vector<std::unique_ptr<Child>> running;
+  std::vector<std::unique_ptr<RunningTask>> running;
   size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
     while (next < tasks.size() && running.size() < static_cast<size_t>(std::max(at_a_time, 1))) {
-      auto child = std::make_unique<Child>();
-      if (int error = Spawn(tasks[next], *child)) {
+      auto task = std::make_unique<RunningTask>();
+      if (int error = Start(tasks[next], *task)) {
         if (!running.empty()) break;  // try again when a child has ended
         return Fail(errors::kOutOfMemory, "a child process for the checks cannot be started",
                     {.what = std::strerror(error), .fix = "allow more processes and open files (ulimit -u and -n)"});
       }
       ++next;
-      orphans.Except(child->pid);
-      running.push_back(std::move(child));
+      running.push_back(std::move(task));
     }
-    std::vector<pollfd> polls;
-    int patience_ms = 100;
-    for (const auto& child : running) {
-      polls.push_back({child->silent ? -1 : child->records.get(), POLLIN, 0});
-      polls.push_back({child->silent ? -1 : child->output.get(), POLLIN, 0});
-      if (child->silent) patience_ms = 2;  // poll() does not report its end, which is usually near
-    }
-    poll(polls.data(), polls.size(), patience_ms);
-    for (size_t i = 0; i < running.size();) {
-      Child& child = *running[i];
-      child.silent = !Drain(child.records, child.text);
-      Drain(child.output, child.said);
-      if (child.said.size() > 1 << 16) child.said.erase(0, child.said.size() - kLastWords);
-      Hear(child, on_record);
-      const std::optional<int> status = Ended(child);
-      if (!status) {
-        ++i;
-        continue;
-      }
-      Finish(child, *status, on_record, on_done);
-      orphans.Forget(child.pid);
-      orphans.End();
-      running.erase(running.begin() + static_cast<ptrdiff_t>(i));
-    }
+    std::vector<Child*> children;
+    for (const auto& task : running) children.push_back(task->child.get());
+    Child::WaitForAny(children);
+    std::erase_if(running, [&](const std::unique_ptr<RunningTask>& task) {
+      task->child->Read();
+      Hear(*task, on_record);
+      if (!task->child->Ended()) return false;
+      Finish(*task, on_record, on_done);
+      return true;
+    });
   }
   return absl::OkStatus();
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs tasks in child processes, several at a time. A crash, an exit or a hang of a child becomes a finding of its task.
 //
-// Method: each task runs in a forked child of its own process group, with a pipe for its records (check_reporter.h) and one
-// for its output. When the time limit is over, the whole group is killed.
+// Method: each task runs in a forked child (core/process), whose report consists of records (check_reporter.h).
 #pragma once
 
 #include <functional>
@@ -26,8 +25,8 @@ struct Task {
 using OnRecord = std::function<void(const Task&, const Record&)>;
 using OnDone = std::function<void(const Task&, double seconds)>;
 
-// Runs all tasks, at most `at_a_time` at once. The process must have only one thread, because it forks. Processes that a
-// child starts are killed when it ends. Fails with kOutOfMemory if no child process can be started.
+// Runs all tasks, at most `at_a_time` at once. The process must have only one thread, because it forks. Processes of the
+// child's group are killed when it ends. Fails with kOutOfMemory if no child process can be started.
 absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done);
 
 }  // namespace mge::conform

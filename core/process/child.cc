@@ -3,21 +3,17 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <optional>
 
-#include "core/base/file.h"
-#include "core/process/child_group.h"
-#include "core/process/orphan_reaper.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -25,169 +21,187 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxLine = 1 << 20;
+constexpr size_t kMostUnread = 1 << 20;  // bytes of a child's report or output that are kept
 
-// Reads lines from a pipe without blocking. Does not own the descriptor.
-class Stream {
- public:
-  explicit Stream(int fd) : fd_(fd) { fcntl(fd_, F_SETFL, O_NONBLOCK); }
+// The leaders of the running groups. The signal handler reads them. It does not kill groups beyond the size of this table.
+std::array<std::atomic<pid_t>, 256> leaders;
+static_assert(std::atomic<pid_t>::is_always_lock_free);
 
-  int fd() const { return open_ ? fd_ : -1; }
-
-  // Calls `line` for every complete line that is not empty.
-  void Drain(const std::function<void(std::string_view)>& line) {
-    char buffer[4096];
-    for (ssize_t n; (n = read(fd_, buffer, sizeof(buffer))) != 0;) {
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return;
-      for (char c : std::string_view(buffer, static_cast<size_t>(n))) {
-        if (c != '\n') {
-          if (text_.size() < kMaxLine) text_ += c;
-          continue;
-        }
-        if (!text_.empty()) line(text_);
-        text_.clear();
-      }
-    }
-    open_ = false;
-    if (!text_.empty()) line(text_);
-    text_.clear();
+void KillGroupsFirst(int number) {
+  for (const std::atomic<pid_t>& leader : leaders) {
+    if (const pid_t group = leader) kill(-group, SIGKILL);
   }
+  raise(number);  // ends the process when the handler returns, because SA_RESETHAND restored the default action
+}
 
- private:
-  int fd_;
-  bool open_ = true;
-  std::string text_;
-};
+void HandleSignals() {
+  signal(SIGCHLD, SIG_DFL);  // it may be inherited as ignored; then a child cannot be waited for
+  for (int number : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction present = {}, ours = {};
+    if (sigaction(number, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
+    ours.sa_handler = KillGroupsFirst;
+    ours.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(number, &ours, nullptr);
+  }
+}
 
-// A pipe whose write end has a number above kReportFd, so that it does not collide with the descriptors that Spawn() assigns
-// in the child.
+// A pipe whose write end has a number above kReportFd, so that it does not collide with the descriptors that the child
+// assigns. Its read end does not block.
 struct Pipe {
   Fd to_read, to_write;
-  int Open() {  // returns 0 or errno
+  bool Open() {  // sets errno on failure
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
     to_read = Fd(ends[0]);
     Fd low(ends[1]);
     to_write = Fd(fcntl(low.get(), F_DUPFD_CLOEXEC, kReportFd + 1));
-    return to_write.valid() ? 0 : errno;
+    return to_write.valid() && fcntl(to_read.get(), F_SETFL, O_NONBLOCK) == 0;
   }
 };
 
-// Starts the program in its own process group. Returns 0 or errno.
-int Spawn(const std::string& program, const std::vector<std::string>& arguments, int report, int errors, pid_t* child) {
-  std::vector<char*> argv;
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t group;
-  if (int error = posix_spawn_file_actions_init(&files)) return error;
-  if (int error = posix_spawnattr_init(&group)) return error;
-  int error = posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
-  if (!error) error = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  if (!error) error = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-  if (!error) error = posix_spawn_file_actions_adddup2(&files, errors, 2);
-  if (!error) error = posix_spawn_file_actions_adddup2(&files, report, kReportFd);
-  if (!error) error = posix_spawnp(child, program.c_str(), &files, &group, argv.data(), environ);
-  posix_spawnattr_destroy(&group);
-  posix_spawn_file_actions_destroy(&files);
-  return error;
+// Appends the available bytes, and closes the descriptor at the end of the stream.
+void ReadInto(Fd& fd, std::string& text) {
+  char buffer[1 << 16];  // as large as a pipe
+  ssize_t n = 0;
+  while (fd.valid() && (n = read(fd.get(), buffer, sizeof(buffer))) < 0 && errno == EINTR) {
+  }
+  if (n > 0) text.append(buffer, static_cast<size_t>(n));
+  if (n == 0) fd = Fd();
+  if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
+}
+
+std::string LastLine(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t last = text.find_last_not_of(kBlanks);
+  if (last == text.npos) return {};
+  text = text.substr(0, last + 1);
+  const size_t before = text.rfind('\n');
+  return std::string(text.substr(before == text.npos ? 0 : before + 1).substr(0, 300));
 }
 
 }  // namespace
 
-std::string ChildEnd::Describe() const {
-  std::string out;
+std::string ChildEnd::Describe(double seconds) const {
   if (not_started != 0) return fmt::format("a child process could not be started: {}", strerror(not_started));
-  if (timed_out) {
-    out = "it did not respond";
-  } else if (signal != 0) {
-    out = fmt::format("it was killed by signal {} ({})", signal, strsignal(signal));
-  } else {
-    out = fmt::format("it ended the process with exit code {}", exit_code);
+  std::string out = timed_out     ? fmt::format("it did not respond within {:g} s", seconds)
+                    : signal != 0 ? fmt::format("it was killed by signal {} ({})", signal, strsignal(signal))
+                                  : fmt::format("it ended the process with exit code {}", exit_code);
+  return last_line.empty() ? out : fmt::format("{}; last line on stderr: {}", out, last_line);
+}
+
+std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, double seconds) {
+  std::unique_ptr<Child> child(new Child);
+  Pipe report, output;
+  if (!report.Open() || !output.Open()) return nullptr;
+  HandleSignals();
+  const pid_t leader = fork();
+  if (leader < 0) return nullptr;
+  if (leader == 0) {
+    for (std::atomic<pid_t>& sibling : leaders) sibling = 0;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    report.to_read = Fd();
+    output.to_read = Fd();
+    if (Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC)); nothing.valid()) dup2(nothing.get(), STDIN_FILENO);
+    dup2(output.to_write.get(), STDOUT_FILENO);
+    dup2(output.to_write.get(), STDERR_FILENO);
+    body(report.to_write.get());
+    _exit(0);
   }
-  return last_words.empty() ? out : fmt::format("{}; last line on stderr: {}", out, last_words);
-}
-
-ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
-                 const std::function<bool(std::string_view)>& line) {
-  return RunChild("/proc/self/exe", arguments, limit_s, line);
-}
-
-ChildEnd RunChild(const std::string& program, const std::vector<std::string>& arguments, double limit_s,
-                  const std::function<bool(std::string_view)>& line) {
-  ChildEnd end;
-  Pipe report, errors;
-  pid_t child = -1;
-  OrphanReaper orphans;
-  end.not_started = report.Open();
-  if (!end.not_started) end.not_started = errors.Open();
-  if (!end.not_started) end.not_started = Spawn(program, arguments, report.to_write.get(), errors.to_write.get(), &child);
-  if (end.not_started) return end;
-  ChildGroup group(child);
-  report.to_write = Fd();
-  errors.to_write = Fd();
-  Stream lines(report.to_read.get()), talk(errors.to_read.get());
-
-  auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s));
-  Clock::time_point deadline = Clock::now() + limit;
-  auto heard = [&](std::string_view text) {
-    if (line(text)) deadline = Clock::now() + limit;
-  };
-  auto said = [&](std::string_view text) {
-    if (text.find_first_not_of(" \t\r") != text.npos) end.last_words = text.substr(0, 300);
-  };
-  std::optional<int> ended;
-  while (!ended) {
-    pollfd ends[] = {{lines.fd(), POLLIN, 0}, {talk.fd(), POLLIN, 0}};
-    poll(ends, 2, 20);
-    lines.Drain(heard);
-    talk.Drain(said);
-    ended = group.Ended();
-    if (ended || Clock::now() < deadline) continue;
-    end.timed_out = true;
-    ended = group.Kill();
+  setpgid(leader, leader);  // the child may not have called it yet
+  for (std::atomic<pid_t>& place : leaders) {
+    if (pid_t none = 0; place.compare_exchange_strong(none, leader)) break;
   }
-  orphans.End();
-  lines.Drain(heard);
-  talk.Drain(said);
-  if (WIFEXITED(*ended)) end.exit_code = WEXITSTATUS(*ended);
-  if (WIFSIGNALED(*ended)) end.signal = WTERMSIG(*ended);
-  return end;
+  child->leader_ = leader;
+  child->report_ = std::move(report.to_read);
+  child->output_ = std::move(output.to_read);
+  child->LimitTo(seconds);
+  return child;
 }
 
-// The spare descriptor has a high number, because plugins that close foreign descriptors usually close the low ones.
-Reporter::Reporter() {
-  struct stat st;
-  if (fstat(kReportFd, &st) != 0) return;
-  device_ = st.st_dev;
-  inode_ = st.st_ino;
-  rlimit files = {};
-  getrlimit(RLIMIT_NOFILE, &files);
-  const rlim_t highest = std::min<rlim_t>(files.rlim_cur, 4096) - 1;
-  spare_ = fcntl(kReportFd, F_DUPFD_CLOEXEC, static_cast<int>(highest));
+void Child::LimitTo(double seconds) {
+  deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-Reporter::~Reporter() {
-  if (IsOurs(spare_)) close(spare_);
+void Child::Read() {
+  ReadInto(report_, report);
+  ReadInto(output_, output);
 }
 
-bool Reporter::IsOurs(int fd) const {
-  struct stat st;
-  return fstat(fd, &st) == 0 && st.st_dev == device_ && st.st_ino == inode_;
-}
-
-bool Reporter::Tell(const std::string& line) const {
-  const int fd = untouched() ? kReportFd : spare_;
-  if (!IsOurs(fd)) return false;
-  const std::string text = "\n" + line + "\n";
-  for (size_t done = 0; done < text.size();) {
-    ssize_t n = write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return true;  // the parent has closed the pipe
-    done += static_cast<size_t>(n);
-  }
+bool Child::Ended() {
+  siginfo_t leader = {};
+  const bool ended =
+      waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0 && leader.si_pid != 0;
+  if (!ended && Clock::now() < deadline_) return false;
+  end_.timed_out = !ended;
+  Kill();
+  Read();
+  end_.last_line = LastLine(output);
   return true;
+}
+
+// The process id cannot be reused before waitpid() returns, so kill() reaches only this group.
+void Child::Kill() {
+  if (leader_ == 0) return;
+  kill(-leader_, SIGKILL);
+  kill(leader_, SIGKILL);  // the leader may have moved to another group
+  for (std::atomic<pid_t>& place : leaders) {
+    pid_t own = leader_;
+    place.compare_exchange_strong(own, 0);
+  }
+  int status = 0;
+  while (waitpid(leader_, &status, 0) < 0 && errno == EINTR) {
+  }
+  leader_ = 0;
+  if (WIFEXITED(status)) end_.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) end_.signal = WTERMSIG(status);
+}
+
+void Child::WaitForAny(const std::vector<Child*>& children) {
+  std::vector<pollfd> files;
+  int patience_ms = 20;
+  for (const Child* child : children) {
+    for (const Fd* fd : {&child->report_, &child->output_}) {
+      files.push_back({fd->get(), POLLIN, 0});
+      if (!fd->valid()) patience_ms = 2;  // poll() does not report the end of the child, which is usually near
+    }
+  }
+  poll(files.data(), files.size(), patience_ms);
+}
+
+ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments, double seconds,
+                    const std::function<bool(std::string_view)>& line) {
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  auto execute = [&](int report) {  // calls no function that may need a lock of another thread
+    dup2(STDIN_FILENO, STDOUT_FILENO);
+    dup2(report, kReportFd);
+    execvp(program.c_str(), argv.data());
+    const char* why = strerrordesc_np(errno);
+    (void)!write(STDERR_FILENO, why, strlen(why));
+    _exit(kNotExecuted);
+  };
+  const std::unique_ptr<Child> child = Child::Fork(execute, seconds);
+  if (!child) return {errno, false, -1, 0, {}};
+  auto take_lines = [&] {
+    for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
+      if (line(std::string_view(child->report).substr(0, end))) child->LimitTo(seconds);
+    }
+  };
+  for (bool ended = false; !ended;) {
+    Child::WaitForAny({child.get()});
+    child->Read();
+    take_lines();
+    ended = child->Ended();
+  }
+  take_lines();
+  return child->end();
+}
+
+bool HasChildProcess() {
+  siginfo_t child = {};
+  return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 }  // namespace mge

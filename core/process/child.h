@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a child process that may crash, exit or hang, and reads the lines that it reports.
+// Child processes that may crash, exit or hang: start, report, time limit and end.
+//
+// Each child leads its own process group. When the child ends, the whole group is killed; a process that leaves the group is
+// not. The terminal sends its signals only to this process's group, so a handler for SIGHUP, SIGINT and SIGTERM kills the
+// groups of all children before the signal ends this process. Signals that were ignored or handled before keep their
+// disposition.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/file.h"
+
 namespace mge {
 
-inline constexpr int kReportFd = 3;  // the descriptor to which the child writes its report
+inline constexpr int kReportFd = 3;       // the descriptor to which a program writes its report
+inline constexpr int kNotExecuted = 127;  // the exit code of a program that could not be executed, as in a shell
 
 // The end of a child process.
 struct ChildEnd {
@@ -19,41 +29,53 @@ struct ChildEnd {
   bool timed_out = false;  // it was killed after the time limit
   int exit_code = -1;      // -1 if it did not exit
   int signal = 0;          // the signal that killed it, or 0
-  std::string last_words;  // the last non-empty line that it wrote to stderr
+  std::string last_line;   // the last non-empty line of its output
   bool fine() const { return not_started == 0 && !timed_out && exit_code == 0; }
-  std::string Describe() const;  // "it was killed by signal 11 (Segmentation fault)"
+  // Returns a sentence such as "it was killed by signal 11 (Segmentation fault)". `seconds` is the time limit.
+  std::string Describe(double seconds) const;
 };
 
-// Runs a program in its own process group, with stdin and stdout redirected to /dev/null. `program` is a path, or a name
-// that is searched in PATH. `arguments` begin with the program's name. Calls `line` for every line that the child writes to
-// kReportFd; it must return whether the line comes from the child itself and not from a plugin. If no such line arrives for
-// `limit_s` seconds, kills the group. When the child has ended, kills all orphan processes that it left.
-ChildEnd RunChild(const std::string& program, const std::vector<std::string>& arguments, double limit_s,
-                  const std::function<bool(std::string_view)>& line);
-
-// Does the same for the executable of this process.
-ChildEnd RunSelf(const std::vector<std::string>& arguments, double limit_s,
-                 const std::function<bool(std::string_view)>& line);
-
-// The child's side of the report. A plugin may close descriptors that it does not own, and files that it opens later get
-// their numbers. Therefore the reporter keeps a spare descriptor and checks the identity of the file before it writes.
-class Reporter {
+// Owns one child process and its group. Not thread-safe.
+class Child {
  public:
-  Reporter();
-  ~Reporter();
-  Reporter(const Reporter&) = delete;
-  Reporter& operator=(const Reporter&) = delete;
+  // Forks and calls `body` in the child with the descriptor of the report, then exits with code 0. stdin is /dev/null, stdout
+  // and stderr lead to `output`. The child is killed when the thread that forked it ends. Returns nullptr and sets errno if
+  // no process can be started.
+  static std::unique_ptr<Child> Fork(const std::function<void(int report)>& body, double seconds);
+  ~Child() { Kill(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
 
-  bool untouched() const { return IsOurs(kReportFd); }
-  // Writes the line with a line break before and after it, so that a plugin's output cannot merge with it. Returns false if
-  // both descriptors were closed.
-  bool Tell(const std::string& line) const;
+  std::string report, output;  // the bytes that were read; the caller removes what it has used
+
+  // Moves the time limit to `seconds` from now.
+  void LimitTo(double seconds);
+  // Appends the available bytes to `report` and `output`. Does not block.
+  void Read();
+  // Returns whether the child has ended. If the time limit is over, kills it first. When it has ended, reads the last bytes.
+  bool Ended();
+  const ChildEnd& end() const { return end_; }  // valid after Ended() has returned true
+
+  // Waits until a child has written something or may have ended, at most 20 ms.
+  static void WaitForAny(const std::vector<Child*>& children);
 
  private:
-  bool IsOurs(int fd) const;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
-  int spare_ = -1;  // a copy of kReportFd with a high number
+  Child() = default;
+  void Kill();
+
+  pid_t leader_ = 0;  // 0 after the child was waited for
+  Fd report_, output_;
+  std::chrono::steady_clock::time_point deadline_;
+  ChildEnd end_;
 };
+
+// Runs a program until it ends: a path, or a name that is searched in PATH. `arguments` begin with the program's name. Calls
+// `line` for every line that the program writes to kReportFd; a call that returns true restarts the time limit. If the
+// program cannot be executed, the exit code is kNotExecuted and the last line is the reason.
+ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments, double seconds,
+                    const std::function<bool(std::string_view)>& line);
+
+// Returns whether this process has a child process, running or ended.
+bool HasChildProcess();
 
 }  // namespace mge

@@ -171,6 +171,13 @@ TEST(Doctor, ABackendThatCouldNotBeTriedIsNotReportedAsFaulty) {
   EXPECT_GT(untried, 0);
 }
 
+TEST(Doctor, WaitsForItsChildrenEvenIfItIgnoresTheSignalOfTheirEnd) {
+  HostileFolder folder;
+  folder.AddHostile("quiet");
+  Outcome o = folder.Mge("doctor", "env --ignore-signal=CHLD");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
 TEST(Doctor, ABackendIsTriedAgainAfterItsRelease) {
   HostileFolder folder;
   folder.AddHostile("start_abort");

@@ -3,10 +3,7 @@
 // A test writes the name, POINT_ACT, into a copy of the file, so one build serves every case. Other names have no fault.
 //
 //   point   load query start enumerate open claim enqueue prepare kernel stop unload
-//   act     throw exit leave abort segfault illegal slow loop chatter row part closes closes_all daemon error lost, and acts
-//           that only one point has
-#include <fcntl.h>
-#include <sys/wait.h>
+//   act     throw exit leave abort segfault illegal slow loop chatter error lost, and acts that only one point has
 #include <unistd.h>
 
 #include <atomic>
@@ -43,19 +40,6 @@ bool Is(std::string_view name) { return Name() == name; }
 // Writes to file descriptor 3, from which `mge doctor` reads the reports of its child.
 bool Say(std::string_view text) { return write(3, text.data(), text.size()) > 0; }
 
-// Starts a daemon in a separate session. Writes its process id into the file "daemon" of the working directory.
-void Daemon() {
-  pid_t between = fork();
-  if (between > 0) waitpid(between, nullptr, 0);
-  if (between != 0) return;
-  setsid();
-  const pid_t daemon = fork();
-  if (daemon == 0) sleep(60), _exit(0);
-  const std::string number = std::to_string(daemon);
-  (void)!write(open("daemon", O_WRONLY | O_CREAT, 0644), number.data(), number.size());
-  _exit(0);
-}
-
 mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
   std::string_view name = Name();
   if (!name.starts_with(point) || name.size() <= point.size() || name[point.size()] != '_') return MGE_OK;
@@ -72,13 +56,6 @@ mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
     if (!Say("{}\n[1]\nstill there\n")) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  if (act == "row") Say("{\"plugin\":7}\n{\"device\":{\"name\":[]}}\n{\"stage\":{}}\n");
-  if (act == "part") Say("begun");
-  if (act.starts_with("closes")) {  // as some libraries do before they start a program; files opened later get these numbers
-    close_range(3, act == "closes_all" ? ~0u : 63, 0);
-    for (int i = 0; i < 3; ++i) (void)!open("taken", O_WRONLY | O_CREAT | O_APPEND, 0644);
-  }
-  if (act == "daemon") Daemon();
   if (act == "error") return mge::Report(error, MGE_INTERNAL, "the hostile backend gives up");
   if (act == "lost") return mge::Report(error, MGE_DEVICE_LOST, "the hostile card fell off the bus");
   return MGE_OK;
