@@ -159,15 +159,15 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareBench(CLI::App& app, const Globals& globals) {
+Action DeclareBench(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
+  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
-  app.add_option("--seconds", o->seconds, "Measuring time in seconds")->check(Between(1e-9, 1e9));
-  app.add_option("--runs", o->runs, "Number of runs to measure, instead of --seconds")->check(Between(0, 1e9));
-  app.add_option("--warm", o->warm, "Number of runs before measuring, at least 1")->check(Between(0, 1e9));
-  app.add_option("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
-      ->type_name("FILE");
+  app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
+  app.Add("--runs", o->runs, "Number of runs to measure, instead of --seconds").Between(0, 1e9);
+  app.Add("--warm", o->warm, "Number of runs before measuring, at least 1").Between(0, 1e9);
+  app.Add("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
+      .ValueName("FILE");
   return [&globals, o] { return Run(globals, *o); };
 }
 

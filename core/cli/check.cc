@@ -174,15 +174,15 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareCheck(CLI::App& app, const Globals& globals) {
+Action DeclareCheck(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("DIR", o->folders, "Folders of tests, at any depth")->required()->type_name("FOLDER");
-  app.add_option("--gaps", o->gaps,
-                 "A file of tests that are known to fail, with lines PATH ERROR REASON, or none; default: ONNX's own tests")
-      ->type_name("FILE");
-  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance")->check(Between(0, 1e9));
-  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance")->check(Between(0, 1e9));
-  app.add_flag("-v,--verbose", o->verbose, "Also lists the passed tests");
+  app.Add("DIR", o->folders, "Folders of tests, at any depth").Required().ValueName("FOLDER");
+  app.Add("--gaps", o->gaps,
+          "A file of tests that are known to fail, with lines PATH ERROR REASON, or none; default: ONNX's own tests")
+      .ValueName("FILE");
+  app.Add("--rtol", o->tolerance.relative, "Relative tolerance").Between(0, 1e9);
+  app.Add("--atol", o->tolerance.absolute, "Absolute tolerance").Between(0, 1e9);
+  app.AddFlag("-v,--verbose", o->verbose, "Also lists the passed tests");
   return [&globals, o] { return Run(globals, *o); };
 }
 

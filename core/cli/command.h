@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+#include "core/cli/arguments.h"
 #include "mge/mge.hpp"
 
 namespace mge::cli {
@@ -29,27 +29,27 @@ using Action = std::function<int()>;
 struct Command {
   const char* name;
   const char* doc;
-  Action (*declare)(CLI::App& app, const Globals& globals);  // adds the options, which the returned action uses
+  Action (*declare)(Arguments app, const Globals& globals);  // adds the options, which the returned action uses
   const char* examples = "";                                 // command lines, one per line
 };
 
-Action DeclareRun(CLI::App& app, const Globals& globals);
-Action DeclareCompare(CLI::App& app, const Globals& globals);
-Action DeclareCheck(CLI::App& app, const Globals& globals);
-Action DeclareBench(CLI::App& app, const Globals& globals);
-Action DeclareProfile(CLI::App& app, const Globals& globals);
-Action DeclarePlan(CLI::App& app, const Globals& globals);
-Action DeclareMemory(CLI::App& app, const Globals& globals);
-Action DeclareInspect(CLI::App& app, const Globals& globals);
-Action DeclareDevices(CLI::App& app, const Globals& globals);
-Action DeclarePlugins(CLI::App& app, const Globals& globals);
-Action DeclareDoctor(CLI::App& app, const Globals& globals);
-Action DeclareEnv(CLI::App& app, const Globals& globals);
-Action DeclareZoo(CLI::App& app, const Globals& globals);
-Action DeclareDemo(CLI::App& app, const Globals& globals);
-Action DeclareSdk(CLI::App& app, const Globals& globals);
-Action DeclareHelp(CLI::App& app, const Globals& globals);
-Action DeclareVersion(CLI::App& app, const Globals& globals);
+Action DeclareRun(Arguments app, const Globals& globals);
+Action DeclareCompare(Arguments app, const Globals& globals);
+Action DeclareCheck(Arguments app, const Globals& globals);
+Action DeclareBench(Arguments app, const Globals& globals);
+Action DeclareProfile(Arguments app, const Globals& globals);
+Action DeclarePlan(Arguments app, const Globals& globals);
+Action DeclareMemory(Arguments app, const Globals& globals);
+Action DeclareInspect(Arguments app, const Globals& globals);
+Action DeclareDevices(Arguments app, const Globals& globals);
+Action DeclarePlugins(Arguments app, const Globals& globals);
+Action DeclareDoctor(Arguments app, const Globals& globals);
+Action DeclareEnv(Arguments app, const Globals& globals);
+Action DeclareZoo(Arguments app, const Globals& globals);
+Action DeclareDemo(Arguments app, const Globals& globals);
+Action DeclareSdk(Arguments app, const Globals& globals);
+Action DeclareHelp(Arguments app, const Globals& globals);
+Action DeclareVersion(Arguments app, const Globals& globals);
 
 int PrintVersion(const Globals& globals);
 

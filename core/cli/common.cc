@@ -94,16 +94,6 @@ Globals OnDevice(const Globals& globals, const std::string& device) {
   return there;
 }
 
-CLI::Validator Between(double least, double most) {
-  auto check = [least, most](std::string& text) -> std::string {
-    double value = 0;
-    if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is not a number", Escape(text));
-    if (value >= least && value <= most) return {};  // false for NaN
-    return fmt::format("{} is not in {} to {}", text, least, most);
-  };
-  return {check, fmt::format("{} to {}", least, most)};
-}
-
 std::string HumanBytes(uint64_t bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

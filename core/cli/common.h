@@ -43,10 +43,6 @@ Status OpenModel(const Globals& globals, const std::string& path, Runtime* runti
 // choose kernels.
 Globals OnDevice(const Globals& globals, const std::string& device);
 
-// Returns a validator for numbers in [least, most]. CLI::Range is not used: it accepts "nan", and reports a text that is not
-// a number as out of range.
-CLI::Validator Between(double least, double most);
-
 std::string HumanBytes(uint64_t bytes);      // "97.5 MiB"
 std::string TypeText(const Tensor& tensor);  // "float32[1,10]"
 std::string Escape(std::string_view text);   // escapes control characters

@@ -276,25 +276,24 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareCompare(CLI::App& app, const Globals& globals) {
+Action DeclareCompare(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("A", o->first, "An ONNX file; it runs on the device of --device")->required()->type_name("FILE");
-  app.add_option("B", o->second, "Another model with the same inputs; default: A")->type_name("FILE");
+  app.Add("A", o->first, "An ONNX file; it runs on the device of --device").Required().ValueName("FILE");
+  app.Add("B", o->second, "Another model with the same inputs; default: A").ValueName("FILE");
   o->inputs.Declare(app);
-  CLI::Option* against =
-      app.add_option("--against", o->against,
-                     "The device for B; default: the device of --device if B is given, else host (the reference evaluators)")
-          ->type_name("DEVICE");
-  CLI::Option* with =
-      app.add_option("--with", o->with, "Runs B in another runtime")->type_name("{onnxruntime}")->excludes(against);
-  app.add_option("--python", o->python, "The Python interpreter with the package of --with; default: python3")
-      ->type_name("FILE")
-      ->needs(with);
-  CLI::Option* layers = app.add_flag("--layers", o->layers, "Compares every node and shows the first that differs");
-  app.add_flag("--all", o->all, "With --layers: lists every node, not only those that differ")->needs(layers);
-  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to skip")->take_all()->allow_extra_args(false);
-  app.add_option("--rtol", o->tolerance.relative, "Relative tolerance")->check(Between(0, 1e9));
-  app.add_option("--atol", o->tolerance.absolute, "Absolute tolerance")->check(Between(0, 1e9));
+  const Argument against =
+      app.Add("--against", o->against,
+              "The device for B; default: the device of --device if B is given, else host (the reference evaluators)")
+          .ValueName("DEVICE");
+  const Argument with = app.Add("--with", o->with, "Runs B in another runtime").ValueName("{onnxruntime}").Excludes(against);
+  app.Add("--python", o->python, "The Python interpreter with the package of --with; default: python3")
+      .ValueName("FILE")
+      .Needs(with);
+  const Argument layers = app.AddFlag("--layers", o->layers, "Compares every node and shows the first that differs");
+  app.AddFlag("--all", o->all, "With --layers: lists every node, not only those that differ").Needs(layers);
+  app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
+  app.Add("--rtol", o->tolerance.relative, "Relative tolerance").Between(0, 1e9);
+  app.Add("--atol", o->tolerance.absolute, "Absolute tolerance").Between(0, 1e9);
   return [&globals, o] { return Run(globals, *o); };
 }
 

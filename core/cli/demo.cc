@@ -122,7 +122,7 @@ int Run(const Globals& globals) {
 
 }  // namespace
 
-Action DeclareDemo(CLI::App&, const Globals& globals) {
+Action DeclareDemo(Arguments, const Globals& globals) {
   return [&globals] { return Run(globals); };
 }
 

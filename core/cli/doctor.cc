@@ -143,12 +143,12 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareDoctor(CLI::App& app, const Globals& globals) {
+Action DeclareDoctor(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
-      ->check(Between(0.1, 3600));
-  app.add_option("--release", o->release, "NAME: removes this backend from quarantine first");
-  app.add_option("--probe", o->probe, "FILE: runs the test of one file in this process")->group("");
+  app.Add("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
+      .Between(0.1, 3600);
+  app.Add("--release", o->release, "NAME: removes this backend from quarantine first");
+  app.Add("--probe", o->probe, "FILE: runs the test of one file in this process").Hidden();
   return [&globals, o] { return Run(globals, *o); };
 }
 

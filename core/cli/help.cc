@@ -2,6 +2,7 @@
 // mge help: explains a command or an error number, and prints the man page and completion scripts.
 #include <charconv>
 
+#include "CLI/CLI.hpp"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/cli/common.h"
@@ -125,15 +126,15 @@ int Run(const Globals& globals, const CLI::App& root, const Options& o) {
 
 }  // namespace
 
-Action DeclareHelp(CLI::App& app, const Globals& globals) {
+Action DeclareHelp(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   std::vector<std::string> formats;
   for (const Page& page : kPages) formats.push_back(page.name);
-  app.add_option("TOPIC", o->topic, "A command, an error such as E0502, or errors");
-  app.add_option("--format", o->format, "Prints the man page of all commands, or the completion script of a shell")
-      ->check(CLI::Validator(CLI::IsMember(formats)).description(""))
-      ->type_name(fmt::format("{{{}}}", fmt::join(formats, ",")));
-  const CLI::App* root = app.get_parent();
+  app.Add("TOPIC", o->topic, "A command, an error such as E0502, or errors");
+  app.Add("--format", o->format, "Prints the man page of all commands, or the completion script of a shell")
+      .OneOf(formats)
+      .ValueName(fmt::format("{{{}}}", fmt::join(formats, ",")));
+  const CLI::App* root = app.app().get_parent();
   return [&globals, root, o] { return Run(globals, *root, *o); };
 }
 

@@ -121,16 +121,12 @@ size_t FirstWithNan(const std::vector<Tensor>& outputs) {
 
 }  // namespace
 
-void InputOptions::Declare(CLI::App& app) {
-  app.add_option("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
-      ->type_name("NAME=FILE")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--shape", shapes, "The shape of a generated input, such as data=1x3x224x224")
-      ->type_name("NAME=SHAPE")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--seed", seed, "Seed of the random inputs");
+void InputOptions::Declare(Arguments app) {
+  app.Add("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
+      .ValueName("NAME=FILE")
+      .Repeats();
+  app.Add("--shape", shapes, "The shape of a generated input, such as data=1x3x224x224").ValueName("NAME=SHAPE").Repeats();
+  app.Add("--seed", seed, "Seed of the random inputs");
 }
 
 Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,

@@ -16,7 +16,7 @@ struct InputOptions {
   std::vector<std::string> files;   // "NAME=FILE", or a file for the next input
   std::vector<std::string> shapes;  // "NAME=1x3x224x224", or a shape for the next input
   uint64_t seed = 0;
-  void Declare(CLI::App& app);
+  void Declare(Arguments app);
 };
 
 // The origin of each input.

@@ -138,9 +138,9 @@ int Run(const Globals& globals, const std::string& model) {
 
 }  // namespace
 
-Action DeclareInspect(CLI::App& app, const Globals& globals) {
+Action DeclareInspect(Arguments app, const Globals& globals) {
   auto model = std::make_shared<std::string>();
-  app.add_option("MODEL", *model, "An ONNX file")->required()->type_name("FILE");
+  app.Add("MODEL", *model, "An ONNX file").Required().ValueName("FILE");
   return [&globals, model] { return Run(globals, *model); };
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `mge` command: parses the command line, runs one sub-command and returns its exit code.
+#include "CLI/CLI.hpp"
 #include "core/base/nearest.h"
 #include "core/base/output.h"
 #include "core/cli/command.h"
@@ -118,19 +119,14 @@ int Main(int argc, char** argv) {
   app.footer(Footer());
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_flag("--json", globals.json, "Data as JSON on stdout; the first field names the schema");
-  app.add_flag("-q,--quiet", globals.quiet, "Print only errors to stderr");
-  app.add_option("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE")
-      ->type_name("DEVICE");
-  app.add_option("--threads", globals.threads, "Threads per run; 0: all that the process may use")->check(Between(0, 1024));
-  app.add_option("--set", globals.settings, "A setting (see mge env)")
-      ->type_name("NAME=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--config", globals.config_files, "A TOML file of settings; a later file wins")
-      ->type_name("FILE")
-      ->take_all()
-      ->allow_extra_args(false);
+  Arguments arguments(app);
+  arguments.AddFlag("--json", globals.json, "Data as JSON on stdout; the first field names the schema");
+  arguments.AddFlag("-q,--quiet", globals.quiet, "Print only errors to stderr");
+  arguments.Add("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE")
+      .ValueName("DEVICE");
+  arguments.Add("--threads", globals.threads, "Threads per run; 0: all that the process may use").Between(0, 1024);
+  arguments.Add("--set", globals.settings, "A setting (see mge env)").ValueName("NAME=VALUE").Repeats();
+  arguments.Add("--config", globals.config_files, "A TOML file of settings; a later file wins").ValueName("FILE").Repeats();
   bool version = false;
   app.add_flag_callback(
       "--version",
@@ -143,7 +139,7 @@ int Main(int argc, char** argv) {
   for (const Command& c : kCommands) {
     CLI::App* sub = app.add_subcommand(c.name, c.doc);
     sub->footer(ExampleText(c.examples));
-    actions.emplace_back(sub, c.declare(*sub, globals));
+    actions.emplace_back(sub, c.declare(Arguments(*sub), globals));
   }
   RefuseEmptyArguments(app);
   try {

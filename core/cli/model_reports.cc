@@ -144,21 +144,21 @@ int RunMemory(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclarePlan(CLI::App& app, const Globals& globals) {
+Action DeclarePlan(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
+  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
-  app.add_flag("--why", o->why, "Adds reasons, alternatives and the place of every buffer");
-  app.add_flag("--measure", o->measure, "Runs the model and adds the time of each step, the median of 5, to the estimates");
-  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to skip")->take_all()->allow_extra_args(false);
+  app.AddFlag("--why", o->why, "Adds reasons, alternatives and the place of every buffer");
+  app.AddFlag("--measure", o->measure, "Runs the model and adds the time of each step, the median of 5, to the estimates");
+  app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
   return [&globals, o] { return RunPlan(globals, *o); };
 }
 
-Action DeclareMemory(CLI::App& app, const Globals& globals) {
+Action DeclareMemory(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
+  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
-  app.add_option("--top", o->top, "Number of buffers to show, the largest first");
+  app.Add("--top", o->top, "Number of buffers to show, the largest first");
   return [&globals, o] { return RunMemory(globals, *o); };
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cli/option_table.h"
 
+#include "CLI/CLI.hpp"
+
 namespace mge::cli {
 namespace {
 

@@ -96,30 +96,30 @@ int Done(const Globals& globals, const Status& status, const char* what, const s
 
 }  // namespace
 
-Action DeclarePlugins(CLI::App& app, const Globals& globals) {
+Action DeclarePlugins(Arguments app, const Globals& globals) {
   struct Options {
     std::string file, name;
   };
   auto o = std::make_shared<Options>();
-  app.require_subcommand(0, 1);
-  CLI::App* paths =
-      app.add_subcommand("paths", "Lists the directories that are searched, in order, and whether they can be used");
-  CLI::App* verify = app.add_subcommand("verify", "Checks one file without loading it");
-  verify->add_option("FILE", o->file, "The backend's .so")->required();
-  CLI::App* install =
-      app.add_subcommand("install", "Verifies a file and copies it into the first directory that can be written");
-  install->add_option("FILE", o->file, "The backend's .so")->required();
-  CLI::App* remove = app.add_subcommand("remove", "Removes an installed backend's file");
-  remove->add_option("NAME", o->name, "The backend's name, as mge plugins shows it")->required();
+  app.TakesCommands(0);
+  Arguments paths =
+      app.AddCommand("paths", "Lists the directories that are searched, in order, and whether they can be used");
+  Arguments verify = app.AddCommand("verify", "Checks one file without loading it");
+  verify.Add("FILE", o->file, "The backend's .so").Required();
+  Arguments install =
+      app.AddCommand("install", "Verifies a file and copies it into the first directory that can be written");
+  install.Add("FILE", o->file, "The backend's .so").Required();
+  Arguments remove = app.AddCommand("remove", "Removes an installed backend's file");
+  remove.Add("NAME", o->name, "The backend's name, as mge plugins shows it").Required();
   return [&globals, o, paths, verify, install, remove] {
     std::string path;
-    if (paths->parsed()) return Paths(globals);
-    if (verify->parsed()) return Verify(globals, o->file);
-    if (install->parsed()) {
+    if (paths.Given()) return Paths(globals);
+    if (verify.Given()) return Verify(globals, o->file);
+    if (install.Given()) {
       Status s = Plugins::Install(OptionsOf(globals), o->file, &path);
       return Done(globals, s, "installed", path);
     }
-    if (remove->parsed()) {
+    if (remove.Given()) {
       Status s = Plugins::Remove(OptionsOf(globals), o->name, &path);
       return Done(globals, s, "removed", path);
     }

@@ -135,16 +135,16 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareProfile(CLI::App& app, const Globals& globals) {
+Action DeclareProfile(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
+  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
-  app.add_option("--seconds", o->seconds, "Measuring time in seconds")->check(Between(1e-9, 1e9));
-  app.add_option("--runs", o->runs, "Number of runs to measure, instead of --seconds")->check(Between(0, 1e9));
-  app.add_option("--warm", o->warm, "Number of runs before measuring, at least 1")->check(Between(0, 1e9));
-  app.add_option("--top", o->top, "Number of steps to show; 0: all")->check(Between(0, 1e9));
-  app.add_flag("--in-order", o->in_order, "Shows the steps in the order of execution, instead of the longest first");
-  app.add_option("--skip", o->skip, "A pass, rewrite or fusion to skip")->take_all()->allow_extra_args(false);
+  app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
+  app.Add("--runs", o->runs, "Number of runs to measure, instead of --seconds").Between(0, 1e9);
+  app.Add("--warm", o->warm, "Number of runs before measuring, at least 1").Between(0, 1e9);
+  app.Add("--top", o->top, "Number of steps to show; 0: all").Between(0, 1e9);
+  app.AddFlag("--in-order", o->in_order, "Shows the steps in the order of execution, instead of the longest first");
+  app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
   return [&globals, o] { return Run(globals, *o); };
 }
 

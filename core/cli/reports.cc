@@ -61,18 +61,18 @@ std::string RenderDevices(const Json& report) {
 
 }  // namespace
 
-Action DeclareDevices(CLI::App&, const Globals& globals) {
+Action DeclareDevices(Arguments, const Globals& globals) {
   return [&globals] { return Show(globals, "mge.devices/1", RenderDevices); };
 }
 
-Action DeclareEnv(CLI::App& app, const Globals& globals) {
+Action DeclareEnv(Arguments app, const Globals& globals) {
   struct Options {
     std::string filter;
     bool changed = false;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("FILTER", o->filter, "Part of a key, variable or alias");
-  app.add_flag("--changed", o->changed, "Lists only settings that differ from their defaults");
+  app.Add("FILTER", o->filter, "Part of a key, variable or alias");
+  app.AddFlag("--changed", o->changed, "Lists only settings that differ from their defaults");
   return [&globals, o] {
     auto matches = [o](const Json& s) {
       if (o->changed && Text(s["origin"]) == "default") return false;
@@ -109,7 +109,7 @@ int PrintVersion(const Globals& globals) {
   return kExitOk;
 }
 
-Action DeclareVersion(CLI::App&, const Globals& globals) {
+Action DeclareVersion(Arguments, const Globals& globals) {
   return [&globals] { return PrintVersion(globals); };
 }
 

@@ -175,21 +175,20 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareRun(CLI::App& app, const Globals& globals) {
+Action DeclareRun(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("MODEL", o->model, "An ONNX file")->required()->type_name("FILE");
+  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
-  app.add_option("--output-dir", o->output_dir, "Writes every output there as .npy")->type_name("FOLDER");
-  CLI::Option* check = app.add_option("--check", o->check, "A test_data_set folder with the inputs and the expected outputs")
-                           ->type_name("FOLDER");
-  app.add_option("--compare", o->compare, "A device whose outputs are the expected ones; host: the reference evaluators")
-      ->type_name("DEVICE")
-      ->excludes(check);
-  app.add_option("--timeout", o->timeout, "Time limit of the run in seconds, planning included")->check(Between(0, 1e9));
+  app.Add("--output-dir", o->output_dir, "Writes every output there as .npy").ValueName("FOLDER");
+  const Argument check =
+      app.Add("--check", o->check, "A test_data_set folder with the inputs and the expected outputs").ValueName("FOLDER");
+  app.Add("--compare", o->compare, "A device whose outputs are the expected ones; host: the reference evaluators")
+      .ValueName("DEVICE")
+      .Excludes(check);
+  app.Add("--timeout", o->timeout, "Time limit of the run in seconds, planning included").Between(0, 1e9);
   const Tolerance check_default;
   auto tolerance = [&](const char* name, std::optional<double>& value, std::string what, double one, double other) {
-    app.add_option(name, value, fmt::format("{} tolerance: {} for --check, {} for --compare", what, one, other))
-        ->check(Between(0, 1e9));
+    app.Add(name, value, fmt::format("{} tolerance: {} for --check, {} for --compare", what, one, other)).Between(0, 1e9);
   };
   tolerance("--rtol", o->rtol, "Relative", check_default.relative, kBetweenDevices.relative);
   tolerance("--atol", o->atol, "Absolute", check_default.absolute, kBetweenDevices.absolute);

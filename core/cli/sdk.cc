@@ -12,16 +12,16 @@ constexpr Command kCommands[] = {
 
 }  // namespace
 
-Action DeclareSdk(CLI::App& app, const Globals& globals) {
-  app.require_subcommand(1);
-  auto actions = std::make_shared<std::vector<std::pair<CLI::App*, Action>>>();
+Action DeclareSdk(Arguments app, const Globals& globals) {
+  app.TakesCommands(1);
+  auto actions = std::make_shared<std::vector<std::pair<Arguments, Action>>>();
   for (const Command& c : kCommands) {
-    CLI::App* sub = app.add_subcommand(c.name, c.doc);
-    actions->emplace_back(sub, c.declare(*sub, globals));
+    const Arguments sub = app.AddCommand(c.name, c.doc);
+    actions->emplace_back(sub, c.declare(sub, globals));
   }
   return [actions] {
     for (auto& [sub, action] : *actions) {
-      if (sub->parsed()) return action();
+      if (sub.Given()) return action();
     }
     return 2;
   };

@@ -6,7 +6,7 @@
 
 namespace mge::cli {
 
-Action DeclareSdkNew(CLI::App& app, const Globals& globals);
-Action DeclareSdkTest(CLI::App& app, const Globals& globals);
+Action DeclareSdkNew(Arguments app, const Globals& globals);
+Action DeclareSdkTest(Arguments app, const Globals& globals);
 
 }  // namespace mge::cli

@@ -162,10 +162,10 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareSdkNew(CLI::App& app, const Globals& globals) {
+Action DeclareSdkNew(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.add_option("NAME", o->name, "The name of the backend and of its devices: a-z and _, not ending in x")->required();
-  app.add_option("DIR", o->folder, "The folder to write; it must be empty or not exist")->type_name("FOLDER")->required();
+  app.Add("NAME", o->name, "The name of the backend and of its devices: a-z and _, not ending in x").Required();
+  app.Add("DIR", o->folder, "The folder to write; it must be empty or not exist").ValueName("FOLDER").Required();
   return [&globals, o] { return Run(globals, *o); };
 }
 

@@ -26,7 +26,7 @@ std::string ToolPath() {
 
 }  // namespace
 
-Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
+Action DeclareSdkTest(Arguments app, const Globals& globals) {
   struct Options {
     std::string file, report, xfail;
     std::vector<std::string> only;
@@ -35,18 +35,16 @@ Action DeclareSdkTest(CLI::App& app, const Globals& globals) {
     double seconds = 0;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("FILE", o->file, "The backend's .so")->required();
-  app.add_option("--report", o->report, "A folder for report.json and report.md");
-  app.add_flag("--quick", o->quick, "Runs every kind of check, but only on five operators");
-  app.add_option("--xfail", o->xfail, "A list of expected failures: CHECK | PART OF WHERE | reason");
-  app.add_option("--only", o->only, "Runs only checks or operators whose names begin with this text")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 4")->check(Between(0, 256));
-  app.add_option("--limit", o->seconds,
-                 "Time limit per check in seconds, up to 5 times longer if starting is slow; 0: 20, or 120 for all cases of "
-                 "an operator")
-      ->check(Between(0, 86400));
+  app.Add("FILE", o->file, "The backend's .so").Required();
+  app.Add("--report", o->report, "A folder for report.json and report.md");
+  app.AddFlag("--quick", o->quick, "Runs every kind of check, but only on five operators");
+  app.Add("--xfail", o->xfail, "A list of expected failures: CHECK | PART OF WHERE | reason");
+  app.Add("--only", o->only, "Runs only checks or operators whose names begin with this text").Repeats();
+  app.Add("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 4").Between(0, 256);
+  app.Add("--limit", o->seconds,
+          "Time limit per check in seconds, up to 5 times longer if starting is slow; 0: 20, or 120 for all cases of "
+          "an operator")
+      .Between(0, 86400);
   return [&globals, o] {
     Json settings = Json::object();
     for (const std::string& text : globals.settings) {

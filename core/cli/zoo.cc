@@ -58,15 +58,15 @@ int Run(const Globals& globals, const Options& o) {
 
 }  // namespace
 
-Action DeclareZoo(CLI::App& app, const Globals& globals) {
+Action DeclareZoo(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   std::vector<std::string> names;
   for (const Architecture& a : Architectures()) names.push_back(a.name);
-  app.add_option("NAME", o->name, "The architecture; if omitted, lists all architectures")
-      ->type_name(fmt::format("{{{}}}", fmt::join(names, ",")));
-  app.add_option("-o,--output", o->output, "The file to write; default NAME.onnx")->type_name("FILE");
-  app.add_option("--seed", o->seed, "Seed of the random weights");
-  app.add_option("--batch", o->batch, "Size of the batch dimension, if the architecture has one")->check(Between(1, 4096));
+  app.Add("NAME", o->name, "The architecture; if omitted, lists all architectures")
+      .ValueName(fmt::format("{{{}}}", fmt::join(names, ",")));
+  app.Add("-o,--output", o->output, "The file to write; default NAME.onnx").ValueName("FILE");
+  app.Add("--seed", o->seed, "Seed of the random weights");
+  app.Add("--batch", o->batch, "Size of the batch dimension, if the architecture has one").Between(1, 4096);
   return [&globals, o] { return Run(globals, *o); };
 }
 
