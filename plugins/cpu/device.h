@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only device of this backend: the processor, as cpu0.
+// The only device of this backend: the processor, as cpu0. An open device has no state.
 #pragma once
-
-#include <string>
 
 #include "mge/plugin.hpp"
 
 namespace mge::cpu {
 
-// Returns the key of tuning results: equal for machines where the same choices are best.
-const std::string& DeviceClass();
-
-extern const mge_device_api kDeviceApi;
+struct Device {
+  static Result List(DeviceList& list);
+  explicit Device(uint32_t /*index*/) {}
+};
 
 }  // namespace mge::cpu

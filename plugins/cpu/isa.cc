@@ -103,7 +103,7 @@ const Processor& ThisProcessor() {
 }
 
 Isa AllowedIsa() {
-  std::string_view cap = Setting(kSettingIsa);
+  std::string_view cap = SettingOf(kIsaSetting);
   Isa limit = cap == "portable" ? Isa::kPortable : cap == "avx2" ? Isa::kAvx2 : Isa::kAvx512;
   return std::min(limit, ThisProcessor().isa);
 }

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of this backend and their values.
+// The settings of this backend.
 #pragma once
-
-#include <string_view>
 
 #include "mge/plugin.hpp"
 
 namespace mge::cpu {
 
-// Positions in kSettingRows.
-enum SettingIndex : uint32_t {
-  kSettingIsa,
-  kSettingOnednn,
-  kSettingOpenblas,
-  kSettingHugePages,
-  kSettingCount,
-};
-
-extern const mge_setting* const kSettingRows[kSettingCount];
-
-// Returns the value as text, or the default if the host has none. [any]
-std::string_view Setting(SettingIndex index);
-bool SettingIsOn(SettingIndex index);
+inline constexpr mge_setting kIsaSetting =
+    Dynamic(ChoiceSetting("cpu.isa", "auto", "auto|portable|avx2|avx512",
+                          "Highest instruction set that kernels use; never more than the processor has."));
+inline constexpr mge_setting kOnednnSetting =
+    Dynamic(BoolSetting("cpu.onednn", "true", "Offer oneDNN's kernels beside our own."));
+inline constexpr mge_setting kOpenblasSetting =
+    Dynamic(BoolSetting("cpu.openblas", "true", "Offer OpenBLAS's kernels beside our own."));
+inline constexpr mge_setting kHugePagesSetting =
+    BoolSetting("cpu.huge_pages", "true", "Advise the system to back large slabs of memory with huge pages.");
 
 }  // namespace mge::cpu

@@ -42,9 +42,11 @@ uint32_t FindKernel(std::string_view name);
 
 // ---------------------------------------------------------------- implemented by the operators
 
-// Returns all rows of ops/, for mge::KernelTable.
-const KernelRow* const* KernelRows(uint64_t* count);
-// Offers all groups that one row computes, for mge_graph_api.claim.
-mge_code OfferClaims(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept;
+// All rows of ops/: using Kernels = gpu::KernelRows.
+struct KernelRows {
+  static const KernelRow* const* Rows(uint64_t* count);
+};
+// Offers all groups that one row computes: using Claims = mge::Claims<gpu::FindClaims>.
+void FindClaims(const Pattern& pattern, ClaimList& claims);
 
 }  // namespace mge::gpu

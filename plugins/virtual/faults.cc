@@ -4,21 +4,21 @@
 
 #include <string>
 
-#include "handles.h"
+#include "backend.h"
 
 namespace mge::virtual_gpu {
 namespace {
 
 mge_code FailNext(mge_queue* queue, mge_code code, mge_text text, mge_error* error) noexcept {
-  return Guard(error, [&]() -> Result {
-    queue->stream.FailNext(code, std::string(View(text)));
+  return WithoutExceptions(error, [&]() -> Result {
+    QueueOf<Queue>(queue).stream().FailNext(code, std::string(View(text)));
     return {};
   });
 }
 
 mge_code Lose(mge_device* device, mge_error* error) noexcept {
-  return Guard(error, [&]() -> Result {
-    device->gpu.Lose("it was asked for");
+  return WithoutExceptions(error, [&]() -> Result {
+    DeviceOf<Device>(device).gpu().Lose("it was asked for");
     return {};
   });
 }
@@ -31,8 +31,8 @@ constexpr mge_faults_api kFaults = Table<mge_faults_api>([](auto& t) {
 
 }  // namespace
 
-const void* Extension(const char* name, uint32_t min_version) {
-  return name && std::string_view(name) == MGE_FAULTS_EXTENSION && min_version <= kFaultsVersion ? &kFaults : nullptr;
+const void* FaultsExtension(std::string_view name, uint32_t min_version) {
+  return name == MGE_FAULTS_EXTENSION && min_version <= kFaultsVersion ? &kFaults : nullptr;
 }
 
 }  // namespace mge::virtual_gpu

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The virtual GPU: connects the software GPU of plugins/gpu to plugin.h.
+// The parts of the virtual GPU. Pool, reserve policy and strategy are the host's.
 #include <optional>
 
-#include "handles.h"
+#include "backend.h"
 #include "plugins/gpu/launch.h"
-
-MGE_PLUGIN_NOTE("virtual", MGE_VIRTUAL_VERSION, "virtual,gpu", 0);
 
 namespace mge::virtual_gpu {
 namespace {
@@ -15,41 +13,33 @@ std::optional<Options>& TheOptions() {
   return options;
 }
 
-mge_code Start(const mge_host* host, mge_error* error) noexcept {
-  Host() = host;
-  return Guard(error, [&] {
+struct Backend : BackendDefaults {
+  static constexpr std::string_view kName = "virtual";
+  static constexpr std::string_view kVersion = MGE_VIRTUAL_VERSION;
+  static constexpr std::string_view kClasses = "virtual,gpu";
+  static constexpr std::string_view kKernelSet = "1";
+
+  static constexpr const mge_setting* kSettings[] = {&kDevices,   &kGpu,         &kMemory,        &kMaxAllocation, &kLinks,
+                                                     &kBandwidth, &kLatency,     &kLaunchLatency, &kFault,         &kPoison,
+                                                     &kWarp,      &kThreadOrder, &kWrongKernel};
+  using Device = virtual_gpu::Device;
+  using Memory = virtual_gpu::Memory;
+  using Queue = virtual_gpu::Queue;
+  using Fence = virtual_gpu::Fence;
+  using Record = virtual_gpu::Record;
+  using Stamp = virtual_gpu::Stamp;
+  using Kernels = virtual_gpu::Kernels;
+  using Claims = mge::Claims<gpu::FindClaims>;
+
+  static Result Start() {
     const Options& o = TheOptions().emplace(ReadOptions());
-    if (o.devices == 0 && !o.problem.ok()) {  // with devices, each of them reports the problem
-      std::string_view text = o.problem.text();
-      host->log(host->self, MGE_LOG_WARNING, text.data(), text.size());
-    }
-    return MGE_OK;
-  });
-}
-
-void Stop() noexcept {
-  TheOptions().reset();
-  Host() = nullptr;
-}
-
-constexpr auto kGraphTable = Table<mge_graph_api>([](auto& t) { t.claim = gpu::OfferClaims; });
-
-constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
-  t.name = Text("virtual");
-  t.version = Text(MGE_VIRTUAL_VERSION);
-  t.settings = kSettingRows;
-  t.setting_count = kSettingCount;
-  t.start = Start;
-  t.stop = Stop;
-  t.device = &kDeviceTable;
-  t.memory = &kMemoryTable;
-  t.queue = &kQueueTable;
-  t.kernel = &kKernelTable;
-  t.graph = &kGraphTable;
-  t.strategy = nullptr;  // the host's strategy is used
-  t.extension = Extension;
-  t.profile = &kProfileTable;
-});
+    // With devices, each of them reports the problem.
+    if (o.devices == 0 && !o.problem.ok()) Log(MGE_LOG_WARNING, o.problem.text());
+    return {};
+  }
+  static void Stop() { TheOptions().reset(); }
+  static const void* Extension(std::string_view name, uint32_t min_version) { return FaultsExtension(name, min_version); }
+};
 
 }  // namespace
 
@@ -57,4 +47,4 @@ const Options& CurrentOptions() { return *TheOptions(); }
 
 }  // namespace mge::virtual_gpu
 
-MGE_PLUGIN_ENTRY(mge::virtual_gpu::kPlugin)
+MGE_BACKEND(mge::virtual_gpu::Backend);

@@ -9,8 +9,38 @@
 
 namespace mge::virtual_gpu {
 
-extern const mge_setting* const kSettingRows[];
-inline constexpr uint64_t kSettingCount = 13;
+inline constexpr mge_setting kDevices =
+    IntSetting("virtual.devices", "0", 0, 64, "devices", "Number of GPUs in software: virtual0, virtual1 and so on.");
+inline constexpr mge_setting kGpu =
+    BoolSetting("virtual.gpu", "false", "Make the devices also available as gpu0, gpu1 and so on.");
+inline constexpr mge_setting kMemory = BytesSetting("virtual.memory", "1GiB", 1 << 16, 0x1p46, "Memory of each device.");
+inline constexpr mge_setting kMaxAllocation =
+    BytesSetting("virtual.max_allocation", "0", 0, 0x1p46, "Largest single allocation in bytes; 0 means no limit.");
+inline constexpr mge_setting kLinks =
+    TextSetting("virtual.links", "",
+                "File with the link matrix of the devices, with optional links to the host; without a file all are peers at "
+                "the speed of memory.");
+inline constexpr mge_setting kBandwidth =
+    DoubleSetting("virtual.bandwidth", "0", 0, 1e6, "GB/s",
+                  "Simulated bandwidth between host and device per direction; 0 means the speed of memory.");
+inline constexpr mge_setting kLatency =
+    DoubleSetting("virtual.latency", "0", 0, 1e6, "us", "Simulated latency of a copy between host and device.");
+inline constexpr mge_setting kLaunchLatency = DoubleSetting(
+    "virtual.launch_latency", "0", 0, 1e6, "us", "Simulated delay from a kernel's turn on its queue to its start.");
+inline constexpr mge_setting kFault =
+    TextSetting("virtual.fault", "",
+                "Injected faults, such as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, "
+                "slow(TIME), hang or lost.");
+inline constexpr mge_setting kPoison =
+    BoolSetting("virtual.poison", "false", "Fill new device memory with NaN instead of zeros.");
+inline constexpr mge_setting kWarp = ChoiceSetting("virtual.warp", "32", "32|64", "Threads of a warp.", "threads");
+inline constexpr mge_setting kThreadOrder =
+    ChoiceSetting("virtual.thread_order", "forward", "forward|reverse|shuffled",
+                  "Order in which the threads of a block begin; no correct kernel depends on it.");
+inline constexpr mge_setting kWrongKernel =
+    BoolSetting("virtual.wrong_kernel", "false",
+                "Offer for every problem a kernel with a low estimate that computes nothing, to test how kernels are "
+                "selected.");
 
 // The values of the settings.
 struct Options {

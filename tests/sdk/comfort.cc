@@ -125,16 +125,19 @@ struct Product {
 };
 constexpr mge::KernelRow kProduct = mge::Row<Product>();
 
-// A row without a struct.
+// A row that creates its kernels itself.
 struct Args {
   mge::Slot x;
 };
 mge_code Launch(const Args&, const mge_run*) { return MGE_OK; }
-void Offer(const mge::Problem&, mge::Offers& offers) { offers.Add({.id = "comfort"}); }
-mge::KernelPtr Make(const mge::Problem&, const mge::Candidate&) {
-  return mge::MakeSimple<Args, Launch>([](const mge::Binding& b) { return Args{b.input(0)}; });
-}
-constexpr mge::KernelRow kRelu = {"Relu", Offer, Make};
+struct Relu {
+  static void Offer(const mge::Problem&, mge::Offers& offers) { offers.Add({.id = "comfort"}); }
+  static mge::KernelPtr Make(const mge::Problem&, const mge::Candidate&) {
+    return mge::MakeSimple<Args, Launch>([](const mge::Binding& b) { return Args{b.input(0)}; });
+  }
+};
+constexpr mge::KernelRow kRelus[] = {mge::Row<Relu>("Relu"), mge::Row<Relu>("Relu", "comfort")};
+MGE_KERNELS(relu) = kRelus;
 
 void ClaimProducts(const mge::Pattern& graph, mge::ClaimList& claims) {
   for (const mge::Match& m : graph.FindAll(mge::Op("Add", {mge::Op("MatMul"), mge::Any()}).Commutes())) {
@@ -157,7 +160,7 @@ struct Backend : mge::BackendDefaults {
   using Record = ::Record;
   using Stamp = ::Stamp;
   using Layouts = ::Layouts;
-  using Kernels = mge::Kernels<kSum, kProduct, kRelu>;
+  using Kernels = mge::JoinedKernels<mge::Kernels<kSum, kProduct>, mge::KernelFamilies<mge_kernels_relu>>;
   using Claims = mge::Claims<ClaimProducts>;
   static mge::Result Start() {
     if (mge::ToInt(mge::SettingOf(kDevices)) == 0) return {MGE_UNAVAILABLE, "none"};

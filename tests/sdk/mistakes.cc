@@ -22,6 +22,9 @@ struct Relu {
 #if defined(DESCRIBE_BY_VALUE)
   static void Describe(const mge::Problem&, mge::Candidate candidate) { candidate.cost_us = 1; }
 #endif
+#if defined(MAKE_WITHOUT_CANDIDATE)
+  static mge::KernelPtr Make(const mge::Problem&) { return nullptr; }
+#endif
 #if defined(WORKSPACE_AS_DOUBLE)
   double workspace_bytes() const { return 0.5; }
 #endif

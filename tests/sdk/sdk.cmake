@@ -50,6 +50,7 @@ mge_mistakes(described "DESCRIBE_BY_VALUE;WORKSPACE_AS_DOUBLE;SIZE_WITHOUT_PREPA
              "static void Describe;uint64_t workspace_bytes;Prepack and prepack_bytes;Queue and Fence;kName: 1 to 31")
 mge_mistakes(offered "OFFER_BY_VALUE;PREPACK_OF_CONSTANTS;STAMP_WITHOUT_QUEUE;CLASS_THAT_ENDS_IN_X"
              "static void Offer;mge::Result Prepack;Stamp: ;the last not x")
+mge_mistakes(made MAKE_WITHOUT_CANDIDATE "static mge::KernelPtr Make")
 mge_mistakes(captured CAPTURE_WITHOUT_RECORD "names a class Record")
 find_program(MGE_CLANG NAMES clang++-14 clang++)
 if(MGE_CLANG)

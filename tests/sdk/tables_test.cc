@@ -324,6 +324,27 @@ TEST_F(Tables, AWarningSaysThatAnUndeclaredSettingKeepsItsDefault) {
   EXPECT_EQ(mge::SettingOf(kForgotten), "3");
   EXPECT_THAT(log_, HasSubstr("'test.forgotten'"));
   EXPECT_THAT(log_, HasSubstr("kSettings"));
+  std::string_view value;
+  EXPECT_EQ(mge::ReadSetting(kForgotten, &value).code(), MGE_INTERNAL);
+  EXPECT_EQ(value, "3");
+}
+
+TEST_F(Tables, ASettingWithoutAValueOfTheHostIsReported) {
+  static constexpr mge_setting kCount = mge::IntSetting("test.count", "3", 0, 9, "", "Declared.");
+  static constexpr const mge_setting* kDeclared[] = {&kCount};
+  mge::internal::DeclaredSettings() = kDeclared;
+  host_.setting = [](void*, uint32_t, mge_text*) -> mge_code { return MGE_RESOURCE_EXHAUSTED; };
+  std::string_view value;
+  mge::Result read = mge::ReadSetting(kCount, &value);
+  EXPECT_EQ(read.code(), MGE_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(read.text(), "test.count has no value from the host");
+  EXPECT_EQ(mge::SettingOf(kCount), "3");
+  host_.setting = [](void*, uint32_t, mge_text* out) -> mge_code {
+    *out = mge::Text("7");
+    return MGE_OK;
+  };
+  EXPECT_TRUE(mge::ReadSetting(kCount, &value).ok());
+  EXPECT_EQ(value, "7");
 }
 
 TEST_F(Tables, AFencePointOfTheHostRefersToTheBackendsFence) {
@@ -373,7 +394,7 @@ TEST_F(Tables, AFailedInitLeaksNothing) {
 TEST_F(Tables, ADeviceThatIsNotListedIsNeverCreated) {
   mge_device* device = nullptr;
   EXPECT_EQ(kPlugin.device->open(2, &device, &error_), MGE_NOT_FOUND);
-  EXPECT_EQ(error_.text, "there is no device 2");
+  EXPECT_EQ(error_.text, "there is no device test2");
   EXPECT_EQ(kPlugin.device->open(2, &device, nullptr), MGE_NOT_FOUND);
   EXPECT_EQ(Device::open, 1);  // no device was created or destroyed
 }

@@ -6,13 +6,13 @@
 namespace mge::cpu {
 namespace {
 
-void Offer(const Pattern& pattern, const mge_claim_sink* sink) {
+void FindGroups(const Pattern& pattern, ClaimList& claims) {
   constexpr std::string_view kOps[] = {"Conv", "ConvTranspose"};
-  OfferEpilogues(pattern, sink, "conv_epilogue", kOps, ChannelAxis::kSecond);
+  OfferEpilogues(pattern, claims, "conv_epilogue", kOps, ChannelAxis::kSecond);
 }
 
 }  // namespace
 
-MGE_CPU_CLAIM(conv_epilogue) = {"conv_epilogue", Offer};
+MGE_CPU_CLAIM(conv_epilogue) = FindGroups;
 
 }  // namespace mge::cpu

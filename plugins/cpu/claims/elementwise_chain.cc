@@ -32,18 +32,18 @@ class Finder {
   }
 
   // Offers every maximal group, and the rest of each in case another fusion takes its first nodes.
-  void OfferAll(const mge_claim_sink* sink) {
+  void OfferAll(ClaimList& claims) {
     std::vector<bool> covered(fits_.size(), false);
     for (int i = 0; i < graph_.node_count(); ++i) {
       if (!fits_[static_cast<size_t>(i)] || covered[static_cast<size_t>(i)]) continue;
       std::vector<int32_t> group = Buildable(Grow(i));
       for (int32_t n : group) covered[static_cast<size_t>(n)] = true;
       if (group.size() < 2) continue;
-      Offer(group, sink);
+      Offer(group, claims);
       constexpr size_t kTails = 3;
       for (size_t k = 1; k <= kTails && k + 2 <= group.size(); ++k) {
         std::vector<int32_t> tail = Buildable(Grow(group[k]));
-        if (tail.size() >= 2) Offer(tail, sink);
+        if (tail.size() >= 2) Offer(tail, claims);
       }
     }
   }
@@ -157,12 +157,12 @@ class Finder {
   }
 
   // Estimates the time saved: values between the nodes are not written and read, and there are fewer steps.
-  void Offer(const std::vector<int32_t>& group, const mge_claim_sink* sink) const {
+  void Offer(const std::vector<int32_t>& group, ClaimList& claims) const {
     double saved = 0;
     for (size_t k = 0; k + 1 < group.size(); ++k) {
       saved += 0.1 + StreamUs(2.0 * static_cast<double>(graph_.node(group[k]).output(0).bytes()));
     }
-    OfferClaim(sink, "elementwise_chain", group, saved);
+    claims.Offer("elementwise_chain", group, saved);
   }
 
   const Pattern& pattern_;
@@ -170,10 +170,10 @@ class Finder {
   std::vector<bool> fits_, member_, tainted_;
 };
 
-void Offer(const Pattern& pattern, const mge_claim_sink* sink) { Finder(pattern).OfferAll(sink); }
+void FindGroups(const Pattern& pattern, ClaimList& claims) { Finder(pattern).OfferAll(claims); }
 
 }  // namespace
 
-MGE_CPU_CLAIM(elementwise_chain) = {"elementwise_chain", Offer};
+MGE_CPU_CLAIM(elementwise_chain) = FindGroups;
 
 }  // namespace mge::cpu

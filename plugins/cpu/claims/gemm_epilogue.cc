@@ -6,13 +6,13 @@
 namespace mge::cpu {
 namespace {
 
-void Offer(const Pattern& pattern, const mge_claim_sink* sink) {
+void FindGroups(const Pattern& pattern, ClaimList& claims) {
   constexpr std::string_view kOps[] = {"MatMul", "Gemm"};
-  OfferEpilogues(pattern, sink, "gemm_epilogue", kOps, ChannelAxis::kLast);
+  OfferEpilogues(pattern, claims, "gemm_epilogue", kOps, ChannelAxis::kLast);
 }
 
 }  // namespace
 
-MGE_CPU_CLAIM(gemm_epilogue) = {"gemm_epilogue", Offer};
+MGE_CPU_CLAIM(gemm_epilogue) = FindGroups;
 
 }  // namespace mge::cpu

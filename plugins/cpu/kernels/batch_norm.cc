@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization (inference) and LRN.
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/channel.h"
@@ -46,63 +45,66 @@ double SerialUs(const Value& x, Isa isa) {
          1e-3 * (isa == Isa::kPortable ? 0.3 : 0.05) * static_cast<double>(x.elements());
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  Value x = n.input(0);
-  if (n.Int("training_mode", 0)) return offers.Refuse("not for training");
-  if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
-  for (int k = 1; k < 5; ++k) {
-    if (n.input(k).dtype() != x.dtype()) return offers.Refuse("parameters of another type");
-    if (static_cast<int64_t>(n.input(k).elements()) != x.dim(1)) return offers.Refuse("parameters are not one per channel");
-  }
-  Isa isa = AllowedIsa();
-  auto data = static_cast<uint32_t>(p.operand(0, 0));
-  for (bool last : {false, true}) {
-    if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
-    Candidate c = {.id = last ? "cpu.batch_norm.nhwc" : "cpu.batch_norm",
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, isa)),
-                   .variant = last ? 1u : 0u,
-                   .in_place = {{0, data}}};
-    if (last) {
-      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-      c.inputs[data] = ChannelsLast(x.rank());
-      c.outputs = {ChannelsLast(x.rank())};
+struct BatchNormRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    Value x = n.input(0);
+    if (n.Int("training_mode", 0)) return offers.Refuse("not for training");
+    if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
+    for (int k = 1; k < 5; ++k) {
+      if (n.input(k).dtype() != x.dtype()) return offers.Refuse("parameters of another type");
+      if (static_cast<int64_t>(n.input(k).elements()) != x.dim(1))
+        return offers.Refuse("parameters are not one per channel");
     }
-    Add(offers, isa, std::move(c));
+    Isa isa = AllowedIsa();
+    auto data = static_cast<uint32_t>(p.operand(0, 0));
+    for (bool last : {false, true}) {
+      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+      Candidate c = {.id = last ? "cpu.batch_norm.nhwc" : "cpu.batch_norm",
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, SerialUs(x, isa)),
+                     .variant = last ? 1u : 0u,
+                     .in_place = {{0, data}}};
+      if (last) {
+        c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+        c.inputs[data] = ChannelsLast(x.rank());
+        c.outputs = {ChannelsLast(x.rank())};
+      }
+      Add(offers, isa, std::move(c));
+    }
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Node n = p.node();
-  Value x = n.input(0);
-  Args a = {};
-  a.isa = IsaOf(c);
-  a.last = KindOf(c) == 1;
-  a.type = FloatIndex(x.dtype());
-  a.channels = x.dim(1);
-  a.n = 1;
-  for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
-  a.pixels = x.dim(0) * a.n;
-  a.epsilon = n.Float("epsilon", 1e-5f);
-  int64_t units = a.last ? (a.pixels + kChannelRows - 1) / kChannelRows : x.dim(0) * a.channels;
-  if (x.elements() == 0) units = 0;
-  a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, a.isa) / static_cast<double>(units) : 0);
-  int operand[5];
-  for (int k = 0; k < 5; ++k) operand[k] = p.operand(0, k);
-  return MakeSimple<Args, Launch>([a, x = operand[0], scale = operand[1], bias = operand[2], mean = operand[3],
-                                   variance = operand[4]](const Binding& b) {
-    Args out = a;
-    out.x = b.input(x);
-    out.scale = b.input(scale);
-    out.bias = b.input(bias);
-    out.mean = b.input(mean);
-    out.variance = b.input(variance);
-    out.y = b.output(0);
-    return out;
-  });
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Node n = p.node();
+    Value x = n.input(0);
+    Args a = {};
+    a.isa = IsaOf(c);
+    a.last = KindOf(c) == 1;
+    a.type = FloatIndex(x.dtype());
+    a.channels = x.dim(1);
+    a.n = 1;
+    for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
+    a.pixels = x.dim(0) * a.n;
+    a.epsilon = n.Float("epsilon", 1e-5f);
+    int64_t units = a.last ? (a.pixels + kChannelRows - 1) / kChannelRows : x.dim(0) * a.channels;
+    if (x.elements() == 0) units = 0;
+    a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, a.isa) / static_cast<double>(units) : 0);
+    int operand[5];
+    for (int k = 0; k < 5; ++k) operand[k] = p.operand(0, k);
+    return MakeSimple<Args, Launch>([a, x = operand[0], scale = operand[1], bias = operand[2], mean = operand[3],
+                                     variance = operand[4]](const Binding& b) {
+      Args out = a;
+      out.x = b.input(x);
+      out.scale = b.input(scale);
+      out.bias = b.input(bias);
+      out.mean = b.input(mean);
+      out.variance = b.input(variance);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
 struct LrnArgs {
   Slot x, y;
@@ -125,43 +127,45 @@ double LrnUs(const Node& n) {
   return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1e-3 * (0.6 + 0.06 * taps) * static_cast<double>(x.elements());
 }
 
-void OfferLrn(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  Value x = n.input(0);
-  if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
-  if (n.Int("size", 0) < 1) return offers.Refuse("the size is not positive");
-  if (n.Float("bias", 1.0f) <= 0 || n.Float("alpha", 1e-4f) < 0)
-    return offers.Refuse("the base of the power could be negative");
-  Add(offers, AllowedIsa(), {.id = "cpu.lrn", .attributes = kExact, .cost_us = RunUs(p, LrnUs(n))});
-}
+struct LrnRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    Value x = n.input(0);
+    if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
+    if (n.Int("size", 0) < 1) return offers.Refuse("the size is not positive");
+    if (n.Float("bias", 1.0f) <= 0 || n.Float("alpha", 1e-4f) < 0)
+      return offers.Refuse("the base of the power could be negative");
+    Add(offers, AllowedIsa(), {.id = "cpu.lrn", .attributes = kExact, .cost_us = RunUs(p, LrnUs(n))});
+  }
 
-KernelPtr MakeLrn(const Problem& p, const Candidate& c) {
-  Node n = p.node();
-  Value x = n.input(0);
-  LrnArgs a = {};
-  a.channels = x.dim(1);
-  a.n = 1;
-  for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
-  a.size = n.Int("size", 1);
-  a.alpha = n.Float("alpha", 1e-4f);
-  a.beta = n.Float("beta", 0.75f);
-  a.bias = n.Float("bias", 1.0f);
-  a.fn = Channel(IsaOf(c)).lrn[FloatIndex(x.dtype())];
-  uint64_t images = x.elements() ? static_cast<uint64_t>(x.dim(0)) : 0;
-  a.chunks = SplitWork(images, images ? LrnUs(n) / static_cast<double>(images) : 0);
-  return MakeSimple<LrnArgs, LaunchLrn>([a](const Binding& b) {
-    LrnArgs out = a;
-    out.x = b.input(0);
-    out.y = b.output(0);
-    return out;
-  });
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Node n = p.node();
+    Value x = n.input(0);
+    LrnArgs a = {};
+    a.channels = x.dim(1);
+    a.n = 1;
+    for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
+    a.size = n.Int("size", 1);
+    a.alpha = n.Float("alpha", 1e-4f);
+    a.beta = n.Float("beta", 0.75f);
+    a.bias = n.Float("bias", 1.0f);
+    a.fn = Channel(IsaOf(c)).lrn[FloatIndex(x.dtype())];
+    uint64_t images = x.elements() ? static_cast<uint64_t>(x.dim(0)) : 0;
+    a.chunks = SplitWork(images, images ? LrnUs(n) / static_cast<double>(images) : 0);
+    return MakeSimple<LrnArgs, LaunchLrn>([a](const Binding& b) {
+      LrnArgs out = a;
+      out.x = b.input(0);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
-constexpr KernelRow kRows[] = {{"BatchNormalization", Offer, Make}, {"LRN", OfferLrn, MakeLrn}};
+constexpr KernelRow kRows[] = {Row<BatchNormRow>("BatchNormalization"), Row<LrnRow>("LRN")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(batch_norm) = kRows;
+MGE_KERNELS(batch_norm) = kRows;
 
 }  // namespace mge::cpu

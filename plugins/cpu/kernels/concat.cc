@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concat and Split.
-#include "kernel_table.h"
 #include "support/move_rule.h"
 
 namespace mge::cpu {
@@ -49,11 +48,10 @@ Result BuildSplit(MoveBuild& b) {
 
 constexpr MoveRule kConcat = {.id = "cpu.concat", .build = BuildConcat, .channels_last = true, .data_inputs = -1};
 constexpr MoveRule kSplit = {.id = "cpu.split", .build = BuildSplit, .channels_last = true};
-constexpr KernelRow kRows[] = {{"Concat", OfferMoves<kConcat>, MakeMoves<kConcat>},
-                               {"Split", OfferMoves<kSplit>, MakeMoves<kSplit>}};
+constexpr KernelRow kRows[] = {Row<MoveRow<kConcat>>("Concat"), Row<MoveRow<kSplit>>("Split")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(concat) = kRows;
+MGE_KERNELS(concat) = kRows;
 
 }  // namespace mge::cpu

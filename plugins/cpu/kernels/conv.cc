@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <string>
 
-#include "kernel_table.h"
 #include "support/convolution.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -288,42 +287,44 @@ class DepthwiseKernel : public ConvKernel {
 
 enum Kind : uint32_t { kProduct = 0, kDepthwise = 1 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Convolution conv;
-  if (Result r = FindConvolution(p, &conv); !r.ok()) return offers.Refuse(r.text());
-  Isa isa = AllowedIsa();
-  auto offer = [&](Kind kind, std::string_view id, double us, uint64_t workspace) {
-    Candidate c = {.id = std::string(id), .attributes = kExact, .workspace = workspace, .variant = kind};
-    c.cost_us = RunUs(p, us + (conv.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0));
-    c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-    const mge_layout last = ChannelsLast(conv.rank);
-    if (!conv.x_constant) c.inputs[static_cast<size_t>(conv.x)] = last;
-    if (conv.add >= 0 && !conv.add_constant) c.inputs[static_cast<size_t>(conv.add)] = last;
-    c.outputs = {last};
-    if (conv.add >= 0 && conv.add != conv.x && !conv.add_constant)
-      c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
-    Add(offers, isa, std::move(c));
-  };
-  if (conv.depthwise()) {
-    double us = DepthwiseUs(conv, isa);
-    return offer(kDepthwise, "cpu.conv.depthwise", us, DepthwiseKernel(conv, isa).workspace_bytes());
+struct ConvRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Convolution conv;
+    if (Result r = FindConvolution(p, &conv); !r.ok()) return offers.Refuse(r.text());
+    Isa isa = AllowedIsa();
+    auto offer = [&](Kind kind, std::string_view id, double us, uint64_t workspace) {
+      Candidate c = {.id = std::string(id), .attributes = kExact, .workspace = workspace, .variant = kind};
+      c.cost_us = RunUs(p, us + (conv.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0));
+      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+      const mge_layout last = ChannelsLast(conv.rank);
+      if (!conv.x_constant) c.inputs[static_cast<size_t>(conv.x)] = last;
+      if (conv.add >= 0 && !conv.add_constant) c.inputs[static_cast<size_t>(conv.add)] = last;
+      c.outputs = {last};
+      if (conv.add >= 0 && conv.add != conv.x && !conv.add_constant)
+        c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
+      Add(offers, isa, std::move(c));
+    };
+    if (conv.depthwise()) {
+      double us = DepthwiseUs(conv, isa);
+      return offer(kDepthwise, "cpu.conv.depthwise", us, DepthwiseKernel(conv, isa).workspace_bytes());
+    }
+    offer(kProduct, conv.pointwise() ? "cpu.conv.pointwise" : "cpu.conv.windows", GemmUs(conv, isa),
+          GemmConvKernel(conv, isa).workspace_bytes());
   }
-  offer(kProduct, conv.pointwise() ? "cpu.conv.pointwise" : "cpu.conv.windows", GemmUs(conv, isa),
-        GemmConvKernel(conv, isa).workspace_bytes());
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Convolution conv;
-  if (!FindConvolution(p, &conv).ok()) return nullptr;
-  if (KindOf(c) == kDepthwise) return std::make_unique<DepthwiseKernel>(conv, IsaOf(c));
-  return std::make_unique<GemmConvKernel>(conv, IsaOf(c));
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Convolution conv;
+    if (!FindConvolution(p, &conv).ok()) return nullptr;
+    if (KindOf(c) == kDepthwise) return std::make_unique<DepthwiseKernel>(conv, IsaOf(c));
+    return std::make_unique<GemmConvKernel>(conv, IsaOf(c));
+  }
+};
 
-constexpr KernelRow kRows[] = {{"Conv", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<ConvRow>("Conv")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(conv) = kRows;
+MGE_KERNELS(conv) = kRows;
 
 }  // namespace mge::cpu

@@ -7,7 +7,6 @@
 #include <string>
 #include <unordered_map>
 
-#include "kernel_table.h"
 #include "support/epilogue.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -274,33 +273,35 @@ class TransposedKernel : public Kernel {
   uint64_t packed_bytes_ = 0, workspace_ = 0;
 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Transposed conv;
-  if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
-  Isa isa = AllowedIsa();
-  Candidate c = {
-      .id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
-  c.cost_us =
-      RunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
-  c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-  c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
-  if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);
-  c.outputs = {ChannelsLast(conv.rank)};
-  if (conv.add >= 0 && conv.add != conv.x) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
-  Add(offers, isa, std::move(c));
-}
+struct ConvTransposeRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Transposed conv;
+    if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
+    Isa isa = AllowedIsa();
+    Candidate c = {
+        .id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
+    c.cost_us =
+        RunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
+    c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+    c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
+    if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);
+    c.outputs = {ChannelsLast(conv.rank)};
+    if (conv.add >= 0 && conv.add != conv.x) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
+    Add(offers, isa, std::move(c));
+  }
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Transposed conv;
-  if (!Find(p, &conv).ok()) return nullptr;
-  return std::make_unique<TransposedKernel>(conv, IsaOf(c), true);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Transposed conv;
+    if (!Find(p, &conv).ok()) return nullptr;
+    return std::make_unique<TransposedKernel>(conv, IsaOf(c), true);
+  }
+};
 
-constexpr KernelRow kRows[] = {{"ConvTranspose", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<ConvTransposeRow>("ConvTranspose")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(conv_transpose) = kRows;
+MGE_KERNELS(conv_transpose) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // DepthToSpace and SpaceToDepth.
-#include "kernel_table.h"
 #include "support/move_rule.h"
 
 namespace mge::cpu {
@@ -34,11 +33,10 @@ Result BuildSpaceToDepth(MoveBuild& b) { return Build(b, false); }
 
 constexpr MoveRule kToSpace = {.id = "cpu.depth_to_space", .build = BuildDepthToSpace, .channels_last = true};
 constexpr MoveRule kToDepth = {.id = "cpu.space_to_depth", .build = BuildSpaceToDepth, .channels_last = true};
-constexpr KernelRow kRows[] = {{"DepthToSpace", OfferMoves<kToSpace>, MakeMoves<kToSpace>},
-                               {"SpaceToDepth", OfferMoves<kToDepth>, MakeMoves<kToDepth>}};
+constexpr KernelRow kRows[] = {Row<MoveRow<kToSpace>>("DepthToSpace"), Row<MoveRow<kToDepth>>("SpaceToDepth")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(depth_space) = kRows;
+MGE_KERNELS(depth_space) = kRows;
 
 }  // namespace mge::cpu

@@ -2,7 +2,6 @@
 // All elementwise operators, alone or in a group: one pass by a tile program.
 #include <array>
 
-#include "kernel_table.h"
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
 #include "support/program.h"
@@ -46,28 +45,30 @@ void OfferLayout(const Problem& p, Offers& offers, Isa isa, Kind kind) {
   Add(offers, isa, std::move(c));
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Isa isa = AllowedIsa();
-  OfferLayout(p, offers, isa, kPlain);
-  int rank = p.output(0).rank();
-  if (rank >= 3 && rank <= 5) OfferLayout(p, offers, isa, kChannelsLast);
-}
+struct ElementwiseRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Isa isa = AllowedIsa();
+    OfferLayout(p, offers, isa, kPlain);
+    int rank = p.output(0).rank();
+    if (rank >= 3 && rank <= 5) OfferLayout(p, offers, isa, kChannelsLast);
+  }
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  std::unique_ptr<Program> program;
-  if (!Program::Build(p, IsaOf(c), KindOf(c) == kChannelsLast, &program).ok()) return nullptr;
-  return std::make_unique<ElementwiseKernel>(std::move(program));
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    std::unique_ptr<Program> program;
+    if (!Program::Build(p, IsaOf(c), KindOf(c) == kChannelsLast, &program).ok()) return nullptr;
+    return std::make_unique<ElementwiseKernel>(std::move(program));
+  }
+};
 
 constexpr auto kRows = [] {
   std::array<KernelRow, std::size(kElementwiseOps)> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = {kElementwiseOps[i].name, Offer, Make};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = Row<ElementwiseRow>(kElementwiseOps[i].name);
   return rows;
 }();
 
 }  // namespace
 
-MGE_CPU_KERNELS(elementwise) = kRows;
+MGE_KERNELS(elementwise) = kRows;
 
 }  // namespace mge::cpu

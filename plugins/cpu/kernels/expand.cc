@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expand and Tile: repeat elements along dimensions.
-#include "kernel_table.h"
 #include "support/move_rule.h"
 
 namespace mge::cpu {
@@ -42,11 +41,10 @@ Result BuildTile(MoveBuild& b) {
 
 constexpr MoveRule kExpand = {.id = "cpu.expand", .build = BuildExpand};
 constexpr MoveRule kTile = {.id = "cpu.tile", .build = BuildTile, .channels_last = true};
-constexpr KernelRow kRows[] = {{"Expand", OfferMoves<kExpand>, MakeMoves<kExpand>},
-                               {"Tile", OfferMoves<kTile>, MakeMoves<kTile>}};
+constexpr KernelRow kRows[] = {Row<MoveRow<kExpand>>("Expand"), Row<MoveRow<kTile>>("Tile")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(expand) = kRows;
+MGE_KERNELS(expand) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherElements and GatherND.
-#include "kernel_table.h"
 #include "support/index.h"
 #include "support/kernel.h"
 #include "support/work.h"
@@ -146,30 +145,32 @@ Result Describe(const Problem& p, Args* a) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Args a;
-  if (Result r = Describe(p, &a); !r.ok()) return offers.Refuse(r.text());
-  double us = SerialUs(p.node().input(0), p.node().output(0), a.chunks.items);
-  offers.Add({.id = "cpu.gather", .attributes = kExact, .cost_us = RunUs(p, us)});
-}
+struct GatherRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Args a;
+    if (Result r = Describe(p, &a); !r.ok()) return offers.Refuse(r.text());
+    double us = SerialUs(p.node().input(0), p.node().output(0), a.chunks.items);
+    offers.Add({.id = "cpu.gather", .attributes = kExact, .cost_us = RunUs(p, us)});
+  }
 
-KernelPtr Make(const Problem& p, const Candidate&) {
-  Args a;
-  if (!Describe(p, &a).ok()) return nullptr;
-  return MakeSimple<Args, Launch>([a, x = p.operand(0, 0), indices = p.operand(0, 1)](const Binding& b) {
-    Args out = a;
-    out.x = b.input(x);
-    out.indices = b.input(indices);
-    out.y = b.output(0);
-    return out;
-  });
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Args a;
+    if (!Describe(p, &a).ok()) return nullptr;
+    return MakeSimple<Args, Launch>([a, x = p.operand(0, 0), indices = p.operand(0, 1)](const Binding& b) {
+      Args out = a;
+      out.x = b.input(x);
+      out.indices = b.input(indices);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
-constexpr KernelRow kRows[] = {{"Gather", Offer, Make}, {"GatherElements", Offer, Make}, {"GatherND", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<GatherRow>("Gather"), Row<GatherRow>("GatherElements"), Row<GatherRow>("GatherND")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(gather) = kRows;
+MGE_KERNELS(gather) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // GlobalAveragePool and GlobalMaxPool: reductions over the spatial dimensions.
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/reduce.h"
@@ -33,60 +32,62 @@ double SerialUs(const Value& x, Isa isa, bool channels_last) {
          1e-3 * (isa == Isa::kPortable ? 0.2 : 0.04) * static_cast<double>(x.elements());
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Value x = p.node().input(0);
-  if (!IsFloating(x.dtype())) return offers.Refuse("only floating types");
-  if (x.rank() < 2 || x.elements() == 0) return offers.Refuse("nothing to pool");
-  Isa isa = AllowedIsa();
-  for (bool last : {false, true}) {
-    if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
-    Candidate c = {.id = last ? "cpu.global_pool.nhwc" : "cpu.global_pool",
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, isa, last)),
-                   .variant = last ? 1u : 0u};
-    if (last) c.inputs = c.outputs = {ChannelsLast(x.rank())};
-    Add(offers, isa, std::move(c));
+struct GlobalPoolRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Value x = p.node().input(0);
+    if (!IsFloating(x.dtype())) return offers.Refuse("only floating types");
+    if (x.rank() < 2 || x.elements() == 0) return offers.Refuse("nothing to pool");
+    Isa isa = AllowedIsa();
+    for (bool last : {false, true}) {
+      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+      Candidate c = {.id = last ? "cpu.global_pool.nhwc" : "cpu.global_pool",
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, SerialUs(x, isa, last)),
+                     .variant = last ? 1u : 0u};
+      if (last) c.inputs = c.outputs = {ChannelsLast(x.rank())};
+      Add(offers, isa, std::move(c));
+    }
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Value x = p.node().input(0);
-  Args a = {};
-  int64_t batch = x.dim(0), channels = x.dim(1), n = 1;
-  for (int d = 2; d < x.rank(); ++d) n *= x.dim(d);
-  ReduceSpec& s = a.spec;
-  s.count = n;
-  s.kept = 1;
-  int64_t units = batch * channels;
-  if (KindOf(c) == 1) {
-    s.inner = channels;
-    s.kept_dims[0] = batch;
-    s.kept_strides[0] = n * channels;
-    s.reduced = 1;
-    s.reduced_dims[0] = n;
-    s.reduced_strides[0] = channels;
-    units = batch * ((channels + kReduceColumns - 1) / kReduceColumns);
-  } else {
-    s.inner_reduced = true;
-    s.inner = n;
-    s.kept_dims[0] = batch * channels;
-    s.kept_strides[0] = n;
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Value x = p.node().input(0);
+    Args a = {};
+    int64_t batch = x.dim(0), channels = x.dim(1), n = 1;
+    for (int d = 2; d < x.rank(); ++d) n *= x.dim(d);
+    ReduceSpec& s = a.spec;
+    s.count = n;
+    s.kept = 1;
+    int64_t units = batch * channels;
+    if (KindOf(c) == 1) {
+      s.inner = channels;
+      s.kept_dims[0] = batch;
+      s.kept_strides[0] = n * channels;
+      s.reduced = 1;
+      s.reduced_dims[0] = n;
+      s.reduced_strides[0] = channels;
+      units = batch * ((channels + kReduceColumns - 1) / kReduceColumns);
+    } else {
+      s.inner_reduced = true;
+      s.inner = n;
+      s.kept_dims[0] = batch * channels;
+      s.kept_strides[0] = n;
+    }
+    a.fn = FindReduce(IsaOf(c), OpOf(p.node()), x.dtype());
+    a.chunks = SplitWork(static_cast<uint64_t>(units), SerialUs(x, IsaOf(c), KindOf(c) == 1) / static_cast<double>(units));
+    return MakeSimple<Args, Launch>([a](const Binding& b) {
+      Args out = a;
+      out.x = b.input(0);
+      out.y = b.output(0);
+      return out;
+    });
   }
-  a.fn = FindReduce(IsaOf(c), OpOf(p.node()), x.dtype());
-  a.chunks = SplitWork(static_cast<uint64_t>(units), SerialUs(x, IsaOf(c), KindOf(c) == 1) / static_cast<double>(units));
-  return MakeSimple<Args, Launch>([a](const Binding& b) {
-    Args out = a;
-    out.x = b.input(0);
-    out.y = b.output(0);
-    return out;
-  });
-}
+};
 
-constexpr KernelRow kRows[] = {{"GlobalAveragePool", Offer, Make}, {"GlobalMaxPool", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<GlobalPoolRow>("GlobalAveragePool"), Row<GlobalPoolRow>("GlobalMaxPool")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(global_pool) = kRows;
+MGE_KERNELS(global_pool) = kRows;
 
 }  // namespace mge::cpu

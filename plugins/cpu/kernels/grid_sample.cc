@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/blend.h"
@@ -134,31 +133,33 @@ class GridSampleKernel : public Kernel {
   int x_, grid_;
 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Isa isa = AllowedIsa();
-  Args a;
-  double us = 0;
-  if (Result r = Build(p, isa, &a, &us); !r.ok()) return offers.Refuse(r.text());
-  Candidate c = {.id = "cpu.grid_sample", .attributes = kExact};
-  c.cost_us = RunUs(p, us);
-  c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-  c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(4);
-  c.outputs = {ChannelsLast(4)};
-  Add(offers, isa, std::move(c));
-}
+struct GridSampleRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Isa isa = AllowedIsa();
+    Args a;
+    double us = 0;
+    if (Result r = Build(p, isa, &a, &us); !r.ok()) return offers.Refuse(r.text());
+    Candidate c = {.id = "cpu.grid_sample", .attributes = kExact};
+    c.cost_us = RunUs(p, us);
+    c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+    c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(4);
+    c.outputs = {ChannelsLast(4)};
+    Add(offers, isa, std::move(c));
+  }
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Args a;
-  double us = 0;
-  if (!Build(p, IsaOf(c), &a, &us).ok()) return nullptr;
-  return std::make_unique<GridSampleKernel>(p, a);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Args a;
+    double us = 0;
+    if (!Build(p, IsaOf(c), &a, &us).ok()) return nullptr;
+    return std::make_unique<GridSampleKernel>(p, a);
+  }
+};
 
-constexpr KernelRow kRows[] = {{"GridSample", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<GridSampleRow>("GridSample")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(grid_sample) = kRows;
+MGE_KERNELS(grid_sample) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // InstanceNormalization and GroupNormalization.
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/rows.h"
@@ -42,66 +41,68 @@ double SerialUs(const Value& x, Isa isa) {
 
 int64_t GroupsOf(const Node& n) { return n.op() == "GroupNormalization" ? n.Int("num_groups", 0) : n.input(0).dim(1); }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  Value x = n.input(0);
-  if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
-  if (x.rank() < 2) return offers.Refuse("needs a channel dimension");
-  int64_t groups = GroupsOf(n), channels = x.dim(1);
-  if (groups <= 0 || channels % groups) return offers.Refuse("the groups do not divide the channels");
-  for (int k : {1, 2}) {
-    if (n.input(k).dtype() != x.dtype()) return offers.Refuse("scale and bias of another type");
-    if (static_cast<int64_t>(n.input(k).elements()) != channels)
-      return offers.Refuse("scale or bias is not one per channel");
-  }
-  Isa isa = AllowedIsa();
-  for (bool last : {false, true}) {
-    // With channels last, groups of few channels use little of every cache line.
-    if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant() || channels / groups < 4)) continue;
-    Candidate c = {.id = last ? "cpu.group_norm.nhwc" : "cpu.group_norm",
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, isa) * (last ? 1.3 : 1.0)),
-                   .variant = last ? 1u : 0u,
-                   .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}};
-    if (last) {
-      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-      c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
-      c.outputs = {ChannelsLast(x.rank())};
+struct GroupNormRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    Value x = n.input(0);
+    if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
+    if (x.rank() < 2) return offers.Refuse("needs a channel dimension");
+    int64_t groups = GroupsOf(n), channels = x.dim(1);
+    if (groups <= 0 || channels % groups) return offers.Refuse("the groups do not divide the channels");
+    for (int k : {1, 2}) {
+      if (n.input(k).dtype() != x.dtype()) return offers.Refuse("scale and bias of another type");
+      if (static_cast<int64_t>(n.input(k).elements()) != channels)
+        return offers.Refuse("scale or bias is not one per channel");
     }
-    Add(offers, isa, std::move(c));
+    Isa isa = AllowedIsa();
+    for (bool last : {false, true}) {
+      // With channels last, groups of few channels use little of every cache line.
+      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant() || channels / groups < 4)) continue;
+      Candidate c = {.id = last ? "cpu.group_norm.nhwc" : "cpu.group_norm",
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, SerialUs(x, isa) * (last ? 1.3 : 1.0)),
+                     .variant = last ? 1u : 0u,
+                     .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}};
+      if (last) {
+        c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+        c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
+        c.outputs = {ChannelsLast(x.rank())};
+      }
+      Add(offers, isa, std::move(c));
+    }
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Node n = p.node();
-  Value x = n.input(0);
-  Isa isa = IsaOf(c);
-  Args a = {};
-  a.groups = GroupsOf(n);
-  a.channels = x.dim(1) / a.groups;
-  a.n = 1;
-  for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
-  a.channels_last = KindOf(c) == 1;
-  a.bytes = SizeOf(x.dtype());
-  a.epsilon = n.Float("epsilon", 1e-5f);
-  a.fn = Rows(isa).group[FloatIndex(x.dtype())];
-  int64_t units = x.elements() ? x.dim(0) * a.groups : 0;
-  a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, isa) / static_cast<double>(units) : 0);
-  return MakeSimple<Args, Launch>([a, xi = p.operand(0, 0), si = p.operand(0, 1), bi = p.operand(0, 2)](const Binding& b) {
-    Args out = a;
-    out.x = b.input(xi);
-    out.scale = b.input(si);
-    out.bias = b.input(bi);
-    out.y = b.output(0);
-    return out;
-  });
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Node n = p.node();
+    Value x = n.input(0);
+    Isa isa = IsaOf(c);
+    Args a = {};
+    a.groups = GroupsOf(n);
+    a.channels = x.dim(1) / a.groups;
+    a.n = 1;
+    for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
+    a.channels_last = KindOf(c) == 1;
+    a.bytes = SizeOf(x.dtype());
+    a.epsilon = n.Float("epsilon", 1e-5f);
+    a.fn = Rows(isa).group[FloatIndex(x.dtype())];
+    int64_t units = x.elements() ? x.dim(0) * a.groups : 0;
+    a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, isa) / static_cast<double>(units) : 0);
+    return MakeSimple<Args, Launch>([a, xi = p.operand(0, 0), si = p.operand(0, 1), bi = p.operand(0, 2)](const Binding& b) {
+      Args out = a;
+      out.x = b.input(xi);
+      out.scale = b.input(si);
+      out.bias = b.input(bi);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
-constexpr KernelRow kRows[] = {{"InstanceNormalization", Offer, Make}, {"GroupNormalization", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<GroupNormRow>("InstanceNormalization"), Row<GroupNormRow>("GroupNormalization")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(group_norm) = kRows;
+MGE_KERNELS(group_norm) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // LayerNormalization and RMSNormalization.
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/rows.h"
@@ -51,62 +50,66 @@ double SerialUs(const Value& x, Isa isa) {
          1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements());
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  Value x = n.input(0);
-  if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
-  int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
-  if (axis < 0) return offers.Refuse("the axis is outside of the rank");
-  for (int k = 1; k < n.input_count(); ++k) {
-    if (!n.has_input(k)) continue;
-    if (n.input(k).dtype() != x.dtype()) return offers.Refuse("scale and bias of another type");
-    if (static_cast<int64_t>(n.input(k).elements()) != Split(x, axis).n) return offers.Refuse("scale or bias is broadcast");
+struct LayerNormRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    Value x = n.input(0);
+    if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
+    int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
+    if (axis < 0) return offers.Refuse("the axis is outside of the rank");
+    for (int k = 1; k < n.input_count(); ++k) {
+      if (!n.has_input(k)) continue;
+      if (n.input(k).dtype() != x.dtype()) return offers.Refuse("scale and bias of another type");
+      if (static_cast<int64_t>(n.input(k).elements()) != Split(x, axis).n)
+        return offers.Refuse("scale or bias is broadcast");
+    }
+    mge_dtype stat = x.dtype() == MGE_DTYPE_F64 ? MGE_DTYPE_F64 : MGE_DTYPE_F32;
+    for (int o = 1; o < n.output_count(); ++o) {
+      if (n.has_output(o) && n.output(o).dtype() != stat) return offers.Refuse("statistics in another type");
+    }
+    Isa isa = AllowedIsa();
+    Candidate c = {.id = "cpu.norm", .attributes = kExact, .cost_us = RunUs(p, SerialUs(x, isa))};
+    if (p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}};
+    Add(offers, isa, std::move(c));
   }
-  mge_dtype stat = x.dtype() == MGE_DTYPE_F64 ? MGE_DTYPE_F64 : MGE_DTYPE_F32;
-  for (int o = 1; o < n.output_count(); ++o) {
-    if (n.has_output(o) && n.output(o).dtype() != stat) return offers.Refuse("statistics in another type");
+
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Node n = p.node();
+    Value x = n.input(0);
+    Rows2d r = Split(x, AxisOf(n.Int("axis", -1), x.rank()));
+    Isa isa = IsaOf(c);
+    Args a = {};
+    a.has_scale = n.has_input(1);
+    a.has_bias = n.has_input(2);
+    a.has_mean = n.has_output(1);
+    a.has_inv_std = n.has_output(2);
+    a.centred = n.op() != "RMSNormalization";
+    a.n = r.n;
+    a.epsilon = n.Float("epsilon", 1e-5f);
+    a.fn = Rows(isa).norm[FloatIndex(x.dtype())];
+    int64_t rows = r.n == 0 ? 0 : r.rows;
+    a.chunks = SplitWork(static_cast<uint64_t>(rows), rows ? SerialUs(x, isa) / static_cast<double>(rows) : 0);
+    int inputs[3] = {p.operand(0, 0), n.has_input(1) ? p.operand(0, 1) : 0, n.has_input(2) ? p.operand(0, 2) : 0};
+    int mean = a.has_mean ? 1 : 0, inv_std = a.has_inv_std ? 1 + mean : 0;
+    return MakeSimple<Args, Launch>(
+        [a, x = inputs[0], scale = inputs[1], bias = inputs[2], mean, inv_std](const Binding& b) {
+          Args out = a;
+          out.x = b.input(x);
+          out.scale = b.input(scale);
+          out.bias = b.input(bias);
+          out.y = b.output(0);
+          out.mean = b.output(mean);
+          out.inv_std = b.output(inv_std);
+          return out;
+        });
   }
-  Isa isa = AllowedIsa();
-  Candidate c = {.id = "cpu.norm", .attributes = kExact, .cost_us = RunUs(p, SerialUs(x, isa))};
-  if (p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}};
-  Add(offers, isa, std::move(c));
-}
+};
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Node n = p.node();
-  Value x = n.input(0);
-  Rows2d r = Split(x, AxisOf(n.Int("axis", -1), x.rank()));
-  Isa isa = IsaOf(c);
-  Args a = {};
-  a.has_scale = n.has_input(1);
-  a.has_bias = n.has_input(2);
-  a.has_mean = n.has_output(1);
-  a.has_inv_std = n.has_output(2);
-  a.centred = n.op() != "RMSNormalization";
-  a.n = r.n;
-  a.epsilon = n.Float("epsilon", 1e-5f);
-  a.fn = Rows(isa).norm[FloatIndex(x.dtype())];
-  int64_t rows = r.n == 0 ? 0 : r.rows;
-  a.chunks = SplitWork(static_cast<uint64_t>(rows), rows ? SerialUs(x, isa) / static_cast<double>(rows) : 0);
-  int inputs[3] = {p.operand(0, 0), n.has_input(1) ? p.operand(0, 1) : 0, n.has_input(2) ? p.operand(0, 2) : 0};
-  int mean = a.has_mean ? 1 : 0, inv_std = a.has_inv_std ? 1 + mean : 0;
-  return MakeSimple<Args, Launch>([a, x = inputs[0], scale = inputs[1], bias = inputs[2], mean, inv_std](const Binding& b) {
-    Args out = a;
-    out.x = b.input(x);
-    out.scale = b.input(scale);
-    out.bias = b.input(bias);
-    out.y = b.output(0);
-    out.mean = b.output(mean);
-    out.inv_std = b.output(inv_std);
-    return out;
-  });
-}
-
-constexpr KernelRow kRows[] = {{"LayerNormalization", Offer, Make}, {"RMSNormalization", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<LayerNormRow>("LayerNormalization"), Row<LayerNormRow>("RMSNormalization")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(layer_norm) = kRows;
+MGE_KERNELS(layer_norm) = kRows;
 
 }  // namespace mge::cpu

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <string>
 
-#include "kernel_table.h"
 #include "support/epilogue.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -301,59 +300,61 @@ class PlainKernel : public Kernel {
 
 enum Kind : uint32_t { kPacked = 0, kInPlace = 1, kPlainLoops = 2 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Product product;
-  if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse(r.text());
-  Isa isa = AllowedIsa();
-  if (product.type == MGE_DTYPE_F64 || IsInteger(product.type)) {
-    if (!GemmPlain(isa).find(product.type)) return offers.Refuse("no product of " + std::string(TypeName(product.type)));
-    if (p.node_count() > 1) return offers.Refuse("an epilogue is computed for float32 only");
-    if (IsInteger(product.type) && (product.alpha != 1 || product.beta != 1)) {
-      return offers.Refuse("alpha and beta are not supported for integers");
+struct MatMulRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Product product;
+    if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse(r.text());
+    Isa isa = AllowedIsa();
+    if (product.type == MGE_DTYPE_F64 || IsInteger(product.type)) {
+      if (!GemmPlain(isa).find(product.type)) return offers.Refuse("no product of " + std::string(TypeName(product.type)));
+      if (p.node_count() > 1) return offers.Refuse("an epilogue is computed for float32 only");
+      if (IsInteger(product.type) && (product.alpha != 1 || product.beta != 1)) {
+        return offers.Refuse("alpha and beta are not supported for integers");
+      }
+      Add(offers, isa,
+          {.id = "cpu.matmul.loops",
+           .rank = 10,
+           .attributes = kExact,
+           .cost_us = RunUs(p, PlainSerialUs(product.size, isa)),
+           .variant = kPlainLoops});
+      return;
     }
-    Add(offers, isa,
-        {.id = "cpu.matmul.loops",
-         .rank = 10,
-         .attributes = kExact,
-         .cost_us = RunUs(p, PlainSerialUs(product.size, isa)),
-         .variant = kPlainLoops});
-    return;
+    double serial = kGemmOwn * GemmSerialUs(product.size, isa) +
+                    StreamUs(static_cast<double>(product.epilogue_add >= 0 ? p.output(0).bytes() : 0));
+    auto offer = [&](Kind kind, std::string_view id, double us) {
+      MatMulKernel kernel(product, {}, isa, kind == kInPlace);
+      Candidate c = {.id = std::string(id),
+                     .rank = kind == kPacked ? 0 : 1,
+                     .attributes = kExact,
+                     .workspace = kernel.workspace_bytes(),
+                     .cost_us = RunUs(p, us),
+                     .variant = kind};
+      if (product.epilogue_add >= 0 && product.epilogue_add != product.a && product.epilogue_add != product.b) {
+        c.in_place.push_back({0, static_cast<uint32_t>(product.epilogue_add)});
+      }
+      Add(offers, isa, std::move(c));
+    };
+    double b_bytes = 4.0 * static_cast<double>(product.b_items * product.size.k * product.size.n);
+    offer(kPacked, "cpu.matmul.packed", serial + (product.b_constant ? 0 : 2.5 * StreamUs(b_bytes) + 0.05));
+    if (product.b_constant || product.type != MGE_DTYPE_F32 || product.b_column != 1) return;
+    // Distant rows of B cost TLB misses and share cache sets. With few rows of A, packing never pays.
+    bool far = product.size.n >= 512 && product.size.k >= 64;
+    offer(kInPlace, "cpu.matmul.in_place", serial * (far ? 1.7 : 1.15));
   }
-  double serial = kGemmOwn * GemmSerialUs(product.size, isa) +
-                  StreamUs(static_cast<double>(product.epilogue_add >= 0 ? p.output(0).bytes() : 0));
-  auto offer = [&](Kind kind, std::string_view id, double us) {
-    MatMulKernel kernel(product, {}, isa, kind == kInPlace);
-    Candidate c = {.id = std::string(id),
-                   .rank = kind == kPacked ? 0 : 1,
-                   .attributes = kExact,
-                   .workspace = kernel.workspace_bytes(),
-                   .cost_us = RunUs(p, us),
-                   .variant = kind};
-    if (product.epilogue_add >= 0 && product.epilogue_add != product.a && product.epilogue_add != product.b) {
-      c.in_place.push_back({0, static_cast<uint32_t>(product.epilogue_add)});
-    }
-    Add(offers, isa, std::move(c));
-  };
-  double b_bytes = 4.0 * static_cast<double>(product.b_items * product.size.k * product.size.n);
-  offer(kPacked, "cpu.matmul.packed", serial + (product.b_constant ? 0 : 2.5 * StreamUs(b_bytes) + 0.05));
-  if (product.b_constant || product.type != MGE_DTYPE_F32 || product.b_column != 1) return;
-  // Distant rows of B cost TLB misses and share cache sets. With few rows of A, packing never pays.
-  bool far = product.size.n >= 512 && product.size.k >= 64;
-  offer(kInPlace, "cpu.matmul.in_place", serial * (far ? 1.7 : 1.15));
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Product product;
-  if (!FindProduct(p, &product).ok()) return nullptr;
-  if (KindOf(c) == kPlainLoops) return std::make_unique<PlainKernel>(std::move(product), IsaOf(c));
-  return std::make_unique<MatMulKernel>(product, product.Items(), IsaOf(c), KindOf(c) == kInPlace);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Product product;
+    if (!FindProduct(p, &product).ok()) return nullptr;
+    if (KindOf(c) == kPlainLoops) return std::make_unique<PlainKernel>(std::move(product), IsaOf(c));
+    return std::make_unique<MatMulKernel>(product, product.Items(), IsaOf(c), KindOf(c) == kInPlace);
+  }
+};
 
-constexpr KernelRow kRows[] = {{"MatMul", Offer, Make}, {"Gemm", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<MatMulRow>("MatMul"), Row<MatMulRow>("Gemm")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(matmul) = kRows;
+MGE_KERNELS(matmul) = kRows;
 
 }  // namespace mge::cpu

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 
-#include "kernel_table.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
 #include "support/onednn_kernel.h"
@@ -63,39 +62,41 @@ OnednnChoice ChoiceOf(const Problem& p, const Convolution& c) {
   return ChooseOnednn(std::move(problem), OnednnWays(p, ConvUs(c)), CutOf(c));
 }
 
-void OfferConv(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Convolution c;
-  if (Result r = FindConvolution(p, &c); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
-  if (c.volume()) return offers.Refuse("oneDNN: only images");
-  if (!c.weights_constant) return offers.Refuse("oneDNN: only filters that can be packed in advance");
-  if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: constant image or addend, which is always plain");
-  double us = ConvUs(c);
-  if (!OnednnUsable(offers, us)) return;
-  if (CompilesLong(c, us)) return offers.Refuse("oneDNN: compiling so many taps takes longer than a run saves");
-  OnednnChoice choice = ChoiceOf(p, c);
-  if (choice.ways == 0) return offers.Refuse(choice.reason);
-  Candidate candidate = {
-      .id = "onednn.conv." + choice.code,
-      .rank = kOnednnRank,
-      .attributes = kOnednnAttributes,
-      .workspace = choice.workspace,
-      .cost_us = OnednnCostUs(
-          SlownessOf(choice, c) * us + (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0), choice)};
-  candidate.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-  candidate.inputs[static_cast<size_t>(c.x)] = ChannelsLast(c.rank);
-  if (c.add >= 0) candidate.inputs[static_cast<size_t>(c.add)] = ChannelsLast(c.rank);
-  candidate.outputs = {ChannelsLast(c.rank)};
-  if (c.add >= 0 && c.add != c.x) candidate.in_place.push_back({0, static_cast<uint32_t>(c.add)});
-  Add(offers, AllowedIsa(), std::move(candidate));
-}
+struct ConvRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Convolution c;
+    if (Result r = FindConvolution(p, &c); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
+    if (c.volume()) return offers.Refuse("oneDNN: only images");
+    if (!c.weights_constant) return offers.Refuse("oneDNN: only filters that can be packed in advance");
+    if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: constant image or addend, which is always plain");
+    double us = ConvUs(c);
+    if (!OnednnUsable(offers, us)) return;
+    if (CompilesLong(c, us)) return offers.Refuse("oneDNN: compiling so many taps takes longer than a run saves");
+    OnednnChoice choice = ChoiceOf(p, c);
+    if (choice.ways == 0) return offers.Refuse(choice.reason);
+    Candidate candidate = {
+        .id = "onednn.conv." + choice.code,
+        .rank = kOnednnRank,
+        .attributes = kOnednnAttributes,
+        .workspace = choice.workspace,
+        .cost_us = OnednnCostUs(
+            SlownessOf(choice, c) * us + (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0), choice)};
+    candidate.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+    candidate.inputs[static_cast<size_t>(c.x)] = ChannelsLast(c.rank);
+    if (c.add >= 0) candidate.inputs[static_cast<size_t>(c.add)] = ChannelsLast(c.rank);
+    candidate.outputs = {ChannelsLast(c.rank)};
+    if (c.add >= 0 && c.add != c.x) candidate.in_place.push_back({0, static_cast<uint32_t>(c.add)});
+    Add(offers, AllowedIsa(), std::move(candidate));
+  }
 
-KernelPtr MakeConv(const Problem& p, const Candidate& candidate) {
-  Convolution c;
-  if (!FindConvolution(p, &c).ok()) return nullptr;
-  OnednnPlaces places = {c.x, c.weights, c.bias, c.add, p.output(0).bytes()};
-  return MakeOnednnKernel(places, ChoiceOf(p, c), CutOf(c), candidate);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& candidate) {
+    Convolution c;
+    if (!FindConvolution(p, &c).ok()) return nullptr;
+    OnednnPlaces places = {c.x, c.weights, c.bias, c.add, p.output(0).bytes()};
+    return MakeOnednnKernel(places, ChoiceOf(p, c), CutOf(c), candidate);
+  }
+};
 
 // ---------------------------------------------------------------- MatMul, Gemm
 
@@ -140,39 +141,40 @@ OnednnChoice ChoiceOf(const Problem& p, const Product& product) {
   return ChooseOnednn(std::move(problem), most, CutOf(product));
 }
 
-void OfferProduct(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Product product;
-  if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
-  if (std::string_view why = WhyNot(product); !why.empty()) return offers.Refuse(why);
-  double us = GemmSerialUs(product.size, AllowedIsa());
-  if (!OnednnUsable(offers, us)) return;
-  OnednnChoice choice = ChoiceOf(p, product);
-  if (choice.ways == 0) return offers.Refuse(choice.reason);
-  Candidate c = {.id = "onednn.matmul." + choice.code,
-                 .rank = kOnednnRank,
-                 .attributes = kOnednnAttributes,
-                 .workspace = choice.workspace,
-                 .cost_us = OnednnCostUs(us * 1.02, choice)};
-  if (product.epilogue_add >= 0 && product.epilogue_add != product.a) {
-    c.in_place.push_back({0, static_cast<uint32_t>(product.epilogue_add)});
+struct ProductRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Product product;
+    if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
+    if (std::string_view why = WhyNot(product); !why.empty()) return offers.Refuse(why);
+    double us = GemmSerialUs(product.size, AllowedIsa());
+    if (!OnednnUsable(offers, us)) return;
+    OnednnChoice choice = ChoiceOf(p, product);
+    if (choice.ways == 0) return offers.Refuse(choice.reason);
+    Candidate c = {.id = "onednn.matmul." + choice.code,
+                   .rank = kOnednnRank,
+                   .attributes = kOnednnAttributes,
+                   .workspace = choice.workspace,
+                   .cost_us = OnednnCostUs(us * 1.02, choice)};
+    if (product.epilogue_add >= 0 && product.epilogue_add != product.a) {
+      c.in_place.push_back({0, static_cast<uint32_t>(product.epilogue_add)});
+    }
+    Add(offers, AllowedIsa(), std::move(c));
   }
-  Add(offers, AllowedIsa(), std::move(c));
-}
 
-KernelPtr MakeProduct(const Problem& p, const Candidate& candidate) {
-  Product product;
-  if (!FindProduct(p, &product).ok() || !WhyNot(product).empty()) return nullptr;
-  OnednnPlaces places = {product.a, product.b, product.start >= 0 ? product.start : product.epilogue_bias,
-                         product.epilogue_add, p.output(0).bytes()};
-  return MakeOnednnKernel(places, ChoiceOf(p, product), CutOf(product), candidate);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& candidate) {
+    Product product;
+    if (!FindProduct(p, &product).ok() || !WhyNot(product).empty()) return nullptr;
+    OnednnPlaces places = {product.a, product.b, product.start >= 0 ? product.start : product.epilogue_bias,
+                           product.epilogue_add, p.output(0).bytes()};
+    return MakeOnednnKernel(places, ChoiceOf(p, product), CutOf(product), candidate);
+  }
+};
 
-constexpr KernelRow kRows[] = {
-    {"Conv", OfferConv, MakeConv}, {"MatMul", OfferProduct, MakeProduct}, {"Gemm", OfferProduct, MakeProduct}};
+constexpr KernelRow kRows[] = {Row<ConvRow>("Conv"), Row<ProductRow>("MatMul"), Row<ProductRow>("Gemm")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(onednn) = kRows;
+MGE_KERNELS(onednn) = kRows;
 
 }  // namespace mge::cpu

@@ -2,7 +2,6 @@
 // oneDNN's pooling, offered beside our own kernels.
 #include <string>
 
-#include "kernel_table.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
 #include "support/onednn_kernel.h"
@@ -53,36 +52,38 @@ OnednnChoice ChoiceOf(const Problem& p, const onednn::Pooling& pool) {
                       OnednnWays(p, SerialUs(p, pool)), CutOf(pool));
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  if (n.has_output(1)) return offers.Refuse("oneDNN: does not give ONNX's indices");
-  onednn::Pooling pool;
-  if (Result r = Describe(n, &pool); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
-  double us = SerialUs(p, pool);
-  if (!OnednnUsable(offers, us)) return;
-  OnednnChoice choice = ChoiceOf(p, pool);
-  if (choice.ways == 0) return offers.Refuse(choice.reason);
-  Add(offers, AllowedIsa(),
-      {.id = "onednn.pool." + choice.code,
-       .rank = kOnednnRank,
-       .attributes = kOnednnAttributes,
-       .workspace = choice.workspace,
-       .cost_us = OnednnCostUs(us, choice),
-       .inputs = {ChannelsLast(4)},
-       .outputs = {ChannelsLast(4)}});
-}
+struct OnednnPoolRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    if (n.has_output(1)) return offers.Refuse("oneDNN: does not give ONNX's indices");
+    onednn::Pooling pool;
+    if (Result r = Describe(n, &pool); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
+    double us = SerialUs(p, pool);
+    if (!OnednnUsable(offers, us)) return;
+    OnednnChoice choice = ChoiceOf(p, pool);
+    if (choice.ways == 0) return offers.Refuse(choice.reason);
+    Add(offers, AllowedIsa(),
+        {.id = "onednn.pool." + choice.code,
+         .rank = kOnednnRank,
+         .attributes = kOnednnAttributes,
+         .workspace = choice.workspace,
+         .cost_us = OnednnCostUs(us, choice),
+         .inputs = {ChannelsLast(4)},
+         .outputs = {ChannelsLast(4)}});
+  }
 
-KernelPtr Make(const Problem& p, const Candidate& candidate) {
-  onednn::Pooling pool;
-  if (!Describe(p.node(), &pool).ok()) return nullptr;
-  return MakeOnednnKernel({.x = 0, .y_bytes = p.output(0).bytes()}, ChoiceOf(p, pool), CutOf(pool), candidate);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& candidate) {
+    onednn::Pooling pool;
+    if (!Describe(p.node(), &pool).ok()) return nullptr;
+    return MakeOnednnKernel({.x = 0, .y_bytes = p.output(0).bytes()}, ChoiceOf(p, pool), CutOf(pool), candidate);
+  }
+};
 
-constexpr KernelRow kRows[] = {{"MaxPool", Offer, Make}, {"AveragePool", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<OnednnPoolRow>("MaxPool"), Row<OnednnPoolRow>("AveragePool")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(onednn_pool) = kRows;
+MGE_KERNELS(onednn_pool) = kRows;
 
 }  // namespace mge::cpu

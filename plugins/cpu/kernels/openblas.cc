@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "isa.h"
-#include "kernel_table.h"
 #include "settings.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -118,37 +117,39 @@ class OpenblasKernel : public Kernel {
   Args args_ = {};
 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  if (!SettingIsOn(kSettingOpenblas)) return offers.Refuse("OpenBLAS: switched off by cpu.openblas");
-  Product product;
-  if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse("OpenBLAS: " + r.text());
-  if (product.type != MGE_DTYPE_F32 && product.type != MGE_DTYPE_F64)
-    return offers.Refuse("OpenBLAS: only float32 and float64");
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  const GemmSize& s = product.size;
-  if (s.m > kMost || s.n > kMost || s.k > kMost)
-    return offers.Refuse("OpenBLAS: a dimension has more than 2^31 - 1 elements");
-  if (s.m == 0 || s.n == 0 || s.k == 0) return offers.Refuse("OpenBLAS: an operand is empty");
-  if (AllowedIsa() != ThisProcessor().isa) {
-    return offers.Refuse("OpenBLAS: chooses its instruction set itself, which cpu.isa forbids");
+struct OpenblasRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    if (!ToBool(SettingOf(kOpenblasSetting))) return offers.Refuse("OpenBLAS: switched off by cpu.openblas");
+    Product product;
+    if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse("OpenBLAS: " + r.text());
+    if (product.type != MGE_DTYPE_F32 && product.type != MGE_DTYPE_F64)
+      return offers.Refuse("OpenBLAS: only float32 and float64");
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    const GemmSize& s = product.size;
+    if (s.m > kMost || s.n > kMost || s.k > kMost)
+      return offers.Refuse("OpenBLAS: a dimension has more than 2^31 - 1 elements");
+    if (s.m == 0 || s.n == 0 || s.k == 0) return offers.Refuse("OpenBLAS: an operand is empty");
+    if (AllowedIsa() != ThisProcessor().isa) {
+      return offers.Refuse("OpenBLAS: chooses its instruction set itself, which cpu.isa forbids");
+    }
+    double us = SerialUs(product);
+    if (us < kLeastSerialUs) return offers.Refuse("OpenBLAS: too little work for its calls");
+    if (!openblas::IsInstalled()) return offers.Refuse("OpenBLAS: the library is not installed");
+    Add(offers, AllowedIsa(), {.id = "openblas.matmul", .rank = kRank, .attributes = kAttributes, .cost_us = RunUs(p, us)});
   }
-  double us = SerialUs(product);
-  if (us < kLeastSerialUs) return offers.Refuse("OpenBLAS: too little work for its calls");
-  if (!openblas::IsInstalled()) return offers.Refuse("OpenBLAS: the library is not installed");
-  Add(offers, AllowedIsa(), {.id = "openblas.matmul", .rank = kRank, .attributes = kAttributes, .cost_us = RunUs(p, us)});
-}
 
-KernelPtr Make(const Problem& p, const Candidate&) {
-  Product product;
-  if (!FindProduct(p, &product).ok() || !openblas::Load().ok()) return nullptr;
-  return std::make_unique<OpenblasKernel>(std::move(product));
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Product product;
+    if (!FindProduct(p, &product).ok() || !openblas::Load().ok()) return nullptr;
+    return std::make_unique<OpenblasKernel>(std::move(product));
+  }
+};
 
-constexpr KernelRow kRows[] = {{"MatMul", Offer, Make}, {"Gemm", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<OpenblasRow>("MatMul"), Row<OpenblasRow>("Gemm")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(openblas) = kRows;
+MGE_KERNELS(openblas) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pad with constant pads: mode constant as copies, the other modes as an index map.
-#include "kernel_table.h"
 #include "support/index_map.h"
 #include "support/move_rule.h"
 
@@ -97,30 +96,35 @@ Result BuildMap(const Node& n, IndexMap* map) {
   return {};
 }
 
-void OfferOther(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  IndexMap map;
-  if (Result r = BuildMap(p.node(), &map); !r.ok()) return offers.Refuse(r.text());
-  OfferIndexMap(p, offers, "cpu.pad_map");
-}
+struct PadMapRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    IndexMap map;
+    if (Result r = BuildMap(p.node(), &map); !r.ok()) return offers.Refuse(r.text());
+    OfferIndexMap(p, offers, "cpu.pad_map");
+  }
 
-KernelPtr MakeOther(const Problem& p, const Candidate& c) {
-  IndexMap map;
-  if (!BuildMap(p.node(), &map).ok()) return nullptr;
-  return map.MakeKernel(p, KindOf(c) == 1);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    IndexMap map;
+    if (!BuildMap(p.node(), &map).ok()) return nullptr;
+    return map.MakeKernel(p, KindOf(c) == 1);
+  }
+};
 
-void Offer(const Problem& p, Offers& offers) {
-  p.node().Word("mode", "constant") == "constant" ? OfferMoves<kPad>(p, offers) : OfferOther(p, offers);
-}
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  return p.node().Word("mode", "constant") == "constant" ? MakeMoves<kPad>(p, c) : MakeOther(p, c);
-}
+struct PadRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    p.node().Word("mode", "constant") == "constant" ? MoveRow<kPad>::Offer(p, offers) : PadMapRow::Offer(p, offers);
+  }
 
-constexpr KernelRow kRows[] = {{"Pad", Offer, Make}};
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    return p.node().Word("mode", "constant") == "constant" ? MoveRow<kPad>::Make(p, c) : PadMapRow::Make(p, c);
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<PadRow>("Pad")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(pad) = kRows;
+MGE_KERNELS(pad) = kRows;
 
 }  // namespace mge::cpu

@@ -2,7 +2,6 @@
 // MaxPool (without indices) and AveragePool.
 #include "vec/pool.h"
 
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/window.h"
 #include "support/work.h"
@@ -53,51 +52,53 @@ double SerialUs(const Node& n, const PoolSpec& s, Isa isa, bool channels_last) {
   return 0.5 * StreamUs(static_cast<double>(x.bytes() + y.bytes())) + 1e-3 * ns * static_cast<double>(y.elements());
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  if (n.has_output(1)) return offers.Refuse("does not give indices");
-  PoolSpec spec;
-  if (Result r = Describe(n, &spec); !r.ok()) return offers.Refuse(r.text());
-  Isa isa = AllowedIsa();
-  int rank = n.input(0).rank();
-  for (bool last : {false, true}) {
-    if (last && n.input(0).is_constant()) continue;
-    if (!Pool(isa).find(OpOf(n), n.input(0).dtype(), last)) {
-      return offers.Refuse("no kernel for " + std::string(TypeName(n.input(0).dtype())));
+struct PoolRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    if (n.has_output(1)) return offers.Refuse("does not give indices");
+    PoolSpec spec;
+    if (Result r = Describe(n, &spec); !r.ok()) return offers.Refuse(r.text());
+    Isa isa = AllowedIsa();
+    int rank = n.input(0).rank();
+    for (bool last : {false, true}) {
+      if (last && n.input(0).is_constant()) continue;
+      if (!Pool(isa).find(OpOf(n), n.input(0).dtype(), last)) {
+        return offers.Refuse("no kernel for " + std::string(TypeName(n.input(0).dtype())));
+      }
+      Candidate c = {.id = last ? "cpu.pool.nhwc" : "cpu.pool",
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, SerialUs(n, spec, isa, last)),
+                     .variant = last ? 1u : 0u};
+      if (last) c.inputs = c.outputs = {ChannelsLast(rank)};
+      Add(offers, isa, std::move(c));
     }
-    Candidate c = {.id = last ? "cpu.pool.nhwc" : "cpu.pool",
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(n, spec, isa, last)),
-                   .variant = last ? 1u : 0u};
-    if (last) c.inputs = c.outputs = {ChannelsLast(rank)};
-    Add(offers, isa, std::move(c));
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Node n = p.node();
-  Args a = {};
-  if (!Describe(n, &a.spec).ok()) return nullptr;
-  bool last = KindOf(c) == 1;
-  Isa isa = IsaOf(c);
-  a.fn = Pool(isa).find(OpOf(n), n.input(0).dtype(), last);
-  Value y = n.output(0);
-  int64_t units = y.elements() ? y.dim(0) * (last ? 1 : y.dim(1)) * a.spec.axis[0].out * a.spec.axis[1].out : 0;
-  a.chunks =
-      SplitWork(static_cast<uint64_t>(units), units ? SerialUs(n, a.spec, isa, last) / static_cast<double>(units) : 0);
-  return MakeSimple<Args, Launch>([a](const Binding& b) {
-    Args out = a;
-    out.x = b.input(0);
-    out.y = b.output(0);
-    return out;
-  });
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Node n = p.node();
+    Args a = {};
+    if (!Describe(n, &a.spec).ok()) return nullptr;
+    bool last = KindOf(c) == 1;
+    Isa isa = IsaOf(c);
+    a.fn = Pool(isa).find(OpOf(n), n.input(0).dtype(), last);
+    Value y = n.output(0);
+    int64_t units = y.elements() ? y.dim(0) * (last ? 1 : y.dim(1)) * a.spec.axis[0].out * a.spec.axis[1].out : 0;
+    a.chunks =
+        SplitWork(static_cast<uint64_t>(units), units ? SerialUs(n, a.spec, isa, last) / static_cast<double>(units) : 0);
+    return MakeSimple<Args, Launch>([a](const Binding& b) {
+      Args out = a;
+      out.x = b.input(0);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
-constexpr KernelRow kRows[] = {{"MaxPool", Offer, Make}, {"AveragePool", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<PoolRow>("MaxPool"), Row<PoolRow>("AveragePool")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(pool) = kRows;
+MGE_KERNELS(pool) = kRows;
 
 }  // namespace mge::cpu

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/recurrent_chain.h"
 #include "support/recurrent_pack.h"
@@ -246,31 +245,31 @@ class RecurrentKernel : public Kernel {
   double serial_us_ = 0, ways_ = 1;
 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  if (p.node().input(0).dtype() != MGE_DTYPE_F32) return offers.Refuse("only float32");
-  Recurrence r;
-  if (Result why = FindRecurrence(p, &r); !why.ok()) return offers.Refuse(why.text());
-  Isa isa = AllowedIsa();
-  RecurrentKernel kernel(p, r, isa);
-  double us = kernel.serial_us();
-  if (us >= kSplitUs) us /= std::min(static_cast<double>(p.threads()), kernel.ways());
-  Add(offers, isa, {.id = "cpu.recurrent", .attributes = kExact, .workspace = kernel.workspace_bytes(), .cost_us = us});
-}
+struct RecurrentRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    if (p.node().input(0).dtype() != MGE_DTYPE_F32) return offers.Refuse("only float32");
+    Recurrence r;
+    if (Result why = FindRecurrence(p, &r); !why.ok()) return offers.Refuse(why.text());
+    Isa isa = AllowedIsa();
+    RecurrentKernel kernel(p, r, isa);
+    double us = kernel.serial_us();
+    if (us >= kSplitUs) us /= std::min(static_cast<double>(p.threads()), kernel.ways());
+    Add(offers, isa, {.id = "cpu.recurrent", .attributes = kExact, .workspace = kernel.workspace_bytes(), .cost_us = us});
+  }
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Recurrence r;
-  if (!FindRecurrence(p, &r).ok()) return nullptr;
-  return std::make_unique<RecurrentKernel>(p, r, IsaOf(c));
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Recurrence r;
+    if (!FindRecurrence(p, &r).ok()) return nullptr;
+    return std::make_unique<RecurrentKernel>(p, r, IsaOf(c));
+  }
+};
 
-constexpr KernelRow kRows[] = {{"RNN", Offer, Make},
-                               {"GRU", Offer, Make},
-                               {"LSTM", Offer, Make},
-                               {"DynamicQuantizeLSTM", Offer, Make, "com.microsoft"}};
+constexpr KernelRow kRows[] = {Row<RecurrentRow>("RNN"), Row<RecurrentRow>("GRU"), Row<RecurrentRow>("LSTM"),
+                               Row<RecurrentRow>("DynamicQuantizeLSTM", "com.microsoft")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(recurrent) = kRows;
+MGE_KERNELS(recurrent) = kRows;
 
 }  // namespace mge::cpu

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/move.h"
 #include "support/work.h"
@@ -130,36 +129,6 @@ double SerialUs(const Value& x, const ReduceSpec& spec, Isa isa, ReduceOp op) {
          1e-3 * ns * (isa == Isa::kPortable ? 3 : 1) * static_cast<double>(x.elements()) + kRowUs * rows;
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Value x = p.node().input(0);
-  Isa isa = AllowedIsa();
-  ReduceOp op = OpOf(p.node());
-  if (!FindReduce(isa, op, x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
-  for (bool last : {false, true}) {
-    if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
-    ReduceSpec spec;
-    if (Result r = Describe(p, last, &spec); !r.ok()) {
-      offers.Refuse(r.text());
-      continue;
-    }
-    if (spec.count == 0 && (op == ReduceOp::kMax || op == ReduceOp::kMin || op == ReduceOp::kMean) &&
-        p.node().output(0).elements()) {
-      return offers.Refuse("nothing to reduce");
-    }
-    Candidate c = {.id = last ? "cpu.reduce.nhwc" : "cpu.reduce",
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, spec, isa, op)),
-                   .variant = last ? 1u : 0u};
-    if (last) {
-      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-      c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
-      c.outputs = {p.node().output(0).rank() == x.rank() ? ChannelsLast(x.rank()) : PlainLayout()};
-    }
-    Add(offers, isa, std::move(c));
-  }
-}
-
 // Returns the result for zero elements as bits: 0, 1 for a product, minus infinity for a logarithm.
 uint64_t EmptyResult(ReduceOp op, mge_dtype type) {
   bool log = op == ReduceOp::kLogSum || op == ReduceOp::kLogSumExp, one = op == ReduceOp::kProd;
@@ -173,29 +142,62 @@ uint64_t EmptyResult(ReduceOp op, mge_dtype type) {
   }
 }
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Value x = p.node().input(0), y = p.node().output(0);
-  Isa isa = IsaOf(c);
-  ReduceOp op = OpOf(p.node());
-  Args a = {};
-  if (!Describe(p, KindOf(c) == 1, &a.spec).ok()) return nullptr;
-  a.fn = FindReduce(isa, op, x.dtype());
-  a.empty = x.elements() == 0;
-  a.start = EmptyResult(op, x.dtype());
-  a.bytes = SizeOf(y.dtype());
-  a.elements = y.elements();
-  int64_t units = static_cast<int64_t>(y.elements());
-  if (!a.spec.inner_reduced && units) {
-    units = units / a.spec.inner * ((a.spec.inner + kReduceColumns - 1) / kReduceColumns);
+struct ReduceRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Value x = p.node().input(0);
+    Isa isa = AllowedIsa();
+    ReduceOp op = OpOf(p.node());
+    if (!FindReduce(isa, op, x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
+    for (bool last : {false, true}) {
+      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+      ReduceSpec spec;
+      if (Result r = Describe(p, last, &spec); !r.ok()) {
+        offers.Refuse(r.text());
+        continue;
+      }
+      if (spec.count == 0 && (op == ReduceOp::kMax || op == ReduceOp::kMin || op == ReduceOp::kMean) &&
+          p.node().output(0).elements()) {
+        return offers.Refuse("nothing to reduce");
+      }
+      Candidate c = {.id = last ? "cpu.reduce.nhwc" : "cpu.reduce",
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, SerialUs(x, spec, isa, op)),
+                     .variant = last ? 1u : 0u};
+      if (last) {
+        c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+        c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
+        c.outputs = {p.node().output(0).rank() == x.rank() ? ChannelsLast(x.rank()) : PlainLayout()};
+      }
+      Add(offers, isa, std::move(c));
+    }
   }
-  a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, a.spec, isa, op) / static_cast<double>(units) : 0);
-  return MakeSimple<Args, Launch>([a, xi = p.operand(0, 0)](const Binding& b) {
-    Args out = a;
-    out.x = b.input(xi);
-    out.y = b.output(0);
-    return out;
-  });
-}
+
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Value x = p.node().input(0), y = p.node().output(0);
+    Isa isa = IsaOf(c);
+    ReduceOp op = OpOf(p.node());
+    Args a = {};
+    if (!Describe(p, KindOf(c) == 1, &a.spec).ok()) return nullptr;
+    a.fn = FindReduce(isa, op, x.dtype());
+    a.empty = x.elements() == 0;
+    a.start = EmptyResult(op, x.dtype());
+    a.bytes = SizeOf(y.dtype());
+    a.elements = y.elements();
+    int64_t units = static_cast<int64_t>(y.elements());
+    if (!a.spec.inner_reduced && units) {
+      units = units / a.spec.inner * ((a.spec.inner + kReduceColumns - 1) / kReduceColumns);
+    }
+    a.chunks =
+        SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, a.spec, isa, op) / static_cast<double>(units) : 0);
+    return MakeSimple<Args, Launch>([a, xi = p.operand(0, 0)](const Binding& b) {
+      Args out = a;
+      out.x = b.input(xi);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
 struct ArgArgs {
   Slot x, y;
@@ -215,42 +217,44 @@ mge_code LaunchArg(const ArgArgs& a, const mge_run* run) {
 
 double ArgUs(const Value& x) { return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * static_cast<double>(x.elements()); }
 
-void OfferArg(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Value x = p.node().input(0);
-  int64_t axis = AxisOf(p.node().Int("axis", 0), x.rank());
-  if (axis < 0) return offers.Refuse("the axis is outside of the rank");
-  if (x.dim(static_cast<int>(axis)) == 0) return offers.Refuse("nothing to search");
-  if (!FindArg(x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
-  offers.Add({.id = "cpu.arg", .attributes = kExact, .cost_us = RunUs(p, ArgUs(x))});
-}
+struct ArgReduceRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Value x = p.node().input(0);
+    int64_t axis = AxisOf(p.node().Int("axis", 0), x.rank());
+    if (axis < 0) return offers.Refuse("the axis is outside of the rank");
+    if (x.dim(static_cast<int>(axis)) == 0) return offers.Refuse("nothing to search");
+    if (!FindArg(x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
+    offers.Add({.id = "cpu.arg", .attributes = kExact, .cost_us = RunUs(p, ArgUs(x))});
+  }
 
-KernelPtr MakeArg(const Problem& p, const Candidate&) {
-  Node n = p.node();
-  Value x = n.input(0);
-  auto axis = static_cast<int>(AxisOf(n.Int("axis", 0), x.rank()));
-  ArgArgs a = {};
-  a.spec = {x.dim(axis), 1, n.op() == "ArgMin", n.Int("select_last_index", 0) != 0};
-  for (int d = axis + 1; d < x.rank(); ++d) a.spec.inner *= x.dim(d);
-  a.fn = FindArg(x.dtype());
-  uint64_t units = n.output(0).elements();
-  a.chunks = SplitWork(units, units ? ArgUs(x) / static_cast<double>(units) : 0);
-  return MakeSimple<ArgArgs, LaunchArg>([a, xi = p.operand(0, 0)](const Binding& b) {
-    ArgArgs out = a;
-    out.x = b.input(xi);
-    out.y = b.output(0);
-    return out;
-  });
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Node n = p.node();
+    Value x = n.input(0);
+    auto axis = static_cast<int>(AxisOf(n.Int("axis", 0), x.rank()));
+    ArgArgs a = {};
+    a.spec = {x.dim(axis), 1, n.op() == "ArgMin", n.Int("select_last_index", 0) != 0};
+    for (int d = axis + 1; d < x.rank(); ++d) a.spec.inner *= x.dim(d);
+    a.fn = FindArg(x.dtype());
+    uint64_t units = n.output(0).elements();
+    a.chunks = SplitWork(units, units ? ArgUs(x) / static_cast<double>(units) : 0);
+    return MakeSimple<ArgArgs, LaunchArg>([a, xi = p.operand(0, 0)](const Binding& b) {
+      ArgArgs out = a;
+      out.x = b.input(xi);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
 constexpr KernelRow kRows[] = {
-    {"ReduceSum", Offer, Make},       {"ReduceMean", Offer, Make},   {"ReduceMax", Offer, Make},
-    {"ReduceMin", Offer, Make},       {"ReduceProd", Offer, Make},   {"ReduceL1", Offer, Make},
-    {"ReduceL2", Offer, Make},        {"ReduceLogSum", Offer, Make}, {"ReduceLogSumExp", Offer, Make},
-    {"ReduceSumSquare", Offer, Make}, {"ArgMax", OfferArg, MakeArg}, {"ArgMin", OfferArg, MakeArg}};
+    Row<ReduceRow>("ReduceSum"),       Row<ReduceRow>("ReduceMean"),   Row<ReduceRow>("ReduceMax"),
+    Row<ReduceRow>("ReduceMin"),       Row<ReduceRow>("ReduceProd"),   Row<ReduceRow>("ReduceL1"),
+    Row<ReduceRow>("ReduceL2"),        Row<ReduceRow>("ReduceLogSum"), Row<ReduceRow>("ReduceLogSumExp"),
+    Row<ReduceRow>("ReduceSumSquare"), Row<ArgReduceRow>("ArgMax"),    Row<ArgReduceRow>("ArgMin")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(reduce) = kRows;
+MGE_KERNELS(reduce) = kRows;
 
 }  // namespace mge::cpu

@@ -3,7 +3,6 @@
 // rest of that block is set to zero.
 #include <array>
 
-#include "kernel_table.h"
 #include "support/move_rule.h"
 
 namespace mge::cpu {
@@ -117,10 +116,10 @@ Result Build(MoveBuild& b) {
 }
 
 constexpr MoveRule kReorder = {.id = "cpu.reorder", .build = Build};
-constexpr KernelRow kRows[] = {{"Reorder", OfferMoves<kReorder>, MakeMoves<kReorder>, "mge"}};
+constexpr KernelRow kRows[] = {Row<MoveRow<kReorder>>("Reorder", "mge")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(reorder) = kRows;
+MGE_KERNELS(reorder) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reshape, Flatten, Squeeze and Unsqueeze: the same bytes with another shape. The output may use the input's memory.
-#include "kernel_table.h"
 #include "support/move_rule.h"
 
 namespace mge::cpu {
@@ -25,28 +24,30 @@ mge_code Launch(const Args& a, const mge_run* run) {
   return MGE_OK;
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");
-  double us = StreamUs(2.0 * static_cast<double>(p.node().output(0).bytes()));
-  offers.Add({.id = "cpu.copy",
-              .attributes = kExact,
-              .cost_us = RunUs(p, us),
-              .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
-}
+struct ReshapeRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");
+    double us = StreamUs(2.0 * static_cast<double>(p.node().output(0).bytes()));
+    offers.Add({.id = "cpu.copy",
+                .attributes = kExact,
+                .cost_us = RunUs(p, us),
+                .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
+  }
 
-KernelPtr Make(const Problem& p, const Candidate&) {
-  uint64_t bytes = p.node().output(0).bytes(), pieces = (bytes + kPiece - 1) / kPiece;
-  int input = p.operand(0, 0);
-  Chunks chunks = SplitWork(pieces, StreamUs(2.0 * kPiece));
-  return MakeSimple<Args, Launch>([=](const Binding& b) { return Args{b.input(input), b.output(0), bytes, chunks}; });
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    uint64_t bytes = p.node().output(0).bytes(), pieces = (bytes + kPiece - 1) / kPiece;
+    int input = p.operand(0, 0);
+    Chunks chunks = SplitWork(pieces, StreamUs(2.0 * kPiece));
+    return MakeSimple<Args, Launch>([=](const Binding& b) { return Args{b.input(input), b.output(0), bytes, chunks}; });
+  }
+};
 
-constexpr KernelRow kRows[] = {
-    {"Reshape", Offer, Make}, {"Flatten", Offer, Make}, {"Squeeze", Offer, Make}, {"Unsqueeze", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<ReshapeRow>("Reshape"), Row<ReshapeRow>("Flatten"), Row<ReshapeRow>("Squeeze"),
+                               Row<ReshapeRow>("Unsqueeze")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(reshape) = kRows;
+MGE_KERNELS(reshape) = kRows;
 
 }  // namespace mge::cpu

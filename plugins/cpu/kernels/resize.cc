@@ -4,7 +4,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernel_table.h"
 #include "support/index_map.h"
 #include "support/move.h"
 #include "support/move_rule.h"
@@ -322,55 +321,57 @@ class LinearKernel : public Kernel {
   StepFn step_;
 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  std::string_view mode = n.Word("mode", "nearest");
-  if (mode == "nearest") {
-    IndexMap map;
-    if (Result r = BuildNearest(n, &map); !r.ok()) return offers.Refuse(r.text());
-    return OfferIndexMap(p, offers, "cpu.resize_nearest");
-  }
-  if (mode != "linear") return offers.Refuse("no mode " + std::string(mode));
-  Value x = n.input(0);
-  if (!IsFloating(x.dtype())) return offers.Refuse("only floating types");
-  for (bool last : {false, true}) {
-    if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
-    Linear linear;
-    if (Result r = DescribeLinear(n, last, &linear); !r.ok()) return offers.Refuse(r.text());
-    Candidate c = {.id = last ? "cpu.resize_linear.nhwc" : "cpu.resize_linear",
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, linear.us),
-                   .variant = last ? 1u : 0u};
-    if (last) {
-      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-      c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
-      c.outputs = {ChannelsLast(x.rank())};
+struct ResizeRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    std::string_view mode = n.Word("mode", "nearest");
+    if (mode == "nearest") {
+      IndexMap map;
+      if (Result r = BuildNearest(n, &map); !r.ok()) return offers.Refuse(r.text());
+      return OfferIndexMap(p, offers, "cpu.resize_nearest");
     }
-    Add(offers, AllowedIsa(), std::move(c));
+    if (mode != "linear") return offers.Refuse("no mode " + std::string(mode));
+    Value x = n.input(0);
+    if (!IsFloating(x.dtype())) return offers.Refuse("only floating types");
+    for (bool last : {false, true}) {
+      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+      Linear linear;
+      if (Result r = DescribeLinear(n, last, &linear); !r.ok()) return offers.Refuse(r.text());
+      Candidate c = {.id = last ? "cpu.resize_linear.nhwc" : "cpu.resize_linear",
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, linear.us),
+                     .variant = last ? 1u : 0u};
+      if (last) {
+        c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+        c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(x.rank());
+        c.outputs = {ChannelsLast(x.rank())};
+      }
+      Add(offers, AllowedIsa(), std::move(c));
+    }
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Node n = p.node();
-  bool last = KindOf(c) == 1;
-  if (n.Word("mode", "nearest") == "nearest") {
-    IndexMap map;
-    if (!BuildNearest(n, &map).ok()) return nullptr;
-    return map.MakeKernel(p, last);
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Node n = p.node();
+    bool last = KindOf(c) == 1;
+    if (n.Word("mode", "nearest") == "nearest") {
+      IndexMap map;
+      if (!BuildNearest(n, &map).ok()) return nullptr;
+      return map.MakeKernel(p, last);
+    }
+    Linear linear;
+    if (!DescribeLinear(n, last, &linear).ok()) return nullptr;
+    linear.args.blend = &Blend(IsaOf(c));
+    StepFn step;
+    DispatchFloating(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
+    return std::make_unique<LinearKernel>(linear, p.operand(0, 0), step);
   }
-  Linear linear;
-  if (!DescribeLinear(n, last, &linear).ok()) return nullptr;
-  linear.args.blend = &Blend(IsaOf(c));
-  StepFn step;
-  DispatchFloating(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
-  return std::make_unique<LinearKernel>(linear, p.operand(0, 0), step);
-}
+};
 
-constexpr KernelRow kRows[] = {{"Resize", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<ResizeRow>("Resize")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(resize) = kRows;
+MGE_KERNELS(resize) = kRows;
 
 }  // namespace mge::cpu

@@ -5,7 +5,6 @@
 #include <limits>
 #include <string>
 
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/blend.h"
@@ -192,34 +191,36 @@ class RoiAlignKernel : public Kernel {
 
 enum Kind : uint32_t { kLast = 0, kPlain = 1 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Isa isa = AllowedIsa();
-  for (Kind kind : {kLast, kPlain}) {
-    Args a;
-    if (Result r = Build(p, kind == kPlain, isa, &a); !r.ok()) return offers.Refuse(r.text());
-    Candidate c = {.id = kind == kPlain ? "cpu.roi_align.plain" : "cpu.roi_align",
-                   .attributes = kExact,
-                   .workspace = WorkspaceOf(a),
-                   .variant = kind};
-    c.cost_us = RunUs(p, SerialUs(a, isa));
-    c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-    c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(4);
-    c.outputs = {kind == kPlain ? PlainLayout() : ChannelsLast(4)};
-    Add(offers, isa, std::move(c));
+struct RoiAlignRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Isa isa = AllowedIsa();
+    for (Kind kind : {kLast, kPlain}) {
+      Args a;
+      if (Result r = Build(p, kind == kPlain, isa, &a); !r.ok()) return offers.Refuse(r.text());
+      Candidate c = {.id = kind == kPlain ? "cpu.roi_align.plain" : "cpu.roi_align",
+                     .attributes = kExact,
+                     .workspace = WorkspaceOf(a),
+                     .variant = kind};
+      c.cost_us = RunUs(p, SerialUs(a, isa));
+      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+      c.inputs[static_cast<size_t>(p.operand(0, 0))] = ChannelsLast(4);
+      c.outputs = {kind == kPlain ? PlainLayout() : ChannelsLast(4)};
+      Add(offers, isa, std::move(c));
+    }
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Args a;
-  if (!Build(p, KindOf(c) == kPlain, IsaOf(c), &a).ok()) return nullptr;
-  return std::make_unique<RoiAlignKernel>(p, a);
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Args a;
+    if (!Build(p, KindOf(c) == kPlain, IsaOf(c), &a).ok()) return nullptr;
+    return std::make_unique<RoiAlignKernel>(p, a);
+  }
+};
 
-constexpr KernelRow kRows[] = {{"RoiAlign", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<RoiAlignRow>("RoiAlign")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(roi_align) = kRows;
+MGE_KERNELS(roi_align) = kRows;
 
 }  // namespace mge::cpu

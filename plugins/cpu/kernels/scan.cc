@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // CumSum along a constant axis, and TopK with a constant K.
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 
@@ -57,41 +56,43 @@ bool SumAxis(const Node& n, int64_t* axis) {
   return *axis >= 0;
 }
 
-void OfferSum(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Value x = p.node().input(0);
-  int64_t axis;
-  if (!SumAxis(p.node(), &axis)) return offers.Refuse("the axis is not a valid constant");
-  if (x.dtype() == MGE_DTYPE_BOOL) return offers.Refuse("not for bool");
-  offers.Add({.id = "cpu.cumsum",
-              .attributes = kExact,
-              .cost_us = RunUs(p, SumUs(x)),
-              .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
-}
+struct CumSumRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Value x = p.node().input(0);
+    int64_t axis;
+    if (!SumAxis(p.node(), &axis)) return offers.Refuse("the axis is not a valid constant");
+    if (x.dtype() == MGE_DTYPE_BOOL) return offers.Refuse("not for bool");
+    offers.Add({.id = "cpu.cumsum",
+                .attributes = kExact,
+                .cost_us = RunUs(p, SumUs(x)),
+                .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
+  }
 
-KernelPtr MakeSum(const Problem& p, const Candidate&) {
-  Node n = p.node();
-  Value x = n.input(0);
-  int64_t axis = 0;
-  if (!SumAxis(n, &axis)) return nullptr;
-  SumArgs a = {};
-  a.e = ExtentOf(x, axis);
-  a.exclusive = n.Int("exclusive", 0) != 0;
-  a.reverse = n.Int("reverse", 0) != 0;
-  uint64_t units = x.elements() ? static_cast<uint64_t>(a.e.outer * a.e.inner) : 0;
-  a.chunks = SplitWork(units, units ? SumUs(x) / static_cast<double>(units) : 0);
-  KernelPtr kernel;
-  DispatchNumeric(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    kernel = MakeSimple<SumArgs, LaunchSum<T>>([a, xi = p.operand(0, 0)](const Binding& b) {
-      SumArgs out = a;
-      out.x = b.input(xi);
-      out.y = b.output(0);
-      return out;
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Node n = p.node();
+    Value x = n.input(0);
+    int64_t axis = 0;
+    if (!SumAxis(n, &axis)) return nullptr;
+    SumArgs a = {};
+    a.e = ExtentOf(x, axis);
+    a.exclusive = n.Int("exclusive", 0) != 0;
+    a.reverse = n.Int("reverse", 0) != 0;
+    uint64_t units = x.elements() ? static_cast<uint64_t>(a.e.outer * a.e.inner) : 0;
+    a.chunks = SplitWork(units, units ? SumUs(x) / static_cast<double>(units) : 0);
+    KernelPtr kernel;
+    DispatchNumeric(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      kernel = MakeSimple<SumArgs, LaunchSum<T>>([a, xi = p.operand(0, 0)](const Binding& b) {
+        SumArgs out = a;
+        out.x = b.input(xi);
+        out.y = b.output(0);
+        return out;
+      });
     });
-  });
-  return kernel;
-}
+    return kernel;
+  }
+};
 
 // ------------------------------------------------------------ TopK
 
@@ -163,55 +164,57 @@ double TopUs(const Value& x, int64_t k) {
   return 1e-3 * static_cast<double>(x.elements()) * 1.5 + 2e-2 * static_cast<double>(k);
 }
 
-void OfferTop(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  Value x = n.input(0);
-  int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
-  if (axis < 0) return offers.Refuse("the axis is outside of the rank");
-  if (x.dtype() == MGE_DTYPE_BOOL) return offers.Refuse("not for bool");
-  Value out = n.has_output(0) ? n.output(0) : n.output(1);
-  int64_t k = out.dim(static_cast<int>(axis));
-  std::vector<int64_t> wanted;
-  if (!ConstantInts(n, 1, wanted) || wanted.size() != 1 || wanted[0] != k || k > x.dim(static_cast<int>(axis))) {
-    return offers.Refuse("K is not a valid constant");
+struct TopKRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    Value x = n.input(0);
+    int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
+    if (axis < 0) return offers.Refuse("the axis is outside of the rank");
+    if (x.dtype() == MGE_DTYPE_BOOL) return offers.Refuse("not for bool");
+    Value out = n.has_output(0) ? n.output(0) : n.output(1);
+    int64_t k = out.dim(static_cast<int>(axis));
+    std::vector<int64_t> wanted;
+    if (!ConstantInts(n, 1, wanted) || wanted.size() != 1 || wanted[0] != k || k > x.dim(static_cast<int>(axis))) {
+      return offers.Refuse("K is not a valid constant");
+    }
+    uint64_t workspace = n.has_output(1) ? 0 : out.elements() * sizeof(int64_t);
+    offers.Add({.id = "cpu.topk", .attributes = kExact, .workspace = workspace, .cost_us = RunUs(p, TopUs(x, k))});
   }
-  uint64_t workspace = n.has_output(1) ? 0 : out.elements() * sizeof(int64_t);
-  offers.Add({.id = "cpu.topk", .attributes = kExact, .workspace = workspace, .cost_us = RunUs(p, TopUs(x, k))});
-}
 
-KernelPtr MakeTop(const Problem& p, const Candidate& c) {
-  Node n = p.node();
-  Value x = n.input(0), out = n.has_output(0) ? n.output(0) : n.output(1);
-  int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
-  TopArgs a = {};
-  a.e = ExtentOf(x, axis);
-  a.k = out.dim(static_cast<int>(axis));
-  a.largest = n.Int("largest", 1) != 0;
-  a.has_values = n.has_output(0);
-  a.has_indices = n.has_output(1);
-  uint64_t units = out.elements() ? static_cast<uint64_t>(a.e.outer * a.e.inner) : 0;
-  a.chunks = SplitWork(units, units ? TopUs(x, a.k) / static_cast<double>(units) : 0);
-  KernelPtr kernel;
-  DispatchNumeric(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    kernel = MakeSimple<TopArgs, LaunchTop<T>>(
-        [a, xi = p.operand(0, 0)](const Binding& b) {
-          TopArgs t = a;
-          t.x = b.input(xi);
-          t.values = b.output(0);
-          t.indices = t.has_indices ? b.output(t.has_values ? 1 : 0) : b.workspace();
-          return t;
-        },
-        c.workspace);
-  });
-  return kernel;
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Node n = p.node();
+    Value x = n.input(0), out = n.has_output(0) ? n.output(0) : n.output(1);
+    int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
+    TopArgs a = {};
+    a.e = ExtentOf(x, axis);
+    a.k = out.dim(static_cast<int>(axis));
+    a.largest = n.Int("largest", 1) != 0;
+    a.has_values = n.has_output(0);
+    a.has_indices = n.has_output(1);
+    uint64_t units = out.elements() ? static_cast<uint64_t>(a.e.outer * a.e.inner) : 0;
+    a.chunks = SplitWork(units, units ? TopUs(x, a.k) / static_cast<double>(units) : 0);
+    KernelPtr kernel;
+    DispatchNumeric(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      kernel = MakeSimple<TopArgs, LaunchTop<T>>(
+          [a, xi = p.operand(0, 0)](const Binding& b) {
+            TopArgs t = a;
+            t.x = b.input(xi);
+            t.values = b.output(0);
+            t.indices = t.has_indices ? b.output(t.has_values ? 1 : 0) : b.workspace();
+            return t;
+          },
+          c.workspace);
+    });
+    return kernel;
+  }
+};
 
-constexpr KernelRow kRows[] = {{"CumSum", OfferSum, MakeSum}, {"TopK", OfferTop, MakeTop}};
+constexpr KernelRow kRows[] = {Row<CumSumRow>("CumSum"), Row<TopKRow>("TopK")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(scan) = kRows;
+MGE_KERNELS(scan) = kRows;
 
 }  // namespace mge::cpu

@@ -2,7 +2,6 @@
 // ScatterElements and ScatterND. Updates of one place are applied in order on one thread: of equal indices the last one
 // wins, and sums are always formed in the same order. Threads divide a dimension that the indices do not choose; ScatterND
 // has none.
-#include "kernel_table.h"
 #include "support/index.h"
 #include "support/kernel.h"
 #include "support/work.h"
@@ -230,35 +229,37 @@ Result Describe(const Problem& p, Args* a) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Args a;
-  if (Result r = Describe(p, &a); !r.ok()) return offers.Refuse(r.text());
-  offers.Add({.id = "cpu.scatter",
-              .attributes = MGE_KERNEL_DETERMINISTIC,
-              .cost_us = a.tuples || a.split == a.axis ? SerialUs(a) : RunUs(p, SerialUs(a)),
-              .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
-}
+struct ScatterRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Args a;
+    if (Result r = Describe(p, &a); !r.ok()) return offers.Refuse(r.text());
+    offers.Add({.id = "cpu.scatter",
+                .attributes = MGE_KERNEL_DETERMINISTIC,
+                .cost_us = a.tuples || a.split == a.axis ? SerialUs(a) : RunUs(p, SerialUs(a)),
+                .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
+  }
 
-KernelPtr Make(const Problem& p, const Candidate&) {
-  Args a;
-  if (!Describe(p, &a).ok()) return nullptr;
-  auto bind = [a, x = p.operand(0, 0), indices = p.operand(0, 1), updates = p.operand(0, 2)](const Binding& b) {
-    Args out = a;
-    out.x = b.input(x);
-    out.indices = b.input(indices);
-    out.updates = b.input(updates);
-    out.y = b.output(0);
-    return out;
-  };
-  if (a.tuples) return MakeSimple<Args, LaunchTuples>(bind);
-  return MakeSimple<Args, LaunchElements>(bind);
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Args a;
+    if (!Describe(p, &a).ok()) return nullptr;
+    auto bind = [a, x = p.operand(0, 0), indices = p.operand(0, 1), updates = p.operand(0, 2)](const Binding& b) {
+      Args out = a;
+      out.x = b.input(x);
+      out.indices = b.input(indices);
+      out.updates = b.input(updates);
+      out.y = b.output(0);
+      return out;
+    };
+    if (a.tuples) return MakeSimple<Args, LaunchTuples>(bind);
+    return MakeSimple<Args, LaunchElements>(bind);
+  }
+};
 
-constexpr KernelRow kRows[] = {{"ScatterElements", Offer, Make}, {"ScatterND", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<ScatterRow>("ScatterElements"), Row<ScatterRow>("ScatterND")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(scatter) = kRows;
+MGE_KERNELS(scatter) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // OneHot with a constant depth, and Trilu with a constant k.
-#include "kernel_table.h"
 #include "support/index.h"
 #include "support/kernel.h"
 #include "support/work.h"
@@ -38,45 +37,47 @@ mge_code LaunchHot(const HotArgs& a, const mge_run* run) {
   return MGE_OK;
 }
 
-void OfferHot(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  mge_dtype type = n.input(0).dtype();
-  if (type != MGE_DTYPE_I64 && type != MGE_DTYPE_I32) return offers.Refuse("wrong index type");
-  if (n.input(2).elements() != 2) return offers.Refuse("values must have two elements");
-  if (AxisOf(n.Int("axis", -1), n.output(0).rank()) < 0) return offers.Refuse("the axis is outside of the rank");
-  offers.Add({.id = "cpu.one_hot",
-              .attributes = kExact,
-              .cost_us = RunUs(p, 2 * StreamUs(static_cast<double>(n.output(0).bytes())))});
-}
+struct OneHotRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    mge_dtype type = n.input(0).dtype();
+    if (type != MGE_DTYPE_I64 && type != MGE_DTYPE_I32) return offers.Refuse("wrong index type");
+    if (n.input(2).elements() != 2) return offers.Refuse("values must have two elements");
+    if (AxisOf(n.Int("axis", -1), n.output(0).rank()) < 0) return offers.Refuse("the axis is outside of the rank");
+    offers.Add({.id = "cpu.one_hot",
+                .attributes = kExact,
+                .cost_us = RunUs(p, 2 * StreamUs(static_cast<double>(n.output(0).bytes())))});
+  }
 
-KernelPtr MakeHot(const Problem& p, const Candidate&) {
-  Node n = p.node();
-  Value y = n.output(0);
-  auto axis = static_cast<int>(AxisOf(n.Int("axis", -1), y.rank()));
-  HotArgs a = {};
-  a.outer = a.inner = 1;
-  a.depth = y.dim(axis);
-  for (int d = 0; d < y.rank(); ++d) {
-    if (d != axis) (d < axis ? a.outer : a.inner) *= y.dim(d);
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Node n = p.node();
+    Value y = n.output(0);
+    auto axis = static_cast<int>(AxisOf(n.Int("axis", -1), y.rank()));
+    HotArgs a = {};
+    a.outer = a.inner = 1;
+    a.depth = y.dim(axis);
+    for (int d = 0; d < y.rank(); ++d) {
+      if (d != axis) (d < axis ? a.outer : a.inner) *= y.dim(d);
+    }
+    a.wide = n.input(0).dtype() == MGE_DTYPE_I64;
+    uint64_t units = y.elements() ? static_cast<uint64_t>(a.outer) : 0;
+    a.chunks = SplitWork(units, units ? 2 * StreamUs(static_cast<double>(y.bytes())) / static_cast<double>(units) : 0);
+    auto make = [a, indices = p.operand(0, 0), values = p.operand(0, 2)](const Binding& b) {
+      HotArgs out = a;
+      out.indices = b.input(indices);
+      out.values = b.input(values);
+      out.y = b.output(0);
+      return out;
+    };
+    switch (SizeOf(y.dtype())) {
+      case 1: return MakeSimple<HotArgs, LaunchHot<uint8_t>>(make);
+      case 2: return MakeSimple<HotArgs, LaunchHot<uint16_t>>(make);
+      case 4: return MakeSimple<HotArgs, LaunchHot<uint32_t>>(make);
+      default: return MakeSimple<HotArgs, LaunchHot<uint64_t>>(make);
+    }
   }
-  a.wide = n.input(0).dtype() == MGE_DTYPE_I64;
-  uint64_t units = y.elements() ? static_cast<uint64_t>(a.outer) : 0;
-  a.chunks = SplitWork(units, units ? 2 * StreamUs(static_cast<double>(y.bytes())) / static_cast<double>(units) : 0);
-  auto make = [a, indices = p.operand(0, 0), values = p.operand(0, 2)](const Binding& b) {
-    HotArgs out = a;
-    out.indices = b.input(indices);
-    out.values = b.input(values);
-    out.y = b.output(0);
-    return out;
-  };
-  switch (SizeOf(y.dtype())) {
-    case 1: return MakeSimple<HotArgs, LaunchHot<uint8_t>>(make);
-    case 2: return MakeSimple<HotArgs, LaunchHot<uint16_t>>(make);
-    case 4: return MakeSimple<HotArgs, LaunchHot<uint32_t>>(make);
-    default: return MakeSimple<HotArgs, LaunchHot<uint64_t>>(make);
-  }
-}
+};
 
 // ------------------------------------------------------------ Trilu
 
@@ -120,41 +121,43 @@ bool ReadK(const Node& n, int64_t* k) {
   return true;
 }
 
-void OfferTrilu(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Node n = p.node();
-  int64_t k;
-  if (!ReadK(n, &k)) return offers.Refuse("k is not constant");
-  if (n.input(0).rank() < 2) return offers.Refuse("needs matrices");
-  offers.Add({.id = "cpu.trilu",
-              .attributes = kExact,
-              .cost_us = RunUs(p, StreamUs(2.0 * static_cast<double>(n.output(0).bytes()))),
-              .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
-}
+struct TriluRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Node n = p.node();
+    int64_t k;
+    if (!ReadK(n, &k)) return offers.Refuse("k is not constant");
+    if (n.input(0).rank() < 2) return offers.Refuse("needs matrices");
+    offers.Add({.id = "cpu.trilu",
+                .attributes = kExact,
+                .cost_us = RunUs(p, StreamUs(2.0 * static_cast<double>(n.output(0).bytes()))),
+                .in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}}});
+  }
 
-KernelPtr MakeTrilu(const Problem& p, const Candidate&) {
-  Node n = p.node();
-  Value y = n.output(0);
-  TriluArgs a = {};
-  a.rows = y.dim(-2);
-  a.columns = y.dim(-1);
-  a.bytes = SizeOf(y.dtype());
-  a.upper = n.Int("upper", 1) != 0;
-  if (!ReadK(n, &a.k)) return nullptr;
-  uint64_t units = y.elements() ? y.elements() / static_cast<uint64_t>(a.columns) : 0;
-  a.chunks = SplitWork(units, units ? StreamUs(2.0 * static_cast<double>(y.bytes())) / static_cast<double>(units) : 0);
-  return MakeSimple<TriluArgs, LaunchTrilu>([a, x = p.operand(0, 0)](const Binding& b) {
-    TriluArgs out = a;
-    out.x = b.input(x);
-    out.y = b.output(0);
-    return out;
-  });
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Node n = p.node();
+    Value y = n.output(0);
+    TriluArgs a = {};
+    a.rows = y.dim(-2);
+    a.columns = y.dim(-1);
+    a.bytes = SizeOf(y.dtype());
+    a.upper = n.Int("upper", 1) != 0;
+    if (!ReadK(n, &a.k)) return nullptr;
+    uint64_t units = y.elements() ? y.elements() / static_cast<uint64_t>(a.columns) : 0;
+    a.chunks = SplitWork(units, units ? StreamUs(2.0 * static_cast<double>(y.bytes())) / static_cast<double>(units) : 0);
+    return MakeSimple<TriluArgs, LaunchTrilu>([a, x = p.operand(0, 0)](const Binding& b) {
+      TriluArgs out = a;
+      out.x = b.input(x);
+      out.y = b.output(0);
+      return out;
+    });
+  }
+};
 
-constexpr KernelRow kRows[] = {{"OneHot", OfferHot, MakeHot}, {"Trilu", OfferTrilu, MakeTrilu}};
+constexpr KernelRow kRows[] = {Row<OneHotRow>("OneHot"), Row<TriluRow>("Trilu")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(select) = kRows;
+MGE_KERNELS(select) = kRows;
 
 }  // namespace mge::cpu

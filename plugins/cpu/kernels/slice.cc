@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slice with constant bounds.
-#include "kernel_table.h"
 #include "support/move_rule.h"
 
 namespace mge::cpu {
@@ -46,10 +45,10 @@ Result BuildSlice(MoveBuild& b) {
 }
 
 constexpr MoveRule kSlice = {.id = "cpu.slice", .build = BuildSlice, .channels_last = true};
-constexpr KernelRow kRows[] = {{"Slice", OfferMoves<kSlice>, MakeMoves<kSlice>}};
+constexpr KernelRow kRows[] = {Row<MoveRow<kSlice>>("Slice")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(slice) = kRows;
+MGE_KERNELS(slice) = kRows;
 
 }  // namespace mge::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and LogSoftmax along any axis.
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/rows.h"
@@ -58,43 +57,45 @@ double SerialUs(const Value& x, const Extent& e, Isa isa) {
   return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1e-3 * ns * static_cast<double>(x.elements()) + kRowUs * rows;
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Value x = p.node().input(0);
-  if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
-  if (x.rank() > 0 && AxisOf(p.node().Int("axis", -1), x.rank()) < 0)
-    return offers.Refuse("the axis is outside of the rank");
-  Isa isa = AllowedIsa();
-  for (bool last : {false, true}) {
-    if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
-    Candidate c = {.id = last ? "cpu.softmax.nhwc" : "cpu.softmax",
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, SerialUs(x, ExtentIn(p, last), isa)),
-                   .variant = last ? 1u : 0u,
-                   .in_place = {{0, 0}}};
-    if (last) c.inputs = c.outputs = {ChannelsLast(x.rank())};
-    Add(offers, isa, std::move(c));
+struct SoftmaxRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Value x = p.node().input(0);
+    if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
+    if (x.rank() > 0 && AxisOf(p.node().Int("axis", -1), x.rank()) < 0)
+      return offers.Refuse("the axis is outside of the rank");
+    Isa isa = AllowedIsa();
+    for (bool last : {false, true}) {
+      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+      Candidate c = {.id = last ? "cpu.softmax.nhwc" : "cpu.softmax",
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, SerialUs(x, ExtentIn(p, last), isa)),
+                     .variant = last ? 1u : 0u,
+                     .in_place = {{0, 0}}};
+      if (last) c.inputs = c.outputs = {ChannelsLast(x.rank())};
+      Add(offers, isa, std::move(c));
+    }
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Value x = p.node().input(0);
-  Extent e = ExtentIn(p, KindOf(c) == 1);
-  Isa isa = IsaOf(c);
-  int64_t lanes = (isa == Isa::kAvx512 ? 64 : isa == Isa::kAvx2 ? 32 : 16) / (x.dtype() == MGE_DTYPE_F64 ? 8 : 4);
-  int64_t units = e.inner == 1 ? e.outer : e.outer * ((e.inner + lanes - 1) / lanes);
-  if (x.elements() == 0) units = 0;
-  Chunks chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, e, isa) / static_cast<double>(units) : 0);
-  bool log = p.node().op() == "LogSoftmax";
-  SoftmaxFn fn = Rows(isa).softmax[FloatIndex(x.dtype())];
-  return MakeSimple<Args, Launch>(
-      [=](const Binding& b) { return Args{b.input(0), b.output(0), e.n, e.inner, log, fn, chunks}; });
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Value x = p.node().input(0);
+    Extent e = ExtentIn(p, KindOf(c) == 1);
+    Isa isa = IsaOf(c);
+    int64_t lanes = (isa == Isa::kAvx512 ? 64 : isa == Isa::kAvx2 ? 32 : 16) / (x.dtype() == MGE_DTYPE_F64 ? 8 : 4);
+    int64_t units = e.inner == 1 ? e.outer : e.outer * ((e.inner + lanes - 1) / lanes);
+    if (x.elements() == 0) units = 0;
+    Chunks chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, e, isa) / static_cast<double>(units) : 0);
+    bool log = p.node().op() == "LogSoftmax";
+    SoftmaxFn fn = Rows(isa).softmax[FloatIndex(x.dtype())];
+    return MakeSimple<Args, Launch>(
+        [=](const Binding& b) { return Args{b.input(0), b.output(0), e.n, e.inner, log, fn, chunks}; });
+  }
+};
 
-constexpr KernelRow kRows[] = {{"Softmax", Offer, Make}, {"LogSoftmax", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<SoftmaxRow>("Softmax"), Row<SoftmaxRow>("LogSoftmax")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(softmax) = kRows;
+MGE_KERNELS(softmax) = kRows;
 
 }  // namespace mge::cpu

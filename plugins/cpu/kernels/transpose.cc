@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transpose, with the plain layout or channels last on either side. If a model only changes the order of dimensions that a
 // layout already represents, no copy is needed.
-#include "kernel_table.h"
 #include "support/kernel.h"
 #include "support/move.h"
 
@@ -36,33 +35,35 @@ Result Build(const Problem& p, Isa isa, uint32_t kind, Built* out) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Isa isa = AllowedIsa();
-  Value x = p.node().input(0);
-  constexpr const char* kIds[] = {"cpu.transpose", "cpu.transpose.from_nhwc", "cpu.transpose.to_nhwc"};
-  for (uint32_t kind : {kPlain, kFromLast, kToLast}) {
-    if (kind != kPlain && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
-    Built built;
-    if (Result r = Build(p, isa, kind, &built); !r.ok()) return offers.Refuse(r.text());
-    Candidate c = {.id = kIds[kind], .attributes = kExact, .cost_us = RunUs(p, built.moves.serial_us()), .variant = kind};
-    if (kind == kFromLast) c.inputs = {ChannelsLast(x.rank())};
-    if (kind == kToLast) c.outputs = {ChannelsLast(x.rank())};
-    if (built.identity) c.in_place = {{0, 0}};
-    Add(offers, isa, std::move(c));
+struct TransposeRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Isa isa = AllowedIsa();
+    Value x = p.node().input(0);
+    constexpr const char* kIds[] = {"cpu.transpose", "cpu.transpose.from_nhwc", "cpu.transpose.to_nhwc"};
+    for (uint32_t kind : {kPlain, kFromLast, kToLast}) {
+      if (kind != kPlain && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
+      Built built;
+      if (Result r = Build(p, isa, kind, &built); !r.ok()) return offers.Refuse(r.text());
+      Candidate c = {.id = kIds[kind], .attributes = kExact, .cost_us = RunUs(p, built.moves.serial_us()), .variant = kind};
+      if (kind == kFromLast) c.inputs = {ChannelsLast(x.rank())};
+      if (kind == kToLast) c.outputs = {ChannelsLast(x.rank())};
+      if (built.identity) c.in_place = {{0, 0}};
+      Add(offers, isa, std::move(c));
+    }
   }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Built built;
-  if (!Build(p, IsaOf(c), KindOf(c), &built).ok()) return nullptr;
-  return std::move(built.moves).MakeKernel();
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Built built;
+    if (!Build(p, IsaOf(c), KindOf(c), &built).ok()) return nullptr;
+    return std::move(built.moves).MakeKernel();
+  }
+};
 
-constexpr KernelRow kRows[] = {{"Transpose", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<TransposeRow>("Transpose")};
 
 }  // namespace
 
-MGE_CPU_KERNELS(transpose) = kRows;
+MGE_KERNELS(transpose) = kRows;
 
 }  // namespace mge::cpu

@@ -153,8 +153,8 @@ bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue& e) {
   return p.output_count() == 1 && p.graph().raw()->outputs[0] == e.output;
 }
 
-void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view name,
-                    std::span<const std::string_view> ops, ChannelAxis axis) {
+void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view name, std::span<const std::string_view> ops,
+                    ChannelAxis axis) {
   const std::vector<int32_t> sigmoids = SigmoidsOf(pattern.graph());
   for (int i = 0; i < pattern.graph().node_count(); ++i) {
     Node n = pattern.node(i);
@@ -174,13 +174,13 @@ void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::str
       if (product < 0 || !Absorb(pattern.graph(), pattern.node(s), axis, e) || !AbsorbSwish(pattern.node(product), e))
         return;
       nodes.insert(nodes.end(), {s, product});
-      OfferClaim(sink, name, nodes, saved + 3 * each);
+      claims.Offer(name, nodes, saved + 3 * each);
     };
     for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
       if (!Absorb(pattern.graph(), pattern.node(next), axis, e)) break;
       nodes.push_back(next);
       saved += each;
-      OfferClaim(sink, name, nodes, saved);
+      claims.Offer(name, nodes, saved);
     }
     swish();
   }

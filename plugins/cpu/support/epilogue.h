@@ -42,7 +42,7 @@ bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e)
 bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue& e);
 
 // Offers, for every node in `ops` that starts a group, all groups with the nodes that follow it.
-void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view name,
-                    std::span<const std::string_view> ops, ChannelAxis axis);
+void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view name, std::span<const std::string_view> ops,
+                    ChannelAxis axis);
 
 }  // namespace mge::cpu

@@ -55,40 +55,42 @@ struct MoveRule {
   bool in_place = false;       // the output has the bytes of the first input
 };
 
+// The row of a rule.
 template <const MoveRule& Rule>
-void OfferMoves(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Isa isa = AllowedIsa();
-  int rank = p.node().output(0).rank();
-  for (bool last : {false, true}) {
-    if (last && (!Rule.channels_last || rank < 3 || rank > 5)) continue;
-    MoveBuild build(p, isa, last);
-    if (Result r = Rule.build(build); !r.ok()) {
-      offers.Refuse(r.text());
-      continue;
-    }
-    Candidate c = {.id = std::string(Rule.id) + (last ? ".nhwc" : ""),
-                   .attributes = kExact,
-                   .cost_us = RunUs(p, build.moves().serial_us()),
-                   .variant = last ? 1u : 0u};
-    if (last) {
-      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-      int data = Rule.data_inputs < 0 ? p.node().input_count() : Rule.data_inputs;
-      for (int k = 0; k < data; ++k) {
-        if (!p.node().input(k).is_constant()) c.inputs[static_cast<size_t>(build.Input(k))] = ChannelsLast(rank);
+struct MoveRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Isa isa = AllowedIsa();
+    int rank = p.node().output(0).rank();
+    for (bool last : {false, true}) {
+      if (last && (!Rule.channels_last || rank < 3 || rank > 5)) continue;
+      MoveBuild build(p, isa, last);
+      if (Result r = Rule.build(build); !r.ok()) {
+        offers.Refuse(r.text());
+        continue;
       }
-      c.outputs.assign(static_cast<size_t>(p.output_count()), ChannelsLast(rank));
+      Candidate c = {.id = std::string(Rule.id) + (last ? ".nhwc" : ""),
+                     .attributes = kExact,
+                     .cost_us = RunUs(p, build.moves().serial_us()),
+                     .variant = last ? 1u : 0u};
+      if (last) {
+        c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+        int data = Rule.data_inputs < 0 ? p.node().input_count() : Rule.data_inputs;
+        for (int k = 0; k < data; ++k) {
+          if (!p.node().input(k).is_constant()) c.inputs[static_cast<size_t>(build.Input(k))] = ChannelsLast(rank);
+        }
+        c.outputs.assign(static_cast<size_t>(p.output_count()), ChannelsLast(rank));
+      }
+      if (Rule.in_place) c.in_place.push_back({0, static_cast<uint32_t>(build.Input(0))});
+      Add(offers, isa, std::move(c));
     }
-    if (Rule.in_place) c.in_place.push_back({0, static_cast<uint32_t>(build.Input(0))});
-    Add(offers, isa, std::move(c));
   }
-}
 
-template <const MoveRule& Rule>
-KernelPtr MakeMoves(const Problem& p, const Candidate& c) {
-  MoveBuild build(p, IsaOf(c), KindOf(c) == 1);
-  if (!Rule.build(build).ok()) return nullptr;
-  return std::move(build.moves()).MakeKernel();
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    MoveBuild build(p, IsaOf(c), KindOf(c) == 1);
+    if (!Rule.build(build).ok()) return nullptr;
+    return std::move(build.moves()).MakeKernel();
+  }
+};
 
 }  // namespace mge::cpu

@@ -221,7 +221,7 @@ KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choic
 }
 
 bool OnednnUsable(Offers& offers, double serial_us) {
-  if (!SettingIsOn(kSettingOnednn)) {
+  if (!ToBool(SettingOf(kOnednnSetting))) {
     offers.Refuse("oneDNN: switched off by cpu.onednn");
     return false;
   }

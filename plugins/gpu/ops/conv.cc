@@ -2,7 +2,6 @@
 // Conv over one to three spatial axes, alone or with an epilogue.
 #include "plugins/gpu/kernels/conv.h"
 
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/moves.h"
 #include "plugins/gpu/support/window.h"
@@ -53,49 +52,51 @@ Result Find(const Problem& p, Convolution* out) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Convolution conv;
-  if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
-  const ConvArgs& a = conv.args;
-  double flops = 2.0 * static_cast<double>(a.images * a.outputs * conv.pixels()) * static_cast<double>(conv.depth());
-  std::vector<mge_in_place> in_place;
-  if (conv.residual >= 0 && conv.residual != conv.x && conv.residual != conv.w && conv.residual != conv.bias) {
-    in_place.push_back({0, static_cast<uint32_t>(conv.residual)});
+struct ConvRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Convolution conv;
+    if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
+    const ConvArgs& a = conv.args;
+    double flops = 2.0 * static_cast<double>(a.images * a.outputs * conv.pixels()) * static_cast<double>(conv.depth());
+    std::vector<mge_in_place> in_place;
+    if (conv.residual >= 0 && conv.residual != conv.x && conv.residual != conv.w && conv.residual != conv.bias) {
+      in_place.push_back({0, static_cast<uint32_t>(conv.residual)});
+    }
+    offers.Add({.id = "gpu.conv.direct",
+                .rank = 1,
+                .attributes = kExact,
+                .cost_us = GpuUs(BytesOf(p), 12 * flops),
+                .variant = kDirect,
+                .in_place = in_place});
+    const WindowAxis& depth = a.axis[0];
+    if (depth.in != 1 || depth.kernel != 1 || depth.out != 1 || depth.pad_begin != 0) return;
+    // Tiles are padded with zeros if a group has few outputs or a short sum.
+    double filled = static_cast<double>(conv.tiles() * 64 * 64) * static_cast<double>((conv.depth() + 15) / 16 * 16) * 2.0;
+    offers.Add({.id = "gpu.conv.product",
+                .attributes = kExact,
+                .cost_us = GpuUs(BytesOf(p), filled),
+                .variant = kProduct,
+                .in_place = in_place});
   }
-  offers.Add({.id = "gpu.conv.direct",
-              .rank = 1,
-              .attributes = kExact,
-              .cost_us = GpuUs(BytesOf(p), 12 * flops),
-              .variant = kDirect,
-              .in_place = in_place});
-  const WindowAxis& depth = a.axis[0];
-  if (depth.in != 1 || depth.kernel != 1 || depth.out != 1 || depth.pad_begin != 0) return;
-  // Tiles are padded with zeros if a group has few outputs or a short sum.
-  double filled = static_cast<double>(conv.tiles() * 64 * 64) * static_cast<double>((conv.depth() + 15) / 16 * 16) * 2.0;
-  offers.Add({.id = "gpu.conv.product",
-              .attributes = kExact,
-              .cost_us = GpuUs(BytesOf(p), filled),
-              .variant = kProduct,
-              .in_place = in_place});
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Convolution conv;
-  if (!Find(p, &conv).ok()) return nullptr;
-  Recipe recipe;
-  bool direct = c.variant == kDirect;
-  recipe.Add(KernelFor(direct ? "conv_direct" : "conv_product", conv.type),
-             direct ? Spread(conv.args.images * conv.args.outputs * conv.pixels()) : Rows(conv.tiles()), conv.args,
-             {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual),
-              Operand::Out()});
-  return std::move(recipe).Make();
-}
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Convolution conv;
+    if (!Find(p, &conv).ok()) return nullptr;
+    Recipe recipe;
+    bool direct = c.variant == kDirect;
+    recipe.Add(KernelFor(direct ? "conv_direct" : "conv_product", conv.type),
+               direct ? Spread(conv.args.images * conv.args.outputs * conv.pixels()) : Rows(conv.tiles()), conv.args,
+               {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual),
+                Operand::Out()});
+    return std::move(recipe).Make();
+  }
+};
 
-constexpr KernelRow kRows[] = {{"Conv", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<ConvRow>("Conv")};
 
 }  // namespace
 
-MGE_GPU_OPS(conv) = kRows;
+MGE_KERNELS(conv) = kRows;
 
 }  // namespace mge::gpu

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "plugins/gpu/kernels/conv.h"
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 #include "plugins/gpu/support/window.h"
 
@@ -44,20 +43,22 @@ Result Build(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Recipe recipe;
-  if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-  Value w = p.node().input(1);
-  double flops = 2.0 * static_cast<double>(p.node().input(0).elements()) * static_cast<double>(w.elements()) /
-                 static_cast<double>(w.dim(0));
-  offers.Add({.id = "gpu.conv_transpose", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), 12 * flops)});
-}
+struct ConvTransposeRow : MoveRow<Build> {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Recipe recipe;
+    if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
+    Value w = p.node().input(1);
+    double flops = 2.0 * static_cast<double>(p.node().input(0).elements()) * static_cast<double>(w.elements()) /
+                   static_cast<double>(w.dim(0));
+    offers.Add({.id = "gpu.conv_transpose", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), 12 * flops)});
+  }
+};
 
-constexpr KernelRow kRows[] = {{"ConvTranspose", Offer, MoveRow<Build>::Make}};
+constexpr KernelRow kRows[] = {Row<ConvTransposeRow>("ConvTranspose")};
 
 }  // namespace
 
-MGE_GPU_OPS(conv_transpose) = kRows;
+MGE_KERNELS(conv_transpose) = kRows;
 
 }  // namespace mge::gpu

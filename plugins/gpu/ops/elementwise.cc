@@ -5,7 +5,6 @@
 #include <array>
 #include <string>
 
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/broadcast.h"
 #include "plugins/gpu/support/chain.h"
 #include "plugins/gpu/support/elementwise_ops.h"
@@ -231,40 +230,42 @@ class Builder {
   Recipe& recipe_;
 };
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Recipe recipe;
-  if (p.node_count() > 1) {
-    Chain chain;
-    if (Result r = chain.Build(p, &recipe); !r.ok()) return offers.Refuse(r.text());
-    double operations = 20.0 * static_cast<double>(p.output(0).elements()) * p.node_count();
-    return offers.Add(
-        {.id = "gpu.chain", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), operations), .in_place = chain.in_place()});
+struct ElementwiseRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Recipe recipe;
+    if (p.node_count() > 1) {
+      Chain chain;
+      if (Result r = chain.Build(p, &recipe); !r.ok()) return offers.Refuse(r.text());
+      double operations = 20.0 * static_cast<double>(p.output(0).elements()) * p.node_count();
+      return offers.Add(
+          {.id = "gpu.chain", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), operations), .in_place = chain.in_place()});
+    }
+    Builder builder(p, &recipe);
+    if (Result r = builder.Build(); !r.ok()) return offers.Refuse(r.text());
+    offers.Add({.id = "gpu.elementwise",
+                .attributes = kExact,
+                .workspace = recipe.workspace(),
+                .cost_us = GpuUs(BytesOf(p), 20.0 * static_cast<double>(p.output(0).elements()), recipe.launches()),
+                .in_place = builder.InPlace()});
   }
-  Builder builder(p, &recipe);
-  if (Result r = builder.Build(); !r.ok()) return offers.Refuse(r.text());
-  offers.Add({.id = "gpu.elementwise",
-              .attributes = kExact,
-              .workspace = recipe.workspace(),
-              .cost_us = GpuUs(BytesOf(p), 20.0 * static_cast<double>(p.output(0).elements()), recipe.launches()),
-              .in_place = builder.InPlace()});
-}
 
-KernelPtr Make(const Problem& p, const Candidate&) {
-  Recipe recipe;
-  Result r = p.node_count() > 1 ? Chain().Build(p, &recipe) : Builder(p, &recipe).Build();
-  if (!r.ok()) return nullptr;
-  return std::move(recipe).Make();
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Recipe recipe;
+    Result r = p.node_count() > 1 ? Chain().Build(p, &recipe) : Builder(p, &recipe).Build();
+    if (!r.ok()) return nullptr;
+    return std::move(recipe).Make();
+  }
+};
 
 constexpr auto kRows = [] {
   std::array<KernelRow, std::size(kElementwiseOps)> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = {kElementwiseOps[i].name, Offer, Make};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = Row<ElementwiseRow>(kElementwiseOps[i].name);
   return rows;
 }();
 
 }  // namespace
 
-MGE_GPU_OPS(elementwise) = kRows;
+MGE_KERNELS(elementwise) = kRows;
 
 }  // namespace mge::gpu

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherElements, GatherND, OneHot and Trilu.
 #include "plugins/gpu/kernels/index.h"
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -110,15 +109,12 @@ Result Trilu(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-template <Result (*Build)(const Problem&, Recipe&)>
-constexpr KernelRow Row(const char* op) {
-  return {op, MoveRow<Build>::Offer, MoveRow<Build>::Make};
-}
-constexpr KernelRow kRows[] = {Row<Gather>("Gather"), Row<Gather>("GatherND"), Row<GatherElements>("GatherElements"),
-                               Row<OneHot>("OneHot"), Row<Trilu>("Trilu")};
+constexpr KernelRow kRows[] = {Row<MoveRow<Gather>>("Gather"), Row<MoveRow<Gather>>("GatherND"),
+                               Row<MoveRow<GatherElements>>("GatherElements"), Row<MoveRow<OneHot>>("OneHot"),
+                               Row<MoveRow<Trilu>>("Trilu")};
 
 }  // namespace
 
-MGE_GPU_OPS(gather) = kRows;
+MGE_KERNELS(gather) = kRows;
 
 }  // namespace mge::gpu

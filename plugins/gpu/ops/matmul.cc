@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/moves.h"
 
@@ -112,81 +111,83 @@ uint64_t PartBytes(const Product& product) {
   return static_cast<uint64_t>(SplitsOf(product) * product.args.batch * product.args.m * product.args.n) * element;
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers, /*groups=*/true)) return;
-  Product product;
-  if (Result r = Find(p, &product); !r.ok()) return offers.Refuse(r.text());
-  const MatMulArgs& args = product.args;
-  std::vector<mge_in_place> in_place;
-  if (product.residual >= 0 && product.residual != product.a && product.residual != product.b) {
-    in_place.push_back({0, static_cast<uint32_t>(product.residual)});
-  }
-  if (IsInteger(product.type)) {
-    if (ElementBytes(product.type) < 4 || p.node_count() > 1 || p.node().Is("Gemm")) {
-      return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
+struct MatMulRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers, /*groups=*/true)) return;
+    Product product;
+    if (Result r = Find(p, &product); !r.ok()) return offers.Refuse(r.text());
+    const MatMulArgs& args = product.args;
+    std::vector<mge_in_place> in_place;
+    if (product.residual >= 0 && product.residual != product.a && product.residual != product.b) {
+      in_place.push_back({0, static_cast<uint32_t>(product.residual)});
     }
-    return offers.Add({.id = "gpu.matmul.plain",
-                       .attributes = kExact,
-                       .cost_us = GpuUs(BytesOf(p), 20 * product.flops()),
-                       .variant = kPlainLoops});
+    if (IsInteger(product.type)) {
+      if (ElementBytes(product.type) < 4 || p.node_count() > 1 || p.node().Is("Gemm")) {
+        return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
+      }
+      return offers.Add({.id = "gpu.matmul.plain",
+                         .attributes = kExact,
+                         .cost_us = GpuUs(BytesOf(p), 20 * product.flops()),
+                         .variant = kPlainLoops});
+    }
+    if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
+    // Each tile is computed by one block, so few tiles leave the device idle.
+    double tile_us = 0.05 * static_cast<double>((args.k + 15) / 16),
+           waves = static_cast<double>((product.tiles() + 127) / 128);
+    double us = GpuUs(BytesOf(p), product.flops()) + tile_us * waves;
+    offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
+    if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
+      offers.Add({.id = "gpu.matmul.split_k",
+                  .rank = 1,
+                  .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
+                  .workspace = PartBytes(product),
+                  .cost_us = GpuUs(BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)), product.flops(), 2) +
+                             tile_us / static_cast<double>(splits),
+                  .variant = kSplitK,
+                  .in_place = in_place});
+    }
+    if (product.type == MGE_DTYPE_F32) {  // the result of matrix units, computed with ordinary instructions
+      offers.Add({.id = "gpu.matmul.as_bf16",
+                  .rank = 20,
+                  .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_TENSOR_CORE,
+                  .cost_us = us * 1.1,
+                  .variant = kAsBf16,
+                  .in_place = in_place});
+    }
   }
-  if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
-  // Each tile is computed by one block, so few tiles leave the device idle.
-  double tile_us = 0.05 * static_cast<double>((args.k + 15) / 16),
-         waves = static_cast<double>((product.tiles() + 127) / 128);
-  double us = GpuUs(BytesOf(p), product.flops()) + tile_us * waves;
-  offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
-  if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
-    offers.Add({.id = "gpu.matmul.split_k",
-                .rank = 1,
-                .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
-                .workspace = PartBytes(product),
-                .cost_us = GpuUs(BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)), product.flops(), 2) +
-                           tile_us / static_cast<double>(splits),
-                .variant = kSplitK,
-                .in_place = in_place});
-  }
-  if (product.type == MGE_DTYPE_F32) {  // the result of matrix units, computed with ordinary instructions
-    offers.Add({.id = "gpu.matmul.as_bf16",
-                .rank = 20,
-                .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_TENSOR_CORE,
-                .cost_us = us * 1.1,
-                .variant = kAsBf16,
-                .in_place = in_place});
-  }
-}
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Product product;
-  if (!Find(p, &product).ok()) return nullptr;
-  MatMulArgs& args = product.args;
-  Recipe recipe;
-  int64_t outputs = args.batch * args.m * args.n;
-  if (outputs == 0) return std::move(recipe).Make();
-  auto a = Operand::In(product.a), b = Operand::In(product.b), null = Operand::Null();
-  auto start = Operand::MaybeIn(product.c), bias = Operand::MaybeIn(product.bias),
-       residual = Operand::MaybeIn(product.residual);
-  if (c.variant == kPlainLoops) {
-    recipe.Add(ElementBytes(product.type) == 8 ? "matmul_plain_u64" : "matmul_plain_u32", Spread(outputs), args,
-               {a, b, null, null, null, Operand::Out()});
-  } else if (c.variant == kSplitK) {
-    args.splits = static_cast<int32_t>(SplitsOf(product));
-    recipe.SetWorkspace(PartBytes(product));
-    recipe.Add(KernelFor("matmul_part", product.type), Rows(product.tiles() * args.splits), args,
-               {a, b, null, null, null, Operand::Work()});
-    recipe.Add(KernelFor("matmul_join", product.type), Spread(outputs), args,
-               {Operand::Work(), null, start, bias, residual, Operand::Out()});
-  } else {
-    std::string kernel = c.variant == kAsBf16 ? "matmul_as_bf16_f32" : KernelFor("matmul", product.type);
-    recipe.Add(kernel, Rows(product.tiles()), args, {a, b, start, bias, residual, Operand::Out()});
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Product product;
+    if (!Find(p, &product).ok()) return nullptr;
+    MatMulArgs& args = product.args;
+    Recipe recipe;
+    int64_t outputs = args.batch * args.m * args.n;
+    if (outputs == 0) return std::move(recipe).Make();
+    auto a = Operand::In(product.a), b = Operand::In(product.b), null = Operand::Null();
+    auto start = Operand::MaybeIn(product.c), bias = Operand::MaybeIn(product.bias),
+         residual = Operand::MaybeIn(product.residual);
+    if (c.variant == kPlainLoops) {
+      recipe.Add(ElementBytes(product.type) == 8 ? "matmul_plain_u64" : "matmul_plain_u32", Spread(outputs), args,
+                 {a, b, null, null, null, Operand::Out()});
+    } else if (c.variant == kSplitK) {
+      args.splits = static_cast<int32_t>(SplitsOf(product));
+      recipe.SetWorkspace(PartBytes(product));
+      recipe.Add(KernelFor("matmul_part", product.type), Rows(product.tiles() * args.splits), args,
+                 {a, b, null, null, null, Operand::Work()});
+      recipe.Add(KernelFor("matmul_join", product.type), Spread(outputs), args,
+                 {Operand::Work(), null, start, bias, residual, Operand::Out()});
+    } else {
+      std::string kernel = c.variant == kAsBf16 ? "matmul_as_bf16_f32" : KernelFor("matmul", product.type);
+      recipe.Add(kernel, Rows(product.tiles()), args, {a, b, start, bias, residual, Operand::Out()});
+    }
+    return std::move(recipe).Make();
   }
-  return std::move(recipe).Make();
-}
+};
 
-constexpr KernelRow kRows[] = {{"MatMul", Offer, Make}, {"Gemm", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<MatMulRow>("MatMul"), Row<MatMulRow>("Gemm")};
 
 }  // namespace
 
-MGE_GPU_OPS(matmul) = kRows;
+MGE_KERNELS(matmul) = kRows;
 
 }  // namespace mge::gpu

@@ -2,7 +2,6 @@
 // Operators implemented as lists of strided copies.
 #include <algorithm>
 
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -174,41 +173,40 @@ Result Reorder(const Problem& p, Recipe& recipe) {
   return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
 }
 
-// Copies the bytes. If the output uses the input's memory, nothing is copied.
-void OfferReshape(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");
-  offers.Add({.id = "gpu.reshape",
-              .attributes = kExact,
-              .cost_us = GpuUs(BytesOf(p)),
-              .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
-}
-KernelPtr MakeReshape(const Problem& p, const Candidate&) {
-  Recipe recipe;
-  recipe.AddCopy(Operand::Out(), Operand::In(InputOf(p, 0)), p.node().output(0).bytes());
-  return std::move(recipe).Make();
-}
+struct ReshapeRow {
+  // Copies the bytes. If the output uses the input's memory, nothing is copied.
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");
+    offers.Add({.id = "gpu.reshape",
+                .attributes = kExact,
+                .cost_us = GpuUs(BytesOf(p)),
+                .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
+  }
 
-template <Result (*Build)(const Problem&, Recipe&)>
-constexpr KernelRow Row(const char* op, const char* domain = "") {
-  return {op, MoveRow<Build>::Offer, MoveRow<Build>::Make, domain};
-}
-constexpr KernelRow kRows[] = {Row<Transpose>("Transpose"),
-                               Row<Expand>("Expand"),
-                               Row<Tile>("Tile"),
-                               Row<Concat>("Concat"),
-                               Row<Split>("Split"),
-                               Row<Slice>("Slice"),
-                               Row<DepthToSpace>("DepthToSpace"),
-                               Row<SpaceToDepth>("SpaceToDepth"),
-                               Row<Reorder>("Reorder", "mge"),
-                               {"Reshape", OfferReshape, MakeReshape},
-                               {"Flatten", OfferReshape, MakeReshape},
-                               {"Squeeze", OfferReshape, MakeReshape},
-                               {"Unsqueeze", OfferReshape, MakeReshape}};
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Recipe recipe;
+    recipe.AddCopy(Operand::Out(), Operand::In(InputOf(p, 0)), p.node().output(0).bytes());
+    return std::move(recipe).Make();
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<MoveRow<Transpose>>("Transpose"),
+                               Row<MoveRow<Expand>>("Expand"),
+                               Row<MoveRow<Tile>>("Tile"),
+                               Row<MoveRow<Concat>>("Concat"),
+                               Row<MoveRow<Split>>("Split"),
+                               Row<MoveRow<Slice>>("Slice"),
+                               Row<MoveRow<DepthToSpace>>("DepthToSpace"),
+                               Row<MoveRow<SpaceToDepth>>("SpaceToDepth"),
+                               Row<MoveRow<Reorder>>("Reorder", "mge"),
+                               Row<ReshapeRow>("Reshape"),
+                               Row<ReshapeRow>("Flatten"),
+                               Row<ReshapeRow>("Squeeze"),
+                               Row<ReshapeRow>("Unsqueeze")};
 
 }  // namespace
 
-MGE_GPU_OPS(movement) = kRows;
+MGE_KERNELS(movement) = kRows;
 
 }  // namespace mge::gpu

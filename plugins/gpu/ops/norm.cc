@@ -2,7 +2,6 @@
 // Softmax, LogSoftmax, and the normalisations.
 #include "plugins/gpu/kernels/norm.h"
 
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -109,7 +108,7 @@ Result Lrn(const Problem& p, Recipe& recipe) {
 enum Place { kApart, kInPlace };
 
 template <Result (*Build)(const Problem&, Recipe&), Place place>
-struct Row {
+struct NormRow : MoveRow<Build> {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Recipe recipe;
@@ -120,19 +119,18 @@ struct Row {
     if (place == kInPlace && p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}};
     offers.Add(c);
   }
-  static constexpr KernelRow For(const char* op) { return {op, Offer, MoveRow<Build>::Make}; }
 };
-constexpr KernelRow kRows[] = {Row<Softmax, kInPlace>::For("Softmax"),
-                               Row<Softmax, kInPlace>::For("LogSoftmax"),
-                               Row<RowNorm, kInPlace>::For("LayerNormalization"),
-                               Row<RowNorm, kInPlace>::For("RMSNormalization"),
-                               Row<RowNorm, kInPlace>::For("InstanceNormalization"),
-                               Row<RowNorm, kInPlace>::For("GroupNormalization"),
-                               Row<BatchNorm, kInPlace>::For("BatchNormalization"),
-                               Row<Lrn, kApart>::For("LRN")};
+constexpr KernelRow kRows[] = {Row<NormRow<Softmax, kInPlace>>("Softmax"),
+                               Row<NormRow<Softmax, kInPlace>>("LogSoftmax"),
+                               Row<NormRow<RowNorm, kInPlace>>("LayerNormalization"),
+                               Row<NormRow<RowNorm, kInPlace>>("RMSNormalization"),
+                               Row<NormRow<RowNorm, kInPlace>>("InstanceNormalization"),
+                               Row<NormRow<RowNorm, kInPlace>>("GroupNormalization"),
+                               Row<NormRow<BatchNorm, kInPlace>>("BatchNormalization"),
+                               Row<NormRow<Lrn, kApart>>("LRN")};
 
 }  // namespace
 
-MGE_GPU_OPS(norm) = kRows;
+MGE_KERNELS(norm) = kRows;
 
 }  // namespace mge::gpu

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "plugins/gpu/kernels/copy.h"
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -80,10 +79,10 @@ Result Build(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-constexpr KernelRow kRows[] = {{"Pad", MoveRow<Build>::Offer, MoveRow<Build>::Make}};
+constexpr KernelRow kRows[] = {Row<MoveRow<Build>>("Pad")};
 
 }  // namespace
 
-MGE_GPU_OPS(pad) = kRows;
+MGE_KERNELS(pad) = kRows;
 
 }  // namespace mge::gpu

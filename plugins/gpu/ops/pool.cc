@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool and AveragePool over one to three spatial axes.
 #include "plugins/gpu/kernels/conv.h"
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 #include "plugins/gpu/support/window.h"
 
@@ -25,21 +24,23 @@ Result Build(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Recipe recipe;
-  if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-  double taps = 1;
-  for (int64_t k : p.node().Ints("kernel_shape")) taps *= static_cast<double>(k);
-  offers.Add({.id = "gpu.pool",
-              .attributes = kExact,
-              .cost_us = GpuUs(BytesOf(p), 8 * taps * static_cast<double>(p.node().output(0).elements()))});
-}
+struct PoolRow : MoveRow<Build> {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Recipe recipe;
+    if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
+    double taps = 1;
+    for (int64_t k : p.node().Ints("kernel_shape")) taps *= static_cast<double>(k);
+    offers.Add({.id = "gpu.pool",
+                .attributes = kExact,
+                .cost_us = GpuUs(BytesOf(p), 8 * taps * static_cast<double>(p.node().output(0).elements()))});
+  }
+};
 
-constexpr KernelRow kRows[] = {{"MaxPool", Offer, MoveRow<Build>::Make}, {"AveragePool", Offer, MoveRow<Build>::Make}};
+constexpr KernelRow kRows[] = {Row<PoolRow>("MaxPool"), Row<PoolRow>("AveragePool")};
 
 }  // namespace
 
-MGE_GPU_OPS(pool) = kRows;
+MGE_KERNELS(pool) = kRows;
 
 }  // namespace mge::gpu

@@ -9,7 +9,6 @@
 #include "mge/plugin/recurrent.hpp"
 #include "plugins/gpu/kernels/copy.h"
 #include "plugins/gpu/kernels/matmul.h"
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -78,35 +77,37 @@ Result Build(const Problem& p, Recipe& recipe, Recurrence* found, Sizes* sizes) 
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Recipe recipe;
-  Recurrence r;
-  Sizes sizes;
-  if (Result why = Build(p, recipe, &r, &sizes); !why.ok()) return offers.Refuse(why.text());
-  // A block reads all recurrent weights of its direction in every step.
-  constexpr double kBlockBytesPerUs = 1e5, kBlocksAtOnce = 128;
-  const double weights = static_cast<double>(sizes.width * r.hidden) * static_cast<double>(ElementBytes(sizes.type));
-  const double waves = std::max(1.0, static_cast<double>(sizes.chains) / kBlocksAtOnce);
-  const double product = 2.0 * static_cast<double>(sizes.rows * r.directions * r.input) * static_cast<double>(sizes.width);
-  offers.Add({.id = "gpu.recurrent",
-              .attributes = kExact,
-              .workspace = recipe.workspace(),
-              .cost_us = GpuUs(2 * BytesOf(p), product, 3) +
-                         waves * static_cast<double>(r.steps) * (2 + weights / kBlockBytesPerUs)});
-}
+struct RecurrentRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Recipe recipe;
+    Recurrence r;
+    Sizes sizes;
+    if (Result why = Build(p, recipe, &r, &sizes); !why.ok()) return offers.Refuse(why.text());
+    // A block reads all recurrent weights of its direction in every step.
+    constexpr double kBlockBytesPerUs = 1e5, kBlocksAtOnce = 128;
+    const double weights = static_cast<double>(sizes.width * r.hidden) * static_cast<double>(ElementBytes(sizes.type));
+    const double waves = std::max(1.0, static_cast<double>(sizes.chains) / kBlocksAtOnce);
+    const double product = 2.0 * static_cast<double>(sizes.rows * r.directions * r.input) * static_cast<double>(sizes.width);
+    offers.Add({.id = "gpu.recurrent",
+                .attributes = kExact,
+                .workspace = recipe.workspace(),
+                .cost_us = GpuUs(2 * BytesOf(p), product, 3) +
+                           waves * static_cast<double>(r.steps) * (2 + weights / kBlockBytesPerUs)});
+  }
 
-KernelPtr Make(const Problem& p, const Candidate&) {
-  Recipe recipe;
-  Recurrence r;
-  Sizes sizes;
-  return Build(p, recipe, &r, &sizes).ok() ? std::move(recipe).Make() : nullptr;
-}
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Recipe recipe;
+    Recurrence r;
+    Sizes sizes;
+    return Build(p, recipe, &r, &sizes).ok() ? std::move(recipe).Make() : nullptr;
+  }
+};
 
-constexpr KernelRow kRows[] = {{"RNN", Offer, Make}, {"GRU", Offer, Make}, {"LSTM", Offer, Make}};
+constexpr KernelRow kRows[] = {Row<RecurrentRow>("RNN"), Row<RecurrentRow>("GRU"), Row<RecurrentRow>("LSTM")};
 
 }  // namespace
 
-MGE_GPU_OPS(recurrent) = kRows;
+MGE_KERNELS(recurrent) = kRows;
 
 }  // namespace mge::gpu

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/broadcast.h"
 #include "plugins/gpu/support/moves.h"
 
@@ -109,31 +108,6 @@ Result Describe(const Problem& p, Described* out) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Described d;
-  if (Result r = Describe(p, &d); !r.ok()) return offers.Refuse(r.text());
-  const ReduceArgs& a = d.args;
-  double bytes = BytesOf(p), count = static_cast<double>(a.count);
-  // With few outputs, one thread per output leaves the device idle.
-  offers.Add({.id = "gpu.reduce.thread",
-              .attributes = kExact,
-              .cost_us = GpuUs(bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
-              .variant = kThread});
-  if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel) return;
-  offers.Add({.id = "gpu.reduce.block",
-              .attributes = kExact,
-              .cost_us = GpuUs(bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
-              .variant = kBlock});
-  if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
-    offers.Add({.id = "gpu.reduce.atomic",
-                .rank = 10,
-                .attributes = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_USES_ATOMICS,
-                .cost_us = GpuUs(bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
-                .variant = kAtomic});
-  }
-}
-
 // Returns the bits of `value` (0, 1 or minus infinity) in the type.
 uint64_t BitsOf(double value, mge_dtype type) {
   switch (type) {
@@ -145,38 +119,66 @@ uint64_t BitsOf(double value, mge_dtype type) {
   }
 }
 
-KernelPtr Make(const Problem& p, const Candidate& c) {
-  Described d;
-  if (!Describe(p, &d).ok()) return nullptr;
-  Value x = p.node().input(0), y = p.node().output(0);
-  mge_dtype type = x.dtype() == MGE_DTYPE_BOOL ? MGE_DTYPE_U8 : x.dtype();
-  Operand in = Operand::In(InputOf(p, 0)), out = Operand::Out();
-  Recipe recipe;
-  if (d.copies) {
-    recipe.AddCopy(out, in, y.bytes());
-  } else if (d.args.outputs == 0) {
-  } else if (d.args.count == 0) {
-    recipe.AddConstant(out, BitsOf(Find(p.node()).of_nothing, type), static_cast<int64_t>(y.elements()), ElementBytes(type));
-  } else if (c.variant == kAtomic) {
-    d.args.splits = std::clamp<int64_t>(d.args.count / 4096, 1, 64);
-    recipe.AddFill(out, 0, y.bytes());
-    recipe.Add("reduce_atomic_sum_f32", Rows(d.args.outputs * d.args.splits), d.args, {in, out});
-  } else if (c.variant == kBlock) {
-    recipe.Add(KernelFor(d.base + "_block", type), Rows(d.args.outputs), d.args, {in, out});
-  } else {
-    recipe.Add(KernelFor(d.base + "_thread", type), Spread(d.args.outputs), d.args, {in, out});
+struct ReduceRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Described d;
+    if (Result r = Describe(p, &d); !r.ok()) return offers.Refuse(r.text());
+    const ReduceArgs& a = d.args;
+    double bytes = BytesOf(p), count = static_cast<double>(a.count);
+    // With few outputs, one thread per output leaves the device idle.
+    offers.Add({.id = "gpu.reduce.thread",
+                .attributes = kExact,
+                .cost_us = GpuUs(bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
+                .variant = kThread});
+    if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel) return;
+    offers.Add({.id = "gpu.reduce.block",
+                .attributes = kExact,
+                .cost_us = GpuUs(bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
+                .variant = kBlock});
+    if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
+      offers.Add({.id = "gpu.reduce.atomic",
+                  .rank = 10,
+                  .attributes = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_USES_ATOMICS,
+                  .cost_us = GpuUs(bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
+                  .variant = kAtomic});
+    }
   }
-  return std::move(recipe).Make();
-}
+
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Described d;
+    if (!Describe(p, &d).ok()) return nullptr;
+    Value x = p.node().input(0), y = p.node().output(0);
+    mge_dtype type = x.dtype() == MGE_DTYPE_BOOL ? MGE_DTYPE_U8 : x.dtype();
+    Operand in = Operand::In(InputOf(p, 0)), out = Operand::Out();
+    Recipe recipe;
+    if (d.copies) {
+      recipe.AddCopy(out, in, y.bytes());
+    } else if (d.args.outputs == 0) {
+    } else if (d.args.count == 0) {
+      recipe.AddConstant(out, BitsOf(Find(p.node()).of_nothing, type), static_cast<int64_t>(y.elements()),
+                         ElementBytes(type));
+    } else if (c.variant == kAtomic) {
+      d.args.splits = std::clamp<int64_t>(d.args.count / 4096, 1, 64);
+      recipe.AddFill(out, 0, y.bytes());
+      recipe.Add("reduce_atomic_sum_f32", Rows(d.args.outputs * d.args.splits), d.args, {in, out});
+    } else if (c.variant == kBlock) {
+      recipe.Add(KernelFor(d.base + "_block", type), Rows(d.args.outputs), d.args, {in, out});
+    } else {
+      recipe.Add(KernelFor(d.base + "_thread", type), Spread(d.args.outputs), d.args, {in, out});
+    }
+    return std::move(recipe).Make();
+  }
+};
 
 constexpr auto kRows = [] {
   std::array<KernelRow, std::size(kReductions)> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = {kReductions[i].op.data(), Offer, Make};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = Row<ReduceRow>(kReductions[i].op.data());
   return rows;
 }();
 
 }  // namespace
 
-MGE_GPU_OPS(reduce) = kRows;
+MGE_KERNELS(reduce) = kRows;
 
 }  // namespace mge::gpu

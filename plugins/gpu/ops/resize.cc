@@ -2,7 +2,6 @@
 // Resize: nearest along any dimensions; linear and cubic of floats along at most three dimensions.
 #include "plugins/gpu/kernels/resize.h"
 
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -86,10 +85,10 @@ Result Build(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-constexpr KernelRow kRows[] = {{"Resize", MoveRow<Build>::Offer, MoveRow<Build>::Make}};
+constexpr KernelRow kRows[] = {Row<MoveRow<Build>>("Resize")};
 
 }  // namespace
 
-MGE_GPU_OPS(resize) = kRows;
+MGE_KERNELS(resize) = kRows;
 
 }  // namespace mge::gpu

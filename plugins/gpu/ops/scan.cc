@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ArgMax and ArgMin, CumSum, Hardmax, TopK with a constant K.
 #include "plugins/gpu/kernels/reduce.h"
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -79,7 +78,7 @@ Result TopK(const Problem& p, Recipe& recipe) {
 }
 
 template <Result (*Build)(const Problem&, Recipe&)>
-struct Row {
+struct ScanRow : MoveRow<Build> {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Recipe recipe;
@@ -89,14 +88,12 @@ struct Row {
                 .workspace = recipe.workspace(),
                 .cost_us = GpuUs(BytesOf(p), 200.0 * static_cast<double>(p.node().input(0).elements()), recipe.launches())});
   }
-  static constexpr KernelRow For(const char* op) { return {op, Offer, MoveRow<Build>::Make}; }
 };
-constexpr KernelRow kRows[] = {Row<ArgReduce>::For("ArgMax"), Row<ArgReduce>::For("ArgMin"), Row<CumSum>::For("CumSum"),
-
-                               Row<Hardmax>::For("Hardmax"), Row<TopK>::For("TopK")};
+constexpr KernelRow kRows[] = {Row<ScanRow<ArgReduce>>("ArgMax"), Row<ScanRow<ArgReduce>>("ArgMin"),
+                               Row<ScanRow<CumSum>>("CumSum"), Row<ScanRow<Hardmax>>("Hardmax"), Row<ScanRow<TopK>>("TopK")};
 
 }  // namespace
 
-MGE_GPU_OPS(scan) = kRows;
+MGE_KERNELS(scan) = kRows;
 
 }  // namespace mge::gpu

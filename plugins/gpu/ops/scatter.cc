@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScatterElements and ScatterND: copies the data, then applies the updates in their order.
 #include "plugins/gpu/kernels/index.h"
-#include "plugins/gpu/row_table.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -64,24 +63,27 @@ Result Build(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-void Offer(const Problem& p, Offers& offers) {
-  if (!Accept(p, offers)) return;
-  Recipe recipe;
-  if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-  offers.Add({.id = "gpu.scatter",
-              .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
-              .cost_us = GpuUs(BytesOf(p), 0, recipe.launches()),
-              .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
-}
-KernelPtr Make(const Problem& p, const Candidate&) {
-  Recipe recipe;
-  return Build(p, recipe).ok() ? std::move(recipe).Make() : nullptr;
-}
+struct ScatterRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Recipe recipe;
+    if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
+    offers.Add({.id = "gpu.scatter",
+                .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
+                .cost_us = GpuUs(BytesOf(p), 0, recipe.launches()),
+                .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
+  }
 
-constexpr KernelRow kRows[] = {{"ScatterElements", Offer, Make}, {"ScatterND", Offer, Make}};
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Recipe recipe;
+    return Build(p, recipe).ok() ? std::move(recipe).Make() : nullptr;
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<ScatterRow>("ScatterElements"), Row<ScatterRow>("ScatterND")};
 
 }  // namespace
 
-MGE_GPU_OPS(scatter) = kRows;
+MGE_KERNELS(scatter) = kRows;
 
 }  // namespace mge::gpu

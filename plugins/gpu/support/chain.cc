@@ -91,7 +91,7 @@ Result Chain::Build(const Problem& p, Recipe* recipe) {
   return {};
 }
 
-void OfferChains(const Pattern& pattern, const mge_claim_sink* sink) {
+void OfferChains(const Pattern& pattern, ClaimList& claims) {
   int count = pattern.graph().node_count();
   std::vector<bool> taken(static_cast<size_t>(count), false);
   for (int first = 0; first < count; ++first) {
@@ -113,11 +113,11 @@ void OfferChains(const Pattern& pattern, const mge_claim_sink* sink) {
     if (nodes.size() < 2) continue;
     // Saves writing and reading the values between the nodes, and all launches but one.
     double bytes = 2.0 * static_cast<double>(y.bytes());
-    OfferClaim(sink, "elementwise_chain", nodes, static_cast<double>(nodes.size() - 1) * GpuUs(bytes));
+    claims.Offer("elementwise_chain", nodes, static_cast<double>(nodes.size() - 1) * GpuUs(bytes));
     // Offers the rest of the chain in case another fusion takes its first nodes.
     for (size_t k = 1; k <= 3 && k + 2 <= nodes.size(); ++k) {
-      OfferClaim(sink, "elementwise_chain", std::span(nodes).subspan(k),
-                 static_cast<double>(nodes.size() - 1 - k) * GpuUs(bytes));
+      claims.Offer("elementwise_chain", std::span(nodes).subspan(k),
+                   static_cast<double>(nodes.size() - 1 - k) * GpuUs(bytes));
     }
   }
 }

@@ -22,6 +22,6 @@ class Chain {
 };
 
 // Offers the longest chains of a graph.
-void OfferChains(const Pattern& pattern, const mge_claim_sink* sink);
+void OfferChains(const Pattern& pattern, ClaimList& claims);
 
 }  // namespace mge::gpu

@@ -6,15 +6,11 @@
 
 namespace mge::gpu {
 
-mge_code OfferClaims(mge_device*, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept {
-  return Guard(error, [&] {
-    Pattern pattern(graph);
-    OfferEpilogues(pattern, sink, "Conv", ChannelAxis::kSecond);
-    OfferEpilogues(pattern, sink, "MatMul", ChannelAxis::kLast);
-    OfferEpilogues(pattern, sink, "Gemm", ChannelAxis::kLast);
-    OfferChains(pattern, sink);
-    return MGE_OK;
-  });
+void FindClaims(const Pattern& pattern, ClaimList& claims) {
+  OfferEpilogues(pattern, claims, "Conv", ChannelAxis::kSecond);
+  OfferEpilogues(pattern, claims, "MatMul", ChannelAxis::kLast);
+  OfferEpilogues(pattern, claims, "Gemm", ChannelAxis::kLast);
+  OfferChains(pattern, claims);
 }
 
 }  // namespace mge::gpu

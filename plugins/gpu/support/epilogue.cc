@@ -93,7 +93,7 @@ bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e) {
   return p.output_count() == 1 && p.graph().raw()->outputs[0] == e->output;
 }
 
-void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view op, ChannelAxis axis) {
+void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view op, ChannelAxis axis) {
   for (int i = 0; i < pattern.graph().node_count(); ++i) {
     Node n = pattern.node(i);
     if (!n.Is(op) || !n.has_output(0) || n.output(0).dtype() != MGE_DTYPE_F32 || !n.output(0).is_static()) continue;
@@ -105,7 +105,7 @@ void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::str
       if (!Absorb(pattern.graph(), pattern.node(next), axis, &e)) break;
       nodes.push_back(next);
       saved += GpuUs(2.0 * static_cast<double>(n.output(0).bytes()));
-      OfferClaim(sink, op == "Conv" ? "conv_epilogue" : "gemm_epilogue", nodes, saved);
+      claims.Offer(op == "Conv" ? "conv_epilogue" : "gemm_epilogue", nodes, saved);
     }
   }
 }

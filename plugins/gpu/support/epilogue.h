@@ -25,6 +25,6 @@ enum class ChannelAxis { kSecond, kLast };
 bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e);
 
 // Offers, for every node `op`, the groups with the nodes that follow it.
-void OfferEpilogues(const Pattern& pattern, const mge_claim_sink* sink, std::string_view op, ChannelAxis axis);
+void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view op, ChannelAxis axis);
 
 }  // namespace mge::gpu

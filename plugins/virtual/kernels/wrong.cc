@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/wrong.h"
+// A kernel with a low estimate that is wrong: it fills the outputs of any problem with zeros. Offered only if the setting
+// virtual.wrong_kernel is on, to test the host's checks of selected kernels.
+#include <memory>
+#include <vector>
 
+#include "backend.h"
 #include "plugins/gpu/launch.h"
 
 namespace mge::virtual_gpu {
 namespace {
-
-constexpr uint64_t kAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT | MGE_KERNEL_CAPTURE_SAFE;
 
 struct Output {
   Slot slot;
@@ -25,11 +27,9 @@ mge_code FillWithZeros(const Args& args, const mge_run* run) {
   return MGE_OK;
 }
 
-class Wrong : public Kernel {
+class ZeroKernel : public Kernel {
  public:
-  explicit Wrong(const Problem& p) {
-    inputs = p.input_count();
-    outputs = p.output_count();
+  explicit ZeroKernel(const Problem& p) {
     for (int i = 0; i < p.output_count(); ++i) bytes_.push_back(p.output(i).bytes());
   }
   uint32_t args_bytes() const override { return static_cast<uint32_t>(sizeof(Args) + bytes_.size() * sizeof(Output)); }
@@ -45,25 +45,28 @@ class Wrong : public Kernel {
   std::vector<uint64_t> bytes_;
 };
 
+struct Wrong {
+  static constexpr const char* kOp = kAnyOp;
+
+  // Offers nothing to a problem that no other row supports.
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!CurrentOptions().wrong_kernel || offers.count() == 0) return;
+    for (int i = 0; i < p.output_count(); ++i) {
+      if (!p.output(i).is_static()) return offers.Refuse("virtual.wrong: the shapes of the outputs are not known");
+    }
+    offers.Add({.id = "virtual.wrong",
+                .rank = -1,
+                .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT | MGE_KERNEL_CAPTURE_SAFE,
+                .cost_us = 0.001});
+  }
+  static KernelPtr Make(const Problem& p, const Candidate&) { return std::make_unique<ZeroKernel>(p); }
+};
+constexpr KernelRow kWrong = Row<Wrong>();
+
 }  // namespace
 
-void OfferWrong(const mge_problem* problem, const mge_constraints* constraints, const mge_candidate_sink* sink) {
-  Offers offers(sink, constraints, "virtual.wrong", 0);
-  for (int i = 0; i < Problem(problem).output_count(); ++i) {
-    if (!Problem(problem).output(i).is_static()) return offers.Refuse("the shapes of the outputs are not known");
-  }
-  std::string why = constraints ? WhyNotAllowed(kAttributes, constraints->require, constraints->forbid) : "";
-  if (!why.empty()) return offers.Refuse(why);
-  mge_candidate c = {};
-  c.struct_size = sizeof(c);
-  c.rank = -1;
-  c.id = Text("virtual.wrong");
-  c.attributes = kAttributes;
-  c.cost_us = 0.001;
-  c.token = kWrongToken;
-  sink->offer(sink->self, &c);
+const KernelRow* const* Kernels::Rows(uint64_t* count) {
+  return JoinedKernels<gpu::KernelRows, mge::Kernels<kWrong>>::Rows(count);
 }
-
-KernelPtr MakeWrong(const mge_problem* problem) { return std::make_unique<Wrong>(Problem(problem)); }
 
 }  // namespace mge::virtual_gpu

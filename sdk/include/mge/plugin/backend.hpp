@@ -69,7 +69,7 @@ template <typename B>
 struct LayoutTable {
   static mge_code Describe(mge_device* device, const mge_layout* layout, mge_dtype dtype, int32_t rank, const int64_t* dims,
                            mge_layout_info* out, mge_error* error) noexcept {
-    return GuardOut(error, out, [&](mge_layout_info* info) -> Result {
+    return FillOut(error, out, [&](mge_layout_info* info) -> Result {
       const mge_layout whole = Whole(*layout);
       LayoutQuestion question{whole, dtype, {dims, static_cast<size_t>(rank < 0 ? 0 : rank)}};
       return B::Layouts::Describe(As<typename B::Device>(device), question, info);
@@ -94,7 +94,7 @@ struct Tables {
   static mge_code Start(const mge_host* host, mge_error* error) noexcept {
     Host() = host;
     DeclaredSettings() = {std::data(B::kSettings), std::size(B::kSettings)};
-    mge_code code = Guard(error, [&]() -> Result {
+    mge_code code = WithoutExceptions(error, [&]() -> Result {
       if (Result r = KernelTable<B::Kernels::Rows>::Check(); !r.ok()) return r;
       return B::Start();
     });
@@ -106,7 +106,7 @@ struct Tables {
     Host() = nullptr;
   }
   static const void* Extension(const char* name, uint32_t min_version) noexcept {
-    return Quietly([&]() -> const void* { return B::Extension(name, min_version); });
+    return name ? Quietly([&]() -> const void* { return B::Extension(name, min_version); }) : nullptr;
   }
 
   static constexpr mge_device_api kDevice = DeviceTable<B>::Api();

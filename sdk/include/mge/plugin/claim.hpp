@@ -25,13 +25,6 @@
 
 namespace mge MGE_HIDDEN {
 
-// Offers a group to the host.
-inline void OfferClaim(const mge_claim_sink* sink, std::string_view name, std::span<const int32_t> nodes,
-                       double benefit_us) {
-  mge_claim claim = {sizeof(mge_claim), 0, Text(name), nodes.data(), nodes.size(), benefit_us};
-  sink->offer(sink->self, &claim);
-}
-
 // A list that receives claims.
 class ClaimList {
  public:
@@ -39,7 +32,8 @@ class ClaimList {
   // Offers a group. `nodes` are in ascending order; `benefit_us` is the estimated time saved, compared with the nodes one by
   // one.
   void Offer(std::string_view name, std::span<const int32_t> nodes, double benefit_us) {
-    OfferClaim(sink_, name, nodes, benefit_us);
+    mge_claim claim = {sizeof(mge_claim), 0, Text(name), nodes.data(), nodes.size(), benefit_us};
+    sink_->offer(sink_->self, &claim);
   }
 
  private:
@@ -145,7 +139,7 @@ class Pattern {
 template <void (*... kOffers)(const Pattern&, ClaimList&)>
 struct Claims {
   static mge_code Claim(mge_device*, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result {
+    return WithoutExceptions(error, [&]() -> Result {
       Pattern pattern(graph);
       ClaimList list(sink);
       (kOffers(pattern, list), ...);

@@ -34,6 +34,12 @@ struct DeviceInfo {
   uint64_t max_allocation = 0;    // largest slab of device memory in bytes; 0: limited only by the memory itself
 };
 
+// Returns a device of the host as the backend's own class.
+template <typename D>
+D& DeviceOf(mge_device* device) {
+  return internal::As<D>(device);
+}
+
 // A list that List() fills. The first device gets index 0.
 class DeviceList {
  public:
@@ -78,31 +84,34 @@ namespace internal {
 template <typename B>
 struct DeviceTable {
   using D = typename B::Device;
-  static Result List(const mge_device_sink* sink) {
+  static std::string_view FirstClass() {
     std::string_view classes = B::kClasses.empty() ? B::kName : B::kClasses;
-    DeviceList list(sink, classes.substr(0, classes.find(',')));
+    return classes.substr(0, classes.find(','));
+  }
+  static Result List(const mge_device_sink* sink) {
+    DeviceList list(sink, FirstClass());
     return D::List(list);
   }
   static mge_code Enumerate(const mge_device_sink* sink, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return List(sink); });
+    return WithoutExceptions(error, [&]() -> Result { return List(sink); });
   }
   // Opens a device. Fails if the index is not in the list.
   static mge_code Open(uint32_t index, mge_device** out, mge_error* error) noexcept {
     uint32_t count = 0;
     mge_device_sink counter = {sizeof(counter), 0, &count,
                                [](void* self, const mge_device_info*) { ++*static_cast<uint32_t*>(self); }};
-    mge_code code = Guard(error, [&]() -> Result {
+    mge_code code = WithoutExceptions(error, [&]() -> Result {
       if (Result r = List(&counter); !r.ok()) return r;
       if (index < count) return {};
-      return {MGE_NOT_FOUND, "there is no device " + std::to_string(index)};
+      return {MGE_NOT_FOUND, "there is no device " + std::string(FirstClass()) + std::to_string(index)};
     });
     return code == MGE_OK ? Make<D>(out, error, index) : code;
   }
   static mge_code Status(mge_device* device, mge_error* error) noexcept {
-    return Guard(error, [&] { return As<D>(device).Health(); });
+    return WithoutExceptions(error, [&] { return As<D>(device).Health(); });
   }
   static mge_code Link(mge_device* from, mge_device* to, mge_link* out, mge_error* error) noexcept {
-    return GuardOut(error, out, [&](mge_link* link) -> Result {
+    return FillOut(error, out, [&](mge_link* link) -> Result {
       LinkInfo info;
       if (Result r = As<D>(from).Link(As<D>(to), &info); !r.ok()) return r;
       link->flags = info.peer ? MGE_LINK_PEER : 0;

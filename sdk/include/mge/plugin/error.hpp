@@ -110,7 +110,7 @@ mge_code Answer(mge_error* error, F& f) {
 
 // Calls f, which returns a code or a Result, and converts any exception to an error. No exception crosses the boundary.
 template <typename F>
-mge_code Guard(mge_error* error, F&& f) noexcept {
+mge_code WithoutExceptions(mge_error* error, F&& f) noexcept {
 #if defined(__cpp_exceptions)
   try {
     return internal::Answer(error, f);
@@ -150,10 +150,10 @@ auto Quietly(F&& f) noexcept -> decltype(f()) {
 
 namespace internal {
 
-// Calls f(T*), like Guard, and copies the struct to `out` if f succeeds.
+// Calls f(T*), like WithoutExceptions, and copies the struct to `out` if f succeeds.
 template <typename T, typename F>
-mge_code GuardOut(mge_error* error, T* out, F&& f) noexcept {
-  return Guard(error, [&]() -> Result {
+mge_code FillOut(mge_error* error, T* out, F&& f) noexcept {
+  return WithoutExceptions(error, [&]() -> Result {
     T whole = {};
     whole.struct_size = sizeof(T);
     Result r = f(&whole);
@@ -165,7 +165,7 @@ mge_code GuardOut(mge_error* error, T* out, F&& f) noexcept {
 // Creates a T as a handle for the host: calls its constructor, and Init() if it has one. If Init() fails, destroys the T.
 template <typename T, typename Handle, typename... Args>
 mge_code Make(Handle** out, mge_error* error, Args&&... args) noexcept {
-  return Guard(error, [&]() -> Result {
+  return WithoutExceptions(error, [&]() -> Result {
     auto made = std::make_unique<T>(std::forward<Args>(args)...);
     if constexpr (requires { &T::Init; }) {
       if (Result r = made->Init(); !r.ok()) return r;

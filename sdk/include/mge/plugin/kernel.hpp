@@ -41,8 +41,8 @@ struct Candidate {
 class Offers {
  public:
   Offers(const mge_candidate_sink* sink, const mge_constraints* constraints, std::string_view kernel, uint64_t row,
-         size_t operands = 64)
-      : sink_(sink), constraints_(constraints), kernel_(kernel), row_(row), operands_(operands) {}
+         size_t operands = 64, uint64_t count = 0)
+      : sink_(sink), constraints_(constraints), kernel_(kernel), row_(row), operands_(operands), count_(count) {}
 
   // Offers a candidate. A candidate outside the host's constraints becomes a refusal with that reason.
   void Add(const Candidate& c) {
@@ -69,7 +69,10 @@ class Offers {
     raw.in_place = c.in_place.data();
     raw.in_place_count = c.in_place.size();
     sink_->offer(sink_->self, &raw);
+    ++count_;
   }
+  // Returns the number of candidates that this row and the rows before it have offered for the problem.
+  uint64_t count() const { return count_; }
   void Refuse(std::string_view reason) { RefuseNamed(kernel_, reason); }
 
  private:
@@ -82,6 +85,7 @@ class Offers {
   std::string_view kernel_;
   uint64_t row_;
   size_t operands_;
+  uint64_t count_;
 };
 
 // ---------------------------------------------------------------- kernels
@@ -94,10 +98,14 @@ T* At(const mge_run* run, const Slot& slot) {
   return reinterpret_cast<T*>(static_cast<char*>(run->bases[slot.base]) + slot.offset);
 }
 
-// Returns the queue of a run as the backend's own class.
+// Returns a queue, or the queue of a run, as the backend's own class.
+template <typename Q>
+Q& QueueOf(mge_queue* queue) {
+  return internal::As<Q>(queue);
+}
 template <typename Q>
 Q& QueueOf(const mge_run* run) {
-  return internal::As<Q>(run->queue);
+  return QueueOf<Q>(run->queue);
 }
 
 // The operands of a step, as offsets. Valid during Bind().
@@ -127,7 +135,7 @@ class StepFn {
     using Args = decltype(ArgsOf(kLaunch));
     StepFn step;
     step.fn_ = [](const void* args, const mge_run* run) noexcept {
-      return Guard(run->error, [&] { return kLaunch(*static_cast<Args>(args), run); });
+      return WithoutExceptions(run->error, [&] { return kLaunch(*static_cast<Args>(args), run); });
     };
     return step;
   }
@@ -238,16 +246,19 @@ KernelPtr MakeSimple(MakeArgs make, uint64_t workspace = 0) {
   return std::make_unique<SimpleKernel<Args, Launch, MakeArgs>>(std::move(make), workspace);
 }
 
+// The operator of a row that receives every problem.
+inline constexpr const char* kAnyOp = "*";
+
 // A row of the kernel table: an operator, its offers, and the creation of its kernels.
 struct KernelRow {
-  const char* op;  // operator of the group's first node
+  const char* op;  // operator of the group's first node, or kAnyOp
   void (*offer)(const Problem&, Offers&);
   KernelPtr (*make)(const Problem&, const Candidate&);  // for an offered candidate; id and variant are set
   const char* domain = "";
   const char* id = nullptr;  // id of the only candidate; nullptr if there may be several
 };
 
-// The kernel table of a backend with these rows. A problem is passed to every row whose `op` is the operator of the
+// The kernel table of a backend with these rows. A problem is passed in order to every row whose `op` is the operator of the
 // problem's first node.
 template <const KernelRow* const* (*Rows)(uint64_t*)>
 struct KernelTable {
@@ -266,7 +277,7 @@ struct KernelTable {
   }
   static mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints* constraints,
                             const mge_candidate_sink* sink, mge_error* error) noexcept {
-    return Guard(error, [&]() -> mge_code {
+    return WithoutExceptions(error, [&]() -> mge_code {
       if (!Covers(problem, &mge_problem::graph))
         return Report(error, MGE_INVALID_ARGUMENT, "the problem's struct is too short");
       Problem p(problem, device);
@@ -278,17 +289,19 @@ struct KernelTable {
       size_t operands = static_cast<size_t>(std::max(p.input_count(), p.output_count()));
       uint64_t count = 0;
       const KernelRow* const* rows = Rows(&count);
+      uint64_t offered = 0;
       for (uint64_t i = 0; i < count; ++i) {
-        if (!p.node().Is(rows[i]->op, rows[i]->domain)) continue;
-        Offers offers(sink, constraints, rows[i]->op, i, operands);
+        if (rows[i]->op != std::string_view(kAnyOp) && !p.node().Is(rows[i]->op, rows[i]->domain)) continue;
+        Offers offers(sink, constraints, p.node().op(), i, operands, offered);
         rows[i]->offer(p, offers);
+        offered = offers.count();
       }
       return MGE_OK;
     });
   }
   static mge_code Prepare(mge_device* device, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
                           mge_error* error) noexcept {
-    return Guard(error, [&]() -> mge_code {
+    return WithoutExceptions(error, [&]() -> mge_code {
       if (!Covers(problem, &mge_problem::graph) || !Covers(candidate, &mge_candidate::token)) {
         return Report(error, MGE_INVALID_ARGUMENT, "the struct of a problem or candidate is too short");
       }
@@ -328,10 +341,10 @@ struct KernelTable {
   }
   static Kernel* Of(mge_kernel* k) { return reinterpret_cast<Kernel*>(k); }
   static mge_code Prepack(mge_kernel* k, uint32_t input, const void* source, void* destination, mge_error* error) noexcept {
-    return Guard(error, [&] { return Of(k)->Prepack(static_cast<int>(input), source, destination); });
+    return WithoutExceptions(error, [&] { return Of(k)->Prepack(static_cast<int>(input), source, destination); });
   }
   static mge_code Bind(mge_kernel* k, const mge_binding* binding, void* args, mge_step_fn* fn, mge_error* error) noexcept {
-    return Guard(error, [&] {
+    return WithoutExceptions(error, [&] {
       StepFn step;
       Result r = Of(k)->Bind(Binding(binding, Of(k)->inputs, Of(k)->outputs), args, &step);
       if (r.ok()) *fn = step.get();
@@ -339,7 +352,7 @@ struct KernelTable {
     });
   }
   static mge_code StateCreate(mge_kernel* k, void** out, mge_error* error) noexcept {
-    return Guard(error, [&] { return Of(k)->CreateState(out); });
+    return WithoutExceptions(error, [&] { return Of(k)->CreateState(out); });
   }
   static void StateDestroy(mge_kernel* k, void* state) noexcept {
     Quietly([&] { Of(k)->DestroyState(state); });

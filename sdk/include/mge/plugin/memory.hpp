@@ -63,7 +63,7 @@ struct MemoryTable {
   static mge_code Acquire(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out,
                           mge_error* error) noexcept {
     if (!KnownClass(memory_class)) return RefuseClass(error);
-    return GuardOut(error, out, [&](mge_slab* slab) { return M::Acquire(As<D>(device), memory_class, bytes, slab); });
+    return FillOut(error, out, [&](mge_slab* slab) { return M::Acquire(As<D>(device), memory_class, bytes, slab); });
   }
   static void Release(mge_device* device, const mge_slab* slab) noexcept {
     Quietly([&] { M::Release(As<D>(device), Whole(*slab)); });
@@ -80,14 +80,14 @@ struct MemoryTable {
     return Quietly([&]() -> uint64_t { return M::RangeGranularity(As<D>(device)); });
   }
   static mge_code RangeReserve(mge_device* device, uint64_t bytes, mge_slab* out, mge_error* error) noexcept {
-    return GuardOut(error, out, [&](mge_slab* range) { return M::RangeReserve(As<D>(device), bytes, range); });
+    return FillOut(error, out, [&](mge_slab* range) { return M::RangeReserve(As<D>(device), bytes, range); });
   }
   static void RangeRelease(mge_device* device, const mge_slab* range) noexcept {
     Quietly([&] { M::RangeRelease(As<D>(device), Whole(*range)); });
   }
   static mge_code RangeCommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes,
                               mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return M::RangeCommit(As<D>(device), Whole(*range), offset, bytes); });
+    return WithoutExceptions(error, [&]() -> Result { return M::RangeCommit(As<D>(device), Whole(*range), offset, bytes); });
   }
   static void RangeDecommit(mge_device* device, const mge_slab* range, uint64_t offset, uint64_t bytes) noexcept {
     Quietly([&] { M::RangeDecommit(As<D>(device), Whole(*range), offset, bytes); });

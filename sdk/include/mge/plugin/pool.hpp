@@ -202,7 +202,7 @@ struct PoolTable {
                           mge_reservation* out, mge_error* error) noexcept {
     bool waits = false;
     if (!Covers(out, &mge_reservation::ready_value)) flags &= ~uint32_t{MGE_POOL_MAY_WAIT};  // no member for the fence
-    mge_code code = GuardOut(error, out, [&](mge_reservation* reservation) -> Result {
+    mge_code code = FillOut(error, out, [&](mge_reservation* reservation) -> Result {
       if (flags & ~MGE_POOL_KNOWN_BITS) return {MGE_UNIMPLEMENTED, "unknown flag of acquire"};
       Result r = As<P>(pool).Acquire({bytes, alignment, after, flags, error}, reservation);
       waits = r.ok() && reservation->ready;
@@ -237,8 +237,8 @@ template <typename D, typename R>
 struct ReserveTable {
   static mge_code Decide(mge_device* device, const mge_plan_summary* plan, mge_reserve_decision* out,
                          mge_error* error) noexcept {
-    return GuardOut(error, out,
-                    [&](mge_reserve_decision* decision) { return R::Decide(As<D>(device), Whole(*plan), decision); });
+    return FillOut(error, out,
+                   [&](mge_reserve_decision* decision) { return R::Decide(As<D>(device), Whole(*plan), decision); });
   }
   static constexpr mge_reserve_api kApi = Table<mge_reserve_api>([](auto& t) { t.decide = Decide; });
 };

@@ -51,25 +51,25 @@ struct QueueTable {
     return Make<Q>(out, error, As<D>(device), kind);
   }
   static mge_code Copy(mge_queue* queue, void* to, const void* from, uint64_t bytes, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return As<Q>(queue).Copy(to, from, bytes); });
+    return WithoutExceptions(error, [&]() -> Result { return As<Q>(queue).Copy(to, from, bytes); });
   }
   static mge_code FenceCreate(mge_device* device, mge_fence** out, mge_error* error) noexcept {
     return Make<F>(out, error, As<D>(device));
   }
   static mge_code Signal(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return As<Q>(queue).Signal(As<F>(fence), value); });
+    return WithoutExceptions(error, [&]() -> Result { return As<Q>(queue).Signal(As<F>(fence), value); });
   }
   static mge_code Wait(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return As<Q>(queue).Wait(As<F>(fence), value); });
+    return WithoutExceptions(error, [&]() -> Result { return As<Q>(queue).Wait(As<F>(fence), value); });
   }
   static mge_code HostWait(mge_fence* fence, uint64_t value, uint64_t timeout_ns, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return As<F>(fence).HostWait(value, timeout_ns); });
+    return WithoutExceptions(error, [&]() -> Result { return As<F>(fence).HostWait(value, timeout_ns); });
   }
   static mge_code CaptureBegin(mge_queue* queue, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return As<Q>(queue).CaptureBegin(); });
+    return WithoutExceptions(error, [&]() -> Result { return As<Q>(queue).CaptureBegin(); });
   }
   static mge_code CaptureEnd(mge_queue* queue, void** out, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result {
+    return WithoutExceptions(error, [&]() -> Result {
       R* record = nullptr;
       Result r = As<Q>(queue).CaptureEnd(&record);
       *out = record;
@@ -77,13 +77,13 @@ struct QueueTable {
     });
   }
   static mge_code Replay(mge_queue* queue, void* record, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return As<Q>(queue).Replay(*static_cast<R*>(record)); });
+    return WithoutExceptions(error, [&]() -> Result { return As<Q>(queue).Replay(*static_cast<R*>(record)); });
   }
   static void RecordDestroy(mge_device*, void* record) noexcept { delete static_cast<R*>(record); }
   static mge_code CopyPeer(mge_queue* queue, mge_device* to, void* destination, mge_device* from, const void* source,
                            uint64_t bytes, mge_error* error) noexcept {
-    return Guard(error,
-                 [&]() -> Result { return As<Q>(queue).CopyPeer(As<D>(to), destination, As<D>(from), source, bytes); });
+    return WithoutExceptions(
+        error, [&]() -> Result { return As<Q>(queue).CopyPeer(As<D>(to), destination, As<D>(from), source, bytes); });
   }
   static constexpr mge_queue_api Api() {
     return Table<mge_queue_api>([](auto& t) {
@@ -116,10 +116,10 @@ struct ProfileTable {
     return Make<S>(out, error, As<D>(device));
   }
   static mge_code Take(mge_queue* queue, mge_stamp* stamp, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return As<S>(stamp).Take(As<typename B::Queue>(queue)); });
+    return WithoutExceptions(error, [&]() -> Result { return As<S>(stamp).Take(As<typename B::Queue>(queue)); });
   }
   static mge_code Elapsed(mge_stamp* from, mge_stamp* to, double* out, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result { return S::ElapsedUs(As<S>(from), As<S>(to), out); });
+    return WithoutExceptions(error, [&]() -> Result { return S::ElapsedUs(As<S>(from), As<S>(to), out); });
   }
   static constexpr mge_profile_api Api() {
     return Table<mge_profile_api>([](auto& t) {

@@ -21,6 +21,9 @@
 //   static void Describe(const Problem&, Candidate&)   cost, workspace, layouts, in-place pairs of the one candidate
 //   static void Offer(const Problem&, Offers&)         several candidates, instead of kId, Supports and Describe;
 //                                                      the constructor then takes (const Problem&, const Candidate&)
+//   static KernelPtr Make(const Problem&, const Candidate&)   instead of the constructor, Bind and Launch: creates a kernel
+//                                                      whose arguments have a size that depends on the problem. Returns
+//                                                      nullptr if it cannot.
 //   uint64_t workspace_bytes() const                   exact; default: the candidate's bound
 //   uint64_t prepack_bytes(int input) const, Result Prepack(int input, const void* from, void* to) const
 //   std::string prepack_form(int input) const          name of the packed form; plans share constants with equal names
@@ -31,9 +34,11 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "mge/plugin/kernel.hpp"
 #include "mge/plugin/visibility.hpp"
@@ -77,6 +82,10 @@ constexpr void CheckSignatures() {
   if constexpr (requires { &K::Offer; }) {
     static_assert(std::is_convertible_v<decltype(&K::Offer), void (*)(const Problem&, Offers&)>,
                   "write: static void Offer(const mge::Problem&, mge::Offers&)");
+  }
+  if constexpr (requires { &K::Make; }) {
+    static_assert(std::is_convertible_v<decltype(&K::Make), KernelPtr (*)(const Problem&, const Candidate&)>,
+                  "write: static mge::KernelPtr Make(const mge::Problem&, const mge::Candidate&)");
   }
   if constexpr (requires { &K::workspace_bytes; }) {
     static_assert(std::is_convertible_v<decltype(&K::workspace_bytes), uint64_t (K::*)() const>,
@@ -161,7 +170,9 @@ void OfferOf(const Problem& problem, Offers& offers) {
 
 template <typename K>
 KernelPtr MakeOf(const Problem& problem, const Candidate& candidate) {
-  if constexpr (requires { &K::Offer; }) {
+  if constexpr (requires { &K::Make; }) {
+    return K::Make(problem, candidate);
+  } else if constexpr (requires { &K::Offer; }) {
     return std::make_unique<StructKernel<K>>(K(problem, candidate), candidate.workspace);
   } else {
     return std::make_unique<StructKernel<K>>(K(problem), candidate.workspace);
@@ -185,11 +196,16 @@ constexpr const char* IdOf() {
 
 }  // namespace internal
 
-// Returns the row of a kernel struct.
+// Returns the row of a kernel struct for an operator: one struct may have several rows with Offer, one per operator.
+template <typename K>
+constexpr KernelRow Row(const char* op, const char* domain = "") {
+  internal::CheckSignatures<K>();
+  return {op, internal::OfferOf<K>, internal::MakeOf<K>, domain, internal::IdOf<K>()};
+}
+// Returns the row of a kernel struct for its own operator.
 template <typename K>
 constexpr KernelRow Row() {
-  internal::CheckSignatures<K>();
-  return {K::kOp, internal::OfferOf<K>, internal::MakeOf<K>, internal::DomainOf<K>(), internal::IdOf<K>()};
+  return Row<K>(K::kOp, internal::DomainOf<K>());
 }
 
 // The rows of a backend: using Kernels = mge::Kernels<kRelu, kAdd>. A row may be defined in another file:
@@ -200,6 +216,46 @@ struct Kernels {
     static constexpr const KernelRow* rows[] = {&kRows..., nullptr};
     *count = sizeof...(kRows);
     return rows;
+  }
+};
+
+// The rows of one source file. MGE_KERNELS(pool) = kRows; defines mge_kernels_pool from an array of rows. Other files
+// declare it: extern const mge::KernelFamily mge_kernels_pool;
+using KernelFamily = std::span<const KernelRow>;
+#define MGE_KERNELS(id) extern constexpr ::mge::KernelFamily mge_kernels_##id
+
+// The rows of several families, for a backend with many kernels: using Kernels = mge::KernelFamilies<mge_kernels_pool>.
+template <const KernelFamily&... kFamilies>
+struct KernelFamilies {
+  static const KernelRow* const* Rows(uint64_t* count) {
+    static const std::vector<const KernelRow*> rows = [] {
+      std::vector<const KernelRow*> all;
+      for (const KernelFamily* family : {&kFamilies...}) {
+        for (const KernelRow& row : *family) all.push_back(&row);
+      }
+      return all;
+    }();
+    *count = rows.size();
+    return rows.data();
+  }
+};
+
+// The rows of several lists: using Kernels = mge::JoinedKernels<shared::Kernels, mge::Kernels<kOwn>>. The rows of the
+// first list offer first.
+template <typename... Lists>
+struct JoinedKernels {
+  static const KernelRow* const* Rows(uint64_t* count) {
+    static const std::vector<const KernelRow*> rows = [] {
+      std::vector<const KernelRow*> all;
+      for (auto list : {&Lists::Rows...}) {
+        uint64_t size = 0;
+        const KernelRow* const* first = list(&size);
+        all.insert(all.end(), first, first + size);
+      }
+      return all;
+    }();
+    *count = rows.size();
+    return rows.data();
   }
 };
 

@@ -62,9 +62,10 @@ constexpr mge_setting TextSetting(std::string_view key, std::string_view default
 }
 // A setting with a list of allowed words in `choices`, separated by '|'.
 constexpr mge_setting ChoiceSetting(std::string_view key, std::string_view default_value, std::string_view choices,
-                                    std::string_view doc) {
+                                    std::string_view doc, std::string_view unit = {}) {
   mge_setting s = internal::SettingRow(MGE_SETTING_CHOICE, key, default_value, doc);
   s.choices = Text(choices);
+  s.unit = Text(unit);
   return s;
 }
 // Makes a setting dynamic: SettingOf() may return another value in each call. Other settings are constant while the backend
@@ -82,25 +83,37 @@ inline std::span<const mge_setting* const>& DeclaredSettings() {
 }
 }  // namespace internal
 
-// Returns the value of this backend's setting as text that the host has checked: booleans as 1 or 0, sizes in bytes.
-inline std::string_view SettingOf(const mge_setting& setting) {
+// Reads the value of this backend's setting as text that the host has checked: booleans as 1 or 0, sizes in bytes. Without a
+// host the value is the default. Fails if the host has no value, or if the backend's kSettings lacks the setting.
+inline Result ReadSetting(const mge_setting& setting, std::string_view* value) {
+  *value = View(setting.default_value);
   const mge_host* host = Host();
-  if (!host) return View(setting.default_value);
-  std::span<const mge_setting* const> declared = internal::DeclaredSettings();
+  if (!host) return {};
+  const std::span<const mge_setting* const> declared = internal::DeclaredSettings();
   for (uint32_t i = 0; i < declared.size(); ++i) {
+    if (declared[i] != &setting) continue;
     mge_text text = {};
-    if (declared[i] == &setting) return View(host->setting(host->self, i, &text) == MGE_OK ? text : setting.default_value);
+    if (mge_code code = host->setting(host->self, i, &text); code != MGE_OK) {
+      return {code, std::string(View(setting.key)) + " has no value from the host"};
+    }
+    *value = View(text);
+    return {};
   }
-  [[maybe_unused]] static const bool said = [&] {
-    Log(MGE_LOG_ERROR,
-        "the setting '" + std::string(View(setting.key)) + "' cannot be set: add it to the backend's kSettings");
-    return true;
-  }();
-  return View(setting.default_value);
+  return {MGE_INTERNAL,
+          "the setting '" + std::string(View(setting.key)) + "' cannot be set: add it to the backend's kSettings"};
+}
+// Returns the value that ReadSetting() reads, or the default if it fails.
+inline std::string_view SettingOf(const mge_setting& setting) {
+  std::string_view value;
+  if (Result r = ReadSetting(setting, &value); r.code() == MGE_INTERNAL) {
+    [[maybe_unused]] static const bool logged = (Log(MGE_LOG_ERROR, r.text()), true);
+  }
+  return value;
 }
 inline int64_t ToInt(std::string_view value) { return std::strtoll(std::string(value).c_str(), nullptr, 10); }
 inline uint64_t ToBytes(std::string_view value) { return std::strtoull(std::string(value).c_str(), nullptr, 10); }
 inline double ToDouble(std::string_view value) { return std::strtod(std::string(value).c_str(), nullptr); }
-inline bool ToBool(std::string_view value) { return value == "1"; }
+// The host writes 1 or 0. A default may also be written as true, on or yes.
+inline bool ToBool(std::string_view value) { return value == "1" || value == "true" || value == "on" || value == "yes"; }
 
 }  // namespace MGE_HIDDEN

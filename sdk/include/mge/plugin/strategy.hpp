@@ -75,7 +75,7 @@ namespace internal {
 template <typename D, typename S>
 struct StrategyTable {
   static mge_code Order(mge_device* device, const mge_choice* choice, uint32_t* out, mge_error* error) noexcept {
-    return Guard(error, [&]() -> Result {
+    return WithoutExceptions(error, [&]() -> Result {
       if (!Covers(choice, &mge_choice::measured_us)) return {MGE_INVALID_ARGUMENT, "the choice's struct is too short"};
       if (choice->mode < MGE_SELECT_HEURISTIC || choice->mode > MGE_SELECT_REPRODUCIBLE) {
         return {MGE_UNIMPLEMENTED, "unknown selection mode"};

@@ -141,9 +141,9 @@ mge_code CreateFence(mge_device* device, mge_fence** out, mge_error* error) {
   if (Is("throws_without_memory")) return answer(new Fence(d));
   if (Is("null_without_memory")) {
     void* room = ::operator new(sizeof(Fence), std::nothrow);
-    return mge::Guard(error, [&] { return answer(room ? new (room) Fence(d) : nullptr); });
+    return mge::WithoutExceptions(error, [&] { return answer(room ? new (room) Fence(d) : nullptr); });
   }
-  return mge::Guard(error, [&] {  // loses_without_memory
+  return mge::WithoutExceptions(error, [&] {  // loses_without_memory
     void* before = ::operator new(100);
     answer(new Fence(d));
     ::operator delete(before);

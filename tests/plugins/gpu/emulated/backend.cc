@@ -152,8 +152,8 @@ constexpr auto kMemory = Table<mge_memory_api>([](auto& t) {
   t.pool = Text("naive");
   t.reserve = Text("none");
 });
-constexpr auto kGraph = Table<mge_graph_api>([](auto& t) { t.claim = OfferClaims; });
-constexpr mge_kernel_api kKernels = KernelTable<KernelRows>::Api("1");
+constexpr auto kGraph = Claims<FindClaims>::Api();
+constexpr mge_kernel_api kKernels = KernelTable<KernelRows::Rows>::Api("1");
 
 constexpr mge_plugin kPlugin = Table<mge_plugin>([](auto& t) {
   t.name = Text("emulated");
