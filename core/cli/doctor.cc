@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge doctor: tests every backend in its own process, and puts a backend that crashes or hangs at its start into quarantine.
+#include <cerrno>
+
 #include "core/cli/common.h"
 #include "core/cli/probe.h"
 #include "core/process/child.h"
@@ -13,7 +15,6 @@ constexpr int kExitDevice = 5;
 struct Options {
   double timeout_s = 5;
   std::string release;
-  std::string probe;
 };
 
 RuntimeOptions OptionsOf(const Globals& globals) {
@@ -25,22 +26,36 @@ RuntimeOptions OptionsOf(const Globals& globals) {
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// Tests an accepted file in a child process and completes its row. `others`: names of the other backends, separated by
-// commas.
+// Runs the test of one file in a child process and copies its report to the row. `others`: names of the other backends,
+// separated by commas.
+ChildEnd TestInChild(const Globals& globals, double timeout_s, const std::string& others, Json& row) {
+  Globals alone = globals;
+  alone.settings.push_back("plugin.skip=" + others);
+  auto test = [&](int report) { TestBackend(alone, Text(row["path"]), report); };
+  const std::unique_ptr<Child> child = Child::Fork(test, timeout_s);
+  if (!child) return {errno, false, -1, 0, {}};
+  auto take_lines = [&] {
+    for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
+      const Json said = Json::parse(child->report.substr(0, end), nullptr, false);
+      if (!said.is_object() || !said.contains("stage")) continue;  // the backend has written it
+      row.update(said);
+      child->LimitTo(timeout_s);
+    }
+  };
+  do {
+    Child::WaitForAny({child.get()});
+    child->Read();
+    take_lines();
+  } while (!child->Ended());
+  take_lines();
+  return child->end();
+}
+
+// Tests an accepted file and completes its row.
 void Probe(const Globals& globals, const Options& o, const std::string& others, Json& row) {
   const std::string path = Text(row["path"]), name = Text(row["name"]);
-  std::vector<std::string> arguments = {"mge", "doctor", "--probe", path};
-  for (const std::string& f : globals.config_files) arguments.insert(arguments.end(), {"--config", f});
-  for (const std::string& s : globals.settings) arguments.insert(arguments.end(), {"--set", s});
-  arguments.insert(arguments.end(), {"--set", "plugin.skip=" + others});  // the last value of a setting is used
-  std::string stage;
-  const ChildEnd end = RunProgram("/proc/self/exe", arguments, o.timeout_s, [&](std::string_view line) {
-    const Json said = Json::parse(line, nullptr, false);
-    if (!said.is_object() || !said.contains("stage")) return false;  // the backend has written it
-    stage = Text(said["stage"]);
-    row.update(said);
-    return true;
-  });
+  const ChildEnd end = TestInChild(globals, o.timeout_s, others, row);
+  const std::string stage = row.value("stage", "");
   row.erase("stage");
   bool failed = false, ran = false;
   for (const Json& d : row["devices"]) {
@@ -100,7 +115,6 @@ std::string Render(const Json& report) {
 }
 
 int Run(const Globals& globals, const Options& o) {
-  if (!o.probe.empty()) return ProbeBackend(globals, o.probe);
   RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
     if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
@@ -148,7 +162,6 @@ Action DeclareDoctor(CLI::App& app, const Globals& globals) {
   app.add_option("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       ->check(Between(0.1, 3600));
   app.add_option("--release", o->release, "NAME: removes this backend from quarantine first");
-  app.add_option("--probe", o->probe, "FILE: runs the test of one file in this process")->group("");
   return [&globals, o] { return Run(globals, *o); };
 }
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -63,7 +62,6 @@ void BeChild(const Task& task, int records, const CallBoard& calls) {
 
 // Starts a child process for a task. Returns 0 or an errno.
 int Start(const Task& task, RunningTask& running) {
-  std::fflush(stdout);
   running.task = &task;
   running.begin = Clock::now();
   running.seconds = task.seconds;

@@ -13,14 +13,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/file.h"
 
 namespace mge {
 
-inline constexpr int kReportFd = 3;       // the descriptor to which a program writes its report
 inline constexpr int kNotExecuted = 127;  // the exit code of a program that could not be executed, as in a shell
 
 // The end of a child process.
@@ -69,11 +67,9 @@ class Child {
   ChildEnd end_;
 };
 
-// Runs a program until it ends: a path, or a name that is searched in PATH. `arguments` begin with the program's name. Calls
-// `line` for every line that the program writes to kReportFd; a call that returns true restarts the time limit. If the
-// program cannot be executed, the exit code is kNotExecuted and the last line is the reason.
-ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments, double seconds,
-                    const std::function<bool(std::string_view)>& line);
+// Runs a program until it ends, without a time limit. `program` is a path, or a name that is searched in PATH. `arguments`
+// begin with the program's name. If it cannot be executed, the exit code is kNotExecuted and the last line is the reason.
+ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments);
 
 // Returns whether this process has a child process, running or ended.
 bool HasChildProcess();
