@@ -92,23 +92,23 @@ void Probe(const Globals& globals, const Options& o, const std::string& others, 
 
 std::string Render(const Json& report) {
   std::string out;
+  auto add = [&out](std::string_view label, const Json& text, std::string_view code = "") {
+    if (!Text(text).empty()) out += fmt::format("  {:<6} {}{}\n", label, Escape(Text(text)), code);
+  };
   for (const Json& f : report["plugins"]) {
     out += fmt::format("{:<9} {}", Text(f["state"]), Escape(Text(f["path"])));
     if (!Text(f["name"]).empty()) out += fmt::format(" ({} {})", Escape(Text(f["name"])), Escape(Text(f["version"])));
     out += "\n";
     for (const Json& d : f["devices"]) {
-      std::string ran =
-          Text(d["state"]) == "passed" ? fmt::format("{} runs", Text(d["operator"])) : Escape(Text(d["reason"]));
+      const std::string ran = Text(d["state"]) == "passed" ? Text(d["operator"]) + " runs" : Escape(Text(d["reason"]));
       out += fmt::format("  {:<9} {}: {}\n", Text(d["state"]), Escape(Text(d["name"])), ran);
-      if (!Text(d["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(d["fix"])));
+      add("fix:", d["fix"]);
     }
-    if (std::string set = Text(f["on_demand"]); !set.empty()) {
-      out += fmt::format("  it creates devices only on demand: tested with --set {}\n", set);
-    }
-    if (Text(f["verdict"]) == "loaded" && f["devices"].empty() && !f["troubled"].get<bool>()) out += "  it has no device\n";
-    if (!Text(f["warning"]).empty()) out += fmt::format("  warn:  {}\n", Escape(Text(f["warning"])));
-    if (!Text(f["reason"]).empty()) out += fmt::format("  why:   {} ({})\n", Escape(Text(f["reason"])), Text(f["code"]));
-    if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));
+    if (f["on_demand"] != "") out += "  it creates devices only on demand: tested with --set " + Text(f["on_demand"]) + "\n";
+    if (f["verdict"] == "loaded" && f["devices"].empty() && f["troubled"] == false) out += "  it has no device\n";
+    add("warn:", f["warning"]);
+    add("why:", f["reason"], fmt::format(" ({})", Text(f["code"])));
+    add("fix:", f["fix"]);
   }
   if (report["plugins"].empty()) out += "found     no backend: `mge plugins paths` lists the searched directories\n";
   return out + fmt::format("{} passed, {} failed\n", report["passed"].get<int>(), report["troubled"].get<int>());

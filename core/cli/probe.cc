@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cli/probe.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -162,8 +161,6 @@ Status Test(const RuntimeOptions& options, const std::string& file, TestReport& 
 }  // namespace
 
 void TestBackend(const Globals& globals, const std::string& file, int fd) {
-  const rlimit none = {0, 0};
-  setrlimit(RLIMIT_CORE, &none);
   LeaveFaults();
   TestReport report{fd};
   report.Enter(kFirstStage);

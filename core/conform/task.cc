@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,8 +44,6 @@ void BeChild(const Task& task, int records, const CallBoard& calls) {
   calls.Serve();
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphaned grandchildren become its children
   mallopt(M_ARENA_MAX, 1);           // one heap for all threads, so that the bytes in use are comparable
-  rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
   CheckReporter reporter(records, task.seconds);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,6 +103,8 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
     for (std::atomic<pid_t>& sibling : leaders) sibling = 0;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
     report.to_read = Fd();
     output.to_read = Fd();
     if (Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC)); nothing.valid()) dup2(nothing.get(), STDIN_FILENO);
