@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge doctor: tests every backend in its own process, and puts a backend that crashes or hangs at its start into quarantine.
+#include <cerrno>
+
 #include "core/cli/common.h"
 #include "core/cli/probe.h"
 #include "core/process/child.h"
@@ -13,7 +15,6 @@ constexpr int kExitDevice = 5;
 struct Options {
   double timeout_s = 5;
   std::string release;
-  std::string probe;
 };
 
 RuntimeOptions OptionsOf(const Globals& globals) {
@@ -25,22 +26,36 @@ RuntimeOptions OptionsOf(const Globals& globals) {
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// Tests an accepted file in a child process and completes its row. `others`: names of the other backends, separated by
-// commas.
+// Runs the test of one file in a child process and copies its report to the row. `others`: names of the other backends,
+// separated by commas.
+ChildEnd TestInChild(const Globals& globals, double timeout_s, const std::string& others, Json& row) {
+  Globals alone = globals;
+  alone.settings.push_back("plugin.skip=" + others);
+  auto test = [&](int report) { TestBackend(alone, Text(row["path"]), report); };
+  const std::unique_ptr<Child> child = Child::Fork(test, timeout_s);
+  if (!child) return {errno, false, -1, 0, {}};
+  auto take_lines = [&] {
+    for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
+      const Json said = Json::parse(child->report.substr(0, end), nullptr, false);
+      if (!said.is_object() || !said.contains("stage")) continue;  // the backend has written it
+      row.update(said);
+      child->LimitTo(timeout_s);
+    }
+  };
+  do {
+    Child::WaitForAny({child.get()});
+    child->Read();
+    take_lines();
+  } while (!child->Ended());
+  take_lines();
+  return child->end();
+}
+
+// Tests an accepted file and completes its row.
 void Probe(const Globals& globals, const Options& o, const std::string& others, Json& row) {
   const std::string path = Text(row["path"]), name = Text(row["name"]);
-  std::vector<std::string> arguments = {"mge", "doctor", "--probe", path};
-  for (const std::string& f : globals.config_files) arguments.insert(arguments.end(), {"--config", f});
-  for (const std::string& s : globals.settings) arguments.insert(arguments.end(), {"--set", s});
-  arguments.insert(arguments.end(), {"--set", "plugin.skip=" + others});  // the last value of a setting is used
-  std::string stage;
-  const ChildEnd end = RunProgram("/proc/self/exe", arguments, o.timeout_s, [&](std::string_view line) {
-    const Json said = Json::parse(line, nullptr, false);
-    if (!said.is_object() || !said.contains("stage")) return false;  // the backend has written it
-    stage = Text(said["stage"]);
-    row.update(said);
-    return true;
-  });
+  const ChildEnd end = TestInChild(globals, o.timeout_s, others, row);
+  const std::string stage = row.value("stage", "");
   row.erase("stage");
   bool failed = false, ran = false;
   for (const Json& d : row["devices"]) {
@@ -77,30 +92,29 @@ void Probe(const Globals& globals, const Options& o, const std::string& others, 
 
 std::string Render(const Json& report) {
   std::string out;
+  auto add = [&out](std::string_view label, const Json& text, std::string_view code = "") {
+    if (!Text(text).empty()) out += fmt::format("  {:<6} {}{}\n", label, Escape(Text(text)), code);
+  };
   for (const Json& f : report["plugins"]) {
     out += fmt::format("{:<9} {}", Text(f["state"]), Escape(Text(f["path"])));
     if (!Text(f["name"]).empty()) out += fmt::format(" ({} {})", Escape(Text(f["name"])), Escape(Text(f["version"])));
     out += "\n";
     for (const Json& d : f["devices"]) {
-      std::string ran =
-          Text(d["state"]) == "passed" ? fmt::format("{} runs", Text(d["operator"])) : Escape(Text(d["reason"]));
+      const std::string ran = Text(d["state"]) == "passed" ? Text(d["operator"]) + " runs" : Escape(Text(d["reason"]));
       out += fmt::format("  {:<9} {}: {}\n", Text(d["state"]), Escape(Text(d["name"])), ran);
-      if (!Text(d["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(d["fix"])));
+      add("fix:", d["fix"]);
     }
-    if (std::string set = Text(f["on_demand"]); !set.empty()) {
-      out += fmt::format("  it creates devices only on demand: tested with --set {}\n", set);
-    }
-    if (Text(f["verdict"]) == "loaded" && f["devices"].empty() && !f["troubled"].get<bool>()) out += "  it has no device\n";
-    if (!Text(f["warning"]).empty()) out += fmt::format("  warn:  {}\n", Escape(Text(f["warning"])));
-    if (!Text(f["reason"]).empty()) out += fmt::format("  why:   {} ({})\n", Escape(Text(f["reason"])), Text(f["code"]));
-    if (!Text(f["fix"]).empty()) out += fmt::format("  fix:   {}\n", Escape(Text(f["fix"])));
+    if (f["on_demand"] != "") out += "  it creates devices only on demand: tested with --set " + Text(f["on_demand"]) + "\n";
+    if (f["verdict"] == "loaded" && f["devices"].empty() && f["troubled"] == false) out += "  it has no device\n";
+    add("warn:", f["warning"]);
+    add("why:", f["reason"], fmt::format(" ({})", Text(f["code"])));
+    add("fix:", f["fix"]);
   }
   if (report["plugins"].empty()) out += "found     no backend: `mge plugins paths` lists the searched directories\n";
   return out + fmt::format("{} passed, {} failed\n", report["passed"].get<int>(), report["troubled"].get<int>());
 }
 
 int Run(const Globals& globals, const Options& o) {
-  if (!o.probe.empty()) return ProbeBackend(globals, o.probe);
   RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
     if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
@@ -148,7 +162,6 @@ Action DeclareDoctor(Arguments app, const Globals& globals) {
   app.Add("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       .Between(0.1, 3600);
   app.Add("--release", o->release, "NAME: removes this backend from quarantine first");
-  app.Add("--probe", o->probe, "FILE: runs the test of one file in this process").Hidden();
   return [&globals, o] { return Run(globals, *o); };
 }
 

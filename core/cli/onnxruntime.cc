@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kNoLimit = 1e9;  // seconds
-
 // A temporary folder that only this user can access. The destructor removes it with its contents.
 class PrivateFolder {
  public:
@@ -101,7 +99,7 @@ int CheckReply(const Globals& globals, const OnnxRuntimeRun& run, const ChildEnd
   }
   if (end.fine() && reply.contains("outputs")) return 0;
   return Report(globals, Fail(errors::kKernelFailed, fmt::format("'{}' returned no results", run.python),
-                              {.what = end.Describe(kNoLimit), .where = "--python", .fix = other}));
+                              {.what = end.Describe(0), .where = "--python", .fix = other}));
 }
 
 }  // namespace
@@ -130,8 +128,7 @@ int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vec
   if (!WriteFile(request_file, request.dump(2, ' ', false, Json::error_handler_t::replace))) {
     return CannotWrite(globals, request_file);
   }
-  const ChildEnd end = RunProgram(run.python, {run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()}, kNoLimit,
-                                  [](std::string_view) { return true; });
+  const ChildEnd end = RunProgram(run.python, {run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()});
   std::ifstream in(folder.File("reply.json"), std::ios::binary);
   Json reply = Json::parse(std::string(std::istreambuf_iterator<char>(in), {}), nullptr, false);
   if (!reply.is_object()) reply = Json::object();

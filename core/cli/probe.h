@@ -13,8 +13,8 @@ inline constexpr std::string_view kFirstStage = "starting";            // a fail
 inline constexpr std::string_view kLastStage = "leaving the process";  // static objects and exit handlers run after it
 
 // Tests the file; plugin.skip must name all other backends. Before each action that may kill or hang the process, writes one
-// line to kReportFd. It is a JSON object with the field "stage", the next action, and those fields of the file's row of
-// "mge.doctor/1" that are known. Returns the exit code 0, whatever the result.
-int ProbeBackend(const Globals& globals, const std::string& file);
+// line to `report`. It is a JSON object with the field "stage", the next action, and those fields of the file's row of
+// "mge.doctor/1" that are known. Then exits with code 0, whatever the result.
+[[noreturn]] void TestBackend(const Globals& globals, const std::string& file, int report);
 
 }  // namespace mge::cli

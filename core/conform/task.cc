@@ -4,13 +4,11 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -46,8 +44,6 @@ void BeChild(const Task& task, int records, const CallBoard& calls) {
   calls.Serve();
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphaned grandchildren become its children
   mallopt(M_ARENA_MAX, 1);           // one heap for all threads, so that the bytes in use are comparable
-  rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
   CheckReporter reporter(records, task.seconds);
@@ -63,7 +59,6 @@ void BeChild(const Task& task, int records, const CallBoard& calls) {
 
 // Starts a child process for a task. Returns 0 or an errno.
 int Start(const Task& task, RunningTask& running) {
-  std::fflush(stdout);
   running.task = &task;
   running.begin = Clock::now();
   running.seconds = task.seconds;

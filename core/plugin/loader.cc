@@ -3,6 +3,7 @@
 
 #define BOOST_DLL_USE_STD_FS
 #include <dlfcn.h>
+#include <locale.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -89,8 +90,16 @@ void CheckLack(PluginFile& file, VerdictCode code, std::string reason) {
                  : "end other programs, or raise the limit of this one (ulimit -v, its control group), and try again");
 }
 
+// Returns the text of the last failed dlopen() in English, also if the application has set another locale.
+std::string DlopenError() {
+  locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", nullptr));  // cannot fail for "C"
+  const char* text = dlerror();
+  uselocale(before);
+  return text ? text : "";
+}
+
 // Converts the text of a failed dlopen() to a verdict, for example "libfoo.so.1: cannot open shared object file: No such
-// file or directory". There is no error code, so the English texts of glibc are compared.
+// file or directory". There is no error code, so the texts of glibc are compared.
 void CheckOpenFailure(PluginFile& file, std::string text) {
   constexpr std::string_view kNoFile = ": cannot open shared object file: No such file";
   // The dynamic linker reports an existing file as missing if it has no memory for its name.
@@ -102,7 +111,7 @@ void CheckOpenFailure(PluginFile& file, std::string text) {
   constexpr std::string_view kNoVersion = ": version `";
   if (size_t at = text.find(kNoFile); at != std::string::npos && !text.starts_with(file.path)) {
     std::string library = text.substr(0, at);
-    std::vector<std::string> own = NeededLibraries(file.path);
+    const std::vector<std::string> own = ReadElfNeeds(file.path).value_or(ElfNeeds()).libraries;
     bool direct = std::find(own.begin(), own.end(), library) != own.end();
     return SetVerdict(file, Verdict::kRefused, VerdictCode::kMissingLibrary,
                       direct ? fmt::format("it needs the library {}, which is not found", library)
@@ -157,8 +166,8 @@ boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
       CheckLack(file, VerdictCode::kOutOfMemory, "it cannot be opened: " + TextOfBackend(error.code, error));
     }
   } else if (code) {
-    const char* text = dlerror();
-    CheckOpenFailure(file, EscapeControl(text ? text : code.message()));
+    const std::string text = DlopenError();
+    CheckOpenFailure(file, EscapeControl(text.empty() ? code.message() : text));
   }
   return handle;
 }

@@ -8,20 +8,18 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/plugin/elf_reader.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge {
 namespace {
 
-constexpr size_t kMostSegments = 256;
-constexpr uint64_t kMostRows = 4096;  // limit on rows of the dynamic section
+constexpr uint64_t kMostRows = 4096;  // limit on rows of the dynamic section, and on segments
 constexpr uint64_t kLongestText = 1 << 16;
-constexpr size_t kMostLibraries = 256;
-constexpr size_t kMostPaths = 8;
-constexpr size_t kMostElements = 256;  // limit on directories in all lists together
 
 // A range of the file: from an address of the loaded object to the end of its segment.
 struct Range {
@@ -56,7 +54,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
     return unsound("it is not a 64-bit ELF file");
   }
   const std::vector<Elf64_Phdr> segments = file.Table<Elf64_Phdr>(header->e_phoff, header->e_phnum);
-  if (segments.size() != header->e_phnum || segments.size() > kMostSegments) {
+  if (segments.size() != header->e_phnum || segments.size() > kMostRows) {
     return unsound("its program headers are outside of the file, or there are too many");
   }
   std::vector<Elf64_Dyn> rows;
@@ -76,40 +74,22 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
   }
   const Range strings = strings_at ? FromAddress(segments, *strings_at) : Range();
   ElfNeeds out;
-  size_t elements = 0;
   for (const Elf64_Dyn& row : rows) {
-    if (!out.beyond.empty()) break;
     const bool library = row.d_tag == DT_NEEDED || row.d_tag == DT_FILTER || row.d_tag == DT_AUXILIARY;
     if (!library && row.d_tag != DT_RUNPATH && row.d_tag != DT_RPATH) continue;
     std::optional<std::string> text = TextAt(file, strings, row.d_un.d_val);
     if (!text) return unsound("a name in its dynamic section has no end, or is outside of the file");
     if (library) {
-      if (out.libraries.size() == kMostLibraries) out.beyond = fmt::format("{} libraries that it needs", kMostLibraries);
       out.libraries.push_back(*std::move(text));
-    } else {
-      elements += 1 + static_cast<size_t>(std::count(text->begin(), text->end(), ':'));
-      if (out.paths.size() == kMostPaths) out.beyond = fmt::format("{} lists of directories for libraries", kMostPaths);
-      if (elements > kMostElements) out.beyond = fmt::format("{} directories for libraries", kMostElements);
-      out.paths.push_back({row.d_tag == DT_RUNPATH ? "RUNPATH" : "RPATH", *std::move(text)});
+    } else if (row.d_tag == DT_RUNPATH || out.kind != "RUNPATH") {  // the dynamic linker prefers RUNPATH
+      out.kind = row.d_tag == DT_RUNPATH ? "RUNPATH" : "RPATH";
+      out.directories.clear();
+      if (!text->empty()) out.directories = absl::StrSplit(*text, ':');
     }
   }
   return out;
 }
 
-std::vector<std::string> NeededLibraries(const std::string& path) {
-  absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(path);
-  return needs.ok() ? std::move(needs->libraries) : std::vector<std::string>();
-}
-
-std::vector<std::string> ElementsOf(const ElfSearchPath& path) {
-  std::vector<std::string> out;
-  if (path.text.empty()) return out;
-  for (size_t begin = 0; begin <= path.text.size();) {
-    const size_t end = std::min(path.text.find(':', begin), path.text.size());
-    out.push_back(path.text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return out;
-}
+std::string ElfNeeds::Text() const { return fmt::format("{}", fmt::join(directories, ":")); }
 
 }  // namespace mge

@@ -2,12 +2,7 @@
 // Checks where the dynamic linker would look for the libraries of a backend.
 //
 // Why: a backend that passes every check can still load a library that another user has written, or one from the working
-// directory. The checks of the backend's own file are therefore applied to its libraries.
-//
-// Algorithm: read RUNPATH, RPATH and the needed libraries (needed.h). Each directory must begin with '/' or $ORIGIN. Walk
-// each path like the kernel does, link by link. Only root and the current user may write the directories on the way. If the
-// end does not exist, this holds for the last existing directory. Repeat for each library found there. Rules: ld.so(8), "The
-// dynamic linker".
+// directory. The check covers the file's own RUNPATH or RPATH, not those of its libraries. Rules: ld.so(8).
 #pragma once
 
 #include <string>
@@ -23,12 +18,12 @@ struct SearchVerdict {
   std::string reason, fix;
 };
 
-// Checks the RUNPATH, RPATH and needed libraries of a file, and of the libraries that it finds through them. `file` must be
-// absolute and hold no symbolic link. Libraries in the system's own directories are not checked, because root owns them.
+// Checks that each directory begins with '/' or $ORIGIN, and that only root and the current user may write it. If it does
+// not exist, its closest existing parent is checked. `file` must be absolute and hold no symbolic link.
 SearchVerdict CheckSearchPath(const std::string& file);
 
-// Returns the libraries that the file finds by $ORIGIN, and those that they find by $ORIGIN in turn. These libraries must be
-// copied with the file. Paths are relative to the file's directory: "lib/libfoo.so.1".
+// Returns the libraries that the file itself finds by $ORIGIN, which must be copied with the file. Paths are relative to the
+// file's directory: "lib/libfoo.so.1".
 std::vector<std::string> LibrariesBeside(const std::string& file);
 
 }  // namespace mge

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <sstream>
 
 #include "fmt/format.h"
 
@@ -45,8 +48,7 @@ void HandleSignals() {
   }
 }
 
-// A pipe whose write end has a number above kReportFd, so that it does not collide with the descriptors that the child
-// assigns. Its read end does not block.
+// A pipe whose write end is none of stdin, stdout and stderr, which the child replaces. Its read end does not block.
 struct Pipe {
   Fd to_read, to_write;
   bool Open() {  // sets errno on failure
@@ -54,7 +56,7 @@ struct Pipe {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
     to_read = Fd(ends[0]);
     Fd low(ends[1]);
-    to_write = Fd(fcntl(low.get(), F_DUPFD_CLOEXEC, kReportFd + 1));
+    to_write = Fd(fcntl(low.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     return to_write.valid() && fcntl(to_read.get(), F_SETFL, O_NONBLOCK) == 0;
   }
 };
@@ -70,13 +72,13 @@ void ReadInto(Fd& fd, std::string& text) {
   if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
 }
 
-std::string LastLine(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const size_t last = text.find_last_not_of(kBlanks);
-  if (last == text.npos) return {};
-  text = text.substr(0, last + 1);
-  const size_t before = text.rfind('\n');
-  return std::string(text.substr(before == text.npos ? 0 : before + 1).substr(0, 300));
+std::string LastLine(const std::string& text) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") != line.npos) last = line.substr(0, 300);
+  }
+  return last;
 }
 
 }  // namespace
@@ -94,15 +96,18 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
   Pipe report, output;
   if (!report.Open() || !output.Open()) return nullptr;
   HandleSignals();
+  std::fflush(stdout);  // else the child could write the bytes again
   const pid_t leader = fork();
   if (leader < 0) return nullptr;
   if (leader == 0) {
     for (std::atomic<pid_t>& sibling : leaders) sibling = 0;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
     report.to_read = Fd();
     output.to_read = Fd();
-    if (Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC)); nothing.valid()) dup2(nothing.get(), STDIN_FILENO);
+    if (Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC)); nothing.valid()) dup2(nothing.get(), STDIN_FILENO);
     dup2(output.to_write.get(), STDOUT_FILENO);
     dup2(output.to_write.get(), STDERR_FILENO);
     body(report.to_write.get());
@@ -169,33 +174,22 @@ void Child::WaitForAny(const std::vector<Child*>& children) {
   poll(files.data(), files.size(), patience_ms);
 }
 
-ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments, double seconds,
-                    const std::function<bool(std::string_view)>& line) {
+ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
-  auto execute = [&](int report) {  // calls no function that may need a lock of another thread
-    dup2(STDIN_FILENO, STDOUT_FILENO);
-    dup2(report, kReportFd);
+  auto execute = [&](int) {  // calls no function that may need a lock of another thread
     execvp(program.c_str(), argv.data());
     const char* why = strerrordesc_np(errno);
     (void)!write(STDERR_FILENO, why, strlen(why));
     _exit(kNotExecuted);
   };
-  const std::unique_ptr<Child> child = Child::Fork(execute, seconds);
+  const std::unique_ptr<Child> child = Child::Fork(execute, 1e9);
   if (!child) return {errno, false, -1, 0, {}};
-  auto take_lines = [&] {
-    for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
-      if (line(std::string_view(child->report).substr(0, end))) child->LimitTo(seconds);
-    }
-  };
-  for (bool ended = false; !ended;) {
+  do {
     Child::WaitForAny({child.get()});
     child->Read();
-    take_lines();
-    ended = child->Ended();
-  }
-  take_lines();
+  } while (!child->Ended());
   return child->end();
 }
 

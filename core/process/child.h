@@ -13,14 +13,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/file.h"
 
 namespace mge {
 
-inline constexpr int kReportFd = 3;       // the descriptor to which a program writes its report
 inline constexpr int kNotExecuted = 127;  // the exit code of a program that could not be executed, as in a shell
 
 // The end of a child process.
@@ -39,8 +37,8 @@ struct ChildEnd {
 class Child {
  public:
   // Forks and calls `body` in the child with the descriptor of the report, then exits with code 0. stdin is /dev/null, stdout
-  // and stderr lead to `output`. The child is killed when the thread that forked it ends. Returns nullptr and sets errno if
-  // no process can be started.
+  // and stderr lead to `output`, and no core file is written. The child is killed when the thread that forked it ends.
+  // Returns nullptr and sets errno if no process can be started.
   static std::unique_ptr<Child> Fork(const std::function<void(int report)>& body, double seconds);
   ~Child() { Kill(); }
   Child(const Child&) = delete;
@@ -69,11 +67,9 @@ class Child {
   ChildEnd end_;
 };
 
-// Runs a program until it ends: a path, or a name that is searched in PATH. `arguments` begin with the program's name. Calls
-// `line` for every line that the program writes to kReportFd; a call that returns true restarts the time limit. If the
-// program cannot be executed, the exit code is kNotExecuted and the last line is the reason.
-ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments, double seconds,
-                    const std::function<bool(std::string_view)>& line);
+// Runs a program until it ends, without a time limit. `program` is a path, or a name that is searched in PATH. `arguments`
+// begin with the program's name. If it cannot be executed, the exit code is kNotExecuted and the last line is the reason.
+ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments);
 
 // Returns whether this process has a child process, running or ended.
 bool HasChildProcess();

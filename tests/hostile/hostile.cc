@@ -3,7 +3,7 @@
 // A test writes the name, POINT_ACT, into a copy of the file, so one build serves every case. Other names have no fault.
 //
 //   point   load query start enumerate open claim enqueue prepare kernel stop unload
-//   act     throw exit leave abort segfault illegal slow loop chatter error lost, and acts that only one point has
+//   act     throw exit leave abort segfault illegal slow loop error lost, and acts that only one point has
 #include <unistd.h>
 
 #include <atomic>
@@ -37,9 +37,6 @@ std::string_view Name() {
 }
 bool Is(std::string_view name) { return Name() == name; }
 
-// Writes to file descriptor 3, from which `mge doctor` reads the reports of its child.
-bool Say(std::string_view text) { return write(3, text.data(), text.size()) > 0; }
-
 mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
   std::string_view name = Name();
   if (!name.starts_with(point) || name.size() <= point.size() || name[point.size()] != '_') return MGE_OK;
@@ -52,10 +49,6 @@ mge_code Misbehave(std::string_view point, mge_error* error = nullptr) {
   if (act == "illegal") __builtin_trap();
   if (act == "slow") std::this_thread::sleep_for(std::chrono::seconds(2));
   while (act == "loop") std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  while (act == "chatter") {
-    if (!Say("{}\n[1]\nstill there\n")) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
   if (act == "error") return mge::Report(error, MGE_INTERNAL, "the hostile backend gives up");
   if (act == "lost") return mge::Report(error, MGE_DEVICE_LOST, "the hostile card fell off the bus");
   return MGE_OK;

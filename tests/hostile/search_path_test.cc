@@ -12,7 +12,6 @@
 namespace mge {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr char kWritten[] = "/mge_test_search_path/that_is_long_enough_for_what_is_written_over_it_by_a_test";
@@ -95,90 +94,26 @@ TEST(SearchPath, OfDirectoriesThatOnlyTheUserMayWriteIsAccepted) {
 
 TEST(SearchPath, OfADirectoryThatOthersMayWriteIsRefused) {
   PluginFolder folder, open;
-  std::filesystem::create_directory(open.At("sticky"));
+  for (const char* name : {"all", "sticky"}) std::filesystem::create_directory(open.At(name));
+  open.Mode("all", 0777);
   open.Mode("sticky", 01777);
-  std::filesystem::create_directory(open.At("sticky/mine"));
-  open.Mode("sticky/mine", 0755);
-  std::filesystem::create_directory_symlink("/usr/lib", open.At("sticky/link"));
   std::filesystem::create_directory_symlink(open.At("sticky/none"), open.At("to_none"));
   std::filesystem::create_directory_symlink("loop", open.At("loop"));
-  folder.Write("mge_here.so", Searching("$ORIGIN/way/lib"));
-  std::filesystem::create_directory_symlink(open.path(), folder.At("way"));
-  for (const char* last : {"sticky", "sticky/none/lib", "sticky/link", "to_none", "loop"}) {
+  folder.Write("mge_here.so", Searching("$ORIGIN/way"));
+  for (const char* last : {"all", "sticky", "all/none/lib", "sticky/none/lib", "to_none", "loop"}) {
     std::filesystem::remove(folder.At("way"));
     std::filesystem::create_directory_symlink(open.At(last), folder.At("way"));
     PluginFile row = Verified(folder, "mge_here.so");
     EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << last << ": " << row.reason;
-    EXPECT_THAT(row.reason, HasSubstr(fmt::format("in '{}'", folder.At("way/lib")))) << last;
-    EXPECT_THAT(row.reason, HasSubstr(fmt::format(": '{}", open.path()))) << last;
+    EXPECT_THAT(row.reason, HasSubstr(fmt::format("in '{}'", folder.At("way")))) << last;
     EXPECT_NE(row.fix, "");
   }
-}
-
-TEST(SearchPath, OfALibraryShippedWithTheBackendIsCheckedToo) {
-  PluginFolder folder;
-  std::filesystem::create_directory(folder.At("lib"));
-  folder.Mode("lib", 0755);
-  folder.Write("mge_x.so", Searching("$ORIGIN/lib"));
-  const std::string library = fmt::format("lib/{}", kNeeded);
-  folder.Write(library, Searching("$ORIGIN:"));
-  PluginFile row = Verified(folder, "mge_x.so");
-  EXPECT_EQ(VerdictCodeName(row.code), "search_path") << row.reason;
-  EXPECT_THAT(row.reason,
-              HasSubstr(fmt::format("the library '{}', which it loads, looks for libraries", folder.At(library))));
-  folder.Write(library, Searching("$ORIGIN"));  // the library needs itself; the check must end
-  EXPECT_EQ(Verified(folder, "mge_x.so").verdict, Verdict::kAccepted) << Verified(folder, "mge_x.so").reason;
-  folder.Mode(library, 0757);
-  row = Verified(folder, "mge_x.so");
-  EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
-  EXPECT_THAT(row.reason, AllOf(HasSubstr("others may replace"), HasSubstr("mode 757")));
-}
-
-// glibc prefers subdirectories for the machine's instruction set (glibc-hwcaps) to the named directory.
-TEST(SearchPath, OfALibraryForSomeInstructionSetsIsCheckedToo) {
-  PluginFolder folder;
-  folder.Write("mge_x.so", Searching("$ORIGIN"));
-  std::filesystem::create_directories(folder.At("glibc-hwcaps/x86-64-v3"));
-  folder.Mode("glibc-hwcaps", 0777);
-  PluginFile row = Verified(folder, "mge_x.so");
-  EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
-  folder.Mode("glibc-hwcaps", 0755);
-  folder.Mode("glibc-hwcaps/x86-64-v3", 0755);
-  for (const char* place : {"", "glibc-hwcaps/x86-64-v3/"}) {
-    folder.Write(fmt::format("{}{}", place, kNeeded), Searching("$ORIGIN"));
-  }
-  EXPECT_EQ(Verified(folder, "mge_x.so").verdict, Verdict::kAccepted) << Verified(folder, "mge_x.so").reason;
-  for (const char* place : {"", "glibc-hwcaps/x86-64-v3/"}) {
-    const std::string library = fmt::format("{}{}", place, kNeeded);
-    folder.Mode(library, 0757);
-    row = Verified(folder, "mge_x.so");
-    EXPECT_EQ(VerdictCodeName(row.code), "untrusted") << row.reason;
-    EXPECT_THAT(row.reason, HasSubstr(folder.At(library)));
-    folder.Mode(library, 0755);
-  }
-}
-
-// DT_RPATH also applies to the libraries that the object loads, unless these have a DT_RUNPATH.
-TEST(SearchPath, OfABackendAppliesToItsLibrariesIfItIsAnRpath) {
-  PluginFolder folder;
-  for (const char* place : {"lib", "more"}) {
-    std::filesystem::create_directory(folder.At(place));
-    folder.Mode(place, 0755);
-  }
-  const std::string first = Replaced(ReadAll(FakeFile("searches")), kNeeded, "first.so");
-  folder.Write("lib/first.so", WithTag(Searching(""), DT_DEBUG));  // needs kNeeded and has no search path
-  folder.Write(fmt::format("more/{}", kNeeded), ReadAll(FakeFile("good")));
-  folder.Mode(fmt::format("more/{}", kNeeded), 0757);
-  auto verified = [&](bool old) {
-    const std::string bytes = Replaced(first, kWritten, "$ORIGIN/lib:$ORIGIN/more");
-    folder.Write("mge_x.so", old ? WithTag(bytes, DT_RPATH) : bytes);
-    return Verified(folder, "mge_x.so");
-  };
-  EXPECT_EQ(verified(false).verdict, Verdict::kAccepted) << verified(false).reason;
-  EXPECT_EQ(VerdictCodeName(verified(true).code), "untrusted") << verified(true).reason;
-  EXPECT_THAT(verified(true).reason, HasSubstr(folder.At(fmt::format("more/{}", kNeeded))));
-  folder.Write("lib/first.so", Searching("$ORIGIN"));
-  EXPECT_EQ(verified(true).verdict, Verdict::kAccepted) << verified(true).reason;
+  std::filesystem::remove(folder.At("way"));
+  std::filesystem::create_directory(folder.At("way"));
+  folder.Mode("way", 0777);
+  EXPECT_EQ(VerdictCodeName(Verified(folder, "mge_here.so").code), "untrusted");
+  folder.Write("mge_here.so", Searching("$ORIGIN/way/none/lib"));  // another user could create it
+  EXPECT_EQ(VerdictCodeName(Verified(folder, "mge_here.so").code), "untrusted");
 }
 
 TEST(SearchPath, OfAnInstalledBackendFindsTheLibrariesThatWereBesideIt) {
@@ -189,10 +124,9 @@ TEST(SearchPath, OfAnInstalledBackendFindsTheLibrariesThatWereBesideIt) {
   from.Mode("lib", 0755);
   from.Write("mge_x.so", Searching("$ORIGIN/lib"));
   const std::string library = fmt::format("lib/{}", kNeeded);
-  from.Write(library, Replaced(Searching("$ORIGIN"), kNeeded, "libother.so"));
-  from.Write("lib/libother.so", Searching("$ORIGIN"));  // a cycle of libraries
+  from.Write(library, "no library");
   const std::string text = FormatError(install());
-  EXPECT_THAT(text, HasSubstr(fmt::format("do not exist in '{}': {}, lib/libother.so\n", to.path(), library)));
+  EXPECT_THAT(text, HasSubstr(fmt::format("do not exist in '{}': {}\n", to.path(), library)));
   EXPECT_THAT(text, HasSubstr(fmt::format("add '{}' to MGE_PLUGIN_PATH", from.path())));
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
   std::filesystem::copy(from.At("lib"), to.At("lib"));
@@ -255,11 +189,9 @@ TEST(SearchPath, OfOurBinariesNeverNamesTheWorkingDirectory) {
       seen.insert(entry.path().filename());
       absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(path);
       ASSERT_TRUE(needs.ok()) << path;
-      for (const ElfSearchPath& list : needs->paths) {
-        for (const std::string& element : ElementsOf(list)) {
-          EXPECT_TRUE(element.starts_with("/") || element == "$ORIGIN" || element.starts_with("$ORIGIN/"))
-              << path << " has the " << list.kind << " '" << list.text << "'";
-        }
+      for (const std::string& element : needs->directories) {
+        EXPECT_TRUE(element.starts_with("/") || element == "$ORIGIN" || element.starts_with("$ORIGIN/"))
+            << path << " has the " << needs->kind << " '" << needs->Text() << "'";
       }
       for (const std::string& library : needs->libraries) {
         EXPECT_EQ(library.find('/'), std::string::npos) << path << " needs " << library;

@@ -152,34 +152,6 @@ TEST(Discovery, ReportsADirectoryThatCannotBeListed) {
             0);
 }
 
-TEST(Discovery, AnImpossibleDynamicSectionIsRefusedQuickly) {
-  PluginFolder folder;
-  folder.Add("many_places");
-  PluginFile places = FileNamed(Discover({folder.path()}).rejected, "mge_many_places.so");
-  EXPECT_EQ(places.code, VerdictCode::kDamaged) << places.reason;
-  EXPECT_THAT(places.reason, HasSubstr("more than 256 directories"));
-  // Turns every row of the dynamic section except the string table into a list of directories.
-  std::string bytes = ReadAll(FakeFile("good"));
-  Elf64_Ehdr head;
-  std::memcpy(&head, bytes.data(), sizeof(head));
-  for (int i = 0; i < head.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    std::memcpy(&segment, bytes.data() + head.e_phoff + static_cast<size_t>(i) * sizeof(segment), sizeof(segment));
-    if (segment.p_type != PT_DYNAMIC) continue;
-    for (size_t at = segment.p_offset; at < segment.p_offset + segment.p_filesz; at += sizeof(Elf64_Dyn)) {
-      Elf64_Dyn row;
-      std::memcpy(&row, bytes.data() + at, sizeof(row));
-      if (row.d_tag == DT_NULL) break;
-      if (row.d_tag != DT_STRTAB) row = {.d_tag = DT_RUNPATH, .d_un = {.d_val = 0}};
-      std::memcpy(bytes.data() + at, &row, sizeof(row));
-    }
-  }
-  folder.Write("mge_lists.so", bytes);
-  PluginFile lists = FileNamed(Discover({folder.path()}).rejected, "mge_lists.so");
-  EXPECT_EQ(lists.code, VerdictCode::kDamaged) << lists.reason;
-  EXPECT_THAT(lists.reason, HasSubstr("more than 8 lists"));
-}
-
 TEST(Discovery, TheWarningAboutExportsCountsThemAndNamesAFew) {
   PluginFolder folder;
   folder.Add("visible");

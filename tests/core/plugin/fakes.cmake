@@ -62,10 +62,6 @@ mge_fake(searches FAKE_MISSING_LIBRARY=mge_test_gone)
 target_link_libraries(mge_fake_searches PRIVATE mge_fake_gone)
 target_link_options(mge_fake_searches PRIVATE
                     -Wl,--enable-new-dtags,-rpath,/mge_test_search_path/that_is_long_enough_for_what_is_written_over_it_by_a_test)
-# A library with a very long search path, from which the tests make many search lists.
-string(REPEAT ":/x" 256 many_places)
-mge_fake(many_places)
-target_link_options(mge_fake_many_places PRIVATE -Wl,-rpath,/x${many_places})
 # An existing library that needs a missing one.
 add_library(mge_fake_between SHARED core/plugin/fakes/between.c)
 target_link_libraries(mge_fake_between PRIVATE mge_fake_gone)
