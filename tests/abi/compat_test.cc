@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/engine/run_control.h"
+#include "core/engine/run_state.h"
 #include "core/engine/session.h"
 #include "tests/abi/queues.h"
 #include "tests/support/onnx_builder.h"
@@ -58,7 +58,7 @@ class OtherHeaders : public testing::TestWithParam<const char*> {
     value.tensor = *Tensor::Create(DType::kF32, {static_cast<int64_t>(x.size())});
     std::copy(x.begin(), x.end(), value.tensor.MutableData<float>().begin());
     std::vector<HostValue> in = {value}, out(1);
-    RunControl control;
+    RunState control;
     absl::Status status = session_->Run(in, out, control);
     ASSERT_TRUE(status.ok()) << FormatError(status);
     auto data = out[0].tensor.Data<float>();
