@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/engine/run_control.h"
+#include "core/engine/run_state.h"
 #include "core/engine/session.h"
 #include "tests/abi/queues.h"
 #include "tests/support/onnx_builder.h"

@@ -23,7 +23,8 @@ TEST_F(Command, WritesEachOutputToAFileOfItsOwn) {
   Outcome o = Mge("run m.onnx --output-dir out --json");
   ASSERT_EQ(o.code, 0) << o.err;
   std::vector<std::string> files;
-  for (const json& output : json::parse(o.out)["outputs"]) files.push_back(output["file"]);
+  const json report = json::parse(o.out);
+  for (const json& output : report["outputs"]) files.push_back(output["file"]);
   EXPECT_THAT(files, testing::ElementsAre("out/a_0_3.npy", "out/a_0.npy", "out/a_0_4.npy", "out/a_0_2.npy"));
   for (const std::string& file : files) EXPECT_TRUE(std::filesystem::exists(Path(file))) << file;
 }
