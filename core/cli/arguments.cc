@@ -12,7 +12,6 @@ Argument Argument::ValueName(const std::string& name) { return Argument(option_-
 Argument Argument::Repeats() { return Argument(option_->take_all()->allow_extra_args(false)); }
 Argument Argument::Needs(Argument other) { return Argument(option_->needs(other.option_)); }
 Argument Argument::Excludes(Argument other) { return Argument(option_->excludes(other.option_)); }
-Argument Argument::Hidden() { return Argument(option_->group("")); }
 
 Argument Argument::OneOf(const std::vector<std::string>& all) {
   return Argument(option_->check(CLI::Validator(CLI::IsMember(all)).description("")));

@@ -27,7 +27,6 @@ class Argument {
   Argument Repeats();                                   // may be given several times, with one value each
   Argument Needs(Argument other);                       // is an error without `other`
   Argument Excludes(Argument other);                    // is an error together with `other`
-  Argument Hidden();                                    // is not shown in the help
 
  private:
   friend class Arguments;
