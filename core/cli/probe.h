@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test of one backend that `mge doctor` runs in a child process: starts the backend and runs one operator on each device.
+// The test of one backend that `mge doctor` runs in a child process: starts the backend, runs one operator on each device.
 #pragma once
 
 #include <string>

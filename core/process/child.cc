@@ -88,7 +88,7 @@ std::string ChildEnd::Describe(double seconds) const {
   std::string out = timed_out     ? fmt::format("it did not respond within {:g} s", seconds)
                     : signal != 0 ? fmt::format("it was killed by signal {} ({})", signal, strsignal(signal))
                                   : fmt::format("it ended the process with exit code {}", exit_code);
-  return last_line.empty() ? out : fmt::format("{}; last line on stderr: {}", out, last_line);
+  return last_line.empty() ? out : fmt::format("{}; last line of its output: {}", out, last_line);
 }
 
 std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, double seconds) {

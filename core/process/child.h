@@ -36,8 +36,8 @@ struct ChildEnd {
 // Owns one child process and its group. Not thread-safe.
 class Child {
  public:
-  // Forks and calls `body` in the child with the descriptor of the report, then exits with code 0. stdin is /dev/null, stdout
-  // and stderr lead to `output`, and no core file is written. The child is killed when the thread that forked it ends.
+  // Forks and calls `body` in the child with the descriptor of the report, then exits with code 0. stdin is /dev/null, and
+  // stdout and stderr lead to `output`. No core file is written. The child is killed when the thread that forked it ends.
   // Returns nullptr and sets errno if no process can be started.
   static std::unique_ptr<Child> Fork(const std::function<void(int report)>& body, double seconds);
   ~Child() { Kill(); }

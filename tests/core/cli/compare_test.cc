@@ -141,7 +141,7 @@ TEST_F(Compare, NamesTheMissingPythonModule) {
   Python("echo 'it broke' >&2; exit 3\n");
   o = Mge(with + "./python");
   EXPECT_EQ(o.code, 5);
-  EXPECT_THAT(o.err, HasSubstr("exit code 3; last line on stderr: it broke"));
+  EXPECT_THAT(o.err, HasSubstr("exit code 3; last line of its output: it broke"));
   EXPECT_EQ(Mge("compare good.onnx --with torch").code, 2);
 }
 
