@@ -45,13 +45,18 @@ class RandomModel {
     std::shuffle(devices.begin(), devices.end(), random_);
     std::vector<std::string> sorted = devices;
     std::sort(sorted.begin(), sorted.end());
-    for (const std::string& device : sorted) setup += fmt::format("device {}\n", device);
+    for (const std::string& device : sorted) {
+      const bool own_memory = device.starts_with("acc") || device.starts_with("npu");
+      setup += fmt::format("device {}{}\n", device, own_memory && Chance(0.1) ? " largest=4096" : "");
+    }
     for (const std::string& from : devices) {
       for (const std::string& to : devices) {
         if (from != to && Chance(0.5)) setup += fmt::format("link {} {} gb_s=10\n", from, to);
       }
     }
     setup += fmt::format("use {}\n", fmt::join(devices, Chance(0.5) ? "+" : ","));
+    if (Chance(0.1)) setup += "set plan.inplace 0\n";
+    if (Chance(0.1)) setup += "set debug.check_memory 1\n";
   }
 
   std::string Options(size_t inputs) {
@@ -64,6 +69,7 @@ class RandomModel {
     if (Chance(0.5)) out += inputs == 2 ? " in_place=0:0/0:1" : " in_place";
     if (Chance(0.2)) out += fmt::format(" workspace={}", 1 + Below(5000));
     if (Chance(0.5)) out += " capture_safe";
+    if (Chance(0.2)) out += fmt::format(" pack=1:{}{}", 2048 + Below(3), Chance(0.5) ? ":form" : "");
     if (Chance(0.05)) out += " unable";
     return out;
   }

@@ -174,9 +174,11 @@ bool IsFor(const plans::KernelLine& line, const Device& device, const mge_graph&
   if (!plans::IsOn(line.on, device.line.name) || line.ops != OpsOf(graph)) return false;
   const mge_node& last = *graph.nodes[graph.node_count - 1];
   if (!line.writes.empty() && line.writes != FirstOutput(graph, last)) return false;
-  const mge_value &in = *graph.values[graph.inputs[0]], &out = *graph.values[graph.outputs[0]];
-  return (line.from.empty() || SameLayout(in.layout, LayoutOf(line.from, in))) &&
-         (line.to.empty() || SameLayout(out.layout, LayoutOf(line.to, out)));
+  auto is = [&](int32_t operand, const std::string& text) {
+    const mge_value& v = *graph.values[operand];
+    return SameLayout(v.layout, LayoutOf(text, v));
+  };
+  return (line.from.empty() || is(graph.inputs[0], line.from)) && (line.to.empty() || is(graph.outputs[0], line.to));
 }
 
 // Returns the layouts of a list of operands. `all` is the layout of every operand that is not a constant, or empty.
