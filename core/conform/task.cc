@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/conform/calls.h"
 #include "core/process/child.h"
@@ -121,7 +122,7 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
       if (int error = Start(tasks[next], *task)) {
         if (!running.empty()) break;  // try again when a child has ended
         return Fail(errors::kOutOfMemory, "a child process for the checks cannot be started",
-                    {.what = std::strerror(error), .fix = "allow more processes and open files (ulimit -u and -n)"});
+                    {.what = ErrnoText(error), .fix = "allow more processes and open files (ulimit -u and -n)"});
       }
       ++next;
       running.push_back(std::move(task));

@@ -15,6 +15,7 @@
 #include <new>
 #include <utility>
 
+#include "core/base/errno_text.h"
 #include "core/base/file.h"
 #include "core/base/file_trust.h"
 #include "core/base/sha256.h"
@@ -102,8 +103,8 @@ FoundPlugin CheckFile(const std::string& real_directory, const std::string& name
   file.path = real_directory + (real_directory.ends_with('/') ? "" : "/") + name;
   std::string real = RealPath(file.path);
   if (real.empty()) {
-    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable,
-               fmt::format("it cannot be found: {}", std::strerror(errno)), "remove the dangling link");
+    SetVerdict(file, Verdict::kRefused, VerdictCode::kUnreadable, fmt::format("it cannot be found: {}", ErrnoText(errno)),
+               "remove the dangling link");
     return found;
   }
   if (real.substr(0, real.rfind('/')) != (real_directory == "/" ? "" : real_directory)) {
@@ -256,7 +257,7 @@ Discovery DiscoverPlugins(std::span<const PluginDirectory> directories, uint32_t
     std::vector<std::string> names;
     if (int error = LibrariesIn(real, names); error != 0) {
       SetVerdict(row, Verdict::kRefused, VerdictCode::kUnreadable,
-                 fmt::format("its files cannot be listed: {}{}", std::strerror(error), From(directory)),
+                 fmt::format("its files cannot be listed: {}{}", ErrnoText(error), From(directory)),
                  "make it readable for you, or remove it from the list");
       out.rejected.push_back(std::move(row));
     }

@@ -11,6 +11,7 @@
 #include <new>
 #include <system_error>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "fmt/format.h"
@@ -88,8 +89,7 @@ absl::Status Quarantine::Add(const Entry& entry) const {
 
 absl::Status Quarantine::Remove(const std::string& key) const {
   if (!IsKey(key) || (unlink((directory_ + "/" + key).c_str()) != 0 && errno != ENOENT)) {
-    return Fail(errors::kFileWrite, fmt::format("cannot remove '{}/{}'", directory_, key),
-                {.what = std::generic_category().message(errno)});
+    return Fail(errors::kFileWrite, fmt::format("cannot remove '{}/{}'", directory_, key), {.what = ErrnoText(errno)});
   }
   return absl::OkStatus();
 }

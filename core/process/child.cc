@@ -17,6 +17,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "core/base/errno_text.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -84,7 +85,7 @@ std::string LastLine(const std::string& text) {
 }  // namespace
 
 std::string ChildEnd::Describe(double seconds) const {
-  if (not_started != 0) return fmt::format("a child process could not be started: {}", strerror(not_started));
+  if (not_started != 0) return fmt::format("a child process could not be started: {}", ErrnoText(not_started));
   std::string out = timed_out     ? fmt::format("it did not respond within {:g} s", seconds)
                     : signal != 0 ? fmt::format("it was killed by signal {} ({})", signal, strsignal(signal))
                                   : fmt::format("it ended the process with exit code {}", exit_code);

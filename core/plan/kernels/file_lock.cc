@@ -8,6 +8,7 @@
 #include <system_error>
 #include <thread>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "fmt/format.h"
 
@@ -25,8 +26,7 @@ absl::Status LockFile(const Fd& fd, const std::string& path, const StopControl* 
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) {
-      return fail(fmt::format("'{}': {}", path, std::generic_category().message(errno)),
-                  "keep it on a file system that has locks");
+      return fail(fmt::format("'{}': {}", path, ErrnoText(errno)), "keep it on a file system that has locks");
     }
     if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());
     if (std::chrono::steady_clock::now() > end) {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/env/config_file.h"
@@ -130,7 +131,7 @@ absl::Status SelectionRecorder::Flush(const StopControl* stop) {
   const Fd file_lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file_lock.valid()) {
     return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path_),
-                {.what = fmt::format("'{}': {}", directory, std::generic_category().message(errno))});
+                {.what = fmt::format("'{}': {}", directory, ErrnoText(errno))});
   }
   MGE_RETURN_IF_ERROR(LockFile(file_lock, directory, stop));
   MGE_ASSIGN_OR_RETURN(auto kernels, KernelsIn(path_));

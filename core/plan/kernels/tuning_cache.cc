@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/shape.h"
@@ -46,8 +47,6 @@ std::string_view TakeUntil(std::string_view& rest, char end) {
 
 absl::Status Damaged(std::string what) { return Fail(errors::kFileAccess, std::move(what)); }
 
-std::string Reason(int error) { return std::generic_category().message(error); }
-
 // Locks the directory's lock file, which is held while a record is read, merged and written. The file is never removed: two
 // processes could then hold the lock on different files. It has no contents, so a file of another user needs to be readable
 // only.
@@ -65,7 +64,7 @@ absl::StatusOr<Fd> LockDirectory(const std::string& directory, const StopControl
     if (!fd.valid()) errno = first;
   }
   if (!fd.valid()) {
-    return fail(fmt::format("'{}': {}", path, Reason(errno)),
+    return fail(fmt::format("'{}': {}", path, ErrnoText(errno)),
                 errno == ELOOP ? "remove that link" : "let all users of the directory write to it and read its files");
   }
   struct stat st;
@@ -80,14 +79,14 @@ absl::StatusOr<Fd> LockDirectory(const std::string& directory, const StopControl
 // directory may have created, is replaced and never followed.
 absl::Status Publish(const std::string& directory, const std::string& path, std::string_view text) {
   uint64_t random[2];
-  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return Fail(errors::kFileWrite, Reason(errno));
+  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return Fail(errors::kFileWrite, ErrnoText(errno));
   const std::string made = fmt::format("{}/.mge-{:016x}{:016x}.tmp", directory, random[0], random[1]);
   MGE_RETURN_IF_ERROR(WriteFileAtomically(made, AsBytes(text)));
   if (rename(made.c_str(), path.c_str()) == 0) return absl::OkStatus();
   const int error = errno;
   unlink(made.c_str());
   return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
-              {.what = fmt::format("'{}': {}", path, Reason(error))});
+              {.what = fmt::format("'{}': {}", path, ErrnoText(error))});
 }
 
 }  // namespace
