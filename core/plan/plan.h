@@ -111,7 +111,7 @@ struct Unit {
   std::vector<std::string> inputs;  // "x : float32[1,8,4,4] perm(0,2,3,1)"
   std::vector<std::string> outputs;
   std::vector<Alternative> alternatives;
-  std::string in_place;  // "over x", or empty
+  std::string in_place;  // "y over x", one pair per output that overwrites an input; may be empty
 };
 std::string_view UnitKindName(Unit::Kind kind);
 // Returns the name of the unit's first node, or its main operator if that node has no name, or "reorder of x".

@@ -107,7 +107,9 @@ absl::StatusOr<int32_t> ScheduleBuilder::Reorder(int32_t source, const mge_layou
   PlannedUnit unit = Between(Unit::Kind::kReorder, source, device);
   unit.to = layout;
   if (HasQueues(device)) unit.queue = QueueOf(device, MGE_QUEUE_COMPUTE);
-  MGE_ASSIGN_OR_RETURN(unit.candidate, ChooseReorder(context_, device, value.type, unit.from, unit.to));
+  absl::StatusOr<OwnedCandidate> reorder = ChooseReorder(context_, device, value.type, unit.from, unit.to);
+  if (!reorder.ok()) return AddWhere(reorder.status(), fmt::format("value '{}'", value.name));
+  unit.candidate = *std::move(reorder);
   unit.reason = fmt::format("'{}' is {} and wanted {}", value.name, LayoutText(unit.from), LayoutText(unit.to));
   return AddTransfer(std::move(unit), item(source).space);
 }

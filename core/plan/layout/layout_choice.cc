@@ -276,19 +276,24 @@ class Chooser {
     return fits && SameLayout(l, Canonical(layout, dims));
   }
 
-  // Returns the cheapest way to run group g with an operand in that layout. `candidate` is -1 if there is none.
+  // Returns the cheapest way to run group g with an operand in that layout, or with all operands if it is plain. `candidate` is
+  // -1 if there is none.
   GroupChoice In(int g, const Target& target) const {
     GroupChoice best;
     const Group& group = groups_[g];
     if (group.kind != Unit::Kind::kKernel || (target.backend && target.backend != &group.device->backend())) return best;
     for (GroupChoice& c : Options(g, {PlainLayout(), target.layout})) {
-      auto has = [&](const std::vector<mge_layout>& laid, const std::vector<ValueId>& values) {
-        for (size_t k = 0; k < laid.size(); ++k) {
-          if (!Constant(values[k]) && Has(laid[k], target.layout, graph_.value(values[k]).type.dims)) return true;
-        }
-        return false;
+      // Returns true if some operand that is no constant has the layout, or does not have it.
+      auto some = [&](bool has) {
+        auto found = [&](const std::vector<mge_layout>& laid, const std::vector<ValueId>& values) {
+          for (size_t k = 0; k < laid.size(); ++k) {
+            if (!Constant(values[k]) && Has(laid[k], target.layout, graph_.value(values[k]).type.dims) == has) return true;
+          }
+          return false;
+        };
+        return found(c.inputs, group.inputs) || found(c.outputs, group.outputs);
       };
-      if (!has(c.inputs, group.inputs) && !has(c.outputs, group.outputs)) continue;
+      if (IsPlain(target.layout) ? some(false) : !some(true)) continue;
       if (best.candidate < 0 || c.cost_us < best.cost_us) best = std::move(c);
     }
     return best;
@@ -331,7 +336,7 @@ class Chooser {
     const bool better = saved > kGainUs;
     for (size_t i = 0; i < region.size(); ++i) {
       GroupChoice& now = choices_[region[i]];
-      if (!better || IsSame(now, old[i])) {
+      if (!better) {
         Set(region[i], std::move(old[i]));
       } else if (now.reason.empty()) {
         now.reason = fmt::format("chosen together with its neighbours: {} groups can use layout {}, which saves {:.2f} us",

@@ -119,7 +119,8 @@ class Assigner {
                                      [&](int32_t i) { return i >= 0 && BufferIndex(i) == candidate; }) == 1;
       bool fits = b.bytes == ItemBytes(graph_, schedule_.items[output]);
       if (free_after && read_once && fits && std::find(taken.begin(), taken.end(), candidate) == taken.end()) {
-        out_.in_place[u] = fmt::format("{} over {}", NameOf(output), NameOf(unit.inputs[pair.input]));
+        std::string& text = out_.in_place[u];
+        text += fmt::format("{}{} over {}", text.empty() ? "" : ", ", NameOf(output), NameOf(unit.inputs[pair.input]));
         return candidate;
       }
     }

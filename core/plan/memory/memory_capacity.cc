@@ -42,12 +42,15 @@ int64_t LargestPiece(const Device& device) {
 }
 
 absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t bytes) {
+  const std::string other =
+      device.class_name() == "cpu"
+          ? ""
+          : fmt::format(", or allow another device for such steps, as in --device {},cpu0", device.name());
   return Fail(errors::kOverBudget, fmt::format("device {} cannot allocate so many bytes in one piece", device.name()),
               {.what = fmt::format("'{}' takes {} bytes; the most is {}, as its largest allocation is {}", name, bytes,
                                    LargestPiece(device), device.LargestAllocation()),
                .where = fmt::format("device {}", device.name()),
-               .fix = fmt::format("allow another device for such steps, as in --device {},cpu0, or use a smaller batch",
-                                  device.name())});
+               .fix = "use a smaller batch" + other});
 }
 
 absl::Status DoesNotFit(const MemoryCapacity& capacity, std::string what, std::string fix) {
