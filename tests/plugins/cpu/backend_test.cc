@@ -46,27 +46,33 @@ TEST(CpuBackend, HasOneUsableDevice) {
 
 TEST(CpuBackend, SlabsAreAlignedWritableAndReleased) {
   const mge_memory_api& m = *UnderTest().plugin().memory;
+  mge_device* device = nullptr;
+  ASSERT_EQ(UnderTest().plugin().device->open(0, &device, nullptr), MGE_OK);
   for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{4097}, uint64_t{2} << 20, (uint64_t{5} << 20) + 3}) {
     for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
       mge_slab slab = {};
       slab.struct_size = sizeof(slab);
-      ASSERT_EQ(m.slab_acquire(nullptr, memory_class, bytes, &slab, nullptr), MGE_OK);
+      ASSERT_EQ(m.slab_acquire(device, memory_class, bytes, &slab, nullptr), MGE_OK);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(slab.address) % 64, 0u);
       EXPECT_EQ(slab.address, slab.host_address);
       EXPECT_EQ(slab.bytes, bytes);
       std::memset(slab.address, 7, bytes);
-      m.slab_release(nullptr, &slab);
+      m.slab_release(device, &slab);
     }
   }
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
-  EXPECT_EQ(m.slab_acquire(nullptr, MGE_MEMORY_DEVICE, UINT64_MAX - 5, &slab, nullptr), MGE_RESOURCE_EXHAUSTED);
-  EXPECT_EQ(m.slab_acquire(nullptr, 99, 64, &slab, nullptr), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(m.slab_acquire(device, MGE_MEMORY_DEVICE, UINT64_MAX - 5, &slab, nullptr), MGE_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(m.slab_acquire(device, 99, 64, &slab, nullptr), MGE_UNIMPLEMENTED);
+  UnderTest().plugin().device->close(device);
 }
 
 TEST(CpuBackend, FreeMemoryIsAtMostTheTotal) {
   uint64_t free_bytes = 0, total = 0;
-  UnderTest().plugin().memory->memory_info(nullptr, &free_bytes, &total);
+  mge_device* device = nullptr;
+  ASSERT_EQ(UnderTest().plugin().device->open(0, &device, nullptr), MGE_OK);
+  UnderTest().plugin().memory->memory_info(device, &free_bytes, &total);
+  UnderTest().plugin().device->close(device);
   EXPECT_EQ(total, HostMemoryAmount().total_bytes);
   EXPECT_GT(total, 0u);
   EXPECT_LE(free_bytes, total);
