@@ -120,7 +120,7 @@ bool Drain(const Fd& fd, std::string& into) {
 }
 
 void Hear(Child& child, const OnRecord& on_record) {
-  for (const Record& r : TakeRecords(child.text)) {
+  for (const CheckRecord& r : TakeRecords(child.text)) {
     if (r.kind == RecordKind::kEnd) child.complete = true;
     if (r.kind == RecordKind::kBegin) child.check = r.check;
     if (r.kind == RecordKind::kAt) child.where = r.where;
