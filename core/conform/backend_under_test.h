@@ -94,6 +94,14 @@ class BackendUnderTest {
   bool started_ = false;
 };
 
+// Returns an empty struct of the ABI.
+template <typename T>
+T Sized() {
+  T out = {};
+  out.struct_size = sizeof(out);
+  return out;
+}
+
 // Reads the identity note of a file. Returns Broken() if there is none or it is invalid.
 absl::StatusOr<NoteReading> NoteOf(const std::string& path);
 

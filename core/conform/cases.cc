@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "core/conform/recipes.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/interpreter.h"
 #include "fmt/format.h"
@@ -100,6 +99,24 @@ Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
   return *std::move(t);
 }
 
+// Returns random values in the operand's range; by default in [-2, 2], or [-5, 5] for integers.
+Tensor DataOf(const Operand& operand, const TensorType& type, uint64_t seed) {
+  const double most = kFloating.Contains(type.dtype) ? 2 : 5;
+  return RandomTensor(type.dtype, type.dims, operand.ranged ? operand.low : -most, operand.ranged ? operand.high : most,
+                      seed);
+}
+
+// Adds the reference results for both sets of inputs.
+absl::Status AddExpected(Case& c) {
+  for (int set = 0; set < 2; ++set) {
+    std::vector<HostValue> values(c.inputs[set].size());
+    for (size_t i = 0; i < values.size(); ++i) values[i].tensor = c.inputs[set][i];
+    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(c.graph, std::move(values)));
+    for (HostValue& r : results) c.expected[set].push_back(std::move(r.tensor));
+  }
+  return absl::OkStatus();
+}
+
 // Generates data for the graph's inputs and computes the reference results.
 absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
@@ -110,23 +127,14 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
     }
   }
   for (int set = 0; set < 2; ++set) {
-    std::vector<HostValue> values;
     for (size_t i = 0; i < c.graph.inputs().size(); ++i) {
       const TensorType& type = c.graph.value(c.graph.inputs()[i]).type;
-      bool ranged = i < ranges.size() && ranges[i].ranged, special = i < ranges.size() && ranges[i].special;
-      double low = ranged ? ranges[i].low : kFloating.Contains(type.dtype) ? -2 : -5;
-      double high = ranged ? ranges[i].high : kFloating.Contains(type.dtype) ? 2 : 5;
-      c.inputs[set].push_back(
-          special ? SpecialTensor(type, i, 3 * static_cast<size_t>(set))
-                  : RandomTensor(type.dtype, type.dims, low, high, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
-      HostValue value;
-      value.tensor = c.inputs[set].back();
-      values.push_back(std::move(value));
+      const Operand operand = i < ranges.size() ? ranges[i] : Operand();
+      c.inputs[set].push_back(operand.special ? SpecialTensor(type, i, 3 * static_cast<size_t>(set))
+                                              : DataOf(operand, type, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
     }
-    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(c.graph, std::move(values)));
-    for (HostValue& r : results) c.expected[set].push_back(std::move(r.tensor));
   }
-  return absl::OkStatus();
+  return AddExpected(c);
 }
 
 int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion, def.until) : std::max(1, def.since); }
@@ -216,9 +224,7 @@ std::vector<DType> TypesOf(const OpDef& def) {
 
 std::vector<std::string> RecipesFor(const OpDef& def) {
   std::vector<std::string> out;
-  for (std::string_view recipe : Recipes()) {
-    if (recipe.substr(0, recipe.find('(')) == def.name) out.emplace_back(recipe);
-  }
+  for (std::string_view example : def.examples) out.push_back(fmt::format("{}{}", def.name, example));
   if (out.empty()) AddFromSchema(def, out);
   return out;
 }
@@ -276,14 +282,7 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
         v.constant = SpecialTensor(v.type, std::max<size_t>(i, 1), 0);  // 0 is the number of the first free operand
         continue;
       }
-      bool floating = kFloating.Contains(v.type.dtype);
-      double low = operands[i].ranged ? operands[i].low
-                   : floating         ? -2
-                                      : -5,
-             high = operands[i].ranged ? operands[i].high
-                    : floating         ? 2
-                                       : 5;
-      v.constant = RandomTensor(v.type.dtype, v.type.dims, low, high, 29 * i + 7);
+      v.constant = DataOf(operands[i], v.type, 29 * i + 7);
     }
   }
   MGE_RETURN_IF_ERROR(Finish(c, free));
@@ -315,11 +314,8 @@ absl::StatusOr<Case> FirstRowOf(const Case& c) {
   for (int set = 0; set < 2; ++set) {
     row.inputs[set] = c.inputs[set];
     row.inputs[set][0] = cut(c.inputs[set][0]);
-    std::vector<HostValue> values(row.inputs[set].size());
-    for (size_t i = 0; i < values.size(); ++i) values[i].tensor = row.inputs[set][i];
-    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(row.graph, std::move(values)));
-    for (HostValue& r : results) row.expected[set].push_back(std::move(r.tensor));
   }
+  MGE_RETURN_IF_ERROR(AddExpected(row));
   return row;
 }
 

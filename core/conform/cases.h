@@ -32,7 +32,8 @@ std::vector<const OpDef*> QuickOps();
 // Returns the element types that the operator's first typed operand may have.
 std::vector<DType> TypesOf(const OpDef& def);
 
-// Returns the recipes of an operator: its own (recipes.h), else some derived from its schema. The form of a recipe:
+// Returns the recipes of an operator: its examples (OpDef::examples), else some derived from its schema. The form of a
+// recipe, which begins with the operator's name, and of an example, which does not:
 //   MatMul(T[3,5], T[5,7])                       T: the element type of the case
 //   Slice(T[4,6], int64[2]<0,1>, int64[2]<3,5>)  an operand with values is a constant
 //   Log(T[7]@0.1:3)                              values from a range

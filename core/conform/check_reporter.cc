@@ -50,8 +50,8 @@ int CheckReporter::Fit(int wanted, double seconds) {
   return seconds * wanted <= room || wanted < 1 ? wanted : std::clamp(static_cast<int>(room / seconds), 1, wanted);
 }
 
-std::vector<Record> TakeRecords(std::string& text) {
-  std::vector<Record> out;
+std::vector<CheckRecord> TakeRecords(std::string& text) {
+  std::vector<CheckRecord> out;
   size_t begin = 0;
   for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     std::string fields[4];

@@ -25,7 +25,7 @@ enum class RecordKind : char {
   kEnd = 'E',         // the task has ended normally
 };
 
-struct Record {
+struct CheckRecord {
   RecordKind kind;
   std::string check, where, what;
 };
@@ -69,6 +69,6 @@ class CheckReporter {
 };
 
 // Removes the complete records from the front of `text` and returns them.
-std::vector<Record> TakeRecords(std::string& text);
+std::vector<CheckRecord> TakeRecords(std::string& text);
 
 }  // namespace mge::conform

@@ -183,8 +183,7 @@ absl::Status CheckShortStructs(BackendUnderTest& s) {
   }));
   s.At("mge_candidate of 8 bytes");
   Truncated<mge_candidate> short_candidate(offers.offered[0].raw, 8);
-  mge_prepared prepared = {};
-  prepared.struct_size = sizeof(prepared);
+  auto prepared = Sized<mge_prepared>();
   MGE_RETURN_IF_ERROR(MustRefuse("a mge_candidate of 8 bytes", [&](mge_error* e) {
     return api.prepare(s.device(), problem.get(), short_candidate.get(), &prepared, e);
   }));
@@ -216,8 +215,7 @@ absl::Status CheckLongStructs(BackendUnderTest& s) {
 }
 
 absl::Status CheckUnknownBits(BackendUnderTest& s) {
-  mge_slab slab = {};
-  slab.struct_size = sizeof(slab);
+  auto slab = Sized<mge_slab>();
   MGE_RETURN_IF_ERROR(MustRefuse(
       "the memory class 99", [&](mge_error* e) { return s.plugin().memory->slab_acquire(s.device(), 99, 4096, &slab, e); }));
   if (const mge_queue_api* api = s.plugin().queue) {

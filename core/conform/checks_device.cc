@@ -117,8 +117,7 @@ absl::Status CheckBadIndex(BackendUnderTest& s) {
 absl::Status CheckNullError(BackendUnderTest& s) {
   mge_device* device = nullptr;
   if (s.plugin().device->open(9999, &device, nullptr) == MGE_OK) return Broken("opening device 9999 was accepted");
-  mge_slab slab = {};
-  slab.struct_size = sizeof(slab);
+  auto slab = Sized<mge_slab>();
   if (s.plugin().memory->slab_acquire(s.device(), 99, 64, &slab, nullptr) == MGE_OK)
     return Broken("the memory class 99 was accepted");
   return absl::OkStatus();
@@ -137,8 +136,7 @@ absl::Status CheckLinks(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(Call("opening the second device",
                            [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
   for (auto [from, to] : {std::pair{s.device(), other}, std::pair{other, s.device()}}) {
-    mge_link link = {};
-    link.struct_size = sizeof(link);
+    auto link = Sized<mge_link>();
     MGE_RETURN_IF_ERROR(
         Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(from, to, &link, e); }));
     if (link.flags & ~MGE_LINK_KNOWN_BITS) return Broken("a link has unknown flags");
@@ -159,8 +157,7 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
       if (api.status)
         MGE_RETURN_IF_ERROR(Call("asking for its status", [&](mge_error* e) { return api.status(s.device(), e); }));
       if (!api.link) return absl::OkStatus();
-      mge_link link = {};
-      link.struct_size = sizeof(link);
+      auto link = Sized<mge_link>();
       return Call("asking for a link", [&](mge_error* e) { return api.link(s.device(), s.device(), &link, e); });
     }();
     s.Close();

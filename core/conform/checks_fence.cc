@@ -12,10 +12,6 @@ namespace {
 
 constexpr uint64_t kShortNs = 20'000'000;  // the wait for an event that must not happen, in nanoseconds
 
-absl::Status Signal(Queue& queue, const Fence& fence, uint64_t value) {
-  return Call("signalling a fence", [&](mge_error* e) { return queue.Signal(fence, value, e); });
-}
-
 absl::Status CheckValues(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
@@ -23,20 +19,20 @@ absl::Status CheckValues(BackendUnderTest& s) {
   if (mge_code code = fence.Ask(1, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
     return Broken(fmt::format("waiting for 1 on a fence that nobody has signalled returns {}", CodeName(code)));
   }
-  MGE_RETURN_IF_ERROR(Signal(queue, fence, 5));
+  MGE_RETURN_IF_ERROR(queue.Signal(fence, 5));
   MGE_RETURN_IF_ERROR(fence.Await(5));
   if (fence.Ask(3, 0) != MGE_OK) return Broken("a fence at 5 has not reached 3");
   if (mge_code code = fence.Ask(6, kShortNs); code != MGE_DEADLINE_EXCEEDED) {
     return Broken(fmt::format("waiting for 6 on a fence that was signalled with 5 returns {}", CodeName(code)));
   }
   MGE_ASSIGN_OR_RETURN(Fence after, Fence::Create(s));
-  MGE_RETURN_IF_ERROR(Signal(queue, fence, 2));  // must not decrease the fence
-  MGE_RETURN_IF_ERROR(Signal(queue, after, 1));
+  MGE_RETURN_IF_ERROR(queue.Signal(fence, 2));  // must not decrease the fence
+  MGE_RETURN_IF_ERROR(queue.Signal(after, 1));
   MGE_RETURN_IF_ERROR(after.Await(1));
   if (fence.Ask(5, 0) != MGE_OK) return Broken("a fence went back to a smaller value");
-  MGE_RETURN_IF_ERROR(Signal(queue, fence, 7));
+  MGE_RETURN_IF_ERROR(queue.Signal(fence, 7));
   MGE_RETURN_IF_ERROR(fence.Await(7));
-  MGE_RETURN_IF_ERROR(Signal(queue, fence, UINT64_MAX - 1));
+  MGE_RETURN_IF_ERROR(queue.Signal(fence, UINT64_MAX - 1));
   return fence.Await(UINT64_MAX - 1);
 }
 
@@ -92,10 +88,8 @@ absl::Status CheckSignalOrder(BackendUnderTest& s) {
   for (unsigned round = 1; round <= 6; ++round) {
     Bytes want = Pattern(kBytes, round);
     MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), want.data(), kBytes));
-    MGE_RETURN_IF_ERROR(Call("copying", [&](mge_error* e) {
-      return s.plugin().queue->copy(queue, slab.address() + kBytes, slab.address(), kBytes, e);
-    }));
-    MGE_RETURN_IF_ERROR(Signal(queue, fence, round));
+    MGE_RETURN_IF_ERROR(queue.Copy(slab.address() + kBytes, slab.address(), kBytes));
+    MGE_RETURN_IF_ERROR(queue.Signal(fence, round));
     MGE_RETURN_IF_ERROR(fence.Await(round));
     MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), slab.address() + kBytes, kBytes));
     if (std::string d = Difference(got, want); !d.empty())
@@ -122,7 +116,7 @@ absl::Status CheckThreads(BackendUnderTest& s) {
   absl::Status status;
   for (uint64_t value = 1; value <= kValues; ++value) {
     signalled = value;
-    if (status.ok()) status = Signal(queue, fence, value);
+    if (status.ok()) status = queue.Signal(fence, value);
   }
   for (std::thread& t : threads) t.join();
   MGE_RETURN_IF_ERROR(status);
@@ -184,11 +178,11 @@ absl::Status CheckFailure(BackendUnderTest& s) {
   }));
   mge_error ignored;  // a queue that runs in the calling thread may report the failure here; the fence must carry it too
   s.plugin().queue->copy(a, slab.address() + 2048, slab.address(), 1024, &ignored);
-  MGE_RETURN_IF_ERROR(Signal(a, first, 1));
-  MGE_RETURN_IF_ERROR(Signal(a, later, 1));  // before the host reads the failure, after which a queue may work again
-  MGE_RETURN_IF_ERROR(Signal(a, later, 2));
+  MGE_RETURN_IF_ERROR(a.Signal(first, 1));
+  MGE_RETURN_IF_ERROR(a.Signal(later, 1));  // before the host reads the failure, after which a queue may work again
+  MGE_RETURN_IF_ERROR(a.Signal(later, 2));
   b.Wait(first, 1, &ignored);
-  MGE_RETURN_IF_ERROR(Signal(b, second, 1));
+  MGE_RETURN_IF_ERROR(b.Signal(second, 1));
   auto carries = [&](const Fence& fence, std::string_view which, uint64_t value = 1) {
     std::string text;
     mge_code code = fence.Ask(value, kPatienceNs, &text);
@@ -205,7 +199,7 @@ absl::Status CheckFailure(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Queue c, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Fence third, Fence::Create(s));
   c.Wait(first, 1, &ignored);  // the host has already read the failure, but dependent work must still not run
-  MGE_RETURN_IF_ERROR(Signal(c, third, 1));
+  MGE_RETURN_IF_ERROR(c.Signal(third, 1));
   return carries(third, "a fence of a queue that waits for a fence which has failed already");
 }
 

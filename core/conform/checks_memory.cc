@@ -53,8 +53,7 @@ absl::Status CheckSlabs(BackendUnderTest& s) {
 }
 
 absl::Status CheckPinned(BackendUnderTest& s) {
-  mge_slab probe = {};
-  probe.struct_size = sizeof(probe);
+  auto probe = Sized<mge_slab>();
   mge_error error;
   mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 4097, &probe, &error);
   if (code == MGE_UNIMPLEMENTED) return NotOffered("no pinned memory: " + error.text);
@@ -69,8 +68,7 @@ absl::Status CheckPinned(BackendUnderTest& s) {
 
 absl::Status CheckTooMuch(BackendUnderTest& s) {
   for (uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - 7, UINT64_MAX}) {
-    mge_slab slab = {};
-    slab.struct_size = sizeof(slab);
+    auto slab = Sized<mge_slab>();
     mge_error error;
     mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, bytes, &slab, &error);
     if (code != MGE_RESOURCE_EXHAUSTED) {
@@ -89,36 +87,9 @@ absl::Status CheckInfo(BackendUnderTest& s) {
   return free <= total ? absl::OkStatus() : Broken(fmt::format("it reports {} free bytes of {} in total", free, total));
 }
 
-// Uses a backend like a session: starts it, opens a device, and uses memory, a queue and a kernel. Frees everything on
-// failure too.
-absl::Status UseEverything(BackendUnderTest& s) {
-  MGE_RETURN_IF_ERROR(s.Start());
-  MGE_RETURN_IF_ERROR(s.Open());
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
-  if (s.plugin().queue) {
-    Bytes host(4096, 1);
-    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
-    MGE_RETURN_IF_ERROR(
-        Call("copying", [&](mge_error* e) { return s.plugin().queue->copy(queue, slab.address(), host.data(), 4096, e); }));
-    MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return queue.Signal(fence, 1, e); }));
-    MGE_RETURN_IF_ERROR(fence.Await(1));
-  }
-  Offers offers;
-  absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
-  if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
-  AbiProblem problem(*c, MGE_WRITE);
-  MGE_ASSIGN_OR_RETURN(
-      std::unique_ptr<KernelRun> kernel_run,
-      KernelRun::Create(*bench, *problem.get(), offers.offered[0], InputsOf(*problem.get()), OutputsOf(*c), {}));
-  MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 1, 0xff));
-  return result.Answered();
-}
-
 absl::Status CheckHostFailures(BackendUnderTest& s) {
   auto begin = std::chrono::steady_clock::now();
-  MGE_RETURN_IF_ERROR(UseEverything(s));
+  MGE_RETURN_IF_ERROR(UseLikeSession(s));
   uint64_t requests = s.host().requests();
   s.Close();
   s.Stop();
@@ -130,7 +101,7 @@ absl::Status CheckHostFailures(BackendUnderTest& s) {
     uint64_t n = 1 + (count > 1 ? static_cast<uint64_t>(i) * (requests - 1) / static_cast<uint64_t>(count - 1) : 0);
     s.At(fmt::format("host->allocate fails at request {}", n));
     s.host().FailAt(n);
-    absl::Status status = UseEverything(s);
+    absl::Status status = UseLikeSession(s);
     s.host().FailAt(0);
     if (!status.ok() && Std(status.message()).find("no text") != std::string_view::npos) {
       return Broken(fmt::format("with request {} of {} for host memory refused, an error comes without a text: {}", n,
@@ -139,7 +110,7 @@ absl::Status CheckHostFailures(BackendUnderTest& s) {
     s.Close();
     s.Stop();
     s.At(fmt::format("a good run after request {} failed", n));
-    MGE_RETURN_IF_ERROR(UseEverything(s));
+    MGE_RETURN_IF_ERROR(UseLikeSession(s));
     s.Close();
     s.Stop();
     if (s.host().outstanding() != 0)
@@ -191,8 +162,7 @@ absl::Status CheckRanges(BackendUnderTest& s) {
   uint64_t unit = m.range_granularity(s.device());
   if (unit == 0) return Broken("the granularity is 0");
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  mge_slab range = {};
-  range.struct_size = sizeof(range);
+  auto range = Sized<mge_slab>();
   MGE_RETURN_IF_ERROR(
       Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
   auto commit = [&](uint64_t offset, uint64_t bytes) {
@@ -230,7 +200,7 @@ absl::Status UseMemory(BackendUnderTest& s, int32_t memory_class) {
   if (s.plugin().queue && m.slab_release_after) {
     MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
     MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-    MGE_RETURN_IF_ERROR(Call("signalling", [&](mge_error* e) { return queue.Signal(fence, 1, e); }));
+    MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
     mge_fence_point last = {sizeof(last), 0, fence, 1};
     InBackend("releasing a slab in stream order", [&] { m.slab_release_after(s.device(), &slab.raw(), &last); });
     slab.Forget();
@@ -238,8 +208,7 @@ absl::Status UseMemory(BackendUnderTest& s, int32_t memory_class) {
   }
   if (!m.range_granularity || memory_class != MGE_MEMORY_DEVICE) return absl::OkStatus();
   const uint64_t unit = m.range_granularity(s.device());
-  mge_slab range = {};
-  range.struct_size = sizeof(range);
+  auto range = Sized<mge_slab>();
   MGE_RETURN_IF_ERROR(
       Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
   absl::Status status = Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, unit, unit, e); });

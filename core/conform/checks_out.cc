@@ -11,8 +11,7 @@ namespace {
 absl::Status CheckSlabs(BackendUnderTest& s) {
   const mge_memory_api& m = *s.plugin().memory;
   for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
-    mge_slab usual = {};
-    usual.struct_size = sizeof(usual);
+    auto usual = Sized<mge_slab>();
     mge_error error;
     mge_code code = m.slab_acquire(s.device(), memory_class, 4096, &usual, &error);
     if (code == MGE_UNIMPLEMENTED && memory_class != MGE_MEMORY_DEVICE) continue;
@@ -71,19 +70,12 @@ absl::Status CheckKernel(BackendUnderTest& s) {
   absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
   if (!c.ok()) return absl::OkStatus();
   AbiProblem problem(*c, MGE_WRITE);
-  const Candidate& offered = offers.offered[0];
-  std::vector<const mge_layout*> inputs, outputs;
-  for (const mge_layout& l : offered.inputs) inputs.push_back(&l);
-  for (const mge_layout& l : offered.outputs) outputs.push_back(&l);
-  mge_candidate candidate = offered.raw;
-  candidate.id = {offered.id.data(), offered.id.size()};
-  candidate.input_layouts = inputs.data();
-  candidate.output_layouts = outputs.data();
-  candidate.in_place = offered.in_place.data();
+  const AbiCandidate candidate(offers.offered[0]);
   return TryOutStruct<mge_prepared>(
       s, "mge_prepared", offsetof(mge_prepared, workspace_bytes), [&](OutStruct<mge_prepared>& room) {
-        MGE_RETURN_IF_ERROR(Call(
-            "preparing", [&](mge_error* e) { return api.prepare(s.device(), problem.get(), &candidate, room.get(), e); }));
+        MGE_RETURN_IF_ERROR(Call("preparing", [&](mge_error* e) {
+          return api.prepare(s.device(), problem.get(), &candidate.raw, room.get(), e);
+        }));
         mge_kernel* kernel = room.Whole().kernel;
         if (!kernel) return Broken("the kernel of a mge_prepared, which is a known member, is not written");
         api.destroy(kernel);

@@ -123,8 +123,7 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
   }
   std::vector<uint32_t> order(list.size());
   return SurvivesFailures(s, [&]() -> absl::Status {
-    mge_reserve_decision decision = {};
-    decision.struct_size = sizeof(decision);
+    auto decision = Sized<mge_reserve_decision>();
     if (reserve)
       MGE_RETURN_IF_ERROR(
           Call("deciding a reserve", [&](mge_error* e) { return reserve->decide(s.device(), &plan, &decision, e); }));

@@ -140,8 +140,7 @@ class Pool {
     InBackend("trimming", [&] { api_->trim(pool_, how); });
   }
   mge_pool_stats Stats() {
-    mge_pool_stats stats = {};
-    stats.struct_size = sizeof(stats);
+    auto stats = Sized<mge_pool_stats>();
     api_->stats(pool_, &stats);
     return stats;
   }
@@ -453,8 +452,7 @@ absl::Status CheckPolicy(BackendUnderTest& s) {
   if (!mge::Covers(api, &mge_pool_api::set_policy) || !api->set_policy)
     return NotOffered("the pool has no function set_policy");
   for (uint64_t retain : {UINT64_MAX, uint64_t{200'000}, uint64_t{0}}) {
-    mge_reserve_decision decision = {};
-    decision.struct_size = sizeof(decision);
+    auto decision = Sized<mge_reserve_decision>();
     decision.retain = retain;
     api->set_policy(pool->raw(), &decision);
     std::vector<mge_reservation> held;

@@ -143,8 +143,7 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
 
 // Checks the kernels of a group. `failure_seconds` is the time for allocation failures; 0: no allocation fails.
 absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
-  AbiProblem problem(c, MGE_WRITE);
-  MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, *problem.get()));
+  MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, c));
   if (!offers.malformed.empty()) return Broken(offers.malformed);
   if (offers.offered.empty()) {
     return Broken(fmt::format("the group is claimed, but nothing is offered for it{}",
@@ -152,21 +151,12 @@ absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c,
   }
   for (const Candidate& candidate : offers.offered) {
     s.At(fmt::format("{} {}", c.recipe, candidate.id));
-    AbiProblem fresh(c, MGE_WRITE);
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run,
-                         KernelRun::Create(bench, *fresh.get(), candidate, InputsOf(*fresh.get()), OutputsOf(c), {},
-                                           [&] { fresh.SpoilConstants(); }));
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, c, candidate, {}));
     for (int set : {0, 1}) {
       MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
-      MGE_RETURN_IF_ERROR(r.Answered(candidate.id));
-      for (const std::string& fault : {r.outside, r.changed_input, r.beyond_workspace}) {
-        if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
-      }
-      for (size_t o = 0; o < r.outputs.size(); ++o) {
-        std::string wrong =
-            CompareWithReference(r.outputs[o], c.expected[set][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
-        if (!wrong.empty()) return Broken(fmt::format("{} output {}: {}", candidate.id, o, wrong));
-      }
+      MGE_RETURN_IF_ERROR(r.Sound(candidate.id));
+      if (std::string wrong = WhatIsWrong(r, c.expected[set], candidate); !wrong.empty())
+        return Broken(fmt::format("{} {}", candidate.id, wrong));
     }
     if (absl::Status status = CheckQueueOrder(bench, *kernel_run, c, candidate); !IsNotOffered(status)) {
       if (!status.ok()) return Broken(fmt::format("{}: {}", candidate.id, Std(status.message())));

@@ -21,9 +21,9 @@ constexpr int kFew = 30;  // below this, the time limit is extended, because oth
 // Returns the time limit. It is shorter for types other than float32, which usually share its source code.
 Clock::duration TimeFor(const Case& c) { return std::chrono::milliseconds(c.dtype == DType::kF32 ? 100 : 30); }
 
-class Together {
+class ConcurrentRuns {
  public:
-  Together(KernelRun& kernel_run, const Case& c, const Candidate& candidate)
+  ConcurrentRuns(KernelRun& kernel_run, const Case& c, const Candidate& candidate)
       : run_(kernel_run), case_(c), candidate_(candidate) {}
 
   // Runs each lane alone and stores its outputs. Returns NotOffered() if a result is wrong, which other checks report.
@@ -96,9 +96,9 @@ class Together {
 }  // namespace
 
 absl::Status CheckConcurrentRuns(KernelRun& kernel_run, const Case& c, const Candidate& candidate) {
-  Together together(kernel_run, c, candidate);
-  if (absl::Status alone = together.Alone(); !alone.ok()) return IsNotOffered(alone) ? absl::OkStatus() : alone;
-  while (!together.over()) MGE_RETURN_IF_ERROR(together.Run());
+  ConcurrentRuns runs(kernel_run, c, candidate);
+  if (absl::Status alone = runs.Alone(); !alone.ok()) return IsNotOffered(alone) ? absl::OkStatus() : alone;
+  while (!runs.over()) MGE_RETURN_IF_ERROR(runs.Run());
   return absl::OkStatus();
 }
 

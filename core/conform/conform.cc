@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/conform/conform.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +28,7 @@ constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
 
-void Record(BackendUnderTest& tested, const Check& check, const absl::Status& status, std::string_view where) {
+void RecordResult(BackendUnderTest& tested, const Check& check, const absl::Status& status, std::string_view where) {
   CheckReporter& w = tested.reporter();
   if (IsNotOffered(status)) return w.NotOffered(check.name, Std(status.message()));
   w.Applied(check.name);
@@ -49,7 +48,7 @@ Task TaskOf(const Check& check, const std::string& path, const Options& options)
             BackendUnderTest tested(path, options.given, w);
             absl::Status status = tested.Prepare(check.needs);
             if (status.ok()) status = check.run(tested);
-            Record(tested, check, status, "");
+            RecordResult(tested, check, status, "");
             RecordModes(w);
             // Exits without closing the device: objects that a failed check has left could make closing fail too.
             if (!status.ok() && !IsNotOffered(status)) {
@@ -192,16 +191,6 @@ absl::Status CheckFilter(const Options& options) {
   return absl::OkStatus();
 }
 
-// Checks the limit on open files. If it were reached in a child, the kit would report the error as the backend's.
-absl::Status CheckLimits(int jobs) {
-  const rlim_t needed = 32 + 2 * static_cast<rlim_t>(jobs);
-  rlimit files = {};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= needed) return absl::OkStatus();
-  return Fail(errors::kOutOfMemory, "the limit on open files is too low to test a backend",
-              {.what = fmt::format("it is {}; {} are needed for {} checks at a time", files.rlim_cur, needed, jobs),
-               .fix = "raise it (ulimit -n), or lower --jobs"});
-}
-
 // Checks the user's settings in a child process. Fails if one is unknown or its value is invalid; passes on warnings.
 absl::Status CheckGivenSettings(const std::string& path, const Options& options) {
   if (options.given.empty()) return absl::OkStatus();
@@ -222,7 +211,7 @@ absl::Status CheckGivenSettings(const std::string& path, const Options& options)
   absl::Status misuse;
   MGE_RETURN_IF_ERROR(RunTasks(
       {task}, 1,
-      [&](const Task&, const mge::conform::Record& r) {
+      [&](const Task&, const CheckRecord& r) {
         if (r.kind == RecordKind::kWarning && options.warn) options.warn(r.what);
         if (r.kind != RecordKind::kMisuse) return;
         for (const ErrorRow* row : errors::kAll) {
@@ -242,7 +231,7 @@ class Collector {
       report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0});
   }
 
-  void Add(const Task&, const mge::conform::Record& r) {
+  void Add(const Task&, const CheckRecord& r) {
     switch (r.kind) {
       case RecordKind::kApplied: applied_.insert(r.check); break;
       case RecordKind::kFound: Find(r); break;
@@ -335,7 +324,7 @@ class Collector {
     auto& facts = report_.facts;
     if (std::find(facts.begin(), facts.end(), fact) == facts.end()) facts.push_back(std::move(fact));
   }
-  void Find(const mge::conform::Record& r) {
+  void Find(const CheckRecord& r) {
     CheckResult* c = Of(r.check);
     if (!c) return;
     ++c->found;
@@ -451,11 +440,10 @@ absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& opti
   report.quick = options.quick;
   Collector collector(options, report, std::move(expected));
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
-  MGE_RETURN_IF_ERROR(CheckLimits(jobs));
   MGE_RETURN_IF_ERROR(CheckGivenSettings(report.path, options));
   size_t done = 0;
   auto begin = std::chrono::steady_clock::now();
-  auto add = [&](const Task& t, const mge::conform::Record& r) { collector.Add(t, r); };
+  auto add = [&](const Task& t, const CheckRecord& r) { collector.Add(t, r); };
   MGE_RETURN_IF_ERROR(RunTasks({Rehearsal(report.path, options)}, 1, add, [](const Task&, double) {}));
   const Stage* failed = collector.FailedStage();
   if (failed) collector.Skip(*failed);

@@ -31,8 +31,7 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
 
 bool HasMemory(BackendUnderTest& tested, int32_t memory_class) {
   if (memory_class == MGE_MEMORY_DEVICE) return true;
-  mge_slab probe = {};
-  probe.struct_size = sizeof(probe);
+  auto probe = Sized<mge_slab>();
   mge_error error;
   const mge_memory_api& memory = *tested.plugin().memory;
   const bool has = InBackend(
@@ -85,6 +84,18 @@ mge_code Queue::Wait(const Fence& fence, uint64_t value, mge_error* error) {
   return api_->wait(*this, fence, value, error);
 }
 
+absl::Status Queue::Signal(const Fence& fence, uint64_t value) {
+  return Call("signalling a fence", [&](mge_error* e) { return Signal(fence, value, e); });
+}
+
+absl::Status Queue::Wait(const Fence& fence, uint64_t value) {
+  return Call("waiting on a queue", [&](mge_error* e) { return Wait(fence, value, e); });
+}
+
+absl::Status Queue::Copy(void* to, const void* from, uint64_t bytes) {
+  return Call("copying", [&](mge_error* e) { return api_->copy(*this, to, from, bytes, e); });
+}
+
 absl::StatusOr<Fence> Fence::Create(BackendUnderTest& tested) {
   const mge_queue_api* api = tested.plugin().queue;
   if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
@@ -122,7 +133,7 @@ absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(BackendUnderTest& tested, 
   MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(tested));
   std::unique_ptr<Gated> gated(new Gated(std::move(gate), std::move(opener)));
   gated->enqueued_ = std::async(std::launch::async, [g = gated.get(), &queue, then = std::move(then)] {
-    MGE_RETURN_IF_ERROR(Call("waiting on a queue", [&](mge_error* e) { return queue.Wait(g->gate_, 1, e); }));
+    MGE_RETURN_IF_ERROR(queue.Wait(g->gate_, 1));
     return Call("enqueuing behind a wait", then);
   });
   // A queue that does not wait in the calling thread has got all work by then.
@@ -132,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(BackendUnderTest& tested, 
 
 absl::Status Gated::Open() {
   if (!enqueued_.valid()) return absl::OkStatus();
-  absl::Status opened = Call("signalling a fence", [&](mge_error* e) { return opener_.Signal(gate_, 1, e); });
+  absl::Status opened = opener_.Signal(gate_, 1);
   absl::Status enqueued = enqueued_.get();
   return opened.ok() ? enqueued : opened;
 }
@@ -175,8 +186,7 @@ absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_ho
     std::memcpy(to, from, bytes);
     return absl::OkStatus();
   }
-  MGE_RETURN_IF_ERROR(
-      Call("enqueuing a copy", [&](mge_error* e) { return tested_->plugin().queue->copy(*queue_, to, from, bytes, e); }));
+  MGE_RETURN_IF_ERROR(queue_->Copy(to, from, bytes));
   return Drain(*queue_);
 }
 
@@ -189,7 +199,7 @@ absl::Status Transfer::Drain(Queue& queue) {
 absl::StatusOr<mge_code> Transfer::Settle(Queue& queue, std::string* text) {
   AllocationsSucceed at_work;  // the wait must succeed, because the enqueued work uses memory of the caller
   ++value_;
-  MGE_RETURN_IF_ERROR(Call("signalling a fence", [&](mge_error* e) { return queue.Signal(*fence_, value_, e); }));
+  MGE_RETURN_IF_ERROR(queue.Signal(*fence_, value_));
   mge_code code = fence_->Ask(value_, kPatienceNs, text);
   if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value_);
   if (code == MGE_OK) {

@@ -89,6 +89,10 @@ class Queue {
   operator mge_queue*() const { return queue_.get(); }
   mge_code Signal(const Fence& fence, uint64_t value, mge_error* error);
   mge_code Wait(const Fence& fence, uint64_t value, mge_error* error);
+  // Do the same with the result of the call as a status. Copy() enqueues a copy.
+  absl::Status Signal(const Fence& fence, uint64_t value);
+  absl::Status Wait(const Fence& fence, uint64_t value);
+  absl::Status Copy(void* to, const void* from, uint64_t bytes);
   void HasEnded() { fences_.clear(); }  // releases the fences; call it when all enqueued work is done
 
  private:

@@ -15,21 +15,17 @@ constexpr int kLaunches = 100;  // attempts to find one without allocations: a q
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
   BackendUnderTest& s = bench.tested;
   s.reporter().Begin(kKernelAllocations);
-  AbiProblem problem(c, MGE_WRITE);
-  auto make = [&] {
-    return KernelRun::Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), {});
-  };
   auto survives = [&](const std::function<absl::Status()>& work) {
     absl::Status status = SurvivesFailures(s, work, seconds);
     if (IsNotOffered(status)) s.reporter().NotOffered(kKernelAllocations, Std(status.message()));
     return status;
   };
   absl::Status made = survives([&]() -> absl::Status {
-    MGE_RETURN_IF_ERROR(Enumerate(s, *problem.get()).status());
-    return make().status();
+    MGE_RETURN_IF_ERROR(Enumerate(s, c).status());
+    return KernelRun::Create(bench, c, candidate, {}).status();
   });
   absl::Status launched = [&]() -> absl::Status {
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, make());
+    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, c, candidate, {}));
     MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
     MGE_RETURN_IF_ERROR(survives([&]() -> absl::Status {
       std::string text;
@@ -38,11 +34,8 @@ void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candid
       return Answer(code, {code, text, {}}, "launching");
     }));
     MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Collect(0));
-    for (size_t o = 0; o < r.outputs.size(); ++o) {
-      std::string wrong = CompareWithReference(r.outputs[o], c.expected[0][o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
-      if (!wrong.empty()) return Broken(fmt::format("after launches that failed, output {} is wrong: {}", o, wrong));
-    }
-    return absl::OkStatus();
+    std::string wrong = WhatIsWrong(r, c.expected[0], candidate);
+    return wrong.empty() ? absl::OkStatus() : Broken("after launches that failed, " + wrong);
   }();
   for (const absl::Status& status : {made, launched}) {
     if (IsNotOffered(status)) continue;

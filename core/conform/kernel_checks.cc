@@ -137,13 +137,74 @@ class KernelChecker {
 
   // Runs all checks on one case. Returns whether a candidate is offered. `support` is set to the candidates or to the reason
   // of the refusal.
-  bool CheckCase(const Case& c, bool first, std::string* support);
+  bool CheckCase(const Case& c, bool first, std::string* support) {
+    where_ = c.Name();
+    w_.At(where_);
+    w_.Begin(kOffers);
+    AbiProblem problem(c, MGE_WRITE);
+    absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
+    if (!Fine(kOffers, offers.status())) return false;
+    const bool silent = offers->offered.empty() && offers->refused.empty() && offers->malformed.empty();
+    answered_ |= !silent;
+    if (silent && silent_.empty()) silent_ = c.Name();
+    if (offers->offered.empty()) {
+      if (!offers->malformed.empty()) Found(kOffers, offers->malformed);
+      *support = offers->refused.empty() ? "no kernel" : offers->refused[0];
+      return false;
+    }
+    CheckOffers(*problem.get(), *offers);
+    if (first) CheckConstraints(c, problem, *offers);
+    std::vector<std::string> ids;
+    for (const Candidate& k : offers->offered) {
+      ids.push_back(k.id);
+      CheckOne(c, k, first, nullptr);
+      mge_layout last = {};
+      if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) CheckOne(c, k, false, &last);
+    }
+    any_ = nullptr;
+    where_ = c.Name();
+    CheckWriteAdd(c);
+    *support = fmt::format("{}", fmt::join(ids, ", "));
+    return true;
+  }
+
   // Keep() remembers, for each candidate, the case with the most work. CheckLongest() runs the checks that need long runs on
   // them.
-  void Keep(const Case& c);
-  void CheckLongest();
+  void Keep(const Case& c) {
+    w_.Begin(kOffers);
+    w_.At(c.Name());
+    absl::StatusOr<Offers> offers = Enumerate(tested_, c);
+    if (!offers.ok()) return;
+    for (const Candidate& k : offers->offered) {
+      auto [at, fresh] = longest_.try_emplace(k.id, c);
+      if (!fresh && c.Work() > at->second.Work()) at->second = c;
+    }
+  }
+
+  void CheckLongest() {
+    for (const auto& [id, c] : longest_) {
+      where_ = fmt::format("{} {}", c.Name(), id);
+      w_.At(where_);
+      Begin(kNumerics);
+      absl::StatusOr<Offers> offers = Enumerate(tested_, c);
+      if (!Fine(kNumerics, offers.status())) continue;
+      const Candidate* candidate = offers->Find(id);
+      std::unique_ptr<KernelRun> kernel_run = candidate ? Make(c, *candidate, {}) : nullptr;
+      if (!kernel_run) continue;
+      std::optional<RunResult> alone = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
+      if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
+      Applied(kQueueOrder, [&] { return CheckQueueOrder(bench_, *kernel_run, c, *candidate); });
+      CheckCancel(c, *candidate, *kernel_run);  // a short run may end before it checks the flag
+      Applied(kConcurrent, [&] { return CheckConcurrentRuns(*kernel_run, c, *candidate); });
+    }
+    longest_.clear();
+  }
+
   // Reports a case that was neither offered nor refused, if other cases of the operator were.
-  void CheckSilence();
+  void CheckSilence() {
+    if (answered_ && !silent_.empty())
+      w_.Found(kOffers, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
+  }
 
  private:
   void Found(const char* check, const std::string& what) { w_.Found(check, where_, what); }
@@ -164,24 +225,300 @@ class KernelChecker {
     w_.Begin(check);
     w_.Applied(check);
   }
-  void CheckOffers(const mge_problem& problem, const Offers& offers);
-  void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers);
+  void CheckOffers(const mge_problem& problem, const Offers& offers) {
+    Begin(kOffers);
+    if (!offers.malformed.empty()) Found(kOffers, offers.malformed);
+    absl::StatusOr<Offers> again = Enumerate(tested_, problem);
+    if (!Fine(kOffers, again.status())) return;
+    bool same = again->offered.size() == offers.offered.size();
+    for (size_t i = 0; same && i < offers.offered.size(); ++i) {
+      same = again->offered[i].id == offers.offered[i].id &&
+             again->offered[i].raw.attributes == offers.offered[i].raw.attributes;
+    }
+    if (!same) Found(kOffers, "a second enumeration offers other candidates");
+  }
+
+  void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
+    Begin(kConstraints);
+    auto none_breaks = [&](const mge_constraints& limits, auto&& allowed, std::string_view what) {
+      absl::StatusOr<Offers> some = Enumerate(tested_, *problem.get(), limits);
+      if (!Fine(kConstraints, some.status())) return;
+      for (const Candidate& k : some->offered) {
+        if (!allowed(k)) Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, what));
+      }
+    };
+    mge_constraints limits = kNoConstraints;
+    limits.require = MGE_KERNEL_DETERMINISTIC;
+    none_breaks(
+        limits, [](const Candidate& k) { return k.Has(MGE_KERNEL_DETERMINISTIC); }, "only deterministic ones are asked for");
+    limits = kNoConstraints;
+    limits.forbid = offers.offered[0].raw.attributes;
+    none_breaks(
+        limits, [&](const Candidate& k) { return !k.Has(limits.forbid); }, "its attributes are forbidden");
+    limits = kNoConstraints;
+    limits.workspace_limit = 0;
+    none_breaks(
+        limits, [](const Candidate& k) { return k.raw.workspace_bound == 0; }, "no workspace is allowed");
+    limits = kNoConstraints;
+    limits.require = ~MGE_KERNEL_KNOWN_BITS;
+    none_breaks(
+        limits, [](const Candidate&) { return false; }, "an attribute is required that this interface does not have");
+    absl::StatusOr<Offers> some = Enumerate(tested_, c, 77);
+    if (some.ok() && !some->offered.empty()) {
+      Found(kConstraints, fmt::format("'{}' is offered for the write mode 77, which does not exist", some->offered[0].id));
+    }
+  }
+
   // Runs all checks on one candidate. `any` is the layout for operands with the layout ANY; nullptr: plain.
-  void CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any);
+  void CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any) {
+    where_ = fmt::format("{} {}{}", c.Name(), candidate.id, any ? " in " + LayoutText(*any) : "");
+    any_ = any;
+    w_.At(where_);
+    Begin(kPrepare);
+    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {});
+    if (!kernel_run) return;
+    if (!kernel_run->args_fault().empty()) Found(kPrepare, kernel_run->args_fault());
+    w_.Applied(kWorkspace);
+    if (uint64_t asked = kernel_run->prepared().workspace_bytes; asked > candidate.raw.workspace_bound) {
+      Found(kWorkspace, fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked,
+                                    candidate.raw.workspace_bound));
+    }
+    if (kernel_run->prepared().prepack_bytes) w_.Applied(kPrepack);
+    if (!kernel_run->packing_fault().empty()) Found(kPrepack, kernel_run->packing_fault());
+
+    Begin(kNumerics);
+    std::optional<RunResult> one = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
+    w_.Applied(kBounds);
+    w_.Applied(kInputs);
+    w_.Applied(kModes);
+    if (!one) return;
+    if (!Right(kernel_run->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
+    Begin(kRepeatable);
+    std::optional<RunResult> two = RunChecked(kRepeatable, *kernel_run, 1, c.inputs[1], 3, 0x5a);
+    if (!two || !Right(kRepeatable, *two, c.expected[1], candidate)) return;
+    for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
+      bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
+      const char* check = claims ? kDeterministic : kRepeatable;
+      Begin(check);
+      std::optional<RunResult> again =
+          RunChecked(check, *kernel_run, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
+      if (!again) return;
+      if (!Right(kRepeatable, *again, c.expected[0], candidate)) return;
+      if (claims && !SameBits(again->outputs, one->outputs))
+        return Found(kDeterministic, "equal inputs gave other bits in another run");
+    }
+    CheckBatch(c, candidate, *kernel_run, *one);
+    CheckAlignment(c, candidate);
+    CheckInPlace(c, candidate);
+    CheckRoundTrips(c, candidate);
+    if (!first) return;
+    if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Applied(kNoAllocation, [&] { return CheckLaunchMemory(*kernel_run, c); });
+    CheckCancel(c, candidate, *kernel_run);
+    CheckCapture(c, candidate, *kernel_run);
+    kernel_run.reset();
+    CheckLeaks(c, candidate);
+    CheckKernelAllocations(bench_, c, candidate, FailureSeconds(quick_));
+    w_.At(where_);
+  }
+
   std::unique_ptr<KernelRun> Make(const Case& c, const Candidate& candidate, KernelRun::Options options,
-                                  int32_t mode = MGE_WRITE);
+                                  int32_t mode = MGE_WRITE) {
+    options.any = any_;
+    absl::StatusOr<std::unique_ptr<KernelRun>> kernel_run = KernelRun::Create(bench_, c, candidate, options, mode);
+    if (!kernel_run.ok()) {
+      Found(options.in_place ? kInPlace : kPrepare, std::string(kernel_run.status().message()));
+      return nullptr;
+    }
+    return *std::move(kernel_run);
+  }
+
   // Runs the kernel and reports writes outside of the outputs. Returns nullopt if the run failed.
   std::optional<RunResult> RunChecked(const char* check, KernelRun& kernel_run, int lane, const std::vector<Tensor>& inputs,
-                                      uint32_t width, unsigned char fill, const std::vector<Tensor>& before = {});
-  bool Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate);
-  void CheckBatch(const Case& c, const Candidate& candidate, KernelRun& kernel_run, const RunResult& whole);
-  void CheckInPlace(const Case& c, const Candidate& candidate);
-  void CheckWriteAdd(const Case& c);
-  void CheckAlignment(const Case& c, const Candidate& candidate);
-  void CheckCancel(const Case& c, const Candidate& candidate, KernelRun& kernel_run);
-  void CheckCapture(const Case& c, const Candidate& candidate, KernelRun& kernel_run);
-  void CheckLeaks(const Case& c, const Candidate& candidate);
-  void CheckRoundTrips(const Case& c, const Candidate& candidate);
+                                      uint32_t width, unsigned char fill, const std::vector<Tensor>& before = {}) {
+    absl::StatusOr<RunResult> r = kernel_run.Run(lane, inputs, width, fill, before);
+    if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
+    if (!Fine(check, r.status())) return std::nullopt;
+    if (!Fine(check, r->Answered())) return std::nullopt;
+    if (!r->outside.empty()) Found(kBounds, r->outside);
+    if (!r->changed_input.empty()) Found(kInputs, r->changed_input);
+    if (!r->beyond_workspace.empty()) Found(kWorkspace, r->beyond_workspace);
+    return *std::move(r);
+  }
+
+  bool Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
+    std::string wrong = WhatIsWrong(r, want, candidate);
+    if (!wrong.empty()) Found(check, wrong);
+    return wrong.empty();
+  }
+
+  void CheckBatch(const Case& c, const Candidate& candidate, KernelRun& kernel_run, const RunResult& whole) {
+    if (!candidate.Has(MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
+    const Tensor& input = c.inputs[0][0];
+    if (input.rank() == 0 || input.shape()[0] < 2 || input.bytes() == 0) return;
+    int64_t rows = input.shape()[0];
+    std::vector<Tensor> kept = FirstRows(whole.outputs, rows), reference = FirstRows(c.expected[0], rows);
+    if (kept.empty()) return;
+    absl::StatusOr<Case> alone = FirstRowOf(c);  // its reference results show whether the rows are independent
+    if (!alone.ok() || !SameBits(FirstRows(alone->expected[0], 1), reference)) return;
+    Begin(kBatch);
+    std::vector<Tensor> mixed = c.inputs[0];
+    mixed[0] = WithFirstRow(input, c.inputs[1][0]);
+    std::optional<RunResult> r = RunChecked(kBatch, kernel_run, 0, mixed, 1, 0xff);
+    if (r && !SameBits(FirstRows(r->outputs, rows), kept)) Found(kBatch, "row 0 has other bits if the other rows differ");
+    absl::StatusOr<Offers> offers = Enumerate(tested_, *alone);
+    const Candidate* same = offers.ok() ? offers->Find(candidate.id) : nullptr;
+    if (!same) return;
+    std::unique_ptr<KernelRun> single = Make(*alone, *same, {});
+    if (!single) return;
+    r = RunChecked(kBatch, *single, 0, alone->inputs[0], 1, 0xff);
+    if (r && !SameBits(FirstRows(r->outputs, 1), kept))
+      Found(kBatch, fmt::format("row 0 has other bits if it is one of {} rows", rows));
+  }
+
+  void CheckInPlace(const Case& c, const Candidate& candidate) {
+    AbiProblem problem(c, MGE_WRITE);
+    const mge_graph& g = *problem.get()->graph;
+    for (const mge_in_place& pair : candidate.in_place) {
+      if (g.values[g.inputs[pair.input]]->data) continue;  // a constant must not be overwritten
+      Begin(kInPlace);
+      std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.in_place = &pair});
+      if (!kernel_run) continue;
+      // The input is an output too, so RunChecked(), which reports a changed input, cannot be used.
+      absl::StatusOr<RunResult> r = kernel_run->Run(0, c.inputs[0], 2, 0xff);
+      if (!Fine(kInPlace, r.status()) || !Fine(kInPlace, r->Answered())) continue;
+      if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
+    }
+  }
+
+  void CheckWriteAdd(const Case& c) {
+    absl::StatusOr<Offers> offers = Enumerate(tested_, c, MGE_WRITE_ADD);
+    if (!offers.ok()) return;  // the write mode is refused
+    for (const Candidate& candidate : offers->offered) {
+      Begin(kWriteAdd);
+      std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {}, MGE_WRITE_ADD);
+      if (!kernel_run) continue;
+      std::vector<Tensor> before, want;
+      for (size_t o = 0; o < c.expected[0].size(); ++o) {
+        const Tensor& t = c.expected[0][o];
+        before.push_back(RandomTensor(t.dtype(), t.shape(), 1, 3, 91 + o));
+        Tensor sum = RandomTensor(t.dtype(), t.shape(), 0, 0, 1);
+        DispatchNumeric(t.dtype(), [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          for (size_t i = 0; i < sum.Data<T>().size(); ++i)
+            sum.MutableData<T>()[i] = static_cast<T>(t.Data<T>()[i] + before[o].template Data<T>()[i]);
+        });
+        want.push_back(std::move(sum));
+      }
+      std::optional<RunResult> r = RunChecked(kWriteAdd, *kernel_run, 0, c.inputs[0], 1, 0xff, before);
+      if (r) Right(kWriteAdd, *r, want, candidate);
+    }
+  }
+
+  void CheckAlignment(const Case& c, const Candidate& candidate) {
+    if (bench_.transfers[0].has_queue())
+      return w_.NotOffered(kAlignment, "it has queues: every operand is aligned to 64 bytes");
+    Begin(kAlignment);
+    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.shifted = true});
+    std::optional<RunResult> r = kernel_run ? RunChecked(kAlignment, *kernel_run, 0, c.inputs[0], 2, 0xff) : std::nullopt;
+    if (r) Right(kAlignment, *r, c.expected[0], candidate);
+  }
+
+  void CheckCancel(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
+    Begin(kCancel);
+    for (uint32_t width : {1, 3}) {
+      absl::StatusOr<RunResult> r = kernel_run.Run(0, c.inputs[0], width, 0xff, {}, 1);
+      if (!Fine(kCancel, r.status())) return;
+      if (r->code != MGE_CANCELLED && !Fine(kCancel, r->Answered("a cancelled run"))) return;
+    }
+    std::optional<RunResult> next = RunChecked(kCancel, kernel_run, 0, c.inputs[1], 1, 0xff);
+    if (next) Right(kCancel, *next, c.expected[1], candidate);
+  }
+
+  void CheckCapture(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
+    const mge_queue_api* api = tested_.plugin().queue;
+    if (!candidate.Has(MGE_KERNEL_CAPTURE_SAFE) || !api || !api->capture_begin) return;
+    Begin(kCapture);
+    mge_queue* queue = bench_.transfers[0].queue();
+    void* record = nullptr;
+    auto ok = [&](std::string_view what, auto&& f) { return Fine(kCapture, Call(what, f)); };
+    if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[0], 0xff))) return;
+    if (!ok("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); })) return;
+    std::string text;
+    mge_code code = kernel_run.Launch(0, 1, &text);
+    if (!ok("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); })) return;
+    Fine(kCapture, Answer(code, {code, text, {}}, "the step, while captured,"));
+    absl::StatusOr<bool> untouched = kernel_run.Untouched(0);
+    if (untouched.ok() && !*untouched) Found(kCapture, "the step ran while it was captured");
+    for (int set : {0, 1, 0}) {
+      if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[set], 0x5a))) break;
+      if (!ok("replaying", [&](mge_error* e) { return api->replay(queue, record, e); })) break;
+      if (!Fine(kCapture, kernel_run.Drain(0))) break;
+      absl::StatusOr<RunResult> r = kernel_run.Collect(0);
+      if (!Fine(kCapture, r.status()) || !Right(kCapture, *r, c.expected[set], candidate)) break;
+    }
+    if (record) api->record_destroy(tested_.device(), record);
+  }
+
+  void CheckLeaks(const Case& c, const Candidate& candidate) {
+    Begin(kLeaks);
+    auto round = [&]() -> absl::Status {
+      std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {});
+      if (!kernel_run) return Broken("the kernel cannot be prepared again");
+      MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
+      std::string text;
+      mge_code code = kernel_run->Launch(0, 1, &text);
+      MGE_RETURN_IF_ERROR(kernel_run->Drain(0));  // also if the launch failed after enqueuing work
+      return Answer(code, {code, text, {}}, "the step, run again,");
+    };
+    int64_t blocks = 0;
+    LeakCheck plan = {.first = 12,
+                      .rounds = 12,
+                      .round = round,
+                      .began = [&] { blocks = tested_.host().outstanding(); },
+                      .device_used = [&] { return tested_.device_memory_used(); }};
+    absl::StatusOr<Leaks> lost = MeasureLeaks(plan);
+    if (!Fine(kLeaks, lost.status())) return;
+    auto each = [](int64_t bytes, std::string_view what) {
+      return fmt::format("{} bytes of {} leak with every kernel that is prepared, run and destroyed", bytes, what);
+    };
+    if (int64_t more = tested_.host().outstanding() - blocks; more > 0) {
+      Found(kLeaks, fmt::format("{} blocks of the host's memory are not released when all kernels are destroyed", more));
+    }
+    if (lost->heap) Found(kLeaks, each(lost->heap, "the heap"));
+    if (lost->device) Found(kLeaks, each(lost->device, "the device's memory"));
+    if (lost->mapped && !lost->device) Found(kLeaks, each(lost->mapped, "memory that it maps beside the heap"));
+  }
+
+  void CheckRoundTrips(const Case& c, const Candidate& candidate) {
+    auto check = [&](const Tensor& t, const mge_layout& layout) {
+      if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
+      std::string name = fmt::format("{} {}{}", LayoutText(layout), DTypeName(t.dtype()), ShapeText(t.shape()));
+      if (!layouts_seen_.insert(name).second) return;
+      if (layout.kind == MGE_LAYOUT_OPAQUE) {
+        Begin(kDescribe);
+        if (!Fine(kDescribe, Described(tested_, layout, t.dtype(), t.shape()))) return;
+      }
+      Begin(kRoundTrip);
+      auto* data = static_cast<const unsigned char*>(t.data());
+      Bytes plain(data, data + t.bytes());
+      absl::StatusOr<Bytes> there = Reorder(bench_, plain, t.dtype(), t.shape(), PlainLayout(), layout, true);
+      if (!there.ok()) return Found(kRoundTrip, fmt::format("{}: {}", name, Std(there.status().message())));
+      if (layout.kind == MGE_LAYOUT_PERMUTED) {
+        absl::StatusOr<Bytes> ours = ToLayout(bench_, t, layout);
+        if (ours.ok() && *ours != *there) Found(kRoundTrip, fmt::format("{}: {}", name, Difference(*there, *ours)));
+      }
+      absl::StatusOr<Bytes> back = Reorder(bench_, *there, t.dtype(), t.shape(), layout, PlainLayout(), true);
+      if (!back.ok()) return Found(kRoundTrip, fmt::format("{}, back: {}", name, Std(back.status().message())));
+      if (*back != plain) Found(kRoundTrip, fmt::format("{}, there and back: {}", name, Difference(*back, plain)));
+    };
+    size_t next = 0;
+    AbiProblem problem(c, MGE_WRITE);
+    std::vector<Operand> inputs = InputsOf(*problem.get());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].constant.defined()) check(c.inputs[0][next++], candidate.inputs[i]);
+    }
+    for (size_t o = 0; o < c.expected[0].size(); ++o) check(c.expected[0][o], candidate.outputs[o]);
+  }
 
   BackendUnderTest& tested_;
   CheckReporter& w_;
@@ -194,374 +531,6 @@ class KernelChecker {
   bool answered_ = false;                // whether any case was offered or refused
   std::string silent_;                   // the first case that was neither offered nor refused
 };
-
-void KernelChecker::CheckOffers(const mge_problem& problem, const Offers& offers) {
-  Begin(kOffers);
-  if (!offers.malformed.empty()) Found(kOffers, offers.malformed);
-  absl::StatusOr<Offers> again = Enumerate(tested_, problem);
-  if (!Fine(kOffers, again.status())) return;
-  bool same = again->offered.size() == offers.offered.size();
-  for (size_t i = 0; same && i < offers.offered.size(); ++i) {
-    same =
-        again->offered[i].id == offers.offered[i].id && again->offered[i].raw.attributes == offers.offered[i].raw.attributes;
-  }
-  if (!same) Found(kOffers, "a second enumeration offers other candidates");
-}
-
-void KernelChecker::CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
-  Begin(kConstraints);
-  auto none_breaks = [&](const mge_constraints& limits, auto&& allowed, std::string_view what) {
-    absl::StatusOr<Offers> some = Enumerate(tested_, *problem.get(), limits);
-    if (!Fine(kConstraints, some.status())) return;
-    for (const Candidate& k : some->offered) {
-      if (!allowed(k)) Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, what));
-    }
-  };
-  mge_constraints limits = kNoConstraints;
-  limits.require = MGE_KERNEL_DETERMINISTIC;
-  none_breaks(
-      limits, [](const Candidate& k) { return k.Has(MGE_KERNEL_DETERMINISTIC); }, "only deterministic ones are asked for");
-  limits = kNoConstraints;
-  limits.forbid = offers.offered[0].raw.attributes;
-  none_breaks(
-      limits, [&](const Candidate& k) { return !k.Has(limits.forbid); }, "its attributes are forbidden");
-  limits = kNoConstraints;
-  limits.workspace_limit = 0;
-  none_breaks(
-      limits, [](const Candidate& k) { return k.raw.workspace_bound == 0; }, "no workspace is allowed");
-  limits = kNoConstraints;
-  limits.require = ~MGE_KERNEL_KNOWN_BITS;
-  none_breaks(
-      limits, [](const Candidate&) { return false; }, "an attribute is required that this interface does not have");
-  AbiProblem unknown(c, 77);
-  absl::StatusOr<Offers> some = Enumerate(tested_, *unknown.get());
-  if (some.ok() && !some->offered.empty()) {
-    Found(kConstraints, fmt::format("'{}' is offered for the write mode 77, which does not exist", some->offered[0].id));
-  }
-}
-
-std::unique_ptr<KernelRun> KernelChecker::Make(const Case& c, const Candidate& candidate, KernelRun::Options options,
-                                               int32_t mode) {
-  AbiProblem problem(c, mode);
-  options.any = any_;
-  absl::StatusOr<std::unique_ptr<KernelRun>> kernel_run = KernelRun::Create(
-      bench_, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), options, [&] { problem.SpoilConstants(); });
-  if (!kernel_run.ok()) {
-    Found(options.in_place ? kInPlace : kPrepare, std::string(kernel_run.status().message()));
-    return nullptr;
-  }
-  return *std::move(kernel_run);
-}
-
-std::optional<RunResult> KernelChecker::RunChecked(const char* check, KernelRun& kernel_run, int lane,
-                                                   const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
-                                                   const std::vector<Tensor>& before) {
-  absl::StatusOr<RunResult> r = kernel_run.Run(lane, inputs, width, fill, before);
-  if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
-  if (!Fine(check, r.status())) return std::nullopt;
-  if (!Fine(check, r->Answered())) return std::nullopt;
-  if (!r->outside.empty()) Found(kBounds, r->outside);
-  if (!r->changed_input.empty()) Found(kInputs, r->changed_input);
-  if (!r->beyond_workspace.empty()) Found(kWorkspace, r->beyond_workspace);
-  return *std::move(r);
-}
-
-bool KernelChecker::Right(const char* check, const RunResult& r, const std::vector<Tensor>& want,
-                          const Candidate& candidate) {
-  std::string wrong = WhatIsWrong(r, want, candidate);
-  if (!wrong.empty()) Found(check, wrong);
-  return wrong.empty();
-}
-
-void KernelChecker::CheckBatch(const Case& c, const Candidate& candidate, KernelRun& kernel_run, const RunResult& whole) {
-  if (!candidate.Has(MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
-  const Tensor& input = c.inputs[0][0];
-  if (input.rank() == 0 || input.shape()[0] < 2 || input.bytes() == 0) return;
-  int64_t rows = input.shape()[0];
-  std::vector<Tensor> kept = FirstRows(whole.outputs, rows), reference = FirstRows(c.expected[0], rows);
-  if (kept.empty()) return;
-  absl::StatusOr<Case> alone = FirstRowOf(c);  // its reference results show whether the rows are independent
-  if (!alone.ok() || !SameBits(FirstRows(alone->expected[0], 1), reference)) return;
-  Begin(kBatch);
-  std::vector<Tensor> mixed = c.inputs[0];
-  mixed[0] = WithFirstRow(input, c.inputs[1][0]);
-  std::optional<RunResult> r = RunChecked(kBatch, kernel_run, 0, mixed, 1, 0xff);
-  if (r && !SameBits(FirstRows(r->outputs, rows), kept)) Found(kBatch, "row 0 has other bits if the other rows differ");
-  AbiProblem problem(*alone, MGE_WRITE);
-  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
-  const Candidate* same = offers.ok() ? offers->Find(candidate.id) : nullptr;
-  if (!same) return;
-  std::unique_ptr<KernelRun> single = Make(*alone, *same, {});
-  if (!single) return;
-  r = RunChecked(kBatch, *single, 0, alone->inputs[0], 1, 0xff);
-  if (r && !SameBits(FirstRows(r->outputs, 1), kept))
-    Found(kBatch, fmt::format("row 0 has other bits if it is one of {} rows", rows));
-}
-
-void KernelChecker::CheckInPlace(const Case& c, const Candidate& candidate) {
-  AbiProblem problem(c, MGE_WRITE);
-  const mge_graph& g = *problem.get()->graph;
-  for (const mge_in_place& pair : candidate.in_place) {
-    if (g.values[g.inputs[pair.input]]->data) continue;  // a constant must not be overwritten
-    Begin(kInPlace);
-    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.in_place = &pair});
-    if (!kernel_run) continue;
-    // The input is an output too, so RunChecked(), which reports a changed input, cannot be used.
-    absl::StatusOr<RunResult> r = kernel_run->Run(0, c.inputs[0], 2, 0xff);
-    if (!Fine(kInPlace, r.status()) || !Fine(kInPlace, r->Answered())) continue;
-    if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
-  }
-}
-
-void KernelChecker::CheckWriteAdd(const Case& c) {
-  AbiProblem problem(c, MGE_WRITE_ADD);
-  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
-  if (!offers.ok()) return;  // the write mode is refused
-  for (const Candidate& candidate : offers->offered) {
-    Begin(kWriteAdd);
-    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {}, MGE_WRITE_ADD);
-    if (!kernel_run) continue;
-    std::vector<Tensor> before, want;
-    for (size_t o = 0; o < c.expected[0].size(); ++o) {
-      const Tensor& t = c.expected[0][o];
-      before.push_back(RandomTensor(t.dtype(), t.shape(), 1, 3, 91 + o));
-      Tensor sum = RandomTensor(t.dtype(), t.shape(), 0, 0, 1);
-      DispatchNumeric(t.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        for (size_t i = 0; i < sum.Data<T>().size(); ++i)
-          sum.MutableData<T>()[i] = static_cast<T>(t.Data<T>()[i] + before[o].template Data<T>()[i]);
-      });
-      want.push_back(std::move(sum));
-    }
-    std::optional<RunResult> r = RunChecked(kWriteAdd, *kernel_run, 0, c.inputs[0], 1, 0xff, before);
-    if (r) Right(kWriteAdd, *r, want, candidate);
-  }
-}
-
-void KernelChecker::CheckSilence() {
-  if (answered_ && !silent_.empty())
-    w_.Found(kOffers, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
-}
-
-void KernelChecker::Keep(const Case& c) {
-  w_.Begin(kOffers);
-  w_.At(c.Name());
-  AbiProblem problem(c, MGE_WRITE);
-  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
-  if (!offers.ok()) return;
-  for (const Candidate& k : offers->offered) {
-    auto [at, fresh] = longest_.try_emplace(k.id, c);
-    if (!fresh && c.Work() > at->second.Work()) at->second = c;
-  }
-}
-
-void KernelChecker::CheckLongest() {
-  for (const auto& [id, c] : longest_) {
-    where_ = fmt::format("{} {}", c.Name(), id);
-    w_.At(where_);
-    Begin(kNumerics);
-    AbiProblem problem(c, MGE_WRITE);
-    absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
-    if (!Fine(kNumerics, offers.status())) continue;
-    const Candidate* candidate = offers->Find(id);
-    std::unique_ptr<KernelRun> kernel_run = candidate ? Make(c, *candidate, {}) : nullptr;
-    if (!kernel_run) continue;
-    std::optional<RunResult> alone = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
-    if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
-    Applied(kQueueOrder, [&] { return CheckQueueOrder(bench_, *kernel_run, c, *candidate); });
-    CheckCancel(c, *candidate, *kernel_run);  // a short run may end before it checks the flag
-    Applied(kConcurrent, [&] { return CheckConcurrentRuns(*kernel_run, c, *candidate); });
-  }
-  longest_.clear();
-}
-
-void KernelChecker::CheckAlignment(const Case& c, const Candidate& candidate) {
-  if (bench_.transfers[0].has_queue())
-    return w_.NotOffered(kAlignment, "it has queues: every operand is aligned to 64 bytes");
-  Begin(kAlignment);
-  std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.shifted = true});
-  std::optional<RunResult> r = kernel_run ? RunChecked(kAlignment, *kernel_run, 0, c.inputs[0], 2, 0xff) : std::nullopt;
-  if (r) Right(kAlignment, *r, c.expected[0], candidate);
-}
-
-void KernelChecker::CheckCancel(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
-  Begin(kCancel);
-  for (uint32_t width : {1, 3}) {
-    absl::StatusOr<RunResult> r = kernel_run.Run(0, c.inputs[0], width, 0xff, {}, 1);
-    if (!Fine(kCancel, r.status())) return;
-    if (r->code != MGE_CANCELLED && !Fine(kCancel, r->Answered("a cancelled run"))) return;
-  }
-  std::optional<RunResult> next = RunChecked(kCancel, kernel_run, 0, c.inputs[1], 1, 0xff);
-  if (next) Right(kCancel, *next, c.expected[1], candidate);
-}
-
-void KernelChecker::CheckCapture(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
-  const mge_queue_api* api = tested_.plugin().queue;
-  if (!candidate.Has(MGE_KERNEL_CAPTURE_SAFE) || !api || !api->capture_begin) return;
-  Begin(kCapture);
-  mge_queue* queue = bench_.transfers[0].queue();
-  void* record = nullptr;
-  auto ok = [&](std::string_view what, auto&& f) { return Fine(kCapture, Call(what, f)); };
-  if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[0], 0xff))) return;
-  if (!ok("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); })) return;
-  std::string text;
-  mge_code code = kernel_run.Launch(0, 1, &text);
-  if (!ok("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); })) return;
-  Fine(kCapture, Answer(code, {code, text, {}}, "the step, while captured,"));
-  absl::StatusOr<bool> untouched = kernel_run.Untouched(0);
-  if (untouched.ok() && !*untouched) Found(kCapture, "the step ran while it was captured");
-  for (int set : {0, 1, 0}) {
-    if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[set], 0x5a))) break;
-    if (!ok("replaying", [&](mge_error* e) { return api->replay(queue, record, e); })) break;
-    if (!Fine(kCapture, kernel_run.Drain(0))) break;
-    absl::StatusOr<RunResult> r = kernel_run.Collect(0);
-    if (!Fine(kCapture, r.status()) || !Right(kCapture, *r, c.expected[set], candidate)) break;
-  }
-  if (record) api->record_destroy(tested_.device(), record);
-}
-
-void KernelChecker::CheckLeaks(const Case& c, const Candidate& candidate) {
-  Begin(kLeaks);
-  auto round = [&]() -> absl::Status {
-    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {});
-    if (!kernel_run) return Broken("the kernel cannot be prepared again");
-    MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
-    std::string text;
-    mge_code code = kernel_run->Launch(0, 1, &text);
-    MGE_RETURN_IF_ERROR(kernel_run->Drain(0));  // also if the launch failed after enqueuing work
-    return Answer(code, {code, text, {}}, "the step, run again,");
-  };
-  int64_t blocks = 0;
-  LeakCheck plan = {.first = 12,
-                    .rounds = 12,
-                    .round = round,
-                    .began = [&] { blocks = tested_.host().outstanding(); },
-                    .device_used = [&] { return tested_.device_memory_used(); }};
-  absl::StatusOr<Leaks> lost = MeasureLeaks(plan);
-  if (!Fine(kLeaks, lost.status())) return;
-  auto each = [](int64_t bytes, std::string_view what) {
-    return fmt::format("{} bytes of {} leak with every kernel that is prepared, run and destroyed", bytes, what);
-  };
-  if (int64_t more = tested_.host().outstanding() - blocks; more > 0) {
-    Found(kLeaks, fmt::format("{} blocks of the host's memory are not released when all kernels are destroyed", more));
-  }
-  if (lost->heap) Found(kLeaks, each(lost->heap, "the heap"));
-  if (lost->device) Found(kLeaks, each(lost->device, "the device's memory"));
-  if (lost->mapped && !lost->device) Found(kLeaks, each(lost->mapped, "memory that it maps beside the heap"));
-}
-
-void KernelChecker::CheckRoundTrips(const Case& c, const Candidate& candidate) {
-  auto check = [&](const Tensor& t, const mge_layout& layout) {
-    if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
-    std::string name = fmt::format("{} {}{}", LayoutText(layout), DTypeName(t.dtype()), ShapeText(t.shape()));
-    if (!layouts_seen_.insert(name).second) return;
-    if (layout.kind == MGE_LAYOUT_OPAQUE) {
-      Begin(kDescribe);
-      if (!Fine(kDescribe, Described(tested_, layout, t.dtype(), t.shape()))) return;
-    }
-    Begin(kRoundTrip);
-    auto* data = static_cast<const unsigned char*>(t.data());
-    Bytes plain(data, data + t.bytes());
-    absl::StatusOr<Bytes> there = Reorder(bench_, plain, t.dtype(), t.shape(), PlainLayout(), layout, true);
-    if (!there.ok()) return Found(kRoundTrip, fmt::format("{}: {}", name, Std(there.status().message())));
-    if (layout.kind == MGE_LAYOUT_PERMUTED) {
-      absl::StatusOr<Bytes> ours = ToLayout(bench_, t, layout);
-      if (ours.ok() && *ours != *there) Found(kRoundTrip, fmt::format("{}: {}", name, Difference(*there, *ours)));
-    }
-    absl::StatusOr<Bytes> back = Reorder(bench_, *there, t.dtype(), t.shape(), layout, PlainLayout(), true);
-    if (!back.ok()) return Found(kRoundTrip, fmt::format("{}, back: {}", name, Std(back.status().message())));
-    if (*back != plain) Found(kRoundTrip, fmt::format("{}, there and back: {}", name, Difference(*back, plain)));
-  };
-  size_t next = 0;
-  AbiProblem problem(c, MGE_WRITE);
-  std::vector<Operand> inputs = InputsOf(*problem.get());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].constant.defined()) check(c.inputs[0][next++], candidate.inputs[i]);
-  }
-  for (size_t o = 0; o < c.expected[0].size(); ++o) check(c.expected[0][o], candidate.outputs[o]);
-}
-
-void KernelChecker::CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any) {
-  where_ = fmt::format("{} {}{}", c.Name(), candidate.id, any ? " in " + LayoutText(*any) : "");
-  any_ = any;
-  w_.At(where_);
-  Begin(kPrepare);
-  std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {});
-  if (!kernel_run) return;
-  if (!kernel_run->args_fault().empty()) Found(kPrepare, kernel_run->args_fault());
-  w_.Applied(kWorkspace);
-  if (uint64_t asked = kernel_run->prepared().workspace_bytes; asked > candidate.raw.workspace_bound) {
-    Found(kWorkspace, fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked,
-                                  candidate.raw.workspace_bound));
-  }
-  if (kernel_run->prepared().prepack_bytes) w_.Applied(kPrepack);
-  if (!kernel_run->packing_fault().empty()) Found(kPrepack, kernel_run->packing_fault());
-
-  Begin(kNumerics);
-  std::optional<RunResult> one = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
-  w_.Applied(kBounds);
-  w_.Applied(kInputs);
-  w_.Applied(kModes);
-  if (!one) return;
-  if (!Right(kernel_run->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
-  Begin(kRepeatable);
-  std::optional<RunResult> two = RunChecked(kRepeatable, *kernel_run, 1, c.inputs[1], 3, 0x5a);
-  if (!two || !Right(kRepeatable, *two, c.expected[1], candidate)) return;
-  for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
-    bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
-    const char* check = claims ? kDeterministic : kRepeatable;
-    Begin(check);
-    std::optional<RunResult> again =
-        RunChecked(check, *kernel_run, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
-    if (!again) return;
-    if (!Right(kRepeatable, *again, c.expected[0], candidate)) return;
-    if (claims && !SameBits(again->outputs, one->outputs))
-      return Found(kDeterministic, "equal inputs gave other bits in another run");
-  }
-  CheckBatch(c, candidate, *kernel_run, *one);
-  CheckAlignment(c, candidate);
-  CheckInPlace(c, candidate);
-  CheckRoundTrips(c, candidate);
-  if (!first) return;
-  if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Applied(kNoAllocation, [&] { return CheckLaunchMemory(*kernel_run, c); });
-  CheckCancel(c, candidate, *kernel_run);
-  CheckCapture(c, candidate, *kernel_run);
-  kernel_run.reset();
-  CheckLeaks(c, candidate);
-  CheckKernelAllocations(bench_, c, candidate, FailureSeconds(quick_));
-  w_.At(where_);
-}
-
-bool KernelChecker::CheckCase(const Case& c, bool first, std::string* support) {
-  where_ = c.Name();
-  w_.At(where_);
-  w_.Begin(kOffers);
-  AbiProblem problem(c, MGE_WRITE);
-  absl::StatusOr<Offers> offers = Enumerate(tested_, *problem.get());
-  if (!Fine(kOffers, offers.status())) return false;
-  const bool silent = offers->offered.empty() && offers->refused.empty() && offers->malformed.empty();
-  answered_ |= !silent;
-  if (silent && silent_.empty()) silent_ = c.Name();
-  if (offers->offered.empty()) {
-    if (!offers->malformed.empty()) Found(kOffers, offers->malformed);
-    *support = offers->refused.empty() ? "no kernel" : offers->refused[0];
-    return false;
-  }
-  CheckOffers(*problem.get(), *offers);
-  if (first) CheckConstraints(c, problem, *offers);
-  std::vector<std::string> ids;
-  for (const Candidate& k : offers->offered) {
-    ids.push_back(k.id);
-    CheckOne(c, k, first, nullptr);
-    mge_layout last = {};
-    if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) CheckOne(c, k, false, &last);
-  }
-  any_ = nullptr;
-  where_ = c.Name();
-  CheckWriteAdd(c);
-  *support = fmt::format("{}", fmt::join(ids, ", "));
-  return true;
-}
 
 }  // namespace
 

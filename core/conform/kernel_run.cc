@@ -120,6 +120,15 @@ void AbiProblem::SpoilConstants() {
   }
 }
 
+AbiCandidate::AbiCandidate(const Candidate& candidate) : raw(candidate.raw) {
+  for (const mge_layout& l : candidate.inputs) inputs.push_back(&l);
+  for (const mge_layout& l : candidate.outputs) outputs.push_back(&l);
+  raw.id = {candidate.id.data(), candidate.id.size()};
+  raw.input_layouts = inputs.data();
+  raw.output_layouts = outputs.data();
+  raw.in_place = candidate.in_place.data();
+}
+
 const Candidate* Offers::Find(const std::string& id) const {
   for (const Candidate& c : offered) {
     if (c.id == id) return &c;
@@ -170,6 +179,10 @@ absl::StatusOr<Bench*> Bench::Aside() {
   return aside.get();
 }
 
+absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode) {
+  return Enumerate(tested, *AbiProblem(c, write_mode).get());
+}
+
 absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers) {
   std::vector<const OpDef*> ops = QuickOps(), all = CheckableOps();
   ops.insert(ops.end(), all.begin(), all.end());
@@ -185,6 +198,32 @@ absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers
     }
   }
   return NotOffered("the backend has no kernel for any operator");
+}
+
+absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used) {
+  MGE_RETURN_IF_ERROR(s.Start());
+  MGE_RETURN_IF_ERROR(s.Open());
+  if (used) *used = s.device_memory_used();
+  Slab slabs[MGE_MEMORY_CLASS_COUNT];
+  for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
+    if (!HasMemory(s, memory_class)) continue;
+    MGE_ASSIGN_OR_RETURN(slabs[memory_class], Slab::Acquire(s, 4096, memory_class));
+  }
+  if (s.plugin().queue) {
+    Bytes host(4096, 1);
+    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
+    MGE_RETURN_IF_ERROR(queue.Copy(slabs[MGE_MEMORY_DEVICE].address(), host.data(), host.size()));
+    MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
+    MGE_RETURN_IF_ERROR(fence.Await(1));
+  }
+  Offers offers;
+  absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
+  if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(*bench, *c, offers.offered[0], {}));
+  MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 2, 0xff));
+  return result.Answered();
 }
 
 std::vector<Operand> InputsOf(const mge_problem& problem) {
@@ -206,6 +245,14 @@ std::vector<Operand> OutputsOf(const Case& c) {
   std::vector<Operand> out;
   for (const Tensor& t : c.expected[0]) out.push_back({t.dtype(), t.shape(), {}});
   return out;
+}
+
+absl::Status RunResult::Sound(std::string_view step) const {
+  MGE_RETURN_IF_ERROR(Answered(step));
+  for (const std::string& fault : {outside, changed_input, beyond_workspace}) {
+    if (!fault.empty()) return Broken(fmt::format("{}: {}", step, fault));
+  }
+  return absl::OkStatus();
 }
 
 std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
@@ -269,25 +316,19 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const
                                                              const Candidate& candidate, std::vector<Operand> inputs,
                                                              std::vector<Operand> outputs, const Options& options,
                                                              const std::function<void()>& prepared) {
-  std::unique_ptr<KernelRun> t(new KernelRun(bench));
+  std::unique_ptr<KernelRun> out(new KernelRun(bench));
   BackendUnderTest& tested = bench.tested;
   const mge_kernel_api& api = *tested.plugin().kernel;
-  t->candidate_ = candidate;
-  t->inputs_ = std::move(inputs);
-  t->outputs_ = std::move(outputs);
-  Candidate& c = t->candidate_;
-  std::vector<const mge_layout*> in_layouts, out_layouts, in_asked, out_asked;
-  for (mge_layout& l : c.inputs) in_asked.push_back(&l);
-  for (mge_layout& l : c.outputs) out_asked.push_back(&l);
-  mge_candidate raw = c.raw;
-  raw.id = {c.id.data(), c.id.size()};
-  raw.input_layouts = in_asked.data();
-  raw.output_layouts = out_asked.data();
-  raw.in_place = c.in_place.data();
-  t->prepared_.struct_size = sizeof(mge_prepared);
-  MGE_RETURN_IF_ERROR(
-      Call("preparing", [&](mge_error* e) { return api.prepare(tested.device(), &problem, &raw, &t->prepared_, e); }));
-  if (std::string why = WhyUnsound(api, t->prepared_, problem.graph->input_count); !why.empty()) return Broken(why);
+  out->candidate_ = candidate;
+  out->inputs_ = std::move(inputs);
+  out->outputs_ = std::move(outputs);
+  Candidate& c = out->candidate_;
+  std::vector<const mge_layout*> in_layouts, out_layouts;
+  const AbiCandidate asked(c);
+  out->prepared_.struct_size = sizeof(mge_prepared);
+  MGE_RETURN_IF_ERROR(Call(
+      "preparing", [&](mge_error* e) { return api.prepare(tested.device(), &problem, &asked.raw, &out->prepared_, e); }));
+  if (std::string why = WhyUnsound(api, out->prepared_, problem.graph->input_count); !why.empty()) return Broken(why);
   if (prepared) prepared();
 
   // The plain layout is passed as NULL, as the host does.
@@ -297,63 +338,72 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const
     }
     return list;
   };
-  t->settled_in_ = settle(c.inputs);
-  for (size_t i = 0; i < t->inputs_.size(); ++i) {
-    if (t->inputs_[i].constant.defined()) t->settled_in_[i] = PlainLayout();
+  out->settled_in_ = settle(c.inputs);
+  for (size_t i = 0; i < out->inputs_.size(); ++i) {
+    if (out->inputs_[i].constant.defined()) out->settled_in_[i] = PlainLayout();
   }
-  t->settled_out_ = settle(c.outputs);
-  for (mge_layout& l : t->settled_in_) in_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);
-  for (mge_layout& l : t->settled_out_) out_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);
-  t->laid_in_ = options.raw ? std::vector<mge_layout>(c.inputs.size(), PlainLayout()) : t->settled_in_;
-  t->laid_out_ = options.raw ? std::vector<mge_layout>(c.outputs.size(), PlainLayout()) : t->settled_out_;
+  out->settled_out_ = settle(c.outputs);
+  for (mge_layout& l : out->settled_in_) in_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);
+  for (mge_layout& l : out->settled_out_) out_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);
+  out->laid_in_ = options.raw ? std::vector<mge_layout>(c.inputs.size(), PlainLayout()) : out->settled_in_;
+  out->laid_out_ = options.raw ? std::vector<mge_layout>(c.outputs.size(), PlainLayout()) : out->settled_out_;
   auto bytes_of = [](const Operand& o, const mge_layout& l) { return LayoutBytes(l, ElementBytes(o.dtype), o.shape); };
-  t->input_regions_.resize(t->inputs_.size());
-  for (size_t i = 0; i < t->inputs_.size(); ++i) {
-    if (t->inputs_[i].constant.defined()) continue;
-    MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(t->inputs_[i], t->laid_in_[i]));
-    t->input_regions_[i] = t->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, t->inputs_[i].dtype, t->laid_in_[i]));
+  out->input_regions_.resize(out->inputs_.size());
+  for (size_t i = 0; i < out->inputs_.size(); ++i) {
+    if (out->inputs_[i].constant.defined()) continue;
+    MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(out->inputs_[i], out->laid_in_[i]));
+    out->input_regions_[i] =
+        out->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, out->inputs_[i].dtype, out->laid_in_[i]));
   }
-  MGE_RETURN_IF_ERROR(t->Pack(options));
-  for (size_t o = 0; o < t->outputs_.size(); ++o) {
-    MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(t->outputs_[o], t->laid_out_[o]));
+  MGE_RETURN_IF_ERROR(out->Pack(options));
+  for (size_t o = 0; o < out->outputs_.size(); ++o) {
+    MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(out->outputs_[o], out->laid_out_[o]));
     if (options.in_place && options.in_place->output == o) {
-      const Region& input = t->input_regions_[options.in_place->input];
+      const Region& input = out->input_regions_[options.in_place->input];
       if (static_cast<uint64_t>(bytes) > input.bytes)
         return Broken(fmt::format("output {} is larger than input {}", o, options.in_place->input));
-      t->output_regions_.push_back({input.offset, static_cast<uint64_t>(bytes)});
+      out->output_regions_.push_back({input.offset, static_cast<uint64_t>(bytes)});
     } else {
-      t->output_regions_.push_back(
-          t->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, t->outputs_[o].dtype, t->laid_out_[o])));
+      out->output_regions_.push_back(
+          out->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, out->outputs_[o].dtype, out->laid_out_[o])));
     }
   }
-  t->workspace_ = t->AddRegion(t->prepared_.workspace_bytes);
-  MGE_RETURN_IF_ERROR(bench.Reserve(t->total_));
+  out->workspace_ = out->AddRegion(out->prepared_.workspace_bytes);
+  MGE_RETURN_IF_ERROR(bench.Reserve(out->total_));
 
   std::vector<mge_slot> in_slots, out_slots;
-  for (const Region& r : t->input_regions_) in_slots.push_back({0, 0, r.offset});
-  for (const Region& r : t->output_regions_) out_slots.push_back({0, 0, r.offset});
+  for (const Region& r : out->input_regions_) in_slots.push_back({0, 0, r.offset});
+  for (const Region& r : out->output_regions_) out_slots.push_back({0, 0, r.offset});
   in_slots.push_back({0, 0, 0});  // a kernel that reads one operand too many gets wrong data
   in_layouts.push_back(nullptr);
   mge_binding binding = {
-      sizeof(binding),   0, in_slots.data(), out_slots.data(), {0, 0, t->workspace_.offset}, in_layouts.data(),
+      sizeof(binding),   0, in_slots.data(), out_slots.data(), {0, 0, out->workspace_.offset}, in_layouts.data(),
       out_layouts.data()};
-  size_t units = (t->prepared_.args_bytes + kRedZone) / sizeof(std::max_align_t) + 1;
-  t->args_.resize(units);
-  auto* args = reinterpret_cast<unsigned char*>(t->args_.data());
+  size_t units = (out->prepared_.args_bytes + kRedZone) / sizeof(std::max_align_t) + 1;
+  out->args_.resize(units);
+  auto* args = reinterpret_cast<unsigned char*>(out->args_.data());
   std::memset(args, kCanary, units * sizeof(std::max_align_t));
   MGE_RETURN_IF_ERROR(
-      Call("binding", [&](mge_error* e) { return api.bind(t->prepared_.kernel, &binding, args, &t->fn_, e); }));
-  if (!t->fn_) return Broken("binding returned MGE_OK, but no function");
-  for (size_t i = t->prepared_.args_bytes; i < units * sizeof(std::max_align_t); ++i) {
+      Call("binding", [&](mge_error* e) { return api.bind(out->prepared_.kernel, &binding, args, &out->fn_, e); }));
+  if (!out->fn_) return Broken("binding returned MGE_OK, but no function");
+  for (size_t i = out->prepared_.args_bytes; i < units * sizeof(std::max_align_t); ++i) {
     if (args[i] != kCanary)
-      t->args_fault_ = fmt::format("bind wrote behind the {} bytes of arguments that it asked for", t->prepared_.args_bytes);
+      out->args_fault_ =
+          fmt::format("bind wrote behind the {} bytes of arguments that it asked for", out->prepared_.args_bytes);
   }
-  for (Lane& lane : t->lanes_) {
-    if (!t->prepared_.has_state) break;
+  for (Lane& lane : out->lanes_) {
+    if (!out->prepared_.has_state) break;
     MGE_RETURN_IF_ERROR(Call("creating the kernel's state",
-                             [&](mge_error* e) { return api.state_create(t->prepared_.kernel, &lane.state, e); }));
+                             [&](mge_error* e) { return api.state_create(out->prepared_.kernel, &lane.state, e); }));
   }
-  return t;
+  return out;
+}
+
+absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const Case& c, const Candidate& candidate,
+                                                             const Options& options, int32_t write_mode) {
+  AbiProblem problem(c, write_mode);
+  return Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), options,
+                [&] { problem.SpoilConstants(); });
 }
 
 KernelRun::~KernelRun() {

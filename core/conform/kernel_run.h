@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials: one kernel candidate, prepared and bound as the engine does it, with its operands in one block of device memory.
+// One kernel candidate, prepared and bound as the engine does it, with its operands in one block of device memory.
 //
 // Method: operands are separated by red zones. After a run the whole block is compared with its content before the run.
 // This finds each write outside of the outputs and the workspace. Packed constants and arguments have red zones too.
@@ -43,6 +43,13 @@ struct Candidate {
   bool Has(uint64_t attribute) const { return raw.attributes & attribute; }
 };
 
+// A candidate in the form of the ABI. `candidate` must outlive it.
+struct AbiCandidate {
+  explicit AbiCandidate(const Candidate& candidate);
+  std::vector<const mge_layout*> inputs, outputs;
+  mge_candidate raw;
+};
+
 // The result of enumerating candidates.
 struct Offers {
   std::vector<Candidate> offered;
@@ -54,8 +61,9 @@ struct Offers {
 inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0, 0, UINT64_MAX};
 absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const mge_problem& problem,
                                  const mge_constraints& constraints = kNoConstraints);
+absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode = MGE_WRITE);
 
-// Device memory and queues for trials. Each lane serves one run at a time; the lanes can be used concurrently.
+// Device memory and queues for runs. Each lane serves one run at a time; the lanes can be used concurrently.
 inline constexpr int kLanes = 4;
 struct Bench {
   static absl::StatusOr<std::unique_ptr<Bench>> Create(BackendUnderTest& tested);
@@ -86,6 +94,9 @@ struct RunResult {
   std::string changed_input;     // "input 1 was changed: byte ..."
   std::string outside;           // a write outside of all operands
   std::string beyond_workspace;  // a write behind the workspace
+
+  // Returns Broken() if the step failed, or if it wrote anything but its outputs and its workspace.
+  absl::Status Sound(std::string_view step) const;
 };
 
 // Compares the outputs with the expected ones. Returns "output 0: ...", or "" if all are right.
@@ -106,6 +117,9 @@ class KernelRun {
                                                            const Candidate& candidate, std::vector<Operand> inputs,
                                                            std::vector<Operand> outputs, const Options& options,
                                                            const std::function<void()>& prepared = {});
+  // Does the same for a case, and overwrites its constants after prepare() has returned.
+  static absl::StatusOr<std::unique_ptr<KernelRun>> Create(Bench& bench, const Case& c, const Candidate& candidate,
+                                                           const Options& options, int32_t write_mode = MGE_WRITE);
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
@@ -177,6 +191,11 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
 // Returns the first case for which the backend offers candidates, and these in `*offers`. Returns NotOffered() if it has no
 // kernel for any operator.
 absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers);
+
+// Uses the backend like a session: starts it, opens a device, and uses memory of every class, a queue and a kernel. Frees
+// what it uses, on failure too, but leaves the device open. `used` (optional) is set to the used bytes of the device's
+// memory after the start.
+absl::Status UseLikeSession(BackendUnderTest& tested, int64_t* used = nullptr);
 
 // Return the operands of a problem and of a case.
 std::vector<Operand> InputsOf(const mge_problem& problem);

@@ -35,8 +35,7 @@ absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType
                          shape.data(), info, e);
   };
   const std::string name = LayoutText(layout) + ShapeText(shape);
-  mge_layout_info info = {};
-  info.struct_size = sizeof(info);
+  auto info = Sized<mge_layout_info>();
   MGE_RETURN_IF_ERROR(Call("describing " + name, [&](mge_error* e) { return describe(layout, &info, e); }));
   if (info.bytes != layout.opaque_bytes) {
     return Broken(
@@ -95,10 +94,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
                                          {{DType::kU8, {out_bytes}, {}}}, {.raw = true}));
   MGE_ASSIGN_OR_RETURN(Tensor input, TensorOf(from_bytes, DType::kU8, {in_bytes}));
   MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, {input}, 1, 0xff));
-  MGE_RETURN_IF_ERROR(result.Answered(candidate.id));
-  for (const std::string& fault : {result.outside, result.changed_input, result.beyond_workspace}) {
-    if (!fault.empty()) return Broken(fmt::format("{}: {}", candidate.id, fault));
-  }
+  MGE_RETURN_IF_ERROR(result.Sound(candidate.id));
   Bytes laid = BytesOf(result.outputs[0]);
   if (!checked) return laid;
   // An opaque layout may contain bytes that are no elements and that a reorder does not write. Compares only the elements.

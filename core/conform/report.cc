@@ -32,14 +32,17 @@ std::string Matrix(const Report& report) {
   for (const Support& s : report.support) rows[s.op][s.dtype] = &s;
   std::set<std::string> types;
   for (const Support& s : report.support) types.insert(s.dtype);
-  std::string head = "| operator |", line = "|---|", body, reasons;
+  std::string head = "| operator |", line = "|---|", body, reasons, none;
   for (const char* type : kTypes) {
     if (types.contains(type)) head += fmt::format(" {} |", type), line += "---|";
   }
   for (const auto& [op, cells] : rows) {
     bool any = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.second->supported; });
     std::map<std::string, std::string> why;  // reason -> types
-    if (any) body += fmt::format("| {} |", op);
+    if (any)
+      body += fmt::format("| {} |", op);
+    else
+      none += (none.empty() ? "" : ", ") + op;
     for (const char* type : kTypes) {
       if (!types.contains(type)) continue;
       auto at = cells.find(type);
@@ -50,11 +53,6 @@ std::string Matrix(const Report& report) {
     }
     if (any) body += "\n";
     for (const auto& [reason, list] : why) reasons += fmt::format("- {} ({}): {}\n", op, list, EscapeControl(reason));
-  }
-  std::string none;
-  for (const auto& [op, cells] : rows) {
-    bool any = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.second->supported; });
-    if (!any) none += (none.empty() ? "" : ", ") + op;
   }
   std::string out = body.empty() ? "" : head + "\n" + line + "\n" + body;
   if (!none.empty()) out += fmt::format("\nWithout a kernel: {}.\n", none);

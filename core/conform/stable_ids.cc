@@ -21,8 +21,7 @@ using Ids = std::map<std::string, std::string>;  // operator -> ids
 void Tell(BackendUnderTest& tested, const std::vector<Case>& cases) {
   if (!tested.Prepare(Needs::kDevice).ok()) return;
   for (const Case& c : cases) {
-    AbiProblem problem(c, MGE_WRITE);
-    absl::StatusOr<Offers> offers = Enumerate(tested, *problem.get());
+    absl::StatusOr<Offers> offers = Enumerate(tested, c);
     if (!offers.ok() || offers->offered.empty()) continue;
     std::vector<std::string> ids;
     for (const Candidate& k : offers->offered) ids.push_back(k.id);
@@ -46,7 +45,7 @@ absl::Status CheckStableIds(BackendUnderTest& s) {
   const std::vector<Task> tasks = {{"first", "", body, kSeconds}, {"second", "", body, kSeconds}};
   MGE_RETURN_IF_ERROR(RunTasks(
       tasks, 2,
-      [&](const Task& task, const Record& r) {
+      [&](const Task& task, const CheckRecord& r) {
         if (r.kind == RecordKind::kSupported) (&task == &tasks[0] ? first : second)[r.check] = r.what;
       },
       [](const Task&, double) {}));

@@ -71,7 +71,7 @@ int Start(const Task& task, RunningTask& running) {
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 void Hear(RunningTask& running, const OnRecord& on_record) {
-  for (const Record& r : TakeRecords(running.child->report)) {
+  for (const CheckRecord& r : TakeRecords(running.child->report)) {
     if (r.kind == RecordKind::kEnd) running.complete = true;
     if (r.kind == RecordKind::kBegin) running.check = r.check;
     if (r.kind == RecordKind::kAt) running.where = r.where;

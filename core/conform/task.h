@@ -22,7 +22,7 @@ struct Task {
 
 // A callback for every record of a task, in the task's order. It runs in this process. If a child dies or is killed, a
 // record of kind kFound is added.
-using OnRecord = std::function<void(const Task&, const Record&)>;
+using OnRecord = std::function<void(const Task&, const CheckRecord&)>;
 using OnDone = std::function<void(const Task&, double seconds)>;
 
 // Runs all tasks, at most `at_a_time` at once. The process must have only one thread, because it forks. Processes of the

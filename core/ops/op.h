@@ -158,6 +158,9 @@ struct OpDef {
   uint32_t traits = 0;
   int since = 1;    // first operator set that contains it
   int until = 999;  // last operator set that contains it
+  // Problems with which kernels are tested: "(T[3,5], T[5,7]) {transA=1}". The form is described in core/conform/cases.h.
+  // If there are none, they are derived from the inputs.
+  Few<std::string_view, 12> examples = {};
 
   constexpr bool Is(Trait trait) const { return (traits & trait) != 0; }
   constexpr bool KeepsBytes() const { return Is(kView) || Is(kIdentity); }  // output 0 has the bytes of input 0

@@ -22,6 +22,7 @@ MGE_OP(acosh) = {
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 9,
+    .examples = {"(T[3,7]@1:4)", "(T[70001]@1:4)", "(T[67]@special)"},
 };
 
 }  // namespace mge

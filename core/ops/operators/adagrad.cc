@@ -36,6 +36,8 @@ MGE_OP(adagrad) = {
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},
+    .examples =
+        {"(T[]<0.1>, int64[]<1>, T[3,5], T[3,5], T[3,5]@0:1) {norm_coefficient=0.1, epsilon=0.001, decay_factor=0.1} -> 2"},
 };
 
 }  // namespace mge

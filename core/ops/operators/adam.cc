@@ -46,6 +46,7 @@ MGE_OP(adam) = {
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},
+    .examples = {"(T[]<0.1>, int64[]<1>, T[3,5], T[3,5], T[3,5], T[3,5]@0:1) {norm_coefficient=0.1} -> 3"},
 };
 
 }  // namespace mge

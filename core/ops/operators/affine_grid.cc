@@ -90,6 +90,7 @@ MGE_OP(affine_grid) = {
     .infer = Infer,
     .eval = Eval,
     .since = 20,
+    .examples = {"(T[1,2,3], int64[4]<1,2,3,5>)"},
 };
 
 }  // namespace mge

@@ -18,6 +18,7 @@ MGE_OP(arg_max) = {
     .attrs = {{"axis", AttrType::kInt}, {"keepdims", AttrType::kInt}, {"select_last_index", AttrType::kInt}},
     .infer = ArgReduceInfer,
     .eval = Eval,
+    .examples = {"(T[3,5,7]) {axis=1}", "(T[3,37]) {axis=-1, keepdims=0}"},
 };
 
 }  // namespace mge

@@ -18,6 +18,7 @@ MGE_OP(arg_min) = {
     .attrs = {{"axis", AttrType::kInt}, {"keepdims", AttrType::kInt}, {"select_last_index", AttrType::kInt}},
     .infer = ArgReduceInfer,
     .eval = Eval,
+    .examples = {"(T[3,5,7]) {axis=1}"},
 };
 
 }  // namespace mge

@@ -63,6 +63,8 @@ MGE_OP(average_pool) = {
               {"strides", AttrType::kInts}},
     .infer = InferPool,
     .eval = Eval,
+    .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}",
+                 "(T[1,2,9,9]) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], count_include_pad=1}"},
 };
 
 }  // namespace mge

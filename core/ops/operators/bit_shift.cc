@@ -34,6 +34,7 @@ MGE_OP(bit_shift) = {
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,
     .since = 11,
+    .examples = {"(T[3,5], T[5]@0:3) {direction=\"LEFT\"}", "(T[11], T[11]@0:3) {direction=\"RIGHT\"}"},
 };
 
 }  // namespace mge

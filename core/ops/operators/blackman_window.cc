@@ -17,6 +17,7 @@ MGE_OP(blackman_window) = {
     .infer = InferWindowFunction,
     .eval = Eval,
     .since = 17,
+    .examples = {"(int64[]<8>)"},
 };
 
 }  // namespace mge

@@ -61,6 +61,9 @@ MGE_OP(cast) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .traits = kElementwise,
+    .examples = {"(T[3,37]@0:3) {to=1}", "(T[70001]@0:3) {to=1}", "(T[67]@special) {to=11}", "(T[41]) {to=7}",
+                 "(T[41]@0:4) {to=10}", "(T[67]@special) {to=10}", "(T[5,3]) {to=9}", "(T[67]@special) {to=9}",
+                 "(T[19]@0:9) {to=2}"},
 };
 
 }  // namespace mge

@@ -28,6 +28,7 @@ MGE_OP(cast_like) = {
     .infer = Infer,
     .eval = Eval,
     .since = 15,
+    .examples = {"(T[3,37]@0:3, float32[1])", "(T[9]@0:4, int32[1])"},
 };
 
 }  // namespace mge

@@ -78,6 +78,7 @@ MGE_OP(center_crop_pad) = {.name = "CenterCropPad",
                            .attrs = {{"axes", AttrType::kInts}},
                            .infer = Infer,
                            .eval = Eval,
-                           .since = 18};
+                           .since = 18,
+                           .examples = {"(T[5,7], int64[2]<7,3>)"}};
 
 }  // namespace mge

@@ -75,6 +75,8 @@ MGE_OP(clip) = {
     .upgrade = Upgrade,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[3,37], T[]<-1>, T[]<1>)", "(T[17], T[]<1>, T[]<3>)", "(T[70001], T[]<1>, T[]<3>)",
+                 "(T[67]@special, T[]<1>, T[]<3>)"},
 };
 
 }  // namespace mge

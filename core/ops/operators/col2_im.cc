@@ -107,6 +107,7 @@ MGE_OP(col2_im) = {
     .attrs = {{"dilations", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
-    .since = 18};
+    .since = 18,
+    .examples = {"(T[1,5,5], int64[2]<5,5>, int64[2]<1,5>)"}};
 
 }  // namespace mge

@@ -91,6 +91,8 @@ MGE_OP(concat) = {.name = "Concat",
                   .attrs = {{"axis", AttrType::kInt, true}},
                   .infer = Infer,
                   .eval = Eval,
-                  .upgrade = Upgrade};
+                  .upgrade = Upgrade,
+                  .examples = {"(T[3,5], T[3,2]) {axis=1}", "(T[1,3], T[4,3], T[2,3]) {axis=0}", "(T[3,5], =0) {axis=1}",
+                               "(T[70001], T[3]) {axis=0}", "(T[130,257], T[130,390]) {axis=1}"}};
 
 }  // namespace mge

@@ -47,6 +47,7 @@ MGE_OP(constant_of_shape) = {.name = "ConstantOfShape",
                              .infer = Infer,
                              .eval = Eval,
                              .traits = kNoFold,
-                             .since = 9};
+                             .since = 9,
+                             .examples = {"(int64[2]<3,5>)"}};
 
 }  // namespace mge

@@ -53,6 +53,7 @@ MGE_OP(cum_sum) = {
     .eval = Eval,
     .in_place = {{0, 0}},
     .since = 11,
+    .examples = {"(T[3,7], int64[]<1>)", "(T[3,7], int64[]<0>) {exclusive=1, reverse=1}"},
 };
 
 }  // namespace mge

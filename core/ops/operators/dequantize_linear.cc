@@ -76,6 +76,7 @@ MGE_OP(dequantize_linear) = {
     .infer = Infer,
     .eval = Eval,
     .since = 10,
+    .examples = {"(T[3,7]@0:9, float32[]<0.1>)", "(T[3,5]@0:9, float32[5]<0.1,0.2,0.3,0.4,0.5>) {axis=1}"},
 };
 
 }  // namespace mge

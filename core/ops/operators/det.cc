@@ -78,6 +78,7 @@ MGE_OP(det) = {
     .infer = Infer,
     .eval = Eval,
     .since = 11,
+    .examples = {"(T[2,3,3])"},
 };
 
 }  // namespace mge

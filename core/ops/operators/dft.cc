@@ -148,6 +148,7 @@ MGE_OP(dft) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .since = 17,
+    .examples = {"(T[1,8,1], _, int64[]<1>)"},
 };
 
 }  // namespace mge

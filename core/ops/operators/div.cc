@@ -41,6 +41,8 @@ MGE_OP(div) = {
     .upgrade = UpgradeOldBroadcast,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,
+    .examples = {"(T[2,3,7], T[7]@1:5)", "(T[3,1], T[1,5]@1:5)", "(T[67]@-9:9, T[]@2:3)", "(T[70001], T[70001]@1:5)",
+                 "(T[67]@special, T[67]@special)", "(T[3,7]@1:5, =0)"},
 };
 
 }  // namespace mge

@@ -78,6 +78,7 @@ MGE_OP(dropout) = {
     .upgrade = Upgrade,
     .in_place = {{0, 0}},
     .traits = kRandom,
+    .examples = {"(T[3,7])"},
 };
 
 }  // namespace mge

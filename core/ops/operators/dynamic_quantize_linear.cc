@@ -43,6 +43,7 @@ MGE_OP(dynamic_quantize_linear) = {
     .infer = Infer,
     .eval = Eval,
     .since = 11,
+    .examples = {"(T[3,7]) -> 3"},
 };
 
 }  // namespace mge

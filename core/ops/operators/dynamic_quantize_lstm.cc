@@ -167,6 +167,8 @@ MGE_OP(dynamic_quantize_lstm) = {
               {"input_forget", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .examples = {"(T[3,2,4], int8[1,4,20], int8[1,5,20], _, _, _, _, _, T[1]<0.01>, int8[1]<0>, T[1]<0.01>, int8[1]<0>) "
+                 "{hidden_size=5} -> 3"},
 };
 
 }  // namespace mge

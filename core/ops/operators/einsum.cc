@@ -157,6 +157,7 @@ MGE_OP(einsum) = {
     .infer = Infer,
     .eval = Eval,
     .since = 12,
+    .examples = {"(T[3,5], T[5,7]) {equation=\"ij,jk->ik\"}", "(T[2,3,5]) {equation=\"bij->bji\"}"},
 };
 
 }  // namespace mge

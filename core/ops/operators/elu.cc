@@ -28,6 +28,7 @@ MGE_OP(elu) = {
     .upgrade = DropConsumedInputs,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[3,7]) {alpha=0.5}", "(T[70001])", "(T[67]@special)"},
 };
 
 }  // namespace mge

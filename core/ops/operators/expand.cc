@@ -40,6 +40,7 @@ MGE_OP(expand) = {.name = "Expand",
                   .infer = Infer,
                   .eval = Eval,
                   .traits = kNoFold,
-                  .since = 8};
+                  .since = 8,
+                  .examples = {"(T[3,1], int64[3]<2,3,5>)"}};
 
 }  // namespace mge

@@ -46,6 +46,7 @@ MGE_OP(eye_like) = {.name = "EyeLike",
                     .attrs = {{"dtype", AttrType::kInt}, {"k", AttrType::kInt}},
                     .infer = Infer,
                     .eval = Eval,
-                    .since = 9};
+                    .since = 9,
+                    .examples = {"(T[4,5]) {k=1}"}};
 
 }  // namespace mge

@@ -51,6 +51,7 @@ MGE_OP(flatten) = {.name = "Flatten",
                    .infer = Infer,
                    .eval = Eval,
                    .in_place = {{0, 0}},
-                   .traits = kView};
+                   .traits = kView,
+                   .examples = {"(T[2,3,5])"}};
 
 }  // namespace mge

@@ -52,6 +52,7 @@ MGE_OP(gather) = {.name = "Gather",
                   .outputs = {{"output"}},
                   .attrs = {{"axis", AttrType::kInt}},
                   .infer = Infer,
-                  .eval = Eval};
+                  .eval = Eval,
+                  .examples = {"(T[7,5], int64[3]<6,0,-2>)", "(T[3,7,2], int64[2,2]<1,5,0,6>) {axis=1}"}};
 
 }  // namespace mge

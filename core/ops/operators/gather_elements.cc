@@ -56,6 +56,7 @@ MGE_OP(gather_elements) = {.name = "GatherElements",
                            .attrs = {{"axis", AttrType::kInt}},
                            .infer = Infer,
                            .eval = Eval,
-                           .since = 11};
+                           .since = 11,
+                           .examples = {"(T[3,4], int64[2,4]<0,1,2,0,2,1,0,1>)"}};
 
 }  // namespace mge

@@ -76,6 +76,7 @@ MGE_OP(gather_nd) = {.name = "GatherND",
                      .attrs = {{"batch_dims", AttrType::kInt}},
                      .infer = Infer,
                      .eval = Eval,
-                     .since = 11};
+                     .since = 11,
+                     .examples = {"(T[3,4,5], int64[2,2]<0,3,2,1>)"}};
 
 }  // namespace mge

@@ -24,6 +24,7 @@ MGE_OP(gelu) = {
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 20,
+    .examples = {"(T[3,37])", "(T[41]) {approximate=\"tanh\"}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"},
 };
 
 }  // namespace mge

@@ -21,6 +21,7 @@ MGE_OP(global_average_pool) = {
     .outputs = {{"Y"}},
     .infer = InferGlobalPool,
     .eval = Eval,
+    .examples = {"(T[2,5,7,3])"},
 };
 
 }  // namespace mge

@@ -31,6 +31,7 @@ MGE_OP(global_lp_pool) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .examples = {"(T[2,5,7,3])"},
 };
 
 }  // namespace mge

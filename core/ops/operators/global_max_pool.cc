@@ -23,6 +23,7 @@ MGE_OP(global_max_pool) = {
     .outputs = {{"Y"}},
     .infer = InferGlobalPool,
     .eval = Eval,
+    .examples = {"(T[2,5,7,3])"},
 };
 
 }  // namespace mge

@@ -226,6 +226,7 @@ MGE_OP(grid_sample) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .since = 16,
+    .examples = {"(T[1,2,4,5], T[1,3,3,2])"},
 };
 
 }  // namespace mge

@@ -52,6 +52,9 @@ MGE_OP(gru) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
+    .examples =
+        {"(T[3,2,4], T[1,15,4], T[1,15,5]) {hidden_size=5} -> 2",
+         "(T[3,2,4], T[1,15,4], T[1,15,5], T[1,30]) {hidden_size=5, linear_before_reset=1, direction=\"reverse\"} -> 2"},
 };
 
 }  // namespace mge

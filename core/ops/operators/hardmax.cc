@@ -28,6 +28,7 @@ MGE_OP(hardmax) = {
     .eval = Eval,
     .upgrade = UpgradeSoftmax,
     .in_place = {{0, 0}},
+    .examples = {"(T[3,7])"},
 };
 
 }  // namespace mge

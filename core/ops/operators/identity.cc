@@ -20,6 +20,7 @@ MGE_OP(identity) = {
     .upgrade = Upgrade,
     .in_place = {{0, 0}},
     .traits = kElementwise | kIdentity,
+    .examples = {"(T[3,7])", "(T[70001])", "(T[67]@special)"},
 };
 
 }  // namespace mge

@@ -34,6 +34,7 @@ MGE_OP(is_inf) = {
     .eval = Eval,
     .traits = kElementwise,
     .since = 10,
+    .examples = {"(T[3,7])", "(T[67]@special)", "(T[70001])"},
 };
 
 }  // namespace mge

@@ -100,6 +100,7 @@ MGE_OP(layer_normalization) = {
     .eval = Eval,
     .in_place = {{0, 0}},
     .since = 17,
+    .examples = {"(T[3,37], T[37], T[37])", "(T[2,3,5], T[3,5]) {axis=1}", "(T[2,5003], T[5003], T[5003])"},
 };
 
 }  // namespace mge

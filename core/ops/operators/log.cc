@@ -22,6 +22,7 @@ MGE_OP(log) = {
     .upgrade = DropConsumedInputs,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[37]@0.1:4)", "(T[70001]@0.1:4)", "(T[67]@special)"},
 };
 
 }  // namespace mge

@@ -59,6 +59,7 @@ MGE_OP(lp_pool) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .examples = {"(T[1,2,7,5]) {kernel_shape=[3,2]}"},
 };
 
 }  // namespace mge

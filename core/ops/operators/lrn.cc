@@ -62,6 +62,7 @@ MGE_OP(lrn) = {
               {"size", AttrType::kInt, true}},
     .infer = Infer,
     .eval = Eval,
+    .examples = {"(T[2,7,3,5]) {size=3}"},
 };
 
 }  // namespace mge

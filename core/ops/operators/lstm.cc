@@ -28,6 +28,10 @@ MGE_OP(lstm) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
+    .examples = {"(T[3,2,4], T[1,20,4], T[1,20,5]) {hidden_size=5} -> 3",
+                 "(T[3,2,4], T[2,20,4], T[2,20,5], T[2,40], int32[2]<3,1>, T[2,2,5], T[2,2,5], T[2,15]) {hidden_size=5, "
+                 "direction=\"bidirectional\", "
+                 "activations=[\"HardSigmoid\",\"Relu\",\"Tanh\",\"Sigmoid\",\"Tanh\",\"Softsign\"]} -> 3"},
 };
 
 }  // namespace mge

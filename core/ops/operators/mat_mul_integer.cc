@@ -71,6 +71,7 @@ MGE_OP(mat_mul_integer) = {
     .infer = Infer,
     .eval = Eval,
     .since = 10,
+    .examples = {"(T[3,5]@0:9, T[5,7]@0:9)"},
 };
 
 }  // namespace mge

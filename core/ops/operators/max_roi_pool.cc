@@ -109,6 +109,7 @@ MGE_OP(max_roi_pool) = {
     .attrs = {{"pooled_shape", AttrType::kInts, true}, {"spatial_scale", AttrType::kFloat}},
     .infer = Infer,
     .eval = Eval,
+    .examples = {"(T[1,2,6,6], T[2,5]<0,0,0,3,3,0,1,1,5,5>) {pooled_shape=[2,2]}"},
 };
 
 }  // namespace mge

@@ -104,6 +104,7 @@ MGE_OP(max_unpool) = {
     .infer = Infer,
     .eval = Eval,
     .since = 9,
+    .examples = {"(T[1,1,2,2], int64[1,1,2,2]<5,7,13,15>) {kernel_shape=[2,2], strides=[2,2]}"},
 };
 
 }  // namespace mge

@@ -22,6 +22,7 @@ MGE_OP(mean) = {
     .upgrade = UpgradeVariadic,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise | kCommutative,
+    .examples = {"(T[3,7], T[7], T[3,1])", "(T[70001], T[70001])", "(T[67]@special, T[67]@special)", "(T[3,7], =0)"},
 };
 
 }  // namespace mge

@@ -101,6 +101,7 @@ MGE_OP(mel_weight_matrix) = {
     .infer = Infer,
     .eval = Eval,
     .since = 17,
+    .examples = {"(int64[]<4>, int64[]<16>, int64[]<8000>, float32[]<20>, float32[]<4000>)"},
 };
 
 }  // namespace mge

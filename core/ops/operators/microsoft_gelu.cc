@@ -20,6 +20,7 @@ MGE_OP(microsoft_gelu) = {
     .eval = Eval,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[3,37])", "(T[41]) {approximate=\"tanh\"}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"},
 };
 
 }  // namespace mge

@@ -58,6 +58,7 @@ MGE_OP(mod) = {
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,
     .since = 10,
+    .examples = {"(T[2,3,7], T[7]@1:5) {fmod=1}", "(T[31], T[31]@1:5)", "(T[70001]@0:9, T[70001]@1:5)"},
 };
 
 }  // namespace mge

@@ -43,6 +43,8 @@ MGE_OP(momentum) = {
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},
+    .examples = {"(T[]<0.1>, int64[]<1>, T[3,5], T[3,5], T[3,5]) {alpha=0.9, beta=0.5, mode=\"standard\", "
+                 "norm_coefficient=0.1} -> 2"},
 };
 
 }  // namespace mge

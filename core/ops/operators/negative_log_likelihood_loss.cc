@@ -20,6 +20,7 @@ MGE_OP(negative_log_likelihood_loss) = {
     .infer = InferLoss,
     .eval = Eval,
     .since = 12,
+    .examples = {"(T[3,5], int64[3]<1,0,4>)"},
 };
 
 }  // namespace mge

@@ -87,6 +87,7 @@ MGE_OP(one_hot) = {.name = "OneHot",
                    .eval = Eval,
                    .upgrade = Upgrade,
                    .traits = kNoFold,
-                   .since = 9};
+                   .since = 9,
+                   .examples = {"(int64[3,2]<0,1,4,2,3,-1>, int64[]<5>, T[2])"}};
 
 }  // namespace mge

@@ -63,6 +63,7 @@ MGE_OP(p_relu) = {
     .upgrade = Upgrade,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[2,3,7], T[7])", "(T[1,5,3,3], T[5,1,1])", "(T[70001], T[70001])", "(T[67]@special, T[1])"},
 };
 
 }  // namespace mge

@@ -163,6 +163,8 @@ MGE_OP(pad) = {.name = "Pad",
                .attrs = {{"mode", AttrType::kText}, {"_value", AttrType::kFloat}},
                .infer = Infer,
                .eval = Eval,
-               .upgrade = Upgrade};
+               .upgrade = Upgrade,
+               .examples = {"(T[3,5], int64[4]<1,0,2,3>, T[]<1>)", "(T[4,5], int64[4]<1,2,2,1>) {mode=\"reflect\"}",
+                            "(T[4,5], int64[4]<1,2,2,1>) {mode=\"edge\"}"}};
 
 }  // namespace mge

@@ -84,6 +84,9 @@ MGE_OP(pow) = {
     .upgrade = UpgradeOldBroadcast,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[2,3,7]@0.5:3, T[7]@0:3)", "(T[35]@1:3, T[]@2:2)", "(T[70001]@0.5:3, T[70001]@0:3)",
+                 "(T[67]@special, T[67]@special)", "(T[70001]@0.5:3, int32[70001]@0:3)", "(T[2,3,7]@0.5:3, float32[7]@0:3)",
+                 "(T[3,7]@1:2, =0)"},
 };
 
 }  // namespace mge

@@ -180,6 +180,7 @@ MGE_OP(q_linear_mat_mul) = {
     .infer = Infer,
     .eval = Eval,
     .since = 10,
+    .examples = {"(T[3,5]@0:9, float32[]<0.1>, T[]<1>, T[5,7]@0:9, float32[]<0.2>, T[]<2>, float32[]<0.5>, T[]<3>)"},
 };
 
 }  // namespace mge

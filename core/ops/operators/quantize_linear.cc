@@ -112,6 +112,7 @@ MGE_OP(quantize_linear) = {
     .infer = Infer,
     .eval = Eval,
     .since = 10,
+    .examples = {"(T[3,7], T[]<0.1>)", "(T[3,5], T[5]<0.1,0.2,0.3,0.4,0.5>, uint8[5]<0,1,2,3,4>) {axis=1}"},
 };
 
 }  // namespace mge

@@ -82,6 +82,7 @@ MGE_OP(range) = {.name = "Range",
                  .infer = Infer,
                  .eval = Eval,
                  .traits = kDynamicShape | kNoFold,
-                 .since = 11};
+                 .since = 11,
+                 .examples = {"(T[]<1>, T[]<9>, T[]<2>)"}};
 
 }  // namespace mge

@@ -20,6 +20,7 @@ MGE_OP(reciprocal) = {
     .upgrade = DropConsumedInputs,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[3,7]@0.5:4)", "(T[70001]@0.5:4)", "(T[67]@special)"},
 };
 
 }  // namespace mge

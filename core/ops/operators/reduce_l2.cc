@@ -22,6 +22,7 @@ MGE_OP(reduce_l2) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .examples = {"(T[3,5,7], int64[1]<1>)"},
 };
 
 }  // namespace mge

@@ -21,6 +21,7 @@ MGE_OP(reduce_log_sum) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .examples = {"(T[3,5,7]@0.5:2, int64[1]<1>)"},
 };
 
 }  // namespace mge

@@ -21,6 +21,7 @@ MGE_OP(reduce_prod) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .examples = {"(T[3,5,3]@0.5:1.5, int64[1]<1>)"},
 };
 
 }  // namespace mge

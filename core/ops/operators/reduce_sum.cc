@@ -21,6 +21,8 @@ MGE_OP(reduce_sum) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[3,37], int64[1]<-1>) {keepdims=0}", "(T[2,3,5,7])",
+                 "(T[5,1,3], int64[2]<0,2>)", "(T[2,20011], int64[1]<-1>)", "(T[5003,2], int64[1]<0>)"},
 };
 
 }  // namespace mge

@@ -21,6 +21,7 @@ MGE_OP(reduce_sum_square) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .examples = {"(T[3,5,7], int64[1]<1>)"},
 };
 
 }  // namespace mge

@@ -105,6 +105,7 @@ MGE_OP(reshape) = {.name = "Reshape",
                    .eval = Eval,
                    .upgrade = Upgrade,
                    .in_place = {{0, 0}},
-                   .traits = kView};
+                   .traits = kView,
+                   .examples = {"(T[3,5,7], int64[2]<7,-1>)"}};
 
 }  // namespace mge

@@ -181,6 +181,9 @@ MGE_OP(resize) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .since = 10,
+    .examples = {"(T[1,2,3,4], _, float32[4]<1,1,2,2>)", "(T[1,2,5,7], _, _, int64[4]<1,2,9,4>) {mode=\"linear\"}",
+                 "(T[1,8,33,31], _, float32[4]<1,1,2,2>)", "(T[1,8,33,31], _, float32[4]<1,1,2,2>) {mode=\"linear\"}",
+                 "(T[1,1,4,4], _, float32[4]<1,1,1.5,0.5>) {mode=\"cubic\"}"},
 };
 
 }  // namespace mge

@@ -56,6 +56,7 @@ MGE_OP(reverse_sequence) = {.name = "ReverseSequence",
                             .attrs = {{"batch_axis", AttrType::kInt}, {"time_axis", AttrType::kInt}},
                             .infer = Infer,
                             .eval = Eval,
-                            .since = 10};
+                            .since = 10,
+                            .examples = {"(T[4,3], int64[3]<1,4,2>)"}};
 
 }  // namespace mge

@@ -29,6 +29,7 @@ MGE_OP(rnn) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
+    .examples = {"(T[3,2,4], T[1,5,4], T[1,5,5]) {hidden_size=5} -> 2"},
 };
 
 }  // namespace mge

@@ -196,6 +196,7 @@ MGE_OP(roi_align) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .since = 10,
+    .examples = {"(T[1,2,6,6], T[2,4]<0,0,3,3,1,1,5,5>, int64[2]<0,0>) {output_height=2, output_width=2}"},
 };
 
 }  // namespace mge

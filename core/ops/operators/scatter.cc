@@ -12,6 +12,7 @@ MGE_OP(scatter) = {.name = "Scatter",
                    .eval = EvalScatterElements,
                    .in_place = {{0, 0}},
                    .since = 9,
-                   .until = 10};
+                   .until = 10,
+                   .examples = {"(T[3,4], int64[1,4]<0,2,1,0>, T[1,4])"}};
 
 }  // namespace mge

@@ -11,6 +11,7 @@ MGE_OP(scatter_elements) = {.name = "ScatterElements",
                             .infer = InferScatterElements,
                             .eval = EvalScatterElements,
                             .in_place = {{0, 0}},
-                            .since = 11};
+                            .since = 11,
+                            .examples = {"(T[3,4], int64[1,4]<0,2,1,0>, T[1,4])"}};
 
 }  // namespace mge

@@ -73,6 +73,7 @@ MGE_OP(scatter_nd) = {.name = "ScatterND",
                       .infer = Infer,
                       .eval = Eval,
                       .in_place = {{0, 0}},
-                      .since = 11};
+                      .since = 11,
+                      .examples = {"(T[4,5], int64[2,1]<3,0>, T[2,5])"}};
 
 }  // namespace mge

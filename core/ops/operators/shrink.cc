@@ -38,6 +38,7 @@ MGE_OP(shrink) = {
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 9,
+    .examples = {"(T[3,7]) {lambd=0.5, bias=0.1}", "(T[70001]) {lambd=0.5}"},
 };
 
 }  // namespace mge

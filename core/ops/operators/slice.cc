@@ -120,6 +120,8 @@ MGE_OP(slice) = {.name = "Slice",
                  .outputs = {{"output"}},
                  .infer = Infer,
                  .eval = Eval,
-                 .upgrade = Upgrade};
+                 .upgrade = Upgrade,
+                 .examples = {"(T[7,9], int64[2]<1,2>, int64[2]<6,9>)",
+                              "(T[7,9], int64[2]<6,8>, int64[2]<0,-99>, int64[2]<0,1>, int64[2]<-2,-3>)"}};
 
 }  // namespace mge

@@ -33,6 +33,7 @@ MGE_OP(softmax) = {
     .eval = Eval,
     .upgrade = UpgradeSoftmax,
     .in_place = {{0, 0}},
+    .examples = {"(T[3,37])", "(T[2,5,3]) {axis=1}", "(T[1,1])", "(T[3,37]@-100:100)", "(T[257,3])", "(T[2,20011])"},
 };
 
 }  // namespace mge

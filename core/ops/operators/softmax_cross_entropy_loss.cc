@@ -59,6 +59,7 @@ MGE_OP(softmax_cross_entropy_loss) = {
     .infer = Infer,
     .eval = Eval,
     .since = 12,
+    .examples = {"(T[3,5], int64[3]<1,0,4>)"},
 };
 
 }  // namespace mge

@@ -49,6 +49,7 @@ MGE_OP(space_to_depth) = {.name = "SpaceToDepth",
                           .outputs = {{"output"}},
                           .attrs = {{"blocksize", AttrType::kInt, true}},
                           .infer = Infer,
-                          .eval = Eval};
+                          .eval = Eval,
+                          .examples = {"(T[2,3,4,6]) {blocksize=2}"}};
 
 }  // namespace mge

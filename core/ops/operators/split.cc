@@ -105,6 +105,7 @@ MGE_OP(split) = {.name = "Split",
                  .attrs = {{"axis", AttrType::kInt}, {"num_outputs", AttrType::kInt}},
                  .infer = Infer,
                  .eval = Eval,
-                 .upgrade = Upgrade};
+                 .upgrade = Upgrade,
+                 .examples = {"(T[7,6]) {axis=1, num_outputs=3} -> 3", "(T[7,3], int64[2]<2,5>) -> 2"}};
 
 }  // namespace mge

@@ -22,6 +22,7 @@ MGE_OP(sqrt) = {
     .upgrade = DropConsumedInputs,
     .in_place = {{0, 0}},
     .traits = kElementwise,
+    .examples = {"(T[2,19]@0:9)", "(T[70001]@0:9)", "(T[67]@special)"},
 };
 
 }  // namespace mge

@@ -63,6 +63,7 @@ MGE_OP(squeeze) = {.name = "Squeeze",
                    .eval = Eval,
                    .upgrade = Upgrade,
                    .in_place = {{0, 0}},
-                   .traits = kView};
+                   .traits = kView,
+                   .examples = {"(T[3,1,5], int64[1]<1>)"}};
 
 }  // namespace mge

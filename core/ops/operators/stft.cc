@@ -115,6 +115,7 @@ MGE_OP(stft) = {
     .infer = Infer,
     .eval = Eval,
     .since = 17,
+    .examples = {"(T[1,16,1], int64[]<4>, T[8])"},
 };
 
 }  // namespace mge

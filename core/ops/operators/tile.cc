@@ -93,6 +93,7 @@ MGE_OP(tile) = {.name = "Tile",
                 .infer = Infer,
                 .eval = Eval,
                 .upgrade = Upgrade,
-                .traits = kNoFold};
+                .traits = kNoFold,
+                .examples = {"(T[3,5], int64[2]<2,3>)"}};
 
 }  // namespace mge

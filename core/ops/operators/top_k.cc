@@ -89,6 +89,7 @@ MGE_OP(top_k) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .examples = {"(T[3,17], int64[1]<4>) -> 2", "(T[5,3], int64[1]<2>) {axis=0, largest=0} -> 2"},
 };
 
 }  // namespace mge

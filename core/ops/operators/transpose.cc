@@ -63,6 +63,8 @@ MGE_OP(transpose) = {.name = "Transpose",
                      .attrs = {{"perm", AttrType::kInts}},
                      .infer = Infer,
                      .eval = Eval,
-                     .traits = kTranspose};
+                     .traits = kTranspose,
+                     .examples = {"(T[3,5,7]) {perm=[2,0,1]}", "(T[2,3,4,5]) {perm=[0,2,3,1]}", "(T[33,17])", "(T[70001,2])",
+                                  "(T[257,390])"}};
 
 }  // namespace mge

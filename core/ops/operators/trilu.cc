@@ -54,6 +54,7 @@ MGE_OP(trilu) = {
     .eval = Eval,
     .in_place = {{0, 0}},
     .since = 14,
+    .examples = {"(T[2,5,7])", "(T[5,5], int64[]<1>) {upper=0}"},
 };
 
 }  // namespace mge

@@ -59,6 +59,7 @@ MGE_OP(unsqueeze) = {.name = "Unsqueeze",
                      .eval = Eval,
                      .upgrade = Upgrade,
                      .in_place = {{0, 0}},
-                     .traits = kView};
+                     .traits = kView,
+                     .examples = {"(T[3,5], int64[1]<1>)"}};
 
 }  // namespace mge

@@ -85,6 +85,7 @@ MGE_OP(upsample) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .until = 9,
+    .examples = {"(T[1,2,3,4], float32[4]<1,1,2,3>)"},
 };
 
 }  // namespace mge

@@ -55,6 +55,8 @@ MGE_OP(where) = {
     .in_place = {{0, 1}, {0, 2}},
     .traits = kElementwise,
     .since = 9,
+    .examples = {"(bool[3,7], T[3,7], T[7])", "(bool[5,1], T[3], T[5,3])", "(bool[70001], T[70001], T[70001])",
+                 "(bool[67], T[67]@special, T[67]@special)", "(bool[3,7], T[3,7], =1)"},
 };
 
 }  // namespace mge

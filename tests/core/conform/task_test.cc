@@ -26,7 +26,7 @@ std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
   size_t done = 0;
   absl::Status status = RunTasks(
       tasks, 2,
-      [&](const Task& t, const Record& r) {
+      [&](const Task& t, const CheckRecord& r) {
         if (r.kind == RecordKind::kFound) out.push_back(t.name + " " + r.check + " " + r.where + ": " + r.what);
       },
       [&](const Task&, double) { ++done; });
@@ -93,7 +93,7 @@ TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {
         },
         0.2}},
       1,
-      [&](const Task&, const Record& r) {
+      [&](const Task&, const CheckRecord& r) {
         if (r.kind == RecordKind::kFact) fits = std::stoi(r.what);
         if (r.kind == RecordKind::kFound) found = r.what;
       },
@@ -194,7 +194,7 @@ TEST(Tasks, ThatCannotBeStartedAreErrorsAndNotFindings) {
   auto run = [] {
     LimitFiles(4);
     absl::Status status = RunTasks(
-        {{"a", "first", [](CheckReporter&) {}, 20}}, 1, [](const Task&, const Record&) { _exit(1); },
+        {{"a", "first", [](CheckReporter&) {}, 20}}, 1, [](const Task&, const CheckRecord&) { _exit(1); },
         [](const Task&, double) { _exit(1); });
     std::fputs(FormatError(status).c_str(), stderr);
     _exit(KindOf(status) == ErrorKind::kMemory ? 0 : 1);
@@ -211,7 +211,7 @@ TEST(Tasks, WaitIfNotAllCanRunAtTheSameTime) {
     size_t done = 0;
     Task task = {"a", "first", [](CheckReporter&) { usleep(20000); }, 20};
     absl::Status status = RunTasks(
-        std::vector<Task>(10, task), 10, [](const Task&, const Record&) {}, [&](const Task&, double) { ++done; });
+        std::vector<Task>(10, task), 10, [](const Task&, const CheckRecord&) {}, [&](const Task&, double) { ++done; });
     _exit(status.ok() && done == 10 ? 0 : 1);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
