@@ -9,7 +9,7 @@
 
 #include "core/conform/backend_under_test.h"
 #include "core/conform/kernel_run.h"
-#include "core/conform/process.h"
+#include "core/conform/leak_check.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/elf_symbols.h"
 #include "core/plugin/isa.h"

@@ -7,7 +7,6 @@
 #include "core/conform/device_memory.h"
 #include "core/conform/kernel_run.h"
 #include "core/conform/leak_check.h"
-#include "core/conform/process.h"
 #include "core/process/child.h"
 #include "fmt/format.h"
 #include "mge/faults.h"

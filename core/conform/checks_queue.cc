@@ -40,23 +40,18 @@ class Copies {
     std::unique_ptr<Copies> c(new Copies(s));
     MGE_ASSIGN_OR_RETURN(c->transfer_, Transfer::Create(s));
     size_t room = largest + 2 * kRedZone + 64;
-    for (const char* name : {"device", "device, elsewhere", "host", "host, elsewhere"}) {
+    for (const char* name : {"device", "device, elsewhere", "host", "host, elsewhere", "pinned"}) {
       Place place;
       place.name = name;
-      if (place.name.starts_with("device")) {
-        MGE_ASSIGN_OR_RETURN(place.slab, Slab::Acquire(s, room));
-        place.address = place.slab.address();
-      } else {
+      const int32_t memory_class = place.name == "pinned" ? MGE_MEMORY_PINNED : MGE_MEMORY_DEVICE;
+      if (!HasMemory(s, memory_class)) continue;
+      if (place.name.starts_with("host")) {
         place.own.resize(room);
         place.address = place.own.data();
+      } else {
+        MGE_ASSIGN_OR_RETURN(place.slab, Slab::Acquire(s, room, memory_class));
+        place.address = place.slab.address();
       }
-      c->places_.push_back(std::move(place));
-    }
-    if (HasMemory(s, MGE_MEMORY_PINNED)) {
-      Place place;
-      place.name = "pinned";
-      MGE_ASSIGN_OR_RETURN(place.slab, Slab::Acquire(s, room, MGE_MEMORY_PINNED));
-      place.address = place.slab.address();
       c->places_.push_back(std::move(place));
     }
     return c;

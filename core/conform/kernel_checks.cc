@@ -284,7 +284,6 @@ class KernelChecker {
                                     candidate.raw.workspace_bound));
     }
     if (kernel_run->prepared().prepack_bytes) w_.Applied(kPrepack);
-    if (!kernel_run->packing_fault().empty()) Found(kPrepack, kernel_run->packing_fault());
 
     Begin(kNumerics);
     std::optional<RunResult> one = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
@@ -329,6 +328,7 @@ class KernelChecker {
       Found(options.in_place ? kInPlace : kPrepare, std::string(kernel_run.status().message()));
       return nullptr;
     }
+    if (!(*kernel_run)->packing_fault().empty()) Found(kPrepack, (*kernel_run)->packing_fault());
     return *std::move(kernel_run);
   }
 

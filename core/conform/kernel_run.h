@@ -46,6 +46,8 @@ struct Candidate {
 // A candidate in the form of the ABI. `candidate` must outlive it.
 struct AbiCandidate {
   explicit AbiCandidate(const Candidate& candidate);
+  AbiCandidate(const AbiCandidate&) = delete;
+  AbiCandidate& operator=(const AbiCandidate&) = delete;
   std::vector<const mge_layout*> inputs, outputs;
   mge_candidate raw;
 };
