@@ -89,7 +89,7 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
   if (queues_->Orphaned()) return true;
   const auto end = std::chrono::steady_clock::now() + patience;
   state_ = queues_->Drain(patience);
-  if (red_zones_ && state_ != InstanceQueues::State::kStuck) {  // the guard's queues may have failed
+  if (red_zones_ && state_ != InstanceQueues::State::kStuck) {  // their queues may have failed
     const bool over = red_zones_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }

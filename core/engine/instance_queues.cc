@@ -114,17 +114,17 @@ absl::Status InstanceQueues::MakeFence(const Queue& q, mge_fence** fence) {
 }
 
 absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& run, const RunState& control,
-                                        RedZones* guard) {
+                                        RedZones* red_zones) {
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   if (!q.steps) MGE_RETURN_IF_ERROR(MakeFence(q, &q.steps));
   for (int32_t i = segment.first_step; i < segment.first_step + segment.step_count; ++i) {
     const Step& step = plan_.steps[static_cast<size_t>(i)];
-    if (guard) MGE_RETURN_IF_ERROR(guard->BeforeStep(step));
+    if (red_zones) MGE_RETURN_IF_ERROR(red_zones->BeforeStep(step));
     if (control.observer) control.observer->BeginStep(i);
     MGE_RETURN_IF_ERROR(RunStep(step, run));
     MGE_RETURN_IF_ERROR(FinishStep(step, q, control));
     if (control.observer) control.observer->EndStep();
-    if (guard) MGE_RETURN_IF_ERROR(guard->AfterStep(step));
+    if (red_zones) MGE_RETURN_IF_ERROR(red_zones->AfterStep(step));
   }
   return absl::OkStatus();
 }
@@ -162,7 +162,7 @@ bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_r
   return false;
 }
 
-absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, RedZones* guard) {
+absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, RedZones* red_zones) {
   const Segment& segment = plan_.segments[index];
   const Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
@@ -171,7 +171,7 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
     mge_code code = q.api->wait(q.queue, queues_[static_cast<size_t>(point.queue)].fence, ValueOf(point), &error);
     if (code != MGE_OK) return FailureOf(q, code, error);
   }
-  const bool watched = guard || control.observer;
+  const bool watched = red_zones || control.observer;
   if (record.state == Record::State::kWarm && !watched) Capture(segment, record, run);
   if (record.state == Record::State::kRecorded && !watched) {
     mge_code code = q.api->replay(q.queue, record.record, &error);
@@ -181,7 +181,7 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
     }
     ++replays_;
   } else if (watched) {
-    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, guard));
+    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, red_zones));
   } else {
     MGE_RETURN_IF_ERROR(RunSteps(segment, run));
     if (record.state == Record::State::kNew) record.state = Record::State::kWarm;

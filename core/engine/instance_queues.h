@@ -43,9 +43,9 @@ class InstanceQueues {
   bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
-  // Enqueues a segment of the plan, or its record. With a guard (nullable) or an observer, captures and replays nothing, and
+  // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing, and
   // waits for each step before it enqueues the next one. Errors name the step or steps that failed.
-  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* guard);
+  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* red_zones);
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunState& control);
@@ -83,8 +83,8 @@ class InstanceQueues {
   uint64_t ValueOf(const FencePoint& point) const { return queues_[static_cast<size_t>(point.queue)].before + point.value; }
   absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
-  // Runs the steps of a segment one by one, with the guard and the observer.
-  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, RedZones* guard);
+  // Runs the steps of a segment one by one, with the red zones and the observer.
+  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, RedZones* red_zones);
   // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);

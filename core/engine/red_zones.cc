@@ -74,23 +74,23 @@ bool RedZones::Over(std::chrono::nanoseconds patience) {
   return over;
 }
 
-absl::Status RedZones::Fill(const Watched& watched, std::span<std::byte> guard) const {
+absl::Status RedZones::Fill(const Watched& watched, std::span<std::byte> zone) const {
   if (!watched.queue) {
-    std::fill(guard.begin(), guard.end(), kFill);
+    std::fill(zone.begin(), zone.end(), kFill);
     return absl::OkStatus();
   }
   Guard fill;
   fill.fill(kFill);
-  MGE_RETURN_IF_ERROR(watched.queue->Upload(guard.data(), fill.data(), guard.size(), stop_));
+  MGE_RETURN_IF_ERROR(watched.queue->Upload(zone.data(), fill.data(), zone.size(), stop_));
   return watched.queue->Finish(stop_);
 }
 
-absl::Status RedZones::Look(const Step& step, const Watched& watched, const char* side, std::span<std::byte> guard) const {
+absl::Status RedZones::Look(const Step& step, const Watched& watched, const char* side, std::span<std::byte> zone) const {
   Guard copy;
-  std::span<const std::byte> seen = guard;
+  std::span<const std::byte> seen = zone;
   if (watched.queue) {
-    MGE_RETURN_IF_ERROR(watched.queue->Download(copy.data(), guard.data(), guard.size(), stop_));
-    seen = std::span(copy).first(guard.size());
+    MGE_RETURN_IF_ERROR(watched.queue->Download(copy.data(), zone.data(), zone.size(), stop_));
+    seen = std::span(copy).first(zone.size());
   }
   const auto changed = std::count_if(seen.begin(), seen.end(), [](std::byte b) { return b != kFill; });
   if (changed == 0) return absl::OkStatus();

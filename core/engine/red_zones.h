@@ -29,7 +29,7 @@ class RedZones {
   // Checks the red zones. The step must have ended, also on its queue. Fails with kKernelFailed, which names the kernel and
   // the buffer beside which it wrote.
   absl::Status AfterStep(const Step& step);
-  // Waits, after a failed run, at most `patience` for the guard's own copies. Returns false if they have not ended.
+  // Waits, after a failed run, at most `patience` for the copies of the red zones. Returns false if they have not ended.
   bool Over(std::chrono::nanoseconds patience);
 
  private:
@@ -40,8 +40,8 @@ class RedZones {
     std::span<std::byte> front, behind;
   };
   explicit RedZones(const Plan& plan) : plan_(plan) {}
-  absl::Status Fill(const Watched& watched, std::span<std::byte> guard) const;
-  absl::Status Look(const Step& step, const Watched& watched, const char* side, std::span<std::byte> guard) const;
+  absl::Status Fill(const Watched& watched, std::span<std::byte> zone) const;
+  absl::Status Look(const Step& step, const Watched& watched, const char* side, std::span<std::byte> zone) const;
 
   const Plan& plan_;
   std::vector<std::unique_ptr<SyncQueue>> queues_;  // one per arena; nullptr if the host can access its memory

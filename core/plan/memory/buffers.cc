@@ -262,7 +262,7 @@ class Assigner {
   absl::Status PlaceArena(size_t a) {
     const Space& space = schedule_.spaces[a];
     const int32_t end = static_cast<int32_t>(schedule_.units.size());
-    const int64_t guard = context_.red_zones ? kRedZoneBytes : 0;
+    const int64_t zone = context_.red_zones ? kRedZoneBytes : 0;
     const int64_t most = space.memory_class == MGE_MEMORY_DEVICE ? LargestPiece(*space.device) : INT64_MAX;
     std::vector<Interval> intervals;
     std::vector<int32_t> placed;
@@ -271,8 +271,8 @@ class Assigner {
       if (b.where != Buffer::Where::kArena || b.space != static_cast<int32_t>(a)) continue;
       const int32_t slack = b.shared ? kOverlapUnits : 0;
       const int32_t last = std::min(std::max(b.last, b.first), end);
-      const int64_t guards = b.bytes ? 2 * guard : 0;
-      intervals.push_back({RoundUp(b.bytes) + guards, std::max(b.first - slack, 0), std::min(last + slack, end)});
+      const int64_t zones = b.bytes ? 2 * zone : 0;
+      intervals.push_back({RoundUp(b.bytes) + zones, std::max(b.first - slack, 0), std::min(last + slack, end)});
       placed.push_back(static_cast<int32_t>(i));
       if (intervals.back().bytes > most) return TooLargeAtOnce(*space.device, b.name, intervals.back().bytes);
     }
@@ -282,7 +282,7 @@ class Assigner {
     for (size_t i = 0; i < placed.size(); ++i) {
       Buffer& b = out_.buffers[placed[i]];
       b.arena = arenas[placement.parts[i]];
-      b.offset = placement.offsets[i] + (b.bytes ? guard : 0);
+      b.offset = placement.offsets[i] + (b.bytes ? zone : 0);
       out_.placed.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace, b.arena});
     }
     for (size_t part = 0; part < arenas.size(); ++part) out_.arenas[arenas[part]].bytes = placement.part_bytes[part];

@@ -39,12 +39,12 @@ mge_code Launch(const Args& a, const mge_run* run) {
   auto* x = At<const char>(run, a.x);
   auto* y = At<char>(run, a.y);
   IndexList indices = {At<const char>(run, a.indices), a.wide};
-  IndexGuard guard;
+  IndexCheck check;
   ForChunks(run, a.chunks, [&](uint64_t first, uint64_t last) {
     for (auto u = static_cast<int64_t>(first); u < static_cast<int64_t>(last); ++u) {
       int64_t from = 0;  // in bytes
       if (a.kind == Args::kAlong) {
-        int64_t i = guard.Checked(indices[u % a.m], a.n);
+        int64_t i = check.Checked(indices[u % a.m], a.n);
         from = (u / a.m * a.n + i) * a.bytes;
         if (i < 0) return;
       } else if (a.kind == Args::kElements) {
@@ -53,13 +53,13 @@ mge_code Launch(const Args& a, const mge_run* run) {
           if (d != a.axis) offset += rest % a.dims[d] * a.strides[d];
           rest /= a.dims[d];
         }
-        int64_t i = guard.Checked(indices[u], a.n);
+        int64_t i = check.Checked(indices[u], a.n);
         if (i < 0) return;
         from = (offset + i * a.strides[a.axis]) * a.element;
       } else {
         int64_t offset = u / a.tuples * a.batch_stride;
         for (int k = 0; k < a.rank; ++k) {
-          int64_t i = guard.Checked(indices[u * a.rank + k], a.dims[k]);
+          int64_t i = check.Checked(indices[u * a.rank + k], a.dims[k]);
           if (i < 0) return;
           offset += i * a.strides[k];
         }
@@ -68,7 +68,7 @@ mge_code Launch(const Args& a, const mge_run* run) {
       CopyPiece(y + u * a.bytes, x + from, a.bytes);
     }
   });
-  return guard.Answer(run, a.name);
+  return check.Answer(run, a.name);
 }
 
 int64_t Product(std::span<const int64_t> dims) {

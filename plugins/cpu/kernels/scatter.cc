@@ -90,19 +90,19 @@ mge_code LaunchTuples(const Args& a, const mge_run* run) {
   auto* y = At<char>(run, a.y);
   IndexList indices = {At<const char>(run, a.indices), a.wide};
   if (x != y) std::memcpy(y, x, a.bytes);
-  IndexGuard guard;
-  for (int64_t u = 0; u < a.count && !guard.failed(); ++u) {
+  IndexCheck check;
+  for (int64_t u = 0; u < a.count && !check.failed(); ++u) {
     int64_t offset = 0;
-    for (int k = 0; k < a.rank; ++k) offset += guard.Checked(indices[u * a.rank + k], a.dims[k]) * a.strides[k];
-    if (!guard.failed()) a.apply(y + offset * a.element, updates + u * a.piece * a.element, a.piece);
+    for (int k = 0; k < a.rank; ++k) offset += check.Checked(indices[u * a.rank + k], a.dims[k]) * a.strides[k];
+    if (!check.failed()) a.apply(y + offset * a.element, updates + u * a.piece * a.element, a.piece);
   }
-  return guard.Answer(run, a.name);
+  return check.Answer(run, a.name);
 }
 
 // Applies the updates whose coordinate along a.split is in [begin, end). Index is int32_t or int64_t; apply(to, from)
 // applies one.
 template <typename Index, typename Apply>
-void ScatterElements(const Args& a, IndexGuard& guard, const Index* indices, const char* updates, char* y, int64_t begin,
+void ScatterElements(const Args& a, IndexCheck& check, const Index* indices, const char* updates, char* y, int64_t begin,
                      int64_t end, Apply apply) {
   const int last = a.rank - 1;
   int64_t at[kMaxRank] = {}, rows = 1, steps[kMaxRank];  // steps: of the updates, elements
@@ -117,9 +117,9 @@ void ScatterElements(const Args& a, IndexGuard& guard, const Index* indices, con
     if (d < last) rows *= limit(d) - first(d);
   }
   const int64_t n = limit(last) - first(last), along = a.axis == last ? 0 : 1;
-  for (; rows > 0 && !guard.failed(); --rows) {
+  for (; rows > 0 && !check.failed(); --rows) {
     for (int64_t j = 0; j < n; ++j) {
-      const int64_t i = guard.Checked(indices[u + j], a.n);
+      const int64_t i = check.Checked(indices[u + j], a.n);
       if (i < 0) return;
       apply(y + (base + j * along + i * a.strides[a.axis]) * a.element, updates + (u + j) * a.element);
     }
@@ -141,14 +141,14 @@ mge_code LaunchElements(const Args& a, const mge_run* run) {
   auto* indices = At<const char>(run, a.indices);
   auto* y = At<char>(run, a.y);
   if (x != y) std::memcpy(y, x, a.bytes);
-  IndexGuard guard;
+  IndexCheck check;
   ForChunks(run, a.chunks, [&](uint64_t b, uint64_t e) {
     const auto begin = static_cast<int64_t>(b), end = static_cast<int64_t>(e);
     auto run_with = [&](auto apply) {
       if (a.wide)
-        ScatterElements(a, guard, reinterpret_cast<const int64_t*>(indices), updates, y, begin, end, apply);
+        ScatterElements(a, check, reinterpret_cast<const int64_t*>(indices), updates, y, begin, end, apply);
       else
-        ScatterElements(a, guard, reinterpret_cast<const int32_t*>(indices), updates, y, begin, end, apply);
+        ScatterElements(a, check, reinterpret_cast<const int32_t*>(indices), updates, y, begin, end, apply);
     };
     // The usual case without a call for each element.
     if (a.apply == Put<4>)
@@ -156,7 +156,7 @@ mge_code LaunchElements(const Args& a, const mge_run* run) {
     else
       run_with([&](char* to, const char* from) { a.apply(to, from, 1); });
   });
-  return guard.Answer(run, a.name);
+  return check.Answer(run, a.name);
 }
 
 // Estimate of one thread's time.

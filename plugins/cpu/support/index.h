@@ -10,7 +10,7 @@
 namespace mge::cpu {
 
 // Stores the first index out of range, found by any chunk.
-class IndexGuard {
+class IndexCheck {
  public:
   // Returns the index counted from 0. If it is outside of [-bound, bound), stores it and returns 0.
   int64_t Checked(int64_t index, int64_t bound) {
