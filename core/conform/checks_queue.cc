@@ -406,7 +406,7 @@ absl::Status CheckStamps(BackendUnderTest& s) {
 
 // Copies, signals and waits on a queue. On success all its work is done; on failure it may still run until the queue is
 // destroyed.
-absl::Status UseQueue(BackendUnderTest& s, Queue& queue, const Fence& fence, unsigned char* memory, uint64_t value) {
+absl::Status UseQueue(Queue& queue, const Fence& fence, unsigned char* memory, uint64_t value) {
   MGE_RETURN_IF_ERROR(queue.Copy(memory + 64, memory, 64));
   MGE_RETURN_IF_ERROR(queue.Signal(fence, value));
   MGE_RETURN_IF_ERROR(queue.Wait(fence, value));
@@ -434,7 +434,7 @@ absl::Status UseExtras(BackendUnderTest& s, const Fence& fence, unsigned char* m
     if (!record.raw) return Broken("ending a capture returned MGE_OK, but no record");
     MGE_RETURN_IF_ERROR(Call("replaying", [&](mge_error* e) { return api.replay(queue, record.raw, e); }));
   }
-  MGE_RETURN_IF_ERROR(UseQueue(s, queue, fence, memory, value));
+  MGE_RETURN_IF_ERROR(UseQueue(queue, fence, memory, value));
   double us = 0;
   if (!profile) return absl::OkStatus();
   return Call("asking for a time",
@@ -448,7 +448,7 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
   uint64_t value = 0;
   return SurvivesFailures(s, [&]() -> absl::Status {
     // A queue must keep working after a call for it has failed.
-    MGE_RETURN_IF_ERROR(UseQueue(s, kept, last, slab.address(), ++value));
+    MGE_RETURN_IF_ERROR(UseQueue(kept, last, slab.address(), ++value));
     MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
     return UseExtras(s, fence, slab.address(), 1);
   });
