@@ -220,7 +220,7 @@ void Offer(const plans::KernelLine& line, uint64_t number, const mge_graph& grap
 
 mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_constraints*, const mge_candidate_sink* sink,
                    mge_error* error) {
-  return mge::Guard(error, [&]() -> mge::Result {
+  return mge::WithoutExceptions(error, [&]() -> mge::Result {
     for (size_t i = 0; i < g_setup.kernels.size(); ++i) {
       const plans::KernelLine& line = g_setup.kernels[i];
       if (IsFor(line, mge::internal::As<Device>(device), *problem->graph)) Offer(line, i, *problem->graph, *sink);
@@ -238,7 +238,7 @@ struct Kernel {
 
 mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* candidate, mge_prepared* out,
                  mge_error* error) {
-  return mge::Guard(error, [&]() -> mge::Result {
+  return mge::WithoutExceptions(error, [&]() -> mge::Result {
     const plans::KernelLine& line = g_setup.kernels[candidate->token];
     if (line.unable) return {MGE_UNIMPLEMENTED, "the test made it unable"};
     if (line.broken) return {MGE_INTERNAL, "the test broke it"};
@@ -291,7 +291,7 @@ int32_t IndexOf(const mge_graph& graph, const std::string& name) {
 }
 
 mge_code Claim(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) {
-  return mge::Guard(error, [&]() -> mge::Result {
+  return mge::WithoutExceptions(error, [&]() -> mge::Result {
     for (const plans::ClaimLine& line : g_setup.claims) {
       if (!plans::IsOn(line.on, mge::internal::As<Device>(device).line.name)) continue;
       std::vector<int32_t> nodes;
