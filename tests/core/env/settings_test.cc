@@ -55,7 +55,7 @@ TEST(Settings, KnowEveryNameOfTheSeeds) {
     known.insert(VariableOf(row));
     for (std::string_view alias : Words(row.aliases)) known.emplace(alias);
   }
-  std::ifstream file(std::string(MGE_TEST_DIR) + "/seed_names.txt");
+  std::ifstream file(MGE_TEST_DIR "/seed_names.txt");
   int count = 0;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
