@@ -346,7 +346,7 @@ struct Mutant {
 
 std::vector<Mutant> Mutants() {
   std::vector<Mutant> out;
-  std::ifstream file(std::string(MGE_TEST_DIR) + "/mutants/mutants.txt");
+  std::ifstream file(MGE_TEST_DIR "/mutants/mutants.txt");
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     std::istringstream words(line);

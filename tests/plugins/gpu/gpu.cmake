@@ -23,6 +23,7 @@ if(NOT MGE_SANITIZE)
   set(emulator plugins/gpu/kernels/launches.cc ${emulation}/emulator.cc ${emulation}/fiber.cc)
 
   mge_test(plugins/gpu/overruns LINK mge_sdk)
+  set_target_properties(test_plugins_gpu_overruns PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)  # compiled without the sanitizer
   target_sources(test_plugins_gpu_overruns PRIVATE ${kernels} ${emulator})
   target_compile_options(test_plugins_gpu_overruns PRIVATE -g1 -fno-omit-frame-pointer -fsanitize=address)
   target_link_options(test_plugins_gpu_overruns PRIVATE -fsanitize=address)
