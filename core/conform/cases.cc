@@ -25,7 +25,7 @@ struct Operand {
   int same_as = -1;  // the operand that is used again; -1: none
 };
 
-struct Recipe {
+struct CaseSpec {
   std::vector<Operand> operands;
   std::string attributes;
   int outputs = 1;
@@ -66,8 +66,8 @@ Operand ParseOperand(std::string_view text) {
   return o;
 }
 
-Recipe ParseRecipe(std::string_view text) {
-  Recipe r;
+CaseSpec ParseSpec(std::string_view text) {
+  CaseSpec r;
   size_t open = text.find('('), close = text.find(')');
   std::string_view list = text.substr(open + 1, close - open - 1), rest = text.substr(close + 1);
   int depth = 0;
@@ -139,7 +139,7 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
 
 int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion, def.until) : std::max(1, def.since); }
 
-// Adds recipes with the operands of the schema and several shapes. MakeCase() later fails for those that are not allowed.
+// Adds specs with the operands of the schema and several shapes. MakeCase() later fails for those that are not allowed.
 void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
                                            "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
@@ -174,7 +174,7 @@ void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
 
 }  // namespace
 
-std::string Case::Name() const { return fmt::format("{} T={}", recipe, DTypeName(dtype)); }
+std::string Case::Name() const { return fmt::format("{} T={}", spec, DTypeName(dtype)); }
 
 double Case::Work() const {
   int64_t largest = 0, written = 0;
@@ -207,8 +207,8 @@ std::vector<const OpDef*> QuickOps() {
 std::vector<DType> TypesOf(const OpDef& def) {
   std::vector<DType> out;
   if (def.inputs.size() == 0) return out;
-  std::vector<std::string> recipes = RecipesFor(def);
-  Recipe first = ParseRecipe(recipes.front());
+  std::vector<std::string> specs = SpecsFor(def);
+  CaseSpec first = ParseSpec(specs.front());
   const Slot* slot = &def.inputs[0];
   for (size_t i = 0; i < first.operands.size(); ++i) {
     if (!first.operands[i].type.starts_with("T[")) continue;
@@ -222,7 +222,7 @@ std::vector<DType> TypesOf(const OpDef& def) {
   return out;
 }
 
-std::vector<std::string> RecipesFor(const OpDef& def) {
+std::vector<std::string> SpecsFor(const OpDef& def) {
   std::vector<std::string> out;
   for (std::string_view example : def.examples) out.push_back(fmt::format("{}{}", def.name, example));
   if (out.empty()) AddFromSchema(def, out);
@@ -232,24 +232,24 @@ std::vector<std::string> RecipesFor(const OpDef& def) {
 absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype) {
   Case c;
   c.dtype = dtype;
-  c.recipe = std::move(name);
+  c.spec = std::move(name);
   c.graph = std::move(graph);
   MGE_RETURN_IF_ERROR(Finish(c, {}));
   return c;
 }
 
 absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& text, Constants constants) {
-  Recipe recipe = ParseRecipe(text);
+  CaseSpec spec = ParseSpec(text);
   Case c;
   c.def = &def;
   c.dtype = dtype;
-  c.recipe = text + (constants == Constants::kOthers  ? " with constants"
-                     : constants == Constants::kFirst ? " with the first one constant"
-                                                      : "");
+  c.spec = text + (constants == Constants::kOthers  ? " with constants"
+                   : constants == Constants::kFirst ? " with the first one constant"
+                                                    : "");
   std::string lines, call, outs;
   std::vector<Operand> free;
-  for (size_t i = 0; i < recipe.operands.size(); ++i) {
-    Operand& o = recipe.operands[i];
+  for (size_t i = 0; i < spec.operands.size(); ++i) {
+    Operand& o = spec.operands[i];
     call += i ? ", " : "";
     call += o.absent ? std::string("_") : fmt::format("i{}", o.same_as < 0 ? static_cast<int>(i) : o.same_as);
     if (o.absent || o.same_as >= 0) continue;
@@ -262,9 +262,9 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
     lines += fmt::format("input i{} : {}\n", i, o.type);
     free.push_back(o);
   }
-  for (int i = 0; i < recipe.outputs; ++i) outs += fmt::format("{}y{}", i ? ", " : "", i);
+  for (int i = 0; i < spec.outputs; ++i) outs += fmt::format("{}y{}", i ? ", " : "", i);
   std::string name = def.domain.empty() ? std::string(def.name) : fmt::format("{}::{}", def.domain, def.name);
-  lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, VersionOf(def), call, recipe.attributes, outs);
+  lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, VersionOf(def), call, spec.attributes, outs);
   MGE_ASSIGN_OR_RETURN(c.graph, ParseGraphText(lines));
   if (constants != Constants::kNone) {
     const std::vector<ValueId> inputs = std::exchange(c.graph.inputs(), {});
@@ -296,7 +296,7 @@ absl::StatusOr<Case> FirstRowOf(const Case& c) {
   Case row;
   row.def = c.def;
   row.dtype = c.dtype;
-  row.recipe = c.recipe + ", first row";
+  row.spec = c.spec + ", first row";
   row.graph = c.graph;
   auto cut = [](const Tensor& t) {
     Shape shape = t.shape();

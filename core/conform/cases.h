@@ -16,7 +16,7 @@ namespace mge::conform {
 struct Case {
   const OpDef* def = nullptr;
   DType dtype = DType::kUndefined;
-  std::string recipe;  // "MatMul(T[3,5], T[5,7])"; the name of the case in reports
+  std::string spec;  // "MatMul(T[3,5], T[5,7])"; the name of the case in reports
   Graph graph;
   std::vector<Tensor> inputs[2];    // two sets of data for the graph's inputs
   std::vector<Tensor> expected[2];  // the reference results for the graph's outputs
@@ -32,21 +32,21 @@ std::vector<const OpDef*> QuickOps();
 // Returns the element types that the operator's first typed operand may have.
 std::vector<DType> TypesOf(const OpDef& def);
 
-// Returns the recipes of an operator: its examples (OpDef::examples), else some derived from its schema. The form of a
-// recipe, which begins with the operator's name, and of an example, which does not:
+// Returns the specs of an operator: its examples (OpDef::examples), else some derived from its schema. The form of a
+// spec, which begins with the operator's name, and of an example, which does not:
 //   MatMul(T[3,5], T[5,7])                       T: the element type of the case
 //   Slice(T[4,6], int64[2]<0,1>, int64[2]<3,5>)  an operand with values is a constant
 //   Log(T[7]@0.1:3)                              values from a range
 //   Relu(T[67]@special)                          NaN, infinities, zeros of both signs; float32 only
 //   Add(T[3,7], =0)                              operand 0 is used again
 //   Split(T[6]) {num_outputs=3} -> 3             the number of outputs; default 1
-std::vector<std::string> RecipesFor(const OpDef& def);
+std::vector<std::string> SpecsFor(const OpDef& def);
 
-// The inputs of a recipe that become constants: none, all except the first, or only the first.
+// The inputs of a spec that become constants: none, all except the first, or only the first.
 enum class Constants { kNone, kOthers, kFirst };
 
-// Creates the case of a recipe. Fails if the operator, according to the reference evaluator, does not allow it.
-absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& recipe,
+// Creates the case of a spec. Fails if the operator, according to the reference evaluator, does not allow it.
+absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& spec,
                               Constants constants = Constants::kNone);
 
 // Creates a case of several nodes. Fails if the reference evaluators cannot run the graph.

@@ -138,7 +138,7 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
     }
     if (needed) graph.outputs().push_back(map[static_cast<size_t>(v)]);
   }
-  return CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.recipe), DType::kF32);
+  return CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.spec), DType::kF32);
 }
 
 // Checks the kernels of a group. `failure_seconds` is the time for allocation failures; 0: no allocation fails.
@@ -150,7 +150,7 @@ absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c,
                               offers.refused.empty() ? "" : ": " + offers.refused[0]));
   }
   for (const Candidate& candidate : offers.offered) {
-    s.At(fmt::format("{} {}", c.recipe, candidate.id));
+    s.At(fmt::format("{} {}", c.spec, candidate.id));
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, c, candidate, {}));
     for (int set : {0, 1}) {
       MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
@@ -171,22 +171,22 @@ absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c,
 absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
   CheckReporter& w = s.reporter();
   w.Begin(kClaims);
-  w.At(c.recipe);
+  w.At(c.spec);
   AbiProblem problem(c, MGE_WRITE);
   MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
   MGE_ASSIGN_OR_RETURN(std::vector<Claim> again, ClaimsOf(s, *problem.get()->graph));
   w.Applied(kClaims);
-  if (groups != again) w.Found(kClaims, c.recipe, "a second request for claims gets other groups");
+  if (groups != again) w.Found(kClaims, c.spec, "a second request for claims gets other groups");
   for (const Claim& g : groups) {
     if (std::string why = WhyMalformed(g, c.graph.node_count()); !why.empty()) {
-      w.Found(kClaims, c.recipe, fmt::format("group '{}': {}", g.name, why));
+      w.Found(kClaims, c.spec, fmt::format("group '{}': {}", g.name, why));
       continue;
     }
     w.Begin(kGroups);
     w.Applied(kGroups);
     absl::StatusOr<Case> part = CaseOfGroup(c, g);
     absl::Status status = part.ok() ? CheckClaimedGroup(s, bench, *part, failure_seconds) : part.status();
-    if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, c.recipe), Std(status.message()));
+    if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, c.spec), Std(status.message()));
   }
   return absl::OkStatus();
 }
@@ -210,7 +210,7 @@ absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, d
 
 // Returns the first case of an operator, or nullopt unless it has exactly one output and that is float32.
 std::optional<Case> FirstCase(const OpDef& def) {
-  absl::StatusOr<Case> c = MakeCase(def, DType::kF32, RecipesFor(def).front());
+  absl::StatusOr<Case> c = MakeCase(def, DType::kF32, SpecsFor(def).front());
   if (!c.ok() || c->graph.outputs().size() != 1) return std::nullopt;
   if (c->graph.value(c->graph.outputs()[0]).type.dtype != DType::kF32) return std::nullopt;
   return *std::move(c);

@@ -40,7 +40,7 @@ constexpr const char* kLeaks = "kernel.leaks";
 constexpr const char* kRoundTrip = "layout.round_trip";
 constexpr const char* kDescribe = "layout.describe";
 
-constexpr size_t kQuickRecipes = 4;  // number of recipes per operator with --quick
+constexpr size_t kQuickSpecs = 4;  // number of specs per operator with --quick
 
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed and the same every time; other problems are refused with a reason."},
@@ -539,16 +539,16 @@ std::span<const Check> KernelChecks() { return kRows; }
 absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(tested));
   KernelChecker checker(tested, *bench, quick);
-  const std::vector<std::string> recipes = RecipesFor(def);
-  const size_t checked = quick ? std::min<size_t>(recipes.size(), kQuickRecipes) : recipes.size();
+  const std::vector<std::string> specs = SpecsFor(def);
+  const size_t checked = quick ? std::min<size_t>(specs.size(), kQuickSpecs) : specs.size();
   for (DType dtype : TypesOf(def)) {
     if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
     bool supported = false, tried = false;
     std::string support = "no case", reason;
-    for (size_t i = 0; i < recipes.size(); ++i) {
+    for (size_t i = 0; i < specs.size(); ++i) {
       for (Constants constants : {Constants::kNone, Constants::kOthers, Constants::kFirst}) {
-        tested.At(fmt::format("the reference of {} T={}", recipes[i], DTypeName(dtype)));
-        absl::StatusOr<Case> c = MakeCase(def, dtype, recipes[i], constants);
+        tested.At(fmt::format("the reference of {} T={}", specs[i], DTypeName(dtype)));
+        absl::StatusOr<Case> c = MakeCase(def, dtype, specs[i], constants);
         if (!c.ok()) continue;
         checker.Keep(*c);
         if (i >= checked) continue;

@@ -188,7 +188,7 @@ absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers
   ops.insert(ops.end(), all.begin(), all.end());
   for (const OpDef* def : ops) {
     for (DType dtype : TypesOf(*def)) {
-      absl::StatusOr<Case> c = MakeCase(*def, dtype, RecipesFor(*def).front());
+      absl::StatusOr<Case> c = MakeCase(*def, dtype, SpecsFor(*def).front());
       if (!c.ok()) continue;
       AbiProblem problem(*c, MGE_WRITE);
       absl::StatusOr<Offers> some = Enumerate(tested, *problem.get());

@@ -61,7 +61,7 @@ absl::Status CheckNames(BackendUnderTest& s) {
     const std::string near(Nearest(word, names));
     if (near.empty() || EditDistance(word, near, kMostEdits) > kMostEdits) continue;
     const OpDef& def = *FindOp("", near);
-    absl::StatusOr<Case> c = MakeCase(def, TypesOf(def).front(), RecipesFor(def).front());
+    absl::StatusOr<Case> c = MakeCase(def, TypesOf(def).front(), SpecsFor(def).front());
     if (!c.ok()) continue;
     MGE_ASSIGN_OR_RETURN(bool answers, Answers(s, *c, word));
     if (!answers) continue;

@@ -34,7 +34,7 @@ void Tell(BackendUnderTest& tested, const std::vector<Case>& cases) {
 absl::Status CheckStableIds(BackendUnderTest& s) {
   std::vector<Case> cases;
   for (const OpDef* def : CheckableOps()) {
-    absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), RecipesFor(*def).front());
+    absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), SpecsFor(*def).front());
     if (c.ok()) cases.push_back(*std::move(c));
   }
   auto body = [&](CheckReporter& w) {

@@ -26,7 +26,7 @@ uint64_t Mix(uint64_t x) {
 }
 
 // The rule for the values of an input.
-struct Recipe {
+struct ValueRule {
   enum class Kind { kUniform, kDigits, kSame, kCount } kind = Kind::kUniform;
   double low = -1, high = 1;       // kUniform
   int64_t limit = kSmallIntegers;  // kDigits, kCount: values are below it
@@ -34,8 +34,8 @@ struct Recipe {
   std::string words;
 };
 
-Recipe Same(double value, std::string why) {
-  return {.kind = Recipe::Kind::kSame, .value = value, .words = fmt::format("all {}: {}", value, why)};
+ValueRule Same(double value, std::string why) {
+  return {.kind = ValueRule::Kind::kSame, .value = value, .words = fmt::format("all {}: {}", value, why)};
 }
 
 // Requirements of the nodes that read a value.
@@ -90,7 +90,7 @@ bool IsFloating(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-Recipe RecipeFor(const Value& input, const Uses& uses, int64_t elements, int variant) {
+ValueRule RuleFor(const Value& input, const Uses& uses, int64_t elements, int variant) {
   std::string name = input.name;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const bool floating = IsFloating(input.type.dtype);
@@ -106,36 +106,36 @@ Recipe RecipeFor(const Value& input, const Uses& uses, int64_t elements, int var
   }
   if (input.type.dtype == DType::kBool) {
     if (elements == 1) return Same(1, "a condition");
-    return {.kind = Recipe::Kind::kDigits, .limit = 2, .words = "true and false"};
+    return {.kind = ValueRule::Kind::kDigits, .limit = 2, .words = "true and false"};
   }
   if (input.type.dtype == DType::kU8 && elements >= 64) {
-    return {.kind = Recipe::Kind::kDigits, .limit = 256, .words = "bytes in 0..255"};
+    return {.kind = ValueRule::Kind::kDigits, .limit = 256, .words = "bytes in 0..255"};
   }
   const int64_t limit = std::max<int64_t>(1, std::min(uses.limit.value_or(kSmallIntegers), kSmallIntegers));
   if (Contains(name, {"position"})) {
-    return {.kind = Recipe::Kind::kCount,
+    return {.kind = ValueRule::Kind::kCount,
             .limit = uses.limit.value_or(std::numeric_limits<int64_t>::max()),
             .words = "0, 1, 2, ..."};
   }
   if (variant >= 2 || (elements == 1 && limit > 1)) return Same(limit > 1 ? 1 : 0, "a small integer");
-  return {.kind = Recipe::Kind::kDigits, .limit = limit, .words = fmt::format("integers in 0..{}", limit - 1)};
+  return {.kind = ValueRule::Kind::kDigits, .limit = limit, .words = fmt::format("integers in 0..{}", limit - 1)};
 }
 
-void Fill(const Recipe& recipe, uint64_t seed, Tensor& tensor) {
+void Fill(const ValueRule& rule, uint64_t seed, Tensor& tensor) {
   const int64_t last = tensor.rank() ? std::max<int64_t>(tensor.shape().back(), 1) : 1;
   auto value = [&](int64_t i) -> double {
     const uint64_t random = Mix(seed * 0x100000001b3u + static_cast<uint64_t>(i));
-    switch (recipe.kind) {
-      case Recipe::Kind::kUniform: {
+    switch (rule.kind) {
+      case ValueRule::Kind::kUniform: {
         // Computed in double: rounding to float then keeps the largest number below the end of the range.
         const double unit = static_cast<double>(random >> 40) * 0x1p-24;
-        return recipe.low + unit * (recipe.high - recipe.low);
+        return rule.low + unit * (rule.high - rule.low);
       }
-      case Recipe::Kind::kDigits: return static_cast<double>(random % static_cast<uint64_t>(recipe.limit));
-      case Recipe::Kind::kCount: return static_cast<double>((i % last) % std::max<int64_t>(recipe.limit, 1));
-      case Recipe::Kind::kSame: break;
+      case ValueRule::Kind::kDigits: return static_cast<double>(random % static_cast<uint64_t>(rule.limit));
+      case ValueRule::Kind::kCount: return static_cast<double>((i % last) % std::max<int64_t>(rule.limit, 1));
+      case ValueRule::Kind::kSame: break;
     }
-    return recipe.value;
+    return rule.value;
   };
   auto fill = [&](auto convert) {
     using T = decltype(convert(0.0));
@@ -178,9 +178,9 @@ absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, con
   Uses uses;
   int steps = kMostSteps;
   Follow(typed, typed.Consumers(), typed.inputs()[input], &steps, &uses);
-  const Recipe recipe = RecipeFor(value, uses, tensor.elements(), options.variant);
-  Fill(recipe, options.seed * 1000003 + input + 1, tensor);
-  *words = tensor.dtype() == DType::kString ? "all 'a'" : recipe.words;
+  const ValueRule rule = RuleFor(value, uses, tensor.elements(), options.variant);
+  Fill(rule, options.seed * 1000003 + input + 1, tensor);
+  *words = tensor.dtype() == DType::kString ? "all 'a'" : rule.words;
   HostValue out;
   out.kind = value.kind;
   if (value.kind == ValueKind::kSequence || value.kind == ValueKind::kOptionalSequence) {

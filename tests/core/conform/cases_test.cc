@@ -12,9 +12,9 @@
 namespace mge::conform {
 namespace {
 
-Case Made(const std::string& op, const std::string& recipe) {
-  absl::StatusOr<Case> c = MakeCase(*FindOp("", op), DType::kF32, recipe);
-  EXPECT_TRUE(c.ok()) << recipe << ": " << c.status();
+Case Made(const std::string& op, const std::string& spec) {
+  absl::StatusOr<Case> c = MakeCase(*FindOp("", op), DType::kF32, spec);
+  EXPECT_TRUE(c.ok()) << spec << ": " << c.status();
   return *std::move(c);
 }
 
@@ -40,13 +40,13 @@ TEST(Cases, AnOperandUsedTwiceIsOneInput) {
   Case c = Made("Add", "Add(T[3,7], =0)");
   ASSERT_EQ(c.inputs[0].size(), 1u);
   EXPECT_EQ(c.expected[0][0].Data<float>()[5], 2 * c.inputs[0][0].Data<float>()[5]);
-  EXPECT_THAT(RecipesFor(*FindOp("", "Sub")), testing::Contains("Sub(T[3,7], =0)"));
+  EXPECT_THAT(SpecsFor(*FindOp("", "Sub")), testing::Contains("Sub(T[3,7], =0)"));
 }
 
 TEST(Cases, EitherTheFirstInputIsConstantOrAllOthersAre) {
   auto inputs = [](Constants constants) {
-    const std::string recipe = "Conv(T[1,4,9,7], T[6,2,3,3], T[6]) {group=2}";
-    absl::StatusOr<Case> c = MakeCase(*FindOp("", "Conv"), DType::kF32, recipe, constants);
+    const std::string spec = "Conv(T[1,4,9,7], T[6,2,3,3], T[6]) {group=2}";
+    absl::StatusOr<Case> c = MakeCase(*FindOp("", "Conv"), DType::kF32, spec, constants);
     EXPECT_TRUE(c.ok()) << c.status();
     std::vector<Shape> out;
     for (const Tensor& t : c->inputs[0]) out.push_back(t.shape());
@@ -58,10 +58,10 @@ TEST(Cases, EitherTheFirstInputIsConstantOrAllOthersAre) {
 
 TEST(Cases, ASoftmaxThatDoesNotSubtractTheMaximumIsWrong) {
   bool wrong = false;
-  for (const std::string& recipe : RecipesFor(*FindOp("", "Softmax"))) {
-    Case c = Made("Softmax", recipe);
+  for (const std::string& spec : SpecsFor(*FindOp("", "Softmax"))) {
+    Case c = Made("Softmax", spec);
     const Tensor& x = c.inputs[0][0];
-    if (recipe.find('{') != std::string::npos) continue;  // along the last axis
+    if (spec.find('{') != std::string::npos) continue;  // along the last axis
     Tensor y = RandomTensor(DType::kF32, x.shape(), 0, 1, 1);
     const size_t row = static_cast<size_t>(x.shape().back());
     for (size_t begin = 0; begin < x.Data<float>().size(); begin += row) {
@@ -76,7 +76,7 @@ TEST(Cases, ASoftmaxThatDoesNotSubtractTheMaximumIsWrong) {
 
 TEST(Cases, EveryElementwiseOperatorHasACaseWithALongTensor) {
   for (const char* op : {"Relu", "Add", "Clip", "Where", "Cast", "Gelu", "Max", "Pow", "Identity"}) {
-    EXPECT_THAT(RecipesFor(*FindOp("", op)), testing::Contains(testing::HasSubstr("T[70001]"))) << op;
+    EXPECT_THAT(SpecsFor(*FindOp("", op)), testing::Contains(testing::HasSubstr("T[70001]"))) << op;
   }
 }
 

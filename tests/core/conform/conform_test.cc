@@ -191,8 +191,8 @@ TEST(Conform, HasACaseForEveryOperatorThatABackendMaySee) {
     int cases = 0;
     std::string last;
     for (DType dtype : TypesOf(*def)) {
-      for (const std::string& recipe : RecipesFor(*def)) {
-        absl::StatusOr<Case> c = MakeCase(*def, dtype, recipe);
+      for (const std::string& spec : SpecsFor(*def)) {
+        absl::StatusOr<Case> c = MakeCase(*def, dtype, spec);
         cases += c.ok();
         if (!c.ok()) last = std::string(c.status().message());
       }
