@@ -6,39 +6,10 @@
 
 #include "plugins/gpu/kernels/elementwise.h"
 #include "plugins/gpu/kernels/fault.h"
+#include "plugins/gpu/kernels/wide.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
-
-// The type for integer arithmetic: unsigned, at least 32 bits.
-template <typename T>
-struct WideOf {
-  using type = T;
-};
-template <>
-struct WideOf<int8_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<int16_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<int32_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<int64_t> {
-  using type = uint64_t;
-};
-template <>
-struct WideOf<uint8_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<uint16_t> {
-  using type = uint32_t;
-};
 
 template <typename C>
 inline constexpr bool kIsFloat = false;

@@ -2,38 +2,10 @@
 // ScatterElements and ScatterND. No two threads write to the same element.
 #include "plugins/gpu/kernels/fault.h"
 #include "plugins/gpu/kernels/index.h"
+#include "plugins/gpu/kernels/wide.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
-
-template <typename C>
-struct WideOf {
-  using type = C;
-};
-template <>
-struct WideOf<int8_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<int16_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<int32_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<int64_t> {
-  using type = uint64_t;
-};
-template <>
-struct WideOf<uint8_t> {
-  using type = uint32_t;
-};
-template <>
-struct WideOf<uint16_t> {
-  using type = uint32_t;
-};
 
 template <typename T>
 GPU_DEVICE void Update(T* y, T update, int reduction) {
