@@ -23,9 +23,9 @@
  *   Ownership   The side that creates an object destroys it. An argument is valid until the call returns unless the slot
  *               says otherwise. Handles are pointers to opaque types.
  *   Queues      The host keeps everything that enqueued work uses until that work has ended: memory of either side, kernels,
- *               records, fences, the peer's device. Destroying a queue waits for the work that was enqueued on it. It
- *               cancels work that can never end, such as a wait for a fence that nobody signals. Afterwards the queue's work
- *               does not access memory.
+ *               records, fences, the peer's device. It enqueues the signal of a fence's value, once, before any wait for
+ *               that value. Destroying a queue waits for the work that was enqueued on it. Afterwards the queue's work does
+ *               not access memory. Work behind a failed fence may run or not: the host passes the failure on.
  *   Threads     [any]: callable from any thread at any time. [one]: the host calls it for one object from one thread at a
  *               time. A slot without a mark is [any]. The call that ends an object (close, destroy, release) is the last
  *               call for it, from any thread. A sink's functions must be called during the call that received the sink, in
@@ -50,15 +50,16 @@ extern "C" {
 #endif
 
 #define MGE_ABI_MAJOR 0
-#define MGE_ABI_MINOR 6
+#define MGE_ABI_MINOR 7
 
-typedef struct mge_error mge_error;   /* host: storage for one error */
-typedef struct mge_device mge_device; /* backend: an open device */
-typedef struct mge_queue mge_queue;   /* backend: an ordered stream of work */
-typedef struct mge_fence mge_fence;   /* backend: a counter that only grows */
-typedef struct mge_kernel mge_kernel; /* backend: a prepared candidate */
-typedef struct mge_pool mge_pool;     /* backend: its own memory pool */
-typedef struct mge_stamp mge_stamp;   /* backend: a point in time on a queue */
+typedef struct mge_error mge_error;               /* host: storage for one error */
+typedef struct mge_device mge_device;             /* backend: an open device */
+typedef struct mge_queue mge_queue;               /* backend: an ordered stream of work */
+typedef struct mge_fence mge_fence;               /* backend: a counter that only grows */
+typedef struct mge_kernel mge_kernel;             /* backend: a prepared candidate */
+typedef struct mge_pool mge_pool;                 /* backend: its own memory pool */
+typedef struct mge_stamp mge_stamp;               /* backend: a point in time on a queue */
+typedef struct mge_communicator mge_communicator; /* backend: one rank of a group of devices */
 typedef struct mge_ready_made mge_ready_made;
 
 /* ---------------------------------------------------------------- host services */
@@ -88,6 +89,14 @@ typedef struct mge_host {
   void* (*allocate)(void* self, uint64_t bytes, uint64_t alignment);
   void (*release)(void* self, void* memory); /* `memory` may be NULL. [any] */
   const mge_ready_made* ready_made;          /* parts that a backend can use or wrap */
+  /* Returns the value of a core setting by key ("cache.dir") as text, like `setting`. MGE_NOT_FOUND: no such key. [any] */
+  mge_code (*core_setting)(void* self, const mge_text* key, mge_text* out);
+  /* A cache of blobs (compiled kernels, vendor plans) for one user, machine and build of the backend, limited in size.
+   * The key contains everything that the blob depends on. blob_load calls `found` once, during the call, or returns
+   * MGE_NOT_FOUND; a damaged blob is not found. blob_store replaces the blob atomically. [any] */
+  mge_code (*blob_load)(void* self, const void* key, uint64_t key_bytes, void* context,
+                        void (*found)(void* context, const void* data, uint64_t bytes));
+  mge_code (*blob_store)(void* self, const void* key, uint64_t key_bytes, const void* data, uint64_t bytes);
 } mge_host;
 
 /* ---------------------------------------------------------------- settings of a backend */
@@ -206,10 +215,19 @@ typedef struct mge_graph {
 enum {
   MGE_DEVICE_HOST_ACCESSIBLE = 1, /* the host may read and write its default memory class */
   MGE_DEVICE_SURVIVES_FORK = 2,
-  MGE_DEVICE_GPU = 4, /* also selectable as gpu0, gpu1...; the note then lists "gpu" */
-  MGE_DEVICE_ONLY_BY_NAME = 8
-}; /* never selected by xpu: the user must name it */
-#define MGE_DEVICE_KNOWN_BITS 15u
+  MGE_DEVICE_GPU = 4,          /* also selectable as gpu0, gpu1...; the note then lists "gpu" */
+  MGE_DEVICE_ONLY_BY_NAME = 8, /* never selected by xpu: the user must name it */
+  MGE_DEVICE_REOPENABLE = 16   /* once lost, it can be closed and opened again */
+};
+#define MGE_DEVICE_KNOWN_BITS 31u
+
+/* A fact about a device for listings: "uuid", "pci", "capability", "multiprocessors", "memory_gb_s". */
+typedef struct mge_property {
+  uint32_t struct_size;
+  uint32_t reserved;
+  mge_text key; /* a-z, 0-9, '_' */
+  mge_text value;
+} mge_property;
 
 /* The description of a device. The host copies it during the call of the sink. */
 typedef struct mge_device_info {
@@ -229,6 +247,10 @@ typedef struct mge_device_info {
    * larger slab: it splits a plan's arenas and constants. If a kernel needs a larger tensor or workspace, the host uses
    * the next device that the user allows. Without one, planning fails. */
   uint64_t max_allocation;
+  uint32_t buffer_alignment; /* of every operand on this device: a power of two up to 4096; 0: 64 */
+  uint32_t compute_queues;   /* number of compute queues whose work can overlap; 0: 1 */
+  const mge_property* const* properties;
+  uint64_t property_count;
 } mge_device_info;
 
 /* Receives the devices that enumerate() lists, one call per device. */
@@ -444,13 +466,14 @@ typedef struct mge_memory_api {
 
 /* ---------------------------------------------------------------- queues, fences, copies */
 
-enum { MGE_QUEUE_COMPUTE = 0, MGE_QUEUE_COPY_IN = 1, MGE_QUEUE_COPY_OUT = 2 };
+enum { MGE_QUEUE_COMPUTE = 0, MGE_QUEUE_COPY_IN = 1, MGE_QUEUE_COPY_OUT = 2, MGE_QUEUE_COMMUNICATION = 3 };
 
 /* Queues, fences, copies, and the capture and replay of work. */
 typedef struct mge_queue_api {
   uint32_t struct_size;
   uint32_t minor;
-  mge_code (*create)(mge_device* device, int32_t kind, mge_queue** out, mge_error* error); /* [any] */
+  /* Creates one more queue of that kind. COMMUNICATION: for collectives and copies between devices. [any] */
+  mge_code (*create)(mge_device* device, int32_t kind, mge_queue** out, mge_error* error);
   void (*destroy)(mge_queue* queue);
   /* Copies between two addresses of this device, or between the device and host memory, in queue order. [one] */
   mge_code (*copy)(mge_queue* queue, void* destination, const void* source, uint64_t bytes, mge_error* error);
@@ -458,8 +481,8 @@ typedef struct mge_queue_api {
   void (*fence_destroy)(mge_fence* fence);
   /* Sets the fence to `value`, or to a failure, when all work enqueued before is done. [one] */
   mge_code (*signal)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
-  /* Delays all work enqueued later until the fence has reached `value`. The fence may be of any device of this backend.
-   * If the fence fails, the queue inherits the failure. [one] */
+  /* Delays all work enqueued later until the fence has reached `value`, whose signal has been enqueued. The fence may be
+   * of any device of this backend. [one] */
   mge_code (*wait)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
   /* Blocks the calling thread until the fence has reached `value` or failed. Returns the failure's code and text, or
    * MGE_DEADLINE_EXCEEDED after timeout_ns. [any] */
@@ -475,6 +498,10 @@ typedef struct mge_queue_api {
    * [one] */
   mge_code (*copy_peer)(mge_queue* queue, mge_device* to, void* destination, mge_device* from, const void* source,
                         uint64_t bytes, mge_error* error);
+  /* [optional] Ends a capture like capture_end, and replaces the work of `record`, which is not running, by the captured
+   * work. That differs from it only in addresses. MGE_UNIMPLEMENTED: the capture has ended, and the record is unchanged.
+   * [one] */
+  mge_code (*capture_update)(mge_queue* queue, void* record, mge_error* error);
 } mge_queue_api;
 
 /* ---------------------------------------------------------------- profile */
@@ -491,6 +518,31 @@ typedef struct mge_profile_api {
   /* Returns the time between two stamps of one device. The host has waited for a fence signalled after both. [any] */
   mge_code (*elapsed_us)(mge_stamp* from, mge_stamp* to, double* out, mge_error* error);
 } mge_profile_api;
+
+/* ---------------------------------------------------------------- collectives */
+
+enum { MGE_REDUCE_SUM = 0, MGE_REDUCE_PRODUCT = 1, MGE_REDUCE_MIN = 2, MGE_REDUCE_MAX = 3 };
+#define MGE_UNIQUE_ID_BYTES 128
+
+/* The transport between devices of one or several processes. Operations run in queue order. `count` is in elements.
+ * If a rank fails or does not take part within the communicator's timeout, the queue fails with MGE_UNAVAILABLE. */
+typedef struct mge_collective_api {
+  uint32_t struct_size;
+  uint32_t minor;
+  mge_code (*unique_id)(uint8_t* out, mge_error* error); /* for one group of ranks; the user passes it to each. [any] */
+  /* Returns when all ranks have called it, or fails after the timeout. [any] */
+  mge_code (*create)(mge_device* device, const uint8_t* id, uint32_t rank, uint32_t ranks, uint64_t timeout_ns,
+                     mge_communicator** out, mge_error* error);
+  void (*abort)(mge_communicator* communicator);   /* ends pending and later operations with MGE_CANCELLED. [any] */
+  void (*destroy)(mge_communicator* communicator); /* its operations have ended. [any] */
+  /* Operations of this thread between begin and end start together, in any order. [any] */
+  mge_code (*group_begin)(mge_error* error);
+  mge_code (*group_end)(mge_error* error);
+  mge_code (*all_reduce)(mge_communicator* communicator, mge_queue* queue, const void* source, void* destination,
+                         uint64_t count, mge_dtype dtype, int32_t reduction, mge_error* error); /* [one] */
+  mge_code (*broadcast)(mge_communicator* communicator, mge_queue* queue, const void* source, void* destination,
+                        uint64_t count, mge_dtype dtype, uint32_t root, mge_error* error); /* [one] */
+} mge_collective_api;
 
 /* ---------------------------------------------------------------- layouts of the backend's own */
 
@@ -523,9 +575,20 @@ typedef struct mge_layout_api {
 #define MGE_KERNEL_USES_ATOMICS (UINT64_C(1) << 5)
 #define MGE_KERNEL_ALLOCATES (UINT64_C(1) << 6)   /* a library in it allocates heap memory while it runs */
 #define MGE_KERNEL_TENSOR_CORE (UINT64_C(1) << 7) /* uses the matrix units of a GPU */
-#define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 8) - 1)
+#define MGE_KERNEL_WINOGRAD (UINT64_C(1) << 8)
+#define MGE_KERNEL_FFT (UINT64_C(1) << 9)
+#define MGE_KERNEL_COMPILES (UINT64_C(1) << 10)         /* prepare compiles code */
+#define MGE_KERNEL_READS_ARGS_FIRST (UINT64_C(1) << 11) /* a step has read `args` when its function returns */
+#define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 12) - 1)
 
+/* How a kernel writes an output. ADD: adds to what the output's memory holds. */
 enum { MGE_WRITE = 0, MGE_WRITE_ADD = 1 };
+
+/* An output that may, or must, overwrite an input. */
+typedef struct mge_in_place {
+  uint32_t output;
+  uint32_t input;
+} mge_in_place;
 
 /* A computation: a group of nodes, often one. The inputs and outputs of its graph are the operands, in the order of every
  * list below. */
@@ -533,7 +596,10 @@ typedef struct mge_problem {
   uint32_t struct_size;
   uint32_t threads; /* number of threads that the kernel may expect; >= 1 */
   const mge_graph* graph;
-  const int32_t* write_modes; /* per output; NULL: all MGE_WRITE */
+  const int32_t* write_modes; /* per output; NULL: all MGE_WRITE. A kernel that cannot ADD refuses the problem */
+  /* Outputs whose memory is that of an input. A kernel that cannot work so refuses the problem. */
+  const mge_in_place* aliases;
+  uint64_t alias_count;
 } mge_problem;
 
 /* The limits that the user and the host set for candidates. */
@@ -545,24 +611,18 @@ typedef struct mge_constraints {
   uint64_t workspace_limit; /* UINT64_MAX: none */
 } mge_constraints;
 
-/* An output that may overwrite an input. */
-typedef struct mge_in_place {
-  uint32_t output;
-  uint32_t input; /* the output may use this input's memory if the input has no later use */
-} mge_in_place;
-
 /* A kernel and variant that can compute a problem. */
 typedef struct mge_candidate {
   uint32_t struct_size;
-  int32_t rank;                            /* order chosen by the backend: lower first */
-  mge_text id;                             /* stable name of the kernel and variant, in caches and in --why */
-  uint64_t attributes;                     /* MGE_KERNEL_ */
-  uint64_t workspace_bound;                /* upper limit of the workspace that prepare returns; at most 2^40 */
-  double cost_us;                          /* estimated time of one run; negative: unknown */
-  uint64_t token;                          /* used by the backend only; passed to prepare unchanged */
+  int32_t rank;             /* order chosen by the backend: lower first. The order among candidates without cost_us */
+  mge_text id;              /* stable name of the kernel and variant, in caches and in --why */
+  uint64_t attributes;      /* MGE_KERNEL_ */
+  uint64_t workspace_bound; /* upper limit of the workspace that prepare returns; at most 2^40 */
+  double cost_us;           /* estimated time of one run; finite; negative: unknown */
+  uint64_t token;           /* used by the backend only; passed to prepare unchanged */
   const mge_layout* const* input_layouts;  /* per input; NULL list or entry: plain. Constants are always plain */
   const mge_layout* const* output_layouts; /* per output */
-  const mge_in_place* in_place;
+  const mge_in_place* in_place;            /* an output may use this input's memory if the input has no later use */
   uint64_t in_place_count;
 } mge_candidate;
 
@@ -589,6 +649,9 @@ typedef struct mge_prepared {
    * equal sources to equal bytes: the host then packs a constant once for both. Empty name or NULL list: every kernel
    * packs for itself. Valid as long as the kernel. */
   const mge_text* prepack_forms;
+  /* Number of Philox 4x32-10 blocks (four 32-bit numbers each) that one run draws; 0: none. The host then binds
+   * mge_binding.random, and advances the counter by this number with every run, replays included. */
+  uint64_t random_blocks;
 } mge_prepared;
 
 /* An operand of a step: an offset into one of the run's bases. Its address is a multiple of 64, with one exception. On a
@@ -609,6 +672,7 @@ typedef struct mge_binding {
   mge_slot workspace;
   const mge_layout* const* input_layouts; /* the layouts that the host chose, ANY resolved; NULL entry: plain */
   const mge_layout* const* output_layouts;
+  mge_slot random; /* if random_blocks: two uint64, the key and the first counter, in memory that steps access */
 } mge_binding;
 
 /* One run of one instance. Does not change during the run. */
@@ -652,6 +716,13 @@ typedef struct mge_kernel_api {
   mge_code (*state_create)(mge_kernel* kernel, void** out, mge_error* error);
   void (*state_destroy)(mge_kernel* kernel, void* state); /* [optional, with state_create] */
   void (*destroy)(mge_kernel* kernel);                    /* no step of it is running. [any] */
+  /* [optional] Packs like prepack, on a queue of the device: both addresses are in its memory. Must give the same bytes.
+   * MGE_UNIMPLEMENTED: the host calls prepack. [one] */
+  mge_code (*prepack_on)(mge_kernel* kernel, uint32_t input, mge_queue* queue, const void* source, void* destination,
+                         mge_error* error);
+  /* [optional] Returns in `out` the needs of this kernel for a problem that differs from its own in shapes only; `kernel`
+   * and packed constants stay as they are. MGE_UNIMPLEMENTED: not possible for these shapes. [any] */
+  mge_code (*rebind)(mge_kernel* kernel, const mge_problem* problem, mge_prepared* out, mge_error* error);
 } mge_kernel_api;
 
 /* ---------------------------------------------------------------- claims */
@@ -664,6 +735,9 @@ typedef struct mge_claim {
   const int32_t* nodes; /* indices into graph->nodes */
   uint64_t node_count;
   double benefit_us; /* estimated time saved, compared with the nodes one by one; decides between overlapping offers */
+  /* Indices into graph->values: inner values that the kernel can also write, if they are used outside of the group. */
+  const int32_t* extra_outputs;
+  uint64_t extra_output_count;
 } mge_claim;
 
 /* Receives the groups that claim() offers. */
@@ -681,6 +755,8 @@ typedef struct mge_graph_api {
   /* Offers groups of two or more nodes that one kernel computes. Each accepted group becomes a problem. Per node of the
    * graph, the host accepts up to 64 offers with 1024 nodes in total. [any] */
   mge_code (*claim)(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error);
+  /* [optional] Returns 0 if the host must not apply this rewrite (`mge plan` lists the names) to models for the device. */
+  int32_t (*allow_rewrite)(mge_device* device, const mge_text* name); /* [any] */
 } mge_graph_api;
 
 /* ---------------------------------------------------------------- selection */
@@ -755,8 +831,9 @@ typedef struct mge_plugin {
   const mge_strategy_api* strategy; /* [optional] NULL: the host's strategy is used */
   /* [optional] Returns a table by reverse-DNS name, or NULL. */
   const void* (*extension)(const char* name, uint32_t min_version);
-  const mge_layout_api* layout;   /* [optional] */
-  const mge_profile_api* profile; /* [optional] NULL: the host times with its own clock around a fence */
+  const mge_layout_api* layout;         /* [optional] */
+  const mge_profile_api* profile;       /* [optional] NULL: the host times with its own clock around a fence */
+  const mge_collective_api* collective; /* [optional] */
 } mge_plugin;
 
 /* The version of the host. */
