@@ -140,6 +140,16 @@ absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::st
   return absl::OkStatus();
 }
 
+namespace {
+
+// The deleter of every MappedFile. ReleasePagesOf() recognises an owner without a type by it.
+struct FileDeleter {
+  const MappedFile* file;
+  void operator()(const MappedFile* f) const { delete f; }
+};
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path, int64_t max_bytes,
                                                                    std::string limit_fix) {
   MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
@@ -152,7 +162,8 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
 }
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::FromFile(RegularFile file, const std::string& path) {
-  std::shared_ptr<MappedFile> out(new MappedFile);
+  auto* made = new MappedFile;
+  std::shared_ptr<MappedFile> out(made, FileDeleter{made});
   size_t size = static_cast<size_t>(file.size);
   if (size == 0) return out;
   if (WhyNotTrusted(file.fd.get()).empty()) {
@@ -179,6 +190,10 @@ void MappedFile::ReleasePages(Bytes range) const {
   uintptr_t begin = (reinterpret_cast<uintptr_t>(range.data()) + page - 1) / page * page;
   uintptr_t end = (reinterpret_cast<uintptr_t>(range.data()) + range.size()) / page * page;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void ReleasePagesOf(const std::shared_ptr<const void>& owner, Bytes range) {
+  if (const auto* deleter = std::get_deleter<FileDeleter>(owner)) deleter->file->ReleasePages(range);
 }
 
 }  // namespace mge

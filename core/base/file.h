@@ -89,6 +89,9 @@ class MappedFile {
   std::shared_ptr<std::byte> memory_;  // if not mapped
 };
 
+// Calls ReleasePages(range) if `owner`, the owner of these bytes, is a MappedFile. Does nothing for another owner.
+void ReleasePagesOf(const std::shared_ptr<const void>& owner, Bytes range);
+
 // Access mode of a written file: kPrivate is 0600; kShared is 0666 minus the umask.
 enum class FileMode { kPrivate, kShared };
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "core/conform/device_packing.h"
 #include "core/kernel/candidate.h"
 #include "core/kernel/kernel.h"
 #include "core/plugin/abi_call.h"
@@ -294,13 +295,16 @@ absl::Status KernelRun::Pack(const Options& options) {
     }));
     const std::string name = prepared_.prepack_forms ? CopyText(prepared_.prepack_forms[i]) : std::string();
     const std::string key = name + '\0' + std::string(source.begin(), source.end());
+    Bytes form(memory.begin() + static_cast<ptrdiff_t>(at), memory.begin() + static_cast<ptrdiff_t>(at + packed));
+    const auto input = static_cast<uint32_t>(i);
+    MGE_ASSIGN_OR_RETURN(std::string fault, FaultOfDevicePacking(bench_, prepared_.kernel, input, source, form));
+    if (!fault.empty()) packing_fault_ = std::move(fault);
     std::fill(source.begin(), source.end(), 0x7f);
     auto kept = [](unsigned char c) { return c == kCanary; };
     if (!std::all_of(memory.begin(), memory.begin() + static_cast<ptrdiff_t>(at), kept) ||
         !std::all_of(memory.begin() + static_cast<ptrdiff_t>(at + packed), memory.end(), kept)) {
       packing_fault_ = fmt::format("prepack wrote outside of the {} bytes that it asked for input {}", packed, i);
     }
-    Bytes form(memory.begin() + static_cast<ptrdiff_t>(at), memory.begin() + static_cast<ptrdiff_t>(at + packed));
     const size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(form.data()), form.size()});
     if (!name.empty() && bench_.forms.try_emplace(key, hash).first->second != hash) {
       packing_fault_ = fmt::format("two kernels name the form of equal constants '{}', but pack them to different bytes",

@@ -117,6 +117,11 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->host = &runtime->devices().host();
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
+  context->parallel_for = [owner = runtime.get(), width = context->threads](uint64_t count,
+                                                                           const std::function<void(uint64_t)>& body) {
+    auto call = [](void* self, uint64_t i) { (*static_cast<const std::function<void(uint64_t)>*>(self))(i); };
+    owner->pool().ParallelFor(count, width, call, const_cast<std::function<void(uint64_t)>*>(&body));
+  };
   MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
   context->red_zones = settings->Get<kDebugCheckMemory>();
   context->in_place = settings->Get<kPlanInplace>();

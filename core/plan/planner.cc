@@ -61,12 +61,11 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
     if (ErrorId(over) == errors::kOverBudget.id && reclaim_memory()) return absl::OkStatus();
     return NameConstants(std::move(over), needs, budget);
   };
-  MGE_ASSIGN_OR_RETURN(PlanConstants constants, PackConstants(graph, schedule, kernels, memory, *context, stop, when_over));
+  MGE_ASSIGN_OR_RETURN(PlanConstants constants, PlaceConstants(graph, schedule, kernels, memory, *context, stop, when_over));
   MGE_ASSIGN_OR_RETURN(BoundSteps bound, BindSteps(graph, schedule, kernels, memory, constants, context));
   Segments segments = FormSegments(schedule, memory, bound, *context);
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
                        MakeContinuation(graph, chosen.cover, schedule, memory, context));
-  MGE_ASSIGN_OR_RETURN(constants, UploadConstants(std::move(constants), *context, stop, when_over));
   return AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
                       std::move(memory), std::move(needs), std::move(constants), std::move(bound), std::move(segments),
                       std::move(continuation));

@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
+#include "core/base/exception.h"
 #include "core/ops/declared_type.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plan/passes/pass.h"
@@ -32,6 +33,19 @@ mge_constraints ConstraintsOn(const PlanContext& context, const Device& device) 
   uint64_t workspace = context.workspace_limit;
   if (device.description().max_allocation) workspace = std::min(workspace, static_cast<uint64_t>(LargestPiece(device)));
   return {sizeof(mge_constraints), 0, require, context.forbid, workspace};
+}
+
+absl::Status ForEachOnPool(const PlanContext& context, uint64_t count, const std::function<absl::Status(uint64_t)>& body) {
+  constexpr uint64_t kFew = 4;  // waking the pool is not worth it for less
+  std::vector<absl::Status> results(count);
+  const std::function<void(uint64_t)> one = [&](uint64_t i) { results[i] = NoThrow([&] { return body(i); }); };
+  if (context.parallel_for && count >= kFew) {
+    context.parallel_for(count, one);
+  } else {
+    for (uint64_t i = 0; i < count; ++i) one(i);
+  }
+  auto failed = std::find_if(results.begin(), results.end(), [](const absl::Status& s) { return !s.ok(); });
+  return failed == results.end() ? absl::OkStatus() : *failed;
 }
 
 Program::Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part)

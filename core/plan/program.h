@@ -42,6 +42,8 @@ struct PlanContext {
   Logger logger = Logger();
   std::shared_ptr<SharedConstants> shared_constants;  // constants that plans on the same devices share; nullable
   std::shared_ptr<UnableKernels> unable = std::make_shared<UnableKernels>();
+  // Calls body(i) for each i < count on the compute pool, in any order. Empty: work is done in the calling thread.
+  std::function<void(uint64_t count, const std::function<void(uint64_t)>& body)> parallel_for = {};
   // Callback for every new plan; it may set plan.attachment. Receives the `stop` of PlanFor(), which may be nullptr.
   std::function<absl::Status(Plan&, const StopControl*)> on_plan;
 };
@@ -57,6 +59,10 @@ int32_t SelectModeOn(const PlanContext& context, const Device& device);
 
 // Returns the constraints for kernels of the device: required and forbidden attributes, and the workspace limit.
 mge_constraints ConstraintsOn(const PlanContext& context, const Device& device);
+
+// Calls body(i) for each i < count, on the compute pool if the context has one. Exceptions become errors. Returns the error
+// with the lowest i, so that the result does not depend on the threads.
+absl::Status ForEachOnPool(const PlanContext& context, uint64_t count, const std::function<absl::Status(uint64_t)>& body);
 
 // A graph and its plans. Thread-safe.
 class Program {

@@ -93,7 +93,7 @@ class Printer {
       bases_[at.slot.base] = "output" + Number(static_cast<int64_t>(i), plan_.outputs.size());
     }
     for (const ConstantBase& c : plan_.constants) bases_[c.base] = NameOf(c);
-    for (const auto& c : plan_.device_constants) bases_[c->base()] = NameOf(*c) + (c->shared() ? "" : "+");
+    for (const auto& c : plan_.device_constants) bases_[c->base()] = NameOf(*c) + (c->single() ? "" : "+");
     for (size_t a = 0; a < plan_.arenas.size(); ++a) {
       bases_[plan_.arenas[a].base] = bases_[plan_.arenas[a].host_base] = ArenaName(a) + "+";
     }
@@ -217,7 +217,7 @@ class Printer {
     }
     for (const auto& c : plan_.device_constants) {
       Line(fmt::format("{}: {} bytes uploaded{}", NameOf(*c), c->bytes(),
-                       c->shared() ? ", one constant that plans share" : ""));
+                       c->single() ? ", one constant that plans share" : ""));
     }
     for (const DynamicConstant& c : plan_.dynamic_constants) {
       Line(fmt::format("dynamic {}: {} elements", c.index, c.tensor.elements()));

@@ -2,8 +2,8 @@
 // The constants of a plan: their packed forms, their slots, and their upload.
 //
 // A kernel may want a constant in a form of its own. Packing it once, while planning, saves that work in each run. A device
-// with its own memory needs a copy of each constant that its kernels read. Plans of one session share packed forms and large
-// uploaded constants (device_constants.h).
+// with its own memory needs a copy of each constant that its kernels read. Plans of one session share packed forms and
+// uploaded constants (device_constants.h), except forms without a name on such devices.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,13 @@ struct PlanConstants {
   int64_t measured_bytes = 0;                             // Plan::measured_constant_bytes
 };
 
-// Packs the constants for which a kernel asks for its own form, and gives each constant that a step reads a slot. If a budget
-// refuses the memory for a packed form, calls `when_over`. Fails with its error or the backend's, or if `stop` (nullable) is
-// set.
-absl::StatusOr<PlanConstants> PackConstants(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
-                                            const MemoryPlan& memory, const PlanContext& context, const StopControl* stop,
-                                            const WhenOver& when_over);
-
-// Uploads the constants to the devices that have memory of their own, and returns them. Returns when the uploads have ended.
-// Fails like PackConstants().
-absl::StatusOr<PlanConstants> UploadConstants(PlanConstants constants, const PlanContext& context, const StopControl* stop,
-                                              const WhenOver& when_over);
+// Packs the constants for which a kernel asks for its own form, uploads the constants of devices that have memory of their
+// own, and gives each constant that a step reads a slot. Uses the constants of other plans of the session where it can.
+// Returns when the uploads have ended. If a budget refuses memory, calls `when_over`. Fails with its error or the backend's, or
+// if `stop` (nullable) is set.
+absl::StatusOr<PlanConstants> PlaceConstants(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
+                                             const MemoryPlan& memory, const PlanContext& context, const StopControl* stop,
+                                             const WhenOver& when_over);
 
 // Returns the key of the packed form of operand k of a unit, which is a constant. If the kernel gives the form no name,
 // ConstantKey::form is empty.

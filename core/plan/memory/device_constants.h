@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a plan in a device's own memory. PackConstants() collects them, and they are uploaded once. Plans of
-// one session share large constants and packed constants.
+// The constants in a device's own memory, and the table by which the plans of a session share them and packed forms.
+//
+// A large constant has a block of its own. The small constants that a plan adds to a device share a block. A later plan of the
+// session that reads one of them uses the same block, so a second signature of inputs adds no second copy.
 #pragma once
 
 #include <cstdint>
@@ -8,40 +10,38 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/tensor.h"
 #include "core/plugin/device.h"
-#include "core/plugin/stop.h"
 
 namespace mge {
 
-// The least size, in bytes, of a constant that has its own block, so that plans can share it.
-inline constexpr uint64_t kSharedConstantBytes = 64 << 10;
+// The least size, in bytes, of a constant that has its own block.
+inline constexpr uint64_t kOwnBlockBytes = 64 << 10;
 
 // A block of a device's memory that holds constants. Owns the memory and returns it to the pool. The device must outlive it.
 class ConstantBlock {
  public:
-  // Constants to upload, with their offsets in the block.
-  struct Piece {
-    uint64_t offset;
-    Tensor tensor;
-  };
-  static absl::StatusOr<std::shared_ptr<ConstantBlock>> Acquire(Device& device, uint64_t bytes);
+  // `single`: the block holds one constant.
+  static absl::StatusOr<std::shared_ptr<ConstantBlock>> Acquire(Device& device, uint64_t bytes, bool single);
   ~ConstantBlock();
   ConstantBlock(const ConstantBlock&) = delete;
   ConstantBlock& operator=(const ConstantBlock&) = delete;
+  Device& device() const { return device_; }
+  bool single() const { return single_; }
+  uint64_t bytes() const { return bytes_; }  // as requested; the pool may have reserved more
   const mge_reservation& memory() const { return memory_; }
-  std::weak_ptr<const void> source;  // owner of a shared constant's bytes; while it lives, their address is not reused
 
  private:
-  ConstantBlock(Device& device, Pool& pool) : device_(device), pool_(pool) {}
+  ConstantBlock(Device& device, Pool& pool, uint64_t bytes, bool single)
+      : device_(device), pool_(pool), bytes_(bytes), single_(single) {}
   Device& device_;
   Pool& pool_;
+  const uint64_t bytes_;
+  const bool single_;
   mge_reservation memory_ = {};
 };
 
@@ -54,85 +54,102 @@ struct ConstantKey {
   auto operator<=>(const ConstantKey&) const = default;
 };
 
+// A constant in a block.
+struct PlacedConstant {
+  std::shared_ptr<ConstantBlock> block;  // nullptr: there is none
+  uint64_t offset = 0;
+};
+
 // The constants that plans of a session have uploaded or packed. Holds weak references: a constant is freed with the last
-// plan that uses it. Safe on any thread.
+// plan that uses its block or its form. Safe on any thread.
 class SharedConstants {
  public:
-  std::mutex mutex;                                            // guards blocks
-  std::map<ConstantKey, std::weak_ptr<ConstantBlock>> blocks;  // blocks in devices' memory
+  // Held while a plan packs and uploads its constants, so that no two plans add the same constant.
+  std::mutex placing;
 
-  // Returns the block that holds `source`, a constant whose bytes begin at key.source, or nullptr if there is none.
-  std::shared_ptr<ConstantBlock> Block(const ConstantKey& key, const Tensor& source);
+  // Returns the place of `source`, a constant whose bytes begin at key.source, in a device's memory.
+  PlacedConstant Find(const ConstantKey& key, const Tensor& source) const;
+  // Adds an uploaded constant, so that other plans find it.
+  void Add(const ConstantKey& key, const Tensor& source, const PlacedConstant& placed);
 
   // Returns the packed form of such a constant in host memory, or an undefined tensor if no plan has it.
   Tensor Packed(const ConstantKey& key, const Tensor& source);
   // Adds a packed form, so that other plans find it. If a plan already has a form with the same bytes, returns that one,
   // else `packed`. Keys alone do not find all equal forms. A constant that planning computes has a new address each time. A
   // kernel may give its form no name; key.form is then the kernel's id.
-  Tensor Add(const ConstantKey& key, const Tensor& source, Tensor packed);
+  Tensor AddPacked(const ConstantKey& key, const Tensor& source, Tensor packed);
 
  private:
+  // A constant in a device's memory. Does not own it.
+  struct Known {
+    std::weak_ptr<const void> source;  // owner of the constant's bytes; while it lives, their address is not reused
+    std::weak_ptr<ConstantBlock> block;
+    uint64_t offset;
+  };
   // A packed form in host memory. Does not own it.
   struct Form {
     std::weak_ptr<const void> source, owner;
     const void* data;
   };
   static Tensor View(int64_t bytes, const Form& form);
-  std::mutex packed_mutex_;
+  mutable std::mutex mutex_;  // guards the members below
+  std::map<ConstantKey, Known> placed_;
   std::map<ConstantKey, Form> packed_;
   std::map<std::pair<std::string, int64_t>, std::vector<Form>> by_bytes_;  // by name of the form and number of bytes
-  size_t sweep_at_ = 64;  // size of packed_ at which expired forms are removed
+  size_t sweep_placed_at_ = 64, sweep_packed_at_ = 64;  // sizes at which expired entries are removed
 };
 
 // Callback for a request of memory that a budget refused. Returns OK to try again, else the error to return.
 using WhenOver = std::function<absl::Status(absl::Status failed, const Budget& budget)>;
 
-// The constants behind one base of a run.
+// Calls `request`, which returns a status, until it succeeds or `when_over` returns an error.
+template <typename F>
+absl::Status Insist(const WhenOver& when_over, const Budget& budget, F&& request) {
+  for (;;) {
+    absl::Status status = request();
+    if (status.ok()) return status;
+    MGE_RETURN_IF_ERROR(when_over(std::move(status), budget));
+  }
+}
+
+// The constants behind one base of a plan's runs: a block that the plan adds, or that another plan has added.
 class DeviceConstants {
  public:
   static constexpr uint64_t kAlignment = 256;  // suits vector loads and copy engines of devices
-  // Returns true if a constant of that many bytes has its own block, which plans can share. A packed constant must have a
-  // named form for that.
-  static bool IsShared(uint64_t bytes, bool packed, bool named) {
-    return bytes >= kSharedConstantBytes && (!packed || named);
+  // Returns true if a constant of that many bytes has its own block. A packed constant needs a named form for that.
+  static bool HasOwnBlock(uint64_t bytes, bool packed, bool named) {
+    return bytes >= kOwnBlockBytes && (!packed || named);
   }
   // Returns the bytes that a constant takes in a block.
   static uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-  DeviceConstants(Device* device, uint32_t base) : device_(device), base_(base) {}
+  DeviceConstants(Device* device, uint32_t base, bool single) : device_(device), base_(base), single_(single) {}
+  DeviceConstants(std::shared_ptr<ConstantBlock> block, uint32_t base)
+      : device_(&block->device()), base_(base), single_(block->single()), bytes_(block->bytes()), block_(std::move(block)) {}
   DeviceConstants(const DeviceConstants&) = delete;
   DeviceConstants& operator=(const DeviceConstants&) = delete;
 
-  // Adds a constant and returns its offset from the base. Must be called before UploadAll().
-  uint64_t Add(Tensor tensor);
-  // Sets the only constant of a base that plans share. `source` is the model's constant. `tensor` holds the bytes to upload.
-  // If the constant is on the device already, `block` holds it and `tensor` is undefined.
-  void AddShared(ConstantKey key, Tensor source, Tensor tensor, std::shared_ptr<ConstantBlock> block);
+  // Makes room for a constant and returns its offset from the base. Must be called before Acquire().
+  uint64_t Add(uint64_t bytes) { return std::exchange(bytes_, bytes_ + Aligned(bytes)); }
+  // Allocates the block, if there is none and a constant was added.
+  absl::Status Acquire(const WhenOver& when_over);
 
   Device& device() const { return *device_; }
-  bool shared() const { return key_.has_value(); }                // true: holds one constant, which plans share
+  bool single() const { return single_; }                         // true: holds one constant
   uint32_t base() const { return base_; }                         // index of the base in a run
   int64_t bytes() const { return static_cast<int64_t>(bytes_); }  // alignment included
-  // Returns the address on the device, or nullptr before the upload.
+  const std::shared_ptr<ConstantBlock>& block() const { return block_; }  // nullptr before Acquire()
+  // Returns the address on the device, or nullptr before Acquire().
   void* address() const { return block_ ? block_->memory().address : nullptr; }
-  // Returns the bytes that the pool reserved, or 0 before the upload.
+  // Returns the bytes that the pool reserved, or 0 before Acquire().
   uint64_t held_bytes() const { return block_ ? block_->memory().bytes : 0; }
 
  private:
-  friend absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>>, SharedConstants*, const StopControl*,
-                                const WhenOver&);
   Device* device_;
   uint32_t base_;
-  std::optional<ConstantKey> key_;
-  Tensor source_;
+  bool single_;
   uint64_t bytes_ = 0;
-  std::vector<ConstantBlock::Piece> pieces_;
   std::shared_ptr<ConstantBlock> block_;
 };
-
-// Allocates memory from the devices' pools and copies the constants there through page-locked memory. Skips constants that
-// another plan has uploaded. Releases the tensors. `shared` and `stop` may be null. Holds shared->mutex during the upload.
-absl::Status UploadAll(std::span<const std::unique_ptr<DeviceConstants>> constants, SharedConstants* shared,
-                       const StopControl* stop, const WhenOver& when_over);
 
 }  // namespace mge

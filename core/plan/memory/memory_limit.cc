@@ -134,12 +134,11 @@ class Needs {
   }
   absl::Status AddUpload(Device& device, ValueId v, const ConstantKey& key, bool packed, bool named) {
     const auto bytes = static_cast<uint64_t>(key.bytes);
-    const bool shared = DeviceConstants::IsShared(bytes, packed, named);
     SharedConstants* known = context_.shared_constants.get();
-    if (shared && known && known->Block(key, graph_.value(v).constant)) return absl::OkStatus();
+    if ((!packed || named) && known && known->Find(key, graph_.value(v).constant).block) return absl::OkStatus();
     MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
     PoolNeed& of = PoolOf(Of(device), pool);
-    if (shared) {
+    if (DeviceConstants::HasOwnBlock(bytes, packed, named)) {
       of.constants.push_back({DeviceConstants::Aligned(bytes), DeviceConstants::kAlignment});
     } else {
       of.small += DeviceConstants::Aligned(bytes);

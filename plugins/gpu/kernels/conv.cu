@@ -41,8 +41,10 @@ GPU_DEVICE void ConvProduct(const ConvArgs& args) {
     for (int64_t k0 = 0; k0 < depth; k0 += kTileK) {
       GPU_PHASE(t) {
         GPU_UNROLL for (int i = 0; i < kTileRows * kTileK / kTileThreads; ++i) {
-          const int e = t + i * kTileThreads, row = e / kTileK, k = e % kTileK;
-          a[k][row] = row0 + row < outputs && k0 + k < depth ? Widen(filter[(row0 + row) * depth + k0 + k]) : C(0);
+          const int e = t + i * kTileThreads;
+          const int row = args.packed ? e % kTileRows : e / kTileK, k = args.packed ? e / kTileRows : e % kTileK;
+          const int64_t at = args.packed ? (k0 + k) * outputs + row0 + row : (row0 + row) * depth + k0 + k;
+          a[k][row] = row0 + row < outputs && k0 + k < depth ? Widen(filter[at]) : C(0);
         }
         // Each thread loads one pixel.
         const int column = t % kTileColumns;

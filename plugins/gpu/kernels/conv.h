@@ -15,7 +15,8 @@ struct WindowAxis {
   int64_t in, out, kernel, stride, dilation, pad_begin, pad_end;
 };
 
-// y = f(convolution + bias + residual); w is (outputs, channels / groups, window). bias (one per output) and residual
+// y = f(convolution + bias + residual); w is (outputs, channels / groups, window), or, if `packed` (conv_product only),
+// (groups, channels / groups * window, outputs / groups), so that neighbouring threads read neighbouring elements. bias (one per output) and residual
 // (as y) may be null.
 struct ConvArgs {
   const void* x;
@@ -26,7 +27,7 @@ struct ConvArgs {
   int64_t images, channels, outputs, groups;
   WindowAxis axis[3];
   Activation activation;
-  int32_t reserved;
+  int32_t packed;
 };
 
 // The arguments of MaxPool and AveragePool.

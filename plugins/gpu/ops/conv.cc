@@ -85,6 +85,11 @@ struct ConvRow {
     if (!Find(p, &conv).ok()) return nullptr;
     Recipe recipe;
     bool direct = c.variant == kDirect;
+    ConvArgs& a = conv.args;
+    bool one_use = conv.w != conv.x && conv.w != conv.bias && conv.w != conv.residual;
+    if (!direct && one_use && p.input(conv.w).is_constant()) {
+      a.packed = recipe.Transpose(conv.w, a.groups, a.outputs / a.groups, conv.depth(), ElementBytes(conv.type));
+    }
     recipe.Add(KernelFor(direct ? "conv_direct" : "conv_product", conv.type),
                direct ? Spread(conv.args.images * conv.args.outputs * conv.pixels()) : Rows(conv.tiles()), conv.args,
                {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual),

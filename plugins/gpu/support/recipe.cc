@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 
 #include "plugins/gpu/kernels/copy.h"
 
@@ -74,6 +75,39 @@ class RecipeKernel : public Kernel {
     return static_cast<uint32_t>(bytes);
   }
   uint64_t workspace_bytes() const override { return recipe_.workspace_; }
+  uint64_t prepack_bytes(int input) const override {
+    const Recipe::Packing& p = recipe_.packing_;
+    return input == p.input ? static_cast<uint64_t>(p.batch * p.rows * p.columns) * p.element_bytes : 0;
+  }
+  std::string prepack_form(int) const override {
+    const Recipe::Packing& p = recipe_.packing_;
+    return "transposed " + std::to_string(p.batch) + "x" + std::to_string(p.rows) + "x" + std::to_string(p.columns) + " of " +
+           std::to_string(p.element_bytes) + " bytes";
+  }
+  Result Prepack(int, const void* from, void* to) override {
+    switch (recipe_.packing_.element_bytes) {
+      case 2: return TransposeOnHost<uint16_t>(from, to);
+      case 4: return TransposeOnHost<uint32_t>(from, to);
+      default: return TransposeOnHost<uint64_t>(from, to);
+    }
+  }
+  Result PrepackOn(int, mge_queue* queue, const void* from, void* to) override {
+    const Recipe::Packing& p = recipe_.packing_;
+    const TransposeArgs args = {from, to, p.batch, p.rows, p.columns};
+    const Shape3 shape = Rows(p.batch * ((p.rows + 31) / 32) * ((p.columns + 31) / 32));
+    Launch launch = {};
+    launch.kernel = FindKernel("transpose_" + std::to_string(p.element_bytes));
+    if (launch.kernel == kNoKernel) return {MGE_UNIMPLEMENTED, "the backend's image has no kernel that transposes"};
+    std::copy_n(shape.grid, 3, launch.grid);
+    std::copy_n(shape.block, 3, launch.block);
+    launch.args = &args;
+    launch.args_bytes = sizeof(args);
+    mge_run run = {};
+    run.struct_size = sizeof(run);
+    run.queue = queue;
+    const mge_code code = Enqueue(&run, launch);
+    return code == MGE_OK ? Result() : Result(code, "the device did not accept the launch that packs a constant");
+  }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* at = static_cast<char*>(args);
     new (at) Header{recipe_.steps_.size(), 0};
@@ -91,6 +125,21 @@ class RecipeKernel : public Kernel {
   }
 
  private:
+  template <typename T>
+  Result TransposeOnHost(const void* from, void* to) const {
+    constexpr int64_t kTile = 32;  // keeps both sides in the cache
+    const Recipe::Packing& p = recipe_.packing_;
+    auto* x = static_cast<const T*>(from);
+    auto* y = static_cast<T*>(to);
+    for (int64_t b = 0; b < p.batch; ++b, x += p.rows * p.columns, y += p.rows * p.columns) {
+      for (int64_t r0 = 0; r0 < p.rows; r0 += kTile) {
+        for (int64_t c = 0; c < p.columns; ++c) {
+          for (int64_t r = r0; r < std::min(p.rows, r0 + kTile); ++r) y[c * p.rows + r] = x[r * p.columns + c];
+        }
+      }
+    }
+    return {};
+  }
   static uint64_t BytesOf(const Recipe::Step& s) { return ArgsOffset(s.pointers.size()) + Aligned(s.args.size()); }
   static BoundPointer Bound(const Operand& o, const Binding& b) {
     BoundPointer p = {o.kind, 0, {}};
@@ -132,6 +181,12 @@ void Recipe::AddLaunch(std::string_view kernel, const Shape3& shape, const void*
   auto* raw = static_cast<const char*>(args);
   s.args.assign(raw, raw + bytes);
   steps_.push_back(std::move(s));
+}
+
+bool Recipe::Transpose(int input, int64_t batch, int64_t rows, int64_t columns, uint64_t element_bytes) {
+  if (rows <= 1 || columns <= 1) return false;
+  packing_ = {input, batch, rows, columns, element_bytes};
+  return true;
 }
 
 void Recipe::AddFill(Operand to, int byte, uint64_t bytes) {

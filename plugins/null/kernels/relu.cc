@@ -50,6 +50,7 @@ struct Relu {
   // slot then refers to the packed form. 0 bytes: the input stays unpacked.
   //   uint64_t prepack_bytes(int input) const;
   //   mge::Result Prepack(int input, const void* from, void* to) const;
+  //   mge::Result PrepackOn(int input, mge_queue* queue, const void* from, void* to) const;  // the same on the device
   //   std::string prepack_form(int input) const;  // "panels of 16": equal names promise equal bytes
   // Optional: a struct State, for data that each concurrent run needs of its own, such as a library handle. One is created
   // per instance of a plan, and destroyed with it. Bind stores binding.state_index(), and Launch calls

@@ -156,6 +156,9 @@ class Kernel {
   // Returns the size of the packed form of constant input i; 0: the input is used unpacked.
   virtual uint64_t prepack_bytes(int) const { return 0; }
   virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
+  // Enqueues the same packing on a queue of the device. Both addresses are in its memory. Must give the same bytes as
+  // Prepack(). MGE_UNIMPLEMENTED: the host calls Prepack() and uploads the result.
+  virtual Result PrepackOn(int, mge_queue*, const void*, void*) { return {MGE_UNIMPLEMENTED, "packs on the host only"}; }
   // Returns the name of the packed form. Kernels with equal names pack equal sources to equal bytes. Empty: no promise.
   virtual std::string prepack_form(int) const { return {}; }
   // Writes the arguments of a launch into `args`, which has args_bytes(), and sets the step's function.
@@ -343,6 +346,10 @@ struct KernelTable {
   static mge_code Prepack(mge_kernel* k, uint32_t input, const void* source, void* destination, mge_error* error) noexcept {
     return WithoutExceptions(error, [&] { return Of(k)->Prepack(static_cast<int>(input), source, destination); });
   }
+  static mge_code PrepackOn(mge_kernel* k, uint32_t input, mge_queue* queue, const void* source, void* destination,
+                            mge_error* error) noexcept {
+    return WithoutExceptions(error, [&] { return Of(k)->PrepackOn(static_cast<int>(input), queue, source, destination); });
+  }
   static mge_code Bind(mge_kernel* k, const mge_binding* binding, void* args, mge_step_fn* fn, mge_error* error) noexcept {
     return WithoutExceptions(error, [&] {
       StepFn step;
@@ -369,6 +376,7 @@ struct KernelTable {
       t.state_create = StateCreate;
       t.state_destroy = StateDestroy;
       t.destroy = Destroy;
+      t.prepack_on = PrepackOn;
     });
   }
 };

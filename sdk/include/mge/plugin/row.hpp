@@ -26,6 +26,7 @@
 //                                                      nullptr if it cannot.
 //   uint64_t workspace_bytes() const                   exact; default: the candidate's bound
 //   uint64_t prepack_bytes(int input) const, Result Prepack(int input, const void* from, void* to) const
+//   Result PrepackOn(int input, mge_queue* queue, const void* from, void* to) const   enqueues the same packing on a queue
 //   std::string prepack_form(int input) const          name of the packed form; plans share constants with equal names
 //   struct State                                       state of one plan instance, default-constructed; Bind stores
 //                                                      state_index(), Launch calls StateOf<State>(run, index)
@@ -101,6 +102,13 @@ constexpr void CheckSignatures() {
                   "write: mge::Result Prepack(int input, const void* from, void* to) const");
   }
   static_assert(
+      !requires { &K::PrepackOn; } || requires { &K::Prepack; }, "PrepackOn packs as Prepack does; write both");
+  if constexpr (requires { &K::PrepackOn; }) {
+    static_assert(
+        std::is_convertible_v<decltype(&K::PrepackOn), Result (K::*)(int, mge_queue*, const void*, void*) const>,
+        "write: mge::Result PrepackOn(int input, mge_queue* queue, const void* from, void* to) const");
+  }
+  static_assert(
       !requires { &K::prepack_form; } || requires { &K::Prepack; }, "prepack_form names what Prepack writes");
   if constexpr (requires { &K::prepack_form; }) {
     static_assert(std::is_convertible_v<decltype(&K::prepack_form), std::string (K::*)(int) const>,
@@ -127,6 +135,10 @@ class StructKernel : public Kernel {
   Result Prepack(int input, const void* source, void* destination) override {
     if constexpr (requires { &K::Prepack; }) return kernel_.Prepack(input, source, destination);
     return Kernel::Prepack(input, source, destination);
+  }
+  Result PrepackOn(int input, mge_queue* queue, const void* source, void* destination) override {
+    if constexpr (requires { &K::PrepackOn; }) return kernel_.PrepackOn(input, queue, source, destination);
+    return Kernel::PrepackOn(input, queue, source, destination);
   }
   std::string prepack_form([[maybe_unused]] int input) const override {
     if constexpr (requires { &K::prepack_form; }) return kernel_.prepack_form(input);

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory/fill_constants.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/plan/memory/memory_capacity.h"
+#include "core/plugin/abi_call.h"
+#include "core/plugin/sync_queue.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr int64_t kBatchBytes = 64 << 20;  // limit of the packed host copies for devices that exist at one time
+
+absl::Status AtUpload(const Device& device, absl::Status status) {
+  return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
+}
+
+class Filler {
+ public:
+  Filler(const Graph& graph, const Schedule& schedule, SharedConstants& table, const PlanContext& context,
+         const StopControl* stop, const WhenOver& when_over)
+      : graph_(graph), schedule_(schedule), table_(table), context_(context), stop_(stop), when_over_(when_over) {}
+
+  absl::Status Run(std::span<NewConstant> all) {
+    for (const NewConstant& c : all) {
+      if (!c.target || !c.unit) continue;
+      uint64_t& scratch = packers_[&c.target->device()].scratch_bytes;
+      scratch = std::max(scratch, static_cast<uint64_t>(c.value->constant.bytes()));
+    }
+    for (NewConstant& c : all) MGE_RETURN_IF_ERROR(Fill(c));
+    MGE_RETURN_IF_ERROR(Flush());
+    for (auto& [device, queue] : copies_) MGE_RETURN_IF_ERROR(AtUpload(*device, queue->Finish(stop_)));
+    for (auto& [device, packer] : packers_) {
+      if (packer.queue) MGE_RETURN_IF_ERROR(AtUpload(*device, packer.queue->Finish(stop_)));
+    }
+    for (NewConstant& c : all) {
+      if (c.target && c.shared) table_.Add(c.key, c.value->constant, {c.target->block(), c.offset});
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // The queue and the scratch block with which one device packs constants.
+  struct Packer {
+    uint64_t scratch_bytes = 0;    // the largest source
+    std::set<std::string> unable;  // ids of kernels that pack on the host only
+    std::unique_ptr<SyncQueue> queue;
+    std::shared_ptr<ConstantBlock> scratch;
+  };
+
+  static char* AddressOf(const NewConstant& c) { return static_cast<char*>(c.target->address()) + c.offset; }
+
+  absl::Status Fill(NewConstant& c) {
+    MGE_RETURN_IF_ERROR(CheckStop(stop_));
+    if (c.key.bytes == 0) return absl::OkStatus();
+    if (c.target && !c.unit) return Upload(c, c.value->constant);
+    if (c.target) {
+      MGE_ASSIGN_OR_RETURN(const bool packed, PackOnDevice(c));
+      if (packed) return absl::OkStatus();
+    }
+    if (batch_bytes_ > kBatchBytes - c.key.bytes) MGE_RETURN_IF_ERROR(Flush());
+    batch_.push_back(&c);
+    batch_bytes_ += c.key.bytes;
+    return absl::OkStatus();
+  }
+
+  absl::Status Upload(const NewConstant& c, const Tensor& bytes) {
+    Device& device = c.target->device();
+    std::unique_ptr<SyncQueue>& queue = copies_[&device];
+    if (!queue) {
+      MGE_ASSIGN_OR_RETURN(queue, SyncQueue::Create(device, MGE_QUEUE_COPY_IN));
+    }
+    return UploadOn(*queue, c, AddressOf(c), bytes);
+  }
+
+  absl::Status UploadOn(SyncQueue& queue, const NewConstant& c, void* to, const Tensor& bytes) {
+    Device& device = c.target->device();
+    queue.Uses(c.target->block());
+    return AtUpload(device, Insist(when_over_, device.budget(MGE_MEMORY_PINNED), [&] {
+                      return queue.Upload(to, bytes.data(), static_cast<size_t>(bytes.bytes()), stop_);
+                    }));
+  }
+
+  // Packs a constant on a queue of its device. Returns false if the backend cannot, or if there is no memory for the scratch
+  // block. Planning does not count that block, so it must not displace anything.
+  absl::StatusOr<bool> PackOnDevice(const NewConstant& c) {
+    Device& device = c.target->device();
+    const mge_kernel_api& api = device.kernel_api();
+    Packer& packer = packers_[&device];
+    if (!api.prepack_on || packer.scratch_bytes == 0 || packer.unable.contains(c.unit->candidate.id)) return false;
+    if (!packer.scratch) {
+      absl::StatusOr<std::shared_ptr<ConstantBlock>> scratch = ScratchOf(device, packer.scratch_bytes);
+      if (!scratch.ok()) {
+        packer.scratch_bytes = 0;
+        return false;
+      }
+      MGE_ASSIGN_OR_RETURN(packer.queue, SyncQueue::Create(device, MGE_QUEUE_COMPUTE));
+      packer.scratch = *std::move(scratch);
+      packer.queue->Uses(packer.scratch);
+    }
+    void* const from = packer.scratch->memory().address;
+    MGE_RETURN_IF_ERROR(UploadOn(*packer.queue, c, from, c.value->constant));
+    mge_error error;
+    const mge_code code = CallBackend(error, [&](mge_error* e) {
+      return api.prepack_on(c.kernel, c.operand, packer.queue->handle(), from, AddressOf(c), e);
+    });
+    if (code == MGE_UNIMPLEMENTED) packer.unable.insert(c.unit->candidate.id);
+    if (code == MGE_OK || code == MGE_UNIMPLEMENTED) return code == MGE_OK;
+    return PackingFailed(c, code, error);
+  }
+
+  static absl::StatusOr<std::shared_ptr<ConstantBlock>> ScratchOf(Device& device, uint64_t bytes) {
+    MGE_ASSIGN_OR_RETURN(const MemoryCapacity capacity, CapacityOf(device));
+    const uint64_t held = device.LiveBytes();
+    if (held > capacity.bytes || bytes > capacity.bytes - held || static_cast<int64_t>(bytes) > LargestPiece(device)) {
+      return absl::ResourceExhaustedError("no memory to pack in");
+    }
+    return ConstantBlock::Acquire(device, bytes, true);
+  }
+
+  // Packs the batch on the host, and uploads the forms that belong to devices.
+  absl::Status Flush() {
+    for (NewConstant* c : batch_) MGE_RETURN_IF_ERROR(Allocate(*c));
+    MGE_RETURN_IF_ERROR(ForEachOnPool(context_, batch_.size(), [&](uint64_t i) {
+      MGE_RETURN_IF_ERROR(CheckStop(stop_));
+      return PackOnHost(*batch_[i]);
+    }));
+    for (NewConstant* c : batch_) {
+      const Tensor& source = c->value->constant;
+      if (c->target) {
+        MGE_RETURN_IF_ERROR(Upload(*c, c->packed));
+        c->packed = {};
+      } else {
+        ConstantKey key = c->key;
+        if (!c->shared) key.form = c->unit->candidate.id;
+        c->packed = table_.AddPacked(key, source, std::move(c->packed));
+      }
+    }
+    batch_.clear();
+    batch_bytes_ = 0;
+    return absl::OkStatus();
+  }
+
+  absl::Status Allocate(NewConstant& c) {
+    Device& device = *c.unit->device;
+    const Budget& budget = HostMemoryOf(context_, device).budget();
+    absl::Status status = Insist(when_over_, budget, [&]() -> absl::Status {
+      MGE_ASSIGN_OR_RETURN(c.packed, Tensor::Create(DType::kU8, {c.key.bytes}, device.host_allocator()));
+      return absl::OkStatus();
+    });
+    if (status.ok()) return status;
+    return AddWhere(std::move(status),
+                    fmt::format("{}, the form of '{}' that kernel {} of device {} asks for",
+                                PlaceOf(graph_, schedule_, *c.unit), c.value->name, c.unit->candidate.id, device.name()));
+  }
+
+  absl::Status PackOnHost(NewConstant& c) const {
+    mge_error error;
+    const mge_code code = CallBackend(error, [&](mge_error* e) {
+      return c.unit->device->kernel_api().prepack(c.kernel, c.operand, c.value->constant.data(), c.packed.mutable_data(), e);
+    });
+    return code == MGE_OK ? absl::OkStatus() : PackingFailed(c, code, error);
+  }
+
+  absl::Status PackingFailed(const NewConstant& c, mge_code code, const mge_error& error) const {
+    return AddWhere(StatusOfBackend(code, error, fmt::format("packing '{}'", c.value->name)),
+                    PlaceOf(graph_, schedule_, *c.unit));
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  SharedConstants& table_;
+  const PlanContext& context_;
+  const StopControl* stop_;
+  const WhenOver& when_over_;
+  std::vector<NewConstant*> batch_;
+  int64_t batch_bytes_ = 0;
+  std::map<Device*, std::unique_ptr<SyncQueue>> copies_;
+  std::map<Device*, Packer> packers_;
+};
+
+}  // namespace
+
+absl::Status FillConstants(const Graph& graph, const Schedule& schedule, std::span<NewConstant> all, SharedConstants& table,
+                           const PlanContext& context, const StopControl* stop, const WhenOver& when_over) {
+  MGE_RETURN_IF_ERROR(Filler(graph, schedule, table, context, stop, when_over).Run(all));
+  for (const NewConstant& c : all) {
+    const Tensor& source = c.value->constant;
+    ReleasePagesOf(source.owner(), {static_cast<const std::byte*>(source.data()), static_cast<size_t>(source.bytes())});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge
