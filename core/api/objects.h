@@ -86,7 +86,9 @@ ValueType DeclaredInput(const mge_session& s, size_t i);
 // Parses a caller's texts "NAME=VALUE". Defined in runtime.cc.
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
-// Returns the types of the inputs. Fails with kBadInput for a wrong number and with kApiMisuse for a NULL entry.
+// Checks the number of inputs and that none is NULL. Fails with kBadInput or kApiMisuse.
+absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);
+// Returns the types of the inputs. Fails like CheckGiven().
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
 
 // Return a report as JSON. Fail with kApiMisuse for an unknown schema. Defined in reports.cc.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/container/inlined_vector.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
@@ -46,13 +47,25 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
   return nullptr;
 }
 
+// Values of one run. A model with more inputs or outputs needs an allocation in each run.
+constexpr size_t kInlineValues = 32;
+using Values = absl::InlinedVector<mge::HostValue, kInlineValues>;
+
+// Copies the values of the inputs to `out`. Fails like TypesOf().
+absl::Status ValuesOf(const mge::Session& session, mge_tensor* const* inputs, size_t count, Values& out) {
+  MGE_RETURN_IF_ERROR(mge::api::CheckGiven(session, inputs, count));
+  out.reserve(count);
+  for (size_t i = 0; i < count; ++i) out.push_back(inputs[i]->value);
+  return absl::OkStatus();
+}
+
 mge::RunControl* Of(mge_run_control* control) { return control ? &control->run_control : nullptr; }
 
 // Runs with the given outputs and creates those that are NULL. On error, `outputs` does not change.
 template <typename F>
 absl::Status RunInto(mge::Session& session, mge_tensor** outputs, size_t count, mge_run_control* control, F run_into) {
-  std::vector<mge::HostValue> out(count);
-  std::vector<std::unique_ptr<mge_tensor>> made(count);
+  Values out(count);
+  absl::InlinedVector<std::unique_ptr<mge_tensor>, kInlineValues> made(count);
   for (size_t i = 0; i < count; ++i) {
     if (outputs[i]) {
       out[i] = outputs[i]->value;
@@ -76,16 +89,21 @@ absl::Status RunInto(mge::Session& session, mge_tensor** outputs, size_t count, 
 
 namespace mge::api {
 
-absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count) {
+absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count) {
   if (static_cast<int>(count) != session.input_count()) {
     return Fail(errors::kBadInput, "the number of inputs does not match the model",
                 {.what = fmt::format("expected {}, got {}", session.input_count(), count)});
   }
-  std::vector<InputType> types;
   for (size_t i = 0; i < count; ++i) {
     if (!inputs[i]) return Fail(errors::kApiMisuse, fmt::format("input {} is NULL", i));
-    types.push_back(TypeOfValue(inputs[i]->value));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count) {
+  MGE_RETURN_IF_ERROR(CheckGiven(session, inputs, count));
+  std::vector<InputType> types;
+  for (size_t i = 0; i < count; ++i) types.push_back(TypeOfValue(inputs[i]->value));
   return types;
 }
 
@@ -163,9 +181,8 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
     return Misuse("mge_session_run",
                   fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
   }
-  MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
-  std::vector<mge::HostValue> in(input_count);
-  for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
+  Values in;
+  MGE_API_RETURN_IF_ERROR(ValuesOf(*s->session, inputs, input_count, in));
   return Wrap(RunInto(*s->session, outputs, output_count, control,
                       [&](std::span<mge::HostValue> out, mge::RunState& run) { return s->session->Run(in, out, run); }));
 }
@@ -214,7 +231,7 @@ MGE_API_CATCH
 mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_run_control* control,
                                   mge_done_fn done, void* state) try {
   MGE_API_NEEDS({"session", s}, {"done", done != nullptr}, {"inputs", input_count == 0 || inputs != nullptr});
-  MGE_API_RETURN_IF_ERROR(mge::api::TypesOf(*s->session, inputs, input_count).status());
+  MGE_API_RETURN_IF_ERROR(mge::api::CheckGiven(*s->session, inputs, input_count));
   std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
   auto run = std::make_shared<mge::ControlledRun>(Of(control));

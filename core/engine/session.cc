@@ -118,7 +118,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
   context->parallel_for = [owner = runtime.get(), width = context->threads](uint64_t count,
-                                                                           const std::function<void(uint64_t)>& body) {
+                                                                            const std::function<void(uint64_t)>& body) {
     auto call = [](void* self, uint64_t i) { (*static_cast<const std::function<void(uint64_t)>*>(self))(i); };
     owner->pool().ParallelFor(count, width, call, const_cast<std::function<void(uint64_t)>*>(&body));
   };
@@ -225,6 +225,11 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
   absl::Cleanup end = [&] {
     if (watch) control.End();
   };
+  if (!control.observer) {
+    if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs)) {
+      return RunPlan(known, "", inputs, outputs, control);
+    }
+  }
   absl::InlinedVector<InputType, 8> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control));

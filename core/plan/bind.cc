@@ -10,6 +10,8 @@
 namespace mge {
 namespace {
 
+constexpr size_t kArgsAlignment = 16;  // as the plugin interface promises
+
 class Binder {
  public:
   Binder(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels, const MemoryPlan& memory,
@@ -17,6 +19,8 @@ class Binder {
       : graph_(graph), schedule_(schedule), kernels_(kernels), memory_(memory), constants_(constants), context_(context) {}
 
   absl::StatusOr<BoundSteps> Run() {
+    args_bytes_ = ArgsBytes();
+    out_.args = std::make_unique<std::byte[]>(args_bytes_);
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
       const PlannedUnit& unit = schedule_.units[u];
       switch (unit.kind) {
@@ -44,10 +48,27 @@ class Binder {
   }
   int64_t BytesOf(int32_t item) const { return ItemBytes(graph_, schedule_.items[item]); }
 
+  static size_t Aligned(size_t bytes) { return (bytes + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment; }
+
+  // Returns the bytes of the arguments of all steps. The steps of a plan read them in order, so they are in one block.
+  size_t ArgsBytes() const {
+    size_t bytes = 0;
+    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      const PlannedUnit& unit = schedule_.units[u];
+      if (unit.HasKernel()) bytes += Aligned(kernels_.units[u].prepared.args_bytes);
+      if (unit.kind == Unit::Kind::kCopy) bytes += Aligned(std::max(sizeof(CopyStepArgs), sizeof(QueueCopyArgs)));
+      if (unit.kind == Unit::Kind::kAlias) bytes += Aligned(sizeof(CopyStepArgs));
+    }
+    return bytes + memory_.output_copies.size() * Aligned(sizeof(CopyStepArgs));
+  }
+
   template <typename T>
   T* NewArgs(size_t bytes = sizeof(T)) {
-    out_.args.push_back(std::make_unique<std::byte[]>(bytes));
-    return reinterpret_cast<T*>(out_.args.back().get());
+    static_assert(alignof(T) <= kArgsAlignment);
+    std::byte* const args = out_.args.get() + args_used_;
+    args_used_ += Aligned(bytes);
+    MGE_CHECK(args_used_ <= args_bytes_);
+    return reinterpret_cast<T*>(args);
   }
 
   // Adds a step of the unit that is described next.
@@ -87,7 +108,7 @@ class Binder {
     if (int32_t b = memory_.workspaces[u]; b >= 0) workspace = memory_.SlotOf(memory_.buffers[b], unit.OnQueue());
     mge_binding binding = {sizeof(mge_binding), kernel.state_index, inputs.data(),      outputs.data(),
                            workspace,           in_layouts.data(),  out_layouts.data(), {}};
-    void* args = NewArgs<std::byte>(std::max<size_t>(kernel.prepared.args_bytes, 1));
+    void* args = NewArgs<std::byte>(kernel.prepared.args_bytes);
     absl::StatusOr<mge_step_fn> fn = BindKernel(*unit.device, unit.candidate, kernel.prepared.kernel, binding, args);
     if (!fn.ok()) return AddWhere(fn.status(), PlaceOf(graph_, schedule_, unit));
     AddStep(*fn, args);
@@ -179,6 +200,7 @@ class Binder {
   const PlanConstants& constants_;
   const std::shared_ptr<const PlanContext>& context_;
   BoundSteps out_;
+  size_t args_bytes_ = 0, args_used_ = 0;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 //
 // The memory of a run is a list of base addresses. An operand is an offset from one base. Each arena (temporaries and
 // workspaces in one kind of memory), graph input and graph output has a base. So has each constant in host memory, and each
-// large constant in a device's memory. The small constants that were uploaded to one device share a base.
+// block of constants in a device's memory.
 //
 // A device without queues works in host memory and in the calling thread. A device with queues has its own memory. Its steps
 // are enqueued, copies between memories are steps on copy queues, and fences order steps on different queues.
@@ -232,7 +232,7 @@ class Plan {
   std::vector<std::string> pass_log;
 
   std::vector<KernelHandle> kernels;
-  std::vector<std::unique_ptr<std::byte[]>> args;
+  std::unique_ptr<std::byte[]> args;  // the arguments of all steps but host steps, in one block
   std::vector<std::unique_ptr<HostStepArgs>> host_args;
   mutable std::unique_ptr<PlanAttachment> attachment;
 

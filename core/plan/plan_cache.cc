@@ -2,6 +2,7 @@
 #include "core/plan/plan_cache.h"
 
 #include <iterator>
+#include <thread>
 #include <utility>
 
 namespace mge {
@@ -22,6 +23,12 @@ size_t HashOf(std::span<const InputType> inputs) {
 
 // Returns the bytes of the constants that a plan packed or uploaded.
 int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
+
+// Returns TypeOfValue(value) == type, without creating it for a tensor.
+bool HasType(const HostValue& value, const InputType& type) {
+  if (value.kind != ValueKind::kTensor) return TypeOfValue(value) == type;
+  return type.kind == ValueKind::kTensor && value.tensor.dtype() == type.dtype && value.tensor.shape() == type.shape;
+}
 
 int64_t StepBytes(const Plan& plan) { return PlanCache::kStepBytes * static_cast<int64_t>(plan.steps.size()); }
 
@@ -45,6 +52,30 @@ PlanCache::Evicted::~Evicted() {
   for (const auto& plan : idle_) GiveUpIdle(*plan);
 }
 
+std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inputs) const {
+  std::shared_ptr<const Plan> plan;
+  readers_.fetch_add(1);
+  if (const Entry* entry = recent_.load()) {
+    const auto& types = entry->signature;
+    if (std::equal(inputs.begin(), inputs.end(), types.begin(), types.end(), HasType)) plan = entry->plan;
+  }
+  readers_.fetch_sub(1);
+  if (plan) recent_finds_.store(recent_finds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return plan;
+}
+
+void PlanCache::Publish(Evicted& evicted) {
+  constexpr int kTries = 100;  // a reader leaves after some nanoseconds, unless it is suspended
+  recent_.store(entries_.empty() ? nullptr : &entries_.front());
+  if (left_.empty()) return;
+  for (int i = 0; readers_.load() != 0; ++i) {
+    if (i == kTries) return;
+    std::this_thread::yield();
+  }
+  for (Entry& entry : left_) evicted.plans_.push_back(std::move(entry.plan));
+  left_.clear();
+}
+
 PlanCache::Entries::iterator PlanCache::Locate(std::span<const InputType> inputs, size_t hash) {
   auto [first, last] = by_hash_.equal_range(hash);
   auto at = std::find_if(first, last, [&](const auto& known) { return known.second->Fits(inputs); });
@@ -57,6 +88,7 @@ std::shared_ptr<const Plan> PlanCache::Find(std::span<const InputType> inputs, E
   if (at == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, at);
   Trim(evicted);
+  Publish(evicted);
   return entries_.front().plan;
 }
 
@@ -68,26 +100,27 @@ void PlanCache::Add(std::span<const InputType> inputs, std::shared_ptr<const Pla
   entries_.push_front({{inputs.begin(), inputs.end()}, hash, std::move(plan)});
   by_hash_.emplace(hash, entries_.begin());
   Trim(evicted);
+  Publish(evicted);
 }
 
 bool PlanCache::EvictOldest(Evicted& evicted) {
   for (auto at = entries_.end(); at != entries_.begin();) {
     --at;
     if (ConstantBytes(*at->plan) == 0 || at->plan.use_count() > 1) continue;
-    Evict(at, evicted);
+    Evict(at);
+    Publish(evicted);
     return true;
   }
   return false;
 }
 
-void PlanCache::Evict(Entries::iterator entry, Evicted& evicted) {
+void PlanCache::Evict(Entries::iterator entry) {
   if (evicted_.size() >= kMostEvicted) evicted_.clear();
   evicted_.insert(entry->hash);
   auto [first, last] = by_hash_.equal_range(entry->hash);
   by_hash_.erase(std::find_if(first, last, [&](const auto& known) { return known.second == entry; }));
   Count(*entry->plan, -1);
-  evicted.plans_.push_back(std::move(entry->plan));
-  entries_.erase(entry);
+  left_.splice(left_.end(), entries_, entry);
 }
 
 int64_t PlanCache::IdleBytes() const {
@@ -100,7 +133,7 @@ int64_t PlanCache::IdleBytes() const {
 // order.
 void PlanCache::Trim(Evicted& evicted) {
   while (limits_.plans > 0 && entries_.size() > static_cast<size_t>(limits_.plans)) {
-    Evict(std::prev(entries_.end()), evicted);
+    Evict(std::prev(entries_.end()));
   }
   if (limits_.bytes == 0 || entries_.size() < 2) return;
   int64_t idle = 0;
@@ -113,7 +146,7 @@ void PlanCache::Trim(Evicted& evicted) {
     idle -= bytes;
     evicted.idle_.push_back(at->plan);
   }
-  while (excess() && entries_.size() > 1) Evict(std::prev(entries_.end()), evicted);
+  while (excess() && entries_.size() > 1) Evict(std::prev(entries_.end()));
 }
 
 void PlanCache::Count(const Plan& plan, int by) {

@@ -6,9 +6,15 @@
 // some. If the bytes exceed the limit, it first releases the memory that plans keep for their next runs, since such memory
 // is quickly allocated again. If that is not enough, it evicts whole plans. Each step begins with the least recently used
 // plan. The limits never evict the most recently used plan. Constants that several plans share are counted once.
+//
+// Most runs have the inputs of the run before, so FindRecent() finds the most recently used plan without a lock: a reader
+// announces itself in a counter, reads the pointer to the entry, copies the reference to the plan, and leaves. Entries that
+// left the cache are destroyed when the counter is 0. A reader that announces itself later sees the new pointer, since all
+// these operations have one total order.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -41,7 +47,8 @@ struct PlanCacheLimits {
   int64_t bytes = 0;
 };
 
-// Not thread-safe. The caller holds a lock, and releases it before the Evicted object is destroyed.
+// Not thread-safe, except FindRecent(). The caller of other functions holds a lock, and releases it before the Evicted object
+// is destroyed.
 class PlanCache {
  public:
   // The estimated bytes of a step in a plan: its kernel, arguments and texts.
@@ -59,6 +66,9 @@ class PlanCache {
 
   explicit PlanCache(const PlanCacheLimits& limits) : limits_(limits) {}
 
+  // Returns the most recently used plan if it is for inputs of these types, else nullptr. Allocates nothing. Safe on any
+  // thread, without a lock.
+  std::shared_ptr<const Plan> FindRecent(std::span<const HostValue> inputs) const;
   // Returns the plan for these inputs and makes it the most recently used one. Returns nullptr if there is none.
   std::shared_ptr<const Plan> Find(std::span<const InputType> inputs, Evicted& evicted);
   // Adds a plan for inputs for which Find() returned nullptr.
@@ -80,6 +90,8 @@ class PlanCache {
   // Returns how many of them had been evicted before.
   int64_t made_again() const { return made_again_; }
   size_t size() const { return entries_.size(); }
+  // Returns how often FindRecent() returned a plan. Calls at the same time may be counted once.
+  int64_t recent_finds() const { return recent_finds_.load(std::memory_order_relaxed); }
 
  private:
   struct Entry {
@@ -93,13 +105,18 @@ class PlanCache {
   using Entries = std::list<Entry>;
 
   Entries::iterator Locate(std::span<const InputType> inputs, size_t hash);
-  void Evict(Entries::iterator entry, Evicted& evicted);
+  void Evict(Entries::iterator entry);
+  // Lets FindRecent() see the first entry. Destroys entries that left the cache, if no reader can see them.
+  void Publish(Evicted& evicted);
   void Trim(Evicted& evicted);
   // Adds the constants and steps of a plan to the counts (by = 1), or removes them (by = -1).
   void Count(const Plan& plan, int by);
 
   const PlanCacheLimits limits_;
-  Entries entries_;  // most recent first
+  Entries entries_;                            // most recent first
+  Entries left_;                               // entries that left the cache, which a reader may still see
+  std::atomic<const Entry*> recent_{nullptr};  // the first entry; nullptr: none
+  mutable std::atomic<int64_t> readers_{0}, recent_finds_{0};
   std::unordered_multimap<size_t, Entries::iterator> by_hash_;
   struct Held {
     int64_t plans = 0, bytes = 0;

@@ -137,12 +137,12 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
         place, cache_.made_again(), cache_.made(), shapes(), ms, limits.plans, limits.plans ? "" : " (no limit)",
         limits.bytes, limits.bytes ? " bytes" : " (no limit)");
   }
-  const int64_t fresh = cache_.made() - cache_.made_again();
-  if (fresh >= kMany && 2 * fresh > calls_ && !warned_of_shapes_) {
+  const int64_t fresh = cache_.made() - cache_.made_again(), calls = calls_ + cache_.recent_finds();
+  if (fresh >= kMany && 2 * fresh > calls && !warned_of_shapes_) {
     warned_of_shapes_ = true;
     context_->logger.Warning(
         "{}{} of {} runs had to create a plan first, since their shapes were new (last: {}), in {:.1f} ms each{}", place,
-        fresh, calls_, shapes(), ms, part_.empty() ? ": pad inputs to a few sizes to avoid that" : "");
+        fresh, calls, shapes(), ms, part_.empty() ? ": pad inputs to a few sizes to avoid that" : "");
   }
 }
 

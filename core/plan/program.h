@@ -84,7 +84,10 @@ class Program {
   // kTimeout if `stop` (nullable) is set while it measures, uploads, or waits for another thread's plan.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
 
-  // Returns the plan that PlanFor() returned last to any caller, or nullptr if there is none.
+  // Returns the most recently used plan if it fits these inputs, else nullptr. Takes no lock and allocates nothing.
+  std::shared_ptr<const Plan> RecentPlanFor(std::span<const HostValue> inputs) { return cache_.FindRecent(inputs); }
+
+  // Returns the plan that was used last by any caller, or nullptr if there is none.
   std::shared_ptr<const Plan> recent() const;
   // Returns the plans in the cache, the most recently used one first.
   std::vector<std::shared_ptr<const Plan>> plans() const;

@@ -46,8 +46,7 @@ absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph
     const PlannedUnit& unit = schedule.units[w.unit];
     // Since this kernel was chosen, a plan of another thread may have failed to prepare it.
     if (unable.Knows(*unit.device, w.problem, unit.candidate.id)) return absl::OkStatus();
-    absl::StatusOr<KernelHandle> kernel =
-        PrepareKernel(*unit.device, w.problem, unit.candidate, out.units[w.unit].prepared);
+    absl::StatusOr<KernelHandle> kernel = PrepareKernel(*unit.device, w.problem, unit.candidate, out.units[w.unit].prepared);
     if (!kernel.ok() && kernel.status().code() == absl::StatusCode::kUnimplemented) {
       unable.Add(*unit.device, w.problem, unit.candidate.id,
                  fmt::format("it cannot be prepared: {}", PartsOf(kernel.status()).what));

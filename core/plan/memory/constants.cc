@@ -5,7 +5,7 @@
 
 #include "core/plan/memory/fill_constants.h"
 #include "core/plan/memory/memory_capacity.h"
-#include "core/plugin/host_services.h"
+#include "core/plugin/abi_call.h"
 
 namespace mge {
 namespace {
@@ -75,7 +75,9 @@ class Placer {
     if (space == kHostSpace) {
       at->second = AddHost(tensor, false);
     } else {
-      NewConstant c = {.value = &graph_.value(v), .shared = true};
+      NewConstant c;
+      c.value = &graph_.value(v);
+      c.shared = true;
       c.key = {schedule_.spaces[space].device, tensor.data(), tensor.bytes()};
       at->second = OnDevice(std::move(c));
     }
@@ -89,7 +91,10 @@ class Placer {
   // Returns the slot of the packed form of operand k. Uses the form of this plan or of another plan of the session, if there
   // is one.
   mge_slot PackedConstant(const PlannedUnit& unit, const mge_prepared& prepared, size_t k) {
-    NewConstant c = {.unit = &unit, .kernel = prepared.kernel, .operand = static_cast<uint32_t>(k)};
+    NewConstant c;
+    c.unit = &unit;
+    c.kernel = prepared.kernel;
+    c.operand = static_cast<uint32_t>(k);
     c.value = &graph_.value(unit.group->inputs[k]);
     c.key = PackedKey(graph_, unit, prepared, k);
     c.shared = !c.key.form.empty();

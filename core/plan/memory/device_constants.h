@@ -96,7 +96,7 @@ class SharedConstants {
   std::map<ConstantKey, Known> placed_;
   std::map<ConstantKey, Form> packed_;
   std::map<std::pair<std::string, int64_t>, std::vector<Form>> by_bytes_;  // by name of the form and number of bytes
-  size_t sweep_placed_at_ = 64, sweep_packed_at_ = 64;  // sizes at which expired entries are removed
+  size_t sweep_placed_at_ = 64, sweep_packed_at_ = 64;                     // sizes at which expired entries are removed
 };
 
 // Callback for a request of memory that a budget refused. Returns OK to try again, else the error to return.
@@ -117,9 +117,7 @@ class DeviceConstants {
  public:
   static constexpr uint64_t kAlignment = 256;  // suits vector loads and copy engines of devices
   // Returns true if a constant of that many bytes has its own block. A packed constant needs a named form for that.
-  static bool HasOwnBlock(uint64_t bytes, bool packed, bool named) {
-    return bytes >= kOwnBlockBytes && (!packed || named);
-  }
+  static bool HasOwnBlock(uint64_t bytes, bool packed, bool named) { return bytes >= kOwnBlockBytes && (!packed || named); }
   // Returns the bytes that a constant takes in a block.
   static uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -135,9 +133,9 @@ class DeviceConstants {
   absl::Status Acquire(const WhenOver& when_over);
 
   Device& device() const { return *device_; }
-  bool single() const { return single_; }                         // true: holds one constant
-  uint32_t base() const { return base_; }                         // index of the base in a run
-  int64_t bytes() const { return static_cast<int64_t>(bytes_); }  // alignment included
+  bool single() const { return single_; }                                 // true: holds one constant
+  uint32_t base() const { return base_; }                                 // index of the base in a run
+  int64_t bytes() const { return static_cast<int64_t>(bytes_); }          // alignment included
   const std::shared_ptr<ConstantBlock>& block() const { return block_; }  // nullptr before Acquire()
   // Returns the address on the device, or nullptr before Acquire().
   void* address() const { return block_ ? block_->memory().address : nullptr; }

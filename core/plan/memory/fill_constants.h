@@ -21,7 +21,7 @@ struct NewConstant {
   const PlannedUnit* unit = nullptr;  // the unit whose kernel packs it; nullptr: it is uploaded in its plain form
   mge_kernel* kernel = nullptr;       // the kernel of that unit
   uint32_t operand = 0;
-  const Value* value = nullptr;       // the constant of the model
+  const Value* value = nullptr;  // the constant of the model
   ConstantKey key;
   bool shared = false;                // true: other plans may use it by its key
   DeviceConstants* target = nullptr;  // nullptr: host memory

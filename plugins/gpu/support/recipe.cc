@@ -81,8 +81,8 @@ class RecipeKernel : public Kernel {
   }
   std::string prepack_form(int) const override {
     const Recipe::Packing& p = recipe_.packing_;
-    return "transposed " + std::to_string(p.batch) + "x" + std::to_string(p.rows) + "x" + std::to_string(p.columns) + " of " +
-           std::to_string(p.element_bytes) + " bytes";
+    return "transposed " + std::to_string(p.batch) + "x" + std::to_string(p.rows) + "x" + std::to_string(p.columns) +
+           " of " + std::to_string(p.element_bytes) + " bytes";
   }
   Result Prepack(int, const void* from, void* to) override {
     switch (recipe_.packing_.element_bytes) {

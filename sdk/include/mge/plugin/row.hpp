@@ -104,9 +104,8 @@ constexpr void CheckSignatures() {
   static_assert(
       !requires { &K::PrepackOn; } || requires { &K::Prepack; }, "PrepackOn packs as Prepack does; write both");
   if constexpr (requires { &K::PrepackOn; }) {
-    static_assert(
-        std::is_convertible_v<decltype(&K::PrepackOn), Result (K::*)(int, mge_queue*, const void*, void*) const>,
-        "write: mge::Result PrepackOn(int input, mge_queue* queue, const void* from, void* to) const");
+    static_assert(std::is_convertible_v<decltype(&K::PrepackOn), Result (K::*)(int, mge_queue*, const void*, void*) const>,
+                  "write: mge::Result PrepackOn(int input, mge_queue* queue, const void* from, void* to) const");
   }
   static_assert(
       !requires { &K::prepack_form; } || requires { &K::Prepack; }, "prepack_form names what Prepack writes");
