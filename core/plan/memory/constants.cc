@@ -11,6 +11,16 @@
 namespace mge {
 namespace {
 
+// Creates a tensor of bytes with the alignment of the device's operands. Host allocators align to kBufferAlignment only.
+absl::StatusOr<Tensor> CreateAligned(int64_t bytes, Device& device) {
+  const uint64_t alignment = HasQueues(device) ? uint64_t{kBufferAlignment} : device.BufferAlignment();
+  const int64_t slack = static_cast<int64_t>(alignment) - kBufferAlignment;
+  MGE_ASSIGN_OR_RETURN(Tensor whole, Tensor::Create(DType::kU8, {bytes + slack}, device.host_allocator()));
+  if (slack == 0) return whole;
+  const uint64_t skip = (alignment - reinterpret_cast<uintptr_t>(whole.data()) % alignment) % alignment;
+  return Tensor::View(DType::kU8, {bytes}, static_cast<const std::byte*>(whole.data()) + skip, whole.owner());
+}
+
 class Packer {
  public:
   Packer(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels, const MemoryPlan& memory,
@@ -86,7 +96,7 @@ class Packer {
     }
     Device* device = schedule_.spaces[space].device;
     auto& all = out_.device;
-    const auto bytes = static_cast<int64_t>(DeviceConstants::Aligned(static_cast<uint64_t>(tensor.bytes())));
+    const auto bytes = static_cast<int64_t>(DeviceConstants::Aligned(*device, static_cast<uint64_t>(tensor.bytes())));
     auto at = std::find_if(all.begin(), all.end(), [&](const auto& c) {
       return &c->device() == device && !c->shared() && c->bytes() <= LargestPiece(*device) - bytes;
     });
@@ -109,7 +119,7 @@ class Packer {
   absl::StatusOr<Tensor> Pack(const PlannedUnit& unit, const mge_prepared& prepared, size_t k) {
     const Value& value = graph_.value(unit.group->inputs[k]);
     const auto bytes = static_cast<int64_t>(prepared.prepack_bytes[k]);
-    auto create = [&] { return Tensor::Create(DType::kU8, {bytes}, unit.device->host_allocator()); };
+    auto create = [&] { return CreateAligned(bytes, *unit.device); };
     absl::StatusOr<Tensor> packed = create();
     while (!packed.ok()) {
       absl::Status over = when_over_(packed.status(), HostMemoryOf(context_, *unit.device).budget());

@@ -29,7 +29,7 @@ std::shared_ptr<ConstantBlock> LiveBlock(const std::weak_ptr<ConstantBlock>& kno
 absl::StatusOr<std::shared_ptr<ConstantBlock>> ConstantBlock::Acquire(Device& device, uint64_t bytes) {
   MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
   std::shared_ptr<ConstantBlock> block(new ConstantBlock(device, *pool));
-  MGE_ASSIGN_OR_RETURN(block->memory_, pool->Acquire(bytes, DeviceConstants::kAlignment));
+  MGE_ASSIGN_OR_RETURN(block->memory_, pool->Acquire(bytes, DeviceConstants::AlignmentOn(device)));
   return block;
 }
 
@@ -39,13 +39,13 @@ ConstantBlock::~ConstantBlock() {
 
 uint64_t DeviceConstants::Add(Tensor tensor) {
   uint64_t offset = bytes_;
-  bytes_ += Aligned(static_cast<uint64_t>(tensor.bytes()));
+  bytes_ += Aligned(*device_, static_cast<uint64_t>(tensor.bytes()));
   pieces_.push_back({offset, std::move(tensor)});
   return offset;
 }
 
 void DeviceConstants::AddShared(ConstantKey key, Tensor source, Tensor tensor, std::shared_ptr<ConstantBlock> block) {
-  bytes_ = Aligned(static_cast<uint64_t>(key.bytes));
+  bytes_ = Aligned(*device_, static_cast<uint64_t>(key.bytes));
   key_ = std::move(key);
   source_ = std::move(source);
   block_ = std::move(block);

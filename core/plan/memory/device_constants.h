@@ -3,6 +3,7 @@
 // one session share large constants and packed constants.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -90,14 +91,19 @@ using WhenOver = std::function<absl::Status(absl::Status failed, const Budget& b
 // The constants behind one base of a run.
 class DeviceConstants {
  public:
-  static constexpr uint64_t kAlignment = 256;  // suits vector loads and copy engines of devices
+  // Returns the alignment of constants on a device: the device's own, but at least 256, which suits vector loads and copy
+  // engines.
+  static uint64_t AlignmentOn(const Device& device) { return std::max<uint64_t>(256, device.BufferAlignment()); }
   // Returns true if a constant of that many bytes has its own block, which plans can share. A packed constant must have a
   // named form for that.
   static bool IsShared(uint64_t bytes, bool packed, bool named) {
     return bytes >= kSharedConstantBytes && (!packed || named);
   }
   // Returns the bytes that a constant takes in a block.
-  static uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  static uint64_t Aligned(const Device& device, uint64_t bytes) {
+    const uint64_t alignment = AlignmentOn(device);
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
 
   DeviceConstants(Device* device, uint32_t base) : device_(device), base_(base) {}
   DeviceConstants(const DeviceConstants&) = delete;
