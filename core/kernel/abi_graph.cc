@@ -167,7 +167,7 @@ ReorderProblem::ReorderProblem(const TensorType& type, const mge_layout& from, c
   node_.outputs = &out_;
   node_.output_count = 1;
   graph_ = {sizeof(mge_graph), 0, &node_ptr_, 1, value_ptrs_, 2, &in_, 1, &out_, 1};
-  problem_ = {sizeof(mge_problem), threads, &graph_, nullptr};
+  problem_ = {sizeof(mge_problem), threads, &graph_, nullptr, nullptr, 0};
 }
 
 bool VisibleToBackends(const Graph& graph, const Node& node) {

@@ -85,8 +85,8 @@ class Binder {
     }
     mge_slot workspace = {};
     if (int32_t b = memory_.workspaces[u]; b >= 0) workspace = memory_.SlotOf(memory_.buffers[b], unit.OnQueue());
-    mge_binding binding = {sizeof(mge_binding), kernel.state_index, inputs.data(),     outputs.data(),
-                           workspace,           in_layouts.data(),  out_layouts.data()};
+    mge_binding binding = {sizeof(mge_binding), kernel.state_index, inputs.data(),      outputs.data(),
+                           workspace,           in_layouts.data(),  out_layouts.data(), {}};
     void* args = NewArgs<std::byte>(std::max<size_t>(kernel.prepared.args_bytes, 1));
     absl::StatusOr<mge_step_fn> fn = BindKernel(*unit.device, unit.candidate, kernel.prepared.kernel, binding, args);
     if (!fn.ok()) return AddWhere(fn.status(), PlaceOf(graph_, schedule_, unit));

@@ -383,7 +383,7 @@ class Coverer {
 }  // namespace
 
 mge_problem ProblemOf(const Group& group, uint32_t threads) {
-  return {sizeof(mge_problem), threads, group.abi->graph(), nullptr};
+  return {sizeof(mge_problem), threads, group.abi->graph(), nullptr, nullptr, 0};
 }
 
 absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context) {

@@ -288,8 +288,8 @@ struct Backend::Impl {
       }
     }
     b.args.resize((b.prepared.args_bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) + 1);
-    mge_binding binding = {sizeof(binding),        0, b.inputs.data(), b.outputs.data(), workspace, b.input_layouts.data(),
-                           b.output_layouts.data()};
+    mge_binding binding = {sizeof(binding),         0, b.inputs.data(), b.outputs.data(), workspace, b.input_layouts.data(),
+                           b.output_layouts.data(), {}};
     if (mge_code code = api.bind(b.prepared.kernel, &binding, b.args.data(), &b.fn, nullptr); code != MGE_OK) {
       return ADD_FAILURE() << c.id << ": bind: " << code << " " << error, false;
     }

@@ -37,7 +37,7 @@ class ClaimList {
   // Offers a group. `nodes` are in ascending order; `benefit_us` is the estimated time saved, compared with the nodes one by
   // one.
   void Offer(std::string_view name, std::span<const int32_t> nodes, double benefit_us) {
-    mge_claim claim = {sizeof(mge_claim), 0, Text(name), nodes.data(), nodes.size(), benefit_us};
+    mge_claim claim = {sizeof(mge_claim), 0, Text(name), nodes.data(), nodes.size(), benefit_us, nullptr, 0};
     sink_->offer(sink_->self, &claim);
   }
 
