@@ -151,7 +151,7 @@ class StructKernel : public Kernel {
         state = std::make_unique<typename K::State>();
       }
       if constexpr (requires { &K::State::Init; }) {
-        static_assert(std::is_convertible_v<decltype(&K::State::Init), Result (K::State::*)()>, "write: mge::Result Init()");
+        static_assert(std::is_same_v<decltype(state->Init()), Result>, "write: mge::Result Init()");
         if (Result r = state->Init(); !r.ok()) return r;
       }
       *out = state.release();
