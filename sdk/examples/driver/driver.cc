@@ -28,7 +28,6 @@ mge::Result ResultOf(toy_status status, const char* call) {
   }
 }
 
-// [device]
 class Device {
  public:
   static mge::Result List(mge::DeviceList& list) {
@@ -57,7 +56,6 @@ class Device {
   std::mutex mutex_;
   std::map<std::string, toy_program*> programs_;
 };
-// [device]
 
 // [program]
 // Returns the program for a source: of this device, from the host's cache, or from the driver's compiler.
@@ -67,8 +65,8 @@ toy_program* Device::ProgramOf(const std::string& source) {
   if (program) return program;
   // The key has everything that the binary depends on. A version of the driver may refuse the binaries of another.
   const std::string key = std::string("toy ") + toy_version() + " " + std::to_string(toy_most_steps(number)) + " " + source;
-  mge::LoadBlob(key, [&](std::string_view blob) { toy_program_load(number, blob.data(), blob.size(), &program); });
-  if (program) return program;
+  std::string blob;
+  if (mge::LoadBlob(key, &blob) && toy_program_load(number, blob.data(), blob.size(), &program) == TOY_OK) return program;
   if (toy_program_build(number, source.c_str(), &program) != TOY_OK) throw std::runtime_error("cannot compile " + source);
   const void* binary = nullptr;
   const uint64_t bytes = toy_program_binary(program, &binary);
@@ -77,8 +75,8 @@ toy_program* Device::ProgramOf(const std::string& source) {
 }
 // [program]
 
-// [memory]
 struct Memory {
+  // [slabs]
   static mge::Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
     if (memory_class == MGE_MEMORY_PINNED) return mge::HostMemory::Acquire(device, memory_class, bytes, out);
     toy_memory* memory = nullptr;
@@ -91,6 +89,7 @@ struct Memory {
     toy_memory_destroy(memory);
     return {MGE_RESOURCE_EXHAUSTED, "the device has too many slabs"};
   }
+  // [slabs]
   static void Release(Device& device, const mge_slab& slab) {
     if (slab.memory_class == MGE_MEMORY_PINNED) return mge::HostMemory::Release(device, slab);
     device.slabs.Remove(slab.address);
@@ -102,9 +101,7 @@ struct Memory {
     return amount;
   }
 };
-// [memory]
 
-// [fence]
 // The state of a fence. Callbacks share it: the host may destroy the fence as soon as its value is reached, while the
 // callback that reached it is still running.
 class Counter {
@@ -150,9 +147,7 @@ class Fence {
   }
   const std::shared_ptr<Counter> counter;
 };
-// [fence]
 
-// [queue]
 class Queue {
  public:
   Queue(Device& device, int32_t /*kind*/) : device_(device) {}
@@ -170,6 +165,7 @@ class Queue {
     if (source) return ResultOf(toy_read(stream_, to, source, source_offset, bytes), "toy_read");
     return {MGE_INVALID_ARGUMENT, "neither address of the copy is in the memory of this device"};
   }
+  // [signal]
   mge::Result Signal(Fence& fence, uint64_t value) {
     struct Notice {
       std::shared_ptr<Counter> counter;
@@ -195,13 +191,13 @@ class Queue {
     if (!event) return {MGE_FAILED_PRECONDITION, "a wait was enqueued before the signal that it waits for"};
     return ResultOf(toy_wait(stream_, event.get()), "toy_wait");
   }
+  // [signal]
   toy_stream* stream() const { return stream_; }
 
  private:
   Device& device_;
   toy_stream* stream_ = nullptr;
 };
-// [queue]
 
 // Returns the source of the program for the group, or "" if there is none.
 std::string SourceOf(const mge::Problem& p) {
@@ -216,8 +212,8 @@ std::string SourceOf(const mge::Problem& p) {
   return source;
 }
 
-// [kernel]
 struct Elementwise {
+  // [state]
   // The driver's kernel object holds the arguments of a launch, so each instance of a plan needs one of its own.
   struct State {
     explicit State(const Elementwise& kernel) : program(kernel.program) {}
@@ -228,6 +224,7 @@ struct Elementwise {
     toy_program* program;
     toy_kernel* object = nullptr;
   };
+  // [state]
 
   static void Offer(const mge::Problem& p, mge::Offers& offers) {
     const std::string source = SourceOf(p);
@@ -254,6 +251,7 @@ struct Elementwise {
     slots[2] = b.output(0);
     state = b.state_index();
   }
+  // [launch]
   mge::Result Launch(const mge_run* run) const {
     toy_kernel* object = mge::StateOf<State>(run, state).object;
     for (int i : {0, 1, 2}) {
@@ -263,6 +261,7 @@ struct Elementwise {
     }
     return ResultOf(toy_launch(mge::QueueOf<Queue>(run).stream(), object, count), "toy_launch");
   }
+  // [launch]
 
   Device* device;
   toy_program* program;
@@ -271,26 +270,24 @@ struct Elementwise {
   mge::Slot slots[3];
   uint32_t state = 0;
 };
-// [kernel]
 constexpr mge::KernelRow kAdd = mge::Row<Elementwise>("Add"), kRelu = mge::Row<Elementwise>("Relu"),
                          kNeg = mge::Row<Elementwise>("Neg"), kAbs = mge::Row<Elementwise>("Abs");
+
+bool IsPlainSum(const mge::Node& add) {
+  return add.input(0).dtype() == MGE_DTYPE_F32 && add.input(0).elements() == add.input(1).elements();
+}
 
 // [claim]
 // Older devices cannot run a program of two steps.
 void ClaimAddAndOne(const mge::Pattern& graph, mge::ClaimList& claims) {
   if (toy_most_steps(claims.device<Device>().number) < 2) return;
   for (const char* op : {"Relu", "Neg", "Abs"}) {
-    for (const mge::Match& match : graph.FindAll(mge::Op(op, {mge::Op("Add").Where([](const mge::Node& add) {
-                                                           return add.input(0).dtype() == MGE_DTYPE_F32 &&
-                                                                  add.input(0).elements() == add.input(1).elements();
-                                                         })}))) {
-      claims.Offer("add_and_one", match.nodes, 10);
-    }
+    const mge::PatternNode pair = mge::Op(op, {mge::Op("Add").Where(IsPlainSum)});
+    for (const mge::Match& match : graph.FindAll(pair)) claims.Offer("add_and_one", match.nodes, 10);
   }
 }
 // [claim]
 
-// [backend]
 struct Backend : mge::BackendDefaults {
   static constexpr std::string_view kName = "example_driver", kVersion = "1.0";
   using Device = ::Device;
@@ -299,13 +296,14 @@ struct Backend : mge::BackendDefaults {
   using Fence = ::Fence;
   using Kernels = mge::Kernels<kAdd, kRelu, kNeg, kAbs>;
   using Claims = mge::Claims<ClaimAddAndOne>;
+  // [start]
   static mge::Result Start() {
     mge::KeepSignalHandlers keep;  // toy_start() installs a handler
     return ResultOf(toy_start(), "toy_start");
   }
   static void Stop() { toy_stop(); }
+  // [start]
 };
-// [backend]
 
 }  // namespace
 

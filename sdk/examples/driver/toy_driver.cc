@@ -44,7 +44,7 @@ struct Completion {
 };
 
 template <typename F>
-toy_status Guard(F f) {
+toy_status NoThrow(F f) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
@@ -137,7 +137,7 @@ toy_status toy_memory_create(int device, uint64_t bytes, toy_memory** out) {
     g_used[device] -= bytes;
     return TOY_NO_MEMORY;
   }
-  const toy_status status = Guard([&] {
+  const toy_status status = NoThrow([&] {
     *out = new toy_memory{device, std::vector<char>(bytes)};
     return TOY_OK;
   });
@@ -150,7 +150,7 @@ void toy_memory_destroy(toy_memory* memory) {
 }
 
 toy_status toy_stream_create(int, toy_stream** out) {
-  return Guard([&] {
+  return NoThrow([&] {
     *out = new toy_stream();
     return TOY_OK;
   });
@@ -159,7 +159,7 @@ void toy_stream_destroy(toy_stream* stream) { delete stream; }
 
 static toy_status Enqueue(toy_stream* stream, bool valid, std::function<void()> work) {
   if (!valid) return TOY_INVALID;
-  return Guard([&] {
+  return NoThrow([&] {
     stream->Enqueue(std::move(work));
     return TOY_OK;
   });
@@ -176,7 +176,7 @@ toy_status toy_copy(toy_stream* stream, toy_memory* to, uint64_t to_offset, toy_
                  [=] { std::memmove(to->bytes.data() + to_offset, from->bytes.data() + from_offset, bytes); });
 }
 toy_status toy_record(toy_stream* stream, toy_event** out) {
-  return Guard([&] {
+  return NoThrow([&] {
     auto event = std::make_unique<toy_event>(toy_event{std::make_shared<Completion>()});
     stream->Enqueue([completion = event->completion] { completion->Set(); });
     *out = event.release();
@@ -192,7 +192,7 @@ toy_status toy_notify(toy_stream* stream, void (*function)(void* data), void* da
 }
 
 toy_status toy_program_load(int device, const void* binary, uint64_t bytes, toy_program** out) {
-  return Guard([&] {
+  return NoThrow([&] {
     const std::string text(static_cast<const char*>(binary), bytes);
     if (!text.starts_with(kMagic)) return TOY_INVALID;
     std::vector<std::string> steps = StepsOf(text.substr(std::strlen(kMagic)));
@@ -203,7 +203,7 @@ toy_status toy_program_load(int device, const void* binary, uint64_t bytes, toy_
 }
 toy_status toy_program_build(int device, const char* source, toy_program** out) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the compiler
-  return Guard([&] {
+  return NoThrow([&] {
     for (const std::string& step : StepsOf(source)) {
       if (step != "add" && step != "relu" && step != "neg" && step != "abs") return TOY_NOT_BUILT;
     }
@@ -219,7 +219,7 @@ uint64_t toy_program_binary(const toy_program* program, const void** out) {
 void toy_program_destroy(toy_program* program) { delete program; }
 
 toy_status toy_kernel_create(const toy_program* program, toy_kernel** out) {
-  return Guard([&] {
+  return NoThrow([&] {
     *out = new toy_kernel{program->steps};
     return TOY_OK;
   });
