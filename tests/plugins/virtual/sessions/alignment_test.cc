@@ -37,12 +37,16 @@ TEST_P(Alignment, HoldsForArenasAndConstants) {
     std::vector<InputType> types = {{ValueKind::kTensor, DType::kF32, {7, 33}}};
     auto plan = *session->PlanFor(types);
     for (const Arena& a : plan->arenas) {
-      if (a.memory_class == MGE_MEMORY_DEVICE) EXPECT_EQ(a.alignment, alignment);
+      if (a.memory_class == MGE_MEMORY_DEVICE) {
+        EXPECT_EQ(a.alignment, alignment);
+      }
     }
     ASSERT_FALSE(plan->device_constants.empty());
     for (const auto& c : plan->device_constants) EXPECT_EQ(reinterpret_cast<uintptr_t>(c->address()) % alignment, 0u);
     for (const MemoryNeed& need : plan->needs) {
-      if (need.device->name() == "virtual0") EXPECT_EQ(need.device->Stats().charged, need.arena + need.constants);
+      if (need.device->name() == "virtual0") {
+        EXPECT_EQ(need.device->Stats().charged, need.arena + need.constants);
+      }
     }
     session.reset();
   }
