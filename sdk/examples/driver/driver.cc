@@ -253,6 +253,7 @@ struct Elementwise {
   }
   // [launch]
   mge::Result Launch(const mge_run* run) const {
+    if (count == 0) return {};
     toy_kernel* object = mge::StateOf<State>(run, state).object;
     for (int i : {0, 1, 2}) {
       if (i == 1 && inputs == 1) continue;
@@ -298,10 +299,13 @@ struct Backend : mge::BackendDefaults {
   using Claims = mge::Claims<ClaimAddAndOne>;
   // [start]
   static mge::Result Start() {
-    mge::KeepSignalHandlers keep;  // toy_start() installs a handler
+    mge::KeepSignalHandlers keep;
     return ResultOf(toy_start(), "toy_start");
   }
-  static void Stop() { toy_stop(); }
+  static void Stop() {
+    mge::KeepSignalHandlers keep;
+    toy_stop();
+  }
   // [start]
 };
 
