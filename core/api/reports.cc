@@ -67,6 +67,11 @@ Json Devices(Runtime& runtime) {
     row["description"] = device->description().name;
     row["alias"] = device->gpu_name();
     row["memory_limit"] = device->budget().limit();
+    row["buffer_alignment"] = device->BufferAlignment();
+    row["compute_queues"] = device->description().compute_queues;
+    Json properties = Json::object();
+    for (const auto& [key, value] : device->description().properties) properties[key] = value;
+    row["properties"] = std::move(properties);
     rows.push_back(std::move(row));
   }
   return {{"schema", "mge.devices/1"}, {"devices", std::move(rows)}, {"default_device", DefaultDevice(runtime)}};

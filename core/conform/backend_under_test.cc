@@ -202,7 +202,7 @@ absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vect
                               to.fault = "a device is described by a struct that is NULL or too short (struct_size)";
                               return;
                             }
-                            const std::string wild = WhyDeviceTextIsBad(*info);
+                            const std::string wild = WhyDeviceInfoIsBad(*info);
                             if (to.fault.empty()) to.fault = wild;
                             auto text = [&](const mge_text& t) { return wild.empty() ? CopyText(t) : std::string(); };
                             to.devices.push_back({info->index,
@@ -215,7 +215,9 @@ absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vect
                                                   info->flags,
                                                   info->memory_total,
                                                   {},
-                                                  info->max_allocation});
+                                                  info->max_allocation,
+                                                  std::max(info->buffer_alignment, 64u),
+                                                  std::max(info->compute_queues, 1u)});
                           }};
   MGE_RETURN_IF_ERROR(Call("listing devices", [&](mge_error* e) { return plugin.device->enumerate(&sink, e); }));
   for (size_t i = 0; i < list.devices.size() && list.fault.empty(); ++i) {

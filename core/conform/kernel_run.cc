@@ -18,7 +18,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr uint64_t kRedZone = 192;  // bytes between operands, a multiple of the alignment
+constexpr uint64_t kRedZone = 192;  // bytes between operands
 constexpr uint64_t kAlignment = 64;
 constexpr unsigned char kCanary = 0xa5;
 
@@ -68,7 +68,9 @@ struct Collector {
     if (k.id.empty()) bad("a candidate has no id");
     if (offers.Find(k.id)) bad(fmt::format("two candidates have the id '{}'", k.id));
     if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) bad(fmt::format("'{}' has unknown attributes", k.id));
-    if (std::isnan(c->cost_us)) bad(fmt::format("the cost of '{}' is no number", k.id));
+    if (!std::isfinite(c->cost_us)) {
+      bad(fmt::format("the cost_us of '{}' is {}; it must be finite, or negative if it is unknown", k.id, c->cost_us));
+    }
     const mge_graph& g = *problem.graph;
     k.inputs = CopyLayouts(c->input_layouts, g.input_count);
     k.outputs = CopyLayouts(c->output_layouts, g.output_count);
@@ -168,7 +170,8 @@ absl::Status Bench::Reserve(uint64_t bytes) {
   if (bytes <= lane_bytes) return absl::OkStatus();
   slab.Reset();
   lane_bytes = 0;
-  MGE_ASSIGN_OR_RETURN(slab, Slab::Acquire(tested, kLanes * bytes));
+  MGE_ASSIGN_OR_RETURN(slab, Slab::Acquire(tested, kLanes * bytes + alignment() - kAlignment));
+  first_lane = slab.address() + (alignment() - reinterpret_cast<uintptr_t>(slab.address()) % alignment()) % alignment();
   lane_bytes = bytes;
   return absl::OkStatus();
 }
@@ -265,7 +268,9 @@ std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, con
 }
 
 KernelRun::Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
-  total_ = (total_ + kAlignment - 1) / kAlignment * kAlignment + kRedZone + shift;
+  const uint64_t alignment = bench_.alignment();
+  const uint64_t zone = alignment > kRedZone ? alignment : 3 * alignment;
+  total_ = (total_ + alignment - 1) / alignment * alignment + zone + shift;
   Region region = {total_, bytes};
   total_ += bytes + kRedZone;
   return region;

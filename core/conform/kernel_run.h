@@ -70,10 +70,12 @@ inline constexpr int kLanes = 4;
 struct Bench {
   static absl::StatusOr<std::unique_ptr<Bench>> Create(BackendUnderTest& tested);
   absl::Status Reserve(uint64_t bytes);  // makes each lane at least this large; may discard its content
-  unsigned char* lane(int i) { return slab.address() + static_cast<uint64_t>(i) * lane_bytes; }
+  unsigned char* lane(int i) { return first_lane + static_cast<uint64_t>(i) * lane_bytes; }
+  uint64_t alignment() const { return tested.description().buffer_alignment; }  // of lanes and operands
   absl::StatusOr<Bench*> Aside();  // a second bench, for reorders between the steps of a run on this one
   BackendUnderTest& tested;
   Slab slab = {};
+  unsigned char* first_lane = nullptr;
   uint64_t lane_bytes = 0;
   std::array<Transfer, kLanes> transfers = {};  // declared after the slab, which their work uses
   std::unique_ptr<Bench> aside = nullptr;

@@ -46,7 +46,7 @@ absl::Status Instance::TakeArenas() {
     if (arena.bytes == 0) continue;
     MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
     const Budget& budget = arena.device->budget(arena.memory_class);
-    absl::StatusOr<mge_reservation> memory = pool->Acquire(static_cast<uint64_t>(arena.bytes));
+    absl::StatusOr<mge_reservation> memory = pool->Acquire(static_cast<uint64_t>(arena.bytes), arena.alignment);
     if (!memory.ok()) return NamePlan(memory.status(), plan_, budget, BytesOf(budget));
     arenas_.push_back({pool, &budget, *memory});
     bases_[arena.base] = memory->address;

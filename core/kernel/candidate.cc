@@ -2,6 +2,7 @@
 #include "core/kernel/candidate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <numeric>
@@ -68,6 +69,11 @@ struct Collector {
     if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) return Drop(o.id, "has attribute bits that this host does not know");
     if (std::string why = WhyNotAllowed(c->attributes, constraints->require, constraints->forbid); !why.empty()) {
       return Drop(o.id, std::move(why));
+    }
+    if (!std::isfinite(c->cost_us)) {
+      return Drop(o.id, fmt::format("backend '{}' estimates {} us (cost_us), which is not finite; a negative estimate means "
+                                    "unknown",
+                                    device->backend().name(), c->cost_us));
     }
     if (c->workspace_bound > constraints->workspace_limit) {
       return Drop(o.id, fmt::format("needs {} bytes of workspace, the limit is {}", c->workspace_bound,

@@ -34,7 +34,7 @@ namespace mge {
 class Program;
 struct HostStepArgs;
 
-inline constexpr int64_t kBufferAlignment = 64;             // bytes
+inline constexpr int64_t kBufferAlignment = 64;             // least alignment of a buffer, bytes
 inline constexpr int64_t kRedZoneBytes = kBufferAlignment;  // size of the red zone in front of a buffer (Plan::red_zones)
 inline constexpr int32_t kCallingThread = -1;               // in place of a queue
 
@@ -78,7 +78,8 @@ struct Arena {
   uint32_t base = 0;       // base for steps and copies of a device
   uint32_t host_base = 0;  // base for steps in the calling thread; differs from `base` only in pinned memory
   int64_t bytes = 0;
-  int64_t lower_bound_bytes = 0;  // the most bytes alive at one time; the first part holds the bound of all parts
+  int64_t lower_bound_bytes = 0;          // the most bytes alive at one time; the first part holds the bound of all parts
+  uint64_t alignment = kBufferAlignment;  // of the arena and of each buffer in it: the largest of the devices that use it
 };
 
 // A candidate or claim that was refused or not chosen, with the reason.

@@ -88,6 +88,8 @@ class Device {
   // ---- memory
   // Returns the largest size of one slab of class DEVICE in bytes. UINT64_MAX: no limit but the memory itself.
   uint64_t LargestAllocation() const { return description_.max_allocation ? description_.max_allocation : UINT64_MAX; }
+  // Returns the alignment of every operand, workspace and constant on this device: a power of two, 64 to 4096 bytes.
+  uint64_t BufferAlignment() const { return description_.buffer_alignment; }
   Budget& budget(int32_t memory_class = MGE_MEMORY_DEVICE) { return *BudgetOf(memory_class); }
   // Returns the pool of a memory class. Creates it, and opens the device, at the first use. The pool lives as long as the
   // device.

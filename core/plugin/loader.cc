@@ -186,7 +186,7 @@ struct DeviceCollector {
       return;
     }
     mge_device_info known = Widen(*info);
-    if (bad = WhyDeviceTextIsBad(known); !bad.empty()) return;
+    if (bad = WhyDeviceInfoIsBad(known); !bad.empty()) return;
     DeviceDescription d = {.index = known.index,
                            .class_name = CopyText(known.class_name, 64),
                            .name = EscapeControl(CopyText(known.name, 256)),
@@ -197,7 +197,12 @@ struct DeviceCollector {
                            .flags = known.flags,
                            .memory_total = known.memory_total,
                            .driver = EscapeControl(CopyText(known.driver, 256)),
-                           .max_allocation = known.max_allocation};
+                           .max_allocation = known.max_allocation,
+                           .buffer_alignment = std::max(known.buffer_alignment, 64u),
+                           .compute_queues = std::max(known.compute_queues, 1u)};
+    for (uint64_t i = 0; i < known.property_count; ++i) {
+      d.properties.emplace_back(CopyText(known.properties[i]->key), EscapeControl(CopyText(known.properties[i]->value)));
+    }
     auto declares = [&](std::string_view cls) { return std::find(classes->begin(), classes->end(), cls) != classes->end(); };
     if (devices.size() >= kMaxDevices) {
       bad = fmt::format("it reports more than {} devices", kMaxDevices);

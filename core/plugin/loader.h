@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/log.h"
@@ -40,7 +41,10 @@ struct DeviceDescription {
   uint32_t flags = 0;
   uint64_t memory_total = 0;
   std::string driver = {};
-  uint64_t max_allocation = 0;  // bytes of one slab of class DEVICE; 0: no limit
+  uint64_t max_allocation = 0;     // bytes of one slab of class DEVICE; 0: no limit
+  uint32_t buffer_alignment = 64;  // of every operand, in bytes: a power of two, 64 to 4096
+  uint32_t compute_queues = 1;     // number of compute queues whose work can overlap; at least 1
+  std::vector<std::pair<std::string, std::string>> properties = {};  // keys and values, in the backend's order
 };
 
 // A started backend, shared by the runtimes of a process. stop() is called when the last owner releases it. The library

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "fmt/format.h"
@@ -19,16 +21,31 @@ absl::Status OrderByHost(const mge_choice& choice, uint32_t* out_order) {
   if (choice.mode == MGE_SELECT_PROFILE && !choice.measured_us) {
     return Fail(errors::kApiMisuse, "the selection mode profile requires measured times, but there are none");
   }
+  const bool by_rank = choice.mode == MGE_SELECT_REPRODUCIBLE;
   auto known = [](double us) { return us >= 0 ? us : std::numeric_limits<double>::infinity(); };
+  // Candidates with equal classes are ordered by cost or rank.
+  auto class_of = [&](uint32_t i) {
+    bool reference = (choice.candidates[i]->attributes & MGE_KERNEL_REFERENCE) != 0;
+    return std::pair(reference, choice.mode == MGE_SELECT_PROFILE ? known(choice.measured_us[i]) : 0);
+  };
+  auto has_cost = [&](uint32_t i) { return !by_rank && choice.candidates[i]->cost_us >= 0; };
   auto key = [&](uint32_t i) {
     const mge_candidate& c = *choice.candidates[i];
-    bool reference = (c.attributes & MGE_KERNEL_REFERENCE) != 0;
-    double measured = choice.mode == MGE_SELECT_PROFILE ? known(choice.measured_us[i]) : 0;
-    double estimate = choice.mode == MGE_SELECT_REPRODUCIBLE ? 0 : known(c.cost_us);
-    return std::tuple(reference, measured, estimate, c.rank, std::string_view(c.id.data, static_cast<size_t>(c.id.size)));
+    return std::tuple(class_of(i), !has_cost(i), has_cost(i) ? c.cost_us : 0, c.rank,
+                      std::string_view(c.id.data, static_cast<size_t>(c.id.size)));
   };
-  std::iota(out_order, out_order + choice.candidate_count, 0u);
-  std::sort(out_order, out_order + choice.candidate_count, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  uint32_t* const end = out_order + choice.candidate_count;
+  std::iota(out_order, end, 0u);
+  std::sort(out_order, end, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  for (uint32_t* begin = out_order; begin != end;) {
+    uint32_t* const middle =
+        std::find_if(begin, end, [&](uint32_t i) { return class_of(i) != class_of(*begin) || !has_cost(i); });
+    uint32_t* const last = std::find_if(middle, end, [&](uint32_t i) { return class_of(i) != class_of(*begin); });
+    const std::vector<uint32_t> with_cost(begin, middle), without(middle, last);
+    std::merge(with_cost.begin(), with_cost.end(), without.begin(), without.end(), begin,
+               [&](uint32_t a, uint32_t b) { return choice.candidates[a]->rank < choice.candidates[b]->rank; });
+    begin = last;
+  }
   return absl::OkStatus();
 }
 

@@ -16,9 +16,13 @@ inline const mge_strategy_api* OwnOrder(const mge_plugin& plugin) {
 
 // Writes the indices of all candidates to `out_order` (choice.candidate_count elements), best first. Reference candidates
 // come last in every mode. Ties are broken by rank, then by id.
-//   heuristic     by estimated cost; unknown costs after known ones
-//   profile       by measured time; candidates without a measurement come after the others, by estimated cost
+//   heuristic     candidates with a cost by cost, those without by rank; the two lists are then merged by rank
+//   profile       by measured time; candidates without a measurement come after the others, in the order of heuristic
 //   reproducible  by rank and id only
+//
+// The merge takes the first candidate of one list or of the other, whichever has the lower rank. If the ranks are equal, it
+// takes the candidate with a cost. A vendor library that returns an order without times gives its kernels the ranks 0, 1, 2
+// and so on. A backend's own kernel, with a cost, then comes before the vendor's kernel i if its rank is at most i.
 // Fails with kApiMisuse if the mode is unknown, or if the mode is profile and nothing was measured.
 absl::Status OrderByHost(const mge_choice& choice, uint32_t* out_order);
 

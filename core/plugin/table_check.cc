@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a backend's tables against the contract, after Widen().
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +18,11 @@ namespace {
 
 constexpr uint64_t kMaxText = 4096;
 constexpr uint64_t kMaxDeviceText = 1 << 20;  // may hold a driver's log; the loader cuts it later
+constexpr uint32_t kMaxBufferAlignment = 4096;
+constexpr uint32_t kMaxComputeQueues = 1024;
+constexpr uint64_t kMaxProperties = 64;
+constexpr uint64_t kMaxPropertyKey = 64;      // bytes
+constexpr uint64_t kMaxPropertyValue = 1024;  // bytes
 
 // A function of a table.
 struct SlotRow {
@@ -120,9 +127,41 @@ std::string CheckSettings(const mge_plugin& plugin) {
   return {};
 }
 
+// Returns true for a key of a property: a-z, 0-9 and '_'.
+bool IsKey(const mge_text& text) {
+  return IsText(text, kMaxPropertyKey) && text.size > 0 && std::all_of(text.data, text.data + text.size, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+std::string WhyPropertiesAreBad(const mge_device_info& device) {
+  if (device.property_count > kMaxProperties || (device.property_count > 0 && !device.properties)) {
+    return fmt::format("the list of properties of its device {} is NULL or longer than {} ({})", device.index,
+                       kMaxProperties, device.property_count);
+  }
+  std::set<std::string> keys;
+  for (uint64_t i = 0; i < device.property_count; ++i) {
+    const mge_property* p = device.properties[i];
+    if (!p || p->struct_size < sizeof(mge_property)) {
+      return fmt::format("property {} of its device {} is NULL or too short (struct_size)", i, device.index);
+    }
+    const std::string key = IsText(p->key) ? EscapeControl(CopyText(p->key, kMaxPropertyKey)) : "";
+    if (!IsKey(p->key)) {
+      return fmt::format("property {} of its device {} has the key '{}'; a key has 1 to {} characters of a-z, 0-9 and _", i,
+                         device.index, key, kMaxPropertyKey);
+    }
+    if (!IsText(p->value, kMaxPropertyValue)) {
+      return fmt::format("the property '{}' of its device {} has a value that is missing or longer than {} bytes", key,
+                         device.index, kMaxPropertyValue);
+    }
+    if (!keys.insert(key).second) return fmt::format("its device {} has two properties '{}'", device.index, key);
+  }
+  return {};
+}
+
 }  // namespace
 
-std::string WhyDeviceTextIsBad(const mge_device_info& device) {
+std::string WhyDeviceInfoIsBad(const mge_device_info& device) {
   const std::pair<const char*, mge_text> texts[] = {{"class", device.class_name},          {"name", device.name},
                                                     {"fingerprint", device.fingerprint},   {"reason", device.reason},
                                                     {"device class", device.device_class}, {"driver", device.driver}};
@@ -130,7 +169,15 @@ std::string WhyDeviceTextIsBad(const mge_device_info& device) {
     if (!IsText(text, kMaxDeviceText))
       return fmt::format("the {} of its device {} is missing or longer than {} bytes", what, device.index, kMaxDeviceText);
   }
-  return {};
+  if (device.buffer_alignment > kMaxBufferAlignment || (device.buffer_alignment & (device.buffer_alignment - 1))) {
+    return fmt::format("the buffer_alignment of its device {} is {}; it must be a power of two up to {}, or 0", device.index,
+                       device.buffer_alignment, kMaxBufferAlignment);
+  }
+  if (device.compute_queues > kMaxComputeQueues) {
+    return fmt::format("its device {} has {} compute_queues; the most is {}", device.index, device.compute_queues,
+                       kMaxComputeQueues);
+  }
+  return WhyPropertiesAreBad(device);
 }
 
 std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {

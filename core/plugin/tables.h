@@ -52,8 +52,8 @@ class BackendTables {
 // settings included, must be a copy made by Widen().
 std::string WhyWidenedTableIsBad(const mge_plugin& plugin);
 
-// Checks the texts of a device description. Returns "" or a sentence that names the device and the text. The struct must be
-// a copy made by Widen().
-std::string WhyDeviceTextIsBad(const mge_device_info& device);
+// Checks the texts, numbers and properties of a device description. Returns "" or a sentence that names the device and the
+// value. The struct must be a copy made by Widen().
+std::string WhyDeviceInfoIsBad(const mge_device_info& device);
 
 }  // namespace mge

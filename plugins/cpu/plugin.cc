@@ -3,6 +3,7 @@
 #include "device.h"
 #include "kernel_table.h"
 #include "memory.h"
+#include "mge_kernel_set.h"
 #include "settings.h"
 
 namespace mge::cpu {
@@ -11,7 +12,7 @@ namespace {
 struct Backend : BackendDefaults {
   static constexpr std::string_view kName = "cpu";
   static constexpr std::string_view kVersion = MGE_CPU_VERSION;
-  static constexpr std::string_view kKernelSet = "1";
+  static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
   static constexpr const mge_setting* kSettings[] = {&kIsaSetting, &kOnednnSetting, &kOpenblasSetting, &kHugePagesSetting};
   using Device = cpu::Device;

@@ -2,6 +2,7 @@
 // The parts of this backend. A part that is not named here is the ready-made one of mge::BackendDefaults.
 #include "backend.h"
 #include "kernels/kernels.h"
+#include "mge_kernel_set.h"
 #include "settings.h"
 
 namespace backend {
@@ -15,8 +16,9 @@ struct Backend : mge::BackendDefaults {
   static constexpr std::string_view kClasses = kName;
   // MGE_ISA_AVX2 if the whole library is compiled with -mavx2; 0 if it checks the processor at run time or needs nothing.
   static constexpr uint32_t kIsa = 0;
-  // Change it when a kernel changes its results or its speed: the host then deletes its measured times.
-  static constexpr std::string_view kKernelSet = "1";
+  // Changes when a kernel changes its results or its speed: the host then deletes its measured times. mge_backend() of CMake
+  // computes this hash of all files in kernels/. Other builds write a number here, and increase it.
+  static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
   static constexpr const mge_setting* kSettings[] = {&kDevices};
   using Device = backend::Device;

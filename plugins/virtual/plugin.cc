@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "backend.h"
+#include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
 
 namespace mge::virtual_gpu {
@@ -17,11 +18,11 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kName = "virtual";
   static constexpr std::string_view kVersion = MGE_VIRTUAL_VERSION;
   static constexpr std::string_view kClasses = "virtual,gpu";
-  static constexpr std::string_view kKernelSet = "1";
+  static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDevices,   &kGpu,         &kMemory,        &kMaxAllocation, &kLinks,
-                                                     &kBandwidth, &kLatency,     &kLaunchLatency, &kFault,         &kPoison,
-                                                     &kWarp,      &kThreadOrder, &kWrongKernel};
+  static constexpr const mge_setting* kSettings[] = {
+      &kDevices,       &kGpu,   &kMemory, &kMaxAllocation, &kBufferAlignment, &kLinks,      &kBandwidth, &kLatency,
+      &kLaunchLatency, &kFault, &kPoison, &kWarp,          &kThreadOrder,     &kWrongKernel};
   using Device = virtual_gpu::Device;
   using Memory = virtual_gpu::Memory;
   using Queue = virtual_gpu::Queue;

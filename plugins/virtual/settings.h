@@ -16,6 +16,9 @@ inline constexpr mge_setting kGpu =
 inline constexpr mge_setting kMemory = BytesSetting("virtual.memory", "1GiB", 1 << 16, 0x1p46, "Memory of each device.");
 inline constexpr mge_setting kMaxAllocation =
     BytesSetting("virtual.max_allocation", "0", 0, 0x1p46, "Largest single allocation in bytes; 0 means no limit.");
+inline constexpr mge_setting kBufferAlignment =
+    ChoiceSetting("virtual.buffer_alignment", "64", "64|128|256|512|1024|2048|4096",
+                  "Alignment of every operand that the devices require.", "bytes");
 inline constexpr mge_setting kLinks =
     TextSetting("virtual.links", "",
                 "File with the link matrix of the devices, with optional links to the host; without a file all are peers at "
@@ -48,6 +51,7 @@ struct Options {
   bool gpu = false;                // devices are also available as gpu0, gpu1...
   bool wrong_kernel = false;       // offer a candidate with a low estimate that computes nothing
   uint64_t max_allocation = 0;     // bytes per slab; 0: no limit
+  uint32_t buffer_alignment = 64;  // of operands, in bytes
   software::DeviceOptions device;  // for every device, except number and name
   Result problem;                  // the invalid setting, if any; the devices are then listed as unusable
 };

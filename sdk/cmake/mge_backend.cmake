@@ -2,16 +2,18 @@
 # Functions for authors of backends, inside this tree or outside of it.
 include_guard(GLOBAL)
 
-# mge_backend(NAME demo [SOURCES a.cc b.cc] [LINK libs] [MISSING "why it cannot be built here"])
+# mge_backend(NAME demo [SOURCES a.cc b.cc] [KERNELS kernels vec] [LINK libs] [MISSING "why it cannot be built here"])
 #
 # Builds mge_demo.so (target mge_backend_demo) in the build folder, or in MGE_BACKEND_DIRECTORY if that is set. The library
 #   - exports only mge_plugin_query, has no undefined symbols, and keeps its static libraries private;
 #   - has a build id, and mode 0755 whatever the umask (a host refuses a library, or a folder, that others can write);
 #   - is compiled with the SDK's headers and its own folder as include directories.
-# SOURCES defaults to every C and C++ source of the folder and of its kernels/. If MISSING is not empty, nothing is built.
-# Either way the configure step prints one line. The global property MGE_BACKENDS lists what is built.
+# SOURCES defaults to every C and C++ source of the folder and of its kernels/. KERNELS are the folders whose files determine
+# the results and the speed of kernels; default: kernels/. The build hashes them and writes the header mge_kernel_set.h, which
+# defines MGE_KERNEL_SET for the backend's kKernelSet. If MISSING is not empty, nothing is built. Either way the configure step
+# prints one line. The global property MGE_BACKENDS lists what is built.
 function(mge_backend)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MISSING" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MISSING" "SOURCES;KERNELS;LINK")
   if(NOT arg_NAME MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "mge_backend: NAME \"${arg_NAME}\" must be of a-z, 0-9 and _")
   endif()
@@ -32,6 +34,7 @@ function(mge_backend)
   add_library(${target} MODULE ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_features(${target} PRIVATE cxx_std_20)
+  mge_kernel_set(${target} ${arg_KERNELS})
   if(TARGET mge_sdk)
     target_link_libraries(${target} PRIVATE mge_sdk ${arg_LINK})
   else()
@@ -59,6 +62,27 @@ function(mge_backend)
   endwhile()
   set_property(GLOBAL APPEND PROPERTY MGE_BACKENDS ${arg_NAME})
   message(STATUS "backend ${arg_NAME}: built")
+endfunction()
+
+# mge_kernel_set(target kernels vec): generates mge_kernel_set.h for a target from all files of these folders.
+function(mge_kernel_set target)
+  set(folders ${ARGN})
+  if(NOT folders)
+    set(folders kernels)
+  endif()
+  set(globs "")
+  foreach(folder IN LISTS folders)
+    cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    list(APPEND globs ${folder}/*)
+  endforeach()
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${globs})
+  list(FILTER files EXCLUDE REGEX "[.]md$")
+  set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/mge_kernel_set.cmake)
+  set(header ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernel_set/mge_kernel_set.h)
+  add_custom_command(OUTPUT ${header} DEPENDS ${files} ${script} VERBATIM COMMENT "Hashing the kernels of ${target}"
+    COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_CURRENT_SOURCE_DIR} "-DFILES=${files}" -DOUTPUT=${header} -P ${script})
+  target_sources(${target} PRIVATE ${header})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernel_set)
 endfunction()
 
 # mge_backend_test(NAME demo): adds tests for a backend outside of MGE's tree: the host loads it, and the conformance kit

@@ -47,6 +47,9 @@ class Checker {
       if (a.offset < 0 || a.offset + a.bytes > plan_.arenas[static_cast<size_t>(a.arena)].bytes) {
         Fault("the buffer of {} is not within its arena", a.name);
       }
+      if (static_cast<uint64_t>(a.offset) % plan_.arenas[static_cast<size_t>(a.arena)].alignment) {
+        Fault("the buffer of {} is not aligned", a.name);
+      }
       for (size_t k = 0; k < i; ++k) {
         const PlacedBuffer& b = plan_.buffers[k];
         const bool alive = a.first <= b.last && b.first <= a.last;
@@ -56,12 +59,28 @@ class Checker {
     }
   }
 
+  // Checks an operand in the memory of the device that runs the unit.
+  void CheckAlignment(size_t unit, const UnitOperand& o, const mge_slot& slot) {
+    auto check = [&](const Device& device, uint64_t memory_alignment) {
+      if (device.name() != plan_.units[unit].device) return;
+      const uint64_t alignment = device.BufferAlignment();
+      if (memory_alignment % alignment || slot.offset % alignment) Fault("unit {} uses '{}' unaligned", unit, o.name);
+    };
+    for (const Arena& a : plan_.arenas) {
+      if (a.base == slot.base && a.memory_class == MGE_MEMORY_DEVICE) check(*a.device, a.alignment);
+    }
+    for (const auto& c : plan_.device_constants) {
+      if (c->base() == slot.base) check(c->device(), DeviceConstants::AlignmentOn(c->device()));
+    }
+  }
+
   // Returns the bytes that a unit uses in arenas and outputs.
   std::vector<Access> AccessesOf(size_t unit) {
     std::vector<Access> out;
     for (const UnitOperand& o : OperandsOf(plan_, unit)) {
       if (!o.place || o.place->kind != Location::Kind::kSlot) continue;
       const mge_slot& slot = o.place->slot;
+      CheckAlignment(unit, o, slot);
       auto arena = std::find_if(plan_.arenas.begin(), plan_.arenas.end(),
                                 [&](const Arena& a) { return a.base == slot.base || a.host_base == slot.base; });
       if (arena == plan_.arenas.end()) {

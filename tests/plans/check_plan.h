@@ -11,6 +11,7 @@ namespace mge {
 
 // Returns the violations of these rules, one sentence each:
 //   - two buffers of one arena that are alive at the same time do not overlap;
+//   - each arena and each operand of a kernel begins at a multiple of its device's alignment;
 //   - each step reads the value that it wants: nothing has overwritten it in the order of the steps;
 //   - two steps that use the same bytes, one of them writing, are ordered by segments, waits and signals;
 //   - a signal is enqueued before every wait for it, and the last segment of each queue signals.

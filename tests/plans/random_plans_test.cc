@@ -47,7 +47,8 @@ class RandomModel {
     std::sort(sorted.begin(), sorted.end());
     for (const std::string& device : sorted) {
       const bool own_memory = device.starts_with("acc") || device.starts_with("npu");
-      setup += fmt::format("device {}{}\n", device, own_memory && Chance(0.1) ? " largest=4096" : "");
+      setup += fmt::format("device {}{}{}\n", device, own_memory && Chance(0.1) ? " largest=4096" : "",
+                           Chance(0.2) ? " alignment=256" : "");
     }
     for (const std::string& from : devices) {
       for (const std::string& to : devices) {

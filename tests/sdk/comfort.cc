@@ -3,6 +3,10 @@
 // exceptions, never run.
 #include "mge/plugin.hpp"
 
+#include "mge/plugin/blob.hpp"
+#include "mge/plugin/signals.hpp"
+#include "mge/plugin/slab_numbers.hpp"
+
 namespace {
 
 struct Device {

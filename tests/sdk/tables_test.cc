@@ -36,7 +36,11 @@ void Say(const std::string& part) {
 struct Device {
   static mge::Result List(mge::DeviceList& list) {
     Say("list");
-    list.Add({.name = "first", .max_allocation = 4096});
+    list.Add({.name = "first",
+              .max_allocation = 4096,
+              .buffer_alignment = 256,
+              .compute_queues = 2,
+              .properties = {{"uuid", "a-1"}, {"multiprocessors", "8"}}});
     list.Add({.name = "second", .class_name = "other", .score = 0, .reason = "broken"});
     return {};
   }
@@ -48,6 +52,7 @@ struct Device {
   }
   ~Device() { --open; }
   uint32_t index;
+  bool busy = false;
   static inline int open = 1;  // incremented by Init, decremented by the destructor, also after a failed Init
 };
 
@@ -86,6 +91,9 @@ struct Counter {  // a kernel with state, a packed second input, and an output t
   static constexpr const char* kOp = "Count";
   static constexpr const char* kId = "test.count";
   struct State {
+    explicit State(const Counter& counter) : device(counter.device) { Say("state"); }
+    mge::Result Init() const { return device->busy ? mge::Result(MGE_UNAVAILABLE, "the device is busy") : mge::Result(); }
+    Device* device;
     int runs = 0;
   };
   static mge::Support Supports(const mge::Problem& p) {
@@ -121,7 +129,10 @@ struct Counter {  // a kernel with state, a packed second input, and an output t
 };
 constexpr mge::KernelRow kCounter = mge::Row<Counter>();
 
-void Claim(const mge::Pattern&, mge::ClaimList&) { Say("claim"); }
+void Claim(const mge::Pattern&, mge::ClaimList& claims) {
+  Say("claim");
+  if (!claims.device<Device>().busy) claims.Offer("pair", std::vector<int32_t>{0, 1}, 1);
+}
 
 struct Backend : mge::BackendDefaults {
   static constexpr std::string_view kName = "test", kVersion = "1", kClasses = "test,other";
@@ -383,6 +394,33 @@ TEST_F(Tables, DevicesGetDefaultsForMissingMembers) {
   EXPECT_THAT(seen, ElementsAre("0 test test-0 50 4096", "1 other other-1 0broken 0"));
 }
 
+TEST_F(Tables, DevicesListTheirProperties) {
+  std::vector<std::string> seen;
+  mge_device_sink sink = {sizeof(sink), 0, &seen, [](void* self, const mge_device_info* d) {
+                            std::string text = std::to_string(d->buffer_alignment) + " " + std::to_string(d->compute_queues);
+                            for (uint64_t i = 0; i < d->property_count; ++i) {
+                              const mge_property& p = *d->properties[i];
+                              text += " " + std::string(mge::View(p.key)) + "=" + std::string(mge::View(p.value));
+                            }
+                            static_cast<std::vector<std::string>*>(self)->push_back(text);
+                          }};
+  ASSERT_EQ(kPlugin.device->enumerate(&sink, &error_), MGE_OK);
+  EXPECT_THAT(seen, ElementsAre("256 2 uuid=a-1 multiprocessors=8", "0 0"));
+}
+
+TEST_F(Tables, ClaimsDependOnTheDevice) {
+  mge_device* device = Open();
+  TestGraph graph({{"Count", {0, 1}, 2}, {"Count", {2, 1}, 3}}, 4, {3});
+  int offers = 0;
+  mge_claim_sink sink = {sizeof(sink), 0, &offers, [](void* self, const mge_claim*) { ++*static_cast<int*>(self); }};
+  ASSERT_EQ(kPlugin.graph->claim(device, graph.problem.graph, &sink, &error_), MGE_OK);
+  EXPECT_EQ(offers, 1);
+  mge::DeviceOf<Device>(device).busy = true;
+  ASSERT_EQ(kPlugin.graph->claim(device, graph.problem.graph, &sink, &error_), MGE_OK);
+  EXPECT_EQ(offers, 1);
+  kPlugin.device->close(device);
+}
+
 TEST_F(Tables, AFailedInitLeaksNothing) {
   mge_device* device = nullptr;
   EXPECT_EQ(kPlugin.device->open(1, &device, &error_), MGE_UNAVAILABLE);
@@ -434,6 +472,12 @@ TEST_F(Tables, AKernelMayHaveStatePackConstantsAndAddToItsOutput) {
   mge_step_fn step = nullptr;
   ASSERT_EQ(api.bind(prepared.kernel, &binding, args, &step, &error_), MGE_OK);
   void* state = nullptr;
+  ExpectCaught("state", [&] { return api.state_create(prepared.kernel, &state, &error_); });
+  mge::DeviceOf<Device>(device).busy = true;
+  EXPECT_EQ(api.state_create(prepared.kernel, &state, &error_), MGE_UNAVAILABLE);
+  EXPECT_EQ(error_.text, "the device is busy");
+  EXPECT_EQ(state, nullptr);
+  mge::DeviceOf<Device>(device).busy = false;
   ASSERT_EQ(api.state_create(prepared.kernel, &state, &error_), MGE_OK);
   void* bases[] = {&packed, &y};
   mge_run run = {};

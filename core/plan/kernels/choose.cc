@@ -16,7 +16,8 @@
 namespace mge {
 namespace {
 
-constexpr double kUnknownUs = 1000;                            // cost of a candidate without an estimate
+constexpr double kUnknownUs = 1000;                            // least cost of a candidate without a time to compare with
+constexpr double kPlace = 0.9;                                 // ratio of its cost to that of the next one in the order
 constexpr double kNeverUs = 1e9;                               // cost of a candidate that failed
 constexpr std::string_view kDeterministic = "-deterministic";  // suffix of the key for the best deterministic candidate
 constexpr std::string_view kFreezeAnew =
@@ -62,18 +63,31 @@ class Selector {
   std::vector<int> Eligible() const { return {order_.begin(), decided_ ? order_.begin() + 1 : order_.end()}; }
 
   // Returns the cost of each candidate: its time, but at least the cost of the candidates that the strategy put before it.
+  // choose.h has the rule for candidates without a time.
   std::vector<double> Costs() const {
     std::vector<double> cost(offered().size(), kNeverUs);
+    double next = -1;  // cost of the candidate behind; negative: unknown
+    for (size_t i = order_.size(); i-- > 0;) {
+      const OwnedCandidate& c = offered()[order_[i]];
+      const double time = TimeOf(c);
+      cost[order_[i]] = time >= 0 ? time : next * kPlace;
+      // The time of a reference kernel says nothing about the others, since it is last in any order.
+      if (!(c.attributes & MGE_KERNEL_REFERENCE) && time < kNeverUs) next = cost[order_[i]];
+    }
     double least = 0;
     for (int c : order_) {
-      const OwnedCandidate& candidate = offered()[c];
-      double us = candidate.measured_us >= 0 ? candidate.measured_us
-                  : !candidate.fault.empty() ? kNeverUs
-                  : candidate.cost_us >= 0   ? candidate.cost_us
-                                             : kUnknownUs;
-      cost[c] = least = std::max(least, us);
+      if (cost[c] < 0) cost[c] = std::max(kUnknownUs, least / kPlace);
+      cost[c] = least = std::max(least, cost[c]);
     }
     return cost;
+  }
+
+  // Returns the reason for a candidate that was chosen without a time, else "".
+  std::string ReasonByRank(int chosen) const {
+    if (order_.size() < 2 || TimeOf(offered()[chosen]) >= 0) return {};
+    const auto place = std::find(order_.begin(), order_.end(), chosen) - order_.begin() + 1;
+    return fmt::format("number {} of {} candidates in the order of their ranks{}", place, order_.size(),
+                       place == 1 ? "" : ", because of reorders");
   }
 
   bool several() const { return several_; }
@@ -97,6 +111,10 @@ class Selector {
 
  private:
   const std::vector<OwnedCandidate>& offered() const { return group_.candidates.offered; }
+  // Returns the measured or estimated time of a candidate in microseconds; negative: there is none.
+  static double TimeOf(const OwnedCandidate& c) {
+    return c.measured_us >= 0 ? c.measured_us : !c.fault.empty() ? kNeverUs : c.cost_us;
+  }
   std::string DeterministicKey() const { return fmt::format("{}{}", key_.choice, kDeterministic); }
   std::vector<OwnedCandidate>& offered() { return group_.candidates.offered; }
   const Node& node() const { return graph_.node(group_.nodes.front()); }
@@ -251,6 +269,7 @@ absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, con
   MGE_RETURN_IF_ERROR(CheckStop(stop));
   for (const auto& [g, selector] : selectors) {
     selector.Note(choices[g].candidate);
+    if (std::string by_rank = selector.ReasonByRank(choices[g].candidate); !by_rank.empty()) choices[g].reason = by_rank;
     if (!selector.reason().empty()) choices[g].reason = selector.reason();
   }
   return ChosenKernels{std::move(cover), std::move(choices)};

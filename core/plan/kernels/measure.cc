@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/ops/interpreter.h"
+#include "core/ops/reports/flops.h"
 #include "core/plan/kernels/tolerance.h"
 #include "core/plan/kernels/trial.h"
 #include "core/plan/kernels/trial_inputs.h"
@@ -18,6 +19,8 @@ namespace {
 
 constexpr int kWarmRuns = 2;
 constexpr int kTimedRuns = 8;
+constexpr double kLargeFlops =
+    1 << 28;  // operations of a problem for which a reference kernel is used before the evaluators
 
 using Integers = TrialFill::Integers;
 
@@ -128,8 +131,29 @@ absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_prob
   return out;
 }
 
+// Returns the number of operations of the group; 0 if it is unknown.
+double FlopsOfGroup(const Graph& graph, const Group& group) {
+  double sum = 0;
+  for (NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    std::vector<const TensorType*> inputs, outputs;
+    for (ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
+    for (ValueId v : node.outputs) outputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
+    sum += std::max(FlopsOf({node, inputs, outputs}), 0.0);
+  }
+  return sum;
+}
+
+// Returns true if an input that is no constant has integers. Operators accept only some integers as indices or divisors.
+// Evaluators report the others, kernels may not.
+bool ReadsIntegers(const Graph& graph, const Group& group) {
+  return std::any_of(group.inputs.begin(), group.inputs.end(), [&](ValueId v) {
+    return graph.value(v).role != Role::kConstant && DispatchInteger(graph.value(v).type.dtype, [](auto) {});
+  });
+}
+
 // Sets the expected outputs with a kernel that is marked as reference. Returns a function for further samples. If there is
-// no such kernel or it fails, returns nullptr and sets data.unchecked.
+// no such kernel or it fails, returns nullptr and sets data.unchecked. `why`: the reason why the evaluators are not used.
 Truth ExpectOfReference(const Group& group, const mge_problem& problem, const MeasureLimits& limits, const std::string& why,
                         Case& data) {
   std::string none = "no kernel is marked as the reference";
@@ -276,23 +300,38 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
     random |= data.ops.back()->Is(kRandom);
     if (!data.ops.back()->eval) why = fmt::format("there is no evaluator of {}", graph.node(id).op);
   }
-  Truth truth = [&](std::span<const TrialInput> inputs) { return Expected(graph, group, inputs, limits.stop); };
+  const mge_problem problem = ProblemOf(group, threads);
+  Truth truth;
   TrialFill fill;
-  for (Integers kind : {Integers::kBits, Integers::kPositive, Integers::kOnes, Integers::kZeros}) {
-    fill.integers = kind;
-    MGE_ASSIGN_OR_RETURN(data.timed.inputs, MakeInputs(graph, group, fill));
-    if (random || (kind == Integers::kBits && !why.empty())) break;
-    absl::StatusOr<std::vector<Tensor>> expected = truth(data.timed.inputs);
-    if (expected.ok()) {
-      data.timed.expected = *std::move(expected);
-      break;
+  // Tries the evaluators with one kind of inputs after the other, until they accept one.
+  auto by_evaluators = [&]() -> absl::Status {
+    for (Integers kind : {Integers::kBits, Integers::kPositive, Integers::kOnes, Integers::kZeros}) {
+      fill.integers = kind;
+      MGE_ASSIGN_OR_RETURN(data.timed.inputs, MakeInputs(graph, group, fill));
+      if (random || (kind == Integers::kBits && !why.empty())) break;
+      truth = [&](std::span<const TrialInput> inputs) { return Expected(graph, group, inputs, limits.stop); };
+      absl::StatusOr<std::vector<Tensor>> expected = truth(data.timed.inputs);
+      if (expected.ok()) {
+        data.timed.expected = *std::move(expected);
+        break;
+      }
+      why = TextOf(expected.status());
+      data.unchecked_today = IsOfThisDay(expected.status());
+      if (data.unchecked_today) break;  // too little memory for the evaluators; the candidates may still fit
     }
-    why = TextOf(expected.status());
-    data.unchecked_today = IsOfThisDay(expected.status());
-    if (data.unchecked_today) break;  // too little memory for the evaluators; the candidates may still fit
+    return absl::OkStatus();
+  };
+  const bool large = !random && !ReadsIntegers(graph, group) && FlopsOfGroup(graph, group) > kLargeFlops;
+  if (large) {
+    MGE_ASSIGN_OR_RETURN(data.timed.inputs, MakeInputs(graph, group, fill));
+    truth = ExpectOfReference(group, problem, limits, why, data);
   }
-  mge_problem problem = ProblemOf(group, threads);
-  if (!random && data.timed.expected.empty()) truth = ExpectOfReference(group, problem, limits, why, data);
+  if (!truth) {
+    data.unchecked.clear();
+    data.unchecked_today = false;
+    MGE_RETURN_IF_ERROR(by_evaluators());
+    if (!random && data.timed.expected.empty()) truth = ExpectOfReference(group, problem, limits, why, data);
+  }
   if (!data.timed.expected.empty()) AddWider(graph, group, truth, fill.integers, limits.stop, data);
   std::vector<Measurement> out;
   auto stopped = [&] { return limits.stop && !limits.stop->CheckStop().ok(); };

@@ -148,7 +148,7 @@ Trial::~Trial() {
 }
 
 absl::StatusOr<mge_slot> Trial::Take(uint64_t bytes) {
-  MGE_ASSIGN_OR_RETURN(mge_reservation taken, pool_->Acquire(bytes));
+  MGE_ASSIGN_OR_RETURN(mge_reservation taken, pool_->Acquire(bytes, device_.BufferAlignment()));
   memory_.push_back(taken);
   bases_.push_back(taken.address);
   return mge_slot{static_cast<uint32_t>(bases_.size() - 1), 0, 0};

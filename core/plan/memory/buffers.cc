@@ -16,7 +16,7 @@ namespace {
 // could not start early: it would wait until the memory of the units that it should overlap with is free.
 constexpr int32_t kOverlapUnits = 16;
 
-int64_t RoundUp(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+int64_t RoundUp(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
 class Assigner {
  public:
@@ -64,6 +64,11 @@ class Assigner {
       Arena arena = {space.device, space.memory_class, out_.base_count++};
       arena.host_base = space.memory_class == MGE_MEMORY_PINNED ? out_.base_count++ : arena.base;
       out_.arenas.push_back(arena);
+    }
+    for (const PlannedUnit& unit : schedule_.units) {
+      if (unit.kind != Unit::Kind::kKernel && unit.kind != Unit::Kind::kReorder) continue;
+      uint64_t& alignment = out_.arenas[static_cast<size_t>(schedule_.SpaceOf(*unit.device))].alignment;
+      alignment = std::max(alignment, unit.device->BufferAlignment());
     }
   }
 
@@ -262,7 +267,8 @@ class Assigner {
   absl::Status PlaceArena(size_t a) {
     const Space& space = schedule_.spaces[a];
     const int32_t end = static_cast<int32_t>(schedule_.units.size());
-    const int64_t zone = context_.red_zones ? kRedZoneBytes : 0;
+    const auto alignment = static_cast<int64_t>(out_.arenas[a].alignment);
+    const int64_t zone = context_.red_zones ? std::max(kRedZoneBytes, alignment) : 0;
     const int64_t most = space.memory_class == MGE_MEMORY_DEVICE ? LargestPiece(*space.device) : INT64_MAX;
     std::vector<Interval> intervals;
     std::vector<int32_t> placed;
@@ -272,7 +278,7 @@ class Assigner {
       const int32_t slack = b.shared ? kOverlapUnits : 0;
       const int32_t last = std::min(std::max(b.last, b.first), end);
       const int64_t zones = b.bytes ? 2 * zone : 0;
-      intervals.push_back({RoundUp(b.bytes) + zones, std::max(b.first - slack, 0), std::min(last + slack, end)});
+      intervals.push_back({RoundUp(b.bytes, alignment) + zones, std::max(b.first - slack, 0), std::min(last + slack, end)});
       placed.push_back(static_cast<int32_t>(i));
       if (intervals.back().bytes > most) return TooLargeAtOnce(*space.device, b.name, intervals.back().bytes);
     }

@@ -8,7 +8,8 @@
 //   2. Marks the buffers that several queues use. Their lives are extended at both ends, so that a copy can run before the
 //      unit that needs it.
 //   3. Moves outputs of the graph that the calling thread computes from the arena to the caller's memory.
-//   4. Places the buffers of each arena with PlaceIntervals() (place.h).
+//   4. Places the buffers of each arena with PlaceIntervals() (place.h), at multiples of the alignment that the devices whose
+//      kernels use the arena require.
 #pragma once
 
 #include <map>

@@ -138,7 +138,7 @@ class Placer {
   // Returns a block that this plan adds and that has room.
   DeviceConstants& BlockFor(Device* device, uint64_t bytes, bool single) {
     auto& all = out_.device;
-    const auto more = static_cast<int64_t>(DeviceConstants::Aligned(bytes));
+    const auto more = static_cast<int64_t>(DeviceConstants::Aligned(device, bytes));
     auto has_room = [&](const auto& c) {
       return &c->device() == device && !c->single() && !c->block() && c->bytes() <= LargestPiece(*device) - more;
     };

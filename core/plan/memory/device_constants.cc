@@ -17,7 +17,7 @@ bool IsOf(const std::weak_ptr<const void>& made_of, const Tensor& source) {
 absl::StatusOr<std::shared_ptr<ConstantBlock>> ConstantBlock::Acquire(Device& device, uint64_t bytes, bool single) {
   MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
   std::shared_ptr<ConstantBlock> block(new ConstantBlock(device, *pool, bytes, single));
-  MGE_ASSIGN_OR_RETURN(block->memory_, pool->Acquire(bytes, DeviceConstants::kAlignment));
+  MGE_ASSIGN_OR_RETURN(block->memory_, pool->Acquire(bytes, DeviceConstants::AlignmentOn(device)));
   return block;
 }
 

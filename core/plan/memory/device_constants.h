@@ -5,6 +5,7 @@
 // session that reads one of them uses the same block, so a second signature of inputs adds no second copy.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -115,11 +116,16 @@ absl::Status Insist(const WhenOver& when_over, const Budget& budget, F&& request
 // The constants behind one base of a plan's runs: a block that the plan adds, or that another plan has added.
 class DeviceConstants {
  public:
-  static constexpr uint64_t kAlignment = 256;  // suits vector loads and copy engines of devices
+  // Returns the alignment of constants on a device: the device's own, but at least 256, which suits vector loads and copy
+  // engines.
+  static uint64_t AlignmentOn(const Device& device) { return std::max<uint64_t>(256, device.BufferAlignment()); }
   // Returns true if a constant of that many bytes has its own block. A packed constant needs a named form for that.
   static bool HasOwnBlock(uint64_t bytes, bool packed, bool named) { return bytes >= kOwnBlockBytes && (!packed || named); }
   // Returns the bytes that a constant takes in a block.
-  static uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  static uint64_t Aligned(const Device& device, uint64_t bytes) {
+    const uint64_t alignment = AlignmentOn(device);
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
 
   DeviceConstants(Device* device, uint32_t base, bool single) : device_(device), base_(base), single_(single) {}
   DeviceConstants(std::shared_ptr<ConstantBlock> block, uint32_t base)
@@ -128,7 +134,7 @@ class DeviceConstants {
   DeviceConstants& operator=(const DeviceConstants&) = delete;
 
   // Makes room for a constant and returns its offset from the base. Must be called before Acquire().
-  uint64_t Add(uint64_t bytes) { return std::exchange(bytes_, bytes_ + Aligned(bytes)); }
+  uint64_t Add(uint64_t bytes) { return std::exchange(bytes_, bytes_ + Aligned(*device_, bytes)); }
   // Allocates the block, if there is none and a constant was added.
   absl::Status Acquire(const WhenOver& when_over);
 

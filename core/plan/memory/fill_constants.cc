@@ -24,6 +24,16 @@ absl::Status AtUpload(const Device& device, absl::Status status) {
   return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
 }
 
+// Creates a tensor of bytes with the alignment of the device's operands. Host allocators align to kBufferAlignment only.
+absl::StatusOr<Tensor> CreateAligned(int64_t bytes, Device& device) {
+  const uint64_t alignment = HasQueues(device) ? uint64_t{kBufferAlignment} : device.BufferAlignment();
+  const int64_t slack = static_cast<int64_t>(alignment) - kBufferAlignment;
+  MGE_ASSIGN_OR_RETURN(Tensor whole, Tensor::Create(DType::kU8, {bytes + slack}, device.host_allocator()));
+  if (slack == 0) return whole;
+  const uint64_t skip = (alignment - reinterpret_cast<uintptr_t>(whole.data()) % alignment) % alignment;
+  return Tensor::View(DType::kU8, {bytes}, static_cast<const std::byte*>(whole.data()) + skip, whole.owner());
+}
+
 class Filler {
  public:
   Filler(const Graph& graph, const Schedule& schedule, SharedConstants& table, const PlanContext& context,
@@ -154,7 +164,7 @@ class Filler {
     Device& device = *c.unit->device;
     const Budget& budget = HostMemoryOf(context_, device).budget();
     absl::Status status = Insist(when_over_, budget, [&]() -> absl::Status {
-      MGE_ASSIGN_OR_RETURN(c.packed, Tensor::Create(DType::kU8, {c.key.bytes}, device.host_allocator()));
+      MGE_ASSIGN_OR_RETURN(c.packed, CreateAligned(c.key.bytes, device));
       return absl::OkStatus();
     });
     if (status.ok()) return status;

@@ -35,10 +35,10 @@ std::string CapacityText(const MemoryCapacity& capacity, uint64_t held) {
 }
 
 int64_t LargestPiece(const Device& device) {
-  constexpr uint64_t kAlignment = 256;
+  const uint64_t alignment = std::max<uint64_t>(256, device.BufferAlignment());
   const uint64_t most = device.LargestAllocation();
   if (most >= INT64_MAX) return INT64_MAX;
-  return static_cast<int64_t>(most > 2 * kAlignment ? most / kAlignment * kAlignment - kAlignment : most);
+  return static_cast<int64_t>(most > 2 * alignment ? most / alignment * alignment - alignment : most);
 }
 
 absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t bytes) {

@@ -57,7 +57,7 @@ class Needs {
     if (arena.bytes == 0) return absl::OkStatus();
     Need& need = OfClass(*arena.device, arena.memory_class);
     MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
-    PoolOf(need, pool).all.push_back({static_cast<uint64_t>(arena.bytes)});
+    PoolOf(need, pool).all.push_back({static_cast<uint64_t>(arena.bytes), arena.alignment});
     for (const PlacedBuffer& b : memory_.placed) {
       if (b.arena != static_cast<int32_t>(a)) continue;
       need.pieces.push_back({fmt::format("'{}', steps {}..{}", b.name, b.first, b.last), static_cast<uint64_t>(b.bytes)});
@@ -81,7 +81,7 @@ class Needs {
         MGE_RETURN_IF_ERROR(AddUpload(device, v, key, packed != 0, named));
       } else if (packed && !(named && IsPacked(key, v))) {
         Need& need = OfHostMemory(device);
-        need.constants += packed;
+        need.constants += packed + device.BufferAlignment() - kBufferAlignment;
         AddPiece(need, v, packed);
       }
     }
@@ -99,7 +99,7 @@ class Needs {
     for (PoolNeed& of : need.pools) {
       const auto most = static_cast<uint64_t>(LargestPiece(*need.device));
       for (uint64_t left = of.small; left > 0; left -= std::min(left, most)) {
-        of.constants.push_back({std::min(left, most), DeviceConstants::kAlignment});
+        of.constants.push_back({std::min(left, most), DeviceConstants::AlignmentOn(*need.device)});
       }
       of.all.insert(of.all.begin(), of.constants.begin(), of.constants.end());
       const uint64_t constants = of.pool->Footprint(of.constants);
@@ -139,9 +139,9 @@ class Needs {
     MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
     PoolNeed& of = PoolOf(Of(device), pool);
     if (DeviceConstants::HasOwnBlock(bytes, packed, named)) {
-      of.constants.push_back({DeviceConstants::Aligned(bytes), DeviceConstants::kAlignment});
+      of.constants.push_back({DeviceConstants::Aligned(device, bytes), DeviceConstants::AlignmentOn(device)});
     } else {
-      of.small += DeviceConstants::Aligned(bytes);
+      of.small += DeviceConstants::Aligned(device, bytes);
     }
     AddPiece(Of(device), v, bytes);
     MGE_ASSIGN_OR_RETURN(Pool * staging, device.PoolOf(MGE_MEMORY_PINNED));

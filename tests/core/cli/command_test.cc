@@ -150,6 +150,29 @@ TEST_F(Command, ShowsNoAmountForUnknownMemory) {
   }
 }
 
+TEST_F(Command, ListsPropertiesOfDevicesAsJson) {
+  auto device = [&](const std::string& name) {
+    const json listed = json::parse(Mge("devices --json --set virtual.devices=2 --set virtual.buffer_alignment=256").out);
+    for (const json& d : listed["devices"]) {
+      if (d["name"] == name) return d;
+    }
+    return json();
+  };
+  const json cpu = device("cpu0");
+  EXPECT_EQ(cpu["buffer_alignment"], 64);
+  EXPECT_EQ(cpu["compute_queues"], 1);
+  EXPECT_TRUE(cpu["properties"].contains("isa"));
+  EXPECT_TRUE(cpu["properties"].contains("cores"));
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  const json gpu = device("virtual1");
+  EXPECT_EQ(gpu["buffer_alignment"], 256);
+  EXPECT_EQ(gpu["properties"]["uuid"], "76697274-7561-6c00-0000-000000000001");
+  for (const char* key : {"pci", "capability", "multiprocessors", "memory_gb_s"}) {
+    EXPECT_TRUE(gpu["properties"].contains(key)) << key;
+  }
+  EXPECT_THAT(Mge("devices").out, testing::Not(HasSubstr("uuid")));
+}
+
 TEST_F(Command, ExplainsHowToBuildABackendIfALibraryIsNone) {
   fs::create_directory(Path("plugins"));
   fs::copy_file(MGE_BINARY_DIR "/lib/libmge.so", Path("plugins/mge_none.so"));

@@ -99,6 +99,42 @@ TEST_F(Unchecked, TimesUncheckedForLackOfMemoryAreNotCached) {
   EXPECT_THAT(folder_.Files(".tuning"), IsEmpty());
 }
 
+// The kernels of the fake compute a Relu in place of a MatMul, so the evaluators and the kernel marked as the reference
+// disagree. The plan shows which of them was used.
+TEST(Truth, LargeProblemsAreComparedWithTheReferenceKernelOfTheDevice) {
+  auto plan_of = [](Host& host, int64_t rows, int64_t columns) {
+    host.record() = {};
+    host.record().with_plain = true;
+    EXPECT_TRUE((host.session = *host.Make("input x : float32[?,?]\ninput w : float32[?,?]\ny = MatMul(x, w)\noutput y\n")));
+    std::vector<InputType> types = {{.dtype = DType::kF32, .shape = {rows, columns}},
+                                    {.dtype = DType::kF32, .shape = {columns, columns}}};
+    auto plan = host.session->PlanFor(types);
+    host.record() = {};
+    return plan;
+  };
+  Host host({Set("select.strategy", "profile")});
+  auto large = plan_of(host, 1024, 512);  // 2^29 operations
+  ASSERT_TRUE(large.ok()) << FormatError(large.status());
+  EXPECT_NE((*large)->units[0].kernel, "wrong");
+  EXPECT_THAT(PlanText(**large, true), HasSubstr("(against kernel 'plain')"));
+  EXPECT_THAT(host.warnings, ElementsAre(HasSubstr("kernel 'wrong'")));
+  auto small = plan_of(host, 64, 32);
+  EXPECT_THAT(FormatError(small.status()), HasSubstr("no kernel of device tuner0 computes operator MatMul correctly"));
+}
+
+TEST_F(Unchecked, IfTheReferenceKernelFailsTheEvaluatorsAreUsedForLargeProblems) {
+  Host host({Set("select.strategy", "profile")});
+  host.record() = {};
+  host.record().with_plain = host.record().plain_fails = true;
+  host.session = *host.Make("input x : float32[?,?]\ninput w : float32[?,?]\ny = MatMul(x, w)\noutput y\n");
+  std::vector<InputType> types = {{.dtype = DType::kF32, .shape = {1024, 512}}, {.dtype = DType::kF32, .shape = {512, 512}}};
+  auto plan = host.session->PlanFor(types);
+  host.record() = {};
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_EQ((*plan)->units[0].kernel, "plain");  // the only one without wrong results; it fails when the plan runs
+  EXPECT_THAT(PlanText(**plan, true), AllOf(HasSubstr("not steady: wrong results"), Not(HasSubstr("against kernel"))));
+}
+
 // Computes until it is stopped, for at most 10 s.
 absl::Status NeverEnds(EvalContext& ctx) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);

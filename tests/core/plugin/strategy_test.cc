@@ -47,7 +47,29 @@ const std::vector<Offered> kList = {
     {"slow", 0, 9}, {"fast", 5, 1}, {"unknown", 1, -1}, {"reference", 0, 0.1, MGE_KERNEL_REFERENCE}};
 
 TEST(OrderByHost, HeuristicOrdersByEstimateWithTheReferenceLast) {
-  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, kList), ElementsAre("fast", "slow", "unknown", "reference"));
+  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, kList), ElementsAre("unknown", "fast", "slow", "reference"));
+}
+
+TEST(OrderByHost, CandidatesWithoutEstimateAreOrderedByRank) {
+  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, {{"third", 2, -1}, {"first", 0, -1}, {"second", 1, -7}}),
+              ElementsAre("first", "second", "third"));
+}
+
+// The kernels of a library, in its order, and two own kernels with estimates.
+TEST(OrderByHost, RankComparesCandidatesWithAndWithoutEstimate) {
+  auto order = [](int32_t own_rank) {
+    return Order(MGE_SELECT_HEURISTIC, {{"lib.0", 0, -1}, {"lib.1", 1, -1}, {"own", own_rank, 5}, {"own.2", own_rank, 9}});
+  };
+  EXPECT_THAT(order(0), ElementsAre("own", "own.2", "lib.0", "lib.1"));
+  EXPECT_THAT(order(1), ElementsAre("lib.0", "own", "own.2", "lib.1"));
+  EXPECT_THAT(order(2), ElementsAre("lib.0", "lib.1", "own", "own.2"));
+}
+
+TEST(OrderByHost, TheOrderOfEstimatesIsKeptWhateverTheRanks) {
+  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, {{"fast", 5, 10}, {"slow", 1, 20}, {"unknown", 3, -1}}),
+              ElementsAre("unknown", "fast", "slow"));
+  EXPECT_THAT(Order(MGE_SELECT_HEURISTIC, {{"fast", 1, 10}, {"slow", 5, 20}, {"unknown", 3, -1}}),
+              ElementsAre("fast", "unknown", "slow"));
 }
 
 TEST(OrderByHost, ProfileOrdersByMeasuredTime) {

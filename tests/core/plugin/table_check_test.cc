@@ -56,6 +56,56 @@ TEST(TableCheck, VirtualMemoryHasAllSlotsOrNone) {
   EXPECT_THAT(t.Why(), AllOf(HasSubstr("table 'memory'"), HasSubstr("'range_granularity'"), HasSubstr("is NULL")));
 }
 
+// Returns the fault in the description of a device with these properties.
+std::string WhyProperties(const std::vector<std::pair<std::string, std::string>>& properties) {
+  std::vector<mge_property> list;
+  std::vector<const mge_property*> pointers;
+  for (const auto& [key, value] : properties) {
+    list.push_back({sizeof(mge_property), 0, {key.data(), key.size()}, {value.data(), value.size()}});
+  }
+  for (const mge_property& p : list) pointers.push_back(&p);
+  mge_device_info info = {};
+  info.struct_size = sizeof(info);
+  info.properties = pointers.data();
+  info.property_count = pointers.size();
+  return WhyDeviceInfoIsBad(info);
+}
+
+TEST(DeviceInfo, AlignmentIsAPowerOfTwoUpTo4096) {
+  mge_device_info info = {};
+  info.struct_size = sizeof(info);
+  for (uint32_t good : {0u, 1u, 64u, 256u, 4096u}) {
+    info.buffer_alignment = good;
+    EXPECT_EQ(WhyDeviceInfoIsBad(info), "") << good;
+  }
+  for (uint32_t bad : {3u, 96u, 8192u}) {
+    info.buffer_alignment = bad;
+    EXPECT_THAT(WhyDeviceInfoIsBad(info),
+                AllOf(HasSubstr("device 0 is " + std::to_string(bad)), HasSubstr("a power of two up to 4096")));
+  }
+}
+
+TEST(DeviceInfo, QueuesAndPropertiesAreBounded) {
+  mge_device_info info = {};
+  info.struct_size = sizeof(info);
+  info.compute_queues = 1025;
+  EXPECT_THAT(WhyDeviceInfoIsBad(info), HasSubstr("1025 compute_queues; the most is 1024"));
+  info.compute_queues = 1024;
+  info.property_count = 1;
+  EXPECT_THAT(WhyDeviceInfoIsBad(info), HasSubstr("properties"));  // without a list
+  EXPECT_EQ(WhyProperties({{"uuid", "GPU 1"}, {"memory_gb_s", "3350"}, {"x_2", ""}}), "");
+  EXPECT_THAT(WhyProperties(std::vector<std::pair<std::string, std::string>>(65, {"a", ""})), HasSubstr("longer than 64"));
+}
+
+TEST(DeviceInfo, KeysOfPropertiesAreLowerCaseAndUnique) {
+  for (const char* key : {"", "UUID", "a b", "a-b", "\n"}) {
+    EXPECT_THAT(WhyProperties({{key, "1"}}), HasSubstr("characters of a-z, 0-9 and _")) << key;
+  }
+  EXPECT_THAT(WhyProperties({{std::string(65, 'a'), "1"}}), HasSubstr("a key has 1 to 64 characters"));
+  EXPECT_THAT(WhyProperties({{"pci", "1"}, {"pci", "2"}}), HasSubstr("two properties 'pci'"));
+  EXPECT_THAT(WhyProperties({{"pci", std::string(1025, 'x')}}), HasSubstr("'pci' of its device 0"));
+}
+
 TEST(TableCheck, CaptureHasAllSlotsOrNone) {
   Tables t;
   t.plugin.queue = &t.queue;

@@ -56,7 +56,9 @@ constexpr Attribute kAttributes[] = {
     {"deterministic", MGE_KERNEL_DETERMINISTIC}, {"batch_invariant", MGE_KERNEL_BATCH_INVARIANT},
     {"reference", MGE_KERNEL_REFERENCE},         {"reduced_precision", MGE_KERNEL_REDUCED_PRECISION},
     {"capture_safe", MGE_KERNEL_CAPTURE_SAFE},   {"uses_atomics", MGE_KERNEL_USES_ATOMICS},
-    {"allocates", MGE_KERNEL_ALLOCATES},
+    {"allocates", MGE_KERNEL_ALLOCATES},         {"tensor_core", MGE_KERNEL_TENSOR_CORE},
+    {"winograd", MGE_KERNEL_WINOGRAD},           {"fft", MGE_KERNEL_FFT},
+    {"compiles", MGE_KERNEL_COMPILES},
 };
 
 // A reader of one line.
@@ -106,6 +108,7 @@ class Line {
     return Options(2, [&](const std::string& key, const std::string& value) {
       if (key == "memory") return d.memory = BytesOf(value), true;
       if (key == "largest") return d.largest = BytesOf(value), true;
+      if (key == "alignment") return d.alignment = static_cast<uint32_t>(BytesOf(value)), true;
       if (key == "cannot_open") return d.cannot_open = true;
       return false;
     });

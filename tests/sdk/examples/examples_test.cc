@@ -20,6 +20,7 @@ namespace {
 namespace ob = onnx_builder;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kFolder[] = MGE_BINARY_DIR "/tests/examples";
 
@@ -51,7 +52,7 @@ class AsAUser : public testing::Test {
 };
 
 TEST_F(AsAUser, TheConformanceKitPassesEveryExample) {
-  for (const char* example : {"relu", "fusion", "parts"}) {
+  for (const char* example : {"relu", "fusion", "parts", "driver"}) {
     EXPECT_THAT(Mge(std::string("sdk test ") + kFolder + "/mge_example_" + example + ".so"), HasSubstr("passed")) << example;
   }
 }
@@ -98,6 +99,34 @@ TEST_F(AsAUser, TheBackendsOwnStrategyChoosesTheKernel) {
   // The host's strategy would choose the other kernel: equal cost, better rank.
   EXPECT_THAT(plan, HasSubstr("Relu                         example.relu.rows"));
   EXPECT_EQ(Outputs("example_parts0"), Outputs("host"));
+}
+
+// ---- the example with a driver
+
+TEST_F(AsAUser, ADriverComputesModels) {
+  Model({ob::NodeProto("Abs", {"x"}, {"a"}), ob::NodeProto("Add", {"a", "z"}, {"s"}), ob::NodeProto("Neg", {"s"}, {"n"}),
+         ob::NodeProto("Add", {"n", "x"}, {"y"})});
+  const std::string host = Outputs("host");
+  ASSERT_GT(host.size(), 64 * sizeof(float));
+  EXPECT_EQ(Outputs("example_driver0"), host);
+  EXPECT_EQ(Outputs("example_driver1"), host);
+  EXPECT_EQ(Outputs("example_driver0+example_driver1"), host);
+}
+
+TEST_F(AsAUser, AClaimDependsOnTheDevice) {
+  Model({ob::NodeProto("Add", {"x", "z"}, {"s"}), ob::NodeProto("Relu", {"s"}, {"y"})});
+  const std::string first = Mge("plan model.onnx --device example_driver0 --why");
+  EXPECT_THAT(first, HasSubstr("toy.add relu"));
+  EXPECT_THAT(first, HasSubstr("compiles"));
+  EXPECT_THAT(Mge("plan model.onnx --device example_driver1 --why"), Not(HasSubstr("toy.add relu")));
+  EXPECT_EQ(Outputs("example_driver1"), Outputs("example_driver0"));
+}
+
+TEST_F(AsAUser, ADeviceListsWhatTheDriverKnows) {
+  const std::string listed = Mge("devices --json");
+  EXPECT_THAT(listed, HasSubstr("\"buffer_alignment\":256"));
+  EXPECT_THAT(listed, HasSubstr("\"properties\":{\"steps\":\"4\"}"));
+  EXPECT_THAT(listed, HasSubstr("\"properties\":{\"steps\":\"1\"}"));
 }
 
 // ---- the examples called through their tables

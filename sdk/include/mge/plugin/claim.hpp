@@ -8,7 +8,7 @@
 //   using Claims = mge::Claims<ClaimBiasRelu>;      // in the backend's struct
 //
 // The host chooses among overlapping offers. An accepted group becomes a problem for the kernel rows of its first node's
-// operator. Offer only groups that a row supports.
+// operator. Offer only groups that a row supports. If that depends on the device, ask claims.device<Device>().
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,12 @@ namespace mge MGE_HIDDEN {
 // A list that receives claims.
 class ClaimList {
  public:
-  explicit ClaimList(const mge_claim_sink* sink) : sink_(sink) {}
+  explicit ClaimList(const mge_claim_sink* sink, mge_device* device = nullptr) : sink_(sink), device_(device) {}
+  // Returns the device for which the groups are offered, as the backend's own class.
+  template <typename D>
+  D& device() const {
+    return internal::As<D>(device_);
+  }
   // Offers a group. `nodes` are in ascending order; `benefit_us` is the estimated time saved, compared with the nodes one by
   // one.
   void Offer(std::string_view name, std::span<const int32_t> nodes, double benefit_us) {
@@ -38,6 +43,7 @@ class ClaimList {
 
  private:
   const mge_claim_sink* sink_;
+  mge_device* device_;
 };
 
 // A pattern: a node and the patterns of its inputs. The root is the last node of the group.
@@ -138,10 +144,10 @@ class Pattern {
 // The claims of a backend, one function per fusion.
 template <void (*... kOffers)(const Pattern&, ClaimList&)>
 struct Claims {
-  static mge_code Claim(mge_device*, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept {
+  static mge_code Claim(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error) noexcept {
     return WithoutExceptions(error, [&]() -> Result {
       Pattern pattern(graph);
-      ClaimList list(sink);
+      ClaimList list(sink, device);
       (kOffers(pattern, list), ...);
       return {};
     });

@@ -14,11 +14,18 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mge/plugin/error.hpp"
 #include "mge/plugin/visibility.hpp"
 
 namespace mge MGE_HIDDEN {
+
+// A fact about a device, which `mge devices --json` lists: "uuid", "pci", "capability", "multiprocessors", "memory_gb_s".
+struct DeviceProperty {
+  std::string key;  // a-z, 0-9, '_'
+  std::string value;
+};
 
 // The description of a device for the host. Empty members get defaults from the backend's first class and the index.
 struct DeviceInfo {
@@ -32,6 +39,9 @@ struct DeviceInfo {
   uint64_t memory_total = 0;      // bytes; 0: unknown
   std::string driver = {};        // version of the software below the backend; measured times are valid for one version
   uint64_t max_allocation = 0;    // largest slab of device memory in bytes; 0: limited only by the memory itself
+  uint32_t buffer_alignment = 0;  // of every operand on this device: a power of two up to 4096; 0: 64
+  uint32_t compute_queues = 0;    // number of compute queues whose work can overlap; 0: 1
+  std::vector<DeviceProperty> properties = {};
 };
 
 // Returns a device of the host as the backend's own class.
@@ -61,6 +71,16 @@ class DeviceList {
     raw.memory_total = info.memory_total;
     raw.driver = Text(info.driver);
     raw.max_allocation = info.max_allocation;
+    raw.buffer_alignment = info.buffer_alignment;
+    raw.compute_queues = info.compute_queues;
+    std::vector<mge_property> properties;
+    std::vector<const mge_property*> pointers;
+    for (const DeviceProperty& p : info.properties) {
+      properties.push_back({sizeof(mge_property), 0, Text(p.key), Text(p.value)});
+    }
+    for (const mge_property& p : properties) pointers.push_back(&p);
+    raw.properties = pointers.data();
+    raw.property_count = pointers.size();
     sink_->device(sink_->self, &raw);
   }
 

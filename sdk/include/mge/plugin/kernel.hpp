@@ -27,11 +27,11 @@ namespace mge MGE_HIDDEN {
 // A candidate that a kernel row offers. Lists may be shorter than the operands: the rest is plain.
 struct Candidate {
   std::string id;
-  int32_t rank = 0;
+  int32_t rank = 0;  // lower first: the order among candidates without a cost, and between those and candidates with one
   uint64_t attributes = MGE_KERNEL_DETERMINISTIC;
   uint64_t workspace = 0;  // upper limit in bytes
-  double cost_us = -1;
-  uint64_t variant = 0;  // used by the row only
+  double cost_us = -1;     // estimated time of one run; negative: unknown
+  uint64_t variant = 0;    // used by the row only
   std::vector<mge_layout> inputs = {};
   std::vector<mge_layout> outputs = {};
   std::vector<mge_in_place> in_place = {};

@@ -28,8 +28,10 @@
 //   uint64_t prepack_bytes(int input) const, Result Prepack(int input, const void* from, void* to) const
 //   Result PrepackOn(int input, mge_queue* queue, const void* from, void* to) const   enqueues the same packing on a queue
 //   std::string prepack_form(int input) const          name of the packed form; plans share constants with equal names
-//   struct State                                       state of one plan instance, default-constructed; Bind stores
-//                                                      state_index(), Launch calls StateOf<State>(run, index)
+//   struct State                                       state of one plan instance; Bind stores state_index(), Launch calls
+//                                                      StateOf<State>(run, index). Constructed from the kernel before Bind
+//                                                      if it has a constructor State(const K&), else by default. With
+//                                                      Result Init(), creating it can fail.
 #pragma once
 
 #include <cstdint>
@@ -151,8 +153,20 @@ class StructKernel : public Kernel {
   bool has_state() const override {
     return requires { typename K::State; };
   }
-  Result CreateState(void** out) override {
-    if constexpr (requires { typename K::State; }) *out = new typename K::State();
+  Result CreateState([[maybe_unused]] void** out) override {
+    if constexpr (requires { typename K::State; }) {
+      std::unique_ptr<typename K::State> state;
+      if constexpr (std::is_constructible_v<typename K::State, const K&>) {
+        state = std::make_unique<typename K::State>(kernel_);
+      } else {
+        state = std::make_unique<typename K::State>();
+      }
+      if constexpr (requires { &K::State::Init; }) {
+        static_assert(std::is_same_v<decltype(state->Init()), Result>, "write: mge::Result Init()");
+        if (Result r = state->Init(); !r.ok()) return r;
+      }
+      *out = state.release();
+    }
     return {};
   }
   void DestroyState([[maybe_unused]] void* state) override {

@@ -214,7 +214,9 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
                    const mge_candidate_sink* sink, mge_error*) {
   const mge_graph& g = *problem->graph;
   std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
-  if (g.node_count != 1 || (op != "Relu" && op != "Neg") || g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32) return MGE_OK;
+  // A MatMul with a result of the size of its first operand is computed as if it were a Relu of it.
+  if (g.node_count != 1 || (op != "Relu" && op != "Neg" && op != "MatMul") || g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32)
+    return MGE_OK;
   for (const Variant& v : kVariants) {
     if (!(op == "Neg" ? v.for_neg : v.for_relu) || (!v.count && !g_record.with_plain)) continue;
     mge_text id = Text(v.id);
