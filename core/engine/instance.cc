@@ -7,6 +7,7 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/engine/output_binding.h"
+#include "core/plan/communicator.h"
 #include "core/plan/memory/memory_errors.h"
 #include "core/plan/program.h"
 #include "core/plugin/host_services.h"
@@ -126,6 +127,9 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
   absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&] { return RunSteps(); });
+    if (!status.ok()) {  // the other ranks would wait for this one
+      for (const auto& communicator : plan_.communicators) communicator->Abort();
+    }
     if (!status.ok() && queues_) {
       stop_.store(1);
       if (Over(kPatience)) stop_.store(0);
@@ -147,6 +151,7 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
       bases_[at.slot.base] = const_cast<void*>(inputs[i].tensor.data());
     }
   }
+  for (const StateBase& s : plan_.state_values) bases_[s.base] = s.address;
   for (const DynamicConstant& c : plan_.dynamic_constants) dynamic_[c.index].tensor = c.tensor;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const BoundValue& bound = plan_.outputs[i];

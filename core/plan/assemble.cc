@@ -3,11 +3,15 @@
 
 #include <utility>
 
+#include "core/plan/communicator.h"
+#include "core/plan/memory/state_memory.h"
+
 namespace mge {
 
 std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
                                    PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
-                                   PlanConstants constants, BoundSteps bound, Segments segments,
+                                   PlanConstants constants, std::vector<StateBase> states, BoundSteps bound,
+                                   Segments segments,
                                    std::unique_ptr<Continuation> continuation) {
   auto plan = std::make_shared<Plan>();
   plan->device = context.devices.front();
@@ -33,6 +37,8 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
     plan->dynamic_constants.push_back({index, special.graph.value(v).constant});
   }
 
+  plan->state_values = std::move(states);
+  plan->state_memory = context.states;
   plan->base_count = constants.base_count;
   plan->constants = std::move(constants.host);
   plan->device_constants = std::move(constants.device);
@@ -45,6 +51,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->units = std::move(bound.units);
   plan->args = std::move(bound.args);
   plan->host_args = std::move(bound.host_args);
+  plan->communicators = std::move(bound.communicators);
   plan->bodies = std::move(bound.bodies);
   plan->reference_steps = bound.reference_steps;
   plan->segments = std::move(segments.segments);

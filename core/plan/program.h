@@ -22,6 +22,8 @@
 namespace mge {
 
 struct SelectionTools;  // core/plan/kernels/selection.h
+class Communicators;    // core/plan/communicator.h
+class StateMemory;      // core/plan/memory/state_memory.h
 
 // The inputs of planning beside graph and shapes: devices and settings. Immutable while programs use it.
 struct PlanContext {
@@ -41,6 +43,8 @@ struct PlanContext {
   PlanCacheLimits cache = {};     // limits of each program's plan cache
   Logger logger = Logger();
   std::shared_ptr<SharedConstants> shared_constants;  // constants that plans on the same devices share; nullable
+  std::shared_ptr<Communicators> communicators = nullptr;  // the session's rank in a group of ranks; nullptr: it is alone
+  std::shared_ptr<StateMemory> states = nullptr;           // memory of the session's states; nullptr: there can be none
   std::shared_ptr<UnableKernels> unable = std::make_shared<UnableKernels>();
   // Callback for every new plan; it may set plan.attachment. Receives the `stop` of PlanFor(), which may be nullptr.
   std::function<absl::Status(Plan&, const StopControl*)> on_plan;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/kernel/abi_graph.h"
+#include "core/plan/memory/buffers.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -25,6 +26,15 @@ struct PlannedProblem {
   std::unique_ptr<ReorderProblem> reorder;
   mge_problem problem;
 };
+
+// Returns true if the kernel needs the packed form of a state on a device whose backend packs only in host memory.
+bool PacksStateOnQueue(const Graph& graph, const PlannedUnit& unit, const mge_prepared& prepared) {
+  if (!unit.group || !HasQueues(*unit.device) || unit.device->kernel_api().prepack_on) return false;
+  for (size_t k = 0; k < unit.group->abi->inputs().size(); ++k) {
+    if (PacksState(graph, *unit.group, prepared, k)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -53,6 +63,12 @@ absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph
       continue;
     }
     if (!kernel.ok()) return AddWhere(kernel.status(), PlaceOf(graph, schedule, unit));
+    if (PacksStateOnQueue(graph, unit, made.prepared)) {
+      unable.Add(*unit.device, of.problem, unit.candidate.id,
+                 "it packs a state, and its backend cannot pack on a queue (prepack_on)");
+      all = false;
+      continue;
+    }
     out.handles.push_back(*std::move(kernel));
     if (made.prepared.has_state) {
       made.state_index = static_cast<uint32_t>(out.states.size());

@@ -138,6 +138,10 @@ ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t requ
   w.Raw(g.inputs, g.input_count * sizeof(int32_t));
   w.Raw(g.outputs, g.output_count * sizeof(int32_t));
   for (uint64_t i = 0; problem.write_modes && i < g.output_count; ++i) w.Number(problem.write_modes[i]);
+  if (problem.alias_count) w.Raw(problem.aliases, problem.alias_count * sizeof(mge_in_place));
+  for (uint64_t i = 0; i < g.value_count; ++i) {
+    if (g.values[i]->role == MGE_ROLE_STATE) w.Number(static_cast<int64_t>(i));
+  }
   ProblemKey key = {.choice = Hash(w.bytes()), .timing = {}, .text = InWords(problem)};
   w.Number(kChecks);
   w.Number(static_cast<int64_t>(require));

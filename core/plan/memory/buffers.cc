@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plan/memory/place.h"
@@ -26,11 +27,13 @@ class Assigner {
     out_.item_buffers.assign(schedule.items.size(), -1);
     out_.workspaces.assign(schedule.units.size(), -1);
     out_.in_place.resize(schedule.units.size());
+    out_.packs.resize(schedule.units.size());
   }
 
   absl::StatusOr<MemoryPlan> Run() {
     AddArenas();
     AddInputs();
+    AddStates();
     for (size_t u = 0; u < schedule_.units.size(); ++u) AssignOutputs(static_cast<int32_t>(u));
     if (!schedule_.queues.empty()) MarkShared();
     AddDynamicConstants();
@@ -91,6 +94,22 @@ class Assigner {
     }
   }
 
+  // Gives each state a base.
+  void AddStates() {
+    for (size_t i = 0; i < schedule_.items.size(); ++i) {
+      const Item& item = schedule_.items[i];
+      if (item.made_by >= 0 || graph_.value(item.value).role != Role::kState) continue;
+      Buffer b;
+      b.where = Buffer::Where::kBase;
+      b.space = item.space;
+      b.base = out_.base_count++;
+      b.bytes = ItemBytes(graph_, item);
+      b.name = graph_.value(item.value).name;
+      out_.states.push_back({item.value, b.base});
+      BufferIndex(static_cast<int32_t>(i)) = NewBuffer(std::move(b));
+    }
+  }
+
   // Returns the pairs of input and output that the unit may compute in place.
   std::vector<mge_in_place> PairsOf(const PlannedUnit& unit) const {
     if (unit.kind == Unit::Kind::kKernel) return unit.candidate.in_place;
@@ -135,6 +154,11 @@ class Assigner {
       out_.buffers[buffer].last = std::max(out_.buffers[buffer].last, schedule_.items[item].last_use);
     };
     if (unit.kind == Unit::Kind::kAlias && unit.inputs[0] >= 0) return share(unit.outputs[0], BufferIndex(unit.inputs[0]));
+    if (unit.group && unit.group->target >= 0) {  // an update: cover.h allows only targets that nothing reads later
+      const int32_t target = unit.inputs[static_cast<size_t>(unit.group->target)];
+      out_.in_place[u] = fmt::format("{} over {} (required)", NameOf(unit.outputs[0]), NameOf(target));
+      return share(unit.outputs[0], BufferIndex(target));
+    }
     const std::vector<mge_in_place> pairs = context_.in_place ? PairsOf(unit) : std::vector<mge_in_place>();
     std::vector<int32_t> taken;  // buffers overwritten by this unit
     for (size_t k = 0; k < unit.outputs.size(); ++k) {
@@ -220,17 +244,26 @@ class Assigner {
     }
   }
 
+  // Adds a buffer that only unit `u` uses.
+  int32_t NewScratch(size_t u, uint64_t bytes, std::string_view what) {
+    Buffer b;
+    b.space = schedule_.SpaceOf(*schedule_.units[u].device);
+    b.bytes = static_cast<int64_t>(bytes);
+    b.first = b.last = static_cast<int32_t>(u);
+    b.workspace = true;
+    b.name = fmt::format("{} of {}", what, PlaceOf(graph_, schedule_, schedule_.units[u]));
+    return NewBuffer(std::move(b));
+  }
+
   void AddWorkspaces() {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
-      const uint64_t bytes = kernels_.units[u].prepared.workspace_bytes;
-      if (bytes == 0) continue;
-      Buffer b;
-      b.space = schedule_.SpaceOf(*schedule_.units[u].device);
-      b.bytes = static_cast<int64_t>(bytes);
-      b.first = b.last = static_cast<int32_t>(u);
-      b.workspace = true;
-      b.name = "workspace of " + PlaceOf(graph_, schedule_, schedule_.units[u]);
-      out_.workspaces[u] = NewBuffer(std::move(b));
+      const PlannedUnit& unit = schedule_.units[u];
+      const mge_prepared& prepared = kernels_.units[u].prepared;
+      if (prepared.workspace_bytes) out_.workspaces[u] = NewScratch(u, prepared.workspace_bytes, "workspace");
+      for (size_t k = 0; unit.group && unit.group->abi && k < unit.group->abi->inputs().size(); ++k) {
+        if (!PacksState(graph_, *unit.group, prepared, k)) continue;
+        out_.packs[u].push_back({k, NewScratch(u, prepared.prepack_bytes[k], "packed state")});
+      }
     }
   }
 
@@ -316,6 +349,10 @@ Location MemoryPlan::LocationOf(const Buffer& b) const {
     location.slot = SlotOf(b, false);
   }
   return location;
+}
+
+bool PacksState(const Graph& graph, const Group& group, const mge_prepared& prepared, size_t k) {
+  return prepared.prepack_bytes && prepared.prepack_bytes[k] && StateOf(graph, group.inputs[k]) != kNone;
 }
 
 bool HasSlot(const Value& value) {

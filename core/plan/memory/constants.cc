@@ -41,7 +41,7 @@ class Packer {
       if (!unit.group || !bytes) continue;
       MGE_RETURN_IF_ERROR(CheckStop(stop_));
       for (size_t k = 0; k < unit.group->inputs.size(); ++k) {
-        if (bytes[k] == 0 || !IsConstantValue(graph_, unit.group->inputs[k])) continue;
+        if (!IsConstantValue(graph_, unit.group->inputs[k]) || bytes[k] == 0) continue;
         MGE_ASSIGN_OR_RETURN(mge_slot slot, PackedConstant(unit, kernels_.units[u].prepared, k));
         out_.packed[{u, k}] = slot;
       }
@@ -54,7 +54,8 @@ class Packer {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
       const PlannedUnit& unit = schedule_.units[u];
       if (!unit.group) continue;
-      const int32_t space = unit.kind == Unit::Kind::kKernel ? schedule_.SpaceOf(*unit.device) : kHostSpace;
+      const bool on_device = unit.kind == Unit::Kind::kKernel || unit.kind == Unit::Kind::kCollective || unit.group->target >= 0;
+      const int32_t space = on_device ? schedule_.SpaceOf(*unit.device) : kHostSpace;
       for (size_t k = 0; k < unit.group->inputs.size(); ++k) {
         const ValueId v = unit.group->inputs[k];
         if (IsConstantValue(graph_, v) && HasSlot(graph_.value(v)) && !out_.packed.contains({u, k})) AddPlain(v, space);
