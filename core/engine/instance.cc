@@ -23,6 +23,9 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
   MGE_RETURN_IF_ERROR(instance->TakeArenas());
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
   for (const auto& c : plan.device_constants) instance->bases_[c->base()] = c->address();
+  if (!plan.random.empty()) {
+    MGE_ASSIGN_OR_RETURN(instance->random_, RandomBuffers::Create(plan, instance->bases_));
+  }
   if (!plan.queues.empty()) {
     MGE_ASSIGN_OR_RETURN(instance->queues_, InstanceQueues::Create(plan));
   }
@@ -216,6 +219,7 @@ absl::Status Instance::RunSteps() {
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
   runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
   if (red_zones_) red_zones_->BeginRun(*control_);
+  if (random_) MGE_RETURN_IF_ERROR(random_->BeginRun(*control_, queues_.get()));
   const bool watched = Watched();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const Segment& segment = plan_.segments[i];

@@ -11,6 +11,7 @@
 #include "core/base/nearest.h"
 #include "core/ops/effects.h"
 #include "core/plan/communicator.h"
+#include "core/plan/kernels/kernel_families.h"
 #include "core/plan/memory/state_memory.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
@@ -81,7 +82,8 @@ absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& s
   group.rank = static_cast<uint32_t>(settings.Get<kCollectiveRank>());
   group.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(settings.Get<kCollectiveTimeout>());
   if (group.rank >= group.ranks) {
-    return Fail(errors::kBadSetting, fmt::format("collective.rank is {}, but the group has {} ranks", group.rank, group.ranks),
+    return Fail(errors::kBadSetting,
+                fmt::format("collective.rank is {}, but the group has {} ranks", group.rank, group.ranks),
                 {.where = settings.OriginOf<kCollectiveRank>().Describe(),
                  .fix = "set collective.ranks to the number of ranks, and collective.rank to a number below it"});
   }
@@ -136,6 +138,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   }
   context->shared_constants = std::make_shared<SharedConstants>();
   context->states = std::make_shared<StateMemory>();
+  context->families = std::make_shared<KernelFamilies>();
   MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
   context->host = &runtime->devices().host();
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
@@ -229,9 +232,14 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
                                  RunState& control) {
   control.pool = &runtime_->pool();
   control.width = threads();
+  // The default seed and deadline are for this run only, so the caller's values are restored.
+  absl::Cleanup restore = [&control, deadline = control.deadline, seed = control.seed] {
+    control.deadline = deadline;
+    control.seed = seed;
+  };
+  // With a seed of its own, a run repeats its random numbers. Otherwise later runs of the session draw others.
+  control.next_random = control.seed ? 0 : program.context().states->NextRunBlocks();
   if (control.seed == 0) control.seed = seed_;
-  // The default deadline is for this run only, so the caller's value is restored.
-  absl::Cleanup restore = [&control, asked = control.deadline] { control.deadline = asked; };
   if (!control.deadline && default_timeout_s_ > 0) {
     control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                               std::chrono::duration<double>(default_timeout_s_));

@@ -11,8 +11,7 @@ namespace mge {
 std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
                                    PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
                                    PlanConstants constants, std::vector<StateBase> states, BoundSteps bound,
-                                   Segments segments,
-                                   std::unique_ptr<Continuation> continuation) {
+                                   Segments segments, std::unique_ptr<Continuation> continuation) {
   auto plan = std::make_shared<Plan>();
   plan->device = context.devices.front();
   plan->kernel_restrictions = context.kernel_restrictions;
@@ -20,6 +19,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->pass_log = std::move(special.pass_log);
   plan->dropped_claims = std::move(cover.dropped_claims);
   plan->kernels = std::move(kernels.handles);
+  plan->rebound_kernels = kernels.rebound;
   plan->states = std::move(kernels.states);
   plan->state_apis = std::move(kernels.state_apis);
 
@@ -33,6 +33,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->buffers = std::move(memory.placed);
   plan->needs = std::move(needs);
   plan->dynamic_count = memory.dynamic_count;
+  plan->random = std::move(memory.random);
   for (const auto& [v, index] : memory.dynamic_constants) {
     plan->dynamic_constants.push_back({index, special.graph.value(v).constant});
   }

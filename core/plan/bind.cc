@@ -94,7 +94,7 @@ class Binder {
     if (int32_t b = memory_.workspaces[u]; b >= 0) workspace = memory_.SlotOf(memory_.buffers[b], unit.OnQueue());
     for (const MemoryPlan::Pack& pack : memory_.packs[u]) BindPack(u, pack);
     mge_binding binding = {sizeof(mge_binding), kernel.state_index, inputs.data(),      outputs.data(),
-                           workspace,           in_layouts.data(),  out_layouts.data(), {}};
+                           workspace,           in_layouts.data(),  out_layouts.data(), memory_.random_slots[u]};
     void* args = NewArgs<std::byte>(std::max<size_t>(kernel.prepared.args_bytes, 1));
     absl::StatusOr<mge_step_fn> fn = BindKernel(*unit.device, unit.candidate, kernel.prepared.kernel, binding, args);
     if (!fn.ok()) return AddWhere(fn.status(), PlaceOf(graph_, schedule_, unit));
@@ -118,11 +118,8 @@ class Binder {
   void BindPack(size_t u, const MemoryPlan::Pack& pack) {
     const PlannedUnit& unit = schedule_.units[u];
     auto* args = NewArgs<PackStepArgs>();
-    *args = {&unit.device->kernel_api(),
-             kernels_.units[u].prepared.kernel,
-             static_cast<uint32_t>(pack.operand),
-             SlotOf(unit, unit.inputs[pack.operand]),
-             memory_.SlotOf(memory_.buffers[pack.buffer], unit.OnQueue())};
+    *args = {&unit.device->kernel_api(), kernels_.units[u].prepared.kernel, static_cast<uint32_t>(pack.operand),
+             SlotOf(unit, unit.inputs[pack.operand]), memory_.SlotOf(memory_.buffers[pack.buffer], unit.OnQueue())};
     AddStep(RunPackStep, args);
   }
 
@@ -146,7 +143,8 @@ class Binder {
   // Creates the step of a copy that the schedule added, or of an update, on a queue or in the calling thread.
   void BindTransfer(size_t u) {
     const PlannedUnit& unit = schedule_.units[u];
-    const mge_slot from = InputSlot(u, unit.group ? 1 : 0), to = SlotOf(unit, unit.outputs[0]);  // an update: (target, value)
+    const mge_slot from = InputSlot(u, unit.group ? 1 : 0),
+                   to = SlotOf(unit, unit.outputs[0]);  // an update: (target, value)
     const int64_t bytes = BytesOf(unit.outputs[0]);
     if (!unit.OnQueue()) return BindCopy(from, to, bytes);
     auto* args = NewArgs<QueueCopyArgs>();

@@ -2,6 +2,7 @@
 #include "core/plan/cover.h"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "core/base/errors.h"
@@ -173,6 +174,7 @@ class Coverer {
       }
     }
     if (!Convex(nodes)) return std::string("a path leaves the group and comes back");
+    if (std::string why = WhyNotOutputs(abi, claim, nodes); !why.empty()) return why;
     Group group;
     group.nodes = nodes;
     group.device = &device;
@@ -186,6 +188,30 @@ class Coverer {
     }
     Add(std::move(group));
     return std::string();
+  }
+
+  // Returns the reason if the claim's kernel does not write an inner value that is used outside of the group, else "".
+  std::string WhyNotOutputs(const AbiGraph& abi, const Claim& claim, const std::vector<NodeId>& nodes) const {
+    std::map<ValueId, int32_t> inner;  // uses in the group
+    for (NodeId id : nodes) {
+      for (ValueId v : graph_.node(id).inputs) {
+        if (v != kNone) ++inner[v];
+      }
+    }
+    std::vector<ValueId> extra;
+    for (int32_t index : claim.extra_outputs) {
+      if (index < 0 || index >= static_cast<int64_t>(abi.graph()->value_count)) return "names a value that does not exist";
+      extra.push_back(abi.value(index));
+    }
+    for (NodeId id : nodes) {
+      for (ValueId v : graph_.node(id).outputs) {
+        auto used = v == kNone ? inner.end() : inner.find(v);
+        if (used == inner.end() || uses_[v] <= used->second) continue;
+        if (std::find(extra.begin(), extra.end(), v) != extra.end()) continue;
+        return fmt::format("'{}' is used outside of the group, and is not one of its extra outputs", graph_.value(v).name);
+      }
+    }
+    return {};
   }
 
   // Returns true if no path leaves `nodes` and enters them again. Each existing group counts as one node, since it runs as
@@ -385,10 +411,10 @@ class Coverer {
       if (!taken) {
         std::vector<std::string> why;
         for (const Refusal& r : group.candidates.refused) why.push_back(fmt::format("{}: {}", r.id, r.reason));
-        return Fail(errors::kUnsupportedFeature,
-                    fmt::format("device {} has no kernel that adds to the memory of '{}'", home.name(),
-                                graph_.value(target).name),
-                    {.what = fmt::format("{}", fmt::join(why, "; ")), .where = NodePlace(node)});
+        return Fail(
+            errors::kUnsupportedFeature,
+            fmt::format("device {} has no kernel that adds to the memory of '{}'", home.name(), graph_.value(target).name),
+            {.what = fmt::format("{}", fmt::join(why, "; ")), .where = NodePlace(node)});
       }
       group.candidates.refused.insert(group.candidates.refused.begin(), refused.begin(), refused.end());
     }

@@ -33,7 +33,7 @@ namespace mge {
 
 class Communicator;  // core/plan/communicator.h
 class Program;
-class StateMemory;   // core/plan/memory/state_memory.h
+class StateMemory;  // core/plan/memory/state_memory.h
 struct HostStepArgs;
 
 inline constexpr int64_t kBufferAlignment = 64;             // bytes
@@ -165,6 +165,8 @@ struct StateBase {
   void* address;
 };
 
+inline constexpr uint64_t kRandomStateBytes = 2 * sizeof(uint64_t);  // a key and a counter
+
 // The random numbers of one kernel in a run: counters of Philox blocks, which the run sets.
 struct RandomStep {
   uint64_t blocks;  // number of blocks that one run draws
@@ -229,9 +231,9 @@ class Plan {
   std::vector<std::unique_ptr<DeviceConstants>> device_constants;
   std::vector<mge_kernel*> states;  // kernels that need a state per instance, by state index
   std::vector<const mge_kernel_api*> state_apis;
-  std::vector<StateBase> state_values;      // states of the session, which outlive the plan
-  std::shared_ptr<StateMemory> state_memory;  // their memory; nullptr: there are none
-  std::vector<RandomBase> random;           // one per device with random kernels
+  std::vector<StateBase> state_values;                       // states of the session, which outlive the plan
+  std::shared_ptr<StateMemory> state_memory;                 // their memory; nullptr: there are none
+  std::vector<RandomBase> random;                            // one per device with random kernels
   std::vector<std::shared_ptr<Communicator>> communicators;  // those of the plan's collectives
   std::vector<DynamicConstant> dynamic_constants;
   uint32_t dynamic_count = 0;
@@ -254,6 +256,7 @@ class Plan {
   // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
+  int rebound_kernels = 0;                       // kernels derived from those of another plan, for other shapes
   std::vector<std::string> kernel_restrictions;  // for --why: kernel attributes that settings require or forbid
   std::vector<Alternative> dropped_claims;
   std::vector<std::string> pass_log;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/kernel/abi_graph.h"
+#include "core/plan/kernels/kernel_families.h"
+#include "core/plan/kernels/problem_key.h"
 #include "core/plan/memory/buffers.h"
 #include "fmt/format.h"
 
@@ -26,6 +28,22 @@ struct PlannedProblem {
   std::unique_ptr<ReorderProblem> reorder;
   mge_problem problem;
 };
+
+// Creates the kernel of a unit, from one for other shapes if the session has one. `rebound` counts those.
+absl::StatusOr<KernelHandle> Make(const PlanContext& context, const PlannedUnit& unit, const mge_problem& problem,
+                                  mge_prepared& prepared, int& rebound) {
+  Device& device = *unit.device;
+  if (!context.families || !device.kernel_api().rebind) return PrepareKernel(device, problem, unit.candidate, prepared);
+  const std::string family = FamilyOf(device, problem, unit.candidate.id);
+  if (KernelHandle known = context.families->Find(family)) {
+    MGE_ASSIGN_OR_RETURN(KernelHandle kernel, RebindKernel(device, known.get(), problem, unit.candidate, prepared));
+    rebound += kernel != nullptr;
+    if (kernel) return kernel;
+  }
+  MGE_ASSIGN_OR_RETURN(KernelHandle kernel, PrepareKernel(device, problem, unit.candidate, prepared));
+  context.families->Add(family, kernel);
+  return kernel;
+}
 
 // Returns true if the kernel needs the packed form of a state on a device whose backend packs only in host memory.
 bool PacksStateOnQueue(const Graph& graph, const PlannedUnit& unit, const mge_prepared& prepared) {
@@ -55,7 +73,7 @@ absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph
       continue;
     }
     PreparedKernel& made = out.units[u];
-    absl::StatusOr<KernelHandle> kernel = PrepareKernel(*unit.device, of.problem, unit.candidate, made.prepared);
+    absl::StatusOr<KernelHandle> kernel = Make(context, unit, of.problem, made.prepared, out.rebound);
     if (!kernel.ok() && kernel.status().code() == absl::StatusCode::kUnimplemented) {
       unable.Add(*unit.device, of.problem, unit.candidate.id,
                  fmt::format("it cannot be prepared: {}", PartsOf(kernel.status()).what));

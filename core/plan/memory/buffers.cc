@@ -39,6 +39,7 @@ class Assigner {
     AddDynamicConstants();
     AddOutputs();
     AddWorkspaces();
+    AddRandom();
     MGE_RETURN_IF_ERROR(CheckSizes());
     for (size_t a = 0; a < schedule_.spaces.size(); ++a) MGE_RETURN_IF_ERROR(PlaceArena(a));
     return std::move(out_);
@@ -253,6 +254,22 @@ class Assigner {
     b.workspace = true;
     b.name = fmt::format("{} of {}", what, PlaceOf(graph_, schedule_, schedule_.units[u]));
     return NewBuffer(std::move(b));
+  }
+
+  // Gives each unit that draws random numbers a place for its key and counter.
+  void AddRandom() {
+    out_.random_slots.resize(schedule_.units.size());
+    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      const uint64_t blocks = kernels_.units[u].prepared.random_blocks;
+      if (blocks == 0) continue;
+      const PlannedUnit& unit = schedule_.units[u];
+      auto at = std::find_if(out_.random.begin(), out_.random.end(),
+                             [&](const RandomBase& r) { return r.device == unit.device && r.queue == unit.queue; });
+      if (at == out_.random.end()) at = out_.random.insert(at, {unit.device, unit.queue, out_.base_count++});
+      const uint64_t offset = at->steps.size() * kRandomStateBytes;
+      at->steps.push_back({blocks, offset});
+      out_.random_slots[u] = {at->base, 0, offset};
+    }
   }
 
   void AddWorkspaces() {

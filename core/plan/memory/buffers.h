@@ -48,18 +48,20 @@ struct OutputCopy {
 // The memory of a schedule: a place for each value that is not a constant.
 struct MemoryPlan {
   std::vector<Buffer> buffers;
-  std::vector<int32_t> item_buffers;              // buffer of each item
-  std::vector<int32_t> workspaces;                // buffer of each unit's workspace; -1: it has none
+  std::vector<int32_t> item_buffers;  // buffer of each item
+  std::vector<int32_t> workspaces;    // buffer of each unit's workspace; -1: it has none
   struct Pack {
     size_t operand;  // an input of the unit that is a state
     int32_t buffer;  // its packed form
   };
-  std::vector<std::vector<Pack>> packs;           // by unit: states that are packed before the unit's kernel runs
+  std::vector<std::vector<Pack>> packs;  // by unit: states that are packed before the unit's kernel runs
   struct StateBuffer {
     ValueId value;
     uint32_t base;
   };
   std::vector<StateBuffer> states;                // bases of the session's states
+  std::vector<RandomBase> random;                 // one for each queue with random kernels
+  std::vector<mge_slot> random_slots;             // by unit: its key and counter; zero for units without random numbers
   std::vector<std::string> in_place;              // by unit: "y over x", or empty
   std::vector<BoundValue> inputs, outputs;        // in the graph's order
   std::vector<OutputCopy> output_copies;          // in the order of the outputs
