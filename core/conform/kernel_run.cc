@@ -110,7 +110,7 @@ AbiProblem::AbiProblem(const Case& c, int32_t write_mode) : graph_(c.graph) {
   }
   abi_ = std::make_unique<AbiGraph>(graph_, order, uses);
   modes_.assign(abi_->outputs().size(), write_mode);
-  problem_ = {sizeof(mge_problem), 2, abi_->graph(), write_mode == MGE_WRITE ? nullptr : modes_.data()};
+  problem_ = {sizeof(mge_problem), 2, abi_->graph(), write_mode == MGE_WRITE ? nullptr : modes_.data(), nullptr, 0};
 }
 
 void AbiProblem::SpoilConstants() {
@@ -377,8 +377,8 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const
   in_slots.push_back({0, 0, 0});  // a kernel that reads one operand too many gets wrong data
   in_layouts.push_back(nullptr);
   mge_binding binding = {
-      sizeof(binding),   0, in_slots.data(), out_slots.data(), {0, 0, out->workspace_.offset}, in_layouts.data(),
-      out_layouts.data()};
+      sizeof(binding),    0, in_slots.data(), out_slots.data(), {0, 0, out->workspace_.offset}, in_layouts.data(),
+      out_layouts.data(), {}};
   size_t units = (out->prepared_.args_bytes + kRedZone) / sizeof(std::max_align_t) + 1;
   out->args_.resize(units);
   auto* args = reinterpret_cast<unsigned char*>(out->args_.data());

@@ -61,7 +61,7 @@ class Partition {
       const Node& node = graph_.node(nodes_[i]);
       if (node.def->KeepsBytes() || !sizes_.Fit(node.inputs) || !sizes_.Fit(node.outputs)) continue;
       AbiGraph abi(graph_, nodes_.subspan(i, 1), uses_);
-      mge_problem problem = {sizeof(mge_problem), context_.threads, abi.graph(), nullptr};
+      mge_problem problem = {sizeof(mge_problem), context_.threads, abi.graph(), nullptr, nullptr, 0};
       for (size_t d = 0; d < context_.split; ++d) {
         Device& device = *context_.devices[d];
         MGE_ASSIGN_OR_RETURN(CandidateList list, CandidatesOf(context_, device, problem, ConstraintsOn(context_, device)));

@@ -190,7 +190,7 @@ struct Backend::Impl {
     }
     for (ValueId v : p.graph.outputs()) ++uses[v];
     p.abi = std::make_unique<AbiGraph>(p.graph, *order, uses);
-    p.problem = {sizeof(mge_problem), owner->threads_, p.abi->graph(), nullptr};
+    p.problem = {sizeof(mge_problem), owner->threads_, p.abi->graph(), nullptr, nullptr, 0};
     return true;
   }
 
@@ -288,8 +288,8 @@ struct Backend::Impl {
       }
     }
     b.args.resize((b.prepared.args_bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) + 1);
-    mge_binding binding = {sizeof(binding),        0, b.inputs.data(), b.outputs.data(), workspace, b.input_layouts.data(),
-                           b.output_layouts.data()};
+    mge_binding binding = {sizeof(binding),         0, b.inputs.data(), b.outputs.data(), workspace, b.input_layouts.data(),
+                           b.output_layouts.data(), {}};
     if (mge_code code = api.bind(b.prepared.kernel, &binding, b.args.data(), &b.fn, nullptr); code != MGE_OK) {
       return ADD_FAILURE() << c.id << ": bind: " << code << " " << error, false;
     }

@@ -151,7 +151,7 @@ class Finder {
                       whole.values,      whole.value_count,
                       inputs.data(),     inputs.size(),
                       outputs.data(),    outputs.size()};
-    mge_problem problem = {sizeof(mge_problem), 1, &part, nullptr};
+    mge_problem problem = {sizeof(mge_problem), 1, &part, nullptr, nullptr, 0};
     std::unique_ptr<Program> program;
     return Program::Build(Problem(&problem), AllowedIsa(), /*channels_last=*/false, &program).ok();
   }

@@ -297,7 +297,7 @@ mge_code Claim(mge_device* device, const mge_graph* graph, const mge_claim_sink*
       std::vector<int32_t> nodes;
       for (const std::string& value : line.values) nodes.push_back(IndexOf(*graph, value));
       if (std::count(nodes.begin(), nodes.end(), -1)) continue;  // a claim of this device's part of the graph only
-      mge_claim claim = {sizeof(claim), 0, mge::Text(line.name), nodes.data(), nodes.size(), line.benefit_us};
+      mge_claim claim = {sizeof(claim), 0, mge::Text(line.name), nodes.data(), nodes.size(), line.benefit_us, nullptr, 0};
       sink->offer(sink->self, &claim);
     }
     return {};
