@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/kernel/abi_graph.h"
+#include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
 #include "fmt/format.h"
 
@@ -191,7 +192,7 @@ std::vector<const OpDef*> CheckableOps() {
   std::vector<const OpDef*> out;
   for (const OpDef* def : AllOps()) {
     bool body = std::any_of(def->attrs.begin(), def->attrs.end(), [](const Attr& a) { return a.type == AttrType::kGraph; });
-    if (!def->Is(kHostOnly) && !def->Is(kRandom) && !def->Is(kDynamicShape) && !body && !TypesOf(*def).empty())
+    if (!def->Is(kHostOnly) && IsPure(*def) && !def->Is(kDynamicShape) && !body && !TypesOf(*def).empty())
       out.push_back(def);
   }
   std::sort(out.begin(), out.end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });

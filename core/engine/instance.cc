@@ -7,6 +7,7 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/engine/output_binding.h"
+#include "core/plan/communicator.h"
 #include "core/plan/memory/memory_errors.h"
 #include "core/plan/program.h"
 #include "core/plugin/host_services.h"
@@ -22,6 +23,9 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
   MGE_RETURN_IF_ERROR(instance->TakeArenas());
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
   for (const auto& c : plan.device_constants) instance->bases_[c->base()] = c->address();
+  if (!plan.random.empty()) {
+    MGE_ASSIGN_OR_RETURN(instance->random_, RandomBuffers::Create(plan, instance->bases_));
+  }
   if (!plan.queues.empty()) {
     MGE_ASSIGN_OR_RETURN(instance->queues_, InstanceQueues::Create(plan));
   }
@@ -126,6 +130,9 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
   absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&] { return RunSteps(); });
+    if (!status.ok()) {  // the other ranks would wait for this one
+      for (const auto& communicator : plan_.communicators) communicator->Abort();
+    }
     if (!status.ok() && queues_) {
       stop_.store(1);
       if (Over(kPatience)) stop_.store(0);
@@ -147,6 +154,7 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
       bases_[at.slot.base] = const_cast<void*>(inputs[i].tensor.data());
     }
   }
+  for (const StateBase& s : plan_.state_values) bases_[s.base] = s.address;
   for (const DynamicConstant& c : plan_.dynamic_constants) dynamic_[c.index].tensor = c.tensor;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const BoundValue& bound = plan_.outputs[i];
@@ -211,6 +219,7 @@ absl::Status Instance::RunSteps() {
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
   runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
   if (red_zones_) red_zones_->BeginRun(*control_);
+  if (random_) MGE_RETURN_IF_ERROR(random_->BeginRun(*control_, queues_.get()));
   const bool watched = Watched();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const Segment& segment = plan_.segments[i];

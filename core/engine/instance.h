@@ -14,6 +14,7 @@
 
 #include "core/base/tensor.h"
 #include "core/engine/instance_queues.h"
+#include "core/engine/random_buffers.h"
 #include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
 #include "core/plan/host_step.h"
@@ -104,6 +105,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   const Plan& plan_;
   StepAllocator allocator_{*this};
   std::vector<ArenaMemory> arenas_;
+  std::unique_ptr<RandomBuffers> random_;   // nullptr if no kernel draws random numbers
   std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
   std::unique_ptr<RedZones> red_zones_;     // nullptr if the plan has no red zones
   InstanceQueues::State state_ = InstanceQueues::State::kGood;

@@ -9,6 +9,10 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/base/nearest.h"
+#include "core/ops/effects.h"
+#include "core/plan/communicator.h"
+#include "core/plan/kernels/kernel_families.h"
+#include "core/plan/memory/state_memory.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
 
@@ -71,6 +75,25 @@ absl::Status SelectOutputs(const std::vector<std::string>& names, onnx::Model& m
   return absl::OkStatus();
 }
 
+// Returns the session's place in a group of ranks, or nullptr if it is alone.
+absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& settings) {
+  CollectiveGroup group;
+  group.ranks = static_cast<uint32_t>(settings.Get<kCollectiveRanks>());
+  group.rank = static_cast<uint32_t>(settings.Get<kCollectiveRank>());
+  group.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(settings.Get<kCollectiveTimeout>());
+  if (group.rank >= group.ranks) {
+    return Fail(errors::kBadSetting,
+                fmt::format("collective.rank is {}, but the group has {} ranks", group.rank, group.ranks),
+                {.where = settings.OriginOf<kCollectiveRank>().Describe(),
+                 .fix = "set collective.ranks to the number of ranks, and collective.rank to a number below it"});
+  }
+  if (group.ranks == 1) return nullptr;
+  absl::StatusOr<CollectiveId> id = ParseCollectiveId(settings.Get<kCollectiveId>());
+  if (!id.ok()) return AddWhere(id.status(), settings.OriginOf<kCollectiveId>().Describe());
+  group.id = *id;
+  return std::make_shared<Communicators>(group);
+}
+
 std::vector<ValueType> OutputTypes(const Graph& graph, const onnx::ModelInfo& info) {
   std::vector<ValueType> out;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
@@ -114,6 +137,9 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
     if (i + 1 == resolution.devices.size()) context->split = context->devices.size();
   }
   context->shared_constants = std::make_shared<SharedConstants>();
+  context->states = std::make_shared<StateMemory>();
+  context->families = std::make_shared<KernelFamilies>();
+  MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
   context->host = &runtime->devices().host();
   int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
@@ -147,6 +173,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   session->info_ = std::move(model.info);
   session->default_timeout_s_ = settings->Get<kRunTimeout>().count();
   session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
+  MarkStates(model.graph);
   MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context)));
   session->output_types_ = OutputTypes(session->graph(), session->info_);
   return session;
@@ -210,9 +237,14 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
                                  RunState& control) {
   control.pool = &runtime_->pool();
   control.width = threads();
+  // The default seed and deadline are for this run only, so the caller's values are restored.
+  absl::Cleanup restore = [&control, deadline = control.deadline, seed = control.seed] {
+    control.deadline = deadline;
+    control.seed = seed;
+  };
+  // With a seed of its own, a run repeats its random numbers. Otherwise later runs of the session draw others.
+  control.next_random = control.seed ? 0 : program.context().states->NextRunBlocks();
   if (control.seed == 0) control.seed = seed_;
-  // The default deadline is for this run only, so the caller's value is restored.
-  absl::Cleanup restore = [&control, asked = control.deadline] { control.deadline = asked; };
   if (!control.deadline && default_timeout_s_ > 0) {
     control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                               std::chrono::duration<double>(default_timeout_s_));
@@ -233,6 +265,8 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
   absl::InlinedVector<InputType, 8> types;
   for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control));
+  std::unique_lock<std::mutex> alone;
+  if (!plan->state_values.empty()) alone = std::unique_lock(plan->state_memory->run_mutex());
   return RunPlan(plan, "", inputs, outputs, control);
 }
 

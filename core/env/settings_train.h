@@ -7,6 +7,37 @@
 
 namespace mge {
 
+inline constexpr Setting<int64_t> kCollectiveRanks = {
+    .key = "collective.ranks",
+    .default_value = 1,
+    .range = Range<int64_t>{1, 1024},
+    .unit = "ranks",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Number of ranks in the session's group; operators such as mge.AllReduce exchange tensors between them.",
+};
+inline constexpr Setting<int64_t> kCollectiveRank = {
+    .key = "collective.rank",
+    .default_value = 0,
+    .range = Range<int64_t>{0, 1023},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Rank of the session in its group, counted from 0.",
+};
+inline constexpr Setting<Text> kCollectiveId = {
+    .key = "collective.id",
+    .default_value = "",
+    .check = IsIdentifierWord,
+    .allowed = "the id that mge_collective_id() returned in one of the processes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Id of the session's group of ranks, the same for all of them.",
+};
+inline constexpr Setting<Seconds> kCollectiveTimeout = {
+    .key = "collective.timeout",
+    .default_value = Seconds(30),
+    .range = Range<Seconds>{Seconds(0.001), Seconds(1e9)},
+    .unit = "seconds",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Time that a rank waits for the others, when it joins the group and in each operation; then the run fails.",
+};
 inline constexpr Setting<bool> kTrainMirror = {
     .key = "train.mirror",
     .default_value = false,
@@ -300,7 +331,7 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
 };
 
 inline constexpr auto kTrainRows = SettingRows(
-    kTrainMirror, kTrainInplaceUpdate, kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound,
+    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate, kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound,
     kSublinearWorkers, kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize, kEagerCatchErrors, kEagerRecordPath, kEagerSwap,
     kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kEagerStaticInputShape, kKvstoreThreads, kKvstoreBigArray,
     kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/ops/effects.h"
 #include "core/ops/op.h"
 
 namespace mge {
@@ -77,7 +78,7 @@ AbiGraph::AbiGraph(const Graph& graph, std::span<const NodeId> nodes, std::span<
       const Value& v = graph.value(id);
       mge_value& out = values_.emplace_back();
       out.struct_size = sizeof(mge_value);
-      out.role = AbiRole(v.role);
+      out.role = StateOf(graph, id) != kNone ? int32_t{MGE_ROLE_STATE} : AbiRole(v.role);
       out.dtype = static_cast<mge_dtype>(v.type.dtype);
       out.rank = v.type.has_rank ? static_cast<int32_t>(v.type.dims.size()) : -1;
       out.dims = v.type.dims.data();
@@ -100,8 +101,10 @@ AbiGraph::AbiGraph(const Graph& graph, std::span<const NodeId> nodes, std::span<
     mge_node& out = nodes_.emplace_back();
     out.struct_size = sizeof(mge_node);
     out.version = n.version;
-    out.op = TextOf(n.op);
-    out.domain = TextOf(n.domain);
+    // A backend needs no kernel of an update: it is given the operator that computes the same elements.
+    const bool plain = n.def && n.def->Is(kAccumulates);
+    out.op = TextOf(plain ? PlainForm(*n.def).name : n.op);
+    out.domain = TextOf(plain ? PlainForm(*n.def).domain : n.domain);
     out.name = TextOf(n.name);
     auto& ins = indices_.emplace_back();
     for (ValueId v : n.inputs) {

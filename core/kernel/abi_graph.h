@@ -27,6 +27,8 @@ class AbiGraph {
   const std::vector<ValueId>& inputs() const { return input_ids_; }
   // Returns the Graph's ids of the outputs, in the order of mge_graph::outputs.
   const std::vector<ValueId>& outputs() const { return output_ids_; }
+  // Returns the Graph's id of the value with that index in mge_graph::values.
+  ValueId value(int32_t index) const { return value_ids_[index]; }
   // Returns the Graph's id of the node with that index in mge_graph::nodes.
   NodeId node(int32_t index) const { return node_ids_[index]; }
 

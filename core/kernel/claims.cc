@@ -47,9 +47,12 @@ Claim ReadClaim(const mge_claim* c, uint64_t node_count) {
     claim.fault = fmt::format("states a benefit of {} us; it must be finite and not negative", known.benefit_us);
   } else if (known.node_count > node_count) {
     claim.fault = fmt::format("names {} nodes; the graph has {}", known.node_count, node_count);
+  } else if (known.extra_output_count > known.node_count || (known.extra_output_count && !known.extra_outputs)) {
+    claim.fault = fmt::format("names {} extra outputs; it has {} nodes", known.extra_output_count, known.node_count);
   } else {
     claim.benefit_us = known.benefit_us;
     claim.nodes.assign(known.nodes, known.nodes + known.node_count);
+    claim.extra_outputs.assign(known.extra_outputs, known.extra_outputs + known.extra_output_count);
   }
   return claim;
 }

@@ -49,6 +49,24 @@ std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, ui
   return {};
 }
 
+namespace {
+
+// Takes the kernel in `out`, and checks the rest.
+absl::StatusOr<KernelHandle> Take(const Device& device, const mge_problem& problem, const OwnedCandidate& candidate,
+                                  const mge_prepared& out) {
+  const mge_kernel_api& api = device.kernel_api();
+  KernelHandle kernel = out.kernel ? KernelHandle(out.kernel, KernelDeleter{&api}) : nullptr;
+  std::string why = WhyUnsound(api, out, problem.graph->input_count);
+  if (why.empty() && out.workspace_bytes > candidate.workspace) {
+    why =
+        fmt::format("it asks for {} bytes of workspace, but promised {} at most", out.workspace_bytes, candidate.workspace);
+  }
+  if (!why.empty()) return Unusable(device, candidate, std::move(why));
+  return kernel;
+}
+
+}  // namespace
+
 absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& problem, const OwnedCandidate& candidate,
                                            mge_prepared& out) {
   const mge_kernel_api& api = device.kernel_api();
@@ -58,14 +76,19 @@ absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& pr
   MGE_RETURN_IF_ERROR(AskDevice(device, "preparing " + candidate.id, [&](mge_error* e) {
     return api.prepare(device.handle(), &problem, &abi.candidate, &out, e);
   }));
-  KernelHandle kernel(out.kernel, KernelDeleter{&api});
-  std::string why = WhyUnsound(api, out, problem.graph->input_count);
-  if (why.empty() && out.workspace_bytes > candidate.workspace) {
-    why =
-        fmt::format("it asks for {} bytes of workspace, but promised {} at most", out.workspace_bytes, candidate.workspace);
-  }
-  if (!why.empty()) return Unusable(device, candidate, std::move(why));
-  return kernel;
+  return Take(device, problem, candidate, out);
+}
+
+absl::StatusOr<KernelHandle> RebindKernel(Device& device, mge_kernel* kernel, const mge_problem& problem,
+                                          const OwnedCandidate& candidate, mge_prepared& out) {
+  const mge_kernel_api& api = device.kernel_api();
+  out = {};
+  out.struct_size = sizeof(out);
+  absl::Status status =
+      AskDevice(device, "rebinding " + candidate.id, [&](mge_error* e) { return api.rebind(kernel, &problem, &out, e); });
+  if (status.code() == absl::StatusCode::kUnimplemented) return KernelHandle();
+  MGE_RETURN_IF_ERROR(status);
+  return Take(device, problem, candidate, out);
 }
 
 absl::StatusOr<mge_step_fn> BindKernel(Device& device, const OwnedCandidate& candidate, mge_kernel* kernel,

@@ -18,12 +18,13 @@ inline constexpr uint64_t kMaxArgsBytes = uint64_t{16} << 20;
 
 inline constexpr uint64_t kMaxFormBytes = 4096;  // size limit of the name of a packed form
 
-// Owns a kernel of a backend. The backend must outlive it.
+// Destroys a kernel of a backend.
 struct KernelDeleter {
   const mge_kernel_api* api = nullptr;
   void operator()(mge_kernel* kernel) const { api->destroy(kernel); }
 };
-using KernelHandle = std::unique_ptr<mge_kernel, KernelDeleter>;
+// Owns a kernel of a backend, created with a KernelDeleter. The backend must outlive it.
+using KernelHandle = std::shared_ptr<mge_kernel>;
 
 // Checks the result of prepare() on its own, without the candidate's promises. Returns the fault as a sentence, or "" if the
 // result is valid.
@@ -33,6 +34,11 @@ std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, ui
 // kKernelFailed if the result is invalid or needs more workspace than the candidate promised.
 absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& problem, const OwnedCandidate& candidate,
                                            mge_prepared& out);
+
+// Creates a kernel for a problem that differs from the one of `kernel` in shapes only, by the slot `rebind`. Returns nullptr if
+// the backend cannot. Fails like PrepareKernel().
+absl::StatusOr<KernelHandle> RebindKernel(Device& device, mge_kernel* kernel, const mge_problem& problem,
+                                          const OwnedCandidate& candidate, mge_prepared& out);
 
 // Binds a prepared kernel: the backend writes its arguments to `args`. Returns the function to call with them. `args` has
 // mge_prepared::args_bytes and must live as long as the function is called. Fails like PrepareKernel().

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/ops/known_values.h"
+#include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/ops/schema.h"
 #include "fmt/format.h"
@@ -163,7 +164,7 @@ absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph
 }
 
 void Inference::Learn(const Node& node) {
-  if (node.def->Is(kRandom) || HasBody(node) || !node.def->eval) return;
+  if (!IsPure(*node.def) || HasBody(node) || !node.def->eval) return;
   for (ValueId out : node.outputs) {
     if (out == kNone) continue;
     const Value& v = graph_.value(out);

@@ -3,12 +3,15 @@
 
 #include <utility>
 
+#include "core/plan/communicator.h"
+#include "core/plan/memory/state_memory.h"
+
 namespace mge {
 
 std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
                                    PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
-                                   PlanConstants constants, BoundSteps bound, Segments segments,
-                                   std::unique_ptr<Continuation> continuation) {
+                                   PlanConstants constants, std::vector<StateBase> states, BoundSteps bound,
+                                   Segments segments, std::unique_ptr<Continuation> continuation) {
   auto plan = std::make_shared<Plan>();
   plan->device = context.devices.front();
   plan->kernel_restrictions = context.kernel_restrictions;
@@ -16,6 +19,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->pass_log = std::move(special.pass_log);
   plan->dropped_claims = std::move(cover.dropped_claims);
   plan->kernels = std::move(kernels.handles);
+  plan->rebound_kernels = kernels.rebound;
   plan->states = std::move(kernels.states);
   plan->state_apis = std::move(kernels.state_apis);
 
@@ -29,10 +33,13 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->buffers = std::move(memory.placed);
   plan->needs = std::move(needs);
   plan->dynamic_count = memory.dynamic_count;
+  plan->random = std::move(memory.random);
   for (const auto& [v, index] : memory.dynamic_constants) {
     plan->dynamic_constants.push_back({index, special.graph.value(v).constant});
   }
 
+  plan->state_values = std::move(states);
+  plan->state_memory = context.states;
   plan->base_count = constants.base_count;
   plan->constants = std::move(constants.host);
   plan->device_constants = std::move(constants.device);
@@ -45,6 +52,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->units = std::move(bound.units);
   plan->args = std::move(bound.args);
   plan->host_args = std::move(bound.host_args);
+  plan->communicators = std::move(bound.communicators);
   plan->bodies = std::move(bound.bodies);
   plan->reference_steps = bound.reference_steps;
   plan->segments = std::move(segments.segments);

@@ -19,7 +19,8 @@ namespace mge {
 // Returns the plan. Computes only sums and copies of graph constants; moves everything else.
 std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
                                    PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
-                                   PlanConstants constants, BoundSteps bound, Segments segments,
+                                   PlanConstants constants, std::vector<StateBase> states, BoundSteps bound,
+                                   Segments segments,
                                    std::unique_ptr<Continuation> continuation);
 
 }  // namespace mge

@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "core/kernel/kernel.h"
+#include "core/plan/collective_step.h"
 #include "core/plan/describe.h"
 #include "core/plan/nested.h"
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
@@ -34,9 +36,11 @@ class Binder {
                      BytesOf(unit.outputs[0]));
           }
           break;
-        case Unit::Kind::kCopy: BindTransfer(unit); break;
+        case Unit::Kind::kCopy: BindTransfer(u); break;
+        case Unit::Kind::kCollective: MGE_RETURN_IF_ERROR(BindCollective(u)); break;
       }
       out_.units.push_back(DescribeUnit(graph_, schedule_, unit, kernels_.units[u].prepared, memory_.in_place[u]));
+      if (!memory_.packs[u].empty()) NotePacks(u);
     }
     for (const OutputCopy& copy : memory_.output_copies) BindOutputCopy(copy);
     return std::move(out_);
@@ -58,6 +62,8 @@ class Binder {
       if (unit.HasKernel()) bytes += Aligned(kernels_.units[u].prepared.args_bytes);
       if (unit.kind == Unit::Kind::kCopy) bytes += Aligned(std::max(sizeof(CopyStepArgs), sizeof(QueueCopyArgs)));
       if (unit.kind == Unit::Kind::kAlias) bytes += Aligned(sizeof(CopyStepArgs));
+      if (unit.kind == Unit::Kind::kCollective) bytes += Aligned(CollectiveStepArgs::Bytes(unit.outputs.size()));
+      bytes += memory_.packs[u].size() * Aligned(sizeof(PackStepArgs));
     }
     return bytes + memory_.output_copies.size() * Aligned(sizeof(CopyStepArgs));
   }
@@ -85,6 +91,9 @@ class Binder {
   // Returns the slot of operand k of a kernel.
   mge_slot InputSlot(size_t u, size_t k) const {
     const PlannedUnit& unit = schedule_.units[u];
+    for (const MemoryPlan::Pack& pack : memory_.packs[u]) {
+      if (pack.operand == k) return memory_.SlotOf(memory_.buffers[pack.buffer], unit.OnQueue());
+    }
     if (unit.inputs[k] >= 0) return SlotOf(unit, unit.inputs[k]);
     if (auto packed = constants_.packed.find({u, k}); packed != constants_.packed.end()) return packed->second;
     return constants_.plain.at({unit.group->inputs[k], schedule_.SpaceOf(*unit.device)});
@@ -106,8 +115,9 @@ class Binder {
     }
     mge_slot workspace = {};
     if (int32_t b = memory_.workspaces[u]; b >= 0) workspace = memory_.SlotOf(memory_.buffers[b], unit.OnQueue());
+    for (const MemoryPlan::Pack& pack : memory_.packs[u]) BindPack(u, pack);
     mge_binding binding = {sizeof(mge_binding), kernel.state_index, inputs.data(),      outputs.data(),
-                           workspace,           in_layouts.data(),  out_layouts.data(), {}};
+                           workspace,           in_layouts.data(),  out_layouts.data(), memory_.random_slots[u]};
     void* args = NewArgs<std::byte>(kernel.prepared.args_bytes);
     absl::StatusOr<mge_step_fn> fn = BindKernel(*unit.device, unit.candidate, kernel.prepared.kernel, binding, args);
     if (!fn.ok()) return AddWhere(fn.status(), PlaceOf(graph_, schedule_, unit));
@@ -115,9 +125,49 @@ class Binder {
     return absl::OkStatus();
   }
 
-  // Creates the step of a copy that the schedule added, on a queue or in the calling thread.
-  void BindTransfer(const PlannedUnit& unit) {
-    const mge_slot from = SlotOf(unit, unit.inputs[0]), to = SlotOf(unit, unit.outputs[0]);
+  // Describes the packing of states. A record would pack with the addresses of its first run only if the backend's
+  // prepack_on can be captured, which it does not say.
+  void NotePacks(size_t u) {
+    Unit& unit = out_.units.back();
+    unit.attributes &= ~MGE_KERNEL_CAPTURE_SAFE;
+    for (const MemoryPlan::Pack& pack : memory_.packs[u]) {
+      const Buffer& packed = memory_.buffers[pack.buffer];
+      unit.reason += fmt::format("; packs state '{}' into {} bytes first",
+                                 graph_.value(schedule_.units[u].group->inputs[pack.operand]).name, packed.bytes);
+    }
+  }
+
+  // Creates the step that packs a state before the step of the unit's kernel.
+  void BindPack(size_t u, const MemoryPlan::Pack& pack) {
+    const PlannedUnit& unit = schedule_.units[u];
+    auto* args = NewArgs<PackStepArgs>();
+    *args = {&unit.device->kernel_api(), kernels_.units[u].prepared.kernel, static_cast<uint32_t>(pack.operand),
+             SlotOf(unit, unit.inputs[pack.operand]), memory_.SlotOf(memory_.buffers[pack.buffer], unit.OnQueue())};
+    AddStep(RunPackStep, args);
+  }
+
+  // Creates the step of a collective.
+  absl::Status BindCollective(size_t u) {
+    const PlannedUnit& unit = schedule_.units[u];
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> communicator, context_->communicators->On(*unit.device));
+    auto* args = NewArgs<CollectiveStepArgs>(CollectiveStepArgs::Bytes(unit.outputs.size()));
+    *args = {communicator.get(), false, 0, 0, static_cast<uint32_t>(unit.outputs.size())};
+    MGE_RETURN_IF_ERROR(ReadCollective(graph_.node(unit.group->nodes[0]), context_->communicators->group().ranks, *args));
+    for (size_t k = 0; k < unit.outputs.size(); ++k) {
+      const TensorType& type = graph_.value(unit.group->outputs[k]).type;
+      args->list()[k] = {InputSlot(u, k), SlotOf(unit, unit.outputs[k]), static_cast<uint64_t>(Elements(type.dims)),
+                         static_cast<mge_dtype>(type.dtype)};
+    }
+    AddStep(RunCollectiveStep, args);
+    if (out_.communicators.empty()) out_.communicators.push_back(std::move(communicator));
+    return absl::OkStatus();
+  }
+
+  // Creates the step of a copy that the schedule added, or of an update, on a queue or in the calling thread.
+  void BindTransfer(size_t u) {
+    const PlannedUnit& unit = schedule_.units[u];
+    const mge_slot from = InputSlot(u, unit.group ? 1 : 0),
+                   to = SlotOf(unit, unit.outputs[0]);  // an update: (target, value)
     const int64_t bytes = BytesOf(unit.outputs[0]);
     if (!unit.OnQueue()) return BindCopy(from, to, bytes);
     auto* args = NewArgs<QueueCopyArgs>();

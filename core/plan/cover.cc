@@ -2,13 +2,16 @@
 #include "core/plan/cover.h"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "core/base/errors.h"
 #include "core/kernel/claims.h"
+#include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/memory/value_sizes.h"
 #include "core/plan/partition.h"
+#include "core/plan/updates.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -45,7 +48,10 @@ class Coverer {
     position_.assign(graph_.node_count(), -1);
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int32_t>(i);
     Defer();
+    MGE_ASSIGN_OR_RETURN(updates_, FindUpdates(graph_, context_, deferred_));
     MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_, sizes_));
+    MGE_RETURN_IF_ERROR(TakeCollectives());
+    for (const Update& update : updates_.list) MGE_RETURN_IF_ERROR(TakeUpdate(update));
     for (size_t d = 0; d < context_.devices.size(); ++d) {
       if (!IsReady(static_cast<int>(d), true)) continue;
       MGE_RETURN_IF_ERROR(TakeClaims(static_cast<int>(d)));
@@ -70,6 +76,7 @@ class Coverer {
     std::vector<NodeId> nodes;
     for (NodeId id : order_) {
       if (deferred_[id] || group_of_[id] >= 0 || !VisibleToBackends(graph_, graph_.node(id))) continue;
+      if (IsCollective(*graph_.node(id).def) || IsUpdate(*graph_.node(id).def)) continue;
       if (device != kAnyDevice && Allows(id, device) != its_own) continue;
       nodes.push_back(id);
     }
@@ -167,6 +174,7 @@ class Coverer {
       }
     }
     if (!Convex(nodes)) return std::string("a path leaves the group and comes back");
+    if (std::string why = WhyNotOutputs(abi, claim, nodes); !why.empty()) return why;
     Group group;
     group.nodes = nodes;
     group.device = &device;
@@ -182,6 +190,30 @@ class Coverer {
     return std::string();
   }
 
+  // Returns the reason if the claim's kernel does not write an inner value that is used outside of the group, else "".
+  std::string WhyNotOutputs(const AbiGraph& abi, const Claim& claim, const std::vector<NodeId>& nodes) const {
+    std::map<ValueId, int32_t> inner;  // uses in the group
+    for (NodeId id : nodes) {
+      for (ValueId v : graph_.node(id).inputs) {
+        if (v != kNone) ++inner[v];
+      }
+    }
+    std::vector<ValueId> extra;
+    for (int32_t index : claim.extra_outputs) {
+      if (index < 0 || index >= static_cast<int64_t>(abi.graph()->value_count)) return "names a value that does not exist";
+      extra.push_back(abi.value(index));
+    }
+    for (NodeId id : nodes) {
+      for (ValueId v : graph_.node(id).outputs) {
+        auto used = v == kNone ? inner.end() : inner.find(v);
+        if (used == inner.end() || uses_[v] <= used->second) continue;
+        if (std::find(extra.begin(), extra.end(), v) != extra.end()) continue;
+        return fmt::format("'{}' is used outside of the group, and is not one of its extra outputs", graph_.value(v).name);
+      }
+    }
+    return {};
+  }
+
   // Returns true if no path leaves `nodes` and enters them again. Each existing group counts as one node, since it runs as
   // one step.
   bool Convex(const std::vector<NodeId>& nodes) {
@@ -190,18 +222,22 @@ class Coverer {
     int32_t first = position_[nodes.front()], last = position_[nodes.back()];
     // Through a group, a path may go back in the order of nodes. The range [first, last] therefore bounds paths only if
     // there are no groups.
-    bool hubs = !cover_.groups.empty();
+    bool hubs = !cover_.groups.empty() || !updates_.list.empty();
     std::vector<NodeId> work;
+    auto reach = [&](NodeId next) {
+      if (inside[next] || reached[next]) return;
+      reached[next] = 1;
+      work.push_back(next);
+    };
     auto expand = [&](NodeId id) {
       for (ValueId v : graph_.node(id).outputs) {
         if (v == kNone) continue;
         for (NodeId consumer : Consumers()[v]) {
-          if (!hubs && (position_[consumer] < first || position_[consumer] > last)) continue;
-          if (!inside[consumer] && !reached[consumer]) {
-            reached[consumer] = 1;
-            work.push_back(consumer);
-          }
+          if (hubs || (position_[consumer] >= first && position_[consumer] <= last)) reach(consumer);
         }
+      }
+      if (auto after = updates_.after.find(id); after != updates_.after.end()) {
+        for (NodeId update : after->second) reach(update);
       }
     };
     for (NodeId id : nodes) expand(id);
@@ -216,6 +252,11 @@ class Coverer {
           if (v == kNone) continue;
           for (NodeId consumer : Consumers()[v]) {
             if (inside[consumer]) return false;
+          }
+        }
+        if (auto after = updates_.after.find(member); after != updates_.after.end()) {
+          for (NodeId update : after->second) {
+            if (inside[update]) return false;
           }
         }
         expand(member);
@@ -256,6 +297,7 @@ class Coverer {
     mge_problem problem = ProblemOf(group, context_.threads);
     MGE_ASSIGN_OR_RETURN(group.candidates,
                          CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device)));
+    if (group.target >= 0) KeepUpdates(group);
     return !group.candidates.offered.empty();
   }
 
@@ -282,6 +324,113 @@ class Coverer {
     return absl::OkStatus();
   }
 
+  // Makes a group of each collective operator, if the session is one of several ranks.
+  absl::Status TakeCollectives() {
+    if (!context_.communicators) return absl::OkStatus();
+    for (NodeId id : order_) {
+      const Node& node = graph_.node(id);
+      if (deferred_[id] || !IsCollective(*node.def)) continue;
+      auto has = [](Device* d) { return d->backend().plugin().collective != nullptr; };
+      auto at = std::find_if(context_.devices.begin(), context_.devices.end(), has);
+      if (at == context_.devices.end()) {
+        return Fail(errors::kUnsupportedFeature, fmt::format("operator {} has no device for several ranks", node.op),
+                    {.what = "no backend of the session's devices has collective operations",
+                     .where = NodePlace(node),
+                     .fix = "name a device whose backend has them, or run with one rank (collective.ranks = 1)"});
+      }
+      if (!VisibleToBackends(graph_, node)) {
+        return Fail(errors::kUnsupportedFeature, fmt::format("operator {} needs tensors of known shape", node.op),
+                    {.where = NodePlace(node), .fix = "fix the shapes of the model's inputs"});
+      }
+      MGE_RETURN_IF_ERROR((*at)->Open());
+      Group group = OperandsOf(id);
+      group.kind = Unit::Kind::kCollective;
+      group.device = *at;
+      Add(std::move(group));
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns a group of one node with its operands.
+  Group OperandsOf(NodeId id) const {
+    const Node& node = graph_.node(id);
+    Group group;
+    group.nodes = {id};
+    for (ValueId v : node.inputs) {
+      if (v != kNone) group.inputs.push_back(v);
+    }
+    for (ValueId v : node.captures) group.inputs.push_back(v);
+    for (ValueId v : node.outputs) {
+      if (v != kNone) group.outputs.push_back(v);
+    }
+    return group;
+  }
+
+  // Makes a group of an update: with the node that computes its value if a kernel can write to the target, else a copy, or
+  // an addition by a kernel.
+  absl::Status TakeUpdate(const Update& update) {
+    Device& home = *context_.devices.front();
+    MGE_RETURN_IF_ERROR(home.Open());
+    const Node& node = graph_.node(update.node);
+    const ValueId target = node.inputs[0], value = node.inputs[1];
+    const bool adds = node.def->Is(kAccumulates);
+    const NodeId producer = graph_.value(value).producer;
+    std::vector<Refusal> refused;
+    if (CanWriteTo(producer, update)) {
+      Group group;
+      group.nodes = {producer};
+      group.device = &home;
+      group.write_modes = {adds ? int32_t{MGE_WRITE_ADD} : int32_t{MGE_WRITE}};
+      const AbiGraph abi(graph_, group.nodes, uses_);
+      for (size_t k = 0; k < abi.inputs().size(); ++k) {
+        if (abi.inputs()[k] == target) group.aliases.push_back({0, static_cast<uint32_t>(k)});
+      }
+      group.target = static_cast<int>(abi.inputs().size());
+      // A kernel that adds reads the target's elements before it writes them, but not those that are its input as well.
+      if (abi.outputs().size() == 1 && !(adds && !group.aliases.empty())) {
+        MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
+        if (taken) {
+          group.nodes.push_back(update.node);
+          group.inputs.push_back(target);
+          group.outputs = {node.outputs[0]};
+          Add(std::move(group));
+          return absl::OkStatus();
+        }
+        refused = std::move(group.candidates.refused);
+      }
+    }
+    Group group = OperandsOf(update.node);
+    group.device = &home;
+    group.target = 0;
+    group.refused = refused;
+    if (!adds) {
+      group.kind = Unit::Kind::kCopy;
+    } else {
+      group.aliases = {{0, 0}};
+      MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
+      if (!taken) {
+        std::vector<std::string> why;
+        for (const Refusal& r : group.candidates.refused) why.push_back(fmt::format("{}: {}", r.id, r.reason));
+        return Fail(
+            errors::kUnsupportedFeature,
+            fmt::format("device {} has no kernel that adds to the memory of '{}'", home.name(), graph_.value(target).name),
+            {.what = fmt::format("{}", fmt::join(why, "; ")), .where = NodePlace(node)});
+      }
+      group.candidates.refused.insert(group.candidates.refused.begin(), refused.begin(), refused.end());
+    }
+    Add(std::move(group));
+    return absl::OkStatus();
+  }
+
+  // Returns true if the node's kernel may write the update's result: the update is the only reader of the node's value.
+  bool CanWriteTo(NodeId producer, const Update& update) const {
+    if (producer == kNone || deferred_[producer] || group_of_[producer] >= 0) return false;
+    const Node& node = graph_.node(producer);
+    const ValueId value = graph_.node(update.node).inputs[1];
+    return uses_[value] == 1 && VisibleToBackends(graph_, node) && IsPure(*node.def) && !IsAlias(node) &&
+           Allows(producer, 0);
+  }
+
   // Makes a group that the reference evaluator computes in host memory.
   absl::Status TakeByHost(NodeId id) {
     const Node& node = graph_.node(id);
@@ -291,8 +440,8 @@ class Coverer {
       return Fail(errors::kUnsupportedOp, fmt::format("operator {} is not implemented", node.op),
                   {.where = NodePlace(node)});
     }
-    Group group;
-    group.kind = visible && !node.def->Is(kRandom) ? Unit::Kind::kReference : Unit::Kind::kHost;
+    Group group = OperandsOf(id);
+    group.kind = visible && IsPure(*node.def) ? Unit::Kind::kReference : Unit::Kind::kHost;
     // Host steps have no other implementation and are always allowed. A reference step replaces a missing kernel, so it must
     // have the attributes that the settings demand of kernels.
     const bool may_stand_in = !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes);
@@ -305,16 +454,8 @@ class Coverer {
                    .where = NodePlace(node),
                    .fix = "name another device with such a kernel, as in --device gpu0,cpu0, or change the setting"});
     }
-    group.nodes = {id};
     group.device = &HostStepDevice(context_);
     group.refused = std::move(refused_[id]);
-    for (ValueId v : node.inputs) {
-      if (v != kNone) group.inputs.push_back(v);
-    }
-    for (ValueId v : node.captures) group.inputs.push_back(v);
-    for (ValueId v : node.outputs) {
-      if (v != kNone) group.outputs.push_back(v);
-    }
     Add(std::move(group));
     return absl::OkStatus();
   }
@@ -343,6 +484,13 @@ class Coverer {
         if (producer == kNone || group_of_[producer] < 0 || group_of_[producer] == static_cast<int32_t>(g)) continue;
         next[group_of_[producer]].push_back(static_cast<int32_t>(g));
         ++waits[g];
+      }
+    }
+    for (const auto& [reader, updates] : updates_.after) {
+      for (NodeId update : updates) {
+        if (group_of_[reader] < 0 || group_of_[reader] == group_of_[update]) continue;
+        next[group_of_[reader]].push_back(group_of_[update]);
+        ++waits[group_of_[update]];
       }
     }
     auto later = [&](int32_t a, int32_t b) {
@@ -374,6 +522,7 @@ class Coverer {
   std::vector<int32_t> position_;
   std::vector<bool> deferred_;
   std::vector<int32_t> group_of_;
+  Updates updates_;
   std::vector<DeviceWish> wishes_;             // by NodeId
   std::vector<std::vector<Refusal>> refused_;  // refusals by devices, by NodeId
   std::vector<std::vector<NodeId>> consumers_;
@@ -383,7 +532,9 @@ class Coverer {
 }  // namespace
 
 mge_problem ProblemOf(const Group& group, uint32_t threads) {
-  return {sizeof(mge_problem), threads, group.abi->graph(), nullptr, nullptr, 0};
+  return {sizeof(mge_problem),  threads,
+          group.abi->graph(),   group.write_modes.empty() ? nullptr : group.write_modes.data(),
+          group.aliases.data(), group.aliases.size()};
 }
 
 absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context) {

@@ -4,7 +4,9 @@
 // A backend may compute several nodes in one kernel (a claim), and no backend may be able to compute a node. This stage
 // decides both, such that every node belongs to exactly one group and the groups form no cycle. Algorithm, greedy:
 //   1. Defers the nodes that need a tensor of unknown shape, and all nodes that depend on those (the continuation).
-//   2. Assigns devices to the other nodes that backends can see (partition.h).
+//   2. Assigns devices to the other nodes that backends can see (partition.h). Collectives go to the first device that has
+//      them. Updates go to the first device, each together with the node that computes its value if a kernel of that node
+//      can write to the target (updates.h).
 //   3. For each device in order of preference: tries its claims, the greatest benefit first. A claim becomes a group if its
 //      nodes are free, no path leaves it and enters it again, and the backend has a kernel. Then each node of the device
 //      that is still free becomes a group of its own if the device has a kernel.
@@ -31,7 +33,7 @@ inline constexpr uint64_t kEvaluatorAttributes =
 
 // Nodes that are computed together.
 struct Group {
-  Unit::Kind kind = Unit::Kind::kKernel;  // kKernel, kReference, kHost or kAlias
+  Unit::Kind kind = Unit::Kind::kKernel;  // kKernel, kReference, kHost, kAlias, kCollective, or kCopy (an update)
   std::vector<NodeId> nodes;              // in topological order
   Device* device = nullptr;
   std::string placement;        // reason for the device; empty if there was no choice
@@ -39,6 +41,10 @@ struct Group {
   std::vector<ValueId> inputs;  // operands without absent ones; captures of a host node last
   std::vector<ValueId> outputs;
   std::unique_ptr<AbiGraph> abi;  // kKernel: the nodes as the backend sees them
+  // An update: the last output is written to the memory of inputs[target]. -1: no update. The problem may not have that input.
+  int target = -1;
+  std::vector<int32_t> write_modes;    // mge_problem::write_modes; empty: all MGE_WRITE
+  std::vector<mge_in_place> aliases;   // mge_problem::aliases
   CandidateList candidates;       // kKernel: `offered` is never empty
   std::vector<Refusal> refused;   // kReference: reasons of the backends
 };

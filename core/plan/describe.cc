@@ -11,7 +11,7 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kQueueNames[] = {"compute", "copy in", "copy out"};
+constexpr std::string_view kQueueNames[] = {"compute", "copy in", "copy out", "communication"};
 
 // Adds `count` to `sum`. The sum becomes unknown (negative) if either is.
 void AddKnown(double& sum, double count) { sum = sum < 0 || count < 0 ? -1 : sum + count; }
@@ -58,7 +58,9 @@ void ExplainKernel(const Group& group, const GroupChoice& choice, Unit& unit) {
 
 // Records the reason why no kernel computes the group.
 void ExplainOther(const Group& group, Unit& unit) {
-  unit.reason = group.kind == Unit::Kind::kAlias  ? "the same bytes under another shape"
+  unit.reason = group.kind == Unit::Kind::kAlias        ? "the same bytes under another shape"
+                : group.kind == Unit::Kind::kCollective ? "exchanges data with the other ranks"
+                : group.kind == Unit::Kind::kCopy       ? "the value is copied to the memory that it updates"
                 : group.kind == Unit::Kind::kHost ? "the core computes it on host values"
                 : group.refused.empty()           ? "no backend offers a kernel"
                                                   : "the backends refuse all kernels that they have for it";
@@ -83,6 +85,7 @@ void RecordKernel(const PlannedUnit& planned, const mge_prepared& prepared, Unit
       unit.kernel = planned.copy_name;
       unit.cost_us = planned.copy_us;
       break;
+    case Unit::Kind::kCollective: unit.kernel = "collective"; break;
     case Unit::Kind::kAlias: unit.kernel = "view"; break;
     case Unit::Kind::kReference: unit.attributes = kEvaluatorAttributes; [[fallthrough]];
     case Unit::Kind::kHost: unit.kernel = "reference"; break;

@@ -150,6 +150,13 @@ mge_code RunCopyStep(const void* args, const mge_run* run) {
   return MGE_OK;
 }
 
+mge_code RunPackStep(const void* args, const mge_run* run) {
+  const auto& step = *static_cast<const PackStepArgs*>(args);
+  void *from = Address(run, step.from), *to = Address(run, step.to);
+  if (!run->queue) return step.api->prepack(step.kernel, step.input, from, to, run->error);
+  return step.api->prepack_on(step.kernel, step.input, run->queue, from, to, run->error);
+}
+
 mge_code RunQueueCopyStep(const void* args, const mge_run* run) {
   const auto& step = *static_cast<const QueueCopyArgs*>(args);
   if (!step.bytes) return MGE_OK;

@@ -82,4 +82,13 @@ struct QueueCopyArgs {
 };
 mge_code RunQueueCopyStep(const void* args, const mge_run* run);
 
+// The arguments of RunPackStep(), which packs an input of a kernel: in the calling thread, or on the run's queue.
+struct PackStepArgs {
+  const mge_kernel_api* api;
+  mge_kernel* kernel;
+  uint32_t input;
+  mge_slot from, to;
+};
+mge_code RunPackStep(const void* args, const mge_run* run);
+
 }  // namespace mge

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 
+#include "core/plan/communicator.h"
+#include "core/plan/memory/state_memory.h"
+
 #include <algorithm>
 #include <map>
 
@@ -46,7 +49,7 @@ Plan::Plan() = default;
 Plan::~Plan() {
   if (attachment && !attachment->Close()) {
     for (const PlanQueue& queue : queues) queue.device->Abandon();
-    Lose(std::move(kernels), std::move(args), std::move(device_constants));
+    Lose(std::move(kernels), std::move(args), std::move(device_constants), std::move(communicators), std::move(state_memory));
   }
   attachment.reset();
 }
@@ -59,6 +62,7 @@ std::string_view UnitKindName(Unit::Kind kind) {
     case Unit::Kind::kAlias: return "view";
     case Unit::Kind::kReorder: return "reorder";
     case Unit::Kind::kCopy: return "copy";
+    case Unit::Kind::kCollective: return "collective";
   }
   return "?";
 }
@@ -89,7 +93,7 @@ namespace {
 // Adds the devices of a plan's kernels and reference steps, and those of the most recent plan of each body.
 void AddWorkers(const Plan& plan, std::vector<std::string>& names) {
   for (const Unit& u : plan.units) {
-    const bool works = u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReference;
+    const bool works = u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReference || u.kind == Unit::Kind::kCollective;
     if (works && std::find(names.begin(), names.end(), u.device) == names.end()) names.push_back(u.device);
   }
   for (const PlanBody& body : plan.bodies) {

@@ -31,7 +31,9 @@
 
 namespace mge {
 
+class Communicator;  // core/plan/communicator.h
 class Program;
+class StateMemory;  // core/plan/memory/state_memory.h
 struct HostStepArgs;
 
 inline constexpr int64_t kBufferAlignment = 64;             // least alignment of a buffer, bytes
@@ -92,7 +94,7 @@ struct Alternative {
 
 // A group of nodes computed together, or a reorder or copy that the planner added. Holds the reasons for --why.
 struct Unit {
-  enum class Kind { kKernel, kReference, kHost, kAlias, kReorder, kCopy };
+  enum class Kind { kKernel, kReference, kHost, kAlias, kReorder, kCopy, kCollective };
   Kind kind = Kind::kKernel;
   std::vector<std::string> nodes;  // names; empty for what the planner added
   std::vector<std::string> ops;
@@ -157,6 +159,29 @@ struct DynamicConstant {
   Tensor tensor;
 };
 
+// A state of the session that the plan reads or updates. Its memory is behind a base of its own.
+struct StateBase {
+  std::string name;
+  uint32_t base;
+  void* address;
+};
+
+inline constexpr uint64_t kRandomStateBytes = 2 * sizeof(uint64_t);  // a key and a counter
+
+// The random numbers of one kernel in a run: counters of Philox blocks, which the run sets.
+struct RandomStep {
+  uint64_t blocks;  // number of blocks that one run draws
+  uint64_t offset;  // place of the key and the counter in RandomBase, in bytes
+};
+
+// The memory with the keys and counters of the kernels of one device. Each run writes it before its first step.
+struct RandomBase {
+  Device* device = nullptr;
+  int32_t queue = kCallingThread;  // the queue of those kernels
+  uint32_t base = 0;
+  std::vector<RandomStep> steps = {};
+};
+
 // A program that a run of the plan may run: a body of control flow within its unit, or the continuation after all units.
 struct PlanBody {
   int32_t unit = -1;  // -1: the continuation
@@ -207,6 +232,10 @@ class Plan {
   std::vector<std::unique_ptr<DeviceConstants>> device_constants;
   std::vector<mge_kernel*> states;  // kernels that need a state per instance, by state index
   std::vector<const mge_kernel_api*> state_apis;
+  std::vector<StateBase> state_values;                       // states of the session, which outlive the plan
+  std::shared_ptr<StateMemory> state_memory;                 // their memory; nullptr: there are none
+  std::vector<RandomBase> random;                            // one per device with random kernels
+  std::vector<std::shared_ptr<Communicator>> communicators;  // those of the plan's collectives
   std::vector<DynamicConstant> dynamic_constants;
   uint32_t dynamic_count = 0;
   std::unique_ptr<Continuation> continuation;
@@ -228,6 +257,7 @@ class Plan {
   // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
+  int rebound_kernels = 0;                       // kernels derived from those of another plan, for other shapes
   std::vector<std::string> kernel_restrictions;  // for --why: kernel attributes that settings require or forbid
   std::vector<Alternative> dropped_claims;
   std::vector<std::string> pass_log;

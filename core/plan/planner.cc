@@ -13,6 +13,7 @@
 #include "core/plan/memory/constants.h"
 #include "core/plan/memory/memory_errors.h"
 #include "core/plan/memory/memory_limit.h"
+#include "core/plan/memory/state_memory.h"
 #include "core/plan/nested.h"
 #include "core/plan/passes/specialise.h"
 #include "core/plan/schedule.h"
@@ -66,9 +67,10 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   Segments segments = FormSegments(schedule, memory, bound, *context);
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
                        MakeContinuation(graph, chosen.cover, schedule, memory, context));
+  MGE_ASSIGN_OR_RETURN(std::vector<StateBase> states, BindStates(graph, memory, *context, stop));
   return AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
-                      std::move(memory), std::move(needs), std::move(constants), std::move(bound), std::move(segments),
-                      std::move(continuation));
+                      std::move(memory), std::move(needs), std::move(constants), std::move(states), std::move(bound),
+                      std::move(segments), std::move(continuation));
 }
 
 }  // namespace mge

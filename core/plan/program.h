@@ -22,6 +22,9 @@
 namespace mge {
 
 struct SelectionTools;  // core/plan/kernels/selection.h
+class Communicators;    // core/plan/communicator.h
+class KernelFamilies;   // core/plan/kernels/kernel_families.h
+class StateMemory;      // core/plan/memory/state_memory.h
 
 // The inputs of planning beside graph and shapes: devices and settings. Immutable while programs use it.
 struct PlanContext {
@@ -40,7 +43,10 @@ struct PlanContext {
   std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
   PlanCacheLimits cache = {};     // limits of each program's plan cache
   Logger logger = Logger();
-  std::shared_ptr<SharedConstants> shared_constants;  // constants that plans on the same devices share; nullable
+  std::shared_ptr<SharedConstants> shared_constants;       // constants that plans on the same devices share; nullable
+  std::shared_ptr<Communicators> communicators = nullptr;  // the session's rank in a group of ranks; nullptr: it is alone
+  std::shared_ptr<StateMemory> states = nullptr;           // memory of the session's states; nullptr: there can be none
+  std::shared_ptr<KernelFamilies> families = nullptr;  // kernels that plans for other shapes may be derived from; nullable
   std::shared_ptr<UnableKernels> unable = std::make_shared<UnableKernels>();
   // Calls body(i) for each i < count on the compute pool, in any order. Empty: work is done in the calling thread.
   std::function<void(uint64_t count, const std::function<void(uint64_t)>& body)> parallel_for = {};

@@ -24,13 +24,15 @@ absl::Status ScheduleGroup(const Graph& graph, const PlanContext& context, const
   unit.device = group.kind == Unit::Kind::kAlias ? &DeviceOfAlias(graph, builder.schedule(), context, group) : group.device;
   unit.group = &group;
   unit.choice = &choice;
+  if (group.kind == Unit::Kind::kCopy) unit.copy_name = "copy";
   if (group.kind == Unit::Kind::kKernel) unit.candidate = group.candidates.offered[choice.candidate];
   const int32_t space = builder.SpaceOf(*unit.device);
   for (size_t k = 0; k < group.inputs.size(); ++k) {
     MGE_ASSIGN_OR_RETURN(int32_t item, builder.TransferTo(group.inputs[k], choice.inputs[k], *unit.device));
     unit.inputs.push_back(item);
   }
-  if (group.kind == Unit::Kind::kKernel && HasQueues(*unit.device)) {
+  const bool on_device = group.kind == Unit::Kind::kKernel || group.kind == Unit::Kind::kCollective || group.target >= 0;
+  if (on_device && HasQueues(*unit.device)) {
     unit.queue = builder.QueueOf(*unit.device, MGE_QUEUE_COMPUTE);
   }
   const int32_t index = static_cast<int32_t>(builder.schedule().units.size());
@@ -78,6 +80,13 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
   ScheduleBuilder builder(graph, context);
   for (ValueId v : graph.inputs()) {
     if (!IsConstantValue(graph, v)) builder.AddItem(v, PlainLayout(), kHostSpace, nullptr, -1);
+  }
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    if (value.role != Role::kState || value.dead) continue;
+    Device& home = *context.devices.front();
+    MGE_RETURN_IF_ERROR(home.Open());
+    builder.AddItem(v, PlainLayout(), builder.SpaceOf(home), &home, -1);
   }
   for (size_t g = 0; g < chosen.cover.groups.size(); ++g) {
     MGE_RETURN_IF_ERROR(ScheduleGroup(graph, context, chosen.cover.groups[g], chosen.choices[g], builder));

@@ -3,10 +3,11 @@
 //
 // A group may read a value in another layout, or in the memory of another device, than the one in which its producer writes
 // it. Reorders and copies bring it there, and several groups may share their results. Algorithm:
-//   1. Visits the groups in topological order. For each operand finds the item with the layout and memory that the group
+//   1. Adds an item for each input of the graph, and for each state in the memory of the first device.
+//   2. Visits the groups in topological order. For each operand finds the item with the layout and memory that the group
 //      reads. If there is none, adds the units that create it (transfers.h). Then adds the group's unit, with a new item for
 //      each output.
-//   2. Does the same for the outputs of the graph and for the inputs of the continuation. Both are plain and in host memory.
+//   3. Does the same for the outputs of the graph and for the inputs of the continuation. Both are plain and in host memory.
 #pragma once
 
 #include <limits>
@@ -37,8 +38,8 @@ struct Item {
   ValueId value = kNone;
   mge_layout layout = PlainLayout();
   int32_t space = kHostSpace;
-  Device* device = nullptr;        // device of the unit that writes it; nullptr: an input of the graph
-  int32_t made_by = -1;            // unit that writes it; -1: an input of the graph
+  Device* device = nullptr;        // device of the unit that writes it, or of a state; nullptr: an input of the graph
+  int32_t made_by = -1;            // unit that writes it; -1: an input of the graph, or a state
   int32_t last_use = -1;           // unit, or kEnd
   std::vector<int32_t> uses = {};  // units that read it, and kEnd
 };

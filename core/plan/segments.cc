@@ -69,6 +69,7 @@ class Segmenter {
     }
     for (int32_t item : d.outputs) JoinOverwritten(needs, memory_.item_buffers[item]);
     if (int32_t workspace = memory_.workspaces[u]; workspace >= 0) JoinOverwritten(needs, workspace);
+    for (const MemoryPlan::Pack& pack : memory_.packs[u]) JoinOverwritten(needs, pack.buffer);
     return needs;
   }
 
@@ -97,6 +98,7 @@ class Segmenter {
       written_[b][lane] = u;
     }
     if (int32_t workspace = memory_.workspaces[u]; workspace >= 0) touched_[workspace][lane] = u;
+    for (const MemoryPlan::Pack& pack : memory_.packs[u]) touched_[pack.buffer][lane] = u;
   }
 
   void Order(int32_t u) {

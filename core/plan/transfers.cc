@@ -139,7 +139,7 @@ bool ScheduleBuilder::IsCallers(int32_t id) const {
   for (int32_t u; (u = item(id).made_by) >= 0; id = schedule_.units[u].inputs[0]) {
     if (schedule_.units[u].kind != Unit::Kind::kAlias || schedule_.units[u].inputs[0] < 0) return false;
   }
-  return true;
+  return graph_.value(item(id).value).role != Role::kState;
 }
 
 // Returns `source`. If it is in the caller's memory, returns a copy in page-locked memory, since copy queues access the

@@ -197,6 +197,9 @@ std::string WhyWidenedTableIsBad(const mge_plugin& plugin) {
   if (bad.empty() && plugin.profile) bad = CheckTable("profile", plugin.profile);
   if (bad.empty() && plugin.profile && !plugin.queue)
     bad = "it has a table 'profile', which measures times on queues, but no table 'queue'";
+  if (bad.empty() && plugin.collective) bad = CheckTable("collective", plugin.collective);
+  if (bad.empty() && plugin.collective && !plugin.queue)
+    bad = "it has a table 'collective', whose operations run on queues, but no table 'queue'";
   return bad.empty() ? CheckSettings(plugin) : bad;
 }
 

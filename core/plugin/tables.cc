@@ -30,6 +30,7 @@ std::string BackendTables::Read(const mge_plugin& given) {
   Take(plugin_.strategy, strategy_);
   Take(plugin_.layout, layout_);
   Take(plugin_.profile, profile_);
+  Take(plugin_.collective, collective_);
   if (plugin_.setting_count > kMaxSettings) {
     return fmt::format("it declares {} settings; the limit is {}", plugin_.setting_count, kMaxSettings);
   }

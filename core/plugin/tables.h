@@ -44,6 +44,7 @@ class BackendTables {
   mge_strategy_api strategy_ = {};
   mge_layout_api layout_ = {};
   mge_profile_api profile_ = {};
+  mge_collective_api collective_ = {};
   std::vector<mge_setting> settings_;
   std::vector<const mge_setting*> setting_list_;
 };

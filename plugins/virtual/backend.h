@@ -2,12 +2,14 @@
 // The parts of this backend, implemented with the software GPU of plugins/gpu.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include "mge/plugin.hpp"
 #include "plugins/gpu/software/device.h"
+#include "plugins/gpu/software/shared_group.h"
 #include "plugins/gpu/software/stream.h"
 #include "settings.h"
 
@@ -87,6 +89,30 @@ class Stamp {
 
  private:
   std::shared_ptr<software::Stamp> stamp_;
+};
+
+// One rank of a group of virtual devices, in one or several processes. (collective.cc)
+class Communicator {
+ public:
+  static Result UniqueId(mge::UniqueId out) { return software::SharedGroup::NewId(out); }
+  Communicator(Device& device, ConstUniqueId id, uint32_t rank, uint32_t ranks, uint64_t timeout_ns);
+  Result Init();
+  void Abort();
+  // Every operation is enqueued at once and waits in its own queue's thread, so operations of a group need nothing more.
+  static Result GroupBegin();
+  static Result GroupEnd();
+  Result AllReduce(Queue& queue, const void* source, void* destination, uint64_t count, mge_dtype dtype, int32_t reduction);
+  Result Broadcast(Queue& queue, const void* source, void* destination, uint64_t count, mge_dtype dtype, uint32_t root);
+
+ private:
+  class Work;
+  Result Enqueue(Queue& queue, const software::Exchange& exchange, const void* source, void* destination);
+
+  Device& device_;
+  std::array<uint8_t, MGE_UNIQUE_ID_BYTES> id_;
+  uint32_t rank_, ranks_;
+  uint64_t timeout_ns_;
+  std::shared_ptr<software::SharedGroup> group_;
 };
 
 // The rows of plugins/gpu, and the wrong kernel. (kernels/wrong.cc)

@@ -31,6 +31,7 @@ struct Backend : BackendDefaults {
   using Stamp = virtual_gpu::Stamp;
   using Kernels = virtual_gpu::Kernels;
   using Claims = mge::Claims<gpu::FindClaims>;
+  using Communicator = virtual_gpu::Communicator;
 
   static Result Start() {
     const Options& o = TheOptions().emplace(ReadOptions());

@@ -44,6 +44,8 @@ class Selector {
     MGE_ASSIGN_OR_RETURN(bool frozen, TakeFrozen());
     if (frozen) return absl::OkStatus();
     int32_t mode = mode_;
+    // An update is not timed: its result depends on what its output holds.
+    if (mode == MGE_SELECT_PROFILE && group_.target >= 0) mode = MGE_SELECT_HEURISTIC;
     if (mode == MGE_SELECT_PROFILE) {
       MGE_RETURN_IF_ERROR(TakeTimes());
       bool timed = std::any_of(offered().begin(), offered().end(), [](const auto& c) { return c.measured_us >= 0; });

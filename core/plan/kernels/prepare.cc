@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "core/kernel/abi_graph.h"
+#include "core/plan/kernels/kernel_families.h"
+#include "core/plan/kernels/problem_key.h"
+#include "core/plan/memory/buffers.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -27,7 +30,33 @@ struct Preparation {
   std::unique_ptr<ReorderProblem> reorder;
   mge_problem problem;
   KernelHandle kernel = nullptr;  // nullptr: it cannot be prepared
+  bool rebound = false;           // `kernel` was derived from one for other shapes
 };
+
+// Creates the kernel of a unit, from one for other shapes if the session has one; `rebound` is then set.
+absl::StatusOr<KernelHandle> Make(const PlanContext& context, const PlannedUnit& unit, const mge_problem& problem,
+                                  mge_prepared& prepared, bool& rebound) {
+  Device& device = *unit.device;
+  if (!context.families || !device.kernel_api().rebind) return PrepareKernel(device, problem, unit.candidate, prepared);
+  const std::string family = FamilyOf(device, problem, unit.candidate.id);
+  if (KernelHandle known = context.families->Find(family)) {
+    MGE_ASSIGN_OR_RETURN(KernelHandle kernel, RebindKernel(device, known.get(), problem, unit.candidate, prepared));
+    rebound = kernel != nullptr;
+    if (kernel) return kernel;
+  }
+  MGE_ASSIGN_OR_RETURN(KernelHandle kernel, PrepareKernel(device, problem, unit.candidate, prepared));
+  context.families->Add(family, kernel);
+  return kernel;
+}
+
+// Returns true if the kernel needs the packed form of a state on a device whose backend packs only in host memory.
+bool PacksStateOnQueue(const Graph& graph, const PlannedUnit& unit, const mge_prepared& prepared) {
+  if (!unit.group || !HasQueues(*unit.device) || unit.device->kernel_api().prepack_on) return false;
+  for (size_t k = 0; k < unit.group->abi->inputs().size(); ++k) {
+    if (PacksState(graph, *unit.group, prepared, k)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -46,13 +75,19 @@ absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph
     const PlannedUnit& unit = schedule.units[w.unit];
     // Since this kernel was chosen, a plan of another thread may have failed to prepare it.
     if (unable.Knows(*unit.device, w.problem, unit.candidate.id)) return absl::OkStatus();
-    absl::StatusOr<KernelHandle> kernel = PrepareKernel(*unit.device, w.problem, unit.candidate, out.units[w.unit].prepared);
+    mge_prepared& prepared = out.units[w.unit].prepared;
+    absl::StatusOr<KernelHandle> kernel = Make(context, unit, w.problem, prepared, w.rebound);
     if (!kernel.ok() && kernel.status().code() == absl::StatusCode::kUnimplemented) {
       unable.Add(*unit.device, w.problem, unit.candidate.id,
                  fmt::format("it cannot be prepared: {}", PartsOf(kernel.status()).what));
       return absl::OkStatus();
     }
     if (!kernel.ok()) return AddWhere(kernel.status(), PlaceOf(graph, schedule, unit));
+    if (PacksStateOnQueue(graph, unit, prepared)) {
+      unable.Add(*unit.device, w.problem, unit.candidate.id,
+                 "it packs a state, and its backend cannot pack on a queue (prepack_on)");
+      return absl::OkStatus();
+    }
     w.kernel = *std::move(kernel);
     return absl::OkStatus();
   }));
@@ -64,6 +99,7 @@ absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph
     }
     PreparedKernel& made = out.units[w->unit];
     out.handles.push_back(std::move(w->kernel));
+    out.rebound += w->rebound;
     if (made.prepared.has_state) {
       made.state_index = static_cast<uint32_t>(out.states.size());
       out.states.push_back(made.prepared.kernel);

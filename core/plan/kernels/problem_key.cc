@@ -61,10 +61,10 @@ void Write(Writer& w, const mge_layout& l) {
   }
 }
 
-void Write(Writer& w, const mge_value& v) {
+void Write(Writer& w, const mge_value& v, bool shapes = true) {
   w.Number(v.dtype);
   w.Number(v.rank);
-  for (int i = 0; i < v.rank; ++i) w.Number(v.dims[i]);
+  for (int i = 0; shapes && i < v.rank; ++i) w.Number(v.dims[i]);
   w.Number(v.data != nullptr);
   if (DecidesByValue(v)) w.Raw(v.data, v.data_bytes);
   w.Number(v.layout != nullptr);
@@ -138,6 +138,10 @@ ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t requ
   w.Raw(g.inputs, g.input_count * sizeof(int32_t));
   w.Raw(g.outputs, g.output_count * sizeof(int32_t));
   for (uint64_t i = 0; problem.write_modes && i < g.output_count; ++i) w.Number(problem.write_modes[i]);
+  if (problem.alias_count) w.Raw(problem.aliases, problem.alias_count * sizeof(mge_in_place));
+  for (uint64_t i = 0; i < g.value_count; ++i) {
+    if (g.values[i]->role == MGE_ROLE_STATE) w.Number(static_cast<int64_t>(i));
+  }
   ProblemKey key = {.choice = Hash(w.bytes()), .timing = {}, .text = InWords(problem)};
   w.Number(kChecks);
   w.Number(static_cast<int64_t>(require));
@@ -147,6 +151,26 @@ ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t requ
   w.Text(d.driver);
   key.timing = Hash(w.bytes());
   return key;
+}
+
+std::string FamilyOf(const Device& device, const mge_problem& problem, const std::string& candidate) {
+  const mge_graph& g = *problem.graph;
+  Writer w;
+  w.Text(device.name());
+  w.Text(candidate);
+  w.Number(problem.threads);
+  for (uint64_t i = 0; i < g.value_count; ++i) {
+    const mge_value& v = *g.values[i];
+    Write(w, v, /*shapes=*/false);
+    w.Number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(v.data)));
+    w.Number(v.role == MGE_ROLE_STATE);
+  }
+  for (uint64_t i = 0; i < g.node_count; ++i) Write(w, *g.nodes[i]);
+  w.Raw(g.inputs, g.input_count * sizeof(int32_t));
+  w.Raw(g.outputs, g.output_count * sizeof(int32_t));
+  if (problem.write_modes) w.Raw(problem.write_modes, g.output_count * sizeof(int32_t));
+  w.Raw(problem.aliases, problem.alias_count * sizeof(mge_in_place));
+  return w.bytes();
 }
 
 }  // namespace mge

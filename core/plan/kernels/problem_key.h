@@ -23,4 +23,8 @@ struct ProblemKey {
 // Returns the keys. They do not depend on the names of nodes and values, nor on the values of weights.
 ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t require, uint64_t forbid);
 
+// Returns a key that is equal for two problems of one process, on one device and for one candidate, if they differ in shapes
+// only. Constants count by their address.
+std::string FamilyOf(const Device& device, const mge_problem& problem, const std::string& candidate);
+
 }  // namespace mge

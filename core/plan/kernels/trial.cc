@@ -213,8 +213,14 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     outputs_.push_back({std::move(type), slot, bytes});
   }
   MGE_ASSIGN_OR_RETURN(mge_slot workspace, Take(prepared_.workspace_bytes));
-  mge_binding binding = {sizeof(binding),    0, inputs.data(), outputs.data(), workspace, in_layouts.data(),
-                         out_layouts.data(), {}};
+  mge_slot random = {};
+  if (prepared_.random_blocks) {
+    MGE_ASSIGN_OR_RETURN(random, Take(kRandomStateBytes));
+    const std::byte zeros[kRandomStateBytes] = {};
+    MGE_RETURN_IF_ERROR(Fill(random, zeros));
+  }
+  mge_binding binding = {sizeof(binding),    0,     inputs.data(), outputs.data(), workspace, in_layouts.data(),
+                         out_layouts.data(), random};
   args_ = std::make_unique<std::byte[]>(std::max<uint32_t>(prepared_.args_bytes, 1));
   MGE_ASSIGN_OR_RETURN(fn_, BindKernel(device_, candidate_, kernel_.get(), binding, args_.get()));
   if (prepared_.has_state) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plan/memory/place.h"
@@ -26,16 +27,19 @@ class Assigner {
     out_.item_buffers.assign(schedule.items.size(), -1);
     out_.workspaces.assign(schedule.units.size(), -1);
     out_.in_place.resize(schedule.units.size());
+    out_.packs.resize(schedule.units.size());
   }
 
   absl::StatusOr<MemoryPlan> Run() {
     AddArenas();
     AddInputs();
+    AddStates();
     for (size_t u = 0; u < schedule_.units.size(); ++u) AssignOutputs(static_cast<int32_t>(u));
     if (!schedule_.queues.empty()) MarkShared();
     AddDynamicConstants();
     AddOutputs();
     AddWorkspaces();
+    AddRandom();
     MGE_RETURN_IF_ERROR(CheckSizes());
     for (size_t a = 0; a < schedule_.spaces.size(); ++a) MGE_RETURN_IF_ERROR(PlaceArena(a));
     return std::move(out_);
@@ -96,6 +100,22 @@ class Assigner {
     }
   }
 
+  // Gives each state a base.
+  void AddStates() {
+    for (size_t i = 0; i < schedule_.items.size(); ++i) {
+      const Item& item = schedule_.items[i];
+      if (item.made_by >= 0 || graph_.value(item.value).role != Role::kState) continue;
+      Buffer b;
+      b.where = Buffer::Where::kBase;
+      b.space = item.space;
+      b.base = out_.base_count++;
+      b.bytes = ItemBytes(graph_, item);
+      b.name = graph_.value(item.value).name;
+      out_.states.push_back({item.value, b.base});
+      BufferIndex(static_cast<int32_t>(i)) = NewBuffer(std::move(b));
+    }
+  }
+
   // Returns the pairs of input and output that the unit may compute in place.
   std::vector<mge_in_place> PairsOf(const PlannedUnit& unit) const {
     if (unit.kind == Unit::Kind::kKernel) return unit.candidate.in_place;
@@ -140,6 +160,11 @@ class Assigner {
       out_.buffers[buffer].last = std::max(out_.buffers[buffer].last, schedule_.items[item].last_use);
     };
     if (unit.kind == Unit::Kind::kAlias && unit.inputs[0] >= 0) return share(unit.outputs[0], BufferIndex(unit.inputs[0]));
+    if (unit.group && unit.group->target >= 0) {  // an update: cover.h allows only targets that nothing reads later
+      const int32_t target = unit.inputs[static_cast<size_t>(unit.group->target)];
+      out_.in_place[u] = fmt::format("{} over {} (required)", NameOf(unit.outputs[0]), NameOf(target));
+      return share(unit.outputs[0], BufferIndex(target));
+    }
     const std::vector<mge_in_place> pairs = context_.in_place ? PairsOf(unit) : std::vector<mge_in_place>();
     std::vector<int32_t> taken;  // buffers overwritten by this unit
     for (size_t k = 0; k < unit.outputs.size(); ++k) {
@@ -225,17 +250,42 @@ class Assigner {
     }
   }
 
+  // Adds a buffer that only unit `u` uses.
+  int32_t NewScratch(size_t u, uint64_t bytes, std::string_view what) {
+    Buffer b;
+    b.space = schedule_.SpaceOf(*schedule_.units[u].device);
+    b.bytes = static_cast<int64_t>(bytes);
+    b.first = b.last = static_cast<int32_t>(u);
+    b.workspace = true;
+    b.name = fmt::format("{} of {}", what, PlaceOf(graph_, schedule_, schedule_.units[u]));
+    return NewBuffer(std::move(b));
+  }
+
+  // Gives each unit that draws random numbers a place for its key and counter.
+  void AddRandom() {
+    out_.random_slots.resize(schedule_.units.size());
+    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      const uint64_t blocks = kernels_.units[u].prepared.random_blocks;
+      if (blocks == 0) continue;
+      const PlannedUnit& unit = schedule_.units[u];
+      auto at = std::find_if(out_.random.begin(), out_.random.end(),
+                             [&](const RandomBase& r) { return r.device == unit.device && r.queue == unit.queue; });
+      if (at == out_.random.end()) at = out_.random.insert(at, {unit.device, unit.queue, out_.base_count++});
+      const uint64_t offset = at->steps.size() * kRandomStateBytes;
+      at->steps.push_back({blocks, offset});
+      out_.random_slots[u] = {at->base, 0, offset};
+    }
+  }
+
   void AddWorkspaces() {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
-      const uint64_t bytes = kernels_.units[u].prepared.workspace_bytes;
-      if (bytes == 0) continue;
-      Buffer b;
-      b.space = schedule_.SpaceOf(*schedule_.units[u].device);
-      b.bytes = static_cast<int64_t>(bytes);
-      b.first = b.last = static_cast<int32_t>(u);
-      b.workspace = true;
-      b.name = "workspace of " + PlaceOf(graph_, schedule_, schedule_.units[u]);
-      out_.workspaces[u] = NewBuffer(std::move(b));
+      const PlannedUnit& unit = schedule_.units[u];
+      const mge_prepared& prepared = kernels_.units[u].prepared;
+      if (prepared.workspace_bytes) out_.workspaces[u] = NewScratch(u, prepared.workspace_bytes, "workspace");
+      for (size_t k = 0; unit.group && unit.group->abi && k < unit.group->abi->inputs().size(); ++k) {
+        if (!PacksState(graph_, *unit.group, prepared, k)) continue;
+        out_.packs[u].push_back({k, NewScratch(u, prepared.prepack_bytes[k], "packed state")});
+      }
     }
   }
 
@@ -322,6 +372,10 @@ Location MemoryPlan::LocationOf(const Buffer& b) const {
     location.slot = SlotOf(b, false);
   }
   return location;
+}
+
+bool PacksState(const Graph& graph, const Group& group, const mge_prepared& prepared, size_t k) {
+  return prepared.prepack_bytes && prepared.prepack_bytes[k] && StateOf(graph, group.inputs[k]) != kNone;
 }
 
 bool HasSlot(const Value& value) {

@@ -3,7 +3,7 @@
 //
 // Two buffers may use the same bytes if their lives, counted in units, do not overlap. This keeps the arena far smaller than
 // the sum of all values. Algorithm:
-//   1. Visits the units in order. An alias uses the buffer of its input. An output overwrites an input if the kernel allows
+//   1. Visits the units in order. An alias uses the buffer of its input, an update that of its target. An output overwrites an input if the kernel allows
 //      the pair, the sizes are equal and this unit is the last reader. Any other output gets a new buffer.
 //   2. Marks the buffers that several queues use. Their lives are extended at both ends, so that a copy can run before the
 //      unit that needs it.
@@ -49,8 +49,20 @@ struct OutputCopy {
 // The memory of a schedule: a place for each value that is not a constant.
 struct MemoryPlan {
   std::vector<Buffer> buffers;
-  std::vector<int32_t> item_buffers;              // buffer of each item
-  std::vector<int32_t> workspaces;                // buffer of each unit's workspace; -1: it has none
+  std::vector<int32_t> item_buffers;  // buffer of each item
+  std::vector<int32_t> workspaces;    // buffer of each unit's workspace; -1: it has none
+  struct Pack {
+    size_t operand;  // an input of the unit that is a state
+    int32_t buffer;  // its packed form
+  };
+  std::vector<std::vector<Pack>> packs;  // by unit: states that are packed before the unit's kernel runs
+  struct StateBuffer {
+    ValueId value;
+    uint32_t base;
+  };
+  std::vector<StateBuffer> states;                // bases of the session's states
+  std::vector<RandomBase> random;                 // one for each queue with random kernels
+  std::vector<mge_slot> random_slots;             // by unit: its key and counter; zero for units without random numbers
   std::vector<std::string> in_place;              // by unit: "y over x", or empty
   std::vector<BoundValue> inputs, outputs;        // in the graph's order
   std::vector<OutputCopy> output_copies;          // in the order of the outputs
@@ -71,6 +83,9 @@ struct MemoryPlan {
 // than the device can allocate.
 absl::StatusOr<MemoryPlan> AssignBuffers(const Graph& graph, const Cover& cover, const Schedule& schedule,
                                          const PreparedKernels& kernels, const PlanContext& context);
+
+// Returns true if the kernel of a group reads input k, a state, in packed form. The host packs it before each use.
+bool PacksState(const Graph& graph, const Group& group, const mge_prepared& prepared, size_t k);
 
 // Returns true for a tensor of known size whose elements are plain bytes. Other values are dynamic values.
 bool HasSlot(const Value& value);

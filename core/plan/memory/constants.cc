@@ -57,7 +57,8 @@ class Placer {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
       const PlannedUnit& unit = schedule_.units[u];
       if (!unit.group) continue;
-      const int32_t space = unit.kind == Unit::Kind::kKernel ? schedule_.SpaceOf(*unit.device) : kHostSpace;
+      const bool on_device = unit.kind == Unit::Kind::kKernel || unit.kind == Unit::Kind::kCollective || unit.group->target >= 0;
+      const int32_t space = on_device ? schedule_.SpaceOf(*unit.device) : kHostSpace;
       for (size_t k = 0; k < unit.group->inputs.size(); ++k) {
         const ValueId v = unit.group->inputs[k];
         if (IsConstantValue(graph_, v) && HasSlot(graph_.value(v)) && !out_.packed.contains({u, k})) AddPlain(v, space);
@@ -138,7 +139,7 @@ class Placer {
   // Returns a block that this plan adds and that has room.
   DeviceConstants& BlockFor(Device* device, uint64_t bytes, bool single) {
     auto& all = out_.device;
-    const auto more = static_cast<int64_t>(DeviceConstants::Aligned(device, bytes));
+    const auto more = static_cast<int64_t>(DeviceConstants::Aligned(*device, bytes));
     auto has_room = [&](const auto& c) {
       return &c->device() == device && !c->single() && !c->block() && c->bytes() <= LargestPiece(*device) - more;
     };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
 #include "core/ops/known_values.h"
 #include "core/plan/passes/pass.h"
@@ -20,7 +21,7 @@ bool HasBody(const Node& node) {
 }
 
 bool Foldable(const Graph& graph, const Node& node) {
-  if (node.dead || !node.def || !node.def->eval || node.def->Is(kRandom) || HasBody(node)) return false;
+  if (node.dead || !node.def || !node.def->eval || !IsPure(*node.def) || HasBody(node)) return false;
   for (ValueId v : node.outputs) {
     if (v == kNone) continue;
     const Value& out = graph.value(v);
@@ -94,7 +95,7 @@ absl::StatusOr<int> ReplaceKnown(Graph& graph) {
   Replacements replacements(graph);
   for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
     const Node node = graph.node(id);
-    if (node.dead || !node.def || node.def->Is(kRandom) || HasBody(node) || node.outputs.empty()) continue;
+    if (node.dead || !node.def || !IsPure(*node.def) || HasBody(node) || node.outputs.empty()) continue;
     if (!std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) continue;
     for (ValueId v : node.outputs) {
       if (v == kNone) continue;

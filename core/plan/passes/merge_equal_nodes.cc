@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/passes/pass.h"
 #include "core/plan/passes/replacements.h"
@@ -49,7 +50,7 @@ absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
   for (NodeId id : order) {
     Node& node = graph.node(id);
     replacements.Update(node);
-    if (!node.def || node.def->Is(kRandom) || !node.captures.empty()) continue;
+    if (!node.def || !IsPure(*node.def) || !node.captures.empty()) continue;
     std::string key = NodeKey(node);
     if (key.empty()) continue;
     auto [it, fresh] = seen.try_emplace(key, id);

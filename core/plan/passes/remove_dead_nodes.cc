@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/ops/effects.h"
 #include "core/plan/passes/pass.h"
 
 namespace mge {
@@ -17,6 +18,8 @@ absl::StatusOr<int> RemoveDeadNodes(Graph& graph, const PassContext&) {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node node = graph.node(*it);
     bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNone && uses[v] > 0; });
+    // The update of a state has an effect beside its output.
+    used |= node.def && IsUpdate(*node.def) && StateOf(graph, node.inputs[0]) != kNone;
     if (used) continue;
     for (ValueId v : node.inputs) uses[v == kNone ? 0 : v] -= v != kNone;
     for (ValueId v : node.captures) --uses[v];

@@ -127,7 +127,8 @@ class MatMulKernel : public Kernel {
     args_.split = SplitGemm(p.size, table.columns, serial);
     int64_t floats = PackedFloats(p.size.k, p.size.n, table.columns);
     float scale = p.alpha * p.epilogue.scale;
-    bool packs = p.b_constant || !in_place_b;
+    ahead_ = p.b_constant || (p.b_state && !in_place_b);
+    bool packs = ahead_ || !in_place_b;
     if (packs) {
       args_.b_type = p.type;
       args_.b_row = p.b_k;
@@ -135,7 +136,7 @@ class MatMulKernel : public Kernel {
       args_.b_batch = p.size.k * p.size.n;
       args_.b_items = p.b_items;
       args_.b_scale = scale;
-      args_.packs = !p.b_constant;
+      args_.packs = !ahead_;
       packed_bytes_ = static_cast<uint64_t>(p.b_items * floats) * sizeof(float);
       if (args_.packs) {
         auto panels = static_cast<uint64_t>(p.b_items * args_.split.panels);
@@ -163,7 +164,7 @@ class MatMulKernel : public Kernel {
 
   uint32_t args_bytes() const override { return sizeof(Args); }
   uint64_t workspace_bytes() const override { return workspace_; }
-  uint64_t prepack_bytes(int input) const override { return product_.b_constant && input == b_ ? packed_bytes_ : 0; }
+  uint64_t prepack_bytes(int input) const override { return ahead_ && input == b_ ? packed_bytes_ : 0; }
   Result Prepack(int, const void* source, void* destination) override {
     int64_t floats = PackedFloats(args_.task.k, args_.task.n, args_.table->columns);
     for (int64_t i = 0; i < args_.b_items; ++i) {
@@ -189,7 +190,7 @@ class MatMulKernel : public Kernel {
     a->c = binding.output(0);
     a->workspace = binding.workspace();
     if (a->has_bias) a->bias = binding.input(bias_);
-    if (a->has_add) a->add = binding.input(add_);
+    if (a->has_add) a->add = product_.adds ? binding.output(0) : binding.input(add_);
     *step = StepFn::Of<Launch>();
     return {};
   }
@@ -217,7 +218,7 @@ class MatMulKernel : public Kernel {
     if (p.epilogue_bias >= 0) bias_ = p.epilogue_bias;
     if (p.epilogue_add >= 0) add_ = p.epilogue_add;
     args_.has_bias = bias_ >= 0;
-    args_.has_add = add_ >= 0;
+    args_.has_add = add_ >= 0 || p.adds;
     args_.task.ld_add = p.size.n;
   }
 
@@ -226,6 +227,7 @@ class MatMulKernel : public Kernel {
   std::vector<BatchItem> items_;
   uint64_t packed_bytes_ = 0, workspace_ = 0;
   int b_ = -1, bias_ = -1, add_ = -1;
+  bool ahead_ = false;  // the host packs B before the step
 };
 
 // ---------------------------------------------------------------- float64 and integers
@@ -302,7 +304,7 @@ enum Kind : uint32_t { kPacked = 0, kInPlace = 1, kPlainLoops = 2 };
 
 struct MatMulRow {
   static void Offer(const Problem& p, Offers& offers) {
-    if (!Accept(p, offers, /*groups=*/true)) return;
+    if (!Accept(p, offers, /*groups=*/true, /*adds=*/true)) return;
     Product product;
     if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse(r.text());
     Isa isa = AllowedIsa();
@@ -336,6 +338,7 @@ struct MatMulRow {
       Add(offers, isa, std::move(c));
     };
     double b_bytes = 4.0 * static_cast<double>(product.b_items * product.size.k * product.size.n);
+    // A state is packed in a step of its own, which costs about the same as packing in the kernel.
     offer(kPacked, "cpu.matmul.packed", serial + (product.b_constant ? 0 : 2.5 * StreamUs(b_bytes) + 0.05));
     if (product.b_constant || product.type != MGE_DTYPE_F32 || product.b_column != 1) return;
     // Distant rows of B cost TLB misses and share cache sets. With few rows of A, packing never pays.

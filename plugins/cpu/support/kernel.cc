@@ -3,7 +3,7 @@
 
 namespace mge::cpu {
 
-bool Accept(const Problem& p, Offers& offers, bool groups) {
+bool Accept(const Problem& p, Offers& offers, bool groups, bool adds) {
   if (!groups && p.node_count() != 1) {
     offers.Refuse("computes one node, not a group");
     return false;
@@ -18,7 +18,7 @@ bool Accept(const Problem& p, Offers& offers, bool groups) {
     return false;
   }
   for (int i = 0; i < p.output_count(); ++i) {
-    if (p.adds(i)) {
+    if (p.adds(i) && !adds) {
       offers.Refuse("cannot add to its output");
       return false;
     }

@@ -98,6 +98,11 @@ Result FindProduct(const Problem& p, Product* out) {
     return {MGE_UNIMPLEMENTED, "operands of different types"};
   bool again = out->b == out->a || out->b == out->start || out->b == out->epilogue_bias || out->b == out->epilogue_add;
   out->b_constant = n.input(1).is_constant() && !again;
+  out->b_state = n.input(1).is_state() && !again;
+  out->adds = p.adds(0);
+  if (out->adds && (out->type != MGE_DTYPE_F32 || p.node_count() > 1 || out->start >= 0)) {
+    return {MGE_UNIMPLEMENTED, "adds only a float32 product alone to its output"};
+  }
   return {};
 }
 

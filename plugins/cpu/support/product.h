@@ -21,6 +21,7 @@ struct Product {
   int a = -1, b = -1;                                 // operand numbers
   int64_t a_row = 0, a_k = 0, b_k = 0, b_column = 0;  // strides in elements
   bool b_constant = false;                            // B is constant and packed in advance
+  bool b_state = false;                               // B is a state, which the host packs before each use
   int64_t b_items = 1;                                // number of matrices of B
   struct BatchAxis {
     int64_t size, a, b;  // steps between products, as in Item
@@ -32,6 +33,7 @@ struct Product {
   int64_t start_row = 0, start_column = 0;  // its strides; 0 if broadcast
   Epilogue epilogue;
   int epilogue_bias = -1, epilogue_add = -1;  // operand numbers
+  bool adds = false;                          // the product is added to what the output holds
 
   std::vector<Item> Items() const;  // returns the whole batch; call it only for a kernel that will run
 };

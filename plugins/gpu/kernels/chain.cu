@@ -31,6 +31,7 @@ GPU_DEVICE void Chain(const ChainArgs& args) {
       last = Step(args.steps[s], values[args.steps[s].x], values[args.steps[s].y]);
       values[args.input_count + s] = last;
     }
+    for (int e = 0; e < args.extra_count; ++e) args.extras[e][i] = values[args.input_count + args.extra_steps[e]];
     args.output[i] = last;
   }
 }

@@ -24,7 +24,7 @@ namespace mge::gpu {
 enum ChainCode : int32_t { GPU_CHAIN_UNARY(GPU_CHAIN_CODE) GPU_CHAIN_BINARY(GPU_CHAIN_CODE) kChainCodes };
 #undef GPU_CHAIN_CODE
 
-constexpr int kMaxChainInputs = 8, kMaxChainSteps = 32;
+constexpr int kMaxChainInputs = 8, kMaxChainSteps = 32, kMaxChainExtras = 2;
 
 // One step. Value number inputs + s of an element is f(value x, value y), or f(value x) with parameters a and b.
 struct ChainStep {
@@ -36,12 +36,14 @@ struct ChainStep {
 // The arguments of a chain: a program of steps and its operands.
 struct ChainArgs {
   const float* inputs[kMaxChainInputs];
-  float* output;  // receives the last value
+  float* output;                   // receives the last value
+  float* extras[kMaxChainExtras];  // receive other values
   int64_t n;
   Walk walk;
   int64_t strides[kMaxChainInputs][8];
   int64_t steps_of[kMaxChainInputs];  // if the walk has rank 0: step of each input
-  int32_t input_count, step_count;
+  int32_t input_count, step_count, extra_count;
+  int32_t extra_steps[kMaxChainExtras];  // the steps whose values `extras` receive
   ChainStep steps[kMaxChainSteps];
 };
 

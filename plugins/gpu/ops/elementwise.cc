@@ -230,6 +230,31 @@ class Builder {
   Recipe& recipe_;
 };
 
+// Builds the launches of a problem.
+Result BuildRecipe(const Problem& p, Recipe* recipe) {
+  return p.node_count() > 1 ? Chain().Build(p, recipe) : Builder(p, recipe).Build();
+}
+
+// A kernel of this file. Its functions do not depend on shapes, so it serves as the source of kernels for other shapes.
+class ElementwiseKernel : public Kernel {
+ public:
+  // Returns nullptr if the problem is not supported.
+  static KernelPtr Create(const Problem& p) {
+    Recipe recipe;
+    if (!BuildRecipe(p, &recipe).ok()) return nullptr;
+    KernelPtr launches = std::move(recipe).Make();
+    return launches ? std::make_unique<ElementwiseKernel>(std::move(launches)) : nullptr;
+  }
+  explicit ElementwiseKernel(KernelPtr launches) : launches_(std::move(launches)) {}
+  uint32_t args_bytes() const override { return launches_->args_bytes(); }
+  uint64_t workspace_bytes() const override { return launches_->workspace_bytes(); }
+  Result Bind(const Binding& binding, void* args, StepFn* step) override { return launches_->Bind(binding, args, step); }
+  KernelPtr Rebind(const Problem& p) override { return Create(p); }
+
+ private:
+  KernelPtr launches_;
+};
+
 struct ElementwiseRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers, /*groups=*/true)) return;
@@ -250,12 +275,7 @@ struct ElementwiseRow {
                 .in_place = builder.InPlace()});
   }
 
-  static KernelPtr Make(const Problem& p, const Candidate&) {
-    Recipe recipe;
-    Result r = p.node_count() > 1 ? Chain().Build(p, &recipe) : Builder(p, &recipe).Build();
-    if (!r.ok()) return nullptr;
-    return std::move(recipe).Make();
-  }
+  static KernelPtr Make(const Problem& p, const Candidate&) { return ElementwiseKernel::Create(p); }
 };
 
 constexpr auto kRows = [] {

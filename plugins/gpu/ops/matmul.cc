@@ -17,6 +17,7 @@ struct Product {
   MatMulArgs args = {};
   mge_dtype type = MGE_DTYPE_UNDEFINED;
   int a = -1, b = -1, c = -1, bias = -1, residual = -1;  // operand numbers
+  bool adds = false;                                     // the result is added to what the output holds
   int64_t tiles() const { return (args.m + kTile - 1) / kTile * ((args.n + kTile - 1) / kTile) * args.batch; }
   double flops() const { return 2.0 * static_cast<double>(args.m * args.n * args.batch) * static_cast<double>(args.k); }
 };
@@ -99,6 +100,10 @@ Result Find(const Problem& p, Product* out) {
   out->args.residual_row = out->args.n;
   out->args.residual_column = 1;
   out->args.activation = e.activation;
+  out->adds = p.adds(0);
+  if (out->adds && (p.node_count() > 1 || !IsFloating(out->type))) {
+    return Refusal("adds only a product of floats alone to its output");
+  }
   return {};
 }
 
@@ -113,7 +118,7 @@ uint64_t PartBytes(const Product& product) {
 
 struct MatMulRow {
   static void Offer(const Problem& p, Offers& offers) {
-    if (!Accept(p, offers, /*groups=*/true)) return;
+    if (!Accept(p, offers, /*groups=*/true, /*adds=*/true)) return;
     Product product;
     if (Result r = Find(p, &product); !r.ok()) return offers.Refuse(r.text());
     const MatMulArgs& args = product.args;
@@ -173,7 +178,7 @@ struct MatMulRow {
     }
     auto a = Operand::In(product.a), b = Operand::In(product.b), null = Operand::Null();
     auto start = Operand::MaybeIn(product.c), bias = Operand::MaybeIn(product.bias),
-         residual = Operand::MaybeIn(product.residual);
+         residual = product.adds ? Operand::Out() : Operand::MaybeIn(product.residual);
     if (c.variant == kPlainLoops) {
       recipe.Add(ElementBytes(product.type) == 8 ? "matmul_plain_u64" : "matmul_plain_u32", Spread(outputs), args,
                  {a, b, null, null, null, Operand::Out()});

@@ -137,6 +137,17 @@ Result Stream::Launch(const gpu::Launch& launch) {
   });
 }
 
+Result Stream::Call(std::shared_ptr<HostWork> work, const HostWorkCall& call) {
+  if (Result r = CheckEnd(&device_, call.destination, call.bytes, "the destination"); !r.ok()) return r;
+  if (Result r = CheckEnd(&device_, call.source, call.bytes, "the source"); !r.ok()) return r;
+  return Push(Task::Kind::kHostWork, [&](Task& task) {
+    task.work = std::move(work);
+    task.destination = call.destination;
+    task.source = call.source;
+    task.bytes = call.bytes;
+  });
+}
+
 void Stream::FailNext(mge_code code, std::string text) {
   std::lock_guard lock(mutex_);
   fail_next_ = std::make_shared<Failure>(code, std::move(text));

@@ -49,6 +49,8 @@ class Stream {
   Result CopyPeer(SoftwareDevice& to, void* destination, SoftwareDevice& from, const void* source, uint64_t bytes);
   Result Fill(void* destination, int byte, uint64_t bytes);
   Result Launch(const gpu::Launch& launch);  // compute streams only
+  // Calls work->Run() in the stream's thread. Both addresses are memory of the device. Cannot be captured.
+  Result Call(std::shared_ptr<HostWork> work, const HostWorkCall& call);
   // Returns where kernels of this stream report faults in their data.
   gpu::Fault* kernel_fault() { return kernel_fault_.get(); }
 
@@ -85,6 +87,7 @@ class Stream {
   FailurePtr Attempt(const Task& task);
   Result Move(const Task& task);
   Result Compute(const Task& task);
+  Result RunHostWork(const Task& task);
   Result RunBlocks(const gpu::Launch& launch);
   void RunPart(const gpu::Launch& launch, uint64_t first, uint64_t count);  // runs a part of the blocks. [any]
   FailurePtr Wait(const Task& task);

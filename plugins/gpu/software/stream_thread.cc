@@ -64,6 +64,12 @@ void Stream::RunOrThrow(const Task& task, Clock::time_point enqueued) {
     case Task::Kind::kReplay:
       for (const Task& recorded : task.record->tasks) Run(recorded, enqueued);
       return;
+    case Task::Kind::kHostWork:
+      if (failure_) return;
+      if (Result r = RunHostWork(task); !r.ok()) {
+        failure_ = std::make_shared<Failure>(r.code(), device_.name() + ": " + r.text());
+      }
+      return;
     case Task::Kind::kWait:
       if (failure_) return;
       failure_ = Wait(task);
@@ -165,6 +171,12 @@ Result Stream::Move(const Task& task) {
   if (duration <= Clock::now() - begin) return {};
   SleepUntil(channel->Occupy(begin, duration));
   return {};
+}
+
+Result Stream::RunHostWork(const Task& task) {
+  const Pin to = device_.memory().Find(task.destination, task.bytes), from = device_.memory().Find(task.source, task.bytes);
+  if (!to || !from) return {MGE_INVALID_ARGUMENT, "the memory of an operation was freed"};
+  return task.work->Run({ToMapped(task.destination), ToMapped(task.source), task.bytes});
 }
 
 Result Stream::Compute(const Task& task) {

@@ -9,6 +9,7 @@
 
 #include "plugins/gpu/launch.h"
 #include "plugins/gpu/software/event.h"
+#include "plugins/gpu/software/host_work.h"
 
 namespace mge::software {
 
@@ -20,7 +21,7 @@ using Stamp = std::atomic<Clock::rep>;
 
 // An entry of a stream. Which members are valid depends on `kind`.
 struct Task {
-  enum class Kind : uint8_t { kNone, kCopy, kFill, kLaunch, kSignal, kWait, kMark, kReplay };
+  enum class Kind : uint8_t { kNone, kCopy, kFill, kLaunch, kSignal, kWait, kMark, kReplay, kHostWork };
   struct alignas(16) ArgsBlock {
     uint64_t words[2];
   };
@@ -44,6 +45,8 @@ struct Task {
   uint64_t value = 0;
   std::shared_ptr<Stamp> stamp = nullptr;          // kMark
   std::shared_ptr<const Record> record = nullptr;  // kReplay
+  // kHostWork: called with `destination`, `source` and `bytes`
+  std::shared_ptr<HostWork> work = nullptr;
 
   // Releases all references but keeps the memory of `args`, so that a reused task does not allocate.
   void Clear() {
@@ -53,6 +56,7 @@ struct Task {
     event = nullptr;
     stamp = nullptr;
     record = nullptr;
+    work = nullptr;
   }
 };
 

@@ -48,9 +48,9 @@ bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims
 
 Result Chain::Build(const Problem& p, Recipe* recipe) {
   auto no = [](const char* why) { return Result(MGE_UNIMPLEMENTED, why); };
-  if (p.output_count() != 1 || p.input_count() > kMaxChainInputs || p.node_count() > kMaxChainSteps)
+  if (p.output_count() > 1 + kMaxChainExtras || p.input_count() > kMaxChainInputs || p.node_count() > kMaxChainSteps)
     return no("too long for a chain");
-  Value y = p.output(0);
+  const Value y = p.last().output(0);
   ChainArgs args = {};
   args.n = static_cast<int64_t>(y.elements());
   args.input_count = p.input_count();
@@ -62,8 +62,8 @@ Result Chain::Build(const Problem& p, Recipe* recipe) {
     if (!SameDims(n.output(0), y)) return no("results of different shapes");
     int16_t values[2] = {};
     for (int k = 0; k < operands; ++k) {
-      bool before = i > 0 && n.input_id(k) == p.node(i - 1).output_id(0);
-      int value = before ? args.input_count + i - 1 : p.operand(n.input_id(k));
+      const int before = p.graph().producer(n.input_id(k));
+      int value = before >= 0 ? args.input_count + before : p.operand(n.input_id(k));
       if (value < 0) return no("nodes that do not follow one another");
       values[k] = static_cast<int16_t>(value);
     }
@@ -76,10 +76,18 @@ Result Chain::Build(const Problem& p, Recipe* recipe) {
     if (p.input(k).rank() > y.rank()) return no("an operand has more dimensions than the result");
     inputs.push_back(p.input(k));
     pointers.push_back(Operand::In(k));
-    if (SameDims(p.input(k), y)) in_place_.push_back({0, static_cast<uint32_t>(k)});
+    if (SameDims(p.input(k), y))
+      in_place_.push_back({static_cast<uint32_t>(OutputOf(p, 0, p.node_count() - 1)), static_cast<uint32_t>(k)});
   }
   pointers.resize(kMaxChainInputs, Operand::Null());
-  pointers.push_back(Operand::Out());
+  pointers.push_back(Operand::Out(OutputOf(p, 0, p.node_count() - 1)));
+  for (int i = 0; i + 1 < p.node_count(); ++i) {
+    const int output = OutputOf(p, 0, i);
+    if (output < 0) continue;
+    args.extra_steps[args.extra_count++] = i;
+    pointers.push_back(Operand::Out(output));
+  }
+  pointers.resize(kMaxChainInputs + 1 + kMaxChainExtras, Operand::Null());
   Broadcast b = BroadcastTo(y.dims(), inputs);
   if (!b.plain()) args.walk.rank = static_cast<int32_t>(b.dims.size());
   for (size_t d = 0; d < b.dims.size(); ++d) args.walk.dims[d] = b.dims[d];
@@ -90,6 +98,70 @@ Result Chain::Build(const Problem& p, Recipe* recipe) {
   recipe->Add("chain_f32", Spread(args.n), args, std::span<const Operand>(pointers));
   return {};
 }
+
+namespace {
+
+// Returns the values between the nodes of a chain that other nodes read too, or the graph as outputs.
+std::vector<int32_t> ExtrasOf(const Pattern& pattern, std::span<const int32_t> nodes) {
+  std::vector<int32_t> extras;
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+    const int32_t value = pattern.node(nodes[i]).output_id(0);
+    uint32_t inside = 0;
+    for (int32_t reader : nodes) {
+      for (int k = 0; k < pattern.node(reader).input_count(); ++k) inside += pattern.node(reader).input_id(k) == value;
+    }
+    if (pattern.graph().value(value).uses() > inside) extras.push_back(value);
+  }
+  return extras;
+}
+
+// Returns the first consumer of node i that a chain can contain, or -1.
+int NextInChain(const Pattern& pattern, int i) {
+  const int32_t value = pattern.node(i).output_id(0);
+  const Value y = pattern.node(i).output(0);
+  for (int j = i + 1; j < pattern.graph().node_count(); ++j) {
+    const Node n = pattern.node(j);
+    for (int k = 0; k < n.input_count(); ++k) {
+      if (n.input_id(k) == value && Fits(n) && SameDims(n.output(0), y)) return j;
+    }
+  }
+  return -1;
+}
+
+// Offers the longest chain from node `first` in which some value has readers outside of the chain.
+void OfferWithExtras(const Pattern& pattern, int first, ClaimList& claims) {
+  std::vector<int32_t> nodes = {first}, inputs, extras;
+  auto outside = [&](int i, std::vector<int32_t> all) {
+    const Node n = pattern.node(i);
+    for (int k = 0; k < n.input_count(); ++k) {
+      auto made = [&](int32_t before) { return before != i && pattern.node(before).output_id(0) == n.input_id(k); };
+      if (std::ranges::any_of(nodes, made) || std::ranges::find(all, n.input_id(k)) != all.end()) continue;
+      all.push_back(n.input_id(k));
+    }
+    return all;
+  };
+  inputs = outside(first, {});
+  if (inputs.size() > kMaxChainInputs) return;
+  for (int i = NextInChain(pattern, first); i >= 0 && nodes.size() < kMaxChainSteps; i = NextInChain(pattern, i)) {
+    std::vector<int32_t> more = outside(i, inputs);
+    nodes.push_back(i);
+    std::vector<int32_t> kept = ExtrasOf(pattern, nodes);
+    if (more.size() > kMaxChainInputs || kept.size() > kMaxChainExtras) {
+      nodes.pop_back();
+      break;
+    }
+    inputs = std::move(more);
+    extras = std::move(kept);
+  }
+  if (extras.empty()) return;
+  // Saves the reads of values between the nodes, the writes of those that only the chain reads, and all launches but one.
+  const double bytes = static_cast<double>(pattern.node(first).output(0).bytes());
+  const double links = static_cast<double>(nodes.size() - 1);
+  claims.Offer("elementwise_chain", nodes, links * GpuUs(2 * bytes) - static_cast<double>(extras.size()) * bytes / 400e3,
+               extras);
+}
+
+}  // namespace
 
 void OfferChains(const Pattern& pattern, ClaimList& claims) {
   int count = pattern.graph().node_count();
@@ -110,6 +182,7 @@ void OfferChains(const Pattern& pattern, ClaimList& claims) {
       nodes.push_back(i);
       taken[static_cast<size_t>(i)] = true;
     }
+    if (pattern.node(nodes.back()).output(0).uses() > 1) OfferWithExtras(pattern, first, claims);
     if (nodes.size() < 2) continue;
     // Saves writing and reading the values between the nodes, and all launches but one.
     double bytes = 2.0 * static_cast<double>(y.bytes());

@@ -108,6 +108,7 @@ class RecipeKernel : public Kernel {
     const mge_code code = Enqueue(&run, launch);
     return code == MGE_OK ? Result() : Result(code, "the device did not accept the launch that packs a constant");
   }
+  uint64_t random_blocks() const override { return recipe_.random_blocks_; }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* at = static_cast<char*>(args);
     new (at) Header{recipe_.steps_.size(), 0};
@@ -146,6 +147,7 @@ class RecipeKernel : public Kernel {
     if (o.kind == Operand::kInput) p.slot = b.input(static_cast<int>(o.index));
     if (o.kind == Operand::kOutput) p.slot = b.output(static_cast<int>(o.index));
     if (o.kind == Operand::kWorkspace) p.slot = b.workspace();
+    if (o.kind == Operand::kRandom) p.slot = b.random();
     p.slot.offset += static_cast<uint64_t>(o.offset);
     return p;
   }

@@ -21,7 +21,7 @@ namespace mge::gpu {
 
 // An operand of a launch: a pointer that is known only in a run.
 struct Operand {
-  enum Kind : uint32_t { kNull, kInput, kOutput, kWorkspace, kFault } kind = kNull;
+  enum Kind : uint32_t { kNull, kInput, kOutput, kWorkspace, kFault, kRandom } kind = kNull;
   uint32_t index = 0;
   int64_t offset = 0;  // bytes
 
@@ -31,6 +31,8 @@ struct Operand {
   static Operand Null() { return {}; }
   // Returns the operand where the kernel reports faults.
   static Operand Faults() { return {kFault, 0, 0}; }
+  // Returns the operand with the key and the counter of random numbers (RandomState).
+  static Operand Random() { return {kRandom, 0, 0}; }
   // Returns In(input), or Null() if `input` is negative.
   static Operand MaybeIn(int input) { return input < 0 ? Null() : In(input); }
 };
@@ -67,6 +69,8 @@ class Recipe {
   // Sets the bytes of workspace that the steps use.
   void SetWorkspace(uint64_t bytes) { workspace_ = bytes; }
   uint64_t workspace() const { return workspace_; }
+  // Sets the number of Philox blocks that one run draws.
+  void SetRandomBlocks(uint64_t blocks) { random_blocks_ = blocks; }
   int launches() const { return static_cast<int>(steps_.size()); }
   // Creates the kernel. Returns null if the backend's image lacks one of the kernels.
   KernelPtr Make() &&;
@@ -92,7 +96,7 @@ class Recipe {
 
   std::vector<Step> steps_;
   Packing packing_;
-  uint64_t workspace_ = 0;
+  uint64_t workspace_ = 0, random_blocks_ = 0;
   bool complete_ = true;
 };
 

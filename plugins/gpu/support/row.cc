@@ -34,7 +34,7 @@ bool HasOwnMeaning(const Node& node) {
   return false;
 }
 
-bool Accept(const Problem& p, Offers& offers, bool groups) {
+bool Accept(const Problem& p, Offers& offers, bool groups, bool adds) {
   auto refuse = [&](std::string_view reason) {
     offers.Refuse(reason);
     return false;
@@ -45,7 +45,7 @@ bool Accept(const Problem& p, Offers& offers, bool groups) {
   }
   if (!p.is_static()) return refuse("a shape is not known");
   for (int i = 0; i < p.output_count(); ++i) {
-    if (p.adds(i)) return refuse("cannot add to its output");
+    if (p.adds(i) && !adds) return refuse("cannot add to its output");
   }
   for (int i = 0; i < p.input_count() + p.output_count(); ++i) {
     Value v = i < p.input_count() ? p.input(i) : p.output(i - p.input_count());

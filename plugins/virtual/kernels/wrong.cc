@@ -53,6 +53,7 @@ struct Wrong {
     if (!CurrentOptions().wrong_kernel || offers.count() == 0) return;
     for (int i = 0; i < p.output_count(); ++i) {
       if (!p.output(i).is_static()) return offers.Refuse("virtual.wrong: the shapes of the outputs are not known");
+      if (p.adds(i)) return offers.Refuse("virtual.wrong: cannot add to its output");
     }
     offers.Add({.id = "virtual.wrong",
                 .rank = -1,

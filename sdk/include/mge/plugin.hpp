@@ -14,6 +14,7 @@
 //   Strategy   strategy.hpp   mge::strategy::Heuristic, Profile, Reproducible
 //   Claims     claim.hpp      none; a pattern matcher
 //   Queue      queue.hpp      none: steps run in the calling thread
+//   Communicator collective.hpp none
 //   settings   setting.hpp    none
 //
 // sdk/README.md explains them step by step.

@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "mge/plugin/claim.hpp"
+#include "mge/plugin/collective.hpp"
 #include "mge/plugin/device.hpp"
 #include "mge/plugin/kernel.hpp"
 #include "mge/plugin/memory.hpp"
@@ -48,6 +49,7 @@ struct BackendDefaults {
   using Stamp = void;
   using Layouts = void;  // struct with static Result Describe(Device&, const LayoutQuestion&, mge_layout_info* out)
   using Claims = void;
+  using Communicator = void;
   // Starts the backend, for example loads the driver's library. Must be fast. Returns MGE_UNAVAILABLE with what to do if it
   // cannot.
   static Result Start() { return {}; }
@@ -89,6 +91,9 @@ struct Tables {
                 "Stamp: a backend that names it names Queue and Fence, too");
   static constexpr bool kHasQueue = !std::is_void_v<typename B::Queue> && !std::is_void_v<typename B::Fence>;
   static constexpr bool kHasStamp = kHasQueue && !std::is_void_v<typename B::Stamp>;
+  static constexpr bool kHasCollectives = kHasQueue && !std::is_void_v<typename B::Communicator>;
+  static_assert(kHasCollectives || std::is_void_v<typename B::Communicator>,
+                "Communicator: a backend that names it names Queue and Fence, too");
   static constexpr bool kHasLayouts = !std::is_void_v<typename B::Layouts>;
 
   static mge_code Start(const mge_host* host, mge_error* error) noexcept {
@@ -125,6 +130,7 @@ struct Tables {
   static constexpr auto kQueue = Optional<kHasQueue, QueueTable>();
   static constexpr auto kProfile = Optional<kHasStamp, ProfileTable>();
   static constexpr auto kLayout = Optional<kHasLayouts, LayoutTable>();
+  static constexpr auto kCollective = Optional<kHasCollectives, CollectiveTable>();
   static constexpr auto kGraph = [] {
     if constexpr (std::is_void_v<typename B::Claims>) {
       return nullptr;
@@ -146,6 +152,7 @@ struct Tables {
     if constexpr (kHasQueue) t.queue = &kQueue;
     if constexpr (kHasStamp) t.profile = &kProfile;
     if constexpr (kHasLayouts) t.layout = &kLayout;
+    if constexpr (kHasCollectives) t.collective = &kCollective;
     if constexpr (!std::is_void_v<typename B::Claims>) t.graph = &kGraph;
     t.strategy = &StrategyTable<typename B::Device, typename B::Strategy>::kApi;
     if constexpr (requires { &B::Extension; }) t.extension = Extension;

@@ -35,9 +35,11 @@ class ClaimList {
     return internal::As<D>(device_);
   }
   // Offers a group. `nodes` are in ascending order; `benefit_us` is the estimated time saved, compared with the nodes one by
-  // one.
-  void Offer(std::string_view name, std::span<const int32_t> nodes, double benefit_us) {
-    mge_claim claim = {sizeof(mge_claim), 0, Text(name), nodes.data(), nodes.size(), benefit_us, nullptr, 0};
+  // one. `extra_outputs` are values between the nodes that the kernel can also write, for readers outside of the group.
+  void Offer(std::string_view name, std::span<const int32_t> nodes, double benefit_us,
+             std::span<const int32_t> extra_outputs = {}) {
+    mge_claim claim = {sizeof(mge_claim), 0,          Text(name),           nodes.data(),
+                       nodes.size(),      benefit_us, extra_outputs.data(), extra_outputs.size()};
     sink_->offer(sink_->self, &claim);
   }
 

@@ -56,6 +56,9 @@ class Value {
   }
   uint64_t bytes() const { return elements() * ElementBytes(dtype()); }
   bool is_constant() const { return v_->data != nullptr; }
+  // Returns whether it is a state: memory that lasts between runs and that steps update. Its elements are not known, but a
+  // kernel may ask for a packed form of it, like that of a constant.
+  bool is_state() const { return v_->role == MGE_ROLE_STATE; }
   // Returns the elements of a constant. T must match dtype().
   template <typename T>
   std::span<const T> data() const {
@@ -157,6 +160,11 @@ class Problem {
   // Returns the operand number of input k of node i.
   int operand(int i, int k) const { return operand(node(i).input_id(k)); }
   uint32_t threads() const { return p_->threads; }
+  // Returns the pairs of an output and the input whose memory it must use.
+  std::span<const mge_in_place> aliases() const {
+    if (!Covers(p_, &mge_problem::alias_count)) return {};
+    return {p_->aliases, static_cast<size_t>(p_->alias_count)};
+  }
   // Returns whether the result is added to the output (MGE_WRITE_ADD) instead of replacing it.
   bool adds(int output) const { return write_mode(output) == MGE_WRITE_ADD; }
   int32_t write_mode(int output) const {

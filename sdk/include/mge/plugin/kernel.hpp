@@ -41,15 +41,28 @@ struct Candidate {
 class Offers {
  public:
   Offers(const mge_candidate_sink* sink, const mge_constraints* constraints, std::string_view kernel, uint64_t row,
-         size_t operands = 64, uint64_t count = 0)
-      : sink_(sink), constraints_(constraints), kernel_(kernel), row_(row), operands_(operands), count_(count) {}
+         size_t operands = 64, uint64_t count = 0, std::span<const mge_in_place> aliases = {})
+      : sink_(sink),
+        constraints_(constraints),
+        kernel_(kernel),
+        row_(row),
+        operands_(operands),
+        count_(count),
+        aliases_(aliases) {}
 
-  // Offers a candidate. A candidate outside the host's constraints becomes a refusal with that reason.
+  // Offers a candidate. A candidate outside the host's constraints, or without a pair in_place that the problem requires,
+  // becomes a refusal with that reason.
   void Add(const Candidate& c) {
     uint64_t require = constraints_ ? constraints_->require : 0, forbid = constraints_ ? constraints_->forbid : 0;
     if (std::string why = WhyNotAllowed(c.attributes, require, forbid); !why.empty()) return RefuseNamed(c.id, why);
     if (constraints_ && c.workspace > constraints_->workspace_limit) {
       return RefuseNamed(c.id, "needs " + std::to_string(c.workspace) + " bytes of workspace, more than the limit");
+    }
+    for (const mge_in_place& alias : aliases_) {
+      auto same = [&](const mge_in_place& pair) { return pair.output == alias.output && pair.input == alias.input; };
+      if (std::any_of(c.in_place.begin(), c.in_place.end(), same)) continue;
+      return RefuseNamed(c.id, "cannot write output " + std::to_string(alias.output) + " to the memory of input " +
+                                   std::to_string(alias.input));
     }
     std::vector<const mge_layout*> in, out;
     for (const mge_layout& l : c.inputs) in.push_back(&l);
@@ -86,6 +99,7 @@ class Offers {
   uint64_t row_;
   size_t operands_;
   uint64_t count_;
+  std::span<const mge_in_place> aliases_;
 };
 
 // ---------------------------------------------------------------- kernels
@@ -116,6 +130,8 @@ class Binding {
   const Slot& output(int i) const { return assert(i >= 0 && i < outputs_), b_->outputs[i]; }
   const Slot& workspace() const { return b_->workspace; }
   uint32_t state_index() const { return b_->state_index; }
+  // Returns the slot of two uint64: the key and the first counter of a kernel that has random_blocks().
+  const Slot& random() const { return b_->random; }
   const mge_layout* input_layout(int i) const { return b_->input_layouts ? b_->input_layouts[i] : nullptr; }
   const mge_layout* output_layout(int i) const { return b_->output_layouts ? b_->output_layouts[i] : nullptr; }
 
@@ -153,7 +169,7 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual uint32_t args_bytes() const = 0;
   virtual uint64_t workspace_bytes() const { return 0; }
-  // Returns the size of the packed form of constant input i; 0: the input is used unpacked.
+  // Returns the size of the packed form of input i, which is a constant or a state; 0: the input is used unpacked.
   virtual uint64_t prepack_bytes(int) const { return 0; }
   virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
   // Enqueues the same packing on a queue of the device. Both addresses are in its memory. Must give the same bytes as
@@ -163,6 +179,11 @@ class Kernel {
   virtual std::string prepack_form(int) const { return {}; }
   // Writes the arguments of a launch into `args`, which has args_bytes(), and sets the step's function.
   virtual Result Bind(const Binding& binding, void* args, StepFn* step) = 0;
+  // Returns the number of Philox 4x32-10 blocks that one run draws.
+  virtual uint64_t random_blocks() const { return 0; }
+  // Returns a kernel for a problem that differs from this kernel's in shapes only, without the costly parts of its creation.
+  // Returns nullptr if that is not possible: the host then prepares a kernel.
+  virtual std::unique_ptr<Kernel> Rebind(const Problem&) { return nullptr; }
   // Whether each plan instance has a state. One run at a time uses it.
   virtual bool has_state() const { return false; }
   virtual Result CreateState(void** out) {
@@ -295,7 +316,7 @@ struct KernelTable {
       uint64_t offered = 0;
       for (uint64_t i = 0; i < count; ++i) {
         if (rows[i]->op != std::string_view(kAnyOp) && !p.node().Is(rows[i]->op, rows[i]->domain)) continue;
-        Offers offers(sink, constraints, p.node().op(), i, operands, offered);
+        Offers offers(sink, constraints, p.node().op(), i, operands, offered, p.aliases());
         rows[i]->offer(p, offers);
         offered = offers.count();
       }
@@ -321,6 +342,12 @@ struct KernelTable {
       c.variant = candidate->token & 0xffffffffu;
       KernelPtr kernel = rows[row]->make(p, c);
       if (!kernel) return Report(error, MGE_UNIMPLEMENTED, "the kernel could not be made: " + c.id);
+      Describe(std::move(kernel), p, out);
+      return MGE_OK;
+    });
+  }
+  // Writes the kernel and its needs to `out`, which then owns the kernel.
+  static void Describe(KernelPtr kernel, const Problem& p, mge_prepared* out) {
       kernel->inputs = p.input_count();
       kernel->outputs = p.output_count();
       bool packs = false;
@@ -337,8 +364,19 @@ struct KernelTable {
       made.prepack_bytes = packs ? kernel->prepack_list.data() : nullptr;
       made.prepack_forms = packs ? kernel->form_list.data() : nullptr;
       made.has_state = kernel->has_state();
+      made.random_blocks = kernel->random_blocks();
       made.kernel = reinterpret_cast<mge_kernel*>(kernel.release());
       Fill(out, made);
+  }
+  static mge_code Rebind(mge_kernel* k, const mge_problem* problem, mge_prepared* out, mge_error* error) noexcept {
+    return WithoutExceptions(error, [&]() -> mge_code {
+      if (!Covers(problem, &mge_problem::graph)) {
+        return Report(error, MGE_INVALID_ARGUMENT, "the problem's struct is too short");
+      }
+      Problem p(problem);
+      KernelPtr kernel = Of(k)->Rebind(p);
+      if (!kernel) return Report(error, MGE_UNIMPLEMENTED, "the kernel is prepared for each shape");
+      Describe(std::move(kernel), p, out);
       return MGE_OK;
     });
   }
@@ -377,6 +415,7 @@ struct KernelTable {
       t.state_destroy = StateDestroy;
       t.destroy = Destroy;
       t.prepack_on = PrepackOn;
+      t.rebind = Rebind;
     });
   }
 };

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/effects.h"
+
+#include <utility>
+
+namespace mge {
+
+const OpDef& PlainForm(const OpDef& def) {
+  MGE_CHECK(def.Is(kAccumulates));
+  static const OpDef* const add = FindOp("", "Add");
+  return *add;
+}
+
+ValueId StateOf(const Graph& graph, ValueId v) {
+  while (v != kNone) {
+    const Value& value = graph.value(v);
+    if (value.role == Role::kState) return v;
+    if (value.producer == kNone) return kNone;
+    const Node& node = graph.node(value.producer);
+    if (!node.def || !IsUpdate(*node.def) || node.inputs.empty()) return kNone;
+    v = node.inputs[0];
+  }
+  return kNone;
+}
+
+void MarkStates(Graph& graph) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead) continue;
+    const OpDef* def = node.def ? node.def : FindOp(node.domain, node.op);
+    if (!def || !IsUpdate(*def) || node.inputs.empty() || node.inputs[0] == kNone) continue;
+    Value& target = graph.value(node.inputs[0]);
+    if (target.role == Role::kConstant && target.type.dtype != DType::kString) target.role = Role::kState;
+  }
+}
+
+}  // namespace mge

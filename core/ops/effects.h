@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traits of operators that do more than compute new outputs: exchange data with other ranks, or write to an input's memory.
+// They are bits of OpDef::traits beside those of Trait.
+#pragma once
+
+#include "core/ops/op.h"
+
+namespace mge {
+
+// Output i is input i, combined over all ranks by the attribute "reduction".
+inline constexpr Trait kAllReduce = static_cast<Trait>(1u << 9);
+// Output i is input i of the rank that the attribute "root" names.
+inline constexpr Trait kBroadcast = static_cast<Trait>(1u << 10);
+// Output 0 is written to the memory of input 0, the target. It gets the elements of input 1.
+inline constexpr Trait kAssigns = static_cast<Trait>(1u << 11);
+// Output 0 is written to the memory of input 0, the target. It gets the sum of both inputs.
+inline constexpr Trait kAccumulates = static_cast<Trait>(1u << 12);
+
+// Returns whether the operator exchanges data with other ranks.
+constexpr bool IsCollective(const OpDef& def) { return def.Is(kAllReduce) || def.Is(kBroadcast); }
+// Returns whether output 0 must use the memory of input 0.
+constexpr bool IsUpdate(const OpDef& def) { return def.Is(kAssigns) || def.Is(kAccumulates); }
+// Returns whether the planner may fold and merge such nodes.
+constexpr bool IsPure(const OpDef& def) { return !def.Is(kRandom) && !IsCollective(def) && !IsUpdate(def); }
+
+// Returns the operator without side effects that computes the output of an accumulating node from the same inputs.
+const OpDef& PlainForm(const OpDef& def);
+
+// Returns the state whose memory the value uses: the value itself if its role is kState, or the target of the updates that
+// produce it. Returns kNone for other values.
+ValueId StateOf(const Graph& graph, ValueId v);
+
+// Turns every constant that an update has as target into a state, whose first elements are those of the constant.
+void MarkStates(Graph& graph);
+
+}  // namespace mge
