@@ -80,9 +80,12 @@ Json Devices(Runtime& runtime) {
 Json Env(Runtime& runtime) {
   Json rows = Json::array();
   for (const SettingInfo& s : runtime.registry().List()) {
+    Json foreign = Json::array();
+    for (const ForeignName& f : s.foreign) foreign.push_back({{"name", f.name}, {"system", f.system}});
     rows.push_back({{"key", s.key},
                     {"variable", s.variable},
                     {"aliases", s.aliases},
+                    {"foreign", std::move(foreign)},
                     {"type", s.type},
                     {"default", s.default_value},
                     {"value", s.value},

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge help: explains a command or an error number, and prints the man page and completion scripts.
+// mge help: explains a command, a setting or an error number, and prints the man page and completion scripts.
 #include <charconv>
 
 #include "CLI/CLI.hpp"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/cli/common.h"
+#include "core/cli/explain.h"
 #include "core/cli/option_table.h"
 #include "fmt/format.h"
 
@@ -120,6 +121,7 @@ int Run(const Globals& globals, const CLI::App& root, const Options& o) {
   if (o.topic.size() == 1) {
     if (o.topic[0] == "errors") return HelpOnErrors(globals);
     if (int id = ErrorNumber(o.topic[0]); id >= 0) return HelpOnError(globals, id);
+    if (LooksLikeSetting(o.topic[0])) return ExplainSetting(globals, o.topic[0]);
   }
   return HelpOnCommand(globals, root, o.topic);
 }
@@ -130,7 +132,7 @@ Action DeclareHelp(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
   std::vector<std::string> formats;
   for (const Page& page : kPages) formats.push_back(page.name);
-  app.Add("TOPIC", o->topic, "A command, an error such as E0502, or errors");
+  app.Add("TOPIC", o->topic, "A command, a setting, an error such as E0502, or errors");
   app.Add("--format", o->format, "Prints the man page of all commands, or the completion script of a shell")
       .OneOf(formats)
       .ValueName(fmt::format("{{{}}}", fmt::join(formats, ",")));

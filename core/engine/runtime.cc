@@ -5,6 +5,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/engine/memory_settings.h"
 #include "core/env/backend_settings.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
@@ -79,19 +80,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
     return Declare(registry, backend, rows);
   };
   devices.logger = registry.logger();
-  if (MemoryPool pool = settings->Get<kMemoryPool>(); pool != MemoryPool::kBackend) {
-    for (const Choice& c : setting_choices::kMemoryPools) {
-      if (c.value == static_cast<int64_t>(pool)) devices.memory.pool = c.name;
-    }
-  }
-  devices.memory.reserve = settings->Get<kMemoryReserve>();
-  MGE_RETURN_IF_ERROR(
-      AddWhere(ReservePolicy::Parse(devices.memory.reserve).status(), settings->OriginOf<kMemoryReserve>().Describe()));
-  const MemoryLimits& limits = settings->Get<kMemoryLimit>();
-  if (limits.all) devices.memory_limit = static_cast<uint64_t>(limits.all->count);
-  for (const auto& [name, bytes] : limits.by_device) {
-    devices.memory_limits.push_back({name, static_cast<uint64_t>(bytes.count)});
-  }
+  MGE_RETURN_IF_ERROR(SetMemory(*settings, devices));
   MGE_ASSIGN_OR_RETURN(runtime->devices_, Devices::Create(std::move(devices)));
 
   registry.set_tell_backend([devices = runtime->devices_.get()](auto backend, auto key, std::string value) {

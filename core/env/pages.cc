@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/env/foreign_names.h"
 #include "core/env/setting_text.h"
 #include "core/env/settings.h"
 #include "fmt/format.h"
@@ -99,6 +100,17 @@ std::string SettingsMarkdown() {
                          row.status == SettingStatus::kLater ? ", later" : "", Cell(row.doc));
     }
   }
+  out += "\n## Names of other systems\n\n| name | system | key | state |\n|---|---|---|---|\n";
+  std::vector<std::string> lines;
+  for (const SettingRow& row : kSettings) {
+    const std::vector<std::string_view> aliases = Words(row.aliases);
+    for (const ForeignName& f : ForeignNamesOf(VariableOf(row), {aliases.begin(), aliases.end()})) {
+      lines.push_back(fmt::format("| {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
+                                  row.status == SettingStatus::kLater ? "later" : "in effect"));
+    }
+  }
+  std::sort(lines.begin(), lines.end());
+  for (const std::string& line : lines) out += line;
   return out;
 }
 

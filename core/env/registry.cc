@@ -213,6 +213,7 @@ std::vector<SettingInfo> Registry::List() const {
     list.push_back({.key = std::string(entry.row.key),
                     .variable = entry.variable,
                     .aliases = entry.aliases,
+                    .foreign = ForeignNamesOf(entry.variable, entry.aliases),
                     .type = std::string(TypeName(entry.row.type)),
                     .default_value = FormatSetting(entry.row, entry.default_value),
                     .value = FormatSetting(entry.row, slot.value),

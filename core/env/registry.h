@@ -21,6 +21,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/env/environment.h"
+#include "core/env/foreign_names.h"
 #include "core/env/snapshot.h"
 
 namespace mge {
@@ -61,6 +62,7 @@ struct SettingInfo {
   std::string key;
   std::string variable;
   std::vector<std::string> aliases;
+  std::vector<ForeignName> foreign;  // the names above that other systems define
   std::string type;
   std::string default_value;
   std::string value;

@@ -15,7 +15,7 @@ enum class Strategy : uint32_t { kHeuristic = 1, kProfile = 2, kReproducible = 4
 enum class ConvAutotune { kOff = 0, kLimited = 1, kFastest = 2 };
 enum class TuningStore { kFile, kMemory };
 enum class MemoryPool { kBackend, kNaive, kRound, kUnpooled, kGrowing };
-enum class GpuPool { kNaive, kRound, kUnpooled };
+enum class GpuPool { kBackend, kNaive, kRound, kUnpooled };
 enum class StaticMemory { kOff = 0, kStatic = 2, kDynamic = 3, kBoth = 4 };
 
 namespace setting_choices {
@@ -39,6 +39,7 @@ inline constexpr Choice kMemoryPools[] = {
     {MemoryPool::kUnpooled, "unpooled"}, {MemoryPool::kGrowing, "growing"},
 };
 inline constexpr Choice kGpuPools[] = {
+    {GpuPool::kBackend, "backend"},
     {GpuPool::kNaive, "naive"},
     {GpuPool::kRound, "round"},
     {GpuPool::kUnpooled, "unpooled"},
@@ -225,12 +226,11 @@ inline constexpr Setting<Text> kMemoryReserve = {
 };
 inline constexpr Setting<GpuPool> kMemoryGpuPool = {
     .key = "memory.gpu_pool",
-    .default_value = GpuPool::kNaive,
+    .default_value = GpuPool::kBackend,
     .choices = setting_choices::kGpuPools,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Pool of GPU memory; if set, it replaces a backend's own pool.",
+    .doc = "Memory pool of GPUs; overrides memory.pool. Backend: memory.pool or, if that is not set, the backend's pool.",
     .aliases = "MXNET_GPU_MEM_POOL_TYPE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kMemoryGpuReserve = {
     .key = "memory.gpu_reserve_percent",
@@ -239,10 +239,9 @@ inline constexpr Setting<int64_t> kMemoryGpuReserve = {
     .unit = "percent",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Share of a GPU's memory that stays free. To keep it free, the pool releases cached blocks before "
-        "it allocates more.",
+        "Share of a GPU's memory that stays free, if this setting or memory.gpu_pool is set. To keep it free, the pool "
+        "releases cached blocks before it allocates more.",
     .aliases = "MXNET_GPU_MEM_POOL_RESERVE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
     .key = "memory.gpu_round_linear_cutoff",
@@ -250,10 +249,9 @@ inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
     .range = Range<int64_t>{20, 34},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "In the pool round, sizes up to 2 to the power of this value are rounded up to powers of two, larger sizes "
-        "to multiples of that power.",
+        "In the pool round of a GPU, sizes up to 2 to the power of this value are rounded up to powers of two, larger "
+        "sizes to multiples of that power.",
     .aliases = "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<ByteCount> kMemoryLargeRound = {
     .key = "memory.gpu_large_round",
@@ -261,9 +259,8 @@ inline constexpr Setting<ByteCount> kMemoryLargeRound = {
     .range = Range<ByteCount>{{1}, {INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "In the pool naive, sizes above this value are rounded up to a multiple of it; 1 disables rounding.",
+    .doc = "In the pool naive of a GPU, sizes above this value are rounded up to a multiple of it; 1 disables rounding.",
     .aliases = "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Text> kMemoryReserveCuda = {
     .key = "memory.reserve_cuda",
@@ -271,9 +268,10 @@ inline constexpr Setting<Text> kMemoryReserveCuda = {
     .check = IsReserve,
     .allowed = "0, 1, or b: and a number of bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Memory of CUDA devices that is allocated at start: nothing (0), nearly all (1), or a number of bytes (b:BYTES).",
+    .doc =
+        "Memory of CUDA devices that their pools allocate before the first run and keep: nothing (0), nearly all (1), or a "
+        "number of bytes (b:BYTES). Overrides memory.reserve.",
     .aliases = "MGB_CUDA_RESERVE_MEMORY",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Text> kMemoryReserveRocm = {
     .key = "memory.reserve_rocm",
@@ -281,9 +279,10 @@ inline constexpr Setting<Text> kMemoryReserveRocm = {
     .check = IsReserve,
     .allowed = "0, 1, or b: and a number of bytes",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Memory of ROCm devices that is allocated at start: nothing (0), nearly all (1), or a number of bytes (b:BYTES).",
+    .doc =
+        "Memory of ROCm devices that their pools allocate before the first run and keep: nothing (0), nearly all (1), or a "
+        "number of bytes (b:BYTES). Overrides memory.reserve.",
     .aliases = "MGB_ROCM_RESERVE_MEMORY",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .key = "memory.static_policy",

@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Pool>> Device::NewPool(int32_t memory_class, Devi
   const mge_memory_api& memory = memory_api();
   if (!memory_options_.pool.empty()) return MakePool(memory_options_.pool, memory_options_.numbers, slabs);
   if (memory.own_pool) return MakeBackendPool(memory.own_pool, handle(), memory_class, slabs, name_);
-  return MakePool(CopyText(memory.pool), memory_options_.numbers, slabs);
+  return MakePool(memory_options_.needs_cuts ? "growing" : CopyText(memory.pool), memory_options_.numbers, slabs);
 }
 
 absl::StatusOr<mge_reserve_decision> Device::Decide(const mge_plan_summary& plan) const {
@@ -156,6 +156,11 @@ absl::StatusOr<mge_reserve_decision> Device::Ask(const ClassMemory& memory, mge_
   plan.budget = BudgetOf(plan.memory_class)->limit();
   MGE_ASSIGN_OR_RETURN(mge_reserve_decision decision, Decide(plan));
   if (decision.retain == 0 && plan.pressure == MGE_PRESSURE_NONE) decision.retain = UINT64_MAX;
+  if (plan.memory_class == MGE_MEMORY_DEVICE && memory_options_.keep_free_percent > 0) {
+    const auto percent = static_cast<uint64_t>(memory_options_.keep_free_percent);
+    decision.keep_free = std::max(decision.keep_free, PercentOf(plan.memory_total, percent));
+    decision.initial = std::min(decision.initial, plan.memory_free - std::min(plan.memory_free, decision.keep_free));
+  }
   return decision;
 }
 

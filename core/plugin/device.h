@@ -22,10 +22,14 @@
 
 namespace mge {
 
-// The user's memory settings. If a text is empty, the backend chooses.
+// The user's memory settings for a device. If a text is empty, the backend chooses.
 struct MemoryOptions {
   std::string pool = {};     // "naive", ...
   std::string reserve = {};  // "percent:5", ...
+  // The pool must cut blocks out of a large slab, because the reserve is one. Replaces a ready-made pool that the backend
+  // names, but not its own pool.
+  bool needs_cuts = false;
+  int keep_free_percent = 0;  // share of the device's memory that stays free, whatever the reserve policy says; 0..100
   PoolOptions numbers = {};
 };
 

@@ -89,6 +89,22 @@ bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
   return true;
 }
 
+// Returns the memory options that apply to a device.
+MemoryOptions MemoryFor(const DevicesOptions& options, const DeviceDescription& device) {
+  MemoryOptions memory = options.memory;
+  if (device.flags & MGE_DEVICE_GPU) {
+    if (!options.gpu_memory.pool.empty()) memory.pool = options.gpu_memory.pool;
+    memory.keep_free_percent = options.gpu_memory.keep_free_percent;
+    memory.numbers = options.gpu_memory.numbers;
+  }
+  for (const auto& [class_name, reserve] : options.reserve_of_class) {
+    if (class_name != device.class_name) continue;
+    memory.reserve = reserve;
+    memory.needs_cuts = reserve != "none";
+  }
+  return memory;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options) {
@@ -120,7 +136,7 @@ absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options)
   for (size_t i = 1; i <= out->backends_.size(); ++i) {  // the built-in one is listed last
     const std::shared_ptr<Backend>& backend = out->backends_[i % out->backends_.size()];
     for (const DeviceDescription& description : backend->devices()) {
-      out->devices_.push_back(std::make_unique<Device>(backend, description, options.memory));
+      out->devices_.push_back(std::make_unique<Device>(backend, description, MemoryFor(options, description)));
     }
   }
   out->host_ = out->devices_.back().get();

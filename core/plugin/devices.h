@@ -30,6 +30,9 @@ struct DevicesOptions {
   Logger logger = Logger();
   const mge_kernel_api* reference_kernels = nullptr;  // kernels of the built-in device `host`; optional
   MemoryOptions memory = {};
+  // Options of GPUs: the pool, if it is not empty, and the numbers replace those of `memory`.
+  MemoryOptions gpu_memory = {};
+  std::vector<std::pair<std::string, std::string>> reserve_of_class = {};  // {"cuda", "all"}: replace memory.reserve
   // Budgets in bytes by device name ("cpu0", "gpu0"). `memory_limit` is the budget of each other device. 0: no limit.
   std::vector<std::pair<std::string, uint64_t>> memory_limits = {};
   uint64_t memory_limit = 0;

@@ -124,7 +124,7 @@ mge_reserve_decision ReservePolicy::Decide(const mge_plan_summary& plan) const {
   out.struct_size = sizeof(out);
   switch (kind_) {
     case Kind::kNone: break;
-    case Kind::kPercent: out.keep_free = plan.memory_total / 100 * amount_ + plan.memory_total % 100 * amount_ / 100; break;
+    case Kind::kPercent: out.keep_free = PercentOf(plan.memory_total, amount_); break;
     case Kind::kBytes: out.initial = out.retain = amount_; break;
     case Kind::kAll: {
       uint64_t keep =

@@ -115,6 +115,9 @@ uint64_t LogRound(uint64_t bytes, const PoolOptions& options);
 
 // ---------------------------------------------------------------- reserve policies
 
+// Returns `percent` hundredths of `bytes`, rounded down. Does not overflow for percentages up to 100.
+inline uint64_t PercentOf(uint64_t bytes, uint64_t percent) { return bytes / 100 * percent + bytes % 100 * percent / 100; }
+
 // A reserve policy of the host, parsed from text:
 //   percent:5     leave 5 % of the device's memory free
 //   bytes:64MiB   reserve 64 MiB before the first run and retain it

@@ -33,3 +33,4 @@ mge_engine_fake(edges edges.cc)
 # Steps that throw across the boundary.
 mge_engine_fake(throwing throwing.cc THROWING_NAME="throwing")
 mge_engine_fake(throwing_queues throwing.cc THROWING_QUEUES THROWING_NAME="throwing_queues")
+add_dependencies(test_core_engine mge_fake_cuda mge_fake_rocm)  # of core/plugin

@@ -23,6 +23,8 @@ mge_fake(good)
 mge_fake(better FAKE_NAME="good" FAKE_SCORE=90)
 mge_fake(card FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEVICE_GPU FAKE_FINGERPRINT="pci:")
 mge_fake(board FAKE_CLASSES="board,gpu" FAKE_CLASS="board" FAKE_FLAGS=MGE_DEVICE_GPU FAKE_FINGERPRINT="pci:" FAKE_SCORE=20)
+mge_fake(cuda FAKE_CLASSES="cuda,gpu" FAKE_CLASS="cuda" FAKE_FLAGS=MGE_DEVICE_GPU)
+mge_fake(rocm FAKE_CLASSES="rocm,gpu" FAKE_CLASS="rocm" FAKE_FLAGS=MGE_DEVICE_GPU)
 mge_fake(old_driver FAKE_CLASSES="card,gpu" FAKE_CLASS="card" FAKE_FLAGS=MGE_DEVICE_GPU FAKE_SCORE=0)
 mge_fake(shy FAKE_CLASSES="shy,gpu" FAKE_CLASS="shy" "FAKE_FLAGS=MGE_DEVICE_GPU|MGE_DEVICE_ONLY_BY_NAME")
 # A backend that starts and stops slowly.

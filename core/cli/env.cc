@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge env: lists the settings with value and origin, lists the names of other systems, and explains single settings.
+#include <algorithm>
+#include <cctype>
+
+#include "core/base/nearest.h"
+#include "core/cli/common.h"
+#include "core/cli/explain.h"
+#include "core/cli/runtime_report.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+struct Options {
+  std::string filter;
+  bool changed = false;
+  bool aliases = false;
+  std::string explain;
+};
+
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+// Returns every name of a setting: key, variable, aliases.
+std::vector<std::string> NamesOf(const Json& setting) {
+  std::vector<std::string> names = {Text(setting["key"]), Text(setting["variable"])};
+  for (const Json& alias : setting["aliases"]) names.push_back(Text(alias));
+  return names;
+}
+
+bool Matches(const Json& setting, const Options& o) {
+  if (o.changed && Text(setting["origin"]) == "default") return false;
+  const std::string wanted = Lower(o.filter);
+  for (const std::string& name : NamesOf(setting)) {
+    if (Lower(name).find(wanted) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string OrDash(std::string text) { return text.empty() ? "-" : text; }
+
+std::string StateOf(const Json& setting) { return Text(setting["status"]) == "later" ? "later" : "in effect"; }
+
+std::string RenderAliases(const Json& settings) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& s : settings) {
+    for (const Json& f : s["foreign"]) rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), StateOf(s)});
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "STATE"});
+  return Table(rows);
+}
+
+std::string RenderSettings(const Json& settings, bool explain) {
+  std::vector<std::vector<std::string>> rows = {{"SETTING", "VALUE", "UNIT", "ORIGIN", "CHANGES", "OWNER", "VARIABLE"}};
+  std::string docs;
+  for (const Json& s : settings) {
+    std::string lifecycle = Text(s["lifecycle"]) + (Text(s["status"]) == "later" ? " (later)" : "");
+    rows.push_back({Text(s["key"]), OrDash(Text(s["value"])), OrDash(Text(s["unit"])), Text(s["origin"]), lifecycle,
+                    Text(s["owner"]), Text(s["variable"])});
+    if (!explain) continue;
+    docs += fmt::format("\n{}: {}\n", Text(s["key"]), Text(s["doc"]));
+    if (!Text(s["allowed"]).empty()) docs += fmt::format("  allowed: {}\n", Text(s["allowed"]));
+    for (const Json& a : s["aliases"]) docs += fmt::format("  alias:   {}\n", Text(a));
+  }
+  return Table(rows) + docs;
+}
+
+// Returns a value that a user could set: not the default, where the row tells another one.
+std::string ExampleValue(const Json& s) {
+  const std::string type = Text(s["type"]), usual = Text(s["default"]), allowed = Text(s["allowed"]);
+  if (type == "bool") return usual == "true" ? "0" : "1";
+  if (type == "choice" || type == "flags") {
+    const size_t comma = allowed.find(", ");
+    const std::string first = allowed.substr(0, comma);
+    return first != usual || comma == allowed.npos ? first
+                                                   : allowed.substr(comma + 2, allowed.find(", ", comma + 2) - comma - 2);
+  }
+  return usual.empty() ? "VALUE" : usual;
+}
+
+std::string RenderExplanation(const Json& s, const std::string& name) {
+  auto line = [](std::string_view label, const std::string& text) {
+    return text.empty() ? std::string() : fmt::format("  {:<10} {}\n", label, text);
+  };
+  std::string out = fmt::format("{}\n\n{}\n", Text(s["key"]), Wrapped(Text(s["doc"]), 2));
+  if (Text(s["status"]) == "later") {
+    out +=
+        "  This version checks the value, but it has no effect yet: using it causes a warning, or an error with\n"
+        "  MGE_STRICT_ENV=1.\n\n";
+  }
+  out += line("variable", Text(s["variable"]));
+  for (const Json& f : s["foreign"]) out += line("name", fmt::format("{} ({})", Text(f["name"]), Text(f["system"])));
+  for (const Json& a : s["aliases"]) {
+    const Json& f = s["foreign"];
+    if (std::none_of(f.begin(), f.end(), [&](const Json& x) { return x["name"] == a; })) out += line("alias", Text(a));
+  }
+  out += line("type", Text(s["type"]));
+  out += line("allowed", Text(s["allowed"]));
+  out += line("unit", Text(s["unit"]));
+  out += line("default", Text(s["default"]));
+  out += line("value", fmt::format("{} ({})", OrDash(Text(s["value"])), Text(s["origin"])));
+  out += line("changes", Text(s["lifecycle"]) == "dynamic" ? "dynamic: read when a session or a plan is made"
+                                                           : "first-set: read once per runtime; a later change fails");
+  out += line("owner", Text(s["owner"]));
+  const bool key = name.find('.') != name.npos;
+  out +=
+      fmt::format("\nExample\n  {}\n", key ? fmt::format("mge run model.onnx --set {}={}", Text(s["key"]), ExampleValue(s))
+                                           : fmt::format("{}={} mge run model.onnx", name, ExampleValue(s)));
+  return out;
+}
+
+}  // namespace
+
+bool LooksLikeSetting(std::string_view text) {
+  return text.find_first_of("._") != text.npos ||
+         std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::islower(c); });
+}
+
+int ExplainSetting(const Globals& globals, const std::string& name) {
+  return ShowRuntimeReport(globals, "mge.env/1", [&](Json& report) {
+    std::vector<std::string> known;
+    for (const Json& s : report["settings"]) {
+      for (const std::string& n : NamesOf(s)) {
+        if (Lower(n) != Lower(name)) {
+          known.push_back(n);
+          continue;
+        }
+        if (globals.json) {
+          PrintJson({{"schema", "mge.env/1"}, {"settings", Json::array({s})}});
+        } else {
+          Print(RenderExplanation(s, n));
+        }
+        return kExitOk;
+      }
+    }
+    return ReportUsage(globals, fmt::format("there is no setting '{}'", name),
+                       DidYouMeanOr(Nearest(name, known), "mge env"));
+  });
+}
+
+Action DeclareEnv(Arguments app, const Globals& globals) {
+  auto o = std::make_shared<Options>();
+  app.Add("FILTER", o->filter, "Part of a key, variable or alias, in any case");
+  app.AddFlag("--changed", o->changed, "Lists only settings that differ from their defaults");
+  app.AddFlag("--aliases", o->aliases, "Lists the names of other systems (MXNet, MegEngine, Ascend GE) and their settings");
+  app.TakesCommands(0);
+  Arguments explain = app.AddCommand("explain", "Explains a setting");
+  explain.Add("NAME", o->explain, "A key, variable or alias").Required();
+  return [&globals, o, explain] {
+    if (explain.Given()) return ExplainSetting(globals, o->explain);
+    return ShowRuntimeReport(globals, "mge.env/1", [&](Json& report) {
+      Json found = Json::array();
+      std::vector<std::string> names;
+      for (Json& s : report["settings"]) {
+        for (const std::string& name : NamesOf(s)) names.push_back(name);
+        if (Matches(s, *o) && !(o->aliases && s["foreign"].empty())) found.push_back(std::move(s));
+      }
+      if (found.empty() && !o->filter.empty()) {
+        return ReportUsage(globals,
+                           fmt::format("no setting{} matches '{}'", o->changed ? " that was changed" : "", o->filter),
+                           DidYouMeanOr(Nearest(o->filter, names), "mge env"));
+      }
+      report["settings"] = std::move(found);
+      if (globals.json) {
+        PrintJson(report);
+      } else {
+        Print(o->aliases ? RenderAliases(report["settings"]) : RenderSettings(report["settings"], !o->filter.empty()));
+      }
+      return kExitOk;
+    });
+  };
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cli/runtime_report.h"
+
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+// Names the refused backends on stderr, because a user may search for their devices or settings in vain.
+int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
+  std::string text;
+  if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return Report(globals, s);
+  const Json plugins = Json::parse(text);
+  for (const Json& file : plugins["files"]) {
+    if (file["verdict"] != "refused") continue;
+    Talk(globals, fmt::format("refused: {}: {}; fix: {}", Escape(file["path"].get<std::string>()),
+                              Escape(file["reason"].get<std::string>()), Escape(file["fix"].get<std::string>())));
+  }
+  return kExitOk;
+}
+
+// Checks `device`, the device that a run would use if it names none. If the name is misspelt, prints the error of such a run and returns
+// its exit code. If the device is only absent, warns.
+int CheckDefaultDevice(const Globals& globals, const Json& device) {
+  const Json& error = device["error"];
+  if (error.is_null()) return kExitOk;
+  const std::string text = error["text"].get<std::string>();
+  if (!error["misspelt"]) {
+    Talk(globals, "warning: " + text.substr(text.find(' ') + 1));
+    return kExitOk;
+  }
+  std::fprintf(stderr, "mge: %s\n", text.c_str());
+  return error["exit_code"];
+}
+
+}  // namespace
+
+int ShowRuntimeReport(const Globals& globals, const char* schema, const std::function<int(Json& report)>& show) {
+  Runtime runtime;
+  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
+  std::string text;
+  if (Status s = runtime.Report(schema, &text); !s.ok()) return Report(globals, s);
+  Json report = Json::parse(text);
+  const Json device = report["default_device"];
+  if (int code = show(report)) return code;
+  if (int code = SayWhoWasRefused(globals, runtime)) return code;
+  return CheckDefaultDevice(globals, device);
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge env and mge help for settings.
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "tests/core/cli/command.h"
+
+namespace mge {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(Command, EnvFiltersInAnyCaseAndAlsoItsJson) {
+  const std::string lower = Mge("env match_range").out;
+  EXPECT_EQ(Mge("env MATCH_RANGE").out, lower);
+  EXPECT_THAT(lower, AllOf(HasSubstr("plan.match_range"), Not(HasSubstr("engine.type"))));
+  const json report = json::parse(Mge("env Match_Range --json").out);
+  ASSERT_EQ(report["settings"].size(), 1u);
+  EXPECT_EQ(report["settings"][0]["key"], "plan.match_range");
+}
+
+TEST_F(Command, EnvShowsUnitAndOwner) {
+  EXPECT_THAT(Mge("env run.timeout").out, AllOf(HasSubstr("UNIT"), HasSubstr("seconds"), HasSubstr("core")));
+  EXPECT_THAT(Mge("env virtual.devices").out, HasSubstr("virtual"));
+}
+
+TEST_F(Command, EnvWithoutAMatchIsAnErrorThatNamesTheNearestSetting) {
+  const Outcome o = Mge("env NNVM_EXEC_MATCH_RANG_");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("NNVM_EXEC_MATCH_RANG_"), HasSubstr("\"NNVM_EXEC_MATCH_RANGE\"")));
+  EXPECT_EQ(Mge("env --changed").code, 0);  // nothing was changed, and nothing was searched
+}
+
+TEST_F(Command, EnvAliasesListsTheNamesOfOtherSystems) {
+  const std::string out = Mge("env --aliases").out;
+  for (const char* name : {"MXNET_ENGINE_TYPE", "NNVM_EXEC_MATCH_RANGE", "MEGENGINE_EXECUTION_STRATEGY", "MGB_JIT_BACKEND",
+                           "MGE_DEFAULT_DEVICE", "GE_USE_STATIC_MEMORY", "CUDA_BIN_PATH", "Ascend GE", "MegEngine"}) {
+    EXPECT_THAT(out, HasSubstr(name));
+  }
+  EXPECT_THAT(out, Not(HasSubstr("MGE_THREADS")));
+  for (const json& s : json::parse(Mge("env --aliases --json").out)["settings"]) EXPECT_FALSE(s["foreign"].empty());
+}
+
+TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
+  for (const char* line : {"env explain MXNET_GPU_MEM_POOL_TYPE", "help MXNET_GPU_MEM_POOL_TYPE"}) {
+    const Outcome o = Mge(line, "MXNET_GPU_MEM_POOL_TYPE=Round");
+    EXPECT_EQ(o.code, 0) << line << o.err;
+    EXPECT_THAT(o.out, AllOf(HasSubstr("memory.gpu_pool"), HasSubstr("(MXNet)"), HasSubstr("naive"), HasSubstr("first-set"),
+                             HasSubstr("round (environment MXNET_GPU_MEM_POOL_TYPE)"),
+                             HasSubstr("MXNET_GPU_MEM_POOL_TYPE=naive mge run model.onnx")))
+        << line;
+  }
+  EXPECT_THAT(Mge("env explain plan.match_range").out, HasSubstr("mge run model.onnx --set plan.match_range=16"));
+  EXPECT_THAT(Mge("help kvstore.tree").out, HasSubstr("no effect yet"));
+  EXPECT_EQ(json::parse(Mge("env explain MGE_THREADS --json").out)["settings"][0]["key"], "threads");
+}
+
+TEST_F(Command, EnvExplainOfAnUnknownNameIsAnErrorThatNamesTheNearest) {
+  for (const char* line : {"env explain MXNET_GPU_MEM_POOL_TIPE", "help MXNET_GPU_MEM_POOL_TIPE"}) {
+    const Outcome o = Mge(line);
+    EXPECT_EQ(o.code, 2) << line;
+    EXPECT_THAT(o.err, HasSubstr("\"MXNET_GPU_MEM_POOL_TYPE\"")) << line;
+  }
+}
+
+}  // namespace
+}  // namespace mge
