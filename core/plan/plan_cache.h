@@ -47,8 +47,8 @@ struct PlanCacheLimits {
   int64_t bytes = 0;
 };
 
-// Not thread-safe, except FindRecent(). The caller of other functions holds a lock, and releases it before the Evicted object
-// is destroyed.
+// Not thread-safe, except FindRecent(). The caller of other functions holds a lock, and releases it before the Evicted
+// object is destroyed.
 class PlanCache {
  public:
   // The estimated bytes of a step in a plan: its kernel, arguments and texts.

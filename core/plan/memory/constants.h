@@ -35,8 +35,8 @@ struct PlanConstants {
 
 // Packs the constants for which a kernel asks for its own form, uploads the constants of devices that have memory of their
 // own, and gives each constant that a step reads a slot. Uses the constants of other plans of the session where it can.
-// Returns when the uploads have ended. If a budget refuses memory, calls `when_over`. Fails with its error or the backend's, or
-// if `stop` (nullable) is set.
+// Returns when the uploads have ended. If a budget refuses memory, calls `when_over`. Fails with its error or the
+// backend's, or if `stop` (nullable) is set.
 absl::StatusOr<PlanConstants> PlaceConstants(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
                                              const MemoryPlan& memory, const PlanContext& context, const StopControl* stop,
                                              const WhenOver& when_over);

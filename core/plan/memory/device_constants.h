@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The constants in a device's own memory, and the table by which the plans of a session share them and packed forms.
 //
-// A large constant has a block of its own. The small constants that a plan adds to a device share a block. A later plan of the
-// session that reads one of them uses the same block, so a second signature of inputs adds no second copy.
+// A large constant has a block of its own. The small constants that a plan adds to a device share a block. A later plan of
+// the session that reads one of them uses the same block, so a second signature of inputs adds no second copy.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,7 @@ class SharedConstants {
  public:
   // Held while a plan packs and uploads its constants, so that no two plans add the same constant.
   std::mutex placing;
+  std::set<std::pair<const Device*, std::string>> packs_on_host;  // kernels whose prepack_on is unimplemented; by `placing`
 
   // Returns the place of `source`, a constant whose bytes begin at key.source, in a device's memory.
   PlacedConstant Find(const ConstantKey& key, const Tensor& source) const;

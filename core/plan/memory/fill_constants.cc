@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,8 +60,7 @@ class Filler {
  private:
   // The queue and the scratch block with which one device packs constants.
   struct Packer {
-    uint64_t scratch_bytes = 0;    // the largest source
-    std::set<std::string> unable;  // ids of kernels that pack on the host only
+    uint64_t scratch_bytes = 0;  // the largest source; 0: packs on the host only
     std::unique_ptr<SyncQueue> queue;
     std::shared_ptr<ConstantBlock> scratch;
   };
@@ -106,7 +104,8 @@ class Filler {
     Device& device = c.target->device();
     const mge_kernel_api& api = device.kernel_api();
     Packer& packer = packers_[&device];
-    if (!api.prepack_on || packer.scratch_bytes == 0 || packer.unable.contains(c.unit->candidate.id)) return false;
+    const std::pair<const Device*, std::string> kernel(&device, c.unit->candidate.id);
+    if (!api.prepack_on || packer.scratch_bytes == 0 || table_.packs_on_host.contains(kernel)) return false;
     if (!packer.scratch) {
       absl::StatusOr<std::shared_ptr<ConstantBlock>> scratch = ScratchOf(device, packer.scratch_bytes);
       if (!scratch.ok()) {
@@ -123,7 +122,7 @@ class Filler {
     const mge_code code = CallBackend(error, [&](mge_error* e) {
       return api.prepack_on(c.kernel, c.operand, packer.queue->handle(), from, AddressOf(c), e);
     });
-    if (code == MGE_UNIMPLEMENTED) packer.unable.insert(c.unit->candidate.id);
+    if (code == MGE_UNIMPLEMENTED) table_.packs_on_host.insert(kernel);
     if (code == MGE_OK || code == MGE_UNIMPLEMENTED) return code == MGE_OK;
     return PackingFailed(c, code, error);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the constants that a plan adds to their places: packs them and uploads them.
 //
-// Algorithm: if the backend can pack on a queue of the device (prepack_on), uploads the constant to a scratch block there and
-// packs from that block. Otherwise packs on the host, on the compute pool, and uploads the result. Packed host copies for
-// devices are created in batches and freed after each batch, so they never hold a second copy of all weights. In the end the
-// pages of the model's file that held the sources are given back to the system; they are loaded again if they are read again.
+// Algorithm: if the backend can pack on a queue of the device (prepack_on), uploads the constant to a scratch block there
+// and packs from that block. Otherwise packs on the host, on the compute pool, and uploads the result. Packed host copies
+// for devices are created in batches and freed after each batch, so they never hold a second copy of all weights. In the end
+// the pages of the model's file that held the sources are given back to the system. They are loaded again if they are read.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct NewConstant {
   Tensor packed = {};                 // set by FillConstants() for host memory
 };
 
-// Packs and uploads the constants, and adds them to `table`. Returns when the uploads have ended. The targets are acquired.
-// If a budget refuses memory for a packed form or for staging, calls `when_over`. Fails with its error or the backend's, or if
-// `stop` (nullable) is set.
+// Packs and uploads the constants, and adds them to `table`. Returns when the uploads have ended. The targets must have been
+// acquired. If a budget refuses memory for a packed form or for staging, calls `when_over`. Fails with its error or the
+// backend's, or if `stop` (nullable) is set.
 absl::Status FillConstants(const Graph& graph, const Schedule& schedule, std::span<NewConstant> all, SharedConstants& table,
                            const PlanContext& context, const StopControl* stop, const WhenOver& when_over);
 

@@ -31,7 +31,7 @@ absl::StatusOr<void*> StateMemory::AddressOf(Device& device, const Value& state,
     made.address = made.host.mutable_data();
   }
   if (device.queue_api()) {
-    MGE_ASSIGN_OR_RETURN(made.block, ConstantBlock::Acquire(device, bytes));
+    MGE_ASSIGN_OR_RETURN(made.block, ConstantBlock::Acquire(device, bytes, true));
     made.address = made.block->memory().address;
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<SyncQueue> queue, SyncQueue::Create(device, MGE_QUEUE_COPY_IN));
     queue->Uses(made.block);

@@ -44,14 +44,14 @@ class Queues : public ::testing::Test {
           static_cast<mge_async_control*>(const_cast<void*>(device->backend().plugin().extension(MGE_ASYNC_CONTROL, 0)));
     }
     ASSERT_NE(control_, nullptr);
-    for (auto* flag :
-         {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->overruns}) {
+    for (auto* flag : {&control_->kernel_fails, &control_->lost, &control_->hangs, &control_->stubborn, &control_->overruns,
+                       &control_->packs_on_host}) {
       *flag = false;
     }
     for (auto* number :
          {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in, &control_->copies_out,
           &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory, &control_->most_at_once,
-          &control_->packed, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
+          &control_->packed, &control_->packed_on_queue, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
       *number = 0;
     }
     control_->link_flags = 0;

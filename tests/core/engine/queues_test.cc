@@ -62,8 +62,61 @@ TEST_F(Queues, PackAndUploadAWeightOnceForThePlansOfASession) {
     ASSERT_TRUE(got.ok()) << FormatError(got.status());
     EXPECT_EQ(*got, *expected);
   }
-  EXPECT_EQ(control_->packed, 1);
+  EXPECT_EQ(control_->packed_on_queue, 1);
+  EXPECT_EQ(control_->packed, 0);
   EXPECT_EQ(control_->copied_bytes_in, 65536 + (1 + 2 + 3) * 512);
+}
+
+TEST_F(Queues, PackOnTheHostIfTheBackendCannotPackOnItsQueue) {
+  control_->packs_on_host = true;
+  const std::string model = R"(
+input x : float32[N,128]
+const w = float32[128,128]<2>
+const v = float32[128,128]<3>
+a = MatMul(x, w)
+y = MatMul(a, v)
+output y
+)";
+  session_ = Load(model, "async0");
+  auto host = Load(model, "host");
+  for (int64_t n : {1, 2}) {
+    auto got = Run(*session_, {Numbers({n, 128})}), expected = Run(*host, {Numbers({n, 128})});
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+    EXPECT_EQ(*got, *expected);
+  }
+  EXPECT_EQ(control_->packed_on_queue, 0);
+  EXPECT_EQ(control_->packed, 2);
+  // The constant for which the backend was asked first was uploaded in both forms.
+  EXPECT_EQ(control_->copied_bytes_in, 3 * 65536 + (1 + 2) * 512);
+}
+
+TEST_F(Queues, AddNoSecondCopyOfAnyConstantForASecondSignature) {
+  session_ = Load(R"(
+input x : float32[N,4]
+input z : float32[4,4]
+const small = float32[4,4]<1>
+const weight = float32[4,6]<2>
+const large = float32[128,128]<3>
+input l : float32[128,128]
+a = Add(z, small)
+b = MatMul(x, weight)
+c = Add(l, large)
+output a
+output b
+output c
+)",
+                  "async0");
+  auto in = [](int64_t n) { return std::vector{Numbers({n, 4}), Numbers({4, 4}), Numbers({128, 128})}; };
+  ASSERT_TRUE(Run(*session_, in(1)).ok());
+  auto first = PlanOf(in(1));
+  const int64_t copied = control_->copied_bytes_in;
+  ASSERT_TRUE(Run(*session_, in(2)).ok());
+  auto second = PlanOf(in(2));
+  ASSERT_NE(first, second);
+  EXPECT_EQ(control_->copied_bytes_in - copied, 2 * 16 + 64 + 65536);  // the inputs
+  EXPECT_EQ(second->measured_constant_bytes, 0);
+  EXPECT_GT(first->measured_constant_bytes, 0);
+  EXPECT_EQ(first->uploaded_bytes, second->uploaded_bytes);
 }
 
 TEST_F(Queues, PackAWeightOnceForTheStepsOfAPlan) {
@@ -77,7 +130,7 @@ output b
                   "async0");
   auto got = Run(*session_, {Numbers({2, 4})});
   ASSERT_TRUE(got.ok()) << FormatError(got.status());
-  EXPECT_EQ(control_->packed, 1);
+  EXPECT_EQ(control_->packed_on_queue, 1);
   EXPECT_EQ(control_->copied_bytes_in, 64 + 32);
 }
 

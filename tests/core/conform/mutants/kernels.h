@@ -256,6 +256,17 @@ struct MatMul {
     if (Is("form_lies")) static_cast<float*>(to)[k * n] = static_cast<float>(++times);
     return {};
   }
+  Result PrepackOn(int, mge_queue* queue, const void* from, void* to) const {
+    if (Is("prepack_late") || Is("form_lies")) return {MGE_UNIMPLEMENTED, "packs on the host only"};
+    auto* x = static_cast<const float*>(from);
+    auto* y = static_cast<float*>(to);
+    return mge::QueueOf<Queue>(queue).Enqueue([self = *this, x, y]() -> Result {
+      self.Pack(x, y);
+      if (Is("packs_otherwise_on_queue")) std::swap(y[0], y[1]);
+      if (Is("packs_too_far_on_queue")) y[self.k * self.n] = 1;
+      return {};
+    });
+  }
   std::string prepack_form(int) const { return "columns " + std::to_string(k) + "x" + std::to_string(n); }
   void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(1), y = b.output(0), w = b.workspace(); }
   Result Launch(const mge_run* run) const {

@@ -362,12 +362,24 @@ struct MatMul {
   std::string prepack_form(int) const { return "columns " + std::to_string(inner) + "x" + std::to_string(columns); }
   mge::Result Prepack(int, const void* from, void* to) const {
     ++g_control.packed;
-    for (int64_t i = 0; i < inner; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        static_cast<float*>(to)[j * inner + i] = static_cast<const float*>(from)[i * columns + j];
-      }
-    }
+    Pack(static_cast<const float*>(from), static_cast<float*>(to));
     return {};
+  }
+  mge::Result PrepackOn(int, mge_queue* handle, const void* from, void* to) const {
+    if (g_control.packs_on_host) return {MGE_UNIMPLEMENTED, "the test made it so"};
+    auto& queue = mge::QueueOf<Queue>(handle);
+    auto* x = reinterpret_cast<const float*>(queue.device.Real(from));
+    auto* y = reinterpret_cast<float*>(queue.device.Real(to));
+    return queue.Enqueue([=, m = *this]() -> mge::Result {
+      ++g_control.packed_on_queue;
+      m.Pack(x, y);
+      return {};
+    });
+  }
+  void Pack(const float* from, float* to) const {
+    for (int64_t i = 0; i < inner; ++i) {
+      for (int64_t j = 0; j < columns; ++j) to[j * inner + i] = from[i * columns + j];
+    }
   }
   void Bind(const mge::Binding& b) { x = b.input(0), y = b.input(1), z = b.output(0), w = b.workspace(); }
   mge_code Launch(const mge_run* run) const {

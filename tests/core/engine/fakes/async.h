@@ -16,7 +16,8 @@ struct mge_async_control {
   std::atomic<int64_t> wrong_memory{0};                   // copies that named an address of neither this device nor the host
   std::atomic<int64_t> most_at_once{0};                   // largest number of queues that worked at the same time
   std::atomic<int64_t> queues{0}, fences{0}, records{0};  // objects that are alive
-  std::atomic<int64_t> packed{0};                         // packed constants
+  std::atomic<int64_t> packed{0};                         // constants packed on the host
+  std::atomic<int64_t> packed_on_queue{0};                // constants packed on a queue
   std::atomic<int64_t> hanging{0};                        // kernels and copies that hang at this moment
   // Faults. They take effect at the next call.
   std::atomic<bool> kernel_fails{false};         // the next kernel returns MGE_INTERNAL
@@ -24,6 +25,7 @@ struct mge_async_control {
   std::atomic<bool> hangs{false};                // kernels hang while this is set, unless they are cancelled
   std::atomic<bool> stubborn{false};             // kernels that hang ignore cancellation
   std::atomic<int64_t> good_copies{kEveryCopy};  // number of copies that still end; later ones hang until it is raised
+  std::atomic<bool> packs_on_host{false};        // prepack_on is unimplemented
   std::atomic<bool> overruns{false};             // Relu writes a byte past its output
   std::atomic<uint32_t> link_flags{0};           // flags added to those of every link
   // Microseconds that a kernel or copy takes, and that a wait of the host takes at least.
