@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,8 +75,9 @@ struct Bench {
   absl::StatusOr<Bench*> Aside();  // a second bench, for reorders between the steps of a run on this one
   BackendUnderTest& tested;
   Slab slab = {};
+  std::optional<LongWork> long_work = {};
   uint64_t lane_bytes = 0;
-  std::array<Transfer, kLanes> transfers = {};  // declared after the slab, which their work uses
+  std::array<Transfer, kLanes> transfers = {};  // declared after the memory that their work uses
   std::unique_ptr<Bench> aside = nullptr;
   std::map<std::string, size_t> forms = {};  // hashes of packed constants; key: name of the form and bytes of the constant
 };

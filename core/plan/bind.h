@@ -17,7 +17,7 @@ namespace mge {
 
 // The steps of a plan. An alias has no step, except an alias of a constant, which is copied.
 struct BoundSteps {
-  std::vector<Step> steps;  // in the order of execution
+  std::vector<Step> steps;  // in the order of the units
   std::vector<Unit> units;  // the schedule's units, then one for each MemoryPlan::output_copies
   std::vector<std::unique_ptr<std::byte[]>> args;
   std::vector<std::unique_ptr<HostStepArgs>> host_args;

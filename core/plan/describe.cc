@@ -11,8 +11,6 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kQueueNames[] = {"compute", "copy in", "copy out"};
-
 // Adds `count` to `sum`. The sum becomes unknown (negative) if either is.
 void AddKnown(double& sum, double count) { sum = sum < 0 || count < 0 ? -1 : sum + count; }
 
@@ -97,7 +95,7 @@ Unit DescribeUnit(const Graph& graph, const Schedule& schedule, const PlannedUni
   unit.kind = planned.kind;
   unit.device = planned.device->name();
   unit.in_place = in_place;
-  if (planned.OnQueue()) unit.queue = kQueueNames[schedule.queues[planned.queue].kind];
+  if (planned.OnQueue()) unit.queue = QueueName(schedule.queues[planned.queue]);
   auto text = [&](ValueId v, const mge_layout& layout) {
     const TensorType& type = graph.value(v).type;
     std::string out = fmt::format("{} : {}", graph.value(v).name, type.ToString());

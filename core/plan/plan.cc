@@ -51,6 +51,12 @@ Plan::~Plan() {
   attachment.reset();
 }
 
+std::string QueueName(const PlanQueue& queue) {
+  static constexpr std::string_view kKinds[] = {"compute", "copy in", "copy out", "communication"};
+  const std::string_view kind = kKinds[queue.kind];
+  return queue.index ? fmt::format("{} {}", kind, queue.index) : std::string(kind);
+}
+
 std::string_view UnitKindName(Unit::Kind kind) {
   switch (kind) {
     case Unit::Kind::kKernel: return "kernel";
@@ -141,6 +147,7 @@ class PlanWriter {
   void WriteWhy(const Unit& unit);
   void WriteTime(const Plan& plan, int32_t unit);
   void WriteBody(const BodyPlans& body);
+  void WriteSegments(const Plan& plan);
 
   const bool why_;
   const StepTimes& times_;
@@ -213,6 +220,22 @@ void PlanWriter::WriteBody(const BodyPlans& body) {
   }
 }
 
+// Writes the segments of a plan with queues: "segment on acc0, compute: steps 2..4, captured; cut here because ...".
+void PlanWriter::WriteSegments(const Plan& plan) {
+  for (const Segment& s : plan.segments) {
+    if (s.queue == kCallingThread) continue;
+    std::vector<std::string> steps;
+    for (int32_t i = s.first_step; i < s.first_step + s.step_count; ++i) {
+      steps.push_back(std::to_string(plan.steps[static_cast<size_t>(i)].unit));
+    }
+    std::string text =
+        fmt::format("segment on {}, {}: {} {}{}", s.device->name(), QueueName(plan.queues[static_cast<size_t>(s.queue)]),
+                    steps.size() == 1 ? "step" : "steps", Join(steps, " "), s.capture_safe ? ", capture-safe" : "");
+    if (!s.cut.empty()) text += fmt::format("; begins here because {}", s.cut);
+    Line(text);
+  }
+}
+
 void PlanWriter::Write(const Plan& plan) {
   WriteHead(plan);
   const std::vector<BodyPlans> bodies = PlansOfBodies(plan, /*make=*/true);
@@ -223,6 +246,7 @@ void PlanWriter::Write(const Plan& plan) {
   }
   for (; body != bodies.end(); ++body) WriteBody(*body);
   if (!why_) return;
+  WriteSegments(plan);
   for (const Alternative& a : plan.dropped_claims) Line(fmt::format("dropped fusion {}: {}", a.id, a.reason));
   for (const std::string& text : plan.pass_log) Line(fmt::format("pass {}", text));
   for (const PlacedBuffer& b : plan.buffers) {

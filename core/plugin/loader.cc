@@ -197,7 +197,8 @@ struct DeviceCollector {
                            .flags = known.flags,
                            .memory_total = known.memory_total,
                            .driver = EscapeControl(CopyText(known.driver, 256)),
-                           .max_allocation = known.max_allocation};
+                           .max_allocation = known.max_allocation,
+                           .compute_queues = std::clamp(known.compute_queues, uint32_t{1}, uint32_t{64})};
     auto declares = [&](std::string_view cls) { return std::find(classes->begin(), classes->end(), cls) != classes->end(); };
     if (devices.size() >= kMaxDevices) {
       bad = fmt::format("it reports more than {} devices", kMaxDevices);

@@ -41,6 +41,7 @@ struct DeviceDescription {
   uint64_t memory_total = 0;
   std::string driver = {};
   uint64_t max_allocation = 0;  // bytes of one slab of class DEVICE; 0: no limit
+  uint32_t compute_queues = 1;  // number of compute queues whose work can overlap
 };
 
 // A started backend, shared by the runtimes of a process. stop() is called when the last owner releases it. The library

@@ -15,7 +15,8 @@ Result Device::List(DeviceList& list) {
               .reason = o.problem.text(),
               .flags = MGE_DEVICE_ONLY_BY_NAME | (o.gpu ? uint32_t{MGE_DEVICE_GPU} : 0),
               .memory_total = o.device.memory_bytes,
-              .max_allocation = o.max_allocation});
+              .max_allocation = o.max_allocation,
+              .compute_queues = o.compute_queues});
   }
   return {};
 }

@@ -19,7 +19,7 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "virtual,gpu";
   static constexpr std::string_view kKernelSet = "1";
 
-  static constexpr const mge_setting* kSettings[] = {&kDevices,   &kGpu,         &kMemory,        &kMaxAllocation, &kLinks,
+  static constexpr const mge_setting* kSettings[] = {&kDevices, &kGpu, &kMemory, &kMaxAllocation, &kComputeQueues, &kLinks,
                                                      &kBandwidth, &kLatency,     &kLaunchLatency, &kFault,         &kPoison,
                                                      &kWarp,      &kThreadOrder, &kWrongKernel};
   using Device = virtual_gpu::Device;

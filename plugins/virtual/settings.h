@@ -16,6 +16,8 @@ inline constexpr mge_setting kGpu =
 inline constexpr mge_setting kMemory = BytesSetting("virtual.memory", "1GiB", 1 << 16, 0x1p46, "Memory of each device.");
 inline constexpr mge_setting kMaxAllocation =
     BytesSetting("virtual.max_allocation", "0", 0, 0x1p46, "Largest single allocation in bytes; 0 means no limit.");
+inline constexpr mge_setting kComputeQueues =
+    IntSetting("virtual.compute_queues", "1", 1, 64, "queues", "Number of compute queues of each device that plans use.");
 inline constexpr mge_setting kLinks =
     TextSetting("virtual.links", "",
                 "File with the link matrix of the devices, with optional links to the host; without a file all are peers at "
@@ -45,9 +47,10 @@ inline constexpr mge_setting kWrongKernel =
 // The values of the settings.
 struct Options {
   int devices = 0;
-  bool gpu = false;                // devices are also available as gpu0, gpu1...
-  bool wrong_kernel = false;       // offer a candidate with a low estimate that computes nothing
-  uint64_t max_allocation = 0;     // bytes per slab; 0: no limit
+  bool gpu = false;             // devices are also available as gpu0, gpu1...
+  bool wrong_kernel = false;    // offer a candidate with a low estimate that computes nothing
+  uint64_t max_allocation = 0;  // bytes per slab; 0: no limit
+  uint32_t compute_queues = 1;
   software::DeviceOptions device;  // for every device, except number and name
   Result problem;                  // the invalid setting, if any; the devices are then listed as unusable
 };

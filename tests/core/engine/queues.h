@@ -24,6 +24,7 @@ class Queues : public ::testing::Test {
  protected:
   void SetUp() override { Restart({}); }
   void TearDown() override {
+    if (control_) EXPECT_EQ(control_->early_waits, 0);
     session_.reset();
     runtime_.reset();
   }
@@ -51,7 +52,7 @@ class Queues : public ::testing::Test {
     for (auto* number :
          {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in, &control_->copies_out,
           &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory, &control_->most_at_once,
-          &control_->packed, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
+          &control_->packed, &control_->early_waits, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
       *number = 0;
     }
     control_->link_flags = 0;

@@ -287,6 +287,26 @@ TEST_F(Queues, NameAFailingKernelWithItsNodeAndRunAgain) {
   }
 }
 
+// The device works on behind a failure. The host must not read what it then finds: Gather would name a wrong index.
+TEST_F(Queues, ReportAFailureBeforeAStepReadsWhatDependsOnIt) {
+  session_ = Load(R"(
+input x : float32[4]
+input data : float32[8]
+a = Relu(x)
+b = Relu(a)
+i = Cast(b) {to=7}
+y = Gather(data, i)
+output y
+)",
+                  "async0");
+  std::vector<HostValue> in = {Numbers({4}), Numbers({8})};
+  for (int round = 0; round < 3; ++round) {
+    control_->kernel_fails = true;
+    auto failed = Run(*session_, in);
+    EXPECT_THAT(FormatError(failed.status()), AllOf(HasSubstr("the test broke a kernel"), HasSubstr("Relu")));
+  }
+}
+
 TEST_F(Queues, NameAKernelThatWritesBesideItsBufferWhenMemoryIsChecked) {
   std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
   Restart({{"debug.check_memory", "1"}});

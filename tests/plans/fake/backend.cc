@@ -36,7 +36,8 @@ class Device {
       list.Add({.name = "a device for plan tests",
                 .flags = kFlags | MGE_DEVICE_ONLY_BY_NAME,
                 .memory_total = d.memory,
-                .max_allocation = d.largest});
+                .max_allocation = d.largest,
+                .compute_queues = d.compute_queues});
     }
     return {};
   }

@@ -106,6 +106,7 @@ class Line {
     return Options(2, [&](const std::string& key, const std::string& value) {
       if (key == "memory") return d.memory = BytesOf(value), true;
       if (key == "largest") return d.largest = BytesOf(value), true;
+      if (key == "compute_queues") return d.compute_queues = static_cast<uint32_t>(NumberOf(value)), true;
       if (key == "cannot_open") return d.cannot_open = true;
       return false;
     });

@@ -17,6 +17,7 @@ struct DeviceLine {
   std::string name;          // "acc0"
   uint64_t memory = 0;       // bytes; 0: unknown
   uint64_t largest = 0;      // largest allocation in bytes; 0: no limit
+  uint32_t compute_queues = 1;
   bool cannot_open = false;  // true: opening the device fails
 };
 

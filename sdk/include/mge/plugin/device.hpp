@@ -32,6 +32,7 @@ struct DeviceInfo {
   uint64_t memory_total = 0;      // bytes; 0: unknown
   std::string driver = {};        // version of the software below the backend; measured times are valid for one version
   uint64_t max_allocation = 0;    // largest slab of device memory in bytes; 0: limited only by the memory itself
+  uint32_t compute_queues = 1;    // number of compute queues whose work can overlap
 };
 
 // Returns a device of the host as the backend's own class.
@@ -61,6 +62,7 @@ class DeviceList {
     raw.memory_total = info.memory_total;
     raw.driver = Text(info.driver);
     raw.max_allocation = info.max_allocation;
+    raw.compute_queues = info.compute_queues;
     sink_->device(sink_->self, &raw);
   }
 

@@ -17,6 +17,7 @@ struct mge_async_control {
   std::atomic<int64_t> most_at_once{0};                   // largest number of queues that worked at the same time
   std::atomic<int64_t> queues{0}, fences{0}, records{0};  // objects that are alive
   std::atomic<int64_t> packed{0};                         // packed constants
+  std::atomic<int64_t> early_waits{0};                    // waits for values whose signal had not been enqueued
   std::atomic<int64_t> hanging{0};                        // kernels and copies that hang at this moment
   // Faults. They take effect at the next call.
   std::atomic<bool> kernel_fails{false};         // the next kernel returns MGE_INTERNAL
