@@ -191,8 +191,13 @@ class Segmenter {
     return fmt::format("{} {}", queue.device->name(), QueueName(queue));
   }
 
-  // Returns the reason why unit u cannot be added to a segment of its lane, or "".
+  // Returns the reason why unit u cannot be added to the latest segment of its lane, or "". For the calling
+  // thread, any text means that it cannot.
   std::string WhyCut(int32_t u, const Segment& s, const std::vector<Step>& steps) const {
+    if (LaneOf(u) == kHostLane) {
+      const bool joins = waits_[u].host.empty() && s.device == DeviceOf(u) && &s == &out_.segments.back();
+      return joins ? "" : "order";
+    }
     const int32_t before = steps.back().unit;
     const std::string name = UnitLabel(bound_.units[u]);
     for (size_t m = 1; m < lanes_; ++m) {
@@ -200,7 +205,6 @@ class Segmenter {
       const bool waits = (!w.host.empty() && w.host[m] >= 0) || (!w.queue.empty() && w.queue[m] >= 0);
       if (waits) return fmt::format("{} waits for {}", name, LaneName(m));
     }
-    if (LaneOf(u) == kHostLane) return s.device != DeviceOf(u) || &s != &out_.segments.back() ? "order" : "";
     if (s.signal) {
       return fmt::format("{} waits for {}", LaneName(static_cast<size_t>(asked_by_[before])),
                          UnitLabel(bound_.units[before]));

@@ -199,6 +199,14 @@ TEST_F(Queues, CaptureASegmentInItsSecondRunAndReplayItLater) {
   EXPECT_EQ(control_->fences, 0);
 }
 
+TEST_F(Queues, SayWhereSegmentsBeginAndWhy) {
+  session_ = Load(kSmall, "async0");
+  std::string why = Why({Numbers({4, 6}), Numbers({4, 6}, 2)});
+  EXPECT_THAT(why, HasSubstr("segment on async0, compute: step 2, capture-safe\n"));
+  EXPECT_THAT(why, HasSubstr("segment on async0, compute: steps 5 6 7, capture-safe; begins here because Add waits for "
+                             "async0 copy in"));
+}
+
 TEST_F(Queues, GiveIdenticalResultsToThreadsThatShareASession) {
   session_ = Load(kPerceptron, "async0");
   std::vector<std::vector<float>> expected;

@@ -380,8 +380,9 @@ TEST_F(VirtualCapture, ARecordMayBeDestroyedBeforeItsReplayHasRun) {
 TEST_F(VirtualCapture, RefusesFencesStampsAndReplays) {
   Record();
   Fence fence(b_);
+  ASSERT_EQ(queue_.Signal(fence, 1), MGE_OK);
   ASSERT_EQ(api_.capture_begin(queue_, nullptr), MGE_OK);
-  EXPECT_EQ(queue_.Signal(fence, 1), MGE_FAILED_PRECONDITION);
+  EXPECT_EQ(queue_.Signal(fence, 2), MGE_FAILED_PRECONDITION);
   EXPECT_EQ(queue_.Wait(fence, 1), MGE_FAILED_PRECONDITION);
   EXPECT_THAT(queue_.error.text, HasSubstr("only copies, fills and kernels can be captured"));
   EXPECT_EQ(api_.replay(queue_, record_, nullptr), MGE_FAILED_PRECONDITION);
