@@ -2,7 +2,6 @@
 #include "core/conform/device_memory.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "fmt/format.h"
@@ -127,25 +126,39 @@ absl::Status Fence::Await(uint64_t value) const {
   return Answer(code, {code, text, {}}, fmt::format("a fence that should reach {}", value));
 }
 
-absl::StatusOr<std::unique_ptr<Gated>> Gated::Enqueue(BackendUnderTest& tested, Queue& queue,
-                                                      std::function<mge_code(mge_error*)> then) {
-  MGE_ASSIGN_OR_RETURN(Fence gate, Fence::Create(tested));
-  MGE_ASSIGN_OR_RETURN(Queue opener, Queue::Create(tested));
-  std::unique_ptr<Gated> gated(new Gated(std::move(gate), std::move(opener)));
-  gated->enqueued_ = std::async(std::launch::async, [g = gated.get(), &queue, then = std::move(then)] {
-    MGE_RETURN_IF_ERROR(queue.Wait(g->gate_, 1));
-    return Call("enqueuing behind a wait", then);
-  });
-  // A queue that does not wait in the calling thread has got all work by then.
-  gated->enqueued_.wait_for(std::chrono::milliseconds(100));
-  return gated;
+absl::StatusOr<LongWork> LongWork::Create(BackendUnderTest& tested) {
+  constexpr size_t kLeast = 64 << 10, kMost = 64 << 20;
+  constexpr int kCopies = 8;
+  // A copy takes much longer than its call, so that the queue cannot keep pace with the calling thread.
+  constexpr double kLongEnoughUs = 50;
+  using Clock = std::chrono::steady_clock;
+  LongWork work;
+  for (size_t bytes = kLeast; bytes <= kMost && work.copy_us_ < kLongEnoughUs; bytes *= 4) {
+    absl::StatusOr<Slab> slab = Slab::Acquire(tested, 2 * bytes);
+    if (!slab.ok() && work.bytes_) break;  // the device has no more memory
+    MGE_RETURN_IF_ERROR(slab.status());
+    work.slab_ = *std::move(slab);
+    work.bytes_ = bytes;
+    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(tested));
+    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(tested));
+    work.copy_us_ = 1;
+    MGE_RETURN_IF_ERROR(work.Enqueue(queue, std::chrono::microseconds(1)));  // the first access may take longer
+    MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
+    MGE_RETURN_IF_ERROR(fence.Await(1));
+    const Clock::time_point begin = Clock::now();
+    MGE_RETURN_IF_ERROR(work.Enqueue(queue, std::chrono::microseconds(kCopies)));
+    MGE_RETURN_IF_ERROR(queue.Signal(fence, 2));
+    MGE_RETURN_IF_ERROR(fence.Await(2));
+    work.copy_us_ = std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / kCopies;
+  }
+  return work;
 }
 
-absl::Status Gated::Open() {
-  if (!enqueued_.valid()) return absl::OkStatus();
-  absl::Status opened = opener_.Signal(gate_, 1);
-  absl::Status enqueued = enqueued_.get();
-  return opened.ok() ? enqueued : opened;
+absl::Status LongWork::Enqueue(Queue& queue, std::chrono::microseconds time) const {
+  for (double left = static_cast<double>(time.count()); left > 0; left -= std::max(copy_us_, 0.1)) {
+    MGE_RETURN_IF_ERROR(queue.Copy(slab_.address() + bytes_, slab_.address(), bytes_));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Transfer> Transfer::Create(BackendUnderTest& tested) {

@@ -2,9 +2,8 @@
 // Owning wrappers for memory, queues and fences of the device under test, and copies between host and device.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
-#include <future>
 #include <memory>
 #include <span>
 #include <vector>
@@ -102,23 +101,18 @@ class Queue {
   std::unique_ptr<mge_queue, Destroyer<mge_queue>> queue_;
 };
 
-// Work on a queue that waits for a fence (the gate) until Open() signals it. It is enqueued in a separate thread, because
-// some queues wait in the calling thread.
-class Gated {
+// Work that keeps a queue busy: copies of memory of its own, which must outlive the queue. The time of one copy is measured
+// first. A queue that works in the calling thread has done the work when Enqueue() returns.
+class LongWork {
  public:
-  // Makes `queue` wait for the gate, then calls `then`, which enqueues the work on `queue`.
-  static absl::StatusOr<std::unique_ptr<Gated>> Enqueue(BackendUnderTest& tested, Queue& queue,
-                                                        std::function<mge_code(mge_error*)> then);
-  ~Gated() { (void)Open(); }
-  Gated(const Gated&) = delete;
-  Gated& operator=(const Gated&) = delete;
-  absl::Status Open();  // signals the gate; the first call returns the status of enqueuing, later calls do nothing
+  static absl::StatusOr<LongWork> Create(BackendUnderTest& tested);
+  // Enqueues copies that take about `time` together.
+  absl::Status Enqueue(Queue& queue, std::chrono::microseconds time) const;
 
  private:
-  Gated(Fence gate, Queue opener) : gate_(std::move(gate)), opener_(std::move(opener)) {}
-  Fence gate_;
-  Queue opener_;
-  std::future<absl::Status> enqueued_;
+  Slab slab_;
+  size_t bytes_ = 0;    // size of one copy
+  double copy_us_ = 0;  // time of one copy
 };
 
 // Copies between host and device memory: by the host if it can access the device's memory, else over an own queue.

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,9 @@ struct Bench {
   BackendUnderTest& tested;
   Slab slab = {};
   unsigned char* first_lane = nullptr;
+  std::optional<LongWork> long_work = {};
   uint64_t lane_bytes = 0;
-  std::array<Transfer, kLanes> transfers = {};  // declared after the slab, which their work uses
+  std::array<Transfer, kLanes> transfers = {};  // declared after the memory that their work uses
   std::unique_ptr<Bench> aside = nullptr;
   std::map<std::string, size_t> forms = {};  // hashes of packed constants; key: name of the form and bytes of the constant
 };

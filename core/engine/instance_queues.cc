@@ -16,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLeastCaptured = 2;  // least number of steps for which a record saves time
 
+bool IsFailure(mge_code answer) { return answer != MGE_OK && answer != MGE_DEADLINE_EXCEEDED; }
+
 bool CanCapture(const Segment& segment, const mge_queue_api& api) {
   return segment.capture_safe && segment.step_count >= kLeastCaptured && api.capture_begin && api.capture_end &&
          api.replay && api.record_destroy;
@@ -69,26 +71,35 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
     Queue& q = out->queues_.emplace_back();
     q.device = wanted.device;
     q.api = wanted.device->queue_api();
-    MGE_RETURN_IF_ERROR(AskDevice(*q.device, "creating a queue", [&](mge_error* e) {
-      return q.api->create(q.device->handle(), wanted.kind, &q.queue, e);
-    }));
+    MGE_RETURN_IF_ERROR(out->CreateQueue(q, wanted.kind));
     MGE_RETURN_IF_ERROR(MakeFence(q, &q.fence));
   }
   for (const Segment& s : plan.segments) {
-    bool recorded = !plan.red_zones && s.queue != kCallingThread && CanCapture(s, *s.device->queue_api());
-    out->records_.push_back({recorded ? Record::State::kNew : Record::State::kNever});
+    Record& record = out->records_.emplace_back();
+    if (plan.red_zones || s.queue == kCallingThread || !CanCapture(s, *s.device->queue_api())) continue;
+    record.state = Record::State::kNew;
+    record.updates = s.device->queue_api()->capture_update != nullptr;
+    record.bases.resize(s.bases.size());
+    record.latest.resize(s.bases.size());
   }
   return out;
+}
+
+absl::Status InstanceQueues::CreateQueue(Queue& q, int32_t kind) {
+  mge_error error;
+  mge_code code = CallBackend(error, [&](mge_error* e) { return q.api->create(q.device->handle(), kind, &q.queue, e); });
+  // A backend need not have communication queues: copy queues can copy between devices, too.
+  if (code == MGE_UNIMPLEMENTED && kind == MGE_QUEUE_COMMUNICATION) return CreateQueue(q, MGE_QUEUE_COPY_IN);
+  return code == MGE_OK ? absl::OkStatus()
+                        : StatusOfBackend(code, error, fmt::format("device {}: creating a queue", q.device->name()));
 }
 
 InstanceQueues::~InstanceQueues() {
   for (Queue& q : queues_) {
     if (q.queue) q.api->destroy(q.queue);
   }
-  for (size_t i = 0; i < records_.size(); ++i) {  // after the queues, which may have been replaying a record
-    const Device* device = plan_.segments[i].device;
-    if (records_[i].record) device->queue_api()->record_destroy(device->handle(), records_[i].record);
-  }
+  // after the queues, which may have been replaying a record
+  for (size_t i = 0; i < records_.size(); ++i) DestroyRecord(plan_.segments[i], records_[i]);
   for (Queue& q : queues_) {  // after all queues, which may wait for fences of others
     for (mge_fence* fence : {q.fence, q.steps}) {
       if (fence) q.api->fence_destroy(fence);
@@ -146,60 +157,98 @@ absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunSta
   return AddWhere(StatusOfKernel(code, error), place());
 }
 
+void InstanceQueues::DestroyRecord(const Segment& segment, Record& record) {
+  const Device* device = segment.device;
+  if (!record.record) return;
+  device->queue_api()->record_destroy(device->handle(), std::exchange(record.record, nullptr));
+}
+
 // Ignores errors: the caller then enqueues the steps one by one, which reports the error with its reason.
-bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_run& run) {
+bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_run& run, bool update) {
   const Queue& q = queues_[static_cast<size_t>(segment.queue)];
   record.state = Record::State::kNever;
+  if (!update) DestroyRecord(segment, record);
   mge_error ignored;
   if (CallBackend(ignored, [&](mge_error* e) { return q.api->capture_begin(q.queue, e); }) != MGE_OK) return false;
-  bool ran = RunSteps(segment, run).ok();
-  bool ended = CallBackend(ignored, [&](mge_error* e) { return q.api->capture_end(q.queue, &record.record, e); }) == MGE_OK;
-  if (ran && ended && record.record) {
+  const bool ran = RunSteps(segment, run).ok();
+  const mge_code ended = CallBackend(ignored, [&](mge_error* e) {
+    return update ? q.api->capture_update(q.queue, record.record, e) : q.api->capture_end(q.queue, &record.record, e);
+  });
+  if (ran && update && ended == MGE_UNIMPLEMENTED) {
+    record.updates = false;
+    record.state = Record::State::kRecorded;  // of the memory of an earlier run
+    return false;
+  }
+  if (ran && ended == MGE_OK && record.record) {
     record.state = Record::State::kRecorded;
+    record.bases = record.latest;
     return true;
   }
-  if (record.record) q.api->record_destroy(q.device->handle(), std::exchange(record.record, nullptr));
+  DestroyRecord(segment, record);
   return false;
+}
+
+bool InstanceQueues::CanReplay(const Segment& segment, Record& record, const mge_run& run) {
+  if (record.state == Record::State::kNever) return false;
+  bool same = true;  // as in the record, and as in the latest run
+  bool stays = record.state != Record::State::kNew;
+  for (size_t i = 0; i < segment.bases.size(); ++i) {
+    void* const base = run.bases[segment.bases[i]];
+    same &= record.bases[i] == base;
+    stays &= record.latest[i] == base;
+    record.latest[i] = base;
+  }
+  switch (record.state) {
+    case Record::State::kNew: record.state = Record::State::kWarm; return false;
+    case Record::State::kWarm: return (stays || record.updates) && Capture(segment, record, run, /*update=*/false);
+    default: return same || ((stays || record.updates) && Capture(segment, record, run, record.updates));
+  }
 }
 
 absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, RedZones* red_zones) {
   const Segment& segment = plan_.segments[index];
-  const Queue& q = queues_[static_cast<size_t>(segment.queue)];
+  Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
   mge_error error;
   for (const FencePoint& point : segment.waits) {
-    mge_code code = q.api->wait(q.queue, queues_[static_cast<size_t>(point.queue)].fence, ValueOf(point), &error);
+    const Queue& other = queues_[static_cast<size_t>(point.queue)];
+    MGE_CHECK(ValueOf(point) <= other.signalled);
+    mge_code code = q.api->wait(q.queue, other.fence, ValueOf(point), &error);
     if (code != MGE_OK) return FailureOf(q, code, error);
   }
   const bool watched = red_zones || control.observer;
-  if (record.state == Record::State::kWarm && !watched) Capture(segment, record, run);
-  if (record.state == Record::State::kRecorded && !watched) {
+  if (watched) {
+    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, red_zones));
+  } else if (CanReplay(segment, record, run)) {
     mge_code code = q.api->replay(q.queue, record.record, &error);
     if (code != MGE_OK) {
       return AddWhere(StatusOfKernel(code, error),
                       StepsPlace(plan_, segment.first_step, segment.first_step + segment.step_count - 1));
     }
     ++replays_;
-  } else if (watched) {
-    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, red_zones));
   } else {
     MGE_RETURN_IF_ERROR(RunSteps(segment, run));
-    if (record.state == Record::State::kNew) record.state = Record::State::kWarm;
   }
   if (segment.signal == 0) return absl::OkStatus();
   mge_code code = q.api->signal(q.queue, q.fence, q.before + segment.signal, &error);
-  return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, error);
+  if (code != MGE_OK) return FailureOf(q, code, error);
+  q.signalled = q.before + segment.signal;
+  return absl::OkStatus();
 }
 
 absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunState& control) {
-  const Queue& q = queues_[static_cast<size_t>(point.queue)];
+  Queue& q = queues_[static_cast<size_t>(point.queue)];
   const uint64_t value = ValueOf(point);
+  if (value <= q.good) return absl::OkStatus();
+  MGE_CHECK(value <= q.signalled);
   absl::StatusOr<mge_code> code = WaitForFence(*q.api, q.fence, value, &control);
   if (!code.ok()) {
     std::optional<Stretch> late = FirstThat([](mge_code answer) { return answer == MGE_DEADLINE_EXCEEDED; });
     return late ? AddWhere(code.status(), late->place) : code.status();
   }
-  return *code == MGE_OK ? absl::OkStatus() : FailureOf(q, *code, ReasonOf(*q.api, q.fence, value));
+  if (*code != MGE_OK) return FailureOf(q, *code, ReasonOf(*q.api, q.fence, value));
+  q.good = value;
+  return absl::OkStatus();
 }
 
 absl::Status InstanceQueues::FinishRun(const RunState& control) {
@@ -219,6 +268,7 @@ std::optional<InstanceQueues::Stretch> InstanceQueues::FirstThat(bool (*wanted)(
     if (first < 0) first = s.first_step;
     if (s.signal == 0) continue;
     const Queue& q = queues_[static_cast<size_t>(s.queue)];
+    if (q.before + s.signal > q.signalled) return std::nullopt;  // neither this signal nor a later one was enqueued
     mge_error reason;
     mge_code answer = q.api->host_wait(q.fence, q.before + s.signal, 0, &reason);
     if (wanted(answer)) {
@@ -231,8 +281,7 @@ std::optional<InstanceQueues::Stretch> InstanceQueues::FirstThat(bool (*wanted)(
 }
 
 absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const mge_error& error) const {
-  std::optional<Stretch> failed =
-      FirstThat([](mge_code answer) { return answer != MGE_OK && answer != MGE_DEADLINE_EXCEEDED; });
+  std::optional<Stretch> failed = FirstThat(IsFailure);
   if (failed) return AddWhere(StatusOfKernel(failed->answer, failed->reason), failed->place);
   return AddWhere(StatusOfKernel(code, error), fmt::format("device {}", queue.device->name()));
 }
@@ -245,11 +294,8 @@ InstanceQueues::State InstanceQueues::Drain(std::chrono::nanoseconds patience) {
     mge_code code = q.end.Wait(*q.device, q.queue, end - Clock::now());
     if (code == MGE_DEADLINE_EXCEEDED) return State::kStuck;
     if (code != MGE_OK) state = State::kBroken;
-    // MGE_DEADLINE_EXCEEDED means that the signal was never enqueued, which is not a failure of the queue.
-    mge_error error;
+    if (q.signalled > q.before && q.api->host_wait(q.fence, q.signalled, 0, nullptr) != MGE_OK) state = State::kBroken;
     q.before += plan_.queues[i].signals;
-    code = q.api->host_wait(q.fence, q.before, 0, &error);
-    if (code != MGE_OK && code != MGE_DEADLINE_EXCEEDED) state = State::kBroken;
   }
   return state;
 }

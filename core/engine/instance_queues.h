@@ -6,11 +6,14 @@
 // continues, so errors appear later, and a device may never finish. Algorithm:
 //   - Each queue has one fence. It grows by PlanQueue::signals in each run, so FencePoint values need no reset between runs.
 //   - Enqueue() enqueues the segment's waits, then its steps or their record, then its signal.
+//   - A signal is enqueued before any wait for it, on a queue or on the host: Queue::signalled counts them.
 //   - The first run of a segment enqueues its steps, which lets kernels allocate and load what they need. The second run
-//     captures them, if all are capture-safe. Later runs replay the record. If capturing fails, the segment is never
-//     captured again.
-//   - If a fence reports a failure, FailureOf() finds the first signal in the plan's order that failed. The steps since the
-//     signal before it are the place in the error.
+//     captures them, if they are capture-safe. Later runs replay the record. If the caller's memory for inputs or outputs
+//     has moved, the steps are captured again and update the record. A backend that cannot update gets a new record once
+//     two runs have used the same memory. If capturing fails, the segment is never captured again.
+//   - Devices need not pass a failure on: work behind a failed fence may run. So the calling thread waits for every queue on
+//     which a result depends (Segment::host_waits), and each run ends with a wait for all queues. FailureOf() finds the first
+//     signal in the plan's order that failed. The steps since the signal before it are the place in the error.
 //   - After a failed run, Drain() waits until the queues have stopped, and decides whether the instance can be used again.
 #pragma once
 
@@ -68,14 +71,19 @@ class InstanceQueues {
     mge_queue* queue = nullptr;
     mge_fence* fence = nullptr;
     uint64_t before = 0;         // value of the fence when the run began
+    uint64_t signalled = 0;      // largest value whose signal has been enqueued
+    uint64_t good = 0;           // largest value that is known to have been reached without a failure
     QueueEnd end;                // waits for the end of a failed run
     mge_fence* steps = nullptr;  // fence that counts single steps; created for a plan with red zones or an observed run
     uint64_t step_count = 0;
   };
-  // The record of a segment. kNew: not run yet. kWarm: has run once, to be captured. kNever: cannot be captured.
+  // The record of a segment. kNew: not run yet. kWarm: has run, to be captured. kNever: cannot be captured.
   struct Record {
     enum class State { kNew, kWarm, kRecorded, kNever } state = State::kNever;
     void* record = nullptr;
+    bool updates = false;            // the backend may update the record
+    std::vector<void*> bases = {};   // addresses of Segment::bases in the record
+    std::vector<void*> latest = {};  // the same in the latest run
   };
 
   explicit InstanceQueues(const Plan& plan) : plan_(plan) {}
@@ -88,15 +96,19 @@ class InstanceQueues {
   // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);
-  // Captures the steps of a segment. Returns false if that failed.
-  bool Capture(const Segment& segment, Record& record, const mge_run& run);
+  // Returns true if the record can be replayed in this run. Captures the steps if that is due.
+  bool CanReplay(const Segment& segment, Record& record, const mge_run& run);
+  // Captures the steps of a segment: updates its record, or creates one. Returns false if that failed.
+  bool Capture(const Segment& segment, Record& record, const mge_run& run, bool update);
+  void DestroyRecord(const Segment& segment, Record& record);
+  absl::Status CreateQueue(Queue& queue, int32_t kind);
   // The steps between two signals of a queue, with the state of the fence at the second signal.
   struct Stretch {
     mge_code answer;  // result of host_wait() without waiting
     mge_error reason;
     std::string place;
   };
-  // Returns the first stretch, in the plan's order, for which wanted(answer) is true. Does not wait.
+  // Returns the first stretch with an enqueued signal, in the plan's order, for which wanted(answer) is true. Does not wait.
   std::optional<Stretch> FirstThat(bool (*wanted)(mge_code answer)) const;
   // Returns the first failure of the run. `code` and `error` are used if no fence reports one.
   absl::Status FailureOf(const Queue& queue, mge_code code, const mge_error& error) const;

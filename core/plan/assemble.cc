@@ -48,7 +48,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->uploaded_bytes = constants.uploaded_bytes;
   plan->measured_constant_bytes = constants.measured_bytes;
 
-  plan->steps = std::move(bound.steps);
+  plan->steps = std::move(segments.steps);
   plan->units = std::move(bound.units);
   plan->args = std::move(bound.args);
   plan->host_args = std::move(bound.host_args);

@@ -17,12 +17,12 @@ namespace mge {
 
 // The steps of a plan. An alias has no step, except an alias of a constant, which is copied.
 struct BoundSteps {
-  std::vector<Step> steps;            // in the order of execution
+  std::vector<Step> steps;            // in the order of the units
   std::vector<Unit> units;            // the schedule's units, then one for each MemoryPlan::output_copies
   std::unique_ptr<std::byte[]> args;  // the arguments of all steps but host steps, in one block
   std::vector<std::unique_ptr<HostStepArgs>> host_args;
   std::vector<std::shared_ptr<Communicator>> communicators;  // those of collectives
-  std::vector<PlanBody> bodies;  // bodies of control flow, in the order of units
+  std::vector<PlanBody> bodies;                              // bodies of control flow, in the order of units
   int reference_steps = 0;
 };
 

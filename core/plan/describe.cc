@@ -11,8 +11,6 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kQueueNames[] = {"compute", "copy in", "copy out", "communication"};
-
 // Adds `count` to `sum`. The sum becomes unknown (negative) if either is.
 void AddKnown(double& sum, double count) { sum = sum < 0 || count < 0 ? -1 : sum + count; }
 
@@ -61,9 +59,9 @@ void ExplainOther(const Group& group, Unit& unit) {
   unit.reason = group.kind == Unit::Kind::kAlias        ? "the same bytes under another shape"
                 : group.kind == Unit::Kind::kCollective ? "exchanges data with the other ranks"
                 : group.kind == Unit::Kind::kCopy       ? "the value is copied to the memory that it updates"
-                : group.kind == Unit::Kind::kHost ? "the core computes it on host values"
-                : group.refused.empty()           ? "no backend offers a kernel"
-                                                  : "the backends refuse all kernels that they have for it";
+                : group.kind == Unit::Kind::kHost       ? "the core computes it on host values"
+                : group.refused.empty()                 ? "no backend offers a kernel"
+                                                        : "the backends refuse all kernels that they have for it";
   AddRefusals(group.refused, unit);
 }
 
@@ -100,7 +98,7 @@ Unit DescribeUnit(const Graph& graph, const Schedule& schedule, const PlannedUni
   unit.kind = planned.kind;
   unit.device = planned.device->name();
   unit.in_place = in_place;
-  if (planned.OnQueue()) unit.queue = kQueueNames[schedule.queues[planned.queue].kind];
+  if (planned.OnQueue()) unit.queue = QueueName(schedule.queues[planned.queue]);
   auto text = [&](ValueId v, const mge_layout& layout) {
     const TensorType& type = graph.value(v).type;
     std::string out = fmt::format("{} : {}", graph.value(v).name, type.ToString());

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 
-#include "core/plan/communicator.h"
-#include "core/plan/memory/state_memory.h"
-
 #include <algorithm>
 #include <map>
 
 #include "core/base/duration_text.h"
 #include "core/base/status.h"
 #include "core/plan/bodies.h"
+#include "core/plan/communicator.h"
 #include "core/plan/host_step.h"
+#include "core/plan/memory/state_memory.h"
 #include "core/plan/program.h"
 #include "core/plugin/unfinished.h"
 #include "fmt/format.h"
@@ -49,9 +48,16 @@ Plan::Plan() = default;
 Plan::~Plan() {
   if (attachment && !attachment->Close()) {
     for (const PlanQueue& queue : queues) queue.device->Abandon();
-    Lose(std::move(kernels), std::move(args), std::move(device_constants), std::move(communicators), std::move(state_memory));
+    Lose(std::move(kernels), std::move(args), std::move(device_constants), std::move(communicators),
+         std::move(state_memory));
   }
   attachment.reset();
+}
+
+std::string QueueName(const PlanQueue& queue) {
+  static constexpr std::string_view kKinds[] = {"compute", "copy in", "copy out", "communication"};
+  const std::string_view kind = kKinds[queue.kind];
+  return queue.index ? fmt::format("{} {}", kind, queue.index) : std::string(kind);
 }
 
 std::string_view UnitKindName(Unit::Kind kind) {
@@ -93,7 +99,8 @@ namespace {
 // Adds the devices of a plan's kernels and reference steps, and those of the most recent plan of each body.
 void AddWorkers(const Plan& plan, std::vector<std::string>& names) {
   for (const Unit& u : plan.units) {
-    const bool works = u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReference || u.kind == Unit::Kind::kCollective;
+    const bool works =
+        u.kind == Unit::Kind::kKernel || u.kind == Unit::Kind::kReference || u.kind == Unit::Kind::kCollective;
     if (works && std::find(names.begin(), names.end(), u.device) == names.end()) names.push_back(u.device);
   }
   for (const PlanBody& body : plan.bodies) {
@@ -145,6 +152,7 @@ class PlanWriter {
   void WriteWhy(const Unit& unit);
   void WriteTime(const Plan& plan, int32_t unit);
   void WriteBody(const BodyPlans& body);
+  void WriteSegments(const Plan& plan);
 
   const bool why_;
   const StepTimes& times_;
@@ -217,6 +225,22 @@ void PlanWriter::WriteBody(const BodyPlans& body) {
   }
 }
 
+// Writes the segments of a plan with queues: "segment on acc0, compute: steps 2..4, captured; cut here because ...".
+void PlanWriter::WriteSegments(const Plan& plan) {
+  for (const Segment& s : plan.segments) {
+    if (s.queue == kCallingThread) continue;
+    std::vector<std::string> steps;
+    for (int32_t i = s.first_step; i < s.first_step + s.step_count; ++i) {
+      steps.push_back(std::to_string(plan.steps[static_cast<size_t>(i)].unit));
+    }
+    std::string text =
+        fmt::format("segment on {}, {}: {} {}{}", s.device->name(), QueueName(plan.queues[static_cast<size_t>(s.queue)]),
+                    steps.size() == 1 ? "step" : "steps", Join(steps, " "), s.capture_safe ? ", capture-safe" : "");
+    if (!s.cut.empty()) text += fmt::format("; begins here because {}", s.cut);
+    Line(text);
+  }
+}
+
 void PlanWriter::Write(const Plan& plan) {
   WriteHead(plan);
   const std::vector<BodyPlans> bodies = PlansOfBodies(plan, /*make=*/true);
@@ -227,6 +251,7 @@ void PlanWriter::Write(const Plan& plan) {
   }
   for (; body != bodies.end(); ++body) WriteBody(*body);
   if (!why_) return;
+  WriteSegments(plan);
   for (const Alternative& a : plan.dropped_claims) Line(fmt::format("dropped fusion {}: {}", a.id, a.reason));
   for (const std::string& text : plan.pass_log) Line(fmt::format("pass {}", text));
   for (const PlacedBuffer& b : plan.buffers) {

@@ -52,7 +52,10 @@ struct PlanQueue {
   Device* device = nullptr;
   int32_t kind = MGE_QUEUE_COMPUTE;  // MGE_QUEUE_...
   uint64_t signals = 0;              // number of signals in one run, by which the fence grows
+  int32_t index = 0;                 // number of the queue among those of its device and kind
 };
+// Returns the name of a queue: "compute", "compute 1" (the second one), "copy in", "copy out", "communication".
+std::string QueueName(const PlanQueue& queue);
 
 // A point on a queue that another queue or the calling thread waits for. Values count from 1 in each run.
 struct FencePoint {
@@ -60,16 +63,20 @@ struct FencePoint {
   uint64_t value = 0;
 };
 
-// Consecutive steps on one queue, or in the calling thread.
+// Consecutive steps on one queue, or in the calling thread. Either all steps are capture-safe or none is.
 struct Segment {
   Device* device = nullptr;
   int32_t queue = kCallingThread;
   int32_t first_step = 0;
   int32_t step_count = 0;
   bool capture_safe = false;
-  std::vector<FencePoint> host_waits = {};  // points that the calling thread waits for before it starts the segment
-  std::vector<FencePoint> waits = {};       // points that the queue waits for
-  uint64_t signal = 0;                      // value of the queue's fence when the segment is done; 0: no signal
+  // Points that the calling thread waits for before it starts the segment. They include the points for which the queues of
+  // those points have waited: a failure there need not reach the later point.
+  std::vector<FencePoint> host_waits = {};
+  std::vector<FencePoint> waits = {};  // points that the queue waits for
+  uint64_t signal = 0;                 // value of the queue's fence when the segment is done; 0: no signal
+  std::string cut = {};  // why it does not continue the segment before it on its queue; empty: there is none before it
+  std::vector<uint32_t> bases = {};  // bases of inputs and outputs of the plan that its steps use
 };
 
 // The memory of temporaries and workspaces in one kind of memory. If one allocation of the device is too small, there are
@@ -100,7 +107,7 @@ struct Unit {
   std::vector<std::string> ops;
   std::string main_op;  // the element of `ops` with the most arithmetic; empty for units that the planner added
   std::string device;
-  std::string queue;      // "compute", "copy in", "copy out"; empty: the calling thread
+  std::string queue;      // QueueName(); empty: the calling thread
   std::string placement;  // the reason for this device; empty if there was no choice
   std::string kernel;     // the candidate's id
   std::string fusion;     // the claim's name

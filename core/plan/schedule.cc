@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/ops/op.h"
+#include "core/plan/lanes.h"
 #include "core/plan/transfers.h"
 #include "fmt/format.h"
 
@@ -92,7 +93,9 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
     MGE_RETURN_IF_ERROR(ScheduleGroup(graph, context, chosen.cover.groups[g], chosen.choices[g], builder));
   }
   MGE_RETURN_IF_ERROR(ScheduleEnds(graph, context, chosen.cover, builder));
-  return builder.Finish();
+  Schedule schedule = builder.Finish();
+  SpreadOverQueues(schedule);
+  return schedule;
 }
 
 int64_t ItemBytes(const Graph& graph, const Item& item) {

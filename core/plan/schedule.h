@@ -8,6 +8,7 @@
 //      reads. If there is none, adds the units that create it (transfers.h). Then adds the group's unit, with a new item for
 //      each output.
 //   3. Does the same for the outputs of the graph and for the inputs of the continuation. Both are plain and in host memory.
+//   4. Spreads the kernels over the compute queues of their devices (lanes.h).
 #pragma once
 
 #include <limits>

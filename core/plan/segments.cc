@@ -2,11 +2,15 @@
 #include "core/plan/segments.h"
 
 #include <algorithm>
+#include <string>
+
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
 
 constexpr size_t kHostLane = 0;  // lane q + 1 is queue q
+constexpr int32_t kNobody = -1;
 
 // For each lane, the latest unit that is known to have ended; -1: none.
 using Clock = std::vector<int32_t>;
@@ -34,8 +38,9 @@ class Segmenter {
         fresh_(memory.buffers.size(), true),
         waits_(bound.units.size()),
         over_(bound.units.size()),
-        asked_(bound.units.size(), false),
-        out_{{}, schedule.queues} {}
+        asked_by_(bound.units.size(), kNobody),
+        after_host_(bound.units.size(), -1),
+        out_{{}, {}, schedule.queues} {}
 
   Segments Run() {
     for (size_t u = 0; lanes_ > 1 && u < bound_.units.size(); ++u) {
@@ -104,61 +109,123 @@ class Segmenter {
   void Order(int32_t u) {
     size_t lane = LaneOf(u);
     Clock needs = Needs(u);
-    // If the calling thread knows that a unit has ended, all that it enqueues later may assume so too.
     Clock& known = known_[lane];
-    if (lane != kHostLane) Join(known, known_[kHostLane]);
+    if (lane != kHostLane) {
+      // If the calling thread knows that a unit has ended, all that it enqueues later may assume so too.
+      const Clock& host = known_[kHostLane];
+      bool helps = false;
+      for (size_t m = 1; m < lanes_; ++m) helps |= m != lane && needs[m] > known[m] && needs[m] <= host[m];
+      after_host_[u] = helps ? std::max(learned_, needs[kHostLane]) : needs[kHostLane];
+      if (helps) Join(known, host);
+    }
+    const Clock host_knew = known_[kHostLane];
     for (size_t m = 1; m < lanes_; ++m) {
       if (m == lane || needs[m] <= known[m]) continue;
       bool by_host = lane == kHostLane || &BackendOf(lane) != &BackendOf(m);  // fences are per backend
       Clock& waits = by_host ? waits_[u].host : waits_[u].queue;
       if (waits.empty()) waits.assign(lanes_, -1);
       waits[m] = needs[m];
-      asked_[needs[m]] = true;
-      if (by_host) Join(known_[kHostLane], over_[needs[m]]);
+      asked_by_[needs[m]] = static_cast<int32_t>(by_host ? kHostLane : lane);
+      if (by_host) {
+        Join(known_[kHostLane], over_[needs[m]]);
+        learned_ = u;
+      }
       Join(known, over_[needs[m]]);
+    }
+    // The calling thread also looks at the signals for which the awaited queues have waited: their failures may stop there.
+    for (size_t m = 1; m < lanes_ && !waits_[u].host.empty(); ++m) {
+      if (m != lane && known_[kHostLane][m] > host_knew[m]) waits_[u].host[m] = known_[kHostLane][m];
     }
     known[lane] = u;
     over_[u] = known;
-    if (lane == kHostLane) known_[kHostLane][kHostLane] = u;
     Touch(u, lane);
   }
 
-  // Cuts the steps into segments. A segment begins at a wait and ends at a unit that others wait for.
+  // Adds the steps to segments, then moves the steps of each segment together.
   void Cut() {
     std::vector<int32_t> last(lanes_, -1);
     for (size_t u = 0; u < bound_.units.size(); ++u) {
       if (HasStep(u)) last[LaneOf(u)] = static_cast<int32_t>(u);
     }
     for (size_t m = 1; m < lanes_; ++m) {
-      if (last[m] >= 0) asked_[last[m]] = true;  // the end of a run waits for all queues
+      if (last[m] >= 0) asked_by_[last[m]] = static_cast<int32_t>(kHostLane);  // the end of a run waits for all queues
     }
     std::vector<uint64_t> value(bound_.units.size(), 0);  // fence value of the signal after each unit
-    bool open = false;
-    for (size_t i = 0; i < bound_.steps.size(); ++i) {
-      int32_t u = bound_.steps[i].unit;
-      size_t lane = LaneOf(u);
-      int32_t queue = static_cast<int32_t>(lane) - 1;
-      Device* device = IsPlanned(u) ? schedule_.units[u].device : &HostStepDevice(context_);
-      bool waits = !waits_[u].host.empty() || !waits_[u].queue.empty();
-      if (!open || waits || out_.segments.back().queue != queue || out_.segments.back().device != device) {
+    std::vector<int32_t> latest(lanes_, -1);              // latest segment of each lane
+    std::vector<std::vector<Step>> steps;                 // by segment
+    for (const Step& step : bound_.steps) {
+      const int32_t u = step.unit;
+      const size_t lane = LaneOf(u);
+      const int32_t before = latest[lane];
+      const std::string cut = before < 0 ? "" : WhyCut(u, out_.segments[before], steps[before]);
+      if (before < 0 || !cut.empty()) {
         Segment s;
-        s.device = device;
-        s.queue = queue;
-        s.first_step = static_cast<int32_t>(i);
-        s.capture_safe = lane != kHostLane;
+        s.device = DeviceOf(u);
+        s.queue = static_cast<int32_t>(lane) - 1;
+        s.capture_safe = IsCaptureSafe(u);
         s.host_waits = Points(waits_[u].host, value);
         s.waits = Points(waits_[u].queue, value);
+        if (lane != kHostLane) s.cut = cut;
+        latest[lane] = static_cast<int32_t>(out_.segments.size());
         out_.segments.push_back(std::move(s));
-        open = true;
+        steps.emplace_back();
       }
-      Segment& s = out_.segments.back();
-      ++s.step_count;
-      s.capture_safe &= (bound_.units[u].attributes & MGE_KERNEL_CAPTURE_SAFE) != 0;
-      if (lane != kHostLane && asked_[u]) {
-        value[u] = s.signal = ++out_.queues[queue].signals;
-        open = false;
-      }
+      Segment& s = out_.segments[latest[lane]];
+      steps[latest[lane]].push_back(step);
+      if (lane == kHostLane) continue;
+      AddBases(u, s.bases);
+      if (asked_by_[u] != kNobody) value[u] = s.signal = ++out_.queues[s.queue].signals;
     }
+    for (size_t i = 0; i < steps.size(); ++i) {
+      out_.segments[i].first_step = static_cast<int32_t>(out_.steps.size());
+      out_.segments[i].step_count = static_cast<int32_t>(steps[i].size());
+      out_.steps.insert(out_.steps.end(), steps[i].begin(), steps[i].end());
+    }
+  }
+
+  Device* DeviceOf(size_t u) const { return IsPlanned(u) ? schedule_.units[u].device : &HostStepDevice(context_); }
+  bool IsCaptureSafe(size_t u) const {
+    return LaneOf(u) != kHostLane && (bound_.units[u].attributes & MGE_KERNEL_CAPTURE_SAFE) != 0;
+  }
+  std::string LaneName(size_t lane) const {
+    if (lane == kHostLane) return "the calling thread";
+    const PlanQueue& queue = schedule_.queues[lane - 1];
+    return fmt::format("{} {}", queue.device->name(), QueueName(queue));
+  }
+
+  // Returns the reason why unit u cannot be added to the latest segment of its lane, or "". For the calling
+  // thread, any text means that it cannot.
+  std::string WhyCut(int32_t u, const Segment& s, const std::vector<Step>& steps) const {
+    if (LaneOf(u) == kHostLane) {
+      const bool joins = waits_[u].host.empty() && s.device == DeviceOf(u) && &s == &out_.segments.back();
+      return joins ? "" : "order";
+    }
+    const int32_t before = steps.back().unit;
+    const std::string name = UnitLabel(bound_.units[u]);
+    for (size_t m = 1; m < lanes_; ++m) {
+      const UnitWaits& w = waits_[u];
+      const bool waits = (!w.host.empty() && w.host[m] >= 0) || (!w.queue.empty() && w.queue[m] >= 0);
+      if (waits) return fmt::format("{} waits for {}", name, LaneName(m));
+    }
+    if (s.signal) {
+      return fmt::format("{} waits for {}", LaneName(static_cast<size_t>(asked_by_[before])),
+                         UnitLabel(bound_.units[before]));
+    }
+    if (after_host_[u] >= steps.front().unit) return fmt::format("{} needs a step of the calling thread", name);
+    if (s.capture_safe == IsCaptureSafe(u)) return "";
+    return fmt::format("{} is not capture-safe", s.capture_safe ? name : UnitLabel(bound_.units[before]));
+  }
+
+  // Adds the bases of inputs and outputs of the plan that unit u uses. They may change with every run.
+  void AddBases(int32_t u, std::vector<uint32_t>& bases) const {
+    auto add = [&](int32_t item) {
+      if (item < 0) return;
+      const Buffer& b = memory_.BufferOf(item);
+      const bool changes = b.where == Buffer::Where::kBase || b.where == Buffer::Where::kOutput;
+      if (changes && std::find(bases.begin(), bases.end(), b.base) == bases.end()) bases.push_back(b.base);
+    };
+    for (int32_t item : schedule_.units[u].inputs) add(item);
+    for (int32_t item : schedule_.units[u].outputs) add(item);
   }
 
   std::vector<FencePoint> Points(const Clock& waits, const std::vector<uint64_t>& value) const {
@@ -175,13 +242,17 @@ class Segmenter {
   const PlanContext& context_;
   size_t lanes_;
   std::vector<Clock> known_;    // units known to have ended, per lane
+  int32_t learned_ = -1;        // the latest unit for which the calling thread has waited
   std::vector<Clock> touched_;  // per buffer: the latest unit of each lane that read or wrote it
   std::vector<Clock> written_;  // per buffer: the unit that wrote it last
   std::vector<bool> fresh_;     // buffers that no unit has written yet
   std::vector<int32_t> started_;
   std::vector<UnitWaits> waits_;
   std::vector<Clock> over_;  // units known to have ended when the unit has ended
-  std::vector<bool> asked_;  // units that others wait for
+  // By unit: the last lane that waits for it, or kNobody.
+  std::vector<int32_t> asked_by_;
+  // By unit of a queue: the latest unit of the calling thread that must come before it; -1: none.
+  std::vector<int32_t> after_host_;
   Segments out_;
 };
 

@@ -125,7 +125,7 @@ int32_t ScheduleBuilder::Copy(int32_t source, int32_t space, const Device& reade
   const bool out = space == kHostSpace;
   Device& device = *schedule_.spaces[out ? from : space].device;
   PlannedUnit unit = Between(Unit::Kind::kCopy, source, device);
-  unit.queue = QueueOf(device, out ? MGE_QUEUE_COPY_OUT : MGE_QUEUE_COPY_IN);
+  unit.queue = QueueOf(device, peer ? MGE_QUEUE_COMMUNICATION : out ? MGE_QUEUE_COPY_OUT : MGE_QUEUE_COPY_IN);
   unit.peer = peer;
   unit.copy_name = peer ? "peer copy" : out ? "copy to host" : "copy from host";
   unit.copy_us = us;

@@ -199,7 +199,7 @@ struct DeviceCollector {
                            .driver = EscapeControl(CopyText(known.driver, 256)),
                            .max_allocation = known.max_allocation,
                            .buffer_alignment = std::max(known.buffer_alignment, 64u),
-                           .compute_queues = std::max(known.compute_queues, 1u)};
+                           .compute_queues = std::clamp(known.compute_queues, 1u, 64u)};
     for (uint64_t i = 0; i < known.property_count; ++i) {
       d.properties.emplace_back(CopyText(known.properties[i]->key), EscapeControl(CopyText(known.properties[i]->value)));
     }

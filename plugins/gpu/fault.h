@@ -6,7 +6,7 @@
 
 namespace mge::gpu {
 
-// Device memory, zeroed by the backend. The first thread that finds a fault fills it. Kernels continue without accessing
+// A fault word: device memory, zeroed when its queue is created. The first thread that finds a fault fills it. Kernels continue without accessing
 // invalid memory.
 struct Fault {
   enum What : uint32_t { kNone = 0, kIndex = 1, kDivision = 2, kLength = 3 };

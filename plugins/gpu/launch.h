@@ -33,8 +33,9 @@ std::string FaultText(const Fault& fault);
 mge_code Enqueue(const mge_run* run, const Launch& launch);
 mge_code EnqueueFill(const mge_run* run, void* destination, int byte, uint64_t bytes);
 mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, uint64_t bytes);  // device to device
-// Returns where kernels on the run's queue report faults; valid as long as the queue. The backend checks it before it
-// signals a fence. If it is set, the fence fails with MGE_OUT_OF_RANGE and FaultText, and the backend clears the fault.
+// Returns the fault word of the run's queue, where its kernels report faults; valid as long as the queue. In front of each
+// signal, the backend enqueues a copy of the word to page-locked memory. The host's wait for the signal checks that copy: if
+// it is set, the wait fails with MGE_OUT_OF_RANGE and FaultText. The queue itself works on, and the word stays set.
 Fault* FaultOf(const mge_run* run);
 // Returns the number of a kernel in the backend's image of plugins/gpu/kernels, or kNoKernel. plugins/gpu provides this
 // function for emulated kernels (emulation/emulator.h).

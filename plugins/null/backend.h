@@ -2,9 +2,8 @@
 // The parts of this backend. Each is a class that the host calls through a C table; plugin.cc connects them.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <span>
 
 #include "mge/plugin.hpp"
@@ -34,27 +33,26 @@ struct Memory {
   // RangeRelease, RangeCommit, RangeDecommit. Their signatures are in mge/plugin/memory.hpp.
 };
 
-// A counter that only increases: a timeline semaphore or a list of events of the driver. (queue.cc)
+// A counter that only increases: a timeline semaphore of the driver, or one event for each value that is not reached yet.
+// (queue.cc)
 class Fence {
  public:
   explicit Fence(Device&) {}
-  void Reach(uint64_t value);
+  void Reach(uint64_t value) { value_ = value; }
   mge::Result HostWait(uint64_t value, uint64_t timeout_ns);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable grown_;
-  uint64_t value_ = 0;
+  std::atomic<uint64_t> value_ = 0;
 };
 
 // A stream of the driver. Its destructor waits until enqueued work has ended. This one is synchronous. (queue.cc)
 class Queue {
  public:
-  Queue(Device&, int32_t /*kind: compute, copy in, copy out*/) {}
+  Queue(Device&, int32_t /*kind: MGE_QUEUE_...*/) {}
   mge::Result Copy(void* destination, const void* source, uint64_t bytes);
   mge::Result Signal(Fence& fence, uint64_t value);
   mge::Result Wait(Fence& fence, uint64_t value);
-  // If work can be recorded: CaptureBegin, CaptureEnd, Replay, and a class Record. Kernels marked MGE_KERNEL_CAPTURE_SAFE
+  // If work can be recorded: CaptureBegin, CaptureEnd, Replay, CaptureUpdate, and a class Record. Kernels marked MGE_KERNEL_CAPTURE_SAFE
   // are then recorded once and replayed. If devices can copy to each other: CopyPeer. Signatures: mge/plugin/queue.hpp.
 };
 

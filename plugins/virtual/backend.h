@@ -50,7 +50,7 @@ struct Memory {
 class Fence {
  public:
   explicit Fence(Device& device) : event_(device.gpu().MakeEvent()) {}
-  Result HostWait(uint64_t value, uint64_t timeout_ns);
+  Result HostWait(uint64_t value, uint64_t timeout_ns) { return event_->HostWait(value, timeout_ns); }
   const std::shared_ptr<software::Event>& event() const { return event_; }
 
  private:
@@ -73,6 +73,7 @@ class Queue {
   Result Wait(Fence& fence, uint64_t value) { return stream_.Wait(fence.event(), value); }
   Result CaptureBegin() { return stream_.BeginCapture(); }
   Result CaptureEnd(Record** out);
+  Result CaptureUpdate(Record& record);
   Result Replay(Record& record) { return stream_.Replay(record.work); }
   software::Stream& stream() { return stream_; }
 

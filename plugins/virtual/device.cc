@@ -44,6 +44,7 @@ Result Device::List(DeviceList& list) {
               .memory_total = o.device.memory_bytes,
               .max_allocation = o.max_allocation,
               .buffer_alignment = o.buffer_alignment,
+              .compute_queues = o.compute_queues,
               .properties = PropertiesOf(i)});
   }
   return {};

@@ -21,8 +21,9 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
   static constexpr const mge_setting* kSettings[] = {
-      &kDevices,       &kGpu,   &kMemory, &kMaxAllocation, &kBufferAlignment, &kLinks,      &kBandwidth, &kLatency,
-      &kLaunchLatency, &kFault, &kPoison, &kWarp,          &kThreadOrder,     &kWrongKernel};
+      &kDevices,       &kGpu,    &kMemory,    &kMaxAllocation, &kBufferAlignment,
+      &kComputeQueues, &kLinks,  &kBandwidth, &kLatency,       &kLaunchLatency,
+      &kFault,         &kPoison, &kWarp,      &kThreadOrder,   &kWrongKernel};
   using Device = virtual_gpu::Device;
   using Memory = virtual_gpu::Memory;
   using Queue = virtual_gpu::Queue;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues, fences and stamps, implemented with streams and events. The operators of plugins/gpu enqueue on the same streams.
+#include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "backend.h"
 #include "plugins/gpu/launch.h"
@@ -12,9 +14,10 @@ namespace {
 using software::Stream;
 
 Stream::Kind KindOf(int32_t kind) {
-  return kind == MGE_QUEUE_COPY_IN    ? Stream::Kind::kCopyIn
-         : kind == MGE_QUEUE_COPY_OUT ? Stream::Kind::kCopyOut
-                                      : Stream::Kind::kCompute;
+  return kind == MGE_QUEUE_COPY_IN         ? Stream::Kind::kCopyIn
+         : kind == MGE_QUEUE_COPY_OUT      ? Stream::Kind::kCopyOut
+         : kind == MGE_QUEUE_COMMUNICATION ? Stream::Kind::kCommunication
+                                           : Stream::Kind::kCompute;
 }
 
 }  // namespace
@@ -32,11 +35,18 @@ Result Queue::CaptureEnd(Record** out) {
   return {};
 }
 
-Result Fence::HostWait(uint64_t value, uint64_t timeout_ns) {
-  software::Event::Answer answer = event_->HostWait(value, timeout_ns);
-  if (answer.reached) return {};
-  if (answer.failure) return {answer.failure->code, answer.failure->text};
-  return {MGE_DEADLINE_EXCEEDED, "timed out"};  // a short text, for which std::string allocates nothing
+Result Queue::CaptureUpdate(Record& record) {
+  std::shared_ptr<const software::Record> work;  // the capture ends also if an error follows
+  if (Result r = stream_.EndCapture(&work); !r.ok()) return r;
+  const std::vector<software::Task>&now = work->tasks, &before = record.work->tasks;
+  auto alike = [](const software::Task& a, const software::Task& b) {
+    return a.kind == b.kind && a.bytes == b.bytes && a.launch.kernel == b.launch.kernel;
+  };
+  if (!std::equal(now.begin(), now.end(), before.begin(), before.end(), alike)) {
+    return {MGE_UNIMPLEMENTED, "the captured work is not that of the record"};
+  }
+  record.work = std::move(work);
+  return {};
 }
 
 Result Stamp::ElapsedUs(Stamp& from, Stamp& to, double* out) {

@@ -40,6 +40,7 @@ Result ReadInto(Options& o) {
   o.device.memory_bytes = values.Number<uint64_t>(kMemory);
   o.max_allocation = values.Number<uint64_t>(kMaxAllocation);
   o.buffer_alignment = values.Number<uint32_t>(kBufferAlignment);
+  o.compute_queues = values.Number<uint32_t>(kComputeQueues);
   o.device.bandwidth_gb_s = values.Number<double>(kBandwidth);
   o.device.latency_us = values.Number<double>(kLatency);
   o.device.launch_latency_us = values.Number<double>(kLaunchLatency);

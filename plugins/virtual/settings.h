@@ -19,6 +19,8 @@ inline constexpr mge_setting kMaxAllocation =
 inline constexpr mge_setting kBufferAlignment =
     ChoiceSetting("virtual.buffer_alignment", "64", "64|128|256|512|1024|2048|4096",
                   "Alignment of every operand that the devices require.", "bytes");
+inline constexpr mge_setting kComputeQueues =
+    IntSetting("virtual.compute_queues", "1", 1, 64, "queues", "Number of compute queues of each device that plans use.");
 inline constexpr mge_setting kLinks =
     TextSetting("virtual.links", "",
                 "File with the link matrix of the devices, with optional links to the host; without a file all are peers at "
@@ -52,6 +54,7 @@ struct Options {
   bool wrong_kernel = false;       // offer a candidate with a low estimate that computes nothing
   uint64_t max_allocation = 0;     // bytes per slab; 0: no limit
   uint32_t buffer_alignment = 64;  // of operands, in bytes
+  uint32_t compute_queues = 1;
   software::DeviceOptions device;  // for every device, except number and name
   Result problem;                  // the invalid setting, if any; the devices are then listed as unusable
 };

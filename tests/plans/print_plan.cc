@@ -170,26 +170,33 @@ class Printer {
 
   // ---- queues
 
-  std::string QueueName(int32_t queue) const {
-    static constexpr std::string_view kKinds[] = {"compute", "copy in", "copy out"};
+  std::string NameOfQueue(int32_t queue) const {
     if (queue == kCallingThread) return "calling thread";
     const PlanQueue& q = plan_.queues[static_cast<size_t>(queue)];
-    return fmt::format("{} {}", q.device->name(), kKinds[q.kind]);
+    return fmt::format("{} {}", q.device->name(), QueueName(q));
   }
 
   void Segments() {
     for (const Segment& s : plan_.segments) {
-      std::string line = QueueName(s.queue) + ":";
-      const int32_t first = plan_.steps[static_cast<size_t>(s.first_step)].unit;
-      const int32_t last = plan_.steps[static_cast<size_t>(s.first_step + s.step_count - 1)].unit;
-      line += first == last ? fmt::format(" unit {}", first) : fmt::format(" units {}..{}", first, last);
+      std::string line = NameOfQueue(s.queue) + ":";
+      const Step* step = plan_.steps.data() + s.first_step;
+      const int32_t first = step->unit, last = step[s.step_count - 1].unit;
+      if (first == last) {
+        line += fmt::format(" unit {}", first);
+      } else if (last - first + 1 == s.step_count) {
+        line += fmt::format(" units {}..{}", first, last);
+      } else {
+        line += " units";
+        for (int32_t i = 0; i < s.step_count; ++i) line += fmt::format("{}{}", i ? ", " : " ", step[i].unit);
+      }
       auto waits = [&](const std::vector<FencePoint>& points, std::string_view who) {
-        for (const FencePoint& p : points) line += fmt::format("; {} for {} = {}", who, QueueName(p.queue), p.value);
+        for (const FencePoint& p : points) line += fmt::format("; {} for {} = {}", who, NameOfQueue(p.queue), p.value);
       };
       waits(s.host_waits, "calling thread waits");
       waits(s.waits, "queue waits");
       if (s.signal) line += fmt::format("; signals {}", s.signal);
       if (s.capture_safe) line += "; capture-safe";
+      if (!s.cut.empty()) line += "; cut because " + s.cut;
       Line(line);
     }
   }

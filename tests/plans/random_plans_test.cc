@@ -49,6 +49,7 @@ class RandomModel {
       const bool own_memory = device.starts_with("acc") || device.starts_with("npu");
       setup += fmt::format("device {}{}{}\n", device, own_memory && Chance(0.1) ? " largest=4096" : "",
                            Chance(0.2) ? " alignment=256" : "");
+      if (own_memory && Chance(0.5)) setup.insert(setup.size() - 1, " compute_queues=3");
     }
     for (const std::string& from : devices) {
       for (const std::string& to : devices) {
@@ -61,7 +62,7 @@ class RandomModel {
   }
 
   std::string Options(size_t inputs) {
-    std::string out = fmt::format(" cost={}", 1 + Below(20));
+    std::string out = fmt::format(" cost={}", 1 + Below(Chance(0.5) ? 20 : 100));
     if (Chance(0.4)) {
       out += " layout=" + OneOf(kLayouts);
     } else {

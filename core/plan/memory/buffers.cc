@@ -188,7 +188,7 @@ class Assigner {
     }
   }
 
-  // Finds the buffers that units of several queues touch.
+  // Finds the buffers that units of several queues touch, and those whose memory units of several queues may get in turn.
   void MarkShared() {
     constexpr int32_t kNobody = -2;
     std::vector<int32_t> queue(out_.buffers.size(), kNobody);
@@ -204,8 +204,16 @@ class Assigner {
       for (int32_t item : unit.outputs) touch(item);
     }
     for (size_t b = 0; b < out_.buffers.size(); ++b) {
-      if (out_.buffers[b].space == kHostSpace && queue[b] >= 0) out_.buffers[b].shared = true;
+      Buffer& buffer = out_.buffers[b];
+      if (buffer.space == kHostSpace ? queue[b] >= 0 : HasLanes(buffer.space)) buffer.shared = true;
     }
+  }
+
+  // Returns whether units on several compute queues use the space.
+  bool HasLanes(int32_t space) const {
+    return std::any_of(schedule_.queues.begin(), schedule_.queues.end(), [&](const PlanQueue& q) {
+      return q.device == schedule_.spaces[space].device && q.kind == MGE_QUEUE_COMPUTE && q.index > 0;
+    });
   }
 
   // Gives a dynamic value to each constant without plain bytes that a host step reads or that is an output.
@@ -257,6 +265,7 @@ class Assigner {
     b.bytes = static_cast<int64_t>(bytes);
     b.first = b.last = static_cast<int32_t>(u);
     b.workspace = true;
+    b.shared = HasLanes(b.space);
     b.name = fmt::format("{} of {}", what, PlaceOf(graph_, schedule_, schedule_.units[u]));
     return NewBuffer(std::move(b));
   }

@@ -5,7 +5,7 @@
 // the sum of all values. Algorithm:
 //   1. Visits the units in order. An alias uses the buffer of its input, an update that of its target. An output overwrites an input if the kernel allows
 //      the pair, the sizes are equal and this unit is the last reader. Any other output gets a new buffer.
-//   2. Marks the buffers that several queues use. Their lives are extended at both ends, so that a copy can run before the
+//   2. Marks the buffers that several queues may use. Their lives are extended at both ends, so that a copy can run before the
 //      unit that needs it.
 //   3. Moves outputs of the graph that the calling thread computes from the arena to the caller's memory.
 //   4. Places the buffers of each arena with PlaceIntervals() (place.h), at multiples of the alignment that the devices whose
@@ -35,7 +35,8 @@ struct Buffer {
   int64_t offset = 0;
   std::string name = {};
   bool workspace = false;
-  bool shared = false;  // true: units of several queues use it, or a queue uses it in host memory
+  // True: units of several queues use it, or a queue uses it in host memory, or its device has several compute queues.
+  bool shared = false;
 };
 
 // A copy into an output's memory after all units. The source is an input, a constant, or a value that no step can write

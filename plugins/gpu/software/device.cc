@@ -55,7 +55,7 @@ Result SoftwareDevice::Commit(const void* range, uint64_t offset, uint64_t bytes
 std::shared_ptr<Event> SoftwareDevice::MakeEvent() {
   auto event = std::make_shared<Event>();
   std::lock_guard lock(mutex_);
-  if (lost_) event->Fail(lost_);
+  if (lost_) event->Lose(lost_);
   if (events_.size() == events_.capacity()) {
     std::erase_if(events_, [](const std::weak_ptr<Event>& e) { return e.expired(); });
     events_.reserve(std::max<size_t>(16, 2 * events_.size()));
@@ -79,7 +79,7 @@ FailurePtr SoftwareDevice::Lose(std::string_view why) {
   if (!lost_) {
     lost_ = std::make_shared<Failure>(MGE_DEVICE_LOST, name() + " is lost: " + std::string(why));
     for (const std::weak_ptr<Event>& weak : events_) {
-      if (std::shared_ptr<Event> event = weak.lock()) event->Fail(lost_);
+      if (std::shared_ptr<Event> event = weak.lock()) event->Lose(lost_);
     }
   }
   return lost_;

@@ -4,50 +4,68 @@
 #include <algorithm>
 #include <iterator>
 
+#include "plugins/gpu/launch.h"
+
 namespace mge::software {
 
 Event::~Event() {
   for (auto& [value, action] : actions_) action();
 }
 
-// Removes and returns the actions that are due. The caller holds the lock, and runs them without it.
-Event::Actions Event::TakeDue() {
+Result Event::CheckSignal(uint64_t value) const {
+  std::lock_guard lock(mutex_);
+  if (value > announced_) return {};
+  return {MGE_FAILED_PRECONDITION, "a signal of the fence with " + std::to_string(value) + " after one with " +
+                                       std::to_string(announced_) + "; its values must increase"};
+}
+
+Result Event::CheckWait(uint64_t value) const {
+  std::lock_guard lock(mutex_);
+  if (value <= announced_ || lost_) return {};
+  return {MGE_FAILED_PRECONDITION,
+          "a wait for a fence to reach " + std::to_string(value) + ", but no signal of that value has been enqueued before"};
+}
+
+void Event::Announce(uint64_t value) {
+  std::lock_guard lock(mutex_);
+  announced_ = value;
+}
+
+// Wakes the waiters and runs the actions that are due, without the lock.
+void Event::Finish(std::unique_lock<std::mutex> lock) {
   Actions due;
   for (auto at = actions_.begin(); at != actions_.end();) {
     auto next = std::next(at);
     if (Over(at->first)) due.splice(due.end(), actions_, at);
     at = next;
   }
-  return due;
+  changed_.notify_all();
+  lock.unlock();
+  for (auto& [value, action] : due) action();
 }
 
-bool Event::IsOver(uint64_t value) const {
-  std::lock_guard lock(mutex_);
-  return Over(value);
-}
-
-void Event::Signal(uint64_t value) {
-  Actions due;
-  {
-    std::lock_guard lock(mutex_);
-    if (failure_) return;
-    value_ = std::max(value_, value);
-    due = TakeDue();
-    changed_.notify_all();
-  }
-  for (auto& [at, action] : due) action();
-}
-
-void Event::Fail(const FailurePtr& failure) {
-  Actions due;
-  {
-    std::lock_guard lock(mutex_);
-    if (failure_) return;
+void Event::Signal(uint64_t value, const FailurePtr& failure, const gpu::Fault& fault) {
+  std::unique_lock lock(mutex_);
+  if (failure && !failure_) {
     failure_ = failure;
-    due = TakeDue();
-    changed_.notify_all();
+    failed_from_ = value_ + 1;
   }
-  for (auto& [at, action] : due) action();
+  if (fault.what != gpu::Fault::kNone && fault_.what == gpu::Fault::kNone) {
+    fault_ = fault;
+    faulted_from_ = value_ + 1;
+  }
+  value_ = std::max(value_, value);
+  Finish(std::move(lock));
+}
+
+void Event::Lose(const FailurePtr& failure) {
+  std::unique_lock lock(mutex_);
+  if (!failure_) {
+    failure_ = failure;
+    failed_from_ = value_ + 1;
+  }
+  lost_ = true;
+  Finish(std::move(lock));
 }
 
 void Event::Then(uint64_t value, Actions actions) noexcept {
@@ -59,7 +77,8 @@ void Event::Then(uint64_t value, Actions actions) noexcept {
   for (auto& [at, action] : actions) action();
 }
 
-Event::Answer Event::HostWait(uint64_t value, uint64_t timeout_ns) {
+Result Event::HostWait(uint64_t value, uint64_t timeout_ns) {
+  if (Result r = CheckWait(value); !r.ok()) return r;
   std::unique_lock lock(mutex_);
   auto over = [&] { return Over(value); };
   if (timeout_ns == UINT64_MAX) {
@@ -67,25 +86,18 @@ Event::Answer Event::HostWait(uint64_t value, uint64_t timeout_ns) {
   } else {
     // A timeout longer than a year would overflow the clock.
     std::chrono::nanoseconds timeout(std::min<uint64_t>(timeout_ns, UINT64_C(31'536'000'000'000'000)));
-    changed_.wait_for(lock, timeout, over);
+    if (!changed_.wait_for(lock, timeout, over)) {
+      return {MGE_DEADLINE_EXCEEDED, "timed out"};  // a short text, for which std::string allocates nothing
+    }
   }
-  Answer answer = Now(value);
-  if (answer.failure) {
-    Clock::rep never = Clock::duration::max().count();
-    answer.failure->told.compare_exchange_strong(never, Clock::now().time_since_epoch().count());
-  }
-  return answer;
+  if (failure_ && value >= failed_from_) return {failure_->code, failure_->text};
+  if (fault_.what != gpu::Fault::kNone && value >= faulted_from_) return {MGE_OUT_OF_RANGE, gpu::FaultText(fault_)};
+  return {};
 }
 
-Event::Answer Event::Wait(uint64_t value, const std::atomic<bool>& give_up) {
+void Event::Wait(uint64_t value) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return Over(value) || give_up; });
-  return Now(value);
-}
-
-void Event::Wake() {
-  std::lock_guard lock(mutex_);
-  changed_.notify_all();
+  changed_.wait(lock, [&] { return Over(value); });
 }
 
 }  // namespace mge::software

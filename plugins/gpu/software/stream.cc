@@ -21,8 +21,6 @@ Stream::~Stream() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
-    look_again_ = true;
-    if (waits_for_) waits_for_->Wake();
     changed_.notify_all();
   }
   thread_.join();
@@ -50,7 +48,6 @@ Result Stream::Push(Task::Kind kind, F&& fill) {
     task = slot.get();
   }
   task->kind = kind;
-  task->enqueued = Clock::now();
   if (recordable) task->demanded = std::move(fail_next_);
   fill(*task);
   if (capture_) return {};
@@ -154,16 +151,16 @@ void Stream::FailNext(mge_code code, std::string text) {
 }
 
 Result Stream::Signal(std::shared_ptr<Event> event, uint64_t value) {
-  Result r = Push(Task::Kind::kSignal, [&](Task& task) {
-    task.event = event;
+  if (Result r = event->CheckSignal(value); !r.ok()) return r;
+  return Push(Task::Kind::kSignal, [&](Task& task) {
+    event->Announce(value);
+    task.event = std::move(event);
     task.value = value;
   });
-  // Every waiter must be released, even if the event belongs to another device.
-  if (FailurePtr lost = r.code() == MGE_DEVICE_LOST ? device_.lost() : nullptr) event->Fail(lost);
-  return r;
 }
 
 Result Stream::Wait(std::shared_ptr<Event> event, uint64_t value) {
+  if (Result r = event->CheckWait(value); !r.ok()) return r;
   return Push(Task::Kind::kWait, [&](Task& task) {
     task.event = std::move(event);
     task.value = value;

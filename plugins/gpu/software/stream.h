@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream: a thread that runs enqueued work in order.
 //
-// Failures: after work fails, later work on the stream is skipped, and events that the stream would have signalled carry the
-// failure. A stream that waits for such an event fails too. The failure ends when a host thread has received it (its wait
-// for an event returned the failure): work enqueued later runs again. A lost device never recovers.
+// Failures: after work fails, later work on the stream is skipped, and its later signals carry the failure. Other streams that
+// wait for such a signal work on, like those of a real device: the host passes the failure on. A kernel that finds a fault in
+// its data sets the stream's fault word. Later work runs, and each later signal carries a copy of the word, which the host's
+// wait checks. A stream that has failed never works again.
 //
 // Capture: between BeginCapture and EndCapture, copies, fills and launches go into a Record instead of the queue. Replay
 // enqueues one task that runs the record's tasks in order. A record keeps the arguments as they were; it belongs to its
 // device.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -31,11 +31,11 @@ namespace mge::software {
 // may call it.
 class Stream {
  public:
-  enum class Kind { kCompute, kCopyIn, kCopyOut };
+  enum class Kind { kCompute, kCopyIn, kCopyOut, kCommunication };
 
   Stream(SoftwareDevice& device, Kind kind);
-  // Waits for enqueued work, but not for simulated delays. Work that can never end (an operation that hangs, a wait for an
-  // event that no stream will signal) fails with MGE_CANCELLED, and so does the work after it. stream_end.cc decides that.
+  // Waits for enqueued work, but not for simulated delays. An operation of this stream that hangs fails with MGE_CANCELLED. A
+  // wait for an event of another stream that hangs ends only when that stream is destroyed.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -51,14 +51,14 @@ class Stream {
   Result Launch(const gpu::Launch& launch);  // compute streams only
   // Calls work->Run() in the stream's thread. Both addresses are memory of the device. Cannot be captured.
   Result Call(std::shared_ptr<HostWork> work, const HostWorkCall& call);
-  // Returns where kernels of this stream report faults in their data.
+  // Returns the fault word of this stream: where its kernels report faults in their data.
   gpu::Fault* kernel_fault() { return kernel_fault_.get(); }
 
   // Makes the next copy, fill or launch fail with that code and text, without doing anything.
   void FailNext(mge_code code, std::string text);
 
   Result Signal(std::shared_ptr<Event> event, uint64_t value);
-  Result Wait(std::shared_ptr<Event> event, uint64_t value);
+  Result Wait(std::shared_ptr<Event> event, uint64_t value);  // fails if no signal of the value has been enqueued
   Result Mark(std::shared_ptr<Stamp> stamp);
 
   // Records copies, fills and launches instead of running them, until EndCapture(). Anything else is refused meanwhile.
@@ -67,14 +67,6 @@ class Stream {
   // Enqueues a record. It must have been captured on the same device.
   Result Replay(std::shared_ptr<const Record> record);
 
-  // Makes the stream's pending signals visible to other streams while it exists.
-  struct Listing {
-    explicit Listing(Stream& listed);
-    ~Listing();
-    Stream& stream;
-    Listing* next;
-  };
-
  private:
   template <typename F>
   Result Push(Task::Kind kind, F&& fill);
@@ -82,19 +74,16 @@ class Stream {
 
   // The functions below run on the stream's thread.
   void Work();
-  void Run(const Task& task, Clock::time_point enqueued);  // if host memory runs out, the task fails
-  void RunOrThrow(const Task& task, Clock::time_point enqueued);
+  void Run(const Task& task);  // if host memory runs out, the task fails
+  void RunOrThrow(const Task& task);
   FailurePtr Attempt(const Task& task);
   Result Move(const Task& task);
   Result Compute(const Task& task);
   Result RunHostWork(const Task& task);
   Result RunBlocks(const gpu::Launch& launch);
   void RunPart(const gpu::Launch& launch, uint64_t first, uint64_t count);  // runs a part of the blocks. [any]
-  FailurePtr Wait(const Task& task);
   void SleepUntil(Clock::time_point end);  // returns early once the stream is being destroyed
-  void Hang();                             // returns once the stream is being destroyed
-  bool CanGoOn() const;                    // whether the awaited event will be signalled without further enqueues
-  FailurePtr Cancelled() const;
+  FailurePtr Hang();                       // returns once the stream is being destroyed
 
   SoftwareDevice& device_;
   const Kind kind_;
@@ -106,11 +95,8 @@ class Stream {
   size_t head_ = 0, count_ = 0;
   std::unique_ptr<Record> capture_;
   FailurePtr fail_next_;
-  FailurePtr no_memory_;        // allocated in advance for a task that finds no host memory; Push() renews it
-  Event* waits_for_ = nullptr;  // the event that the thread waits for
-  bool hangs_ = false;
-  std::atomic<bool> stop_{false};
-  std::atomic<bool> look_again_{false};  // the result of CanGoOn() may have changed
+  FailurePtr no_memory_;  // allocated in advance for a task that finds no host memory; Push() renews it
+  bool stop_ = false;
 
   // State of the running launch, which several threads may execute.
   struct Multiprocessor {
@@ -127,8 +113,6 @@ class Stream {
   FailurePtr failure_;
   std::vector<Task::ArgsBlock> args_;
   std::vector<Pin> pins_;
-
-  Listing listing_{*this};
 
   std::thread thread_;
 };

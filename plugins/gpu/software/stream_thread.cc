@@ -27,7 +27,7 @@ void Stream::Work() {
     if (!count_) return;
     Task& task = *ring_[head_];
     lock.unlock();
-    Run(task, task.enqueued);
+    Run(task);
     std::shared_ptr<Event> event = task.event;  // may be the last reference: must not be destroyed under the lock
     lock.lock();
     task.Clear();
@@ -40,29 +40,22 @@ void Stream::Work() {
   }
 }
 
-void Stream::Run(const Task& task, Clock::time_point enqueued) {
+void Stream::Run(const Task& task) {
   try {
-    RunOrThrow(task, enqueued);
+    RunOrThrow(task);
   } catch (const std::bad_alloc&) {
     std::lock_guard lock(mutex_);
     failure_ = std::move(no_memory_);
   }
 }
 
-void Stream::RunOrThrow(const Task& task, Clock::time_point enqueued) {
-  if (failure_ && failure_->told <= enqueued.time_since_epoch().count()) failure_ = nullptr;
+void Stream::RunOrThrow(const Task& task) {
   if (FailurePtr lost = device_.lost()) failure_ = std::move(lost);
   switch (task.kind) {
-    case Task::Kind::kSignal:
-      if (failure_) {
-        task.event->Fail(failure_);
-      } else {
-        task.event->Signal(task.value);
-      }
-      return;
+    case Task::Kind::kSignal: task.event->Signal(task.value, failure_, *kernel_fault_); return;
     case Task::Kind::kMark: *task.stamp = Clock::now().time_since_epoch().count(); return;
     case Task::Kind::kReplay:
-      for (const Task& recorded : task.record->tasks) Run(recorded, enqueued);
+      for (const Task& recorded : task.record->tasks) Run(recorded);
       return;
     case Task::Kind::kHostWork:
       if (failure_) return;
@@ -70,40 +63,15 @@ void Stream::RunOrThrow(const Task& task, Clock::time_point enqueued) {
         failure_ = std::make_shared<Failure>(r.code(), device_.name() + ": " + r.text());
       }
       return;
-    case Task::Kind::kWait:
-      if (failure_) return;
-      failure_ = Wait(task);
-      // This wait was enqueued after the host had received the failure, so it needs a new failure, not yet received.
-      if (failure_ && failure_->told <= task.enqueued.time_since_epoch().count() && failure_->code != MGE_DEVICE_LOST) {
-        failure_ = std::make_shared<Failure>(failure_->code, failure_->text);
-      }
-      return;
+    case Task::Kind::kWait: task.event->Wait(task.value); return;
     default:
       if (!failure_) failure_ = Attempt(task);
   }
 }
 
-FailurePtr Stream::Wait(const Task& task) {
-  struct Waiting {
-    Waiting(Stream& s, Event* event) : stream(s) { Set(event); }
-    ~Waiting() { Set(nullptr); }
-    void Set(Event* event) {
-      std::lock_guard lock(stream.mutex_);
-      stream.waits_for_ = event;
-    }
-    Stream& stream;
-  } waiting(*this, task.event.get());
-  Event::Answer answer;
-  do {
-    look_again_ = false;
-    if (stop_ && !CanGoOn()) break;
-    answer = task.event->Wait(task.value, look_again_);
-  } while (!answer.reached && !answer.failure);
-  if (answer.reached) return nullptr;
-  return answer.failure ? answer.failure : Cancelled();
-}
-
-FailurePtr Stream::Cancelled() const {
+FailurePtr Stream::Hang() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stop_; });
   return std::make_shared<Failure>(MGE_CANCELLED,
                                    "a queue of " + device_.name() + " was destroyed before its work could be done");
 }
@@ -111,7 +79,7 @@ FailurePtr Stream::Cancelled() const {
 void Stream::SleepUntil(Clock::time_point end) {
   if (end - Clock::now() > kAwake) {
     std::unique_lock lock(mutex_);
-    if (changed_.wait_until(lock, end - kAwake, [&] { return stop_.load(); })) return;
+    if (changed_.wait_until(lock, end - kAwake, [&] { return stop_; })) return;
   }
   while (Clock::now() < end) std::this_thread::yield();
 }
@@ -124,7 +92,7 @@ FailurePtr Stream::Attempt(const Task& task) {
   if (fault) {
     switch (fault->effect) {
       case Effect::kSlow: SleepUntil(Clock::now() + fault->delay); break;
-      case Effect::kHang: Hang(); return Cancelled();
+      case Effect::kHang: return Hang();
       case Effect::kLost: return device_.Lose("the fault " + fault->text + " occurred at " + what());
       default:
         return std::make_shared<Failure>(MGE_INTERNAL,
@@ -198,12 +166,7 @@ Result Stream::Compute(const Task& task) {
   launch.args = args_.data();
   Result r = RunBlocks(launch);
   pins_.clear();
-  if (!r.ok()) return r;
-  gpu::Fault& fault = *task.kernel_fault;
-  if (fault.what == gpu::Fault::kNone) return {};
-  std::string text = gpu::FaultText(fault);
-  fault = {};
-  return {MGE_OUT_OF_RANGE, std::move(text)};
+  return r;
 }
 
 void Stream::RunPart(const gpu::Launch& launch, uint64_t first, uint64_t count) {

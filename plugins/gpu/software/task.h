@@ -27,7 +27,6 @@ struct Task {
   };
 
   Kind kind = Kind::kNone;
-  Clock::time_point enqueued = {};
   // kCopy, kFill: the devices that own the two ends; null: the host.
   SoftwareDevice* to = nullptr;
   SoftwareDevice* from = nullptr;

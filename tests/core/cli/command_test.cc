@@ -212,14 +212,14 @@ TEST_F(Command, RunsAModelOnSeveralDevicesAndShowsTheStepsOfEach) {
   o = Mge("plan m.onnx --why" + on_two);
   EXPECT_EQ(o.code, 0) << o.err;
   for (const char* part :
-       {"device virtual0+virtual1: ", "copy from host  on virtual0, copy in", "peer copy  on virtual1, copy in",
+       {"device virtual0+virtual1: ", "copy from host  on virtual0, copy in", "peer copy  on virtual1, communication",
         "copy to host  on virtual1, copy out", "there because part 1 of 2", "there because part 2 of 2",
         "16 bytes from virtual0 to virtual1 directly"}) {
     EXPECT_THAT(o.out, HasSubstr(part));
   }
   o = Mge("plan placed.onnx --why" + on_list);
   EXPECT_EQ(o.code, 0) << o.err;
-  for (const char* part : {"peer copy  on virtual0, copy in", "copy to host  on virtual0, copy out",
+  for (const char* part : {"peer copy  on virtual0, communication", "copy to host  on virtual0, copy out",
                            "copy from host  on virtual1, copy in", "there because the model asks for it"}) {
     EXPECT_THAT(o.out, HasSubstr(part));
   }

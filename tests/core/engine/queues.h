@@ -24,6 +24,7 @@ class Queues : public ::testing::Test {
  protected:
   void SetUp() override { Restart({}); }
   void TearDown() override {
+    if (control_) EXPECT_EQ(control_->early_waits, 0);
     session_.reset();
     runtime_.reset();
   }
@@ -48,10 +49,10 @@ class Queues : public ::testing::Test {
                        &control_->packs_on_host}) {
       *flag = false;
     }
-    for (auto* number :
-         {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in, &control_->copies_out,
-          &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory, &control_->most_at_once,
-          &control_->packed, &control_->packed_on_queue, &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
+    for (auto* number : {&control_->kernels, &control_->replays, &control_->captures, &control_->copies_in,
+                         &control_->copies_out, &control_->peer_copies, &control_->copied_bytes_in, &control_->wrong_memory,
+                         &control_->most_at_once, &control_->packed, &control_->packed_on_queue, &control_->early_waits,
+                         &control_->kernel_us, &control_->copy_us, &control_->wait_us}) {
       *number = 0;
     }
     control_->link_flags = 0;

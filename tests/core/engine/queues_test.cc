@@ -252,6 +252,14 @@ TEST_F(Queues, CaptureASegmentInItsSecondRunAndReplayItLater) {
   EXPECT_EQ(control_->fences, 0);
 }
 
+TEST_F(Queues, SayWhereSegmentsBeginAndWhy) {
+  session_ = Load(kSmall, "async0");
+  std::string why = Why({Numbers({4, 6}), Numbers({4, 6}, 2)});
+  EXPECT_THAT(why, HasSubstr("segment on async0, compute: step 2, capture-safe\n"));
+  EXPECT_THAT(why, HasSubstr("segment on async0, compute: steps 5 6 7, capture-safe; begins here because Add waits for "
+                             "async0 copy in"));
+}
+
 TEST_F(Queues, GiveIdenticalResultsToThreadsThatShareASession) {
   session_ = Load(kPerceptron, "async0");
   std::vector<std::vector<float>> expected;
@@ -337,6 +345,26 @@ TEST_F(Queues, NameAFailingKernelWithItsNodeAndRunAgain) {
     auto again = Run(*session_, in);
     ASSERT_TRUE(again.ok()) << FormatError(again.status());
     EXPECT_EQ(*again, *expected);
+  }
+}
+
+// The device works on behind a failure. The host must not read what it then finds: Gather would name a wrong index.
+TEST_F(Queues, ReportAFailureBeforeAStepReadsWhatDependsOnIt) {
+  session_ = Load(R"(
+input x : float32[4]
+input data : float32[8]
+a = Relu(x)
+b = Relu(a)
+i = Cast(b) {to=7}
+y = Gather(data, i)
+output y
+)",
+                  "async0");
+  std::vector<HostValue> in = {Numbers({4}), Numbers({8})};
+  for (int round = 0; round < 3; ++round) {
+    control_->kernel_fails = true;
+    auto failed = Run(*session_, in);
+    EXPECT_THAT(FormatError(failed.status()), AllOf(HasSubstr("the test broke a kernel"), HasSubstr("Relu")));
   }
 }
 

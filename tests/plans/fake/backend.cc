@@ -37,7 +37,8 @@ class Device {
                 .flags = kFlags | MGE_DEVICE_ONLY_BY_NAME,
                 .memory_total = d.memory,
                 .max_allocation = d.largest,
-                .buffer_alignment = d.alignment});
+                .buffer_alignment = d.alignment,
+                .compute_queues = d.compute_queues});
     }
     return {};
   }

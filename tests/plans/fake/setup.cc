@@ -109,6 +109,7 @@ class Line {
       if (key == "memory") return d.memory = BytesOf(value), true;
       if (key == "largest") return d.largest = BytesOf(value), true;
       if (key == "alignment") return d.alignment = static_cast<uint32_t>(BytesOf(value)), true;
+      if (key == "compute_queues") return d.compute_queues = static_cast<uint32_t>(NumberOf(value)), true;
       if (key == "cannot_open") return d.cannot_open = true;
       return false;
     });

@@ -14,10 +14,11 @@
 namespace plans {
 
 struct DeviceLine {
-  std::string name;          // "acc0"
-  uint64_t memory = 0;       // bytes; 0: unknown
-  uint64_t largest = 0;      // largest allocation in bytes; 0: no limit
-  uint32_t alignment = 0;    // of operands, in bytes; 0: the default
+  std::string name;        // "acc0"
+  uint64_t memory = 0;     // bytes; 0: unknown
+  uint64_t largest = 0;    // largest allocation in bytes; 0: no limit
+  uint32_t alignment = 0;  // of operands, in bytes; 0: the default
+  uint32_t compute_queues = 1;
   bool cannot_open = false;  // true: opening the device fails
 };
 

@@ -299,25 +299,27 @@ TEST(VirtualLinks, TheLinkToTheHostMayBeGivenOnlyOnce) {
 
 TEST(VirtualLinks, CopiesOverOneLinkAreSequential) {
   LinkFile file("0 0.0001/0\n0.0001/0 0\n");  // 100 kB per second: 1000 bytes in 10 ms
-  VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}});
+  VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}, {"virtual.fault", "0:copy@1=hang"}});
   const mge_profile_api& api = *b.plugin().profile;
   Slab zero(b, 1000, 0), one(b, 2000, 1);
   char* place = one.at();
-  Queue first(b, MGE_QUEUE_COPY_IN, 1), second(b, MGE_QUEUE_COPY_IN, 1), gate(b);
-  Fence begin(b), done(b, 1);
+  Fence done(b, 1);
+  Queue first(b, MGE_QUEUE_COPY_IN, 1), second(b, MGE_QUEUE_COPY_IN, 1), stamps(b, MGE_QUEUE_COMPUTE, 1);
+  Gate gate(b);
   mge_stamp *begun = nullptr, *ended = nullptr;
   ASSERT_EQ(api.stamp_create(b.Device(1), &begun, nullptr), MGE_OK);
   ASSERT_EQ(api.stamp_create(b.Device(1), &ended, nullptr), MGE_OK);
   for (Queue* queue : {&first, &second}) {
-    ASSERT_EQ(queue->Wait(begin, 1), MGE_OK);
+    gate.Hold(*queue);
     ASSERT_EQ(b.queues().copy_peer(*queue, b.Device(1), place, b.Device(0), zero.at(), 1000, nullptr), MGE_OK);
     place += 1000;
   }
   ASSERT_EQ(second.Signal(done, 1), MGE_OK);
   ASSERT_EQ(first.Wait(done, 1), MGE_OK);
   ASSERT_EQ(api.stamp(first, ended, nullptr), MGE_OK);
-  ASSERT_EQ(api.stamp(gate, begun, nullptr), MGE_OK);
-  ASSERT_EQ(gate.Signal(begin, 1), MGE_OK);
+  ASSERT_EQ(api.stamp(stamps, begun, nullptr), MGE_OK);
+  ASSERT_EQ(stamps.Finish(), MGE_OK);
+  gate.Open();
   ASSERT_EQ(first.Finish(), MGE_OK);
   double us = 0;
   ASSERT_EQ(api.elapsed_us(begun, ended, &us, nullptr), MGE_OK);

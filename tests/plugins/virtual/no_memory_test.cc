@@ -79,11 +79,13 @@ TEST(VirtualNoMemory, ASlabIsStillReleasedAfterItsFence) {
   }
 }
 
-TEST(VirtualNoMemory, AWaitOfADestroyedQueueFailsForLackOfMemory) {
-  VirtualBackend b;
-  Fence never(b), last(b);
+TEST(VirtualNoMemory, WorkOfADestroyedQueueFailsForLackOfMemory) {
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.fault", "copy@1=hang"}});
+  Slab slab(b, 8);
+  Fence last(b);
   Queue queue(b);
-  ASSERT_EQ(queue.Wait(never, 1), MGE_OK);
+  char byte = 0;
+  ASSERT_EQ(queue.Copy(slab.at(), &byte, 1), MGE_OK);
   ASSERT_EQ(queue.Signal(last, 1), MGE_OK);
   {
     NoMemory none;

@@ -10,22 +10,22 @@ namespace mge {
 namespace {
 
 TEST(VirtualProfile, StampsAreTakenInTheOrderOfTheQueue) {
-  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.latency", "2000"}});
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.latency", "2000"}, {"virtual.fault", "copy@1=hang"}});
   const mge_profile_api& api = *b.plugin().profile;
   Slab slab(b, 8);
-  Queue queue(b), other(b);
-  Fence gate(b);
+  Queue queue(b);
+  Gate gate(b);
   mge_stamp *first = nullptr, *second = nullptr;
   ASSERT_EQ(api.stamp_create(b.Device(), &first, nullptr), MGE_OK);
   ASSERT_EQ(api.stamp_create(b.Device(), &second, nullptr), MGE_OK);
   char byte = 0;
   double us = -1;
-  ASSERT_EQ(queue.Wait(gate, 1), MGE_OK);
+  gate.Hold(queue);
   ASSERT_EQ(api.stamp(queue, first, nullptr), MGE_OK);
   ASSERT_EQ(queue.Copy(slab.at(), &byte, 1), MGE_OK);
   ASSERT_EQ(api.stamp(queue, second, nullptr), MGE_OK);
   EXPECT_EQ(api.elapsed_us(first, second, &us, nullptr), MGE_FAILED_PRECONDITION);
-  ASSERT_EQ(other.Signal(gate, 1), MGE_OK);
+  gate.Open();
   ASSERT_EQ(queue.Finish(), MGE_OK);
   ASSERT_EQ(api.elapsed_us(first, second, &us, nullptr), MGE_OK);
   EXPECT_GE(us, 2000);  // a copy takes at least the modelled latency

@@ -209,6 +209,29 @@ class Queue {
   uint64_t count_ = 0;
 };
 
+// Settings for a Gate on device 0.
+inline const Settings kGated = {{"virtual.devices", "2"}, {"virtual.fault", "0:copy@1=hang"}};
+
+// Holds queues back until Open(). It uses a copy that hangs. Create it before any other copy of device 0, and after the queues
+// that it holds. The backend has the settings kGated.
+class Gate {
+ public:
+  explicit Gate(VirtualBackend& b) : slab_(b, 8), fence_(b), queue_(b) {
+    EXPECT_EQ(queue_.Copy(slab_.at(), &byte_, 1), MGE_OK);
+    EXPECT_EQ(queue_.Signal(fence_, 1), MGE_OK);
+    EXPECT_EQ(fence_.Wait(1, 20'000'000), MGE_DEADLINE_EXCEEDED);  // until then the copy has begun
+  }
+  // Delays what is enqueued on the queue from now on.
+  void Hold(Queue& queue) { EXPECT_EQ(queue.Wait(fence_, 1), MGE_OK); }
+  void Open() { queue_.Destroy(); }
+
+ private:
+  Slab slab_;
+  Fence fence_;
+  char byte_ = 0;
+  Queue queue_;
+};
+
 inline mge_text TextOf(const std::string& s) { return {s.data(), s.size()}; }
 
 // A kernel of an operator whose inputs are vectors of n elements of one type. The output has `outputs` elements, n by

@@ -40,7 +40,7 @@ struct DeviceInfo {
   std::string driver = {};        // version of the software below the backend; measured times are valid for one version
   uint64_t max_allocation = 0;    // largest slab of device memory in bytes; 0: limited only by the memory itself
   uint32_t buffer_alignment = 0;  // of every operand on this device: a power of two up to 4096; 0: 64
-  uint32_t compute_queues = 0;    // number of compute queues whose work can overlap; 0: 1
+  uint32_t compute_queues = 1;    // number of compute queues whose work can overlap
   std::vector<DeviceProperty> properties = {};
 };
 

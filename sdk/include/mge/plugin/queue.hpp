@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues, fences and stamps: for devices that work asynchronously. A device whose kernels run in the calling thread needs
 // none of them. With queues, Launch enqueues on mge::QueueOf<Queue>(run) and returns. `this` and `run` are valid until the
-// enqueued work has ended. If it fails, every fence signalled after it carries the failure.
+// enqueued work has ended. If it fails, every later signal of its queue carries the failure. Queues that wait for such a
+// signal need not fail: the host passes the failure on.
 //
 //   class Queue {                              // used by one thread at a time
 //    public:
-//     Queue(Device&, int32_t kind);            // MGE_QUEUE_COMPUTE, _COPY_IN, _COPY_OUT
-//     ~Queue();                                // waits for enqueued work; cancels a wait for a fence that nobody signals
+//     Queue(Device&, int32_t kind);            // MGE_QUEUE_COMPUTE, _COPY_IN, _COPY_OUT, _COMMUNICATION
+//     ~Queue();                                // waits for enqueued work
 //     mge::Result Copy(void* to, const void* from, uint64_t bytes);
 //     mge::Result Signal(Fence&, uint64_t value);
-//     mge::Result Wait(Fence&, uint64_t value);
+//     mge::Result Wait(Fence&, uint64_t value);   // after the Signal of that value, never before
 //     // optional, all or none: work enqueued between begin and end is recorded instead of run
 //     mge::Result CaptureBegin();
 //     mge::Result CaptureEnd(Record** out);    // of class B::Record; deleted after its last replay
 //     mge::Result Replay(Record&);
+//     // optional, with the three above: ends a capture, and replaces the work of a record that is not running
+//     mge::Result CaptureUpdate(Record&);
 //     // optional: called only if Device::Link sets peer
 //     mge::Result CopyPeer(Device& to, void* destination, Device& from, const void* source, uint64_t bytes);
 //   };
-//   class Fence {                              // a counter that only increases, or carries a failure
-//    public:
+//   class Fence {                              // a counter that only increases: with a driver, one event for each value
+//    public:                                   // that was signalled and not yet reached
 //     explicit Fence(Device&);
 //     mge::Result HostWait(uint64_t value, uint64_t timeout_ns);   // from any thread
 //   };
@@ -45,7 +48,7 @@ struct QueueTable {
   using F = typename B::Fence;
   using R = typename B::Record;
   static mge_code Create(mge_device* device, int32_t kind, mge_queue** out, mge_error* error) noexcept {
-    if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COPY_OUT) {
+    if (kind < MGE_QUEUE_COMPUTE || kind > MGE_QUEUE_COMMUNICATION) {
       return Report(error, MGE_UNIMPLEMENTED, "unknown kind of queue");
     }
     return Make<Q>(out, error, As<D>(device), kind);
@@ -79,6 +82,9 @@ struct QueueTable {
   static mge_code Replay(mge_queue* queue, void* record, mge_error* error) noexcept {
     return WithoutExceptions(error, [&]() -> Result { return As<Q>(queue).Replay(*static_cast<R*>(record)); });
   }
+  static mge_code CaptureUpdate(mge_queue* queue, void* record, mge_error* error) noexcept {
+    return WithoutExceptions(error, [&]() -> Result { return As<Q>(queue).CaptureUpdate(*static_cast<R*>(record)); });
+  }
   static void RecordDestroy(mge_device*, void* record) noexcept { delete static_cast<R*>(record); }
   static mge_code CopyPeer(mge_queue* queue, mge_device* to, void* destination, mge_device* from, const void* source,
                            uint64_t bytes, mge_error* error) noexcept {
@@ -101,6 +107,7 @@ struct QueueTable {
         t.capture_end = CaptureEnd;
         t.replay = Replay;
         t.record_destroy = RecordDestroy;
+        if constexpr (requires { &Q::CaptureUpdate; }) t.capture_update = CaptureUpdate;
       }
       if constexpr (requires { &Q::CopyPeer; }) t.copy_peer = CopyPeer;
     });

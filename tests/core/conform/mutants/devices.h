@@ -78,7 +78,7 @@ struct Counter {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t value = 0;
-  uint64_t due = 0;  // the largest value that a queue will signal or has signalled
+  uint64_t latest = 0;  // the latest value whose signal was enqueued
   mge_code code = MGE_OK;
   std::string text;
   bool gone = false;  // the fence was destroyed
@@ -134,6 +134,7 @@ class Fence {
   }
   Result HostWait(uint64_t value, uint64_t timeout_ns) {
     std::unique_lock lock(counter->mutex);
+    if (Is("one_event")) value = std::max(value, counter->latest);
     auto over = [&] { return counter->over(value); };
     if (Is("ignores_timeout")) counter->changed.wait(lock, over);
     auto limit = std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, UINT64_C(3600'000'000'000)));
@@ -153,7 +154,7 @@ class Queue {
   Queue(Device& device, int32_t kind) : device_(device), kind_(kind) {}
   Result Init() {
     if (Result r = device_.Health(); !r.ok()) return r;
-    if (kind_ < MGE_QUEUE_COMPUTE || kind_ > MGE_QUEUE_COPY_OUT) return {MGE_UNIMPLEMENTED, "an unknown kind of queue"};
+    if (kind_ < MGE_QUEUE_COMPUTE || kind_ > MGE_QUEUE_COMMUNICATION) return {MGE_UNIMPLEMENTED, "an unknown kind of queue"};
     thread_ = std::thread([this] { Loop(); });
     return {};
   }
@@ -214,7 +215,7 @@ class Queue {
       late_.clear();
       std::lock_guard lock(counter->mutex);
       if (failure_.ok() || Is("failure_lost")) {
-        counter->value = Is("fence_goes_back") ? value : std::max(counter->value, value);
+        counter->value = value;
       } else {
         counter->code = failure_.code();
         counter->text = Is("failure_text_lost") ? "it failed" : failure_.text();
@@ -231,7 +232,7 @@ class Queue {
     std::lock_guard lock(mutex_);
     Push(signal);
     std::lock_guard fence_lock(fence.counter->mutex);
-    fence.counter->due = std::max(fence.counter->due, value);
+    fence.counter->latest = value;
     return {};
   }
   Result Wait(Fence& fence, uint64_t value) {
@@ -240,10 +241,10 @@ class Queue {
     Push([this, value, counter = fence.counter] {
       Use::ComesLate(*counter, value, waits_ = std::min(waits_ + 1, 20));
       std::unique_lock lock(counter->mutex);
-      auto hopeless = [&] { return stopping_ && (counter->due < value || Is("cancels_waits")); };
-      while (!counter->over(value) && !hopeless()) counter->changed.wait_for(lock, std::chrono::milliseconds(2));
-      if (counter->value >= value || !failure_.ok()) return;
-      failure_ = counter->code != MGE_OK ? Result(counter->code, counter->text) : Result(MGE_CANCELLED, "the queue ends");
+      auto cancelled = [&] { return stopping_ && Is("cancels_waits"); };
+      auto over = [&] { return counter->over(value) && !(Is("waits_for_ever") && counter->code != MGE_OK); };
+      while (!over() && !cancelled()) counter->changed.wait_for(lock, std::chrono::milliseconds(2));
+      if (!over()) failure_ = {MGE_CANCELLED, "the queue ends"};
     });
     return {};
   }
@@ -261,6 +262,13 @@ class Queue {
   }
   Result Replay(Record& record) {
     for (const Work& work : record.works) (void)Enqueue(work);
+    return {};
+  }
+  Result CaptureUpdate(Record& record) {
+    Record* updated = nullptr;
+    if (Result r = CaptureEnd(&updated); !r.ok()) return r;
+    if (!Is("update_forgotten")) record = std::move(*updated);
+    delete updated;
     return {};
   }
   void FailNext(mge_code code, std::string text) {

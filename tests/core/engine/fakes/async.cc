@@ -79,21 +79,25 @@ class Fence {
     }
     changed_.notify_all();
   }
-  // Records that a queue will signal `value`.
+  // Records that a signal of `value` has been enqueued.
   void Promise(uint64_t value) {
     std::lock_guard lock(mutex_);
     promised_ = std::max(promised_, value);
   }
-  // Blocks a queue's thread until `value` is reached. Returns MGE_CANCELLED if the queue ends and no queue will signal it.
-  mge::Result QueueWait(uint64_t value, const std::atomic<bool>& ended) {
+  // Counts waits that come before their signal, which a real device does not wait for.
+  bool Promised(uint64_t value) {
+    std::lock_guard lock(mutex_);
+    if (promised_ < value) g_control.early_waits += 1;
+    return promised_ >= value;
+  }
+  // Blocks a queue's thread until `value` is reached or failed. A failure does not stop the queue.
+  mge::Result QueueWait(uint64_t value) {
     std::unique_lock lock(mutex_);
-    while (value_ < value && failure_.ok()) {
-      if (ended && promised_ < value) return {MGE_CANCELLED, "the queue ends"};
-      changed_.wait_for(lock, std::chrono::milliseconds(2));
-    }
-    return value_ >= value ? mge::Result() : failure_;
+    changed_.wait(lock, [&] { return value_ >= value || !failure_.ok(); });
+    return {};
   }
   mge::Result HostWait(uint64_t value, uint64_t timeout_ns) {
+    if (!Promised(value)) return {};
     if (g_control.wait_us) std::this_thread::sleep_for(std::chrono::microseconds(g_control.wait_us));
     std::unique_lock lock(mutex_);
     auto over = [&] { return value_ >= value || !failure_.ok(); };
@@ -153,7 +157,8 @@ class Queue {
         true);
   }
   mge::Result Wait(Fence& fence, uint64_t value) {
-    return Enqueue([this, &fence, value] { return fence.QueueWait(value, ended_); });
+    if (!fence.Promised(value)) return {};
+    return Enqueue([&fence, value] { return fence.QueueWait(value); });
   }
   mge::Result CaptureBegin() {
     record_ = new Record;
@@ -237,7 +242,7 @@ class Queue {
   std::deque<Entry> tasks_;
   Record* record_ = nullptr;
   mge::Result failure_;  // first failure of this queue; later tasks are skipped, and fences receive it
-  std::atomic<bool> ended_{false};
+  bool ended_ = false;
   std::thread thread_;
 };
 

@@ -18,6 +18,7 @@ struct mge_async_control {
   std::atomic<int64_t> queues{0}, fences{0}, records{0};  // objects that are alive
   std::atomic<int64_t> packed{0};                         // constants packed on the host
   std::atomic<int64_t> packed_on_queue{0};                // constants packed on a queue
+  std::atomic<int64_t> early_waits{0};                    // waits for values whose signal had not been enqueued
   std::atomic<int64_t> hanging{0};                        // kernels and copies that hang at this moment
   // Faults. They take effect at the next call.
   std::atomic<bool> kernel_fails{false};         // the next kernel returns MGE_INTERNAL

@@ -332,5 +332,66 @@ TEST_F(SeveralDevices, CopyAtTheSameTimeAndBothWaysAtOnce) {
   EXPECT_LT(shortest, 8 * kCopy) << why_;
 }
 
+// Returns a model of two chains of `length` products and their sum.
+std::string TwoChains(int length) {
+  std::string text = "input x : float32[96,96]\nconst w = float32[96,96]<0.01>\n";
+  for (const char* chain : {"a", "b"}) {
+    std::string before = "x";
+    for (int i = 0; i < length; ++i) {
+      const std::string after = chain + std::to_string(i);
+      text += after + " = MatMul(" + before + ", w)\n";
+      before = after;
+    }
+  }
+  const std::string last = std::to_string(length - 1);
+  return text + "y = Sub(a" + last + ", b" + last + ")\nz = Neg(a" + last + ")\noutput y\noutput z\n";
+}
+
+class ComputeQueues : public SeveralDevices {
+ protected:
+  std::chrono::steady_clock::duration ShortestRun(const std::vector<HostValue>& in) {
+    auto shortest = std::chrono::steady_clock::duration::max();
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      auto begin = std::chrono::steady_clock::now();
+      EXPECT_TRUE(ResultsOf(*session_, in).ok());
+      shortest = std::min(shortest, std::chrono::steady_clock::now() - begin);
+    }
+    return shortest;
+  }
+};
+
+TEST_F(ComputeQueues, RunBranchesAtTheSameTime) {
+  const std::vector<HostValue> in = {Numbers({96, 96})};
+  const Assignment latency = {"virtual.launch_latency", "20000"};
+  Restart({latency});
+  Compare(TwoChains(4), "virtual0", in);
+  EXPECT_THAT(why_, testing::Not(HasSubstr("compute 1")));
+  const auto one_after_the_other = ShortestRun(in);
+  Restart({latency, {"virtual.compute_queues", "2"}});
+  Compare(TwoChains(4), "virtual0", in);
+  EXPECT_THAT(why_, HasSubstr("on virtual0, compute 1"));
+  EXPECT_LT(ShortestRun(in), one_after_the_other * 4 / 5) << why_;
+}
+
+// A queue works on behind a failure of another one. Only the host passes the failure on.
+TEST_F(ComputeQueues, FailARunIfAnyOfThemFails) {
+  const std::vector<HostValue> in = {Numbers({96, 96})};
+  for (int kernel = 1; kernel <= 8; ++kernel) {
+    const std::string fault = "0:kernel@" + std::to_string(kernel) + "=fail";
+    Restart({{"virtual.compute_queues", "2"}, {"virtual.fault", fault}});
+    Prepare(TwoChains(4), "virtual0", in);
+    auto failed = ResultsOf(*session_, in);
+    EXPECT_THAT(FormatError(failed.status()), HasSubstr("as the fault " + fault + " asks"));
+    auto again = ResultsOf(*session_, in);
+    EXPECT_TRUE(again.ok()) << FormatError(again.status());
+  }
+}
+
+TEST_F(SeveralDevices, CopyBetweenEachOtherOnCommunicationQueues) {
+  Compare("input x : float32[8,8]\na = Relu(x) on \"gpu0\"\nb = Neg(a) on \"gpu1\"\noutput b\n", "gpu0+gpu1",
+          {Numbers({8, 8})});
+  EXPECT_THAT(Copies(), Contains("virtual1, communication: peer copy"));
+}
+
 }  // namespace
 }  // namespace mge

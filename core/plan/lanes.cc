@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/lanes.h"
+
+#include <algorithm>
+#include <map>
+
+namespace mge {
+namespace {
+
+class Spreader {
+ public:
+  explicit Spreader(Schedule& schedule) : schedule_(schedule), end_(schedule.units.size(), 0) {}
+
+  void Run() {
+    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      PlannedUnit& unit = schedule_.units[u];
+      if (unit.HasKernel() && unit.OnQueue() && unit.device->description().compute_queues > 1) Move(unit);
+      double& free_at = free_at_[unit.queue];
+      end_[u] = StartOn(unit, unit.queue) + CostOf(unit);
+      free_at = std::max(free_at, end_[u]);
+    }
+  }
+
+ private:
+  static double CostOf(const PlannedUnit& unit) {
+    const double us = unit.candidate.measured_us >= 0 ? unit.candidate.measured_us : unit.candidate.cost_us;
+    return std::max(unit.HasKernel() ? us : unit.copy_us, 0.0);
+  }
+
+  // Returns the unit that writes the item, or -1 for an input of the graph. Looks through aliases, which take no time.
+  int32_t ProducerOf(int32_t item) const {
+    for (int32_t u; item >= 0; item = schedule_.units[u].inputs[0]) {
+      u = schedule_.items[item].made_by;
+      if (u < 0 || schedule_.units[u].kind != Unit::Kind::kAlias) return u;
+    }
+    return -1;
+  }
+
+  // Returns the estimated time at which the unit can start on a queue.
+  double StartOn(const PlannedUnit& unit, int32_t queue) {
+    double start = free_at_[queue];
+    for (int32_t item : unit.inputs) {
+      const int32_t p = ProducerOf(item);
+      if (p >= 0) start = std::max(start, end_[p] + (schedule_.units[p].queue == queue ? 0 : kQueueWaitUs));
+    }
+    return start;
+  }
+
+  // Returns compute queue number `index` of a device. Adds it if it is new.
+  int32_t QueueOf(Device& device, int32_t index) {
+    std::vector<PlanQueue>& queues = schedule_.queues;
+    for (size_t q = 0; q < queues.size(); ++q) {
+      const bool same = queues[q].device == &device && queues[q].kind == MGE_QUEUE_COMPUTE;
+      if (same && queues[q].index == index) return static_cast<int32_t>(q);
+    }
+    queues.push_back({&device, MGE_QUEUE_COMPUTE, 0, index});
+    return static_cast<int32_t>(queues.size()) - 1;
+  }
+
+  void Move(PlannedUnit& unit) {
+    // The queue of the producer that ends last. Without one: the first queue.
+    double latest = -1;
+    for (int32_t item : unit.inputs) {
+      const int32_t p = ProducerOf(item);
+      if (p < 0 || end_[p] <= latest) continue;
+      const PlannedUnit& producer = schedule_.units[p];
+      if (!producer.HasKernel() || !producer.OnQueue() || producer.device != unit.device) continue;
+      latest = end_[p];
+      unit.queue = producer.queue;
+    }
+    const double stays = StartOn(unit, unit.queue);
+    double best = stays - 2 * kQueueWaitUs;  // one wait to begin, one to join the results
+    // Queues are used from the lowest number on, so the first unused one stands for all others.
+    const auto most = static_cast<int32_t>(std::min<size_t>(unit.device->description().compute_queues, Used(unit) + 1));
+    int32_t chosen = -1;
+    for (int32_t i = 0; i < most; ++i) {
+      const double start = i < static_cast<int32_t>(Used(unit)) ? StartOn(unit, QueueOf(*unit.device, i)) : StartOnNew(unit);
+      if (start >= best) continue;
+      best = start;
+      chosen = i;
+    }
+    if (chosen >= 0) unit.queue = QueueOf(*unit.device, chosen);
+  }
+
+  // Returns the number of compute queues of the unit's device that are in use.
+  size_t Used(const PlannedUnit& unit) const {
+    return static_cast<size_t>(std::count_if(schedule_.queues.begin(), schedule_.queues.end(), [&](const PlanQueue& q) {
+      return q.device == unit.device && q.kind == MGE_QUEUE_COMPUTE;
+    }));
+  }
+
+  double StartOnNew(const PlannedUnit& unit) {
+    constexpr int32_t kNew = -2;  // the number of no queue: it is free from the beginning
+    free_at_[kNew] = 0;
+    return StartOn(unit, kNew);
+  }
+
+  Schedule& schedule_;
+  std::vector<double> end_;            // by unit
+  std::map<int32_t, double> free_at_;  // by queue, and for the calling thread
+};
+
+}  // namespace
+
+void SpreadOverQueues(Schedule& schedule) { Spreader(schedule).Run(); }
+
+}  // namespace mge
