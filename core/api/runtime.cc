@@ -5,6 +5,7 @@
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/env/settings.h"
+#include "core/plan/communicator.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
 
@@ -121,6 +122,16 @@ mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_str
   MGE_API_NEEDS({"runtime", runtime}, {"schema", schema}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(std::string text, mge::api::RuntimeReport(*runtime->runtime, schema));
   *out = mge::api::NewString(std::move(text));
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_collective_id(mge_runtime* runtime, const char* device, mge_string** out) try {
+  MGE_API_NEEDS({"runtime", runtime}, {"device", device}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(mge::Resolution resolution,
+                           runtime->runtime->ResolveDevice(device, *runtime->runtime->registry().snapshot()));
+  MGE_API_ASSIGN_OR_RETURN(mge::CollectiveId id, mge::NewCollectiveId(*resolution.devices.front().device));
+  *out = mge::api::NewString(mge::CollectiveIdText(id));
   return nullptr;
 }
 MGE_API_CATCH

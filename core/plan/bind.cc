@@ -166,8 +166,7 @@ class Binder {
   // Creates the step of a copy that the schedule added, or of an update, on a queue or in the calling thread.
   void BindTransfer(size_t u) {
     const PlannedUnit& unit = schedule_.units[u];
-    const mge_slot from = InputSlot(u, unit.group ? 1 : 0),
-                   to = SlotOf(unit, unit.outputs[0]);  // an update: (target, value)
+    const mge_slot from = InputSlot(u, 0), to = SlotOf(unit, unit.outputs[0]);
     const int64_t bytes = BytesOf(unit.outputs[0]);
     if (!unit.OnQueue()) return BindCopy(from, to, bytes);
     auto* args = NewArgs<QueueCopyArgs>();

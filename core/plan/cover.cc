@@ -405,6 +405,8 @@ class Coverer {
     group.refused = refused;
     if (!adds) {
       group.kind = Unit::Kind::kCopy;
+      group.inputs = {value, target};
+      group.target = 1;
     } else {
       group.aliases = {{0, 0}};
       MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/ops/effects.h"
 #include "core/plan/bodies.h"
+#include "core/plan/memory/state_memory.h"
 #include "core/plan/program.h"
 #include "core/plugin/devices.h"
 #include "fmt/format.h"
@@ -69,6 +71,7 @@ class Planner {
 
   absl::StatusOr<std::string> Plan(const std::string& text) {
     MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(text));
+    MarkStates(graph);
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, Program::Create(std::move(graph), context_));
     std::string out;
     int number = 0;
@@ -107,6 +110,7 @@ class Planner {
     context_->split = found.devices.size();
     context_->host = &devices_->host();
     context_->shared_constants = std::make_shared<SharedConstants>();
+    context_->states = std::make_shared<StateMemory>();
     return absl::OkStatus();
   }
 

@@ -92,6 +92,7 @@ class Printer {
       if (at.kind != Location::Kind::kSlot) continue;
       bases_[at.slot.base] = "output" + Number(static_cast<int64_t>(i), plan_.outputs.size());
     }
+    for (const StateBase& s : plan_.state_values) bases_[s.base] = "state";
     for (const ConstantBase& c : plan_.constants) bases_[c.base] = NameOf(c);
     for (const auto& c : plan_.device_constants) bases_[c->base()] = NameOf(*c) + (c->single() ? "" : "+");
     for (size_t a = 0; a < plan_.arenas.size(); ++a) {

@@ -106,6 +106,11 @@ MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, con
 /* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
 MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
+/* Creates the id of a group of ranks: sessions, in one or several processes, whose models exchange tensors by operators such
+ * as mge.AllReduce. `device` is the device of a rank, such as "cuda0". The session of each rank gets the settings
+ * collective.id (this id), collective.ranks and collective.rank. */
+MGE_API mge_status* mge_collective_id(mge_runtime* runtime, const char* device, mge_string** out);
+
 /* Returns facts about a model file as JSON, also for a model that cannot be loaded. "mge.model/1": inputs, outputs,
  * operators with their number of nodes, unsupported operators and the backends that support them. "mge.nodes/1": the
  * nodes of the main graph. Fails only if the file cannot be read as ONNX. */

@@ -254,6 +254,10 @@ class Runtime {
   Status Report(const std::string& schema, std::string* out) const {
     return internal::TakeText(out, [&](mge_string** text) { return mge_runtime_report(get(), schema.c_str(), text); });
   }
+  // Creates the id of a group of ranks (mge_collective_id).
+  Status CollectiveId(const std::string& device, std::string* out) {
+    return internal::TakeText(out, [&](mge_string** text) { return mge_collective_id(get(), device.c_str(), text); });
+  }
   // Returns facts about a model file, also for a model that cannot be loaded: "mge.model/1", "mge.nodes/1".
   Status ModelReport(const std::string& path, const std::string& schema, std::string* out) const {
     return internal::TakeText(

@@ -225,7 +225,13 @@ mge_code Enumerate(mge_device* device, const mge_problem* problem, const mge_con
   return mge::WithoutExceptions(error, [&]() -> mge::Result {
     for (size_t i = 0; i < g_setup.kernels.size(); ++i) {
       const plans::KernelLine& line = g_setup.kernels[i];
-      if (IsFor(line, mge::internal::As<Device>(device), *problem->graph)) Offer(line, i, *problem->graph, *sink);
+      if (!IsFor(line, mge::internal::As<Device>(device), *problem->graph)) continue;
+      if (problem->write_modes && problem->write_modes[0] == MGE_WRITE_ADD && !line.adds) {
+        mge_text id = mge::Text(line.id), reason = mge::Text("cannot add to its output");
+        sink->refuse(sink->self, &id, &reason);
+        continue;
+      }
+      Offer(line, i, *problem->graph, *sink);
     }
     return {};
   });
@@ -249,7 +255,9 @@ mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* c
     auto kernel = std::make_unique<Kernel>(Kernel{static_cast<uint32_t>(inputs), static_cast<uint32_t>(outputs),
                                                   std::vector<uint64_t>(inputs), std::vector<mge_text>(inputs)});
     for (const plans::PackedForm& form : line.packed) {
-      if (form.input >= inputs || !problem->graph->values[problem->graph->inputs[form.input]]->data) continue;
+      if (form.input >= inputs) continue;
+      const mge_value& value = *problem->graph->values[problem->graph->inputs[form.input]];
+      if (!value.data && value.role != MGE_ROLE_STATE) continue;
       kernel->packed_bytes[form.input] = form.bytes;
       kernel->packed_forms[form.input] = mge::Text(form.name);
     }
@@ -299,7 +307,13 @@ mge_code Claim(mge_device* device, const mge_graph* graph, const mge_claim_sink*
       std::vector<int32_t> nodes;
       for (const std::string& value : line.values) nodes.push_back(IndexOf(*graph, value));
       if (std::count(nodes.begin(), nodes.end(), -1)) continue;  // a claim of this device's part of the graph only
-      mge_claim claim = {sizeof(claim), 0, mge::Text(line.name), nodes.data(), nodes.size(), line.benefit_us, nullptr, 0};
+      std::vector<int32_t> extra;
+      for (uint64_t v = 0; v < graph->value_count; ++v) {
+        const std::string name(mge::View(graph->values[v]->name));
+        if (std::count(line.extra.begin(), line.extra.end(), name)) extra.push_back(static_cast<int32_t>(v));
+      }
+      mge_claim claim = {sizeof(claim), 0,           mge::Text(line.name), nodes.data(), nodes.size(), line.benefit_us,
+                         extra.data(),  extra.size()};
       sink->offer(sink->self, &claim);
     }
     return {};

@@ -144,6 +144,7 @@ class Line {
   static bool Option(KernelLine& k, const std::string& key, const std::string& value) {
     if (const uint64_t bit = AttributeOf(key)) return k.attributes |= bit, true;
     if (key == "nondeterministic") return k.attributes &= ~MGE_KERNEL_DETERMINISTIC, true;
+    if (key == "adds") return k.adds = true;
     if (key == "unable") return k.unable = true;
     if (key == "broken") return k.broken = true;
     if (key == "cost") return k.cost_us = NumberOf(value), true;
@@ -180,6 +181,8 @@ class Line {
     for (size_t i = 4; i < words_.size(); ++i) {
       if (words_[i].starts_with("benefit=")) {
         c.benefit_us = NumberOf(words_[i].substr(8));
+      } else if (words_[i].starts_with("also=")) {
+        c.extra = Split(words_[i].substr(5), '/');
       } else {
         c.values.push_back(words_[i]);
       }

@@ -54,6 +54,7 @@ struct KernelLine {
   std::string all;  // layout of every operand that is not a constant; empty: as above
   std::vector<mge_in_place> in_place = {};
   std::vector<PackedForm> packed = {};
+  bool adds = false;    // true: it can add to its output
   bool unable = false;  // true: preparing it returns MGE_UNIMPLEMENTED
   bool broken = false;  // true: preparing it returns MGE_INTERNAL
 };
@@ -62,6 +63,7 @@ struct KernelLine {
 struct ClaimLine {
   std::string on, name;
   std::vector<std::string> values;  // each node by the first value that it writes, or "#3" by its number
+  std::vector<std::string> extra;   // values that the kernel also writes
   double benefit_us = 0;
 };
 

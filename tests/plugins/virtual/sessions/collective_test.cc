@@ -69,8 +69,7 @@ class TwoRanks : public testing::Test {
   void LoadBoth(std::string_view first, std::string_view second, const std::string& timeout = "20") {
     const std::string id = NewId(*runtime_);
     for (int rank = 0; rank < 2; ++rank) {
-      auto session =
-          LoadRank(runtime_, rank ? second : first, rank ? "virtual1" : "virtual0", id, rank, timeout);
+      auto session = LoadRank(runtime_, rank ? second : first, rank ? "virtual1" : "virtual0", id, rank, timeout);
       ASSERT_TRUE(session.ok()) << FormatError(session.status());
       sessions_[rank] = *session;
     }
@@ -145,7 +144,8 @@ output y
 }
 
 TEST_F(TwoRanks, RanksWithDifferentTensorsFail) {
-  LoadBoth("input x : float32[N]\ny = mge::AllReduce(x)\noutput y\n", "input x : float32[N]\ny = mge::AllReduce(x)\noutput y\n");
+  LoadBoth("input x : float32[N]\ny = mge::AllReduce(x)\noutput y\n",
+           "input x : float32[N]\ny = mge::AllReduce(x)\noutput y\n");
   Run({Vector({1, 2})}, {Vector({1, 2, 3})});
   for (const auto& r : results_) {
     ASSERT_FALSE(r.ok());

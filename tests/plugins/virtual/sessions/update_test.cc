@@ -66,8 +66,8 @@ v = mge::Assign(w, next)
 y = Mul(v, g)
 output y
 )");
-  EXPECT_THAT(Run({Vector({1, 1, 1})}), ElementsAre(0, 1, 2));   // w = 0 1 2
-  EXPECT_THAT(Run({Vector({2, 2, 2})}), ElementsAre(-4, -2, 0)); // w = -2 -1 0
+  EXPECT_THAT(Run({Vector({1, 1, 1})}), ElementsAre(0, 1, 2));    // w = 0 1 2
+  EXPECT_THAT(Run({Vector({2, 2, 2})}), ElementsAre(-4, -2, 0));  // w = -2 -1 0
   EXPECT_THAT(Run({Vector({1, 0, 1})}), ElementsAre(-3, 0, -1));
   EXPECT_THAT(Run({Vector({1, 1, 1})}), ElementsAre(-4, -2, -2));
   EXPECT_THAT(Why(), HasSubstr("v over w (required)"));
@@ -78,15 +78,17 @@ TEST_P(Updates, TheKernelThatComputesAValueWritesItToTheState) {
   EXPECT_THAT(Run({Vector({1, 2, 3})}), ElementsAre(0, -1, -2));
   EXPECT_EQ(Kernels(), 1) << Why();
   // A value with another reader is copied.
-  Start("input g : float32[3]\nconst w = float32[3]<1>\nnext = Sub(w, g)\nv = mge::Assign(w, next)\ny = Neg(next)\n"
-        "output v\noutput y\n");
+  Start(
+      "input g : float32[3]\nconst w = float32[3]<1>\nnext = Sub(w, g)\nv = mge::Assign(w, next)\ny = Neg(next)\n"
+      "output v\noutput y\n");
   EXPECT_THAT(Run({Vector({1, 2, 3})}), ElementsAre(0, -1, -2, 0, 1, 2));
   EXPECT_THAT(Run({Vector({1, 2, 3})}), ElementsAre(-1, -3, -5, 1, 3, 5));
 }
 
 TEST_P(Updates, AConstantAndAnInputCanBeAssigned) {
-  Start("input x : float32[2]\nconst w = float32[2]<1>\nconst c = float32[2]<5, 6>\na = Add(w, x)\nv = mge::Assign(w, c)\n"
-        "output a\n");
+  Start(
+      "input x : float32[2]\nconst w = float32[2]<1>\nconst c = float32[2]<5, 6>\na = Add(w, x)\nv = mge::Assign(w, c)\n"
+      "output a\n");
   EXPECT_THAT(Run({Vector({1, 2})}), ElementsAre(2, 3));
   EXPECT_THAT(Run({Vector({1, 2})}), ElementsAre(6, 8));  // the update takes place although nothing reads its output
   Start("input x : float32[2]\nconst w = float32[2]<1>\na = Neg(w)\nv = mge::Assign(w, x)\noutput a\n");
@@ -112,8 +114,9 @@ output y
   const std::vector<float> got = Run(in);
   EXPECT_EQ(Kernels(), 2) << Why();
   EXPECT_THAT(Why(), HasSubstr("y over acc (required)"));
-  Start("input x : float32[5,7]\ninput b : float32[7,3]\ninput z : float32[5,3]\nacc = Abs(z)\np = MatMul(x, b)\n"
-        "y = Add(acc, p)\noutput y\n");
+  Start(
+      "input x : float32[5,7]\ninput b : float32[7,3]\ninput z : float32[5,3]\nacc = Abs(z)\np = MatMul(x, b)\n"
+      "y = Add(acc, p)\noutput y\n");
   EXPECT_THAT(got, Pointwise(FloatNear(1e-4f), Run(in)));
 }
 
@@ -170,7 +173,8 @@ y = Add(x, v)
 output y
 )");
   HostValue one = Numbers({1, 2}), three = Numbers({3, 2});
-  for (HostValue* v : {&one, &three}) std::fill(v->tensor.MutableData<float>().begin(), v->tensor.MutableData<float>().end(), 1.f);
+  for (HostValue* v : {&one, &three})
+    std::fill(v->tensor.MutableData<float>().begin(), v->tensor.MutableData<float>().end(), 1.f);
   EXPECT_THAT(Run({one}), Each(4));
   EXPECT_THAT(Run({three}), Each(10));
   EXPECT_THAT(Run({one}), Each(12));
@@ -182,9 +186,8 @@ TEST_P(Updates, AnUpdateOfMemoryThatMustKeepItsElementsIsAnError) {
               HasSubstr("cannot write to the memory of 'x'"));
   EXPECT_THAT(ErrorOf("input x : float32[2]\na = Abs(x)\ny = mge::Accumulate(a, x)\noutput y\noutput a\n", in),
               HasSubstr("it is an output of the graph"));
-  EXPECT_THAT(
-      ErrorOf("input x : float32[2]\na = Abs(x)\ny = mge::Accumulate(a, x)\nz = Add(a, y)\noutput z\n", in),
-      HasSubstr("reads it after the update"));
+  EXPECT_THAT(ErrorOf("input x : float32[2]\na = Abs(x)\ny = mge::Accumulate(a, x)\nz = Add(a, y)\noutput z\n", in),
+              HasSubstr("reads it after the update"));
   EXPECT_THAT(ErrorOf("input x : float32[2]\nconst w = float32[3]<1>\ny = mge::Assign(w, x)\noutput y\n", in),
               HasSubstr("expected one shape"));
 }
