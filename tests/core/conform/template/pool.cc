@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of the template (plugins/null), whose queues wait in the calling thread, with its own pool.
-// With FORGETS_FENCES the pool ignores the fence of the last use.
+// The backend of the template (plugins/null), whose queues work in the calling thread, with its own pool.
 #include "backend.h"
 #include "kernels/kernels.h"
 
@@ -10,9 +9,6 @@ namespace {
 struct OwnPool : mge::ReadyPool {
   OwnPool(Device& device, int32_t memory_class, const mge::SlabSource& slabs)
       : ReadyPool("naive", device, memory_class, slabs) {}
-#ifdef FORGETS_FENCES
-  void Release(const mge_reservation& reservation, const mge_fence_point*) { ReadyPool::Release(reservation, nullptr); }
-#endif
 };
 
 struct Backend : mge::BackendDefaults {

@@ -111,7 +111,7 @@ TEST_F(SeveralDevices, JoinedByPlusShareAModel) {
   Compare(Sums(10), "gpu0+gpu1", in);
   EXPECT_THAT(KernelsOf(), UnorderedElementsAre(Pair("virtual0", Gt(2)), Pair("virtual1", Gt(2)))) << why_;
   EXPECT_EQ(Copies().front(), "virtual0, copy in: copy from host");
-  EXPECT_THAT(Copies(), Contains("virtual1, copy in: peer copy")) << why_;
+  EXPECT_THAT(Copies(), Contains("virtual1, communication: peer copy")) << why_;
   EXPECT_EQ(Copies().back(), "virtual1, copy out: copy to host");
   EXPECT_THAT(why_, AllOf(HasSubstr("device virtual0+virtual1: "), HasSubstr("part 1 of 2 of about equal cost"),
                           HasSubstr("peer copy  on virtual1, copy in"),
@@ -143,9 +143,9 @@ output d
   for (const char* device : {"gpu0+gpu1+cpu0", "gpu0,gpu1,cpu0", "cpu0,virtual0,virtual1"}) {
     Compare(kModel, device, in);
     EXPECT_THAT(Places(), ElementsAre("virtual1", "virtual0", "cpu0", "virtual1")) << why_;
-    EXPECT_THAT(Copies(), ElementsAre("virtual1, copy in: copy from host", "virtual0, copy in: peer copy",
+    EXPECT_THAT(Copies(), ElementsAre("virtual1, copy in: copy from host", "virtual0, communication: peer copy",
                                       "virtual0, copy out: copy to host", "virtual1, copy out: copy to host",
-                                      "virtual1, copy in: copy from host", "virtual1, copy in: peer copy",
+                                      "virtual1, copy in: copy from host", "virtual1, communication: peer copy",
                                       "virtual1, copy out: copy to host"))
         << why_;
     EXPECT_THAT(why_, HasSubstr("there because the model asks for it"));
@@ -229,7 +229,7 @@ TEST_F(SeveralDevices, CopyAlongTheLinksOfTheMatrix) {
     Compare(kModel, "gpu0+gpu1", in);
   };
   with_links("0, 25/1.9\n25/1.9, 0\n");
-  EXPECT_THAT(Copies(), ElementsAre("virtual0, copy in: copy from host", "virtual1, copy in: peer copy",
+  EXPECT_THAT(Copies(), ElementsAre("virtual0, copy in: copy from host", "virtual1, communication: peer copy",
                                     "virtual1, copy out: copy to host"));
   EXPECT_THAT(why_, HasSubstr("64 bytes from virtual0 to virtual1 directly over "));
   EXPECT_THAT(why_, HasSubstr("(25.0 GB/s); estimated 1.90 us"));
