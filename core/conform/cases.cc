@@ -2,11 +2,11 @@
 #include "core/conform/cases.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "core/conform/case_spec.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/interpreter.h"
 #include "fmt/format.h"
@@ -15,77 +15,7 @@ namespace mge::conform {
 namespace {
 
 constexpr int kVersion = 24;  // the operator set version of the nodes, if the operator exists in it
-constexpr std::string_view kQuickOps[] = {"Relu", "Add", "MatMul", "ReduceSum", "Conv"};
-
-struct Operand {
-  std::string type;    // "T[3,5]" or "int64[2]"
-  std::string values;  // the text between < and >
-  bool absent = false, constant = false, ranged = false, special = false;
-  double low = 0, high = 0;
-  int same_as = -1;  // the operand that is used again; -1: none
-};
-
-struct CaseSpec {
-  std::vector<Operand> operands;
-  std::string attributes;
-  int outputs = 1;
-};
-
-std::string_view Trim(std::string_view s) {
-  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
-  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
-  return s;
-}
-
-Operand ParseOperand(std::string_view text) {
-  Operand o;
-  if (text == "_") {
-    o.absent = true;
-    return o;
-  }
-  if (text.starts_with('=')) {
-    o.same_as = std::atoi(std::string(text.substr(1)).c_str());
-    return o;
-  }
-  if (size_t at = text.find('@'); at != std::string_view::npos) {
-    std::string range(text.substr(at + 1));
-    o.special = range == "special";
-    o.ranged = !o.special;
-    if (size_t colon = range.find(':'); o.ranged) {
-      o.low = std::stod(range.substr(0, colon));
-      o.high = std::stod(range.substr(colon + 1));
-    }
-    text = text.substr(0, at);
-  }
-  if (size_t at = text.find('<'); at != std::string_view::npos) {
-    o.constant = true;
-    o.values = text.substr(at + 1, text.size() - at - 2);
-    text = text.substr(0, at);
-  }
-  o.type = text;
-  return o;
-}
-
-CaseSpec ParseSpec(std::string_view text) {
-  CaseSpec r;
-  size_t open = text.find('('), close = text.find(')');
-  std::string_view list = text.substr(open + 1, close - open - 1), rest = text.substr(close + 1);
-  int depth = 0;
-  for (size_t begin = 0, i = 0; i <= list.size() && !list.empty(); ++i) {
-    char c = i < list.size() ? list[i] : ',';
-    if (c == '[' || c == '<') ++depth;
-    if (c == ']' || c == '>') --depth;
-    if (c != ',' || depth > 0) continue;
-    r.operands.push_back(ParseOperand(Trim(list.substr(begin, i - begin))));
-    begin = i + 1;
-  }
-  if (size_t arrow = rest.find(" -> "); arrow != std::string_view::npos) {
-    r.outputs = std::atoi(std::string(rest.substr(arrow + 4)).c_str());
-    rest = rest.substr(0, arrow);
-  }
-  r.attributes = Trim(rest);
-  return r;
-}
+constexpr std::string_view kQuickOps[] = {"Relu", "Add", "Sub", "MatMul", "Gemm", "ReduceSum", "Softmax", "Conv"};
 
 // Returns a tensor of special values for operand number `operand`. Over several operands, all combinations of values occur.
 Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
@@ -144,7 +74,7 @@ void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
                                            "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
   static constexpr const char* kPairs[][2] = {
-      {"[3,7]", "[3,7]"}, {"[67]@special", "[67]@special"}, {"[2,3,5]", "[5]"}, {"[3,7]", "=0"},       {"[3,1]", "[1,5]"},
+      {"[3,7]", "[3,7]"}, {"[67]@special", "[67]@special"}, {"[2,3,5]", "[2,3,5]"}, {"[3,7]", "=0"},       {"[3,1]", "[1,5]"},
       {"[37]", "[]"},     {"[2,1,5]", "[2,3,1]"},           {"[0,3]", "[3]"},   {"[70001]", "[70001]"}};
   int required = 0;
   for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
@@ -211,7 +141,7 @@ std::vector<DType> TypesOf(const OpDef& def) {
   CaseSpec first = ParseSpec(specs.front());
   const Slot* slot = &def.inputs[0];
   for (size_t i = 0; i < first.operands.size(); ++i) {
-    if (!first.operands[i].type.starts_with("T[")) continue;
+    if (!first.operands[i].starts_with("T[")) continue;
     slot = &def.inputs[std::min(static_cast<int>(i), def.inputs.size() - 1)];
     break;
   }
@@ -239,7 +169,7 @@ absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype) {
 }
 
 absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& text, Constants constants) {
-  CaseSpec spec = ParseSpec(text);
+  const CaseSpec spec = ParseSpec(text);
   Case c;
   c.def = &def;
   c.dtype = dtype;
@@ -249,7 +179,7 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   std::string lines, call, outs;
   std::vector<Operand> free;
   for (size_t i = 0; i < spec.operands.size(); ++i) {
-    Operand& o = spec.operands[i];
+    Operand o = ParseOperand(spec.operands[i]);
     call += i ? ", " : "";
     call += o.absent ? std::string("_") : fmt::format("i{}", o.same_as < 0 ? static_cast<int>(i) : o.same_as);
     if (o.absent || o.same_as >= 0) continue;
@@ -264,7 +194,8 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   }
   for (int i = 0; i < spec.outputs; ++i) outs += fmt::format("{}y{}", i ? ", " : "", i);
   std::string name = def.domain.empty() ? std::string(def.name) : fmt::format("{}::{}", def.domain, def.name);
-  lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, VersionOf(def), call, spec.attributes, outs);
+  lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, spec.version ? spec.version : VersionOf(def), call,
+                       spec.AttributesText(), outs);
   MGE_ASSIGN_OR_RETURN(c.graph, ParseGraphText(lines));
   if (constants != Constants::kNone) {
     const std::vector<ValueId> inputs = std::exchange(c.graph.inputs(), {});

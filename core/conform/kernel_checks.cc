@@ -165,6 +165,7 @@ class KernelChecker {
     where_ = c.Name();
     CheckWriteAdd(c);
     *support = fmt::format("{}", fmt::join(ids, ", "));
+    w_.Ran(c.def->name, c.Name());
     return true;
   }
 
@@ -539,19 +540,23 @@ std::span<const Check> KernelChecks() { return kRows; }
 absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(tested));
   KernelChecker checker(tested, *bench, quick);
-  const std::vector<std::string> specs = SpecsFor(def);
+  const std::vector<std::string> specs = SpecsFor(def), variations = VariationsOf(def);
   const size_t checked = quick ? std::min<size_t>(specs.size(), kQuickSpecs) : specs.size();
+  constexpr Constants kAll[] = {Constants::kNone, Constants::kOthers, Constants::kFirst};
   for (DType dtype : TypesOf(def)) {
     if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
     bool supported = false, tried = false;
     std::string support = "no case", reason;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      for (Constants constants : {Constants::kNone, Constants::kOthers, Constants::kFirst}) {
-        tested.At(fmt::format("the reference of {} T={}", specs[i], DTypeName(dtype)));
-        absl::StatusOr<Case> c = MakeCase(def, dtype, specs[i], constants);
+    for (size_t i = 0; i < specs.size() + variations.size(); ++i) {
+      const bool varied = i >= specs.size();
+      const std::string& spec = varied ? variations[i - specs.size()] : specs[i];
+      // The types of an operator usually share source code: variations with constants are tried with float32 only.
+      for (Constants constants : std::span(kAll).first(varied && dtype != DType::kF32 ? 1 : std::size(kAll))) {
+        tested.At(fmt::format("the reference of {} T={}", spec, DTypeName(dtype)));
+        absl::StatusOr<Case> c = MakeCase(def, dtype, spec, constants);
         if (!c.ok()) continue;
-        checker.Keep(*c);
-        if (i >= checked) continue;
+        if (!varied) checker.Keep(*c);
+        if (!varied && i >= checked) continue;
         tried = true;
         bool offered = checker.CheckCase(*c, !supported, &reason);
         if (offered != supported || support == "no case") support = offered || !supported ? reason : support;

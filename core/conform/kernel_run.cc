@@ -418,6 +418,14 @@ absl::Status KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsi
                               const std::vector<Tensor>& before) {
   Lane& lane = lanes_[index];
   lane.image.assign(total_, fill);
+  unsigned char zone = fill;  // differs per buffer: else a kernel that copies behind the end of both buffers is not seen
+  for (const std::vector<Region>& regions : {input_regions_, output_regions_, {workspace_}}) {
+    for (const Region& r : regions) {
+      const auto begin = lane.image.begin() + static_cast<ptrdiff_t>(r.offset);
+      std::fill(begin - kRedZone, begin, zone);
+      std::fill_n(begin + static_cast<ptrdiff_t>(r.bytes), kRedZone, zone--);
+    }
+  }
   auto put = [&](const Region& region, const Bytes& bytes) {
     std::copy(bytes.begin(), bytes.end(), lane.image.begin() + static_cast<ptrdiff_t>(region.offset));
   };
