@@ -69,8 +69,8 @@ CaseSpec ParseSpec(std::string_view text) {
   return spec;
 }
 
-Operand ParseOperand(std::string_view text) {
-  Operand o;
+SpecOperand ParseOperand(std::string_view text) {
+  SpecOperand o;
   if (text == "_") {
     o.absent = true;
     return o;

@@ -24,7 +24,7 @@ struct CaseSpec {
 CaseSpec ParseSpec(std::string_view text);
 
 // The parts of one operand of a spec.
-struct Operand {
+struct SpecOperand {
   std::string type;    // "T[3,5]" or "int64[2]"
   std::string values;  // the text between < and >
   bool absent = false, constant = false, ranged = false, special = false;
@@ -32,6 +32,6 @@ struct Operand {
   int same_as = -1;  // the operand that is used again; -1: none
 };
 
-Operand ParseOperand(std::string_view text);
+SpecOperand ParseOperand(std::string_view text);
 
 }  // namespace mge::conform

@@ -30,7 +30,7 @@ Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
 }
 
 // Returns random values in the operand's range; by default in [-2, 2], or [-5, 5] for integers.
-Tensor DataOf(const Operand& operand, const TensorType& type, uint64_t seed) {
+Tensor DataOf(const SpecOperand& operand, const TensorType& type, uint64_t seed) {
   const double most = kFloating.Contains(type.dtype) ? 2 : 5;
   return RandomTensor(type.dtype, type.dims, operand.ranged ? operand.low : -most, operand.ranged ? operand.high : most,
                       seed);
@@ -48,7 +48,7 @@ absl::Status AddExpected(Case& c) {
 }
 
 // Generates data for the graph's inputs and computes the reference results.
-absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
+absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
   for (NodeId n = 0; n < c.graph.node_count(); ++n) {
     if (!VisibleToBackends(c.graph, c.graph.node(n))) {
@@ -59,7 +59,7 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
   for (int set = 0; set < 2; ++set) {
     for (size_t i = 0; i < c.graph.inputs().size(); ++i) {
       const TensorType& type = c.graph.value(c.graph.inputs()[i]).type;
-      const Operand operand = i < ranges.size() ? ranges[i] : Operand();
+      const SpecOperand operand = i < ranges.size() ? ranges[i] : SpecOperand();
       c.inputs[set].push_back(operand.special ? SpecialTensor(type, i, 3 * static_cast<size_t>(set))
                                               : DataOf(operand, type, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
     }
@@ -73,9 +73,11 @@ int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion,
 void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
                                            "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
-  static constexpr const char* kPairs[][2] = {
-      {"[3,7]", "[3,7]"}, {"[67]@special", "[67]@special"}, {"[2,3,5]", "[2,3,5]"}, {"[3,7]", "=0"},       {"[3,1]", "[1,5]"},
-      {"[37]", "[]"},     {"[2,1,5]", "[2,3,1]"},           {"[0,3]", "[3]"},   {"[70001]", "[70001]"}};
+  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"},     {"[67]@special", "[67]@special"},
+                                              {"[2,3,5]", "[2,3,5]"}, {"[3,7]", "=0"},
+                                              {"[3,1]", "[1,5]"},     {"[37]", "[]"},
+                                              {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"},
+                                              {"[70001]", "[70001]"}};
   int required = 0;
   for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
   auto operand = [&](int i, std::string_view shape) {
@@ -177,9 +179,9 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
                    : constants == Constants::kFirst ? " with the first one constant"
                                                     : "");
   std::string lines, call, outs;
-  std::vector<Operand> free;
+  std::vector<SpecOperand> free;
   for (size_t i = 0; i < spec.operands.size(); ++i) {
-    Operand o = ParseOperand(spec.operands[i]);
+    SpecOperand o = ParseOperand(spec.operands[i]);
     call += i ? ", " : "";
     call += o.absent ? std::string("_") : fmt::format("i{}", o.same_as < 0 ? static_cast<int>(i) : o.same_as);
     if (o.absent || o.same_as >= 0) continue;
@@ -199,7 +201,7 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   MGE_ASSIGN_OR_RETURN(c.graph, ParseGraphText(lines));
   if (constants != Constants::kNone) {
     const std::vector<ValueId> inputs = std::exchange(c.graph.inputs(), {});
-    const std::vector<Operand> operands = std::exchange(free, {});
+    const std::vector<SpecOperand> operands = std::exchange(free, {});
     if (inputs.size() < 2) return absl::FailedPreconditionError("it has one input only");
     for (size_t i = 0; i < inputs.size(); ++i) {
       if ((i == 0) != (constants == Constants::kFirst)) {

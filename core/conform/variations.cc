@@ -15,15 +15,52 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kBases = 4;        // number of cases that are varied
+constexpr size_t kBases = 4;         // number of cases that are varied
 constexpr double kMostWork = 40000;  // upper limit of Case::Work() of a case that is varied
 
 // The words that attributes of ONNX's operators accept.
-constexpr const char* kWords[] = {
-    "SAME_UPPER", "SAME_LOWER", "VALID", "reverse", "bidirectional", "LEFT", "RIGHT", "CRD", "DCR", "tanh", "add", "mul",
-    "max", "min", "mean", "sum", "none", "constant", "reflect", "edge", "wrap", "nearest", "linear", "cubic", "bilinear",
-    "bicubic", "zeros", "border", "reflection", "avg", "floor", "ceil", "round_prefer_ceil", "half_pixel", "asymmetric",
-    "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "not_larger", "not_smaller", "nesterov", "standard"};
+constexpr const char* kWords[] = {"SAME_UPPER",
+                                  "SAME_LOWER",
+                                  "VALID",
+                                  "reverse",
+                                  "bidirectional",
+                                  "LEFT",
+                                  "RIGHT",
+                                  "CRD",
+                                  "DCR",
+                                  "tanh",
+                                  "add",
+                                  "mul",
+                                  "max",
+                                  "min",
+                                  "mean",
+                                  "sum",
+                                  "none",
+                                  "constant",
+                                  "reflect",
+                                  "edge",
+                                  "wrap",
+                                  "nearest",
+                                  "linear",
+                                  "cubic",
+                                  "bilinear",
+                                  "bicubic",
+                                  "zeros",
+                                  "border",
+                                  "reflection",
+                                  "avg",
+                                  "floor",
+                                  "ceil",
+                                  "round_prefer_ceil",
+                                  "half_pixel",
+                                  "asymmetric",
+                                  "align_corners",
+                                  "pytorch_half_pixel",
+                                  "half_pixel_symmetric",
+                                  "not_larger",
+                                  "not_smaller",
+                                  "nesterov",
+                                  "standard"};
 
 // Returns lists that differ in every position, such as the strides [1,2], the pads [1,0,0,2] and the permutation [1,2,0].
 std::vector<std::string> Lists() {
@@ -139,11 +176,13 @@ class Variations {
   }
   void VaryAttribute(const CaseSpec& base, const Case& made, const Attr& attr) {
     // A negative axis is another form of an axis that was tried, so it is kept although the result is the same.
-    const bool axis = attr.name.find("ax") != std::string_view::npos;
+    const bool axis = attr.name == "axes" || attr.name.ends_with("axis");
     std::set<std::string> seen = {ResultOf(made)};
     for (const std::string& value : ValuesOf(attr)) {
       CaseSpec spec = base;
-      std::erase_if(spec.attributes, [&](const auto& a) { return a.first == attr.name; });
+      std::erase_if(spec.attributes, [&](const auto& a) {
+        return a.first == attr.name || (attr.name == "auto_pad" && a.first == "pads");  // ONNX allows one of the two
+      });
       spec.attributes.emplace_back(attr.name, value);
       const bool negative = value.find('-') != std::string::npos && attr.type != AttrType::kFloat;
       if (negative && !axis) continue;

@@ -209,7 +209,8 @@ const mge_plugin& Plugin() {
     mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
     if (Is("table_too_long")) kernel.struct_size += 8;
     if (Is("misspells"))
-      kernel = mge::KernelTable<mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kSub, kSoftmax, kGemm, kConv, kMisspelt>::Rows>::Api("1");
+      kernel = mge::KernelTable<
+          mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kSub, kSoftmax, kGemm, kConv, kMisspelt>::Rows>::Api("1");
     if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
     if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
     if (Is("name_without_end")) device.enumerate = ListWithoutEnd;

@@ -25,6 +25,7 @@ inline bool Cancelled(const mge_run* run) {
 }
 
 inline Result Launch(const mge_run* run, Work work) {
+  if (Is("noisy_driver")) mge_mutant_driver_works();
   if (!run->queue) return work();
   auto& queue = mge::QueueOf<Queue>(run);
   if (Is("works_later")) {
@@ -228,14 +229,16 @@ struct MatMul {
   static constexpr uint64_t kAttributes = kSafe | MGE_KERNEL_BATCH_INVARIANT;
   static mge::Support Supports(const mge::Problem& p) {
     const bool taken = p.node_count() == 1 || (Is("claims_any_rank") && p.last().Is("Relu")) || TakesBias(p);
-    bool flat = taken && p.input_count() == (TakesBias(p) ? 3 : 2) && p.node().input(0).rank() == 2 &&
-                p.node().input(1).rank() == 2;
+    bool flat =
+        taken && p.input_count() == (TakesBias(p) ? 3 : 2) && p.node().input(0).rank() == 2 && p.node().input(1).rank() == 2;
     if (!flat || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
       return mge::No("only products of two matrices of float32");
     return p.output(0).dim(1) <= 4096 ? mge::Yes() : mge::No("only up to 4096 columns");
   }
   // The second node is an Add, and its constant is taken to be its second operand.
-  static bool TakesBias(const mge::Problem& p) { return Is("bias_comes_second") && p.last().Is("Add") && p.node_count() == 2; }
+  static bool TakesBias(const mge::Problem& p) {
+    return Is("bias_comes_second") && p.last().Is("Add") && p.node_count() == 2;
+  }
   static void Describe(const mge::Problem& p, mge::Candidate& c) {
     c.workspace = static_cast<uint64_t>(p.output(0).dim(1)) * sizeof(float);
     if (Is("in_place_wrong") && p.output(0).bytes() <= p.input(1).bytes()) c.in_place = {{0, 1}};
@@ -331,7 +334,7 @@ struct ReduceSum {
     mge::Value v = p.input(0);
     bool summed[4] = {};
     if (p.input_count() == 1)
-      std::fill(summed, summed + v.rank(), true);
+      std::fill(summed, summed + v.rank(), !p.node().Int("noop_with_empty_axes", 0));
     else
       for (int64_t axis : p.input(1).data<int64_t>()) summed[axis < 0 ? axis + v.rank() : axis] = true;
     uint64_t stride = 1;

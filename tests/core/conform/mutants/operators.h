@@ -156,7 +156,8 @@ struct Conv {
       const int64_t channel = o / (outputs / group) * channels + c;
       for (int64_t h = 0; h < kernel[0]; ++h)
         for (int64_t v = 0; v < kernel[1]; ++v) {
-          const int64_t row = r * stride[0] + h * dilation[0] - begin[0], column = q * stride[1] + v * dilation[1] - begin[1];
+          const int64_t row = r * stride[0] + h * dilation[0] - begin[0],
+                        column = q * stride[1] + v * dilation[1] - begin[1];
           if (row < 0 || row >= from[0] || column < 0 || column >= from[1]) continue;
           sum += in[((i * channels * group + channel) * from[0] + row) * from[1] + column] *
                  weights[((o * channels + c) * kernel[0] + h) * kernel[1] + v];
