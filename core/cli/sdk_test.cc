@@ -29,7 +29,7 @@ std::string ToolPath() {
 Action DeclareSdkTest(Arguments app, const Globals& globals) {
   struct Options {
     std::string file, report, xfail;
-    std::vector<std::string> only;
+    std::vector<std::string> only, may_fail;
     bool quick = false;
     int jobs = 0;
     double seconds = 0;
@@ -39,6 +39,8 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
   app.Add("--report", o->report, "A folder for report.json and report.md");
   app.AddFlag("--quick", o->quick, "Runs every kind of check, but only on five operators");
   app.Add("--xfail", o->xfail, "A list of expected failures: CHECK | PART OF WHERE | reason");
+  app.Add("--may-fail", o->may_fail, "Accepts findings of checks whose names begin with this text; passing is accepted, too")
+      .Repeats();
   app.Add("--only", o->only, "Runs only checks or operators whose names begin with this text").Repeats();
   app.Add("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 4").Between(0, 256);
   app.Add("--limit", o->seconds,
@@ -53,10 +55,10 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
         return ReportUsage(globals, fmt::format("'{}' is not a setting", text), "--set NAME=VALUE");
       settings[text.substr(0, equals)] = text.substr(equals + 1);
     }
-    Json asked = {{"path", o->file},       {"report", o->report},   {"xfail", o->xfail},
-                  {"only", o->only},       {"quick", o->quick},     {"jobs", o->jobs},
-                  {"seconds", o->seconds}, {"settings", settings},  {"config", globals.config_files},
-                  {"json", globals.json},  {"quiet", globals.quiet}};
+    Json asked = {{"path", o->file},       {"report", o->report},    {"xfail", o->xfail},
+                  {"only", o->only},       {"quick", o->quick},      {"jobs", o->jobs},
+                  {"seconds", o->seconds}, {"settings", settings},   {"config", globals.config_files},
+                  {"json", globals.json},  {"quiet", globals.quiet}, {"may_fail", o->may_fail}};
     std::string tool = ToolPath(), text = asked.dump(-1, ' ', true, Json::error_handler_t::replace);
     char* arguments[] = {tool.data(), text.data(), nullptr};
     std::fflush(stdout);

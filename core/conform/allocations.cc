@@ -67,8 +67,8 @@ class Failures {
   absl::StatusOr<bool> Try(uint64_t n, bool for_ever) {
     // A cache grows once and may shrink again. A leak grows in every round, so it is reported only after 2 * kTimes rounds.
     for (bool anew : {false, true}) {
-      const int64_t before = g_objects.load();
       for (int i = 0; i < kTimes; ++i) {
+        const int64_t before = g_objects.load();
         bool reached = false;
         MGE_RETURN_IF_ERROR(Fail(n, for_ever, &reached));
         if (!reached && i == 0 && !anew) return false;

@@ -125,7 +125,7 @@ absl::Status BackendUnderTest::Start() {
 }
 
 absl::StatusOr<std::vector<std::string>> BackendUnderTest::Values() const {
-  absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_, tried_);
+  absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
   if (resolved.ok()) {
     if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
     return std::move(resolved->values);

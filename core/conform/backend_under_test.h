@@ -68,11 +68,6 @@ class BackendUnderTest {
   const HostState& before() const { return before_; }  // the state before the library was opened
   int64_t device_memory_used() const;                  // bytes used by all programs; 0: unknown, or memory of the host
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
-  // Sets values of settings for the next start; an empty map removes them. The backend must be stopped.
-  void Try(SettingValues values) {
-    tried_ = std::move(values);
-    host_.reset();
-  }
 
  private:
   absl::StatusOr<std::vector<std::string>> Values() const;  // values of the declared settings, as the backend gets them
@@ -80,7 +75,6 @@ class BackendUnderTest {
 
   std::string path_;
   const Given& given_;
-  SettingValues tried_;
   CheckReporter& reporter_;
   void* library_ = nullptr;
   mge_plugin_query_fn query_ = nullptr;

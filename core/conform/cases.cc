@@ -2,11 +2,11 @@
 #include "core/conform/cases.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "core/conform/case_spec.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
@@ -16,77 +16,7 @@ namespace mge::conform {
 namespace {
 
 constexpr int kVersion = 24;  // the operator set version of the nodes, if the operator exists in it
-constexpr std::string_view kQuickOps[] = {"Relu", "Add", "MatMul", "ReduceSum", "Conv"};
-
-struct Operand {
-  std::string type;    // "T[3,5]" or "int64[2]"
-  std::string values;  // the text between < and >
-  bool absent = false, constant = false, ranged = false, special = false;
-  double low = 0, high = 0;
-  int same_as = -1;  // the operand that is used again; -1: none
-};
-
-struct CaseSpec {
-  std::vector<Operand> operands;
-  std::string attributes;
-  int outputs = 1;
-};
-
-std::string_view Trim(std::string_view s) {
-  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
-  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
-  return s;
-}
-
-Operand ParseOperand(std::string_view text) {
-  Operand o;
-  if (text == "_") {
-    o.absent = true;
-    return o;
-  }
-  if (text.starts_with('=')) {
-    o.same_as = std::atoi(std::string(text.substr(1)).c_str());
-    return o;
-  }
-  if (size_t at = text.find('@'); at != std::string_view::npos) {
-    std::string range(text.substr(at + 1));
-    o.special = range == "special";
-    o.ranged = !o.special;
-    if (size_t colon = range.find(':'); o.ranged) {
-      o.low = std::stod(range.substr(0, colon));
-      o.high = std::stod(range.substr(colon + 1));
-    }
-    text = text.substr(0, at);
-  }
-  if (size_t at = text.find('<'); at != std::string_view::npos) {
-    o.constant = true;
-    o.values = text.substr(at + 1, text.size() - at - 2);
-    text = text.substr(0, at);
-  }
-  o.type = text;
-  return o;
-}
-
-CaseSpec ParseSpec(std::string_view text) {
-  CaseSpec r;
-  size_t open = text.find('('), close = text.find(')');
-  std::string_view list = text.substr(open + 1, close - open - 1), rest = text.substr(close + 1);
-  int depth = 0;
-  for (size_t begin = 0, i = 0; i <= list.size() && !list.empty(); ++i) {
-    char c = i < list.size() ? list[i] : ',';
-    if (c == '[' || c == '<') ++depth;
-    if (c == ']' || c == '>') --depth;
-    if (c != ',' || depth > 0) continue;
-    r.operands.push_back(ParseOperand(Trim(list.substr(begin, i - begin))));
-    begin = i + 1;
-  }
-  if (size_t arrow = rest.find(" -> "); arrow != std::string_view::npos) {
-    r.outputs = std::atoi(std::string(rest.substr(arrow + 4)).c_str());
-    rest = rest.substr(0, arrow);
-  }
-  r.attributes = Trim(rest);
-  return r;
-}
+constexpr std::string_view kQuickOps[] = {"Relu", "Add", "Sub", "MatMul", "Gemm", "ReduceSum", "Softmax", "Conv"};
 
 // Returns a tensor of special values for operand number `operand`. Over several operands, all combinations of values occur.
 Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
@@ -101,7 +31,7 @@ Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
 }
 
 // Returns random values in the operand's range; by default in [-2, 2], or [-5, 5] for integers.
-Tensor DataOf(const Operand& operand, const TensorType& type, uint64_t seed) {
+Tensor DataOf(const SpecOperand& operand, const TensorType& type, uint64_t seed) {
   const double most = kFloating.Contains(type.dtype) ? 2 : 5;
   return RandomTensor(type.dtype, type.dims, operand.ranged ? operand.low : -most, operand.ranged ? operand.high : most,
                       seed);
@@ -119,7 +49,7 @@ absl::Status AddExpected(Case& c) {
 }
 
 // Generates data for the graph's inputs and computes the reference results.
-absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
+absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
   for (NodeId n = 0; n < c.graph.node_count(); ++n) {
     if (!VisibleToBackends(c.graph, c.graph.node(n))) {
@@ -130,7 +60,7 @@ absl::Status Finish(Case& c, const std::vector<Operand>& ranges) {
   for (int set = 0; set < 2; ++set) {
     for (size_t i = 0; i < c.graph.inputs().size(); ++i) {
       const TensorType& type = c.graph.value(c.graph.inputs()[i]).type;
-      const Operand operand = i < ranges.size() ? ranges[i] : Operand();
+      const SpecOperand operand = i < ranges.size() ? ranges[i] : SpecOperand();
       c.inputs[set].push_back(operand.special ? SpecialTensor(type, i, 3 * static_cast<size_t>(set))
                                               : DataOf(operand, type, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
     }
@@ -144,9 +74,11 @@ int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion,
 void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
                                            "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
-  static constexpr const char* kPairs[][2] = {
-      {"[3,7]", "[3,7]"}, {"[67]@special", "[67]@special"}, {"[2,3,5]", "[5]"}, {"[3,7]", "=0"},       {"[3,1]", "[1,5]"},
-      {"[37]", "[]"},     {"[2,1,5]", "[2,3,1]"},           {"[0,3]", "[3]"},   {"[70001]", "[70001]"}};
+  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"},     {"[67]@special", "[67]@special"},
+                                              {"[2,3,5]", "[2,3,5]"}, {"[3,7]", "=0"},
+                                              {"[3,1]", "[1,5]"},     {"[37]", "[]"},
+                                              {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"},
+                                              {"[70001]", "[70001]"}};
   int required = 0;
   for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
   auto operand = [&](int i, std::string_view shape) {
@@ -212,7 +144,7 @@ std::vector<DType> TypesOf(const OpDef& def) {
   CaseSpec first = ParseSpec(specs.front());
   const Slot* slot = &def.inputs[0];
   for (size_t i = 0; i < first.operands.size(); ++i) {
-    if (!first.operands[i].type.starts_with("T[")) continue;
+    if (!first.operands[i].starts_with("T[")) continue;
     slot = &def.inputs[std::min(static_cast<int>(i), def.inputs.size() - 1)];
     break;
   }
@@ -240,7 +172,7 @@ absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype) {
 }
 
 absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& text, Constants constants) {
-  CaseSpec spec = ParseSpec(text);
+  const CaseSpec spec = ParseSpec(text);
   Case c;
   c.def = &def;
   c.dtype = dtype;
@@ -248,9 +180,9 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
                    : constants == Constants::kFirst ? " with the first one constant"
                                                     : "");
   std::string lines, call, outs;
-  std::vector<Operand> free;
+  std::vector<SpecOperand> free;
   for (size_t i = 0; i < spec.operands.size(); ++i) {
-    Operand& o = spec.operands[i];
+    SpecOperand o = ParseOperand(spec.operands[i]);
     call += i ? ", " : "";
     call += o.absent ? std::string("_") : fmt::format("i{}", o.same_as < 0 ? static_cast<int>(i) : o.same_as);
     if (o.absent || o.same_as >= 0) continue;
@@ -265,11 +197,12 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   }
   for (int i = 0; i < spec.outputs; ++i) outs += fmt::format("{}y{}", i ? ", " : "", i);
   std::string name = def.domain.empty() ? std::string(def.name) : fmt::format("{}::{}", def.domain, def.name);
-  lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, VersionOf(def), call, spec.attributes, outs);
+  lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, spec.version ? spec.version : VersionOf(def), call,
+                       spec.AttributesText(), outs);
   MGE_ASSIGN_OR_RETURN(c.graph, ParseGraphText(lines));
   if (constants != Constants::kNone) {
     const std::vector<ValueId> inputs = std::exchange(c.graph.inputs(), {});
-    const std::vector<Operand> operands = std::exchange(free, {});
+    const std::vector<SpecOperand> operands = std::exchange(free, {});
     if (inputs.size() < 2) return absl::FailedPreconditionError("it has one input only");
     for (size_t i = 0; i < inputs.size(); ++i) {
       if ((i == 0) != (constants == Constants::kFirst)) {

@@ -40,7 +40,11 @@ std::vector<DType> TypesOf(const OpDef& def);
 //   Relu(T[67]@special)                          NaN, infinities, zeros of both signs; float32 only
 //   Add(T[3,7], =0)                              operand 0 is used again
 //   Split(T[6]) {num_outputs=3} -> 3             the number of outputs; default 1
+//   Softmax@11(T[2,3,5])                         a node of an older operator set
 std::vector<std::string> SpecsFor(const OpDef& def);
+
+// Returns further specs, derived from the small ones of SpecsFor(): see variations.cc.
+std::vector<std::string> VariationsOf(const OpDef& def);
 
 // The inputs of a spec that become constants: none, all except the first, or only the first.
 enum class Constants { kNone, kOthers, kFirst };

@@ -35,7 +35,6 @@ bool IsNotOffered(const absl::Status& status);
 std::span<const Check* const> AllChecks();
 
 std::span<const Check> AbiChecks();
-std::span<const Check> OutStructChecks();
 std::span<const Check> DeviceChecks();
 std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();

@@ -17,6 +17,7 @@ enum class RecordKind : char {
   kNotOffered = 'U',  // `check` has nothing to test; `what` is the reason
   kSupported = 'S',   // operator `check`, element type `where`, candidates `what`
   kRefused = 'R',     // operator `check`, element type `where`, reason of the refusal `what`
+  kRan = 'C',         // a kernel of operator `check` was tested with the case `where`
   kFact = 'I',        // a fact for the head of the report: `where` is its name
   kMisuse = 'M',      // the user's input is invalid: id of the error `check`, title `where`, fix `what`
   kWarning = 'W',     // a warning `what` for the user; not part of the report
@@ -49,6 +50,7 @@ class CheckReporter {
   void Support(std::string_view op, std::string_view dtype, bool supported, std::string_view what) {
     Write(supported ? RecordKind::kSupported : RecordKind::kRefused, op, dtype, what);
   }
+  void Ran(std::string_view op, std::string_view spec) { Write(RecordKind::kRan, op, spec, {}); }
   void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
   void Misuse(std::string_view id, std::string_view title, std::string_view fix) {
     Write(RecordKind::kMisuse, id, title, fix);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of settings and devices.
 #include <algorithm>
-#include <chrono>
 #include <set>
 
-#include "core/conform/backend_under_test.h"
+#include "core/conform/kernel_run.h"
 #include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
@@ -38,46 +37,8 @@ absl::Status CheckSettings(BackendUnderTest& s) {
       if (value < row.min || value > row.max) return bad("its default is outside of its range");
     }
   }
-  absl::StatusOr<ResolvedSettings> registered = ResolveSettings(p, {}, {});
+  absl::StatusOr<ResolvedSettings> registered = ResolveSettings(p, {});
   return registered.ok() ? absl::OkStatus() : Broken(FormatError(registered.status()));
-}
-
-// Checks that with each value of a choice and of a boolean the backend starts, or fails with a text.
-absl::Status CheckSettingValues(BackendUnderTest& s) {
-  const mge_plugin& p = s.plugin();
-  struct Value {
-    std::string key, text;
-  };
-  std::vector<Value> values;
-  for (uint64_t i = 0; i < p.setting_count; ++i) {
-    const mge_setting& row = *p.settings[i];
-    std::vector<std::string> texts;
-    if (row.type == MGE_SETTING_BOOL) texts = {"0", "1"};
-    std::string choices = CopyText(row.choices);
-    for (size_t begin = 0; row.type == MGE_SETTING_CHOICE && begin <= choices.size();) {
-      size_t end = std::min(choices.find('|', begin), choices.size());
-      texts.push_back(choices.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    for (std::string& text : texts) values.push_back({CopyText(row.key), std::move(text)});
-  }
-  if (values.empty()) return NotOffered("no setting is a choice or a boolean");
-  auto start_with = [&s](const Value& v) {
-    s.At(fmt::format("{}={}", v.key, v.text));
-    s.Try({{v.key, v.text}});
-    absl::Status status = s.Start();
-    if (!status.ok() && !IsNotOffered(status) && Std(status.message()).find("no text") != std::string_view::npos)
-      return Broken(fmt::format("with {}={} it does not start, and gives no reason", v.key, v.text));
-    s.Stop();
-    s.Try({});
-    return absl::OkStatus();
-  };
-  auto begin = std::chrono::steady_clock::now();
-  MGE_RETURN_IF_ERROR(start_with(values[0]));
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  size_t others = values.size() - 1, count = static_cast<size_t>(s.reporter().Fit(static_cast<int>(others), seconds));
-  for (size_t i = 0; i < std::min(count, others); ++i) MGE_RETURN_IF_ERROR(start_with(values[1 + i * others / count]));
-  return absl::OkStatus();
 }
 
 absl::Status CheckEnumerate(BackendUnderTest& s) {
@@ -149,28 +110,21 @@ absl::Status CheckLinks(BackendUnderTest& s) {
 absl::Status CheckAllocations(BackendUnderTest& s) {
   s.Close();
   s.Stop();
-  return SurvivesFailures(s, [&s] {
-    absl::Status status = [&s]() -> absl::Status {
-      MGE_RETURN_IF_ERROR(s.Start());
-      MGE_RETURN_IF_ERROR(s.Open());
-      const mge_device_api& api = *s.plugin().device;
-      if (api.status)
-        MGE_RETURN_IF_ERROR(Call("asking for its status", [&](mge_error* e) { return api.status(s.device(), e); }));
-      if (!api.link) return absl::OkStatus();
-      auto link = Sized<mge_link>();
-      return Call("asking for a link", [&](mge_error* e) { return api.link(s.device(), s.device(), &link, e); });
-    }();
-    s.Close();
-    s.Stop();
-    return status;
-  });
+  constexpr double kSeconds = 2;
+  return SurvivesFailures(
+      s,
+      [&s] {
+        absl::Status status = UseLikeSession(s);
+        s.Close();
+        s.Stop();
+        return status;
+      },
+      kSeconds);
 }
 
 constexpr Check kRows[] = {
     {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", Needs::kTable,
      CheckSettings},
-    {"settings.values", "The backend starts with every declared choice, or fails with a reason.", Needs::kLives,
-     CheckSettingValues},
     {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", Needs::kStarted,
      CheckEnumerate},
     {"device.open_close", "A device can be opened and closed repeatedly.", Needs::kStarted, CheckOpenClose},
@@ -179,7 +133,8 @@ constexpr Check kRows[] = {
      CheckNullError},
     {"device.status", "The status of a working device is MGE_OK.", Needs::kDevice, CheckStatus},
     {"device.links", "Links between devices have known flags and no negative numbers.", Needs::kDevice, CheckLinks},
-    {"device.allocations", "Starting, listing, opening and closing survive every failing allocation.", Needs::kDevice,
+    {"device.allocations",
+     "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.", Needs::kDevice,
      CheckAllocations},
 };
 

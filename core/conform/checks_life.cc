@@ -16,8 +16,8 @@ namespace {
 
 // Uses the backend like a session, and stops it. `used` (optional) is set to the used bytes of the device's memory after the
 // start.
-absl::Status LiveOnce(BackendUnderTest& s, int64_t* used = nullptr) {
-  MGE_RETURN_IF_ERROR(UseLikeSession(s, used));
+absl::Status LiveOnce(BackendUnderTest& s, int64_t* used = nullptr, Until until = Until::kKernel) {
+  MGE_RETURN_IF_ERROR(UseLikeSession(s, used, until));
   s.At("closing and stopping");
   s.Close();
   s.Stop();
@@ -40,21 +40,22 @@ absl::Status CheckStop(BackendUnderTest& s) {
   ProcessCounts before;
   LeakCheck plan = {.first = 1,
                     .rounds = std::max(1, s.reporter().Fit(4 * kSpans, seconds) / kSpans),
-                    .round = [&] { return ++lives, LiveOnce(s, &used); },
+                    .round = {},
                     .began = [&] { lives = 0, before = ProcessCounts::Now(); },
                     .device_used = [&] { return used; }};
-  MGE_ASSIGN_OR_RETURN(Leaks lost, MeasureLeaks(plan));
+  auto live = [&](Until until) { return [&, until] { return ++lives, LiveOnce(s, &used, until); }; };
+  MGE_ASSIGN_OR_RETURN(std::string lost, FindLeak(plan, "start and stop",
+                                                  {{"start or stop", live(Until::kStart)},
+                                                   {"the device's open or close", live(Until::kOpen)},
+                                                   {"slab_acquire or slab_release", live(Until::kMemory)},
+                                                   {"the slots of queues and fences", live(Until::kQueue)},
+                                                   {"the slots of kernels", live(Until::kKernel)}}));
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
   if (std::string more = ProcessCounts::Now().MoreThan(before); !more.empty())
     return Broken(fmt::format("after {} lives there are {}", lives, more));
   if (int64_t left = s.host().outstanding(); left > 0)
     return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
-  auto each = [](int64_t bytes, std::string_view what) {
-    return Broken(fmt::format("every start and stop loses {} bytes of {}", bytes, what));
-  };
-  if (lost.heap) return each(lost.heap, "the heap");
-  if (lost.device) return each(lost.device, "the device's memory");
-  return lost.mapped ? each(lost.mapped, "memory that it maps beside the heap") : absl::OkStatus();
+  return lost.empty() ? absl::OkStatus() : Broken(lost);
 }
 
 absl::Status CheckLost(BackendUnderTest& s) {

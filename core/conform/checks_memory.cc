@@ -191,38 +191,6 @@ absl::Status CheckRanges(BackendUnderTest& s) {
   return absl::OkStatus();
 }
 
-// Acquires and releases memory of a class, in stream order if the backend offers it.
-absl::Status UseMemory(BackendUnderTest& s, int32_t memory_class) {
-  const mge_memory_api& m = *s.plugin().memory;
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 70001, memory_class));
-  if (s.plugin().queue && m.slab_release_after) {
-    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
-    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-    MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
-    mge_fence_point last = {sizeof(last), 0, fence, 1};
-    InBackend("releasing a slab in stream order", [&] { m.slab_release_after(s.device(), &slab.raw(), &last); });
-    slab.Forget();
-    MGE_RETURN_IF_ERROR(fence.Await(1));
-  }
-  if (!m.range_granularity || memory_class != MGE_MEMORY_DEVICE) return absl::OkStatus();
-  const uint64_t unit = m.range_granularity(s.device());
-  auto range = Sized<mge_slab>();
-  MGE_RETURN_IF_ERROR(
-      Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
-  absl::Status status = Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, unit, unit, e); });
-  if (status.ok()) InBackend("decommitting", [&] { m.range_decommit(s.device(), &range, unit, unit); });
-  InBackend("releasing a range", [&] { m.range_release(s.device(), &range); });
-  return status;
-}
-
-absl::Status CheckAllocations(BackendUnderTest& s) {
-  const bool pins = HasMemory(s, MGE_MEMORY_PINNED);
-  return SurvivesFailures(s, [&]() -> absl::Status {
-    if (pins) MGE_RETURN_IF_ERROR(UseMemory(s, MGE_MEMORY_PINNED));
-    return UseMemory(s, MGE_MEMORY_DEVICE);
-  });
-}
-
 constexpr Check kRows[] = {
     {"memory.slabs", "Slabs are aligned, disjoint and large enough, and keep their content, also if the host writes it.",
      Needs::kDevice, CheckSlabs},
@@ -232,8 +200,6 @@ constexpr Check kRows[] = {
     {"memory.info", "The free memory does not exceed the total memory.", Needs::kDevice, CheckInfo},
     {"memory.host_failures", "If the host has no memory, an error is returned, and the next use works.", Needs::kLives,
      CheckHostFailures},
-    {"memory.allocations", "Acquiring and releasing memory survives every failing allocation.", Needs::kDevice,
-     CheckAllocations},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", Needs::kDevice,
      CheckReleaseAfter},
     {"memory.ranges", "Committed parts of virtual memory ranges keep their content.", Needs::kDevice, CheckRanges},

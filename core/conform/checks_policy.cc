@@ -105,44 +105,11 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAllocations(BackendUnderTest& s) {
-  const mge_reserve_api* reserve = s.plugin().memory->own_reserve;
-  const mge_strategy_api* strategy = OwnOrder(s.plugin());
-  if (!reserve && !strategy) return NotOffered("the backend uses a reserve policy and an order of the host's");
-  const mge_plan_summary plan = {sizeof(plan), 2, 10 << 20, 5 << 20, 1 << 20, 1 << 29, 1 << 30, 0, MGE_PRESSURE_NONE, 0};
-  Offers offers;
-  absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
-  if (!c.ok() && !IsNotOffered(c.status())) return c.status();
-  AbiProblem problem(c.ok() ? *c : Case{}, MGE_WRITE);
-  std::vector<const mge_candidate*> list;
-  for (Candidate& k : offers.offered) {
-    k.raw.id = {k.id.data(), k.id.size()};
-    k.raw.input_layouts = k.raw.output_layouts = nullptr;
-    k.raw.in_place_count = 0;
-    list.push_back(&k.raw);
-  }
-  std::vector<uint32_t> order(list.size());
-  return SurvivesFailures(s, [&]() -> absl::Status {
-    auto decision = Sized<mge_reserve_decision>();
-    if (reserve)
-      MGE_RETURN_IF_ERROR(
-          Call("deciding a reserve", [&](mge_error* e) { return reserve->decide(s.device(), &plan, &decision, e); }));
-    if (!strategy || list.empty()) return absl::OkStatus();
-    for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_REPRODUCIBLE}) {
-      const mge_choice choice = {sizeof(choice), mode, problem.get(), list.data(), list.size(), nullptr};
-      MGE_RETURN_IF_ERROR(
-          Call("ordering candidates", [&](mge_error* e) { return strategy->order(s.device(), &choice, order.data(), e); }));
-    }
-    return absl::OkStatus();
-  });
-}
-
 constexpr Check kRows[] = {
     {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", Needs::kDevice,
      CheckReserve},
     {"strategy.order", "The strategy orders all candidates, always in the same way; the mode REPRODUCIBLE uses no times.",
      Needs::kDevice, CheckStrategy},
-    {"strategy.allocations", "Deciding and ordering survive every failing allocation.", Needs::kDevice, CheckAllocations},
 };
 
 }  // namespace

@@ -6,8 +6,6 @@
 // is offered to requests with every combination of flags and fence points; the rules of the contract say which of them may
 // get it.
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,7 +14,6 @@
 #include <thread>
 
 #include "core/conform/device_memory.h"
-#include "core/conform/out_struct.h"
 #include "core/plugin/memory/budget.h"
 #include "core/plugin/memory/slab_provider.h"
 #include "fmt/format.h"
@@ -371,6 +368,10 @@ absl::Status CheckTrim(BackendUnderTest& s) {
   pool->Trim(MGE_TRIM_ALL);
   if (uint64_t left = pool->provider().held())
     return Broken(fmt::format("with nothing in use, trimming everything leaves {} bytes", left));
+  MGE_ASSIGN_OR_RETURN(mge_reservation cached, pool->Acquire(30000));
+  pool->Release(cached);
+  pool->Destroy();
+  if (size_t left = pool->provider().slabs()) return Broken(fmt::format("a pool that was destroyed keeps {} slabs", left));
   return absl::OkStatus();
 }
 
@@ -428,18 +429,6 @@ absl::Status CheckStats(BackendUnderTest& s) {
   if ((stats.presence >> 7 & 1) && refused == MGE_OVER_BUDGET && stats.over_budget != 1) {
     return Broken(fmt::format("the budget refused one request, the pool says {}", stats.over_budget));
   }
-  return absl::OkStatus();
-}
-
-absl::Status CheckDestroy(BackendUnderTest& s) {
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-  for (int i = 0; i < 10; ++i) {
-    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(30000));
-    pool->Release(r);
-  }
-  pool->Destroy();
-  if (pool->provider().slabs())
-    return Broken(fmt::format("a pool that was destroyed keeps {} slabs", pool->provider().slabs()));
   return absl::OkStatus();
 }
 
@@ -526,23 +515,6 @@ absl::Status CheckThreads(BackendUnderTest& s) {
   return bad;
 }
 
-absl::Status CheckOutStructs(BackendUnderTest& s) {
-  const mge_pool_api* api = s.plugin().memory->own_pool;
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-  // A shorter reservation could lack the token, without which the block cannot be released.
-  MGE_RETURN_IF_ERROR(TryOutStruct<mge_reservation>(s, "mge_reservation", 0, [&](OutStruct<mge_reservation>& room) {
-    MGE_RETURN_IF_ERROR(Call("acquiring a block",
-                             [&](mge_error* e) { return api->acquire(pool->raw(), 1000, 64, nullptr, 0, room.get(), e); }));
-    pool->Release(room.Whole());
-    return absl::OkStatus();
-  }));
-  size_t shorter = offsetof(mge_pool_stats, committed);
-  return TryOutStruct<mge_pool_stats>(s, "mge_pool_stats", shorter, [&](OutStruct<mge_pool_stats>& room) {
-    api->stats(pool->raw(), room.get());
-    return absl::OkStatus();
-  });
-}
-
 // Runs a check. If the pool misused a slab, reports that instead of the check's own result, which is only a consequence.
 template <absl::Status (*kCheck)(BackendUnderTest&)>
 absl::Status OnOwnPool(BackendUnderTest& s) {
@@ -561,11 +533,9 @@ constexpr Check kRows[] = {
      OnOwnPool<CheckFailures>},
     {"pool.allocations", "A pool survives every failing allocation and loses no block.", Needs::kDevice,
      OnOwnPool<CheckAllocations>},
-    {"pool.trim", "Trimming releases all memory that is not in use, and no other.", Needs::kDevice, OnOwnPool<CheckTrim>},
+    {"pool.trim", "Trimming releases all memory that is not in use, and no other; destroying a pool releases every slab.",
+     Needs::kDevice, OnOwnPool<CheckTrim>},
     {"pool.stats", "The pool's statistics are correct.", Needs::kDevice, OnOwnPool<CheckStats>},
-    {"pool.destroy", "Destroying a pool releases every slab.", Needs::kDevice, OnOwnPool<CheckDestroy>},
-    {"pool.out_structs", "In output structs only the members within struct_size are written.", Needs::kDevice,
-     OnOwnPool<CheckOutStructs>},
     {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", Needs::kDevice, OnOwnPool<CheckFlags>},
     {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", Needs::kDevice,
      OnOwnPool<CheckPolicy>},

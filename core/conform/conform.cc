@@ -143,9 +143,12 @@ Task OperatorTask(std::string name, std::function<absl::Status(BackendUnderTest&
           seconds};
 }
 
+bool StartsWithOne(const std::vector<std::string>& begins, std::string_view name) {
+  return std::any_of(begins.begin(), begins.end(), [&](const std::string& begin) { return name.starts_with(begin); });
+}
+
 bool Wanted(const Options& options, std::string_view name) {
-  return options.only.empty() ||
-         std::any_of(options.only.begin(), options.only.end(), [&](const std::string& o) { return name.starts_with(o); });
+  return options.only.empty() || StartsWithOne(options.only, name);
 }
 
 // Creates the tasks of the requested checks. Leaves out those that need the failed stage (nullptr: none has failed).
@@ -170,13 +173,20 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
   return tasks;
 }
 
-// Checks that every word of --only is a prefix of a check's or an operator's name.
+// Checks that every word of --only is a prefix of a check's or an operator's name, and those of --may-fail of a check's.
 absl::Status CheckFilter(const Options& options) {
   std::vector<std::string> names, families;  // "queue.order", "queue"
   for (const Check* check : AllChecks()) {
     names.push_back(check->name);
     std::string family = names.back().substr(0, names.back().find('.'));
     if (families.empty() || families.back() != family) families.push_back(std::move(family));
+  }
+  for (const std::string& word : options.may_fail) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(word); })) continue;
+    return Fail(errors::kUsage,
+                fmt::format("--may-fail \"{}\": no check has a name that begins so.{}", EscapeControl(word),
+                            DidYouMean(Nearest(word, names))),
+                {.fix = "name a check of the report, such as kernel.leaks"});
   }
   for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) names.emplace_back(def->name);
   std::vector<std::string> known = names;
@@ -227,8 +237,10 @@ class Collector {
  public:
   Collector(const Options& options, Report& report, std::vector<Expected> expected)
       : options_(options), report_(report), expected_(std::move(expected)), matched_(expected_.size()) {
-    for (const Check* check : AllChecks())
-      report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0});
+    for (const Check* check : AllChecks()) {
+      const bool may_fail = StartsWithOne(options.may_fail, check->name);
+      report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0, may_fail});
+    }
   }
 
   void Add(const Task&, const CheckRecord& r) {
@@ -242,6 +254,7 @@ class Collector {
       case RecordKind::kRefused:
         report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what});
         break;
+      case RecordKind::kRan: report_.cases.emplace_back(r.check, r.where); break;
       case RecordKind::kFact: Note({r.where, r.what}); break;
       default: break;
     }
@@ -331,7 +344,7 @@ class Collector {
     for (Finding& same : c->findings) {
       if (same.where == r.where && same.what == r.what) return void(++same.times);
     }
-    Finding finding = {r.where, r.what, {}, 1};
+    Finding finding = {r.where, r.what, c->may_fail ? "--may-fail" : "", 1};
     for (size_t i = 0; i < expected_.size(); ++i) {
       if (expected_[i].check != r.check || r.where.find(expected_[i].where) == std::string::npos) continue;
       matched_[i] = true;
@@ -389,8 +402,8 @@ std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family :
-         {AbiChecks(), OutStructChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(),
-          FenceChecks(), RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+         {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(), FenceChecks(),
+          RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

@@ -26,8 +26,9 @@ struct Options {
   int jobs = 0;                        // child processes at a time; 0: the number of processors, at most 4
   double seconds = 0;                  // time limit of one check, see task.h; 0: 20 s, or 120 s for all cases of an operator
   std::string expected_failures = {};  // path of a list, see ReadExpected; empty: none
-  std::vector<std::string> only = {};  // names of checks or operators, or prefixes of them; empty: all
-  Given given = {};                    // the user's settings of the backend
+  std::vector<std::string> may_fail = {};  // names of checks, or prefixes of them, that may pass or fail
+  std::vector<std::string> only = {};      // names of checks or operators, or prefixes of them; empty: all
+  Given given = {};                        // the user's settings of the backend
   std::function<void(size_t done, size_t total)> progress = {};
   std::function<void(const std::string&)> warn = {};
 };
@@ -50,6 +51,7 @@ struct CheckResult {
   std::string reason;  // the reason for kUnsupported
   std::vector<Finding> findings;
   size_t found = 0;  // the number of all occurrences; `findings` holds the first different ones
+  bool may_fail = false;
 };
 
 // One cell of the support matrix.
@@ -69,7 +71,8 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<CheckResult> checks;  // the requested checks
   std::vector<Support> support;
-  std::vector<std::string> unexpected_passes;  // lines of the list of expected failures that matched no finding
+  std::vector<std::pair<std::string, std::string>> cases;  // operator (or name of a group) and case, of each that ran
+  std::vector<std::string> unexpected_passes;              // lines of the list of expected failures that matched no finding
 
   size_t Count(Outcome outcome) const;
   std::string Fact(std::string_view name) const;  // the first fact with this name, or ""

@@ -165,6 +165,7 @@ class KernelChecker {
     where_ = c.Name();
     CheckWriteAdd(c);
     *support = fmt::format("{}", fmt::join(ids, ", "));
+    w_.Ran(c.def->name, c.Name());
     return true;
   }
 
@@ -461,9 +462,9 @@ class KernelChecker {
 
   void CheckLeaks(const Case& c, const Candidate& candidate) {
     Begin(kLeaks);
+    auto make = [&](KernelRun::Options options) { return KernelRun::Create(bench_, c, candidate, options); };
     auto round = [&]() -> absl::Status {
-      std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {});
-      if (!kernel_run) return Broken("the kernel cannot be prepared again");
+      MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, make({.any = any_}));
       MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
       std::string text;
       mge_code code = kernel_run->Launch(0, 1, &text);
@@ -473,20 +474,20 @@ class KernelChecker {
     int64_t blocks = 0;
     LeakCheck plan = {.first = 12,
                       .rounds = 12,
-                      .round = round,
+                      .round = {},
                       .began = [&] { blocks = tested_.host().outstanding(); },
                       .device_used = [&] { return tested_.device_memory_used(); }};
-    absl::StatusOr<Leaks> lost = MeasureLeaks(plan);
+    absl::StatusOr<std::string> lost =
+        FindLeak(plan, "kernel that is prepared, run and destroyed",
+                 {{"enumerate", [&] { return Enumerate(tested_, c).status(); }},
+                  {"prepare or destroy", [&] { return make({.any = any_, .only_prepared = true}).status(); }},
+                  {"prepack, bind, state_create or state_destroy", [&] { return make({.any = any_}).status(); }},
+                  {"its step", round}});
     if (!Fine(kLeaks, lost.status())) return;
-    auto each = [](int64_t bytes, std::string_view what) {
-      return fmt::format("{} bytes of {} leak with every kernel that is prepared, run and destroyed", bytes, what);
-    };
     if (int64_t more = tested_.host().outstanding() - blocks; more > 0) {
       Found(kLeaks, fmt::format("{} blocks of the host's memory are not released when all kernels are destroyed", more));
     }
-    if (lost->heap) Found(kLeaks, each(lost->heap, "the heap"));
-    if (lost->device) Found(kLeaks, each(lost->device, "the device's memory"));
-    if (lost->mapped && !lost->device) Found(kLeaks, each(lost->mapped, "memory that it maps beside the heap"));
+    if (!lost->empty()) Found(kLeaks, *lost);
   }
 
   void CheckRoundTrips(const Case& c, const Candidate& candidate) {
@@ -539,19 +540,23 @@ std::span<const Check> KernelChecks() { return kRows; }
 absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(tested));
   KernelChecker checker(tested, *bench, quick);
-  const std::vector<std::string> specs = SpecsFor(def);
+  const std::vector<std::string> specs = SpecsFor(def), variations = VariationsOf(def);
   const size_t checked = quick ? std::min<size_t>(specs.size(), kQuickSpecs) : specs.size();
+  constexpr Constants kAll[] = {Constants::kNone, Constants::kOthers, Constants::kFirst};
   for (DType dtype : TypesOf(def)) {
     if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
     bool supported = false, tried = false;
     std::string support = "no case", reason;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      for (Constants constants : {Constants::kNone, Constants::kOthers, Constants::kFirst}) {
-        tested.At(fmt::format("the reference of {} T={}", specs[i], DTypeName(dtype)));
-        absl::StatusOr<Case> c = MakeCase(def, dtype, specs[i], constants);
+    for (size_t i = 0; i < specs.size() + variations.size(); ++i) {
+      const bool varied = i >= specs.size();
+      const std::string& spec = varied ? variations[i - specs.size()] : specs[i];
+      // The types of an operator usually share source code: variations with constants are tried with float32 only.
+      for (Constants constants : std::span(kAll).first(varied && dtype != DType::kF32 ? 1 : std::size(kAll))) {
+        tested.At(fmt::format("the reference of {} T={}", spec, DTypeName(dtype)));
+        absl::StatusOr<Case> c = MakeCase(def, dtype, spec, constants);
         if (!c.ok()) continue;
-        checker.Keep(*c);
-        if (i >= checked) continue;
+        if (!varied) checker.Keep(*c);
+        if (!varied && i >= checked) continue;
         tried = true;
         bool offered = checker.CheckCase(*c, !supported, &reason);
         if (offered != supported || support == "no case") support = offered || !supported ? reason : support;

@@ -204,15 +204,21 @@ absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers
   return NotOffered("the backend has no kernel for any operator");
 }
 
-absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used) {
+absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   MGE_RETURN_IF_ERROR(s.Start());
+  if (until == Until::kStart) return absl::OkStatus();
   MGE_RETURN_IF_ERROR(s.Open());
   if (used) *used = s.device_memory_used();
+  if (until == Until::kOpen) return absl::OkStatus();
   Slab slabs[MGE_MEMORY_CLASS_COUNT];
   for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
     if (!HasMemory(s, memory_class)) continue;
     MGE_ASSIGN_OR_RETURN(slabs[memory_class], Slab::Acquire(s, 4096, memory_class));
   }
+  const mge_device_api& device = *s.plugin().device;
+  if (device.status)
+    MGE_RETURN_IF_ERROR(Call("asking for the status", [&](mge_error* e) { return device.status(s.device(), e); }));
+  if (until == Until::kMemory) return absl::OkStatus();
   if (s.plugin().queue) {
     Bytes host(4096, 1);
     MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
@@ -221,6 +227,7 @@ absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used) {
     MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
     MGE_RETURN_IF_ERROR(fence.Await(1));
   }
+  if (until == Until::kQueue) return absl::OkStatus();
   Offers offers;
   absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
   if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
@@ -339,6 +346,7 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const
       "preparing", [&](mge_error* e) { return api.prepare(tested.device(), &problem, &asked.raw, &out->prepared_, e); }));
   if (std::string why = WhyUnsound(api, out->prepared_, problem.graph->input_count); !why.empty()) return Broken(why);
   if (prepared) prepared();
+  if (options.only_prepared) return out;
 
   // The plain layout is passed as NULL, as the host does.
   auto settle = [&](std::vector<mge_layout> list) {
@@ -427,6 +435,14 @@ absl::Status KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsi
                               const std::vector<Tensor>& before) {
   Lane& lane = lanes_[index];
   lane.image.assign(total_, fill);
+  unsigned char zone = fill;  // differs per buffer: else a kernel that copies behind the end of both buffers is not seen
+  for (const std::vector<Region>& regions : {input_regions_, output_regions_, {workspace_}}) {
+    for (const Region& r : regions) {
+      const auto begin = lane.image.begin() + static_cast<ptrdiff_t>(r.offset);
+      std::fill(begin - kRedZone, begin, zone);
+      std::fill_n(begin + static_cast<ptrdiff_t>(r.bytes), kRedZone, zone--);
+    }
+  }
   auto put = [&](const Region& region, const Bytes& bytes) {
     std::copy(bytes.begin(), bytes.end(), lane.image.begin() + static_cast<ptrdiff_t>(region.offset));
   };

@@ -115,6 +115,7 @@ class KernelRun {
     const mge_in_place* in_place = nullptr;  // the output and the input that share memory; optional
     bool raw = false;                        // operands are byte arrays that are already in the candidate's layouts
     const mge_layout* any = nullptr;         // the layout used for ANY; NULL: plain
+    bool only_prepared = false;              // ends after prepare(); such a kernel can only be destroyed
     bool shifted = false;                    // plain operands and constants are aligned only to the size of their elements
   };
   // Prepares, packs the constants and binds. `prepared` is called directly after prepare() has returned; it may overwrite
@@ -200,8 +201,9 @@ absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers
 
 // Uses the backend like a session: starts it, opens a device, and uses memory of every class, a queue and a kernel. Frees
 // what it uses, on failure too, but leaves the device open. `used` (optional) is set to the used bytes of the device's
-// memory after the start.
-absl::Status UseLikeSession(BackendUnderTest& tested, int64_t* used = nullptr);
+// memory after the start. `until`: the last part of the work.
+enum class Until { kStart, kOpen, kMemory, kQueue, kKernel };
+absl::Status UseLikeSession(BackendUnderTest& tested, int64_t* used = nullptr, Until until = Until::kKernel);
 
 // Return the operands of a problem and of a case.
 std::vector<Operand> InputsOf(const mge_problem& problem);

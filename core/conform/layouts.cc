@@ -5,7 +5,6 @@
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"
-#include "core/conform/out_struct.h"
 #include "core/kernel/candidate.h"
 #include "core/kernel/layout_copy.h"
 #include "core/plugin/abi_call.h"
@@ -42,10 +41,6 @@ absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType
         fmt::format("{} has {} bytes in its description, but {} in the candidate", name, info.bytes, layout.opaque_bytes));
   }
   if (CopyText(info.name).empty()) return Broken(fmt::format("{} is described without a name", name));
-  MGE_RETURN_IF_ERROR(TryOutStruct<mge_layout_info>(
-      tested, "mge_layout_info", offsetof(mge_layout_info, bytes), [&](OutStruct<mge_layout_info>& room) {
-        return Call("describing " + name, [&](mge_error* e) { return describe(layout, room.get(), e); });
-      }));
   mge_layout other = layout;
   other.opaque_id = ~layout.opaque_id;
   return MustRefuse(fmt::format("the opaque layout {}, which no candidate names,", other.opaque_id),

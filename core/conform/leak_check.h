@@ -3,14 +3,17 @@
 //
 // Algorithm: run some rounds to fill caches. Then measure the growth of several spans of rounds and take the smallest one: a
 // cache grows once, a leak grows equally in every span. For device memory, which other programs may use, compare longer
-// spans with shorter ones. The use of others grows with time, a leak grows with the rounds.
+// spans with shorter ones. The use of others grows with time, a leak grows with the rounds. A leak must show again in two
+// further series of rounds, in most rounds of each: a driver may keep blocks at random.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 
@@ -48,7 +51,16 @@ struct LeakCheck {
   std::function<int64_t()> device_used;  // returns the used bytes of the device, by all programs
 };
 
-// Measures the leaks. Returns the first error of a round. No other code of the process may allocate memory meanwhile.
+// Measures the leaks, which are none unless they repeat. Returns the first error of a round. No other code of the process may allocate memory meanwhile.
 absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan);
+
+// A part of the work, which includes the parts before it.
+struct LeakPart {
+  const char* slots;  // the slots that it adds to the part before it
+  std::function<absl::Status()> round;
+};
+// Measures the parts, the last of which is the whole work. Returns "every ROUND loses N bytes of the heap, in SLOTS", with
+// the first part that loses something, or "" if the whole work loses nothing.
+absl::StatusOr<std::string> FindLeak(const LeakCheck& plan, std::string_view round, const std::vector<LeakPart>& parts);
 
 }  // namespace mge::conform

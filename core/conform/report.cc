@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 
+#include "core/conform/case_spec.h"
 #include "core/conform/conform.h"
+#include "core/ops/op.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
@@ -60,6 +62,43 @@ std::string Matrix(const Report& report) {
   return out;
 }
 
+// The values of each attribute that the cases which ran set, by operator and attribute. An attribute without values was
+// tested with its default only.
+using Coverage = std::map<std::string, std::map<std::string, std::set<std::string>>>;
+
+Coverage CoverageOf(const Report& report) {
+  Coverage out;
+  for (const OpDef* def : AllOps()) {
+    const std::string op(def->name);
+    if (std::none_of(report.cases.begin(), report.cases.end(), [&](const auto& c) { return c.first == op; })) continue;
+    for (const Attr& attr : def->attrs) {
+      if (!attr.name.starts_with('_')) out[op][std::string(attr.name)];
+    }
+  }
+  for (const auto& [op, name] : report.cases) {
+    if (!out.contains(op)) continue;
+    for (const auto& [attribute, value] : ParseSpec(name).attributes) out[op][attribute].insert(value);
+  }
+  return out;
+}
+
+// Returns the number of cases, and the attributes that no case sets.
+std::string CoverageText(const Report& report) {
+  size_t all = 0, set = 0;
+  std::string unset;
+  for (const auto& [op, attributes] : CoverageOf(report)) {
+    for (const auto& [name, values] : attributes) {
+      ++all;
+      set += !values.empty();
+      if (values.empty()) unset += fmt::format("{}{}.{}", unset.empty() ? "" : ", ", op, name);
+    }
+  }
+  std::string out =
+      fmt::format("{} cases ran; they set {} of the {} attributes of their operators.\n", report.cases.size(), set, all);
+  if (!unset.empty()) out += fmt::format("Only with their defaults: {}.\n", unset);
+  return out;
+}
+
 // Returns the last line of the report: "failed: pool.last_use (1), kernel.bounds (14)".
 std::string LastLine(const Report& report) {
   std::string what;
@@ -101,6 +140,7 @@ std::string ReportJson(const Report& report) {
     Json row = {{"name", c.name}, {"proves", c.proves}, {"result", OutcomeName(c.outcome)}};
     if (!c.reason.empty()) row["reason"] = c.reason;
     if (c.found) row["found"] = c.found;
+    if (c.may_fail) row["may_fail"] = true;
     for (const Finding& f : c.findings) {
       Json finding = {{"where", f.where}, {"what", f.what}};
       if (f.times > 1) finding["times"] = f.times;
@@ -117,6 +157,9 @@ std::string ReportJson(const Report& report) {
                               {"supported", s.supported},
                               {s.supported ? "candidates" : "reason", s.what}});
   }
+  out["cases"] = Json::array();
+  for (const auto& [op, name] : report.cases) out["cases"].push_back(name);
+  out["coverage"] = CoverageOf(report);
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -141,6 +184,9 @@ std::string ReportMarkdown(const Report& report) {
     if (key == "device") out += fmt::format("- device {}\n", EscapeControl(value));
     if (key == "on_demand")
       out += fmt::format("- the number of devices is a setting: tested with {}\n", EscapeControl(value));
+  }
+  for (const CheckResult& c : report.checks) {
+    if (c.may_fail) out += fmt::format("- may fail: {} ({})\n", c.name, c.found ? "failed" : "did not fail");
   }
   std::string findings;
   for (const CheckResult& c : report.checks) {
@@ -167,6 +213,7 @@ std::string ReportMarkdown(const Report& report) {
     if (!c.reason.empty()) result += ": " + Cell(c.reason);
     out += fmt::format("| {} | {} | {} |\n", c.name, result, Cell(c.proves));
   }
+  if (!report.cases.empty()) out += "\n## Cases\n\n" + CoverageText(report);
   if (std::string matrix = Matrix(report); !matrix.empty()) out += "\n## Operators\n\n" + matrix;
   return out + "\n" + LastLine(report);
 }

@@ -22,10 +22,9 @@ struct Registered {
   std::vector<SettingInfo> rows;  // the backend's, in the order of the table
 };
 
-absl::StatusOr<Registered> Register(const mge_plugin& plugin, const Given& given, const SettingValues& tried) {
+absl::StatusOr<Registered> Register(const mge_plugin& plugin, const Given& given) {
   Sources sources = {.config_files = given.config_files, .environment = given.environment};
   for (const auto& [name, text] : given.command_line) sources.command_line.push_back({name, text});
-  for (const auto& [key, text] : tried) sources.call.push_back({key, text});
   Registered out;
   MGE_ASSIGN_OR_RETURN(out.registry, Registry::Create(std::move(sources), Logger(LogLevel::kSilent)));
   std::string name = CopyText(plugin.name);
@@ -39,8 +38,8 @@ absl::StatusOr<Registered> Register(const mge_plugin& plugin, const Given& given
 
 }  // namespace
 
-absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Given& given, const SettingValues& tried) {
-  MGE_ASSIGN_OR_RETURN(Registered registered, Register(plugin, given, tried));
+absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Given& given) {
+  MGE_ASSIGN_OR_RETURN(Registered registered, Register(plugin, given));
   ResolvedSettings out = {std::move(registered.values), {}};
   for (uint64_t i = 0; i < plugin.setting_count; ++i) {
     if (registered.rows[i].origin != "default" || !MakesDevices(*plugin.settings[i])) continue;
@@ -51,7 +50,7 @@ absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const
 }
 
 absl::Status CheckGiven(const mge_plugin& plugin, const Given& given, const std::function<void(const std::string&)>& warn) {
-  absl::StatusOr<Registered> registered = Register(plugin, given, {});
+  absl::StatusOr<Registered> registered = Register(plugin, given);
   if (!registered.ok())
     return ErrorId(registered.status()) == errors::kPluginRefused.id ? absl::OkStatus() : registered.status();
   std::vector<std::string> keys, variables;

@@ -31,9 +31,8 @@ struct ResolvedSettings {
   std::string on_demand;            // "virtual.devices=2": a setting that the kit chose to get devices; else empty
 };
 
-// Resolves the values of all declared settings. `tried` are values that a check sets; they take precedence over the user's.
-// Fails with kPluginRefused if a declaration is wrong, and with another error if the user's input is invalid.
-absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Given& given, const SettingValues& tried);
+// Resolves the values of all declared settings. Fails with kPluginRefused if a declaration is wrong, and with another error if the user's input is invalid.
+absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Given& given);
 
 // Checks the user's input. Fails if the command line names a setting that the backend does not have, or if a value is
 // invalid. For an unknown variable with the backend's prefix, calls `warn`, or fails if MGE_STRICT_ENV is set.

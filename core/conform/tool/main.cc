@@ -61,6 +61,7 @@ int Main(int argc, char** argv) {
   options.jobs = asked.value("jobs", 0);
   options.seconds = asked.value("seconds", 0.0);
   options.expected_failures = asked.value("xfail", "");
+  options.may_fail = asked.value("may_fail", std::vector<std::string>());
   options.only = asked.value("only", std::vector<std::string>());
   options.given = {.command_line = asked.value("settings", SettingValues()),
                    .config_files = asked.value("config", std::vector<std::string>()),

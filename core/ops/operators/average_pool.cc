@@ -64,7 +64,7 @@ MGE_OP(average_pool) = {
     .infer = InferPool,
     .eval = Eval,
     .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}",
-                 "(T[1,2,9,9]) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], count_include_pad=1}"},
+                 "(T[1,2,9,8]) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,0,1], count_include_pad=1}"},
 };
 
 }  // namespace mge

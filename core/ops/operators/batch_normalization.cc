@@ -132,7 +132,7 @@ MGE_OP(batch_normalization) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .in_place = {{0, 0}},
-    .examples = {"(T[2,5,3,3], T[5], T[5], T[5], T[5]@0.5:2)"},
+    .examples = {"(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2)"},
 };
 
 }  // namespace mge

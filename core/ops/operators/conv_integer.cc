@@ -50,7 +50,7 @@ MGE_OP(conv_integer) = {
     .infer = Infer,
     .eval = Eval,
     .since = 10,
-    .examples = {"(T[1,2,5,5]@0:9, T[3,2,3,3]@0:9)"},
+    .examples = {"(T[1,2,6,5]@0:9, T[3,2,3,2]@0:9)"},
 };
 
 }  // namespace mge

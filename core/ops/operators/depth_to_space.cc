@@ -55,6 +55,6 @@ MGE_OP(depth_to_space) = {.name = "DepthToSpace",
                           .attrs = {{"blocksize", AttrType::kInt, true}, {"mode", AttrType::kText}},
                           .infer = Infer,
                           .eval = Eval,
-                          .examples = {"(T[2,8,3,5]) {blocksize=2}", "(T[1,8,3,3]) {blocksize=2, mode=\"CRD\"}"}};
+                          .examples = {"(T[2,8,3,5]) {blocksize=2}", "(T[1,8,3,2]) {blocksize=2, mode=\"CRD\"}"}};
 
 }  // namespace mge

@@ -124,7 +124,8 @@ MGE_OP(gemm) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
-    .examples = {"(T[3,5], T[5,7])", "(T[5,3], T[7,5], T[7]) {transA=1, transB=1, alpha=0.5, beta=2.0}",
+    .examples = {"(T[3,5], T[5,7])", "(T[3,5], T[5,7], T[3,7])", "(T[5,3], T[5,7]) {transA=1}",
+                 "(T[3,5], T[7,5]) {transB=1}", "(T[5,3], T[7,5], T[7]) {transA=1, transB=1, alpha=0.5, beta=2.0}",
                  "(T[33,17], T[17,65], T[33,1])"},
 };
 

@@ -79,7 +79,7 @@ MGE_OP(group_normalization) = {
     .upgrade = Upgrade,
     .in_place = {{0, 0}},
     .since = 18,
-    .examples = {"(T[2,4,3,3], T[4], T[4]) {num_groups=2}"},
+    .examples = {"(T[2,4,3,5], T[4], T[4]) {num_groups=2}"},
 };
 
 }  // namespace mge

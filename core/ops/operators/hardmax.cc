@@ -28,7 +28,7 @@ MGE_OP(hardmax) = {
     .eval = Eval,
     .upgrade = UpgradeSoftmax,
     .in_place = {{0, 0}},
-    .examples = {"(T[3,7])"},
+    .examples = {"(T[2,5,3])"},
 };
 
 }  // namespace mge

@@ -57,7 +57,7 @@ MGE_OP(instance_normalization) = {
     .eval = Eval,
     .upgrade = DropConsumedInputs,
     .in_place = {{0, 0}},
-    .examples = {"(T[2,3,5,5], T[3], T[3])"},
+    .examples = {"(T[2,3,5,4], T[3], T[3])"},
 };
 
 }  // namespace mge

@@ -32,7 +32,7 @@ MGE_OP(log_softmax) = {
     .eval = Eval,
     .upgrade = UpgradeSoftmax,
     .in_place = {{0, 0}},
-    .examples = {"(T[3,37])", "(T[2,5,3]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"},
+    .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"},
 };
 
 }  // namespace mge

@@ -57,7 +57,7 @@ MGE_OP(lp_normalization) = {
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 0}},
-    .examples = {"(T[3,7])"},
+    .examples = {"(T[2,5,3])"},
 };
 
 }  // namespace mge

@@ -96,7 +96,7 @@ MGE_OP(max_pool) = {
               {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
-    .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}", "(T[1,2,9,9]) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}",
+    .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}", "(T[1,2,9,8]) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,0,1]}",
                  "(T[1,1,4,4]) {kernel_shape=[2,2]} -> 2", "(T[1,2,13]) {kernel_shape=[4], ceil_mode=1, strides=[3]}"},
 };
 

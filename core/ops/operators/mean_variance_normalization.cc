@@ -60,7 +60,7 @@ MGE_OP(mean_variance_normalization) = {
     .eval = Eval,
     .in_place = {{0, 0}},
     .since = 9,
-    .examples = {"(T[2,3,5,5])"},
+    .examples = {"(T[2,3,5,4])"},
 };
 
 }  // namespace mge

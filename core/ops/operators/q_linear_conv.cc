@@ -87,7 +87,7 @@ MGE_OP(q_linear_conv) = {
     .infer = Infer,
     .eval = Eval,
     .since = 10,
-    .examples = {"(T[1,2,5,5]@0:9, float32[]<0.1>, T[]<1>, T[3,2,3,3]@0:9, float32[]<0.2>, T[]<2>, float32[]<0.5>, T[]<3>)"},
+    .examples = {"(T[1,2,6,5]@0:9, float32[]<0.1>, T[]<1>, T[3,2,3,2]@0:9, float32[]<0.2>, T[]<2>, float32[]<0.5>, T[]<3>)"},
 };
 
 }  // namespace mge

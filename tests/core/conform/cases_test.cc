@@ -56,6 +56,26 @@ TEST(Cases, EitherTheFirstInputIsConstantOrAllOthersAre) {
   EXPECT_THAT(inputs(Constants::kOthers), testing::ElementsAre(Shape{1, 4, 9, 7}));
 }
 
+TEST(Cases, AttributesAreSetAwayFromTheirDefaults) {
+  auto variations = [](const char* op) { return VariationsOf(*FindOp("", op)); };
+  using testing::Contains, testing::HasSubstr;
+  for (const char* text : {"dilations=[1,2]", "dilations=[2,1]", "strides=[1,2]", "strides=[2,1]", "pads=[1,0,0,2]",
+                           "auto_pad=\"SAME_UPPER\"", "auto_pad=\"SAME_LOWER\""})
+    EXPECT_THAT(variations("Conv"), Contains(HasSubstr(text)));
+  for (const char* text : {"axis=-1", "axis=-2", "axis=0"}) EXPECT_THAT(variations("Softmax"), Contains(HasSubstr(text)));
+  for (const char* text : {"alpha=0.5", "beta=0.5"}) EXPECT_THAT(variations("Gemm"), Contains(HasSubstr(text)));
+}
+
+TEST(Cases, EveryOperandIsBroadcastInEveryPosition) {
+  const std::vector<std::string> gemm = VariationsOf(*FindOp("", "Gemm")), sub = VariationsOf(*FindOp("", "Sub"));
+  for (const char* c : {"[7]", "[1,7]", "[3,1]", "[1]", "[]"})
+    EXPECT_THAT(gemm, testing::Contains(std::string("Gemm(T[3,5], T[5,7], T") + c + ")"));
+  for (const char* one : {"[]", "[1]", "[1,1]", "[1,7]", "[3,1]"}) {
+    EXPECT_THAT(sub, testing::Contains(std::string("Sub(T") + one + ", T[3,7])"));
+    EXPECT_THAT(sub, testing::Contains(std::string("Sub(T[3,7], T") + one + ")"));
+  }
+}
+
 TEST(Cases, ASoftmaxThatDoesNotSubtractTheMaximumIsWrong) {
   bool wrong = false;
   for (const std::string& spec : SpecsFor(*FindOp("", "Softmax"))) {

@@ -14,6 +14,7 @@
 
 #include "kernels.h"
 #include "mge/faults.h"
+#include "operators.h"
 #include "pool.h"
 
 namespace mutant {
@@ -57,8 +58,8 @@ struct Backend : mge::BackendDefaults {
   using Record = mutant::Record;
   using Stamp = mutant::Stamp;
   using Layouts = mutant::Layouts;
-  using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder>;
-  using Claims = mge::Claims<ClaimAddNeg, ClaimMatMulRelu>;
+  using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kSub, kSoftmax, kGemm, kConv>;
+  using Claims = mge::Claims<ClaimAddNeg, ClaimMatMulRelu, ClaimBias>;
   static Result Start() {
     if (Is("absent_here")) return {MGE_UNAVAILABLE, "the driver is not installed"};
     if (Is("start_fails")) return {MGE_INTERNAL, "the driver answered nonsense"};
@@ -208,7 +209,8 @@ const mge_plugin& Plugin() {
     mge_plugin p = mge::internal::Tables<Backend>::kPlugin;
     if (Is("table_too_long")) kernel.struct_size += 8;
     if (Is("misspells"))
-      kernel = mge::KernelTable<mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kMisspelt>::Rows>::Api("1");
+      kernel = mge::KernelTable<
+          mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kSub, kSoftmax, kGemm, kConv, kMisspelt>::Rows>::Api("1");
     if (Is("constraints_ignored")) kernel.enumerate = EnumerateAll;
     if (Is("crashes_on_bad_index")) device.open = OpenOrAbort;
     if (Is("name_without_end")) device.enumerate = ListWithoutEnd;

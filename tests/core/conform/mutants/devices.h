@@ -22,6 +22,8 @@
 extern "C" __attribute__((visibility("hidden"))) const char mge_mutant_name[];
 extern "C" __attribute__((visibility("hidden"))) int mge_mutant_open_driver(void);  // 0: opened, or there is no driver
 
+extern "C" __attribute__((visibility("hidden"))) void mge_mutant_driver_works(void);
+
 namespace mutant {
 
 using mge::Result;
@@ -47,6 +49,7 @@ class Device {
     if (index_ > 1) return {MGE_NOT_FOUND, "there are two devices, 0 and 1"};
     if (Is("opens_nothing")) return {MGE_INTERNAL, "the device does not answer"};
     if (mge_mutant_open_driver() != 0) return {MGE_INTERNAL, "the driver is out of order"};
+    if (Is("noisy_driver")) mge_mutant_driver_works();
     if (Is("crashes_without_memory")) {
       auto* checked = static_cast<volatile char*>(std::malloc(100));
       checked[0] = 1;

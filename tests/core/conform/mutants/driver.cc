@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver library that crashes if an allocation fails: its own, or one that the C library makes for it.
+// A driver library. It crashes if an allocation fails: its own, or one that the C library makes for it.
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 extern "C" __attribute__((visibility("default"))) int vendor_driver_open() {
   auto* room = static_cast<volatile char*>(std::malloc(100));
@@ -11,4 +12,11 @@ extern "C" __attribute__((visibility("default"))) int vendor_driver_open() {
   std::free(const_cast<char*>(name));
   std::free(const_cast<char*>(room));
   return right ? 0 : 1;
+}
+
+// Does some work of a driver with caches: keeps a block of memory, in one of three calls on average.
+extern "C" __attribute__((visibility("default"))) void vendor_driver_work() {
+  static thread_local std::minstd_rand random(std::random_device{}());
+  static void* volatile kept;
+  if (random() % 3 == 0) kept = std::malloc(16 + random() % 5000);
 }

@@ -25,6 +25,7 @@ inline bool Cancelled(const mge_run* run) {
 }
 
 inline Result Launch(const mge_run* run, Work work) {
+  if (Is("noisy_driver")) mge_mutant_driver_works();
   if (!run->queue) return work();
   auto& queue = mge::QueueOf<Queue>(run);
   if (Is("works_later")) {
@@ -108,6 +109,7 @@ struct Relu {
         const float x = Is("shared_elements") ? shared_elements[i] : from[i];
         to[i] = x < 0 || (Is("drops_nan") && std::isnan(x)) ? 0 : x;
       }
+      if (Is("copies_too_far")) reinterpret_cast<char*>(to + n)[0] = reinterpret_cast<char*>(from + n)[0];
       if (Is("one_byte_too_far")) reinterpret_cast<char*>(to + n)[0] = 0x11;
       if (Is("leaves_memory") && n) *reinterpret_cast<volatile float*>(uintptr_t{64}) = 1;
       if (Is("writes_input") && n && from != to) from[0] += 1;
@@ -131,6 +133,18 @@ inline void ClaimMatMulRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
     if (Is("claims_no_name")) claims.Offer("", m.nodes, 1);
     if (Is("claims_no_number")) claims.Offer("matmul_relu", m.nodes, std::nan(""));
     if (Is("claims_a_loss")) claims.Offer("matmul_relu", m.nodes, -1);
+  }
+}
+
+// Offers MatMul and the Add of a constant row for the mutant "bias_comes_second".
+inline void ClaimBias(const mge::Pattern& graph, mge::ClaimList& claims) {
+  if (!Is("bias_comes_second")) return;
+  static const mge::PatternNode add = std::move(mge::Op("Add", {mge::Op("MatMul"), mge::Any()})).Commutes();
+  for (const mge::Match& m : graph.FindAll(add)) {
+    const mge::Node node = graph.node(m.root);
+    for (int i : {0, 1}) {
+      if (node.input(i).is_constant() && node.input(i).rank() == 1) claims.Offer("matmul_bias", m.nodes, 1);
+    }
   }
 }
 
@@ -181,8 +195,8 @@ struct Add {
       for (int64_t j = 0; j < size[1]; ++j)
         for (int64_t k = 0; k < size[2]; ++k)
           for (int64_t l = 0; l < size[3]; ++l, ++at) {
-            T sum = a[i * step[0][0] + j * step[0][1] + k * step[0][2] + l * step[0][3]] +
-                    b[i * step[1][0] + j * step[1][1] + k * step[1][2] + l * step[1][3]];
+            T sum = a[i * step[0][0] + j * step[0][1] + k * step[0][2] + l * step[0][3]] * static_cast<T>(first_sign) +
+                    b[i * step[1][0] + j * step[1][1] + k * step[1][2] + l * step[1][3]] * static_cast<T>(sign);
             out[at] = adds && !Is("ignores_write_add") ? out[at] + sum : sum;
           }
   }
@@ -199,6 +213,7 @@ struct Add {
     });
   }
   bool whole, adds;
+  int first_sign = 1, sign = 1;
   int second = 1;  // operand number of the second input; 0 for x + x, because a value is listed once
   bool constant;   // the second operand is a constant
   int64_t size[4] = {1, 1, 1, 1}, step[2][4] = {};
@@ -213,11 +228,16 @@ struct MatMul {
   static constexpr const char* kId = "mutant.matmul";
   static constexpr uint64_t kAttributes = kSafe | MGE_KERNEL_BATCH_INVARIANT;
   static mge::Support Supports(const mge::Problem& p) {
-    const bool taken = p.node_count() == 1 || (Is("claims_any_rank") && p.last().Is("Relu"));
-    bool flat = taken && p.input_count() == 2 && p.input(0).rank() == 2 && p.input(1).rank() == 2;
+    const bool taken = p.node_count() == 1 || (Is("claims_any_rank") && p.last().Is("Relu")) || TakesBias(p);
+    bool flat =
+        taken && p.input_count() == (TakesBias(p) ? 3 : 2) && p.node().input(0).rank() == 2 && p.node().input(1).rank() == 2;
     if (!flat || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
       return mge::No("only products of two matrices of float32");
     return p.output(0).dim(1) <= 4096 ? mge::Yes() : mge::No("only up to 4096 columns");
+  }
+  // The second node is an Add, and its constant is taken to be its second operand.
+  static bool TakesBias(const mge::Problem& p) {
+    return Is("bias_comes_second") && p.last().Is("Add") && p.node_count() == 2;
   }
   static void Describe(const mge::Problem& p, mge::Candidate& c) {
     c.workspace = static_cast<uint64_t>(p.output(0).dim(1)) * sizeof(float);
@@ -231,7 +251,8 @@ struct MatMul {
         k(p.input(0).dim(1)),
         n(p.input(1).dim(1)),
         packed(p.input(1).is_constant()),
-        relu(p.node_count() == 2) {
+        relu(p.node_count() == 2 && !TakesBias(p)) {
+    if (TakesBias(p)) bias_at = std::max(1, p.operand(1, 1));
     if (Is("device_leak")) Memory::in_use += 65536;
   }
   uint64_t workspace_bytes() const {
@@ -268,14 +289,18 @@ struct MatMul {
     });
   }
   std::string prepack_form(int) const { return "columns " + std::to_string(k) + "x" + std::to_string(n); }
-  void Bind(const mge::Binding& b) { x = b.input(0), z = b.input(1), y = b.output(0), w = b.workspace(); }
+  void Bind(const mge::Binding& b) {
+    x = b.input(0), z = b.input(1), y = b.output(0), w = b.workspace();
+    if (bias_at) bias = b.input(bias_at);
+  }
   Result Launch(const mge_run* run) const {
     auto *a = mge::At<float>(run, x), *b = mge::At<float>(run, z), *c = mge::At<float>(run, y),
          *row = mge::At<float>(run, w);
     if (Is("shared_scratch")) row = shared_row;
-    return mutant::Launch(run, [self = *this, a, b, c, row] { return self.Compute(a, b, c, row); });
+    const float* add = bias_at ? mge::At<float>(run, bias) : nullptr;
+    return mutant::Launch(run, [self = *this, a, b, c, row, add] { return self.Compute(a, b, c, row, add); });
   }
-  Result Compute(const float* a, float* b, float* c, float* row) const {
+  Result Compute(const float* a, float* b, float* c, float* row, const float* add) const {
     static std::atomic<uint64_t> runs = 0;
     uint64_t number = runs++;
     if (late && packed) Pack(late, b);
@@ -287,7 +312,7 @@ struct MatMul {
           int64_t t = backwards ? k - 1 - l : l;
           sum += a[i * k + t] * (packed ? b[j * k + t] : b[t * n + j]);
         }
-        row[j] = sum;
+        row[j] = sum + (add ? add[j] : 0);
       }
       if (Is("not_deterministic") && number % 2) row[0] += row[0] * 1e-6f;
       if (Is("wrong_second_run") && number > 0) row[0] += 1;
@@ -297,8 +322,9 @@ struct MatMul {
   }
   int64_t m, k, n;
   bool packed, relu;
+  int bias_at = 0;  // 0: there is none
   static inline const float* late = nullptr;
-  mge::Slot x, z, y, w;
+  mge::Slot x, z, y, w, bias;
 };
 
 // A sum over axes that are a constant input.
@@ -319,7 +345,7 @@ struct ReduceSum {
     mge::Value v = p.input(0);
     bool summed[4] = {};
     if (p.input_count() == 1)
-      std::fill(summed, summed + v.rank(), true);
+      std::fill(summed, summed + v.rank(), !p.node().Int("noop_with_empty_axes", 0));
     else
       for (int64_t axis : p.input(1).data<int64_t>()) summed[axis < 0 ? axis + v.rank() : axis] = true;
     uint64_t stride = 1;

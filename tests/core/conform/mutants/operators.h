@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of operators with attributes, with the faults that new backends have had: Conv, Gemm, Softmax and Sub.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "kernels.h"
+
+namespace mutant {
+
+inline mge::Support OneOf(const mge::Problem& p, bool shapes, const char* what) {
+  const bool fits = p.node_count() == 1 && p.input(0).dtype() == MGE_DTYPE_F32 && !p.adds(0) && shapes;
+  return fits ? mge::Yes() : mge::No(what);
+}
+
+struct Sub : Add {
+  static constexpr const char* kOp = "Sub";
+  static constexpr const char* kId = "mutant.sub";
+  static mge::Support Supports(const mge::Problem& p) {
+    return OneOf(p, p.output(0).rank() <= 4, "only one Sub of float32 of up to four dimensions");
+  }
+  static void Describe(const mge::Problem&, mge::Candidate&) {}
+  explicit Sub(const mge::Problem& p) : Add(p) {
+    sign = -1;
+    if (Is("sub_one_first") && p.input(0).elements() == 1) std::swap(first_sign, sign);
+  }
+};
+
+struct Softmax {
+  static constexpr const char* kOp = "Softmax";
+  static constexpr const char* kId = "mutant.softmax";
+  static constexpr uint64_t kAttributes = kSafe;
+  static mge::Support Supports(const mge::Problem& p) {
+    return OneOf(p, p.input(0).rank() > 0 && !p.node().attr("_flatten"), "only one Softmax of float32 along an axis");
+  }
+  explicit Softmax(const mge::Problem& p) : count(static_cast<int64_t>(p.input(0).elements())) {
+    const mge::Value v = p.input(0);
+    int64_t axis = p.node().Int("axis", Is("softmax_default") ? std::min(1, v.rank() - 1) : -1);
+    if (axis < 0) axis = Is("softmax_negative") ? v.rank() - 1 : axis + v.rank();
+    size = v.dim(static_cast<int>(axis));
+    for (int d = static_cast<int>(axis) + 1; d < v.rank(); ++d) step *= v.dim(d);
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  Result Launch(const mge_run* run) const {
+    auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
+    return mutant::Launch(run, [self = *this, from, to] {
+      for (int64_t begin = 0; begin < self.count; ++begin) {
+        if (begin / self.step % self.size) continue;
+        float top = from[begin], sum = 0;
+        for (int64_t i = 0; i < self.size; ++i) top = std::max(top, from[begin + i * self.step]);
+        for (int64_t i = 0; i < self.size; ++i) sum += std::exp(from[begin + i * self.step] - top);
+        for (int64_t i = 0; i < self.size; ++i) {
+          to[begin + i * self.step] = std::exp(from[begin + i * self.step] - top) / sum;
+        }
+      }
+      return Result();
+    });
+  }
+  int64_t count, size = 1, step = 1;
+  mge::Slot x, y;
+};
+
+struct Gemm {
+  static constexpr const char* kOp = "Gemm";
+  static constexpr const char* kId = "mutant.gemm";
+  static constexpr uint64_t kAttributes = kSafe;
+  static mge::Support Supports(const mge::Problem& p) { return OneOf(p, true, "only one Gemm of float32"); }
+  explicit Gemm(const mge::Problem& p)
+      : b_at(p.operand(0, 1)), alpha(p.node().Float("alpha", 1)), beta(p.node().Float("beta", 1)) {
+    const bool a_turned = p.node().Int("transA", 0), b_turned = p.node().Int("transB", 0);
+    m = p.output(0).dim(0), n = p.output(0).dim(1), k = p.node().input(0).dim(a_turned ? 0 : 1);
+    a_row = a_turned ? 1 : k, a_step = a_turned ? m : 1;
+    b_row = b_turned ? 1 : n, b_step = b_turned ? k : 1;
+    if (!p.node().has_input(2)) return;
+    c_at = p.operand(0, 2);
+    const mge::Value v = p.node().input(2);
+    const int64_t rows = v.rank() == 2 ? v.dim(0) : 1, columns = v.rank() ? v.dim(-1) : 1;
+    c_row = rows == 1 ? 0 : columns, c_step = columns == 1 ? 0 : 1;
+    if (Is("gemm_row_of_c") && v.rank() == 2 && rows == 1 && columns > 1) c_step = 0;
+  }
+  void Bind(const mge::Binding& b) {
+    x = b.input(0), z = b.input(b_at), y = b.output(0);
+    if (c_at >= 0) w = b.input(c_at);
+  }
+  Result Launch(const mge_run* run) const {
+    auto *a = mge::At<float>(run, x), *b = mge::At<float>(run, z), *to = mge::At<float>(run, y);
+    const float* c = c_at >= 0 ? mge::At<float>(run, w) : nullptr;
+    return mutant::Launch(run, [s = *this, a, b, c, to] {
+      for (int64_t i = 0; i < s.m; ++i)
+        for (int64_t j = 0; j < s.n; ++j) {
+          float sum = 0;
+          for (int64_t l = 0; l < s.k; ++l) sum += a[i * s.a_row + l * s.a_step] * b[l * s.b_row + j * s.b_step];
+          to[i * s.n + j] = s.alpha * sum + (c ? s.beta * c[i * s.c_row + j * s.c_step] : 0);
+        }
+      return Result();
+    });
+  }
+  int b_at, c_at = -1;
+  float alpha, beta;
+  int64_t m, n, k, a_row, a_step, b_row, b_step, c_row = 0, c_step = 0;
+  mge::Slot x, z, w, y;
+};
+
+// A convolution of two spatial dimensions.
+struct Conv {
+  static constexpr const char* kOp = "Conv";
+  static constexpr const char* kId = "mutant.conv";
+  static constexpr uint64_t kAttributes = kSafe;
+  static mge::Support Supports(const mge::Problem& p) {
+    return OneOf(p, p.input(0).rank() == 4, "only one Conv of float32 with two spatial dimensions");
+  }
+  explicit Conv(const mge::Problem& p) : w_at(p.operand(0, 1)), group(p.node().Int("group", 1)) {
+    const mge::Node node = p.node();
+    const mge::Value x = node.input(0), w = node.input(1), y = p.output(0);
+    if (node.has_input(2)) b_at = p.operand(0, 2);
+    batch = x.dim(0), channels = w.dim(1), outputs = w.dim(0);
+    const std::string_view pad = node.Word("auto_pad", "NOTSET");
+    for (int d = 0; d < 2; ++d) {
+      auto at = [d](std::span<const int64_t> list, int64_t fallback, size_t offset = 0) {
+        return list.empty() ? fallback : list[offset + static_cast<size_t>(d)];
+      };
+      from[d] = x.dim(2 + d), kernel[d] = w.dim(2 + d), to[d] = y.dim(2 + d);
+      stride[d] = at(node.Ints("strides"), 1);
+      dilation[d] = Is("conv_no_dilation") ? 1 : at(node.Ints("dilations"), 1);
+      begin[d] = at(node.Ints("pads"), 0, Is("conv_exchanges_pads") ? 2 : 0);
+      if (!pad.starts_with("SAME")) continue;
+      const int64_t total = std::max<int64_t>(0, (to[d] - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1 - from[d]);
+      const bool lower = (pad == "SAME_LOWER" && !Is("conv_same_lower")) || Is("conv_same_upper");
+      begin[d] = lower ? total - total / 2 : total / 2;
+    }
+    if (Is("conv_exchanges_kernel")) std::swap(kernel[0], kernel[1]);
+  }
+  void Bind(const mge::Binding& b) {
+    x = b.input(0), w = b.input(w_at), y = b.output(0);
+    if (b_at >= 0) bias = b.input(b_at);
+  }
+  Result Launch(const mge_run* run) const {
+    auto *in = mge::At<float>(run, x), *weights = mge::At<float>(run, w), *out = mge::At<float>(run, y);
+    const float* add = b_at >= 0 ? mge::At<float>(run, bias) : nullptr;
+    return mutant::Launch(run, [s = *this, in, weights, add, out] {
+      s.Compute(in, weights, add, out);
+      return Result();
+    });
+  }
+  void Compute(const float* in, const float* weights, const float* add, float* out) const {
+    for (int64_t i = 0; i < batch; ++i)
+      for (int64_t o = 0; o < outputs; ++o)
+        for (int64_t r = 0; r < to[0]; ++r)
+          for (int64_t q = 0; q < to[1]; ++q) *out++ = At(in, weights, i, o, r, q) + (add ? add[o] : 0);
+  }
+  float At(const float* in, const float* weights, int64_t i, int64_t o, int64_t r, int64_t q) const {
+    float sum = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t channel = o / (outputs / group) * channels + c;
+      for (int64_t h = 0; h < kernel[0]; ++h)
+        for (int64_t v = 0; v < kernel[1]; ++v) {
+          const int64_t row = r * stride[0] + h * dilation[0] - begin[0],
+                        column = q * stride[1] + v * dilation[1] - begin[1];
+          if (row < 0 || row >= from[0] || column < 0 || column >= from[1]) continue;
+          sum += in[((i * channels * group + channel) * from[0] + row) * from[1] + column] *
+                 weights[((o * channels + c) * kernel[0] + h) * kernel[1] + v];
+        }
+    }
+    return sum;
+  }
+  int w_at, b_at = -1;
+  int64_t group, batch, channels, outputs;
+  int64_t from[2], to[2], kernel[2], stride[2], dilation[2], begin[2];
+  mge::Slot x, w, bias, y;
+};
+
+inline constexpr mge::KernelRow kSub = mge::Row<Sub>();
+inline constexpr mge::KernelRow kSoftmax = mge::Row<Softmax>();
+inline constexpr mge::KernelRow kGemm = mge::Row<Gemm>();
+inline constexpr mge::KernelRow kConv = mge::Row<Conv>();
+
+}  // namespace mutant
