@@ -42,6 +42,10 @@ struct mge_session {
   std::shared_ptr<mge::Session> session;
 };
 
+struct mge_run_fence {
+  std::shared_ptr<mge::RunFence> fence;
+};
+
 struct mge_profile {
   std::shared_ptr<mge::Profile> profile;  // shared with the run controls that use it
 };
@@ -86,7 +90,8 @@ ValueType DeclaredInput(const mge_session& s, size_t i);
 // Parses a caller's texts "NAME=VALUE". Defined in runtime.cc.
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
-// Returns the types of the inputs. Fails with kBadInput for a wrong number and with kApiMisuse for a NULL entry.
+// Returns the types of the inputs and their places. Fails with kBadInput for a wrong number or another device, and with
+// kApiMisuse for a NULL entry.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
 
 // Return a report as JSON. Fail with kApiMisuse for an unknown schema. Defined in reports.cc.

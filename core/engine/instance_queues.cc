@@ -202,6 +202,16 @@ absl::Status InstanceQueues::HostWait(const FencePoint& point, const RunState& c
   return *code == MGE_OK ? absl::OkStatus() : FailureOf(q, *code, ReasonOf(*q.api, q.fence, value));
 }
 
+void InstanceQueues::DropRecords() {
+  for (size_t i = 0; i < records_.size(); ++i) {
+    Record& record = records_[i];
+    if (record.state == Record::State::kNever) continue;
+    const Device* device = plan_.segments[i].device;
+    if (record.record) device->queue_api()->record_destroy(device->handle(), std::exchange(record.record, nullptr));
+    record.state = Record::State::kNew;
+  }
+}
+
 absl::Status InstanceQueues::FinishRun(const RunState& control) {
   for (size_t i = 0; i < queues_.size(); ++i) {
     uint64_t signals = plan_.queues[i].signals;

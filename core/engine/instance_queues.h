@@ -49,6 +49,9 @@ class InstanceQueues {
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunState& control);
+  // Deletes all records, whose addresses are out of date. The segments are captured again when they have run twice with the
+  // new addresses. No run may be in progress.
+  void DropRecords();
   // Waits for all queues. Each run must end with FinishRun() or Drain().
   absl::Status FinishRun(const RunState& control);
 

@@ -9,14 +9,19 @@ namespace {
 
 constexpr size_t kMostEvicted = 4096;  // limit of the signatures in evicted_
 
-size_t HashOf(std::span<const InputType> inputs) {
+size_t HashOf(std::span<const InputType> inputs, std::span<const IoPlace> outputs) {
   uint64_t hash = inputs.size();
   auto mix = [&](uint64_t n) { hash = (hash ^ n) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  auto mix_place = [&](const IoPlace& place) {
+    if (place.device) mix(reinterpret_cast<uintptr_t>(place.device) + place.pinned);
+  };
   for (const InputType& in : inputs) {
     mix(static_cast<uint64_t>(in.kind));
     mix(static_cast<uint64_t>(in.dtype));
     for (int64_t d : in.shape) mix(static_cast<uint64_t>(d));
+    mix_place(in.place);
   }
+  for (const IoPlace& place : outputs) mix_place(place);
   return static_cast<size_t>(hash ^ (hash >> 32));
 }
 
@@ -45,27 +50,30 @@ PlanCache::Evicted::~Evicted() {
   for (const auto& plan : idle_) GiveUpIdle(*plan);
 }
 
-PlanCache::Entries::iterator PlanCache::Locate(std::span<const InputType> inputs, size_t hash) {
+PlanCache::Entries::iterator PlanCache::Locate(std::span<const InputType> inputs, std::span<const IoPlace> outputs,
+                                               size_t hash) {
   auto [first, last] = by_hash_.equal_range(hash);
-  auto at = std::find_if(first, last, [&](const auto& known) { return known.second->Fits(inputs); });
+  auto at = std::find_if(first, last, [&](const auto& known) { return known.second->Fits(inputs, outputs); });
   return at == last ? entries_.end() : at->second;
 }
 
-std::shared_ptr<const Plan> PlanCache::Find(std::span<const InputType> inputs, Evicted& evicted) {
-  if (!entries_.empty() && entries_.front().Fits(inputs)) return entries_.front().plan;
-  auto at = Locate(inputs, HashOf(inputs));
+std::shared_ptr<const Plan> PlanCache::Find(std::span<const InputType> inputs, Evicted& evicted,
+                                            std::span<const IoPlace> outputs) {
+  if (!entries_.empty() && entries_.front().Fits(inputs, outputs)) return entries_.front().plan;
+  auto at = Locate(inputs, outputs, HashOf(inputs, outputs));
   if (at == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, at);
   Trim(evicted);
   return entries_.front().plan;
 }
 
-void PlanCache::Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted) {
-  const size_t hash = HashOf(inputs);
+void PlanCache::Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted,
+                    std::span<const IoPlace> outputs) {
+  const size_t hash = HashOf(inputs, outputs);
   ++made_;
   if (evicted_.count(hash)) ++made_again_;
   Count(*plan, 1);
-  entries_.push_front({{inputs.begin(), inputs.end()}, hash, std::move(plan)});
+  entries_.push_front({{inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, hash, std::move(plan)});
   by_hash_.emplace(hash, entries_.begin());
   Trim(evicted);
 }
