@@ -6,6 +6,7 @@
 
 #include "core/engine/runtime.h"
 #include "core/plugin/queue_wait.h"
+#include "core/plugin/unfinished.h"
 
 namespace mge {
 namespace {
@@ -16,9 +17,7 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 std::shared_ptr<RunFence> RunFence::Ended(std::shared_ptr<Runtime> runtime) {
-  std::shared_ptr<RunFence> fence(new RunFence(std::move(runtime)));
-  fence->ended_ = true;
-  return fence;
+  return std::shared_ptr<RunFence>(new RunFence(std::move(runtime)));
 }
 
 absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Plan> plan,
@@ -40,37 +39,41 @@ absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtim
   MGE_ASSIGN_OR_RETURN(fence->instance_, InstanceStore::Of(*fence->plan_).Take());
   absl::Status status = fence->instance_->Start(fence->inputs_, fence->outputs_, control, points, fence->ends_);
   if (control.observer) control.observer->EndPlan();
-  if (status.ok()) return fence;
-  fence->status_ = status;
-  fence->End();
-  return status;
+  if (!status.ok()) {
+    fence->End();
+    return status;
+  }
+  fence->ended_.store(false, std::memory_order_release);
+  return fence;
 }
 
 RunFence::~RunFence() {
-  if (ended_) return;
   absl::StatusOr<bool> ended = Wait(kLimit);
   if (ended.ok() && !*ended) {
     instance_->Abandon();
     End();
   }
+  for (const Instance::QueuePoint& point : ends_) {
+    if (!stuck_ && !point.device->Orphaned()) point.device->queue_api()->fence_destroy(point.fence);
+  }
 }
 
 absl::StatusOr<bool> RunFence::Wait(std::chrono::nanoseconds limit) {
   const Clock::time_point end = Clock::now() + std::min<std::chrono::nanoseconds>(limit, std::chrono::hours(24 * 365));
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (!lock.try_lock_until(end) && !lock.try_lock()) return false;
-  if (!ended_) {
-    for (const Instance::QueuePoint& point : ends_) {
-      if (point.device->Orphaned()) MGE_RETURN_IF_ERROR(point.device->Open());  // fails with the reason
-      const auto left = std::max<std::chrono::nanoseconds>(end - Clock::now(), {});
-      MGE_ASSIGN_OR_RETURN(const mge_code code,
-                           WaitForFence(*point.device->queue_api(), point.fence, point.value, nullptr, left));
-      if (code == MGE_DEADLINE_EXCEEDED) return false;
-    }
+  for (size_t i = 0; i < ends_.size() && !ended_.load(std::memory_order_acquire); ++i) {
+    const Instance::QueuePoint& point = ends_[i];
+    if (point.device->Orphaned()) MGE_RETURN_IF_ERROR(point.device->Open());  // fails with the reason
+    const auto left = std::max<std::chrono::nanoseconds>(end - Clock::now(), {});
+    MGE_ASSIGN_OR_RETURN(const mge_code code,
+                         WaitForFence(*point.device->queue_api(), point.fence, point.value, nullptr, left));
+    if (code == MGE_DEADLINE_EXCEEDED) return false;
+  }
+  std::lock_guard lock(mutex_);
+  if (!ended_.load(std::memory_order_relaxed)) {
     status_ = instance_->Finish();
-    // A device may run work behind a failed fence, so the failure is passed on here.
+    // A device may run work behind a failed fence, so failures of earlier runs are passed on here.
     for (const std::shared_ptr<RunFence>& earlier : after_) {
-      absl::StatusOr<bool> other = earlier->Wait(std::chrono::hours(1));
+      absl::StatusOr<bool> other = earlier->Wait(kLimit);
       if (!other.ok()) status_ = other.status();
     }
     End();
@@ -79,23 +82,17 @@ absl::StatusOr<bool> RunFence::Wait(std::chrono::nanoseconds limit) {
   return true;
 }
 
-// Gives the instance back, and releases everything that the run used.
+// Gives the instance back, and releases the tensors and the earlier runs.
 void RunFence::End() {
-  ended_ = true;
-  const bool stuck = instance_ && instance_->state() == InstanceQueues::State::kStuck;
-  if (instance_) InstanceStore::Of(*plan_).Give(std::move(instance_));
-  if (stuck) {  // the device may still read and write this memory, and signal these fences
-    Lose(std::move(inputs_), std::move(outputs_), std::move(after_));
-    ends_.clear();
-  }
-  for (const Instance::QueuePoint& point : ends_) {
-    if (!point.device->Orphaned()) point.device->queue_api()->fence_destroy(point.fence);
-  }
-  ends_.clear();
+  stuck_ = instance_->state() == InstanceQueues::State::kStuck;
+  InstanceStore::Of(*plan_).Give(std::move(instance_));
+  // The device may still access this memory.
+  if (stuck_) Lose(std::move(inputs_), std::move(outputs_), std::move(after_));
   inputs_.clear();
   outputs_.clear();
   after_.clear();
   plan_.reset();
+  ended_.store(true, std::memory_order_release);
 }
 
 }  // namespace mge

@@ -47,13 +47,14 @@ class RunFence {
   void End();
 
   const std::shared_ptr<Runtime> runtime_;  // destroyed last
-  std::timed_mutex mutex_;                  // guards the members below
-  bool ended_ = false;
+  std::vector<Instance::QueuePoint> ends_;  // constant after Start(); owned, destroyed with this object
+  std::atomic<bool> ended_{true};           // false while the run is in progress
+  std::mutex mutex_;                        // guards the members below; not held while a device is waited for
   absl::Status status_;
+  bool stuck_ = false;  // true: the device does not stop, so ends_ is leaked
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Instance> instance_;
   std::vector<HostValue> inputs_, outputs_;
-  std::vector<Instance::QueuePoint> ends_;  // owned
   std::vector<std::shared_ptr<RunFence>> after_;
 };
 

@@ -314,7 +314,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
     const IoPlace created = DevicePlace(context);
     MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places, OutputPlaces(graph(), context, outputs, created));
     for (size_t i = 0; i < outputs.size() && created.device; ++i) {
-      if (!outputs[i].tensor.defined() || places.size() > i && places[i].device) continue;
+      if (!outputs[i].tensor.defined() || (!places.empty() && places[i].device)) continue;
       return Fail(
           errors::kBadInput,
           fmt::format("output '{}' of an enqueued run is in plain host memory", graph().value(graph().outputs()[i]).name),

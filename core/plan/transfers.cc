@@ -61,7 +61,7 @@ absl::StatusOr<int32_t> ScheduleBuilder::DeviceOutput(ValueId v, Device& device)
   if (item(root).made_by < 0 || context_.red_zones || std::count(taken_.begin(), taken_.end(), root)) {
     PlannedUnit unit = Between(Unit::Kind::kCopy, id, device);
     unit.queue = QueueOf(device, MGE_QUEUE_COMPUTE);
-    unit.copy_name = "copy";
+    unit.copy_name = "device copy";
     unit.reason = "an output in the caller's memory that no step can write directly";
     id = AddTransfer(std::move(unit), item(id).space);
   }
