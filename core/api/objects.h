@@ -42,6 +42,10 @@ struct mge_session {
   std::shared_ptr<mge::Session> session;
 };
 
+struct mge_run_fence {
+  std::shared_ptr<mge::RunFence> fence;
+};
+
 struct mge_profile {
   std::shared_ptr<mge::Profile> profile;  // shared with the run controls that use it
 };
@@ -88,7 +92,7 @@ absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, siz
 
 // Checks the number of inputs and that none is NULL. Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);
-// Returns the types of the inputs. Fails like CheckGiven().
+// Returns the types of the inputs and their places. Fails like CheckGiven(), and with kBadInput for another device.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
 
 // Return a report as JSON. Fail with kApiMisuse for an unknown schema. Defined in reports.cc.

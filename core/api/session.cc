@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "absl/container/inlined_vector.h"
@@ -23,6 +24,7 @@ absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options* given) 
   options.threads = o.threads;
   for (size_t i = 0; i < o.skip_count; ++i) options.skip.push_back(o.skip[i]);
   MGE_ASSIGN_OR_RETURN(options.settings, mge::api::Assignments(o.settings, o.setting_count));
+  options.outputs_on_device = o.outputs_on_device != 0;
   for (size_t i = 0; i < o.output_count; ++i) options.outputs.push_back(o.outputs[i]);
   return options;
 }
@@ -103,7 +105,10 @@ absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count) {
   MGE_RETURN_IF_ERROR(CheckGiven(session, inputs, count));
   std::vector<InputType> types;
-  for (size_t i = 0; i < count; ++i) types.push_back(TypeOfValue(inputs[i]->value));
+  for (size_t i = 0; i < count; ++i) {
+    MGE_ASSIGN_OR_RETURN(InputType type, session.InputTypeOf(i, inputs[i]->value));
+    types.push_back(std::move(type));
+  }
   return types;
 }
 
@@ -260,6 +265,52 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
 }
 MGE_API_CATCH
 
+mge_status* mge_session_enqueue(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
+                                size_t output_count, mge_run_fence* const* after, size_t after_count,
+                                mge_run_control* control, mge_run_fence** out) try {
+  MGE_API_NEEDS({"session", s}, {"inputs", input_count == 0 || inputs != nullptr},
+                {"outputs", output_count == 0 || outputs != nullptr}, {"after", after_count == 0 || after != nullptr},
+                {"out", out});
+  if (output_count != mge_session_output_count(s)) {
+    return Misuse("mge_session_enqueue",
+                  fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
+  }
+  std::vector<mge::HostValue> in(input_count);
+  for (size_t i = 0; i < input_count; ++i) {
+    if (!inputs[i]) return Misuse("mge_session_enqueue", fmt::format("input {} is NULL", i));
+    in[i] = inputs[i]->value;
+  }
+  std::vector<std::shared_ptr<mge::RunFence>> earlier;
+  for (size_t i = 0; i < after_count; ++i) {
+    if (!after[i]) return Misuse("mge_session_enqueue", fmt::format("fence {} is NULL", i));
+    earlier.push_back(after[i]->fence);
+  }
+  auto fence = std::make_unique<mge_run_fence>();
+  MGE_API_RETURN_IF_ERROR(
+      RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> results, mge::RunState& run) {
+        absl::StatusOr<std::shared_ptr<mge::RunFence>> enqueued = s->session->Enqueue(in, results, run, earlier);
+        if (enqueued.ok()) fence->fence = *std::move(enqueued);
+        return enqueued.status();
+      }));
+  *out = fence.release();
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached) try {
+  MGE_API_NEEDS({"fence", fence}, {"reached", reached});
+  constexpr double kLongest = 1e9;  // seconds
+  const double limit = seconds >= 0 && seconds < kLongest ? seconds : kLongest;
+  const auto wait = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(limit));
+  *reached = 1;
+  MGE_API_ASSIGN_OR_RETURN(const bool ended, fence->fence->Wait(wait));
+  *reached = ended;
+  return nullptr;
+}
+MGE_API_CATCH
+
+void mge_run_fence_release(mge_run_fence* fence) { delete fence; }
+
 namespace {
 
 // Returns the plan for these inputs in *out. `profile` may be null.
@@ -321,6 +372,7 @@ mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   facts.constant_bytes = static_cast<uint64_t>(totals.constant_bytes);
   facts.steps = totals.steps;
   facts.reference_steps = totals.reference_steps;
+  facts.staged_bytes = s->session->staged_bytes();
   std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
   return nullptr;
 }

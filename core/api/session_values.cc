@@ -82,4 +82,8 @@ const char* mge_session_metadata_value(const mge_session* s, size_t i) {
   return i < mge_session_metadata_count(s) ? s->session->info().metadata[i].second.c_str() : nullptr;
 }
 
+size_t mge_session_device_count(const mge_session* s) { return s->session->devices().size(); }
+const char* mge_session_device(const mge_session* s, size_t index) {
+  return index < s->session->devices().size() ? s->session->devices()[index]->name().c_str() : nullptr;
+}
 int32_t mge_session_threads(const mge_session* s) { return static_cast<int32_t>(s->session->threads()); }

@@ -5,6 +5,7 @@
 #include "core/base/errors.h"
 #include "core/base/npy.h"
 #include "core/onnx/tensor_file.h"
+#include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
 using mge::DType;
@@ -118,7 +119,8 @@ MGE_API_CATCH
 
 mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path) try {
   MGE_API_NEEDS({"tensor", tensor}, {"path", path});
-  return Wrap(mge::WriteNpy(path, tensor->value.tensor));
+  MGE_API_ASSIGN_OR_RETURN(const Tensor host, mge::ToHost(tensor->value.tensor));
+  return Wrap(mge::WriteNpy(path, host));
 }
 MGE_API_CATCH
 
@@ -131,7 +133,8 @@ uint64_t mge_tensor_elements(const mge_tensor* tensor) { return static_cast<uint
 uint64_t mge_tensor_bytes(const mge_tensor* tensor) { return static_cast<uint64_t>(tensor->value.tensor.bytes()); }
 
 void* mge_tensor_data(mge_tensor* tensor) {
-  return tensor->value.tensor.dtype() == DType::kString ? nullptr : tensor->value.tensor.mutable_data();
+  Tensor& t = tensor->value.tensor;
+  return t.dtype() == DType::kString || !mge::DeviceMemory::OnHost(t) ? nullptr : t.mutable_data();
 }
 
 mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index) {

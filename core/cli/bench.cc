@@ -21,6 +21,7 @@ struct Options {
   double seconds = 2;
   int64_t runs = 0;
   int64_t warm = 3;
+  std::string io = "host";
   std::string trace;
 };
 
@@ -41,6 +42,29 @@ uint64_t PeakRss() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+// Copies the inputs to the session's first device, and replaces them by the copies.
+Status MoveToDevice(const Runtime& runtime, const Session& session, std::vector<Tensor>* inputs) {
+  const std::string device(session.device(0));
+  for (Tensor& input : *inputs) {
+    if (input.kind() != MGE_VALUE_TENSOR || input.dtype() == MGE_DTYPE_STRING) continue;
+    Tensor there;
+    if (Status s = Tensor::CreateOn(runtime.get(), device, input.dtype(), input.dims(), &there); !s.ok()) return s;
+    if (Status s = input.CopyTo(&there); !s.ok()) return s;
+    input = std::move(there);
+  }
+  return Status();
+}
+
+Status CopyToHost(const std::vector<Tensor>& tensors, std::vector<Tensor>* copies) {
+  copies->clear();
+  copies->resize(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].kind() != MGE_VALUE_TENSOR || tensors[i].raw_data()) continue;  // the host can read it
+    if (Status s = tensors[i].ToHost(&(*copies)[i]); !s.ok()) return s;
+  }
+  return Status();
 }
 
 // Does a few additional runs with a profile. To be called after all measurements, because a profile costs time and memory.
@@ -69,25 +93,33 @@ int Run(const Globals& globals, const Options& o) {
   auto begin = Clock::now();
   Runtime runtime;
   Session session;
-  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  const bool on_device = o.io == "device";
+  if (Status s = OpenModel(globals, o.model, &runtime, &session, {}, {}, on_device); !s.ok()) return Report(globals, s);
   double load_ms = Ms(Clock::now() - begin);
-  std::vector<Tensor> inputs, outputs;
+  std::vector<Tensor> inputs, outputs, copies;
+  const std::vector<Tensor>& first_outputs = on_device ? copies : outputs;  // in host memory
   int usage = 0;
   InputFacts facts_of_inputs;
   double first_ms = 0;
   auto run = [&](const std::vector<Tensor>& now) {
     Status s = session.Run(Pointers(now), &outputs);
     if (s.ok() && first_ms == 0) first_ms = Ms(Clock::now() - begin);
-    return s;
+    return s.ok() && on_device ? CopyToHost(outputs, &copies) : std::move(s);
   };
-  if (Status s = MakeInputsAndRun(globals, session, o.inputs, run, outputs, &inputs, &usage, &facts_of_inputs); !s.ok()) {
+  if (Status s = MakeInputsAndRun(globals, session, o.inputs, run, first_outputs, &inputs, &usage, &facts_of_inputs);
+      !s.ok()) {
     return Report(globals, s);
   }
   if (usage) return usage;
+  if (on_device) {
+    if (Status s = MoveToDevice(runtime, session, &inputs); !s.ok()) return Report(globals, s);
+  }
   std::vector<const Tensor*> in = Pointers(inputs);
-  for (int64_t i = 1; i < o.warm; ++i) {
+  for (int64_t i = on_device ? 0 : 1; i < o.warm; ++i) {  // the run above had inputs in host memory
     if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
   }
+  mge_memory_facts before = {};
+  if (Status s = session.Memory(&before); !s.ok()) return Report(globals, s);
   // Outputs of known size are written to the same memory in every run.
   std::vector<double> us;
   auto start = Clock::now();
@@ -102,6 +134,7 @@ int Run(const Globals& globals, const Options& o) {
   std::sort(us.begin(), us.end());
   mge_memory_facts facts = {};
   if (Status s = session.Memory(&facts); !s.ok()) return Report(globals, s);
+  const uint64_t staged = (facts.staged_bytes - before.staged_bytes) / us.size();  // bytes per run
   std::string plan;
   if (Status s = session.Plan(in, "mge.plan/1", false, &plan); !s.ok()) return Report(globals, s);
   std::string device = Json::parse(plan)["device"];
@@ -126,6 +159,8 @@ int Run(const Globals& globals, const Options& o) {
         {{"schema", "mge.bench/1"},
          {"device", device},
          {"threads", threads},
+         {"io", o.io},
+         {"staged_bytes_per_run", staged},
          {"inputs", std::move(facts_of_inputs.rows)},
          {"latency_us",
           {{"min", us.front()}, {"p50", Percentile(us, 50)}, {"p90", Percentile(us, 90)}, {"p99", Percentile(us, 99)}}},
@@ -144,6 +179,7 @@ int Run(const Globals& globals, const Options& o) {
     return kExitOk;
   }
   Print(fmt::format("device          {}, {} thread{}\n", device, threads, threads == 1 ? "" : "s"));
+  Print(fmt::format("inputs, outputs in memory of the {}, {} staged per run\n", o.io, HumanBytes(staged)));
   Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", DurationText(us.front()),
                     DurationText(Percentile(us, 50)), DurationText(Percentile(us, 90)), DurationText(Percentile(us, 99)),
                     us.size()));
@@ -166,6 +202,8 @@ Action DeclareBench(Arguments app, const Globals& globals) {
   app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
   app.Add("--runs", o->runs, "Number of runs to measure, instead of --seconds").Between(0, 1e9);
   app.Add("--warm", o->warm, "Number of runs before measuring, at least 1").Between(0, 1e9);
+  app.Add("--io", o->io, "Memory of inputs and outputs: of the host, or of the session's first device")
+      .OneOf({"host", "device"});
   app.Add("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
       .ValueName("FILE");
   return [&globals, o] { return Run(globals, *o); };

@@ -73,7 +73,7 @@ Status MakeRuntime(const Globals& globals, Runtime* out) {
 }
 
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
-                 const std::vector<std::string>& skip, const std::vector<std::string>& outputs) {
+                 const std::vector<std::string>& skip, const std::vector<std::string>& outputs, bool outputs_on_device) {
   if (!runtime->get()) {
     if (Status s = MakeRuntime(globals, runtime); !s.ok()) return s;
   }
@@ -82,6 +82,7 @@ Status OpenModel(const Globals& globals, const std::string& path, Runtime* runti
   options.threads = globals.threads;
   options.skip = skip;
   options.outputs = outputs;
+  options.outputs_on_device = outputs_on_device;
   return Session::Load(*runtime, path, options, session);
 }
 

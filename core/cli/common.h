@@ -36,9 +36,10 @@ void Talk(const Globals& globals, std::string_view text);
 
 Status MakeRuntime(const Globals& globals, Runtime* out);
 // Creates a runtime and a session with the device and threads of the options. The session computes `outputs` in place of
-// the model's outputs, if `outputs` is not empty.
+// the model's outputs, if `outputs` is not empty. `outputs_on_device` is the option of SessionOptions.
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
-                 const std::vector<std::string>& skip = {}, const std::vector<std::string>& outputs = {});
+                 const std::vector<std::string>& skip = {}, const std::vector<std::string>& outputs = {},
+                 bool outputs_on_device = false);
 // Returns the options for a session on another device. For "host" (the reference evaluators), also resets the settings that
 // choose kernels.
 Globals OnDevice(const Globals& globals, const std::string& device);

@@ -203,6 +203,7 @@ Json ToJson(const Comparison& c) {
 }
 
 bool HoldsNan(const Tensor& value) {
+  if (!value) return false;
   for (size_t i = 0; i < value.part_count(); ++i) {
     Tensor part;
     if (value.Part(i, &part).ok() && HoldsNan(part)) return true;

@@ -47,7 +47,7 @@ std::string Sentence(const Comparison& c);
 std::string ErrorLine(const Comparison& c);
 Json ToJson(const Comparison& c);
 
-bool HoldsNan(const Tensor& value);
+bool HoldsNan(const Tensor& value);  // false for an empty object
 
 // Return the head and a row of a table of comparisons. `first` is the title of the first column.
 std::vector<std::string> ComparisonHead(const std::string& first);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "core/base/exception.h"
@@ -10,6 +11,8 @@
 #include "core/plan/communicator.h"
 #include "core/plan/memory/memory_errors.h"
 #include "core/plan/program.h"
+#include "core/plugin/ask.h"
+#include "core/plugin/device_tensor.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
@@ -130,18 +133,95 @@ absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValu
   absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&] { return RunSteps(); });
-    if (!status.ok()) {  // the other ranks would wait for this one
-      for (const auto& communicator : plan_.communicators) communicator->Abort();
-    }
-    if (!status.ok() && queues_) {
-      stop_.store(1);
-      if (Over(kPatience)) stop_.store(0);
-    }
+    if (!status.ok()) Abort();
   }
   if (status.ok()) status = NoThrow([&] { return Collect(inputs, outputs); });
   for (HostValue& v : dynamic_) v = HostValue();
   control.Leave();
   return status;
+}
+
+void Instance::Abort() noexcept {
+  for (const auto& communicator : plan_.communicators) communicator->Abort();  // the other ranks would wait for this one
+  if (!queues_) return;
+  stop_.store(1);
+  if (Over(kPatience)) stop_.store(0);
+}
+
+absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control,
+                             std::span<const QueuePoint> after, std::vector<QueuePoint>& ends) noexcept {
+  control_ = &control;
+  random_steps_ = 0;
+  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  if (status.ok()) {
+    status = NoThrow([&]() -> absl::Status {
+      MGE_RETURN_IF_ERROR(Await(after));
+      MGE_RETURN_IF_ERROR(EnqueueSteps());
+      return SignalEnds(ends);
+    });
+    if (!status.ok()) Abort();
+  }
+  for (HostValue& v : dynamic_) v = HostValue();
+  control.Leave();
+  control_ = nullptr;
+  return status;
+}
+
+absl::Status Instance::Finish() noexcept {
+  RunState control;
+  absl::Status status = NoThrow([&] { return queues_ ? queues_->FinishRun(control) : absl::OkStatus(); });
+  if (!status.ok()) Abort();
+  return status;
+}
+
+absl::Status Instance::Await(std::span<const QueuePoint> after) {
+  // The calling thread accesses page-locked inputs and outputs, which the earlier runs may write.
+  auto pinned = [](const BoundValue& v) { return v.place.pinned; };
+  const bool host_reads = std::any_of(plan_.inputs.begin(), plan_.inputs.end(), pinned) ||
+                          std::any_of(plan_.outputs.begin(), plan_.outputs.end(), pinned);
+  for (const QueuePoint& point : after) {
+    bool by_host = host_reads || !queues_;
+    for (size_t q = 0; q < plan_.queues.size() && !by_host; ++q) {
+      Device& device = *plan_.queues[q].device;
+      by_host = &device.backend() != &point.device->backend();  // fences are per backend
+      if (by_host) break;
+      MGE_RETURN_IF_ERROR(AskDevice(device, "waiting for an earlier run", [&](mge_error* e) {
+        return device.queue_api()->wait(queues_->queue(static_cast<int32_t>(q)), point.fence, point.value, e);
+      }));
+    }
+    if (!by_host) continue;
+    MGE_ASSIGN_OR_RETURN(mge_code code, WaitForFence(*point.device->queue_api(), point.fence, point.value, control_));
+    if (code == MGE_OK) continue;
+    MGE_RETURN_IF_ERROR(AskDevice(*point.device, "waiting for an earlier run", [&](mge_error* e) {
+      return point.device->queue_api()->host_wait(point.fence, point.value, 0, e);
+    }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Instance::SignalEnds(std::vector<QueuePoint>& ends) {
+  ends.reserve(plan_.queues.size());
+  for (size_t q = 0; q < plan_.queues.size(); ++q) {
+    Device& device = *plan_.queues[q].device;
+    const mge_queue_api& api = *device.queue_api();
+    mge_fence* fence = nullptr;
+    MGE_RETURN_IF_ERROR(
+        AskDevice(device, "creating a fence", [&](mge_error* e) { return api.fence_create(device.handle(), &fence, e); }));
+    ends.push_back({&device, fence, 1});
+    MGE_RETURN_IF_ERROR(AskDevice(device, "signalling a fence", [&](mge_error* e) {
+      return api.signal(queues_->queue(static_cast<int32_t>(q)), fence, 1, e);
+    }));
+  }
+  return absl::OkStatus();
+}
+
+void Instance::SetBase(const BoundValue& bound, const Tensor& tensor) {
+  void* const data = const_cast<void*>(tensor.data());
+  if (bound.place.device) [[unlikely]] {
+    bases_[bound.queue_base] = DeviceMemory::Of(tensor)->QueueAddress(data);
+    if (!bound.place.pinned) return;
+  }
+  bases_[bound.location.slot.base] = data;
 }
 
 absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs) {
@@ -151,7 +231,7 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
     if (at.kind == Location::Kind::kDynamic) {
       dynamic_[at.index] = inputs[i];
     } else {
-      bases_[at.slot.base] = const_cast<void*>(inputs[i].tensor.data());
+      SetBase(plan_.inputs[i], inputs[i].tensor);
     }
   }
   for (const StateBase& s : plan_.state_values) bases_[s.base] = s.address;
@@ -169,7 +249,7 @@ absl::Status Instance::Bind(std::span<const HostValue> inputs, std::span<HostVal
     } else {
       MGE_RETURN_IF_ERROR(CheckFits(bound.name, bound.type.dtype, bound.type.dims, tensor));
     }
-    bases_[bound.location.slot.base] = tensor.mutable_data();
+    SetBase(bound, tensor);
   }
   return absl::OkStatus();
 }
@@ -213,6 +293,11 @@ void Instance::ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(voi
 }
 
 absl::Status Instance::RunSteps() {
+  MGE_RETURN_IF_ERROR(EnqueueSteps());
+  return queues_ ? queues_->FinishRun(*control_) : absl::OkStatus();
+}
+
+absl::Status Instance::EnqueueSteps() {
   run_pool_ = {control_->pool, control_->width, control_->observer};
   if (run_error_.code != MGE_OK) run_error_ = mge_error();
   for (HostRun& r : runs_) r.run.width = control_->width;
@@ -234,7 +319,7 @@ absl::Status Instance::RunSteps() {
           queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, red_zones_.get()));
     }
   }
-  return queues_ ? queues_->FinishRun(*control_) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status Instance::RunInThisThread(const Segment& segment) {
@@ -383,10 +468,10 @@ void InstanceStore::Give(std::unique_ptr<Instance> instance) {
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs,
-                                                       RunState& control) {
-  if (!control.observer) return program.PlanFor(inputs, &control);
+                                                       RunState& control, std::span<const IoPlace> outputs) {
+  if (!control.observer) return program.PlanFor(inputs, &control, outputs);
   control.observer->BeginPlanning();
-  absl::StatusOr<std::shared_ptr<const Plan>> plan = program.PlanFor(inputs, &control);
+  absl::StatusOr<std::shared_ptr<const Plan>> plan = program.PlanFor(inputs, &control, outputs);
   control.observer->EndPlanning();
   return plan;
 }

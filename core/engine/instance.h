@@ -37,6 +37,23 @@ class Instance : public HostStepEnvironment, public Unfinished {
   // up to kPatience for enqueued work and then sets state().
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) noexcept;
 
+  // A fence of one queue. It is reached, or fails, when the work enqueued before its signal has ended.
+  struct QueuePoint {
+    Device* device;
+    mge_fence* fence;
+    uint64_t value;
+  };
+  // Begins like Run(), but returns when all work of the queues is enqueued. It starts when `after` is reached: the queues of
+  // the same backend wait on the device, otherwise this thread waits. `ends` receives one fence per queue, which the caller
+  // owns, also after an error. The caller then calls Finish(), and keeps inputs, outputs and all fences until then. The plan
+  // must write all outputs to memory of devices or to page-locked memory, and must have no continuation.
+  absl::Status Start(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control,
+                     std::span<const QueuePoint> after, std::vector<QueuePoint>& ends) noexcept;
+  // Ends a run that Start() began and whose fences are reached or have failed. Returns the error of the run.
+  absl::Status Finish() noexcept;
+  // Stops the work of a run that Start() began and that does not end. Sets state().
+  void Abandon() noexcept { Abort(); }
+
   // Returns the bytes of all arenas.
   int64_t arena_bytes() const;
   // Returns the bytes of the arenas that are charged to that budget.
@@ -55,6 +72,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) override {
     return RunProgram(*body.program, body.name, std::move(inputs));
   }
+  void CountStaged(uint64_t bytes) override { control_->staged_bytes += bytes; }
   void SetError(absl::Status status) override { error_ = std::move(status); }
 
  private:
@@ -87,6 +105,13 @@ class Instance : public HostStepEnvironment, public Unfinished {
   void ArmRuns();
   // Sets the bases of inputs and outputs. Creates output tensors.
   absl::Status Bind(std::span<const HostValue> inputs, std::span<HostValue> outputs);
+  // Sets the base of an input or output. Remembers if an address that queues use has changed.
+  void SetBase(const BoundValue& bound, const Tensor& tensor);
+  // Stops enqueued work after an error and waits up to kPatience for it.
+  void Abort() noexcept;
+  absl::Status Await(std::span<const QueuePoint> after);
+  absl::Status SignalEnds(std::vector<QueuePoint>& ends);
+  absl::Status EnqueueSteps();
   absl::Status RunSteps();
   // Runs the continuation, if there is one, and stores the outputs that no step has written in place.
   absl::Status Collect(std::span<const HostValue> inputs, std::span<HostValue> outputs);
@@ -166,7 +191,7 @@ class InstanceStore : public PlanAttachment {
 
 // Returns the plan of a program for a run. Reports the planning to the run's observer.
 absl::StatusOr<std::shared_ptr<const Plan>> PlanForRun(Program& program, std::span<const InputType> inputs,
-                                                       RunState& control);
+                                                       RunState& control, std::span<const IoPlace> outputs = {});
 
 // Runs a plan once with an instance of its store. `body` is the name for an observer; it is empty for a model's plan.
 absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view body, std::span<const HostValue> inputs,

@@ -5,13 +5,21 @@
 #include <cstring>
 
 #include "core/base/errors.h"
+#include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
+// Returns true if the addresses of both tensors are of the same memory: that of one device, or of the host.
+bool SameSpace(const Tensor& a, const Tensor& b) {
+  const DeviceMemory *x = DeviceMemory::Of(a), *y = DeviceMemory::Of(b);
+  const bool x_host = !x || x->on_host(), y_host = !y || y->on_host();
+  return x_host || y_host ? x_host && y_host : &x->device() == &y->device();
+}
+
 bool Overlap(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return false;
+  if (!a.defined() || !b.defined() || !SameSpace(a, b)) return false;
   const char *x = static_cast<const char*>(a.data()), *y = static_cast<const char*>(b.data());
   return x < y + b.bytes() && y < x + a.bytes();
 }

@@ -23,6 +23,7 @@ struct RunState : StopControl {
   uint32_t width = 1;        // threads of the compute pool that the run may use
   ComputePool* pool = nullptr;
   RunObserver* observer = nullptr;  // nullable
+  uint64_t staged_bytes = 0;        // set by the run: bytes copied between plain and page-locked host memory
 
   // ---- for a caller that waits for a run past its deadline, because a kernel does not read its stop flag
   struct Overdue {

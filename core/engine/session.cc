@@ -9,11 +9,14 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/base/nearest.h"
+#include "core/engine/io_places.h"
+#include "core/engine/output_binding.h"
 #include "core/ops/effects.h"
 #include "core/plan/communicator.h"
 #include "core/plan/kernels/kernel_families.h"
 #include "core/plan/memory/state_memory.h"
 #include "core/plugin/context.h"
+#include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -175,6 +178,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
   MarkStates(model.graph);
   MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context)));
+  if (options.outputs_on_device) session->created_ = DevicePlace(session->program_->context());
   session->output_types_ = OutputTypes(session->graph(), session->info_);
   return session;
 }
@@ -233,8 +237,8 @@ absl::Status Session::RunSome(std::span<const HostValue> inputs, std::span<const
   return RunProgram(*program, inputs, outputs, control);
 }
 
-absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
-                                 RunState& control) {
+template <typename F>
+absl::Status Session::WithControl(RunState& control, F run) {
   control.pool = &runtime_->pool();
   control.width = threads();
   // The default seed and deadline are for this run only, so the caller's values are restored.
@@ -243,7 +247,7 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
     control.seed = seed;
   };
   // With a seed of its own, a run repeats its random numbers. Otherwise later runs of the session draw others.
-  control.next_random = control.seed ? 0 : program.context().states->NextRunBlocks();
+  control.next_random = control.seed ? 0 : program_->context().states->NextRunBlocks();
   if (control.seed == 0) control.seed = seed_;
   if (!control.deadline && default_timeout_s_ > 0) {
     control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -257,17 +261,137 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
   absl::Cleanup end = [&] {
     if (watch) control.End();
   };
-  if (!control.observer) {
-    if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs)) {
-      return RunPlan(known, "", inputs, outputs, control);
+  control.staged_bytes = 0;
+  absl::Status status = run();
+  if (control.staged_bytes) staged_bytes_.fetch_add(control.staged_bytes, std::memory_order_relaxed);
+  return status;
+}
+
+absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
+                                 RunState& control) {
+  return WithControl(control, [&]() -> absl::Status {
+    if (!control.observer && !created_.device) {
+      if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs, outputs)) {
+        return RunPlan(known, "", inputs, outputs, control);
+      }
     }
+    absl::InlinedVector<InputType, 8> types;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      MGE_ASSIGN_OR_RETURN(InputType type, TypeWithPlace(program.graph(), program.context(), i, inputs[i]));
+      types.push_back(std::move(type));
+    }
+    MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places,
+                         OutputPlaces(program.graph(), program.context(), outputs, created_));
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control, places));
+    std::unique_lock<std::mutex> alone;
+    if (!plan->state_values.empty()) alone = std::unique_lock(plan->state_memory->run_mutex());
+    if (places.empty()) return RunPlan(plan, "", inputs, outputs, control);
+    return RunWithPlaces(plan, places, inputs, outputs, control);
+  });
+}
+
+absl::StatusOr<InputType> Session::InputTypeOf(size_t i, const HostValue& input) const {
+  return TypeWithPlace(graph(), program_->context(), i, input);
+}
+
+absl::Status Session::CreateOutputs(const Plan& plan, std::span<HostValue> outputs) const {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const BoundValue& bound = plan.outputs[i];
+    if (!bound.place.device || outputs[i].tensor.defined()) continue;
+    absl::StatusOr<Tensor> created =
+        DeviceMemory::Create(*bound.place.device, MGE_MEMORY_DEVICE, bound.type.dtype, bound.type.dims, runtime_);
+    if (!created.ok()) return AddWhere(created.status(), fmt::format("output '{}'", bound.name));
+    outputs[i].tensor = *std::move(created);
   }
-  absl::InlinedVector<InputType, 8> types;
-  for (const HostValue& v : inputs) types.push_back(TypeOfValue(v));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control));
-  std::unique_lock<std::mutex> alone;
-  if (!plan->state_values.empty()) alone = std::unique_lock(plan->state_memory->run_mutex());
-  return RunPlan(plan, "", inputs, outputs, control);
+  return absl::OkStatus();
+}
+
+absl::Status Session::RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
+                                    std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
+  MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
+  std::vector<HostValue> computed(outputs.begin(), outputs.end());
+  auto moves = [&](size_t i) { return places[i].on_device() && !plan->outputs[i].place.device; };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (moves(i)) computed[i] = HostValue();
+  }
+  MGE_RETURN_IF_ERROR(RunPlan(plan, "", inputs, computed, control));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool plain = computed[i].kind == ValueKind::kTensor && computed[i].tensor.dtype() != DType::kString;
+    if (!moves(i) || !plain) {
+      outputs[i] = std::move(computed[i]);
+      continue;
+    }
+    const Tensor& from = computed[i].tensor;
+    Tensor& to = outputs[i].tensor;
+    if (to.defined()) {
+      MGE_RETURN_IF_ERROR(CheckFits(plan->outputs[i].name, from.dtype(), from.shape(), to));
+    } else {
+      MGE_ASSIGN_OR_RETURN(to,
+                           DeviceMemory::Create(*places[i].device, MGE_MEMORY_DEVICE, from.dtype(), from.shape(), runtime_));
+    }
+    MGE_RETURN_IF_ERROR(CopyTensor(from, to));
+    control.staged_bytes += static_cast<uint64_t>(from.bytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostValue> inputs, std::span<HostValue> outputs,
+                                                           RunState& control,
+                                                           std::span<const std::shared_ptr<RunFence>> after) {
+  if (static_cast<int>(inputs.size()) != input_count() || static_cast<int>(outputs.size()) != output_count()) {
+    return Fail(errors::kBadInput, "the number of inputs or outputs does not fit the model",
+                {.what = fmt::format("expected {} and {}, got {} and {}", input_count(), output_count(), inputs.size(),
+                                     outputs.size())});
+  }
+  for (const std::shared_ptr<RunFence>& fence : after) {
+    if (&fence->runtime() == runtime_.get()) continue;
+    return Fail(errors::kApiMisuse, "a run cannot wait for a fence of another runtime",
+                {.fix = "wait for that fence on the host, then enqueue the run"});
+  }
+  const PlanContext& context = program_->context();
+  std::shared_ptr<RunFence> fence;
+  MGE_RETURN_IF_ERROR(WithControl(control, [&]() -> absl::Status {
+    std::vector<InputType> types(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      MGE_ASSIGN_OR_RETURN(types[i], InputTypeOf(i, inputs[i]));
+    }
+    const IoPlace created = DevicePlace(context);
+    MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places, OutputPlaces(graph(), context, outputs, created));
+    for (size_t i = 0; i < outputs.size() && created.device; ++i) {
+      if (!outputs[i].tensor.defined() || (!places.empty() && places[i].device)) continue;
+      return Fail(
+          errors::kBadInput,
+          fmt::format("output '{}' of an enqueued run is in plain host memory", graph().value(graph().outputs()[i]).name),
+          {.fix = "provide a tensor on a device or in page-locked memory, or none"});
+    }
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(*program_, types, control, places));
+    const bool waits =
+        plan->continuation || plan->queues.empty() || !plan->state_values.empty() ||
+        std::any_of(plan->outputs.begin(), plan->outputs.end(), [](const BoundValue& v) { return !v.place.device; });
+    if (!waits) {
+      MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
+      MGE_ASSIGN_OR_RETURN(fence, RunFence::Start(runtime_, plan, {inputs.begin(), inputs.end()},
+                                                  {outputs.begin(), outputs.end()}, control, after));
+      return absl::OkStatus();
+    }
+    for (const std::shared_ptr<RunFence>& earlier : after) {
+      for (absl::StatusOr<bool> ended = false; !*ended;) {
+        MGE_RETURN_IF_ERROR(control.CheckStop());
+        ended = earlier->Wait(kStopSlice);
+        MGE_RETURN_IF_ERROR(ended.status());
+      }
+    }
+    std::unique_lock<std::mutex> alone;
+    if (!plan->state_values.empty()) alone = std::unique_lock(plan->state_memory->run_mutex());
+    if (places.empty()) {
+      MGE_RETURN_IF_ERROR(RunPlan(plan, "", inputs, outputs, control));
+    } else {
+      MGE_RETURN_IF_ERROR(RunWithPlaces(plan, places, inputs, outputs, control));
+    }
+    fence = RunFence::Ended(runtime_);
+    return absl::OkStatus();
+  }));
+  return fence;
 }
 
 void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,

@@ -2,6 +2,7 @@
 // A session: a model on devices, ready to run.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/engine/instance.h"
+#include "core/engine/run_fence.h"
 #include "core/engine/runtime.h"
 #include "core/onnx/reader.h"
 #include "core/plan/program.h"
@@ -24,6 +26,7 @@ struct SessionOptions {
   std::vector<std::string> skip = {};     // passes, rewrites and claims to skip, in addition to those of the settings
   std::vector<Assignment> settings = {};  // dynamic settings for this session only
   std::vector<std::string> outputs = {};  // values of the model to compute; empty: the model's outputs
+  bool outputs_on_device = false;         // runs create outputs in the memory of the session's first device with queues
 };
 
 // A session. Any number of threads may run it at the same time.
@@ -52,7 +55,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns the outputs' types as far as they are known before a run: declared by the model, or inferred from its inputs.
   const std::vector<ValueType>& output_types() const { return output_types_; }
 
-  // Returns the plan for inputs of these types. Creates it if there is none.
+  // Returns the type of input number `i` with its place. Fails with kBadInput if it lies on another device.
+  absl::StatusOr<InputType> InputTypeOf(size_t i, const HostValue& input) const;
+  // Returns the plan for inputs of these types and outputs in host memory. Creates it if there is none.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) {
     return program_->PlanFor(inputs);
   }
@@ -63,6 +68,15 @@ class Session : public std::enable_shared_from_this<Session> {
   // memory of the caller for that result. The caller sets the cancel flag, the deadline and the seed of `control`; the
   // deadline includes planning. This function sets its width and pool.
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
+  // Enqueues a run that starts when the runs `after` have ended, and returns without waiting for it. The results are in the
+  // memory of devices or in page-locked memory: `outputs` is set before the return, and may be read when the fence is
+  // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes, or if
+  // the session has no device with queues. `control` and its deadline are used only during the call. Fails with kBadInput if
+  // an output is in plain host memory, and with kApiMisuse for a fence of another runtime.
+  absl::StatusOr<std::shared_ptr<RunFence>> Enqueue(std::span<const HostValue> inputs, std::span<HostValue> outputs,
+                                                    RunState& control, std::span<const std::shared_ptr<RunFence>> after);
+  // Returns the number of bytes that all runs have copied between plain host memory and page-locked memory.
+  uint64_t staged_bytes() const { return staged_bytes_.load(std::memory_order_relaxed); }
   // Runs the model for some outputs only. `places` are their indices, each once. Skips nodes that these outputs do not need.
   absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                        RunState& control);
@@ -80,6 +94,14 @@ class Session : public std::enable_shared_from_this<Session> {
   Session() = default;
   absl::Status RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                           RunState& control);
+  // Calls run() with the session's threads, seed and default time limit in `control`.
+  template <typename F>
+  absl::Status WithControl(RunState& control, F run);
+  // Creates the outputs on devices that the caller has not provided.
+  absl::Status CreateOutputs(const Plan& plan, std::span<HostValue> outputs) const;
+  // Runs the plan. Moves outputs that it computes in host memory to the devices where the caller wants them.
+  absl::Status RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
+                             std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
   // Returns the program that computes these outputs only. The kMaxSubsets most recently used ones are kept.
   absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
 
@@ -89,6 +111,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<ValueType> output_types_;
   std::mutex subsets_mutex_;
   std::list<Subset> subsets_;  // most recent first; guarded by subsets_mutex_
+  IoPlace created_;            // the place of outputs that runs create
+  std::atomic<uint64_t> staged_bytes_{0};
   double default_timeout_s_ = 0;
   uint64_t seed_ = 0;
 };

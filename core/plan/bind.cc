@@ -82,9 +82,9 @@ class Binder {
     out_.steps.push_back({fn, args, static_cast<int32_t>(out_.units.size())});
   }
 
-  void BindCopy(mge_slot from, mge_slot to, int64_t bytes) {
+  void BindCopy(mge_slot from, mge_slot to, int64_t bytes, bool staged = false) {
     auto* args = NewArgs<CopyStepArgs>();
-    *args = {from, to, static_cast<uint64_t>(bytes)};
+    *args = {from, to, static_cast<uint64_t>(bytes), staged};
     AddStep(RunCopyStep, args);
   }
 
@@ -168,7 +168,7 @@ class Binder {
     const PlannedUnit& unit = schedule_.units[u];
     const mge_slot from = InputSlot(u, 0), to = SlotOf(unit, unit.outputs[0]);
     const int64_t bytes = BytesOf(unit.outputs[0]);
-    if (!unit.OnQueue()) return BindCopy(from, to, bytes);
+    if (!unit.OnQueue()) return BindCopy(from, to, bytes, /*staged=*/true);
     auto* args = NewArgs<QueueCopyArgs>();
     *args = {from, to, static_cast<uint64_t>(bytes), unit.device->queue_api(), nullptr, nullptr};
     if (unit.peer) {
@@ -238,7 +238,7 @@ class Binder {
     unit.inputs = {value.name + " : " + value.type.ToString()};
     unit.outputs = {output.name};
     BindCopy(source ? memory_.SlotOf(*source, false) : constants_.plain.at({copy.value, kHostSpace}), output.location.slot,
-             bytes);
+             bytes, source && source->shared);
     out_.units.push_back(std::move(unit));
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/host_step.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -145,8 +146,22 @@ mge_code RunHostStep(const void* args, const mge_run* run) {
 }
 
 mge_code RunCopyStep(const void* args, const mge_run* run) {
+  static constexpr uint64_t kPiece = 1 << 20;  // bytes; sharing less costs more than it saves
   const auto& step = *static_cast<const CopyStepArgs*>(args);
-  if (step.bytes) std::memcpy(Address(run, step.to), Address(run, step.from), step.bytes);
+  if (step.staged) reinterpret_cast<const HostRun*>(run)->environment->CountStaged(step.bytes);
+  struct Copy {
+    char *from, *to;
+    uint64_t bytes;
+  } copy = {static_cast<char*>(Address(run, step.from)), static_cast<char*>(Address(run, step.to)), step.bytes};
+  auto piece = [](void* self, uint64_t i) {
+    const auto& c = *static_cast<const Copy*>(self);
+    std::memcpy(c.to + i * kPiece, c.from + i * kPiece, std::min(kPiece, c.bytes - i * kPiece));
+  };
+  if (step.bytes < 2 * kPiece || run->width < 2) {
+    if (step.bytes) std::memcpy(copy.to, copy.from, step.bytes);
+  } else {
+    run->parallel_for(run->pool, (step.bytes + kPiece - 1) / kPiece, piece, &copy);
+  }
   return MGE_OK;
 }
 

@@ -51,6 +51,8 @@ class HostStepEnvironment {
   // Returns the seed for the next random operator of the run.
   virtual uint64_t NextSeed() = 0;
   virtual absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) = 0;
+  // Counts bytes that the calling thread copies between plain host memory and page-locked memory.
+  virtual void CountStaged(uint64_t bytes) = 0;
   // Receives the error of a host step that fails.
   virtual void SetError(absl::Status status) = 0;
 };
@@ -64,10 +66,12 @@ struct HostRun {
 // Runs a host step. `args` must point to a HostStepArgs and `run` to a HostRun. Passes its error to SetError().
 mge_code RunHostStep(const void* args, const mge_run* run);
 
-// The arguments of RunCopyStep(), which copies bytes between two slots in host memory.
+// The arguments of RunCopyStep(), which copies bytes between two slots in host memory. Threads of the compute pool share large
+// copies. `run` must point to a HostRun.
 struct CopyStepArgs {
   mge_slot from, to;
   uint64_t bytes;
+  bool staged;  // true: one side is page-locked memory for the copy queues, and the bytes are counted
 };
 mge_code RunCopyStep(const void* args, const mge_run* run);
 

@@ -9,6 +9,9 @@
 // A device without queues works in host memory and in the calling thread. A device with queues has its own memory. Its steps
 // are enqueued, copies between memories are steps on copy queues, and fences order steps on different queues.
 //
+// A caller may provide inputs and outputs in the memory of a device. Such memory is a base for the steps of that device, and
+// nothing is copied. The places of inputs and outputs belong to the plan's signature.
+//
 // A dynamic value is a value whose size or kind is known only after it has been computed. Host steps write and read late
 // values. Nodes that need a dynamic value of unknown shape form the continuation, a separate program that is planned during
 // the run.
@@ -145,12 +148,29 @@ struct Location {
   uint32_t index = 0;  // kDynamic: index of the dynamic value; kContinuation: index of the continuation's output
 };
 
+// The memory in which the caller of a run provides an input or wants an output.
+struct IoPlace {
+  Device* device = nullptr;  // nullptr: plain host memory
+  bool pinned = false;       // true: page-locked host memory that the device's copy queues can access
+  bool on_device() const { return device && !pinned; }
+  bool operator==(const IoPlace&) const = default;
+};
+
+// The places of a plan's inputs and outputs, in the graph's order. An empty list stands for plain host memory.
+struct IoPlaces {
+  std::vector<IoPlace> inputs, outputs;
+  IoPlace input(size_t i) const { return inputs.empty() ? IoPlace() : inputs[i]; }
+  IoPlace output(size_t i) const { return outputs.empty() ? IoPlace() : outputs[i]; }
+};
+
 // An input or output of the plan, or an input of its continuation.
 struct BoundValue {
   std::string name;
   ValueKind kind = ValueKind::kTensor;
   TensorType type;  // static for tensors in slots
   Location location;
+  IoPlace place = {};       // the memory from which the plan reads it, or to which it writes it
+  uint32_t queue_base = 0;  // its base for steps on queues; differs from the location's base only in page-locked memory
 };
 
 // A constant in host memory.

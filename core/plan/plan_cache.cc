@@ -5,27 +5,39 @@
 #include <thread>
 #include <utility>
 
+#include "core/plan/plan.h"
+#include "core/plugin/device_tensor.h"
+
 namespace mge {
 namespace {
 
 constexpr size_t kMostEvicted = 4096;  // limit of the signatures in evicted_
 
-size_t HashOf(std::span<const InputType> inputs) {
+size_t HashOf(std::span<const InputType> inputs, std::span<const IoPlace> outputs) {
   uint64_t hash = inputs.size();
   auto mix = [&](uint64_t n) { hash = (hash ^ n) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  auto mix_place = [&](const IoPlace& place) {
+    if (place.device) mix(reinterpret_cast<uintptr_t>(place.device) + place.pinned);
+  };
   for (const InputType& in : inputs) {
     mix(static_cast<uint64_t>(in.kind));
     mix(static_cast<uint64_t>(in.dtype));
     for (int64_t d : in.shape) mix(static_cast<uint64_t>(d));
+    mix_place(in.place);
   }
+  for (const IoPlace& place : outputs) mix_place(place);
   return static_cast<size_t>(hash ^ (hash >> 32));
 }
 
 // Returns the bytes of the constants that a plan packed or uploaded.
 int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
 
-// Returns TypeOfValue(value) == type, without creating it for a tensor.
+// Returns whether the value is in plain host memory. A sequence never is in another.
+bool IsPlain(const HostValue& value) { return !DeviceMemory::Of(value.tensor); }
+
+// Returns whether the value is in plain host memory and TypeOfValue(value) == type, without creating the type of a tensor.
 bool HasType(const HostValue& value, const InputType& type) {
+  if (type.place.device || !IsPlain(value)) return false;
   if (value.kind != ValueKind::kTensor) return TypeOfValue(value) == type;
   return type.kind == ValueKind::kTensor && value.tensor.dtype() == type.dtype && value.tensor.shape() == type.shape;
 }
@@ -52,12 +64,16 @@ PlanCache::Evicted::~Evicted() {
   for (const auto& plan : idle_) GiveUpIdle(*plan);
 }
 
-std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inputs) const {
+std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inputs,
+                                                  std::span<const HostValue> outputs) const {
+  if (!std::all_of(outputs.begin(), outputs.end(), IsPlain)) return nullptr;
   std::shared_ptr<const Plan> plan;
   readers_.fetch_add(1);
   if (const Entry* entry = recent_.load()) {
     const auto& types = entry->signature;
-    if (std::equal(inputs.begin(), inputs.end(), types.begin(), types.end(), HasType)) plan = entry->plan;
+    if (entry->outputs.empty() && entry->plan->state_values.empty() &&
+        std::equal(inputs.begin(), inputs.end(), types.begin(), types.end(), HasType))
+      plan = entry->plan;
   }
   readers_.fetch_sub(1);
   if (plan) recent_finds_.store(recent_finds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -76,15 +92,17 @@ void PlanCache::Publish(Evicted& evicted) {
   left_.clear();
 }
 
-PlanCache::Entries::iterator PlanCache::Locate(std::span<const InputType> inputs, size_t hash) {
+PlanCache::Entries::iterator PlanCache::Locate(std::span<const InputType> inputs, std::span<const IoPlace> outputs,
+                                               size_t hash) {
   auto [first, last] = by_hash_.equal_range(hash);
-  auto at = std::find_if(first, last, [&](const auto& known) { return known.second->Fits(inputs); });
+  auto at = std::find_if(first, last, [&](const auto& known) { return known.second->Fits(inputs, outputs); });
   return at == last ? entries_.end() : at->second;
 }
 
-std::shared_ptr<const Plan> PlanCache::Find(std::span<const InputType> inputs, Evicted& evicted) {
-  if (!entries_.empty() && entries_.front().Fits(inputs)) return entries_.front().plan;
-  auto at = Locate(inputs, HashOf(inputs));
+std::shared_ptr<const Plan> PlanCache::Find(std::span<const InputType> inputs, Evicted& evicted,
+                                            std::span<const IoPlace> outputs) {
+  if (!entries_.empty() && entries_.front().Fits(inputs, outputs)) return entries_.front().plan;
+  auto at = Locate(inputs, outputs, HashOf(inputs, outputs));
   if (at == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, at);
   Trim(evicted);
@@ -92,12 +110,13 @@ std::shared_ptr<const Plan> PlanCache::Find(std::span<const InputType> inputs, E
   return entries_.front().plan;
 }
 
-void PlanCache::Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted) {
-  const size_t hash = HashOf(inputs);
+void PlanCache::Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted,
+                    std::span<const IoPlace> outputs) {
+  const size_t hash = HashOf(inputs, outputs);
   ++made_;
   if (evicted_.count(hash)) ++made_again_;
   Count(*plan, 1);
-  entries_.push_front({{inputs.begin(), inputs.end()}, hash, std::move(plan)});
+  entries_.push_front({{inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, hash, std::move(plan)});
   by_hash_.emplace(hash, entries_.begin());
   Trim(evicted);
   Publish(evicted);

@@ -29,14 +29,15 @@
 
 namespace mge {
 
-// The type of one input. A signature is a list of them.
+// The type and the place of one input. A signature is a list of them, with the places of the outputs.
 struct InputType {
   ValueKind kind = ValueKind::kTensor;
   DType dtype = DType::kUndefined;
   Shape shape;
+  IoPlace place = {};
   bool operator==(const InputType&) const = default;
 };
-// Returns the type of a value. A sequence has the element type of its first tensor and no shape.
+// Returns the type of a value, in plain host memory. A sequence has the element type of its first tensor and no shape.
 InputType TypeOfValue(const HostValue& value);
 
 // The limits of a plan cache.
@@ -66,13 +67,16 @@ class PlanCache {
 
   explicit PlanCache(const PlanCacheLimits& limits) : limits_(limits) {}
 
-  // Returns the most recently used plan if it is for inputs of these types, else nullptr. Allocates nothing. Safe on any
-  // thread, without a lock.
-  std::shared_ptr<const Plan> FindRecent(std::span<const HostValue> inputs) const;
-  // Returns the plan for these inputs and makes it the most recently used one. Returns nullptr if there is none.
-  std::shared_ptr<const Plan> Find(std::span<const InputType> inputs, Evicted& evicted);
-  // Adds a plan for inputs for which Find() returned nullptr.
-  void Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted);
+  // Returns the most recently used plan if it is for inputs of these types, all of them and the outputs are in plain host
+  // memory, and it writes no state; else nullptr. Allocates nothing. Safe on any thread, without a lock.
+  std::shared_ptr<const Plan> FindRecent(std::span<const HostValue> inputs, std::span<const HostValue> outputs = {}) const;
+  // Returns the plan for these inputs and makes it the most recently used one. Returns nullptr if there is none. `outputs`
+  // are the places of the outputs; empty: plain host memory.
+  std::shared_ptr<const Plan> Find(std::span<const InputType> inputs, Evicted& evicted,
+                                   std::span<const IoPlace> outputs = {});
+  // Adds a plan for a signature for which Find() returned nullptr.
+  void Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted,
+           std::span<const IoPlace> outputs = {});
   // Evicts the least recently used plan that holds packed or uploaded constants and has no other user. Returns false if
   // there is none.
   bool EvictOldest(Evicted& evicted);
@@ -96,18 +100,21 @@ class PlanCache {
  private:
   struct Entry {
     std::vector<InputType> signature;
+    std::vector<IoPlace> outputs;
     size_t hash;
     std::shared_ptr<const Plan> plan;
-    bool Fits(std::span<const InputType> inputs) const {
-      return std::equal(signature.begin(), signature.end(), inputs.begin(), inputs.end());
+    bool Fits(std::span<const InputType> inputs, std::span<const IoPlace> places) const {
+      return std::equal(signature.begin(), signature.end(), inputs.begin(), inputs.end()) &&
+             std::equal(outputs.begin(), outputs.end(), places.begin(), places.end());
     }
   };
   using Entries = std::list<Entry>;
 
-  Entries::iterator Locate(std::span<const InputType> inputs, size_t hash);
-  void Evict(Entries::iterator entry);
-  // Lets FindRecent() see the first entry. Destroys entries that left the cache, if no reader can see them.
-  void Publish(Evicted& evicted);
+  // Returns the most recently used plan if it is for inputs of these types, all of them and the outputs are in plain host
+  // memory, and it writes no state; else nullptr. Allocates nothing. Safe on any thread, without a lock.
+  std::shared_ptr<const Plan> FindRecent(std::span<const HostValue> inputs, std::span<const HostValue> outputs = {}) const;
+  Entries::iterator Locate(std::span<const InputType> inputs, std::span<const IoPlace> outputs, size_t hash);
+  void Evict(Entries::iterator entry, Evicted& evicted);
   void Trim(Evicted& evicted);
   // Adds the constants and steps of a plan to the counts (by = 1), or removes them (by = -1).
   void Count(const Plan& plan, int by);

@@ -30,14 +30,15 @@ struct PreparedSchedule {
 };
 
 // Runs the stages from the cover to the prepared kernels. Starts again while some kernels prove to be unable.
-absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const PlanContext& context, const StopControl* stop) {
+absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPlaces& places, const PlanContext& context,
+                                                  const StopControl* stop) {
   for (;;) {
     const size_t known = context.unable->count();
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, context));
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(ChosenKernels chosen, ChooseKernels(graph, std::move(cover), context, stop));
-    MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context));
+    MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context, places));
     MGE_ASSIGN_OR_RETURN(std::optional<PreparedKernels> kernels, PrepareKernels(graph, schedule, context, stop));
     if (kernels) return PreparedSchedule{std::move(chosen), std::move(schedule), *std::move(kernels)};
     if (context.unable->count() == known) {
@@ -49,11 +50,14 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const Plan
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<const InputType> inputs,
+                                                std::span<const IoPlace> outputs,
                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
                                                 const std::function<bool()>& reclaim_memory) {
   MGE_ASSIGN_OR_RETURN(SpecialisedGraph special, Specialise(given, inputs, *context, stop));
   const Graph& graph = special.graph;
-  MGE_ASSIGN_OR_RETURN(PreparedSchedule prepared, CoverAndSchedule(graph, *context, stop));
+  IoPlaces places = {{}, {outputs.begin(), outputs.end()}};
+  for (const InputType& input : inputs) places.inputs.push_back(input.place);
+  MGE_ASSIGN_OR_RETURN(PreparedSchedule prepared, CoverAndSchedule(graph, places, *context, stop));
   const auto& [chosen, schedule, kernels] = prepared;
   MGE_ASSIGN_OR_RETURN(MemoryPlan memory, AssignBuffers(graph, chosen.cover, schedule, kernels, *context));
   MGE_ASSIGN_OR_RETURN(std::vector<MemoryNeed> needs, CheckMemoryLimits(graph, chosen.cover, schedule, kernels, memory,

@@ -146,21 +146,24 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputType> inputs, const StopControl* stop) {
+absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputType> inputs,
+                                                          std::span<const IoPlace> outputs, const StopControl* stop) {
   MGE_RETURN_IF_ERROR(fault_);
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, BuildPlan(graph_, inputs, context_, stop, [this] { return Forget(); }));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan,
+                       BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, stop));
   return plan;
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs, const StopControl* stop) {
+absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs, const StopControl* stop,
+                                                             std::span<const IoPlace> outputs) {
   PlanCache::Evicted evicted;  // destroyed after the lock is released
   std::unique_lock lock(mutex_);
   ++calls_;
   for (;; made_.wait_for(lock, kStopSlice)) {
-    if (std::shared_ptr<const Plan> known = cache_.Find(inputs, evicted)) return known;
+    if (std::shared_ptr<const Plan> known = cache_.Find(inputs, evicted, outputs)) return known;
     if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());
     if (!making_) break;
   }
@@ -173,10 +176,10 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
     lock.unlock();
   };
   const auto begin = std::chrono::steady_clock::now();
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Make(inputs, stop));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Make(inputs, outputs, stop));
   lock.lock();
   planning_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  cache_.Add(inputs, plan, evicted);
+  cache_.Add(inputs, plan, evicted, outputs);
   WarnOfPlanning(inputs);
   return plan;
 }

@@ -87,11 +87,15 @@ class Program {
 
   // Returns the plan for these inputs, which are in the order of graph().inputs(). Creates it if the cache has none. Plans
   // are created one at a time. Fails with kBadInput if a type disagrees with the declared one. Fails with kCancelled or
-  // kTimeout if `stop` (nullable) is set while it measures, uploads, or waits for another thread's plan.
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr);
+  // kTimeout if `stop` (nullable) is set while it measures, uploads, or waits for another thread's plan. `outputs` are the
+  // places of the outputs; empty: plain host memory. The places must be on devices with queues of the context.
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr,
+                                                      std::span<const IoPlace> outputs = {});
 
   // Returns the most recently used plan if it fits these inputs, else nullptr. Takes no lock and allocates nothing.
-  std::shared_ptr<const Plan> RecentPlanFor(std::span<const HostValue> inputs) { return cache_.FindRecent(inputs); }
+  std::shared_ptr<const Plan> RecentPlanFor(std::span<const HostValue> inputs, std::span<const HostValue> outputs) {
+    return cache_.FindRecent(inputs, outputs);
+  }
 
   // Returns the plan that was used last by any caller, or nullptr if there is none.
   std::shared_ptr<const Plan> recent() const;
@@ -104,7 +108,8 @@ class Program {
   Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part = {});
   absl::Status CheckInputs(std::span<const InputType> inputs) const;
   // Creates a plan. The caller must not hold mutex_.
-  absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, const StopControl* stop);
+  absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, std::span<const IoPlace> outputs,
+                                                   const StopControl* stop);
   // Evicts the least recently used plan that holds constants and has no user. Returns false if there is none.
   bool Forget();
   // Warns, once each, about plans that are evicted and created again, and about runs that find no plan. Holds mutex_.
@@ -124,9 +129,10 @@ class Program {
   std::condition_variable made_;
 };
 
-// Creates a plan of a copy of `graph` whose inputs have these types. If the plan does not fit into memory, calls
+// Creates a plan of a copy of `graph` whose inputs have these types, with outputs in these places (empty: host memory). If the plan does not fit into memory, calls
 // `reclaim_memory` and tries again, until it fits or `reclaim_memory` returns false (it released nothing). Used by Program.
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
+                                                std::span<const IoPlace> outputs,
                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
                                                 const std::function<bool()>& reclaim_memory);
 

@@ -5,6 +5,7 @@
 
 #include "core/ops/op.h"
 #include "core/plan/lanes.h"
+#include "core/plan/memory/buffers.h"
 #include "core/plan/transfers.h"
 #include "fmt/format.h"
 
@@ -44,15 +45,29 @@ absl::Status ScheduleGroup(const Graph& graph, const PlanContext& context, const
   return absl::OkStatus();
 }
 
-// Adds the reorders and copies for the outputs and for the inputs of the continuation. Both are plain and in host memory.
-absl::Status ScheduleEnds(const Graph& graph, const PlanContext& context, const Cover& cover, ScheduleBuilder& builder) {
+// Adds the reorders and copies for the outputs and for the inputs of the continuation. Both are plain and in host memory,
+// except outputs that the caller wants on a device.
+absl::Status ScheduleEnds(const Graph& graph, const PlanContext& context, const Cover& cover, const IoPlaces& places,
+                          ScheduleBuilder& builder) {
   auto read = [&](ValueId v) -> absl::Status {
     if (v == kNone || IsConstantValue(graph, v) || cover.IsDeferred(v)) return absl::OkStatus();
     MGE_ASSIGN_OR_RETURN(int32_t item, builder.TransferTo(v, PlainLayout(), HostStepDevice(context)));
     builder.KeepToEnd(item);
     return absl::OkStatus();
   };
-  for (ValueId v : graph.outputs()) MGE_RETURN_IF_ERROR(read(v));
+  std::vector<int32_t> device_outputs;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ValueId v = graph.outputs()[i];
+    const IoPlace place = places.output(i);
+    if (!place.on_device() || IsConstantValue(graph, v) || cover.IsDeferred(v) || !HasSlot(graph.value(v))) {
+      MGE_RETURN_IF_ERROR(read(v));
+      device_outputs.push_back(-1);
+      continue;
+    }
+    MGE_ASSIGN_OR_RETURN(int32_t item, builder.DeviceOutput(v, *place.device));
+    device_outputs.push_back(item);
+  }
+  builder.SetOutputs(std::move(device_outputs), places);
   for (NodeId id : cover.deferred) {
     for (ValueId v : graph.node(id).inputs) MGE_RETURN_IF_ERROR(read(v));
     for (ValueId v : graph.node(id).captures) MGE_RETURN_IF_ERROR(read(v));
@@ -77,10 +92,11 @@ int32_t Schedule::HostItem(ValueId v) const {
   return *at;
 }
 
-absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& chosen, const PlanContext& context) {
+absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& chosen, const PlanContext& context,
+                                       const IoPlaces& places) {
   ScheduleBuilder builder(graph, context);
-  for (ValueId v : graph.inputs()) {
-    if (!IsConstantValue(graph, v)) builder.AddItem(v, PlainLayout(), kHostSpace, nullptr, -1);
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    if (!IsConstantValue(graph, graph.inputs()[i])) builder.AddInput(graph.inputs()[i], places.input(i));
   }
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     const Value& value = graph.value(v);
@@ -92,7 +108,7 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
   for (size_t g = 0; g < chosen.cover.groups.size(); ++g) {
     MGE_RETURN_IF_ERROR(ScheduleGroup(graph, context, chosen.cover.groups[g], chosen.choices[g], builder));
   }
-  MGE_RETURN_IF_ERROR(ScheduleEnds(graph, context, chosen.cover, builder));
+  MGE_RETURN_IF_ERROR(ScheduleEnds(graph, context, chosen.cover, places, builder));
   Schedule schedule = builder.Finish();
   SpreadOverQueues(schedule);
   return schedule;

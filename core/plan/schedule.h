@@ -7,7 +7,8 @@
 //   2. Visits the groups in topological order. For each operand finds the item with the layout and memory that the group
 //      reads. If there is none, adds the units that create it (transfers.h). Then adds the group's unit, with a new item for
 //      each output.
-//   3. Does the same for the outputs of the graph and for the inputs of the continuation. Both are plain and in host memory.
+//   3. Does the same for the outputs of the graph and for the inputs of the continuation. Both are plain and in host memory,
+//      except outputs that the caller wants on a device.
 //   4. Spreads the kernels over the compute queues of their devices (lanes.h).
 #pragma once
 
@@ -39,10 +40,11 @@ struct Item {
   ValueId value = kNone;
   mge_layout layout = PlainLayout();
   int32_t space = kHostSpace;
-  Device* device = nullptr;        // device of the unit that writes it, or of a state; nullptr: an input of the graph
+  Device* device = nullptr;        // of the unit that writes it, of a state, or of an input's memory; nullptr: host
   int32_t made_by = -1;            // unit that writes it; -1: an input of the graph, or a state
   int32_t last_use = -1;           // unit, or kEnd
   std::vector<int32_t> uses = {};  // units that read it, and kEnd
+  bool pinned = false;             // an input that the caller provides in page-locked memory
 };
 
 // A group, or a reorder or copy that the planner added, with its operands.
@@ -74,6 +76,10 @@ struct Schedule {
   std::unordered_map<ValueId, std::vector<int32_t>> versions;  // items of a value; the first is the one its producer writes
   std::vector<Space> spaces;
   std::vector<PlanQueue> queues;  // without signals
+  IoPlaces places;                // as the caller provides inputs and wants outputs
+  // By output: the item that a unit writes to the caller's memory on a device; -1: the output is computed in host memory.
+  // Empty: all are.
+  std::vector<int32_t> device_outputs;
 
   // Returns the space in which the device's units work. The device must have a unit.
   int32_t SpaceOf(const Device& device) const;
@@ -81,9 +87,11 @@ struct Schedule {
   int32_t HostItem(ValueId v) const;
 };
 
-// Returns the schedule of all groups, with the reorders and copies between them. Fails with kKernelFailed if a backend has no
-// reorder for a layout that it offers, or an invalid link.
-absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& chosen, const PlanContext& context);
+// Returns the schedule of all groups, with the reorders and copies between them. `places` must be on devices with queues of
+// the context. A constant, deferred or dynamic output is computed in host memory, wherever the caller wants it. Fails with
+// kKernelFailed if a backend has no reorder for a layout that it offers, or an invalid link.
+absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& chosen, const PlanContext& context,
+                                       const IoPlaces& places);
 
 // Returns the bytes of an item, which must be a tensor of known size.
 int64_t ItemBytes(const Graph& graph, const Item& item);

@@ -49,6 +49,32 @@ Schedule ScheduleBuilder::Finish() {
   return std::move(schedule_);
 }
 
+void ScheduleBuilder::AddInput(ValueId v, const IoPlace& place) {
+  const int32_t space = place.on_device() ? SpaceOf(*place.device) : kHostSpace;
+  const int32_t id = AddItem(v, PlainLayout(), space, place.on_device() ? place.device : nullptr, -1);
+  schedule_.items[id].pinned = place.pinned;
+}
+
+absl::StatusOr<int32_t> ScheduleBuilder::DeviceOutput(ValueId v, Device& device) {
+  MGE_ASSIGN_OR_RETURN(int32_t id, TransferTo(v, PlainLayout(), device));
+  const int32_t root = RootOf(id);
+  if (item(root).made_by < 0 || context_.red_zones || std::count(taken_.begin(), taken_.end(), root)) {
+    PlannedUnit unit = Between(Unit::Kind::kCopy, id, device);
+    unit.queue = QueueOf(device, MGE_QUEUE_COMPUTE);
+    unit.copy_name = "device copy";
+    unit.reason = "an output in the caller's memory that no step can write directly";
+    id = AddTransfer(std::move(unit), item(id).space);
+  }
+  taken_.push_back(RootOf(id));
+  KeepToEnd(id);
+  return id;
+}
+
+void ScheduleBuilder::SetOutputs(std::vector<int32_t> device_outputs, IoPlaces places) {
+  schedule_.device_outputs = std::move(device_outputs);
+  schedule_.places = std::move(places);
+}
+
 int32_t ScheduleBuilder::AddItem(ValueId v, const mge_layout& layout, int32_t space, Device* device, int32_t unit) {
   schedule_.items.push_back({.value = v, .layout = layout, .space = space, .device = device, .made_by = unit});
   const int32_t id = static_cast<int32_t>(schedule_.items.size()) - 1;
@@ -134,12 +160,18 @@ int32_t ScheduleBuilder::Copy(int32_t source, int32_t space, const Device& reade
   return AddTransfer(std::move(unit), space);
 }
 
-// Returns true if the item is in the caller's memory: an input of the graph, or an alias of one.
-bool ScheduleBuilder::IsCallers(int32_t id) const {
+// Returns the item whose memory the item shares: itself, or the item of which it is an alias.
+int32_t ScheduleBuilder::RootOf(int32_t id) const {
   for (int32_t u; (u = item(id).made_by) >= 0; id = schedule_.units[u].inputs[0]) {
-    if (schedule_.units[u].kind != Unit::Kind::kAlias || schedule_.units[u].inputs[0] < 0) return false;
+    if (schedule_.units[u].kind != Unit::Kind::kAlias || schedule_.units[u].inputs[0] < 0) break;
   }
-  return graph_.value(item(id).value).role != Role::kState;
+  return id;
+}
+
+// Returns true if the item is in the caller's plain memory: an input of the graph, or an alias of one.
+bool ScheduleBuilder::IsCallers(int32_t id) const {
+  const Item& root = item(RootOf(id));
+  return root.made_by < 0 && !root.pinned && graph_.value(root.value).role != Role::kState;
 }
 
 // Returns `source`. If it is in the caller's memory, returns a copy in page-locked memory, since copy queues access the

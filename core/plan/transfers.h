@@ -18,6 +18,14 @@ class ScheduleBuilder {
   // Sets the last use of each item and returns the schedule. Must be the last call.
   Schedule Finish();
 
+  // Adds an input of the graph, which the caller provides in that place.
+  void AddInput(ValueId v, const IoPlace& place);
+  // Returns an item for an output that the caller wants in the memory of `device`. A unit writes that memory directly. If no
+  // unit can, because the value is an input, another output or a view of one, or because of red zones, adds a copy within the
+  // device. Fails like TransferTo().
+  absl::StatusOr<int32_t> DeviceOutput(ValueId v, Device& device);
+  // Sets Schedule::device_outputs and Schedule::places.
+  void SetOutputs(std::vector<int32_t> device_outputs, IoPlaces places);
   // Adds an item of v and returns its index. Unit number `unit` writes it; -1 is an input of the graph.
   int32_t AddItem(ValueId v, const mge_layout& layout, int32_t space, Device* device, int32_t unit);
   // Adds a unit that reads the items unit.inputs.
@@ -43,11 +51,13 @@ class ScheduleBuilder {
   int32_t Stage(int32_t source);
   PlannedUnit Between(Unit::Kind kind, int32_t source, Device& device) const;
   bool IsCallers(int32_t id) const;
+  int32_t RootOf(int32_t id) const;
   std::string SpaceName(int32_t space) const;
 
   const Graph& graph_;
   const PlanContext& context_;
   Schedule schedule_;
+  std::vector<int32_t> taken_;  // items in the caller's memory of outputs on devices
 };
 
 }  // namespace mge

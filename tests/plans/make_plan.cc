@@ -79,7 +79,8 @@ class Planner {
     for (const auto& shapes : setup_.plans) {
       MGE_ASSIGN_OR_RETURN(std::vector<InputType> types, TypesOf(program->graph(), shapes));
       if (setup_.plans.size() > 1) out += fmt::format("plan {}:\n", ++number);
-      absl::StatusOr<std::shared_ptr<const mge::Plan>> plan = program->PlanFor(types);
+      MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places, SetPlaces(program->graph(), types));
+      absl::StatusOr<std::shared_ptr<const mge::Plan>> plan = program->PlanFor(types, nullptr, places);
       if (!plan.ok()) {
         out += FormatError(plan.status()) + "\n";
         continue;
@@ -133,7 +134,7 @@ class Planner {
         c.kernel_restrictions.push_back("not allowed: " + value);
       } else if (key == "select.strategy" && value == "reproducible") {
         c.select_mode = MGE_SELECT_REPRODUCIBLE;
-      } else if (key != "memory.limit") {
+      } else if (key != "memory.limit" && key != "io") {
         return BadSetup(fmt::format("setting {} = {}", key, value));
       }
     }
@@ -155,6 +156,29 @@ class Planner {
       types.push_back(std::move(type));
     }
     return types;
+  }
+
+  // Sets the places of the inputs that the lines "set io" name, and returns those of the outputs.
+  absl::StatusOr<std::vector<IoPlace>> SetPlaces(const Graph& graph, std::vector<InputType>& types) const {
+    std::vector<IoPlace> outputs(graph.outputs().size());
+    for (const auto& [key, value] : setup_.settings) {
+      if (key != "io") continue;
+      for (const std::string& one : ListOf(value)) {
+        const size_t equals = one.find('='), slash = one.find('/');
+        const std::string name = one.substr(0, equals), device = one.substr(equals + 1, slash - equals - 1);
+        auto at = std::find_if(context_->devices.begin(), context_->devices.end(),
+                               [&](const Device* d) { return d->name() == device; });
+        if (at == context_->devices.end()) return BadSetup(fmt::format("io {}: no device '{}'", one, device));
+        const IoPlace place = {*at, slash != std::string::npos};
+        for (size_t i = 0; i < types.size(); ++i) {
+          if (graph.value(graph.inputs()[i]).name == name) types[i].place = place;
+        }
+        for (size_t i = 0; i < outputs.size(); ++i) {
+          if (graph.value(graph.outputs()[i]).name == name) outputs[i] = place;
+        }
+      }
+    }
+    return outputs;
   }
 
   plans::Setup setup_;

@@ -85,12 +85,13 @@ class Printer {
 
   void NameBases() {
     for (const BoundValue& v : plan_.inputs) {
-      if (v.location.kind == Location::Kind::kSlot) bases_[v.location.slot.base] = "input";
+      if (v.location.kind == Location::Kind::kSlot) bases_[v.location.slot.base] = bases_[v.queue_base] = "input";
     }
     for (size_t i = 0; i < plan_.outputs.size(); ++i) {
       const Location& at = plan_.outputs[i].location;
       if (at.kind != Location::Kind::kSlot) continue;
-      bases_[at.slot.base] = "output" + Number(static_cast<int64_t>(i), plan_.outputs.size());
+      bases_[at.slot.base] = bases_[plan_.outputs[i].queue_base] =
+          "output" + Number(static_cast<int64_t>(i), plan_.outputs.size());
     }
     for (const StateBase& s : plan_.state_values) bases_[s.base] = "state";
     for (const ConstantBase& c : plan_.constants) bases_[c.base] = NameOf(c);

@@ -81,15 +81,19 @@ class Assigner {
     return {value.name, value.kind, value.type, {}};
   }
 
-  // Gives each input of the graph a base, or a dynamic value.
+  // Gives each input of the graph a base, or a dynamic value. An input in page-locked memory has two bases.
   void AddInputs() {
-    for (ValueId v : graph_.inputs()) {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const ValueId v = graph_.inputs()[i];
       if (IsConstantValue(graph_, v)) continue;
+      const IoPlace place = schedule_.places.input(i);
       const int32_t item = schedule_.versions.at(v).front();
       if (HasSlot(graph_.value(v))) {
         Buffer b;
         b.where = Buffer::Where::kBase;
+        b.space = schedule_.items[item].space;
         b.base = out_.base_count++;
+        b.queue_base = place.pinned ? out_.base_count++ : b.base;
         b.name = graph_.value(v).name;
         BufferIndex(item) = NewBuffer(std::move(b));
       } else {
@@ -97,6 +101,8 @@ class Assigner {
       }
       out_.inputs.push_back(Bound(v));
       out_.inputs.back().location = out_.LocationOf(BufferOf(item));
+      out_.inputs.back().place = place;
+      out_.inputs.back().queue_base = BufferOf(item).queue_base;
     }
   }
 
@@ -229,11 +235,13 @@ class Assigner {
     for (ValueId v : graph_.outputs()) add(v);
   }
 
-  // Sets the location of each output. The calling thread writes its outputs directly to the caller's memory. All others are
-  // copied there after the last unit.
+  // Sets the location of each output. Steps of a device write directly to the caller's memory on that device. The calling
+  // thread and copy queues write directly to page-locked memory, the calling thread also to plain host memory. All others
+  // are copied to the caller's memory after the last unit.
   void AddOutputs() {
     uint32_t continued = 0;
-    for (ValueId v : graph_.outputs()) {
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ValueId v = graph_.outputs()[i];
       BoundValue out = Bound(v);
       const bool constant = IsConstantValue(graph_, v);
       if (cover_.IsDeferred(v)) {
@@ -242,11 +250,19 @@ class Assigner {
       } else if (HasSlot(graph_.value(v))) {
         const uint32_t base = out_.base_count++;
         out.location.slot = {base, 0, 0};
-        const int32_t item = constant ? -1 : schedule_.HostItem(v);
-        Buffer* b = constant ? nullptr : &BufferOf(item);
-        if (b && b->where == Buffer::Where::kArena && !b->shared && !context_.red_zones) {
+        const int32_t on_device = schedule_.device_outputs.empty() ? -1 : schedule_.device_outputs[i];
+        const bool pinned = schedule_.places.output(i).pinned;
+        if (on_device >= 0 || pinned) out.place = schedule_.places.output(i);
+        out.queue_base = pinned ? out_.base_count++ : base;
+        const int32_t item = on_device >= 0 ? on_device : constant ? -1 : schedule_.HostItem(v);
+        Buffer* b = item < 0 ? nullptr : &BufferOf(item);
+        const bool direct =
+            on_device >= 0 || (b && b->where == Buffer::Where::kArena && (!b->shared || pinned) && !context_.red_zones);
+        if (direct) {
+          MGE_CHECK(b->where == Buffer::Where::kArena);
           b->where = Buffer::Where::kOutput;
           b->base = base;
+          b->queue_base = out.queue_base;
         } else {
           out_.output_copies.push_back({static_cast<int32_t>(out_.outputs.size()), item, v});
         }
@@ -367,7 +383,7 @@ class Assigner {
 
 mge_slot MemoryPlan::SlotOf(const Buffer& b, bool on_queue) const {
   MGE_CHECK(b.where != Buffer::Where::kDynamic);
-  if (b.where != Buffer::Where::kArena) return {b.base, 0, 0};
+  if (b.where != Buffer::Where::kArena) return {on_queue && b.queue_base ? b.queue_base : b.base, 0, 0};
   const Arena& arena = arenas[b.arena];
   return {on_queue ? arena.base : arena.host_base, 0, static_cast<uint64_t>(b.offset)};
 }

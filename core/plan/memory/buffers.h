@@ -7,7 +7,8 @@
 //      the pair, the sizes are equal and this unit is the last reader. Any other output gets a new buffer.
 //   2. Marks the buffers that several queues may use. Their lives are extended at both ends, so that a copy can run before the
 //      unit that needs it.
-//   3. Moves outputs of the graph that the calling thread computes from the arena to the caller's memory.
+//   3. Moves outputs from the arena to the caller's memory: those that the calling thread computes, and those that the caller
+//      wants on a device or in page-locked memory.
 //   4. Places the buffers of each arena with PlaceIntervals() (place.h), at multiples of the alignment that the devices whose
 //      kernels use the arena require.
 #pragma once
@@ -26,8 +27,9 @@ namespace mge {
 struct Buffer {
   enum class Where { kArena, kOutput, kBase, kDynamic } where = Where::kArena;
   int32_t space = kHostSpace;
-  uint32_t base = 0;     // kOutput, kBase
-  uint32_t dynamic = 0;  // kDynamic: index
+  uint32_t base = 0;        // kOutput, kBase
+  uint32_t queue_base = 0;  // kOutput, kBase: base for steps on queues if it differs; 0: `base`
+  uint32_t dynamic = 0;     // kDynamic: index
   int64_t bytes = 0;
   int32_t first = 0;  // first and last unit that use it, both included
   int32_t last = 0;

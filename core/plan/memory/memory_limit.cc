@@ -42,8 +42,9 @@ class Needs {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
       if (schedule_.units[u].kind == Unit::Kind::kKernel) MGE_RETURN_IF_ERROR(AddConstants(u));
     }
-    for (ValueId v : graph_.outputs()) {
-      if (!cover_.IsDeferred(v) && HasSlot(graph_.value(v))) AddOutput(v);
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ValueId v = graph_.outputs()[i];
+      if (!cover_.IsDeferred(v) && HasSlot(graph_.value(v))) AddOutput(v, memory_.outputs[i].place);
     }
     for (Need& need : needs_) AddUp(need);
     return absl::OkStatus();
@@ -87,9 +88,9 @@ class Needs {
     }
     return absl::OkStatus();
   }
-  void AddOutput(ValueId v) {
+  void AddOutput(ValueId v, const IoPlace& place) {
     const TensorType& type = graph_.value(v).type;
-    Need& need = OfHostMemory(*context_.devices.front());
+    Need& need = place.on_device() ? Of(*place.device) : OfHostMemory(*context_.devices.front());
     const auto bytes = static_cast<uint64_t>(Elements(type.dims) * ElementBytes(type.dtype));
     need.outputs += bytes;
     need.pieces.push_back({fmt::format("output '{}'", graph_.value(v).name), bytes});

@@ -40,6 +40,7 @@ typedef struct mge_runtime mge_runtime;
 typedef struct mge_session mge_session;
 typedef struct mge_tensor mge_tensor;
 typedef struct mge_run_control mge_run_control;
+typedef struct mge_run_fence mge_run_fence; /* the end of a run that may still be in progress */
 typedef struct mge_profile mge_profile;
 typedef struct mge_string mge_string; /* a text that the caller releases */
 
@@ -161,10 +162,49 @@ MGE_API size_t mge_tensor_rank(const mge_tensor* tensor);
 MGE_API const int64_t* mge_tensor_dims(const mge_tensor* tensor);
 MGE_API uint64_t mge_tensor_elements(const mge_tensor* tensor);
 MGE_API uint64_t mge_tensor_bytes(const mge_tensor* tensor);
-MGE_API void* mge_tensor_data(mge_tensor* tensor); /* NULL for strings */
+/* The elements in host memory. NULL for strings, and for memory of a device that the host cannot access. */
+MGE_API void* mge_tensor_data(mge_tensor* tensor);
 MGE_API mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index);
 MGE_API mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size);
 MGE_API const char* mge_dtype_name(mge_dtype dtype); /* "float32" */
+
+/* ---- tensors on devices
+ * A session binds tensors that lie on its devices without a copy, as inputs and as outputs. State that stays between runs is
+ * such a tensor: an output of one run and an input of the next one. Tensors keep their runtime alive. */
+
+/* MGE_PLACE_PAGE_LOCKED is host memory that the copy queues of the device can access. A run does not stage it. */
+enum { MGE_PLACE_DEVICE = 0, MGE_PLACE_PAGE_LOCKED = 1 };
+/* Creates a tensor with undefined elements in the memory of a device, such as "gpu0". On a device that works in host
+ * memory, such as "cpu0", the tensor is charged to its budget. Strings are refused. */
+MGE_API mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
+                                         const int64_t* dims, size_t rank, mge_tensor** out);
+/* Creates a tensor that uses the caller's memory on a device. `address` is valid on the device and aligned to 64 bytes; on
+ * a device that works in host memory it is aligned to the elements. Page-locked memory must have one address for host
+ * and device. `release` (nullable) is called once when no tensor and no run uses the memory, or when this function fails. */
+typedef void (*mge_release_fn)(void* state);
+MGE_API mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
+                                       const int64_t* dims, size_t rank, void* address, uint64_t bytes,
+                                       mge_release_fn release, void* state, mge_tensor** out);
+/* Copies the elements into a tensor of the same type and shape. Both may lie anywhere. Returns when the copy is done. Runs
+ * that write `source` or use `destination` must have ended. */
+MGE_API mge_status* mge_tensor_copy(const mge_tensor* source, mge_tensor* destination);
+MGE_API const char* mge_tensor_device(const mge_tensor* tensor); /* "virtual0"; "" for plain host memory */
+MGE_API int32_t mge_tensor_place(const mge_tensor* tensor);      /* MGE_PLACE_...; for plain host memory 0 */
+/* The address of the elements on the tensor's device, for other users of the device. For plain host memory as
+ * mge_tensor_data. */
+MGE_API void* mge_tensor_address(mge_tensor* tensor);
+/* Returns the elements' address for the host. Fails with E0207 and the reason if the host cannot access them. */
+MGE_API mge_status* mge_tensor_map(mge_tensor* tensor, void** out);
+
+/* Shares a tensor through DLPack (https://dmlc.github.io/dlpack): struct DLManagedTensor of dlpack.h, which this header does
+ * not need. The memory lives until both sides have released it. A device whose class DLPack does not know has the type
+ * kDLExtDev and the device's number. */
+struct DLManagedTensor;
+MGE_API mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensor** out);
+/* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready to be read. `device` names the
+ * device that holds the memory; NULL: host memory, and then `runtime` may be NULL. */
+MGE_API mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, struct DLManagedTensor* managed,
+                                           mge_tensor** out);
 
 /* Some models return sequences and optionals of tensors. These values have parts, and no data of their own. */
 enum { MGE_VALUE_TENSOR = 0, MGE_VALUE_SEQUENCE = 1, MGE_VALUE_OPTIONAL = 2 };
@@ -179,7 +219,8 @@ typedef struct mge_session_options {
   size_t struct_size;
   const char* device; /* "gpu0,cpu0"; NULL: scope of the thread, otherwise the default device */
   int32_t threads;    /* 0: the runtime's setting */
-  int32_t reserved;
+  /* 1: outputs that a run creates lie in the memory of the session's first device that has its own. */
+  int32_t outputs_on_device;
   const char* const* skip; /* names of passes, rewrites and fusions to skip */
   size_t skip_count;
   /* Dynamic settings for this session only, as "NAME=VALUE". They override the runtime's settings. */
@@ -221,6 +262,9 @@ MGE_API const char* mge_session_metadata_key(const mge_session* session, size_t 
 MGE_API const char* mge_session_metadata_value(const mge_session* session, size_t index);
 
 MGE_API int32_t mge_session_threads(const mge_session* session); /* number of threads that its runs use */
+/* The names of the session's devices, such as "gpu0", in order of preference. NULL if `index` is out of range. */
+MGE_API size_t mge_session_device_count(const mge_session* session);
+MGE_API const char* mge_session_device(const mge_session* session, size_t index);
 
 /* Options of generated inputs. */
 typedef struct mge_example_options {
@@ -266,6 +310,21 @@ typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** output
 MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                           mge_run_control* control, mge_done_fn done, void* state);
 
+/* Enqueues a run and returns without waiting for it. It starts when the runs `after` have ended, which other queues wait for
+ * on the device where possible. `outputs[i]` is NULL or a tensor on a device or in page-locked memory. The outputs of NULL
+ * are created on the device at once; they may be read when the fence is reached. The inputs and outputs may be released at
+ * once. Inputs in plain host memory are copied before the return. Steps that the host computes delay the return; a model
+ * with data-dependent shapes, or on devices without queues, runs to its end. `control` (nullable) is used only during the
+ * call. Errors of the device arrive at the fence. */
+MGE_API mge_status* mge_session_enqueue(mge_session* session, mge_tensor* const* inputs, size_t input_count,
+                                        mge_tensor** outputs, size_t output_count, mge_run_fence* const* after,
+                                        size_t after_count, mge_run_control* control, mge_run_fence** out);
+/* Waits for the run. `seconds` < 0: without a limit. Sets *reached to 0 if the time limit came first, else to 1. Fails with
+ * the error of the run, or of a run that it had to wait for; each call returns it again. */
+MGE_API mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached);
+/* Releases the fence. If nothing else holds the fence of an unfinished run, waits for the run, up to a minute. */
+MGE_API void mge_run_fence_release(mge_run_fence* fence);
+
 /* Returns the plan for inputs of these types as JSON "mge.plan/1" or text. Does not read the tensors' data. `why` adds
  * the alternatives and reasons. */
 MGE_API mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count, const char* format,
@@ -283,6 +342,8 @@ typedef struct mge_memory_facts {
   uint64_t constant_bytes;      /* constants used directly from the model's file */
   uint32_t steps;
   uint32_t reference_steps; /* steps that only the reference evaluator supports */
+  /* Bytes that all runs of the session have copied between plain host memory and page-locked memory. */
+  uint64_t staged_bytes;
 } mge_memory_facts;
 MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
 

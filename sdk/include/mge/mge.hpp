@@ -87,7 +87,7 @@ inline constexpr mge_dtype kDtypeOf<F16> = MGE_DTYPE_F16;
 template <>
 inline constexpr mge_dtype kDtypeOf<BF16> = MGE_DTYPE_BF16;
 
-// A dense tensor in host memory, or a sequence or optional of tensors.
+// A dense tensor in host memory or on a device, or a sequence or optional of tensors.
 class Tensor {
  public:
   Tensor() = default;
@@ -99,6 +99,13 @@ class Tensor {
   // Creates a tensor that uses the caller's memory, which must outlive it.
   static Status Wrap(mge_dtype dtype, std::span<const int64_t> dims, void* data, uint64_t bytes, Tensor* out) {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, t); });
+  }
+  // Creates a tensor with undefined elements on a device. `runtime` is Runtime::get(); `place` is MGE_PLACE_...
+  static Status CreateOn(mge_runtime* runtime, const std::string& device, mge_dtype dtype, std::span<const int64_t> dims,
+                         Tensor* out, int place = MGE_PLACE_DEVICE) {
+    return Take(out, [&](mge_tensor** t) {
+      return mge_tensor_create_on(runtime, device.c_str(), place, dtype, dims.data(), dims.size(), t);
+    });
   }
   // Reads a .npy, .npz ("file.npz:name") or .pb file.
   static Status Read(const std::string& path, Tensor* out) {
@@ -129,15 +136,25 @@ class Tensor {
   uint64_t elements() const { return mge_tensor_elements(get()); }
   uint64_t bytes() const { return mge_tensor_bytes(get()); }
   void* raw_data() const { return mge_tensor_data(get()); }
-  // Returns the elements as T, or nothing if T is not the C++ type of dtype().
+  // Returns the elements as T, or nothing if T is not the C++ type of dtype() or the host cannot access them.
   template <typename T>
   std::span<T> data() const {
-    if (dtype() != kDtypeOf<T>) return {};
+    if (dtype() != kDtypeOf<T> || !raw_data()) return {};
     return {static_cast<T*>(raw_data()), static_cast<size_t>(elements())};
   }
   std::string_view string(uint64_t index) const {
     mge_text t = mge_tensor_string(get(), index);
     return {t.data, static_cast<size_t>(t.size)};
+  }
+  std::string_view device() const { return mge_tensor_device(get()); }  // "" for plain host memory
+  int place() const { return mge_tensor_place(get()); }                 // MGE_PLACE_...
+  void* address() const { return mge_tensor_address(get()); }           // on its device
+  // Copies the elements to a tensor of the same type and shape; both may lie anywhere.
+  Status CopyTo(Tensor* destination) const { return Status(mge_tensor_copy(get(), destination->get())); }
+  // Copies the elements to a new tensor in plain host memory.
+  Status ToHost(Tensor* out) const {
+    if (Status s = Create(dtype(), dims(), out); !s.ok()) return s;
+    return CopyTo(out);
   }
   Status WriteNpy(const std::string& path) const { return Status(mge_tensor_write_npy(get(), path.c_str())); }
 
@@ -338,6 +355,31 @@ struct SessionOptions {
   std::vector<std::string> settings = {};  // dynamic settings for this session only: "NAME=VALUE"
   // values to compute instead of the model's outputs, intermediate values included; empty: the model's outputs
   std::vector<std::string> outputs = {};
+  bool outputs_on_device = false;  // runs create outputs in the memory of the session's first device that has its own
+};
+
+// The end of a run that may still be in progress; see mge_session_enqueue. The destructor waits for the run.
+class RunFence {
+ public:
+  RunFence() = default;
+  explicit RunFence(mge_run_fence* fence) : fence_(fence) {}
+  explicit operator bool() const { return fence_ != nullptr; }
+  // Waits until the run has ended, and returns its error.
+  Status Wait() const {
+    int32_t reached = 0;
+    return Status(mge_run_fence_wait(get(), -1, &reached));
+  }
+  // Waits at most that long. *reached is false if the time came first.
+  Status WaitFor(double seconds, bool* reached) const {
+    int32_t done = 0;
+    Status s(mge_run_fence_wait(get(), seconds, &done));
+    *reached = done != 0;
+    return s;
+  }
+  mge_run_fence* get() const { return fence_.get(); }
+
+ private:
+  internal::Handle<mge_run_fence, mge_run_fence_release> fence_;
 };
 
 // Options for generated inputs; see mge_example_options.
@@ -386,6 +428,9 @@ class Session {
   std::string_view metadata_value(size_t i) const { return Text(mge_session_metadata_value(get(), i)); }
 
   int threads() const { return mge_session_threads(get()); }
+  // Names of the session's devices, in order of preference.
+  size_t device_count() const { return mge_session_device_count(get()); }
+  std::string_view device(size_t i) const { return Text(mge_session_device(get(), i)); }
 
   Status ReadInput(size_t i, const std::string& path, Tensor* out) const {
     mge_tensor* t = nullptr;
@@ -415,6 +460,31 @@ class Session {
   }
   Status Run(std::initializer_list<const Tensor*> inputs, std::vector<Tensor>* outputs, RunControl* control = nullptr) {
     return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, control);
+  }
+
+  // Enqueues a run that starts after the runs `after`, and returns without waiting for it. `outputs` as for Run(), on devices
+  // or in page-locked memory; they may be read when the fence is reached.
+  Status Enqueue(std::span<const Tensor* const> inputs, std::vector<Tensor>* outputs, RunFence* fence,
+                 std::span<const RunFence* const> after = {}, RunControl* control = nullptr) {
+    std::vector<mge_tensor*> in, out(output_count(), nullptr);
+    std::vector<mge_run_fence*> earlier;
+    for (const Tensor* t : inputs) in.push_back(t->get());
+    for (const RunFence* f : after) earlier.push_back(f->get());
+    outputs->resize(out.size());
+    for (size_t i = 0; i < out.size(); ++i) out[i] = (*outputs)[i].get();
+    mge_run_fence* made = nullptr;
+    Status s(mge_session_enqueue(get(), in.data(), in.size(), out.data(), out.size(), earlier.data(), earlier.size(),
+                                 control ? control->get() : nullptr, &made));
+    *fence = RunFence(made);
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!(*outputs)[i]) (*outputs)[i] = Tensor(out[i]);
+    }
+    return s;
+  }
+  Status Enqueue(std::initializer_list<const Tensor*> inputs, std::vector<Tensor>* outputs, RunFence* fence,
+                 std::initializer_list<const RunFence*> after = {}, RunControl* control = nullptr) {
+    return Enqueue(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, fence,
+                   std::span<const RunFence* const>(after.begin(), after.size()), control);
   }
 
   // Runs by name: every input once, in any order, and any of the outputs. Nodes that these outputs do not need are not
@@ -505,6 +575,7 @@ class Session {
     o.setting_count = settings.size();
     o.outputs = outputs.data();
     o.output_count = outputs.size();
+    o.outputs_on_device = options.outputs_on_device;
     mge_session* session = nullptr;
     Status s(make(&o, &session));
     out->session_.reset(session);

@@ -13,4 +13,7 @@ namespace mge::api_models {
 // Computing z fails if i is neither 0 nor 1.
 std::string TwoOutputs();
 
+// Returns the model total = state + x, y = relu(total) * total. All are float32[n].
+std::string RunningTotal();
+
 }  // namespace mge::api_models

@@ -24,6 +24,15 @@ std::string api_models::TwoOutputs() {
          TextField(field::model::kMetadata, Entry("author", "me"));
 }
 
+std::string api_models::RunningTotal() {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  return ModelProto({.graph = GraphProto(
+                         {.nodes = {NodeProto("Add", {"state", "x"}, {"total"}), NodeProto("Relu", {"total"}, {"positive"}),
+                                    NodeProto("Mul", {"positive", "total"}, {"y"})},
+                          .inputs = {ValueInfo("state", DType::kF32, {"n"}), ValueInfo("x", DType::kF32, {"n"})},
+                          .outputs = {ValueInfo("total", DType::kF32, {"n"}), ValueInfo("y", DType::kF32, {"n"})}})});
+}
+
 namespace {
 
 TEST(SixteenBitFloats, AreConvertedAsInTheCore) {

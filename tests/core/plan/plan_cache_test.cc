@@ -85,6 +85,27 @@ TEST(PlanCache, DistinguishesSignaturesByKindTypeAndShape) {
   }
 }
 
+TEST(PlanCache, DistinguishesSignaturesByThePlacesOfInputsAndOutputs) {
+  PlanCache cache({});
+  PlanCache::Evicted evicted;
+  char devices[2];  // the cache uses only their addresses
+  Device *first = reinterpret_cast<Device*>(&devices[0]), *second = reinterpret_cast<Device*>(&devices[1]);
+  std::vector<InputType> types = Width(1);
+  std::vector<std::shared_ptr<const Plan>> plans;
+  const std::vector<IoPlace> places = {{}, {first, false}, {first, true}, {second, false}};
+  for (const IoPlace& place : places) {
+    types[0].place = place;
+    EXPECT_EQ(cache.Find(types, evicted), nullptr);
+    cache.Add(types, plans.emplace_back(PlanWith({})), evicted);
+    EXPECT_EQ(cache.Find(types, evicted, std::span(&places[1], 1)), nullptr);
+    cache.Add(types, PlanWith({}), evicted, std::span(&places[1], 1));
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    types[0].place = places[i];
+    EXPECT_EQ(cache.Find(types, evicted), plans[i]);
+  }
+}
+
 TEST(PlanCache, EvictsTheLeastRecentlyUsedPlanBeyondItsMaximumNumber) {
   Cache cache({.plans = 2});
   cache.Add(1, PlanWith({}));

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchange of tensors through DLPack. The structs are those of dlpack.h, version 0 (DLManagedTensor).
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/api/objects.h"
+#include "core/base/errors.h"
+#include "core/plugin/device_tensor.h"
+#include "fmt/format.h"
+
+extern "C" {
+struct DLDevice {
+  int32_t device_type, device_id;
+};
+struct DLDataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape, *strides;  // strides in elements; NULL: dense and row-major
+  uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor* self);
+};
+}
+
+using mge::DeviceMemory;
+using mge::DType;
+using mge::Shape;
+using mge::Tensor;
+using mge::api::Misuse;
+using mge::api::Wrap;
+
+namespace {
+
+// Values of DLDeviceType.
+constexpr int32_t kCpu = 1, kExtDev = 12;
+struct DeviceTypeRow {
+  std::string_view class_name;  // of the device
+  int32_t memory, page_locked;
+};
+constexpr DeviceTypeRow kDeviceTypes[] = {{"cpu", kCpu, kCpu}, {"cuda", 2, 3}, {"rocm", 10, 11}};
+
+// Values of DLDataTypeCode, with the bits of the type.
+struct DataTypeRow {
+  DType dtype;
+  uint8_t code, bits;
+};
+constexpr uint8_t kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6;
+constexpr DataTypeRow kDataTypes[] = {
+    {DType::kF32, kFloat, 32}, {DType::kF64, kFloat, 64}, {DType::kF16, kFloat, 16}, {DType::kBF16, kBfloat, 16},
+    {DType::kI8, kInt, 8},     {DType::kI16, kInt, 16},   {DType::kI32, kInt, 32},   {DType::kI64, kInt, 64},
+    {DType::kU8, kUInt, 8},    {DType::kU16, kUInt, 16},  {DType::kU32, kUInt, 32},  {DType::kU64, kUInt, 64},
+    {DType::kBool, kBool, 8},
+};
+
+DLDevice DeviceOf(const Tensor& tensor) {
+  const DeviceMemory* memory = DeviceMemory::Of(tensor);
+  if (!memory) return {kCpu, 0};
+  const mge::Device& device = memory->device();
+  for (const DeviceTypeRow& row : kDeviceTypes) {
+    if (row.class_name == device.class_name()) return {memory->pinned() ? row.page_locked : row.memory, device.number()};
+  }
+  return memory->on_host() ? DLDevice{kCpu, 0} : DLDevice{kExtDev, device.number()};
+}
+
+// A tensor that another library uses.
+struct Exported {
+  DLManagedTensor managed = {};
+  Tensor tensor;
+  std::vector<int64_t> dims, strides;
+};
+
+// Returns true if the elements are dense and in row-major order.
+bool IsDense(const DLTensor& t) {
+  if (!t.strides) return true;
+  int64_t step = 1;
+  for (int32_t d = t.ndim; d-- > 0; step *= t.shape[d]) {
+    if (t.shape[d] != 1 && t.strides[d] != step) return false;
+  }
+  return true;
+}
+
+absl::Status Unusable(std::string what) {
+  return mge::Fail(mge::errors::kInvalidTensor, "the DLPack tensor cannot be used", {.what = std::move(what)});
+}
+
+// Checks what a tensor from DLPack must be, and returns its type.
+absl::StatusOr<DType> TypeOf(const DLTensor& t) {
+  if (t.ndim < 0 || (t.ndim > 0 && !t.shape)) return Unusable(fmt::format("it has {} dimensions without sizes", t.ndim));
+  if (std::any_of(t.shape, t.shape + t.ndim, [](int64_t n) { return n < 0; })) return Unusable("a dimension is negative");
+  auto row = std::find_if(std::begin(kDataTypes), std::end(kDataTypes), [&](const DataTypeRow& r) {
+    return r.code == t.dtype.code && r.bits == t.dtype.bits && t.dtype.lanes == 1;
+  });
+  if (row == std::end(kDataTypes)) {
+    return Unusable(fmt::format("its element type (code {}, {} bits, {} lanes) has no counterpart", t.dtype.code,
+                                t.dtype.bits, t.dtype.lanes));
+  }
+  if (!IsDense(t)) return Unusable("it is not dense and row-major; make a contiguous copy first");
+  return row->dtype;
+}
+
+}  // namespace
+
+mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, DLManagedTensor** out) try {
+  MGE_API_NEEDS({"tensor", tensor}, {"out", out});
+  const Tensor& t = tensor->value.tensor;
+  auto row =
+      std::find_if(std::begin(kDataTypes), std::end(kDataTypes), [&](const DataTypeRow& r) { return r.dtype == t.dtype(); });
+  if (tensor->value.kind != mge::ValueKind::kTensor || row == std::end(kDataTypes)) {
+    return Misuse("mge_tensor_to_dlpack", "DLPack has no sequences, optionals and strings");
+  }
+  auto exported = std::make_unique<Exported>();
+  exported->tensor = t;
+  exported->dims.assign(t.shape().begin(), t.shape().end());
+  exported->strides.resize(exported->dims.size());
+  int64_t step = 1;
+  for (size_t d = exported->dims.size(); d-- > 0; step *= exported->dims[d]) exported->strides[d] = step;
+  DLManagedTensor& managed = exported->managed;
+  const DeviceMemory* memory = DeviceMemory::Of(t);
+  managed.dl_tensor.data = memory && !memory->on_host() ? memory->QueueAddress(t.data()) : const_cast<void*>(t.data());
+  managed.dl_tensor.device = DeviceOf(t);
+  managed.dl_tensor.ndim = static_cast<int32_t>(exported->dims.size());
+  managed.dl_tensor.dtype = {row->code, row->bits, 1};
+  managed.dl_tensor.shape = exported->dims.data();
+  managed.dl_tensor.strides = exported->strides.data();
+  managed.manager_ctx = exported.get();
+  managed.deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
+  *out = &exported.release()->managed;
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, DLManagedTensor* managed,
+                                   mge_tensor** out) try {
+  MGE_API_NEEDS({"managed", managed}, {"out", out}, {"runtime", !device || runtime});
+  const DLTensor& t = managed->dl_tensor;
+  MGE_API_ASSIGN_OR_RETURN(const DType dtype, TypeOf(t));
+  Shape shape(t.shape, t.shape + t.ndim);
+  MGE_API_ASSIGN_OR_RETURN(const int64_t bytes, mge::NumBytes(dtype, shape));
+  void* const address = static_cast<char*>(t.data) + t.byte_offset;
+  auto result = std::make_unique<mge_tensor>();
+  auto release = [managed] {
+    if (managed->deleter) managed->deleter(managed);
+  };
+  if (!device) {
+    if (t.device.device_type != kCpu) {
+      return Misuse("mge_tensor_from_dlpack",
+                    fmt::format("the tensor lies on a device of DLPack's type {}; name the device", t.device.device_type));
+    }
+    if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(mge::ElementBytes(dtype))) {
+      return Misuse("mge_tensor_from_dlpack", "the memory is not aligned to its elements");
+    }
+    std::shared_ptr<const void> owner(address, [release](const void*) { release(); });
+    result->value.tensor = Tensor::View(dtype, std::move(shape), address, std::move(owner));
+  } else {
+    MGE_API_ASSIGN_OR_RETURN(mge::Resolution found, runtime->runtime->devices().Resolve(std::string_view(device)));
+    // Ownership of `managed` must not change if this fails, so the callback is armed afterwards.
+    auto armed = std::make_shared<bool>(false);
+    MGE_API_ASSIGN_OR_RETURN(result->value.tensor, DeviceMemory::Wrap(
+                                                       *found.devices.front().device, MGE_MEMORY_DEVICE, dtype,
+                                                       std::move(shape), address, static_cast<uint64_t>(bytes),
+                                                       [release, armed] {
+                                                         if (*armed) release();
+                                                       },
+                                                       runtime->runtime));
+    *armed = true;
+  }
+  *out = result.release();
+  return nullptr;
+}
+MGE_API_CATCH

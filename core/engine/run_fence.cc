@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/run_fence.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/runtime.h"
+#include "core/plugin/queue_wait.h"
+#include "core/plugin/unfinished.h"
+
+namespace mge {
+namespace {
+
+constexpr std::chrono::minutes kLimit{1};  // the wait for a run whose fence is released
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+std::shared_ptr<RunFence> RunFence::Ended(std::shared_ptr<Runtime> runtime) {
+  return std::shared_ptr<RunFence>(new RunFence(std::move(runtime)));
+}
+
+absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Plan> plan,
+                                                          std::vector<HostValue> inputs, std::vector<HostValue> outputs,
+                                                          RunState& control,
+                                                          std::span<const std::shared_ptr<RunFence>> after) {
+  std::shared_ptr<RunFence> fence(new RunFence(std::move(runtime)));
+  std::vector<Instance::QueuePoint> points;
+  for (const std::shared_ptr<RunFence>& earlier : after) {
+    MGE_ASSIGN_OR_RETURN(const bool ended, earlier->Wait({}));
+    if (ended) continue;
+    fence->after_.push_back(earlier);
+    points.insert(points.end(), earlier->ends_.begin(), earlier->ends_.end());
+  }
+  fence->plan_ = std::move(plan);
+  fence->inputs_ = std::move(inputs);
+  fence->outputs_ = std::move(outputs);
+  if (control.observer) control.observer->BeginPlan(fence->plan_, "");
+  MGE_ASSIGN_OR_RETURN(fence->instance_, InstanceStore::Of(*fence->plan_).Take());
+  absl::Status status = fence->instance_->Start(fence->inputs_, fence->outputs_, control, points, fence->ends_);
+  if (control.observer) control.observer->EndPlan();
+  if (!status.ok()) {
+    fence->End();
+    return status;
+  }
+  fence->ended_.store(false, std::memory_order_release);
+  return fence;
+}
+
+RunFence::~RunFence() {
+  absl::StatusOr<bool> ended = Wait(kLimit);
+  if (ended.ok() && !*ended) {
+    instance_->Abandon();
+    End();
+  }
+  for (const Instance::QueuePoint& point : ends_) {
+    if (!stuck_ && !point.device->Orphaned()) point.device->queue_api()->fence_destroy(point.fence);
+  }
+}
+
+absl::StatusOr<bool> RunFence::Wait(std::chrono::nanoseconds limit) {
+  const Clock::time_point end = Clock::now() + std::min<std::chrono::nanoseconds>(limit, std::chrono::hours(24 * 365));
+  for (size_t i = 0; i < ends_.size() && !ended_.load(std::memory_order_acquire); ++i) {
+    const Instance::QueuePoint& point = ends_[i];
+    if (point.device->Orphaned()) MGE_RETURN_IF_ERROR(point.device->Open());  // fails with the reason
+    const auto left = std::max<std::chrono::nanoseconds>(end - Clock::now(), {});
+    MGE_ASSIGN_OR_RETURN(const mge_code code,
+                         WaitForFence(*point.device->queue_api(), point.fence, point.value, nullptr, left));
+    if (code == MGE_DEADLINE_EXCEEDED) return false;
+  }
+  std::lock_guard lock(mutex_);
+  if (!ended_.load(std::memory_order_relaxed)) {
+    status_ = instance_->Finish();
+    // A device may run work behind a failed fence, so failures of earlier runs are passed on here.
+    for (const std::shared_ptr<RunFence>& earlier : after_) {
+      absl::StatusOr<bool> other = earlier->Wait(kLimit);
+      if (!other.ok()) status_ = other.status();
+    }
+    End();
+  }
+  if (!status_.ok()) return status_;
+  return true;
+}
+
+// Gives the instance back, and releases the tensors and the earlier runs.
+void RunFence::End() {
+  stuck_ = instance_->state() == InstanceQueues::State::kStuck;
+  InstanceStore::Of(*plan_).Give(std::move(instance_));
+  // The device may still access this memory.
+  if (stuck_) Lose(std::move(inputs_), std::move(outputs_), std::move(after_));
+  inputs_.clear();
+  outputs_.clear();
+  after_.clear();
+  plan_.reset();
+  ended_.store(true, std::memory_order_release);
+}
+
+}  // namespace mge

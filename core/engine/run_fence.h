@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a run that was enqueued and may still be in progress.
+//
+// Session::Enqueue() returns such a fence. The caller waits for it, or passes it to a later run, whose queues then wait on
+// the device. The fence keeps everything that the enqueued work uses: instance, plan, tensors, runtime, and the fences of
+// earlier runs for which its queues wait. The first wait that sees the end of the run gives the instance back to its store.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/base/tensor.h"
+#include "core/engine/instance.h"
+
+namespace mge {
+
+class Runtime;
+
+// A fence of one run. Thread-safe.
+class RunFence {
+ public:
+  // Starts a run of the plan with an instance of its store. `outputs` are defined, in memory to which the plan writes them.
+  // Fails with the run's error if enqueuing fails.
+  static absl::StatusOr<std::shared_ptr<RunFence>> Start(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Plan> plan,
+                                                         std::vector<HostValue> inputs, std::vector<HostValue> outputs,
+                                                         RunState& control,
+                                                         std::span<const std::shared_ptr<RunFence>> after);
+  // Returns the fence of a run that has ended.
+  static std::shared_ptr<RunFence> Ended(std::shared_ptr<Runtime> runtime);
+  // Waits up to a minute for the run. A device that does not stop then keeps all that it uses.
+  ~RunFence();
+  RunFence(const RunFence&) = delete;
+  RunFence& operator=(const RunFence&) = delete;
+
+  // Waits at most `limit`. Returns whether the run has ended. Fails with the error of the run, or of a run for which it
+  // waited.
+  absl::StatusOr<bool> Wait(std::chrono::nanoseconds limit);
+  const Runtime& runtime() const { return *runtime_; }
+
+ private:
+  explicit RunFence(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  void End();
+
+  const std::shared_ptr<Runtime> runtime_;  // destroyed last
+  std::vector<Instance::QueuePoint> ends_;  // constant after Start(); owned, destroyed with this object
+  std::atomic<bool> ended_{true};           // false while the run is in progress
+  std::mutex mutex_;                        // guards the members below; not held while a device is waited for
+  absl::Status status_;
+  bool stuck_ = false;  // true: the device does not stop, so ends_ is leaked
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<Instance> instance_;
+  std::vector<HostValue> inputs_, outputs_;
+  std::vector<std::shared_ptr<RunFence>> after_;
+};
+
+}  // namespace mge
