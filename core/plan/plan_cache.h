@@ -110,11 +110,10 @@ class PlanCache {
   };
   using Entries = std::list<Entry>;
 
-  // Returns the most recently used plan if it is for inputs of these types, all of them and the outputs are in plain host
-  // memory, and it writes no state; else nullptr. Allocates nothing. Safe on any thread, without a lock.
-  std::shared_ptr<const Plan> FindRecent(std::span<const HostValue> inputs, std::span<const HostValue> outputs = {}) const;
   Entries::iterator Locate(std::span<const InputType> inputs, std::span<const IoPlace> outputs, size_t hash);
-  void Evict(Entries::iterator entry, Evicted& evicted);
+  void Evict(Entries::iterator entry);
+  // Lets FindRecent() see the first entry. Destroys entries that left the cache, if no reader can see them.
+  void Publish(Evicted& evicted);
   void Trim(Evicted& evicted);
   // Adds the constants and steps of a plan to the counts (by = 1), or removes them (by = -1).
   void Count(const Plan& plan, int by);
