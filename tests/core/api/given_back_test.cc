@@ -22,16 +22,17 @@ constexpr int64_t kSize = 1024;
 std::string Model() {
   std::vector<float> weights(kSize * kSize);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 17);
+  std::string model;
   for (size_t padding = 1; padding <= 8; ++padding) {
-    std::string model = ModelProto(
+    model = ModelProto(
         {.graph = GraphProto({.nodes = {NodeProto("MatMul", {"x", "weights"}, {"y"}, {.name = std::string(padding, 'n')})},
                               .inputs = {ValueInfo("x", DType::kF32, {"N", kSize})},
                               .outputs = {ValueInfo("y", DType::kF32, {"N", kSize})},
                               .initializers = {FloatTensor("weights", {kSize, kSize}, weights)}})});
     const std::string_view begin(reinterpret_cast<const char*>(weights.data()), 256);
-    if (model.find(begin) % 4 == 0) return model;
+    if (model.find(begin) % 4 == 0) break;
   }
-  return {};
+  return model;
 }
 
 // Returns the resident KiB of the mapping of a file, or -1 if it is not mapped.

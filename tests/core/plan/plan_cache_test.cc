@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan_cache.h"
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -190,6 +194,62 @@ TEST(PlanCache, ReleasesTheLeastRecentlyUsedIdlePlanWithConstants) {
   EXPECT_NE(cache.Find(Width(1), evicted), nullptr);
   EXPECT_EQ(cache.Find(Width(2), evicted), nullptr);
   EXPECT_NE(cache.Find(Width(3), evicted), nullptr);
+}
+
+HostValue Value(int64_t width) {
+  HostValue v;
+  v.tensor = *Tensor::Create(DType::kF32, {1, width});
+  return v;
+}
+
+TEST(PlanCache, FindsTheMostRecentlyUsedPlanWithoutALock) {
+  PlanCache cache({});
+  PlanCache::Evicted evicted;
+  const std::vector<HostValue> one = {Value(1)}, two = {Value(2)};
+  EXPECT_EQ(cache.FindRecent(one), nullptr);
+  auto first = PlanWith({}), second = PlanWith({Constant(8)});
+  cache.Add(Width(1), first, evicted);
+  EXPECT_EQ(cache.FindRecent(one), first);
+  EXPECT_EQ(cache.FindRecent({}), nullptr);
+  cache.Add(Width(2), second, evicted);
+  EXPECT_EQ(cache.FindRecent(one), nullptr);
+  EXPECT_EQ(cache.FindRecent(two), second);
+  EXPECT_EQ(cache.Find(Width(1), evicted), first);
+  EXPECT_EQ(cache.FindRecent(one), first);
+  EXPECT_EQ(cache.recent_finds(), 3);
+  second.reset();
+  EXPECT_TRUE(cache.EvictOldest(evicted));
+  EXPECT_EQ(cache.FindRecent(two), nullptr);
+}
+
+TEST(PlanCache, FindsThatPlanWhileAnotherThreadEvictsPlans) {
+  PlanCache cache({.plans = 2});
+  std::vector<std::weak_ptr<const Plan>> made;
+  std::atomic<bool> over{false};
+  std::atomic<int64_t> found{0};
+  std::vector<std::thread> readers;
+  for (int64_t r = 0; r < 3; ++r) {
+    readers.emplace_back([&, r] {
+      const std::vector<HostValue> in = {Value(r)};
+      while (!over) {
+        if (auto plan = cache.FindRecent(in)) found += static_cast<int64_t>(plan->constants.size());
+      }
+    });
+  }
+  for (int64_t i = 0; i < 2000 || found == 0; ++i) {
+    PlanCache::Evicted evicted;
+    if (cache.Find(Width(i % 3), evicted)) continue;
+    auto plan = PlanWith({Constant(8)});
+    made.push_back(plan);
+    cache.Add(Width(i % 3), std::move(plan), evicted);
+  }
+  over = true;
+  for (std::thread& r : readers) r.join();
+  {
+    PlanCache::Evicted evicted;
+    cache.Add(Width(9), PlanWith({}), evicted);
+  }
+  EXPECT_EQ(std::count_if(made.begin(), made.end(), [](const auto& p) { return !p.expired(); }), 1);
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ class Queue {
   }
   mge::Result Copy(void* to, const void* from, uint64_t bytes) {
     (kind_ == MGE_QUEUE_COPY_OUT ? g_control.copies_out : g_control.copies_in) += 1;
-    if (kind_ == MGE_QUEUE_COPY_IN) g_control.copied_bytes_in += static_cast<int64_t>(bytes);
+    if (kind_ != MGE_QUEUE_COPY_OUT) g_control.copied_bytes_in += static_cast<int64_t>(bytes);
     return Move(device.Real(to), device.Real(from), bytes);
   }
   mge::Result CopyPeer(Device& to, void* destination, Device& from, const void* source, uint64_t bytes) {

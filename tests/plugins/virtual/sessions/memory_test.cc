@@ -123,5 +123,51 @@ TEST(TimingOfKernels, StaysWithinTheMemoryLimitOfTheHost) {
   EXPECT_THAT(plan("host=16MiB"), testing::Not(testing::HasSubstr("the memory limit of device host")));
 }
 
+// Returns a session of a convolution with groups and a product, whose weights the virtual GPU packs on its queue.
+std::shared_ptr<Session> Packing(const std::shared_ptr<Runtime>& runtime, const std::string& device) {
+  absl::StatusOr<Graph> graph = ParseGraphText(R"(
+input x : float32[N,6,9,7]
+const filter = float32[24,3,3,3]<1>
+const weights = float32[200,1512]<1>
+const bias = float32[200]<0.5>
+c = Conv(x, filter) {group=2, pads=[1,1,1,1]}
+f = Flatten(c)
+y = Gemm(f, weights, bias) {transB=1}
+output y
+)");
+  EXPECT_TRUE(graph.ok()) << FormatError(graph.status());
+  for (ValueId v = 0; v < graph->value_count(); ++v) {
+    Value& value = graph->value(v);
+    if (value.name == "filter" || value.name == "weights") value.constant = Numbers(value.constant.shape(), 3).tensor;
+  }
+  auto session = Session::Create(runtime, {*std::move(graph), {}}, {.device = device});
+  EXPECT_TRUE(session.ok()) << FormatError(session.status());
+  return *session;
+}
+
+TEST(ConstantsOfASession, AreHeldOnceForTwoSignaturesOfInputs) {
+  auto runtime = NewRuntime({{"virtual.devices", "1"}});
+  auto gpu = Packing(runtime, "virtual0"), host = Packing(runtime, "host");
+  std::shared_ptr<const Plan> first;
+  for (int64_t batch : {2, 5}) {
+    const std::vector<HostValue> in = {Numbers({batch, 6, 9, 7})};
+    auto got = ResultsOf(*gpu, in), expected = ResultsOf(*host, in);
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+    ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
+    EXPECT_THAT(*got, testing::Pointwise(testing::FloatNear(0.1f), *expected));
+    const std::shared_ptr<const Plan> plan = gpu->last_plan();
+    EXPECT_GE(plan->uploaded_bytes, (24 * 27 + 200 * 1512 + 200) * 4);
+    EXPECT_EQ(plan->packed_bytes, 0);
+    if (!first) {
+      first = plan;
+      EXPECT_GT(plan->measured_constant_bytes, 0);
+    } else {
+      EXPECT_NE(plan, first);
+      EXPECT_EQ(plan->measured_constant_bytes, 0);
+      EXPECT_EQ(plan->uploaded_bytes, first->uploaded_bytes);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mge
