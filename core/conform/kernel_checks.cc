@@ -417,7 +417,8 @@ class KernelChecker {
 
   void CheckAlignment(const Case& c, const Candidate& candidate) {
     if (bench_.transfers[0].has_queue())
-      return w_.NotOffered(kAlignment, "it has queues: every operand is aligned to 64 bytes");
+      return w_.NotOffered(kAlignment,
+                           fmt::format("it has queues: every operand is aligned to {} bytes", bench_.alignment()));
     Begin(kAlignment);
     std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.shifted = true});
     std::optional<RunResult> r = kernel_run ? RunChecked(kAlignment, *kernel_run, 0, c.inputs[0], 2, 0xff) : std::nullopt;

@@ -133,7 +133,8 @@ void toy_memory_info(int device, uint64_t* free_bytes, uint64_t* total_bytes) {
 }
 
 toy_status toy_memory_create(int device, uint64_t bytes, toy_memory** out) {
-  if (g_used[device].fetch_add(bytes) > kMemory - std::min(kMemory, bytes)) {
+  if (bytes > kMemory) return TOY_NO_MEMORY;
+  if (g_used[device].fetch_add(bytes) > kMemory - bytes) {
     g_used[device] -= bytes;
     return TOY_NO_MEMORY;
   }
