@@ -390,7 +390,7 @@ std::span<const Check* const> AllChecks() {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family :
          {AbiChecks(), OutStructChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(),
-          FenceChecks(), RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+          FenceChecks(), CollectiveChecks(), RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;
