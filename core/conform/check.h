@@ -40,6 +40,7 @@ std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();
 std::span<const Check> FenceChecks();
+std::span<const Check> CollectiveChecks();
 std::span<const Check> PolicyChecks();
 std::span<const Check> RowChecks();
 std::span<const Check> KernelChecks();

@@ -403,7 +403,7 @@ std::span<const Check* const> AllChecks() {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family :
          {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(), FenceChecks(),
-          RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+          CollectiveChecks(), RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

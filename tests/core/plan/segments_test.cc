@@ -40,6 +40,7 @@ Segments SegmentsOf(const std::vector<UnitSpec>& units, const std::vector<int64_
     bound.units.emplace_back();
     schedule.units.push_back(std::move(unit));
     memory.workspaces.push_back(-1);
+    memory.packs.emplace_back();
     if (spec.queue != kCallingThread) schedule.queues.resize(static_cast<size_t>(spec.queue) + 1);
   }
   return FormSegments(schedule, memory, bound, {});
