@@ -30,14 +30,15 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
   struct Options {
     std::string file, report, xfail;
     std::vector<std::string> only, may_fail;
-    bool quick = false;
+    bool quick = false, full = false;
     int jobs = 0;
     double seconds = 0;
   };
   auto o = std::make_shared<Options>();
   app.Add("FILE", o->file, "The backend's .so").Required();
   app.Add("--report", o->report, "A folder for report.json and report.md");
-  app.AddFlag("--quick", o->quick, "Runs every kind of check, but only on five operators");
+  app.AddFlag("--quick", o->quick, "Runs every kind of check, but only on a few operators");
+  app.AddFlag("--full", o->full, "Lets allocations of kernels fail in every element type, and not only in the first one");
   app.Add("--xfail", o->xfail, "A list of expected failures: CHECK | PART OF WHERE | reason");
   app.Add("--may-fail", o->may_fail, "Accepts findings of checks whose names begin with this text; passing is accepted, too")
       .Repeats();
@@ -58,7 +59,8 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
     Json asked = {{"path", o->file},       {"report", o->report},    {"xfail", o->xfail},
                   {"only", o->only},       {"quick", o->quick},      {"jobs", o->jobs},
                   {"seconds", o->seconds}, {"settings", settings},   {"config", globals.config_files},
-                  {"json", globals.json},  {"quiet", globals.quiet}, {"may_fail", o->may_fail}};
+                  {"json", globals.json},  {"quiet", globals.quiet}, {"may_fail", o->may_fail},
+                  {"full", o->full}};
     std::string tool = ToolPath(), text = asked.dump(-1, ' ', true, Json::error_handler_t::replace);
     char* arguments[] = {tool.data(), text.data(), nullptr};
     std::fflush(stdout);

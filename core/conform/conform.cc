@@ -163,9 +163,10 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
   if (failed) return tasks;
   for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) {
     if (!kernels && !Wanted(options, def->name)) continue;
-    bool quick = options.quick;
-    tasks.push_back(OperatorTask(
-        std::string(def->name), [def, quick](BackendUnderTest& s) { return CheckOperator(s, *def, quick); }, path, options));
+    auto run = [def, quick = options.quick, full = options.full](BackendUnderTest& s) {
+      return CheckOperator(s, *def, quick, full);
+    };
+    tasks.push_back(OperatorTask(std::string(def->name), run, path, options));
   }
   if (kernels)
     tasks.push_back(OperatorTask(

@@ -22,7 +22,8 @@ namespace mge::conform {
 
 // The options of `mge sdk test`.
 struct Options {
-  bool quick = false;                  // run every kind of check, but only on five operators
+  bool quick = false;                  // run every kind of check, but only on a few operators
+  bool full = false;                   // let allocations fail in every element type of a kernel, and not only in the first
   int jobs = 0;                        // child processes at a time; 0: the number of processors, at most 4
   double seconds = 0;                  // time limit of one check, see task.h; 0: 20 s, or 120 s for all cases of an operator
   std::string expected_failures = {};  // path of a list, see ReadExpected; empty: none

@@ -15,8 +15,8 @@
 namespace mge::conform {
 
 // Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Fails
-// only if it cannot continue.
-absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick);
+// only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
+absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
 
 // Checks that candidates have the same ids in two child processes.
 absl::Status CheckStableIds(BackendUnderTest& tested);

@@ -58,6 +58,7 @@ int Main(int argc, char** argv) {
   bool json = asked.value("json", false), quiet = asked.value("quiet", false);
   Options options;
   options.quick = asked.value("quick", false);
+  options.full = asked.value("full", false);
   options.jobs = asked.value("jobs", 0);
   options.seconds = asked.value("seconds", 0.0);
   options.expected_failures = asked.value("xfail", "");

@@ -161,6 +161,9 @@ void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view 
     if (std::ranges::none_of(ops, [&](std::string_view op) { return n.Is(op); })) continue;
     if (!n.has_output(0) || n.output(0).dtype() != MGE_DTYPE_F32 || !n.output(0).is_static() || HasOwnMeaning(n)) continue;
     if (n.output(0).elements() == 0) continue;
+    // The kernel of ConvTranspose reads the image and the addend in a layout of its own, but constants are always plain.
+    const bool own_layout = n.Is("ConvTranspose");
+    if (own_layout && n.input(0).is_constant()) continue;
     Epilogue e = StartOf(n);
     std::vector<int32_t> nodes = {i};
     // A claim saves a step, and writing and reading the product. The factor makes it win over a chain of only the
@@ -178,6 +181,7 @@ void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view 
     };
     for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
       if (!Absorb(pattern.graph(), pattern.node(next), axis, e)) break;
+      if (own_layout && e.add >= 0 && e.add != kOwnOperand && pattern.graph().value(e.add).is_constant()) break;
       nodes.push_back(next);
       saved += each;
       claims.Offer(name, nodes, saved);

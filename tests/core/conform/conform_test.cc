@@ -438,7 +438,7 @@ TEST(Mutants, ASlowStartGetsEnoughTimeForTheChecksThatRestartIt) {
 
 // Wrong blame is a defect like a miss: the verdict must not depend on a driver's luck.
 TEST(Mutants, ARightBackendOverANoisyDriverPassesEveryTime) {
-  Options options = {.quick = true, .only = {"life.leaks", "device.", "Relu", "MatMul"}};
+  Options options = {.quick = true, .only = {"life.leaks", "device.allocations", "Relu"}};
   for (int i = 0; i < 20; ++i) {
     absl::StatusOr<Report> report = CheckBackend(MGE_BINARY_DIR "/tests/mutants/noisy_driver.so", options);
     ASSERT_TRUE(report.ok());
