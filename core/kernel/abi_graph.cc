@@ -78,7 +78,11 @@ AbiGraph::AbiGraph(const Graph& graph, std::span<const NodeId> nodes, std::span<
       const Value& v = graph.value(id);
       mge_value& out = values_.emplace_back();
       out.struct_size = sizeof(mge_value);
-      out.role = StateOf(graph, id) != kNone ? int32_t{MGE_ROLE_STATE} : AbiRole(v.role);
+      out.role = AbiRole(v.role);
+      if (StateOf(graph, id) != kNone) {
+        out.role = MGE_ROLE_STATE;
+        out.version = VersionOf(graph, id);
+      }
       out.dtype = static_cast<mge_dtype>(v.type.dtype);
       out.rank = v.type.has_rank ? static_cast<int32_t>(v.type.dims.size()) : -1;
       out.dims = v.type.dims.data();

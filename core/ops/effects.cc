@@ -23,6 +23,12 @@ ValueId StateOf(const Graph& graph, ValueId v) {
   return kNone;
 }
 
+uint32_t VersionOf(const Graph& graph, ValueId v) {
+  uint32_t updates = 0;
+  for (; graph.value(v).producer != kNone; v = graph.node(graph.value(v).producer).inputs[0]) ++updates;
+  return updates;
+}
+
 void MarkStates(Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);

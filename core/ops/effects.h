@@ -29,6 +29,8 @@ const OpDef& PlainForm(const OpDef& def);
 // Returns the state whose memory the value uses: the value itself if its role is kState, or the target of the updates that
 // produce it. Returns kNone for other values.
 ValueId StateOf(const Graph& graph, ValueId v);
+// Returns the number of updates between a state and a value that has its memory.
+uint32_t VersionOf(const Graph& graph, ValueId v);
 
 // Turns every constant that an update has as target into a state, whose first elements are those of the constant.
 void MarkStates(Graph& graph);
