@@ -33,11 +33,11 @@ size_t HashOf(std::span<const InputType> inputs, std::span<const IoPlace> output
 int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
 
 // Returns whether the value is in plain host memory. A sequence never is in another.
-bool IsPlain(const HostValue& value) { return !DeviceMemory::Of(value.tensor); }
+bool InPlainMemory(const HostValue& value) { return !DeviceMemory::Of(value.tensor); }
 
 // Returns whether the value is in plain host memory and TypeOfValue(value) == type, without creating the type of a tensor.
 bool HasType(const HostValue& value, const InputType& type) {
-  if (type.place.device || !IsPlain(value)) return false;
+  if (type.place.device || !InPlainMemory(value)) return false;
   if (value.kind != ValueKind::kTensor) return TypeOfValue(value) == type;
   return type.kind == ValueKind::kTensor && value.tensor.dtype() == type.dtype && value.tensor.shape() == type.shape;
 }
@@ -66,7 +66,7 @@ PlanCache::Evicted::~Evicted() {
 
 std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inputs,
                                                   std::span<const HostValue> outputs) const {
-  if (!std::all_of(outputs.begin(), outputs.end(), IsPlain)) return nullptr;
+  if (!std::all_of(outputs.begin(), outputs.end(), InPlainMemory)) return nullptr;
   std::shared_ptr<const Plan> plan;
   readers_.fetch_add(1);
   if (const Entry* entry = recent_.load()) {
