@@ -55,7 +55,7 @@ int64_t ResidentKib(const std::string& path) {
 class GivenBack : public testing::TestWithParam<const char*> {};
 
 TEST_P(GivenBack, ThePagesOfWeightsAfterTheFirstPlan) {
-  const std::string path = testing::TempDir() + "/mge_given_back_" + GetParam() + ".onnx";
+  const std::string path = testing::TempDir() + "mge_given_back_" + GetParam() + ".onnx";
   std::ofstream(path, std::ios::binary) << Model();
   std::filesystem::permissions(path, std::filesystem::perms(0644));
   static const char* const kSettings[] = {"virtual.devices=1"};
