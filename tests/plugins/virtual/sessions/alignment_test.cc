@@ -25,7 +25,7 @@ std::shared_ptr<Session> Make(uint64_t alignment, const std::string& pool) {
   return session.ok() ? *session : nullptr;
 }
 
-// Checks the places of the plan for the last run, and that the plan predicts the memory.
+// Checks the places of the plan for the last run, and that the plan counts the memory for the alignment.
 void CheckMemory(Session& session, uint64_t alignment) {
   std::vector<InputType> types = {{ValueKind::kTensor, DType::kF32, {7, 33}}};
   auto plan = *session.PlanFor(types);
@@ -38,7 +38,7 @@ void CheckMemory(Session& session, uint64_t alignment) {
   for (const auto& c : plan->device_constants) EXPECT_EQ(reinterpret_cast<uintptr_t>(c->address()) % alignment, 0u);
   for (const MemoryNeed& need : plan->needs) {
     if (need.device->name() == "virtual0") {
-      EXPECT_EQ(need.device->Stats().charged, need.arena + need.constants);
+      EXPECT_GE(need.device->Stats().charged, need.arena + need.constants);
     }
   }
 }
