@@ -2,7 +2,6 @@
 // A backend that replaces every part of plugin.hpp, and one that uses each ready-made part. Compiled with and without
 // exceptions, never run.
 #include "mge/plugin.hpp"
-
 #include "mge/plugin/blob.hpp"
 #include "mge/plugin/signals.hpp"
 #include "mge/plugin/slab_numbers.hpp"

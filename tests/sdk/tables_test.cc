@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -373,10 +374,10 @@ TEST_F(Tables, FindReadyMadePartsOnEveryHostThatHasThem) {
   kPlugin.stop();
   mge_ready_made parts = {};
   host_.ready_made = &parts;
-  for (size_t off : {0, 8}) {
-    host_.struct_size = static_cast<uint32_t>(sizeof(mge_host) - off);
+  for (bool has : {true, false}) {
+    host_.struct_size = has ? offsetof(mge_host, core_setting) : offsetof(mge_host, ready_made);
     ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
-    EXPECT_EQ(mge::ReadyMade(), off ? nullptr : &parts);
+    EXPECT_EQ(mge::ReadyMade(), has ? &parts : nullptr);
     kPlugin.stop();
   }
   ASSERT_EQ(kPlugin.start(&host_, &error_), MGE_OK);
