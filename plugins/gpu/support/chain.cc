@@ -128,7 +128,7 @@ int NextInChain(const Pattern& pattern, int i) {
   return -1;
 }
 
-// Offers the longest chain from node `first` in which some value has readers outside of the chain.
+// Offers the longest chain from node `first` in which values may have several readers, in the chain or outside.
 void OfferWithExtras(const Pattern& pattern, int first, ClaimList& claims) {
   std::vector<int32_t> nodes = {first}, inputs, extras;
   auto outside = [&](int i, std::vector<int32_t> all) {
@@ -153,7 +153,7 @@ void OfferWithExtras(const Pattern& pattern, int first, ClaimList& claims) {
     inputs = std::move(more);
     extras = std::move(kept);
   }
-  if (extras.empty()) return;
+  if (nodes.size() < 2) return;
   // Saves the reads of values between the nodes, the writes of those that only the chain reads, and all launches but one.
   const double bytes = static_cast<double>(pattern.node(first).output(0).bytes());
   const double links = static_cast<double>(nodes.size() - 1);

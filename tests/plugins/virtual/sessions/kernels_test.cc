@@ -63,6 +63,7 @@ output d
 )";
   auto session = Start(kGraph), cpu = Start(kGraph, "cpu0");
   EXPECT_THAT(Run(*session, {Numbers({37})}), Pointwise(FloatNear(1e-5f), Run(*cpu, {Numbers({37})})));
+  EXPECT_EQ(KernelsOf(*session->last_plan()), 1) << PlanText(*session->last_plan(), true);
 }
 
 TEST_F(SharedKernels, APlanForASecondShapeDerivesItsKernels) {
