@@ -364,15 +364,15 @@ absl::StatusOr<Stamp> CreateStamp(BackendUnderTest& s) {
   return Stamp(made, {api.stamp_destroy, "destroying a stamp"});
 }
 
-// Takes two stamps with work between them. Compares their difference, in microseconds, with the host's clock.
-absl::Status CheckSpan(BackendUnderTest& s) {
+// Takes two stamps with work of about `time` between them. Compares their difference, in microseconds, with the host's clock.
+// Sets `*conclusive` if most of the work remained when the second stamp was enqueued.
+absl::Status TrySpan(BackendUnderTest& s, const LongWork& work, std::chrono::milliseconds time, bool* conclusive) {
   using Clock = std::chrono::steady_clock;
   const mge_profile_api* api = s.plugin().profile;
   Stamp stamps[2];
   for (Stamp& stamp : stamps) {
     MGE_ASSIGN_OR_RETURN(stamp, CreateStamp(s));
   }
-  MGE_ASSIGN_OR_RETURN(LongWork work, LongWork::Create(s));
   MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   auto stamp = [&](int i) { return Call("stamping", [&](mge_error* e) { return api->stamp(queue, stamps[i].get(), e); }); };
@@ -382,20 +382,32 @@ absl::Status CheckSpan(BackendUnderTest& s) {
   const Clock::time_point begin = Clock::now();
   MGE_RETURN_IF_ERROR(stamp(0));
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
-  MGE_RETURN_IF_ERROR(work.Enqueue(queue, std::chrono::milliseconds(40)));
+  const Clock::time_point started = Clock::now();
+  MGE_RETURN_IF_ERROR(work.Enqueue(queue, time));
+  const double enqueuing = us_since(started);
   const Clock::time_point enqueued = Clock::now();
   MGE_RETURN_IF_ERROR(stamp(1));
   MGE_RETURN_IF_ERROR(transfer.Drain(queue));
-  const double least = us_since(enqueued) / 2, most = us_since(begin);  // half: a tolerance between two clocks
+  const double remaining = us_since(enqueued), least = remaining / 2, most = us_since(begin);
+  *conclusive = remaining > 4 * enqueuing;
   double us = 0;
   MGE_RETURN_IF_ERROR(
       Call("asking for a time", [&](mge_error* e) { return api->elapsed_us(stamps[0].get(), stamps[1].get(), &us, e); }));
-  if (us >= least && us <= 2 * most) return absl::OkStatus();
+  if (us >= least && us <= 2 * most) return absl::OkStatus();  // half and twice: a tolerance between two clocks
   return Broken(
       fmt::format("the time between two stamps with work between them is {} us; by the host's clock it is "
                   "between {:.0f} and {:.0f} us. Take a stamp when the work enqueued before it is done, and "
                   "return microseconds",
                   us, least, most));
+}
+
+absl::Status CheckSpan(BackendUnderTest& s) {
+  MGE_ASSIGN_OR_RETURN(LongWork work, LongWork::Create(s));
+  bool conclusive = false;
+  for (int round = 0; round < 5 && !conclusive; ++round) {
+    MGE_RETURN_IF_ERROR(TrySpan(s, work, std::chrono::milliseconds(40), &conclusive));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckStamps(BackendUnderTest& s) {

@@ -110,6 +110,7 @@ class LongWork {
   absl::Status Enqueue(Queue& queue, std::chrono::microseconds time) const;
 
  private:
+  absl::Status CopyOnce(Queue& queue) const;
   Slab slab_;
   size_t bytes_ = 0;    // size of one copy
   double copy_us_ = 0;  // time of one copy

@@ -115,7 +115,7 @@ TEST_F(SeveralDevices, JoinedByPlusShareAModel) {
   EXPECT_THAT(Copies(), Contains("virtual1, communication: peer copy")) << why_;
   EXPECT_EQ(Copies().back(), "virtual1, copy out: copy to host");
   EXPECT_THAT(why_, AllOf(HasSubstr("device virtual0+virtual1: "), HasSubstr("part 1 of 2 of about equal cost"),
-                          HasSubstr("peer copy  on virtual1, copy in"),
+                          HasSubstr("peer copy  on virtual1, communication"),
                           HasSubstr("virtual1 reads it; 256 bytes from virtual0 to virtual1 directly over memory")));
 
   Compare(Sums(10), "gpu0+cpu0", in);
@@ -335,12 +335,12 @@ TEST_F(SeveralDevices, CopyAtTheSameTimeAndBothWaysAtOnce) {
 
 // Returns a model of two chains of `length` products and their sum.
 std::string TwoChains(int length) {
-  std::string text = "input x : float32[96,96]\nconst w = float32[96,96]<0.01>\n";
+  std::string text = "input x : float32[96,96]\nconst wa = float32[96,96]<0.01>\nconst wb = float32[96,96]<0.02>\n";
   for (const char* chain : {"a", "b"}) {
     std::string before = "x";
     for (int i = 0; i < length; ++i) {
       const std::string after = chain + std::to_string(i);
-      text += after + " = MatMul(" + before + ", w)\n";
+      text += after + " = MatMul(" + before + ", w" + chain + ")\n";
       before = after;
     }
   }
