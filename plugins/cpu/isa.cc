@@ -58,6 +58,7 @@ void FindCaches(Processor& p) {
       uint32_t bytes = ((l.b >> 22) + 1) * (((l.b >> 12) & 0x3ffu) + 1) * ((l.b & 0xfffu) + 1) * (l.c + 1);
       if (level == 1) p.l1_bytes = bytes;
       if (level == 2) p.l2_bytes = bytes;
+      if (level == 3) p.l3_bytes = std::clamp(bytes / 4 * 3, 16u << 20, 24u << 20);
     }
   }
 }

@@ -28,6 +28,7 @@ struct Processor {
   uint32_t model = 0;
   uint32_t l1_bytes = 32 << 10;
   uint32_t l2_bytes = 1 << 20;
+  uint32_t l3_bytes = 16 << 20;  // what one thread can expect to find there: 3/4 of it, from 16 MiB to 24 MiB
   std::string name = "CPU";
 };
 

@@ -49,7 +49,7 @@ struct TestGraph {
              value_list.data(), value_list.size(),
              inputs.data(),     inputs.size(),
              outputs.data(),    outputs.size()};
-    problem = {sizeof(problem), 1, &graph, &mode};
+    problem = {sizeof(problem), 1, &graph, &mode, nullptr, 0};
   }
   TestGraph(const TestGraph&) = delete;
 

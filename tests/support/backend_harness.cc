@@ -190,7 +190,7 @@ struct Backend::Impl {
     }
     for (ValueId v : p.graph.outputs()) ++uses[v];
     p.abi = std::make_unique<AbiGraph>(p.graph, *order, uses);
-    p.problem = {sizeof(mge_problem), owner->threads_, p.abi->graph(), nullptr};
+    p.problem = {sizeof(mge_problem), owner->threads_, p.abi->graph(), nullptr, nullptr, 0};
     return true;
   }
 

@@ -243,7 +243,7 @@ double DepthwiseUs(const Convolution& c, Isa isa) {
   bool unrolled = w.kh == w.kw && (w.kw == 3 || w.kw == 5) && w.sw <= 2 && w.dh == 1 && w.dw == 1;
   double per_us = isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3;
   flops *= 1 + 3.0 / static_cast<double>(w.ow);  // the ends of short lines
-  return 0.1 + flops / (unrolled ? per_us : 0.5 * per_us) + 0.5 * StreamUs(bytes) + ActivationUs(c, isa);
+  return 0.1 + flops / (unrolled ? per_us : 0.5 * per_us) + WindowUs(bytes) + ActivationUs(c, isa);
 }
 
 class DepthwiseKernel : public ConvKernel {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "isa.h"
 #include "mge/plugin.hpp"
 
 namespace mge::cpu {
@@ -42,9 +43,13 @@ void ForChunks(const mge_run* run, const Chunks& c, F&& body) {
 
 // Returns one thread's time to stream so many bytes, depending on the cache that they fit into.
 inline double StreamUs(double bytes) {
-  double per_us = bytes <= (32 << 10) ? 150e3 : bytes <= (2 << 20) ? 65e3 : bytes <= (16 << 20) ? 30e3 : 12e3;
+  double per_us = bytes <= (32 << 10) ? 150e3 : bytes <= (2 << 20) ? 65e3 : bytes <= ThisProcessor().l3_bytes ? 30e3 : 12e3;
   return bytes / per_us;
 }
+
+// Returns one thread's time to read and write so many bytes with windows that overlap. In the caches half of it is hidden
+// behind the computation.
+inline double WindowUs(double bytes) { return (bytes > ThisProcessor().l3_bytes ? 1 : 0.5) * StreamUs(bytes); }
 
 // Estimates a run of `serial_us` of work, split by SplitWork, on the problem's threads.
 inline double RunUs(const Problem& p, double serial_us) {

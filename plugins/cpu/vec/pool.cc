@@ -55,12 +55,33 @@ MGE_INLINE V Finish(V v, int64_t count, C) {
   return v;
 }
 
-template <PoolOp Op, typename T>
-void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
+// Pools kVectors vectors of `lanes` channels of one output. `x` and `y` point to the first channel. Both numbers should be
+// constants, so that the sums stay in registers.
+template <PoolOp Op, typename T, int kVectors>
+MGE_INLINE void PoolChannels(const PoolSpec& s, const Taps* t, const T* x, T* y, int lanes, int64_t count) {
   using L = LaneOf<T>;
   using V = typename L::V;
   using C = typename L::C;
-  constexpr int W = L::kWidth, kVectors = 4;
+  constexpr int W = L::kWidth;
+  const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
+  const int64_t step = aw.dilation * s.channels;
+  V sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) sum[v] = L::All(Start<Op, C>());
+  for (int64_t i = t[0].begin; i < t[0].end; ++i) {
+    for (int64_t j = t[1].begin; j < t[1].end; ++j) {
+      const int64_t row = (t[0].first + i * ad.dilation) * ah.in + t[1].first + j * ah.dilation;
+      const T* p = x + (row * aw.in + t[2].first + t[2].begin * aw.dilation) * s.channels;
+      for (int64_t k = t[2].begin; k < t[2].end; ++k, p += step) {
+        for (int v = 0; v < kVectors; ++v) sum[v] = Join<Op, V>(sum[v], L::Get(p + v * W, lanes));
+      }
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) L::Put(y + v * W, Finish<Op, V, C>(sum[v], count, C{}), lanes);
+}
+
+template <PoolOp Op, typename T>
+void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
+  constexpr int W = LaneOf<T>::kWidth;
   const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
   for (int64_t u = begin; u < end; ++u) {
     int64_t height = u % ah.out, depth = u / ah.out % ad.out, image = u / ah.out / ad.out;
@@ -69,33 +90,11 @@ void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t b
     for (int64_t width = 0; width < aw.out; ++width, y += s.channels) {
       Taps t[3] = {Inside(ad, depth), Inside(ah, height), Inside(aw, width)};
       int64_t count = Op == PoolOp::kMax ? 1 : CountOf<Op>(s, t, depth, height, width);
-      for (int64_t c = 0; c < s.channels; c += kVectors * W) {
-        int64_t left = s.channels - c;
-        int vectors = static_cast<int>(left >= kVectors * W ? kVectors : (left + W - 1) / W);
-        V sum[kVectors];
-        for (int v = 0; v < kVectors; ++v) sum[v] = L::All(Start<Op, C>());
-        for (int64_t i = t[0].begin; i < t[0].end; ++i) {
-          for (int64_t j = t[1].begin; j < t[1].end; ++j) {
-            for (int64_t k = t[2].begin; k < t[2].end; ++k) {
-              int64_t at = ((t[0].first + i * ad.dilation) * ah.in + t[1].first + j * ah.dilation) * aw.in + t[2].first +
-                           k * aw.dilation;
-              const T* p = x + at * s.channels + c;
-              if (left >= kVectors * W) {
-                for (int v = 0; v < kVectors; ++v) sum[v] = Join<Op, V>(sum[v], L::Get(p + v * W, W));
-              } else {
-                for (int v = 0; v < vectors; ++v) {
-                  int64_t rest = left - v * W;
-                  sum[v] = Join<Op, V>(sum[v], L::Get(p + v * W, static_cast<int>(rest < W ? rest : W)));
-                }
-              }
-            }
-          }
-        }
-        for (int v = 0; v < vectors; ++v) {
-          int64_t rest = left - v * W;
-          L::Put(y + c + v * W, Finish<Op, V, C>(sum[v], count, C{}), static_cast<int>(rest < W ? rest : W));
-        }
-      }
+      int64_t c = 0;
+      for (; c + 4 * W <= s.channels; c += 4 * W) PoolChannels<Op, T, 4>(s, t, x + c, y + c, W, count);
+      for (; c + 2 * W <= s.channels; c += 2 * W) PoolChannels<Op, T, 2>(s, t, x + c, y + c, W, count);
+      for (; c + W <= s.channels; c += W) PoolChannels<Op, T, 1>(s, t, x + c, y + c, W, count);
+      if (c < s.channels) PoolChannels<Op, T, 1>(s, t, x + c, y + c, static_cast<int>(s.channels - c), count);
     }
   }
 }

@@ -89,7 +89,7 @@ struct OneNode {
     node.outputs = &output;
     node.output_count = 1;
     graph = {sizeof(graph), 0, &nodes, 1, value_list, 2, &input, 1, &output, 1};
-    problem = {sizeof(problem), 1, &graph, nullptr};
+    problem = {sizeof(problem), 1, &graph, nullptr, nullptr, 0};
   }
   int32_t input = 0, output = 1;
   mge_value values[2];

@@ -239,7 +239,7 @@ class ElementwiseKernel {
     node_.outputs = &operands_.back();
     node_.output_count = 1;
     graph_ = {sizeof(graph_), 0, &nodes_, 1, value_list_.data(), count + 1, operands_.data(), count, &operands_.back(), 1};
-    problem_ = {sizeof(problem_), 1, &graph_, nullptr};
+    problem_ = {sizeof(problem_), 1, &graph_, nullptr, nullptr, 0};
     mge_candidate_sink sink = {sizeof(sink), 0, this,
                                [](void* self, const mge_candidate* c) {
                                  auto* k = static_cast<ElementwiseKernel*>(self);

@@ -16,7 +16,7 @@ class OperandsDeathTest : public testing::Test {
   mge_node node_ = {};
   const mge_node* nodes_[1] = {&node_};
   mge_graph graph_ = {sizeof(graph_), 0, nodes_, 1, values_, 2, inputs_, 1, &output_, 1};
-  mge_problem raw_ = {sizeof(raw_), 1, &graph_, nullptr};
+  mge_problem raw_ = {sizeof(raw_), 1, &graph_, nullptr, nullptr, 0};
   mge::Problem problem_{&raw_};
   void SetUp() override {
     node_.inputs = inputs_;
