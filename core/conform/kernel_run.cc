@@ -225,6 +225,12 @@ absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
     MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
     MGE_RETURN_IF_ERROR(queue.Copy(slabs[MGE_MEMORY_DEVICE].address(), host.data(), host.size()));
     MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
+    if (auto release = s.plugin().memory->slab_release_after) {
+      const mge_fence_point copied = {sizeof(copied), 0, fence, 1};
+      Slab& slab = slabs[MGE_MEMORY_DEVICE];
+      InBackend("releasing a slab in stream order", [&] { release(s.device(), &slab.raw(), &copied); });
+      slab.Forget();
+    }
     MGE_RETURN_IF_ERROR(fence.Await(1));
   }
   if (until == Until::kQueue) return absl::OkStatus();

@@ -31,7 +31,8 @@ struct ResolvedSettings {
   std::string on_demand;            // "virtual.devices=2": a setting that the kit chose to get devices; else empty
 };
 
-// Resolves the values of all declared settings. Fails with kPluginRefused if a declaration is wrong, and with another error if the user's input is invalid.
+// Resolves the values of all declared settings. Fails with kPluginRefused if a declaration is wrong, and with another error
+// if the user's input is invalid.
 absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Given& given);
 
 // Checks the user's input. Fails if the command line names a setting that the backend does not have, or if a value is

@@ -34,7 +34,8 @@ MGE_OP(is_inf) = {
     .eval = Eval,
     .traits = kElementwise,
     .since = 10,
-    .examples = {"(T[3,7])", "(T[67]@special)", "(T[70001])"},
+    .examples = {"(T[3,7])", "(T[67]@special)", "(T[67]@special) {detect_negative=0}", "(T[67]@special) {detect_positive=0}",
+                 "(T[70001])"},
 };
 
 }  // namespace mge

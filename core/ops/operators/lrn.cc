@@ -62,7 +62,7 @@ MGE_OP(lrn) = {
               {"size", AttrType::kInt, true}},
     .infer = Infer,
     .eval = Eval,
-    .examples = {"(T[2,7,3,5]) {size=3}"},
+    .examples = {"(T[2,7,3,5]) {size=3}", "(T[2,7,3,4]) {size=3, alpha=0.5, beta=0.5, bias=2.0}"},
 };
 
 }  // namespace mge

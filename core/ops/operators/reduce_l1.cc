@@ -22,7 +22,7 @@ MGE_OP(reduce_l1) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
-    .examples = {"(T[3,5,7], int64[1]<1>)"},
+    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])"},
 };
 
 }  // namespace mge

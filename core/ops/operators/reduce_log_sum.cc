@@ -21,7 +21,7 @@ MGE_OP(reduce_log_sum) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
-    .examples = {"(T[3,5,7]@0.5:2, int64[1]<1>)"},
+    .examples = {"(T[3,5,7]@0.5:2, int64[1]<1>)", "(T[2,3,4]@0.5:2)"},
 };
 
 }  // namespace mge

@@ -29,7 +29,7 @@ MGE_OP(reduce_max) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
-    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,5,7])", "(T[2,20011], int64[1]<-1>)"},
+    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[2,3,5,7])", "(T[2,20011], int64[1]<-1>)"},
 };
 
 }  // namespace mge

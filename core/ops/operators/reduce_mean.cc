@@ -25,7 +25,7 @@ MGE_OP(reduce_mean) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
-    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[3,37], int64[1]<-1>) {keepdims=0}"},
+    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37], int64[1]<-1>) {keepdims=0}"},
 };
 
 }  // namespace mge

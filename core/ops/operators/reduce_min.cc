@@ -29,7 +29,7 @@ MGE_OP(reduce_min) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
-    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[3,37], int64[1]<-1>)"},
+    .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37], int64[1]<-1>)"},
 };
 
 }  // namespace mge

@@ -21,7 +21,7 @@ MGE_OP(reduce_prod) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
-    .examples = {"(T[3,5,3]@0.5:1.5, int64[1]<1>)"},
+    .examples = {"(T[3,5,4]@0.5:1.5, int64[1]<1>)", "(T[2,3,4]@0.5:1.5)"},
 };
 
 }  // namespace mge
