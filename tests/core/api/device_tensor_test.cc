@@ -318,7 +318,6 @@ TEST_F(DeviceTensors, OfOneSessionMayBeInputsOfAnother) {
 }
 
 TEST_F(DeviceTensors, OfAFailedRunMakeDependentRunsFail) {
-  const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   Start({"virtual.fault=kernel@1=fail", "virtual.launch_latency=20000"});
   const Tensor s = On("virtual0", {1, 2}), y = On("virtual0", {3, 4});
   std::vector<Tensor> out, more;
