@@ -16,8 +16,10 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-std::shared_ptr<RunFence> RunFence::Ended(std::shared_ptr<Runtime> runtime) {
-  return std::shared_ptr<RunFence>(new RunFence(std::move(runtime)));
+std::shared_ptr<RunFence> RunFence::Ended(std::shared_ptr<Runtime> runtime, absl::Status status) {
+  std::shared_ptr<RunFence> fence(new RunFence(std::move(runtime)));
+  fence->status_ = std::move(status);
+  return fence;
 }
 
 absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Plan> plan,
@@ -27,8 +29,12 @@ absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtim
   std::shared_ptr<RunFence> fence(new RunFence(std::move(runtime)));
   std::vector<Instance::QueuePoint> points;
   for (const std::shared_ptr<RunFence>& earlier : after) {
-    MGE_ASSIGN_OR_RETURN(const bool ended, earlier->Wait({}));
-    if (ended) continue;
+    const absl::StatusOr<bool> ended = earlier->Wait({});
+    if (!ended.ok()) {
+      fence->status_ = ended.status();
+      return fence;
+    }
+    if (*ended) continue;
     fence->after_.push_back(earlier);
     points.insert(points.end(), earlier->ends_.begin(), earlier->ends_.end());
   }

@@ -25,13 +25,13 @@ class Runtime;
 class RunFence {
  public:
   // Starts a run of the plan with an instance of its store. `outputs` are defined, in memory to which the plan writes them.
-  // Fails with the run's error if enqueuing fails.
+  // Fails with the run's error if enqueuing fails. If an earlier run has failed already, returns a fence with its failure.
   static absl::StatusOr<std::shared_ptr<RunFence>> Start(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Plan> plan,
                                                          std::vector<HostValue> inputs, std::vector<HostValue> outputs,
                                                          RunState& control,
                                                          std::span<const std::shared_ptr<RunFence>> after);
-  // Returns the fence of a run that has ended.
-  static std::shared_ptr<RunFence> Ended(std::shared_ptr<Runtime> runtime);
+  // Returns the fence of a run that has ended with this status.
+  static std::shared_ptr<RunFence> Ended(std::shared_ptr<Runtime> runtime, absl::Status status = {});
   // Waits up to a minute for the run. A device that does not stop then keeps all that it uses.
   ~RunFence();
   RunFence(const RunFence&) = delete;
