@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sub-commands devices, env and version, which show reports on the runtime.
+#include <unistd.h>
+
+#include "core/base/output.h"
 #include "core/cli/common.h"
 #include "fmt/format.h"
 
@@ -41,8 +44,11 @@ int Show(const Globals& globals, const char* schema, const std::function<std::st
   if (Status s = runtime.Report(schema, &text); !s.ok()) return Report(globals, s);
   const Json report = Json::parse(text);
   Print(globals.json ? text + "\n" : render(report));
-  if (int code = SayWhoWasRefused(globals, runtime)) return code;
-  return CheckDefaultDevice(globals, report);
+  int code = SayWhoWasRefused(globals, runtime);
+  if (code == kExitOk) code = CheckDefaultDevice(globals, report);
+  // A backend that is still starting may hold a lock of the dynamic linker, for which exit() would wait.
+  if (!report["not_started"].empty()) _exit(FlushOutput(code));
+  return code;
 }
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }

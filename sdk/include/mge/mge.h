@@ -103,7 +103,8 @@ MGE_API mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const c
 /* Sets the strategy: "heuristic", "profile" or "reproducible". */
 MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy);
 
-/* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
+/* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". The first and third start all
+ * backends at the same time, and wait for them up to plugin.start_timeout. "not_started" then names the slower ones. */
 MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
 /* Returns facts about a model file as JSON, also for a model that cannot be loaded. "mge.model/1": inputs, outputs,

@@ -15,6 +15,7 @@
 //   Claims     claim.hpp      none; a pattern matcher
 //   Queue      queue.hpp      none: steps run in the calling thread
 //   settings   setting.hpp    none
+//   blobs      blob.hpp       the host keeps compiled kernels between processes
 //
 // sdk/README.md explains them step by step.
 #pragma once
