@@ -61,6 +61,7 @@ Json Model(Runtime& runtime, const onnx::Outline& outline) {
       }
       Json missing = row;
       missing["reason"] = why;
+      runtime.StartBackends();
       missing["backends"] = BackendsWithOperator(runtime.devices().all(), shape);
       unsupported.push_back(std::move(missing));
     }

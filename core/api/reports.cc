@@ -15,7 +15,7 @@ namespace mge::api {
 namespace {
 
 // Returns true if one of the alternatives is present. Opens no device.
-bool IsPresent(const mge::Devices& devices, const absl::StatusOr<DeviceSpec>& spec) {
+bool IsPresent(mge::Devices& devices, const absl::StatusOr<DeviceSpec>& spec) {
   auto located = [&](const DeviceName& name) { return devices.Locate(name).ok(); };
   return spec.ok() && std::any_of(spec->alternatives.begin(), spec->alternatives.end(), [&](const auto& alternative) {
            return std::all_of(alternative.begin(), alternative.end(), located);
@@ -41,7 +41,13 @@ Json DefaultDevice(Runtime& runtime) {
   return {{"value", value}, {"error", std::move(error)}};
 }
 
+// Returns the setting that names the default device, not checked: a check would wait for a backend that does not start.
+Json UncheckedDefaultDevice(Runtime& runtime) {
+  return {{"value", runtime.registry().snapshot()->Get<kDefaultDevice>()}, {"error", nullptr}};
+}
+
 Json Devices(Runtime& runtime) {
+  const std::vector<std::string> late = runtime.StartBackends();
   Json rows = Json::array();
   for (const auto& device : runtime.devices().all()) {
     Json row = {{"name", device->name()}, {"class", device->class_name()}};
@@ -74,10 +80,14 @@ Json Devices(Runtime& runtime) {
     row["properties"] = std::move(properties);
     rows.push_back(std::move(row));
   }
-  return {{"schema", "mge.devices/1"}, {"devices", std::move(rows)}, {"default_device", DefaultDevice(runtime)}};
+  return {{"schema", "mge.devices/1"},
+          {"devices", std::move(rows)},
+          {"not_started", late},
+          {"default_device", late.empty() ? DefaultDevice(runtime) : UncheckedDefaultDevice(runtime)}};
 }
 
 Json Env(Runtime& runtime) {
+  const std::vector<std::string> late = runtime.StartBackends();  // their settings are listed, too
   Json rows = Json::array();
   for (const SettingInfo& s : runtime.registry().List()) {
     Json foreign = Json::array();
@@ -97,7 +107,10 @@ Json Env(Runtime& runtime) {
                     {"owner", s.owner},
                     {"status", s.status}});
   }
-  return {{"schema", "mge.env/1"}, {"settings", std::move(rows)}, {"default_device", DefaultDevice(runtime)}};
+  return {{"schema", "mge.env/1"},
+          {"settings", std::move(rows)},
+          {"not_started", late},
+          {"default_device", late.empty() ? DefaultDevice(runtime) : UncheckedDefaultDevice(runtime)}};
 }
 
 Json Operators() {

@@ -94,7 +94,7 @@ int Run(const Globals& globals) {
   Print("Backends found\n");
   for (const Json& f : plugins["files"]) {
     Print(fmt::format("  {:<8} {:<6} {}\n", f["verdict"].get<std::string>(), Escape(f["name"].get<std::string>()),
-                      Escape(f["verdict"] == "loaded" ? f["path"].get<std::string>() : f["reason"].get<std::string>())));
+                      Escape(f["reason"] == "" ? f["path"].get<std::string>() : f["reason"].get<std::string>())));
   }
   if (plugins["files"].empty()) Print("  none; the built-in reference device runs the model\n");
   Print(fmt::format("\nDevice chosen: {}\n", device));

@@ -127,6 +127,7 @@ Status Test(const RuntimeOptions& options, const std::string& file, TestReport& 
   Runtime runtime;
   if (Status s = Runtime::Create(options, &runtime); !s.ok()) return s;
   std::string plugins, devices, env;
+  if (Status s = runtime.Report("mge.env/1", &env); !s.ok()) return s;  // starts it
   if (Status s = runtime.Report("mge.plugins/1", &plugins); !s.ok()) return s;
   const Json found = Json::parse(plugins);
   Json& row = report.row;
@@ -148,7 +149,6 @@ Status Test(const RuntimeOptions& options, const std::string& file, TestReport& 
     }
   }
   if (row.contains("devices") || row.contains("on_demand")) return report.Enter("stopping"), Status();
-  if (Status s = runtime.Report("mge.env/1", &env); !s.ok()) return s;
   const std::string assignment = DeviceSetting(Json::parse(env));
   if (assignment.empty()) return report.Enter("stopping"), Status();
   row["on_demand"] = assignment;
@@ -167,6 +167,7 @@ void TestBackend(const Globals& globals, const std::string& file, int fd) {
   RuntimeOptions options;
   options.settings = {"debug.check_memory=1"};  // names a kernel that writes outside of its output
   options.command_line = globals.settings;
+  options.command_line.push_back("plugin.start_timeout=0");  // the parent process limits the time
   options.config_files = globals.config_files;
   if (Status s = Test(options, file, report); !s.ok()) {
     report.row.update({{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}});

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cli/runtime_report.h"
 
+#include <unistd.h>
+
+#include "core/base/output.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -19,8 +22,8 @@ int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
   return kExitOk;
 }
 
-// Checks `device`, the device that a run would use if it names none. If the name is misspelt, prints the error of such a run and returns
-// its exit code. If the device is only absent, warns.
+// Checks `device`, the device that a run would use if it names none. If the name is misspelt, prints the error of such a run
+// and returns its exit code. If the device is only absent, warns.
 int CheckDefaultDevice(const Globals& globals, const Json& device) {
   const Json& error = device["error"];
   if (error.is_null()) return kExitOk;
@@ -42,9 +45,13 @@ int ShowRuntimeReport(const Globals& globals, const char* schema, const std::fun
   if (Status s = runtime.Report(schema, &text); !s.ok()) return Report(globals, s);
   Json report = Json::parse(text);
   const Json device = report["default_device"];
-  if (int code = show(report)) return code;
-  if (int code = SayWhoWasRefused(globals, runtime)) return code;
-  return CheckDefaultDevice(globals, device);
+  const bool all_started = report["not_started"].empty();
+  int code = show(report);
+  if (code == kExitOk) code = SayWhoWasRefused(globals, runtime);
+  if (code == kExitOk) code = CheckDefaultDevice(globals, device);
+  // A backend that is still starting may hold a lock of the dynamic linker, for which exit() would wait.
+  if (!all_started) _exit(FlushOutput(code));
+  return code;
 }
 
 }  // namespace mge::cli

@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/env/registry.h"
 #include "core/env/setting_text.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/tables.h"
@@ -35,6 +36,11 @@ absl::StatusOr<NoteReading> NoteOf(const std::string& path) {
 
 KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
   inner_.SetSettings(std::move(settings));
+  if (absl::StatusOr<std::unique_ptr<Registry>> core = Registry::Create({}); core.ok()) {  // all defaults
+    inner_.Attach(
+        this, Logger(LogLevel::kSilent),
+        [registry = std::shared_ptr<Registry>(*std::move(core))](std::string_view key) { return registry->CoreText(key); });
+  }
   static constexpr auto Of = [](void* self) -> KitHost& { return *static_cast<KitHost*>(self); };
   static constexpr auto Inner = [](void* self) -> const mge_host& { return *Of(self).inner_.table(); };
   table_ = *inner_.table();
@@ -60,6 +66,30 @@ KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
     return Inner(self).allocate(Inner(self).self, bytes, alignment);
   };
   table_.release = [](void* self, void* memory) { Inner(self).release(Inner(self).self, memory); };
+  table_.core_setting = [](void* self, const mge_text* key, mge_text* out) {
+    Within within(Side::kKit);
+    return Inner(self).core_setting(Inner(self).self, key, out);
+  };
+  table_.blob_load = [](void* self, const void* key, uint64_t key_bytes, void* context,
+                        void (*found)(void*, const void*, uint64_t)) -> mge_code {
+    std::string blob;
+    {
+      Within within(Side::kKit);
+      std::lock_guard lock(Of(self).blobs_mutex_);
+      auto at = Of(self).blobs_.find(std::string(static_cast<const char*>(key), key_bytes));
+      if (at == Of(self).blobs_.end()) return MGE_NOT_FOUND;
+      blob = at->second;
+    }
+    found(context, blob.data(), blob.size());
+    return MGE_OK;
+  };
+  table_.blob_store = [](void* self, const void* key, uint64_t key_bytes, const void* data, uint64_t bytes) -> mge_code {
+    Within within(Side::kKit);
+    std::lock_guard lock(Of(self).blobs_mutex_);
+    Of(self).blobs_.insert_or_assign(std::string(static_cast<const char*>(key), key_bytes),
+                                     std::string(static_cast<const char*>(data), bytes));
+    return MGE_OK;
+  };
 }
 
 BackendUnderTest::~BackendUnderTest() {

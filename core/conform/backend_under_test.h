@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,8 @@
 
 namespace mge::conform {
 
-// The host services for the backend: those of the core, with allocations that can be made to fail.
+// The host services for the backend: those of the core, with allocations that can be made to fail, and a cache of blobs in
+// memory that is empty at the start of each process.
 class KitHost {
  public:
   explicit KitHost(std::vector<std::string> settings);
@@ -34,6 +37,8 @@ class KitHost {
 
  private:
   HostServices inner_;
+  std::mutex blobs_mutex_;
+  std::map<std::string, std::string> blobs_;
   std::atomic<uint64_t> requests_{0}, fail_at_{0};
   mge_host table_;
 };

@@ -13,10 +13,13 @@
 namespace mge {
 namespace {
 
-// Registers the settings that a backend declares. Returns their values in the same order.
+// Registers the settings that a backend declares, and reports unknown names that begin with its name. Returns the values of
+// the settings in the same order.
 absl::StatusOr<std::vector<std::string>> Declare(Registry& registry, std::string_view backend,
                                                  std::span<const mge_setting* const> rows) {
-  return registry.RegisterBackend(backend, DeclaredSettings(rows));
+  MGE_ASSIGN_OR_RETURN(std::vector<std::string> values, registry.RegisterBackend(backend, DeclaredSettings(rows)));
+  MGE_RETURN_IF_ERROR(registry.CheckNamesOf(backend));
+  return values;
 }
 
 void PoolParallelFor(void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
@@ -79,6 +82,11 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   devices.settings = [&registry](std::string_view backend, std::span<const mge_setting* const> rows) {
     return Declare(registry, backend, rows);
   };
+  devices.core = [&registry](std::string_view key) { return registry.CoreText(key); };
+  devices.blobs = {settings->Get<kCacheDir>(), static_cast<uint64_t>(settings->Get<kCacheBytes>().count)};
+  if (std::string cache = UserCacheDirectory(environment); devices.blobs.directory.empty() && !cache.empty()) {
+    devices.blobs.directory = cache + "/mge/blobs";
+  }
   devices.logger = registry.logger();
   MGE_RETURN_IF_ERROR(SetMemory(*settings, devices));
   MGE_ASSIGN_OR_RETURN(runtime->devices_, Devices::Create(std::move(devices)));
@@ -87,19 +95,20 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
     devices->SetOfBackend(backend, key, std::move(value));
   });
 
+  const std::vector<PluginFile> files = runtime->devices_->files();
   std::vector<std::string_view> found;
-  for (const PluginFile& file : runtime->devices_->files()) found.push_back(file.name);
+  for (const PluginFile& file : files) found.push_back(file.name);
   for (const std::string& name : settings->Get<kPluginSkip>()) {
     if (std::find(found.begin(), found.end(), name) != found.end()) continue;
     registry.logger().Warning("plugin.skip names '{}', and no backend that was found has that name.{}", name,
                               DidYouMean(Nearest(name, found)));
   }
 
-  std::vector<std::string> absent;
-  for (const PluginFile& file : runtime->devices_->files()) {
-    if (file.verdict != Verdict::kLoaded && !file.name.empty()) absent.push_back(file.name);
+  std::vector<std::string> absent, waiting;
+  for (const PluginFile& file : files) {
+    if (!file.name.empty()) (file.verdict == Verdict::kAccepted ? waiting : absent).push_back(file.name);
   }
-  MGE_RETURN_IF_ERROR(registry.CheckUnknown(absent));
+  MGE_RETURN_IF_ERROR(registry.CheckUnknown(absent, waiting));
   registry.MarkRead();
   runtime->engine_ = std::make_unique<DependencyEngine>(EngineOptionsOf(*registry.snapshot()));
   return runtime;
@@ -108,6 +117,17 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
 uint32_t Runtime::Threads() const {
   int64_t threads = registry_->snapshot()->Get<kThreads>();
   return threads > 0 ? static_cast<uint32_t>(threads) : pool_->thread_count();
+}
+
+std::vector<std::string> Runtime::StartBackends() {
+  std::vector<std::string> late = devices_->StartAll(registry_->snapshot()->Get<kPluginStartTimeout>());
+  if (late.empty()) return late;
+  for (const PluginFile& file : devices_->files()) {
+    if (file.verdict == Verdict::kAccepted && !file.warning.empty()) {
+      logger().Warning("backend '{}' ({}): {}", file.name, file.path, file.warning);
+    }
+  }
+  return late;
 }
 
 absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call, const Snapshot& settings) const {

@@ -35,7 +35,7 @@ absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const
 // A runtime. Safe on any thread. Each session holds a reference.
 class Runtime {
  public:
-  // Reads the settings, finds the backends and starts the engine. Opens no device. Fails if a setting is invalid.
+  // Reads the settings, finds the backends and starts the engine. Starts no backend. Fails if a setting is invalid.
   static absl::StatusOr<std::shared_ptr<Runtime>> Create(RuntimeOptions options);
 
   Registry& registry() { return *registry_; }
@@ -48,6 +48,9 @@ class Runtime {
 
   // Returns the number of threads that a run may use: the setting, else the number that the process may use.
   uint32_t Threads() const;
+
+  // Starts all backends within plugin.start_timeout. Warns about those that take longer, and returns their names.
+  std::vector<std::string> StartBackends();
 
   // Returns the devices for a call that names `call` ("": names none). The first of these that is set decides: the call, the
   // thread's scope, the default device, "xpux".

@@ -15,6 +15,7 @@
 #include "core/plan/communicator.h"
 #include "core/plan/kernels/kernel_families.h"
 #include "core/plan/memory/state_memory.h"
+#include "core/plan/passes/veto.h"
 #include "core/plugin/context.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
@@ -136,6 +137,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
     }
     if (std::find(context->devices.begin(), context->devices.end(), device) == context->devices.end()) {
       context->devices.push_back(device);
+      context->owners.push_back(uses[i].owner);
     }
     if (i + 1 == resolution.devices.size()) context->split = context->devices.size();
   }
@@ -156,6 +158,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->in_place = settings->Get<kPlanInplace>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
+  MGE_RETURN_IF_ERROR(ApplyVetoes(*context));
   context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
   context->logger = runtime->logger();
   context->on_plan = [recorder = runtime->selection().recorder](Plan& plan, const StopControl* stop) -> absl::Status {

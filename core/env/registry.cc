@@ -89,13 +89,26 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
   return registry;
 }
 
-absl::Status Registry::CheckUnknown(std::span<const std::string> absent) {
+absl::Status Registry::CheckUnknown(std::span<const std::string> absent, std::span<const std::string> waiting) {
   std::lock_guard lock(mutex_);
+  state_->waiting.assign(waiting.begin(), waiting.end());
+  return CheckNames(absent, "");
+}
+
+absl::Status Registry::CheckNamesOf(std::string_view backend) {
+  std::lock_guard lock(mutex_);
+  return CheckNames({}, backend);
+}
+
+// Checks the names that no setting has used: those of the backend `only`, or all if it is empty. The caller holds the mutex.
+absl::Status Registry::CheckNames(std::span<const std::string> absent, std::string_view only) {
   State& state = *state_;
   const auto& left_out = state.current->Get<kPluginSkip>();
-  // Returns whether the name belongs to a backend in plugin.skip or in `absent`. Warns if it is in `absent`.
-  auto waits = [&](std::string_view name, std::string_view origin) {
-    if (!OwnerAmong(left_out, name).empty()) return true;
+  const std::vector<std::string> own = {std::string(only)};
+  // Returns whether the name is not checked now. Warns if it belongs to a backend in `absent`.
+  auto passes = [&](std::string_view name, std::string_view origin) {
+    if (!only.empty()) return OwnerAmong(own, name).empty();
+    if (!OwnerAmong(left_out, name).empty() || !OwnerAmong(state.waiting, name).empty()) return true;
     std::string_view backend = OwnerAmong(absent, name);
     if (backend.empty()) return false;
     logger_.Warning("{} has no effect: the backend {} is not loaded ({})", name, backend, origin);
@@ -105,8 +118,7 @@ absl::Status Registry::CheckUnknown(std::span<const std::string> absent) {
   for (auto& [variable, taken] : state.environment) {
     const std::string& name = variable.first;
     if (taken || !HasOurPrefix(name)) continue;
-    taken = true;
-    if (variable.second.empty() || IsIgnored(name) || waits(name, "environment")) continue;
+    if (variable.second.empty() || IsIgnored(name) || passes(name, "environment")) continue;
     std::string hint = DidYouMean(state.NearestName(name, State::Names::kVariables));
     if (state.strict) {
       return Fail(errors::kUnknownSetting, fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
@@ -114,12 +126,11 @@ absl::Status Registry::CheckUnknown(std::span<const std::string> absent) {
                    .where = fmt::format("environment {}", name),
                    .fix = "unset it; `mge env` lists all settings"});
     }
+    taken = true;  // one warning is enough
     logger_.Warning("the variable {} is unknown and has no effect.{}", Quoted(name), hint);
   }
   for (auto& [item, taken] : state.config) {
-    if (taken) continue;
-    taken = true;
-    if (waits(item.key, item.place)) continue;
+    if (taken || passes(item.key, item.place)) continue;
     const Entry* meant = state.Find(item.key);  // the file may name a variable or an alias
     std::string hint = meant ? fmt::format(" Its key is \"{}\".", meant->row.key)
                              : DidYouMean(state.NearestName(item.key, State::Names::kKeys));
@@ -128,9 +139,7 @@ absl::Status Registry::CheckUnknown(std::span<const std::string> absent) {
   }
   for (auto [statements, source] : {std::pair(&state.command_line, "command line"), std::pair(&state.call, "call")}) {
     for (auto& [assignment, taken] : *statements) {
-      if (taken) continue;
-      taken = true;
-      if (waits(assignment.name, source)) continue;
+      if (taken || passes(assignment.name, source)) continue;
       return UnknownSetting(state.NearestName(assignment.name, State::Names::kAll), assignment.name, source);
     }
   }
@@ -146,6 +155,11 @@ void Registry::MarkRead() {
 absl::Status Registry::Set(std::string_view name, std::string_view text) {
   std::lock_guard lock(mutex_);
   Entry* entry = state_->Find(std::string(name));
+  if (!entry && !OwnerAmong(state_->waiting, name).empty()) {
+    std::erase_if(state_->call, [&](const auto& statement) { return statement.what.name == name; });
+    state_->call.push_back({{std::string(name), std::string(text)}});
+    return absl::OkStatus();
+  }
   if (!entry) return UnknownSetting(state_->NearestName(name, State::Names::kAll), name, "call");
   if (entry->read) {
     return Fail(errors::kSettingTooLate, fmt::format("{} can no longer be set", entry->row.key),
@@ -189,20 +203,30 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> Registry::SnapshotWith(std::span
   };
   for (const Assignment& a : assignments) {
     Entry* entry = state_->Find(a.name);
-    if (!entry) return UnknownSetting(state_->NearestName(a.name, State::Names::kAll), a.name, "session options");
-    const bool read_once = entry->row.lifecycle == Lifecycle::kFirstSet && entry->row.instead.empty();
-    if (read_once || entry->owner != kCoreOwner) {
-      return Fail(errors::kSettingTooLate, fmt::format("{} cannot be set for one session", entry->row.key),
-                  {.what = entry->owner == kCoreOwner
-                               ? "it is read once per runtime"
-                               : fmt::format("it belongs to the backend {}, which all sessions share", entry->owner),
-                   .where = "session options",
-                   .fix = "set it for the runtime"});
+    std::string_view owner = entry ? std::string_view(entry->owner) : OwnerAmong(state_->waiting, a.name);
+    if (!entry && owner.empty())
+      return UnknownSetting(state_->NearestName(a.name, State::Names::kAll), a.name, "session options");
+    const bool read_once = entry && entry->row.lifecycle == Lifecycle::kFirstSet && entry->row.instead.empty();
+    if (read_once || owner != kCoreOwner) {
+      return Fail(
+          errors::kSettingTooLate,
+          fmt::format("{} cannot be set for one session", entry ? entry->row.key : std::string_view(a.name)),
+          {.what = owner == kCoreOwner ? "it is read once per runtime"
+                                       : fmt::format("it belongs to the backend {}, which all sessions share", owner),
+           .where = "session options",
+           .fix = "set it for the runtime"});
     }
     before.emplace_back(entry, entry->assigned[kCall]);
     MGE_RETURN_IF_ERROR(state_->SetByCall(*entry, a.name, a.text, "session options", logger_));
   }
   return state_->current;
+}
+
+std::optional<std::string> Registry::CoreText(std::string_view key) const {
+  std::lock_guard lock(mutex_);
+  const Entry* entry = state_->Find(std::string(key));
+  if (!entry || entry->owner != kCoreOwner || entry->row.key != key) return std::nullopt;
+  return PlainText(entry->row, entry->Slot().value);
 }
 
 std::vector<SettingInfo> Registry::List() const {

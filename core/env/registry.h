@@ -4,15 +4,17 @@
 //
 //   MGE_ASSIGN_OR_RETURN(auto registry, Registry::Create({.environment = CaptureEnvironment()},
 //                                                        logger));
-//   ... find backends; for each: registry->RegisterBackend(name, rows) ...
-//   MGE_RETURN_IF_ERROR(registry->CheckUnknown(names of backends that were found but not loaded));
+//   ... find backends ...
+//   MGE_RETURN_IF_ERROR(registry->CheckUnknown(names that cannot be loaded, names that may be started later));
 //   registry->MarkRead();  // after this call, first-set settings cannot change
+//   ... when a backend is opened: registry->RegisterBackend(name, rows), registry->CheckNamesOf(name) ...
 //   int64_t threads = registry->snapshot()->Get<kThreads>();
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,18 +97,22 @@ class Registry {
   // kBadSetting and kConfigFile for a bad value in a source. On error nothing is added.
   absl::StatusOr<std::vector<std::string>> RegisterBackend(std::string_view name, std::vector<BackendSetting> rows);
 
-  // Reports unknown names; call it when all backends are registered. An unknown variable causes a
+  // Reports unknown names; call it when all backends have been found. An unknown variable causes a
   // warning with the nearest known name, or kUnknownSetting in strict mode. An unknown name in
   // another source fails with kUnknownSetting or kConfigFile. A setting of a backend in `absent`
-  // (found but not loaded) causes a warning that it has no effect. A setting of a backend in
-  // plugin.skip is ignored.
-  absl::Status CheckUnknown(std::span<const std::string> absent = {});
+  // (found, but it cannot be loaded) causes a warning that it has no effect. A setting of a backend
+  // in plugin.skip is ignored. A setting of a backend in `waiting` (not opened yet) is kept for
+  // RegisterBackend.
+  absl::Status CheckUnknown(std::span<const std::string> absent = {}, std::span<const std::string> waiting = {});
+  // Reports unknown names of a backend that has registered since, by the same rules.
+  absl::Status CheckNamesOf(std::string_view backend);
 
   // Fixes the first-set settings: Set() fails for them afterwards.
   void MarkRead();
 
   // Sets a value by call. An empty text removes the value that an earlier call set. The value
-  // applies to sessions and plans that are created later. Errors: kSettingTooLate if the setting is
+  // applies to sessions and plans that are created later. A setting of a backend that has not been
+  // opened yet is kept and checked by RegisterBackend. Errors: kSettingTooLate if the setting is
   // first-set and fixed, kUnknownSetting, kBadSetting, and in strict mode kLaterSetting.
   absl::Status Set(std::string_view name, std::string_view text);
 
@@ -126,11 +132,15 @@ class Registry {
   // runtime.
   absl::StatusOr<std::shared_ptr<const Snapshot>> SnapshotWith(std::span<const Assignment> assignments);
 
+  // Returns the value of a core setting by key, in RegisterBackend's form; nullopt if there is no such setting.
+  std::optional<std::string> CoreText(std::string_view key) const;
+
   std::vector<SettingInfo> List() const;            // the core's in the table's order, then each backend's
   const Logger& logger() const { return logger_; }  // with the level from the settings
 
  private:
   struct State;
+  absl::Status CheckNames(std::span<const std::string> absent, std::string_view only);
   explicit Registry(Logger logger);
 
   mutable std::mutex mutex_;

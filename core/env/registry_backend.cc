@@ -127,6 +127,7 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_v
   for (auto& text : texts) state.backend_texts.push_back(std::move(text));
   for (Entry& entry : entries) state.Add(std::move(entry));
   state.backends.emplace_back(name);
+  std::erase(state.waiting, name);
   state.Publish();
   return values;
 }

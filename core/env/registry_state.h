@@ -74,6 +74,7 @@ struct Registry::State {
   std::unordered_map<std::string, Entry*> by_name;
   std::vector<std::unique_ptr<BackendText>> backend_texts;
   std::vector<std::string> backends;  // registered, in order
+  std::vector<std::string> waiting;   // found, but not opened: their settings are not known yet
 
   std::vector<Statement<Assignment>> call;
   std::vector<Statement<Assignment>> command_line;

@@ -65,6 +65,33 @@ inline constexpr Setting<TextList> kPluginSkip = {
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Backends that are not loaded, wherever they are found; their settings have no effect.",
 };
+inline constexpr Setting<Seconds> kPluginStartTimeout = {
+    .key = "plugin.start_timeout",
+    .default_value = Seconds(10),
+    .range = Range<Seconds>{Seconds(0), Seconds(1e9)},
+    .unit = "seconds",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "Time limit for the start of all backends by `mge devices` and `mge env`; slower ones are reported. 0 sets no "
+        "limit.",
+};
+inline constexpr Setting<Path> kCacheDir = {
+    .key = "cache.dir",
+    .check = IsAbsolutePath,
+    .allowed = "an absolute path",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "Directory in which backends keep compiled kernels and the like; if empty, mge/blobs in the user's cache "
+        "directory. Other users must not be able to write it.",
+};
+inline constexpr Setting<ByteCount> kCacheBytes = {
+    .key = "cache.bytes",
+    .default_value = ByteCount{1 << 30},
+    .range = Range<ByteCount>{ByteCount{0}, ByteCount{int64_t{1} << 46}},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "Size limit of the files in cache.dir; those not used for the longest time are removed first. 0 keeps nothing.",
+};
 inline constexpr Setting<int64_t> kThreads = {
     .key = "threads",
     .default_value = 0,
@@ -144,8 +171,8 @@ inline constexpr Setting<Path> kLibraryPath = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kRuntimeRows =
-    SettingRows(kDefaultDevice, kPluginPath, kPluginAllow, kPluginSkip, kThreads, kMemoryLimit, kSeed, kRunTimeout,
-                kConfigFiles, kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
+inline constexpr auto kRuntimeRows = SettingRows(
+    kDefaultDevice, kPluginPath, kPluginAllow, kPluginSkip, kPluginStartTimeout, kCacheDir, kCacheBytes, kThreads,
+    kMemoryLimit, kSeed, kRunTimeout, kConfigFiles, kStrictEnv, kLogLevel, kLogOverride, kLogStorageFallback, kLibraryPath);
 
 }  // namespace mge

@@ -60,7 +60,7 @@ class OneNode {
 
 }  // namespace
 
-std::vector<std::string> BackendsWithOperator(std::span<const std::unique_ptr<Device>> devices, const OperatorShape& op) {
+std::vector<std::string> BackendsWithOperator(std::span<const std::shared_ptr<Device>> devices, const OperatorShape& op) {
   const OneNode node(op);
   const mge_problem problem = {sizeof(mge_problem), 1, node.graph(), nullptr, nullptr, 0};
   const mge_constraints all = {sizeof(mge_constraints), 0, 0, 0, std::numeric_limits<uint64_t>::max()};

@@ -21,6 +21,6 @@ struct OperatorShape {
 // Returns the names, each once, of the backends that offer or refuse a kernel for such a node. The node's operands are
 // float32 vectors of one element, so the result shows only that a backend has kernels of that name. Ignores devices that
 // cannot be opened.
-std::vector<std::string> BackendsWithOperator(std::span<const std::unique_ptr<Device>> devices, const OperatorShape& op);
+std::vector<std::string> BackendsWithOperator(std::span<const std::shared_ptr<Device>> devices, const OperatorShape& op);
 
 }  // namespace mge

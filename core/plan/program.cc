@@ -153,8 +153,15 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan,
                        BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
+  plan->pass_log.insert(plan->pass_log.end(), context_->vetoes.begin(), context_->vetoes.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, stop));
-  return plan;
+  struct Held {  // a plan may outlive its session, and gives memory back to its devices
+    std::vector<std::shared_ptr<Device>> owners;
+    std::shared_ptr<Plan> plan;
+  };
+  auto held = std::make_shared<Held>(Held{context_->owners, std::move(plan)});
+  const Plan* made = held->plan.get();
+  return std::shared_ptr<const Plan>(std::move(held), made);
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const InputType> inputs, const StopControl* stop,

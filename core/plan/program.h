@@ -28,9 +28,10 @@ class StateMemory;      // core/plan/memory/state_memory.h
 
 // The inputs of planning beside graph and shapes: devices and settings. Immutable while programs use it.
 struct PlanContext {
-  std::vector<Device*> devices;  // in order of preference; never empty
-  size_t split = 1;              // number of devices that share the model; the rest compute what these cannot
-  Device* host = nullptr;        // the built-in device; it runs the core's steps if every other device has queues
+  std::vector<Device*> devices;                 // in order of preference; never empty
+  std::vector<std::shared_ptr<Device>> owners;  // keep the devices; may be empty if something else keeps them
+  size_t split = 1;                             // number of devices that share the model; the rest compute what these cannot
+  Device* host = nullptr;  // the built-in device; it runs the core's steps if every other device has queues
   uint32_t threads = 1;
   std::optional<int32_t> select_mode = {};  // MGE_SELECT_..., set by the user; nullopt: the mode of each device's backend
   uint64_t require = 0;                     // attributes that every chosen kernel must have
@@ -39,9 +40,10 @@ struct PlanContext {
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
   uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel
   bool in_place = true;
-  bool red_zones = false;         // Plan::red_zones
-  std::vector<std::string> skip;  // passes, rewrites and claims (BACKEND.NAME) to leave out
-  PlanCacheLimits cache = {};     // limits of each program's plan cache
+  bool red_zones = false;           // Plan::red_zones
+  std::vector<std::string> skip;    // passes, rewrites and claims (BACKEND.NAME) to leave out
+  std::vector<std::string> vetoes;  // a sentence for each rewrite in `skip` that a backend forbids
+  PlanCacheLimits cache = {};       // limits of each program's plan cache
   Logger logger = Logger();
   std::shared_ptr<SharedConstants> shared_constants;       // constants that plans on the same devices share; nullable
   std::shared_ptr<Communicators> communicators = nullptr;  // the session's rank in a group of ranks; nullptr: it is alone

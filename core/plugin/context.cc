@@ -85,7 +85,7 @@ std::optional<Context> ScopedContext() {
   return stack.back().context;
 }
 
-absl::StatusOr<Context> CurrentContext(const Devices& devices, const std::optional<DeviceSpec>& default_device) {
+absl::StatusOr<Context> CurrentContext(Devices& devices, const std::optional<DeviceSpec>& default_device) {
   if (std::optional<Context> scoped = ScopedContext()) return *scoped;
   if (!default_device) return Cpu();
   const DeviceName& name = default_device->alternatives.front().front();
@@ -104,15 +104,15 @@ absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::op
   return DeviceSpec{{{DeviceName{.cls = "xpu"}}}};
 }
 
-int NumGpus(const Devices& devices) { return devices.gpu_count(); }
+int NumGpus(Devices& devices) { return devices.gpu_count(); }
 
-absl::StatusOr<MemoryInfo> GpuMemoryInfo(const Devices& devices, int device_id) {
+absl::StatusOr<MemoryInfo> GpuMemoryInfo(Devices& devices, int device_id) {
   MGE_ASSIGN_OR_RETURN(Context context, Context::Create("gpu", device_id));
   MGE_ASSIGN_OR_RETURN(DeviceUse use, devices.Find(context.name(), "gpu_memory_info"));
   return use.device->QueryMemory();
 }
 
-absl::Status EmptyCache(const Devices& devices, const Context& context) {
+absl::Status EmptyCache(Devices& devices, const Context& context) {
   MGE_ASSIGN_OR_RETURN(DeviceUse use, devices.Locate(context.name(), "empty_cache"));
   use.device->Trim(MGE_TRIM_ALL);
   return absl::OkStatus();

@@ -68,18 +68,18 @@ std::optional<Context> ScopedContext();
 
 // Returns the context of the innermost scope, else the default device if one is set, else cpu(0). If the default device is a
 // list, its first name is used. "xpux" is resolved to a device, which is opened. Fails if that device cannot be used.
-absl::StatusOr<Context> CurrentContext(const Devices& devices, const std::optional<DeviceSpec>& default_device);
+absl::StatusOr<Context> CurrentContext(Devices& devices, const std::optional<DeviceSpec>& default_device);
 
 // Returns the devices for a piece of work: `call` unless it is empty, else the innermost scope, else the default device,
 // else "xpux". Fails with kBadDeviceName if `call` is malformed.
 absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::optional<DeviceSpec>& default_device);
 
 // Returns the number of usable GPUs: 0 if there is no driver or no device. Never fails.
-int NumGpus(const Devices& devices);
+int NumGpus(Devices& devices);
 // Returns the free and total bytes of gpuN. Opens the device. Fails with kDeviceUnusable if gpuN does not exist.
-absl::StatusOr<MemoryInfo> GpuMemoryInfo(const Devices& devices, int device_id = 0);
+absl::StatusOr<MemoryInfo> GpuMemoryInfo(Devices& devices, int device_id = 0);
 // Returns the cached memory of the context's device to its driver. Memory in use is not affected. Does not open the device.
-absl::Status EmptyCache(const Devices& devices, const Context& context);
+absl::Status EmptyCache(Devices& devices, const Context& context);
 
 }  // namespace mge
 

@@ -50,6 +50,23 @@ Device::~Device() {
   }
 }
 
+const std::string& Device::gpu_name() const {
+  static const std::string none;
+  return gpu_named_.load(std::memory_order_acquire) ? gpu_name_ : none;
+}
+
+std::shared_ptr<Device> Device::Successor() const {
+  auto next = std::make_shared<Device>(backend_, description_, memory_options_);
+  next->name_ = name_;
+  next->number_ = number_;
+  next->gpu_name_ = gpu_name();
+  next->gpu_named_.store(gpu_named_.load(std::memory_order_acquire), std::memory_order_release);
+  next->budget_ = budget_;
+  next->host_budget_ = host_budget_;
+  next->host_allocator_ = std::make_unique<BudgetedHostAllocator>(Is(MGE_DEVICE_HOST_ACCESSIBLE) ? budget_ : host_budget_);
+  return next;
+}
+
 void Device::Keep(std::unique_ptr<Unfinished> work) {
   unfinished_.Reclaim({});
   unfinished_.Add(std::move(work));

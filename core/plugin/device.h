@@ -50,9 +50,9 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // ---- identity: constant after Devices::Create()
-  const std::string& name() const { return name_; }          // "cuda0"
-  const std::string& gpu_name() const { return gpu_name_; }  // "gpu0" if it is numbered as a GPU, else empty
+  // ---- identity: constant, except for gpu_name(), which is set when all backends that list GPUs have been started
+  const std::string& name() const { return name_; }  // "cuda0"
+  const std::string& gpu_name() const;               // "gpu0" if it is numbered as a GPU, else empty
   const std::string& class_name() const { return description_.class_name; }
   int number() const { return number_; }
   const DeviceDescription& description() const { return description_; }
@@ -81,6 +81,9 @@ class Device {
   const mge_layout_api* layout_api() const { return backend_->plugin().layout; }        // nullable
   const mge_profile_api* profile_api() const { return backend_->plugin().profile; }     // nullable
   const mge_host* host() const { return backend_->host(); }                             // the value for mge_run.host
+
+  // Returns a device that is not open, with the identity and the budgets of this one.
+  std::shared_ptr<Device> Successor() const;
 
   // Takes ownership of unfinished work and keeps it until the work is over. Finished work is freed at the next Keep(),
   // Reserve() or TrimIdle().
@@ -140,6 +143,7 @@ class Device {
   DeviceDescription description_;
   MemoryOptions memory_options_;
   std::string name_, gpu_name_, reason_;
+  std::atomic<bool> gpu_named_{false};  // gpu_name_ is set and constant
   int number_ = 0;
   std::shared_ptr<Budget> budget_;       // shared: host tensors may outlive the device
   std::shared_ptr<Budget> host_budget_;  // the budget of pinned memory

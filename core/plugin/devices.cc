@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "core/base/errors.h"
@@ -46,47 +48,41 @@ std::string HowToOffer(const Backend& backend, bool has_devices, const DeviceNam
 }
 
 // Returns the key by which devices are numbered. Usable devices come first, so that the numbers 0..count-1 are usable.
-auto NumberingKey(const Device* d) {
+auto NumberingKey(const std::shared_ptr<Device>& d) {
   return std::tuple(!d->usable(), d->backend().name(), d->description().fingerprint, d->description().index);
 }
-bool NumberedBefore(const Device* a, const Device* b) { return NumberingKey(a) < NumberingKey(b); }
+bool NumberedBefore(const std::shared_ptr<Device>& a, const std::shared_ptr<Device>& b) {
+  return NumberingKey(a) < NumberingKey(b);
+}
 
 // Returns whether `a` is preferred to `b` if both are the same hardware: by score, then backend name, then index.
-bool Outranks(const Device* a, const Device* b) {
+bool Outranks(const std::shared_ptr<Device>& a, const std::shared_ptr<Device>& b) {
   return std::tuple(-static_cast<int64_t>(a->description().score), a->backend().name(), a->description().index) <
          std::tuple(-static_cast<int64_t>(b->description().score), b->backend().name(), b->description().index);
 }
 
 // Removes the devices that are the same hardware as a preferred device of the list. Returns the pairs (removed, preferred).
-std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<Device*>& list) {
-  std::map<std::string, Device*> winners;
-  for (Device* d : list) {
+std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<std::shared_ptr<Device>>& list) {
+  std::map<std::string, std::shared_ptr<Device>> winners;
+  for (const auto& d : list) {
     const std::string& fingerprint = d->description().fingerprint;
     if (fingerprint.empty()) continue;
-    Device*& winner = winners.emplace(fingerprint, d).first->second;
+    std::shared_ptr<Device>& winner = winners.emplace(fingerprint, d).first->second;
     if (Outranks(d, winner)) winner = d;
   }
   std::vector<std::pair<Device*, Device*>> losers;
-  std::erase_if(list, [&](Device* d) {
+  std::erase_if(list, [&](const auto& d) {
     auto winner = winners.find(d->description().fingerprint);
     if (winner == winners.end() || winner->second == d) return false;
-    losers.emplace_back(d, winner->second);
+    losers.emplace_back(d.get(), winner->second.get());
     return true;
   });
   return losers;
 }
 
-// Returns whether an earlier file has loaded a backend with this name. If so, sets the verdict of `file` to skipped.
-bool IsTaken(std::span<const PluginFile> before, PluginFile& file) {
-  auto first = std::find_if(before.begin(), before.end(), [&](const PluginFile& other) {
-    return other.verdict == Verdict::kLoaded && other.name == file.name;
-  });
-  if (first == before.end()) return false;
-  SetVerdict(
-      file, Verdict::kSkipped, VerdictCode::kDuplicateName,
-      fmt::format("backend '{}' is taken from '{}' (version {}), which comes first", file.name, first->path, first->version),
-      "remove one of the two, or name this one's directory first in MGE_PLUGIN_PATH");
-  return true;
+// Returns the class of the devices that a name selects.
+std::string_view ClassOf(const DeviceName& name) {
+  return name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : std::string_view(name.cls);
 }
 
 // Returns the memory options that apply to a device.
@@ -108,137 +104,253 @@ MemoryOptions MemoryFor(const DevicesOptions& options, const DeviceDescription& 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Devices>> Devices::Create(DevicesOptions options) {
-  std::unique_ptr<Devices> out(new Devices);
   if (!options.memory.pool.empty() && !std::count(PoolNames().begin(), PoolNames().end(), options.memory.pool)) {
     return MakePool(options.memory.pool, options.memory.numbers, nullptr).status();
   }
   MGE_RETURN_IF_ERROR(ReservePolicy::Parse(options.memory.reserve).status());
-  out->directories_ = options.directories;
-  out->quarantine_ = options.rules.quarantine;
-  out->host_table_ = std::make_unique<HostDevice>(options.reference_kernels);
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Backend> host,
-                       Backend::FromTable(out->host_table_->plugin(), {"host"}, options.compute));
-  out->backends_.push_back(host);
-  Discovery discovery = DiscoverPlugins(options.directories, HostIsa(), options.rules);
-  for (const FoundPlugin& found : discovery.accepted) {
-    PluginFile row = found.file;
-    std::shared_ptr<Backend> backend;
-    if (!IsTaken(out->files_, row)) {
-      backend = LoadBackend(found, options.compute, options.settings, options.logger, row);
-    }
-    out->files_.push_back(std::move(row));
-    if (!backend) continue;
-    out->files_.back().devices = static_cast<int>(backend->devices().size());
-    backend->services().Attach(out.get(), options.logger);
-    out->backends_.push_back(std::move(backend));
-  }
-  std::move(discovery.rejected.begin(), discovery.rejected.end(), std::back_inserter(out->files_));
-  for (size_t i = 1; i <= out->backends_.size(); ++i) {  // the built-in one is listed last
-    const std::shared_ptr<Backend>& backend = out->backends_[i % out->backends_.size()];
-    for (const DeviceDescription& description : backend->devices()) {
-      out->devices_.push_back(std::make_unique<Device>(backend, description, MemoryFor(options, description)));
-    }
-  }
-  out->host_ = out->devices_.back().get();
-  out->Number(options);
+  std::unique_ptr<Devices> out(new Devices(std::move(options)));
+  out->host_table_ = std::make_unique<HostDevice>(out->options_.reference_kernels);
+  MGE_ASSIGN_OR_RETURN(out->host_backend_, Backend::FromTable(out->host_table_->plugin(), {"host"}, out->options_.compute));
+  out->host_ = std::make_shared<Device>(out->host_backend_, out->host_backend_->devices()[0],
+                                        MemoryFor(out->options_, out->host_backend_->devices()[0]));
+  out->host_->name_ = "host";
+  out->SetBudget(*out->host_);
+  out->numbered_.push_back("host");
+  out->backends_ =
+      std::make_unique<Backends>(DiscoverPlugins(out->options_.directories, HostIsa(), out->options_.rules), out->options_);
+  out->AddDevices();
   return out;
 }
 
 Devices::~Devices() {
-  while (!devices_.empty()) devices_.pop_back();
-  while (!backends_.empty()) {
-    backends_.back()->services().Detach(this);
-    backends_.pop_back();
-  }
+  gpus_.clear();
+  devices_.clear();
+  backends_.reset();
+}
+
+std::vector<PluginFile> Devices::files() const {
+  std::lock_guard lock(RecordMutex());
+  return backends_->files();
 }
 
 void Devices::SetOfBackend(std::string_view backend, std::string_view key, std::string value) {
-  for (const std::shared_ptr<Backend>& b : backends_) {
+  std::vector<std::shared_ptr<Backend>> running;
+  {
+    std::lock_guard lock(RecordMutex());
+    running = backends_->running();
+  }
+  for (const std::shared_ptr<Backend>& b : running) {
     if (b->name() == backend) b->Set(key, value);
   }
 }
 
-void Devices::Name(Device& device, std::string name, const DevicesOptions& options) const {
-  device.name_ = std::move(name);
-  uint64_t limit = options.memory_limit;
-  for (const auto& [of, bytes] : options.memory_limits) {
+// ---------------------------------------------------------------- starting and numbering
+
+bool Devices::LimitsGpus() const {
+  return std::any_of(options_.memory_limits.begin(), options_.memory_limits.end(),
+                     [](const auto& limit) { return limit.first.starts_with("gpu"); });
+}
+
+void Devices::Start(std::string_view cls) {
+  backends_->Start(cls == "xpu" ? "" : cls);
+  if (LimitsGpus() && backends_->Shares(cls, "gpu")) backends_->Start("gpu");  // a limit needs the numbers of all GPUs
+  AddDevices();
+  if (cls != "gpu") return;
+  std::set<std::string> classes;  // GPUs are numbered after their own classes
+  {
+    std::lock_guard lock(RecordMutex());
+    for (const auto& [backend, list] : devices_) {
+      for (const auto& d : list) {
+        if (d->Is(MGE_DEVICE_GPU) && !Contains(numbered_, d->class_name())) classes.insert(d->class_name());
+      }
+    }
+  }
+  for (const std::string& own : classes) backends_->Start(own);
+  if (!classes.empty()) AddDevices();
+}
+
+std::vector<std::string> Devices::StartAll(std::chrono::duration<double> limit) {
+  std::vector<std::string> late = backends_->StartAll(limit);
+  AddDevices();
+  return late;
+}
+
+void Devices::AddDevices() {
+  std::vector<std::string> warnings;
+  {
+    std::lock_guard lock(RecordMutex());
+    for (const std::shared_ptr<Backend>& backend : backends_->running()) {
+      const bool known =
+          std::any_of(devices_.begin(), devices_.end(), [&](const auto& entry) { return entry.first == backend.get(); });
+      if (known) continue;
+      List& list = devices_.emplace_back(backend.get(), List()).second;
+      for (const DeviceDescription& d : backend->devices()) {
+        list.push_back(std::make_shared<Device>(backend, d, MemoryFor(options_, d)));
+      }
+    }
+    Number(warnings);
+  }
+  for (const std::string& text : warnings) options_.logger.Warning("{}", text);
+}
+
+void Devices::SetBudget(Device& device) const {
+  uint64_t limit = options_.memory_limit;
+  for (const auto& [of, bytes] : options_.memory_limits) {
     if (of == device.name_ || (!device.gpu_name_.empty() && of == device.gpu_name_)) limit = bytes;
   }
   device.budget_ = std::make_shared<Budget>(device.name_, limit);
+  device.host_budget_ = host_->budget_;
+  device.host_allocator_ =
+      std::make_unique<BudgetedHostAllocator>(device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device.budget_ : host_->budget_);
 }
 
-void Devices::Number(const DevicesOptions& options) {
-  std::map<std::string, std::vector<Device*>> classes;
-  for (const auto& device : devices_) classes[device->class_name()].push_back(device.get());
-  std::vector<std::pair<Device*, Device*>> twins;
-  for (auto& [cls, list] : classes) {
-    for (auto& pair : RemoveTwins(list)) twins.push_back(pair);
-    for (Device* d : list) {
-      if (d->Is(MGE_DEVICE_GPU)) gpus_.push_back(d);
+// Numbers the devices of a class. Of two devices that are the same hardware, one gets no number.
+void Devices::NumberClass(const std::string& cls, List& added) {
+  List list;
+  for (const auto& [backend, devices] : devices_) {
+    for (const auto& d : devices) {
+      if (d->class_name() == cls) list.push_back(d);
     }
   }
-  RemoveTwins(gpus_);
-  std::sort(gpus_.begin(), gpus_.end(), NumberedBefore);
-  for (size_t i = 0; i < gpus_.size(); ++i) gpus_[i]->gpu_name_ = fmt::format("gpu{}", i);
-  for (auto& [cls, list] : classes) {
-    std::sort(list.begin(), list.end(), NumberedBefore);
-    for (size_t i = 0; i < list.size(); ++i) {
-      list[i]->number_ = static_cast<int>(i);
-      Name(*list[i], list[i] == host_ ? "host" : fmt::format("{}{}", cls, i), options);
-    }
+  added.insert(added.end(), list.begin(), list.end());
+  const std::vector<std::pair<Device*, Device*>> twins = RemoveTwins(list);
+  std::sort(list.begin(), list.end(), NumberedBefore);
+  for (size_t i = 0; i < list.size(); ++i) {
+    list[i]->number_ = static_cast<int>(i);
+    list[i]->name_ = fmt::format("{}{}", cls, i);
   }
   for (auto [loser, winner] : twins) {
     loser->number_ = -1;
+    loser->name_ = fmt::format("{}@{}", cls, loser->backend().name());
     loser->reason_ =
         fmt::format("the same hardware is {}, driven by backend '{}'", winner->name(), winner->backend().name());
-    Name(*loser, fmt::format("{}@{}", loser->class_name(), loser->backend().name()), options);
   }
-  for (const auto& device : devices_) {
-    device->host_budget_ = host_->budget_;
-    device->host_allocator_ =
-        std::make_unique<BudgetedHostAllocator>(device->Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device->budget_ : host_->budget_);
+  numbered_.push_back(cls);
+}
+
+void Devices::NumberGpus() {
+  List list;
+  for (const auto& [backend, devices] : devices_) {
+    for (const auto& d : devices) {
+      if (d->Is(MGE_DEVICE_GPU) && d->number() >= 0) list.push_back(d);
+    }
   }
-  for (const auto& [name, bytes] : options.memory_limits) {
-    bool known = std::any_of(devices_.begin(), devices_.end(),
-                             [&](const auto& d) { return d->name() == name || d->gpu_name() == name; });
-    if (!known) options.logger.Warning("memory.limit names '{}', but there is no such device here", name);
+  RemoveTwins(list);
+  std::sort(list.begin(), list.end(), NumberedBefore);
+  for (size_t i = 0; i < list.size(); ++i) {
+    list[i]->gpu_name_ = fmt::format("gpu{}", i);
+    list[i]->gpu_named_.store(true, std::memory_order_release);
+  }
+  gpus_ = std::move(list);
+  gpus_numbered_ = true;
+}
+
+// Numbers the classes whose backends have all been started. Appends a warning for each name in memory.limit that turns out
+// to have no device.
+void Devices::Number(std::vector<std::string>& warnings) {
+  List added;
+  bool all_numbered = true;  // the classes of all GPUs
+  for (const auto& [backend, list] : devices_) {
+    for (const auto& d : list) {
+      const std::string& cls = d->class_name();
+      const bool done = Contains(numbered_, cls);
+      const bool waits = d->Is(MGE_DEVICE_GPU) && LimitsGpus() && !backends_->Settled("gpu");
+      if (!done && !waits && backends_->Settled(cls)) {
+        NumberClass(cls, added);
+      } else if (!done && d->Is(MGE_DEVICE_GPU)) {
+        all_numbered = false;
+      }
+    }
+  }
+  if (!gpus_numbered_ && all_numbered && backends_->Settled("gpu")) NumberGpus();
+  for (const auto& d : added) SetBudget(*d);
+  for (const auto& [name, bytes] : options_.memory_limits) {
+    if (Contains(absent_, name)) continue;
+    const absl::StatusOr<DeviceName> parsed = ParseDeviceName(name);
+    const std::string_view cls = parsed.ok() ? ClassOf(*parsed) : std::string_view();
+    if (!cls.empty() && (cls == "gpu" ? !gpus_numbered_ : !backends_->Settled(cls))) continue;  // not known yet
+    const List known = Known();
+    if (std::any_of(known.begin(), known.end(), [&](const auto& d) { return d->name() == name || d->gpu_name() == name; })) {
+      continue;
+    }
+    absent_.push_back(name);
+    warnings.push_back(fmt::format("memory.limit names '{}', but there is no such device here", name));
   }
 }
 
-int Devices::gpu_count() const {
-  return static_cast<int>(std::count_if(gpus_.begin(), gpus_.end(), [](const Device* d) { return d->usable(); }));
+Devices::List Devices::Known() const {
+  List out;
+  for (const std::shared_ptr<Backend>& backend : backends_->running()) {
+    for (const auto& [of, list] : devices_) {
+      if (of != backend.get()) continue;
+      std::copy_if(list.begin(), list.end(), std::back_inserter(out),
+                   [&](const auto& d) { return Contains(numbered_, d->class_name()); });
+    }
+  }
+  out.push_back(host_);
+  return out;
+}
+
+std::vector<std::shared_ptr<Device>> Devices::all() const {
+  std::lock_guard lock(RecordMutex());
+  return Known();
+}
+
+int Devices::gpu_count() {
+  Start("gpu");
+  std::lock_guard lock(RecordMutex());
+  return static_cast<int>(std::count_if(gpus_.begin(), gpus_.end(), [](const auto& d) { return d->usable(); }));
+}
+
+std::shared_ptr<Device> Devices::Alive(const std::shared_ptr<Device>& device) {
+  const bool reopens = device->Is(MGE_DEVICE_REOPENABLE) && device->handle() && !device->Orphaned();
+  if (!reopens || ErrorId(device->Health()) != errors::kDeviceLost.id) return device;
+  std::shared_ptr<Device> lost, next;  // `lost` is destroyed after the lock is released, unless sessions hold it
+  std::lock_guard lock(RecordMutex());
+  for (auto& [backend, list] : devices_) {
+    for (auto& d : list) {
+      if (d->name() != device->name()) continue;
+      if (d != device) return d;  // another thread has replaced it
+      lost = d;
+      next = d = device->Successor();
+    }
+  }
+  std::replace(gpus_.begin(), gpus_.end(), lost, next);
+  return next;
 }
 
 // ---------------------------------------------------------------- resolving names to devices
 
-std::vector<Device*> Devices::BestFirst() const {
-  std::vector<Device*> best = gpus_, others;
-  for (const auto& d : devices_) {
-    if (d->number() >= 0 && !d->Is(MGE_DEVICE_GPU) && d->class_name() != "cpu") others.push_back(d.get());
+std::vector<std::shared_ptr<Device>> Devices::BestFirst() const {
+  List best = gpus_, others;
+  for (const auto& d : Known()) {
+    if (d->number() >= 0 && !d->Is(MGE_DEVICE_GPU) && d->class_name() != "cpu") others.push_back(d);
   }
   std::stable_sort(others.begin(), others.end(), Outranks);
   best.insert(best.end(), others.begin(), others.end());
-  for (Device* d : OfClass("cpu")) best.push_back(d);
-  std::erase_if(best, [](const Device* d) { return !d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME); });
+  for (const auto& d : OfClass("cpu")) best.push_back(d);
+  std::erase_if(best, [](const auto& d) { return !d->usable() || d->Is(MGE_DEVICE_ONLY_BY_NAME); });
   return best;
 }
 
-std::vector<Device*> Devices::OfClass(std::string_view cls) const {
+std::vector<std::shared_ptr<Device>> Devices::OfClass(std::string_view cls) const {
   if (cls == "gpu") return gpus_;
-  if (cls == "multithread" || cls == "cpu_pinned") cls = "cpu";
-  std::vector<Device*> out;
-  for (const auto& d : devices_) {
-    if (d->class_name() == cls && d->number() >= 0) out.push_back(d.get());
+  List out;
+  for (const auto& d : Known()) {
+    if (d->class_name() == cls && d->number() >= 0) out.push_back(d);
   }
-  std::sort(out.begin(), out.end(), [](const Device* a, const Device* b) { return a->number() < b->number(); });
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a->number() < b->number(); });
   return out;
 }
 
 bool Devices::KnowsClasses(const DeviceSpec& spec) const {
+  std::lock_guard lock(RecordMutex());
+  const std::vector<PluginFile>& files = backends_->files();
   auto known = [&](const DeviceName& name) {
     std::span<const std::string_view> well_known = WellKnownDeviceClasses();
-    return std::find(well_known.begin(), well_known.end(), name.cls) != well_known.end() || !OfClass(name.cls).empty() ||
-           std::any_of(files_.begin(), files_.end(), [&](const PluginFile& f) { return Contains(f.classes, name.cls); });
+    return std::find(well_known.begin(), well_known.end(), name.cls) != well_known.end() ||
+           !OfClass(ClassOf(name)).empty() ||
+           std::any_of(files.begin(), files.end(), [&](const PluginFile& f) { return Contains(f.classes, name.cls); });
   };
   return std::all_of(spec.alternatives.begin(), spec.alternatives.end(),
                      [&](const auto& devices) { return std::all_of(devices.begin(), devices.end(), known); });
@@ -247,7 +359,7 @@ bool Devices::KnowsClasses(const DeviceSpec& spec) const {
 absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix) const {
   const std::string wanted = name.Written();
   std::vector<std::string> others;
-  for (const auto& d : devices_) {
+  for (const auto& d : Known()) {
     if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted) others.push_back(d->name());
   }
   if (others.empty() && fix.empty()) fix = "see `mge devices`";
@@ -260,9 +372,11 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
 }
 
 absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where) const {
-  std::string cls = name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : name.cls;
+  const std::string cls(ClassOf(name));
+  const std::vector<PluginFile>& files = backends_->files();
+  const List devices = Known();
   const bool any = cls == "xpu";
-  for (const PluginFile& file : files_) {
+  for (const PluginFile& file : files) {
     if (file.code != VerdictCode::kOutOfMemory || !(any || Contains(file.classes, cls))) continue;
     return Fail(errors::kOutOfMemory, fmt::format("device '{}' cannot be used", name.Written()),
                 {.what = fmt::format("{}: {}", file.path, file.reason), .where = std::string(where), .fix = file.fix});
@@ -270,17 +384,17 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   std::string why = any ? "no backend offers a device that xpu may choose"
                         : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
   std::string fix;
-  for (const auto& d : devices_) {
+  for (const auto& d : devices) {
     if (any && !d->usable()) why += fmt::format("; {}: {}", d->name(), d->reason());
   }
-  for (const PluginFile& file : files_) {
+  for (const PluginFile& file : files) {
     if (any && file.devices == 0)
       why += fmt::format("; backend '{}' is loaded and lists no device on this machine", file.name);
   }
   std::span<const std::string_view> known = WellKnownDeviceClasses();
   if (std::find(known.begin(), known.end(), cls) == known.end()) {
     std::vector<std::string> candidates(known.begin(), known.end());
-    for (const auto& d : devices_) candidates.push_back(d->class_name());
+    for (const auto& d : devices) candidates.push_back(d->class_name());
     if (std::string_view nearest = Nearest(cls, candidates); !nearest.empty()) {
       DeviceName meant = name;
       meant.cls = nearest;
@@ -297,20 +411,20 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     }
   }
   std::string idle;
-  for (const PluginFile& file : files_) {
+  for (const PluginFile& file : files) {
     if (file.verdict != Verdict::kLoaded || !Contains(file.classes, cls)) continue;
     idle += fmt::format("{}backend '{}' is loaded and {}", idle.empty() ? "" : "; ", file.name,
                         file.devices == 0 ? "lists no device on this machine" : "finds no such device on this machine");
-    for (const std::shared_ptr<Backend>& backend : backends_) {
+    for (const std::shared_ptr<Backend>& backend : backends_->running()) {
       if (backend->name() != file.name) continue;
       const bool some =
-          std::any_of(devices_.begin(), devices_.end(), [&](const auto& d) { return &d->backend() == backend.get(); });
+          std::any_of(devices.begin(), devices.end(), [&](const auto& d) { return &d->backend() == backend.get(); });
       if (std::string how = HowToOffer(*backend, some, name); !how.empty()) fix = std::move(how);
     }
   }
   if (!idle.empty()) why = std::move(idle);
   int unknown = 0;  // files that were rejected before their device classes were known
-  for (const PluginFile& file : files_) {
+  for (const PluginFile& file : files) {
     if (file.verdict == Verdict::kLoaded) continue;
     bool nameless = file.classes.empty();
     if (nameless && unknown++ > 0) continue;
@@ -322,7 +436,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   if (unknown > 1) why += fmt::format("; {} more files were not loaded, see `mge plugins`", unknown - 1);
   if (fix.empty()) {
     std::vector<std::string> searched;
-    for (const PluginDirectory& directory : directories_) searched.push_back(directory.path);
+    for (const PluginDirectory& directory : directories()) searched.push_back(directory.path);
     fix = searched.empty() ? "install a backend for it, in a directory that MGE_PLUGIN_PATH names"
                            : fmt::format("install a backend for it (searched: {})", fmt::join(searched, ", "));
   }
@@ -330,23 +444,24 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
 }
 
 // Returns the devices that a name allows, best first. Returns at least one, or fails.
-absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name, std::string_view where) const {
-  std::vector<Device*> group = name.cls == "xpu" ? BestFirst() : OfClass(name.cls);
+absl::StatusOr<std::vector<std::shared_ptr<Device>>> Devices::CandidatesLocked(const DeviceName& name,
+                                                                               std::string_view where) const {
+  List group = name.cls == "xpu" ? BestFirst() : OfClass(ClassOf(name));
   if (group.empty()) return NoSuchClass(name, where);
   // A CPU has one memory and one set of cores, so the id of a context such as cpu(3) selects no device.
   bool any = name.number == kLowestUsable || (name.context && group[0]->class_name() == "cpu");
   if (any) {
     std::string reasons;
-    for (const Device* d : group) {
+    for (const auto& d : group) {
       if (!d->usable()) reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d->name(), d->reason());
     }
-    std::erase_if(group, [](const Device* d) { return !d->usable(); });
+    std::erase_if(group, [](const auto& d) { return !d->usable(); });
     if (group.empty()) return Unusable(name, std::move(reasons), where);
     return group;
   }
   if (name.cls == "xpu") {  // the number selects within the class of the best device
-    const Device* best = group[0];
-    std::erase_if(group, [&](const Device* d) {
+    const std::shared_ptr<Device> best = group[0];
+    std::erase_if(group, [&](const auto& d) {
       return best->gpu_name().empty() ? d->class_name() != best->class_name() : d->gpu_name().empty();
     });
   }
@@ -356,16 +471,31 @@ absl::StatusOr<std::vector<Device*>> Devices::Candidates(const DeviceName& name,
                                       : fmt::format("there are {} devices of this class, numbered from 0", group.size()),
                     where);
   }
-  Device* device = group[static_cast<size_t>(name.number)];
+  const std::shared_ptr<Device> device = group[static_cast<size_t>(name.number)];
   if (!device->usable()) return Unusable(name, device->reason(), where, "remove this cause");
-  return std::vector<Device*>{device};
+  return List{device};
 }
 
-absl::StatusOr<Device*> Devices::OpenFirst(const DeviceName& name, std::string_view where,
-                                           std::vector<std::string>& passed_over) const {
-  MGE_ASSIGN_OR_RETURN(std::vector<Device*> candidates, Candidates(name, where));
+absl::StatusOr<std::vector<std::shared_ptr<Device>>> Devices::Candidates(const DeviceName& name, std::string_view where) {
+  Start(ClassOf(name));
+  auto find = [&] {
+    std::lock_guard lock(RecordMutex());
+    return CandidatesLocked(name, where);
+  };
+  absl::StatusOr<List> list = find();
+  if (!list.ok()) {
+    Start("cpu");  // the error then names cpu0 as another choice
+    return find();
+  }
+  for (std::shared_ptr<Device>& device : *list) device = Alive(device);
+  return list;
+}
+
+absl::StatusOr<std::shared_ptr<Device>> Devices::OpenFirst(const DeviceName& name, std::string_view where,
+                                                           std::vector<std::string>& passed_over) {
+  MGE_ASSIGN_OR_RETURN(List candidates, Candidates(name, where));
   absl::Status first;
-  for (Device* device : candidates) {
+  for (const std::shared_ptr<Device>& device : candidates) {
     absl::Status opened = device->Open();
     if (opened.ok()) return device;
     passed_over.push_back(fmt::format("{}: {}", device->name(), PartsOf(opened).what));
@@ -376,24 +506,28 @@ absl::StatusOr<Device*> Devices::OpenFirst(const DeviceName& name, std::string_v
 
 namespace {
 
-DeviceUse Use(Device* device, const DeviceName& name) {
-  return {.device = device, .threads = name.threads, .synchronous = name.synchronous, .pinned = name.cls == "cpu_pinned"};
+DeviceUse Use(const std::shared_ptr<Device>& device, const DeviceName& name) {
+  return {.device = device.get(),
+          .threads = name.threads,
+          .synchronous = name.synchronous,
+          .pinned = name.cls == "cpu_pinned",
+          .owner = device};
 }
 
 }  // namespace
 
-absl::StatusOr<DeviceUse> Devices::Locate(const DeviceName& name, std::string_view where) const {
-  MGE_ASSIGN_OR_RETURN(std::vector<Device*> candidates, Candidates(name, where));
+absl::StatusOr<DeviceUse> Devices::Locate(const DeviceName& name, std::string_view where) {
+  MGE_ASSIGN_OR_RETURN(List candidates, Candidates(name, where));
   return Use(candidates[0], name);
 }
 
-absl::StatusOr<DeviceUse> Devices::Find(const DeviceName& name, std::string_view where) const {
+absl::StatusOr<DeviceUse> Devices::Find(const DeviceName& name, std::string_view where) {
   std::vector<std::string> passed_over;
-  MGE_ASSIGN_OR_RETURN(Device * device, OpenFirst(name, where, passed_over));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, OpenFirst(name, where, passed_over));
   return Use(device, name);
 }
 
-absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_view where) const {
+absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_view where) {
   Resolution out;
   absl::Status first;
   for (const std::vector<DeviceName>& alternative : spec.alternatives) {
@@ -404,7 +538,7 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
       absl::StatusOr<DeviceUse> use;
       if (!out.devices.empty()) {
         use = Locate(name, where);  // a fallback is opened when it is needed
-      } else if (absl::StatusOr<Device*> opened = OpenFirst(name, where, unopened); opened.ok()) {
+      } else if (absl::StatusOr<std::shared_ptr<Device>> opened = OpenFirst(name, where, unopened); opened.ok()) {
         use = Use(*opened, name);
         out.passed_over.insert(out.passed_over.end(), unopened.begin(), unopened.end());
       } else {
@@ -434,7 +568,7 @@ absl::StatusOr<Resolution> Devices::Resolve(const DeviceSpec& spec, std::string_
               {.what = fmt::format("{}", fmt::join(out.passed_over, "; ")), .where = parts.where, .fix = parts.fix});
 }
 
-absl::StatusOr<Resolution> Devices::Resolve(std::string_view text, std::string_view where) const {
+absl::StatusOr<Resolution> Devices::Resolve(std::string_view text, std::string_view where) {
   MGE_ASSIGN_OR_RETURN(DeviceSpec spec, ParseDeviceSpec(text, where));
   return Resolve(spec, where);
 }

@@ -12,6 +12,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/plugin/backends.h"
 #include "core/plugin/device.h"
 #include "core/plugin/device_name.h"
 #include "core/plugin/discovery.h"
@@ -22,12 +23,9 @@
 
 namespace mge {
 
-struct DevicesOptions {
-  std::vector<PluginDirectory> directories;  // in order of precedence
+struct DevicesOptions : StartContext {
+  std::vector<PluginDirectory> directories = {};  // in order of precedence
   PluginRules rules = {};
-  ComputeFunctions compute = {};
-  DeclareSettings settings = {};  // empty: the settings of backends have their default values
-  Logger logger = Logger();
   const mge_kernel_api* reference_kernels = nullptr;  // kernels of the built-in device `host`; optional
   MemoryOptions memory = {};
   // Options of GPUs: the pool, if it is not empty, and the numbers replace those of `memory`.
@@ -44,6 +42,8 @@ struct DeviceUse {
   int threads = 0;           // 0: as set elsewhere
   bool synchronous = false;  // every step runs in the calling thread
   bool pinned = false;       // tensors are in page-locked memory
+  // Keeps the device. Whoever uses a device beyond a call holds it: a lost device may be replaced by a new one.
+  std::shared_ptr<Device> owner = {};
 };
 
 // The devices chosen for a request.
@@ -53,57 +53,83 @@ struct Resolution {
   std::vector<std::string> passed_over;  // "gpu0: why", for each alternative that cannot be used
 };
 
-// The backends and devices of one runtime. Owns the devices and shares the backends with other runtimes of the process.
-// The const methods are thread-safe.
+// The backends and devices of one runtime. Shares the backends with other runtimes of the process. Thread-safe.
+//
+// A backend is started by the first request for one of its classes, and its devices are numbered then. The number of a
+// device within its class never depends on what was requested before, because all backends of a class start together. The
+// request `gpuN` starts all backends that list GPUs, and `xpu` starts all.
 class Devices {
  public:
-  // Finds and loads every backend. A backend that cannot be used is a row of files() and not an error. Fails with
-  // kBadSetting if a memory option is invalid, and if the built-in device does not start.
+  // Finds the backends. Starts none but the built-in one. A backend that cannot be used is a row of files() and not an error.
+  // Fails with kBadSetting if a memory option is invalid, and if the built-in device does not start.
   static absl::StatusOr<std::unique_ptr<Devices>> Create(DevicesOptions options);
-  // Closes the devices, then releases the backends in reverse order of loading. No device may be in use.
+  // Closes the devices, then releases the backends in reverse order of their start. No device may be in use.
   ~Devices();
 
-  std::span<const std::unique_ptr<Device>> all() const { return devices_; }  // as listed by `mge devices`
-  const std::vector<PluginFile>& files() const { return files_; }            // as listed by `mge plugins`
-  const std::vector<PluginDirectory>& directories() const { return directories_; }
-  const Quarantine& quarantine() const { return quarantine_; }
-  Device& host() const { return *host_; }                                                // the reference evaluators
-  void SetOfBackend(std::string_view backend, std::string_view key, std::string value);  // Backend::Set
-  int gpu_count() const;  // the number of usable GPUs: gpu0 .. gpuN-1
+  // Starts all backends at the same time (Backends::StartAll). Returns the names of those that take longer than `limit`.
+  std::vector<std::string> StartAll(std::chrono::duration<double> limit = {});
+
+  std::vector<std::shared_ptr<Device>> all() const;  // devices of the started backends, as listed by `mge devices`
+  std::vector<PluginFile> files() const;             // as listed by `mge plugins`
+  const std::vector<PluginDirectory>& directories() const { return options_.directories; }
+  const Quarantine& quarantine() const { return options_.rules.quarantine; }
+  Device& host() const { return *host_; }  // the reference evaluators
+  // Backend::Set for a started backend.
+  void SetOfBackend(std::string_view backend, std::string_view key, std::string value);
+  int gpu_count();  // the number of usable GPUs: gpu0 .. gpuN-1; starts their backends
 
   // Chooses and opens the devices for `spec`. If no alternative can be used, fails with kDeviceUnusable or kOutOfMemory; the
   // error names the reasons. If a class is unknown but similar to a known one, fails with kBadDeviceName. `where` is the
-  // source of the request, for errors: "MGE_DEFAULT_DEVICE (environment)".
-  absl::StatusOr<Resolution> Resolve(const DeviceSpec& spec, std::string_view where = {}) const;
-  absl::StatusOr<Resolution> Resolve(std::string_view spec, std::string_view where = {}) const;
+  // source of the request, for errors: "MGE_DEFAULT_DEVICE (environment)". A device that is lost, and that its backend calls
+  // reopenable, is replaced by a new one of the same name; its users keep the lost one.
+  absl::StatusOr<Resolution> Resolve(const DeviceSpec& spec, std::string_view where = {});
+  absl::StatusOr<Resolution> Resolve(std::string_view spec, std::string_view where = {});
   // Returns the device of one name. For the number `x`, that is the first device that can be opened. Find() opens the
   // device. Locate() opens nothing. Errors are those of Resolve().
-  absl::StatusOr<DeviceUse> Find(const DeviceName& name, std::string_view where = {}) const;
-  absl::StatusOr<DeviceUse> Locate(const DeviceName& name, std::string_view where = {}) const;
-  // Returns true if MGE or the file of some backend knows the class of every device in `spec`. The device may be absent, but its
-  // name is not misspelt.
+  absl::StatusOr<DeviceUse> Find(const DeviceName& name, std::string_view where = {});
+  absl::StatusOr<DeviceUse> Locate(const DeviceName& name, std::string_view where = {});
+  // Returns true if MGE or the file of some backend knows the class of every device in `spec`. The device may be absent, but
+  // its name is not misspelt. Starts no backend.
   bool KnowsClasses(const DeviceSpec& spec) const;
 
  private:
-  Devices() = default;
-  void Number(const DevicesOptions& options);
-  void Name(Device& device, std::string name, const DevicesOptions& options) const;
-  std::vector<Device*> OfClass(std::string_view cls) const;  // by number
-  std::vector<Device*> BestFirst() const;                    // the devices that "xpu" may choose, best first
-  absl::StatusOr<std::vector<Device*>> Candidates(const DeviceName& name, std::string_view where) const;
-  absl::StatusOr<Device*> OpenFirst(const DeviceName& name, std::string_view where,
-                                    std::vector<std::string>& passed_over) const;
+  using List = std::vector<std::shared_ptr<Device>>;
+
+  explicit Devices(DevicesOptions options) : options_(std::move(options)) {}
+  bool LimitsGpus() const;           // whether memory.limit names a device as gpuN
+  void Start(std::string_view cls);  // starts the backends for the class of a name, and numbers their devices
+  void AddDevices();                 // adds the devices of newly started backends
+  // Returns the device, or its successor if it is lost and can be reopened.
+  std::shared_ptr<Device> Alive(const std::shared_ptr<Device>& device);
+
+  // The functions below need RecordMutex().
+  void Number(std::vector<std::string>& warnings);
+  void NumberClass(const std::string& cls, List& added);
+  void NumberGpus();
+  void SetBudget(Device& device) const;
+  List Known() const;                        // the devices of numbered classes, in order of files()
+  List OfClass(std::string_view cls) const;  // by number
+  List BestFirst() const;                    // the devices that "xpu" may choose, best first
+  absl::StatusOr<List> CandidatesLocked(const DeviceName& name, std::string_view where) const;
   absl::Status NoSuchClass(const DeviceName& name, std::string_view where) const;
   absl::Status Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix = {}) const;
 
+  absl::StatusOr<List> Candidates(const DeviceName& name, std::string_view where);
+  absl::StatusOr<std::shared_ptr<Device>> OpenFirst(const DeviceName& name, std::string_view where,
+                                                    std::vector<std::string>& passed_over);
+
+  const DevicesOptions options_;
   std::unique_ptr<HostDevice> host_table_;
-  std::vector<PluginDirectory> directories_;
-  Quarantine quarantine_;
-  std::vector<PluginFile> files_;
-  std::vector<std::shared_ptr<Backend>> backends_;  // in order of loading; the built-in one first
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<Device*> gpus_;  // gpu0, gpu1...; usable devices come first
-  Device* host_ = nullptr;
+  std::shared_ptr<Backend> host_backend_;
+  std::unique_ptr<Backends> backends_;
+  std::shared_ptr<Device> host_;
+
+  // Guarded by RecordMutex().
+  std::vector<std::pair<const Backend*, List>> devices_;  // by started backend
+  std::vector<std::string> numbered_;                     // classes whose devices have their numbers
+  std::vector<std::string> absent_;                       // names in memory.limit about which a warning was written
+  List gpus_;                                             // gpu0, gpu1...; usable devices come first
+  bool gpus_numbered_ = false;
 };
 
 }  // namespace mge

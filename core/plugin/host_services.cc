@@ -37,6 +37,20 @@ uint64_t Clock(void*) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+Bytes BytesAt(const void* data, uint64_t bytes) { return {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}; }
+
+std::string_view View(const mge_text& text) { return {text.data ? text.data : "", text.data ? text.size : 0}; }
+
+// Calls f() and returns its code, or MGE_RESOURCE_EXHAUSTED if it throws std::bad_alloc.
+template <typename F>
+mge_code WithoutBadAlloc(F&& f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return MGE_RESOURCE_EXHAUSTED;
+  }
+}
+
 // Returns the contract's code for a status of the host.
 mge_code CodeOf(const absl::Status& status) {
   const int id = status.ok() ? 0 : ErrorId(status);
@@ -73,6 +87,27 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
     const std::string& value = *values[index].load(std::memory_order_acquire);
     *out = {value.data(), value.size()};
     return MGE_OK;
+  };
+  table_.core_setting = [](void* self, const mge_text* key, mge_text* out) -> mge_code {
+    if (!key || !out) return MGE_INVALID_ARGUMENT;
+    return WithoutBadAlloc([&] { return static_cast<HostServices*>(self)->CoreSetting(View(*key), out); });
+  };
+  table_.blob_load = [](void* self, const void* key, uint64_t key_bytes, void* context,
+                        void (*found)(void*, const void*, uint64_t)) -> mge_code {
+    if (!key || key_bytes == 0 || !found) return MGE_INVALID_ARGUMENT;
+    std::optional<std::string> data;
+    const mge_code code = WithoutBadAlloc([&] {
+      const auto& blobs = Of(self).blobs_;
+      if (blobs) data = blobs->Load(BytesAt(key, key_bytes));
+      return data ? MGE_OK : MGE_NOT_FOUND;
+    });
+    if (code == MGE_OK) found(context, data->data(), data->size());
+    return code;
+  };
+  table_.blob_store = [](void* self, const void* key, uint64_t key_bytes, const void* data, uint64_t bytes) -> mge_code {
+    if (!key || key_bytes == 0 || (!data && bytes > 0)) return MGE_INVALID_ARGUMENT;
+    return WithoutBadAlloc(
+        [&] { return static_cast<HostServices*>(self)->StoreBlob(BytesAt(key, key_bytes), BytesAt(data, bytes)); });
   };
   log_level_ = {sizeof(log_level_), 1, this, [](void* self) { return static_cast<int32_t>(Of(self).LeastLogged()); }};
   table_.extension = [](void* self, const char* name, uint32_t min_version) -> const void* {
@@ -112,16 +147,45 @@ std::vector<std::string> HostServices::settings() const {
   return values;
 }
 
-void HostServices::Attach(const void* user, const Logger& logger) {
+mge_code HostServices::CoreSetting(std::string_view key, mge_text* out) {
+  std::optional<std::string> value;
+  {
+    std::lock_guard lock(mutex_);  // Detach() waits, so the runtime still exists
+    if (!users_.empty() && users_.front().core) value = users_.front().core(key);
+  }
+  if (!value) return MGE_NOT_FOUND;
+  std::lock_guard lock(setting_mutex_);
+  const std::string& kept = *setting_texts_.insert(*std::move(value)).first;
+  *out = {kept.data(), kept.size()};
+  return MGE_OK;
+}
+
+mge_code HostServices::StoreBlob(Bytes key, Bytes data) {
+  if (!blobs_) return MGE_UNAVAILABLE;
+  const absl::Status stored = blobs_->Store(key, data);
+  if (stored.ok()) return MGE_OK;
+  if (ErrorId(stored) == errors::kLimit.id) return MGE_RESOURCE_EXHAUSTED;
+  if (!blobs_failed_.exchange(true)) {
+    const ErrorParts parts = PartsOf(stored);
+    std::lock_guard lock(mutex_);
+    if (!users_.empty()) {
+      users_.front().logger.Warning("backend {}: {}: {}. To keep its results for the next process: {}", backend_,
+                                    ErrorTitle(stored), parts.what, parts.fix);
+    }
+  }
+  return MGE_UNAVAILABLE;
+}
+
+void HostServices::Attach(const void* user, const Logger& logger, CoreSettings core) {
   std::lock_guard lock(mutex_);
-  loggers_.emplace_back(user, logger);
+  users_.push_back({user, logger, std::move(core)});
 }
 
 void HostServices::Detach(const void* user) {
   std::lock_guard lock(mutex_);
-  std::erase_if(loggers_, [&](const auto& entry) {
-    if (entry.first != user) return false;
-    last_logger_ = entry.second;
+  std::erase_if(users_, [&](const User& entry) {
+    if (entry.id != user) return false;
+    last_logger_ = entry.logger;
     return true;
   });
 }
@@ -129,7 +193,7 @@ void HostServices::Detach(const void* user) {
 void HostServices::Retire() {
   compute_ = {};
   std::lock_guard lock(mutex_);
-  loggers_.clear();
+  users_.clear();
   if (int64_t leaked = allocations(); leaked > 0 && last_logger_) {
     last_logger_->Warning("backend {}: it stopped without releasing {} block{} of host memory", backend_, leaked,
                           leaked == 1 ? "" : "s");
@@ -139,14 +203,14 @@ void HostServices::Retire() {
 
 LogLevel HostServices::LeastLogged() const {
   std::lock_guard lock(mutex_);
-  return loggers_.empty() ? LogLevel::kSilent : loggers_.front().second.level();
+  return users_.empty() ? LogLevel::kSilent : users_.front().logger.level();
 }
 
 void HostServices::Log(int32_t severity, std::string_view text) const {
   std::lock_guard lock(mutex_);
-  if (loggers_.empty()) return;
+  if (users_.empty()) return;
   LogLevel level = static_cast<LogLevel>(std::clamp<int32_t>(severity, MGE_LOG_DEBUG, MGE_LOG_ERROR));
-  for (std::string_view line : LinesOf(text)) loggers_.front().second.Log(level, "backend {}: {}", backend_, line);
+  for (std::string_view line : LinesOf(text)) users_.front().logger.Log(level, "backend {}: {}", backend_, line);
 }
 
 std::string CodeName(mge_code code) {
@@ -194,7 +258,10 @@ absl::Status StatusOfBackend(mge_code code, const mge_error& error, std::string_
     return Fail(row, fmt::format("{} failed", what), {.what = TextOfBackend(code, error), .fix = std::move(fix)});
   };
   switch (code) {
-    case MGE_DEVICE_LOST: return fail(errors::kDeviceLost, "restart the process; other devices keep working");
+    case MGE_DEVICE_LOST:
+      return fail(errors::kDeviceLost,
+                  "create a new session: it opens the device again if the backend can do that; else restart the "
+                  "process; other devices keep working");
     case MGE_FORKED: return fail(errors::kForked, "create the runtime in the child process");
     case MGE_RESOURCE_EXHAUSTED: return fail(errors::kOutOfMemory);
     case MGE_OVER_BUDGET: return fail(errors::kOverBudget);

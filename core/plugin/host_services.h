@@ -17,6 +17,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/plugin/blob_cache.h"
 #include "mge/log_level.h"
 #include "mge/plugin.h"
 
@@ -43,8 +44,11 @@ struct ComputeFunctions {
 using DeclareSettings = std::function<absl::StatusOr<std::vector<std::string>>(
     std::string_view backend, std::span<const mge_setting* const> settings)>;
 
+// Returns the value of a core setting as text, in the form of a backend's own settings. nullopt: there is no such setting.
+using CoreSettings = std::function<std::optional<std::string>(std::string_view key)>;
+
 // The host's side of one loaded backend. The table is valid for the lifetime of this object. Thread-safe, except that
-// SetSettings() must be called before the backend starts.
+// SetSettings() and SetBlobs() must be called before the backend starts.
 class HostServices {
  public:
   HostServices(std::string backend, ComputeFunctions compute);
@@ -59,13 +63,15 @@ class HostServices {
   // Sets one value at any time. Texts that the backend has read earlier stay valid.
   void SetSetting(size_t index, std::string value);
   std::vector<std::string> settings() const;
+  // Sets the cache of the backend's blobs. Without one the backend finds no blob and stores none.
+  void SetBlobs(std::unique_ptr<const BlobCache> blobs) { blobs_ = std::move(blobs); }
 
   // Returns the number of host memory blocks that the backend has allocated and not released.
   int64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }
 
-  // Adds and removes the logger of one runtime, identified by `user`. Several runtimes may share a backend. Messages go to
-  // the runtime that attached first among those still attached.
-  void Attach(const void* user, const Logger& logger);
+  // Adds and removes the logger and the core settings of one runtime, identified by `user`. Several runtimes may share a
+  // backend. Messages go to the runtime that attached first among those still attached, and its core settings are used.
+  void Attach(const void* user, const Logger& logger, CoreSettings core = {});
   void Detach(const void* user);
 
   // Warns about host memory that the backend leaked, and releases the loggers and the compute pool. Called after stop(). The
@@ -73,7 +79,16 @@ class HostServices {
   void Retire();
 
  private:
+  // A runtime that uses the backend.
+  struct User {
+    const void* id;
+    Logger logger;
+    CoreSettings core;
+  };
+
   static const HostServices& Of(void* self) { return *static_cast<const HostServices*>(self); }
+  mge_code CoreSetting(std::string_view key, mge_text* out);
+  mge_code StoreBlob(Bytes key, Bytes data);
   void Log(int32_t severity, std::string_view text) const;
   LogLevel LeastLogged() const;
 
@@ -81,10 +96,12 @@ class HostServices {
   ComputeFunctions compute_;
   std::vector<std::atomic<const std::string*>> settings_;
   std::mutex setting_mutex_;             // guards setting_texts_
-  std::set<std::string> setting_texts_;  // every value ever set, because a backend may still refer to an old one
+  std::set<std::string> setting_texts_;  // every value ever returned, because a backend may still refer to an old one
+  std::unique_ptr<const BlobCache> blobs_;
+  std::atomic<bool> blobs_failed_{false};  // the warning about the cache was written
   mutable std::atomic<int64_t> allocations_{0};
   mutable std::mutex mutex_;
-  std::vector<std::pair<const void*, Logger>> loggers_;
+  std::vector<User> users_;
   std::optional<Logger> last_logger_;  // the logger that was detached last
   mge_host table_;
   mge_log_level_api log_level_;

@@ -319,7 +319,6 @@ std::unique_ptr<const BackendTables> Query(const Library& library, const FoundPl
 
 absl::StatusOr<std::vector<std::string>> ValuesOfSettings(const mge_plugin& plugin, std::string_view name,
                                                           const DeclareSettings& declare) {
-  if (plugin.setting_count == 0) return std::vector<std::string>();
   if (declare) return declare(name, {plugin.settings, static_cast<size_t>(plugin.setting_count)});
   std::vector<std::string> values;
   for (uint64_t i = 0; i < plugin.setting_count; ++i) values.push_back(CopyText(plugin.settings[i]->default_value));
@@ -373,8 +372,21 @@ Backend::~Backend() {
   process.unused.notify_all();
 }
 
-std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,
-                                     const DeclareSettings& settings, const Logger& logger, PluginFile& file) {
+std::mutex& RecordMutex() { return TheProcess().mutex; }
+
+std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContext& context, PluginFile& file) {
+  return Backend::Load(found, context, /*start=*/true, file);
+}
+
+bool OpenLibrary(const FoundPlugin& found, const StartContext& context) {
+  PluginFile file;
+  Backend::Load(found, context, /*start=*/false, file);
+  return file.code != VerdictCode::kOpenThrew;
+}
+
+// With `start` false, only opens the library, and returns nullptr.
+std::shared_ptr<Backend> Backend::Load(const FoundPlugin& found, const StartContext& context, bool start, PluginFile& file) {
+  const Logger& logger = context.logger;
   file = found.file;
   Process& process = TheProcess();
   std::unique_lock lock(process.mutex);
@@ -388,6 +400,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     }
     shared = library->backend.lock();
     if (shared || !library->user) break;
+    if (!start) return nullptr;  // another thread opens it
     if (library->user_in != getpid()) {
       SetVerdict(file, Verdict::kRefused, VerdictCode::kStartFailed,
                  "the process was forked while it was being started or stopped by another thread",
@@ -398,7 +411,8 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   }
   if (shared) {
     lock.unlock();  // ~Backend() of the last owner acquires the lock
-    absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(shared->plugin(), shared->name_, settings);
+    if (!start) return nullptr;
+    absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(shared->plugin(), shared->name_, context.settings);
     if (!values.ok()) {
       CheckGivenSettings(file, values.status());
       return nullptr;
@@ -450,7 +464,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
       older->identity = found.identity;
       lock.unlock();
       std::move(give_up).Invoke();
-      return LoadBackend(found, compute, settings, logger, file);
+      return Load(found, context, start, file);
     } else {
       lock.unlock();
       SetVerdict(file, Verdict::kRefused, VerdictCode::kOlderInUse,
@@ -468,6 +482,7 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
     logger.Warning("backend '{}' ({}) is refused: {}. {}", file.name, file.path, file.reason, file.fix);
     return nullptr;
   }
+  if (!start) return nullptr;
   std::unique_ptr<const BackendTables> tables = Query(*library, found, file);
   if (!tables) return nullptr;
   const mge_plugin* plugin = &tables->plugin();
@@ -477,14 +492,15 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunc
   backend->path_ = found.file.path;
   backend->build_ = *std::move(build);
   backend->tables_ = std::move(tables);
-  backend->services_ = std::make_unique<HostServices>(backend->name_, compute);
-  absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(*plugin, backend->name_, settings);
+  backend->services_ = std::make_unique<HostServices>(backend->name_, context.compute);
+  backend->services_->SetBlobs(std::make_unique<BlobCache>(context.blobs, backend->build_));
+  absl::StatusOr<std::vector<std::string>> values = ValuesOfSettings(*plugin, backend->name_, context.settings);
   if (!values.ok()) {
     CheckGivenSettings(file, values.status());
     return nullptr;
   }
   backend->services_->SetSettings(*std::move(values));
-  backend->services_->Attach(backend.get(), logger);
+  backend->services_->Attach(backend.get(), logger, context.core);
 
   bool started = false;
   absl::Cleanup undo = [&] {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,15 @@ struct DeviceDescription {
   std::vector<std::pair<std::string, std::string>> properties = {};  // keys and values, in the backend's order
 };
 
+// The services of a runtime for the start of its backends.
+struct StartContext {
+  ComputeFunctions compute = {};
+  DeclareSettings settings = {};  // empty: the settings of backends have their default values
+  CoreSettings core = {};         // empty: backends find no setting of the core
+  BlobCacheOptions blobs = {};
+  Logger logger = Logger();
+};
+
 // A started backend, shared by the runtimes of a process. stop() is called when the last owner releases it. The library
 // stays mapped until the process ends. Thread-safe.
 class Backend {
@@ -73,9 +83,10 @@ class Backend {
                                                             const ComputeFunctions& compute);
 
  private:
-  friend std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,
-                                              const DeclareSettings& settings, const Logger& logger, PluginFile& file);
+  friend std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContext& context, PluginFile& file);
+  friend bool OpenLibrary(const FoundPlugin& found, const StartContext& context);
   Backend() = default;
+  static std::shared_ptr<Backend> Load(const FoundPlugin& found, const StartContext& context, bool start, PluginFile& file);
 
   std::string name_, version_, path_, build_;
   std::unique_ptr<const BackendTables> tables_;
@@ -87,8 +98,16 @@ class Backend {
 // Loads and starts the backend of an accepted file, or shares the one that is already started. Writes the verdict into
 // `file`. Returns nullptr unless the verdict is kLoaded. Thread-safe. If another thread is starting or stopping the same
 // library, waits for it.
-std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const ComputeFunctions& compute,
-                                     const DeclareSettings& settings, const Logger& logger, PluginFile& file);
+std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContext& context, PluginFile& file);
+
+// Opens the library of an accepted file without starting the backend. LoadBackend() then starts it, in any thread. Returns
+// false if static objects of the library threw: every later call for any library must then come from this thread, because
+// it holds a lock of the dynamic linker for ever.
+bool OpenLibrary(const FoundPlugin& found, const StartContext& context);
+
+// Returns the mutex of the process-wide record. It is locked during fork(), so a forked child finds it free. It is held for
+// a short time only, and never while code of a backend runs.
+std::mutex& RecordMutex();
 
 // Checks a plugin's table against the contract. Returns "" or a sentence that names the table and the function.
 std::string WhyTableIsBad(const mge_plugin& plugin);

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend.h"
@@ -30,6 +31,18 @@ std::vector<DeviceProperty> PropertiesOf(int device) {
           {"memory_gb_s", std::to_string(memory_gb_s)}};
 }
 
+// Loads the program of a device from the host's cache. If it is not there, "compiles" and stores it. The binary is a text
+// that depends on the device alone, because kernels of this backend need no compiler.
+void LoadProgram(const Options& o, const std::string& device) {
+  const std::string key = "program of " + device + ", warp " + std::to_string(o.device.emulator.warp);
+  const std::string expected = "binary: " + key;
+  std::string binary;
+  if (LoadBlob(key, &binary) && binary == expected) return Log(MGE_LOG_INFO, device + ": its program was cached");
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(o.compile_ms));
+  const bool stored = StoreBlob(key, expected);
+  Log(MGE_LOG_INFO, device + ": its program was compiled" + (stored ? " and cached" : ""));
+}
+
 }  // namespace
 
 Result Device::List(DeviceList& list) {
@@ -40,7 +53,8 @@ Result Device::List(DeviceList& list) {
               .device_class = "virtual-warp" + std::to_string(o.device.emulator.warp),
               .score = o.problem.ok() ? 1u : 0u,
               .reason = o.problem.text(),
-              .flags = MGE_DEVICE_ONLY_BY_NAME | (o.gpu ? uint32_t{MGE_DEVICE_GPU} : 0),
+              .flags = MGE_DEVICE_ONLY_BY_NAME | (o.gpu ? uint32_t{MGE_DEVICE_GPU} : 0) |
+                       (o.reopen ? uint32_t{MGE_DEVICE_REOPENABLE} : 0),
               .memory_total = o.device.memory_bytes,
               .max_allocation = o.max_allocation,
               .buffer_alignment = o.buffer_alignment,
@@ -57,6 +71,7 @@ Result Device::Init() {
   device.number = static_cast<int>(index_);
   device.name = "virtual" + std::to_string(index_);
   device.helpers = {Host()->thread_count(Host()->self), Host()->parallel_for, Host()->self};
+  if (o.compile_ms > 0) LoadProgram(o, device.name);
   gpu_.emplace(std::move(device));
   return {};
 }

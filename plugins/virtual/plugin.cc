@@ -21,9 +21,9 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
   static constexpr const mge_setting* kSettings[] = {
-      &kDevices,       &kGpu,    &kMemory,    &kMaxAllocation, &kBufferAlignment,
-      &kComputeQueues, &kLinks,  &kBandwidth, &kLatency,       &kLaunchLatency,
-      &kFault,         &kPoison, &kWarp,      &kThreadOrder,   &kWrongKernel};
+      &kDevices, &kGpu,         &kMemory,      &kMaxAllocation, &kBufferAlignment, &kComputeQueues,
+      &kLinks,   &kBandwidth,   &kLatency,     &kLaunchLatency, &kFault,           &kPoison,
+      &kWarp,    &kThreadOrder, &kWrongKernel, &kReopen,        &kCompileTime,     &kForbidRewrites};
   using Device = virtual_gpu::Device;
   using Memory = virtual_gpu::Memory;
   using Queue = virtual_gpu::Queue;
@@ -41,6 +41,9 @@ struct Backend : BackendDefaults {
     return {};
   }
   static void Stop() { TheOptions().reset(); }
+  static bool AllowRewrite(Device&, std::string_view name) {
+    return CurrentOptions().forbidden.find("," + std::string(name) + ",") == std::string::npos;
+  }
   static const void* Extension(std::string_view name, uint32_t min_version) { return FaultsExtension(name, min_version); }
 };
 

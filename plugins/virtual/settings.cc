@@ -37,6 +37,9 @@ Result ReadInto(Options& o) {
   o.devices = values.Number<int>(kDevices);
   o.gpu = values.IsOn(kGpu);
   o.wrong_kernel = values.IsOn(kWrongKernel);
+  o.reopen = values.IsOn(kReopen);
+  o.forbidden = "," + values.Text(kForbidRewrites) + ",";
+  o.compile_ms = values.Number<double>(kCompileTime);
   o.device.memory_bytes = values.Number<uint64_t>(kMemory);
   o.max_allocation = values.Number<uint64_t>(kMaxAllocation);
   o.buffer_alignment = values.Number<uint32_t>(kBufferAlignment);

@@ -46,12 +46,24 @@ inline constexpr mge_setting kWrongKernel =
     BoolSetting("virtual.wrong_kernel", "false",
                 "Offer for every problem a kernel with a low estimate that computes nothing, to test how kernels are "
                 "selected.");
+inline constexpr mge_setting kReopen =
+    BoolSetting("virtual.reopen", "false", "Let a lost device be opened again, as after a driver has reset it.");
+inline constexpr mge_setting kCompileTime =
+    DoubleSetting("virtual.compile_time", "0", 0, 1e6, "ms",
+                  "Simulated time to compile the program of a device when it is opened, unless the host's cache has its "
+                  "binary; 0: there is no program.");
+inline constexpr mge_setting kForbidRewrites =
+    TextSetting("virtual.forbid_rewrites", "",
+                "Rewrites of the host that models on the devices must not get, separated by commas, such as gelu.");
 
 // The values of the settings.
 struct Options {
   int devices = 0;
   bool gpu = false;                // devices are also available as gpu0, gpu1...
   bool wrong_kernel = false;       // offer a candidate with a low estimate that computes nothing
+  bool reopen = false;             // a lost device can be opened again
+  double compile_ms = 0;           // time to compile the program of a device; 0: there is none
+  std::string forbidden;           // rewrites, with a comma before and after each
   uint64_t max_allocation = 0;     // bytes per slab; 0: no limit
   uint32_t buffer_alignment = 64;  // of operands, in bytes
   uint32_t compute_queues = 1;

@@ -85,15 +85,15 @@ function(mge_kernel_set target)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernel_set)
 endfunction()
 
-# mge_backend_test(NAME demo): adds tests for a backend outside of MGE's tree: the host loads it, and the conformance kit
+# mge_backend_test(NAME demo): adds tests for a backend outside of MGE's tree: the host accepts the file, and the conformance kit
 # passes (mge sdk test --quick). The second is skipped without a device, or without a kernel for an operator of --quick.
 # MGE_COMMAND is the mge command to use.
 function(mge_backend_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "")
-  add_test(NAME ${arg_NAME}/loaded COMMAND ${MGE_COMMAND} plugins)
-  set_tests_properties(${arg_NAME}/loaded PROPERTIES
+  add_test(NAME ${arg_NAME}/accepted COMMAND ${MGE_COMMAND} plugins)
+  set_tests_properties(${arg_NAME}/accepted PROPERTIES
     ENVIRONMENT "MGE_PLUGIN_PATH=$<TARGET_FILE_DIR:mge_backend_${arg_NAME}>"
-    PASS_REGULAR_EXPRESSION "loaded +[^\n]*/mge_${arg_NAME}[.]so")
+    PASS_REGULAR_EXPRESSION "accepted +[^\n]*/mge_${arg_NAME}[.]so")
   add_test(NAME ${arg_NAME}/conformance COMMAND ${MGE_COMMAND} sdk test --quick $<TARGET_FILE:mge_backend_${arg_NAME}>)
   set_tests_properties(${arg_NAME}/conformance PROPERTIES SKIP_REGULAR_EXPRESSION ": incomplete\n")
 endfunction()

@@ -37,7 +37,8 @@ class OtherHeaders : public testing::TestWithParam<const char*> {
     auto runtime = Runtime::Create(std::move(options));
     ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
     runtime_ = *runtime;
-    const PluginFile& file = runtime_->devices().files().at(0);
+    runtime_->devices().StartAll();
+    const PluginFile file = runtime_->devices().files().at(0);
     ASSERT_EQ(file.verdict, Verdict::kLoaded) << file.reason;
   }
   const mge_plugin& plugin() const { return runtime_->devices().all()[0]->backend().plugin(); }

@@ -105,7 +105,7 @@ TEST(PluginsCommand, TheListOfAllowedFilesAppliesToRuntimesAndInstallation) {
   EXPECT_EQ(folder.Mge("plugins install " + source.At("mge_other.so"), env).code, 5);
   ASSERT_EQ(std::system(("sha256sum " + folder.At("mge_quiet.so") + " >> " + list).c_str()), 0);
   Outcome one = folder.Mge("plugins --json", env);
-  EXPECT_EQ(RowOf(one.json()["files"], "quiet")["verdict"], "loaded");
+  EXPECT_EQ(RowOf(one.json()["files"], "quiet")["verdict"], "accepted");
   EXPECT_EQ(RowOf(one.json()["files"], "cpu")["code"], "not_allowed");
   Outcome missing = folder.Mge("plugins", "MGE_PLUGIN_ALLOW=/no/such/list");
   EXPECT_EQ(missing.code, 7) << missing.err;

@@ -44,7 +44,7 @@ TEST_P(DeadlyStart, HappensInAChildIsNamedAndQuarantinesUntilReleased) {
   EXPECT_EQ(kept["verdict"], "refused");
   EXPECT_EQ(kept["code"], "quarantined");
   EXPECT_THAT(kept["reason"].get<std::string>(), HasSubstr(GetParam().reason));
-  EXPECT_EQ(RowOf(listed.json()["files"], "quiet")["verdict"], "loaded");
+  EXPECT_EQ(RowOf(listed.json()["files"], "quiet")["verdict"], "accepted");
 }
 
 INSTANTIATE_TEST_SUITE_P(Doctor, DeadlyStart,
@@ -66,10 +66,9 @@ TEST(Doctor, QuarantinesABackendWhoseStaticObjectsThrow) {
   HostileFolder folder;
   folder.AddHostile("load_throw");
   folder.AddHostile("quiet");
-  Outcome before = folder.Mge("plugins --json");
+  Outcome before = folder.Mge("devices");
   EXPECT_EQ(before.code, 0) << before.err;
-  EXPECT_EQ(RowOf(before.json()["files"], "load_throw")["code"], "open_threw");
-  EXPECT_EQ(RowOf(before.json()["files"], "quiet")["verdict"], "loaded");
+  EXPECT_THAT(before.out, HasSubstr("hostile0"));
   EXPECT_THAT(before.err, AllOf(HasSubstr("'load_throw' (" + folder.At("mge_load_throw.so")), HasSubstr("`mge doctor`")));
 
   Outcome o = folder.Mge(kQuick);
@@ -105,13 +104,53 @@ TEST(Doctor, IsSuggestedWhenABackendCrashesACommand) {
 TEST(Doctor, IsSuggestedWhenABackendHangsACommandWithTheSettingToSkipIt) {
   HostileFolder folder;
   folder.AddHostile("start_loop");
-  Outcome o = folder.Mge("devices", "timeout -k 1 10");
+  Outcome o = folder.Mge("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx", "timeout -k 1 10");
   EXPECT_EQ(o.code, 124);
   EXPECT_THAT(o.err, AllOf(HasSubstr("'start_loop' (" + folder.At("mge_start_loop.so")), HasSubstr("`mge doctor`"),
                            HasSubstr("MGE_PLUGIN_SKIP=start_loop ")));
   Outcome without = folder.Mge("devices", "MGE_PLUGIN_SKIP=start_loop");
   EXPECT_EQ(without.code, 0) << without.err;
   EXPECT_EQ(without.err, "");
+}
+
+// ---------------------------------------------------------------- backends that start when they are needed
+
+TEST(LazyStart, ListingDevicesDoesNotWaitForABackendThatHangs) {
+  HostileFolder folder;
+  folder.AddHostile("start_loop");
+  folder.AddHostile("quiet");
+  for (const char* command : {"devices", "env"}) {
+    Outcome o = folder.Mge(std::string(command) + " --json", "MGE_PLUGIN_START_TIMEOUT=0.5");
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.json()["not_started"], Json::array({"start_loop"}));
+    EXPECT_THAT(
+        o.err, AllOf(HasSubstr("'start_loop' (" + folder.At("mge_start_loop.so")), HasSubstr("has not started within 0.5 s"),
+                     HasSubstr("`mge doctor`"), HasSubstr("MGE_PLUGIN_SKIP=start_loop ")));
+  }
+  EXPECT_THAT(folder.Mge("devices", "MGE_PLUGIN_START_TIMEOUT=0.5").out, AllOf(HasSubstr("hostile0"), HasSubstr("cpu0")));
+}
+
+TEST(LazyStart, ACommandForOneDeviceNeverOpensABrokenBackend) {
+  HostileFolder folder;
+  for (const char* name : {"load_abort", "start_abort", "start_loop"}) folder.AddHostile(name);
+  Outcome run = folder.Mge("run --device cpu0 " MGE_SOURCE_DIR "/packaging/digits/digits.onnx");
+  EXPECT_EQ(run.code, 0) << run.err;
+  Outcome listed = folder.Mge("plugins --json");
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  for (const Json& row : listed.json()["files"]) EXPECT_EQ(row["verdict"], "accepted") << row;
+}
+
+TEST(LazyStart, SettingsOfABackendAreCheckedWhenItOpens) {
+  HostileFolder folder;
+  const std::string model = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
+  for (const char* bad : {"--set virtual.devices=many", "--set virtual.devicez=1"}) {
+    Outcome other = folder.Mge("run --device cpu0 " + model + " " + bad, "MGE_STRICT_ENV=1");
+    EXPECT_EQ(other.code, 0) << other.err;
+    Outcome own = folder.Mge("run --device virtual0 " + model + " " + bad);
+    EXPECT_EQ(own.code, 5) << own.err;
+    EXPECT_THAT(own.err, HasSubstr("virtual.device")) << bad;
+  }
+  EXPECT_THAT(folder.Mge("devices", "MGE_VIRTUAL_DEVISES=1").err, HasSubstr("Did you mean \"MGE_VIRTUAL_DEVICES\"?"));
 }
 
 TEST(Doctor, ASlowStartPassesWithALongerTimeLimitWhichTheFixNames) {

@@ -24,14 +24,14 @@ mkdir "$work/stranger"
 (cd "$work/stranger" && clean bash -euxo pipefail "$work/guide.sh") >"$work/guide.log" 2>&1 ||
   { tail -60 "$work/guide.log"; fail "the guide"; }
 if grep -n 'warning:' "$work/guide.log"; then fail "what the guide builds has warnings"; fi
-grep -Eq 'loaded +[^ ]*/build/mge_mydev\.so' "$work/guide.log" || fail "mge plugins does not show the new backend as loaded"
+grep -Eq 'accepted +[^ ]*/build/mge_mydev\.so' "$work/guide.log" || fail "mge plugins does not show the new backend as accepted"
 grep -q 'mydev\.relu' "$work/guide.log" || fail "mge plan does not name the kernel of the new backend"
 [[ -n $(ls "$work/stranger/mydev/report") ]] || fail "there is no report"
 
 step "the project's own tests"
 (cd "$work/stranger/mydev" && clean cmake --workflow --preset release) >"$work/workflow.log" 2>&1 ||
   { tail -40 "$work/workflow.log"; fail "the tests of the new project"; }
-for test in loaded conformance; do
+for test in accepted conformance; do
   grep -q "mydev/$test" "$work/workflow.log" || fail "the new project has no test '$test'"
 done
 

@@ -62,6 +62,7 @@ class Planner {
       }
     }
     MGE_ASSIGN_OR_RETURN(devices_, Devices::Create(std::move(options)));
+    devices_->StartAll();
     for (const PluginFile& file : devices_->files()) {
       if (file.verdict != Verdict::kLoaded) return BadSetup(file.path + ": " + file.reason);
     }

@@ -104,7 +104,8 @@ MGE_API mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const c
 /* Sets the strategy: "heuristic", "profile" or "reproducible". */
 MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy);
 
-/* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". */
+/* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". The first and third start all
+ * backends at the same time, and wait for them up to plugin.start_timeout. "not_started" then names the slower ones. */
 MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
 /* Creates the id of a group of ranks: sessions, in one or several processes, whose models exchange tensors by operators such

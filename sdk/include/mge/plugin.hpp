@@ -16,6 +16,7 @@
 //   Queue      queue.hpp      none: steps run in the calling thread
 //   Communicator collective.hpp none
 //   settings   setting.hpp    none
+//   blobs      blob.hpp       the host keeps compiled kernels between processes
 //
 // sdk/README.md explains them step by step.
 #pragma once

@@ -39,6 +39,7 @@ class Queues : public ::testing::Test {
     auto runtime = Runtime::Create(std::move(options));
     ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
     runtime_ = *runtime;
+    runtime_->devices().StartAll();
     for (const auto& device : runtime_->devices().all()) {
       if (device->name() != "async0") continue;
       control_ =

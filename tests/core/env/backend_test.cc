@@ -83,6 +83,41 @@ TEST(BackendSettings, OfABackendLoadedLateAreReadWhenItRegisters) {
   EXPECT_EQ(ErrorId(registry->Set("virtual.devices", "1")), errors::kSettingTooLate.id);
 }
 
+TEST(BackendSettings, OfABackendThatIsNotOpenWaitAndAreCheckedWhenItOpens) {
+  LogLines log;
+  auto registry = MustCreate({.command_line = {{"virtual.devices", "2"}},
+                              .environment = {{{"MGE_VIRTUAL_MEMORYY", "1G"}, {"MGE_VIRTUAL_MEMORY", "2G"}}}},
+                             log.logger());
+  const std::vector<std::string> waiting = {"virtual", "other"};
+  ASSERT_TRUE(registry->CheckUnknown({}, waiting).ok());
+  registry->MarkRead();
+  EXPECT_THAT(log.lines, testing::IsEmpty());
+  EXPECT_TRUE(registry->Set("virtual.devices", "1").ok());
+  EXPECT_TRUE(registry->Set("virtual.devices", "3").ok());
+  std::vector<Assignment> session = {{"virtual.devices", "4"}};
+  EXPECT_EQ(ErrorId(registry->SnapshotWith(session).status()), errors::kSettingTooLate.id);
+  auto values = registry->RegisterBackend("virtual", VirtualRows());
+  ASSERT_TRUE(values.ok()) << FormatError(values.status());
+  EXPECT_EQ((*values)[0], "3");
+  EXPECT_TRUE(registry->CheckNamesOf("virtual").ok());
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("Did you mean \"MGE_VIRTUAL_MEMORY\"?")));
+  EXPECT_EQ(ErrorId(registry->Set("virtual.devices", "1")), errors::kSettingTooLate.id);
+
+  ASSERT_TRUE(registry->Set("other.level", "1").ok());
+  EXPECT_TRUE(registry->CheckNamesOf("virtual").ok());
+  ASSERT_TRUE(registry->RegisterBackend("other", {}).ok());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ErrorId(registry->CheckNamesOf("other")), errors::kUnknownSetting.id);
+}
+
+TEST(BackendSettings, OfTheCoreAreReadByKey) {
+  auto registry = MustCreate({.call = {{"MGE_THREADS", "3"}, {"cache.bytes", "2KiB"}}});
+  EXPECT_EQ(registry->CoreText("threads"), "3");
+  EXPECT_EQ(registry->CoreText("cache.bytes"), "2048");
+  EXPECT_EQ(registry->CoreText("MGE_THREADS"), std::nullopt);
+  ASSERT_TRUE(registry->RegisterBackend("virtual", VirtualRows()).ok());
+  EXPECT_EQ(registry->CoreText("virtual.devices"), std::nullopt);
+}
+
 TEST(BackendSettings, OfABackendThatIsNotLoadedAreNotReportedAsTypos) {
   LogLines log;
   auto registry = MustCreate(

@@ -150,6 +150,8 @@ TEST(Loader, TheHostTableWorksWhileTheBackendRuns) {
     EXPECT_EQ(rows.size(), 1u);
     return std::vector<std::string>{"7"};
   };
+  options.core = [](std::string_view key) { return key == "threads" ? std::optional<std::string>("3") : std::nullopt; };
+  options.blobs = {folder.At("blobs"), 1 << 20};
   std::unique_ptr<Devices> devices = Load({folder.path()}, std::move(options));
   const mge_host* host = RecordOf(*devices->all()[0]).host;
   ASSERT_EQ(host, devices->all()[0]->host());
@@ -157,6 +159,20 @@ TEST(Loader, TheHostTableWorksWhileTheBackendRuns) {
   EXPECT_EQ(host->setting(host->self, 0, &value), MGE_OK);
   EXPECT_EQ(std::string(value.data, value.size), "7");
   EXPECT_EQ(host->setting(host->self, 1, &value), MGE_OUT_OF_RANGE);
+  const mge_text threads = {"threads", 7}, unknown = {"thread", 6};
+  EXPECT_EQ(host->core_setting(host->self, &threads, &value), MGE_OK);
+  EXPECT_EQ(std::string(value.data, value.size), "3");
+  EXPECT_EQ(host->core_setting(host->self, &unknown, &value), MGE_NOT_FOUND);
+  std::string blob;
+  auto found = [](void* self, const void* data, uint64_t size) {
+    static_cast<std::string*>(self)->assign(static_cast<const char*>(data), size);
+  };
+  EXPECT_EQ(host->blob_load(host->self, "key", 3, &blob, found), MGE_NOT_FOUND);
+  EXPECT_EQ(host->blob_store(host->self, "key", 3, "data", 4), MGE_OK);
+  EXPECT_EQ(host->blob_load(host->self, "key", 3, &blob, found), MGE_OK);
+  EXPECT_EQ(blob, "data");
+  EXPECT_EQ(host->blob_load(host->self, nullptr, 0, &blob, found), MGE_INVALID_ARGUMENT);
+  EXPECT_EQ(host->blob_store(host->self, "key", 3, std::string(2 << 20, 'x').data(), 2 << 20), MGE_RESOURCE_EXHAUSTED);
   host->log(host->self, MGE_LOG_WARNING, "hot\x1b[31m", 8);
   ASSERT_EQ(messages.size(), 1u);
   EXPECT_THAT(messages[0], AllOf(HasSubstr("backend good: hot"), Not(HasSubstr("\x1b"))));
@@ -201,7 +217,7 @@ TEST(Loader, AFileThatChangedSinceDiscoveryIsRefused) {
   std::filesystem::remove(folder.At("mge_good.so"));
   folder.Add("card", "mge_good.so");
   PluginFile file;
-  EXPECT_EQ(LoadBackend(discovery.accepted[0], {}, {}, Logger(), file), nullptr);
+  EXPECT_EQ(LoadBackend(discovery.accepted[0], {}, file), nullptr);
   EXPECT_EQ(file.code, VerdictCode::kUntrusted);
 }
 
@@ -329,7 +345,7 @@ TEST(Loader, AFailedFileDoesNotBlockAnotherBackendOfItsName) {
     third.Add("good", "mge_c.so");
     std::unique_ptr<Devices> devices = Load({first.path(), second.path(), third.path()});
     ASSERT_EQ(devices->files().size(), 3u);
-    const PluginFile &bad = devices->files()[0], &loaded = devices->files()[1], &late = devices->files()[2];
+    const PluginFile bad = devices->files()[0], loaded = devices->files()[1], late = devices->files()[2];
     EXPECT_EQ(bad.verdict, Verdict::kRefused);
     EXPECT_THAT(bad.reason, testing::AnyOf(HasSubstr("the fake exploded"), HasSubstr("its table says 'honest'")));
     EXPECT_EQ(loaded.path, second.At("mge_b.so"));

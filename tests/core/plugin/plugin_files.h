@@ -91,12 +91,19 @@ std::string WithElfHeader(std::string bytes, F&& edit) {
   return bytes;
 }
 
-// Loads the backends of the folders, listed in order of precedence.
-inline std::unique_ptr<Devices> Load(const std::vector<std::string>& folders, DevicesOptions options = {}) {
+// Finds the backends of the folders, listed in order of precedence. Starts none.
+inline std::unique_ptr<Devices> Discover(const std::vector<std::string>& folders, DevicesOptions options = {}) {
   for (const std::string& folder : folders) options.directories.push_back({folder, "the test"});
   absl::StatusOr<std::unique_ptr<Devices>> devices = Devices::Create(std::move(options));
   EXPECT_TRUE(devices.ok()) << FormatError(devices.status());
   return devices.ok() ? *std::move(devices) : nullptr;
+}
+
+// Finds and starts the backends of the folders.
+inline std::unique_ptr<Devices> Load(const std::vector<std::string>& folders, DevicesOptions options = {}) {
+  std::unique_ptr<Devices> devices = Discover(folders, std::move(options));
+  if (devices) devices->StartAll();
+  return devices;
 }
 
 // Returns the verdict on the file of that name.

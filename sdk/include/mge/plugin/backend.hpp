@@ -19,6 +19,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "mge/plugin/blob.hpp"
 #include "mge/plugin/claim.hpp"
 #include "mge/plugin/collective.hpp"
 #include "mge/plugin/device.hpp"
@@ -56,6 +57,7 @@ struct BackendDefaults {
   // Joins every thread and releases every handle. Start() may be called again.
   static void Stop() {}
   // static const void* Extension(std::string_view name, uint32_t min_version)   optional: returns a table, or NULL
+  // static bool AllowRewrite(Device& device, std::string_view name)             optional: false forbids a rewrite of the host
 };
 
 // A question about a tensor in an opaque layout.
@@ -131,11 +133,19 @@ struct Tables {
   static constexpr auto kProfile = Optional<kHasStamp, ProfileTable>();
   static constexpr auto kLayout = Optional<kHasLayouts, LayoutTable>();
   static constexpr auto kCollective = Optional<kHasCollectives, CollectiveTable>();
+  static int32_t AllowRewrite(mge_device* device, const mge_text* name) noexcept {
+    return Quietly([&]() -> int32_t { return B::AllowRewrite(As<typename B::Device>(device), View(*name)) ? 1 : 0; });
+  }
+  static constexpr bool kHasVeto = requires { &B::AllowRewrite; };
+  static constexpr bool kHasGraph = kHasVeto || !std::is_void_v<typename B::Claims>;
   static constexpr auto kGraph = [] {
-    if constexpr (std::is_void_v<typename B::Claims>) {
-      return nullptr;
+    using Offers = std::conditional_t<std::is_void_v<typename B::Claims>, Claims<>, typename B::Claims>;
+    if constexpr (kHasGraph) {
+      mge_graph_api api = Offers::Api();
+      if constexpr (kHasVeto) api.allow_rewrite = AllowRewrite;
+      return api;
     } else {
-      return B::Claims::Api();
+      return nullptr;
     }
   }();
 
@@ -153,7 +163,7 @@ struct Tables {
     if constexpr (kHasStamp) t.profile = &kProfile;
     if constexpr (kHasLayouts) t.layout = &kLayout;
     if constexpr (kHasCollectives) t.collective = &kCollective;
-    if constexpr (!std::is_void_v<typename B::Claims>) t.graph = &kGraph;
+    if constexpr (kHasGraph) t.graph = &kGraph;
     t.strategy = &StrategyTable<typename B::Device, typename B::Strategy>::kApi;
     if constexpr (requires { &B::Extension; }) t.extension = Extension;
   });

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs: compiled kernels and other data that take long to create, kept by the host for later processes of this user.
+// The host's cache of blobs, for results that take long to compute: compiled kernels, vendor plans.
 //
-//   std::string blob;
-//   if (!mge::LoadBlob(key, &blob)) {
-//     blob = Compile(...);
-//     mge::StoreBlob(key, blob);
+//   std::string binary;
+//   if (!mge::LoadBlob(key, &binary)) {
+//     binary = Compile(source);
+//     mge::StoreBlob(key, binary);   // the next process finds it
 //   }
 //
-// The key contains everything that the blob depends on: the source, the options, the device, the version of the driver. The
-// host removes damaged blobs and limits the size of the cache, so a blob that was stored may be gone.
+// The cache belongs to one user, one machine and one build of the backend, and is limited in size (cache.bytes). The
+// host may drop any blob at any time, and may keep none. The key must contain everything else that the blob depends on: the
+// source, the options, the device and its driver.
 #pragma once
 
 #include <string>
@@ -19,29 +20,30 @@
 
 namespace mge MGE_HIDDEN {
 
-// Copies the blob of a key. Returns false if there is none, or no memory for it. [any]
-inline bool LoadBlob(std::string_view key, std::string* out) {
+// Copies the blob with this key to `data`. Returns false if there is none, for example because its file is damaged.
+inline bool LoadBlob(std::string_view key, std::string* data) {
   const mge_host* host = Host();
-  if (!host || !Covers(host, &mge_host::blob_load) || !host->blob_load) return false;
+  if (!host || !Covers(host, &mge_host::blob_load)) return false;
   struct Copy {
-    std::string* out;
-    bool done = false;
-  } copy{out};
-  mge_code code = host->blob_load(host->self, key.data(), key.size(), &copy, [](void* to, const void* data, uint64_t bytes) {
-    auto& c = *static_cast<Copy*>(to);
-    c.done = WithoutExceptions(nullptr, [&]() -> mge_code {
-               c.out->assign(static_cast<const char*>(data), static_cast<size_t>(bytes));
-               return MGE_OK;
-             }) == MGE_OK;
-  });
-  return code == MGE_OK && copy.done;
+    std::string* data;
+    bool whole;
+  } copy = {data, false};
+  auto found = [](void* context, const void* bytes, uint64_t size) {
+    auto& to = *static_cast<Copy*>(context);
+    try {
+      to.data->assign(static_cast<const char*>(bytes), size);
+      to.whole = true;
+    } catch (const std::bad_alloc&) {  // the same as a blob that is not there
+    }
+  };
+  return host->blob_load(host->self, key.data(), key.size(), &copy, found) == MGE_OK && copy.whole;
 }
 
-// Replaces the blob of a key. Returns whether it was stored; if not, the backend works without it. [any]
-inline bool StoreBlob(std::string_view key, std::string_view blob) {
+// Stores a blob. Returns whether the host has stored it. A failure needs no reaction: the blob is computed again next time.
+inline bool StoreBlob(std::string_view key, std::string_view data) {
   const mge_host* host = Host();
-  if (!host || !Covers(host, &mge_host::blob_store) || !host->blob_store) return false;
-  return host->blob_store(host->self, key.data(), key.size(), blob.data(), blob.size()) == MGE_OK;
+  return host && Covers(host, &mge_host::blob_store) &&
+         host->blob_store(host->self, key.data(), key.size(), data.data(), data.size()) == MGE_OK;
 }
 
 }  // namespace MGE_HIDDEN

@@ -110,6 +110,22 @@ inline std::string_view SettingOf(const mge_setting& setting) {
   }
   return value;
 }
+
+// Reads a setting of the host by key ("threads") as text in the same form. Valid until stop(). Fails with MGE_NOT_FOUND if
+// the host has no such setting.
+inline Result ReadCoreSetting(std::string_view key, std::string_view* value) {
+  const mge_host* host = Host();
+  mge_text text = {};
+  mge_code code = MGE_NOT_FOUND;
+  if (host && Covers(host, &mge_host::core_setting)) {
+    const mge_text name = Text(key);
+    code = host->core_setting(host->self, &name, &text);
+  }
+  if (code != MGE_OK) return {code, "the host has no setting '" + std::string(key) + "'"};
+  *value = View(text);
+  return {};
+}
+
 inline int64_t ToInt(std::string_view value) { return std::strtoll(std::string(value).c_str(), nullptr, 10); }
 inline uint64_t ToBytes(std::string_view value) { return std::strtoull(std::string(value).c_str(), nullptr, 10); }
 inline double ToDouble(std::string_view value) { return std::strtod(std::string(value).c_str(), nullptr); }

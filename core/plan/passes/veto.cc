@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/passes/veto.h"
+
+#include <algorithm>
+
+#include "core/ops/rewrite.h"
+#include "core/plugin/abi_call.h"
+#include "fmt/format.h"
+
+namespace mge {
+
+absl::Status ApplyVetoes(PlanContext& context) {
+  for (Device* device : context.devices) {
+    const mge_graph_api* api = device->graph_api();
+    if (!api || !api->allow_rewrite) continue;
+    if (absl::Status opened = device->Open(); !opened.ok()) {
+      if (device == context.devices.front()) return opened;
+      continue;  // the planner reports it if the device is needed
+    }
+    for (const Rewrite* rewrite : AllRewrites()) {
+      const mge_text name = {rewrite->name.data(), rewrite->name.size()};
+      bool allowed = true;
+      mge_error error;
+      CallBackend(error, [&](mge_error*) {
+        allowed = api->allow_rewrite(device->handle(), &name) != 0;
+        return MGE_OK;
+      });
+      if (allowed || std::find(context.skip.begin(), context.skip.end(), rewrite->name) != context.skip.end()) continue;
+      context.skip.emplace_back(rewrite->name);
+      context.vetoes.push_back(fmt::format("{}: not applied, because backend '{}' forbids it for models on {}",
+                                           rewrite->name, device->backend().name(), device->name()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge
