@@ -43,7 +43,7 @@ std::string CaseSpec::AttributesText() const {
 std::string CaseSpec::Text() const {
   std::string text = version ? fmt::format("{}@{}", op, version) : op;
   text += fmt::format("({})", fmt::join(operands, ", "));
-  if (!attributes.empty()) text += " " + AttributesText();
+  if (!attributes.empty()) text += fmt::format(" {}", AttributesText());
   return outputs == 1 ? text : text + fmt::format(" -> {}", outputs);
 }
 

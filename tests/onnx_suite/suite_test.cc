@@ -79,7 +79,7 @@ absl::Status RunCase(const fs::path& folder) {
 // Returns the error kind of each known gap, by name. The file has the format of `mge check --gaps`.
 std::map<std::string, int> ReadGaps() {
   std::map<std::string, int> gaps;
-  std::ifstream in(std::string(MGE_SOURCE_DIR) + "/core/cli/onnx_gaps.txt");
+  std::ifstream in(MGE_SOURCE_DIR "/core/cli/onnx_gaps.txt");
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string name, error;

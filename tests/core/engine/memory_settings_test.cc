@@ -36,7 +36,7 @@ class Machine {
 };
 
 TEST(ReserveOfAClass, IsAllocatedOnceAndServesLaterRequests) {
-  Machine machine({{"MGB_CUDA_RESERVE_MEMORY", "b:400000"}});
+  Machine machine(Variables{{"MGB_CUDA_RESERVE_MEMORY", "b:400000"}});
   ASSERT_TRUE(machine.status().ok()) << FormatError(machine.status());
   Device& cuda = machine.Get("cuda0");
   ASSERT_TRUE(cuda.Reserve({}).ok());
@@ -51,31 +51,31 @@ TEST(ReserveOfAClass, IsAllocatedOnceAndServesLaterRequests) {
 }
 
 TEST(ReserveOfAClass, LeavesOtherClassesAlone) {
-  Machine machine({{"MGB_CUDA_RESERVE_MEMORY", "b:400000"}, {"MGB_ROCM_RESERVE_MEMORY", "b:100000"}});
+  Machine machine(Variables{{"MGB_CUDA_RESERVE_MEMORY", "b:400000"}, {"MGB_ROCM_RESERVE_MEMORY", "b:100000"}});
   Device &cuda = machine.Get("cuda0"), &rocm = machine.Get("rocm0");
   ASSERT_TRUE(cuda.Reserve({}).ok());
   ASSERT_TRUE(rocm.Reserve({}).ok());
   EXPECT_EQ(cuda.Stats().pool.committed, 400000u);
   EXPECT_EQ(rocm.Stats().pool.committed, 100000u);
-  Machine only_rocm({{"MGB_ROCM_RESERVE_MEMORY", "b:100000"}});
+  Machine only_rocm(Variables{{"MGB_ROCM_RESERVE_MEMORY", "b:100000"}});
   ASSERT_TRUE(only_rocm.Get("cuda0").Reserve({}).ok());
   EXPECT_EQ(only_rocm.Get("cuda0").Stats().pool.committed, 0u);
 }
 
 TEST(ReserveOfAClass, OfZeroIsNone) {
-  Machine machine({{"MGB_CUDA_RESERVE_MEMORY", "0"}, {"MGE_MEMORY_RESERVE", "bytes:1000"}});
+  Machine machine(Variables{{"MGB_CUDA_RESERVE_MEMORY", "0"}, {"MGE_MEMORY_RESERVE", "bytes:1000"}});
   ASSERT_TRUE(machine.Get("cuda0").Reserve({}).ok());
   EXPECT_EQ(machine.Get("cuda0").Stats().pool.committed, 0u);
 }
 
 TEST(ReserveOfAClass, IsRefusedBesideAPoolThatCannotCutBlocks) {
   for (const auto& other : Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}, {"MGE_MEMORY_POOL", "naive"}}) {
-    Machine machine({{"MGB_CUDA_RESERVE_MEMORY", "1"}, other});
+    Machine machine(Variables{{"MGB_CUDA_RESERVE_MEMORY", "1"}, other});
     EXPECT_EQ(ErrorId(machine.status()), errors::kBadSetting.id);
     EXPECT_THAT(FormatError(machine.status()),
                 AllOf(HasSubstr("MGB_CUDA_RESERVE_MEMORY"), HasSubstr(other.first), HasSubstr("growing")));
   }
-  EXPECT_TRUE(Machine({{"MGB_CUDA_RESERVE_MEMORY", "0"}, {"MXNET_GPU_MEM_POOL_TYPE", "Round"}}).status().ok());
+  EXPECT_TRUE(Machine(Variables{{"MGB_CUDA_RESERVE_MEMORY", "0"}, {"MXNET_GPU_MEM_POOL_TYPE", "Round"}}).status().ok());
 }
 
 }  // namespace

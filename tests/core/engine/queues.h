@@ -24,7 +24,9 @@ class Queues : public ::testing::Test {
  protected:
   void SetUp() override { Restart({}); }
   void TearDown() override {
-    if (control_) EXPECT_EQ(control_->early_waits, 0);
+    if (control_) {
+      EXPECT_EQ(control_->early_waits, 0);
+    }
     session_.reset();
     runtime_.reset();
   }

@@ -30,11 +30,10 @@ inline bool LoadBlob(std::string_view key, std::string* data) {
   } copy = {data, false};
   auto found = [](void* context, const void* bytes, uint64_t size) {
     auto& to = *static_cast<Copy*>(context);
-    try {
-      to.data->assign(static_cast<const char*>(bytes), size);
-      to.whole = true;
-    } catch (const std::bad_alloc&) {  // the same as a blob that is not there
-    }
+    to.whole = WithoutExceptions(nullptr, [&]() -> mge_code {
+                 to.data->assign(static_cast<const char*>(bytes), size);
+                 return MGE_OK;
+               }) == MGE_OK;
   };
   return host->blob_load(host->self, key.data(), key.size(), &copy, found) == MGE_OK && copy.whole;
 }

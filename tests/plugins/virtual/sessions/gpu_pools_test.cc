@@ -8,10 +8,12 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
 // A virtual GPU with these environment variables. Uses its pool directly.
 class GpuPool {
  public:
-  explicit GpuPool(std::vector<std::pair<std::string, std::string>> variables, std::vector<Assignment> settings = {}) {
+  explicit GpuPool(Variables variables, std::vector<Assignment> settings = {}) {
     RuntimeOptions options;
     options.built_in_plugins = false;
     options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
@@ -42,7 +44,7 @@ class GpuPool {
 };
 
 TEST(GpuPoolType, NaiveAllocatesOncePerSize) {
-  GpuPool pool({{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}});
+  GpuPool pool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}});
   EXPECT_EQ(pool.Use(5000), 5000u);  // the rounding of MXNet 1.4.1
   EXPECT_EQ(pool.Use(6000), 6000u);
   EXPECT_EQ(pool.Use(5000), 5000u);
@@ -51,14 +53,14 @@ TEST(GpuPoolType, NaiveAllocatesOncePerSize) {
 }
 
 TEST(GpuPoolType, RoundSharesOneBlockBetweenSizesOfOneBucket) {
-  GpuPool pool({{"MXNET_GPU_MEM_POOL_TYPE", "Round"}});
+  GpuPool pool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}});
   EXPECT_EQ(pool.Use(5000), 8192u);
   EXPECT_EQ(pool.Use(6000), 8192u);
   EXPECT_EQ(pool.Stats().slab_acquires, 1u);
 }
 
 TEST(GpuPoolType, UnpooledKeepsNothing) {
-  GpuPool pool({{"MXNET_GPU_MEM_POOL_TYPE", "Unpooled"}});
+  GpuPool pool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Unpooled"}});
   pool.Use(5000);
   pool.Use(5000);
   EXPECT_EQ(pool.Stats().slab_acquires, 2u);
@@ -66,9 +68,9 @@ TEST(GpuPoolType, UnpooledKeepsNothing) {
 }
 
 TEST(GpuPoolType, OverridesThePoolOfEveryDeviceAndIsTheBackendsIfUnset) {
-  EXPECT_EQ(GpuPool({{"MXNET_GPU_MEM_POOL_TYPE", "Round"}}, {{"memory.pool", "naive"}}).name(), "round");
+  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}}, {{"memory.pool", "naive"}}).name(), "round");
   EXPECT_EQ(GpuPool({}, {{"memory.pool", "naive"}}).name(), "naive");
-  EXPECT_EQ(GpuPool({}).name(), GpuPool({{"MXNET_GPU_MEM_POOL_TYPE", ""}}).name());
+  EXPECT_EQ(GpuPool({}).name(), GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", ""}}).name());
 }
 
 TEST(GpuPoolType, LeavesDevicesThatAreNoGpusAlone) {
@@ -79,7 +81,7 @@ TEST(GpuPoolType, LeavesDevicesThatAreNoGpusAlone) {
 
 TEST(GpuPoolType, SecondRunsOfAModelMakeNoDriverCallsInPooledMemory) {
   constexpr char kModel[] = "input x : float32[N,64]\na = Relu(x)\nb = Exp(a)\ny = Add(a, b)\noutput y\n";
-  GpuPool pool({{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}});
+  GpuPool pool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}});
   for (int round = 0; round < 2; ++round) {
     const uint64_t before = pool.Stats().slab_acquires;
     {
@@ -92,21 +94,21 @@ TEST(GpuPoolType, SecondRunsOfAModelMakeNoDriverCallsInPooledMemory) {
 }
 
 TEST(GpuPoolNumbers, TheLinearCutoffSetsWhereTheBucketsBecomeLinear) {
-  EXPECT_EQ(GpuPool({{"MXNET_GPU_MEM_POOL_TYPE", "Round"}}).Use(5 << 20), 8u << 20);
-  EXPECT_EQ(GpuPool({{"MXNET_GPU_MEM_POOL_TYPE", "Round"}, {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "20"}}).Use(5 << 20),
+  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}}).Use(5 << 20), 8u << 20);
+  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}, {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "20"}}).Use(5 << 20),
             5u << 20);
 }
 
 TEST(GpuPoolNumbers, LargeSizesAreRoundedToMultiplesOfTheirSetting) {
-  EXPECT_EQ(GpuPool({{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}}).Use(2097153), 4194304u);
-  EXPECT_EQ(GpuPool({{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}, {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}}).Use(2097153),
+  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}}).Use(2097153), 4194304u);
+  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}, {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}}).Use(2097153),
             2097153u);
 }
 
 // Caches 500 of 1000 units, then requests 350 of the 500 free ones. Returns the number of slabs released for that.
 uint64_t ReleasedBelow(const std::string& percent) {
   constexpr uint64_t kUnit = 64 << 10;
-  GpuPool reserving({{"MXNET_GPU_MEM_POOL_TYPE", "Naive"},
+  GpuPool reserving(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"},
                      {"MXNET_GPU_MEM_POOL_RESERVE", percent},
                      {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}},
                     {{"virtual.memory", std::to_string(1000 * kUnit)}});
@@ -121,7 +123,7 @@ TEST(GpuPoolReserve, ReleasesCachedBlocksBeforeTheShareIsTouched) {
 }
 
 TEST(GpuPoolReserve, HoldsTogetherWithAReserveOfBytes) {
-  GpuPool bytes({{"MXNET_GPU_MEM_POOL_RESERVE", "20"}},
+  GpuPool bytes(Variables{{"MXNET_GPU_MEM_POOL_RESERVE", "20"}},
                 {{"virtual.memory", "10M"}, {"memory.reserve", "bytes:9M"}, {"memory.pool", "growing"}});
   ASSERT_TRUE(bytes.device().Reserve({}).ok());
   EXPECT_LE(bytes.Stats().committed, 8u << 20);

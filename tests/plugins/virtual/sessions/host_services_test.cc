@@ -18,7 +18,7 @@ using testing::Not;
 
 constexpr std::string_view kGraph = "input x : float32[4]\ny = Relu(x)\noutput y\n";
 
-absl::StatusOr<std::vector<float>> Run(Session& session) { return ResultsOf(session, {Numbers({4})}); }
+absl::StatusOr<std::vector<float>> RunGraph(Session& session) { return ResultsOf(session, {Numbers({4})}); }
 
 bool Holds(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
@@ -57,7 +57,7 @@ class CompiledPrograms : public testing::Test {
     EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());
     auto session = Load(*runtime, kGraph, "virtual0");
     EXPECT_TRUE(session.ok()) << FormatError(session.status());
-    absl::StatusOr<std::vector<float>> y = Run(**session);
+    absl::StatusOr<std::vector<float>> y = RunGraph(**session);
     EXPECT_TRUE(y.ok()) << FormatError(y.status());
     session->reset();
     runtime->reset();
@@ -93,21 +93,21 @@ TEST(LostDevice, IsOpenedAgainForALaterSessionIfItsBackendAllows) {
                              {"virtual.reopen", "1"},
                              {"virtual.fault", "0:kernel@3=lost"},
                              {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
-  const std::vector<float> expected = *Run(**Load(runtime, kGraph, "cpu0"));
+  const std::vector<float> expected = *RunGraph(**Load(runtime, kGraph, "cpu0"));
   for (int round = 0; round < 3; ++round) {
     auto session = Load(runtime, kGraph, "virtual0");
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
-    EXPECT_TRUE(Run(**session).ok());
-    EXPECT_TRUE(Run(**session).ok());
-    EXPECT_EQ(ErrorId(Run(**session).status()), errors::kDeviceLost.id);
+    EXPECT_TRUE(RunGraph(**session).ok());
+    EXPECT_TRUE(RunGraph(**session).ok());
+    EXPECT_EQ(ErrorId(RunGraph(**session).status()), errors::kDeviceLost.id);
     auto next = Load(runtime, kGraph, "virtual0");
     ASSERT_TRUE(next.ok()) << FormatError(next.status());
-    absl::StatusOr<std::vector<float>> y = Run(**next);
+    absl::StatusOr<std::vector<float>> y = RunGraph(**next);
     ASSERT_TRUE(y.ok()) << FormatError(y.status());
     EXPECT_EQ(*y, expected);
-    EXPECT_EQ(ErrorId(Run(**session).status()), errors::kDeviceLost.id);  // a session keeps its device
-    EXPECT_TRUE(Run(**next).ok());
-    EXPECT_FALSE(Run(**next).ok());  // the rule of the fault applies to the new device, too
+    EXPECT_EQ(ErrorId(RunGraph(**session).status()), errors::kDeviceLost.id);  // a session keeps its device
+    EXPECT_TRUE(RunGraph(**next).ok());
+    EXPECT_FALSE(RunGraph(**next).ok());  // the rule of the fault applies to the new device, too
   }
 }
 
@@ -116,9 +116,9 @@ TEST(LostDevice, StaysLostIfItsBackendDoesNotAllowMore) {
       NewRuntime({{"virtual.devices", "1"}, {"virtual.fault", "kernel@1=lost"}, {"MGE_FASTRUN_CACHE_TYPE", "memory"}});
   auto session = Load(runtime, kGraph, "virtual0");
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  EXPECT_EQ(ErrorId(Run(**session).status()), errors::kDeviceLost.id);
+  EXPECT_EQ(ErrorId(RunGraph(**session).status()), errors::kDeviceLost.id);
   auto next = Load(runtime, kGraph, "virtual0");
-  EXPECT_EQ(ErrorId(next.ok() ? Run(**next).status() : next.status()), errors::kDeviceLost.id);
+  EXPECT_EQ(ErrorId(next.ok() ? RunGraph(**next).status() : next.status()), errors::kDeviceLost.id);
 }
 
 TEST(Rewrites, AreNotAppliedIfABackendForbidsThem) {
@@ -128,7 +128,7 @@ TEST(Rewrites, AreNotAppliedIfABackendForbidsThem) {
     auto runtime = NewRuntime({{"virtual.devices", "1"}, {"virtual.forbid_rewrites", "gelu,div_by_constant"}});
     auto session = Load(runtime, graph, devices);
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
-    auto plan = (*session)->PlanFor(std::vector<InputType>{{DType::kF32, {4}}});
+    auto plan = (*session)->PlanFor(std::vector<InputType>{{.dtype = DType::kF32, .shape = {4}}});
     ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
     const bool applied = Holds((*plan)->pass_log, "div_by_constant: 1 changes");
     EXPECT_EQ(applied, !forbidden) << devices;
@@ -136,7 +136,7 @@ TEST(Rewrites, AreNotAppliedIfABackendForbidsThem) {
                     "div_by_constant: not applied, because backend 'virtual' forbids it for models on virtual0"),
               forbidden)
         << devices;
-    absl::StatusOr<std::vector<float>> y = Run(**session);
+    absl::StatusOr<std::vector<float>> y = RunGraph(**session);
     ASSERT_TRUE(y.ok()) << devices << FormatError(y.status());
     EXPECT_EQ((*y)[0], Numbers({4}).tensor.Data<float>()[0] / 4) << devices;
   }
