@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Tests and measures one GPU with the backends of this tree, and writes a report. It lies at the root of the tarball.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+mge=$here/bin/mge
+
+usage() {
+  cat <<'TEXT'
+usage: gpu-report.sh [options]
+
+Runs the conformance kit, ONNX's test cases and benchmarks on one device, and writes a page and its data.
+
+  --device NAME   the device (default: gpu0)
+  --quick         a sample of the kit, and fewer models
+  -o DIR          the folder for report.md, report.json and logs (default: gpu-report)
+  -h, --help      this text
+
+Exit codes: 0 all tests passed; 1 some failed; 2 usage; 5 the device cannot be used.
+TEXT
+}
+
+device=gpu0 quick=() out=gpu-report
+while (($#)); do
+  case $1 in
+    -h|--help) usage; exit 0 ;;
+    --device) device=${2:?--device needs a value}; shift ;;
+    --quick) quick=(--quick) ;;
+    -o) out=${2:?-o needs a value}; shift ;;
+    *) echo "error: unknown argument $1; see gpu-report.sh --help" >&2; exit 2 ;;
+  esac
+  shift
+done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+failures=0
+page=$out/report.md
+data=$out/report.json
+first=yes
+
+# add KEY FILE: adds the JSON text of a file to the data. A file without JSON text becomes null.
+add() {
+  local text=null
+  if [[ $(head -c 1 "$2" 2>/dev/null) == '{' ]]; then text=$(<"$2"); fi
+  if [[ $first == no ]]; then printf ',\n' >>"$data"; fi
+  printf '"%s": %s' "$1" "$text" >>"$data"
+  first=no
+}
+
+# measured NAME COMMAND...: runs a command with --json, keeps both of its outputs, and adds the data. Returns its exit code.
+measured() {
+  local name=$1 code=0
+  shift
+  echo "  $name" >&2
+  "$@" --json >"$out/$name.json" 2>"$out/$name.log" || code=$?
+  add "$name" "$out/$name.json"
+  return "$code"
+}
+
+# verdict NAME CODE: one line of the page.
+verdict() {
+  if (($2 == 0)); then
+    printf -- '- %s: passed\n' "$1" >>"$page"
+  else
+    failures=$((failures + 1))
+    printf -- '- %s: **failed** (exit code %d): %s\n' "$1" "$2" "$(grep -m1 -E 'error|failed' "$out/$1.log" || echo "see $1.log")" >>"$page"
+  fi
+}
+
+# number KEY FILE: the first number with this key.
+number() { grep -oE "\"$1\": *[0-9.e+-]+" "$2" | head -n 1 | grep -oE '[0-9.e+-]+$' || echo -; }
+
+if ! "$mge" run "$here/share/mge/digits/digits.onnx" --device "$device" >"$out/first.log" 2>&1; then
+  cat "$out/first.log" >&2
+  echo "error: device $device cannot be used; see above, and \`$mge doctor\`" >&2
+  exit 5
+fi
+
+printf '{"schema": "mge.gpu-report/1",\n' >"$data"
+{
+  printf '# %s: report of MGE\n\n' "$device"
+  "$mge" --version
+  printf '\n```\n'
+  "$mge" devices
+  if command -v nvidia-smi >/dev/null; then nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv; fi
+  printf '```\n\n## Correctness\n\n'
+} >"$page"
+
+echo "correctness" >&2
+code=0; measured devices "$mge" devices || code=$?
+backend=$(awk -F'"' -v want="$device" '
+  $2 == "name" { name = $4 }
+  $2 == "plugin" { plugin = $4 }
+  $2 == "alias" && (name == want || $4 == want) { print plugin; exit }' "$out/devices.json")
+code=0; measured kit "$mge" sdk test "${quick[@]}" "$here/lib/mge/plugins/mge_$backend.so" || code=$?
+verdict kit "$code"
+code=0; measured onnx "$mge" check "$here/share/mge/onnx/node" --device "$device,cpu0" || code=$?
+verdict onnx "$code"
+
+printf '\n## Speed\n\n| model | batch | latency, inputs on the host (us) | on the device (us) | first result (ms) | memory (MiB) |\n|---|---|---|---|---|---|\n' >>"$page"
+echo "speed" >&2
+models=(resnet50:1 resnet50:32 mobilenetv2:1 bert-base:1)
+if ((${#quick[@]})); then models=(tiny-ops:1); fi
+for row in "${models[@]}"; do
+  model=${row%:*} batch=${row#*:}
+  file=$out/$model-$batch.onnx
+  options=(-o "$file")
+  if ((batch > 1)); then options+=(--batch "$batch"); fi
+  "$mge" zoo "$model" "${options[@]}" >/dev/null
+  for io in host device; do
+    code=0; measured "$model-$batch-$io" "$mge" bench "$file" --device "$device" --io "$io" || code=$?
+    if ((code)); then verdict "$model-$batch-$io" "$code"; fi
+  done
+  host=$out/$model-$batch-host.json
+  printf '| %s | %s | %s | %s | %s | %s |\n' "$model" "$batch" "$(number p50 "$host")" \
+    "$(number p50 "$out/$model-$batch-device.json")" "$(number first_result_ms "$host")" \
+    "$(awk -v b="$(number planned_peak_bytes "$host")" 'BEGIN { printf "%.1f", b / 1048576 }')" >>"$page"
+  rm -f "$file"
+done
+printf '\n}\n' >>"$data"
+echo "wrote $page and $data" >&2
+cat "$page"
+exit $((failures > 0))
