@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of this backend.
+#pragma once
+
+#include "mge/plugin.hpp"
+
+namespace mge::cuda {
+
+inline constexpr mge_setting kDriver =
+    TextSetting("cuda.driver", "", "Absolute path of the driver's library; empty: libcuda.so.1 of the system.");
+
+}  // namespace mge::cuda
