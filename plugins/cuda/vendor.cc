@@ -21,8 +21,9 @@ constexpr bool kAlike = sizeof(A) == sizeof(B) && std::is_floating_point_v<A> ==
 template <typename A, typename B>
 struct Same : std::false_type {};
 template <typename... A, typename R, typename... B>
-  requires(sizeof...(A) == sizeof...(B))
-struct Same<int(A...), R(B...)> : std::bool_constant<sizeof(R) == sizeof(int) && (kAlike<A, B> && ...)> {};
+requires(sizeof...(A) == sizeof...(B)) struct Same<int(A...), R(B...)>
+    : std::bool_constant<sizeof(R) == sizeof(int) && (kAlike<A, B> && ...)> {
+};
 
 #define GPU_DRIVER_CHECK(member, cuda, hip, parameters, arguments) \
   static_assert(Same<int parameters, decltype(::cuda)>::value, #cuda " has other parameters in cuda.h");

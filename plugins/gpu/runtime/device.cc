@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gpu/runtime/device.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <vector>
@@ -9,7 +10,8 @@ namespace mge::gpu {
 namespace {
 
 constexpr uint32_t kAlignment = 256;  // of every allocation of both drivers
-constexpr int kProhibited = 2;        // compute mode: no process may use the device
+constexpr uint64_t kLeastGranule = 64 << 10;
+constexpr int kProhibited = 2;     // compute mode: no process may use the device
 constexpr int kNativeAtomics = 3;  // attribute of a pair of devices
 
 // Returns an attribute, or 0 if the driver has none.
@@ -44,8 +46,8 @@ Result Describe(int ordinal, DeviceInfo* info) {
   if (Result r = Call(d.device_memory, &memory, device); !r.ok()) return r;
   const int major = AttributeOf(device, v.numbers.major), minor = AttributeOf(device, v.numbers.minor);
   // two transfers per clock
-  const double memory_gb_s = 2e3 * AttributeOf(device, v.numbers.memory_clock_khz) / 1e9 *
-                             (AttributeOf(device, v.numbers.bus_bits) / 8.0);
+  const double memory_gb_s =
+      2e3 * AttributeOf(device, v.numbers.memory_clock_khz) / 1e9 * (AttributeOf(device, v.numbers.bus_bits) / 8.0);
   info->name = name;
   info->fingerprint = pci;
   info->device_class = std::string(v.name) + "-" + v.capability(major, minor) + "-" + name;
@@ -90,6 +92,13 @@ Result Device::Init() {
   if (Result r = Call(TheDriver().context_retain, &context_, device); !r.ok()) {
     context_ = nullptr;
     return Keep(std::move(r));
+  }
+  PhysicalProperties properties;
+  properties.location = ordinal_;
+  size_t bytes = 0;
+  if (AttributeOf(device, TheVendor().numbers.virtual_memory) > 0 &&
+      TheDriver().range_granularity.call(&bytes, &properties, 0) == kDriverOk) {
+    granularity_ = std::max<uint64_t>(bytes, kLeastGranule);
   }
   return {};
 }

@@ -28,6 +28,8 @@ class Device {
   const std::string& name() const { return name_; }
   LoadedImages& images() { return images_; }
   EventPool& events() { return events_; }
+  // Returns the unit of memory that is committed to ranges, in bytes, or 0 if the device has no ranges.
+  uint64_t granularity() const { return granularity_; }
   // Returns the handle of the device in copies between devices.
   void* peer_handle() const;
   // Lets this device use memory of another, once. The caller has made this device's context current.
@@ -64,11 +66,12 @@ class Device {
   const int ordinal_;
   const std::string name_;
   void* context_ = nullptr;
+  uint64_t granularity_ = 0;
   LoadedImages images_;
   EventPool events_;
   std::mutex mutex_;
-  std::set<int> peers_;          // guarded by mutex_
-  std::string loss_;             // guarded by mutex_
+  std::set<int> peers_;  // guarded by mutex_
+  std::string loss_;     // guarded by mutex_
   std::atomic<bool> lost_{false};
 };
 

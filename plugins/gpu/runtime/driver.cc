@@ -101,7 +101,8 @@ Result LoadDriver() {
   Loaded() = d;
   const int code = d.init.call(0);
   if (code == kDriverNoDevice) {
-    return {MGE_UNAVAILABLE, "the " + std::string(v.product) + " driver finds no device; check that one is installed and visible"};
+    return {MGE_UNAVAILABLE,
+            "the " + std::string(v.product) + " driver finds no device; check that one is installed and visible"};
   }
   Result r = ResultOf(code, d.init.name);
   return r.ok() ? r : Result{MGE_UNAVAILABLE, "the driver does not start: " + r.text() + "; " + v.install};

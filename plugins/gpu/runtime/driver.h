@@ -56,14 +56,29 @@ struct AttributeNumbers {
   int multiprocessors, major, minor, memory_clock_khz, bus_bits, compute_mode, virtual_memory;
 };
 
+// The structs of both drivers for physical memory (CUmemAllocationProp) and for access to it (CUmemAccessDesc).
+struct PhysicalProperties {
+  int type = 1;  // pinned
+  int handle_types = 0;
+  int location_type = 1;  // a device
+  int location = 0;
+  void* reserved = nullptr;
+  unsigned char flags[8] = {};
+};
+struct PhysicalAccess {
+  int location_type = 1;
+  int location = 0;
+  int flags = 3;  // read and write
+};
+
 // The properties of one vendor. Defined by its backend.
 struct Vendor {
-  const char* name;          // the device class: "cuda"
-  const char* product;       // "CUDA"
-  const char* library;       // "libcuda.so.1"
-  const char* install;       // advice if the driver is missing or too old
-  bool is_hip;               // which symbols of functions.h the library has
-  int minimum_version;       // of the driver
+  const char* name;     // the device class: "cuda"
+  const char* product;  // "CUDA"
+  const char* library;  // "libcuda.so.1"
+  const char* install;  // advice if the driver is missing or too old
+  bool is_hip;          // which symbols of functions.h the library has
+  int minimum_version;  // of the driver
   AttributeNumbers numbers;
   const mge_setting* driver_setting;  // path of another library
   // Returns the capability as users write it ("9.0").

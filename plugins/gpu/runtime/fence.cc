@@ -98,8 +98,7 @@ Result Fence::HostWait(uint64_t value, uint64_t timeout_ns) {
     void* const event = s->event.handle;
     ++s->waiters;
     lock.unlock();
-    const Result r =
-        device_.With([&] { return ResultOf(Await(event, timeout_ns), TheDriver().event_synchronize.name); });
+    const Result r = device_.With([&] { return ResultOf(Await(event, timeout_ns), TheDriver().event_synchronize.name); });
     lock.lock();
     for (size_t i = 0; i < count_; ++i) {
       SignalOf& entry = signals_[(first_ + i) % signals_.size()];

@@ -57,7 +57,7 @@ class Fence {
   std::vector<SignalOf> signals_{8};
   size_t first_ = 0, count_ = 0;
   uint64_t announced_ = 0, reached_ = 0;
-  Fault fault_ = {};          // the outcome of the values from faulted_from_ on
+  Fault fault_ = {};  // the outcome of the values from faulted_from_ on
   uint64_t faulted_from_ = 0;
 };
 

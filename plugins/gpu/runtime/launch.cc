@@ -10,6 +10,8 @@ mge_code Enqueue(const mge_run* run, const Launch& launch) {
   return WithoutExceptions(run->error, [&] { return QueueOf<Queue>(run).Launch(launch); });
 }
 
+Result EnqueueOn(mge_queue* queue, const Launch& launch) { return QueueOf<Queue>(queue).Launch(launch); }
+
 mge_code EnqueueFill(const mge_run* run, void* destination, int byte, uint64_t bytes) {
   return WithoutExceptions(run->error, [&] { return QueueOf<Queue>(run).Fill(destination, byte, bytes); });
 }

@@ -8,22 +8,6 @@ namespace mge::gpu {
 namespace {
 
 constexpr unsigned kForAllContexts = 1;  // CU_MEMHOSTALLOC_PORTABLE
-constexpr uint64_t kLeastGranule = 64 << 10;
-
-// The structs of both drivers for physical memory (CUmemAllocationProp) and for access to it (CUmemAccessDesc).
-struct Properties {
-  int type = 1;  // pinned
-  int handle_types = 0;
-  int location_type = 1;  // a device
-  int location = 0;
-  void* reserved = nullptr;
-  unsigned char flags[8] = {};
-};
-struct Access {
-  int location_type = 1;
-  int location = 0;
-  int flags = 3;  // read and write
-};
 
 void* At(const mge_slab& range, uint64_t offset) { return static_cast<char*>(range.address) + offset; }
 
@@ -43,11 +27,12 @@ void Unmap(const mge_slab& range, uint64_t offset, uint64_t bytes, uint64_t unit
 // Maps new memory to one granule. A mapping keeps its memory, so the handle is released at once.
 Result Map(Device& device, void* address, uint64_t bytes) {
   const Driver& d = TheDriver();
-  Properties properties;
-  Access access;
+  PhysicalProperties properties;
+  PhysicalAccess access;
   properties.location = access.location = device.ordinal();
   uint64_t memory = 0;
-  if (Result r = Call(d.physical_create, &memory, bytes, &properties, 0ull); !r.ok()) return WithAmounts(std::move(r), bytes);
+  if (Result r = Call(d.physical_create, &memory, bytes, &properties, 0ull); !r.ok())
+    return WithAmounts(std::move(r), bytes);
   Result r = Call(d.range_map, address, bytes, size_t{0}, memory, 0ull);
   d.physical_release.call(memory);
   if (!r.ok()) return r;
@@ -87,15 +72,10 @@ MemoryAmount Memory::Info(Device& device) {
   return {.free_bytes = free_bytes, .total_bytes = total_bytes};
 }
 
-uint64_t Memory::RangeGranularity(Device& device) {
-  Properties properties;
-  properties.location = device.ordinal();
-  size_t bytes = 0;
-  const Result r = device.With([&] { return Call(TheDriver().range_granularity, &bytes, &properties, 0); });
-  return r.ok() ? std::max<uint64_t>(bytes, kLeastGranule) : 0;
-}
+uint64_t Memory::RangeGranularity(Device& device) { return device.granularity(); }
 
 Result Memory::RangeReserve(Device& device, uint64_t bytes, mge_slab* out) {
+  if (device.granularity() == 0) return {MGE_UNIMPLEMENTED, device.name() + " has no ranges of addresses"};
   return device.With([&]() -> Result {
     void* address = nullptr;
     if (Result r = Call(TheDriver().range_reserve, &address, bytes, size_t{0}, nullptr, 0ull); !r.ok()) return r;
@@ -110,7 +90,7 @@ void Memory::RangeRelease(Device& device, const mge_slab& range) {
 
 // Each granule is a mapping of its own, because a part of a mapping cannot be unmapped.
 Result Memory::RangeCommit(Device& device, const mge_slab& range, uint64_t offset, uint64_t bytes) {
-  const uint64_t unit = RangeGranularity(device);
+  const uint64_t unit = device.granularity();
   if (unit == 0 || offset % unit || bytes % unit || offset > range.bytes || bytes > range.bytes - offset) {
     return {MGE_INVALID_ARGUMENT, std::to_string(bytes) + " bytes at " + std::to_string(offset) +
                                       " are not granules of a range of " + std::to_string(range.bytes) + " bytes"};
@@ -127,7 +107,7 @@ Result Memory::RangeCommit(Device& device, const mge_slab& range, uint64_t offse
 }
 
 void Memory::RangeDecommit(Device& device, const mge_slab& range, uint64_t offset, uint64_t bytes) {
-  const uint64_t unit = RangeGranularity(device);
+  const uint64_t unit = device.granularity();
   if (unit == 0) return;
   device.Always([&] { Unmap(range, offset, bytes, unit); });
 }

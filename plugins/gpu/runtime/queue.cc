@@ -13,7 +13,8 @@ constexpr int kAnyDirection = 4;  // hipMemcpyDefault
 
 int CopyCode(void* to, const void* from, size_t bytes, void* stream) {
   const Driver& d = TheDriver();
-  return TheVendor().is_hip ? d.hip_copy.call(to, from, bytes, kAnyDirection, stream) : d.cuda_copy.call(to, from, bytes, stream);
+  return TheVendor().is_hip ? d.hip_copy.call(to, from, bytes, kAnyDirection, stream)
+                            : d.cuda_copy.call(to, from, bytes, stream);
 }
 const char* CopyName() { return TheVendor().is_hip ? TheDriver().hip_copy.name : TheDriver().cuda_copy.name; }
 
@@ -106,9 +107,8 @@ Result Queue::Signal(Fence& fence, uint64_t value) {
 Result Queue::Wait(Fence& fence, uint64_t value) {
   if (capturing_) return {MGE_FAILED_PRECONDITION, "a wait cannot be captured"};
   return device_.With([&] {
-    return fence.Wait(value, [&](const DriverEvent& event) {
-      return Call(TheDriver().stream_wait, stream_, event.handle, 0u);
-    });
+    return fence.Wait(value,
+                      [&](const DriverEvent& event) { return Call(TheDriver().stream_wait, stream_, event.handle, 0u); });
   });
 }
 

@@ -115,9 +115,7 @@ int context_release(int device) {
   return kOk;
 }
 
-int context_push(void* context) {
-  return Driver::Push(static_cast<Context*>(context)) ? kOk : kInvalidContext;
-}
+int context_push(void* context) { return Driver::Push(static_cast<Context*>(context)) ? kOk : kInvalidContext; }
 
 int context_pop(void** context) {
   Context* c = Driver::Pop();

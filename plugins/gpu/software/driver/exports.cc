@@ -44,8 +44,8 @@ const char* const kFunctionNames[] = {GPU_DRIVER_FUNCTIONS(GPU_DRIVER_NAME) GPU_
 
 using namespace mge::software;  // NOLINT: the functions below are the interface
 
-#define GPU_DRIVER_EXPORT(member, cuda, hip, parameters, arguments) \
-  EXPORT int cuda parameters {                                      \
+#define GPU_DRIVER_EXPORT(member, cuda, hip, parameters, arguments)                    \
+  EXPORT int cuda parameters {                                                         \
     return driver::Call(driver::k_##member, [&] { return driver::member arguments; }); \
   }
 GPU_DRIVER_FUNCTIONS(GPU_DRIVER_EXPORT)

@@ -92,7 +92,8 @@ int Driver::Lose(Context& context, std::string_view why) {
 
 Context* Driver::Find(int ordinal) {
   std::lock_guard lock(mutex);
-  return ordinal < 0 || ordinal >= static_cast<int>(contexts.size()) ? nullptr : contexts[static_cast<size_t>(ordinal)].get();
+  return ordinal < 0 || ordinal >= static_cast<int>(contexts.size()) ? nullptr
+                                                                     : contexts[static_cast<size_t>(ordinal)].get();
 }
 
 Context* Driver::Current() { return t_depth ? t_contexts[t_depth - 1] : nullptr; }

@@ -41,7 +41,7 @@ struct Context {
   explicit Context(DeviceOptions options) : device(std::move(options)) {}
   int ordinal() const { return device.options().number; }
   SoftwareDevice device;
-  int references = 0;                // guarded by Driver::mutex
+  int references = 0;                 // guarded by Driver::mutex
   std::vector<const Context*> peers;  // contexts whose memory it may use; guarded by Driver::mutex
 };
 

@@ -171,7 +171,7 @@ int graph_update(void* executable, void* graph, void** error_node, int* result) 
   if (!executable || !graph) return kInvalidHandle;
   *error_node = nullptr;
   const std::vector<Task>&now = static_cast<Graph*>(graph)->record->tasks,
-         &before = static_cast<Graph*>(executable)->record->tasks;
+        &before = static_cast<Graph*>(executable)->record->tasks;
   *result = !std::equal(now.begin(), now.end(), before.begin(), before.end(), Alike);
   if (*result) return kUpdateFailed;
   static_cast<Graph*>(executable)->record = static_cast<Graph*>(graph)->record;
@@ -196,8 +196,8 @@ int module_load(void** module, const void* image) {
   if (!Driver::Current()) return kInvalidContext;
   constexpr uint32_t kFatBinary = 0xba55ed50;
   constexpr std::string_view kBundle = "__CLANG_OFFLOAD_BUNDLE__";
-  const bool known = std::memcmp(image, &kFatBinary, sizeof(kFatBinary)) == 0 ||
-                     std::memcmp(image, kBundle.data(), kBundle.size()) == 0;
+  const bool known =
+      std::memcmp(image, &kFatBinary, sizeof(kFatBinary)) == 0 || std::memcmp(image, kBundle.data(), kBundle.size()) == 0;
   if (!known) return kInvalidImage;
   *module = new Module;
   ++Driver::Get().live;

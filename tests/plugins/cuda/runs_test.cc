@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models on CUDA devices: results, and the calls of the driver that a run makes.
+#include <map>
+
+#include "tests/plugins/cuda/software_driver.h"
+
+namespace mge {
+namespace {
+
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+TEST(CudaRuns, DigitsHasTheNumbersOfTheReference) {
+  SoftwareDriver driver(2);
+  const std::vector<float> expected = DigitsOnHost();
+  for (const char* device : {"cuda0", "gpu1", "cuda0+cuda1", "cuda0+cpu0"}) {
+    auto session = LoadDigits(CudaRuntime(), device);
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    for (int run = 0; run < 3; ++run) {  // the third one replays
+      auto got = ResultsOf(**session, DigitsInput());
+      ASSERT_TRUE(got.ok()) << device << ", run " << run << ": " << FormatError(got.status());
+      EXPECT_THAT(*got, Pointwise(FloatNear(1e-5f), expected)) << device << ", run " << run;
+    }
+  }
+  EXPECT_GT(driver.Calls("cuLaunchKernel"), 0u);
+}
+
+// Returns the calls of one run that are not expected in every run.
+std::map<std::string, uint64_t> CallsOfOneRun(SoftwareDriver& driver, Session& session) {
+  std::map<std::string, uint64_t> calls;
+  const auto before = driver.AllCalls();
+  EXPECT_TRUE(ResultsOf(session, DigitsInput()).ok());
+  const auto after = driver.AllCalls();
+  for (size_t i = 0; i < after.size(); ++i) {
+    const std::string& name = after[i].first;
+    if (name == "cuCtxPushCurrent_v2" || name == "cuCtxPopCurrent_v2") continue;  // the context is current per call
+    if (after[i].second > before[i].second) calls[name] = after[i].second - before[i].second;
+  }
+  return calls;
+}
+
+TEST(CudaRuns, ACapturedRunLaunchesOneGraphAndAllocatesNothing) {
+  SoftwareDriver driver;
+  auto session = LoadDigits(CudaRuntime(), "cuda0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  for (int run = 0; run < 3; ++run) ASSERT_TRUE(ResultsOf(**session, DigitsInput()).ok());
+  for (int run = 0; run < 20; ++run) {
+    const std::map<std::string, uint64_t> calls = CallsOfOneRun(driver, **session);
+    EXPECT_EQ(calls.count("cuLaunchKernel"), 0u);
+    EXPECT_EQ(calls.at("cuGraphLaunch"), 1u);
+    EXPECT_EQ(calls.at("cuMemcpyAsync"), 2u);  // the input, the output
+    for (const auto& [name, count] : calls) {
+      EXPECT_THAT(name, testing::AnyOf("cuGraphLaunch", "cuMemcpyAsync", "cuEventRecord", "cuStreamWaitEvent",
+                                       "cuEventQuery", "cuEventSynchronize"));
+    }
+    EXPECT_LE(calls.count("cuEventSynchronize") ? calls.at("cuEventSynchronize") : 0, 1u);
+  }
+}
+
+TEST(CudaRuns, AnIndexOutOfRangeIsAnErrorOfTheRunAndNotOfTheDevice) {
+  SoftwareDriver driver;
+  auto graph = ParseGraphText("input x : float32[4]\ninput i : int64[2]\ny = Gather(x, i)\noutput y\n");
+  ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
+  auto session = Session::Create(CudaRuntime(), {*std::move(graph), {}}, {.device = "cuda0"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  auto indices = [](int64_t second) {
+    HostValue v;
+    v.tensor = *Tensor::Create(DType::kI64, {2});
+    v.tensor.MutableData<int64_t>()[0] = 1;
+    v.tensor.MutableData<int64_t>()[1] = second;
+    return v;
+  };
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(ResultsOf(**session, {Numbers({4}), indices(3)}).ok());
+    EXPECT_THAT(FormatError(ResultsOf(**session, {Numbers({4}), indices(7)}).status()),
+                HasSubstr("index 7 is outside of [-4, 4)"));
+  }
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({4}), indices(0)}).ok());
+}
+
+TEST(CudaRuns, ReleaseEverythingAtTheEnd) {
+  SoftwareDriver driver;
+  for (int round = 0; round < 2; ++round) {
+    {
+      auto session = LoadDigits(CudaRuntime(), "cuda0");
+      ASSERT_TRUE(session.ok()) << FormatError(session.status());
+      for (int64_t images : {3, 3, 3, 5}) ASSERT_TRUE(ResultsOf(**session, DigitsInput(images)).ok());
+      EXPECT_GT(driver.Live(), 0);
+    }
+    EXPECT_EQ(driver.Live(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace mge
