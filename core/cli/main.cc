@@ -92,6 +92,7 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
   std::string fix = path + " --help";
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
+    if (word.empty()) break;  // CLI11's message is about this word
     if (size_t equals = word.find('='); word.starts_with("--") && equals != std::string::npos) word.resize(equals);
     bool known = std::find(words.begin(), words.end(), word) != words.end();
     bool option = word.starts_with("-");

@@ -47,7 +47,7 @@ int ShowRuntimeReport(const Globals& globals, const char* schema, const std::fun
   const Json device = report["default_device"];
   const bool all_started = report["not_started"].empty();
   int code = show(report);
-  if (code == kExitOk) code = SayWhoWasRefused(globals, runtime);
+  if (int refused = SayWhoWasRefused(globals, runtime); code == kExitOk) code = refused;
   if (code == kExitOk) code = CheckDefaultDevice(globals, device);
   // A backend that is still starting may hold a lock of the dynamic linker, for which exit() would wait.
   if (!all_started) _exit(FlushOutput(code));

@@ -65,7 +65,7 @@ Leaks Least(const Leaks& a, const Leaks& b) {
   return {std::min(a.heap, b.heap), std::min(a.device, b.device), std::min(a.mapped, b.mapped)};
 }
 
-// Runs single rounds and returns the growth that three of four rounds reach. Between the rounds of a driver that keeps
+// Runs single rounds and returns the growth that seven of eight rounds reach. Between the rounds of a driver that keeps
 // blocks at random are some that keep none.
 absl::StatusOr<Leaks> UsualGrowth(const LeakCheck& plan) {
   const size_t count = static_cast<size_t>(std::clamp(2 * plan.rounds, 8, 24));
@@ -75,7 +75,7 @@ absl::StatusOr<Leaks> UsualGrowth(const LeakCheck& plan) {
     heap.push_back(one.heap), device.push_back(one.device), mapped.push_back(one.mapped);
   }
   for (std::vector<int64_t>* growth : {&heap, &device, &mapped}) std::sort(growth->begin(), growth->end());
-  return Leaks{heap[count / 4], device[count / 4], mapped[count / 4]};
+  return Leaks{heap[count / 8], device[count / 8], mapped[count / 8]};
 }
 
 }  // namespace

@@ -249,6 +249,10 @@ std::vector<SettingInfo> Registry::List() const {
                     .owner = entry.owner,
                     .status = std::string(StatusName(entry.row.status))});
   }
+  // Backends may start in any order, but a list must not depend on it.
+  std::stable_sort(list.begin(), list.end(), [](const SettingInfo& a, const SettingInfo& b) {
+    return b.owner != kCoreOwner && (a.owner == kCoreOwner || a.owner < b.owner);
+  });
   return list;
 }
 

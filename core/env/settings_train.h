@@ -330,11 +330,12 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kTrainRows = SettingRows(
-    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate, kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound,
-    kSublinearWorkers, kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize, kEagerCatchErrors, kEagerRecordPath, kEagerSwap,
-    kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kEagerStaticInputShape, kKvstoreThreads, kKvstoreBigArray,
-    kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,
-    kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
+inline constexpr auto kTrainRows =
+    SettingRows(kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate,
+                kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers,
+                kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize, kEagerCatchErrors, kEagerRecordPath, kEagerSwap,
+                kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kEagerStaticInputShape, kKvstoreThreads,
+                kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty,
+                kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge

@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/ops/known_values.h"
 #include "core/ops/effects.h"
+#include "core/ops/known_values.h"
 #include "core/ops/op.h"
 #include "core/ops/schema.h"
 #include "fmt/format.h"

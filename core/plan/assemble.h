@@ -20,7 +20,6 @@ namespace mge {
 std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
                                    PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
                                    PlanConstants constants, std::vector<StateBase> states, BoundSteps bound,
-                                   Segments segments,
-                                   std::unique_ptr<Continuation> continuation);
+                                   Segments segments, std::unique_ptr<Continuation> continuation);
 
 }  // namespace mge

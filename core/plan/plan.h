@@ -9,7 +9,7 @@
 // A device without queues works in host memory and in the calling thread. A device with queues has its own memory. Its steps
 // are enqueued, copies between memories are steps on copy queues, and fences order steps on different queues.
 //
-// A caller may provide inputs and outputs in the memory of a device. Such memory is a base for the steps of that device, and
+// A caller may provide inputs and outputs in the memory of a device. This memory is a base for the steps of that device, and
 // nothing is copied. The places of inputs and outputs belong to the plan's signature.
 //
 // A dynamic value is a value whose size or kind is known only after it has been computed. Host steps write and read late

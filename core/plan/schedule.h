@@ -33,6 +33,7 @@ inline constexpr int32_t kHostSpace = 0;
 struct Space {
   Device* device = nullptr;  // owner of the pool for the arena
   int32_t memory_class = MGE_MEMORY_DEVICE;
+  uint64_t alignment = kBufferAlignment;  // the largest of the devices that work in it
 };
 
 // A value in one layout and one space. One unit writes it, and other units read it.

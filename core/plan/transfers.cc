@@ -91,13 +91,14 @@ void ScheduleBuilder::AddUnit(PlannedUnit unit) {
 }
 
 int32_t ScheduleBuilder::SpaceOf(Device& device) {
-  if (!HasQueues(device)) return kHostSpace;
   std::vector<Space>& spaces = schedule_.spaces;
-  for (size_t s = 1; s < spaces.size(); ++s) {
-    if (spaces[s].device == &device) return static_cast<int32_t>(s);
+  auto at = spaces.begin() + kHostSpace;
+  if (HasQueues(device)) {
+    at = std::find_if(spaces.begin() + 1, spaces.end(), [&](const Space& s) { return s.device == &device; });
+    if (at == spaces.end()) at = spaces.insert(at, {&device, MGE_MEMORY_DEVICE});
   }
-  spaces.push_back({&device, MGE_MEMORY_DEVICE});
-  return static_cast<int32_t>(spaces.size()) - 1;
+  at->alignment = std::max(at->alignment, device.BufferAlignment());
+  return static_cast<int32_t>(at - spaces.begin());
 }
 
 int32_t ScheduleBuilder::QueueOf(Device& device, int32_t kind) {

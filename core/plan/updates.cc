@@ -79,8 +79,9 @@ absl::StatusOr<Updates> FindUpdates(const Graph& graph, const PlanContext& conte
   for (NodeId id : order) {
     const Node& node = graph.node(id);
     if (!IsUpdate(*node.def)) continue;
-    if (deferred[id]) return NotAllowed(graph, id, "shapes that it depends on are known only during the run",
-                                        "fix the shapes of the model's inputs");
+    if (deferred[id])
+      return NotAllowed(graph, id, "shapes that it depends on are known only during the run",
+                        "fix the shapes of the model's inputs");
     if (consumers.empty()) consumers = graph.Consumers();
     MGE_RETURN_IF_ERROR(CheckTarget(graph, context, id));
     std::vector<NodeId> readers;
@@ -88,8 +89,7 @@ absl::StatusOr<Updates> FindUpdates(const Graph& graph, const PlanContext& conte
     for (NodeId reader : readers) {
       if (reader == id) continue;
       if (Reaches(graph, consumers, out, id, reader)) {
-        return NotAllowed(graph, id,
-                          fmt::format("{} reads it after the update", NodePlace(graph.node(reader))),
+        return NotAllowed(graph, id, fmt::format("{} reads it after the update", NodePlace(graph.node(reader))),
                           "let that node read the output of the update");
       }
       out.after[reader].push_back(id);

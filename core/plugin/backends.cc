@@ -229,6 +229,7 @@ std::vector<std::string> Backends::StartAll(std::chrono::duration<double> limit)
       continue;
     }
     std::lock_guard lock(RecordMutex());
+    attempt->entry->settled = true;  // so that devices of other backends with this class get their numbers
     files_[attempt->entry->rows[0]].warning = fmt::format(
         "it has not started within {:g} s: run `mge doctor` to put it into quarantine, raise "
         "plugin.start_timeout, or set MGE_PLUGIN_SKIP={} to leave it out",

@@ -204,7 +204,7 @@ void Devices::SetBudget(Device& device) const {
       std::make_unique<BudgetedHostAllocator>(device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device.budget_ : host_->budget_);
 }
 
-// Numbers the devices of a class. Of two devices that are the same hardware, one gets no number.
+// Numbers the devices of a class. If two devices are the same hardware, one gets no number.
 void Devices::NumberClass(const std::string& cls, List& added) {
   List list;
   for (const auto& [backend, devices] : devices_) {

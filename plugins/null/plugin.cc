@@ -31,6 +31,9 @@ struct Backend : mge::BackendDefaults {
   using Stamp = backend::Stamp;
   using Kernels = backend::Kernels;
   using Claims = mge::Claims<FindClaims>;
+  // static bool AllowRewrite(Device&, std::string_view name): returns false to keep the host from applying one of its
+  // rewrites (`mge plan` lists them) to models on a device, for example because a claim needs the pattern that it replaces.
+  // using Communicator = ...: collectives between devices. See mge/plugin/collective.hpp.
   // using Layouts = ...: layouts known only to this backend. See LayoutQuestion in mge/plugin/backend.hpp.
   // static const void* Extension(std::string_view name, uint32_t min_version): returns a C table for a name such as
   // "org.example.power", or nullptr for an unknown name. `mge sdk test` uses the extension of mge/faults.h.

@@ -26,7 +26,11 @@ class Communicator::Work : public software::HostWork {
 };
 
 Communicator::Communicator(Device& device, ConstUniqueId id, uint32_t rank, uint32_t ranks, uint64_t timeout_ns)
-    : device_(device), rank_(rank), ranks_(ranks), timeout_ns_(timeout_ns), group_(std::make_shared<software::SharedGroup>()) {
+    : device_(device),
+      rank_(rank),
+      ranks_(ranks),
+      timeout_ns_(timeout_ns),
+      group_(std::make_shared<software::SharedGroup>()) {
   std::copy(id.begin(), id.end(), id_.begin());
 }
 

@@ -406,7 +406,7 @@ TEST_F(Tables, DevicesListTheirProperties) {
                             static_cast<std::vector<std::string>*>(self)->push_back(text);
                           }};
   ASSERT_EQ(kPlugin.device->enumerate(&sink, &error_), MGE_OK);
-  EXPECT_THAT(seen, ElementsAre("256 2 uuid=a-1 multiprocessors=8", "0 0"));
+  EXPECT_THAT(seen, ElementsAre("256 2 uuid=a-1 multiprocessors=8", "0 1"));
 }
 
 TEST_F(Tables, ClaimsDependOnTheDevice) {

@@ -14,8 +14,10 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(accumulate) = {
     .name = "Accumulate",
     .domain = "mge",
-    .doc = "Adds value to target in the memory of target, and returns the sum. Integers wrap around. A target that is an initializer keeps it for "
-           "later runs.",
+    .doc =
+        "Adds value to target in the memory of target, and returns the sum. Integers wrap around. A target that is an "
+        "initializer keeps it for "
+        "later runs.",
     .inputs = {{"target", kNumeric}, {"value", kNumeric}},
     .outputs = {{"Y"}},
     .infer = UpdateInfer,

@@ -67,12 +67,8 @@ class Assigner {
     for (const Space& space : schedule_.spaces) {
       Arena arena = {space.device, space.memory_class, out_.base_count++};
       arena.host_base = space.memory_class == MGE_MEMORY_PINNED ? out_.base_count++ : arena.base;
+      arena.alignment = space.alignment;
       out_.arenas.push_back(arena);
-    }
-    for (const PlannedUnit& unit : schedule_.units) {
-      if (unit.kind != Unit::Kind::kKernel && unit.kind != Unit::Kind::kReorder) continue;
-      uint64_t& alignment = out_.arenas[static_cast<size_t>(schedule_.SpaceOf(*unit.device))].alignment;
-      alignment = std::max(alignment, unit.device->BufferAlignment());
     }
   }
 

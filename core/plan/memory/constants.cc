@@ -57,7 +57,8 @@ class Placer {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
       const PlannedUnit& unit = schedule_.units[u];
       if (!unit.group) continue;
-      const bool on_device = unit.kind == Unit::Kind::kKernel || unit.kind == Unit::Kind::kCollective || unit.group->target >= 0;
+      const bool on_device =
+          unit.kind == Unit::Kind::kKernel || unit.kind == Unit::Kind::kCollective || unit.group->target >= 0;
       const int32_t space = on_device ? schedule_.SpaceOf(*unit.device) : kHostSpace;
       for (size_t k = 0; k < unit.group->inputs.size(); ++k) {
         const ValueId v = unit.group->inputs[k];

@@ -101,8 +101,8 @@ Result SharedGroup::Join(ConstUniqueId id, uint32_t rank, uint32_t ranks, uint64
   if (!all.ok()) return all;
   for (uint32_t i = 0; i < ranks; ++i) {
     if (At(i).ranks == ranks) continue;
-    return Fail(MGE_INVALID_ARGUMENT, "rank " + std::to_string(i) + " belongs to a group of " +
-                                          std::to_string(At(i).ranks) + " ranks, and this one to " + std::to_string(ranks));
+    return Fail(MGE_INVALID_ARGUMENT, "rank " + std::to_string(i) + " belongs to a group of " + std::to_string(At(i).ranks) +
+                                          " ranks, and this one to " + std::to_string(ranks));
   }
   return {};
 }
@@ -141,9 +141,10 @@ Result SharedGroup::WaitForAll(const char* what, F&& reached) {
     if (state == kFailed) return Fail(MGE_UNAVAILABLE, peer + " has failed");
     if (state == kLeft) return Fail(MGE_UNAVAILABLE, peer + " has ended");
     if (Clock::now() - begin > timeout_) {
-      return Fail(MGE_UNAVAILABLE, peer + " did not " + what + " within " +
-                                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout_).count()) +
-                                       " ms; it may have died");
+      return Fail(MGE_UNAVAILABLE,
+                  peer + " did not " + what + " within " +
+                      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout_).count()) +
+                      " ms; it may have died");
     }
     if (++spins > kSpins) std::this_thread::sleep_for(kNap);
   }
@@ -156,8 +157,9 @@ Result SharedGroup::Run(const Exchange& exchange, void* destination, const void*
   const uint64_t element = ElementBytes(exchange.dtype), all = exchange.count * element;
   for (uint64_t at = 0; at < all; at += kPieceBytes) {
     const uint64_t bytes = std::min(kPieceBytes, all - at), step = ++step_;
-    Result r = WaitForAll("read the data of this rank",
-                          [&](const Rank& other) { return other.consumed.load(std::memory_order_acquire) + kPieces >= step; });
+    Result r = WaitForAll("read the data of this rank", [&](const Rank& other) {
+      return other.consumed.load(std::memory_order_acquire) + kPieces >= step;
+    });
     if (!r.ok()) return r;
     At(rank_).exchange[step % kPieces] = exchange;
     const bool sends = exchange.kind == Exchange::Kind::kReduce || exchange.root == rank_;
@@ -167,8 +169,8 @@ Result SharedGroup::Run(const Exchange& exchange, void* destination, const void*
     if (!r.ok()) return r;
     for (uint32_t i = 0; i < ranks_; ++i) {
       if (At(i).exchange[step % kPieces] == exchange) continue;
-      return Fail(MGE_INVALID_ARGUMENT,
-                  "rank " + std::to_string(i) + " takes part in another operation, or with another type or number of elements");
+      return Fail(MGE_INVALID_ARGUMENT, "rank " + std::to_string(i) +
+                                            " takes part in another operation, or with another type or number of elements");
     }
     char* to = static_cast<char*>(destination) + at;
     if (exchange.kind == Exchange::Kind::kBroadcast) {

@@ -129,8 +129,7 @@ Result Stream::Launch(const gpu::Launch& launch) {
     task.launch = launch;
     task.launch.args = nullptr;
     task.args.resize((launch.args_bytes + sizeof(Task::ArgsBlock) - 1) / sizeof(Task::ArgsBlock));
-    // The words behind the arguments would otherwise be those of an earlier launch, and may look like addresses.
-    if (!task.args.empty()) task.args.back() = {};
+    if (!task.args.empty()) task.args.back() = {};  // a reused task must not pass on words of an earlier launch
     std::memcpy(task.args.data(), launch.args, launch.args_bytes);
     task.kernel_fault = kernel_fault_;
   });

@@ -52,6 +52,8 @@ struct Relu {
   //   mge::Result Prepack(int input, const void* from, void* to) const;
   //   mge::Result PrepackOn(int input, mge_queue* queue, const void* from, void* to) const;  // the same on the device
   //   std::string prepack_form(int input) const;  // "panels of 16": equal names promise equal bytes
+  // Optional, for a kernel that is expensive to create: a class derived from mge::Kernel has Rebind(const mge::Problem&),
+  // which creates its like for other shapes.
   // Optional: a struct State, for data that each concurrent run needs of its own, such as a library handle. One is created
   // per instance of a plan, and destroyed with it. Bind stores binding.state_index(), and Launch calls
   // mge::StateOf<State>(run, index).

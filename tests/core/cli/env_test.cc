@@ -29,7 +29,7 @@ TEST_F(Command, EnvShowsUnitAndOwner) {
 TEST_F(Command, EnvWithoutAMatchIsAnErrorThatNamesTheNearestSetting) {
   const Outcome o = Mge("env NNVM_EXEC_MATCH_RANG_");
   EXPECT_EQ(o.code, 2);
-  EXPECT_THAT(o.err, AllOf(HasSubstr("NNVM_EXEC_MATCH_RANG_"), HasSubstr("\"NNVM_EXEC_MATCH_RANGE\"")));
+  EXPECT_THAT(o.err, AllOf(HasSubstr("NNVM_EXEC_MATCH_RANG_"), HasSubstr("'NNVM_EXEC_MATCH_RANGE'")));
   EXPECT_EQ(Mge("env --changed").code, 0);  // nothing was changed, and nothing was searched
 }
 
@@ -61,7 +61,7 @@ TEST_F(Command, EnvExplainOfAnUnknownNameIsAnErrorThatNamesTheNearest) {
   for (const char* line : {"env explain MXNET_GPU_MEM_POOL_TIPE", "help MXNET_GPU_MEM_POOL_TIPE"}) {
     const Outcome o = Mge(line);
     EXPECT_EQ(o.code, 2) << line;
-    EXPECT_THAT(o.err, HasSubstr("\"MXNET_GPU_MEM_POOL_TYPE\"")) << line;
+    EXPECT_THAT(o.err, HasSubstr("'MXNET_GPU_MEM_POOL_TYPE'")) << line;
   }
 }
 

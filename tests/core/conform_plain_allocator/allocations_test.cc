@@ -18,7 +18,7 @@ TEST(PlainAllocator, ChecksOfFailingAllocationsDoNotPassIfAllocationsCannotFail)
     EXPECT_EQ(c.outcome, Outcome::kUnsupported) << c.name;
     EXPECT_EQ(c.reason, "this program does not see allocations") << c.name;
   }
-  EXPECT_EQ(checked, 7);
+  EXPECT_EQ(checked, 4);
 }
 
 }  // namespace

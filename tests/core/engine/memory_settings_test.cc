@@ -51,13 +51,13 @@ TEST(ReserveOfAClass, IsAllocatedOnceAndServesLaterRequests) {
 }
 
 TEST(ReserveOfAClass, LeavesOtherClassesAlone) {
-  Machine machine(Variables{{"MGB_CUDA_RESERVE_MEMORY", "b:400000"}, {"MGB_ROCM_RESERVE_MEMORY", "b:100000"}});
+  Machine machine(Variables{{"MGB_CUDA_RESERVE_MEMORY", "b:400000"}, {"MGB_ROCM_RESERVE_MEMORY", "b:128000"}});
   Device &cuda = machine.Get("cuda0"), &rocm = machine.Get("rocm0");
   ASSERT_TRUE(cuda.Reserve({}).ok());
   ASSERT_TRUE(rocm.Reserve({}).ok());
   EXPECT_EQ(cuda.Stats().pool.committed, 400000u);
-  EXPECT_EQ(rocm.Stats().pool.committed, 100000u);
-  Machine only_rocm(Variables{{"MGB_ROCM_RESERVE_MEMORY", "b:100000"}});
+  EXPECT_EQ(rocm.Stats().pool.committed, 128000u);
+  Machine only_rocm(Variables{{"MGB_ROCM_RESERVE_MEMORY", "b:128000"}});
   ASSERT_TRUE(only_rocm.Get("cuda0").Reserve({}).ok());
   EXPECT_EQ(only_rocm.Get("cuda0").Stats().pool.committed, 0u);
 }

@@ -375,6 +375,7 @@ TEST(Session, UsesABackendsSettingAsItIsWhenTheSessionIsCreated) {
   auto kernels = [&] { return PlanText(*PlanOf(*Load(other), 1), true); };
   const std::string usual = kernels();
   if (usual.find("avx") == std::string::npos) GTEST_SKIP() << "of this processor nothing can be forbidden";
+  runtime->devices().StartAll();
   ASSERT_TRUE(runtime->registry().Set("cpu.isa", "portable").ok());
   EXPECT_EQ(kernels().find("avx"), std::string::npos) << kernels();
   ASSERT_TRUE(runtime->registry().Set("cpu.isa", "").ok());  // resets the setting

@@ -36,6 +36,7 @@ const std::map<std::string, std::string> kWords = {
     {"mge_plugin.extension", "Extension(std::string_view"},
     {"mge_plugin.layout", "using Layouts"},
     {"mge_plugin.profile", "using Stamp"},
+    {"mge_plugin.collective", "using Communicator"},
     {"mge_device_api.enumerate", "Device::List"},
     {"mge_device_api.open", "Device::Init"},
     {"mge_device_api.close", "The destructor closes it"},

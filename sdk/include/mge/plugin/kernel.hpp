@@ -348,25 +348,25 @@ struct KernelTable {
   }
   // Writes the kernel and its needs to `out`, which then owns the kernel.
   static void Describe(KernelPtr kernel, const Problem& p, mge_prepared* out) {
-      kernel->inputs = p.input_count();
-      kernel->outputs = p.output_count();
-      bool packs = false;
-      for (int i = 0; i < p.input_count(); ++i) {
-        kernel->prepack_list.push_back(kernel->prepack_bytes(i));
-        const bool packed = kernel->prepack_list.back() != 0;
-        packs |= packed;
-        kernel->form_names.push_back(packed ? kernel->prepack_form(i) : std::string());
-      }
-      for (const std::string& name : kernel->form_names) kernel->form_list.push_back(Text(name));
-      mge_prepared made = {};
-      made.args_bytes = kernel->args_bytes();
-      made.workspace_bytes = kernel->workspace_bytes();
-      made.prepack_bytes = packs ? kernel->prepack_list.data() : nullptr;
-      made.prepack_forms = packs ? kernel->form_list.data() : nullptr;
-      made.has_state = kernel->has_state();
-      made.random_blocks = kernel->random_blocks();
-      made.kernel = reinterpret_cast<mge_kernel*>(kernel.release());
-      Fill(out, made);
+    kernel->inputs = p.input_count();
+    kernel->outputs = p.output_count();
+    bool packs = false;
+    for (int i = 0; i < p.input_count(); ++i) {
+      kernel->prepack_list.push_back(kernel->prepack_bytes(i));
+      const bool packed = kernel->prepack_list.back() != 0;
+      packs |= packed;
+      kernel->form_names.push_back(packed ? kernel->prepack_form(i) : std::string());
+    }
+    for (const std::string& name : kernel->form_names) kernel->form_list.push_back(Text(name));
+    mge_prepared made = {};
+    made.args_bytes = kernel->args_bytes();
+    made.workspace_bytes = kernel->workspace_bytes();
+    made.prepack_bytes = packs ? kernel->prepack_list.data() : nullptr;
+    made.prepack_forms = packs ? kernel->form_list.data() : nullptr;
+    made.has_state = kernel->has_state();
+    made.random_blocks = kernel->random_blocks();
+    made.kernel = reinterpret_cast<mge_kernel*>(kernel.release());
+    Fill(out, made);
   }
   static mge_code Rebind(mge_kernel* k, const mge_problem* problem, mge_prepared* out, mge_error* error) noexcept {
     return WithoutExceptions(error, [&]() -> mge_code {

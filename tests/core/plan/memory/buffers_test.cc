@@ -28,7 +28,7 @@ Scheduled ScheduleOf(std::string_view text, bool in_place) {
   EXPECT_TRUE(RunPasses(s.graph, {.allocator = &UnlimitedHostAllocator()}, nullptr).ok());
   s.cover.deferred_values.assign(static_cast<size_t>(s.graph.value_count()), false);
   Schedule& schedule = s.schedule;
-  schedule.spaces = {{nullptr, MGE_MEMORY_PINNED}};
+  schedule.spaces = {{.memory_class = MGE_MEMORY_PINNED}};
   auto add_item = [&](ValueId v, int32_t unit) {
     schedule.items.push_back({.value = v, .made_by = unit});
     schedule.versions[v].push_back(static_cast<int32_t>(schedule.items.size()) - 1);

@@ -8,6 +8,7 @@
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/norm.h"
+#include "plugins/gpu/kernels/random.h"
 #include "plugins/gpu/kernels/recurrent.h"
 #include "plugins/gpu/kernels/reduce.h"
 #include "plugins/gpu/kernels/resize.h"
@@ -277,6 +278,14 @@ void Scatters(Memory& m, const Check& check) {
   check("along an axis", LaunchOf("scatter_elements_f32", elements, 64, 2));
 }
 
+void Draws(Memory& m, const Check& check) {
+  auto* state = reinterpret_cast<const RandomState*>(m.Longs(sizeof(RandomState) / sizeof(int64_t)));
+  check("uniform", LaunchOf("random_uniform_f32", RandomArgs{state, m.Floats(333), 333, -1, 2}, 64, 2));
+  check("normal", LaunchOf("random_normal_f32", RandomArgs{state, m.Floats(333), 333, 0, 1}, 64, 2));
+  float* x = m.Floats(333);
+  check("dropout in place", LaunchOf("dropout_f32", DropoutArgs{state, x, x, m.Bytes(333), 333, 0.5}, 64, 2));
+}
+
 void Unaries(Memory& m, const Check& check) {
   float* x = m.Floats(300);
   check("in place", LaunchOf("relu_f32", UnaryArgs{x, x, 300, 0, 0}, 64, 3));
@@ -284,9 +293,10 @@ void Unaries(Memory& m, const Check& check) {
 }
 
 constexpr KernelFile kFiles[] = {
-    {"binary", Binaries},   {"cast", Casts},      {"chain", Chains}, {"conv", Convolutions}, {"copy", Copies},
-    {"gather", Gathers},    {"matmul", Products}, {"norm", Norms},   {"pool", Pools},        {"recurrent", Recurrences},
-    {"reduce", Reductions}, {"resize", Resizes},  {"scan", Scans},   {"scatter", Scatters},  {"unary", Unaries}};
+    {"binary", Binaries}, {"cast", Casts},     {"chain", Chains},          {"conv", Convolutions},
+    {"copy", Copies},     {"gather", Gathers}, {"matmul", Products},       {"norm", Norms},
+    {"pool", Pools},      {"random", Draws},   {"recurrent", Recurrences}, {"reduce", Reductions},
+    {"resize", Resizes},  {"scan", Scans},     {"scatter", Scatters},      {"unary", Unaries}};
 
 }  // namespace
 

@@ -95,22 +95,24 @@ TEST(GpuPoolType, SecondRunsOfAModelMakeNoDriverCallsInPooledMemory) {
 
 TEST(GpuPoolNumbers, TheLinearCutoffSetsWhereTheBucketsBecomeLinear) {
   EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}}).Use(5 << 20), 8u << 20);
-  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}, {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "20"}}).Use(5 << 20),
+  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Round"}, {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "20"}})
+                .Use(5 << 20),
             5u << 20);
 }
 
 TEST(GpuPoolNumbers, LargeSizesAreRoundedToMultiplesOfTheirSetting) {
   EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}}).Use(2097153), 4194304u);
-  EXPECT_EQ(GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}, {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}}).Use(2097153),
-            2097153u);
+  EXPECT_EQ(
+      GpuPool(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"}, {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}}).Use(2097153),
+      2097153u);
 }
 
 // Caches 500 of 1000 units, then requests 350 of the 500 free ones. Returns the number of slabs released for that.
 uint64_t ReleasedBelow(const std::string& percent) {
   constexpr uint64_t kUnit = 64 << 10;
   GpuPool reserving(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"},
-                     {"MXNET_GPU_MEM_POOL_RESERVE", percent},
-                     {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}},
+                              {"MXNET_GPU_MEM_POOL_RESERVE", percent},
+                              {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}},
                     {{"virtual.memory", std::to_string(1000 * kUnit)}});
   reserving.Use(500 * kUnit);
   reserving.Use(350 * kUnit);
