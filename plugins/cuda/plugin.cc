@@ -18,7 +18,7 @@ struct Backend : BackendDefaults {
 
   static constexpr const mge_setting* kSettings[] = {&kDriver};
   using Device = gpu::Device;
-  using Memory = gpu::Memory;
+  using Memory = gpu::MemoryWithRanges;
   using Queue = gpu::Queue;
   using Fence = gpu::Fence;
   using Record = gpu::Graph;

@@ -30,12 +30,13 @@ requires(sizeof...(A) == sizeof...(B)) struct Same<int(A...), R(B...)>
 GPU_DRIVER_FUNCTIONS(GPU_DRIVER_CHECK)
 GPU_CUDA_FUNCTIONS(GPU_DRIVER_CHECK)
 static_assert(CU_MEMHOSTALLOC_PORTABLE == 1 && CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
-              CU_STREAM_CAPTURE_MODE_RELAXED == 2 && CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED == 3 &&
-              CU_COMPUTEMODE_PROHIBITED == 2 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 && CU_MEM_LOCATION_TYPE_DEVICE == 1 &&
-              CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 && sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
+              CU_STREAM_CAPTURE_MODE_RELAXED == 2 && CU_COMPUTEMODE_PROHIBITED == 2 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 &&
+              CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
+              sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
 
 std::string Decimal(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
+constexpr const char* kLibraries[] = {"libcuda.so.1"};
 constexpr int kLeastCapability = MGE_CUDA_LEAST_CAPABILITY;  // 10 * major + minor
 constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;         // drivers accept code of all toolkits of their major version
 
@@ -45,7 +46,8 @@ const Vendor& TheVendor() {
   static constexpr Vendor kVendor = {
       .name = "cuda",
       .product = "CUDA",
-      .library = "libcuda.so.1",
+      .libraries = kLibraries,
+      .device_file = nullptr,
       .install = "install the NVIDIA driver, version 580 or later",
       .is_hip = false,
       .minimum_version = kToolkit,
@@ -55,7 +57,8 @@ const Vendor& TheVendor() {
                   .memory_clock_khz = CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
                   .bus_bits = CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
                   .compute_mode = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
-                  .virtual_memory = CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED},
+                  .virtual_memory = CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                  .native_atomics = CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED},
       .driver_setting = &cuda::kDriver,
       .capability = Decimal,
       .refusal = [](int major, int minor) -> std::string {

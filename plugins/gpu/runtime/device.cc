@@ -11,8 +11,7 @@ namespace {
 
 constexpr uint32_t kAlignment = 256;  // of every allocation of both drivers
 constexpr uint64_t kLeastGranule = 64 << 10;
-constexpr int kProhibited = 2;     // compute mode: no process may use the device
-constexpr int kNativeAtomics = 3;  // attribute of a pair of devices
+constexpr int kProhibited = 2;  // compute mode: no process may use the device
 
 // Returns an attribute, or 0 if the driver has none.
 int AttributeOf(int device, int number) {
@@ -144,7 +143,8 @@ Result Device::Link(Device& to, LinkInfo* out) {
   int can = 0, atomics = 0;
   const Driver& d = TheDriver();
   if (Result r = Call(d.can_access_peer, &can, ordinal_, to.ordinal_); !r.ok()) return Keep(std::move(r));
-  if (can && d.peer_attribute.call(&atomics, kNativeAtomics, ordinal_, to.ordinal_) != kDriverOk) atomics = 0;
+  if (can && d.peer_attribute.call(&atomics, TheVendor().numbers.native_atomics, ordinal_, to.ordinal_) != kDriverOk)
+    atomics = 0;
   // Only direct links such as NVLink have atomic operations of their own.
   *out = {can != 0, 0, 0, !can ? "host" : atomics ? "direct link" : "PCIe"};
   return {};

@@ -2,8 +2,9 @@
 #include "plugins/gpu/runtime/driver.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
-#include <optional>
+#include <vector>
 
 #include "mge/plugin/signals.hpp"
 
@@ -15,15 +16,31 @@ Driver& Loaded() {
   return driver;
 }
 
-// Returns the library to open: that of the setting, or the vendor's.
-Result LibraryName(std::string* out) {
+// Opens the library of the setting, or else the vendor's.
+Result Open(std::string* path, void** out) {
   const Vendor& v = TheVendor();
-  std::string_view path;
-  if (Result r = ReadSetting(*v.driver_setting, &path); !r.ok()) return r;
-  *out = path.empty() ? v.library : std::string(path);
-  if (path.empty() || path[0] == '/') return {};
-  return {MGE_INVALID_ARGUMENT,
-          std::string(View(v.driver_setting->key)) + " is '" + *out + "', which is not an absolute path"};
+  const std::string key(View(v.driver_setting->key));
+  std::string_view set;
+  if (Result r = ReadSetting(*v.driver_setting, &set); !r.ok()) return r;
+  if (!set.empty() && set[0] != '/') {
+    return {MGE_INVALID_ARGUMENT, key + " is '" + std::string(set) + "', which is not an absolute path"};
+  }
+  const std::string missing = "no " + std::string(v.product) + " driver: ",
+                    fix = std::string("; ") + v.install + ", or set " + key + " to its path";
+  if (set.empty() && v.device_file && access(v.device_file, F_OK) != 0) {
+    return {MGE_UNAVAILABLE, missing + "there is no " + v.device_file + fix};
+  }
+  std::vector<std::string> names(v.libraries.begin(), v.libraries.end());
+  if (!set.empty()) names.assign(1, std::string(set));
+  std::string why;
+  for (const std::string& name : names) {
+    *path = name;
+    *out = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);  // drivers do not support being unloaded
+    if (*out) return {};
+    const char* error = dlerror();
+    if (why.empty()) why = error ? error : name;
+  }
+  return {MGE_UNAVAILABLE, missing + why + fix};
 }
 
 Result TooOld(const std::string& what) {
@@ -68,13 +85,8 @@ Result LoadDriver() {
   const KeepSignalHandlers keep;  // some drivers install their own
   const Vendor& v = TheVendor();
   std::string path;
-  if (Result r = LibraryName(&path); !r.ok()) return r;
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);  // drivers do not support being unloaded
-  if (!library) {
-    const char* why = dlerror();
-    return {MGE_UNAVAILABLE, "no " + std::string(v.product) + " driver: " + (why ? why : path) + "; " + v.install +
-                                 ", or set " + std::string(View(v.driver_setting->key)) + " to its path"};
-  }
+  void* library = nullptr;
+  if (Result r = Open(&path, &library); !r.ok()) return r;
   Driver d;
   const char* missing = nullptr;
   auto load = [&](auto& function, const char* name) {

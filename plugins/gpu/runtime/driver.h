@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -54,6 +55,7 @@ bool IsLoss(int code);
 // The numbers of the driver's device attributes; -1: it has no such attribute.
 struct AttributeNumbers {
   int multiprocessors, major, minor, memory_clock_khz, bus_bits, compute_mode, virtual_memory;
+  int native_atomics;  // of a pair of devices
 };
 
 // The structs of both drivers for physical memory (CUmemAllocationProp) and for access to it (CUmemAccessDesc).
@@ -73,12 +75,13 @@ struct PhysicalAccess {
 
 // The properties of one vendor. Defined by its backend.
 struct Vendor {
-  const char* name;     // the device class: "cuda"
-  const char* product;  // "CUDA"
-  const char* library;  // "libcuda.so.1"
-  const char* install;  // advice if the driver is missing or too old
-  bool is_hip;          // which symbols of functions.h the library has
-  int minimum_version;  // of the driver
+  const char* name;                        // the device class: "cuda"
+  const char* product;                     // "CUDA"
+  std::span<const char* const> libraries;  // the names to try, newest first: "libcuda.so.1"
+  const char* device_file;                 // absent if the kernel has no driver for such devices; nullptr: none
+  const char* install;                     // advice if the driver is missing or too old
+  bool is_hip;                             // which symbols of functions.h the library has
+  int minimum_version;                     // of the driver
   AttributeNumbers numbers;
   const mge_setting* driver_setting;  // path of another library
   // Returns the capability as users write it ("9.0").

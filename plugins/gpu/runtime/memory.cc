@@ -72,9 +72,9 @@ MemoryAmount Memory::Info(Device& device) {
   return {.free_bytes = free_bytes, .total_bytes = total_bytes};
 }
 
-uint64_t Memory::RangeGranularity(Device& device) { return device.granularity(); }
+uint64_t MemoryWithRanges::RangeGranularity(Device& device) { return device.granularity(); }
 
-Result Memory::RangeReserve(Device& device, uint64_t bytes, mge_slab* out) {
+Result MemoryWithRanges::RangeReserve(Device& device, uint64_t bytes, mge_slab* out) {
   if (device.granularity() == 0) return {MGE_UNIMPLEMENTED, device.name() + " has no ranges of addresses"};
   return device.With([&]() -> Result {
     void* address = nullptr;
@@ -84,12 +84,12 @@ Result Memory::RangeReserve(Device& device, uint64_t bytes, mge_slab* out) {
   });
 }
 
-void Memory::RangeRelease(Device& device, const mge_slab& range) {
+void MemoryWithRanges::RangeRelease(Device& device, const mge_slab& range) {
   device.Always([&] { TheDriver().range_release.call(range.address, range.bytes); });
 }
 
 // Each granule is a mapping of its own, because a part of a mapping cannot be unmapped.
-Result Memory::RangeCommit(Device& device, const mge_slab& range, uint64_t offset, uint64_t bytes) {
+Result MemoryWithRanges::RangeCommit(Device& device, const mge_slab& range, uint64_t offset, uint64_t bytes) {
   const uint64_t unit = device.granularity();
   if (unit == 0 || offset % unit || bytes % unit || offset > range.bytes || bytes > range.bytes - offset) {
     return {MGE_INVALID_ARGUMENT, std::to_string(bytes) + " bytes at " + std::to_string(offset) +
@@ -106,7 +106,7 @@ Result Memory::RangeCommit(Device& device, const mge_slab& range, uint64_t offse
   });
 }
 
-void Memory::RangeDecommit(Device& device, const mge_slab& range, uint64_t offset, uint64_t bytes) {
+void MemoryWithRanges::RangeDecommit(Device& device, const mge_slab& range, uint64_t offset, uint64_t bytes) {
   const uint64_t unit = device.granularity();
   if (unit == 0) return;
   device.Always([&] { Unmap(range, offset, bytes, unit); });

@@ -12,6 +12,10 @@ struct Memory {
   static Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out);
   static void Release(Device& device, const mge_slab& slab);
   static MemoryAmount Info(Device& device);
+};
+
+// The same with ranges, for drivers that have them.
+struct MemoryWithRanges : Memory {
   static uint64_t RangeGranularity(Device& device);
   static Result RangeReserve(Device& device, uint64_t bytes, mge_slab* out);
   static void RangeRelease(Device& device, const mge_slab& range);

@@ -25,7 +25,8 @@ TEST_F(CudaDevices, AreListedWithTheirProperties) {
   const Outcome o = Mge("devices --json", Driver("devices 2\nmemory 1000000\ncapability 90\n"));
   ASSERT_EQ(o.code, 0) << o.err;
   std::vector<json> devices;
-  for (const json& d : json::parse(o.out)["devices"]) {
+  const json report = json::parse(o.out);
+  for (const json& d : report["devices"]) {
     if (d["plugin"] == "cuda") devices.push_back(d);
   }
   ASSERT_EQ(devices.size(), 2u) << o.out;

@@ -30,6 +30,7 @@ int init(unsigned flags) {
     options.number = i;
     options.name = "software GPU " + std::to_string(i);
     options.memory_bytes = d.configuration.memory;
+    options.emulator.warp = kWarp;
     d.contexts.push_back(std::make_unique<Context>(std::move(options)));
   }
   d.initialized = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The symbols of libcuda. Each counts its calls, fails if a test asks for it, and converts exceptions to codes.
+// The symbols of libcuda, or of libamdhip64. Each counts its calls, fails if a test asks for it, and converts exceptions to codes.
 #include <cstring>
 #include <exception>
 #include <new>
@@ -8,13 +8,23 @@
 #include "plugins/gpu/software/driver/state.h"
 #include "plugins/gpu/software/driver/testing.h"
 
+// OWN_FUNCTIONS are those that only this vendor has; SYMBOL chooses its name.
+#ifdef MGE_SOFTWARE_HIP
+#define OWN_FUNCTIONS GPU_HIP_FUNCTIONS
+#define SYMBOL(cuda, hip) hip
+#else
+#define OWN_FUNCTIONS GPU_CUDA_FUNCTIONS
+#define SYMBOL(cuda, hip) cuda
+#endif
+#define TEXT_OF(symbol) #symbol
+#define NAME(symbol) TEXT_OF(symbol)
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace mge::software::driver {
 namespace {
 
 #define GPU_DRIVER_NUMBER(member, cuda, hip, parameters, arguments) k_##member,
-enum FunctionNumber : int { GPU_DRIVER_FUNCTIONS(GPU_DRIVER_NUMBER) GPU_CUDA_FUNCTIONS(GPU_DRIVER_NUMBER) };
+enum FunctionNumber : int { GPU_DRIVER_FUNCTIONS(GPU_DRIVER_NUMBER) OWN_FUNCTIONS(GPU_DRIVER_NUMBER) };
 
 template <typename F>
 int Call(FunctionNumber number, F&& f) noexcept {
@@ -37,19 +47,19 @@ int Find(const char* name) {
 
 }  // namespace
 
-#define GPU_DRIVER_NAME(member, cuda, hip, parameters, arguments) #cuda,
-const char* const kFunctionNames[] = {GPU_DRIVER_FUNCTIONS(GPU_DRIVER_NAME) GPU_CUDA_FUNCTIONS(GPU_DRIVER_NAME) nullptr};
+#define GPU_DRIVER_NAME(member, cuda, hip, parameters, arguments) NAME(SYMBOL(cuda, hip)),
+const char* const kFunctionNames[] = {GPU_DRIVER_FUNCTIONS(GPU_DRIVER_NAME) OWN_FUNCTIONS(GPU_DRIVER_NAME) nullptr};
 
 }  // namespace mge::software::driver
 
 using namespace mge::software;  // NOLINT: the functions below are the interface
 
 #define GPU_DRIVER_EXPORT(member, cuda, hip, parameters, arguments)                    \
-  EXPORT int cuda parameters {                                                         \
+  EXPORT int SYMBOL(cuda, hip) parameters {                                            \
     return driver::Call(driver::k_##member, [&] { return driver::member arguments; }); \
   }
 GPU_DRIVER_FUNCTIONS(GPU_DRIVER_EXPORT)
-GPU_CUDA_FUNCTIONS(GPU_DRIVER_EXPORT)
+OWN_FUNCTIONS(GPU_DRIVER_EXPORT)
 
 EXPORT void mge_driver_reset(int devices, uint64_t memory) {
   driver::Driver& d = driver::Driver::Get();
