@@ -99,7 +99,20 @@ Result Device::Init() {
       TheDriver().range_granularity.call(&bytes, &properties, 0) == kDriverOk) {
     granularity_ = std::max<uint64_t>(bytes, kLeastGranule);
   }
+  FindAccessors();
   return {};
+}
+
+void Device::FindAccessors() {
+  accessors_.push_back({.location = ordinal_});
+  int count = 0;
+  if (TheDriver().device_count.call(&count) != kDriverOk) return;
+  for (int peer = 0; peer < count; ++peer) {
+    int can = 0;
+    if (peer != ordinal_ && TheDriver().can_access_peer.call(&can, peer, ordinal_) == kDriverOk && can) {
+      accessors_.push_back({.location = peer});
+    }
+  }
 }
 
 Device::~Device() {

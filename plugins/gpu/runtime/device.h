@@ -7,7 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "plugins/gpu/runtime/driver.h"
 #include "plugins/gpu/runtime/events.h"
@@ -30,6 +32,8 @@ class Device {
   EventPool& events() { return events_; }
   // Returns the unit of memory that is committed to ranges, in bytes, or 0 if the device has no ranges.
   uint64_t granularity() const { return granularity_; }
+  // Returns the devices that may use memory of its ranges: itself and its peers.
+  std::span<const PhysicalAccess> accessors() const { return accessors_; }
   // Returns the handle of the device in copies between devices.
   void* peer_handle() const;
   // Lets this device use memory of another, once. The caller has made this device's context current.
@@ -61,12 +65,14 @@ class Device {
       TheDriver().context_pop.call(&context);
     }
   };
+  void FindAccessors();
   Result Keep(Result r);  // remembers a loss; adds the device's name to the text
 
   const int ordinal_;
   const std::string name_;
   void* context_ = nullptr;
   uint64_t granularity_ = 0;
+  std::vector<PhysicalAccess> accessors_;
   LoadedImages images_;
   EventPool events_;
   std::mutex mutex_;

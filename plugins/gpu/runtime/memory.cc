@@ -28,15 +28,14 @@ void Unmap(const mge_slab& range, uint64_t offset, uint64_t bytes, uint64_t unit
 Result Map(Device& device, void* address, uint64_t bytes) {
   const Driver& d = TheDriver();
   PhysicalProperties properties;
-  PhysicalAccess access;
-  properties.location = access.location = device.ordinal();
+  properties.location = device.ordinal();
   uint64_t memory = 0;
   if (Result r = Call(d.physical_create, &memory, bytes, &properties, 0ull); !r.ok())
     return WithAmounts(std::move(r), bytes);
   Result r = Call(d.range_map, address, bytes, size_t{0}, memory, 0ull);
   d.physical_release.call(memory);
   if (!r.ok()) return r;
-  r = Call(d.range_allow, address, bytes, &access, size_t{1});
+  r = Call(d.range_allow, address, bytes, device.accessors().data(), device.accessors().size());
   if (!r.ok()) d.range_unmap.call(address, bytes);
   return r;
 }

@@ -110,5 +110,15 @@ TEST_F(CudaDevices, AreNotStartedForOtherDevices) {
   EXPECT_THAT(Mge("run " + Good() + " --device cuda0", driver).err, HasSubstr("the driver does not start: cuInit failed"));
 }
 
+TEST_F(CudaDevices, MapNoLibraryOfTheVendorButTheDriver) {
+  const std::string driver = Driver("devices 1\n") + " LD_DEBUG=files";
+  EXPECT_THAT(Mge("plugins", driver).err, Not(HasSubstr("mge_cuda.so")));
+  const Outcome o = Mge("run " + Good() + " --device cuda0", driver);
+  EXPECT_THAT(o.err, HasSubstr("/libcuda.so.1"));
+  for (const char* library : {"libcudart", "libcudnn", "libcublas", "libnvrtc", "libnccl"}) {
+    EXPECT_THAT(o.err, Not(HasSubstr(library)));
+  }
+}
+
 }  // namespace
 }  // namespace mge

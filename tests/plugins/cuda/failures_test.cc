@@ -15,8 +15,8 @@ using testing::HasSubstr;
 constexpr int kOutOfMemory = 2, kInvalidValue = 1, kLaunchFailed = 719;
 
 // Loads and runs digits, with a recorded and a replayed run and another shape. Returns the first error.
-absl::Status UseDigits(const std::shared_ptr<Runtime>& runtime) {
-  auto session = LoadDigits(runtime, "cuda0");
+absl::Status UseDigits(const std::shared_ptr<Runtime>& runtime, const std::string& device = "cuda0") {
+  auto session = LoadDigits(runtime, device);
   if (!session.ok()) return session.status();
   for (int64_t images : {3, 3, 3, 2}) {
     auto got = ResultsOf(**session, DigitsInput(images));
@@ -70,6 +70,16 @@ TEST_P(EveryCall, ThatFailsIsAnErrorAndNothingLeaks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, EveryCall, testing::Values(kInvalidValue, kOutOfMemory, kLaunchFailed));
+
+TEST(CudaFailures, OfCopiesBetweenDevicesAreErrors) {
+  for (const char* function : {"cuMemcpyPeerAsync", "cuCtxEnablePeerAccess", "cuStreamWaitEvent"}) {
+    SoftwareDriver driver(2);
+    driver.Fail(function, 1, kInvalidValue);
+    const absl::Status status = UseDigits(CudaRuntime(), "cuda0+cuda1");
+    EXPECT_THAT(FormatError(status), HasSubstr(std::string(function) + " failed with CUDA_ERROR_INVALID_VALUE"));
+    EXPECT_EQ(driver.Live(), 0) << function;
+  }
+}
 
 TEST(CudaFailures, ASessionWorksAgainAfterACallThatFailedOnce) {
   for (const char* function : {"cuMemAlloc_v2", "cuStreamCreate", "cuGraphInstantiateWithFlags", "cuModuleLoadData"}) {

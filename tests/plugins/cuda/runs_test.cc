@@ -58,6 +58,36 @@ TEST(CudaRuns, ACapturedRunLaunchesOneGraphAndAllocatesNothing) {
   }
 }
 
+TEST(CudaRuns, AGraphIsUpdatedIfTheMemoryOfOutputsMoves) {
+  SoftwareDriver driver;
+  auto session = Session::Load(CudaRuntime(), MGE_SOURCE_DIR "/packaging/digits/digits.onnx",
+                               {.device = "cuda0", .outputs_on_device = true});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<std::vector<HostValue>> kept;  // so that each run has other memory for its output
+  for (int run = 0; run < 6; ++run) {
+    RunState control;
+    kept.emplace_back(1);
+    const absl::Status status = (*session)->Run(DigitsInput(), kept.back(), control);
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+  }
+  EXPECT_EQ(driver.Calls("cuGraphInstantiateWithFlags"), 1u);
+  EXPECT_GE(driver.Calls("cuGraphExecUpdate"), 3u);
+  EXPECT_GE(driver.Calls("cuGraphLaunch"), 4u);
+}
+
+TEST(CudaRuns, FourDevicesShareAModel) {
+  SoftwareDriver driver(4);
+  const std::vector<float> expected = DigitsOnHost();
+  auto session = LoadDigits(CudaRuntime(), "cuda0+cuda1+cuda2+cuda3");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  for (int run = 0; run < 4; ++run) {
+    auto got = ResultsOf(**session, DigitsInput());
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+    EXPECT_THAT(*got, Pointwise(FloatNear(1e-5f), expected));
+  }
+  EXPECT_GE(driver.Calls("cuMemcpyPeerAsync"), 3u);  // peers copy directly
+}
+
 TEST(CudaRuns, AnIndexOutOfRangeIsAnErrorOfTheRunAndNotOfTheDevice) {
   SoftwareDriver driver;
   auto graph = ParseGraphText("input x : float32[4]\ninput i : int64[2]\ny = Gather(x, i)\noutput y\n");

@@ -148,7 +148,7 @@ int range_allow(void* address, size_t bytes, const void* access, size_t count) {
   std::lock_guard lock(d.mutex);
   auto mapped = d.mappings.find(Key(address));
   auto* reservation = FindReservation(d, address, bytes);
-  if (mapped == d.mappings.end() || mapped->second.bytes != bytes || !reservation || !access || count != 1) {
+  if (mapped == d.mappings.end() || mapped->second.bytes != bytes || !reservation || !access || count == 0) {
     return kInvalidValue;
   }
   SoftwareDevice& device = reservation->second.context->device;

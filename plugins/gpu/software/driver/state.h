@@ -86,7 +86,7 @@ struct Mapped {
   bool committed = false;
 };
 
-// What the devices are like. Read from the file beside the library (its name with ".conf"), which has lines such as
+// The devices. Read from the file beside the library (its name with ".conf"), which has lines such as
 // "devices 2", "memory 1073741824", "version 12040", "capability 70" and "fail cuMemAlloc_v2 3 2".
 struct Configuration {
   int devices = 1;
