@@ -60,6 +60,7 @@ const Vendor& TheVendor() {
                   .virtual_memory = CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
                   .native_atomics = CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED},
       .driver_setting = &cuda::kDriver,
+      .queues_setting = &cuda::kComputeQueues,
       .capability = Decimal,
       .refusal = [](int major, int minor) -> std::string {
         if (10 * major + minor >= kLeastCapability) return {};

@@ -16,7 +16,7 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "rocm,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver};
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues};
   using Device = gpu::Device;
   using Memory = gpu::Memory;
   using Queue = gpu::Queue;

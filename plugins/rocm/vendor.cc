@@ -37,6 +37,7 @@ const Vendor& TheVendor() {
                   .virtual_memory = -1,
                   .native_atomics = hipDevP2PAttrNativeAtomicSupported},
       .driver_setting = &rocm::kDriver,
+      .queues_setting = &rocm::kComputeQueues,
       .capability = Decimal,
       .refusal = [](int, int) { return std::string(); },  // the numbers do not tell the architectures apart
       .version_text = [](int version) { return Decimal(version / 10000000, version / 100000 % 100); },

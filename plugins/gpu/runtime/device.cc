@@ -55,6 +55,7 @@ Result Describe(int ordinal, DeviceInfo* info) {
   info->memory_total = memory;
   info->driver = std::string(v.product) + " " + v.version_text(d.version);
   info->buffer_alignment = kAlignment;
+  info->compute_queues = static_cast<uint32_t>(ToInt(SettingOf(*v.queues_setting)));
   info->properties = {{"uuid", UuidText(uuid)},
                       {"pci", pci},
                       {"capability", v.capability(major, minor)},

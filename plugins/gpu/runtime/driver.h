@@ -84,6 +84,7 @@ struct Vendor {
   int minimum_version;                     // of the driver
   AttributeNumbers numbers;
   const mge_setting* driver_setting;  // path of another library
+  const mge_setting* queues_setting;  // number of compute queues
   // Returns the capability as users write it ("9.0").
   std::string (*capability)(int major, int minor);
   // Returns why the backend's kernels cannot run on a device, or "".

@@ -88,6 +88,40 @@ TEST(CudaRuns, FourDevicesShareAModel) {
   EXPECT_GE(driver.Calls("cuMemcpyPeerAsync"), 3u);  // peers copy directly
 }
 
+// Branches that are worth a stream of their own.
+TEST(CudaRuns, BranchesRunOnSeveralStreams) {
+  SoftwareDriver driver;
+  constexpr char kModel[] = R"(
+input x : float32[256,256]
+const a = float32[256,256]<0.01>
+const b = float32[256,256]<-0.01>
+p = MatMul(x, a)
+q = MatMul(x, b)
+s = MatMul(p, a)
+t = MatMul(q, b)
+y = Add(s, t)
+output y
+)";
+  std::vector<float> expected;
+  uint64_t streams = 0;
+  for (const char* queues : {"1", "4"}) {
+    auto graph = ParseGraphText(kModel);
+    auto session =
+        Session::Create(CudaRuntime({{"cuda.compute_queues", queues}}), {*std::move(graph), {}}, {.device = "cuda0"});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    const uint64_t before = driver.Calls("cuStreamCreate");
+    for (int run = 0; run < 4; ++run) {
+      auto got = ResultsOf(**session, {Numbers({256, 256})});
+      ASSERT_TRUE(got.ok()) << FormatError(got.status());
+      if (expected.empty()) expected = *got;
+      EXPECT_EQ(*got, expected);
+    }
+    const uint64_t created = driver.Calls("cuStreamCreate") - before;
+    EXPECT_GT(created, streams);
+    streams = created;
+  }
+}
+
 TEST(CudaRuns, AnIndexOutOfRangeIsAnErrorOfTheRunAndNotOfTheDevice) {
   SoftwareDriver driver;
   auto graph = ParseGraphText("input x : float32[4]\ninput i : int64[2]\ny = Gather(x, i)\noutput y\n");
