@@ -80,8 +80,14 @@ Json Devices(Runtime& runtime) {
     row["properties"] = std::move(properties);
     rows.push_back(std::move(row));
   }
+  Json unavailable = Json::array();
+  for (const PluginFile& file : runtime.devices().files()) {
+    if (file.code != VerdictCode::kUnavailable) continue;
+    unavailable.push_back({{"plugin", file.name}, {"reason", file.reason}, {"fix", file.fix}});
+  }
   return {{"schema", "mge.devices/1"},
           {"devices", std::move(rows)},
+          {"unavailable", std::move(unavailable)},
           {"not_started", late},
           {"default_device", late.empty() ? DefaultDevice(runtime) : UncheckedDefaultDevice(runtime)}};
 }

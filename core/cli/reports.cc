@@ -18,6 +18,8 @@ std::string RenderDevices(const Json& report) {
     rows.push_back({Text(d["name"]), Text(d["state"]), Text(d["plugin"]), total ? HumanBytes(total) : "-",
                     total ? HumanBytes(free) : "-", what});
   }
+  for (const Json& u : report["unavailable"])
+    rows.push_back({"-", "absent", Text(u["plugin"]), "-", "-", Text(u["reason"])});
   return Table(rows);
 }
 

@@ -31,6 +31,7 @@ std::string FaultText(const Fault& fault);
 
 // Each enqueues on run->queue and returns at once. On failure returns a code and writes the text to run->error.
 mge_code Enqueue(const mge_run* run, const Launch& launch);
+Result EnqueueOn(mge_queue* queue, const Launch& launch);  // outside of a run; `queue` is null on devices without queues
 mge_code EnqueueFill(const mge_run* run, void* destination, int byte, uint64_t bytes);
 mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, uint64_t bytes);  // device to device
 // Returns the fault word of the run's queue, where its kernels report faults; valid as long as the queue. In front of each

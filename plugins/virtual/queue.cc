@@ -69,6 +69,10 @@ mge_code Enqueue(const mge_run* run, const Launch& launch) {
   return WithoutExceptions(run->error, [&] { return StreamOf(run).Launch(launch); });
 }
 
+Result EnqueueOn(mge_queue* queue, const Launch& launch) {
+  return QueueOf<virtual_gpu::Queue>(queue).stream().Launch(launch);
+}
+
 mge_code EnqueueFill(const mge_run* run, void* destination, int byte, uint64_t bytes) {
   return WithoutExceptions(run->error, [&] { return StreamOf(run).Fill(destination, byte, bytes); });
 }

@@ -452,6 +452,7 @@ const std::vector<const emulation::Kernel*>& Kernels() {
 
 uint32_t KernelCount() { return static_cast<uint32_t>(Kernels().size()); }
 std::string_view KernelName(uint32_t kernel) { return Kernels()[kernel]->name; }
+uint32_t KernelArgsBytes(uint32_t kernel) { return Kernels()[kernel]->args_bytes; }
 uint32_t FindKernel(std::string_view name) {
   const auto& all = Kernels();
   auto at = std::lower_bound(all.begin(), all.end(), name, [](auto* k, std::string_view n) { return k->name < n; });

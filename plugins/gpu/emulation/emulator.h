@@ -59,5 +59,6 @@ class Emulator {
 // The kernels of this binary, numbered from 0.
 uint32_t KernelCount();
 std::string_view KernelName(uint32_t kernel);
+uint32_t KernelArgsBytes(uint32_t kernel);  // size of its argument struct
 
 }  // namespace mge::gpu

@@ -102,11 +102,7 @@ class RecipeKernel : public Kernel {
     std::copy_n(shape.block, 3, launch.block);
     launch.args = &args;
     launch.args_bytes = sizeof(args);
-    mge_run run = {};
-    run.struct_size = sizeof(run);
-    run.queue = queue;
-    const mge_code code = Enqueue(&run, launch);
-    return code == MGE_OK ? Result() : Result(code, "the device did not accept the launch that packs a constant");
+    return EnqueueOn(queue, launch);
   }
   uint64_t random_blocks() const override { return recipe_.random_blocks_; }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {

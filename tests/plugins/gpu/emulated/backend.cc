@@ -48,15 +48,16 @@ struct Kept {
 
 Fault* FaultOf(const mge_run*) { return &fault; }
 
-mge_code Enqueue(const mge_run* run, const Launch& launch) {
+Result EnqueueOn(mge_queue*, const Launch& launch) {
   std::lock_guard lock(kept.mutex);
   Emulator& emulator = kept.Get();
-  if (!emulator.Run(launch)) return Report(run->error, MGE_INTERNAL, emulator.error());
-  if (!fault.what) return MGE_OK;
+  if (!emulator.Run(launch)) return {MGE_INTERNAL, emulator.error()};
+  if (!fault.what) return {};
   std::string text = std::string(KernelName(launch.kernel)) + ": " + FaultText(fault);
   fault = {};
-  return Report(run->error, MGE_OUT_OF_RANGE, text);
+  return {MGE_OUT_OF_RANGE, std::move(text)};
 }
+mge_code Enqueue(const mge_run* run, const Launch& launch) { return Report(run->error, EnqueueOn(nullptr, launch)); }
 mge_code EnqueueFill(const mge_run*, void* to, int byte, uint64_t bytes) {
   std::memset(to, byte, bytes);
   return MGE_OK;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's properties, and a check that the declarations of plugins/gpu/runtime match those of cuda.h.
+#include "vendor.h"
+
+#include <cuda.h>
+
+#include <type_traits>
+
+#include "plugins/gpu/runtime/driver.h"
+
+// cuda.h declares the newest version of each function by a macro. This one is older, like that of HIP.
+#undef cuGraphExecUpdate
+extern "C" CUresult cuGraphExecUpdate(CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*);
+
+namespace mge::gpu {
+namespace {
+
+// Returns whether two types are passed in the same way: of one size, and both or neither of floating type.
+template <typename A, typename B>
+constexpr bool kAlike = sizeof(A) == sizeof(B) && std::is_floating_point_v<A> == std::is_floating_point_v<B>;
+template <typename A, typename B>
+struct Same : std::false_type {};
+template <typename... A, typename R, typename... B>
+requires(sizeof...(A) == sizeof...(B)) struct Same<int(A...), R(B...)>
+    : std::bool_constant<sizeof(R) == sizeof(int) && (kAlike<A, B> && ...)> {
+};
+
+#define GPU_DRIVER_CHECK(member, cuda, hip, parameters, arguments) \
+  static_assert(Same<int parameters, decltype(::cuda)>::value, #cuda " has other parameters in cuda.h");
+GPU_DRIVER_FUNCTIONS(GPU_DRIVER_CHECK)
+GPU_CUDA_FUNCTIONS(GPU_DRIVER_CHECK)
+static_assert(CU_MEMHOSTALLOC_PORTABLE == 1 && CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
+              CU_STREAM_CAPTURE_MODE_RELAXED == 2 && CU_COMPUTEMODE_PROHIBITED == 2 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 &&
+              CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
+              sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
+
+std::string Decimal(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
+
+constexpr const char* kLibraries[] = {"libcuda.so.1"};
+constexpr int kLeastCapability = MGE_CUDA_LEAST_CAPABILITY;  // 10 * major + minor
+constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;         // drivers accept code of all toolkits of their major version
+
+}  // namespace
+
+const Vendor& TheVendor() {
+  static constexpr Vendor kVendor = {
+      .name = "cuda",
+      .product = "CUDA",
+      .libraries = kLibraries,
+      .device_file = nullptr,
+      .install = "install the NVIDIA driver, version 580 or later",
+      .is_hip = false,
+      .minimum_version = kToolkit,
+      .numbers = {.multiprocessors = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                  .major = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                  .minor = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                  .memory_clock_khz = CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+                  .bus_bits = CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+                  .compute_mode = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
+                  .virtual_memory = CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                  .native_atomics = CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED},
+      .driver_setting = &cuda::kDriver,
+      .queues_setting = &cuda::kComputeQueues,
+      .capability = Decimal,
+      .refusal = [](int major, int minor) -> std::string {
+        if (10 * major + minor >= kLeastCapability) return {};
+        return "its compute capability " + Decimal(major, minor) + " is older than " +
+               Decimal(kLeastCapability / 10, kLeastCapability % 10) + ", for which this backend was built";
+      },
+      .version_text = [](int version) { return Decimal(version / 1000, version % 1000 / 10); },
+  };
+  return kVendor;
+}
+
+}  // namespace mge::gpu

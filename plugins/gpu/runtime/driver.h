@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of a vendor: a library that is opened when the backend starts, and a table of its functions. CUDA and ROCm
+// share the code of this folder. They differ in the Vendor, which their backends define.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "mge/plugin.hpp"
+#include "plugins/gpu/runtime/functions.h"
+
+namespace mge::gpu {
+
+// A function of the driver. Null until the driver is loaded.
+template <typename... Parameters>
+struct DriverFunction {
+  using Type = int (*)(Parameters...);
+  Type call = nullptr;
+  const char* name = "";  // the driver's symbol
+};
+template <typename T>
+struct DriverFunctionOf;
+template <typename... Parameters>
+struct DriverFunctionOf<int(Parameters...)> {
+  using type = DriverFunction<Parameters...>;
+};
+
+// The functions of the loaded driver. Members of the other vendor stay null.
+struct Driver {
+#define GPU_DRIVER_MEMBER(member, cuda, hip, parameters, arguments) DriverFunctionOf<int parameters>::type member;
+  GPU_DRIVER_FUNCTIONS(GPU_DRIVER_MEMBER)
+  GPU_CUDA_FUNCTIONS(GPU_DRIVER_MEMBER)
+  GPU_HIP_FUNCTIONS(GPU_DRIVER_MEMBER)
+#undef GPU_DRIVER_MEMBER
+  int version = 0;
+};
+
+// Codes of both drivers.
+enum DriverCode : int {
+  kDriverOk = 0,
+  kDriverOutOfMemory = 2,
+  kDriverNoDevice = 100,
+  kDriverNoCode = 209,
+  kDriverBadProgram = 218,
+  kDriverNewerProgram = 222,
+  kDriverNotReady = 600,
+  kDriverPeerEnabled = 704,
+  kDriverUpdateFailed = 910,
+};
+// Returns whether a code means that the device no longer works in this process.
+bool IsLoss(int code);
+
+// The numbers of the driver's device attributes; -1: it has no such attribute.
+struct AttributeNumbers {
+  int multiprocessors, major, minor, memory_clock_khz, bus_bits, compute_mode, virtual_memory;
+  int native_atomics;  // of a pair of devices
+};
+
+// The structs of both drivers for physical memory (CUmemAllocationProp) and for access to it (CUmemAccessDesc).
+struct PhysicalProperties {
+  int type = 1;  // pinned
+  int handle_types = 0;
+  int location_type = 1;  // a device
+  int location = 0;
+  void* reserved = nullptr;
+  unsigned char flags[8] = {};
+};
+struct PhysicalAccess {
+  int location_type = 1;
+  int location = 0;
+  int flags = 3;  // read and write
+};
+
+// The properties of one vendor. Defined by its backend.
+struct Vendor {
+  const char* name;                        // the device class: "cuda"
+  const char* product;                     // "CUDA"
+  std::span<const char* const> libraries;  // the names to try, newest first: "libcuda.so.1"
+  const char* device_file;                 // absent if the kernel has no driver for such devices; nullptr: none
+  const char* install;                     // advice if the driver is missing or too old
+  bool is_hip;                             // which symbols of functions.h the library has
+  int minimum_version;                     // of the driver
+  AttributeNumbers numbers;
+  const mge_setting* driver_setting;  // path of another library
+  const mge_setting* queues_setting;  // number of compute queues
+  // Returns the capability as users write it ("9.0").
+  std::string (*capability)(int major, int minor);
+  // Returns why the backend's kernels cannot run on a device, or "".
+  std::string (*refusal)(int major, int minor);
+  // Returns a version as users write it ("13.0").
+  std::string (*version_text)(int version);
+};
+const Vendor& TheVendor();
+
+// Opens the driver's library and starts the driver. Called by the backend's Start().
+Result LoadDriver();
+// Returns the loaded driver. Valid after LoadDriver() has succeeded.
+const Driver& TheDriver();
+
+// Returns an error with the driver's name of the code, unless the code is kDriverOk.
+Result ResultOf(int code, const char* function);
+template <typename... Parameters, typename... Arguments>
+Result Call(const DriverFunction<Parameters...>& function, Arguments... arguments) {
+  return ResultOf(function.call(arguments...), function.name);
+}
+
+}  // namespace mge::gpu

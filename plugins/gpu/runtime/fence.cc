@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/runtime/fence.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "plugins/gpu/launch.h"
+
+namespace mge::gpu {
+namespace {
+
+constexpr std::chrono::microseconds kActive{50};  // a wait with a time limit polls, at first without sleeping
+constexpr std::chrono::microseconds kPause{20};
+
+// Waits for an event. The driver's own wait has no time limit.
+int Await(void* event, uint64_t timeout_ns) {
+  const Driver& d = TheDriver();
+  if (timeout_ns == UINT64_MAX) return d.event_synchronize.call(event);
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    const int code = d.event_query.call(event);
+    if (code != kDriverNotReady) return code;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (static_cast<uint64_t>(std::chrono::nanoseconds(waited).count()) >= timeout_ns) return code;
+    if (waited < kActive) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+}  // namespace
+
+Fence::~Fence() {
+  for (size_t i = 0; i < count_; ++i) device_.events().Put(signals_[(first_ + i) % signals_.size()].event);
+}
+
+Result Fence::Prepare(uint64_t value) {
+  if (value <= announced_) {
+    return {MGE_FAILED_PRECONDITION, "a signal of the fence with " + std::to_string(value) + " after one with " +
+                                         std::to_string(announced_) + "; its values must increase"};
+  }
+  if (count_ < signals_.size()) return {};
+  // Full: the host has not waited for the oldest values. Looks which of them are reached before the ring grows.
+  while (count_ > 0) {
+    const SignalOf& oldest = signals_[first_];
+    if (oldest.waiters || TheDriver().event_query.call(oldest.event.handle) != kDriverOk) break;
+    const size_t before = count_;
+    Reached(oldest.value);
+    if (count_ == before) break;
+  }
+  if (count_ < signals_.size()) return {};
+  std::vector<SignalOf> wider(2 * count_);
+  for (size_t i = 0; i < count_; ++i) wider[i] = signals_[(first_ + i) % count_];
+  signals_ = std::move(wider);
+  first_ = 0;
+  return {};
+}
+
+Result Fence::CheckAnnounced(uint64_t value) const {
+  if (value <= announced_) return {};
+  return {MGE_FAILED_PRECONDITION,
+          "a wait for a fence to reach " + std::to_string(value) + ", but no signal of that value has been enqueued before"};
+}
+
+Fence::SignalOf* Fence::Find(uint64_t value) {
+  if (value <= reached_) return nullptr;
+  for (size_t i = 0; i < count_; ++i) {
+    SignalOf& s = signals_[(first_ + i) % signals_.size()];
+    if (s.value >= value) return &s;
+  }
+  return nullptr;
+}
+
+void Fence::Reached(uint64_t value) {
+  reached_ = std::max(reached_, value);
+  while (count_ > 0 && signals_[first_].value <= reached_ && signals_[first_].waiters == 0) {
+    const SignalOf& s = signals_[first_];
+    if (s.event.fault->what != Fault::kNone && fault_.what == Fault::kNone) {
+      fault_ = *s.event.fault;
+      faulted_from_ = s.value;
+    }
+    device_.events().Put(s.event);
+    first_ = (first_ + 1) % signals_.size();
+    --count_;
+  }
+}
+
+Result Fence::HostWait(uint64_t value, uint64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  if (Result r = device_.Health(); !r.ok()) return r;
+  if (Result r = CheckAnnounced(value); !r.ok()) return r;
+  if (SignalOf* s = Find(value)) {
+    // The ring may grow meanwhile, so the entry is found again afterwards: it stays because it has a waiter.
+    const uint64_t exact = s->value;
+    void* const event = s->event.handle;
+    ++s->waiters;
+    lock.unlock();
+    const Result r = device_.With([&] { return ResultOf(Await(event, timeout_ns), TheDriver().event_synchronize.name); });
+    lock.lock();
+    for (size_t i = 0; i < count_; ++i) {
+      SignalOf& entry = signals_[(first_ + i) % signals_.size()];
+      if (entry.value == exact) --entry.waiters;
+    }
+    if (!r.ok()) return r;
+    Reached(exact);
+  }
+  const uint64_t from = faulted_from_;
+  if (fault_.what != Fault::kNone && value >= from) return {MGE_OUT_OF_RANGE, FaultText(fault_)};
+  return {};
+}
+
+}  // namespace mge::gpu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// ROCm's properties.
+#include "vendor.h"
+
+#include <hip/hip_runtime_api.h>
+
+#include "plugins/gpu/runtime/driver.h"
+
+namespace mge::gpu {
+namespace {
+
+static_assert(hipHostMallocPortable == 1 && hipEventDisableTiming == 2 && hipStreamNonBlocking == 1 &&
+              hipMemcpyDefault == 4 && hipStreamCaptureModeRelaxed == 2 && hipComputeModeProhibited == 2 &&
+              hipErrorGraphExecUpdateFailure == 910);
+
+constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+
+std::string Decimal(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
+
+}  // namespace
+
+const Vendor& TheVendor() {
+  static constexpr Vendor kVendor = {
+      .name = "rocm",
+      .product = "ROCm",
+      .libraries = kLibraries,
+      .device_file = "/dev/kfd",
+      .install = "install the amdgpu kernel driver and the HIP runtime",
+      .is_hip = true,
+      .minimum_version = 0,  // a library that is too old lacks functions
+      .numbers = {.multiprocessors = hipDeviceAttributeMultiprocessorCount,
+                  .major = hipDeviceAttributeComputeCapabilityMajor,
+                  .minor = hipDeviceAttributeComputeCapabilityMinor,
+                  .memory_clock_khz = hipDeviceAttributeMemoryClockRate,
+                  .bus_bits = hipDeviceAttributeMemoryBusWidth,
+                  .compute_mode = hipDeviceAttributeComputeMode,
+                  .virtual_memory = -1,
+                  .native_atomics = hipDevP2PAttrNativeAtomicSupported},
+      .driver_setting = &rocm::kDriver,
+      .queues_setting = &rocm::kComputeQueues,
+      .capability = Decimal,
+      .refusal = [](int, int) { return std::string(); },  // the numbers do not tell the architectures apart
+      .version_text = [](int version) { return Decimal(version / 10000000, version / 100000 % 100); },
+  };
+  return kVendor;
+}
+
+}  // namespace mge::gpu

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA devices as users see them, and drivers that are missing, too old or broken. The commands use the driver in software.
+#include "nlohmann/json.hpp"
+#include "tests/core/cli/command.h"
+#include "tests/plugins/cuda/software_driver.h"
+
+namespace mge {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class CudaDevices : public Command {
+ protected:
+  // Returns the variable that selects a copy of the driver with this configuration.
+  std::string Driver(const std::string& configuration) const {
+    std::filesystem::copy_file(kSoftwareDriver, Path("libcuda.so.1"), std::filesystem::copy_options::overwrite_existing);
+    Write("libcuda.so.1.conf", configuration);
+    return "MGE_PLUGIN_START_TIMEOUT=20 MGE_CUDA_DRIVER=" + Path("libcuda.so.1");
+  }
+};
+
+TEST_F(CudaDevices, AreListedWithTheirProperties) {
+  const Outcome o = Mge("devices --json", Driver("devices 2\nmemory 1000000\ncapability 90\n"));
+  ASSERT_EQ(o.code, 0) << o.err;
+  std::vector<json> devices;
+  const json report = json::parse(o.out);
+  for (const json& d : report["devices"]) {
+    if (d["plugin"] == "cuda") devices.push_back(d);
+  }
+  ASSERT_EQ(devices.size(), 2u) << o.out;
+  for (int i = 0; i < 2; ++i) {
+    const json& d = devices[static_cast<size_t>(i)];
+    EXPECT_EQ(d["name"], "cuda" + std::to_string(i));
+    EXPECT_EQ(d["alias"], "gpu" + std::to_string(i));
+    EXPECT_EQ(d["memory_total"], 1000000);
+    EXPECT_EQ(d["buffer_alignment"], 256);
+    EXPECT_EQ(d["properties"]["capability"], "9.0");
+    EXPECT_EQ(d["properties"]["pci"], "ffff:0" + std::to_string(i + 1) + ":00.0");
+    EXPECT_EQ(d["properties"]["uuid"], "736f6674-7761-7265-2064-72697665720" + std::to_string(i));
+  }
+}
+
+TEST_F(CudaDevices, RunAModelByBothNames) {
+  const std::string driver = Driver("devices 2\n");
+  for (const char* device : {"cuda0", "gpu1", "cuda0+cuda1"}) {
+    const Outcome o =
+        Mge("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --compare host --device " + std::string(device), driver);
+    EXPECT_EQ(o.code, 0) << o.err;
+  }
+}
+
+TEST_F(CudaDevices, WithoutADriverTheErrorSaysWhatToInstall) {
+  for (const char* driver : {"", "MGE_CUDA_DRIVER=/nowhere/libcuda.so.1"}) {
+    if (!*driver && dlopen("libcuda.so.1", RTLD_NOW)) continue;  // this machine has one
+    EXPECT_EQ(Mge("run good.onnx --device cpu0", driver).code, Mge("run good.onnx --device cpu0").code);
+    const Outcome o = Mge("run " + Good() + " --device cuda0", driver);
+    EXPECT_NE(o.code, 0);
+    EXPECT_THAT(o.err, HasSubstr("no CUDA driver: "));
+    EXPECT_THAT(o.err, HasSubstr("install the NVIDIA driver"));
+    EXPECT_THAT(o.err, HasSubstr("or set cuda.driver to its path"));
+    const Outcome devices = Mge("devices", driver);
+    EXPECT_EQ(devices.code, 0);
+    EXPECT_THAT(devices.out, testing::ContainsRegex("- +absent +cuda +- +- +no CUDA driver: .*; install the NVIDIA driver"));
+    EXPECT_EQ(devices.err, "");
+    EXPECT_THAT(Mge("doctor", driver).out, HasSubstr("install the NVIDIA driver"));
+  }
+  EXPECT_THAT(Mge("run " + Good() + " --device cuda0", "MGE_CUDA_DRIVER=libcuda.so.1").err,
+              HasSubstr("which is not an absolute path"));
+}
+
+TEST_F(CudaDevices, OfAnOldDriverAreAnErrorWithBothVersions) {
+  const Outcome o = Mge("run " + Good() + " --device cuda0", Driver("version 12040\n"));
+  EXPECT_NE(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("the driver is too old for this backend: it supports CUDA 12.4, and 13.0 is needed"));
+}
+
+TEST_F(CudaDevices, WithoutCodeForThemAreListedAsUnusable) {
+  const std::string driver = Driver("capability 70\n");
+  EXPECT_THAT(Mge("devices", driver).out, HasSubstr("its compute capability 7.0 is older than 7.5"));
+  const Outcome o = Mge("run " + Good() + " --device cuda0", driver);
+  EXPECT_NE(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("its compute capability 7.0 is older than 7.5"));
+  EXPECT_EQ(Mge("run " + Good() + " --device cuda0,cpu0", driver).code, 0);
+}
+
+TEST_F(CudaDevices, AbsentOrBusyAreErrorsWithTheReason) {
+  Outcome o = Mge("run " + Good() + " --device cuda0", Driver("devices 0\n"));
+  EXPECT_THAT(o.err, HasSubstr("the CUDA driver finds no device"));
+  o = Mge("run " + Good() + " --device cuda0", Driver("fail cuDevicePrimaryCtxRetain 1 46\n"));
+  EXPECT_NE(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("cuDevicePrimaryCtxRetain failed with"));
+  o = Mge("devices", Driver("fail cuDeviceGetName 1 1\ndevices 2\n"));
+  EXPECT_THAT(o.out, HasSubstr("it cannot be queried: cuDeviceGetName failed with CUDA_ERROR_INVALID_VALUE"));
+  EXPECT_THAT(o.out, HasSubstr("cuda1"));
+}
+
+TEST_F(CudaDevices, PassTheConformanceKit) {
+  const std::string driver = Driver("devices 2\n");
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_cuda.so --quick", driver);
+  EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
+}
+
+// A driver is mapped only if a device of the backend is asked for.
+TEST_F(CudaDevices, AreNotStartedForOtherDevices) {
+  const std::string driver = Driver("fail cuInit 1 3\n");
+  EXPECT_EQ(Mge("run " + Good() + " --device cpu0", driver).code, 0);
+  EXPECT_THAT(Mge("plugins", driver).out, Not(HasSubstr("cuInit")));
+  EXPECT_THAT(Mge("run " + Good() + " --device cuda0", driver).err, HasSubstr("the driver does not start: cuInit failed"));
+}
+
+TEST_F(CudaDevices, MapNoLibraryOfTheVendorButTheDriver) {
+  const std::string driver = Driver("devices 1\n") + " LD_DEBUG=files";
+  EXPECT_THAT(Mge("plugins", driver).err, Not(HasSubstr("mge_cuda.so")));
+  const Outcome o = Mge("run " + Good() + " --device cuda0", driver);
+  EXPECT_THAT(o.err, HasSubstr("/libcuda.so.1"));
+  for (const char* library : {"libcudart", "libcudnn", "libcublas", "libnvrtc", "libnccl"}) {
+    EXPECT_THAT(o.err, Not(HasSubstr(library)));
+  }
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failing calls of the driver: each is a clear error, the process lives, nothing leaks, and the next session works unless the
+// device is lost.
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "tests/plugins/cuda/software_driver.h"
+
+namespace mge {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr int kOutOfMemory = 2, kInvalidValue = 1, kLaunchFailed = 719;
+
+// Loads and runs digits, with a recorded and a replayed run and another shape. Returns the first error.
+absl::Status UseDigits(const std::shared_ptr<Runtime>& runtime, const std::string& device = "cuda0") {
+  auto session = LoadDigits(runtime, device);
+  if (!session.ok()) return session.status();
+  for (int64_t images : {3, 3, 3, 2}) {
+    auto got = ResultsOf(**session, DigitsInput(images));
+    if (!got.ok()) return got.status();
+  }
+  return absl::OkStatus();
+}
+
+// Returns whether a failing call of the function may leave an object that nobody can release.
+bool ReleasesSomething(const std::string& function) {
+  for (const char* word : {"Free", "Destroy", "Release", "Unload", "Unmap", "PushCurrent"}) {
+    if (function.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Fails each call of each function of the driver that the use of digits makes, one per round.
+class EveryCall : public testing::TestWithParam<int> {};
+
+TEST_P(EveryCall, ThatFailsIsAnErrorAndNothingLeaks) {
+  std::vector<std::pair<std::string, uint64_t>> calls;
+  {
+    SoftwareDriver driver;
+    ASSERT_TRUE(UseDigits(CudaRuntime()).ok());
+    calls = driver.AllCalls();
+  }
+  int failures = 0;
+  for (const auto& [function, count] : calls) {
+    if (function == "cuCtxPopCurrent_v2") continue;  // fails only if no context is current
+    // Calls that a run makes many times: all of the first ones, then a sample.
+    for (uint64_t n = 1; n <= count; n += n < 12 ? 1 : std::max<uint64_t>(1, count / 12)) {
+      SCOPED_TRACE(fmt::format("{} call {} of {} returns {}", function, n, count, GetParam()));
+      {
+        SoftwareDriver driver;
+        driver.Fail(function, n, GetParam());
+        const absl::Status status = UseDigits(CudaRuntime());
+        if (!ReleasesSomething(function)) {
+          EXPECT_EQ(driver.Live(), 0);
+        }
+        if (!status.ok()) {
+          ++failures;
+          EXPECT_NE(ErrorId(status), errors::kInternal.id) << FormatError(status);
+          EXPECT_THAT(FormatError(status), AnyOf(HasSubstr(function), HasSubstr("cuda0")));
+        }
+      }
+      SoftwareDriver driver;
+      EXPECT_TRUE(UseDigits(CudaRuntime()).ok());
+    }
+  }
+  EXPECT_GT(failures, 50);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, EveryCall, testing::Values(kInvalidValue, kOutOfMemory, kLaunchFailed));
+
+TEST(CudaFailures, OfCopiesBetweenDevicesAreErrors) {
+  for (const char* function : {"cuMemcpyPeerAsync", "cuCtxEnablePeerAccess", "cuStreamWaitEvent"}) {
+    SoftwareDriver driver(2);
+    driver.Fail(function, 1, kInvalidValue);
+    const absl::Status status = UseDigits(CudaRuntime(), "cuda0+cuda1");
+    EXPECT_THAT(FormatError(status), HasSubstr(std::string(function) + " failed with CUDA_ERROR_INVALID_VALUE"));
+    EXPECT_EQ(driver.Live(), 0) << function;
+  }
+}
+
+TEST(CudaFailures, ASessionWorksAgainAfterACallThatFailedOnce) {
+  for (const char* function : {"cuMemAlloc_v2", "cuStreamCreate", "cuGraphInstantiateWithFlags", "cuModuleLoadData"}) {
+    SoftwareDriver driver;
+    auto runtime = CudaRuntime();
+    driver.Fail(function, 1, kOutOfMemory);
+    (void)UseDigits(runtime);
+    EXPECT_TRUE(UseDigits(runtime).ok()) << function;
+  }
+}
+
+TEST(CudaFailures, ALostDeviceStaysLostAndOthersWork) {
+  SoftwareDriver driver(2);
+  auto runtime = CudaRuntime();
+  auto on_first = LoadDigits(runtime, "cuda0"), on_second = LoadDigits(runtime, "cuda1");
+  ASSERT_TRUE(on_first.ok() && on_second.ok());
+  ASSERT_TRUE(ResultsOf(**on_first, DigitsInput()).ok());
+  driver.Lose(0);
+  for (int run = 0; run < 2; ++run) {
+    const absl::Status status = ResultsOf(**on_first, DigitsInput()).status();
+    EXPECT_EQ(ErrorId(status), errors::kDeviceLost.id) << FormatError(status);
+    EXPECT_THAT(FormatError(status), HasSubstr("cuda0"));
+  }
+  EXPECT_TRUE(ResultsOf(**on_second, DigitsInput()).ok());
+}
+
+TEST(CudaFailures, AModelThatIsTooLargeIsAnErrorAndASmallerOneRuns) {
+  SoftwareDriver driver(1, 8 << 20);
+  auto graph = ParseGraphText("input x : float32[N,1024]\ny = Relu(x)\nz = Neg(x)\noutput y\noutput z\n");
+  auto session = Session::Create(CudaRuntime(), {*std::move(graph), {}}, {.device = "cuda0"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  const absl::Status status = ResultsOf(**session, {Numbers({4096, 1024})}).status();
+  EXPECT_THAT(FormatError(status), HasSubstr("the model does not fit into the memory of device cuda0"));
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({2, 1024})}).ok());
+}
+
+}  // namespace
+}  // namespace mge
