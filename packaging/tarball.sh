@@ -36,7 +36,7 @@ done
 jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
 
-ensure_packages build tarball
+ensure_packages build test tarball
 if [[ -f $root/build/release/CMakeCache.txt ]]; then configure release; else configure release -DMGE_TESTS=OFF; fi
 build release product
 

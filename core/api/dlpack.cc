@@ -72,6 +72,21 @@ DLDevice DeviceOf(const Tensor& tensor) {
   return memory->on_host() ? DLDevice{kCpu, 0} : DLDevice{kExtDev, device.number()};
 }
 
+// Returns the class of memory of a tensor of DLPack that lies on `device`. Fails if it lies elsewhere.
+absl::StatusOr<int32_t> MemoryClassOn(const mge::Device& device, const DLDevice& at) {
+  DeviceTypeRow types = {device.class_name(), device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? kCpu : kExtDev, kCpu};
+  for (const DeviceTypeRow& row : kDeviceTypes) {
+    if (row.class_name == device.class_name()) types = row;
+  }
+  const int32_t number = types.memory == kCpu ? at.device_id : device.number();
+  if (at.device_id == number && at.device_type == types.memory) return MGE_MEMORY_DEVICE;
+  if (at.device_id == number && at.device_type == types.page_locked && types.page_locked != kCpu) return MGE_MEMORY_PINNED;
+  return mge::Fail(mge::errors::kInvalidTensor, fmt::format("the tensor does not lie on device {}", device.name()),
+                   {.what = fmt::format("it lies on DLPack's device ({}, {}), and {} is ({}, {})", at.device_type,
+                                        at.device_id, device.name(), types.memory, number),
+                    .fix = "name the device on which it lies, and copy the tensor afterwards"});
+}
+
 // A tensor that another library uses.
 struct Exported {
   DLManagedTensor managed = {};
@@ -163,15 +178,20 @@ mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, DLM
     result->value.tensor = Tensor::View(dtype, std::move(shape), address, std::move(owner));
   } else {
     MGE_API_ASSIGN_OR_RETURN(mge::Resolution found, runtime->runtime->devices().Resolve(std::string_view(device)));
+    if (found.devices.size() != 1) {
+      return Misuse("mge_tensor_from_dlpack", fmt::format("'{}' is not the name of one device", device));
+    }
+    mge::Device& on = *found.devices.front().device;
+    MGE_API_ASSIGN_OR_RETURN(const int32_t memory_class, MemoryClassOn(on, t.device));
     // Ownership of `managed` must not change if this fails, so the callback is armed afterwards.
     auto armed = std::make_shared<bool>(false);
-    MGE_API_ASSIGN_OR_RETURN(result->value.tensor, DeviceMemory::Wrap(
-                                                       *found.devices.front().device, MGE_MEMORY_DEVICE, dtype,
-                                                       std::move(shape), address, static_cast<uint64_t>(bytes),
-                                                       [release, armed] {
-                                                         if (*armed) release();
-                                                       },
-                                                       runtime->runtime));
+    MGE_API_ASSIGN_OR_RETURN(result->value.tensor,
+                             DeviceMemory::Wrap(
+                                 on, memory_class, dtype, std::move(shape), address, static_cast<uint64_t>(bytes),
+                                 [release, armed] {
+                                   if (*armed) release();
+                                 },
+                                 runtime->runtime));
     *armed = true;
   }
   *out = result.release();

@@ -21,6 +21,12 @@ absl::StatusOr<IoPlace> PlaceOf(const PlanContext& context, const Tensor& tensor
   if (memory->pinned()) return IoPlace();  // for other devices it is ordinary host memory
   std::vector<std::string> names;
   for (const Device* known : context.devices) names.push_back(known->name());
+  if (std::count(names.begin(), names.end(), device.name())) {
+    return Fail(errors::kBadInput,
+                fmt::format("{} '{}' lies on another device {} than that of the session", what, name, device.name()),
+                {.what = "it belongs to another runtime, or to the device before it was lost",
+                 .fix = "create the tensor again, with the runtime of the session"});
+  }
   return Fail(errors::kBadInput,
               fmt::format("{} '{}' lies on device {}, which the session does not use", what, name, device.name()),
               {.what = fmt::format("the session uses {}", fmt::join(names, ", ")),

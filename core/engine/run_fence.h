@@ -46,10 +46,11 @@ class RunFence {
   explicit RunFence(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
   void End();
 
-  const std::shared_ptr<Runtime> runtime_;  // destroyed last
-  std::vector<Instance::QueuePoint> ends_;  // constant after Start(); owned, destroyed with this object
-  std::atomic<bool> ended_{true};           // false while the run is in progress
-  std::mutex mutex_;                        // guards the members below; not held while a device is waited for
+  const std::shared_ptr<Runtime> runtime_;        // destroyed last
+  std::vector<std::shared_ptr<Device>> devices_;  // those of ends_
+  std::vector<Instance::QueuePoint> ends_;        // constant after Start(); owned, destroyed with this object
+  std::atomic<bool> ended_{true};                 // false while the run is in progress
+  std::mutex mutex_;  // guards the members below; held while a run ends and collects failures of earlier runs
   absl::Status status_;
   bool stuck_ = false;  // true: the device does not stop, so ends_ is leaked
   std::shared_ptr<const Plan> plan_;

@@ -286,11 +286,18 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
     MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places,
                          OutputPlaces(program.graph(), program.context(), outputs, created_));
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control, places));
-    std::unique_lock<std::mutex> alone;
-    if (!plan->state_values.empty()) alone = std::unique_lock(plan->state_memory->run_mutex());
-    if (places.empty()) return RunPlan(plan, "", inputs, outputs, control);
-    return RunWithPlaces(plan, places, inputs, outputs, control);
+    return RunInTurn(plan, places, inputs, outputs, control);
   });
+}
+
+absl::Status Session::RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
+                                std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
+  if (plan->RunsAlone()) MGE_RETURN_IF_ERROR(turn_.Take(control));
+  absl::Cleanup end = [&] {
+    if (plan->RunsAlone()) turn_.End();
+  };
+  if (places.empty()) return RunPlan(plan, "", inputs, outputs, control);
+  return RunWithPlaces(plan, places, inputs, outputs, control);
 }
 
 absl::StatusOr<InputType> Session::InputTypeOf(size_t i, const HostValue& input) const {
@@ -369,7 +376,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
     }
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(*program_, types, control, places));
     const bool waits =
-        plan->continuation || plan->queues.empty() || !plan->state_values.empty() ||
+        plan->continuation || plan->queues.empty() || plan->RunsAlone() ||
         std::any_of(plan->outputs.begin(), plan->outputs.end(), [](const BoundValue& v) { return !v.place.device; });
     if (!waits) {
       MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
@@ -386,13 +393,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
         return absl::OkStatus();
       }
     }
-    std::unique_lock<std::mutex> alone;
-    if (!plan->state_values.empty()) alone = std::unique_lock(plan->state_memory->run_mutex());
-    if (places.empty()) {
-      MGE_RETURN_IF_ERROR(RunPlan(plan, "", inputs, outputs, control));
-    } else {
-      MGE_RETURN_IF_ERROR(RunWithPlaces(plan, places, inputs, outputs, control));
-    }
+    MGE_RETURN_IF_ERROR(RunInTurn(plan, places, inputs, outputs, control));
     fence = RunFence::Ended(runtime_);
     return absl::OkStatus();
   }));

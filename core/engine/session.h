@@ -13,6 +13,7 @@
 
 #include "core/engine/instance.h"
 #include "core/engine/run_fence.h"
+#include "core/engine/run_turn.h"
 #include "core/engine/runtime.h"
 #include "core/onnx/reader.h"
 #include "core/plan/program.h"
@@ -70,8 +71,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
   // Enqueues a run that starts when the runs `after` have ended, and returns without waiting for it. The results are in the
   // memory of devices or in page-locked memory: `outputs` is set before the return, and may be read when the fence is
-  // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes, or if
-  // the session has no device with queues. `control` and its deadline are used only during the call. Fails with kBadInput if
+  // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes or are
+  // computed in host memory, if its runs must not overlap, or if the session has no device with queues. `control` and its deadline are used only during the call. Fails with kBadInput if
   // an output is in plain host memory, and with kApiMisuse for a fence of another runtime.
   absl::StatusOr<std::shared_ptr<RunFence>> Enqueue(std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                                     RunState& control, std::span<const std::shared_ptr<RunFence>> after);
@@ -102,6 +103,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Runs the plan. Moves outputs that it computes in host memory to the devices where the caller wants them.
   absl::Status RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
                              std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
+  // Runs the plan, alone if it must be. `places` are those of the outputs; empty: all are in plain host memory.
+  absl::Status RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
+                         std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
   // Returns the program that computes these outputs only. The kMaxSubsets most recently used ones are kept.
   absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
 
@@ -113,6 +117,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::list<Subset> subsets_;  // most recent first; guarded by subsets_mutex_
   IoPlace created_;            // the place of outputs that runs create
   std::atomic<uint64_t> staged_bytes_{0};
+  RunTurn turn_;  // of plans that run alone
   double default_timeout_s_ = 0;
   uint64_t seed_ = 0;
 };

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traits of operators that do more than compute new outputs: exchange data with other ranks, or write to an input's memory.
-// They are bits of OpDef::traits beside those of Trait.
+// Operators that do more than compute new outputs: exchange data with other ranks, or write to an input's memory.
 #pragma once
 
 #include "core/ops/op.h"
 
 namespace mge {
-
-// Output i is input i, combined over all ranks by the attribute "reduction".
-inline constexpr Trait kAllReduce = static_cast<Trait>(1u << 9);
-// Output i is input i of the rank that the attribute "root" names.
-inline constexpr Trait kBroadcast = static_cast<Trait>(1u << 10);
-// Output 0 is written to the memory of input 0, the target. It gets the elements of input 1.
-inline constexpr Trait kAssigns = static_cast<Trait>(1u << 11);
-// Output 0 is written to the memory of input 0, the target. It gets the sum of both inputs.
-inline constexpr Trait kAccumulates = static_cast<Trait>(1u << 12);
 
 // Returns whether the operator exchanges data with other ranks.
 constexpr bool IsCollective(const OpDef& def) { return def.Is(kAllReduce) || def.Is(kBroadcast); }

@@ -71,6 +71,10 @@ enum Trait : uint32_t {
   kTranspose = 64,     // moves dimensions by attribute "perm" and nothing else
   kNoFold = 128,       // not folded: the constant would be larger than its source (Expand, Tile)
   kCommutative = 256,
+  kAllReduce = 512,     // output i is input i, combined over all ranks by the attribute "reduction"
+  kBroadcast = 1024,    // output i is input i of the rank that the attribute "root" names
+  kAssigns = 2048,      // output 0 is written to the memory of input 0, the target. It gets the elements of input 1
+  kAccumulates = 4096,  // output 0 is written to the memory of input 0, the target. It gets the sum of both inputs
 };
 
 // The interface between type inference and a shape rule. The rank or sizes of an input may be unknown. The rule then

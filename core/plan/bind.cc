@@ -168,7 +168,7 @@ class Binder {
     const PlannedUnit& unit = schedule_.units[u];
     const mge_slot from = InputSlot(u, 0), to = SlotOf(unit, unit.outputs[0]);
     const int64_t bytes = BytesOf(unit.outputs[0]);
-    if (!unit.OnQueue()) return BindCopy(from, to, bytes, /*staged=*/true);
+    if (!unit.OnQueue()) return BindCopy(from, to, bytes, /*staged=*/!unit.group);
     auto* args = NewArgs<QueueCopyArgs>();
     *args = {from, to, static_cast<uint64_t>(bytes), unit.device->queue_api(), nullptr, nullptr};
     if (unit.peer) {

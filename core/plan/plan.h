@@ -246,6 +246,9 @@ struct MemoryNeed {
 // A plan (see the top of this file). The destructor waits for devices that still use its memory.
 class Plan {
  public:
+  // Returns whether its runs must not overlap with each other: they update states, or exchange data with other ranks.
+  bool RunsAlone() const { return !state_values.empty() || !communicators.empty(); }
+
   Device* device = nullptr;  // the first device in the order of preference
   std::vector<Segment> segments;
   std::vector<PlanQueue> queues;  // empty: all steps run in the calling thread
@@ -261,7 +264,7 @@ class Plan {
   std::vector<const mge_kernel_api*> state_apis;
   std::vector<StateBase> state_values;                       // states of the session, which outlive the plan
   std::shared_ptr<StateMemory> state_memory;                 // their memory; nullptr: there are none
-  std::vector<RandomBase> random;                            // one per device with random kernels
+  std::vector<RandomBase> random;                            // one per device and queue with random kernels
   std::vector<std::shared_ptr<Communicator>> communicators;  // those of the plan's collectives
   std::vector<DynamicConstant> dynamic_constants;
   uint32_t dynamic_count = 0;

@@ -71,7 +71,7 @@ std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inp
   readers_.fetch_add(1);
   if (const Entry* entry = recent_.load()) {
     const auto& types = entry->signature;
-    if (entry->outputs.empty() && entry->plan->state_values.empty() &&
+    if (entry->outputs.empty() && !entry->plan->RunsAlone() &&
         std::equal(inputs.begin(), inputs.end(), types.begin(), types.end(), HasType))
       plan = entry->plan;
   }

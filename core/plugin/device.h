@@ -43,7 +43,7 @@ struct MemoryStats {
 };
 
 // One device of one backend. Thread-safe. Owned by Devices, which must outlive every use.
-class Device {
+class Device : public std::enable_shared_from_this<Device> {
  public:
   Device(std::shared_ptr<Backend> backend, DeviceDescription description, MemoryOptions memory);
   ~Device();

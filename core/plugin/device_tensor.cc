@@ -71,7 +71,7 @@ absl::StatusOr<Tensor> DeviceMemory::Create(Device& device, int32_t memory_class
     return View(std::move(memory), dtype, std::move(shape));
   }
   MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf(memory_class));
-  MGE_ASSIGN_OR_RETURN(memory->reservation_, pool->Acquire(static_cast<uint64_t>(bytes)));
+  MGE_ASSIGN_OR_RETURN(memory->reservation_, pool->Acquire(static_cast<uint64_t>(bytes), device.BufferAlignment()));
   memory->pool_ = pool;
   memory->queue_address_ = memory->reservation_.address;
   memory->address_ = memory->reservation_.address;
@@ -94,7 +94,7 @@ absl::StatusOr<Tensor> DeviceMemory::Wrap(Device& device, int32_t memory_class, 
     return Fail(errors::kInvalidTensor, "the size of the memory does not match the shape",
                 {.what = fmt::format("{} needs {} bytes, got {}", TypeText(dtype, shape), expected, bytes)});
   }
-  const uint64_t alignment = device.queue_api() ? kDefaultAlignment : static_cast<uint64_t>(ElementBytes(dtype));
+  const uint64_t alignment = device.queue_api() ? device.BufferAlignment() : static_cast<uint64_t>(ElementBytes(dtype));
   if (alignment && reinterpret_cast<uintptr_t>(address) % alignment) {
     return Fail(errors::kInvalidTensor, fmt::format("the memory is not aligned for device {}", device.name()),
                 {.what = fmt::format("address {} is not a multiple of {}", address, alignment),
@@ -113,8 +113,10 @@ absl::Status CopyTensor(const Tensor& from, Tensor& to) {
     std::copy(from.Data<std::string>().begin(), from.Data<std::string>().end(), to.MutableData<std::string>().begin());
     return absl::OkStatus();
   }
-  if (bytes == 0 || from.data() == to.data()) return absl::OkStatus();
   const DeviceMemory *source = DeviceMemory::Of(from), *target = DeviceMemory::Of(to);
+  // Memory of two devices may have equal addresses.
+  const bool same = source && target ? &source->device() == &target->device() : source == target;
+  if (bytes == 0 || (same && from.data() == to.data())) return absl::OkStatus();
   const bool from_host = DeviceMemory::OnHost(from), to_host = DeviceMemory::OnHost(to);
   if (from_host && to_host) {
     std::memmove(to.mutable_data(), from.data(), bytes);

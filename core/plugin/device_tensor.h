@@ -19,9 +19,9 @@ namespace mge {
 class DeviceMemory {
  public:
   // Creates a tensor with undefined elements in memory of the device's pool. `memory_class` is MGE_MEMORY_DEVICE, or
-  // MGE_MEMORY_PINNED for host memory that the device's copy queues can access. `keep` (optional) is kept alive; it must own
-  // the device. Fails with kInvalidTensor for strings, with kDeviceUnusable for page-locked memory of a device without
-  // queues, and with errors of the pool.
+  // MGE_MEMORY_PINNED for host memory that the device's copy queues can access. The tensor keeps the device and `keep`
+  // (optional), its runtime, alive. Fails with kInvalidTensor for strings, with kDeviceUnusable for page-locked memory of a
+  // device without queues, and with errors of the pool.
   static absl::StatusOr<Tensor> Create(Device& device, int32_t memory_class, DType dtype, Shape shape,
                                        std::shared_ptr<const void> keep);
 
@@ -57,11 +57,11 @@ class DeviceMemory {
     std::unique_ptr<DeviceMemory> memory;
     void operator()(const void*) { memory.reset(); }
   };
-  DeviceMemory(Device& device, int32_t memory_class) : device_(&device), memory_class_(memory_class) {}
+  DeviceMemory(Device& device, int32_t memory_class) : device_(device.shared_from_this()), memory_class_(memory_class) {}
   static Tensor View(std::unique_ptr<DeviceMemory> memory, DType dtype, Shape shape);
 
   std::shared_ptr<const void> keep_;  // destroyed last
-  Device* device_;
+  std::shared_ptr<Device> device_;
   int32_t memory_class_;
   void* address_ = nullptr;             // of the tensor; in page-locked memory the host's address
   void* queue_address_ = nullptr;       // of the same byte for queues of the device
@@ -72,7 +72,8 @@ class DeviceMemory {
 };
 
 // Copies the elements of `from` into the memory of `to`, which has the same type and shape. Each may be in host memory or on
-// any device. Waits until the copy is done. Fails with kInvalidTensor if types or shapes differ, or with an error of a device.
+// any device. Waits until the copy is done. Fails with kInvalidTensor if types or shapes differ, or with an error of a
+// device.
 absl::Status CopyTensor(const Tensor& from, Tensor& to);
 
 // Returns a tensor in plain host memory with the elements of `from`: a copy, or `from` itself if it lies there.

@@ -42,9 +42,13 @@ absl::Status OrderByHost(const mge_choice& choice, uint32_t* out_order) {
         std::find_if(begin, end, [&](uint32_t i) { return class_of(i) != class_of(*begin) || !has_cost(i); });
     uint32_t* const last = std::find_if(middle, end, [&](uint32_t i) { return class_of(i) != class_of(*begin); });
     const std::vector<uint32_t> with_cost(begin, middle), without(middle, last);
-    std::merge(with_cost.begin(), with_cost.end(), without.begin(), without.end(), begin,
-               [&](uint32_t a, uint32_t b) { return choice.candidates[a]->rank < choice.candidates[b]->rank; });
-    begin = last;
+    auto rank = [&](uint32_t i) { return choice.candidates[i]->rank; };
+    // Only `without` is sorted by rank, so this is no std::merge.
+    auto a = with_cost.begin(), b = without.begin();
+    while (begin != last) {
+      const bool take_b = a == with_cost.end() || (b != without.end() && rank(*b) < rank(*a));
+      *begin++ = take_b ? *b++ : *a++;
+    }
   }
   return absl::OkStatus();
 }

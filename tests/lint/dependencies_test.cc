@@ -31,6 +31,8 @@ constexpr Use kUses[] = {
     {"hipcc", "", ""},
     {"clang-format-14", "", ""},
     {"python3-venv", "", ""},
+    {"patchelf", "", ""},
+    {"xz-utils", "", ""},
     {"libabsl-dev", "absl", "absl/"},
     {"libfmt-dev", "fmt", "fmt/"},
     {"libspdlog-dev", "spdlog", "spdlog/"},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel families: the kernels of a session by what they compute, apart from shapes.
 //
-// A session makes a plan for each signature of input shapes. Some kernels serve many shapes: with the slot `rebind`, a backend
-// derives a kernel for another shape from one that exists, without compiling or packing again.
+// A session makes a plan for each signature of input shapes. Some kernels serve many shapes: with the slot `rebind`, a
+// backend derives a kernel for another shape from one that exists, without compiling or packing again.
 #pragma once
 
 #include <map>
@@ -24,6 +24,7 @@ class KernelFamilies {
  private:
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<mge_kernel>> kernels_;
+  size_t sweep_at_ = 64;  // the size at which expired entries are removed
 };
 
 }  // namespace mge

@@ -27,8 +27,6 @@ class StateMemory {
   absl::StatusOr<void*> AddressOf(Device& device, const Value& state, const StopControl* stop);
   // Returns the number of the first Philox block for a run. Each run has 2^32 blocks of its own.
   uint64_t NextRunBlocks() { return runs_.fetch_add(1, std::memory_order_relaxed) << 32; }
-  // Locked during each run that reads or updates states, so that runs of a session do not mix their updates.
-  std::mutex& run_mutex() { return run_mutex_; }
 
  private:
   struct State {
@@ -40,8 +38,7 @@ class StateMemory {
   };
   std::mutex mutex_;                     // guards states_
   std::map<std::string, State> states_;  // by name
-  std::mutex run_mutex_;
-  std::atomic<uint64_t> runs_{0};  // runs that draw random numbers
+  std::atomic<uint64_t> runs_{0};        // runs that draw random numbers
 };
 
 // Returns the states of a plan with their addresses. Creates those that no other plan of the session has used. Fails like

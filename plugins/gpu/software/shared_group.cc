@@ -26,7 +26,7 @@ constexpr size_t kRandomBytes = 16;
 constexpr int kSpins = 200;  // checks before the thread sleeps between checks
 constexpr std::chrono::microseconds kNap{50};
 
-enum State : uint32_t { kAbsent = 0, kJoined, kLeft, kFailed };
+enum State : uint32_t { kAbsent = 0, kJoining, kJoined, kLeft, kFailed };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "the ranks share atomics between processes");
 
@@ -89,14 +89,15 @@ Result SharedGroup::Join(ConstUniqueId id, uint32_t rank, uint32_t ranks, uint64
     return {MGE_UNAVAILABLE,
             "cannot map " + std::to_string(bytes_) + " bytes of shared memory: " + std::string(std::strerror(error))};
   }
-  At(rank).ranks = ranks;
   uint32_t absent = kAbsent;
-  if (!At(rank).state.compare_exchange_strong(absent, kJoined)) {
+  if (!At(rank).state.compare_exchange_strong(absent, kJoining)) {
     munmap(memory_, bytes_);
     memory_ = nullptr;  // the rank belongs to another communicator, whose state must not change
     return {MGE_INVALID_ARGUMENT, "rank " + std::to_string(rank) + " of the group exists already"};
   }
-  Result all = WaitForAll("join", [&](const Rank& other) { return other.state.load() != kAbsent; });
+  At(rank).ranks = ranks;
+  At(rank).state.store(kJoined);
+  Result all = WaitForAll("join", [&](const Rank& other) { return other.state.load() >= kJoined; });
   shm_unlink(name_.c_str());  // all have mapped it, or nobody can join any more
   if (!all.ok()) return all;
   for (uint32_t i = 0; i < ranks; ++i) {

@@ -179,9 +179,10 @@ enum { MGE_PLACE_DEVICE = 0, MGE_PLACE_PAGE_LOCKED = 1 };
  * memory, such as "cpu0", the tensor is charged to its budget. Strings are refused. */
 MGE_API mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
                                          const int64_t* dims, size_t rank, mge_tensor** out);
-/* Creates a tensor that uses the caller's memory on a device. `address` is valid on the device and aligned to 64 bytes; on
- * a device that works in host memory it is aligned to the elements. Page-locked memory must have one address for host
- * and device. `release` (nullable) is called once when no tensor and no run uses the memory, or when this function fails. */
+/* Creates a tensor that uses the caller's memory on a device. `address` is valid on the device and aligned to its
+ * buffer_alignment (64 if it names none); on a device that works in host memory it is aligned to the elements. Page-locked
+ * memory must have one address for host and device. `release` (nullable) is called once when no tensor and no run uses the
+ * memory, or when this function fails. */
 typedef void (*mge_release_fn)(void* state);
 MGE_API mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
                                        const int64_t* dims, size_t rank, void* address, uint64_t bytes,
@@ -314,9 +315,11 @@ MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* cons
 /* Enqueues a run and returns without waiting for it. It starts when the runs `after` have ended, which other queues wait for
  * on the device where possible. `outputs[i]` is NULL or a tensor on a device or in page-locked memory. The outputs of NULL
  * are created on the device at once; they may be read when the fence is reached. The inputs and outputs may be released at
- * once. Inputs in plain host memory are copied before the return. Steps that the host computes delay the return; a model
- * with data-dependent shapes, or on devices without queues, runs to its end. `control` (nullable) is used only during the
- * call. Errors of the device arrive at the fence. */
+ * once. Inputs in plain host memory are copied before the return. Steps that the host computes delay the return. A model
+ * with data-dependent shapes, states or collectives, with outputs that the host computes, or on devices without queues, runs
+ * to its end. Each run in progress has its own memory for intermediate values, so wait for an older fence now and then.
+ * `control` (nullable) and time limits apply to this call only; mge_run_fence_wait has its own limit. Errors of the device
+ * arrive at the fence. */
 MGE_API mge_status* mge_session_enqueue(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                         mge_tensor** outputs, size_t output_count, mge_run_fence* const* after,
                                         size_t after_count, mge_run_control* control, mge_run_fence** out);

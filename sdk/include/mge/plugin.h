@@ -84,8 +84,7 @@ typedef struct mge_host {
   mge_code (*setting)(void* self, uint32_t index, mge_text* out);
   /* Returns a host table by reverse-DNS name, or NULL. [any] */
   const void* (*extension)(void* self, const char* name, uint32_t min_version);
-  /* Returns host memory aligned to a power of two, or NULL if none is available. Memory not released by stop() is
-   * reported as a leak. [any] */
+  /* Returns host memory aligned to a power of two, or NULL if there is none. What stop() leaves is a leak. [any] */
   void* (*allocate)(void* self, uint64_t bytes, uint64_t alignment);
   void (*release)(void* self, void* memory); /* `memory` may be NULL. [any] */
   const mge_ready_made* ready_made;          /* parts that a backend can use or wrap */
@@ -358,8 +357,7 @@ typedef struct mge_slab_provider {
   uint32_t struct_size;
   uint32_t reserved;
   void* self;
-  /* Fails with MGE_RESOURCE_EXHAUSTED if the device has no more memory, with MGE_OVER_BUDGET if the host's budget or the
-   * policy's cap forbids it. */
+  /* MGE_RESOURCE_EXHAUSTED: the device has no more memory. MGE_OVER_BUDGET: the host's budget or the policy forbids it. */
   mge_code (*acquire)(void* self, uint64_t bytes, mge_slab* out, mge_error* error);
   void (*release)(void* self, const mge_slab* slab);
   void (*memory_info)(void* self, uint64_t* free_bytes, uint64_t* total_bytes);
@@ -422,13 +420,11 @@ typedef struct mge_pool_api {
   void (*trim)(mge_pool* pool, int32_t how);
   void (*stats)(const mge_pool* pool, mge_pool_stats* out);
   /* [optional] Passes the reserve policy's decision. `retain` is resolved: 0 means nothing, UINT64_MAX everything. The
-   * pool applies `retain` and `step`; the host applies the rest. Until the first call, or if NULL, the pool decides what
-   * is excess. */
+   * pool applies `retain` and `step`, the host the rest. Until the first call, or if NULL, the pool decides. */
   void (*set_policy)(mge_pool* pool, const mge_reserve_decision* decision);
 } mge_pool_api;
 
-/* Decides without side effects. The pool acts on the decision, and the host's budget always applies. The host may hold
- * locks. [any] */
+/* Decides without side effects, perhaps under locks of the host. The pool acts on it; the host's budget applies. [any] */
 typedef struct mge_reserve_api {
   uint32_t struct_size;
   uint32_t minor;
@@ -447,8 +443,7 @@ typedef struct mge_memory_api {
   const mge_pool_api* own_pool; /* [optional] */
   mge_text reserve; /* a ready-made policy: "percent:5", "bytes:64MiB", "all", "none"; ignored if own_reserve is set */
   const mge_reserve_api* own_reserve; /* [optional] */
-  /* [optional] Stream-ordered release: like slab_release, but the slab is in use until `last_use` (never NULL). That
-   * fence is valid until then. Returns at once. [any] */
+  /* [optional] Like slab_release, but returns at once: the slab and `last_use` (never NULL) are valid until then. [any] */
   void (*slab_release_after)(mge_device* device, const mge_slab* slab, const mge_fence_point* last_use);
   /* [optional] Virtual memory of class MGE_MEMORY_DEVICE: a range of addresses, with memory committed to
    * parts of it. Offsets and sizes are multiples of range_granularity. range_commit takes memory from the driver, like
@@ -472,7 +467,7 @@ enum { MGE_QUEUE_COMPUTE = 0, MGE_QUEUE_COPY_IN = 1, MGE_QUEUE_COPY_OUT = 2, MGE
 typedef struct mge_queue_api {
   uint32_t struct_size;
   uint32_t minor;
-  /* Creates one more queue of that kind. COMMUNICATION: for collectives and copies between devices. [any] */
+  /* Creates one more queue of that kind. MGE_UNIMPLEMENTED: the backend has no such kind (COMMUNICATION). [any] */
   mge_code (*create)(mge_device* device, int32_t kind, mge_queue** out, mge_error* error);
   void (*destroy)(mge_queue* queue);
   /* Copies between two addresses of this device, or between the device and host memory, in queue order. [one] */
@@ -481,8 +476,7 @@ typedef struct mge_queue_api {
   void (*fence_destroy)(mge_fence* fence);
   /* Sets the fence to `value`, or to a failure, when all work enqueued before is done. [one] */
   mge_code (*signal)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
-  /* Delays all work enqueued later until the fence has reached `value`, whose signal has been enqueued. The fence may be
-   * of any device of this backend. [one] */
+  /* Delays later work until the fence, of any device of this backend, has reached `value`, which was enqueued. [one] */
   mge_code (*wait)(mge_queue* queue, mge_fence* fence, uint64_t value, mge_error* error);
   /* Blocks the calling thread until the fence has reached `value` or failed. Returns the failure's code and text, or
    * MGE_DEADLINE_EXCEEDED after timeout_ns. [any] */
@@ -494,8 +488,7 @@ typedef struct mge_queue_api {
   mge_code (*replay)(mge_queue* queue, void* record, mge_error* error); /* [optional, with capture_begin] */
   /* [optional, with capture_begin] */
   void (*record_destroy)(mge_device* device, void* record);
-  /* [optional] Copies between a peer's memory and the memory of the queue's device. Only called if link() returns PEER.
-   * [one] */
+  /* [optional] Copies between the memory of the queue's device and of a peer (link() returned PEER). [one] */
   mge_code (*copy_peer)(mge_queue* queue, mge_device* to, void* destination, mge_device* from, const void* source,
                         uint64_t bytes, mge_error* error);
   /* [optional] Ends a capture like capture_end, and replaces the work of `record`, which is not running, by the captured
@@ -554,8 +547,7 @@ typedef struct mge_layout_info {
   uint64_t bytes; /* size of a tensor in this layout */
 } mge_layout_info;
 
-/* Required if candidates use OPAQUE layouts. A conversion to or from such a layout is a problem with one node
- * mge.Reorder, whose value has that layout. */
+/* Required for OPAQUE layouts. A conversion to or from one is a problem with one node mge.Reorder of that layout. */
 typedef struct mge_layout_api {
   uint32_t struct_size;
   uint32_t minor;
@@ -578,7 +570,7 @@ typedef struct mge_layout_api {
 #define MGE_KERNEL_WINOGRAD (UINT64_C(1) << 8)
 #define MGE_KERNEL_FFT (UINT64_C(1) << 9)
 #define MGE_KERNEL_COMPILES (UINT64_C(1) << 10)         /* prepare compiles code */
-#define MGE_KERNEL_READS_ARGS_FIRST (UINT64_C(1) << 11) /* a step has read `args` when its function returns */
+#define MGE_KERNEL_READS_ARGS_FIRST (UINT64_C(1) << 11) /* a step has read `args` when it returns (the kit checks it) */
 #define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 12) - 1)
 
 /* How a kernel writes an output. ADD: adds to what the output's memory holds. */
@@ -590,8 +582,7 @@ typedef struct mge_in_place {
   uint32_t input;
 } mge_in_place;
 
-/* A computation: a group of nodes, often one. The inputs and outputs of its graph are the operands, in the order of every
- * list below. */
+/* A computation: a group of nodes, often one. Its graph's inputs and outputs are the operands, in the order of all lists. */
 typedef struct mge_problem {
   uint32_t struct_size;
   uint32_t threads; /* number of threads that the kernel may expect; >= 1 */
@@ -654,8 +645,8 @@ typedef struct mge_prepared {
   uint64_t random_blocks;
 } mge_prepared;
 
-/* An operand of a step: an offset into one of the run's bases. Its address is a multiple of 64, with one exception. On a
- * device without queues a plain operand may be memory of the user or of the model's file; it is then aligned only to its
+/* An operand of a step: an offset into one of the run's bases, at a multiple of buffer_alignment, which is at least 64. On
+ * a device without queues a plain operand may be memory of the user or of the model's file; it is then aligned only to its
  * element size (at most 8). */
 typedef struct mge_slot {
   uint32_t base;
@@ -717,7 +708,7 @@ typedef struct mge_kernel_api {
   void (*state_destroy)(mge_kernel* kernel, void* state); /* [optional, with state_create] */
   void (*destroy)(mge_kernel* kernel);                    /* no step of it is running. [any] */
   /* [optional] Packs like prepack, on a queue of the device: both addresses are in its memory. Must give the same bytes.
-   * MGE_UNIMPLEMENTED: the host calls prepack. [one] */
+   * MGE_UNIMPLEMENTED: the host calls prepack; it cannot do so for a state. [one] */
   mge_code (*prepack_on)(mge_kernel* kernel, uint32_t input, mge_queue* queue, const void* source, void* destination,
                          mge_error* error);
   /* [optional] Returns in `out` the needs of this kernel for a problem that differs from its own in shapes only; `kernel`
@@ -781,8 +772,7 @@ enum { MGE_STRATEGY_BY_COST = 1 }; /* the order follows measured or estimated ti
 typedef struct mge_strategy_api {
   uint32_t struct_size;
   uint32_t minor;
-  /* [optional] Writes the indices of all candidates, best first. The host rejects anything that is not a permutation.
-   * NULL: the host's order is used. [any] */
+  /* [optional] Writes the indices of all candidates, each once, best first. NULL: the host's order is used. [any] */
   mge_code (*order)(mge_device* device, const mge_choice* choice, uint32_t* out_order, mge_error* error);
   uint32_t flags; /* MGE_STRATEGY_... flags of `order` */
   /* Default mode (MGE_SELECT_...) if the user does not set select.strategy. PROFILE: the host times the candidates.

@@ -160,6 +160,7 @@ class Problem {
   // Returns the operand number of input k of node i.
   int operand(int i, int k) const { return operand(node(i).input_id(k)); }
   uint32_t threads() const { return p_->threads; }
+  mge_device* handle() const { return device_; }  // of the device
   // Returns the pairs of an output and the input whose memory it must use.
   std::span<const mge_in_place> aliases() const {
     if (!Covers(p_, &mge_problem::alias_count)) return {};

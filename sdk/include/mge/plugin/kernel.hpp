@@ -173,7 +173,7 @@ class Kernel {
   virtual uint64_t prepack_bytes(int) const { return 0; }
   virtual Result Prepack(int, const void*, void*) { return {MGE_UNIMPLEMENTED, "this kernel packs nothing"}; }
   // Enqueues the same packing on a queue of the device. Both addresses are in its memory. Must give the same bytes as
-  // Prepack(). MGE_UNIMPLEMENTED: the host calls Prepack() and uploads the result.
+  // Prepack(). MGE_UNIMPLEMENTED: the host calls Prepack() and uploads the result, which it cannot do for a state.
   virtual Result PrepackOn(int, mge_queue*, const void*, void*) { return {MGE_UNIMPLEMENTED, "packs on the host only"}; }
   // Returns the name of the packed form. Kernels with equal names pack equal sources to equal bytes. Empty: no promise.
   virtual std::string prepack_form(int) const { return {}; }
@@ -197,6 +197,7 @@ class Kernel {
   std::vector<std::string> form_names;
   std::vector<mge_text> form_list;
   int inputs = 0, outputs = 0;
+  mge_device* device = nullptr;
 };
 using KernelPtr = std::unique_ptr<Kernel>;
 
@@ -350,6 +351,7 @@ struct KernelTable {
   static void Describe(KernelPtr kernel, const Problem& p, mge_prepared* out) {
     kernel->inputs = p.input_count();
     kernel->outputs = p.output_count();
+    kernel->device = p.handle();
     bool packs = false;
     for (int i = 0; i < p.input_count(); ++i) {
       kernel->prepack_list.push_back(kernel->prepack_bytes(i));
@@ -373,7 +375,7 @@ struct KernelTable {
       if (!Covers(problem, &mge_problem::graph)) {
         return Report(error, MGE_INVALID_ARGUMENT, "the problem's struct is too short");
       }
-      Problem p(problem);
+      Problem p(problem, Of(k)->device);
       KernelPtr kernel = Of(k)->Rebind(p);
       if (!kernel) return Report(error, MGE_UNIMPLEMENTED, "the kernel is prepared for each shape");
       Describe(std::move(kernel), p, out);
