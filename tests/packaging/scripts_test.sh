@@ -44,7 +44,7 @@ fresh() {
 # in_common SCRIPT: runs SCRIPT after common.sh, with only the fake commands in PATH.
 in_common() { run env -i PATH="$work/bin" "$BASH" -c "set -euo pipefail; source '$root/packaging/common.sh'; $1"; }
 
-for script in run.sh test.sh; do
+for script in run.sh test.sh tarball.sh; do
   run "$root/packaging/$script" --help
   expect "$script --help" 0 "$code"
   contains "$script --help" "usage: packaging/$script" "$text"
@@ -54,6 +54,15 @@ for script in run.sh test.sh; do
     expect "$script $bad" 2 "$code"
     contains "$script $bad" "error: " "$text"
   done
+done
+
+run "$root/packaging/gpu-report.sh" --help
+expect "gpu-report.sh --help" 0 "$code"
+contains "gpu-report.sh --help" "usage: gpu-report.sh" "$text"
+for bad in --bogus --device; do
+  run "$root/packaging/gpu-report.sh" "$bad"
+  expect "gpu-report.sh $bad" 2 "$code"
+  contains "gpu-report.sh $bad" "error: " "$text"
 done
 
 for script in packaging/bench.sh tests/models/run.sh; do
