@@ -1,123 +1,132 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tests MGE on a machine with a GPU, and writes one report: gpu-report.md, and gpu-report.json with all details. It is part of
-# the archive of packaging/tarball.sh, and runs in its folder.
-set -uo pipefail
+# Tests and measures one GPU with the backends of this tree, and writes a report. It lies at the root of the tarball.
+set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-mge=$here/mge
+mge=$here/bin/mge
 
 usage() {
   cat <<'TEXT'
 usage: gpu-report.sh [options]
 
-  --device NAME    the device to test (default: gpu0)
-  --models LIST    models of `mge zoo` (default: "resnet50 mobilenetv2 bert-base")
-  --batches LIST   batch sizes of the benchmarks (default: "1 32")
-  --seconds N      measuring time of each benchmark (default: 5)
-  --output FOLDER  for gpu-report.md and gpu-report.json (default: the working folder)
-  -h, --help       this text
+Runs the conformance kit, ONNX's test cases, networks compared with the CPU, and benchmarks on one device, and writes a
+page and its data.
 
-Exit codes: 0 all well; 1 something failed; 2 usage; 5 the device cannot be used.
+  --device NAME   the device (default: gpu0)
+  --quick         a sample of the kit, and fewer models
+  -o DIR          the folder for report.md, report.json and logs (default: gpu-report)
+  -h, --help      this text
+
+Exit codes: 0 all tests passed; 1 some failed; 2 usage; 5 the device cannot be used.
 TEXT
 }
 
-device=gpu0 seconds=5 output=$PWD models="resnet50 mobilenetv2 bert-base" batches="1 32"
+device=gpu0 quick=() out=gpu-report
 while (($#)); do
   case $1 in
     -h|--help) usage; exit 0 ;;
-    --device|--seconds|--output|--models|--batches)
-      if (($# < 2)); then echo "error: $1 needs a value" >&2; exit 2; fi
-      declare "${1#--}=$2"; shift ;;
-    *) echo "error: unknown option $1; see gpu-report.sh --help" >&2; exit 2 ;;
+    --device) device=${2:?--device needs a value}; shift ;;
+    --quick) quick=(--quick) ;;
+    -o) out=${2:?-o needs a value}; shift ;;
+    *) echo "error: unknown argument $1; see gpu-report.sh --help" >&2; exit 2 ;;
   esac
   shift
 done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+failures=0
+page=$out/report.md
+data=$out/report.json
+first=yes
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$output"
-report=$output/gpu-report.md
-parts=()
-failed=0
+# add KEY FILE: adds the JSON text of a file to the data. A file without JSON text becomes null.
+add() {
+  local text=null
+  if [[ $(head -c 1 "$2" 2>/dev/null) == '{' ]]; then text=$(<"$2"); fi
+  if [[ $first == no ]]; then printf ',\n' >>"$data"; fi
+  printf '"%s": %s' "$1" "$text" >>"$data"
+  first=no
+}
 
-# part NAME: adds $work/NAME.json, which a command has written, to the JSON report.
-part() { if [[ -s $work/$1.json ]]; then parts+=("$1"); fi; }
-# value KEY FILE: the first value of a key in a JSON file with one key per line.
-value() { sed -n "s/.*\"$1\": *\"\\{0,1\\}\\([^\",]*\\)\"\\{0,1\\},\\{0,1\\}\$/\\1/p" "$2" | head -1; }
-line() { printf '%s\n' "$*" | tee -a "$report"; }
+# measured NAME COMMAND...: runs a command with --json, keeps both of its outputs, and adds the data. Returns its exit code.
+measured() {
+  local name=$1 code=0
+  shift
+  echo "  $name" >&2
+  "$@" --json >"$out/$name.json" 2>"$out/$name.log" || code=$?
+  add "$name" "$out/$name.json"
+  return "$code"
+}
 
-"$mge" devices --json >"$work/devices.json" 2>"$work/log"
-part devices
-if ! "$mge" zoo one-op -o "$work/one.onnx" 2>/dev/null || ! "$mge" run "$work/one.onnx" --device "$device" >/dev/null 2>"$work/log"; then
-  cat "$work/log" >&2
+# verdict NAME CODE: one line of the page.
+verdict() {
+  if (($2 == 0)); then
+    printf -- '- %s: passed\n' "$1" >>"$page"
+  else
+    failures=$((failures + 1))
+    printf -- '- %s: **failed** (exit code %d): %s\n' "$1" "$2" "$(grep -m1 -E 'error|failed' "$out/$1.log" || echo "see $1.log")" >>"$page"
+  fi
+}
+
+# number KEY FILE: the first number with this key.
+number() { grep -oE "\"$1\": *[0-9.e+-]+" "$2" | head -n 1 | grep -oE '[0-9.e+-]+$' || echo -; }
+
+if ! "$mge" run "$here/share/mge/digits/digits.onnx" --device "$device" >"$out/first.log" 2>&1; then
+  cat "$out/first.log" >&2
+  echo "error: device $device cannot be used; see above, and \`$mge doctor\`" >&2
   exit 5
 fi
 
-: >"$report"
-line "# MGE on $device"
-line
-line "$("$mge" --version), $(uname -sr), $(date -u +%Y-%m-%d)"
-if command -v nvidia-smi >/dev/null; then
-  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | while read -r text; do line "- $text"; done
-fi
-line
-line '```'
-"$mge" devices 2>/dev/null | tee -a "$report"
-line '```'
-line
-line "## Correctness"
-line
-line "| test | result |"
-line "|---|---|"
-
-# The file of the backend whose device this is.
-backend=$("$mge" run "$work/one.onnx" --device "$device" 2>&1 >/dev/null | sed -n 's/^ran on \([a-z_]*\)[0-9]*$/\1/p')
-if "$mge" sdk test "$here/lib/mge/plugins/mge_$backend.so" --quick --json >"$work/sdk_test.json" 2>"$work/log"; then
-  line "| conformance kit of backends | passed |"
-else
-  failed=1
-  line "| conformance kit of backends | failed |"
-fi
-part sdk_test
-if [[ -d $here/onnx ]]; then
-  "$mge" check --json -q --device "$device" "$here/onnx" >"$work/onnx.json" 2>"$work/log" || failed=1
-  line "| tests of ONNX | $(value passed "$work/onnx.json") passed, $(value failed "$work/onnx.json") failed, $(value unsupported "$work/onnx.json") unsupported |"
-  part onnx
-fi
-for name in $models; do
-  "$mge" zoo "$name" -o "$work/$name.onnx" 2>/dev/null
-  if "$mge" run "$work/$name.onnx" --device "$device" --compare cpu0 >"$work/text" 2>&1; then
-    line "| $name, compared with cpu0 | equal within the tolerance |"
-  else
-    failed=1
-    line "| $name, compared with cpu0 | differs |"
-  fi
-done
-
-line
-line "## Speed and memory"
-line
-line "| model | batch | p50 in ms | runs per s | first result in ms | device memory in MiB |"
-line "|---|---|---|---|---|---|"
-for name in $models; do
-  for batch in $batches; do
-    "$mge" zoo "$name" --batch "$batch" -o "$work/model.onnx" 2>/dev/null
-    result=$work/bench_${name}_$batch.json
-    if "$mge" bench "$work/model.onnx" --device "$device" --seconds "$seconds" --json >"$result" 2>"$work/log"; then
-      line "| $name | $batch | $(awk -v us="$(value p50 "$result")" 'BEGIN { printf "%.3f | %.1f", us / 1000, 1e6 / us }') | $(value first_result_ms "$result" | cut -c1-7) | $(($(value measured_peak_bytes "$result") >> 20)) |"
-      part "bench_${name}_$batch"
-    else
-      failed=1
-      line "| $name | $batch | failed: $(head -1 "$work/log") | | | |"
-    fi
-  done
-done
-
+printf '{"schema": "mge.gpu-report/1",\n' >"$data"
 {
-  printf '{"schema": "mge.gpu_report/1", "device": "%s", "failed": %s' "$device" "$([[ $failed == 1 ]] && echo true || echo false)"
-  for name in "${parts[@]}"; do printf ',\n"%s": ' "$name"; cat "$work/$name.json"; done
-  printf '}\n'
-} >"$output/gpu-report.json"
-line
-if ((failed)); then line "Result: failed"; else line "Result: passed"; fi
-exit "$failed"
+  printf '# %s: report of MGE\n\n' "$device"
+  "$mge" --version
+  printf '\n```\n'
+  "$mge" devices
+  if command -v nvidia-smi >/dev/null; then nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv; fi
+  printf '```\n\n## Correctness\n\n'
+} >"$page"
+
+echo "correctness" >&2
+code=0; measured devices "$mge" devices || code=$?
+backend=$(awk -F'"' -v want="$device" '
+  $2 == "name" { name = $4 }
+  $2 == "plugin" { plugin = $4 }
+  $2 == "alias" && (name == want || $4 == want) { print plugin; exit }' "$out/devices.json")
+code=0; measured kit "$mge" sdk test "${quick[@]}" "$here/lib/mge/plugins/mge_$backend.so" || code=$?
+verdict kit "$code"
+code=0; measured onnx "$mge" check "$here/share/mge/onnx/node" --device "$device,cpu0" || code=$?
+verdict onnx "$code"
+networks=(resnet50 mobilenetv2 bert-base)
+if ((${#quick[@]})); then networks=(bert-tiny); fi
+for model in "${networks[@]}"; do
+  "$mge" zoo "$model" -o "$out/$model.onnx" >/dev/null
+  code=0; measured "$model-compared-with-cpu0" "$mge" run "$out/$model.onnx" --device "$device" --compare cpu0 || code=$?
+  verdict "$model-compared-with-cpu0" "$code"
+  rm -f "$out/$model.onnx"
+done
+
+printf '\n## Speed\n\n| model | batch | latency, inputs on the host (us) | on the device (us) | first result (ms) | memory (MiB) |\n|---|---|---|---|---|---|\n' >>"$page"
+echo "speed" >&2
+models=(resnet50:1 resnet50:32 mobilenetv2:1 bert-base:1)
+if ((${#quick[@]})); then models=(tiny-ops:1); fi
+for row in "${models[@]}"; do
+  model=${row%:*} batch=${row#*:}
+  file=$out/$model-$batch.onnx
+  options=(-o "$file")
+  if ((batch > 1)); then options+=(--batch "$batch"); fi
+  "$mge" zoo "$model" "${options[@]}" >/dev/null
+  for io in host device; do
+    code=0; measured "$model-$batch-$io" "$mge" bench "$file" --device "$device" --io "$io" || code=$?
+    if ((code)); then verdict "$model-$batch-$io" "$code"; fi
+  done
+  host=$out/$model-$batch-host.json
+  printf '| %s | %s | %s | %s | %s | %s |\n' "$model" "$batch" "$(number p50 "$host")" \
+    "$(number p50 "$out/$model-$batch-device.json")" "$(number first_result_ms "$host")" \
+    "$(awk -v b="$(number planned_peak_bytes "$host")" 'BEGIN { printf "%.1f", b / 1048576 }')" >>"$page"
+  rm -f "$file"
+done
+printf '\n}\n' >>"$data"
+echo "wrote $page and $data" >&2
+cat "$page"
+exit $((failures > 0))

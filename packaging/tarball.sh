@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs a build into one archive that runs from any folder, without the packages that it was built with.
+# Packs a tree that runs from any directory on machines with the same or a newer C library, without installed packages.
 set -euo pipefail
 # shellcheck source=packaging/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -9,78 +9,78 @@ usage() {
   cat <<'TEXT'
 usage: packaging/tarball.sh [options]
 
-Builds the preset `release` and packs it: the command, all backends, the shared libraries that they need, ONNX's tests, and
-gpu-report.sh, which tests a machine with a GPU. Unpack the archive anywhere and run its `mge`.
+Builds the preset `release` and writes build/mge-VERSION-linux-ARCHITECTURE.tar.xz: the mge command, libmge, all
+backends, headers, the shared libraries that they need, ONNX's test cases, and gpu-report.sh, which tests and measures a GPU.
 
-  --output FILE  the archive (default: build/mge.tar.xz)
-  --no-build     pack what is built
-  -j, --jobs N   compilers at a time
-  -h, --help     this text
+  -o, --output FILE   the file to write
+  --no-install        install nothing; take what is there
+  -j, --jobs N        compilers at a time (default: one a core, less where memory is short)
+  -h, --help          this text
 
-The machine where it runs needs the C library of this one, or a later version.
-Exit codes: 0 all well; 1 the build failed; 2 usage.
+Exit codes: 0 all well; 1 the build failed; 2 usage; 5 packages are missing and cannot be installed.
 TEXT
 }
 
-output=$root/build/mge.tar.xz
-built=no
+output=
 while (($#)); do
   case $1 in
     -h|--help) usage; exit 0 ;;
-    --output) output=$(value_of "$@"); shift ;;
-    --output=*) output=${1#*=} ;;
-    --no-build) built=yes ;;
+    -o|--output) output=$(value_of "$@"); shift ;;
+    --no-install) install_packages=no ;;
     -j|--jobs) jobs=$(value_of "$@"); shift ;;
     --jobs=*) jobs=${1#*=} ;;
-    *) fail 2 "unknown option $1" "see packaging/tarball.sh --help" ;;
+    *) fail 2 "unknown argument $1" "see packaging/tarball.sh --help" ;;
   esac
   shift
 done
 jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
-onnx=/usr/share/libonnx-testdata/data
 
-if [[ $built == no ]]; then
-  if [[ -f $root/build/release/CMakeCache.txt ]]; then configure release; else configure release -DMGE_TESTS=OFF; fi
-  build release product
-fi
+ensure_packages build tarball
+if [[ -f $root/build/release/CMakeCache.txt ]]; then configure release; else configure release -DMGE_TESTS=OFF; fi
+build release product
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-tree=$work/mge
-for component in tool library; do
-  cmake --install "$root/build/release" --prefix "$tree" --component "$component" >/dev/null
-done
-strip --strip-unneeded "$tree/bin/mge" "$tree"/lib/libmge.so.* "$tree/lib/mge/mge-conform" "$tree"/lib/mge/plugins/*.so
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$root/build/release/CMakeCache.txt")
+name=mge-$version-linux-$(uname -m)
+tree=$work/$name
+output=${output:-$root/build/$name.tar.xz}
+say "packing $output"
+cmake --install "$root/build/release" --prefix "$tree" --strip >/dev/null
 
-# The libraries of other packages, except those of the C library. The CPU backend opens the last two when it needs them.
-mkdir "$tree/lib/others"
-{
-  ldd "$tree/bin/mge" "$tree"/lib/libmge.so.* "$tree/lib/mge/mge-conform" "$tree"/lib/mge/plugins/*.so | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
-  ldconfig -p | awk '/libdnnl\.so\.[0-9]+ |libopenblas\.so\.0 / { print $NF }'
-} >"$work/needed"
+# is_elf FILE
+is_elf() { [[ $(head -c 4 "$1") == $'\x7fELF' ]]; }
+
+# needed FILE...: the paths of the shared libraries that these files load, except those of the C library, which must match the
+# machine's dynamic linker.
+needed() {
+  ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+    grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv)\.so\.[0-9]+$' || true
+}
+
+# Libraries that backends open by name, if they are installed: their packages need not be there.
+opened() {
+  ldconfig -p | awk '/lib(dnnl\.so\.[0-9]+|openblas\.so\.0) / { print $NF }' | sort -u
+}
+
+mapfile -t own < <(find "$tree" -type f \( -path '*/bin/*' -o -path '*/lib/*' \) | while read -r file; do
+  if is_elf "$file"; then echo "$file"; fi
+done)
+mapfile -t vendor < <(opened)
+libraries=$tree/lib
 while read -r library; do
-  echo "$library"
-  ldd "$library" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
-done <"$work/needed" | sort -u >"$work/all"
-while read -r library; do
-  name=$(basename "$library")
-  case $name in
-    libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|libresolv.so.*|libmge.so.*) ;;
-    *) cp -L "$library" "$tree/lib/others/$name" ;;
-  esac
-done <"$work/all"
+  [[ $library == "$tree"/* ]] || cp -Ln "$library" "$libraries/"
+done < <(printf '%s\n' "${vendor[@]}"; needed "${own[@]}" "${vendor[@]}")
+# DT_RPATH, unlike DT_RUNPATH, also applies to the libraries that a library needs.
+while read -r file; do
+  is_elf "$file" || continue
+  patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to "$(dirname "$file")" "$libraries")" "$file"
+done < <(find "$tree/bin" "$tree/lib" -type f)
 
 cp "$root/packaging/gpu-report.sh" "$tree/"
-cat >"$tree/mge" <<'TEXT'
-#!/bin/sh
-# Runs the command with the libraries of this folder.
-here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
-LD_LIBRARY_PATH=$here/lib/others${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$here/bin/mge" "$@"
-TEXT
-chmod 0755 "$tree/mge" "$tree/gpu-report.sh"
-if [[ -d $onnx ]]; then cp -r "$onnx" "$tree/onnx"; else say "no $onnx: the archive has no tests of ONNX"; fi
-
-mkdir -p "$(dirname "$output")"
-tar -C "$work" --owner=0 --group=0 -cf - mge | xz -T0 -6 >"$output"
-say "wrote $output, $(du -h "$output" | cut -f1)"
+cases=$(dpkg -L libonnx-testdata | awk '/\/data\/node$/')
+mkdir -p "$tree/share/mge/onnx"
+cp -r "$cases" "$tree/share/mge/onnx/"
+tar -C "$work" --owner=0 --group=0 --sort=name -c "$name" | xz -T "$jobs" -6 >"$output"
+say "wrote $output ($(($(stat -c %s "$output") / 1048576)) MiB)"

@@ -488,8 +488,12 @@ mge_code KernelRun::Launch(int index, uint32_t width, std::string* text, int32_t
   lane.run.error = &lane.error;
   lane.run.pool = &lane.run.width;
   lane.run.parallel_for = ParallelFor;
-  mge_code code = CallBackend(
-      lane.error, [&](mge_error*) { return InBackend("launching", [&] { return fn_(args_.data(), &lane.run); }); });
+  const bool reads_first = candidate_.Has(MGE_KERNEL_READS_ARGS_FIRST);
+  if (reads_first) lane.args = args_;
+  const void* args = reads_first ? lane.args.data() : args_.data();
+  mge_code code =
+      CallBackend(lane.error, [&](mge_error*) { return InBackend("launching", [&] { return fn_(args, &lane.run); }); });
+  if (reads_first) std::memset(lane.args.data(), kCanary, lane.args.size() * sizeof(std::max_align_t));
   if (text) *text = lane.error.text;
   return code;
 }

@@ -159,6 +159,7 @@ class KernelRun {
   };
   struct Lane {
     Bytes image;
+    std::vector<std::max_align_t> args = {};  // a copy for one launch, if the kernel need not have it longer
     void* state = nullptr;
     void* bases[1] = {};
     int32_t cancel = 0;

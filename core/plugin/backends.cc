@@ -229,7 +229,7 @@ std::vector<std::string> Backends::StartAll(std::chrono::duration<double> limit)
       continue;
     }
     std::lock_guard lock(RecordMutex());
-    attempt->entry->settled = true;  // so that devices of other backends with this class get their numbers
+    attempt->entry->late = true;
     files_[attempt->entry->rows[0]].warning = fmt::format(
         "it has not started within {:g} s: run `mge doctor` to put it into quarantine, raise "
         "plugin.start_timeout, or set MGE_PLUGIN_SKIP={} to leave it out",
@@ -242,7 +242,7 @@ std::vector<std::string> Backends::StartAll(std::chrono::duration<double> limit)
 
 bool Backends::Settled(std::string_view cls) const {
   return std::all_of(entries_.begin(), entries_.end(),
-                     [&](const auto& entry) { return entry->settled || !Contains(entry->classes, cls); });
+                     [&](const auto& entry) { return entry->settled || entry->late || !Contains(entry->classes, cls); });
 }
 
 bool Backends::Shares(std::string_view cls, std::string_view other) const {

@@ -57,6 +57,7 @@ class Backends {
     std::vector<size_t> rows;        // of each file in files_
     std::vector<std::string> classes;
     bool settled = false;
+    bool late = false;  // its start has exceeded a limit: other devices of its classes get their numbers without it
     std::shared_ptr<Backend> backend = {};
   };
   struct Attempt;

@@ -255,7 +255,10 @@ void Devices::Number(std::vector<std::string>& warnings) {
       const std::string& cls = d->class_name();
       const bool done = Contains(numbered_, cls);
       const bool waits = d->Is(MGE_DEVICE_GPU) && LimitsGpus() && !backends_->Settled("gpu");
-      if (!done && !waits && backends_->Settled(cls)) {
+      if (done && d->name().empty()) {
+        d->name_ = fmt::format("{}@{}", cls, d->backend().name());
+        d->reason_ = "its backend started after the devices of its class had been numbered";
+      } else if (!done && !waits && backends_->Settled(cls)) {
         NumberClass(cls, added);
       } else if (!done && d->Is(MGE_DEVICE_GPU)) {
         all_numbered = false;

@@ -144,7 +144,7 @@ struct MatMulRow {
     if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
       offers.Add({.id = "gpu.matmul.split_k",
                   .rank = 1,
-                  .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
+                  .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
                   .workspace = PartBytes(product),
                   .cost_us = GpuUs(BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)), product.flops(), 2) +
                              tile_us / static_cast<double>(splits),

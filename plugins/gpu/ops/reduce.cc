@@ -139,7 +139,7 @@ struct ReduceRow {
     if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
       offers.Add({.id = "gpu.reduce.atomic",
                   .rank = 10,
-                  .attributes = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_USES_ATOMICS,
+                  .attributes = kLaunched | MGE_KERNEL_USES_ATOMICS,
                   .cost_us = GpuUs(bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
                   .variant = kAtomic});
     }

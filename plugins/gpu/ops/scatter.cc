@@ -69,7 +69,7 @@ struct ScatterRow {
     Recipe recipe;
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
     offers.Add({.id = "gpu.scatter",
-                .attributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_CAPTURE_SAFE,
+                .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
                 .cost_us = GpuUs(BytesOf(p), 0, recipe.launches()),
                 .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
   }

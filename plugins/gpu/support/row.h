@@ -10,13 +10,14 @@
 
 namespace mge::gpu {
 
-inline constexpr uint64_t kExact = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT | MGE_KERNEL_CAPTURE_SAFE;
+// Attributes of every kernel of this folder. A launch copies the arguments.
+inline constexpr uint64_t kLaunched = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST;
+inline constexpr uint64_t kExact = kLaunched | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_BATCH_INVARIANT;
 inline constexpr int kMaxRank = 8;
 
-// Returns whether rows support the problem's form; refuses it otherwise. All shapes must be known, no output may accumulate
-// unless `adds`,
-// all types must be supported, no operand may have more than kMaxRank dimensions. The problem must be one node, unless
-// `groups`.
+// Returns whether rows support the problem's form; refuses it otherwise. All shapes must be known, all types must be
+// supported, and no operand may have more than kMaxRank dimensions. No output may accumulate unless `adds`. The problem must
+// be one node unless `groups`.
 bool Accept(const Problem& p, Offers& offers, bool groups = false, bool adds = false);
 
 // Returns whether the node has attributes that begin with '_'. They describe how its old operator set differs, because the

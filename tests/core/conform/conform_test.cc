@@ -358,7 +358,7 @@ TEST(Leaks, DoNotCountBlocksThatADriverKeepsAtRandom) {
 
 TEST(Leaks, NameTheSlotThatLosesMemory) {
   int64_t used = 0;
-  LeakCheck plan = {.first = 2, .rounds = 4, .began = [] {}, .device_used = [&] { return used; }};
+  LeakCheck plan = {.first = 2, .rounds = 4, .round = {}, .began = [] {}, .device_used = [&] { return used; }};
   auto adds = [&](int64_t bytes) { return [&used, bytes] { return used += bytes, absl::OkStatus(); }; };
   absl::StatusOr<std::string> leak =
       FindLeak(plan, "round", {{"prepare", adds(0)}, {"bind", adds(64)}, {"launch", adds(64)}});

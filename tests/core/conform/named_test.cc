@@ -10,11 +10,17 @@
 namespace mge::conform {
 namespace {
 
+// Some faults show only in a certain order of threads, which a busy machine may not give at once.
 void IsNamed(const std::string& mutant, const std::string& only, const std::string& check, double seconds = 0) {
-  absl::StatusOr<Report> report = CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant),
-                                               {.quick = true, .seconds = seconds, .only = {only}});
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(Named(*report, check).outcome, Outcome::kFailed) << mutant << "\n" << Findings(*report);
+  std::string findings;
+  for (int i = 0; i < 3; ++i) {
+    absl::StatusOr<Report> report = CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant),
+                                                 {.quick = true, .seconds = seconds, .only = {only}});
+    ASSERT_TRUE(report.ok()) << report.status();
+    if (Named(*report, check).outcome == Outcome::kFailed) return;
+    findings += Findings(*report);
+  }
+  ADD_FAILURE() << mutant << "\n" << findings;
 }
 
 TEST(Named, KernelsThatBypassTheirQueue) {

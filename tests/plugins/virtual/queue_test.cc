@@ -404,7 +404,9 @@ TEST_F(VirtualCapture, AnUpdatedRecordUsesTheNewAddresses) {
   auto capture = [&](bool copy) {
     ASSERT_EQ(api_.capture_begin(queue_, nullptr), MGE_OK);
     ASSERT_EQ(relu_.Run(queue_, {x.at(), y.at()}), MGE_OK);
-    if (copy) ASSERT_EQ(queue_.Copy(got.data(), y.at(), 40), MGE_OK);
+    if (copy) {
+      ASSERT_EQ(queue_.Copy(got.data(), y.at(), 40), MGE_OK);
+    }
   };
   ASSERT_EQ(queue_.Copy(x.at(), data.data(), 40), MGE_OK);
   capture(/*copy=*/false);
@@ -491,7 +493,9 @@ TEST(VirtualQueue, DestroyWaitsForQueuesThatPassWorkToEachOther) {
   std::vector<char> data(1 << 20);
   ASSERT_EQ(first.Copy(slab.at(), data.data(), data.size()), MGE_OK);
   for (uint64_t turn = 1; turn <= kTurns; ++turn) {
-    if (turn > 1) ASSERT_EQ(first.Wait(pong, turn - 1), MGE_OK);
+    if (turn > 1) {
+      ASSERT_EQ(first.Wait(pong, turn - 1), MGE_OK);
+    }
     ASSERT_EQ(first.Signal(ping, turn), MGE_OK);
     ASSERT_EQ(second.Wait(ping, turn), MGE_OK);
     ASSERT_EQ(second.Signal(pong, turn), MGE_OK);

@@ -75,6 +75,7 @@ struct Relu {
       return Is("says_nothing") ? void() : offers.Refuse("only one Relu of float32");
     mge::Candidate c = {.id = "mutant.relu", .attributes = kSafe | MGE_KERNEL_BATCH_INVARIANT, .in_place = {{0, 0}}};
     if (Is("ids_of_a_process")) c.id += "." + std::to_string(getpid());
+    if (Is("reads_args_late")) c.attributes |= MGE_KERNEL_READS_ARGS_FIRST;
     if (Is("allocates_silently")) c.attributes &= ~MGE_KERNEL_ALLOCATES;
     offers.Add(c);
     if (p.input(0).rank() != 2) return;
@@ -101,7 +102,8 @@ struct Relu {
     if (Is("fails_without_text") && from == to) return {MGE_INTERNAL, ""};
     if (Is("leaves_rounding")) std::fesetround(FE_UPWARD);
     if (Is("leaves_flushing")) _mm_setcsr(_mm_getcsr() | 0x8040);
-    return mutant::Launch(run, [n = count, from, to] {
+    return mutant::Launch(run, [args = this, n = count, from, to] {
+      if (Is("reads_args_late") && args->count != n) return Result(MGE_INTERNAL, "the arguments of a launch have changed");
       const bool alone = ++busy == 1;
       if (!alone && Is("skips_when_busy")) return --busy, Result();
       for (uint64_t i = 0; i < n && Is("shared_elements"); ++i) shared_elements[i] = from[i];
