@@ -9,7 +9,8 @@ usage() {
   cat <<'TEXT'
 usage: gpu-report.sh [options]
 
-Runs the conformance kit, ONNX's test cases and benchmarks on one device, and writes a page and its data.
+Runs the conformance kit, ONNX's test cases, networks compared with the CPU, and benchmarks on one device, and writes a
+page and its data.
 
   --device NAME   the device (default: gpu0)
   --quick         a sample of the kit, and fewer models
@@ -96,6 +97,14 @@ code=0; measured kit "$mge" sdk test "${quick[@]}" "$here/lib/mge/plugins/mge_$b
 verdict kit "$code"
 code=0; measured onnx "$mge" check "$here/share/mge/onnx/node" --device "$device,cpu0" || code=$?
 verdict onnx "$code"
+networks=(resnet50 mobilenetv2 bert-base)
+if ((${#quick[@]})); then networks=(bert-tiny); fi
+for model in "${networks[@]}"; do
+  "$mge" zoo "$model" -o "$out/$model.onnx" >/dev/null
+  code=0; measured "$model-compared-with-cpu0" "$mge" run "$out/$model.onnx" --device "$device" --compare cpu0 || code=$?
+  verdict "$model-compared-with-cpu0" "$code"
+  rm -f "$out/$model.onnx"
+done
 
 printf '\n## Speed\n\n| model | batch | latency, inputs on the host (us) | on the device (us) | first result (ms) | memory (MiB) |\n|---|---|---|---|---|---|\n' >>"$page"
 echo "speed" >&2

@@ -36,10 +36,12 @@ struct mge_tensor {
 
 struct mge_runtime {
   std::shared_ptr<mge::Runtime> runtime;
+  std::shared_ptr<mge::Profile> profile;  // the recording of profile.autostart, shared with the sessions; nullable
 };
 
 struct mge_session {
   std::shared_ptr<mge::Session> session;
+  std::shared_ptr<mge::Profile> profile;  // of the runtime; nullable
 };
 
 struct mge_run_fence {
@@ -78,8 +80,12 @@ mge_status* NullAmong(std::string_view function, std::initializer_list<Argument>
 
 mge_string* NewString(std::string text);
 
-// Returns a recorder for a run that begins now, or nullopt if `control` is NULL or has no profile.
-std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session);  // nullable
+// Returns a recorder for a run that begins now: into the profile of `control`, which may be NULL, else into that of the
+// session. Returns nullopt if neither has a profile.
+std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& session);
+
+// Returns the profile for all runs of a runtime if profile.autostart is set, else null. Its last owner writes profile.file.
+std::shared_ptr<Profile> AutomaticProfile(std::shared_ptr<Runtime> runtime);
 
 // Returns the MGE_VALUE_... constant of a kind. Defined in tensor.cc.
 int32_t PublicKind(ValueKind kind);

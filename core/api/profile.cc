@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/api/objects.h"
+#include "core/base/exception.h"
+#include "core/base/file.h"
+#include "core/env/settings.h"
 #include "core/profile/summary.h"
 #include "core/profile/trace.h"
 #include "nlohmann/json.hpp"
@@ -41,6 +44,25 @@ Json StepJson(const Recording& recording, const StepSummary& row) {
           {"busy", row.busy}};
 }
 
+// Owns a profile and writes it to profile.file when it is destroyed.
+struct ProfileFile {
+  std::shared_ptr<Runtime> runtime;
+  std::shared_ptr<const Snapshot> settings;
+  Profile profile = {};
+
+  ProfileFile(std::shared_ptr<Runtime> r, std::shared_ptr<const Snapshot> s)
+      : runtime(std::move(r)), settings(std::move(s)) {}
+  ~ProfileFile() {
+    const std::string& path = settings->Get<kProfileFile>();
+    const absl::Status written = NoThrow([&] {
+      Recording recording = profile.Read();
+      if (settings->Get<kProfileOnlyWait>()) KeepOnlyWaits(recording);
+      return WriteFileAtomically(path, AsBytes(TraceText(recording)));
+    });
+    if (!written.ok()) runtime->logger().Error("the profile was not written: {}", Std(written.message()));
+  }
+};
+
 }  // namespace
 
 std::string ProfileJson(const Recording& recording) {
@@ -73,12 +95,23 @@ std::string ProfileJson(const Recording& recording) {
   return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<Recorder> RecorderOf(mge_run_control* control, Session& session) {
-  if (!control) return std::nullopt;
-  std::lock_guard lock(control->mutex);
-  if (!control->profile) return std::nullopt;
-  return std::optional<Recorder>(std::in_place, control->profile, session.threads(),
-                                 session.runtime().pool().thread_count());
+std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& s) {
+  std::shared_ptr<Profile> profile;
+  if (control) {
+    std::lock_guard lock(control->mutex);
+    profile = control->profile;
+  }
+  if (!profile) profile = s.profile;
+  if (!profile) return std::nullopt;
+  return std::optional<Recorder>(std::in_place, std::move(profile), s.session->threads(),
+                                 s.session->runtime().pool().thread_count());
+}
+
+std::shared_ptr<Profile> AutomaticProfile(std::shared_ptr<Runtime> runtime) {
+  const std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
+  if (!settings->Get<kProfileAutostart>()) return nullptr;
+  auto file = std::make_shared<ProfileFile>(std::move(runtime), settings);
+  return {file, &file->profile};
 }
 
 }  // namespace mge::api

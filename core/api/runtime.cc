@@ -93,7 +93,9 @@ mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** o
   }
   MGE_API_ASSIGN_OR_RETURN(owned->runtime, mge::Runtime::Create(std::move(options)));
   mge::Runtime* runtime = owned->runtime.get();
-  *out = new mge_runtime{std::shared_ptr<mge::Runtime>(std::move(owned), runtime)};
+  std::shared_ptr<mge::Runtime> shared(std::move(owned), runtime);
+  std::shared_ptr<mge::Profile> profile = mge::api::AutomaticProfile(shared);
+  *out = new mge_runtime{std::move(shared), std::move(profile)};
   return nullptr;
 }
 MGE_API_CATCH

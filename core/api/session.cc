@@ -29,10 +29,8 @@ absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options* given) 
   return options;
 }
 
-mge_session* New(std::shared_ptr<mge::Session> session) {
-  auto* out = new mge_session;
-  out->session = std::move(session);
-  return out;
+mge_session* New(std::shared_ptr<mge::Session> session, const mge_runtime& runtime) {
+  return new mge_session{std::move(session), runtime.profile};
 }
 
 // Converts uint16 to bfloat16 if the model declares bfloat16. Files of ONNX's tests and of NumPy store bfloat16 as uint16.
@@ -65,7 +63,7 @@ mge::RunControl* Of(mge_run_control* control) { return control ? &control->run_c
 
 // Runs with the given outputs and creates those that are NULL. On error, `outputs` does not change.
 template <typename F>
-absl::Status RunInto(mge::Session& session, mge_tensor** outputs, size_t count, mge_run_control* control, F run_into) {
+absl::Status RunInto(const mge_session& session, mge_tensor** outputs, size_t count, mge_run_control* control, F run_into) {
   Values out(count);
   absl::InlinedVector<std::unique_ptr<mge_tensor>, kInlineValues> made(count);
   for (size_t i = 0; i < count; ++i) {
@@ -140,7 +138,7 @@ mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_s
   MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::SessionOptions wanted, OptionsOf(options));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session, mge::Session::Load(runtime->runtime, path, wanted));
-  *out = New(std::move(session));
+  *out = New(std::move(session), *runtime);
   return nullptr;
 }
 MGE_API_CATCH
@@ -153,7 +151,7 @@ mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint6
                            mge::onnx::ReadModelBytes({static_cast<const std::byte*>(data), size}, nullptr));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
                            mge::Session::Create(runtime->runtime, std::move(model), wanted));
-  *out = New(std::move(session));
+  *out = New(std::move(session), *runtime);
   return nullptr;
 }
 MGE_API_CATCH
@@ -188,7 +186,7 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   }
   Values in;
   MGE_API_RETURN_IF_ERROR(ValuesOf(*s->session, inputs, input_count, in));
-  return Wrap(RunInto(*s->session, outputs, output_count, control,
+  return Wrap(RunInto(*s, outputs, output_count, control,
                       [&](std::span<mge::HostValue> out, mge::RunState& run) { return s->session->Run(in, out, run); }));
 }
 MGE_API_CATCH
@@ -227,7 +225,7 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
     }
     places.push_back(place);
   }
-  return Wrap(RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
+  return Wrap(RunInto(*s, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
     return s->session->RunSome(in, places, out, run);
   }));
 }
@@ -240,7 +238,7 @@ mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, siz
   std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
   for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
   auto run = std::make_shared<mge::ControlledRun>(Of(control));
-  auto recorder = std::make_shared<std::optional<mge::Recorder>>(mge::api::RecorderOf(control, *s->session));
+  auto recorder = std::make_shared<std::optional<mge::Recorder>>(mge::api::RecorderOf(control, *s));
   if (*recorder) run->control().observer = &**recorder;
   s->session->RunAsync(std::move(in), std::move(out), run->control(),
                        [run, recorder, done, state](absl::Status status, std::vector<mge::HostValue> results) {
@@ -287,7 +285,7 @@ mge_status* mge_session_enqueue(mge_session* s, mge_tensor* const* inputs, size_
   }
   auto fence = std::make_unique<mge_run_fence>();
   MGE_API_RETURN_IF_ERROR(
-      RunInto(*s->session, outputs, output_count, control, [&](std::span<mge::HostValue> results, mge::RunState& run) {
+      RunInto(*s, outputs, output_count, control, [&](std::span<mge::HostValue> results, mge::RunState& run) {
         absl::StatusOr<std::shared_ptr<mge::RunFence>> enqueued = s->session->Enqueue(in, results, run, earlier);
         if (enqueued.ok()) fence->fence = *std::move(enqueued);
         return enqueued.status();

@@ -75,6 +75,11 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
                       device->name(), mode == MGE_SELECT_PROFILE ? "profile" : "reproducible"));
     }
   }
+  if (settings.Get<kSelectDeterministic>()) {
+    out.require |= MGE_KERNEL_DETERMINISTIC;
+    out.only_deterministic = true;
+    say("required", MGE_KERNEL_DETERMINISTIC, kSelectDeterministic.key, settings.OriginOf<kSelectDeterministic>());
+  }
   if (strategy.Has(Strategy::kOptimized)) {
     forbid(MGE_KERNEL_REFERENCE, kSelectStrategy.key, settings.OriginOf<kSelectStrategy>());
   }

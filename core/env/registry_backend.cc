@@ -73,7 +73,24 @@ std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row
   return {};
 }
 
+// Returns the problem if a setting of the core sets this one and has another type, or "".
+std::string TypeProblem(const std::deque<Entry>& entries, const SettingRow& row) {
+  for (const Entry& e : entries) {
+    if (e.row.sets == row.key && e.row.type != row.type) return fmt::format("{} sets it and has another type", e.row.key);
+  }
+  return {};
+}
+
 }  // namespace
+
+void Registry::State::TakeFromCore(Entry& entry) {
+  for (const Entry& from : entries) {
+    if (from.row.sets != entry.row.key) continue;
+    for (size_t source = 0; source < kSourceCount; ++source) {
+      if (!entry.assigned[source]) entry.assigned[source] = from.assigned[source];
+    }
+  }
+}
 
 absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_view name, std::vector<BackendSetting> rows) {
   std::lock_guard lock(mutex_);
@@ -104,6 +121,7 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_v
     text.setting = std::move(declared);
     SettingRow row;
     std::string problem = MakeRow(name, text, row);
+    if (problem.empty()) problem = TypeProblem(state.entries, row);
     if (problem.empty()) {
       entries.push_back(MakeEntry(row, name));
       entries.back().read = state.marked_read && row.lifecycle == Lifecycle::kFirstSet;
@@ -120,6 +138,7 @@ absl::StatusOr<std::vector<std::string>> Registry::RegisterBackend(std::string_v
       for (const Entry& e : entries) state.LetGo(e);
       return taken;
     }
+    state.TakeFromCore(entry);
   }
 
   std::vector<std::string> values;

@@ -98,6 +98,10 @@ struct Registry::State {
   // Reads the setting's values from all sources.
   absl::Status TakeAll(Entry& entry, const Logger& logger);
 
+  // Gives a backend's setting the values of the core's setting that names it (Setting::sets), if there is one. Values that
+  // the backend's setting has from a source stay.
+  void TakeFromCore(Entry& entry);
+
   // Reads the configuration files that the setting `config` names. A file cannot set `config`.
   absl::Status ReadConfigFiles(std::vector<std::string> files_of_command_line, const Logger& logger);
 

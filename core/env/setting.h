@@ -82,6 +82,7 @@ struct SettingRow {
   SettingStatus status = SettingStatus::kBuilt;
   std::string_view variable = {};
   std::string_view instead = {};
+  std::string_view sets = {};
 };
 
 namespace setting_internal {
@@ -163,6 +164,9 @@ struct Setting {
   SettingStatus status = SettingStatus::kBuilt;
   std::string_view variable = {};
   std::string_view instead = {};  // the function that can change a first-set setting after MarkRead
+  // The key of a backend's setting of the same type, which takes this setting's value. From one source, the value for the
+  // backend's own name wins.
+  std::string_view sets = {};
 
   constexpr SettingRow Row() const {
     return {.key = key,
@@ -180,7 +184,8 @@ struct Setting {
             .aliases = aliases,
             .status = status,
             .variable = variable,
-            .instead = instead};
+            .instead = instead,
+            .sets = sets};
   }
 };
 

@@ -32,9 +32,9 @@ inline constexpr Setting<bool> kComputeMkldnn = {
     .key = "compute.mkldnn",
     .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Allows oneDNN kernels on the CPU.",
+    .doc = "Allows oneDNN kernels on the CPU. Sets cpu.onednn, whose own value from the same source wins.",
     .aliases = "MXNET_MKLDNN_ENABLED",
-    .status = SettingStatus::kLater,
+    .sets = "cpu.onednn",
 };
 inline constexpr Setting<int64_t> kComputeMkldnnCache = {
     .key = "compute.mkldnn_cache_num",
@@ -115,9 +115,17 @@ inline constexpr Setting<bool> kProfileAutostart = {
     .key = "profile.autostart",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Starts the profiler when the runtime is created.",
+    .doc =
+        "Records all runs of the runtime's sessions, and writes profile.file when the runtime and its sessions are "
+        "released. "
+        "A run whose run control has a profile is recorded there instead.",
     .aliases = "MXNET_PROFILER_AUTOSTART",
-    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Path> kProfileFile = {
+    .key = "profile.file",
+    .default_value = "profile.json",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc = "File of the recording that profile.autostart starts, in Chrome's trace format.",
 };
 inline constexpr Setting<int64_t> kProfileMode = {
     .key = "profile.mode",
@@ -135,9 +143,8 @@ inline constexpr Setting<bool> kProfileOnlyWait = {
     .key = "profile.only_wait",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Records only copies and steps that wait for another queue.",
+    .doc = "Writes to profile.file, of all steps, only copies and those that wait for another queue.",
     .aliases = "MGB_PROFILE_ONLY_WAIT",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kDebugWatchValue = {
     .key = "debug.watch_value",
@@ -184,9 +191,10 @@ inline constexpr Setting<bool> kDebugCheckMemory = {
         "run one step at a time.",
 };
 
-inline constexpr auto kComputeRows = SettingRows(
-    kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy, kComputeOperatorTuning,
-    kComputeTuningCores, kJitBackend, kJitKeepFiles, kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileMode,
-    kProfileOnlyWait, kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives, kDebugDumpInputs, kDebugCheckMemory);
+inline constexpr auto kComputeRows =
+    SettingRows(kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy, kComputeOperatorTuning,
+                kComputeTuningCores, kJitBackend, kJitKeepFiles, kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileFile,
+                kProfileMode, kProfileOnlyWait, kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives,
+                kDebugDumpInputs, kDebugCheckMemory);
 
 }  // namespace mge

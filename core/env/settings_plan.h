@@ -136,9 +136,10 @@ inline constexpr Setting<bool> kSelectDeterministic = {
     .key = "select.deterministic",
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Allows only deterministic kernels; an operator without one is an error.",
+    .doc =
+        "Allows only deterministic kernels, whatever the strategy; an operator whose kernels are all nondeterministic is an "
+        "error.",
     .aliases = "MXNET_ENFORCE_DETERMINISM",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
     .key = "select.profiling_timeout",

@@ -41,7 +41,8 @@ class Coverer {
         uses_(uses),
         sizes_(sizes),
         group_of_(graph.node_count(), -1),
-        refused_(graph.node_count()) {}
+        refused_(graph.node_count()),
+        nondeterministic_(graph.node_count()) {}
 
   absl::StatusOr<Cover> Run() {
     MGE_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
@@ -297,6 +298,12 @@ class Coverer {
     mge_problem problem = ProblemOf(group, context_.threads);
     MGE_ASSIGN_OR_RETURN(group.candidates,
                          CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device)));
+    if (context_.only_deterministic && group.candidates.offered.empty() && group.nodes.size() == 1) {
+      mge_constraints any = ConstraintsOn(context_, *group.device);
+      any.require &= ~MGE_KERNEL_DETERMINISTIC;
+      MGE_ASSIGN_OR_RETURN(const CandidateList others, CandidatesOf(context_, *group.device, problem, any));
+      if (!others.offered.empty()) nondeterministic_[group.nodes.front()] = true;
+    }
     if (group.target >= 0) KeepUpdates(group);
     return !group.candidates.offered.empty();
   }
@@ -446,7 +453,8 @@ class Coverer {
     group.kind = visible && IsPure(*node.def) ? Unit::Kind::kReference : Unit::Kind::kHost;
     // Host steps have no other implementation and are always allowed. A reference step replaces a missing kernel, so it must
     // have the attributes that the settings demand of kernels.
-    const bool may_stand_in = !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes);
+    const bool may_stand_in =
+        !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes) && !nondeterministic_[id];
     if (group.kind == Unit::Kind::kReference && !may_stand_in) {
       std::vector<std::string> why = context_.kernel_restrictions;
       for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
@@ -527,6 +535,7 @@ class Coverer {
   Updates updates_;
   std::vector<DeviceWish> wishes_;             // by NodeId
   std::vector<std::vector<Refusal>> refused_;  // refusals by devices, by NodeId
+  std::vector<bool> nondeterministic_;         // by NodeId: only_deterministic excludes all kernels of a device
   std::vector<std::vector<NodeId>> consumers_;
   Cover cover_;
 };

@@ -36,6 +36,7 @@ struct PlanContext {
   std::optional<int32_t> select_mode = {};  // MGE_SELECT_..., set by the user; nullopt: the mode of each device's backend
   uint64_t require = 0;                     // attributes that every chosen kernel must have
   uint64_t forbid = 0;                      // attributes that no chosen kernel may have
+  bool only_deterministic = false;          // an operator whose only kernels are not deterministic is an error
   std::vector<std::string> kernel_restrictions = {};  // `require` and `forbid` as text, with the settings they come from
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
   uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel

@@ -24,10 +24,24 @@ std::vector<ProfiledStep> StepsOf(const Plan& plan) {
     out.flops = u.flops;
     out.bytes = u.bytes;
   }
+  for (const Segment& s : plan.segments) {
+    if (s.step_count == 0) continue;
+    steps[static_cast<size_t>(s.first_step)].waits = !s.waits.empty() || !s.host_waits.empty();
+  }
   return steps;
 }
 
 }  // namespace
+
+void KeepOnlyWaits(Recording& recording) {
+  for (ProfiledRun& run : recording.runs) {
+    std::erase_if(run.spans, [&](const ProfiledSpan& span) {
+      if (span.kind != ProfiledSpan::Kind::kStep) return false;
+      const ProfiledStep& step = recording.plans[static_cast<size_t>(span.plan)].steps[static_cast<size_t>(span.step)];
+      return step.kind != Unit::Kind::kCopy && !step.waits;
+    });
+  }
+}
 
 int32_t Profile::IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent, int32_t parent_step,
                          std::string_view body) {

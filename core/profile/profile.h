@@ -26,6 +26,7 @@ struct ProfiledStep {
   std::string label;    // the name of the first node, or text such as "reorder of x"
   std::string main_op;  // "reorder" or "copy" for steps that the planner added
   std::string device, queue, kernel;
+  bool waits = false;             // it waits for another queue before it begins
   double estimated_us = -1;       // negative: there is no estimate
   double flops = -1, bytes = -1;  // work of one call; negative: unknown before the run
   bool operator==(const ProfiledStep&) const = default;
@@ -72,6 +73,9 @@ struct Recording {
   std::vector<ProfiledRun> runs;
   uint64_t dropped = 0;  // number of runs that were not kept, see Profile::Add
 };
+
+// Removes the times of all steps but copies and those that wait for another queue.
+void KeepOnlyWaits(Recording& recording);
 
 // A profile. Thread-safe.
 class Profile {

@@ -49,6 +49,7 @@ const Vendor& TheVendor() {
       .libraries = kLibraries,
       .device_file = nullptr,
       .install = "install the NVIDIA driver, version 580 or later",
+      .architectures = "MGE_CUDA_ARCHITECTURES",
       .is_hip = false,
       .minimum_version = kToolkit,
       .numbers = {.multiprocessors = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,

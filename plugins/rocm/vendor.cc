@@ -26,6 +26,7 @@ const Vendor& TheVendor() {
       .libraries = kLibraries,
       .device_file = "/dev/kfd",
       .install = "install the amdgpu kernel driver and the HIP runtime",
+      .architectures = "MGE_HIP_ARCHITECTURES",
       .is_hip = true,
       .minimum_version = 0,  // a library that is too old lacks functions
       .numbers = {.multiprocessors = hipDeviceAttributeMultiprocessorCount,

@@ -44,7 +44,7 @@ fresh() {
 # in_common SCRIPT: runs SCRIPT after common.sh, with only the fake commands in PATH.
 in_common() { run env -i PATH="$work/bin" "$BASH" -c "set -euo pipefail; source '$root/packaging/common.sh'; $1"; }
 
-for script in run.sh test.sh; do
+for script in run.sh test.sh tarball.sh; do
   run "$root/packaging/$script" --help
   expect "$script --help" 0 "$code"
   contains "$script --help" "usage: packaging/$script" "$text"
@@ -55,6 +55,13 @@ for script in run.sh test.sh; do
     contains "$script $bad" "error: " "$text"
   done
 done
+
+run "$root/packaging/gpu-report.sh" --help
+expect "gpu-report.sh --help" 0 "$code"
+contains "gpu-report.sh --help" "usage: gpu-report.sh" "$text"
+run "$root/packaging/gpu-report.sh" --bogus
+expect "gpu-report.sh --bogus" 2 "$code"
+contains "gpu-report.sh --bogus" "error: " "$text"
 
 for script in packaging/bench.sh tests/models/run.sh; do
   run "$root/$script" --help

@@ -72,12 +72,12 @@ bool IsLoss(int code) {
 
 Result ResultOf(int code, const char* function) {
   if (code == kDriverOk) return {};
+  if (code == kDriverNotReady) return {MGE_DEADLINE_EXCEEDED, "timed out"};  // a short text, which allocates nothing
   const char* name = nullptr;
   const Driver& d = Loaded();
   if (d.cuda_error_name.call && d.cuda_error_name.call(code, &name) != kDriverOk) name = nullptr;
   std::string text = std::string(function) + " failed with " + (name ? name : "error " + std::to_string(code));
   if (code == kDriverOutOfMemory) return {MGE_RESOURCE_EXHAUSTED, std::move(text)};
-  if (code == kDriverNotReady) return {MGE_DEADLINE_EXCEEDED, "timed out"};
   return {IsLoss(code) ? MGE_DEVICE_LOST : MGE_INTERNAL, std::move(text)};
 }
 

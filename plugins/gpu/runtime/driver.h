@@ -80,6 +80,7 @@ struct Vendor {
   std::span<const char* const> libraries;  // the names to try, newest first: "libcuda.so.1"
   const char* device_file;                 // absent if the kernel has no driver for such devices; nullptr: none
   const char* install;                     // advice if the driver is missing or too old
+  const char* architectures;               // the CMake variable that lists the architectures of the embedded code
   bool is_hip;                             // which symbols of functions.h the library has
   int minimum_version;                     // of the driver
   AttributeNumbers numbers;

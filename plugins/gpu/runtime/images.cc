@@ -34,7 +34,10 @@ Result LoadedImages::Load(uint32_t kernel, void** out) {
       const bool no_code = code == kDriverNoCode || code == kDriverBadProgram || code == kDriverNewerProgram;
       Result r = ResultOf(code, d.module_load.name);
       return {r.code(), "the kernels of " + std::string(kImages[k.image].name) + ".cu cannot be loaded: " + r.text() +
-                            (no_code ? "; this build has no code for the device" : "")};
+                            (no_code ? "; this build has no code for the architecture of the device: build it with this "
+                                       "one in " +
+                                           std::string(TheVendor().architectures)
+                                     : "")};
     }
   }
   if (Result r = Call(d.module_function, out, module, k.name.data()); !r.ok()) {

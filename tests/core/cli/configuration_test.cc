@@ -159,5 +159,57 @@ TEST_F(Command, RefusesBadConfigurationFilesAndReadsNoneUnasked) {
   EXPECT_EQ(Mge("run good.onnx --config twice.toml").code, 2);
 }
 
+// Returns the names of the steps in a trace.
+std::vector<std::string> Steps(const std::string& trace) {
+  const json parsed = json::parse(trace);
+  std::vector<std::string> names;
+  for (const json& event : parsed["traceEvents"]) {
+    if (event.value("cat", "") == "step") names.push_back(event["name"]);
+    if (event["ph"] == "X") {
+      EXPECT_GE(event["dur"].get<double>(), 0);
+    }
+  }
+  return names;
+}
+
+TEST_F(Command, ProfilerAutostartWritesATraceOfAllRuns) {
+  Good();
+  EXPECT_EQ(Mge("run good.onnx", "MXNET_PROFILER_AUTOSTART=0").code, 0);
+  EXPECT_FALSE(fs::exists(Path("profile.json")));
+  EXPECT_EQ(Mge("run good.onnx", "MXNET_PROFILER_AUTOSTART=1").code, 0);
+  EXPECT_THAT(Steps(Read("profile.json")), testing::ElementsAre("Relu_0"));
+  EXPECT_EQ(Mge("--set profile.file=t.json run good.onnx", "MXNET_PROFILER_AUTOSTART=1").code, 0);
+  EXPECT_THAT(Steps(Read("t.json")), testing::ElementsAre("Relu_0"));
+  Outcome o = Mge("--set profile.file=none/t.json run good.onnx", "MXNET_PROFILER_AUTOSTART=1");
+  EXPECT_THAT(o.err, HasSubstr("error: the profile was not written: "));
+  EXPECT_THAT(o.err, HasSubstr("none/t.json"));
+}
+
+TEST_F(Command, ProfileOfWaitsHasOnlyCopiesAndStepsThatWait) {
+  if (Mge("devices", "MGE_VIRTUAL_DEVICES=1").out.find("virtual0") == std::string::npos) GTEST_SKIP() << "no virtual GPU";
+  for (const char* only : {"0", "1"}) {
+    Outcome o = Mge("--set profile.file=t.json run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0",
+                    std::string("MGE_VIRTUAL_DEVICES=1 MXNET_PROFILER_AUTOSTART=1 MGB_PROFILE_ONLY_WAIT=") + only);
+    ASSERT_EQ(o.code, 0) << o.err;
+    const std::vector<std::string> names = Steps(Read("t.json"));
+    // conv1 waits for the copy of its input; the steps after it are on the same queue.
+    EXPECT_THAT(names, testing::IsSupersetOf({"copy of image", "conv1", "copy of probabilities"}));
+    for (const char* step : {"pool1", "conv2", "gemm", "softmax"}) {
+      EXPECT_EQ(std::count(names.begin(), names.end(), step), *only == '0') << step;
+    }
+  }
+}
+
+TEST_F(Command, MkldnnEnabledSwitchesOneDnnOff) {
+  const std::string plan = "plan " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --why --device cpu0";
+  const std::string with = Mge(plan).out, without = Mge(plan, "MGE_CPU_ONEDNN=0").out;
+  if (without.find("switched off by cpu.onednn") == std::string::npos) GTEST_SKIP() << "the CPU backend has no oneDNN";
+  EXPECT_THAT(with, Not(HasSubstr("switched off by cpu.onednn")));
+  EXPECT_EQ(Mge(plan, "MXNET_MKLDNN_ENABLED=0").out, without);
+  EXPECT_EQ(Mge(plan, "MXNET_MKLDNN_ENABLED=1").out, with);
+  EXPECT_EQ(Mge(plan, "MXNET_MKLDNN_ENABLED=0 MGE_CPU_ONEDNN=1").out, with);
+  EXPECT_EQ(Mge("--set compute.mkldnn=0 " + plan, "MGE_CPU_ONEDNN=1").out, without);
+}
+
 }  // namespace
 }  // namespace mge

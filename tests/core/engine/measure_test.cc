@@ -9,6 +9,7 @@ namespace mge {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -97,6 +98,29 @@ TEST_F(Unchecked, TimesUncheckedForLackOfMemoryAreNotCached) {
   host.record() = {};
   EXPECT_THAT(PlanOf(host, HasNoMemory)->units[0].reason, HasSubstr("were not checked"));
   EXPECT_THAT(folder_.Files(".tuning"), IsEmpty());
+}
+
+TEST(Deterministic, KernelsThatAreNotAreLeftOutWhateverTheStrategy) {
+  const InputType type = {.dtype = DType::kF32, .shape = {64}};
+  for (const char* strategy : {"heuristic", "profile"}) {
+    for (const char* deterministic : {"0", "1"}) {
+      Host host({Set("select.strategy", strategy), Set("MXNET_ENFORCE_DETERMINISM", deterministic),
+                 Set("MXNET_CUDA_ALLOW_TENSOR_CORE", "0"), Set("MGE_FASTRUN_CACHE_TYPE", "memory")});
+      const bool only = *deterministic == '1';
+      host.record() = {};
+      auto relu = (*host.Make("input x : float32[?]\ny = Relu(x)\noutput y\n"))->PlanFor({&type, 1});
+      ASSERT_TRUE(relu.ok()) << FormatError(relu.status());
+      EXPECT_THAT((*relu)->units[0].kernel, only ? AnyOf("slow", "steady") : AnyOf("slow", "loose"));
+      EXPECT_EQ(host.record().loose == 0, only || *strategy == 'h') << strategy;
+      // Without the matrix units, all kernels of Neg are nondeterministic.
+      auto neg = (*host.Make("input x : float32[?]\ny = Neg(x)\noutput y\n"))->PlanFor({&type, 1});
+      EXPECT_EQ(neg.ok(), !only);
+      if (only) {
+        EXPECT_THAT(FormatError(neg.status()), AllOf(HasSubstr("operator Neg has no kernel that the settings allow"),
+                                                     HasSubstr("select.deterministic"), HasSubstr("loose")));
+      }
+    }
+  }
 }
 
 // The kernels of the fake compute a Relu in place of a MatMul, so the evaluators and the kernel marked as the reference

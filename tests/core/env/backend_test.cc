@@ -57,6 +57,41 @@ TEST(BackendSettings, AreReadFromEverySource) {
   EXPECT_EQ(registry->snapshot()->Backend("cuda"), nullptr);
 }
 
+std::vector<BackendSetting> CpuRows(SettingType type = SettingType::kBool) {
+  const char* on = type == SettingType::kBool ? "true" : "1";
+  return {
+      {.key = "cpu.onednn", .type = type, .default_value = on, .lifecycle = Lifecycle::kDynamic, .doc = "Offers oneDNN."}};
+}
+
+TEST(BackendSettings, TakeTheValueOfTheCoreSettingThatNamesThem) {
+  struct Case {
+    std::vector<std::pair<std::string, std::string>> environment;
+    std::vector<Assignment> command_line;
+    const char* value;
+    const char* origin;
+  };
+  for (const Case& c : {
+           Case{{}, {}, "1", "default"},
+           Case{{{"MXNET_MKLDNN_ENABLED", "0"}}, {}, "0", "environment MXNET_MKLDNN_ENABLED"},
+           Case{{{"MXNET_MKLDNN_ENABLED", "0"}, {"MGE_CPU_ONEDNN", "1"}}, {}, "1", "environment MGE_CPU_ONEDNN"},
+           Case{{{"MGE_CPU_ONEDNN", "1"}}, {{"compute.mkldnn", "0"}}, "0", "command line --set compute.mkldnn=0"},
+           Case{{{"MXNET_MKLDNN_ENABLED", "0"}}, {{"cpu.onednn", "1"}}, "1", "command line --set cpu.onednn=1"},
+       }) {
+    auto registry = MustCreate({.command_line = c.command_line, .environment = {c.environment}});
+    auto values = registry->RegisterBackend("cpu", CpuRows());
+    ASSERT_TRUE(values.ok()) << FormatError(values.status());
+    EXPECT_THAT(*values, ElementsAre(c.value)) << c.origin;
+    EXPECT_EQ(InfoOf(*registry, "cpu.onednn").origin, c.origin);
+  }
+}
+
+TEST(BackendSettings, MustHaveTheTypeOfTheCoreSettingThatNamesThem) {
+  auto registry = MustCreate({});
+  auto values = registry->RegisterBackend("cpu", CpuRows(SettingType::kInt));
+  ASSERT_FALSE(values.ok());
+  EXPECT_THAT(FormatError(values.status()), HasSubstr("compute.mkldnn sets it and has another type"));
+}
+
 TEST(BackendSettings, ObeyTheRulesOfTheCore) {
   auto bad = MustCreate(FromEnvironment({{"MGE_VIRTUAL_DEVICES", "17"}}));
   EXPECT_THAT(FormatError(bad->RegisterBackend("virtual", VirtualRows()).status()),

@@ -83,6 +83,11 @@ TEST_F(CudaDevices, WithoutCodeForThemAreListedAsUnusable) {
   EXPECT_NE(o.code, 0);
   EXPECT_THAT(o.err, HasSubstr("its compute capability 7.0 is older than 7.5"));
   EXPECT_EQ(Mge("run " + Good() + " --device cuda0,cpu0", driver).code, 0);
+  for (int code : {209, 222}) {  // no binary, and intermediate code that is newer than the driver
+    const std::string failing = Driver("fail cuModuleLoadData 1 " + std::to_string(code) + "\n");
+    EXPECT_THAT(Mge("run " + Good() + " --device cuda0", failing).err,
+                testing::AllOf(HasSubstr("the kernels of unary.cu cannot be loaded"), HasSubstr("MGE_CUDA_ARCHITECTURES")));
+  }
 }
 
 TEST_F(CudaDevices, AbsentOrBusyAreErrorsWithTheReason) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on CUDA devices: results, and the calls of the driver that a run makes.
 #include <map>
+#include <thread>
 
 #include "tests/plugins/cuda/software_driver.h"
 
@@ -86,6 +87,24 @@ TEST(CudaRuns, FourDevicesShareAModel) {
     EXPECT_THAT(*got, Pointwise(FloatNear(1e-5f), expected));
   }
   EXPECT_GE(driver.Calls("cuMemcpyPeerAsync"), 3u);  // peers copy directly
+}
+
+TEST(CudaRuns, OfSeveralThreadsDoNotDisturbEachOther) {
+  SoftwareDriver driver(2);
+  const std::vector<float> expected = DigitsOnHost();
+  auto session = LoadDigits(CudaRuntime(), "cuda0+cuda1");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int run = 0; run < 25; ++run) {
+        auto got = ResultsOf(**session, DigitsInput());
+        ASSERT_TRUE(got.ok()) << FormatError(got.status());
+        EXPECT_THAT(*got, Pointwise(FloatNear(1e-5f), expected));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
 }
 
 // Branches that are worth a stream of their own.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole networks of the zoo on a CUDA device: results compared with the CPU, and the driver's calls of a run.
+#include "tests/core/cli/command.h"
+#include "tests/plugins/cuda/software_driver.h"
+
+namespace mge {
+namespace {
+
+// Writes a model of the zoo. Returns its path.
+class CudaModels : public Command, public testing::WithParamInterface<const char*> {
+ protected:
+  std::string Zoo(const std::string& name) const {
+    const Outcome o = Mge("zoo " + name + " -o model.onnx");
+    EXPECT_EQ(o.code, 0) << o.err;
+    return Path("model.onnx");
+  }
+};
+
+TEST_P(CudaModels, HaveTheNumbersOfTheCpu) {
+  const std::string driver = std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver;
+  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device cuda0 --compare cpu0", driver);
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, CudaModels, testing::Values("mobilenetv2", "bert-tiny", "tiny-mixed", "eltwise-chain"));
+
+TEST_F(CudaModels, ReplayResNet50AsOneGraph) {
+  SoftwareDriver driver;
+  auto session = Session::Load(CudaRuntime(), Zoo("resnet50"), {.device = "cuda0"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<std::pair<std::string, uint64_t>> before;
+  for (int run = 0; run < 4; ++run) {  // the last one replays
+    before = driver.AllCalls();
+    auto got = ResultsOf(**session, {Numbers({1, 3, 224, 224})});
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+  }
+  for (const auto& [function, calls] : before) {
+    const uint64_t more = driver.Calls(function.c_str()) - calls;
+    if (function == "cuGraphLaunch") {
+      EXPECT_EQ(more, 1u);
+    } else if (more > 0) {
+      EXPECT_THAT(function, testing::AnyOf("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuMemcpyAsync", "cuEventRecord",
+                                           "cuStreamWaitEvent", "cuEventQuery", "cuEventSynchronize"));
+    }
+    if (function == "cuEventSynchronize") {
+      EXPECT_LE(more, 1u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mge
