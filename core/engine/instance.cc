@@ -21,9 +21,14 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan,
+                                                           std::span<const std::shared_ptr<SharedArena>> shared) {
   std::unique_ptr<Instance> instance(new Instance(plan));
-  MGE_RETURN_IF_ERROR(instance->TakeArenas());
+  if (shared.empty()) {
+    MGE_RETURN_IF_ERROR(instance->TakeArenas());
+  } else {
+    instance->leases_ = std::make_unique<ArenaLeases>(plan, shared);
+  }
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
   for (const auto& c : plan.device_constants) instance->bases_[c->base()] = c->address();
   if (!plan.random.empty()) {
@@ -41,7 +46,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.red_zones) {
+  if (plan.red_zones && shared.empty()) {
     MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
   }
   return instance;
@@ -62,6 +67,21 @@ absl::Status Instance::TakeArenas() {
     bases_[arena.host_base] = memory->host_address;
   }
   return absl::OkStatus();
+}
+
+absl::Status Instance::BeginLease() {
+  if (!leases_) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(const bool moved, leases_->Begin(bases_));
+  if (!moved) return absl::OkStatus();
+  if (queues_) queues_->DropRecords();
+  if (plan_.red_zones) {
+    MGE_ASSIGN_OR_RETURN(red_zones_, RedZones::Create(plan_, bases_));
+  }
+  return absl::OkStatus();
+}
+
+void Instance::EndLease() {
+  if (leases_ && state_ != InstanceQueues::State::kStuck) leases_->End();
 }
 
 void Instance::ArmRuns() {
@@ -88,6 +108,7 @@ Instance::~Instance() {
     return;
   }
   queues_.reset();  // first: queues may use states and memory
+  leases_.reset();
   for (size_t i = 0; i < states_.size(); ++i) plan_.state_apis[i]->state_destroy(plan_.states[i], states_[i]);
   for (ArenaMemory& a : arenas_) a.pool->Release(a.reservation);
 }
@@ -100,13 +121,14 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
     const bool over = red_zones_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }
+  EndLease();
   return state_ != InstanceQueues::State::kStuck;
 }
 
 int64_t Instance::arena_bytes() const {
   int64_t bytes = 0;
   for (const ArenaMemory& a : arenas_) bytes += static_cast<int64_t>(a.reservation.bytes);
-  return bytes;
+  return leases_ ? leases_->bytes() : bytes;
 }
 
 uint64_t Instance::BytesOf(const Budget& budget) const {
@@ -130,13 +152,15 @@ uint64_t Instance::NextSeed() { return control_->seed * 0x9e3779b97f4a7c15u + ++
 absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) noexcept {
   control_ = &control;
   random_steps_ = 0;
-  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  absl::Status status = NoThrow([&] { return BeginLease(); });
+  if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&] { return RunSteps(); });
     if (!status.ok()) Abort();
   }
   if (status.ok()) status = NoThrow([&] { return Collect(inputs, outputs); });
   for (HostValue& v : dynamic_) v = HostValue();
+  EndLease();
   control.Leave();
   return status;
 }
@@ -152,7 +176,8 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
                              std::span<const QueuePoint> after, std::vector<QueuePoint>& ends) noexcept {
   control_ = &control;
   random_steps_ = 0;
-  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  absl::Status status = NoThrow([&] { return BeginLease(); });
+  if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&]() -> absl::Status {
       MGE_RETURN_IF_ERROR(Await(after));
@@ -162,6 +187,7 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
     if (!status.ok()) Abort();
   }
   for (HostValue& v : dynamic_) v = HostValue();
+  if (!status.ok()) EndLease();
   control.Leave();
   control_ = nullptr;
   return status;
@@ -171,6 +197,7 @@ absl::Status Instance::Finish() noexcept {
   RunState control;
   absl::Status status = NoThrow([&] { return queues_ ? queues_->FinishRun(control) : absl::OkStatus(); });
   if (!status.ok()) Abort();
+  EndLease();
   return status;
 }
 
@@ -386,7 +413,8 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan) : plan_(plan) {
+InstanceStore::InstanceStore(const Plan& plan, std::vector<std::shared_ptr<SharedArena>> shared)
+    : plan_(plan), shared_(std::move(shared)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -408,6 +436,7 @@ int64_t InstanceStore::IdleBytes() const {
 void InstanceStore::GiveUpIdle() {
   if (Orphaned()) return;
   while (TakeKept()) continue;
+  for (const std::shared_ptr<SharedArena>& arena : shared_) arena->GiveUpIdle();
 }
 
 bool InstanceStore::Close() { return stuck_.Reclaim(kPatience); }
@@ -447,7 +476,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_);
+  return Instance::Create(plan_, shared_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

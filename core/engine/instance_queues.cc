@@ -163,6 +163,14 @@ void InstanceQueues::DestroyRecord(const Segment& segment, Record& record) {
   device->queue_api()->record_destroy(device->handle(), std::exchange(record.record, nullptr));
 }
 
+void InstanceQueues::DropRecords() {
+  for (size_t i = 0; i < records_.size(); ++i) {
+    if (records_[i].state != Record::State::kRecorded) continue;
+    DestroyRecord(plan_.segments[i], records_[i]);
+    records_[i].state = Record::State::kWarm;
+  }
+}
+
 // Ignores errors: the caller then enqueues the steps one by one, which reports the error with its reason.
 bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_run& run, bool update) {
   const Queue& q = queues_[static_cast<size_t>(segment.queue)];

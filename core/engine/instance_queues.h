@@ -52,6 +52,8 @@ class InstanceQueues {
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunState& control);
+  // Forgets all records, because memory that their steps use has moved. No run may be in progress.
+  void DropRecords();
   // Waits for all queues. Each run must end with FinishRun() or Drain().
   absl::Status FinishRun(const RunState& control);
 

@@ -10,6 +10,7 @@
 #include "core/engine/deadlines.h"
 #include "core/engine/dependency_engine.h"
 #include "core/engine/select.h"
+#include "core/engine/shared_arena.h"
 #include "core/env/registry.h"
 #include "core/plugin/devices.h"
 
@@ -43,6 +44,7 @@ class Runtime {
   ComputePool& pool() { return *pool_; }
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
+  const std::shared_ptr<SharedArenas>& shared_arenas() const { return shared_arenas_; }
   const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
 
@@ -65,6 +67,7 @@ class Runtime {
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
+  const std::shared_ptr<SharedArenas> shared_arenas_ = std::make_shared<SharedArenas>();
   Deadlines deadlines_;
   std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members
 };
