@@ -364,8 +364,8 @@ absl::StatusOr<Stamp> CreateStamp(BackendUnderTest& s) {
   return Stamp(made, {api.stamp_destroy, "destroying a stamp"});
 }
 
-// Takes two stamps with work of about `time` between them. Compares their difference, in microseconds, with the host's clock.
-// Sets `*conclusive` if most of the work remained when the second stamp was enqueued.
+// Takes two stamps with work of about `time` between them. Compares their difference, in microseconds, with the host's
+// clock. Sets `*conclusive` if most of the work remained when the second stamp was enqueued.
 absl::Status TrySpan(BackendUnderTest& s, const LongWork& work, std::chrono::milliseconds time, bool* conclusive) {
   using Clock = std::chrono::steady_clock;
   const mge_profile_api* api = s.plugin().profile;

@@ -12,8 +12,8 @@
 //     has moved, the steps are captured again and update the record. A backend that cannot update gets a new record once
 //     two runs have used the same memory. If capturing fails, the segment is never captured again.
 //   - Devices need not pass a failure on: work behind a failed fence may run. So the calling thread waits for every queue on
-//     which a result depends (Segment::host_waits), and each run ends with a wait for all queues. FailureOf() finds the first
-//     signal in the plan's order that failed. The steps since the signal before it are the place in the error.
+//     which a result depends (Segment::host_waits), and each run ends with a wait for all queues. FailureOf() finds the
+//     first signal in the plan's order that failed. The steps since the signal before it are the place in the error.
 //   - After a failed run, Drain() waits until the queues have stopped, and decides whether the instance can be used again.
 #pragma once
 
@@ -46,8 +46,8 @@ class InstanceQueues {
   bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
-  // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing, and
-  // waits for each step before it enqueues the next one. Errors name the step or steps that failed.
+  // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing,
+  // and waits for each step before it enqueues the next one. Errors name the step or steps that failed.
   absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* red_zones);
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.

@@ -132,8 +132,9 @@ class Program {
   std::condition_variable made_;
 };
 
-// Creates a plan of a copy of `graph` whose inputs have these types, with outputs in these places (empty: host memory). If the plan does not fit into memory, calls
-// `reclaim_memory` and tries again, until it fits or `reclaim_memory` returns false (it released nothing). Used by Program.
+// Creates a plan of a copy of `graph` whose inputs have these types, with outputs in these places (empty: host memory). If
+// the plan does not fit into memory, calls `reclaim_memory` and tries again, until it fits or `reclaim_memory` returns false
+// (it released nothing). Used by Program.
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 std::span<const IoPlace> outputs,
                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
