@@ -78,6 +78,7 @@ class InstanceQueues {
     uint64_t signalled = 0;      // largest value whose signal has been enqueued
     uint64_t good = 0;           // largest value that is known to have been reached without a failure
     QueueEnd end;                // waits for the end of a failed run
+    size_t permit = 0;           // index of the queue whose permit it uses
     bool permitted = false;      // it has a permit of the limits
     mge_fence* steps = nullptr;  // fence that counts single steps; created at its first use
     uint64_t step_count = 0;
@@ -93,7 +94,7 @@ class InstanceQueues {
 
   InstanceQueues(const Plan& plan, QueueLimits& limits) : plan_(plan), limits_(limits) {}
   // Takes the permit of a queue before work is enqueued on it. Waits for it, also for other queues of this run.
-  absl::Status TakePermit(Queue& queue, const RunState& control);
+  absl::Status TakePermit(const Queue& queue, const RunState& control);
   void GivePermits();
   // Waits until all work that has been enqueued on the queue has ended.
   absl::Status WaitForQueue(Queue& queue, const RunState& control);
