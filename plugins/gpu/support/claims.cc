@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offers the groups of nodes that one kernel of plugins/gpu computes.
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/support/attention.h"
 #include "plugins/gpu/support/chain.h"
 #include "plugins/gpu/support/epilogue.h"
 
@@ -10,6 +11,7 @@ void FindClaims(const Pattern& pattern, ClaimList& claims) {
   OfferEpilogues(pattern, claims, "Conv", ChannelAxis::kSecond);
   OfferEpilogues(pattern, claims, "MatMul", ChannelAxis::kLast);
   OfferEpilogues(pattern, claims, "Gemm", ChannelAxis::kLast);
+  OfferAttention(pattern, claims);
   OfferChains(pattern, claims);
 }
 

@@ -2,6 +2,7 @@
 #include "tests/plugins/gpu/kernels/launches.h"
 
 #include "mge/types.h"
+#include "plugins/gpu/kernels/attention.h"
 #include "plugins/gpu/kernels/chain.h"
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/kernels/copy.h"
@@ -15,6 +16,33 @@
 
 namespace mge::gpu {
 namespace {
+
+void Attentions(Memory& m, const Check& check) {
+  AttentionArgs args = {};
+  args.q = m.Floats(2 * 40 * 10);
+  args.k = m.Floats(2 * 70 * 10);
+  args.v = m.Floats(2 * 70 * 20);
+  args.mask = m.Floats(40 * 70);
+  args.y = m.Floats(2 * 40 * 20);
+  args.queries = 40;
+  args.keys = 70;
+  args.batch = 2;
+  args.head_size = args.q_row = args.k_row = 10;
+  args.value_size = args.v_row = args.y_row = 20;
+  args.q_column = args.k_column = args.v_column = args.mask_column = args.y_column = 1;
+  args.mask_row = 70;
+  args.batch_rank = 1;
+  args.batch_dims[0] = 2;
+  args.q_batch[0] = 400;
+  args.k_batch[0] = 700;
+  args.v_batch[0] = 1400;
+  args.y_batch[0] = 800;
+  args.scale = 0.5f;
+  check("masked", LaunchOf("attention_f32", args, 256, 3));
+  args.mask = nullptr;
+  args.causal = 1;
+  check("causal", LaunchOf("attention_f32", args, 256, 3));
+}
 
 void Binaries(Memory& m, const Check& check) {
   float* x = m.Floats(300);
@@ -292,11 +320,12 @@ void Unaries(Memory& m, const Check& check) {
   check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
 }
 
-constexpr KernelFile kFiles[] = {
-    {"binary", Binaries}, {"cast", Casts},     {"chain", Chains},          {"conv", Convolutions},
-    {"copy", Copies},     {"gather", Gathers}, {"matmul", Products},       {"norm", Norms},
-    {"pool", Pools},      {"random", Draws},   {"recurrent", Recurrences}, {"reduce", Reductions},
-    {"resize", Resizes},  {"scan", Scans},     {"scatter", Scatters},      {"unary", Unaries}};
+constexpr KernelFile kFiles[] = {{"attention", Attentions}, {"binary", Binaries},   {"cast", Casts},
+                                 {"chain", Chains},         {"conv", Convolutions}, {"copy", Copies},
+                                 {"gather", Gathers},       {"matmul", Products},   {"norm", Norms},
+                                 {"pool", Pools},           {"random", Draws},      {"recurrent", Recurrences},
+                                 {"reduce", Reductions},    {"resize", Resizes},    {"scan", Scans},
+                                 {"scatter", Scatters},     {"unary", Unaries}};
 
 }  // namespace
 
