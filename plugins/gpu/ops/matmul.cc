@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul and Gemm, alone or with an epilogue.
+// MatMul and Gemm, alone or with an epilogue, and products of one tensor with several matrices.
 #include "plugins/gpu/kernels/matmul.h"
 
 #include <algorithm>
 
 #include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/moves.h"
+#include "plugins/gpu/support/siblings.h"
 
 namespace mge::gpu {
 namespace {
@@ -116,6 +117,11 @@ uint64_t PartBytes(const Product& product) {
   return static_cast<uint64_t>(SplitsOf(product) * product.args.batch * product.args.m * product.args.n) * element;
 }
 
+// Estimate the time of a tile and the number of tiles that follow one another: each tile is computed by one block, so few
+// tiles leave the device idle.
+double TileUs(int64_t k) { return 0.05 * static_cast<double>((k + 15) / 16); }
+double WavesOf(int64_t tiles) { return static_cast<double>((tiles + 127) / 128); }
+
 struct MatMulRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers, /*groups=*/true, /*adds=*/true)) return;
@@ -136,10 +142,7 @@ struct MatMulRow {
                          .variant = kPlainLoops});
     }
     if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
-    // Each tile is computed by one block, so few tiles leave the device idle.
-    double tile_us = 0.05 * static_cast<double>((args.k + 15) / 16),
-           waves = static_cast<double>((product.tiles() + 127) / 128);
-    double us = GpuUs(BytesOf(p), product.flops()) + tile_us * waves;
+    const double tile_us = TileUs(args.k), us = GpuUs(BytesOf(p), product.flops()) + tile_us * WavesOf(product.tiles());
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
     if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
       offers.Add({.id = "gpu.matmul.split_k",
@@ -197,7 +200,69 @@ struct MatMulRow {
   }
 };
 
-constexpr KernelRow kRows[] = {Row<MatMulRow>("MatMul"), Row<MatMulRow>("Gemm")};
+struct SiblingsRow {
+  // Finds the products if they are the whole problem.
+  static bool FindWhole(const Problem& p, Siblings* found) {
+    return p.node_count() > 1 && FindSiblings(p.graph(), 0, found) &&
+           static_cast<int>(found->nodes.size()) == p.node_count() &&
+           static_cast<int>(found->products.size()) == p.output_count();
+  }
+  static Product ProductOf(const Problem& p) {
+    Product product;
+    const Value a = p.node().input(0), b = p.node().input(1);
+    MatMulArgs& args = product.args;
+    args.k = a.dim(-1);
+    args.m = static_cast<int64_t>(a.elements()) / args.k;
+    args.n = b.dim(1);
+    args.a_row = args.k;
+    args.b_k = args.n;
+    args.batch = args.a_k = args.b_column = args.bias_column = 1;
+    args.alpha = 1;
+    return product;
+  }
+
+  static void Offer(const Problem& p, Offers& offers) {
+    Siblings found;
+    if (!FindWhole(p, &found) || !Accept(p, offers, /*groups=*/true)) return;
+    const Product product = ProductOf(p);
+    const auto count = static_cast<int64_t>(found.products.size());
+    offers.Add({.id = "gpu.matmul.siblings",
+                .attributes = kExact,
+                .cost_us = GpuUs(BytesOf(p), static_cast<double>(count) * product.flops()) +
+                           TileUs(product.args.k) * WavesOf(count * product.tiles())});
+  }
+  static KernelPtr Make(const Problem& p, const Candidate&) {
+    Siblings found;
+    if (!FindWhole(p, &found)) return nullptr;
+    const Product product = ProductOf(p);
+    SiblingsArgs args = {};
+    args.product = product.args;
+    args.count = static_cast<int64_t>(found.products.size());
+    std::vector<Operand> b, bias, y;
+    for (const Siblings::Product& one : found.products) {
+      b.push_back(Operand::In(p.operand(one.b)));
+      bias.push_back(Operand::MaybeIn(one.bias < 0 ? -1 : p.operand(one.bias)));
+      y.push_back(Operand::Out(OutputOf(p, one.output)));
+    }
+    std::vector<Operand> pointers = {Operand::In(p.operand(found.a))};
+    for (std::vector<Operand>* list : {&b, &bias, &y}) {
+      list->resize(kMaxSiblings, Operand::Null());
+      pointers.insert(pointers.end(), list->begin(), list->end());
+    }
+    Recipe recipe;
+    recipe.Add("matmul_siblings_f32", Rows(args.count * product.tiles()), args, std::span<const Operand>(pointers));
+    return std::move(recipe).Make();
+  }
+
+ private:
+  // Returns the number of the output with this id.
+  static int OutputOf(const Problem& p, int32_t value) {
+    const mge_graph* g = p.graph().raw();
+    return static_cast<int>(std::find(g->outputs, g->outputs + g->output_count, value) - g->outputs);
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<MatMulRow>("MatMul"), Row<MatMulRow>("Gemm"), Row<SiblingsRow>("MatMul")};
 
 }  // namespace
 

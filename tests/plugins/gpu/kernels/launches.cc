@@ -153,6 +153,14 @@ void Products(Memory& m, const Check& check) {
   product.a_k = product.b_column = product.alpha = 1;
   product.b_k = 90;
   check("tiles", LaunchOf("matmul_f32", product, 256, 4));
+  SiblingsArgs siblings = {.a = product.a, .count = 2, .product = product};
+  for (int i = 0; i < 2; ++i) {
+    siblings.b[i] = m.Floats(50 * 90);
+    siblings.y[i] = m.Floats(70 * 90);
+  }
+  siblings.bias[1] = m.Floats(90);
+  siblings.product.bias_column = 1;
+  check("siblings", LaunchOf("matmul_siblings_f32", siblings, 256, 3));
   check("plain", LaunchOf("matmul_plain_u32", product, 64, 5));
   product.splits = 2;
   product.y = m.Floats(2 * 70 * 90);
