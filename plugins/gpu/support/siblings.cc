@@ -61,6 +61,30 @@ bool FindSiblings(const Graph& graph, int first, Siblings* found) {
   return found->products.size() > 1;
 }
 
+bool FindSiblings(const Problem& p, Siblings* found) {
+  return p.node_count() > 1 && FindSiblings(p.graph(), 0, found) &&
+         static_cast<int>(found->nodes.size()) == p.node_count() &&
+         static_cast<int>(found->products.size()) == p.output_count();
+}
+
+Product ProductOf(const Problem& p, const Siblings::Product& one) {
+  Product product;
+  const Value a = p.node().input(0), b = p.node().input(1);
+  product.type = a.dtype();
+  product.a = p.operand(p.node().input_id(0));
+  product.b = p.operand(one.b);
+  product.bias = one.bias < 0 ? -1 : p.operand(one.bias);
+  MatMulArgs& args = product.args;
+  args.k = a.dim(-1);
+  args.m = static_cast<int64_t>(a.elements()) / args.k;
+  args.n = b.dim(1);
+  args.a_row = args.k;
+  args.b_k = args.n;
+  args.batch = args.a_k = args.b_column = args.bias_column = 1;
+  args.alpha = 1;
+  return product;
+}
+
 void OfferSiblings(const Pattern& pattern, ClaimList& claims) {
   const Graph& graph = pattern.graph();
   std::vector<bool> taken(static_cast<size_t>(graph.node_count()), false);

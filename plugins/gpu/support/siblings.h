@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
-#include "plugins/gpu/kernels/matmul.h"
+#include "plugins/gpu/support/product.h"
 
 namespace mge::gpu {
 
@@ -23,6 +23,10 @@ struct Siblings {
 
 // Finds node `first`, a product, and the products of the same tensor behind it. Returns false if there is only one.
 bool FindSiblings(const Graph& graph, int first, Siblings* found);
+// Finds the products if they are the whole problem.
+bool FindSiblings(const Problem& p, Siblings* found);
+// Returns one of the products of such a problem.
+Product ProductOf(const Problem& p, const Siblings::Product& one);
 
 // Offers all products of the graph that have siblings.
 void OfferSiblings(const Pattern& pattern, ClaimList& claims);

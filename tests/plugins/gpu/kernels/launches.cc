@@ -325,6 +325,7 @@ void Draws(Memory& m, const Check& check) {
 void Unaries(Memory& m, const Check& check) {
   float* x = m.Floats(300);
   check("in place", LaunchOf("relu_f32", UnaryArgs{x, x, 300, 0, 0}, 64, 3));
+  check("activation", LaunchOf("activate_f32", ActivateArgs{x, x, 300, {kGelu, 0, 0}}, 64, 3));
   check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
 }
 
