@@ -19,7 +19,9 @@ Result Missing(const std::string& why) {
           "cuBLASLt cannot be used: " + why + "; install libcublas of CUDA 13, or set cuda.cublaslt to its path"};
 }
 
-Result Open(CublasLt* out) {
+}  // namespace
+
+Result CublasLt::Load() {
   std::string_view path, driver;
   if (Result r = ReadSetting(kCublasLt, &path); !r.ok()) return r;
   if (Result r = ReadSetting(kDriver, &driver); !r.ok()) return r;
@@ -35,25 +37,16 @@ Result Open(CublasLt* out) {
     const char* error = dlerror();
     return Missing(error ? error : name);
   }
-#define MGE_CUBLASLT_FIND(member, function)                                         \
-  out->member = reinterpret_cast<decltype(out->member)>(dlsym(library, #function)); \
-  if (!out->member) return Missing(name + " has no function " #function);
+#define MGE_CUBLASLT_FIND(member, function)                               \
+  member = reinterpret_cast<decltype(member)>(dlsym(library, #function)); \
+  if (!member) return Missing(name + " has no function " #function);
   MGE_CUBLASLT_FUNCTIONS(MGE_CUBLASLT_FIND)
 #undef MGE_CUBLASLT_FIND
-  if (const size_t major = out->version() / 10000; major != CUBLAS_VER_MAJOR) {
+  if (const size_t major = version() / 10000; major != CUBLAS_VER_MAJOR) {
     return Missing(name + " has version " + std::to_string(major) + ", and this backend needs " +
                    std::to_string(CUBLAS_VER_MAJOR));
   }
   return {};
-}
-
-}  // namespace
-
-Result CublasLt::Load(const CublasLt** out) {
-  static CublasLt library;
-  static const Result result = Open(&library);
-  *out = &library;
-  return result;
 }
 
 Result CublasLt::ResultOf(cublasStatus_t status, const char* function) const {
@@ -67,17 +60,17 @@ Result CublasLtHandle::Get(gpu::Device& device, Open* out) {
   std::lock_guard lock(mutex_);
   if (!tried_) {
     tried_ = true;
-    result_ = CublasLt::Load(&open_.library);
+    result_ = library_.Load();
     if (result_.ok()) {
-      result_ = device.With([&] { return open_.library->ResultOf(open_.library->create(&open_.handle), "cublasLtCreate"); });
+      result_ = device.With([&] { return library_.ResultOf(library_.create(&handle_), "cublasLtCreate"); });
     }
   }
-  *out = open_;
+  *out = {&library_, handle_};
   return result_;
 }
 
 void CublasLtHandle::Close(gpu::Device& device) {
-  if (open_.handle) device.Always([&] { open_.library->destroy(open_.handle); });
+  if (handle_) device.Always([&] { library_.destroy(handle_); });
 }
 
 }  // namespace mge::cuda

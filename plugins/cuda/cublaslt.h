@@ -31,9 +31,9 @@ struct CublasLt {
   MGE_CUBLASLT_FUNCTIONS(MGE_CUBLASLT_MEMBER)
 #undef MGE_CUBLASLT_MEMBER
 
-  // Opens the library of the setting cuda.cublaslt, or else that of the system, once per process. Fails with
-  // MGE_UNAVAILABLE and what to do if there is none, or one of another major version.
-  static Result Load(const CublasLt** out);
+  // Opens the library of the setting cuda.cublaslt, or else that of the system. Fails with MGE_UNAVAILABLE and what to do if
+  // there is none, or one of another major version.
+  Result Load();
   // Returns an error with the library's name of the status, unless it is CUBLAS_STATUS_SUCCESS.
   Result ResultOf(cublasStatus_t status, const char* function) const;
 };
@@ -54,7 +54,8 @@ class CublasLtHandle {
   std::mutex mutex_;
   bool tried_ = false;
   Result result_;
-  Open open_;
+  CublasLt library_;
+  cublasLtHandle_t handle_ = nullptr;
 };
 
 }  // namespace mge::cuda

@@ -114,8 +114,9 @@ TEST(CudaRuns, BranchesRunOnSeveralStreams) {
 input x : float32[256,256]
 const a = float32[256,256]<0.01>
 const b = float32[256,256]<-0.01>
+n = Neg(x)
 p = MatMul(x, a)
-q = MatMul(x, b)
+q = MatMul(n, b)
 s = MatMul(p, a)
 t = MatMul(q, b)
 y = Add(s, t)

@@ -153,7 +153,10 @@ void Products(Memory& m, const Check& check) {
   product.a_k = product.b_column = product.alpha = 1;
   product.b_k = 90;
   check("tiles", LaunchOf("matmul_f32", product, 256, 4));
-  SiblingsArgs siblings = {.a = product.a, .count = 2, .product = product};
+  SiblingsArgs siblings = {};
+  siblings.a = product.a;
+  siblings.count = 2;
+  siblings.product = product;
   for (int i = 0; i < 2; ++i) {
     siblings.b[i] = m.Floats(50 * 90);
     siblings.y[i] = m.Floats(70 * 90);
