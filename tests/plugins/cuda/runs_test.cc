@@ -114,7 +114,7 @@ TEST(CudaRuns, BranchesRunOnSeveralStreams) {
 input x : float32[256,256]
 const a = float32[256,256]<0.01>
 const b = float32[256,256]<-0.01>
-n = Neg(x)
+n = Tanh(x)
 p = MatMul(x, a)
 q = MatMul(n, b)
 s = MatMul(p, a)
