@@ -17,6 +17,7 @@
 #include "core/engine/random_buffers.h"
 #include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
+#include "core/engine/step_operations.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
@@ -25,11 +26,14 @@
 
 namespace mge {
 
+class Runtime;
+
 // An instance of a plan. Owns the arenas, the queues and the kernels' states. Not thread-safe. The plan must outlive it.
 class Instance : public HostStepEnvironment, public Unfinished {
  public:
-  // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error.
-  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan);
+  // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error. The
+  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs.
+  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime);
   ~Instance() override;
 
   // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
@@ -72,7 +76,9 @@ class Instance : public HostStepEnvironment, public Unfinished {
   absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) override {
     return RunProgram(*body.program, body.name, std::move(inputs));
   }
-  void CountStaged(uint64_t bytes) override { control_->staged_bytes += bytes; }
+  void CountStaged(uint64_t bytes) override {
+    std::atomic_ref(control_->staged_bytes).fetch_add(bytes, std::memory_order_relaxed);
+  }
   void SetError(absl::Status status) override { error_ = std::move(status); }
 
  private:
@@ -111,8 +117,12 @@ class Instance : public HostStepEnvironment, public Unfinished {
   void Abort() noexcept;
   absl::Status Await(std::span<const QueuePoint> after);
   absl::Status SignalEnds(std::vector<QueuePoint>& ends);
+  // Sets what all steps of a run need.
+  absl::Status BeginSteps();
   absl::Status EnqueueSteps();
   absl::Status RunSteps();
+  // Runs one step as an operation of the engine. Waits for its end, also on a queue.
+  absl::Status RunOperation(int32_t step);
   // Runs the continuation, if there is one, and stores the outputs that no step has written in place.
   absl::Status Collect(std::span<const HostValue> inputs, std::span<HostValue> outputs);
   static void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
@@ -121,7 +131,8 @@ class Instance : public HostStepEnvironment, public Unfinished {
   bool Watched() const { return control_->deadline || control_->observer || red_zones_; }
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status RunWatched(const Segment& segment);
-  absl::Status StepFailed(const Step& step, mge_code code);
+  // Returns the error of a step in host memory that failed with `error`, or of a host step that called SetError().
+  absl::Status StepFailed(const Step& step, mge_code code, const mge_error& error);
   absl::StatusOr<std::vector<HostValue>> RunContinuation();
   // Runs a body or the continuation. `name` is passed to the observer.
   absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::string_view name, std::vector<HostValue> inputs);
@@ -139,6 +150,14 @@ class Instance : public HostStepEnvironment, public Unfinished {
   std::vector<HostValue> dynamic_;
   // The mge_run of the steps in the calling thread, then one for each queue. Never moved: records may point to them.
   std::vector<HostRun> runs_;
+  // For each operation: its mge_run and error. Never moved, and kept until enqueued work has ended.
+  struct StepRun {
+    HostRun run;
+    mge_error error;
+    const Segment* segment;
+  };
+  std::vector<StepRun> step_runs_;
+  std::unique_ptr<StepOperations> operations_;  // nullptr: a run calls all steps itself
   RunPool run_pool_ = {};
   mge_error run_error_;
   std::atomic<int32_t> stop_{0};  // cancel flag for enqueued steps, which may outlive the RunState
@@ -151,7 +170,8 @@ class Instance : public HostStepEnvironment, public Unfinished {
 // memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
-  explicit InstanceStore(const Plan& plan);
+  // The instances run with the engine and the limits of `runtime`.
+  InstanceStore(const Plan& plan, Runtime& runtime);
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
@@ -184,6 +204,7 @@ class InstanceStore : public PlanAttachment {
   uint64_t GiveBack(const Budget& budget, uint32_t pressure);
 
   const Plan& plan_;
+  Runtime& runtime_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
   std::deque<Share> shares_;  // destroyed first

@@ -41,6 +41,7 @@ struct PlanContext {
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
   uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel
   bool in_place = true;
+  bool bulk = true;                 // false: each step is an operation of the engine (Plan::accesses)
   bool red_zones = false;           // Plan::red_zones
   std::vector<std::string> skip;    // passes, rewrites and claims (BACKEND.NAME) to leave out
   std::vector<std::string> vetoes;  // a sentence for each rewrite in `skip` that a backend forbids
