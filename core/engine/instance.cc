@@ -167,6 +167,7 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
   absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&]() -> absl::Status {
+      ++control.operations;
       MGE_RETURN_IF_ERROR(Await(after));
       MGE_RETURN_IF_ERROR(EnqueueSteps());
       return SignalEnds(ends);
