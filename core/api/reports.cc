@@ -22,8 +22,8 @@ bool IsPresent(mge::Devices& devices, const absl::StatusOr<DeviceSpec>& spec) {
          });
 }
 
-// Returns the setting that names the default device, with the error of a run on it. `misspelt`: MGE and all backends that were
-// found do not know the name.
+// Returns the setting that names the default device, with the error of a run on it. `misspelt`: MGE and all backends that
+// were found do not know the name.
 Json DefaultDevice(Runtime& runtime) {
   const std::shared_ptr<const Snapshot> settings = runtime.registry().snapshot();
   const std::string value = settings->Get<kDefaultDevice>();

@@ -371,6 +371,7 @@ mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   facts.steps = totals.steps;
   facts.reference_steps = totals.reference_steps;
   facts.staged_bytes = s->session->staged_bytes();
+  facts.engine_operations = s->session->operations();
   std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
   return nullptr;
 }
@@ -386,6 +387,7 @@ MGE_API_CATCH
 void mge_run_control_release(mge_run_control* control) { delete control; }
 void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->run_control.SetTimeout(seconds); }
 void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->run_control.SetSeed(seed); }
+void mge_run_control_set_priority(mge_run_control* control, int32_t priority) { control->run_control.SetPriority(priority); }
 void mge_run_control_cancel(mge_run_control* control) { control->run_control.Cancel(); }
 void mge_run_control_reset(mge_run_control* control) { control->run_control.Reset(); }
 

@@ -44,15 +44,20 @@ uint64_t PeakRss() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Copies the inputs to the session's first device, and replaces them by the copies.
-Status MoveToDevice(const Runtime& runtime, const Session& session, std::vector<Tensor>* inputs) {
+// Copies inputs to the session's first device. Returns the inputs of a run: the copies, and those that have none (strings).
+Status CopyToDevice(const Runtime& runtime, const Session& session, const std::vector<Tensor>& inputs,
+                    std::vector<Tensor>* copies, std::vector<const Tensor*>* in) {
   const std::string device(session.device(0));
-  for (Tensor& input : *inputs) {
+  *in = Pointers(inputs);
+  copies->clear();
+  copies->resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
     if (input.kind() != MGE_VALUE_TENSOR || input.dtype() == MGE_DTYPE_STRING) continue;
-    Tensor there;
+    Tensor& there = (*copies)[i];
     if (Status s = Tensor::CreateOn(runtime.get(), device, input.dtype(), input.dims(), &there); !s.ok()) return s;
     if (Status s = input.CopyTo(&there); !s.ok()) return s;
-    input = std::move(there);
+    (*in)[i] = &there;
   }
   return Status();
 }
@@ -96,13 +101,16 @@ int Run(const Globals& globals, const Options& o) {
   const bool on_device = o.io == "device";
   if (Status s = OpenModel(globals, o.model, &runtime, &session, {}, {}, on_device); !s.ok()) return Report(globals, s);
   double load_ms = Ms(Clock::now() - begin);
-  std::vector<Tensor> inputs, outputs, copies;
+  std::vector<Tensor> inputs, device_inputs, outputs, copies;
+  std::vector<const Tensor*> in;
   const std::vector<Tensor>& first_outputs = on_device ? copies : outputs;  // in host memory
   int usage = 0;
   InputFacts facts_of_inputs;
   double first_ms = 0;
   auto run = [&](const std::vector<Tensor>& now) {
-    Status s = session.Run(Pointers(now), &outputs);
+    in = Pointers(now);
+    Status s = on_device ? CopyToDevice(runtime, session, now, &device_inputs, &in) : Status();
+    if (s.ok()) s = session.Run(in, &outputs);
     if (s.ok() && first_ms == 0) first_ms = Ms(Clock::now() - begin);
     return s.ok() && on_device ? CopyToHost(outputs, &copies) : std::move(s);
   };
@@ -111,11 +119,7 @@ int Run(const Globals& globals, const Options& o) {
     return Report(globals, s);
   }
   if (usage) return usage;
-  if (on_device) {
-    if (Status s = MoveToDevice(runtime, session, &inputs); !s.ok()) return Report(globals, s);
-  }
-  std::vector<const Tensor*> in = Pointers(inputs);
-  for (int64_t i = on_device ? 0 : 1; i < o.warm; ++i) {  // the run above had inputs in host memory
+  for (int64_t i = 1; i < o.warm; ++i) {  // the first one was above
     if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
   }
   mge_memory_facts before = {};

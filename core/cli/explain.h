@@ -12,7 +12,8 @@ namespace mge::cli {
 // alias, in any case. Returns the exit code; for an unknown name, reports an error with the nearest name.
 int ExplainSetting(const Globals& globals, const std::string& name);
 
-// Returns whether `text` looks like the name of a setting and not like a command: it holds a dot, an underscore or only capitals.
+// Returns whether `text` looks like the name of a setting and not like a command: it holds a dot, an underscore or only
+// capitals.
 bool LooksLikeSetting(std::string_view text);
 
 }  // namespace mge::cli

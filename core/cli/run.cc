@@ -156,6 +156,7 @@ int Run(const Globals& globals, const Options& o) {
                {"device", device},
                {"steps", steps},
                {"reference_steps", reference},
+               {"engine_operations", totals.engine_operations},
                {"inputs", std::move(facts.rows)},
                {"outputs", std::move(rows)}});
   } else {

@@ -21,7 +21,7 @@ namespace {
 
 constinit thread_local AllocationFailure* t_failure = nullptr;
 constinit thread_local bool t_all_succeed = false;
-constinit thread_local Side t_side = Side::kKit;
+constinit thread_local bool t_in_backend = false;
 constinit std::atomic<int64_t> g_objects{0};
 constinit std::atomic<bool> g_seen{false};  // whether the program's allocator calls AllocationFails()
 constinit const link_map* g_backend = nullptr;
@@ -121,18 +121,14 @@ AllocationsSucceed::~AllocationsSucceed() { t_failure = spared_, t_all_succeed =
 bool AllocationsSucceed::Here() { return t_all_succeed; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
-Within::Within(Side side, std::string_view call)
-    : before_(t_side),
-      place_(side == Side::kBackend ? CallBoard::Enter(call) : -1),
-      call_(side == Side::kBackend && before_ == Side::kKit ? call : std::string_view()),
-      modes_(ThreadModes::Now()) {
-  if (side == Side::kBackend && t_failure && t_failure->entering_) t_failure->entering_(call);
-  t_side = side;
+Within::Within(std::string_view call)
+    : before_(std::exchange(t_in_backend, true)), place_(CallBoard::Enter(call)), call_(call), modes_(ThreadModes::Now()) {
+  if (t_failure && t_failure->entering_) t_failure->entering_(call);
 }
 Within::~Within() {
-  if (!call_.empty()) NoteModes(modes_, call_);
+  NoteModes(modes_, call_);
   CallBoard::Leave(place_);
-  t_side = before_;
+  t_in_backend = before_;
 }
 
 void CountAllocationsOf(void* library) {
@@ -145,7 +141,7 @@ void CountAllocationsOf(void* library) {
 
 bool AllocationFails(const void* caller) noexcept {
   if (!g_seen.load(std::memory_order_relaxed)) g_seen = true;
-  if (t_side != Side::kBackend || !t_failure) return false;
+  if (!t_in_backend || !t_failure) return false;
   if (AskingLibrary(caller) != g_backend) return false;
   const uint64_t n = ++t_failure->seen_;
   return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));

@@ -18,6 +18,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/status.h"
 #include "core/conform/thread_modes.h"
@@ -76,28 +77,27 @@ class AllocationsSucceed {
   const bool before_;
 };
 
-// A scope that marks whether this thread runs code of the kit or of the backend. Entering the backend records the name of
-// the call (calls.h). Leaving it checks the thread's floating-point modes (thread_modes.h).
-enum class Side { kKit, kBackend };
+// A scope in which this thread runs code of the backend. Records the name of the call (calls.h). At its end, checks the
+// thread's floating-point modes (thread_modes.h).
 class Within {
  public:
-  explicit Within(Side side, std::string_view call = {});
+  explicit Within(std::string_view call);
   ~Within();
   Within(const Within&) = delete;
   Within& operator=(const Within&) = delete;
 
  private:
-  const Side before_;
+  const bool before_;
   const int place_;
   const std::string_view call_;
   const ThreadModes modes_;
 };
 
-// Calls f inside Side::kBackend. f must only call the backend.
-template <typename F>
-auto InBackend(std::string_view call, F&& f) {
-  Within within(Side::kBackend, call);
-  return f();
+// Calls f(args...), which must only call the backend.
+template <typename F, typename... Args>
+auto InBackend(std::string_view call, F&& f, Args&&... args) {
+  Within within(call);
+  return f(std::forward<Args>(args)...);
 }
 
 // Sets the library (a handle of dlopen) whose allocations count as the backend's: those that its code requests directly or

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 
 #include "core/conform/backend_under_test.h"
 #include "core/conform/kernel_run.h"
@@ -111,21 +112,17 @@ absl::Status CheckTable(BackendUnderTest& s) {
   }
   if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH || p.abi_minor != reading.note.abi_minor)
     return Broken("the table contradicts the identity note");
-  auto size_fits = [&](std::string_view name, uint32_t said, size_t known) {
-    return said == known || p.abi_minor > MGE_ABI_MINOR
-               ? absl::OkStatus()
-               : Broken(
-                     fmt::format("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known));
-  };
-  MGE_RETURN_IF_ERROR(size_fits("mge_plugin", p.struct_size, sizeof(mge_plugin)));
-  MGE_RETURN_IF_ERROR(size_fits("device", p.device->struct_size, sizeof(mge_device_api)));
-  MGE_RETURN_IF_ERROR(size_fits("memory", p.memory->struct_size, sizeof(mge_memory_api)));
-  MGE_RETURN_IF_ERROR(size_fits("kernel", p.kernel->struct_size, sizeof(mge_kernel_api)));
-  if (p.queue) MGE_RETURN_IF_ERROR(size_fits("queue", p.queue->struct_size, sizeof(mge_queue_api)));
-  if (p.graph) MGE_RETURN_IF_ERROR(size_fits("graph", p.graph->struct_size, sizeof(mge_graph_api)));
-  if (p.strategy) MGE_RETURN_IF_ERROR(size_fits("strategy", p.strategy->struct_size, sizeof(mge_strategy_api)));
-  if (p.layout) MGE_RETURN_IF_ERROR(size_fits("layout", p.layout->struct_size, sizeof(mge_layout_api)));
-  if (p.profile) MGE_RETURN_IF_ERROR(size_fits("profile", p.profile->struct_size, sizeof(mge_profile_api)));
+  auto size = [](const auto* table) { return table ? table->struct_size : 0; };
+  const std::tuple<const char*, uint32_t, size_t> tables[] = {
+      {"mge_plugin", p.struct_size, sizeof(mge_plugin)},        {"device", size(p.device), sizeof(mge_device_api)},
+      {"memory", size(p.memory), sizeof(mge_memory_api)},       {"kernel", size(p.kernel), sizeof(mge_kernel_api)},
+      {"queue", size(p.queue), sizeof(mge_queue_api)},          {"graph", size(p.graph), sizeof(mge_graph_api)},
+      {"strategy", size(p.strategy), sizeof(mge_strategy_api)}, {"layout", size(p.layout), sizeof(mge_layout_api)},
+      {"profile", size(p.profile), sizeof(mge_profile_api)}};
+  for (const auto& [name, said, known] : tables) {
+    if (said == known || said == 0 || p.abi_minor > MGE_ABI_MINOR) continue;
+    return Broken(fmt::format("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known));
+  }
   return absl::OkStatus();
 }
 
@@ -142,31 +139,27 @@ absl::Status CheckExtensions(BackendUnderTest& s) {
 absl::Status CheckOutStructs(BackendUnderTest& s) {
   const mge_memory_api& memory = *s.plugin().memory;
   MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_slab>(s, "mge_slab", sizeof(mge_slab) + 64, [&](mge_slab* out) {
-    MGE_RETURN_IF_ERROR(Call(
-        "acquiring a slab", [&](mge_error* e) { return memory.slab_acquire(s.device(), MGE_MEMORY_DEVICE, 4096, out, e); }));
+    MGE_RETURN_IF_ERROR(Call("acquiring a slab", memory.slab_acquire, s.device(), MGE_MEMORY_DEVICE, uint64_t{4096}, out));
     mge_slab slab = *out;
     slab.struct_size = sizeof(slab);
     memory.slab_release(s.device(), &slab);
     return absl::OkStatus();
   }));
-  if (s.plugin().device->link) {
-    for (size_t covered : {offsetof(mge_link, latency_us), sizeof(mge_link) + 64}) {
-      MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_link>(s, "mge_link", covered, [&](mge_link* out) {
-        return Call("asking for a link",
-                    [&](mge_error* e) { return s.plugin().device->link(s.device(), s.device(), out, e); });
-      }));
-    }
+  for (size_t covered : {offsetof(mge_link, latency_us), sizeof(mge_link) + 64}) {
+    if (!s.plugin().device->link) break;
+    MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_link>(s, "mge_link", covered, [&](mge_link* out) {
+      return Call("asking for a link", s.plugin().device->link, s.device(), s.device(), out);
+    }));
   }
   const mge_kernel_api& api = *s.plugin().kernel;
   Offers offers;
   absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
   if (!c.ok()) return absl::OkStatus();
   AbiProblem problem(*c, MGE_WRITE);
-  const AbiCandidate candidate(offers.offered[0]);
+  const OwnedCandidate::Abi abi = offers.offered[0].ToAbi();
   for (size_t covered : {offsetof(mge_prepared, workspace_bytes), sizeof(mge_prepared) + 64}) {
     MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_prepared>(s, "mge_prepared", covered, [&](mge_prepared* out) {
-      MGE_RETURN_IF_ERROR(
-          Call("preparing", [&](mge_error* e) { return api.prepare(s.device(), problem.get(), &candidate.raw, out, e); }));
+      MGE_RETURN_IF_ERROR(Call("preparing", api.prepare, s.device(), problem.get(), &abi.candidate, out));
       if (!out->kernel) return Broken("the kernel of a mge_prepared, which is a known member, is not written");
       api.destroy(out->kernel);
       return absl::OkStatus();
@@ -177,12 +170,11 @@ absl::Status CheckOutStructs(BackendUnderTest& s) {
 
 absl::Status CheckUnknownBits(BackendUnderTest& s) {
   auto slab = Sized<mge_slab>();
-  MGE_RETURN_IF_ERROR(MustRefuse(
-      "the memory class 99", [&](mge_error* e) { return s.plugin().memory->slab_acquire(s.device(), 99, 4096, &slab, e); }));
+  MGE_RETURN_IF_ERROR(
+      MustFail(MGE_OK, "the memory class 99", s.plugin().memory->slab_acquire, s.device(), 99, uint64_t{4096}, &slab));
   if (const mge_queue_api* api = s.plugin().queue) {
     mge_queue* queue = nullptr;
-    MGE_RETURN_IF_ERROR(
-        MustRefuse("the queue kind 99", [&](mge_error* e) { return api->create(s.device(), 99, &queue, e); }));
+    MGE_RETURN_IF_ERROR(MustFail(MGE_OK, "the queue kind 99", api->create, s.device(), 99, &queue));
   }
   if (const mge_strategy_api* api = OwnOrder(s.plugin())) {
     Offers offers;
@@ -190,8 +182,7 @@ absl::Status CheckUnknownBits(BackendUnderTest& s) {
     AbiProblem problem(c, MGE_WRITE);
     mge_choice choice = {sizeof(choice), 99, problem.get(), nullptr, 0, nullptr};
     uint32_t order = 0;
-    MGE_RETURN_IF_ERROR(
-        MustRefuse("the selection mode 99", [&](mge_error* e) { return api->order(s.device(), &choice, &order, e); }));
+    MGE_RETURN_IF_ERROR(MustFail(MGE_OK, "the selection mode 99", api->order, s.device(), &choice, &order));
   }
   return absl::OkStatus();
 }

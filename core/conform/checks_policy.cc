@@ -18,7 +18,7 @@ absl::Status CheckDecision(BackendUnderTest& s, const mge_plan_summary& plan) {
   mge_reserve_decision first = {}, second = {};
   first.struct_size = second.struct_size = sizeof(first);
   for (mge_reserve_decision* out : {&first, &second}) {
-    MGE_RETURN_IF_ERROR(Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, out, e); }));
+    MGE_RETURN_IF_ERROR(Call("deciding a reserve", api->decide, s.device(), &plan, out));
   }
   if (std::memcmp(&plan, &before, sizeof(plan)) != 0) return Broken("it writes to the plan's summary");
   if (std::memcmp(&first, &second, sizeof(first)) != 0) {
@@ -58,7 +58,7 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
   AbiProblem problem(c, MGE_WRITE);
   constexpr size_t kCount = 5;
-  std::vector<mge_candidate> candidates(kCount, offers.offered[0].raw);
+  std::vector<mge_candidate> candidates(kCount, offers.offered[0].ToAbi().candidate);
   std::vector<std::string> ids;
   for (size_t i = 0; i < kCount; ++i) ids.push_back(fmt::format("made.up.{}", i));
   std::vector<const mge_candidate*> list;
@@ -77,8 +77,7 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
   auto order = [&](int32_t mode, const double* measured) -> absl::StatusOr<std::vector<uint32_t>> {
     mge_choice choice = {sizeof(choice), mode, problem.get(), list.data(), kCount, measured};
     std::vector<uint32_t> out(kCount, 12345);
-    MGE_RETURN_IF_ERROR(
-        Call("ordering candidates", [&](mge_error* e) { return api->order(s.device(), &choice, out.data(), e); }));
+    MGE_RETURN_IF_ERROR(Call("ordering candidates", api->order, s.device(), &choice, out.data()));
     std::vector<uint32_t> sorted = out, all(kCount);
     std::sort(sorted.begin(), sorted.end());
     std::iota(all.begin(), all.end(), 0u);

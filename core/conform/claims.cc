@@ -71,12 +71,10 @@ absl::StatusOr<std::vector<Claim>> ClaimsOf(BackendUnderTest& s, const mge_graph
     std::vector<Claim> claims = {};
   } collector = {graph.node_count};
   mge_claim_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_claim* claim) {
-                           Within within(Side::kKit);
                            auto& to = *static_cast<Collector*>(self);
                            to.claims.push_back(ReadClaim(claim, to.node_count));
                          }};
-  MGE_RETURN_IF_ERROR(
-      Call("asking for claims", [&](mge_error* e) { return s.plugin().graph->claim(s.device(), &graph, &sink, e); }));
+  MGE_RETURN_IF_ERROR(Call("asking for claims", s.plugin().graph->claim, s.device(), &graph, &sink));
   return std::move(collector.claims);
 }
 

@@ -27,12 +27,7 @@ void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candid
   absl::Status launched = [&]() -> absl::Status {
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, c, candidate, {}));
     MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
-    MGE_RETURN_IF_ERROR(survives([&]() -> absl::Status {
-      std::string text;
-      mge_code code = kernel_run->Launch(0, 1, &text);
-      MGE_RETURN_IF_ERROR(kernel_run->Drain(0));
-      return Answer(code, {code, text, {}}, "launching");
-    }));
+    MGE_RETURN_IF_ERROR(survives([&] { return kernel_run->Step(0, 1, "launching"); }));
     MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Collect(0));
     std::string wrong = WhatIsWrong(r, c.expected[0], candidate);
     return wrong.empty() ? absl::OkStatus() : Broken("after launches that failed, " + wrong);
@@ -52,7 +47,7 @@ absl::Status CheckLaunchMemory(KernelRun& kernel_run, const Case& c) {
   for (int i = 0; i < kLaunches && least > 0; ++i) {
     {
       AllocationFailure none(0, false, nullptr);
-      kernel_run.Launch(0, 1, nullptr);
+      kernel_run.Launch(0, 1);
       least = std::min(least, none.seen());
     }
     MGE_RETURN_IF_ERROR(kernel_run.Drain(0));

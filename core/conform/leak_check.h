@@ -51,8 +51,8 @@ struct LeakCheck {
   std::function<int64_t()> device_used;  // returns the used bytes of the device, by all programs
 };
 
-// Measures the leaks, which are none unless they repeat. Returns the first error of a round. No other code of the process may
-// allocate memory meanwhile.
+// Measures the leaks, which are none unless they repeat. Returns the first error of a round. No other code of the process
+// may allocate memory meanwhile.
 absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan);
 
 // A part of the work, which includes the parts before it.

@@ -9,193 +9,51 @@
 #include <utility>
 
 #include "core/base/exception.h"
+#include "core/engine/engine_operation.h"
+#include "core/engine/worker_pool.h"
 
 namespace mge {
 namespace {
 
-thread_local bool in_operation = false;  // true while this thread runs an operation of any engine
+enum class Running { kNothing, kRun, kOther };
+thread_local Running running = Running::kNothing;  // the operation of any engine that this thread runs
+
+// The number of operations after which a thread passes the next one to the pool, so that finished ones are deleted.
+constexpr int kMostInOneGo = 64;
 
 }  // namespace
 
-// An operation that has not ended. It runs when all its accesses are granted. Everything that it needs is allocated here, so
-// that later steps cannot fail for lack of memory.
-struct DependencyEngine::Pending {
-  // An entry in the queue of a variable.
-  struct Access {
-    Pending* pending;
-    EngineVariable* variable;
-    bool write;
-    Access* next = nullptr;
-  };
+PreparedOperation::PreparedOperation(Operation operation)
+    : operation_(std::make_unique<EngineOperation>(std::move(operation))) {}
+PreparedOperation::PreparedOperation(PreparedOperation&&) noexcept = default;
+PreparedOperation& PreparedOperation::operator=(PreparedOperation&&) noexcept = default;
+PreparedOperation::~PreparedOperation() = default;
 
-  explicit Pending(Operation given) : operation(std::move(given)), waits(1) {
-    accesses.reserve(operation.reads.size() + operation.writes.size());
-    for (const Variable& v : operation.reads) accesses.push_back({this, v.get(), false});
-    for (const Variable& v : operation.writes) accesses.push_back({this, v.get(), true});
-    waits += static_cast<int>(accesses.size());
-  }
+void OperationGroup::Begin(int64_t count) {
+  left_.store(count, std::memory_order_relaxed);
+  done_ = count == 0;
+}
 
-  Operation operation;
-  std::vector<Access> accesses;
-  std::atomic<int> waits;   // number of missing grants, plus one while Ask() requests them
-  bool inherits = true;     // true: fails if a variable has an error; false for WaitForVariable()
-  Pending* next = nullptr;  // next in a ReadyList
-};
+// The waiting thread may destroy the group as soon as it sees done_, so that is set under the mutex.
+void OperationGroup::EndOne() {
+  if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::lock_guard lock(mutex_);
+  done_ = true;
+  ended_.notify_all();
+}
 
-// A queue of operations, linked through Pending::next, so that it allocates nothing.
-class DependencyEngine::ReadyList {
- public:
-  void Add(Pending* pending) {
-    pending->next = nullptr;
-    (first_ ? last_->next : first_) = pending;
-    last_ = pending;
-  }
-  Pending* Take() { return first_ ? std::exchange(first_, first_->next) : nullptr; }
+void OperationGroup::Wait() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return done_; });
+}
 
- private:
-  Pending *first_ = nullptr, *last_ = nullptr;
-};
-
-// A variable: a queue of accesses in the order of the pushes. Reads at its front are granted together, a write is granted
-// alone.
-class EngineVariable {
- public:
-  using Pending = DependencyEngine::Pending;
-  using Access = Pending::Access;
-  using Failure = DependencyEngine::Failure;
-
-  // Requests access. Returns true if it is granted at once.
-  bool Append(Access& access) {
-    std::lock_guard lock(mutex_);
-    if (!first_ && !writing_ && (!access.write || readers_ == 0)) {
-      Grant(access.write);
-      return true;
-    }
-    (first_ ? last_->next : first_) = &access;
-    last_ = &access;
-    return false;
-  }
-
-  // Releases access. Adds the operations that become ready to `ready`.
-  void Release(bool write, const Failure& failure, DependencyEngine::ReadyList& ready) {
-    std::lock_guard lock(mutex_);
-    if (write) {
-      writing_ = false;
-      ++version_;
-      failure_ = failure;
-    } else {
-      --readers_;
-    }
-    while (first_ && !writing_ && (!first_->write || readers_ == 0)) {
-      Access& access = *first_;
-      first_ = access.next;
-      Grant(access.write);
-      if (access.pending->waits.fetch_sub(1) == 1) ready.Add(access.pending);
-    }
-  }
-
-  Failure failure() {
-    std::lock_guard lock(mutex_);
-    return failure_;
-  }
-  Failure TakeFailure() {
-    std::lock_guard lock(mutex_);
-    return std::exchange(failure_, {});
-  }
-  uint64_t version() {
-    std::lock_guard lock(mutex_);
-    return version_;
-  }
-
- private:
-  void Grant(bool write) {
-    if (write) {
-      writing_ = true;
-    } else {
-      ++readers_;
-    }
-  }
-
-  std::mutex mutex_;
-  Access *first_ = nullptr, *last_ = nullptr;  // accesses that are not granted
-  int readers_ = 0;
-  bool writing_ = false;
-  uint64_t version_ = 0;
-  Failure failure_;
-};
-
-// Threads that share one queue of operations: first in, first out, or by priority. Equal priorities run in the order of
-// Add().
-class DependencyEngine::WorkerPool {
- public:
-  WorkerPool(DependencyEngine& engine, int workers, bool by_priority)
-      : by_priority_(by_priority), state_(std::make_shared<State>()) {
-    threads_.reserve(static_cast<size_t>(workers));
-    try {
-      for (int i = 0; i < workers; ++i) threads_.emplace_back([&engine, state = state_] { Work(engine, *state); });
-    } catch (const std::system_error&) {  // a limit on threads: on with those that there are
-      if (threads_.empty()) throw;
-    } catch (const std::bad_alloc&) {
-      if (threads_.empty()) throw;
-    }
-  }
-  // An operation may hold the last reference to the engine's owner. This destructor then runs on a thread of this pool.
-  ~WorkerPool() {
-    {
-      std::lock_guard lock(state_->mutex);
-      state_->stop = true;
-    }
-    state_->wake.notify_all();
-    for (std::thread& t : threads_) {
-      if (t.get_id() == std::this_thread::get_id()) {
-        t.detach();
-      } else {
-        t.join();
-      }
-    }
-  }
-  void Add(Pending* pending) {
-    {
-      std::lock_guard lock(state_->mutex);
-      state_->queue.push({by_priority_ ? pending->operation.priority : 0, state_->next++, pending});
-    }
-    state_->wake.notify_one();
-  }
-
- private:
-  struct Item {
-    int priority;
-    uint64_t order;
-    Pending* pending;
-    bool operator<(const Item& other) const {
-      return priority != other.priority ? priority < other.priority : order > other.order;
-    }
-  };
-  // The state that threads share. A detached thread keeps it alive after the pool was destroyed.
-  struct State {
-    std::mutex mutex;
-    std::condition_variable wake;
-    std::priority_queue<Item> queue;
-    uint64_t next = 0;
-    bool stop = false;
-  };
-
-  static void Work(DependencyEngine& engine, State& state) {
-    std::unique_lock lock(state.mutex);
-    while (true) {
-      state.wake.wait(lock, [&] { return state.stop || !state.queue.empty(); });
-      if (state.queue.empty()) return;
-      Pending* pending = state.queue.top().pending;
-      state.queue.pop();
-      lock.unlock();
-      engine.Execute(pending);  // may destroy the engine
-      lock.lock();
-    }
-  }
-
-  const bool by_priority_;
-  std::shared_ptr<State> state_;
-  std::vector<std::thread> threads_;
+// A pool with its key.
+struct DependencyEngine::NamedPool {
+  Work work;
+  bool prioritized;
+  std::string device;
+  std::unique_ptr<WorkerPool> pool;
+  NamedPool* next;
 };
 
 // The handlers of fork() for all engines of the process.
@@ -219,12 +77,13 @@ class DependencyEngine::Forks {
   }
 
  private:
-  // Waits until no operation is pending, and blocks new ones until the fork has ended.
   void Prepare() {
     mutex_.lock();
     for (DependencyEngine* e : engines_) {
+      e->fork_workers_ = e->options_.fork_workers ? e->options_.fork_workers() : e->cpu_workers_.load();
       std::unique_lock idle(e->finished_mutex_);
-      if (!in_operation) e->finished_.wait(idle, [&] { return e->pending_ == 0; });
+      e->forking_.store(true);
+      if (running == Running::kNothing) e->finished_.wait(idle, [&] { return e->pending_.load() == 0; });
       idle.release();
       e->pools_mutex_.lock();
     }
@@ -232,15 +91,19 @@ class DependencyEngine::Forks {
   void Resume() {
     for (DependencyEngine* e : engines_) {
       e->pools_mutex_.unlock();
+      e->forking_.store(false);
       e->finished_mutex_.unlock();
+      e->finished_.notify_all();
     }
     mutex_.unlock();
   }
   // The child has none of the parent's threads. Leaks the pools: their mutexes may be locked, so they cannot be destroyed.
+  // Replaces the condition variable, for which threads of the parent may wait.
   void StartAfresh() {
     for (DependencyEngine* e : engines_) {
-      for (auto& [name, pool] : e->pools_) (void)pool.release();
-      e->pools_.clear();
+      e->pools_.store(nullptr);
+      e->cpu_workers_.store(e->fork_workers_);
+      new (&e->finished_) std::condition_variable;
     }
     Resume();
   }
@@ -249,8 +112,10 @@ class DependencyEngine::Forks {
   std::vector<DependencyEngine*> engines_;
 };
 
-DependencyEngine::DependencyEngine(const EngineOptions& options) : options_(options) {
-  failures_.reserve(kMaxFailures);
+DependencyEngine::DependencyEngine(EngineOptions options)
+    : options_(std::move(options)), cpu_workers_(options_.cpu_workers), no_memory_(std::make_shared<EngineFailure>()) {
+  no_memory_->status = OutOfHostMemory();
+  failures_.reserve(kMaxFailures + 1);
   Forks::Instance().Add(this);
 }
 
@@ -258,129 +123,228 @@ DependencyEngine::~DependencyEngine() {
   Forks::Instance().Remove(this);
   {
     std::unique_lock lock(finished_mutex_);
-    finished_.wait(lock, [this] { return pending_ == 0; });
+    finished_.wait(lock, [this] { return pending_.load() == 0; });
   }
-  pools_.clear();
+  for (NamedPool* pool = pools_.load(); pool;) delete std::exchange(pool, pool->next);
 }
 
 Variable DependencyEngine::NewVariable() { return std::make_shared<EngineVariable>(); }
 
 uint64_t DependencyEngine::Version(const Variable& variable) { return variable->version(); }
 
+bool DependencyEngine::InOperation() { return running == Running::kOther; }
+
 void DependencyEngine::Push(Operation operation) {
-  auto unique = [](std::vector<Variable>& list) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-  };
-  unique(operation.reads);
-  unique(operation.writes);
-  std::erase_if(operation.reads,
-                [&](const Variable& v) { return std::binary_search(operation.writes.begin(), operation.writes.end(), v); });
-  Ask(new Pending(std::move(operation)), false);
+  auto pushed = std::make_unique<EngineOperation>(std::move(operation));
+  Count();
+  Ask(pushed.release(), false);
 }
 
-void DependencyEngine::Ask(Pending* pending, bool here) noexcept {
-  {
-    std::lock_guard lock(finished_mutex_);
-    ++pending_;
+void DependencyEngine::Push(PreparedOperation& operation, OperationGroup& group, int priority, bool prioritized) {
+  EngineOperation& pushed = *operation.operation_;
+  pushed.group = &group;
+  pushed.operation.priority = priority;
+  pushed.operation.prioritized = prioritized;
+  pushed.waits.store(static_cast<int>(pushed.accesses.size()) + 1, std::memory_order_relaxed);
+  for (EngineOperation::Access& access : pushed.accesses) access.next = nullptr;
+  Count();
+  Ask(&pushed, false);
+}
+
+void DependencyEngine::Count() {
+  while (true) {
+    pending_.fetch_add(1);
+    if (!forking_.load() || running != Running::kNothing) return;
+    std::unique_lock lock(finished_mutex_);
+    if (pending_.fetch_sub(1) == 1) finished_.notify_all();
+    finished_.wait(lock, [this] { return !forking_.load(); });
   }
+}
+
+void DependencyEngine::Ask(EngineOperation* operation, bool here) noexcept {
   int granted = 1;
-  for (Pending::Access& access : pending->accesses) granted += access.variable->Append(access);
-  if (pending->waits.fetch_sub(granted) != granted) return;  // another thread may have deleted it
-  if (here || !Enqueue(pending)) Execute(pending);
+  for (EngineOperation::Access& access : operation->accesses) granted += access.variable->Append(access);
+  // If some are missing, another thread may already have deleted the operation.
+  if (operation->waits.fetch_sub(granted, std::memory_order_acq_rel) != granted) return;
+  WorkerPool* pool = here ? nullptr : PoolOf(operation->operation);
+  if (!Add(pool, operation)) Execute(operation, nullptr);
 }
 
-bool DependencyEngine::Enqueue(Pending* pending) noexcept {
-  if (options_.kind == EngineKind::kNaive) return false;
+bool DependencyEngine::Add(WorkerPool* pool, EngineOperation* operation) noexcept {
+  if (!pool) return false;
   try {
-    PoolOf(pending->operation).Add(pending);
+    pool->Add(operation);
     return true;
-  } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {
+    return false;
   }
-  return false;
 }
 
-DependencyEngine::WorkerPool& DependencyEngine::PoolOf(const Operation& operation) {
-  bool per_device = options_.kind == EngineKind::kThreadedPerDevice;
-  bool by_priority = per_device && operation.prioritized;
-  std::string key = !per_device ? "all" : by_priority ? "priority" : "device " + operation.device;
-  int workers = !per_device ? options_.pool_workers : by_priority ? options_.priority_workers : options_.workers_per_device;
-  std::lock_guard lock(pools_mutex_);
-  auto& pool = pools_[key];
-  if (!pool) pool = std::make_unique<WorkerPool>(*this, std::max(workers, 1), by_priority);
-  return *pool;
+WorkerPool* DependencyEngine::PoolOf(const Operation& operation) noexcept {
+  if (options_.kind == EngineKind::kNaive) return nullptr;
+  const bool per_device = options_.kind == EngineKind::kThreadedPerDevice;
+  Work work = operation.work;
+  if (!per_device && work == Work::kDevice) work = Work::kCpu;
+  if (!per_device && work == Work::kDeviceRun) work = Work::kCpuRun;
+  const bool prioritized = per_device && operation.prioritized && (work == Work::kCpu || work == Work::kCpuRun);
+  const bool one_for_all = !per_device || prioritized;
+  const std::string_view device = one_for_all ? std::string_view() : operation.device;
+  auto find = [&]() -> WorkerPool* {
+    for (NamedPool* at = pools_.load(std::memory_order_acquire); at; at = at->next) {
+      if (at->work == work && at->prioritized == prioritized && at->device == device) return at->pool.get();
+    }
+    return nullptr;
+  };
+  if (WorkerPool* known = find()) return known;
+  WorkerPool* pool = nullptr;
+  (void)NoThrow([&] {
+    std::lock_guard lock(pools_mutex_);
+    pool = find();
+    if (pool) return absl::OkStatus();
+    int workers = 1;
+    if (!per_device) {
+      workers = work == Work::kCopy ? 1 : options_.pool_workers;
+    } else if (prioritized) {
+      workers = options_.priority_workers;
+    } else {
+      const bool device = work == Work::kDevice || work == Work::kDeviceRun;
+      workers = work == Work::kCopy ? options_.gpu_copy_workers : device ? options_.gpu_workers : cpu_workers_.load();
+    }
+    const bool by_priority = prioritized || (per_device && work == Work::kCopy);
+    auto made = std::make_unique<NamedPool>(NamedPool{work, prioritized, std::string(device), nullptr, pools_.load()});
+    made->pool = std::make_unique<WorkerPool>(*this, std::max(workers, 1), by_priority);
+    pool = made->pool.get();
+    pools_.store(made.release(), std::memory_order_release);
+    return absl::OkStatus();
+  });
+  return pool;
 }
 
-// Runs an operation, then those that become ready and have no pool. A loop in place of recursion keeps the stack small for
-// long chains.
-void DependencyEngine::Execute(Pending* pending) noexcept {
+// Runs an operation, then those that this thread continues with. A loop in place of recursion keeps the stack small for long
+// chains.
+void DependencyEngine::Execute(EngineOperation* operation, WorkerPool* pool) noexcept {
   ReadyList here, done;
-  here.Add(pending);
-  while (Pending* next = here.Take()) {
-    Run(*next, here);
-    done.Add(next);
+  here.Add(operation);
+  for (int count = 1; EngineOperation* next = here.Take(); ++count) {
+    const bool prepared = next->group != nullptr;
+    Run(*next, pool, here.empty() && count < kMostInOneGo, here);
+    if (!prepared) done.Add(next);
   }
-  while (Pending* next = done.Take()) delete next;  // deleted last: may hold the last reference to the engine's owner
+  while (EngineOperation* next = done.Take()) delete next;  // last: may hold the last reference to the engine's owner
 }
 
-void DependencyEngine::Run(Pending& pending, ReadyList& here) {
-  Failure failure;
-  for (const Pending::Access& access : pending.accesses) {
-    if (failure.status.ok() && pending.inherits) failure = access.variable->failure();
+void DependencyEngine::Run(EngineOperation& operation, WorkerPool* pool, bool continues, ReadyList& here) {
+  std::shared_ptr<EngineFailure> failure;
+  for (const EngineOperation::Access& access : operation.accesses) {
+    if (operation.visits) break;
+    if ((failure = access.variable->failure())) break;
   }
-  if (failure.status.ok()) {
-    bool outer = std::exchange(in_operation, true);
-    failure.status = NoThrow(pending.operation.run);
-    in_operation = outer;
-    if (!failure.status.ok()) Record(failure);
+  if (!failure) {
+    const bool run = operation.operation.work == Work::kCpuRun || operation.operation.work == Work::kDeviceRun;
+    const Running outer = std::exchange(running, run ? Running::kRun : Running::kOther);
+    absl::Status status = NoThrow(operation.operation.run);
+    running = outer;
+    if (!status.ok()) failure = NewFailure(std::move(status));
   }
+  if (failure) List(failure, static_cast<int>(operation.operation.writes.size()));
   ReadyList released;
-  for (const Pending::Access& access : pending.accesses) access.variable->Release(access.write, failure, released);
-  while (Pending* next = released.Take()) {
-    if (!Enqueue(next)) here.Add(next);
+  // The written variables now own the error: a wait may return it before this function ends. Writes come last.
+  if (operation.operation.writes.empty()) failure.reset();
+  for (const EngineOperation::Access& access : operation.accesses) {
+    const bool last = &access == &operation.accesses.back();
+    access.variable->Release(access, last ? std::move(failure) : access.write ? failure : nullptr, released);
   }
-  std::lock_guard lock(finished_mutex_);
-  if (--pending_ == 0) finished_.notify_all();
+  while (EngineOperation* next = released.Take()) {
+    WorkerPool* wanted = next->visits ? nullptr : PoolOf(next->operation);
+    if (wanted && wanted == pool && continues && wanted->Idle()) {
+      continues = false;
+      here.Add(next);
+      continue;
+    }
+    if (!Add(wanted, next)) here.Add(next);
+  }
+  OperationGroup* const group = operation.group;
+  // The engine may be destroyed when nothing is pending, so that becomes true under the mutex.
+  int64_t pending = pending_.load(std::memory_order_relaxed);
+  while (pending > 1 && !pending_.compare_exchange_weak(pending, pending - 1)) continue;
+  if (pending <= 1) {
+    std::lock_guard lock(finished_mutex_);
+    if (pending_.fetch_sub(1) == 1) finished_.notify_all();
+  }
+  if (group) group->EndOne();  // last: the operation may then be pushed again or destroyed
 }
 
-void DependencyEngine::Record(Failure& failure) {
-  std::lock_guard lock(finished_mutex_);
-  failure.number = ++last_failure_;
-  if (failures_.size() < kMaxFailures) failures_.push_back(failure);
+std::shared_ptr<EngineFailure> DependencyEngine::NewFailure(absl::Status status) noexcept {
+  try {
+    auto failure = std::make_shared<EngineFailure>();
+    failure->status = std::move(status);
+    return failure;
+  } catch (const std::bad_alloc&) {
+    return no_memory_;
+  }
 }
 
-absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
-  // An operation that reads the variable. It runs in the thread that ends the last write before it, or in this one.
+void DependencyEngine::List(const std::shared_ptr<EngineFailure>& failure, int carriers) noexcept {
+  std::lock_guard lock(finished_mutex_);
+  failure->carriers.fetch_add(carriers, std::memory_order_relaxed);
+  if (failure->listed) return;
+  // Drops errors that no variable has any more, except the oldest one.
+  if (failures_.size() >= kMaxFailures) {
+    auto gone = [](const std::shared_ptr<EngineFailure>& other) {
+      const bool drop = other->carriers.load(std::memory_order_relaxed) == 0;
+      other->listed = !drop;
+      return drop;
+    };
+    failures_.erase(std::remove_if(failures_.begin() + 1, failures_.end(), gone), failures_.end());
+  }
+  failure->listed = NoThrow([&] {
+                      failures_.push_back(failure);
+                      return absl::OkStatus();
+                    }).ok();
+}
+
+void DependencyEngine::Visit(const Variable& variable, bool write, const std::function<void()>& visit) {
   std::mutex mutex;
   std::condition_variable done;
   bool reached = false;
-  Operation look = {.run =
-                        [&] {
-                          std::lock_guard lock(mutex);
-                          reached = true;
-                          done.notify_all();
-                          return absl::OkStatus();
-                        },
-                    .reads = {variable},
-                    .prioritized = true};
-  auto* pending = new Pending(std::move(look));
-  pending->inherits = false;
-  Ask(pending, true);
+  Operation operation = {.run = [&] {
+    visit();
+    std::lock_guard lock(mutex);
+    reached = true;
+    done.notify_all();
+    return absl::OkStatus();
+  }};
+  (write ? operation.writes : operation.reads).push_back(variable);
+  auto visitor = std::make_unique<EngineOperation>(std::move(operation));
+  visitor->visits = true;
+  Count();
+  Ask(visitor.release(), true);
   std::unique_lock lock(mutex);
   done.wait(lock, [&] { return reached; });
-  Failure failure = variable->TakeFailure();
-  if (!failure.status.ok()) {
-    std::lock_guard guard(finished_mutex_);
-    std::erase_if(failures_, [&](const Failure& other) { return other.number == failure.number; });
-  }
-  return failure.status;
+}
+
+absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
+  std::shared_ptr<EngineFailure> failure;
+  Visit(variable, /*write=*/false, [&] { failure = variable->failure(); });
+  if (!failure) return absl::OkStatus();
+  // Operations that were pushed before this call must still see the error, so clearing it is a write.
+  Visit(variable, /*write=*/true, [&] { failure = variable->TakeFailure(); });
+  if (!failure) return absl::OkStatus();  // another thread has returned it
+  std::lock_guard guard(finished_mutex_);
+  failure->returned = true;
+  // If another variable has the same error, WaitForAll() must still return it.
+  if (failure->Over() && std::exchange(failure->listed, false)) std::erase(failures_, failure);
+  return failure->status;
 }
 
 absl::Status DependencyEngine::WaitForAll() {
   std::unique_lock lock(finished_mutex_);
-  finished_.wait(lock, [this] { return pending_ == 0; });
-  absl::Status first = failures_.empty() ? absl::OkStatus() : failures_.front().status;
+  finished_.wait(lock, [this] { return pending_.load() == 0; });
+  absl::Status first;
+  for (const std::shared_ptr<EngineFailure>& failure : failures_) {
+    if (first.ok() && !failure->Over()) first = failure->status;
+    failure->listed = false;
+  }
   failures_.clear();
   return first;
 }

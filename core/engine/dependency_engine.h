@@ -7,13 +7,14 @@
 // Distributed Systems", 2015). Algorithm:
 //   1. Each variable has a queue of accesses, in the order of the pushes. Reads at its front are granted together. A write
 //      is granted alone.
-//   2. An operation counts the accesses that are not granted. At zero it goes to a thread pool.
-//   3. When the operation ends, it releases its accesses, which grants others.
+//   2. An operation counts the accesses that are not granted. At zero it goes to a pool of threads (worker_pool.h).
+//   3. When the operation ends, it releases its accesses, which grants others. The thread continues with one of the
+//      operations that became ready, if it belongs to the same pool and no other operation waits there.
 //
 // The kind of engine chooses the thread:
 //   kNaive              the thread that pushes the operation, or that releases the last access
-//   kThreaded           one pool for all operations
-//   kThreadedPerDevice  one pool per device, and one pool with priorities for prioritized operations
+//   kThreaded           one pool for all operations, and one thread for copies
+//   kThreadedPerDevice  pools of each device, and one pool with priorities for prioritized operations
 // If a pool cannot be created because memory or threads are exhausted, the operation runs in the thread that made it ready.
 //
 // An error or exception of an operation is stored in the variables that it writes. Operations that read or write such a
@@ -25,14 +26,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <queue>
-#include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/status.h"
@@ -44,13 +42,29 @@ enum class EngineKind { kNaive, kThreaded, kThreadedPerDevice };
 // The kind of an engine and the sizes of its pools.
 struct EngineOptions {
   EngineKind kind = EngineKind::kThreadedPerDevice;
-  int workers_per_device = 1;  // kThreadedPerDevice
-  int priority_workers = 4;    // kThreadedPerDevice: threads of the pool for prioritized operations
-  int pool_workers = 16;       // kThreaded
+  int cpu_workers = 1;       // kThreadedPerDevice: threads of each CPU, and as many for runs
+  int priority_workers = 4;  // kThreadedPerDevice: threads of the pool for prioritized operations
+  int gpu_workers = 2;       // kThreadedPerDevice: threads of each device with queues, and as many for runs
+  int gpu_copy_workers = 2;  // kThreadedPerDevice: threads for the copies of each device with queues
+  int pool_workers = 16;     // kThreaded
+  // Returns cpu_workers of a forked child. Called before the fork. Empty: that of the parent.
+  std::function<int()> fork_workers = nullptr;
 };
 
 class EngineVariable;
+struct EngineFailure;
+struct EngineOperation;
+class WorkerPool;
 using Variable = std::shared_ptr<EngineVariable>;
+
+// The kind of work of an operation, which chooses its pool.
+enum class Work : uint8_t {
+  kCpu,
+  kDevice,     // on a device with queues
+  kCopy,       // a copy from or to a device with queues; these run by priority
+  kCpuRun,     // a run of a plan. It may push operations and wait for them, so it has threads of its own
+  kDeviceRun,  // a run on a device with queues
+};
 
 // A function with the variables that it reads and writes.
 struct Operation {
@@ -58,71 +72,110 @@ struct Operation {
   std::vector<Variable> reads = {};
   std::vector<Variable> writes = {};  // a variable in both lists counts as written
   std::string device = {};            // the pool: "cpu0"
-  int priority = 0;                   // higher first; for prioritized operations only
+  Work work = Work::kCpu;
+  int priority = 0;  // higher first; for copies and prioritized operations only
   bool prioritized = false;
+};
+
+// An operation that is made once and may be pushed many times. Pushing it allocates nothing. Must not be destroyed or pushed
+// again before it has ended. It may outlive the engine.
+class PreparedOperation {
+ public:
+  PreparedOperation() = default;
+  explicit PreparedOperation(Operation operation);
+  PreparedOperation(PreparedOperation&&) noexcept;
+  PreparedOperation& operator=(PreparedOperation&&) noexcept;
+  ~PreparedOperation();
+
+ private:
+  friend class DependencyEngine;
+  std::unique_ptr<EngineOperation> operation_;
+};
+
+// Prepared operations for which one thread waits.
+class OperationGroup {
+ public:
+  // Starts to count. `count` operations must then be pushed with this group.
+  void Begin(int64_t count);
+  // Waits until they have ended.
+  void Wait();
+
+ private:
+  friend class DependencyEngine;
+  void EndOne();
+  std::atomic<int64_t> left_{0};
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = true;
 };
 
 // An engine. Safe on any thread. Its destructor waits for all operations.
 class DependencyEngine {
  public:
-  explicit DependencyEngine(const EngineOptions& options);
+  explicit DependencyEngine(EngineOptions options);
   ~DependencyEngine();
   DependencyEngine(const DependencyEngine&) = delete;
   DependencyEngine& operator=(const DependencyEngine&) = delete;
 
   EngineKind kind() const { return options_.kind; }
   static Variable NewVariable();
+  // Returns whether this thread runs an operation that is not a run. It must not wait for other operations.
+  static bool InOperation();
 
   // Adds an operation. Returns at once. With kNaive, runs the operation first if its variables are free.
   void Push(Operation operation);
+  void Push(PreparedOperation& operation, OperationGroup& group, int priority, bool prioritized);
 
   // Waits until all writes of the variable that were pushed before this call have ended. Returns the variable's error and
   // clears it.
   absl::Status WaitForVariable(const Variable& variable);
 
-  // Waits until there is no operation. Returns the first error that no wait has returned, and forgets the others. Variables
-  // keep their errors.
+  // Waits until there is no operation. Returns the first error that a variable still has or that no variable received, and
+  // forgets the others. Variables keep their errors.
   absl::Status WaitForAll();
 
   // Returns the number of writes of a variable that have ended.
   static uint64_t Version(const Variable& variable);
 
  private:
-  friend class EngineVariable;
-  struct Pending;
-  // An error of an operation. Operations that inherit the error keep its number.
-  struct Failure {
-    absl::Status status;
-    uint64_t number = 0;
-  };
-  static constexpr size_t kMaxFailures = 64;
-  class ReadyList;
-  class WorkerPool;
+  friend class WorkerPool;
   class Forks;
+  struct NamedPool;
+  static constexpr size_t kMaxFailures = 64;  // limit of the errors that no variable has any more
 
+  // Counts an operation. Waits while another thread forks.
+  void Count();
   // Requests all accesses of an operation. If they are granted at once, enqueues it, or runs it in this thread if `here` is
   // true.
-  void Ask(Pending* pending, bool here) noexcept;
-  // Adds a ready operation to its pool. Returns false if there is no pool; the caller then runs the operation.
-  bool Enqueue(Pending* pending) noexcept;
-  // Runs an operation and deletes it.
-  void Execute(Pending* pending) noexcept;
-  // Runs an operation and releases its accesses. Adds operations that became ready and have no pool to `here`.
-  void Run(Pending& pending, ReadyList& here);
-  // Gives the error a number and stores it for WaitForAll().
-  void Record(Failure& failure);
-  // Returns the pool for an operation. Creates it at the first use.
-  WorkerPool& PoolOf(const Operation& operation);
+  void Ask(EngineOperation* operation, bool here) noexcept;
+  // Adds an operation to a pool (nullable). Returns false if that is impossible; the caller then runs the operation.
+  static bool Add(WorkerPool* pool, EngineOperation* operation) noexcept;
+  // Returns the pool for an operation. Creates it at the first use. Returns nullptr if there is none.
+  WorkerPool* PoolOf(const Operation& operation) noexcept;
+  // Runs an operation, and those that this thread continues with. Deletes those that were not prepared. `pool` is the
+  // thread's pool, or nullptr.
+  void Execute(EngineOperation* operation, WorkerPool* pool) noexcept;
+  // Runs an operation and releases its accesses. Adds operations that this thread must run to `here`.
+  void Run(EngineOperation& operation, WorkerPool* pool, bool continues, class ReadyList& here);
+  // Calls visit() with access to the variable, after the operations pushed before that conflict with it. Waits for that.
+  void Visit(const Variable& variable, bool write, const std::function<void()>& visit);
+  // Returns an error with this status. It cannot fail: without memory, returns `no_memory_`.
+  std::shared_ptr<EngineFailure> NewFailure(absl::Status status) noexcept;
+  // Counts variables that are about to get the error, and lists it for WaitForAll().
+  void List(const std::shared_ptr<EngineFailure>& failure, int carriers) noexcept;
 
   const EngineOptions options_;
+  std::atomic<int> cpu_workers_;
+  int fork_workers_ = 0;  // set before a fork, for the child
   std::mutex pools_mutex_;
-  std::map<std::string, std::unique_ptr<WorkerPool>> pools_;
+  std::atomic<NamedPool*> pools_{nullptr};  // a list; pools_mutex_ guards additions
 
+  std::atomic<int64_t> pending_{0};  // operations that have not ended; becomes zero under finished_mutex_ only
+  std::atomic<bool> forking_{false};
   std::mutex finished_mutex_;
   std::condition_variable finished_;
-  int64_t pending_ = 0;            // operations that have not ended
-  uint64_t last_failure_ = 0;      // number of the latest error
-  std::vector<Failure> failures_;  // errors that no wait has returned, oldest first; at most kMaxFailures
+  std::vector<std::shared_ptr<EngineFailure>> failures_;  // oldest first; guarded by finished_mutex_
+  const std::shared_ptr<EngineFailure> no_memory_;
 };
 
 }  // namespace mge

@@ -8,6 +8,7 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/engine/output_binding.h"
+#include "core/engine/runtime.h"
 #include "core/plan/communicator.h"
 #include "core/plan/memory/memory_errors.h"
 #include "core/plan/program.h"
@@ -21,8 +22,9 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan,
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime,
                                                            std::span<const std::shared_ptr<SharedArena>> shared) {
+  DependencyEngine& engine = runtime.engine();
   std::unique_ptr<Instance> instance(new Instance(plan));
   if (shared.empty()) {
     MGE_RETURN_IF_ERROR(instance->TakeArenas());
@@ -35,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan,
     MGE_ASSIGN_OR_RETURN(instance->random_, RandomBuffers::Create(plan, instance->bases_));
   }
   if (!plan.queues.empty()) {
-    MGE_ASSIGN_OR_RETURN(instance->queues_, InstanceQueues::Create(plan));
+    MGE_ASSIGN_OR_RETURN(instance->queues_, InstanceQueues::Create(plan, runtime.queue_limits()));
   }
   instance->states_.reserve(plan.states.size());
   for (size_t i = 0; i < plan.states.size(); ++i) {
@@ -48,6 +50,16 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan,
   instance->ArmRuns();
   if (plan.red_zones && shared.empty()) {
     MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
+  }
+  // Ranks of one process may share a device. An operation of one rank that waits for another could block the only worker.
+  const bool waits_for_ranks = !plan.communicators.empty() && engine.kind() != EngineKind::kNaive;
+  if (!plan.accesses.empty() && !waits_for_ranks) {
+    instance->step_runs_ = std::vector<StepRun>(plan.steps.size());
+    for (const Segment& segment : plan.segments) {
+      for (int32_t i = 0; i < segment.step_count; ++i) instance->step_runs_[segment.first_step + i].segment = &segment;
+    }
+    instance->operations_ =
+        std::make_unique<StepOperations>(plan, engine, [i = instance.get()](int32_t step) { return i->RunOperation(step); });
   }
   return instance;
 }
@@ -180,6 +192,7 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
   if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&]() -> absl::Status {
+      ++control.operations;
       MGE_RETURN_IF_ERROR(Await(after));
       MGE_RETURN_IF_ERROR(EnqueueSteps());
       return SignalEnds(ends);
@@ -320,18 +333,45 @@ void Instance::ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(voi
 }
 
 absl::Status Instance::RunSteps() {
+  // Observers and red zones follow one step at a time. A body runs within the operation of its step.
+  const bool alone = control_->observer || red_zones_ || DependencyEngine::InOperation();
+  if (operations_ && !alone) {
+    MGE_RETURN_IF_ERROR(BeginSteps());
+    control_->operations += static_cast<uint64_t>(operations_->count());
+    return operations_->Run(*control_);
+  }
+  if (!DependencyEngine::InOperation()) ++control_->operations;
   MGE_RETURN_IF_ERROR(EnqueueSteps());
   return queues_ ? queues_->FinishRun(*control_) : absl::OkStatus();
 }
 
-absl::Status Instance::EnqueueSteps() {
+absl::Status Instance::BeginSteps() {
   run_pool_ = {control_->pool, control_->width, control_->observer};
   if (run_error_.code != MGE_OK) run_error_ = mge_error();
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
   runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
   if (red_zones_) red_zones_->BeginRun(*control_);
-  if (random_) MGE_RETURN_IF_ERROR(random_->BeginRun(*control_, queues_.get()));
+  return random_ ? random_->BeginRun(*control_, queues_.get()) : absl::OkStatus();
+}
+
+absl::Status Instance::RunOperation(int32_t step) {
+  MGE_RETURN_IF_ERROR(control_->CheckStop());
+  const Step& s = plan_.steps[static_cast<size_t>(step)];
+  StepRun& mine = step_runs_[static_cast<size_t>(step)];
+  const int32_t queue = mine.segment->queue;
+  mine.run = runs_[static_cast<size_t>(queue + 1)];  // that of the calling thread, or of the queue
+  mine.run.run.error = &mine.error;
+  if (mine.error.code != MGE_OK) mine.error = mge_error();
+  if (control_->deadline) control_->Enter(plan_.units[s.unit]);
+  if (queue != kCallingThread) return queues_->RunAndWait(queue, s, mine.run.run, *control_);
+  mine.run.run.host = mine.segment->device->host();
+  const mge_code code = CallStep(s, mine.run.run);
+  return code == MGE_OK ? absl::OkStatus() : StepFailed(s, code, mine.error);
+}
+
+absl::Status Instance::EnqueueSteps() {
+  MGE_RETURN_IF_ERROR(BeginSteps());
   const bool watched = Watched();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const Segment& segment = plan_.segments[i];
@@ -354,7 +394,7 @@ absl::Status Instance::RunInThisThread(const Segment& segment) {
   const Step* step = plan_.steps.data() + segment.first_step;
   for (const Step* end = step + segment.step_count; step != end; ++step) {
     if (control_->cancel.load(std::memory_order_relaxed)) return control_->CheckStop();
-    if (mge_code code = CallStep(*step, run); code != MGE_OK) return StepFailed(*step, code);
+    if (mge_code code = CallStep(*step, run); code != MGE_OK) return StepFailed(*step, code, run_error_);
   }
   return absl::OkStatus();
 }
@@ -370,15 +410,16 @@ absl::Status Instance::RunWatched(const Segment& segment) {
     mge_code code = CallStep(step, run);
     if (control_->observer && code == MGE_OK) control_->observer->EndStep();
     if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->AfterStep(step));
-    if (code != MGE_OK) return StepFailed(step, code);
+    if (code != MGE_OK) return StepFailed(step, code, run_error_);
   }
   return absl::OkStatus();
 }
 
-absl::Status Instance::StepFailed(const Step& step, mge_code code) {
-  if (code == MGE_CANCELLED) error_ = control_->CheckStop();
-  if (error_.ok()) error_ = StatusOfKernel(code, run_error_);
-  absl::Status status = std::exchange(error_, absl::OkStatus());
+absl::Status Instance::StepFailed(const Step& step, mge_code code, const mge_error& error) {
+  absl::Status status;
+  if (step.fn == RunHostStep) status = std::exchange(error_, absl::OkStatus());
+  if (code == MGE_CANCELLED) status = control_->CheckStop();
+  if (status.ok()) status = StatusOfKernel(code, error);
   const Unit& unit = plan_.units[step.unit];
   return PartsOf(status).where.empty() ? AddWhere(std::move(status), StepPlace(unit)) : status;
 }
@@ -413,8 +454,8 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan, std::vector<std::shared_ptr<SharedArena>> shared)
-    : plan_(plan), shared_(std::move(shared)) {
+InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, std::vector<std::shared_ptr<SharedArena>> shared)
+    : plan_(plan), runtime_(runtime), shared_(std::move(shared)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -476,7 +517,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_, shared_);
+  return Instance::Create(plan_, runtime_, shared_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

@@ -18,6 +18,7 @@
 #include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
 #include "core/engine/shared_arena.h"
+#include "core/engine/step_operations.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
@@ -26,12 +27,15 @@
 
 namespace mge {
 
+class Runtime;
+
 // An instance of a plan. Owns the arenas, the queues and the kernels' states. Not thread-safe. The plan must outlive it.
 class Instance : public HostStepEnvironment, public Unfinished {
  public:
-  // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error. If `shared`
-  // is not empty, allocates no arenas: each run leases these shared ones, which must outlive the instance.
-  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan,
+  // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error. The
+  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs. If `shared` is not
+  // empty, allocates no arenas: each run leases these shared ones, which must outlive the instance.
+  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime,
                                                           std::span<const std::shared_ptr<SharedArena>> shared = {});
   ~Instance() override;
 
@@ -75,7 +79,9 @@ class Instance : public HostStepEnvironment, public Unfinished {
   absl::StatusOr<std::vector<HostValue>> RunBody(const BodyProgram& body, std::vector<HostValue> inputs) override {
     return RunProgram(*body.program, body.name, std::move(inputs));
   }
-  void CountStaged(uint64_t bytes) override { control_->staged_bytes += bytes; }
+  void CountStaged(uint64_t bytes) override {
+    std::atomic_ref(control_->staged_bytes).fetch_add(bytes, std::memory_order_relaxed);
+  }
   void SetError(absl::Status status) override { error_ = std::move(status); }
 
  private:
@@ -118,8 +124,12 @@ class Instance : public HostStepEnvironment, public Unfinished {
   void Abort() noexcept;
   absl::Status Await(std::span<const QueuePoint> after);
   absl::Status SignalEnds(std::vector<QueuePoint>& ends);
+  // Sets what all steps of a run need.
+  absl::Status BeginSteps();
   absl::Status EnqueueSteps();
   absl::Status RunSteps();
+  // Runs one step as an operation of the engine. Waits for its end, also on a queue.
+  absl::Status RunOperation(int32_t step);
   // Runs the continuation, if there is one, and stores the outputs that no step has written in place.
   absl::Status Collect(std::span<const HostValue> inputs, std::span<HostValue> outputs);
   static void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
@@ -128,7 +138,8 @@ class Instance : public HostStepEnvironment, public Unfinished {
   bool Watched() const { return control_->deadline || control_->observer || red_zones_; }
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status RunWatched(const Segment& segment);
-  absl::Status StepFailed(const Step& step, mge_code code);
+  // Returns the error of a step in host memory that failed with `error`, or of a host step that called SetError().
+  absl::Status StepFailed(const Step& step, mge_code code, const mge_error& error);
   absl::StatusOr<std::vector<HostValue>> RunContinuation();
   // Runs a body or the continuation. `name` is passed to the observer.
   absl::StatusOr<std::vector<HostValue>> RunProgram(Program& program, std::string_view name, std::vector<HostValue> inputs);
@@ -147,6 +158,14 @@ class Instance : public HostStepEnvironment, public Unfinished {
   std::vector<HostValue> dynamic_;
   // The mge_run of the steps in the calling thread, then one for each queue. Never moved: records may point to them.
   std::vector<HostRun> runs_;
+  // For each operation: its mge_run and error. Never moved, and kept until enqueued work has ended.
+  struct StepRun {
+    HostRun run;
+    mge_error error;
+    const Segment* segment;
+  };
+  std::vector<StepRun> step_runs_;
+  std::unique_ptr<StepOperations> operations_;  // nullptr: a run calls all steps itself
   RunPool run_pool_ = {};
   mge_error run_error_;
   std::atomic<int32_t> stop_{0};  // cancel flag for enqueued steps, which may outlive the RunState
@@ -159,8 +178,9 @@ class Instance : public HostStepEnvironment, public Unfinished {
 // memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
-  // The runs of the plan lease the arenas in `shared`, one per device of plan.arenas. Empty: each instance has its own.
-  explicit InstanceStore(const Plan& plan, std::vector<std::shared_ptr<SharedArena>> shared = {});
+  // The instances run with the engine and the limits of `runtime`. Runs lease the arenas in `shared`, one per device of
+  // plan.arenas. Empty: each instance has its own.
+  InstanceStore(const Plan& plan, Runtime& runtime, std::vector<std::shared_ptr<SharedArena>> shared = {});
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
@@ -195,6 +215,7 @@ class InstanceStore : public PlanAttachment {
   uint64_t GiveBack(const Budget& budget, uint32_t pressure);
 
   const Plan& plan_;
+  Runtime& runtime_;
   const std::vector<std::shared_ptr<SharedArena>> shared_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;

@@ -65,8 +65,8 @@ std::string StepPlace(const Unit& unit) {
   return unit.kernel.empty() ? place : fmt::format("device {}, kernel {}, {}", unit.device, unit.kernel, place);
 }
 
-absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Plan& plan) {
-  std::unique_ptr<InstanceQueues> out(new InstanceQueues(plan));
+absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Plan& plan, QueueLimits& limits) {
+  std::unique_ptr<InstanceQueues> out(new InstanceQueues(plan, limits));
   for (const PlanQueue& wanted : plan.queues) {
     Queue& q = out->queues_.emplace_back();
     q.device = wanted.device;
@@ -74,6 +74,8 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
     MGE_RETURN_IF_ERROR(out->CreateQueue(q, wanted.kind));
     MGE_RETURN_IF_ERROR(MakeFence(q, &q.fence));
   }
+  const std::vector<size_t> permits = SharedPermits(plan);
+  for (size_t i = 0; i < permits.size(); ++i) out->queues_[i].permit = permits[i];
   for (const Segment& s : plan.segments) {
     Record& record = out->records_.emplace_back();
     if (plan.red_zones || s.queue == kCallingThread || !CanCapture(s, *s.device->queue_api())) continue;
@@ -95,6 +97,7 @@ absl::Status InstanceQueues::CreateQueue(Queue& q, int32_t kind) {
 }
 
 InstanceQueues::~InstanceQueues() {
+  GivePermits();
   for (Queue& q : queues_) {
     if (q.queue) q.api->destroy(q.queue);
   }
@@ -138,6 +141,13 @@ absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& r
     if (red_zones) MGE_RETURN_IF_ERROR(red_zones->AfterStep(step));
   }
   return absl::OkStatus();
+}
+
+absl::Status InstanceQueues::RunAndWait(int32_t queue, const Step& step, const mge_run& run, const RunState& control) {
+  Queue& q = queues_[static_cast<size_t>(queue)];
+  if (!q.steps) MGE_RETURN_IF_ERROR(MakeFence(q, &q.steps));
+  MGE_RETURN_IF_ERROR(RunStep(step, run));
+  return FinishStep(step, q, control);
 }
 
 absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunState& control) {
@@ -213,10 +223,49 @@ bool InstanceQueues::CanReplay(const Segment& segment, Record& record, const mge
   }
 }
 
+absl::Status InstanceQueues::TakePermit(const Queue& q, const RunState& control) {
+  Queue& mine = queues_[q.permit];
+  if (mine.permitted || !q.device->Is(MGE_DEVICE_GPU)) return absl::OkStatus();
+  const QueueLimits::Kind kind = KindOf(plan_.queues[q.permit]);
+  if (limits_.TryTake(q.device->name(), kind)) {
+    mine.permitted = true;
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    Queue& other = queues_[i];
+    if (!other.permitted || other.device != q.device || KindOf(plan_.queues[i]) != kind) continue;
+    for (Queue& user : queues_) {
+      if (user.permit == i) MGE_RETURN_IF_ERROR(WaitForQueue(user, control));
+    }
+    other.permitted = false;
+    mine.permitted = true;
+    return absl::OkStatus();
+  }
+  MGE_RETURN_IF_ERROR(limits_.Take(q.device->name(), kind, control));
+  mine.permitted = true;
+  return absl::OkStatus();
+}
+
+void InstanceQueues::GivePermits() {
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    if (std::exchange(queues_[i].permitted, false)) limits_.Give(queues_[i].device->name(), KindOf(plan_.queues[i]));
+  }
+}
+
+absl::Status InstanceQueues::WaitForQueue(Queue& q, const RunState& control) {
+  if (!q.steps) MGE_RETURN_IF_ERROR(MakeFence(q, &q.steps));
+  mge_error error;
+  mge_code code = q.api->signal(q.queue, q.steps, ++q.step_count, &error);
+  if (code != MGE_OK) return FailureOf(q, code, error);
+  MGE_ASSIGN_OR_RETURN(code, WaitForFence(*q.api, q.steps, q.step_count, &control));
+  return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, ReasonOf(*q.api, q.steps, q.step_count));
+}
+
 absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, RedZones* red_zones) {
   const Segment& segment = plan_.segments[index];
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
+  MGE_RETURN_IF_ERROR(TakePermit(q, control));
   mge_error error;
   for (const FencePoint& point : segment.waits) {
     const Queue& other = queues_[static_cast<size_t>(point.queue)];
@@ -265,6 +314,7 @@ absl::Status InstanceQueues::FinishRun(const RunState& control) {
     if (signals) MGE_RETURN_IF_ERROR(HostWait({static_cast<int32_t>(i), signals}, control));
   }
   for (size_t i = 0; i < queues_.size(); ++i) queues_[i].before += plan_.queues[i].signals;
+  GivePermits();
   return absl::OkStatus();
 }
 
@@ -295,6 +345,7 @@ absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const 
 }
 
 InstanceQueues::State InstanceQueues::Drain(std::chrono::nanoseconds patience) {
+  GivePermits();  // also if the device does not stop: other runs must not wait for it
   Clock::time_point end = Clock::now() + patience;
   State state = State::kGood;
   for (size_t i = 0; i < queues_.size(); ++i) {

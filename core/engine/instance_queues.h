@@ -12,8 +12,8 @@
 //     has moved, the steps are captured again and update the record. A backend that cannot update gets a new record once
 //     two runs have used the same memory. If capturing fails, the segment is never captured again.
 //   - Devices need not pass a failure on: work behind a failed fence may run. So the calling thread waits for every queue on
-//     which a result depends (Segment::host_waits), and each run ends with a wait for all queues. FailureOf() finds the first
-//     signal in the plan's order that failed. The steps since the signal before it are the place in the error.
+//     which a result depends (Segment::host_waits), and each run ends with a wait for all queues. FailureOf() finds the
+//     first signal in the plan's order that failed. The steps since the signal before it are the place in the error.
 //   - After a failed run, Drain() waits until the queues have stopped, and decides whether the instance can be used again.
 #pragma once
 
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/engine/queue_limits.h"
 #include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
 #include "core/plan/plan.h"
@@ -35,8 +36,9 @@ namespace mge {
 // The queues for one run at a time. Used by one thread at a time. The plan must outlive it.
 class InstanceQueues {
  public:
-  // Creates a queue and a fence for each queue of the plan.
-  static absl::StatusOr<std::unique_ptr<InstanceQueues>> Create(const Plan& plan);
+  // Creates a queue and a fence for each queue of the plan. The queues of GPUs work within `limits`, which must outlive the
+  // result.
+  static absl::StatusOr<std::unique_ptr<InstanceQueues>> Create(const Plan& plan, QueueLimits& limits);
   // All enqueued work must have ended.
   ~InstanceQueues();
   InstanceQueues(const InstanceQueues&) = delete;
@@ -46,9 +48,11 @@ class InstanceQueues {
   bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
-  // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing, and
-  // waits for each step before it enqueues the next one. Errors name the step or steps that failed.
+  // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing,
+  // and waits for each step before it enqueues the next one. Errors name the step or steps that failed.
   absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* red_zones);
+  // Enqueues one step of a queue and waits for it. Different queues may be used by different threads.
+  absl::Status RunAndWait(int32_t queue, const Step& step, const mge_run& run, const RunState& control);
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunState& control);
@@ -76,7 +80,9 @@ class InstanceQueues {
     uint64_t signalled = 0;      // largest value whose signal has been enqueued
     uint64_t good = 0;           // largest value that is known to have been reached without a failure
     QueueEnd end;                // waits for the end of a failed run
-    mge_fence* steps = nullptr;  // fence that counts single steps; created for a plan with red zones or an observed run
+    size_t permit = 0;           // index of the queue whose permit it uses
+    bool permitted = false;      // it has a permit of the limits
+    mge_fence* steps = nullptr;  // fence that counts single steps; created at its first use
     uint64_t step_count = 0;
   };
   // The record of a segment. kNew: not run yet. kWarm: has run, to be captured. kNever: cannot be captured.
@@ -88,7 +94,12 @@ class InstanceQueues {
     std::vector<void*> latest = {};  // the same in the latest run
   };
 
-  explicit InstanceQueues(const Plan& plan) : plan_(plan) {}
+  InstanceQueues(const Plan& plan, QueueLimits& limits) : plan_(plan), limits_(limits) {}
+  // Takes the permit of a queue before work is enqueued on it. Waits for it, also for other queues of this run.
+  absl::Status TakePermit(const Queue& queue, const RunState& control);
+  void GivePermits();
+  // Waits until all work that has been enqueued on the queue has ended.
+  absl::Status WaitForQueue(Queue& queue, const RunState& control);
   // Returns the value of the queue's fence that corresponds to a point in this run.
   uint64_t ValueOf(const FencePoint& point) const { return queues_[static_cast<size_t>(point.queue)].before + point.value; }
   absl::Status RunStep(const Step& step, const mge_run& run) const;
@@ -116,6 +127,7 @@ class InstanceQueues {
   absl::Status FailureOf(const Queue& queue, mge_code code, const mge_error& error) const;
 
   const Plan& plan_;
+  QueueLimits& limits_;
   std::vector<Queue> queues_;
   std::vector<Record> records_;  // one per segment
   uint64_t replays_ = 0;

@@ -13,7 +13,8 @@
 namespace mge {
 
 // Returns the type of input number `i` with its place. Memory that only the host uses, as on a CPU, is plain host memory.
-// Fails with kBadInput if the input lies on a device that the context does not have, or is a sequence with tensors on a device.
+// Fails with kBadInput if the input lies on a device that the context does not have, or is a sequence with tensors on a
+// device.
 absl::StatusOr<InputType> TypeWithPlace(const Graph& graph, const PlanContext& context, size_t i, const HostValue& input);
 
 // Returns the places of the outputs: those of the tensors that the caller provides, `created` for the others. Returns an

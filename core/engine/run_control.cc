@@ -16,6 +16,11 @@ void RunControl::SetSeed(uint64_t seed) {
   seed_ = seed;
 }
 
+void RunControl::SetPriority(int priority) {
+  std::lock_guard lock(mutex_);
+  priority_ = priority;
+}
+
 void RunControl::Cancel() {
   std::lock_guard lock(mutex_);
   cancelled_ = true;
@@ -41,6 +46,7 @@ ControlledRun::ControlledRun(RunControl* by) : by_(by) {
   if (!by) return;
   std::lock_guard lock(by->mutex_);
   control_.seed = by->seed_;
+  control_.priority = by->priority_;
   constexpr double kLongest = 1e9;  // seconds; larger values overflow a 64-bit count of nanoseconds
   if (by->timeout_s_ > 0 && by->timeout_s_ <= kLongest) {
     const std::chrono::duration<double> limit(by->timeout_s_);

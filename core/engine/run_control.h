@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "core/engine/run_state.h"
 
@@ -18,6 +19,8 @@ class RunControl {
   void SetTimeout(double seconds);
   // Sets the seed of later runs.
   void SetSeed(uint64_t seed);
+  // Sets the priority of later asynchronous runs.
+  void SetPriority(int priority);
   // Cancels the present runs and, until Reset(), all later ones.
   void Cancel();
   void Reset();
@@ -29,6 +32,7 @@ class RunControl {
   mutable std::mutex mutex_;
   double timeout_s_ = 0;
   uint64_t seed_ = 0;
+  std::optional<int> priority_;
   bool cancelled_ = false;
   ControlledRun* runs_ = nullptr;
 };

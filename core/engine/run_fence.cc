@@ -51,6 +51,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtim
     return status;
   }
   fence->ended_.store(false, std::memory_order_release);
+  fence->runtime_->queue_limits().Add(fence);
   return fence;
 }
 

@@ -22,7 +22,7 @@ namespace mge {
 class Runtime;
 
 // A fence of one run. Thread-safe.
-class RunFence {
+class RunFence : public EnqueuedRun {
  public:
   // Starts a run of the plan with an instance of its store. `outputs` are defined, in memory to which the plan writes them.
   // Fails with the run's error if enqueuing fails. If an earlier run has failed already, returns a fence with its failure.
@@ -33,13 +33,14 @@ class RunFence {
   // Returns the fence of a run that has ended with this status.
   static std::shared_ptr<RunFence> Ended(std::shared_ptr<Runtime> runtime, absl::Status status = {});
   // Waits up to a minute for the run. A device that does not stop then keeps all that it uses.
-  ~RunFence();
+  ~RunFence() override;
   RunFence(const RunFence&) = delete;
   RunFence& operator=(const RunFence&) = delete;
 
   // Waits at most `limit`. Returns whether the run has ended. Fails with the error of the run, or of a run for which it
   // waited.
   absl::StatusOr<bool> Wait(std::chrono::nanoseconds limit);
+  void EndIfOver() override { (void)Wait({}); }
   const Runtime& runtime() const { return *runtime_; }
 
  private:

@@ -23,7 +23,9 @@ struct RunState : StopControl {
   uint32_t width = 1;        // threads of the compute pool that the run may use
   ComputePool* pool = nullptr;
   RunObserver* observer = nullptr;  // nullable
+  std::optional<int> priority;      // of an asynchronous run; unset: it has none
   uint64_t staged_bytes = 0;        // set by the run: bytes copied between plain and page-locked host memory
+  uint64_t operations = 0;          // set by the run: operations of the dependency engine in which its plans ran
 
   // ---- for a caller that waits for a run past its deadline, because a kernel does not read its stop flag
   struct Overdue {

@@ -34,8 +34,10 @@ EngineOptions EngineOptionsOf(const Snapshot& settings) {
     case EngineType::kThreaded: options.kind = EngineKind::kThreaded; break;
     case EngineType::kThreadedPerDevice: options.kind = EngineKind::kThreadedPerDevice; break;
   }
-  options.workers_per_device = static_cast<int>(settings.Get<kCpuWorkers>());
+  options.cpu_workers = static_cast<int>(settings.Get<kCpuWorkers>());
   options.priority_workers = static_cast<int>(settings.Get<kCpuPriorityWorkers>());
+  options.gpu_workers = static_cast<int>(settings.Get<kGpuWorkers>());
+  options.gpu_copy_workers = static_cast<int>(settings.Get<kGpuCopyWorkers>());
   return options;
 }
 
@@ -110,12 +112,16 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   }
   MGE_RETURN_IF_ERROR(registry.CheckUnknown(absent, waiting));
   registry.MarkRead();
-  runtime->engine_ = std::make_unique<DependencyEngine>(EngineOptionsOf(*registry.snapshot()));
+  EngineOptions engine = EngineOptionsOf(*registry.snapshot());
+  runtime->queue_limits_ = std::make_unique<QueueLimits>(engine.gpu_workers, engine.gpu_copy_workers);
+  engine.fork_workers = [&registry] { return static_cast<int>(registry.snapshot()->Get<kForkWorkers>()); };
+  runtime->engine_ = std::make_unique<DependencyEngine>(std::move(engine));
   return runtime;
 }
 
 uint32_t Runtime::Threads() const {
   int64_t threads = registry_->snapshot()->Get<kThreads>();
+  if (threads == 0 && engine_->kind() == EngineKind::kNaive) return 1;
   return threads > 0 ? static_cast<uint32_t>(threads) : pool_->thread_count();
 }
 

@@ -9,6 +9,7 @@
 #include "core/engine/compute_pool.h"
 #include "core/engine/deadlines.h"
 #include "core/engine/dependency_engine.h"
+#include "core/engine/queue_limits.h"
 #include "core/engine/select.h"
 #include "core/engine/shared_arena.h"
 #include "core/env/registry.h"
@@ -44,11 +45,13 @@ class Runtime {
   ComputePool& pool() { return *pool_; }
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
-  const std::shared_ptr<SharedArenas>& shared_arenas() const { return shared_arenas_; }
+  SharedArenas& shared_arenas() { return shared_arenas_; }
+  QueueLimits& queue_limits() { return *queue_limits_; }
   const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
 
-  // Returns the number of threads that a run may use: the setting, else the number that the process may use.
+  // Returns the number of threads that a run may use: the setting, else 1 for the naive engine, else the number that the
+  // process may use.
   uint32_t Threads() const;
 
   // Starts all backends within plugin.start_timeout. Warns about those that take longer, and returns their names.
@@ -67,8 +70,9 @@ class Runtime {
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
-  const std::shared_ptr<SharedArenas> shared_arenas_ = std::make_shared<SharedArenas>();
+  SharedArenas shared_arenas_;
   Deadlines deadlines_;
+  std::unique_ptr<QueueLimits> queue_limits_;
   std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members
 };
 

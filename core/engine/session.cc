@@ -163,6 +163,8 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   };
   MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
   context->red_zones = settings->Get<kDebugCheckMemory>();
+  const bool naive = runtime->engine().kind() == EngineKind::kNaive;
+  context->bulk = settings->Get<kBulkInference>() && !naive;
   context->in_place = settings->Get<kPlanInplace>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
@@ -170,11 +172,11 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
   context->logger = runtime->logger();
   MGE_ASSIGN_OR_RETURN(const bool shares, SharesArenas(*settings));
-  context->on_plan = [recorder = runtime->selection().recorder, arenas = shares ? runtime->shared_arenas() : nullptr](
+  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get(), shares](
                          Plan& plan, const Program& program, const StopControl* stop) -> absl::Status {
-    const bool leases = arenas && program.HasFixedShapes() && !plan.continuation;
-    plan.attachment =
-        std::make_unique<InstanceStore>(plan, leases ? arenas->Of(plan) : std::vector<std::shared_ptr<SharedArena>>());
+    std::vector<std::shared_ptr<SharedArena>> shared;
+    if (shares && program.HasFixedShapes() && !plan.continuation) shared = runtime->shared_arenas().Of(plan);
+    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime, std::move(shared));
     if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
     std::vector<Device*> told;
     for (const Arena& arena : plan.arenas) {
@@ -277,7 +279,9 @@ absl::Status Session::WithControl(RunState& control, F run) {
     if (watch) control.End();
   };
   control.staged_bytes = 0;
+  control.operations = 0;
   absl::Status status = run();
+  operations_.store(control.operations, std::memory_order_relaxed);
   if (control.staged_bytes) staged_bytes_.fetch_add(control.staged_bytes, std::memory_order_relaxed);
   return status;
 }
@@ -388,7 +392,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
     }
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(*program_, types, control, places));
     const bool waits =
-        plan->continuation || plan->queues.empty() || plan->RunsAlone() ||
+        plan->continuation || plan->queues.empty() || plan->RunsAlone() || !plan->accesses.empty() ||
         std::any_of(plan->outputs.begin(), plan->outputs.end(), [](const BoundValue& v) { return !v.place.device; });
     if (!waits) {
       MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
@@ -420,7 +424,12 @@ void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> out
     done(std::move(status), std::move(outputs));
     return absl::OkStatus();  // `done` has received the status
   };
-  Operation operation = {.run = std::move(run), .device = device().name()};
+  const std::optional<int> priority = control.priority;
+  Operation operation = {.run = std::move(run),
+                         .device = device().name(),
+                         .work = HasQueues(device()) ? Work::kDeviceRun : Work::kCpuRun,
+                         .priority = priority.value_or(0),
+                         .prioritized = priority.has_value()};
   runtime_->engine().Push(std::move(operation));
 }
 

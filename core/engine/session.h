@@ -71,19 +71,24 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
   // Enqueues a run that starts when the runs `after` have ended, and returns without waiting for it. The results are in the
   // memory of devices or in page-locked memory: `outputs` is set before the return, and may be read when the fence is
-  // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes or are
-  // computed in host memory, if its runs must not overlap, or if the session has no device with queues. `control` and its deadline are used only during the call. Fails with kBadInput if
-  // an output is in plain host memory, and with kApiMisuse for a fence of another runtime.
+  // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes or
+  // are computed in host memory, if its runs must not overlap, if its steps are operations of the engine, or if the session
+  // has no device with queues. `control` and its deadline are used only during the call. Fails with kBadInput if an output
+  // is in plain host memory, and with kApiMisuse for a fence of another runtime.
   absl::StatusOr<std::shared_ptr<RunFence>> Enqueue(std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                                     RunState& control, std::span<const std::shared_ptr<RunFence>> after);
   // Returns the number of bytes that all runs have copied between plain host memory and page-locked memory.
   uint64_t staged_bytes() const { return staged_bytes_.load(std::memory_order_relaxed); }
+  // Returns the number of engine operations of the latest run: 1, or one per step if engine.bulk_inference is false. The
+  // model's body plans run within them; a continuation adds its own.
+  uint64_t operations() const { return operations_.load(std::memory_order_relaxed); }
   // Runs the model for some outputs only. `places` are their indices, each once. Skips nodes that these outputs do not need.
   absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                        RunState& control);
 
   // Runs the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
-  // thread, others a worker. Calls `done` once, in that thread. `control` must live until `done` has returned.
+  // thread, others a worker: one of those for prioritized runs if control.priority is set. Calls `done` once, in that
+  // thread. `control` must live until `done` has returned.
   void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
                 std::function<void(absl::Status, std::vector<HostValue>)> done);
 
@@ -117,6 +122,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::list<Subset> subsets_;  // most recent first; guarded by subsets_mutex_
   IoPlace created_;            // the place of outputs that runs create
   std::atomic<uint64_t> staged_bytes_{0};
+  std::atomic<uint64_t> operations_{0};
   RunTurn turn_;  // of plans that run alone
   double default_timeout_s_ = 0;
   uint64_t seed_ = 0;

@@ -24,8 +24,8 @@ inline constexpr Setting<EngineType> kEngineType = {
     .choices = setting_choices::kEngineTypes,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Engine that runs operations: in the caller's thread (naive), on one pool of threads (threaded), or on "
-        "workers for each device (threaded_per_device).",
+        "Engine that runs operations: in the caller's thread, step after step (naive), on one pool of 16 threads and one "
+        "thread for copies (threaded), or on workers for each device (threaded_per_device).",
     .aliases = "MXNET_ENGINE_TYPE",
 };
 inline constexpr Setting<int64_t> kCpuWorkers = {
@@ -34,7 +34,9 @@ inline constexpr Setting<int64_t> kCpuWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Number of workers for each CPU device, with the engine threaded_per_device.",
+    .doc =
+        "Number of workers for each CPU device, with the engine threaded_per_device. They run asynchronous runs; "
+        "synchronous runs use their caller's thread.",
     .aliases = "MXNET_CPU_WORKER_NTHREADS",
 };
 inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
@@ -43,7 +45,7 @@ inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Number of workers for prioritized operations on the CPU, with the engine threaded_per_device.",
+    .doc = "Number of workers for asynchronous runs with a priority on CPUs, with the engine threaded_per_device.",
     .aliases = "MXNET_CPU_PRIORITY_NTHREADS",
 };
 inline constexpr Setting<int64_t> kGpuWorkers = {
@@ -52,9 +54,11 @@ inline constexpr Setting<int64_t> kGpuWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Number of workers for each GPU, each with its own stream, with the engine threaded_per_device.",
+    .doc =
+        "Number of compute queues that work on each GPU at the same time, over all runs; a run that finds none free "
+        "waits. Also the number of workers for asynchronous runs on a device with queues, with the engine "
+        "threaded_per_device.",
     .aliases = "MXNET_GPU_WORKER_NTHREADS",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kGpuCopyWorkers = {
     .key = "engine.gpu_copy_nthreads",
@@ -62,9 +66,8 @@ inline constexpr Setting<int64_t> kGpuCopyWorkers = {
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Number of workers that copy to and from each GPU, with the engine threaded_per_device.",
+    .doc = "Number of copy queues that work on each GPU at the same time, over all runs; a run that finds none free waits.",
     .aliases = "MXNET_GPU_COPY_NTHREADS",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kForkWorkers = {
     .key = "engine.fork_worker_nthreads",
@@ -74,15 +77,13 @@ inline constexpr Setting<int64_t> kForkWorkers = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Replaces engine.cpu_worker_nthreads in the child process after a fork.",
     .aliases = "MXNET_MP_WORKER_NTHREADS",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kBulkInference = {
     .key = "engine.bulk_inference",
     .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Runs an inference plan as one engine operation per device, instead of one per step.",
+    .doc = "Runs an inference plan as one engine operation. If false, each step is an operation, and nothing is captured.",
     .aliases = "MXNET_EXEC_BULK_EXEC_INFERENCE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kBulkTrain = {
     .key = "engine.bulk_train",

@@ -35,8 +35,8 @@ std::string WhyUnsound(const mge_kernel_api& api, const mge_prepared& answer, ui
 absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& problem, const OwnedCandidate& candidate,
                                            mge_prepared& out);
 
-// Creates a kernel for a problem that differs from the one of `kernel` in shapes only, by the slot `rebind`. Returns nullptr if
-// the backend cannot. Fails like PrepareKernel().
+// Creates a kernel for a problem that differs from the one of `kernel` in shapes only, by the slot `rebind`. Returns nullptr
+// if the backend cannot. Fails like PrepareKernel().
 absl::StatusOr<KernelHandle> RebindKernel(Device& device, mge_kernel* kernel, const mge_problem& problem,
                                           const OwnedCandidate& candidate, mge_prepared& out);
 

@@ -41,7 +41,8 @@ struct Group {
   std::vector<ValueId> inputs;  // operands without absent ones; captures of a host node last
   std::vector<ValueId> outputs;
   std::unique_ptr<AbiGraph> abi;  // kKernel: the nodes as the backend sees them
-  // An update: the last output is written to the memory of inputs[target]. -1: no update. The problem may not have that input.
+  // An update: the last output is written to the memory of inputs[target]. -1: no update. The problem may not have that
+  // input.
   int target = -1;
   std::vector<int32_t> write_modes;   // mge_problem::write_modes; empty: all MGE_WRITE
   std::vector<mge_in_place> aliases;  // mge_problem::aliases

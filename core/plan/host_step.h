@@ -66,8 +66,8 @@ struct HostRun {
 // Runs a host step. `args` must point to a HostStepArgs and `run` to a HostRun. Passes its error to SetError().
 mge_code RunHostStep(const void* args, const mge_run* run);
 
-// The arguments of RunCopyStep(), which copies bytes between two slots in host memory. Threads of the compute pool share large
-// copies. `run` must point to a HostRun.
+// The arguments of RunCopyStep(), which copies bytes between two slots in host memory. Threads of the compute pool share
+// large copies. `run` must point to a HostRun.
 struct CopyStepArgs {
   mge_slot from, to;
   uint64_t bytes;

@@ -82,6 +82,11 @@ struct Segment {
   std::vector<uint32_t> bases = {};  // bases of inputs and outputs of the plan that its steps use
 };
 
+// The variables of the dependency engine that one step reads and writes. They stand for the plan's buffers.
+struct StepAccess {
+  std::vector<int32_t> reads = {}, writes = {};  // each variable once
+};
+
 // The memory of temporaries and workspaces in one kind of memory. If one allocation of the device is too small, there are
 // several arenas, called parts.
 struct Arena {
@@ -254,6 +259,9 @@ class Plan {
   std::vector<PlanQueue> queues;  // empty: all steps run in the calling thread
   std::vector<Step> steps;
   std::vector<Unit> units;
+  // By step, if each step is an operation of the engine. Empty: a run calls all steps itself.
+  std::vector<StepAccess> accesses;
+  int32_t access_variables = 0;  // number of variables in `accesses`
 
   std::vector<BoundValue> inputs;  // in the graph's order
   std::vector<BoundValue> outputs;

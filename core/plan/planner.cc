@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/plan/accesses.h"
 #include "core/plan/assemble.h"
 #include "core/plan/bind.h"
 #include "core/plan/cover.h"
@@ -69,12 +70,19 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   MGE_ASSIGN_OR_RETURN(PlanConstants constants, PlaceConstants(graph, schedule, kernels, memory, *context, stop, when_over));
   MGE_ASSIGN_OR_RETURN(BoundSteps bound, BindSteps(graph, schedule, kernels, memory, constants, context));
   Segments segments = FormSegments(schedule, memory, bound, *context);
+  std::vector<StepAccess> accesses;
+  if (!context->bulk) accesses = FindAccesses(schedule, memory, segments.steps);
+  const auto access_variables = static_cast<int32_t>(memory.buffers.size());
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
                        MakeContinuation(graph, chosen.cover, schedule, memory, context));
   MGE_ASSIGN_OR_RETURN(std::vector<StateBase> states, BindStates(graph, memory, *context, stop));
-  return AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
-                      std::move(memory), std::move(needs), std::move(constants), std::move(states), std::move(bound),
-                      std::move(segments), std::move(continuation));
+  std::shared_ptr<Plan> plan =
+      AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
+                   std::move(memory), std::move(needs), std::move(constants), std::move(states), std::move(bound),
+                   std::move(segments), std::move(continuation));
+  plan->accesses = std::move(accesses);
+  plan->access_variables = access_variables;
+  return plan;
 }
 
 }  // namespace mge

@@ -41,6 +41,7 @@ struct PlanContext {
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
   uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel
   bool in_place = true;
+  bool bulk = true;                 // false: each step is an operation of the engine (Plan::accesses)
   bool red_zones = false;           // Plan::red_zones
   std::vector<std::string> skip;    // passes, rewrites and claims (BACKEND.NAME) to leave out
   std::vector<std::string> vetoes;  // a sentence for each rewrite in `skip` that a backend forbids
@@ -136,8 +137,9 @@ class Program {
   std::condition_variable made_;
 };
 
-// Creates a plan of a copy of `graph` whose inputs have these types, with outputs in these places (empty: host memory). If the plan does not fit into memory, calls
-// `reclaim_memory` and tries again, until it fits or `reclaim_memory` returns false (it released nothing). Used by Program.
+// Creates a plan of a copy of `graph` whose inputs have these types, with outputs in these places (empty: host memory). If
+// the plan does not fit into memory, calls `reclaim_memory` and tries again, until it fits or `reclaim_memory` returns false
+// (it released nothing). Used by Program.
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
                                                 std::span<const IoPlace> outputs,
                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,

@@ -21,8 +21,8 @@ class ScheduleBuilder {
   // Adds an input of the graph, which the caller provides in that place.
   void AddInput(ValueId v, const IoPlace& place);
   // Returns an item for an output that the caller wants in the memory of `device`. A unit writes that memory directly. If no
-  // unit can, because the value is an input, another output or a view of one, or because of red zones, adds a copy within the
-  // device. Fails like TransferTo().
+  // unit can, because the value is an input, another output or a view of one, or because of red zones, adds a copy within
+  // the device. Fails like TransferTo().
   absl::StatusOr<int32_t> DeviceOutput(ValueId v, Device& device);
   // Sets Schedule::device_outputs and Schedule::places.
   void SetOutputs(std::vector<int32_t> device_outputs, IoPlaces places);

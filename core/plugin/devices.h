@@ -60,8 +60,8 @@ struct Resolution {
 // request `gpuN` starts all backends that list GPUs, and `xpu` starts all.
 class Devices {
  public:
-  // Finds the backends. Starts none but the built-in one. A backend that cannot be used is a row of files() and not an error.
-  // Fails with kBadSetting if a memory option is invalid, and if the built-in device does not start.
+  // Finds the backends. Starts none but the built-in one. A backend that cannot be used is a row of files() and not an
+  // error. Fails with kBadSetting if a memory option is invalid, and if the built-in device does not start.
   static absl::StatusOr<std::unique_ptr<Devices>> Create(DevicesOptions options);
   // Closes the devices, then releases the backends in reverse order of their start. No device may be in use.
   ~Devices();

@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of the CUDA backend, which it shares with other drivers of GPUs (plugins/gpu/runtime). Pool, reserve policy and
 // strategy are the host's.
+#include <vector>
+
+#include "device.h"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
 #include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/queue.h"
+#include "products.h"
 #include "vendor.h"
 
 namespace mge::cuda {
 namespace {
+
+// The rows of plugins/gpu, and those that call NVIDIA's libraries.
+struct AllRows {
+  static const KernelRow* const* Rows(uint64_t* count) {
+    static const std::vector<const KernelRow*> all = [] {
+      uint64_t common = 0;
+      const KernelRow* const* rows = gpu::KernelRows::Rows(&common);
+      std::vector<const KernelRow*> list(rows, rows + common);
+      for (const KernelRow& row : mge_kernels_products) list.push_back(&row);
+      return list;
+    }();
+    *count = all.size();
+    return all.data();
+  }
+};
 
 struct Backend : BackendDefaults {
   static constexpr std::string_view kName = "cuda";
@@ -16,14 +35,14 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues};
-  using Device = gpu::Device;
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt};
+  using Device = cuda::Device;
   using Memory = gpu::MemoryWithRanges;
   using Queue = gpu::Queue;
   using Fence = gpu::Fence;
   using Record = gpu::Graph;
   using Stamp = gpu::Stamp;
-  using Kernels = gpu::KernelRows;
+  using Kernels = AllRows;
   using Claims = mge::Claims<gpu::FindClaims>;
 
   static Result Start() { return gpu::LoadDriver(); }

@@ -13,4 +13,9 @@ inline constexpr mge_setting kComputeQueues = IntSetting("cuda.compute_queues", 
                                                          "Number of streams of each device that plans use for parallel "
                                                          "branches of a model.");
 
+inline constexpr mge_setting kCublasLt =
+    TextSetting("cuda.cublaslt", "",
+                "Absolute path of cuBLASLt, which computes matrix products; empty: libcublasLt.so.13 of the system, unless "
+                "cuda.driver is set; off: kernels of this backend only.");
+
 }  // namespace mge::cuda

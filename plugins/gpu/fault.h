@@ -6,8 +6,8 @@
 
 namespace mge::gpu {
 
-// A fault word: device memory, zeroed when its queue is created. The first thread that finds a fault fills it. Kernels continue without accessing
-// invalid memory.
+// A fault word: device memory, zeroed when its queue is created. The first thread that finds a fault fills it. Kernels
+// continue without accessing invalid memory.
 struct Fault {
   enum What : uint32_t { kNone = 0, kIndex = 1, kDivision = 2, kLength = 3 };
   uint32_t what;

@@ -52,8 +52,9 @@ class Queue {
   mge::Result Copy(void* destination, const void* source, uint64_t bytes);
   mge::Result Signal(Fence& fence, uint64_t value);
   mge::Result Wait(Fence& fence, uint64_t value);
-  // If work can be recorded: CaptureBegin, CaptureEnd, Replay, CaptureUpdate, and a class Record. Kernels marked MGE_KERNEL_CAPTURE_SAFE
-  // are then recorded once and replayed. If devices can copy to each other: CopyPeer. Signatures: mge/plugin/queue.hpp.
+  // If work can be recorded: CaptureBegin, CaptureEnd, Replay, CaptureUpdate, and a class Record. Kernels marked
+  // MGE_KERNEL_CAPTURE_SAFE are then recorded once and replayed. If devices can copy to each other: CopyPeer. Signatures:
+  // mge/plugin/queue.hpp.
 };
 
 // A point in time on a queue. Without this class the host uses its own clock around a fence. (queue.cc)

@@ -4,8 +4,8 @@
 // An estimate may be wrong by a factor, and a kernel of a backend may compute wrong results. The strategy PROFILE therefore
 // runs every candidate before it chooses. Algorithm:
 //   1. Creates inputs (fill.h) and the expected outputs. Small problems are computed by the core's evaluators, whose plain
-//      loops are the meaning of an operator. For a problem of more than 2^28 operations they take about a second, so a kernel
-//      of the device that is marked as reference is used. If one of the two is missing or fails, the other is used.
+//      loops are the meaning of an operator. For a problem of more than 2^28 operations they take about a second, so a
+//      kernel of the device that is marked as reference is used. If one of the two is missing or fails, the other is used.
 //   2. A kernel that always writes one value passes wherever that value is right. If an expected output is one value
 //      throughout, adds samples with other inputs until it is not, or until all kinds of inputs were tried.
 //   3. Runs each candidate on each sample and compares the outputs within a tolerance (tolerance.h).

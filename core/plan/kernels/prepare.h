@@ -2,11 +2,11 @@
 // Prepares the kernels of a schedule, which sets their exact workspace, packed forms and state.
 //
 // An estimate of the workspace is not enough to place buffers, so this stage runs before AssignBuffers(). Algorithm: calls
-// prepare() once per kernel or reorder, on the compute pool. If another plan of the session has such a kernel for other shapes,
-// derives the kernel from it (kernel_families.h). Results and errors are used in the order of the units, so they do not depend
-// on the threads. If the backend returns MGE_UNIMPLEMENTED, adds the kernel to PlanContext::unable. The caller then covers the
-// graph again; CandidatesOf() leaves out the kernels that were added. Each attempt adds at least one kernel, so the attempts
-// end.
+// prepare() once per kernel or reorder, on the compute pool. If another plan of the session has such a kernel for other
+// shapes, derives the kernel from it (kernel_families.h). Results and errors are used in the order of the units, so they do
+// not depend on the threads. If the backend returns MGE_UNIMPLEMENTED, adds the kernel to PlanContext::unable. The caller
+// then covers the graph again; CandidatesOf() leaves out the kernels that were added. Each attempt adds at least one kernel,
+// so the attempts end.
 #pragma once
 
 #include <optional>

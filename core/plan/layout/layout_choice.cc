@@ -276,8 +276,8 @@ class Chooser {
     return fits && SameLayout(l, Canonical(layout, dims));
   }
 
-  // Returns the cheapest way to run group g with an operand in that layout, or with all operands if it is plain. `candidate` is
-  // -1 if there is none.
+  // Returns the cheapest way to run group g with an operand in that layout, or with all operands if it is plain. `candidate`
+  // is -1 if there is none.
   GroupChoice In(int g, const Target& target) const {
     GroupChoice best;
     const Group& group = groups_[g];

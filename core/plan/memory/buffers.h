@@ -3,14 +3,15 @@
 //
 // Two buffers may use the same bytes if their lives, counted in units, do not overlap. This keeps the arena far smaller than
 // the sum of all values. Algorithm:
-//   1. Visits the units in order. An alias uses the buffer of its input, an update that of its target. An output overwrites an input if the kernel allows
-//      the pair, the sizes are equal and this unit is the last reader. Any other output gets a new buffer.
-//   2. Marks the buffers that several queues may use. Their lives are extended at both ends, so that a copy can run before the
-//      unit that needs it.
-//   3. Moves outputs from the arena to the caller's memory: those that the calling thread computes, and those that the caller
-//      wants on a device or in page-locked memory.
-//   4. Places the buffers of each arena with PlaceIntervals() (place.h), at multiples of the alignment that the devices whose
-//      kernels use the arena require.
+//   1. Visits the units in order. An alias uses the buffer of its input, an update that of its target. An output overwrites
+//      an input if the kernel allows the pair, the sizes are equal and this unit is the last reader. Any other output gets a
+//      new buffer.
+//   2. Marks the buffers that several queues may use. Their lives are extended at both ends, so that a copy can run before
+//      the unit that needs it.
+//   3. Moves outputs from the arena to the caller's memory: those that the calling thread computes, and those that the
+//      caller wants on a device or in page-locked memory.
+//   4. Places the buffers of each arena with PlaceIntervals() (place.h), at multiples of the alignment that the devices
+//      whose kernels use the arena require.
 #pragma once
 
 #include <map>

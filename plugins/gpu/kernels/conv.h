@@ -16,8 +16,8 @@ struct WindowAxis {
 };
 
 // y = f(convolution + bias + residual); w is (outputs, channels / groups, window), or, if `packed` (conv_product only),
-// (groups, channels / groups * window, outputs / groups), so that neighbouring threads read neighbouring elements. bias (one per output) and residual
-// (as y) may be null.
+// (groups, channels / groups * window, outputs / groups), so that neighbouring threads read neighbouring elements. bias (one
+// per output) and residual (as y) may be null.
 struct ConvArgs {
   const void* x;
   const void* w;

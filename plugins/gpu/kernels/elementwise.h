@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "plugins/gpu/fault.h"
+#include "plugins/gpu/kernels/activation.h"
 
 namespace mge::gpu {
 
@@ -14,6 +15,14 @@ struct UnaryArgs {
   void* y;
   int64_t n;
   float a, b;
+};
+
+// y[i] = activation(x[i]); y may be x.
+struct ActivateArgs {
+  const void* x;
+  void* y;
+  int64_t n;
+  Activation activation;
 };
 
 // Access to an operand beside the output's n elements: dims of the output, outermost first, and the operand's strides in

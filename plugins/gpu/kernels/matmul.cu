@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products: tiled (phased), tiled and split along k, with bfloat16 factors, and without tiles for integers.
+// Matrix products: tiled (phased), tiled and split along k, of one matrix with several, with bfloat16 factors, and without
+// tiles for integers.
 #include "plugins/gpu/kernels/activate.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/tile.h"
@@ -22,6 +23,19 @@ GPU_DEVICE BatchOffsets OffsetsOf(const MatMulArgs& args, int64_t batch) {
   return o;
 }
 
+// The operands of one product of MatMulArgs.
+struct ProductPointers {
+  const void* a;
+  const void* b;
+  const void* c;
+  const void* bias;
+  const void* residual;
+  void* y;
+};
+GPU_DEVICE ProductPointers PointersOf(const MatMulArgs& args) {
+  return {args.a, args.b, args.c, args.bias, args.residual, args.y};
+}
+
 // Factors in the compute type of T.
 template <typename T>
 struct AsItIs {
@@ -33,23 +47,23 @@ struct AsBf16 {
 };
 
 template <typename T, typename C>
-GPU_DEVICE T Finished(const MatMulArgs& args, const BatchOffsets& at, C sum, int64_t row, int64_t column) {
+GPU_DEVICE T Finished(const MatMulArgs& args, const ProductPointers& of, const BatchOffsets& at, C sum, int64_t row,
+                      int64_t column) {
   C v = static_cast<C>(args.alpha) * sum;
-  if (args.c)
-    v += static_cast<C>(args.beta) * Widen(static_cast<const T*>(args.c)[row * args.c_row + column * args.c_column]);
-  if (args.bias) v += Widen(static_cast<const T*>(args.bias)[column * args.bias_column]);
-  if (args.residual) {
-    v += Widen(static_cast<const T*>(args.residual)[at.residual + row * args.residual_row + column * args.residual_column]);
+  if (of.c) v += static_cast<C>(args.beta) * Widen(static_cast<const T*>(of.c)[row * args.c_row + column * args.c_column]);
+  if (of.bias) v += Widen(static_cast<const T*>(of.bias)[column * args.bias_column]);
+  if (of.residual) {
+    v += Widen(static_cast<const T*>(of.residual)[at.residual + row * args.residual_row + column * args.residual_column]);
   }
   return Narrow<T>::Of(Activate(args.activation, v));
 }
 
 // Fills the shared tiles of steps [k0, k0 + kTileK) with elements, and with zeros from k1 on.
 template <typename T, typename Factor, typename C>
-GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<C>& a, TileB<C>& b, int64_t row0,
-                          int64_t column0, int64_t k0, int64_t k1, int thread) {
-  const T* __restrict__ left = static_cast<const T*>(args.a) + at.a;
-  const T* __restrict__ right = static_cast<const T*>(args.b) + at.b;
+GPU_DEVICE void LoadTiles(const MatMulArgs& args, const ProductPointers& of, const BatchOffsets& at, TileA<C>& a,
+                          TileB<C>& b, int64_t row0, int64_t column0, int64_t k0, int64_t k1, int thread) {
+  const T* __restrict__ left = static_cast<const T*>(of.a) + at.a;
+  const T* __restrict__ right = static_cast<const T*>(of.b) + at.b;
   GPU_UNROLL for (int i = 0; i < kTileRows * kTileK / kTileThreads; ++i) {
     const int e = thread + i * kTileThreads, row = e / kTileK, k = e % kTileK;
     a[k][row] =
@@ -63,45 +77,68 @@ GPU_DEVICE void LoadTiles(const MatMulArgs& args, const BatchOffsets& at, TileA<
   }
 }
 
-// Computes the tiles of all batches. If Parts, also of all parts of k, and stores the sums without an epilogue.
+// Computes tile u of the products of all batches. If Parts, also of all parts of k, and stores the sums without an epilogue.
+template <typename T, typename Factor, bool Parts, typename C, typename Sums>
+GPU_DEVICE void ComputeTile(const MatMulArgs& args, const ProductPointers& of, int64_t u, TileA<C>& a, TileB<C>& b,
+                            Sums& sums) {
+  const int64_t across = (args.n + kTileColumns - 1) / kTileColumns, down = (args.m + kTileRows - 1) / kTileRows;
+  const int64_t parts = Parts ? args.splits : 1, each = (args.k + parts - 1) / parts;
+  const int64_t column0 = u % across * kTileColumns, row0 = u / across % down * kTileRows;
+  const int64_t batch = u / across / down % args.batch, part = u / across / down / args.batch;
+  const int64_t begin = part * each, end = begin + each < args.k ? begin + each : args.k;
+  const BatchOffsets at = OffsetsOf(args, batch);
+  GPU_PHASE(t) {
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j) GPU_OWN(sums, t)[i][j] = C(0);
+    }
+  }
+  for (int64_t k0 = begin; k0 < end; k0 += kTileK) {
+    GPU_PHASE(t) LoadTiles<T, Factor>(args, of, at, a, b, row0, column0, k0, end, t);
+    GPU_BARRIER();
+    GPU_PHASE(t) MultiplyTile<C>(GPU_OWN(sums, t), a, b, t);
+    GPU_BARRIER();
+  }
+  GPU_PHASE(t) {
+    const int64_t row1 = row0 + t / 16 * 4, column1 = column0 + t % 16 * 4;
+    for (int64_t row = row1; row < row1 + 4 && row < args.m; ++row) {
+      for (int64_t column = column1; column < column1 + 4 && column < args.n; ++column) {
+        const C sum = GPU_OWN(sums, t)[row - row1][column - column1];
+        const int64_t place = (batch * args.m + row) * args.n + column;
+        if (Parts)
+          static_cast<C*>(of.y)[part * args.batch * args.m * args.n + place] = sum;
+        else
+          static_cast<T*>(of.y)[place] = Finished<T>(args, of, at, sum, row, column);
+      }
+    }
+  }
+}
+GPU_DEVICE int64_t TilesOf(const MatMulArgs& args) {
+  return (args.n + kTileColumns - 1) / kTileColumns * ((args.m + kTileRows - 1) / kTileRows) * args.batch;
+}
+
 template <typename T, typename Factor, bool Parts>
 GPU_DEVICE void MatMul(const MatMulArgs& args) {
   using C = Compute<T>;
   GPU_SHARED(C, a, [kTileK][kTileRows + kTilePad]);
   GPU_SHARED(C, b, [kTileK][kTileColumns]);
   GPU_STATE(C, sums, kTileThreads, [4][4]);
-  const int64_t across = (args.n + kTileColumns - 1) / kTileColumns, down = (args.m + kTileRows - 1) / kTileRows;
-  const int64_t parts = Parts ? args.splits : 1, each = (args.k + parts - 1) / parts;
-  const int64_t units = across * down * args.batch * parts;
-  for (int64_t u = blockIdx.x; u < units; u += gridDim.x) {
-    const int64_t column0 = u % across * kTileColumns, row0 = u / across % down * kTileRows;
-    const int64_t batch = u / across / down % args.batch, part = u / across / down / args.batch;
-    const int64_t begin = part * each, end = begin + each < args.k ? begin + each : args.k;
-    const BatchOffsets at = OffsetsOf(args, batch);
-    GPU_PHASE(t) {
-      for (int i = 0; i < 4; ++i) {
-        for (int j = 0; j < 4; ++j) GPU_OWN(sums, t)[i][j] = C(0);
-      }
-    }
-    for (int64_t k0 = begin; k0 < end; k0 += kTileK) {
-      GPU_PHASE(t) LoadTiles<T, Factor>(args, at, a, b, row0, column0, k0, end, t);
-      GPU_BARRIER();
-      GPU_PHASE(t) MultiplyTile<C>(GPU_OWN(sums, t), a, b, t);
-      GPU_BARRIER();
-    }
-    GPU_PHASE(t) {
-      const int64_t row1 = row0 + t / 16 * 4, column1 = column0 + t % 16 * 4;
-      for (int64_t row = row1; row < row1 + 4 && row < args.m; ++row) {
-        for (int64_t column = column1; column < column1 + 4 && column < args.n; ++column) {
-          const C sum = GPU_OWN(sums, t)[row - row1][column - column1];
-          const int64_t place = (batch * args.m + row) * args.n + column;
-          if (Parts)
-            static_cast<C*>(args.y)[part * args.batch * args.m * args.n + place] = sum;
-          else
-            static_cast<T*>(args.y)[place] = Finished<T>(args, at, sum, row, column);
-        }
-      }
-    }
+  const int64_t tiles = TilesOf(args) * (Parts ? args.splits : 1);
+  for (int64_t u = blockIdx.x; u < tiles; u += gridDim.x) {
+    ComputeTile<T, Factor, Parts>(args, PointersOf(args), u, a, b, sums);
+  }
+}
+
+template <typename T>
+GPU_DEVICE void MatMulSiblings(const SiblingsArgs& args) {
+  using C = Compute<T>;
+  GPU_SHARED(C, a, [kTileK][kTileRows + kTilePad]);
+  GPU_SHARED(C, b, [kTileK][kTileColumns]);
+  GPU_STATE(C, sums, kTileThreads, [4][4]);
+  const int64_t tiles = TilesOf(args.product);
+  for (int64_t u = blockIdx.x; u < tiles * args.count; u += gridDim.x) {
+    const int64_t i = u / tiles;
+    const ProductPointers of = {args.a, args.b[i], nullptr, args.bias[i], nullptr, args.y[i]};
+    ComputeTile<T, AsItIs<T>, false>(args.product, of, u - i * tiles, a, b, sums);
   }
 }
 
@@ -115,7 +152,7 @@ GPU_DEVICE void JoinParts(const MatMulArgs& args) {
     C sum = 0;
     for (int64_t s = 0; s < args.splits; ++s) sum += parts[s * n + i];
     const int64_t column = i % args.n, row = i / args.n % args.m;
-    static_cast<T*>(args.y)[i] = Finished<T>(args, OffsetsOf(args, i / args.n / args.m), sum, row, column);
+    static_cast<T*>(args.y)[i] = Finished<T>(args, PointersOf(args), OffsetsOf(args, i / args.n / args.m), sum, row, column);
   }
 }
 
@@ -143,6 +180,7 @@ GPU_PRODUCTS(f32, float)
 GPU_PRODUCTS(f64, double)
 GPU_PRODUCTS(f16, f16)
 GPU_PRODUCTS(bf16, bf16)
+GPU_PHASED_KERNEL(matmul_siblings_f32, kTileThreads, SiblingsArgs, MatMulSiblings<float>)
 GPU_PHASED_KERNEL(matmul_as_bf16_f32, kTileThreads, MatMulArgs, (MatMul<float, AsBf16, false>))
 GPU_KERNEL(matmul_plain_u32, 256, MatMulArgs, MatMulPlain<uint32_t>)  // also int32
 GPU_KERNEL(matmul_plain_u64, 256, MatMulArgs, MatMulPlain<uint64_t>)  // also int64

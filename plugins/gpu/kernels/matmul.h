@@ -27,6 +27,19 @@ struct MatMulArgs {
   int32_t splits;  // matmul_part: number of parts of k
 };
 
+inline constexpr int kMaxSiblings = 4;
+
+// Products of one matrix with several matrices of equal size: y[i] = a b[i] + bias[i] for i < count. `product` holds the
+// sizes, strides and the activation of each; its pointers are not used.
+struct SiblingsArgs {
+  const void* a;
+  const void* b[kMaxSiblings];
+  const void* bias[kMaxSiblings];
+  void* y[kMaxSiblings];
+  int64_t count;
+  MatMulArgs product;
+};
+
 // The last step of a product split along k: y = f(sum of `splits` parts + ...). Uses the same struct: `a` contains the
 // parts, [split][batch][m][n], in the accumulator's type.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the random kernels. Random numbers are those of Philox 4x32-10 (J. K. Salmon et al., "Parallel random numbers:
-// as easy as 1, 2, 3", 2011): block number c of a key gives four 32-bit numbers. Element i uses number i % 4 of block
-// counter + i / 4, so results do not depend on the grid.
+// Arguments of the random kernels. Random numbers are those of Philox 4x32-10 (J. K. Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", 2011): block number c of a key gives four 32-bit numbers. Element i uses number i % 4 of
+// block counter + i / 4, so results do not depend on the grid.
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +21,8 @@ struct RandomArgs {
   double a, b;
 };
 
-// y[i] = x[i] / (1 - ratio) and mask[i] = 1 if a random number of [0, 1) is at least `ratio`, else both 0. `mask` may be null.
+// y[i] = x[i] / (1 - ratio) and mask[i] = 1 if a random number of [0, 1) is at least `ratio`, else both 0. `mask` may be
+// null.
 struct DropoutArgs {
   const RandomState* state;
   const void* x;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise functions of one operand. 16-bit floats are computed in float.
+#include "plugins/gpu/kernels/activate.h"
 #include "plugins/gpu/kernels/elementwise.h"
 #include "plugins/gpu/kernels/unary_functions.h"
 #include "plugins/gpu/port.h"
@@ -93,5 +94,13 @@ GPU_FLOATS(swish, Swish)
 GPU_FLOATS(divide_by, DivideBy)
 GPU_PREDICATE(is_nan, IsNaN)
 GPU_PREDICATE(is_inf, IsInf)
+
+template <typename T>
+GPU_DEVICE void ActivateAll(const ActivateArgs& args) {
+  for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
+    static_cast<T*>(args.y)[i] = Narrow<T>::Of(Activate(args.activation, Widen(static_cast<const T*>(args.x)[i])));
+  }
+}
+GPU_KERNEL(activate_f32, 256, ActivateArgs, ActivateAll<float>)  // behind a product of a library
 
 }  // namespace mge::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of a GPU's driver that backends call: libcuda and libamdhip64 differ in names, not in parameters. Handles and
-// device addresses are pointers here, codes and enumerations are int.
+// The functions of a GPU's driver that backends call: libcuda and libamdhip64 differ in names, not in parameters. Handles
+// and device addresses are pointers here, codes and enumerations are int.
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of plugins/gpu, compiled for the vendor's devices and embedded in the backend: one image per .cu file. The build
-// generates the table (images.cc.in).
+// The kernels of plugins/gpu, compiled for the vendor's devices and embedded in the backend: one image per .cu file. The
+// build generates the table (images.cc.in).
 #pragma once
 
 #include <atomic>

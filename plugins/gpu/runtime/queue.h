@@ -40,6 +40,11 @@ class Queue {
   Result CopyPeer(Device& to, void* destination, Device& from, const void* source, uint64_t bytes);
   Result Fill(void* to, int byte, uint64_t bytes);
   Result Launch(const gpu::Launch& launch);
+  // Calls f(stream), which enqueues work of another library on the driver's stream, and returns a Result.
+  template <typename F>
+  Result Enqueue(F&& f) {
+    return device_.With([&] { return f(stream_); });
+  }
   Result Signal(Fence& fence, uint64_t value);
   Result Wait(Fence& fence, uint64_t value);
   Result CaptureBegin();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event: a counter that streams signal and wait for. Each value has an outcome of its own: it was reached, or the work before
-// its signal failed.
+// Event: a counter that streams signal and wait for. Each value has an outcome of its own: it was reached, or the work
+// before its signal failed.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,8 @@ struct Failure {
 };
 using FailurePtr = std::shared_ptr<const Failure>;
 
-// A counter. Its values are signalled in increasing order, each once, and a value can be waited for only after its signal was
-// enqueued. [any]
+// A counter. Its values are signalled in increasing order, each once, and a value can be waited for only after its signal
+// was enqueued. [any]
 class Event {
  public:
   Event() = default;
@@ -44,8 +44,8 @@ class Event {
   // Records that a signal of `value` has been enqueued.
   void Announce(uint64_t value);
 
-  // Sets the outcome of `value` and of all values before it that have none. `failure` may be null. `fault` is the copy of the
-  // stream's fault word that was made in front of the signal; HostWait() checks it.
+  // Sets the outcome of `value` and of all values before it that have none. `failure` may be null. `fault` is the copy of
+  // the stream's fault word that was made in front of the signal; HostWait() checks it.
   void Signal(uint64_t value, const FailurePtr& failure, const gpu::Fault& fault);
   // Fails all values without an outcome, later ones too: the device is lost.
   void Lose(const FailurePtr& failure);

@@ -45,8 +45,8 @@ void ReduceAs(int32_t reduction, uint32_t ranks, uint64_t count, void* destinati
 
 }  // namespace internal
 
-// Combines `count` elements of every rank (MGE_REDUCE_...). source_of(rank) returns the data of a rank. CanReduce(dtype) must
-// be true.
+// Combines `count` elements of every rank (MGE_REDUCE_...). source_of(rank) returns the data of a rank. CanReduce(dtype)
+// must be true.
 template <typename SourceOf>
 void Reduce(mge_dtype dtype, int32_t reduction, uint32_t ranks, uint64_t count, void* destination, SourceOf&& source_of) {
   using internal::ReduceAs;

@@ -2,8 +2,8 @@
 // SharedGroup: one rank of a group of devices that exchange data through shared memory, in one or in several processes.
 //
 // The memory holds a header and two pieces per rank. An operation is a sequence of steps, one per piece. In a step each rank
-// writes its piece, waits until all ranks have written theirs, and combines them in the order of the ranks, so that all ranks
-// get equal bits. A rank may write to a piece again when all ranks have read it: with two pieces, one step later.
+// writes its piece, waits until all ranks have written theirs, and combines them in the order of the ranks, so that all
+// ranks get equal bits. A rank may write to a piece again when all ranks have read it: with two pieces, one step later.
 //
 // A rank that ends, aborts or fails says so in the header. A rank that is killed says nothing: the others wait for the
 // timeout. After a failure the group cannot be used.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream: a thread that runs enqueued work in order.
 //
-// Failures: after work fails, later work on the stream is skipped, and its later signals carry the failure. Other streams that
-// wait for such a signal work on, like those of a real device: the host passes the failure on. A kernel that finds a fault in
-// its data sets the stream's fault word. Later work runs, and each later signal carries a copy of the word, which the host's
-// wait checks. A stream that has failed never works again.
+// Failures: after work fails, later work on the stream is skipped, and its later signals carry the failure. Other streams
+// that wait for such a signal work on, like those of a real device: the host passes the failure on. A kernel that finds a
+// fault in its data sets the stream's fault word. Later work runs, and each later signal carries a copy of the word, which
+// the host's wait checks. A stream that has failed never works again.
 //
 // Capture: between BeginCapture and EndCapture, copies, fills and launches go into a Record instead of the queue. Replay
 // enqueues one task that runs the record's tasks in order. A record keeps the arguments as they were; it belongs to its
@@ -34,8 +34,8 @@ class Stream {
   enum class Kind { kCompute, kCopyIn, kCopyOut, kCommunication };
 
   Stream(SoftwareDevice& device, Kind kind);
-  // Waits for enqueued work, but not for simulated delays. An operation of this stream that hangs fails with MGE_CANCELLED. A
-  // wait for an event of another stream that hangs ends only when that stream is destroyed.
+  // Waits for enqueued work, but not for simulated delays. An operation of this stream that hangs fails with MGE_CANCELLED.
+  // A wait for an event of another stream that hangs ends only when that stream is destroyed.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offers the groups of nodes that one kernel of plugins/gpu computes.
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/support/attention.h"
 #include "plugins/gpu/support/chain.h"
 #include "plugins/gpu/support/epilogue.h"
+#include "plugins/gpu/support/siblings.h"
 
 namespace mge::gpu {
 
@@ -10,6 +12,8 @@ void FindClaims(const Pattern& pattern, ClaimList& claims) {
   OfferEpilogues(pattern, claims, "Conv", ChannelAxis::kSecond);
   OfferEpilogues(pattern, claims, "MatMul", ChannelAxis::kLast);
   OfferEpilogues(pattern, claims, "Gemm", ChannelAxis::kLast);
+  OfferSiblings(pattern, claims);
+  OfferAttention(pattern, claims);
   OfferChains(pattern, claims);
 }
 

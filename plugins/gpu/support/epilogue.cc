@@ -21,16 +21,6 @@ bool Scalar(const Value& v, float* out) {
   return true;
 }
 
-// Returns whether the value broadcasts along all dimensions of y except the channels.
-bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis) {
-  int channel = axis == ChannelAxis::kLast ? y.rank() - 1 : 1;
-  if (v.rank() > y.rank()) return false;
-  for (int i = 1; i <= v.rank(); ++i) {
-    if (v.dim(-i) != (y.rank() - i == channel ? y.dim(channel) : 1)) return false;
-  }
-  return v.elements() == static_cast<uint64_t>(y.dim(channel));
-}
-
 bool FindActivation(const Node& next, Activation* a) {
   struct Named {
     const char* op;
@@ -83,6 +73,15 @@ Epilogue StartOf(const Node& product) {
 }
 
 }  // namespace
+
+bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis) {
+  int channel = axis == ChannelAxis::kLast ? y.rank() - 1 : 1;
+  if (v.rank() > y.rank()) return false;
+  for (int i = 1; i <= v.rank(); ++i) {
+    if (v.dim(-i) != (y.rank() - i == channel ? y.dim(channel) : 1)) return false;
+  }
+  return v.elements() == static_cast<uint64_t>(y.dim(channel));
+}
 
 bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e) {
   *e = StartOf(p.node());

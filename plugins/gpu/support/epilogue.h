@@ -21,6 +21,9 @@ struct Epilogue {
 // The dimension of a bias: 1 for a convolution, the last one for a matrix.
 enum class ChannelAxis { kSecond, kLast };
 
+// Returns whether the value broadcasts along all dimensions of y except the channels, of which it has one element each.
+bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis);
+
 // Reads the epilogue of a problem whose first node is the product. Returns false if a node does not fit.
 bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e);
 

@@ -23,8 +23,6 @@ struct Copy {
 // false if it has too many dimensions.
 bool AddMove(Recipe& recipe, Copy copy, uint64_t element_bytes);
 
-inline Result Refusal(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }
-
 // A row for operators that are lists of copies. `Build` adds the copies, or refuses with a reason.
 template <Result (*Build)(const Problem&, Recipe&)>
 struct MoveRow {

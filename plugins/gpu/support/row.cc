@@ -91,9 +91,11 @@ std::vector<int64_t> StridesOf(std::span<const int64_t> dims) {
   return strides;
 }
 
-int OutputOf(const Problem& p, int k, int i) {
+int OutputOf(const Problem& p, int k, int i) { return OutputNumber(p, p.node(i).output_id(k)); }
+
+int OutputNumber(const Problem& p, int32_t value_id) {
   for (int o = 0; o < p.output_count(); ++o) {
-    if (p.raw()->graph->outputs[o] == p.node(i).output_id(k)) return o;
+    if (p.raw()->graph->outputs[o] == value_id) return o;
   }
   return -1;
 }

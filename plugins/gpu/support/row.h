@@ -20,6 +20,8 @@ inline constexpr int kMaxRank = 8;
 // be one node unless `groups`.
 bool Accept(const Problem& p, Offers& offers, bool groups = false, bool adds = false);
 
+inline Result Refusal(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }
+
 // Returns whether the node has attributes that begin with '_'. They describe how its old operator set differs, because the
 // host could not convert it to the newest form.
 bool HasOwnMeaning(const Node& node);
@@ -60,6 +62,8 @@ std::vector<int64_t> StridesOf(std::span<const int64_t> dims);
 // Return the operand number, in the problem, of input or output k of node i.
 inline int InputOf(const Problem& p, int k, int i = 0) { return p.operand(i, k); }
 int OutputOf(const Problem& p, int k = 0, int i = 0);
+// Returns the operand number of an output of the problem, or -1 if the value is none.
+int OutputNumber(const Problem& p, int32_t value_id);
 
 // Estimates the time in microseconds of launches that move `bytes` and compute `operations` on an average device.
 double GpuUs(double bytes, double operations = 0, int launches = 1);

@@ -348,6 +348,9 @@ typedef struct mge_memory_facts {
   uint32_t reference_steps; /* steps that only the reference evaluator supports */
   /* Bytes that all runs of the session have copied between plain host memory and page-locked memory. */
   uint64_t staged_bytes;
+  /* Operations of the dependency engine in the latest run: 1, or one per step if engine.bulk_inference is false or
+   * engine.type is naive. */
+  uint64_t engine_operations;
 } mge_memory_facts;
 MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
 
@@ -362,6 +365,8 @@ MGE_API void mge_run_control_release(mge_run_control* control);
 MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
 /* Sets the seed of the runs that begin later. */
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
+/* Gives later asynchronous runs a priority, higher first. On a CPU, the threads of engine.cpu_priority_nthreads run them. */
+MGE_API void mge_run_control_set_priority(mge_run_control* control, int32_t priority);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the runs in progress and every later one */
 MGE_API void mge_run_control_reset(mge_run_control* control);  /* allows runs again */
 /* Returns by how many seconds a run in progress exceeds its time limit; 0 if none does. `place` (may be NULL) receives

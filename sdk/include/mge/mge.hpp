@@ -333,6 +333,8 @@ class RunControl {
   }
   void SetTimeout(double seconds) { mge_run_control_set_timeout(get(), seconds); }
   void SetSeed(uint64_t seed) { mge_run_control_set_seed(get(), seed); }
+  // Gives later asynchronous runs a priority, higher first.
+  void SetPriority(int32_t priority) { mge_run_control_set_priority(get(), priority); }
   void Cancel() { mge_run_control_cancel(get()); }
   void Reset() { mge_run_control_reset(get()); }
   // Returns by how many seconds a run exceeds its time limit, and the current step, "" between steps. From any thread.

@@ -2,9 +2,11 @@
 // A group of ranks through the public API, and ONNX models with the operators mge.AllReduce and mge.Assign.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "mge/mge.h"
 #include "tests/support/onnx_builder.h"
@@ -42,6 +44,25 @@ class Ranks : public testing::Test {
     for (mge_session* s : sessions_) mge_session_release(s);
     mge_runtime_release(runtime_);
   }
+  // Loads a sum of both ranks on virtual0 and on virtual1.
+  void LoadSums() {
+    mge_string* id = nullptr;
+    ASSERT_EQ(mge_collective_id(runtime_, "virtual0", &id), nullptr);
+    const std::string model = SumModel();
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::string texts[] = {"collective.ranks=2", "collective.rank=" + std::to_string(rank),
+                                   "collective.id=" + std::string(mge_string_data(id))};
+      const char* settings[] = {texts[0].c_str(), texts[1].c_str(), texts[2].c_str()};
+      mge_session_options options = {};
+      options.struct_size = sizeof(options);
+      options.device = rank ? "virtual1" : "virtual0";
+      options.settings = settings;
+      options.setting_count = 3;
+      mge_status* status = mge_session_load_bytes(runtime_, model.data(), model.size(), &options, &sessions_[rank]);
+      ASSERT_EQ(status, nullptr) << mge_status_text(status);
+    }
+    mge_string_release(id);
+  }
   // Runs a session with the input {a, b} and returns the output.
   static std::string Run(mge_session* session, float a, float b) {
     const int64_t dims[] = {2};
@@ -66,23 +87,23 @@ class Ranks : public testing::Test {
   mge_session* sessions_[2] = {};
 };
 
-TEST_F(Ranks, ReduceWithAnIdOfTheApi) {
-  mge_string* id = nullptr;
-  ASSERT_EQ(mge_collective_id(runtime_, "virtual0", &id), nullptr);
-  const std::string model = SumModel();
-  for (int rank = 0; rank < 2; ++rank) {
-    const std::string texts[] = {"collective.ranks=2", "collective.rank=" + std::to_string(rank),
-                                 "collective.id=" + std::string(mge_string_data(id))};
-    const char* settings[] = {texts[0].c_str(), texts[1].c_str(), texts[2].c_str()};
-    mge_session_options options = {};
-    options.struct_size = sizeof(options);
-    options.device = rank ? "virtual1" : "virtual0";
-    options.settings = settings;
-    options.setting_count = 3;
-    mge_status* status = mge_session_load_bytes(runtime_, model.data(), model.size(), &options, &sessions_[rank]);
-    ASSERT_EQ(status, nullptr) << mge_status_text(status);
+// Runs of one rank must use the communicator in one order, though several threads of the rank run its session.
+TEST_F(Ranks, ReduceInRunsOfSeveralThreads) {
+  ASSERT_NO_FATAL_FAILURE(LoadSums());
+  constexpr int kThreads = 3, kRuns = 10;
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2 * kThreads; ++i) {
+    threads.emplace_back([&, session = sessions_[i % 2]] {
+      for (int run = 0; run < kRuns; ++run) right += Run(session, 1, 2) == "2.000000 4.000000";
+    });
   }
-  mge_string_release(id);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 2 * kThreads * kRuns);
+}
+
+TEST_F(Ranks, ReduceWithAnIdOfTheApi) {
+  ASSERT_NO_FATAL_FAILURE(LoadSums());
   std::string results[2];
   std::thread other([&] { results[1] = Run(sessions_[1], 10, 20); });
   results[0] = Run(sessions_[0], 1, 2);

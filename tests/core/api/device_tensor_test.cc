@@ -257,6 +257,29 @@ TEST_F(DeviceTensors, TravelThroughDlpack) {
   EXPECT_THAT(Values(out[0]), ElementsAre(4, 6));
 }
 
+TEST_F(DeviceTensors, OfDlpackAreRefusedOnAnotherDevice) {
+  DLManagedTensor* managed = nullptr;
+  mge_tensor* back = nullptr;
+  const Tensor there = On("virtual0", {1, 2});
+  Expect(Status(mge_tensor_to_dlpack(there.get(), &managed)));
+  const Status wrong(mge_tensor_from_dlpack(runtime_.get(), "virtual1", managed, &back));
+  EXPECT_EQ(wrong.id(), 305);
+  EXPECT_THAT(std::string(wrong.text()), HasSubstr("the tensor does not lie on device virtual1"));
+  Expect(Status(mge_tensor_from_dlpack(runtime_.get(), "virtual0", managed, &back)));  // it was not released
+  EXPECT_THAT(Values(Tensor(back)), ElementsAre(1, 2));
+}
+
+// Each backend may give its first tensor the same address.
+TEST_F(DeviceTensors, OfTwoRuntimesWithEqualAddressesAreCopied) {
+  const Tensor first = On("virtual0", {1, 2, 3});
+  const Runtime other_runtime = std::move(runtime_);
+  const Session other_session = std::move(session_);
+  Start({});
+  Tensor second = On("virtual0", {0, 0, 0});
+  Expect(first.CopyTo(&second));
+  EXPECT_THAT(Values(second), ElementsAre(1, 2, 3));
+}
+
 TEST_F(DeviceTensors, OutliveTheirRuntimeObject) {
   const Tensor there = On("virtual0", {1, 2});
   session_ = Session();

@@ -34,6 +34,14 @@ TEST_F(Bench, StagesNothingIfTensorsLieOnTheDevice) {
   EXPECT_EQ(json::parse(host.out)["staged_bytes_per_run"], 2 * 2 * 3 * 4);  // input and output
 }
 
+TEST_F(Bench, MeasuresAllConstantsOfAModelWithTensorsOnTheDevice) {
+  const std::string digits = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
+  Outcome o = Mge("bench " + digits + " --device virtual0 --runs 3 --io device --json", "MGE_VIRTUAL_DEVICES=2");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const json report = json::parse(o.out);
+  EXPECT_EQ(report["measured_peak_bytes"], report["planned_peak_bytes"]);
+}
+
 TEST_F(Bench, ShowsWhereTensorsLie) {
   EXPECT_THAT(Run("--io device").out, HasSubstr("inputs, outputs in memory of the device, 0 B staged per run"));
   EXPECT_EQ(Run("--io elsewhere").code, 2);

@@ -45,7 +45,7 @@ class Capture : public Queues {
     segment.signal = 1;
     segment.bases = {0, 2};
     plan_->segments.push_back(segment);
-    auto queues = InstanceQueues::Create(*plan_);
+    auto queues = InstanceQueues::Create(*plan_, runtime_->queue_limits());
     ASSERT_TRUE(queues.ok()) << FormatError(queues.status());
     queues_ = *std::move(queues);
   }

@@ -5,6 +5,7 @@
 #include <future>
 #include <mutex>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -35,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, EveryKind,
                          testing::Values(EngineKind::kNaive, EngineKind::kThreaded, EngineKind::kThreadedPerDevice));
 
 TEST_P(EveryKind, RunsWritesOfAVariableInTheOrderOfThePushes) {
-  DependencyEngine engine({.kind = GetParam(), .workers_per_device = 4});
+  DependencyEngine engine({.kind = GetParam(), .cpu_workers = 4});
   Variable v = DependencyEngine::NewVariable();
   std::vector<int> order;
   for (int i = 0; i < 200; ++i) {
@@ -84,7 +85,7 @@ TEST_P(EveryKind, TurnsAnExceptionOfAnOperationIntoItsError) {
 }
 
 TEST_P(EveryKind, SeesTheLastWriteInEveryRead) {
-  DependencyEngine engine({.kind = GetParam(), .workers_per_device = 4});
+  DependencyEngine engine({.kind = GetParam(), .cpu_workers = 4});
   Variable v = DependencyEngine::NewVariable();
   int value = 0;
   std::atomic<int> wrong{0};
@@ -154,6 +155,81 @@ TEST_P(EveryKind, KeepsTheErrorsOfOtherVariablesWhenOneIsReturned) {
   EXPECT_TRUE(engine.WaitForAll().ok());
 }
 
+TEST_P(EveryKind, HidesNoErrorOfAnotherVariableAfterAWait) {
+  DependencyEngine engine({.kind = GetParam()});
+  Variable a = DependencyEngine::NewVariable(), b = DependencyEngine::NewVariable(), c = DependencyEngine::NewVariable();
+  auto fail = [] { return Fail(errors::kKernelFailed, "broken"); };
+  engine.Push({.run = fail, .writes = {a, b}, .device = "cpu0"});
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(a)), "broken");
+  EXPECT_EQ(ErrorTitle(engine.WaitForAll()), "broken") << "nobody has seen the error of b";
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(b)), "broken");
+  engine.Push({.run = fail, .writes = {a}, .device = "cpu0"});
+  engine.Push({.run = [] { return absl::OkStatus(); }, .reads = {a}, .writes = {c}, .device = "cpu0"});
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(c)), "broken");
+  EXPECT_EQ(ErrorTitle(engine.WaitForAll()), "broken") << "nobody has seen the error of a";
+  EXPECT_EQ(ErrorTitle(engine.WaitForVariable(a)), "broken");
+  EXPECT_TRUE(engine.WaitForAll().ok());
+}
+
+TEST_P(EveryKind, KeepsTheErrorsOfManyVariables) {
+  DependencyEngine engine({.kind = GetParam()});
+  std::vector<Variable> variables;
+  for (int i = 0; i < 200; ++i) {
+    variables.push_back(DependencyEngine::NewVariable());
+    engine.Push(
+        {.run = [] { return Fail(errors::kKernelFailed, "broken"); }, .writes = {variables.back()}, .device = "cpu0"});
+  }
+  for (int i = 0; i < 199; ++i) EXPECT_EQ(ErrorTitle(engine.WaitForVariable(variables[i])), "broken");
+  EXPECT_EQ(ErrorTitle(engine.WaitForAll()), "broken") << "nobody has seen the error of the last variable";
+  EXPECT_TRUE(engine.WaitForAll().ok());
+}
+
+TEST_P(EveryKind, LetsEarlierReadersSeeAnErrorThatAWaitClears) {
+  DependencyEngine engine({.kind = GetParam(), .cpu_workers = 4});
+  for (int round = 0; round < 200; ++round) {
+    Variable a = DependencyEngine::NewVariable();
+    std::atomic<int> ran{0};
+    engine.Push({.run = [] { return Fail(errors::kKernelFailed, "broken"); }, .writes = {a}, .device = "cpu0"});
+    for (int i = 0; i < 4; ++i) {
+      engine.Push({.run =
+                       [&] {
+                         ++ran;
+                         return absl::OkStatus();
+                       },
+                   .reads = {a},
+                   .device = "cpu0"});
+    }
+    EXPECT_EQ(ErrorTitle(engine.WaitForVariable(a)), "broken");
+    (void)engine.WaitForAll();
+    EXPECT_EQ(ran, 0);
+  }
+}
+
+TEST_P(EveryKind, RunsPreparedOperationsAgainAndAgain) {
+  DependencyEngine engine({.kind = GetParam(), .cpu_workers = 2});
+  Variable v = DependencyEngine::NewVariable();
+  int value = 0;
+  std::vector<PreparedOperation> operations;
+  for (int i = 0; i < 3; ++i) {
+    operations.emplace_back(Operation{.run =
+                                          [&value, i] {
+                                            value = value * 3 + i;
+                                            return absl::OkStatus();
+                                          },
+                                      .writes = {v},
+                                      .device = "cpu0"});
+  }
+  OperationGroup group;
+  for (int round = 0; round < 1000; ++round) {
+    value = 0;
+    group.Begin(3);
+    for (PreparedOperation& operation : operations) engine.Push(operation, group, 0, false);
+    group.Wait();
+    ASSERT_EQ(value, 5);
+  }
+  EXPECT_EQ(DependencyEngine::Version(v), 3000u);
+}
+
 TEST_P(EveryKind, TreatsAVariableThatIsReadAndWrittenAsWritten) {
   DependencyEngine engine({.kind = GetParam()});
   Variable v = DependencyEngine::NewVariable();
@@ -191,7 +267,7 @@ TEST(ThreadedEngine, RunsIndependentOperationsSideBySide) {
 }
 
 TEST(ThreadedPerDeviceEngine, KeepsDevicesApartAndOneDeviceInOrder) {
-  DependencyEngine engine({.kind = EngineKind::kThreadedPerDevice, .workers_per_device = 1});
+  DependencyEngine engine({.kind = EngineKind::kThreadedPerDevice, .cpu_workers = 1});
   Gate gate;
   std::atomic<bool> second{false}, other{false};
   engine.Push({.run = [&] { return gate.Wait(); }, .device = "cpu0"});
@@ -270,6 +346,59 @@ TEST(Fork, WaitsForOperationsAndLeavesTheChildAnEngineThatWorks) {
     EXPECT_EQ(InChild(works), 0);
     EXPECT_TRUE(works());
   }
+}
+
+TEST(Fork, GivesTheChildTheWorkersOfItsSetting) {
+  auto most_at_once = [](DependencyEngine& engine) {
+    std::mutex mutex;
+    int now = 0, most = 0;
+    for (int i = 0; i < 6; ++i) {
+      engine.Push({.run =
+                       [&] {
+                         {
+                           std::lock_guard lock(mutex);
+                           most = std::max(most, ++now);
+                         }
+                         std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                         std::lock_guard lock(mutex);
+                         --now;
+                         return absl::OkStatus();
+                       },
+                   .device = "cpu0"});
+    }
+    EXPECT_TRUE(engine.WaitForAll().ok());
+    return most;
+  };
+  DependencyEngine engine({.cpu_workers = 1, .fork_workers = [] { return 3; }});
+  EXPECT_EQ(most_at_once(engine), 1);
+  EXPECT_EQ(InChild([&] { return most_at_once(engine) == 3; }), 0);
+  EXPECT_EQ(most_at_once(engine), 1);
+}
+
+TEST(ThreadedEngine, CopiesOnOneThreadBesideTheOthers) {
+  DependencyEngine engine({.kind = EngineKind::kThreaded});
+  Gate gate;
+  for (int i = 0; i < 16; ++i) engine.Push({.run = [&] { return gate.Wait(); }});
+  std::mutex mutex;
+  std::set<std::thread::id> copiers;
+  OperationGroup group;
+  std::vector<PreparedOperation> copies;
+  for (int i = 0; i < 4; ++i) {
+    copies.emplace_back(Operation{.run =
+                                      [&] {
+                                        std::lock_guard lock(mutex);
+                                        copiers.insert(std::this_thread::get_id());
+                                        return absl::OkStatus();
+                                      },
+                                  .device = "gpu0",
+                                  .work = Work::kCopy});
+  }
+  group.Begin(4);
+  for (PreparedOperation& copy : copies) engine.Push(copy, group, 0, false);
+  group.Wait();  // although all other threads are blocked
+  EXPECT_EQ(copiers.size(), 1u);
+  gate.Open();
+  EXPECT_TRUE(engine.WaitForAll().ok());
 }
 
 TEST(Fork, IsPossibleWithinAnOperation) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failing calls of the driver: each is a clear error, the process lives, nothing leaks, and the next session works unless the
-// device is lost.
+// Failing calls of the driver: each is a clear error, the process lives, nothing leaks, and the next session works unless
+// the device is lost.
 #include <algorithm>
 
 #include "fmt/format.h"

@@ -48,5 +48,21 @@ TEST_F(CudaModels, ReplayResNet50AsOneGraph) {
   }
 }
 
+// Attention, and its queries, keys and values, are one kernel each.
+TEST_F(CudaModels, RunBertBaseWithAtMost100Launches) {
+  SoftwareDriver driver;
+  auto session = Session::Load(CudaRuntime(), Zoo("bert-base"), {.device = "cuda0"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  const std::vector<int64_t> tokens(128, 7);
+  std::vector<HostValue> ids(1);
+  ids[0].tensor = Tensor::Of<int64_t>({1, 128}, tokens);
+  ASSERT_TRUE(ResultsOf(**session, ids).ok());  // makes the plan
+  const uint64_t before = driver.Calls("cuLaunchKernel");
+  ASSERT_TRUE(ResultsOf(**session, ids).ok());  // records
+  const uint64_t launches = driver.Calls("cuLaunchKernel") - before;
+  EXPECT_GT(launches, 12 * 6u);
+  EXPECT_LE(launches, 100u);
+}
+
 }  // namespace
 }  // namespace mge

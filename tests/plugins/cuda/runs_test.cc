@@ -111,11 +111,12 @@ TEST(CudaRuns, OfSeveralThreadsDoNotDisturbEachOther) {
 TEST(CudaRuns, BranchesRunOnSeveralStreams) {
   SoftwareDriver driver;
   constexpr char kModel[] = R"(
-input x : float32[256,256]
-const a = float32[256,256]<0.01>
-const b = float32[256,256]<-0.01>
+input x : float32[512,512]
+const a = float32[512,512]<0.01>
+const b = float32[512,512]<-0.01>
+n = Tanh(x)
 p = MatMul(x, a)
-q = MatMul(x, b)
+q = MatMul(n, b)
 s = MatMul(p, a)
 t = MatMul(q, b)
 y = Add(s, t)
@@ -130,7 +131,7 @@ output y
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
     const uint64_t before = driver.Calls("cuStreamCreate");
     for (int run = 0; run < 4; ++run) {
-      auto got = ResultsOf(**session, {Numbers({256, 256})});
+      auto got = ResultsOf(**session, {Numbers({512, 512})});
       ASSERT_TRUE(got.ok()) << FormatError(got.status());
       if (expected.empty()) expected = *got;
       EXPECT_EQ(*got, expected);

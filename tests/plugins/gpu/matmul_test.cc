@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Candidates offered for a matrix product. Settings allow and forbid them by their attributes.
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/plugins/gpu/under_test.h"
+#include "tests/support/chain.h"
 
 namespace mge::testing {
 namespace {
@@ -19,6 +21,36 @@ TEST(MatMul, IsOfferedInReducedPrecisionOnMatrixUnits) {
     EXPECT_EQ(converted, t == DType::kF32 ? 1 : 0);
     EXPECT_EQ(exact, 2);  // in one pass, and in partial sums
   }
+}
+
+// Queries, keys and values: products of one tensor, the second one without a bias.
+TEST(MatMul, OfOneTensorWithSeveralMatricesIsOneKernel) {
+  Case c;
+  const Tensor x = Random(DType::kF32, {2, 35, 20});
+  c.inputs = {x};
+  const ValueId a = c.graph.AddInput("x", {x.dtype(), true, x.shape(), {}});
+  auto add = [&](std::string op, ValueId left, ValueId right) {
+    Node node;
+    node.op = std::move(op);
+    node.version = 24;
+    node.name = "n" + std::to_string(c.graph.node_count());
+    node.inputs = {left, right};
+    node.outputs = {c.graph.AddTemporary("y")};
+    const ValueId y = node.outputs[0];
+    c.graph.AddNode(std::move(node));
+    return y;
+  };
+  for (uint64_t i = 0; i < 3; ++i) {
+    const std::string number = std::to_string(i);
+    ValueId y = add("MatMul", a, c.graph.AddConstant("w" + number, Random(DType::kF32, {20, 70}, -1, 1, i)));
+    if (i != 1) y = add("Add", c.graph.AddConstant("b" + number, Random(DType::kF32, {70}, -1, 1, 10 + i)), y);
+    c.graph.outputs().push_back(y);
+  }
+  c.name = "siblings";
+  EXPECT_THAT(UnderTest().Claims(c), ::testing::Contains("sibling_products: MatMul Add MatMul MatMul Add"));
+  OnEveryMachine([&](Backend& backend) {
+    EXPECT_THAT(backend.Check(c, OfProducts(20)).candidates, ::testing::ElementsAre("gpu.matmul.siblings"));
+  });
 }
 
 }  // namespace

@@ -212,8 +212,8 @@ class Queue {
 // Settings for a Gate on device 0.
 inline const Settings kGated = {{"virtual.devices", "2"}, {"virtual.fault", "0:copy@1=hang"}};
 
-// Holds queues back until Open(). It uses a copy that hangs. Create it before any other copy of device 0, and after the queues
-// that it holds. The backend has the settings kGated.
+// Holds queues back until Open(). It uses a copy that hangs. Create it before any other copy of device 0, and after the
+// queues that it holds. The backend has the settings kGated.
 class Gate {
  public:
   explicit Gate(VirtualBackend& b) : slab_(b, 8), fence_(b), queue_(b) {

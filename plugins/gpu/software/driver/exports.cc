@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The symbols of libcuda, or of libamdhip64. Each counts its calls, fails if a test asks for it, and converts exceptions to codes.
+// The symbols of libcuda, or of libamdhip64. Each counts its calls, fails if a test asks for it, and converts exceptions to
+// codes.
 #include <cstring>
 #include <exception>
 #include <new>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a driver in software: its devices and contexts, the calls that it counts, and the failures that tests request.
+// The state of a driver in software: its devices and contexts, the calls that it counts, and the failures that tests
+// request.
 #pragma once
 
 #include <atomic>

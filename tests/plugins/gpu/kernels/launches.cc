@@ -2,6 +2,7 @@
 #include "tests/plugins/gpu/kernels/launches.h"
 
 #include "mge/types.h"
+#include "plugins/gpu/kernels/attention.h"
 #include "plugins/gpu/kernels/chain.h"
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/kernels/copy.h"
@@ -15,6 +16,33 @@
 
 namespace mge::gpu {
 namespace {
+
+void Attentions(Memory& m, const Check& check) {
+  AttentionArgs args = {};
+  args.q = m.Floats(2 * 40 * 10);
+  args.k = m.Floats(2 * 70 * 10);
+  args.v = m.Floats(2 * 70 * 20);
+  args.mask = m.Floats(40 * 70);
+  args.y = m.Floats(2 * 40 * 20);
+  args.queries = 40;
+  args.keys = 70;
+  args.batch = 2;
+  args.head_size = args.q_row = args.k_row = 10;
+  args.value_size = args.v_row = args.y_row = 20;
+  args.q_column = args.k_column = args.v_column = args.mask_column = args.y_column = 1;
+  args.mask_row = 70;
+  args.batch_rank = 1;
+  args.batch_dims[0] = 2;
+  args.q_batch[0] = 400;
+  args.k_batch[0] = 700;
+  args.v_batch[0] = 1400;
+  args.y_batch[0] = 800;
+  args.scale = 0.5f;
+  check("masked", LaunchOf("attention_f32", args, 256, 3));
+  args.mask = nullptr;
+  args.causal = 1;
+  check("causal", LaunchOf("attention_f32", args, 256, 3));
+}
 
 void Binaries(Memory& m, const Check& check) {
   float* x = m.Floats(300);
@@ -125,6 +153,17 @@ void Products(Memory& m, const Check& check) {
   product.a_k = product.b_column = product.alpha = 1;
   product.b_k = 90;
   check("tiles", LaunchOf("matmul_f32", product, 256, 4));
+  SiblingsArgs siblings = {};
+  siblings.a = product.a;
+  siblings.count = 2;
+  siblings.product = product;
+  for (int i = 0; i < 2; ++i) {
+    siblings.b[i] = m.Floats(50 * 90);
+    siblings.y[i] = m.Floats(70 * 90);
+  }
+  siblings.bias[1] = m.Floats(90);
+  siblings.product.bias_column = 1;
+  check("siblings", LaunchOf("matmul_siblings_f32", siblings, 256, 3));
   check("plain", LaunchOf("matmul_plain_u32", product, 64, 5));
   product.splits = 2;
   product.y = m.Floats(2 * 70 * 90);
@@ -289,14 +328,16 @@ void Draws(Memory& m, const Check& check) {
 void Unaries(Memory& m, const Check& check) {
   float* x = m.Floats(300);
   check("in place", LaunchOf("relu_f32", UnaryArgs{x, x, 300, 0, 0}, 64, 3));
+  check("activation", LaunchOf("activate_f32", ActivateArgs{x, x, 300, {kGelu, 0, 0}}, 64, 3));
   check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
 }
 
-constexpr KernelFile kFiles[] = {
-    {"binary", Binaries}, {"cast", Casts},     {"chain", Chains},          {"conv", Convolutions},
-    {"copy", Copies},     {"gather", Gathers}, {"matmul", Products},       {"norm", Norms},
-    {"pool", Pools},      {"random", Draws},   {"recurrent", Recurrences}, {"reduce", Reductions},
-    {"resize", Resizes},  {"scan", Scans},     {"scatter", Scatters},      {"unary", Unaries}};
+constexpr KernelFile kFiles[] = {{"attention", Attentions}, {"binary", Binaries},   {"cast", Casts},
+                                 {"chain", Chains},         {"conv", Convolutions}, {"copy", Copies},
+                                 {"gather", Gathers},       {"matmul", Products},   {"norm", Norms},
+                                 {"pool", Pools},           {"random", Draws},      {"recurrent", Recurrences},
+                                 {"reduce", Reductions},    {"resize", Resizes},    {"scan", Scans},
+                                 {"scatter", Scatters},     {"unary", Unaries}};
 
 }  // namespace
 

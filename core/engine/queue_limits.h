@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of queues that work on a GPU at the same time, over all runs of a runtime: engine.gpu_worker_nthreads for
+// compute queues, engine.gpu_copy_nthreads for copy queues.
+//
+// A run takes a permit before it enqueues work on a queue of a GPU, and gives it back when the run has ended. Queues of a
+// run that never work at the same time share one: mostly, all inputs have been copied before the first output is. If none
+// is free, a run that has a permit of this kind waits for its own queue, and uses that permit for the other queue. A run
+// that has none waits for the other runs. So no run waits for one that waits for it.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/plan/plan.h"
+#include "core/plugin/stop.h"
+
+namespace mge {
+
+// A run in progress that nobody may be waiting for, but that may have ended and holds permits.
+class EnqueuedRun {
+ public:
+  virtual ~EnqueuedRun() = default;
+  // Gives the permits of the run back if it has ended. Does not wait for devices.
+  virtual void EndIfOver() = 0;
+};
+
+// The permits of all GPUs. Thread-safe.
+class QueueLimits {
+ public:
+  enum Kind { kCompute, kCopy };
+  // Sets the limits for each GPU, which must be positive.
+  QueueLimits(int compute, int copies) : limits_{compute, copies} {}
+
+  // Takes a permit if one is free.
+  bool TryTake(const std::string& device, Kind kind);
+  // Takes a permit. Waits for one. Fails if `stop` is set meanwhile.
+  absl::Status Take(const std::string& device, Kind kind, const StopControl& stop);
+  void Give(const std::string& device, Kind kind);
+  // Adds a run that Take() must look at.
+  void Add(std::weak_ptr<EnqueuedRun> run);
+
+ private:
+  // Returns the runs that are alive. Holds mutex_.
+  std::vector<std::shared_ptr<EnqueuedRun>> Runs();
+
+  const std::array<int, 2> limits_;
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::map<std::string, std::array<int, 2>> taken_;  // by device: permits by kind
+  std::vector<std::weak_ptr<EnqueuedRun>> runs_;
+};
+
+// Returns for each queue of a plan the number of the queue whose permit it uses: an earlier queue of the same device and
+// kind of work that has ended in each run before this one begins, or itself.
+std::vector<size_t> SharedPermits(const Plan& plan);
+// Returns the kind of permit that a queue needs.
+QueueLimits::Kind KindOf(const PlanQueue& queue);
+
+}  // namespace mge

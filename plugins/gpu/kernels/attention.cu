@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in one pass over the keys, without the matrix of scores in memory. A block computes 32 queries. For each tile of
+// 32 keys it computes the scores, and corrects the sums so far by the change of the row's maximum: the online softmax of
+// M. Milakov and N. Gimelshein (2018), in the tiles of T. Dao et al., "FlashAttention" (2022).
+#include <math.h>
+
+#include "plugins/gpu/kernels/attention.h"
+#include "plugins/gpu/kernels/block_reduce.h"
+#include "plugins/gpu/port.h"
+
+namespace mge::gpu {
+
+constexpr int kAttentionThreads = 256, kQueryTile = 32, kKeyTile = 32;
+constexpr int kThreadsPerQuery = kAttentionThreads / kQueryTile;
+
+struct AttentionPlaces {
+  int64_t q, k, v, mask, y;
+};
+GPU_DEVICE AttentionPlaces PlacesOf(const AttentionArgs& args, int64_t batch) {
+  AttentionPlaces at = {0, 0, 0, 0, 0};
+  for (int d = args.batch_rank - 1; d >= 0; --d) {
+    const int64_t rest = batch / args.batch_dims[d], i = batch - rest * args.batch_dims[d];
+    at.q += i * args.q_batch[d];
+    at.k += i * args.k_batch[d];
+    at.v += i * args.v_batch[d];
+    at.mask += i * args.mask_batch[d];
+    at.y += i * args.y_batch[d];
+    batch = rest;
+  }
+  return at;
+}
+
+// Copies rows [row0, row0 + 32) of a matrix to shared memory, with zeros behind the last row.
+template <typename T, typename C>
+GPU_DEVICE void LoadRows(C (&tile)[kKeyTile][kMaxHeadSize + 1], const T* from, int64_t row0, int64_t rows, int columns,
+                         int64_t row_stride, int64_t column_stride, C factor, int thread) {
+  for (int i = thread; i < kKeyTile * columns; i += kAttentionThreads) {
+    const int row = i / columns, column = i % columns;
+    tile[row][column] = row0 + row < rows ? factor * Widen(from[(row0 + row) * row_stride + column * column_stride]) : C(0);
+  }
+}
+
+template <typename T>
+GPU_DEVICE void Attention(const AttentionArgs& args) {
+  using C = Compute<T>;
+  static_assert(kQueryTile == kKeyTile);
+  GPU_SHARED(C, q, [kQueryTile][kMaxHeadSize + 1]);
+  GPU_SHARED(C, kv, [kKeyTile][kMaxHeadSize + 1]);  // keys, then values
+  GPU_SHARED(C, scores, [kQueryTile][kKeyTile + 1]);
+  GPU_SHARED(C, weights, [kQueryTile][kKeyTile + 1]);
+  GPU_STATE(C, sums, kAttentionThreads, [kMaxHeadSize / kThreadsPerQuery]);
+  GPU_STATE(C, state, kAttentionThreads, [3]);  // maximum so far, sum of weights so far, correction of the sums
+  const C lowest = -C(INFINITY);
+  const int64_t tiles = (args.queries + kQueryTile - 1) / kQueryTile;
+  for (int64_t u = blockIdx.x; u < tiles * args.batch; u += gridDim.x) {
+    const int64_t row0 = u % tiles * kQueryTile;
+    const AttentionPlaces at = PlacesOf(args, u / tiles);
+    const int64_t ahead = args.causal ? args.keys - args.queries : args.keys;  // the last key of query i is i + ahead
+    const int64_t end = row0 + kQueryTile + ahead < args.keys ? row0 + kQueryTile + ahead : args.keys;
+    GPU_PHASE(t) {
+      LoadRows(q, static_cast<const T*>(args.q) + at.q, row0, args.queries, args.head_size, args.q_row, args.q_column,
+               static_cast<C>(args.scale), t);
+      for (int i = 0; i < kMaxHeadSize / kThreadsPerQuery; ++i) GPU_OWN(sums, t)[i] = C(0);
+      GPU_OWN(state, t)[0] = lowest;
+      GPU_OWN(state, t)[1] = C(0);
+    }
+    for (int64_t key0 = 0; key0 < end; key0 += kKeyTile) {
+      GPU_PHASE(t) {
+        LoadRows(kv, static_cast<const T*>(args.k) + at.k, key0, args.keys, args.head_size, args.k_row, args.k_column, C(1),
+                 t);
+      }
+      GPU_BARRIER();
+      GPU_PHASE(t) {
+        const int row = t / kThreadsPerQuery;
+        for (int column = t % kThreadsPerQuery; column < kKeyTile; column += kThreadsPerQuery) {
+          const int64_t query = row0 + row, key = key0 + column;
+          C score = lowest;
+          if (query < args.queries && key < args.keys && key <= query + ahead) {
+            score = C(0);
+            for (int i = 0; i < args.head_size; ++i) score += q[row][i] * kv[column][i];
+            if (args.mask) {
+              const T* mask = static_cast<const T*>(args.mask) + at.mask;
+              score += Widen(mask[query * args.mask_row + key * args.mask_column]);
+            }
+          }
+          scores[row][column] = score;
+        }
+      }
+      GPU_BARRIER();
+      GPU_PHASE(t) {
+        const int row = t / kThreadsPerQuery;
+        C top = GPU_OWN(state, t)[0];
+        for (int i = 0; i < kKeyTile; ++i) top = JoinMax::Of(top, scores[row][i]);
+        GPU_OWN(state, t)[2] = top == lowest ? C(1) : exp(GPU_OWN(state, t)[0] - top);
+        GPU_OWN(state, t)[0] = top;
+        for (int column = t % kThreadsPerQuery; column < kKeyTile; column += kThreadsPerQuery) {
+          weights[row][column] = top == lowest ? C(0) : exp(scores[row][column] - top);
+        }
+        LoadRows(kv, static_cast<const T*>(args.v) + at.v, key0, args.keys, args.value_size, args.v_row, args.v_column, C(1),
+                 t);
+      }
+      GPU_BARRIER();
+      GPU_PHASE(t) {
+        const int row = t / kThreadsPerQuery;
+        const C correction = GPU_OWN(state, t)[2];
+        C sum = GPU_OWN(state, t)[1] * correction;
+        for (int i = 0; i < kKeyTile; ++i) sum += weights[row][i];
+        GPU_OWN(state, t)[1] = sum;
+        for (int i = 0, column = t % kThreadsPerQuery; column < args.value_size; ++i, column += kThreadsPerQuery) {
+          C total = GPU_OWN(sums, t)[i] * correction;
+          for (int key = 0; key < kKeyTile; ++key) total += weights[row][key] * kv[key][column];
+          GPU_OWN(sums, t)[i] = total;
+        }
+      }
+      GPU_BARRIER();
+    }
+    GPU_PHASE(t) {
+      const int64_t query = row0 + t / kThreadsPerQuery;
+      if (query < args.queries) {
+        T* y = static_cast<T*>(args.y) + at.y + query * args.y_row;
+        for (int i = 0, column = t % kThreadsPerQuery; column < args.value_size; ++i, column += kThreadsPerQuery) {
+          y[column * args.y_column] = Narrow<T>::Of(GPU_OWN(sums, t)[i] / GPU_OWN(state, t)[1]);
+        }
+      }
+    }
+  }
+}
+
+GPU_PHASED_KERNEL(attention_f32, kAttentionThreads, AttentionArgs, Attention<float>)
+
+}  // namespace mge::gpu

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds attention in a graph: a product of queries and keys, a scale, a mask, a softmax, and a product with values, with the
+// transposes around them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "mge/plugin.hpp"
+#include "plugins/gpu/kernels/attention.h"
+
+namespace mge::gpu {
+
+// softmax(scale * q k^T + mask) v. Values are ids in the graph.
+struct Attention {
+  int32_t q = -1, k = -1, v = -1;
+  int32_t mask = -1;           // -1: none, or one that args.causal replaces
+  int32_t output = -1;         // output 0 of the last node
+  std::vector<int32_t> nodes;  // ascending
+  AttentionArgs args = {};     // without pointers
+};
+
+// Finds the attention around node `softmax`. A value between its nodes has no other reader. Returns false if there is none
+// that the kernel computes.
+bool FindAttention(const Graph& graph, int softmax, Attention* found);
+
+// Offers every attention of the graph.
+void OfferAttention(const Pattern& pattern, ClaimList& claims);
+
+}  // namespace mge::gpu

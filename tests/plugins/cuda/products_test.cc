@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products by cuBLASLt, in place of which the tests load a library that records and emulates.
+#include <dlfcn.h>
+
+#include "tests/core/cli/command.h"
+#include "tests/plugins/cuda/software_driver.h"
+
+namespace mge {
+namespace {
+
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pointwise;
+
+constexpr char kRecording[] = MGE_BINARY_DIR "/tests/cuda/libcublasLt.so";
+constexpr char kCuda[] = MGE_BINARY_DIR "/lib/mge/plugins/mge_cuda.so";
+
+uint64_t Recorded(const char* what) {
+  void* library = dlopen(kRecording, RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<uint64_t (*)()>(dlsym(library, what))();
+}
+
+class CudaProducts : public Command {
+ protected:
+  static std::string Environment(const std::string& library = kRecording) {
+    return std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver + " MGE_CUDA_CUBLASLT=" + library;
+  }
+  // Writes a small transformer. Returns its path.
+  std::string Bert() const {
+    EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
+    return Path("bert.onnx");
+  }
+};
+
+// Every form of MatMul and Gemm that operators have, through every algorithm, with and without conversion.
+TEST_F(CudaProducts, PassTheConformanceKit) {
+  const Outcome o = Mge(std::string("sdk test ") + kCuda + " --only MatMul --only Gemm --report report", Environment());
+  EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
+  const std::string report = Read("report/report.json");
+  EXPECT_THAT(report, HasSubstr("cuda.cublaslt.1"));
+  EXPECT_THAT(report, HasSubstr("cuda.cublaslt.tf32.0"));
+}
+
+TEST_F(CudaProducts, OfATransformerAreThoseOfTheLibrary) {
+  const std::string model = Bert();
+  const std::string plan = Mge("plan " + model + " --device cuda0", Environment()).out;
+  EXPECT_THAT(plan, HasSubstr("cuda.sibling_products(MatMul+Add+MatMul+Add+MatMul+Add) cuda.cublaslt.0"));
+  EXPECT_THAT(plan, HasSubstr("cuda.gemm_epilogue(MatMul+Add+Gelu) cuda.cublaslt.0"));
+  EXPECT_THAT(plan, HasSubstr("cuda.gemm_epilogue(MatMul+Add+Add) cuda.cublaslt.0"));
+  const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
+TEST_F(CudaProducts, AreCapturedAndReplayed) {
+  SoftwareDriver driver;
+  const std::string model = Bert();
+  const uint64_t handles = Recorded("recorded_handles");
+  {
+    auto session = Session::Load(CudaRuntime({{"cuda.cublaslt", kRecording}}), model, {.device = "cuda0"});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    const std::vector<int64_t> tokens(128, 7);
+    std::vector<HostValue> ids(1);
+    ids[0].tensor = Tensor::Of<int64_t>({1, 128}, tokens);
+    const auto expected = ResultsOf(**session, ids);
+    ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
+    for (int run = 0; run < 2; ++run) ASSERT_TRUE(ResultsOf(**session, ids).ok());
+    const uint64_t before = Recorded("recorded_products");
+    EXPECT_GT(before, 12u);
+    const auto replayed = ResultsOf(**session, ids);
+    ASSERT_TRUE(replayed.ok());
+    EXPECT_THAT(*replayed, Pointwise(FloatNear(1e-6f), *expected));
+    EXPECT_EQ(Recorded("recorded_products"), before);  // a graph ran them
+    EXPECT_EQ(Recorded("recorded_handles"), handles + 1);
+  }
+  EXPECT_EQ(Recorded("recorded_handles"), handles);
+  EXPECT_EQ(driver.Live(), 0);
+}
+
+TEST_F(CudaProducts, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
+  const std::string model = Bert();
+  for (const auto& [library, why] : {std::pair("/nowhere/libcublasLt.so.13", "cuBLASLt cannot be used: /nowhere"),
+                                     {"off", "cuBLASLt is switched off"},
+                                     {"libcublasLt.so", "which is not an absolute path"},
+                                     {kSoftwareDriver, "has no function cublasLtCreate"}}) {
+    const Outcome o = Mge("plan " + model + " --device cuda0 --why", Environment(library));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr(why));
+    EXPECT_THAT(o.out, HasSubstr("gpu.matmul"));
+    EXPECT_THAT(o.out, Not(HasSubstr("cuda.cublaslt.0")));
+  }
+}
+
+}  // namespace
+}  // namespace mge
