@@ -54,9 +54,9 @@ absl::Status CheckLaunchMemory(KernelRun& kernel_run, const Case& c) {
   }
   if (least == 0) return absl::OkStatus();
   return Broken(
-      fmt::format("every launch allocates heap memory, at least {} times; allocate it when the kernel is prepared, request "
-                  "workspace, or set MGE_KERNEL_ALLOCATES",
-                  least));
+      "every launch allocates heap memory, at least {} times; allocate it when the kernel is prepared, request "
+      "workspace, or set MGE_KERNEL_ALLOCATES",
+      least);
 }
 
 }  // namespace mge::conform

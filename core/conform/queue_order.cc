@@ -35,9 +35,9 @@ absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const std::vec
   std::string wrong = what_is_wrong(r);
   if (wrong.empty()) return absl::OkStatus();
   return Broken(
-      fmt::format("the kernel does not run in order on run->queue: it did not read the input that a copy enqueued before "
-                  "it writes ({}); enqueue its work on run->queue, not in the calling thread or on another stream",
-                  wrong));
+      "the kernel does not run in order on run->queue: it did not read the input that a copy enqueued before "
+      "it writes ({}); enqueue its work on run->queue, not in the calling thread or on another stream",
+      wrong);
 }
 
 }  // namespace mge::conform

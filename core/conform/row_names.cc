@@ -34,7 +34,7 @@ absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
 
 // Returns whether the backend offers or refuses the problem of a case after its operator is replaced by `op`.
 absl::StatusOr<bool> Answers(BackendUnderTest& s, const Case& c, const std::string& op) {
-  s.At(fmt::format("{} as \"{}\"", c.Name(), op));
+  s.At("{} as \"{}\"", c.Name(), op);
   AbiProblem problem(c, MGE_WRITE);
   mge_graph graph = *problem.get()->graph;
   mge_node node = *graph.nodes[0];

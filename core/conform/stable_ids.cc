@@ -54,9 +54,9 @@ absl::Status CheckStableIds(BackendUnderTest& s) {
     auto other = second.find(op);
     if (other == second.end() || other->second == ids) continue;
     return Broken(
-        fmt::format("for {} one process is offered '{}', another one '{}'; use the same ids in every process, "
-                    "because caches on disk contain them",
-                    op, ids, other->second));
+        "for {} one process is offered '{}', another one '{}'; use the same ids in every process, "
+        "because caches on disk contain them",
+        op, ids, other->second);
   }
   return absl::OkStatus();
 }
