@@ -10,7 +10,7 @@
 //
 // Only allocations that the backend itself makes in the kit's calling thread fail. Allocations of its own threads do not
 // fail, because no call could report them. Allocations of the driver's libraries do not fail, because they are not under
-// test. For this, a program must link tool/allocator.cc, which replaces operator new and malloc. In a program without it, no
+// test. For this, a program must link tool/allocator.cc, which replaces malloc. In a program without it, no
 // allocation is seen. SQLite's out-of-memory tests use the same method.
 #pragma once
 

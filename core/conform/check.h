@@ -49,7 +49,7 @@ std::span<const Check> QueueChecks();
 std::span<const Check> FenceChecks();
 std::span<const Check> CollectiveChecks();
 std::span<const Check> PolicyChecks();
-std::span<const Check> RowChecks();
+std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();
 std::span<const Check> LifeChecks();

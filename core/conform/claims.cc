@@ -221,23 +221,19 @@ bool IsElementwise(const Case& c) {
          });
 }
 
-// The second input of the second operator.
-enum class Other { kInput, kInputFirst, kConstantFirst };
-
-// Returns the graph of `first` followed by the operator of `second`, which has one input or two.
-absl::StatusOr<Graph> Follow(const Case& first, const Case& second, Other other) {
+// Returns the graph of `first` followed by the operator of `second`, whose second operand, if it has one, is an input or a
+// constant.
+absl::StatusOr<Graph> Follow(const Case& first, const Case& second, bool constant, bool exchanged) {
   Graph graph = first.graph;
   const ValueId between = graph.outputs()[0];
+  const TensorType type = graph.value(between).type;
   Node node = second.graph.node(0);
   node.name = "second";
   node.inputs[0] = between;
-  if (node.inputs.size() == 2) {
-    const TensorType& type = graph.value(between).type;
-    node.inputs[1] = other == Other::kConstantFirst
-                         ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5))
-                         : graph.AddInput("other", type);
-    if (other != Other::kInput) std::swap(node.inputs[0], node.inputs[1]);
-  }
+  if (node.inputs.size() == 2)
+    node.inputs[1] =
+        constant ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5)) : graph.AddInput("other", type);
+  if (exchanged) std::swap(node.inputs[0], node.inputs[1]);
   node.outputs = {graph.AddTemporary("end")};
   graph.outputs() = node.outputs;
   graph.AddNode(std::move(node));
@@ -255,19 +251,17 @@ absl::Status CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<con
     std::optional<Case> first = FirstCase(*def);
     if (!first) continue;
     for (const Case& second : followers) {
-      for (Other other : {Other::kInput, Other::kInputFirst, Other::kConstantFirst}) {
-        if (other != Other::kInput && second.graph.node(0).inputs.size() < 2) break;
-        absl::StatusOr<Graph> graph = Follow(*first, second, other);
+      const size_t forms = second.graph.node(0).inputs.size() == 2 ? 3 : 1;
+      for (size_t form = 0; form < forms; ++form) {
+        absl::StatusOr<Graph> graph = Follow(*first, second, form == 2, form > 0);
         if (!graph.ok()) break;  // the second operator does not accept this shape
         Case unfilled;
         unfilled.graph = *graph;
         AbiProblem problem(unfilled, MGE_WRITE);
         MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
         if (groups.empty()) continue;
-        std::string name = fmt::format("{}, {}{}", def->name, second.def->name,
-                                       other == Other::kInput        ? ""
-                                       : other == Other::kInputFirst ? ", its operands exchanged"
-                                                                     : " of a constant");
+        constexpr const char* kForms[] = {"", ", its operands exchanged", " of a constant"};
+        std::string name = fmt::format("{}, {}{}", def->name, second.def->name, kForms[form]);
         absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
         if (c.ok()) MGE_RETURN_IF_ERROR(CheckChain(s, bench, *c, 0));
       }

@@ -385,7 +385,7 @@ std::span<const Check* const> AllChecks() {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family :
          {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(), FenceChecks(),
-          CollectiveChecks(), RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+          CollectiveChecks(), NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

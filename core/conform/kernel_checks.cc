@@ -41,8 +41,6 @@ constexpr size_t kQuickSpecs = 4;  // number of specs per operator with --quick
 
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed and the same every time; other problems are refused with a reason."},
-    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", Needs::kProcesses,
-     CheckStableIds},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
     {kPrepare, "Every offered candidate can be prepared and bound, and its arguments fit their size."},
     {kNumerics, "Results equal those of the reference evaluators within the tolerance of the element type."},
