@@ -10,7 +10,7 @@
 //
 // Only allocations that the backend itself makes in the kit's calling thread fail. Allocations of its own threads do not
 // fail, because no call could report them. Allocations of the driver's libraries do not fail, because they are not under
-// test. For this, a program must link tool/allocator.cc, which replaces operator new and malloc. In a program without it, no
+// test. For this, a program must link tool/allocator.cc, which replaces malloc. In a program without it, no
 // allocation is seen. SQLite's out-of-memory tests use the same method.
 #pragma once
 
@@ -18,10 +18,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "core/base/status.h"
-#include "core/conform/thread_modes.h"
+#include "core/conform/backend_call.h"
 
 namespace mge::conform {
 
@@ -51,10 +50,10 @@ class AllocationFailure {
 
   uint64_t seen() const { return seen_; }
   bool happened() const { return n_ && seen_ >= n_; }
-  static bool Happened();  // happened() of this thread's object; false if there is none
+  static bool Happened();                    // happened() of this thread's object; false if there is none
+  static void Enter(std::string_view call);  // calls `entering` of this thread's object
 
  private:
-  friend class Within;
   friend bool AllocationFails(const void*) noexcept;
   const uint64_t n_;
   const bool for_ever_;
@@ -76,29 +75,6 @@ class AllocationsSucceed {
   AllocationFailure* const spared_;
   const bool before_;
 };
-
-// A scope in which this thread runs code of the backend. Records the name of the call (calls.h). At its end, checks the
-// thread's floating-point modes (thread_modes.h).
-class Within {
- public:
-  explicit Within(std::string_view call);
-  ~Within();
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-
- private:
-  const bool before_;
-  const int place_;
-  const std::string_view call_;
-  const ThreadModes modes_;
-};
-
-// Calls f(args...), which must only call the backend.
-template <typename F, typename... Args>
-auto InBackend(std::string_view call, F&& f, Args&&... args) {
-  Within within(call);
-  return f(std::forward<Args>(args)...);
-}
 
 // Sets the library (a handle of dlopen) whose allocations count as the backend's: those that its code requests directly or
 // through the C and C++ libraries.

@@ -24,7 +24,7 @@ absl::Status Answer(const mge_error& result, std::string_view what) {
   if (result.code == MGE_RESOURCE_EXHAUSTED && !result.text.empty() && AllocationFailure::Happened())
     return WithoutMemory(what);
   const std::string_view text = result.text.empty() ? "no text" : std::string_view(result.text);
-  return Broken(fmt::format("{} failed: {} ({})", what, text, CodeName(result.code)));
+  return Broken("{} failed: {} ({})", what, text, CodeName(result.code));
 }
 
 const mge_faults_api* FaultsOf(const BackendUnderTest& tested) {
@@ -98,7 +98,7 @@ absl::Status BackendUnderTest::Load() {
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) {
     const char* text = dlerror();
-    return Broken(fmt::format("it cannot be opened: {}", text ? text : "?"));
+    return Broken("it cannot be opened: {}", text ? text : "?");
   }
   query_ = reinterpret_cast<mge_plugin_query_fn>(dlsym(library_, MGE_PLUGIN_QUERY_SYMBOL));
   if (!query_) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
@@ -107,7 +107,7 @@ absl::Status BackendUnderTest::Load() {
   CountAllocationsOf(library_);
   At("asking for the table");
   if (mge_code code = query_(&in, &out); code != MGE_OK) {
-    return Broken(fmt::format("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code)));
+    return Broken("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code));
   }
   if (!out.plugin) return Broken("it returns no table (NULL)");
   if (std::string why = WhyTableIsBad(*out.plugin); !why.empty()) return Broken(why);

@@ -77,6 +77,10 @@ class BackendUnderTest {
   const Given& given() const { return given_; }
   CheckReporter& reporter() { return reporter_; }
   void At(std::string_view where) { reporter_.At(where); }
+  template <typename... Args>
+  void At(fmt::format_string<Args...> where, Args&&... args) {
+    At(std::string_view(fmt::format(where, std::forward<Args>(args)...)));
+  }
   mge_plugin_query_fn query() const { return query_; }
   const mge_plugin& plugin() const { return *plugin_; }
   KitHost& host() { return *host_; }

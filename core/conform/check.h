@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "fmt/format.h"
 
 namespace mge::conform {
 
@@ -30,6 +31,10 @@ struct Check {
 };
 
 absl::Status Broken(std::string_view what);
+template <typename... Args>
+absl::Status Broken(fmt::format_string<Args...> what, Args&&... args) {
+  return Broken(std::string_view(fmt::format(what, std::forward<Args>(args)...)));
+}
 absl::Status NotOffered(std::string_view reason);
 bool IsNotOffered(const absl::Status& status);
 
@@ -44,7 +49,7 @@ std::span<const Check> QueueChecks();
 std::span<const Check> FenceChecks();
 std::span<const Check> CollectiveChecks();
 std::span<const Check> PolicyChecks();
-std::span<const Check> RowChecks();
+std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();
 std::span<const Check> LifeChecks();

@@ -29,13 +29,13 @@ absl::Status WritesOnlyKnown(BackendUnderTest& s, std::string_view name, size_t 
   std::memset(room + known, kUnknown, sizeof(room) - known);
   T* out = reinterpret_cast<T*>(room);
   out->struct_size = static_cast<uint32_t>(covered);
-  s.At(fmt::format("a {} of {} bytes", name, covered));
+  s.At("a {} of {} bytes", name, covered);
   MGE_RETURN_IF_ERROR(f(out));
-  if (out->struct_size != covered) return Broken(fmt::format("the struct_size of a {} is overwritten", name));
+  if (out->struct_size != covered) return Broken("the struct_size of a {} is overwritten", name);
   auto written = std::find_if(room + known, std::end(room), [](unsigned char c) { return c != kUnknown; });
   if (written == std::end(room)) return absl::OkStatus();
-  return Broken(fmt::format("a {} of {} bytes (struct_size), of which {} are known, is written at byte {}", name, covered,
-                            known, written - room));
+  return Broken("a {} of {} bytes (struct_size), of which {} are known, is written at byte {}", name, covered, known,
+                written - room);
 }
 
 absl::Status CheckNote(BackendUnderTest& s) {
@@ -43,9 +43,8 @@ absl::Status CheckNote(BackendUnderTest& s) {
   const PluginNote& note = reading.note;
   if (std::string why = WhyAbiDiffers(note); !why.empty()) return Broken(why);
   if (note.header_hash == MGE_ABI_HASH && note.abi_minor != MGE_ABI_MINOR) {
-    return Broken(
-        fmt::format("it says interface {}.{}; the headers that it was built from are those of {}.{} (MGE_ABI_MINOR)",
-                    note.abi_major, note.abi_minor, MGE_ABI_MAJOR, MGE_ABI_MINOR));
+    return Broken("it says interface {}.{}; the headers that it was built from are those of {}.{} (MGE_ABI_MINOR)",
+                  note.abi_major, note.abi_minor, MGE_ABI_MAJOR, MGE_ABI_MINOR);
   }
   if (std::string why = WhyIsaIsMissing(note, HostIsa()); !why.empty()) return Broken(why);
   if (reading.build_id.empty()) return Broken("it has no build id; link it with -Wl,--build-id");
@@ -68,7 +67,7 @@ absl::Status CheckImports(BackendUnderTest& s) {
     if (!exported && host && ours.empty()) ours = name;
   }));
   if (ours.empty()) return absl::OkStatus();
-  return Broken(fmt::format("it imports the symbol {} of the host; use the services of the table mge_host", ours));
+  return Broken("it imports the symbol {} of the host; use the services of the table mge_host", ours);
 }
 
 absl::Status CheckQueryPure(BackendUnderTest& s) {
@@ -78,10 +77,8 @@ absl::Status CheckQueryPure(BackendUnderTest& s) {
   for (int i = 0; i < 100; ++i) {
     mge_query_in copy = in;
     mge_query_out out = {sizeof(out), 0, nullptr, {}};
-    if (s.query()(&copy, &out) != MGE_OK)
-      return Broken(fmt::format("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
-    if (out.plugin != &s.plugin())
-      return Broken(fmt::format("call {} of {} returns another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
+    if (s.query()(&copy, &out) != MGE_OK) return Broken("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL);
+    if (out.plugin != &s.plugin()) return Broken("call {} of {} returns another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL);
     if (std::memcmp(&copy, &in, sizeof(in)) != 0) return Broken("it writes to what the host passes in");
   }
   if (table != std::string_view(reinterpret_cast<const char*>(&s.plugin()), sizeof(mge_plugin))) {
@@ -94,8 +91,8 @@ absl::Status CheckQueryPure(BackendUnderTest& s) {
 absl::Status CheckQueryRefuses(BackendUnderTest& s) {
   auto refuses = [&](mge_query_in in, std::string_view what) {
     mge_query_out out = {sizeof(out), 0, nullptr, {}};
-    if (s.query()(&in, &out) == MGE_OK) return Broken(fmt::format("a host {} is accepted", what));
-    if (CopyText(out.reason).empty()) return Broken(fmt::format("a host {} is refused without a reason", what));
+    if (s.query()(&in, &out) == MGE_OK) return Broken("a host {} is accepted", what);
+    if (CopyText(out.reason).empty()) return Broken("a host {} is refused without a reason", what);
     return absl::OkStatus();
   };
   MGE_RETURN_IF_ERROR(refuses({sizeof(mge_query_in), MGE_ABI_MAJOR + 1, 0, 0, MGE_ABI_HASH}, "of the next major version"));
@@ -107,8 +104,8 @@ absl::Status CheckTable(BackendUnderTest& s) {
   const mge_plugin& p = s.plugin();
   MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
   if (CopyText(p.name) != reading.note.name || CopyText(p.version) != reading.note.version) {
-    return Broken(fmt::format("the identity note says '{}' {}, the table '{}' {}", reading.note.name, reading.note.version,
-                              CopyText(p.name), CopyText(p.version)));
+    return Broken("the identity note says '{}' {}, the table '{}' {}", reading.note.name, reading.note.version,
+                  CopyText(p.name), CopyText(p.version));
   }
   if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH || p.abi_minor != reading.note.abi_minor)
     return Broken("the table contradicts the identity note");
@@ -121,7 +118,7 @@ absl::Status CheckTable(BackendUnderTest& s) {
       {"profile", size(p.profile), sizeof(mge_profile_api)}};
   for (const auto& [name, said, known] : tables) {
     if (said == known || said == 0 || p.abi_minor > MGE_ABI_MINOR) continue;
-    return Broken(fmt::format("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known));
+    return Broken("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known);
   }
   return absl::OkStatus();
 }

@@ -2,7 +2,6 @@
 // Checks of collectives with the ranks that one process can have: one rank alone, and a group whose other rank is absent.
 #include <chrono>
 #include <cstring>
-#include <memory>
 
 #include "core/conform/device_memory.h"
 #include "fmt/format.h"
@@ -79,7 +78,7 @@ absl::Status CheckAbort(BackendUnderTest& s) {
     code = rig.fence.Ask(1, kPatienceNs).code;
   }
   if (code == MGE_CANCELLED) return absl::OkStatus();
-  return Broken(fmt::format("an operation after abort ends with {}; MGE_CANCELLED is required", CodeName(code)));
+  return Broken("an operation after abort ends with {}; MGE_CANCELLED is required", CodeName(code));
 }
 
 constexpr Check kRows[] = {

@@ -51,19 +51,19 @@ absl::Status CheckTimeout(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 1));
   uint64_t value = 0;
   for (uint64_t timeout : {uint64_t{0}, uint64_t{1}, uint64_t{20'000'000}}) {
-    s.At(fmt::format("host_wait with a limit of {} ns", timeout));
+    s.At("host_wait with a limit of {} ns", timeout);
     MGE_RETURN_IF_ERROR(work.Enqueue(rig.queue, milliseconds(400)));
     MGE_RETURN_IF_ERROR(rig.queue.Signal(rig.fence, ++value));
     const auto begin = std::chrono::steady_clock::now();
     const mge_error result = rig.fence.Ask(value, timeout);
     const auto waited = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
     if (result.code != MGE_OK && result.code != MGE_DEADLINE_EXCEEDED) {
-      return Broken(fmt::format("a wait of {} ns returns {}; MGE_DEADLINE_EXCEEDED is required if it times out", timeout,
-                                CodeName(result.code)));
+      return Broken("a wait of {} ns returns {}; MGE_DEADLINE_EXCEEDED is required if it times out", timeout,
+                    CodeName(result.code));
     }
     if (result.code != MGE_OK && result.text.empty()) return Broken("a wait that times out has no error text");
     if (result.code == MGE_OK && waited > milliseconds(300)) {
-      return Broken(fmt::format("a wait of {} ns did not end before the work, after {} ms", timeout, waited.count()));
+      return Broken("a wait of {} ns did not end before the work, after {} ms", timeout, waited.count());
     }
     MGE_RETURN_IF_ERROR(rig.fence.Await(value));
   }
@@ -129,8 +129,7 @@ absl::Status CheckThreads(BackendUnderTest& s) {
     });
   }
   for (std::thread& t : threads) t.join();
-  return failed ? Broken(fmt::format("{} waits did not end after the fence was signalled", failed.load()))
-                : absl::OkStatus();
+  return failed ? Broken("{} waits did not end after the fence was signalled", failed.load()) : absl::OkStatus();
 }
 
 absl::Status CheckPingPong(BackendUnderTest& s) {
@@ -177,11 +176,10 @@ absl::Status CheckFailure(BackendUnderTest& s) {
   for (const auto& [fence, value, which] : behind) {
     const mge_error result = fence.Ask(value, kPatienceNs);
     if (result.code != MGE_DATA_LOSS) {
-      return Broken(
-          fmt::format("{} returns {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(result.code)));
+      return Broken("{} returns {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(result.code));
     }
     if (result.text.find(kText) == std::string::npos)
-      return Broken(fmt::format("{} carries the text '{}'; the failure's was '{}'", which, result.text, kText));
+      return Broken("{} carries the text '{}'; the failure's was '{}'", which, result.text, kText);
   }
   if (second.Ask(1, kPatienceNs).code != MGE_DEADLINE_EXCEEDED) return absl::OkStatus();
   return Broken("a queue that waits for a fence which has failed waits for ever");

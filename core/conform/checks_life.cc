@@ -42,9 +42,9 @@ absl::Status CheckStop(BackendUnderTest& s) {
                                                    {"the slots of kernels", live(Until::kKernel)}}));
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
   if (std::string more = ProcessCounts::Now().MoreThan(before); !more.empty())
-    return Broken(fmt::format("after {} lives there are {}", lives, more));
+    return Broken("after {} lives there are {}", lives, more);
   if (int64_t left = s.host().outstanding(); left > 0)
-    return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
+    return Broken("{} blocks of the host's memory are not released by stop()", left);
   return lost.empty() ? absl::OkStatus() : Broken(lost);
 }
 
@@ -58,7 +58,7 @@ absl::Status CheckLost(BackendUnderTest& s) {
   auto lost = [&](std::string_view what, auto slot, auto... args) {
     const mge_code code = Try(what, slot, s.device(), args...).code;
     if (code == MGE_DEVICE_LOST) return absl::OkStatus();
-    return Broken(fmt::format("{} on a lost device returns {}", what, CodeName(code)));
+    return Broken("{} on a lost device returns {}", what, CodeName(code));
   };
   for (int i = 0; i < 3; ++i) {
     auto more = Sized<mge_slab>();
@@ -78,7 +78,7 @@ absl::Status CheckHostKept(BackendUnderTest& s) {
   auto kept = [&](std::string_view what) {
     std::string changed = HostState::Now().ChangedSince(s.before());
     if (changed.empty()) return absl::OkStatus();
-    return Broken(fmt::format("{} changes state that belongs to the host: {}; do not change it", what, changed));
+    return Broken("{} changes state that belongs to the host: {}; do not change it", what, changed);
   };
   MGE_RETURN_IF_ERROR(kept("loading"));
   MGE_RETURN_IF_ERROR(s.Start());

@@ -25,9 +25,8 @@ absl::Status CheckSlabs(BackendUnderTest& s) {
   for (uint64_t bytes : sizes) {
     MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes));
     const mge_slab& raw = slab.raw();
-    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0)
-      return Broken(fmt::format("a slab of {} bytes is not aligned to 64", bytes));
-    if (raw.bytes < bytes) return Broken(fmt::format("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes));
+    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0) return Broken("a slab of {} bytes is not aligned to 64", bytes);
+    if (raw.bytes < bytes) return Broken("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes);
     if (raw.memory_class != MGE_MEMORY_DEVICE) return Broken("a slab says another memory class than was asked for");
     if (s.host_accessible() && raw.host_address != raw.address) {
       return Broken("the device says HOST_ACCESSIBLE, but the host address of a slab is another one");
@@ -37,7 +36,7 @@ absl::Status CheckSlabs(BackendUnderTest& s) {
   for (size_t i = 0; i < slabs.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
       if (slabs[i].address() < slabs[k].address() + sizes[k] && slabs[k].address() < slabs[i].address() + sizes[i]) {
-        return Broken(fmt::format("two slabs, of {} and {} bytes, overlap", sizes[k], sizes[i]));
+        return Broken("two slabs, of {} and {} bytes, overlap", sizes[k], sizes[i]);
       }
     }
   }
@@ -81,7 +80,7 @@ absl::Status CheckInfo(BackendUnderTest& s) {
   s.plugin().memory->memory_info(s.device(), &free, &total);
   if (free == UINT64_MAX || total == UINT64_MAX) return Broken("memory_info does not write both numbers");
   if (total == 0) return NotOffered("the backend does not know how much memory there is");
-  return free <= total ? absl::OkStatus() : Broken(fmt::format("it reports {} free bytes of {} in total", free, total));
+  return free <= total ? absl::OkStatus() : Broken("it reports {} free bytes of {} in total", free, total);
 }
 
 absl::Status CheckHostFailures(BackendUnderTest& s) {
@@ -94,19 +93,18 @@ absl::Status CheckHostFailures(BackendUnderTest& s) {
   int count = s.reporter().Fit(static_cast<int>(std::min<uint64_t>(requests, 500)), 2 * life);
   for (int i = 0; i < count; ++i) {
     uint64_t n = 1 + (count > 1 ? static_cast<uint64_t>(i) * (requests - 1) / static_cast<uint64_t>(count - 1) : 0);
-    s.At(fmt::format("host->allocate fails at request {}", n));
+    s.At("host->allocate fails at request {}", n);
     s.host().FailAt(n);
     absl::Status status = LiveOnce(s);
     s.host().FailAt(0);
     if (!status.ok() && Std(status.message()).find("no text") != std::string_view::npos) {
-      return Broken(fmt::format("with request {} of {} for host memory refused, an error comes without a text: {}", n,
-                                requests, Std(status.message())));
+      return Broken("with request {} of {} for host memory refused, an error comes without a text: {}", n, requests,
+                    Std(status.message()));
     }
-    s.At(fmt::format("a good run after request {} failed", n));
+    s.At("a good run after request {} failed", n);
     MGE_RETURN_IF_ERROR(LiveOnce(s));
     if (s.host().outstanding() != 0)
-      return Broken(fmt::format("after request {} for host memory was refused, {} blocks are not released", n,
-                                s.host().outstanding()));
+      return Broken("after request {} for host memory was refused, {} blocks are not released", n, s.host().outstanding());
   }
   return absl::OkStatus();
 }

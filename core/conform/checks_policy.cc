@@ -25,10 +25,9 @@ absl::Status CheckDecision(BackendUnderTest& s, const mge_plan_summary& plan) {
     return Broken("a second request for the same plan gets another decision");
   }
   if (plan.memory_total && (first.keep_free > plan.memory_total || first.initial > plan.memory_total))
-    return Broken(fmt::format("the decision exceeds the device's {} bytes", plan.memory_total));
+    return Broken("the decision exceeds the device's {} bytes", plan.memory_total);
   if (first.cap && first.initial > first.cap) {
-    return Broken(
-        fmt::format("{} bytes are to be taken before the first run, and {} at most at any time", first.initial, first.cap));
+    return Broken("{} bytes are to be taken before the first run, and {} at most at any time", first.initial, first.cap);
   }
   return absl::OkStatus();
 }
@@ -81,15 +80,14 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
     std::vector<uint32_t> sorted = out, all(kCount);
     std::sort(sorted.begin(), sorted.end());
     std::iota(all.begin(), all.end(), 0u);
-    if (sorted != all) return Broken(fmt::format("in mode {} the result is no permutation of {} candidates", mode, kCount));
+    if (sorted != all) return Broken("in mode {} the result is no permutation of {} candidates", mode, kCount);
     return out;
   };
   for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_PROFILE, MGE_SELECT_REPRODUCIBLE}) {
     const double* measured = mode == MGE_SELECT_PROFILE ? quick.data() : nullptr;
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> first, order(mode, measured));
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> second, order(mode, measured));
-    if (first != second)
-      return Broken(fmt::format("in mode {} a second request for the same candidates gets another order", mode));
+    if (first != second) return Broken("in mode {} a second request for the same candidates gets another order", mode);
   }
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> one, order(MGE_SELECT_REPRODUCIBLE, quick.data()));
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> other, order(MGE_SELECT_REPRODUCIBLE, slow.data()));

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <thread>
 #include <tuple>
@@ -93,10 +92,10 @@ class Pool {
     const mge_error result = TryAcquire(bytes, &r, 0, nullptr, alignment);
     MGE_RETURN_IF_ERROR(Answer(result, fmt::format("acquiring {} bytes", bytes)));
     if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0)
-      return Broken(fmt::format("a block of {} bytes is not aligned to {}", bytes, alignment));
-    if (r.bytes < bytes) return Broken(fmt::format("{} bytes were asked for, the block says {}", bytes, r.bytes));
+      return Broken("a block of {} bytes is not aligned to {}", bytes, alignment);
+    if (r.bytes < bytes) return Broken("{} bytes were asked for, the block says {}", bytes, r.bytes);
     if (!provider_.Covers(r.address, bytes))
-      return Broken(fmt::format("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes));
+      return Broken("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes);
     return r;
   }
   // Acquires a block for each of the sizes, as long as there is no error, and adds them to `held`.
@@ -142,7 +141,7 @@ absl::Status Disjoint(const Blocks& blocks) {
   for (size_t i = 1; i < sorted.size(); ++i) {
     auto* end = static_cast<unsigned char*>(sorted[i - 1].address) + sorted[i - 1].bytes;
     if (end > sorted[i].address)
-      return Broken(fmt::format("two blocks, of {} and {} bytes, overlap", sorted[i - 1].bytes, sorted[i].bytes));
+      return Broken("two blocks, of {} and {} bytes, overlap", sorted[i - 1].bytes, sorted[i].bytes);
   }
   return absl::OkStatus();
 }
@@ -220,14 +219,12 @@ absl::Status TryFences(BackendUnderTest& s, const LongWork& work, std::chrono::m
   pool->Release(busy, &last);
   Blocks held;
   auto request = [&]() -> absl::Status {
-    const std::pair<uint32_t, const mge_fence_point*> requests[] = {{0, nullptr},
-                                                                    {0, &before},
-                                                                    {0, &elsewhere},
-                                                                    {MGE_POOL_MAY_WAIT, nullptr},
-                                                                    {MGE_POOL_MAY_WAIT, &before},
-                                                                    {MGE_POOL_MAY_WAIT, &elsewhere},
-                                                                    {0, &last}};
-    for (auto [flags, after] : requests) MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
+    const mge_fence_point* const none = nullptr;
+    for (uint32_t flags : {uint32_t{0}, uint32_t{MGE_POOL_MAY_WAIT}}) {
+      for (const mge_fence_point* after : {none, &before, &elsewhere})
+        MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
+    }
+    MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, 0, &last, &held));
     constexpr uint64_t kParts[] = {64, 20000};
     MGE_RETURN_IF_ERROR(pool->AcquireAll(kParts, &held));
     for (const mge_reservation& r : std::span(held).last(2)) {
@@ -270,13 +267,13 @@ absl::Status CheckBudget(BackendUnderTest& s) {
       break;
     }
     if (code != MGE_OK) {
-      return Broken(fmt::format("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(code)));
+      return Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(code));
     }
     held.push_back(r);
     if (held.size() * 600'000 > kBudget)
-      return Broken(fmt::format("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget));
+      return Broken("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget);
   }
-  if (held.empty()) return Broken(fmt::format("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget));
+  if (held.empty()) return Broken("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget);
   pool->ReleaseAll(held);
   for (uint64_t bytes : {600'000, 6 << 20}) {  // for a block of another size, the pool must free cached blocks
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
@@ -296,13 +293,13 @@ absl::Status CheckFailures(BackendUnderTest& s) {
       if (code == MGE_OK)
         held.push_back(r);
       else if (code != MGE_RESOURCE_EXHAUSTED)
-        return Broken(fmt::format("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(code)));
+        return Broken("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(code));
     }
     pool->provider().FailAt(0);
     MGE_RETURN_IF_ERROR(Disjoint(held));
     pool->ReleaseAll(held);
     pool->Trim(MGE_TRIM_ALL);
-    if (pool->provider().held() != 0) return Broken(fmt::format("after the host refused slab {}, memory is lost", n));
+    if (pool->provider().held() != 0) return Broken("after the host refused slab {}, memory is lost", n);
   }
   return absl::OkStatus();
 }
@@ -315,10 +312,10 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
     absl::Status status = pool->AcquireAll(kSizes, &held);
     pool->ReleaseAll(held);
     if (uint64_t left = pool->Stats().in_use; left > 0)
-      return Broken(fmt::format("every block is released, but the pool reports {} bytes in use", left));
+      return Broken("every block is released, but the pool reports {} bytes in use", left);
     pool->Trim(MGE_TRIM_ALL);
     if (uint64_t left = pool->provider().held(); left > 0)
-      return Broken(fmt::format("every block is released, and after a trim the pool keeps {} bytes", left));
+      return Broken("every block is released, and after a trim the pool keeps {} bytes", left);
     return status;
   });
 }
@@ -338,11 +335,11 @@ absl::Status CheckTrim(BackendUnderTest& s) {
   pool->Release(behind);
   pool->Trim(MGE_TRIM_ALL);
   if (uint64_t left = pool->provider().held())
-    return Broken(fmt::format("with nothing in use, trimming everything leaves {} bytes", left));
+    return Broken("with nothing in use, trimming everything leaves {} bytes", left);
   MGE_ASSIGN_OR_RETURN(mge_reservation cached, pool->Acquire(30000));
   pool->Release(cached);
   pool->Destroy();
-  if (size_t left = pool->provider().slabs()) return Broken(fmt::format("a pool that was destroyed keeps {} slabs", left));
+  if (size_t left = pool->provider().slabs()) return Broken("a pool that was destroyed keeps {} slabs", left);
   return absl::OkStatus();
 }
 
@@ -359,7 +356,7 @@ absl::Status CheckStats(BackendUnderTest& s) {
         {"requests for slabs", stats.slab_acquires, provider.calls()}};
     for (int bit = 0; const auto& [what, said, is] : numbers) {
       if ((stats.presence >> bit++ & 1) && said != is)
-        return Broken(fmt::format("{}, there are {} {}, the pool says {}", when, is, what, said));
+        return Broken("{}, there are {} {}, the pool says {}", when, is, what, said);
     }
     return absl::OkStatus();
   };
@@ -386,8 +383,7 @@ absl::Status CheckStats(BackendUnderTest& s) {
     peak = std::max(peak, r.bytes);
     if (tells_largest && !any) return Broken("the pool reports no free block, but hands out a block without growth");
   } else if (any) {
-    return Broken(fmt::format("the pool reports a free block of {} bytes, but does not hand it out without growth",
-                              stats.largest_free));
+    return Broken("the pool reports a free block of {} bytes, but does not hand it out without growth", stats.largest_free);
   }
   pool->Trim(MGE_TRIM_ALL);
   MGE_RETURN_IF_ERROR(compare("after trimming"));
@@ -395,7 +391,7 @@ absl::Status CheckStats(BackendUnderTest& s) {
   if (refused == MGE_OK) return Broken("more than the budget was handed out");
   stats = pool->Stats();
   if ((stats.presence >> 7 & 1) && refused == MGE_OVER_BUDGET && stats.over_budget != 1) {
-    return Broken(fmt::format("the budget refused one request, the pool says {}", stats.over_budget));
+    return Broken("the budget refused one request, the pool says {}", stats.over_budget);
   }
   return absl::OkStatus();
 }
@@ -404,7 +400,7 @@ absl::Status CheckFlags(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   mge_reservation r;
   if (mge_code code = pool->TryAcquire(100, &r, 1u << 31).code; code != MGE_UNIMPLEMENTED) {
-    return Broken(fmt::format("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code)));
+    return Broken("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code));
   }
   uint64_t calls = pool->provider().calls();
   mge_code code = pool->TryAcquire(1 << 20, &r, MGE_POOL_NO_GROWTH).code;
@@ -412,12 +408,10 @@ absl::Status CheckFlags(BackendUnderTest& s) {
   if (code == MGE_OK) {
     pool->Release(r);
   } else if (code != MGE_GROWTH_REQUIRED) {
-    return Broken(fmt::format("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required",
-                              CodeName(code)));
+    return Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(code));
   }
   code = pool->TryAcquire(100, &r, MGE_POOL_MAY_WAIT).code;
-  if (code != MGE_OK)
-    return Broken(fmt::format("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(code)));
+  if (code != MGE_OK) return Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(code));
   if (r.ready) return Broken("the pool names a fence to wait for, but returns MGE_OK");
   pool->Release(r);
   return absl::OkStatus();
@@ -438,10 +432,9 @@ absl::Status CheckPolicy(BackendUnderTest& s) {
     const uint64_t before = pool->provider().held();
     pool->Trim(MGE_TRIM_EXCESS);
     const uint64_t after = pool->provider().held();
-    if (after > retain)
-      return Broken(fmt::format("the policy retains {} bytes, trimming the excess leaves {}", retain, after));
+    if (after > retain) return Broken("the policy retains {} bytes, trimming the excess leaves {}", retain, after);
     if (retain >= before && after != before) {
-      return Broken(fmt::format("the policy retains {} bytes, and trimming the excess took some of {}", retain, before));
+      return Broken("the policy retains {} bytes, and trimming the excess took some of {}", retain, before);
     }
   }
   return absl::OkStatus();
@@ -460,12 +453,9 @@ absl::Status CheckThreads(BackendUnderTest& s) {
         absl::StatusOr<mge_reservation> r = pool->Acquire(1 + random() % 9000);
         {
           std::lock_guard lock(mutex);
-          if (!r.ok()) {
-            bad = r.status();
-            return;
-          }
-          held.push_back(*r);
-          if (absl::Status status = Disjoint(held); !status.ok()) bad = status;
+          if (r.ok()) held.push_back(*r);
+          bad.Update(r.status());
+          bad.Update(Disjoint(held));
           if (!bad.ok()) return;
         }
         {

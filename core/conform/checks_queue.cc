@@ -2,7 +2,6 @@
 // Checks of queues: copies in every direction, order, destruction, capture, peers, time stamps.
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "core/conform/device_memory.h"
 #include "fmt/format.h"
@@ -96,7 +95,7 @@ class Copies {
   absl::Status Same(Place& p, const Bytes& want, const std::string& what) {
     if (OnDevice(p)) return transfer_.Expect(p.address, want, what);
     std::string d = Difference({HostAddress(p), want.size()}, want);
-    return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: {}", what, d));
+    return d.empty() ? absl::OkStatus() : Broken("{}: {}", what, d);
   }
 
   BackendUnderTest& tested_;
@@ -165,11 +164,11 @@ absl::Status CheckDestroyWaits(BackendUnderTest& s) {
       if (code == MGE_OK) code = api->copy(waits, c, b, kBytes, e);
       return code == MGE_OK ? waits.Signal(waited, 1, e) : code;
     }));
-    s.At(fmt::format("destroying a queue that waits for {} copies of another", copies));
+    s.At("destroying a queue that waits for {} copies of another", copies);
     waits = Queue();
     if (const mge_error result = waited.Ask(1, 0); result.code != MGE_OK) {
-      return Broken(fmt::format("a queue was destroyed, but the fence that it signals behind a wait returns {}: {}",
-                                CodeName(result.code), result.text));
+      return Broken("a queue was destroyed, but the fence that it signals behind a wait returns {}: {}",
+                    CodeName(result.code), result.text);
     }
     MGE_RETURN_IF_ERROR(transfer.Expect(c, want, "a queue was destroyed and did not wait for the work of another"));
   }
@@ -327,10 +326,10 @@ absl::Status TrySpan(BackendUnderTest& s, const LongWork& work, std::chrono::mil
   MGE_ASSIGN_OR_RETURN(const double us, stamps.Between(0, 1));
   if (us >= least && us <= 2 * most) return absl::OkStatus();  // half and twice: a tolerance between two clocks
   return Broken(
-      fmt::format("the time between two stamps with work between them is {} us; by the host's clock it is "
-                  "between {:.0f} and {:.0f} us. Take a stamp when the work enqueued before it is done, and "
-                  "return microseconds",
-                  us, least, most));
+      "the time between two stamps with work between them is {} us; by the host's clock it is "
+      "between {:.0f} and {:.0f} us. Take a stamp when the work enqueued before it is done, and "
+      "return microseconds",
+      us, least, most);
 }
 
 absl::Status CheckStamps(BackendUnderTest& s) {
@@ -345,10 +344,10 @@ absl::Status CheckStamps(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(const double first, stamps.Between(0, 1));
   MGE_ASSIGN_OR_RETURN(const double second, stamps.Between(1, 2));
   MGE_ASSIGN_OR_RETURN(const double both, stamps.Between(0, 2));
-  if (!(first >= 0 && second >= 0)) return Broken(fmt::format("times between stamps are {} and {} us", first, second));
+  if (!(first >= 0 && second >= 0)) return Broken("times between stamps are {} and {} us", first, second);
   const double sum = first + second;
   if (both < sum * 0.99 - 1 || both > sum * 1.01 + 1)
-    return Broken(fmt::format("two spans of {} and {} us are {} us together", first, second, both));
+    return Broken("two spans of {} and {} us are {} us together", first, second, both);
   MGE_ASSIGN_OR_RETURN(LongWork work, LongWork::Create(s));
   bool conclusive = false;
   for (int round = 0; round < 5 && !conclusive; ++round) {

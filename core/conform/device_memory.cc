@@ -107,7 +107,7 @@ mge_error Fence::Ask(uint64_t value, uint64_t timeout_ns) const {
 }
 
 static absl::Status NotReached(uint64_t value) {
-  return Broken(fmt::format("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000));
+  return Broken("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000);
 }
 
 absl::Status Fence::Await(uint64_t value) const {
@@ -144,9 +144,9 @@ absl::StatusOr<LongWork> LongWork::Create(BackendUnderTest& tested) {
   }
   if (work.bytes_ < kMost || work.copy_us_ > kImpossibleUs) return work;
   return Broken(
-      fmt::format("a copy of {} bytes takes {} us up to the fence behind it: the fence is reached before the copy "
-                  "is done",
-                  work.bytes_, work.copy_us_));
+      "a copy of {} bytes takes {} us up to the fence behind it: the fence is reached before the copy "
+      "is done",
+      work.bytes_, work.copy_us_);
 }
 
 absl::Status LongWork::CopyOnce(Queue& queue) const { return queue.Copy(slab_.address() + bytes_, slab_.address(), bytes_); }
@@ -182,12 +182,12 @@ absl::StatusOr<Bytes> Transfer::Get(const void* address, size_t bytes) {
 absl::Status Transfer::Expect(const void* address, std::span<const unsigned char> want, std::string_view fault) {
   MGE_ASSIGN_OR_RETURN(Bytes got, Get(address, want.size()));
   std::string d = Difference(got, want);
-  return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: {}", fault, d));
+  return d.empty() ? absl::OkStatus() : Broken("{}: {}", fault, d);
 }
 
 absl::Status Transfer::CheckHostAddress(void* address, void* host_address, size_t bytes, std::string_view what) {
   if (!host_address) return absl::OkStatus();
-  tested_->At(fmt::format("{}, whose host_address is not NULL: the host writes and reads there", what));
+  tested_->At("{}, whose host_address is not NULL: the host writes and reads there", what);
   Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2), got(bytes);
   std::memcpy(host_address, written.data(), bytes);
   MGE_RETURN_IF_ERROR(Copy(got.data(), address, bytes, !has_queue()));
@@ -196,7 +196,7 @@ absl::Status Transfer::CheckHostAddress(void* address, void* host_address, size_
   std::memcpy(got.data(), host_address, bytes);
   if (d.empty()) d = Difference(got, copied);
   tested_->At(what);
-  return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: its host_address is that of other memory: {}", what, d));
+  return d.empty() ? absl::OkStatus() : Broken("{}: its host_address is that of other memory: {}", what, d);
 }
 
 absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {

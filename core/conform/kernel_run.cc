@@ -246,7 +246,7 @@ std::vector<Operand> OutputsOf(const Case& c) {
 
 absl::Status RunResult::Sound(std::string_view name) const {
   MGE_RETURN_IF_ERROR(Answer(step, name));
-  return faults.empty() ? absl::OkStatus() : Broken(fmt::format("{}: {}", name, faults[0].second));
+  return faults.empty() ? absl::OkStatus() : Broken("{}: {}", name, faults[0].second);
 }
 
 std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
@@ -312,8 +312,7 @@ absl::Status KernelRun::Place(const Options& options) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
     const Tensor& constant = inputs_[i].constant;
-    if (packed && !constant.defined())
-      return Broken(fmt::format("input {} is no constant, but a packed form of it is asked for", i));
+    if (packed && !constant.defined()) return Broken("input {} is no constant, but a packed form of it is asked for", i);
     if (packed) {
       MGE_ASSIGN_OR_RETURN(Bytes form, Pack(static_cast<uint32_t>(i), packed));
       input_regions_.push_back(AddRegion(packed));
@@ -331,8 +330,7 @@ absl::Status KernelRun::Place(const Options& options) {
     MGE_ASSIGN_OR_RETURN(Region region, AddOperand(outputs_[o], laid_out_[o], options));
     if (in_place) {
       const Region& input = input_regions_[options.in_place->input];
-      if (region.bytes > input.bytes)
-        return Broken(fmt::format("output {} is larger than input {}", o, options.in_place->input));
+      if (region.bytes > input.bytes) return Broken("output {} is larger than input {}", o, options.in_place->input);
       region.offset = input.offset;
       total_ = before;
     }

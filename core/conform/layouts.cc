@@ -35,10 +35,9 @@ absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType
   auto rank = static_cast<int32_t>(shape.size());
   MGE_RETURN_IF_ERROR(Call("describing " + name, api->describe, tested.device(), &layout, type, rank, shape.data(), &info));
   if (info.bytes != layout.opaque_bytes) {
-    return Broken(
-        fmt::format("{} has {} bytes in its description, but {} in the candidate", name, info.bytes, layout.opaque_bytes));
+    return Broken("{} has {} bytes in its description, but {} in the candidate", name, info.bytes, layout.opaque_bytes);
   }
-  if (CopyText(info.name).empty()) return Broken(fmt::format("{} is described without a name", name));
+  if (CopyText(info.name).empty()) return Broken("{} is described without a name", name);
   mge_layout other = layout;
   other.opaque_id = ~layout.opaque_id;
   return MustFail(MGE_OK, fmt::format("the opaque layout {}, which no candidate names,", other.opaque_id), api->describe,
@@ -71,9 +70,8 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   ReorderProblem problem({dtype, true, shape, {}}, from, to, 1);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(bench.tested, *problem.problem()));
   if (offers.offered.empty()) {
-    return Broken(fmt::format("no reorder of {}{} from {} to {} is offered{}", DTypeName(dtype), ShapeText(shape),
-                              LayoutText(from), LayoutText(to),
-                              offers.refused.empty() ? "" : ": " + offers.refused.front()));
+    return Broken("no reorder of {}{} from {} to {} is offered{}", DTypeName(dtype), ShapeText(shape), LayoutText(from),
+                  LayoutText(to), offers.refused.empty() ? "" : ": " + offers.refused.front());
   }
   Candidate candidate = offers.offered.front();
   int64_t element = ElementBytes(dtype);
@@ -101,7 +99,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
     absl::StatusOr<Bytes> got = elements(BytesOf(r.outputs[0]));
     return got.ok() ? Difference(*got, want) : std::string(got.status().message());
   });
-  if (!order.ok() && !IsNotOffered(order)) return Broken(fmt::format("{}: {}", candidate.id, Std(order.message())));
+  if (!order.ok() && !IsNotOffered(order)) return Broken("{}: {}", candidate.id, Std(order.message()));
   return laid;
 }
 
