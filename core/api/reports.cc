@@ -193,6 +193,7 @@ Json ArenasJson(const Plan& plan) {
     rows.push_back({{"device", a.device->name()},
                     {"bytes", a.bytes},
                     {"lower_bound_bytes", a.lower_bound_bytes},
+                    {"match_range", a.match_range ? Json(*a.match_range) : Json()},
                     {"memory", a.memory_class == MGE_MEMORY_PINNED ? "page-locked host" : "device"}});
   }
   return rows;

@@ -13,6 +13,7 @@
 #include "core/engine/output_binding.h"
 #include "core/ops/effects.h"
 #include "core/plan/communicator.h"
+#include "core/plan/first_shapes.h"
 #include "core/plan/kernels/kernel_families.h"
 #include "core/plan/memory/state_memory.h"
 #include "core/plan/passes/veto.h"
@@ -166,6 +167,12 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   const bool naive = runtime->engine().kind() == EngineKind::kNaive;
   context->bulk = settings->Get<kBulkInference>() && !naive;
   context->in_place = settings->Get<kPlanInplace>();
+  context->match_range = {settings->Get<kPlanMatchRange>(), settings->IsSet<kPlanMatchRange>()};
+  if (settings->IsSet<kPlanNumTemp>()) {
+    context->num_temp = static_cast<int32_t>(std::min(settings->Get<kPlanNumTemp>(), settings->Get<kGpuWorkers>()));
+  }
+  context->host_compute = settings->Get<kPlanHostCompute>();
+  if (settings->Get<kPlanStaticInputShape>()) context->first_shapes = std::make_shared<FirstShapes>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
   MGE_RETURN_IF_ERROR(ApplyVetoes(*context));

@@ -93,11 +93,10 @@ inline constexpr Setting<int64_t> kPlanMatchRange = {
     .range = Range<int64_t>{0, 4096},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Maximum ratio of sizes between a new buffer and a freed one that it reuses. The planner tries the ratios from 1 "
-        "to this one and uses the best; "
+        "Maximum ratio of sizes between a new buffer and a freed one that it reuses. The sharing planner tries the ratios "
+        "from 1 to this one and uses the best. If this setting is set, it also binds the offset planner. "
         "0 allows in-place sharing only.",
     .aliases = "NNVM_EXEC_MATCH_RANGE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kPlanNumTemp = {
     .key = "plan.num_temp",
@@ -105,9 +104,30 @@ inline constexpr Setting<int64_t> kPlanNumTemp = {
     .range = Range<int64_t>{1, 1024},
     .unit = "workspaces",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Maximum number of workspaces per device, and so of steps that may run in parallel.",
+    .doc =
+        "Maximum number of workspaces per device, and so of compute queues whose kernels run in parallel; no more than "
+        "engine.gpu_worker_nthreads. Unless it is set, a plan uses as many queues as make it faster.",
     .aliases = "MXNET_EXEC_NUM_TEMP",
-    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kPlanHostCompute = {
+    .key = "plan.host_compute",
+    .default_value = true,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "Computes elementwise operators of at most 7 elements on the host if their inputs are in host memory, instead of by "
+        "a "
+        "kernel of a device with memory of its own.",
+    .aliases = "MEGENGINE_HOST_COMPUTE",
+};
+inline constexpr Setting<bool> kPlanStaticInputShape = {
+    .key = "plan.static_input_shape",
+    .default_value = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Keeps the input shapes of a session's first run for all its runs: other shapes are an error. If false, a session "
+        "has "
+        "one plan for each signature of input shapes.",
+    .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
 };
 
 inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
@@ -297,11 +317,11 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .one_source = true,
 };
 
-inline constexpr auto kPlanRows =
-    SettingRows(kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kSelectStrategy,
-                kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime, kSelectMemory,
-                kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir, kSelectTensorCore,
-                kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve,
-                kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
+inline constexpr auto kPlanRows = SettingRows(
+    kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kPlanHostCompute,
+    kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime,
+    kSelectMemory, kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir, kSelectTensorCore,
+    kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff,
+    kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
 
 }  // namespace mge

@@ -97,6 +97,8 @@ struct Arena {
   int64_t bytes = 0;
   int64_t lower_bound_bytes = 0;          // the most bytes alive at one time; the first part holds the bound of all parts
   uint64_t alignment = kBufferAlignment;  // of the arena and of each buffer in it: the largest of the devices that use it
+  // The match range of the sharing planner, which placed the buffers. nullopt: the offset planner placed them.
+  std::optional<int64_t> match_range = {};
 };
 
 // A candidate or claim that was refused or not chosen, with the reason.

@@ -36,7 +36,7 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPl
   for (;;) {
     const size_t known = context.unable->count();
     MGE_RETURN_IF_ERROR(CheckStop(stop));
-    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, context));
+    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context));
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(ChosenKernels chosen, ChooseKernels(graph, std::move(cover), context, stop));
     MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context, places));

@@ -8,6 +8,7 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/ops/declared_type.h"
+#include "core/plan/first_shapes.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plan/passes/pass.h"
 #include "fmt/format.h"
@@ -155,8 +156,10 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
                                                           std::span<const IoPlace> outputs, const StopControl* stop) {
   MGE_RETURN_IF_ERROR(fault_);
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
+  if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Check(graph_, inputs));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan,
                        BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
+  if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Keep(graph_, inputs));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   plan->pass_log.insert(plan->pass_log.end(), context_->vetoes.begin(), context_->vetoes.end());
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, *this, stop));

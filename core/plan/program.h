@@ -15,6 +15,7 @@
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/plan/kernels/unable.h"
+#include "core/plan/memory/share.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_cache.h"
 #include "core/plugin/stop.h"
@@ -23,6 +24,7 @@ namespace mge {
 
 struct SelectionTools;  // core/plan/kernels/selection.h
 class Communicators;    // core/plan/communicator.h
+class FirstShapes;      // core/plan/first_shapes.h
 class KernelFamilies;   // core/plan/kernels/kernel_families.h
 class StateMemory;      // core/plan/memory/state_memory.h
 
@@ -41,11 +43,15 @@ struct PlanContext {
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
   uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel
   bool in_place = true;
-  bool bulk = true;                 // false: each step is an operation of the engine (Plan::accesses)
-  bool red_zones = false;           // Plan::red_zones
-  std::vector<std::string> skip;    // passes, rewrites and claims (BACKEND.NAME) to leave out
-  std::vector<std::string> vetoes;  // a sentence for each rewrite in `skip` that a backend forbids
-  PlanCacheLimits cache = {};       // limits of each program's plan cache
+  bool bulk = true;                      // false: each step is an operation of the engine (Plan::accesses)
+  MatchRange match_range = {};           // for buffers that share memory
+  std::optional<int32_t> num_temp = {};  // workspaces per device, and compute queues in use; nullopt: as many as help
+  bool host_compute = false;             // the core computes small elementwise nodes if their inputs are in host memory
+  std::shared_ptr<FirstShapes> first_shapes = nullptr;  // the only shapes of the model's inputs; nullptr: all are allowed
+  bool red_zones = false;                               // Plan::red_zones
+  std::vector<std::string> skip;                        // passes, rewrites and claims (BACKEND.NAME) to leave out
+  std::vector<std::string> vetoes;                      // a sentence for each rewrite in `skip` that a backend forbids
+  PlanCacheLimits cache = {};                           // limits of each program's plan cache
   Logger logger = Logger();
   std::shared_ptr<SharedConstants> shared_constants;       // constants that plans on the same devices share; nullable
   std::shared_ptr<Communicators> communicators = nullptr;  // the session's rank in a group of ranks; nullptr: it is alone
