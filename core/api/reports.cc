@@ -216,7 +216,7 @@ Json BodiesMemory(const Plan& plan) {
 
 Json SharedArenasJson(const InstanceStore& store) {
   Json rows = Json::array();
-  for (const auto& arena : store.shared()) {
+  for (const auto& arena : store.arenas().shared) {
     rows.push_back({{"device", arena->device().name()}, {"bytes", arena->bytes()}});
   }
   return rows;
@@ -238,6 +238,7 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
               {"arena_lower_bound_bytes", plan->lower_bound_bytes},
               {"arenas", ArenasJson(*plan)},
               {"shared_arenas", SharedArenasJson(InstanceStore::Of(*plan))},
+              {"arena_use", InstanceStore::Of(*plan).arenas().name()},
               {"own_arena_bytes", IdleBytes(*plan)},
               {"packed_constant_bytes", totals.packed_bytes},
               {"uploaded_constant_bytes", totals.uploaded_bytes},

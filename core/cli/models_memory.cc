@@ -13,31 +13,36 @@ namespace {
 Json Summary(const std::vector<std::string>& models, const std::vector<Json>& reports) {
   Json rows = Json::array();
   std::map<std::string, uint64_t> shared;  // bytes of each device's shared arena
-  uint64_t planned = 0, in_shared = 0, own = 0, sum = 0;
+  uint64_t planned = 0, own = 0, in_shared = 0, held_shared = 0, in_turn = 0, largest_in_turn = 0;
   for (size_t i = 0; i < models.size(); ++i) {
     const Json& r = reports[i];
     const uint64_t arena = r["arena_bytes"], kept = r["own_arena_bytes"];
-    for (const Json& a : r["shared_arenas"]) shared[a["device"]] = a["bytes"];
-    const bool shares = !r["shared_arenas"].empty();
+    const std::string use = r["arena_use"];
     planned += arena;
     own += kept;
-    in_shared += shares ? arena : 0;
+    if (use == "shared") {
+      for (const Json& a : r["shared_arenas"]) shared[a["device"]] = a["bytes"];
+      in_shared += arena;
+    } else if (use != "own") {
+      in_turn += arena;
+      largest_in_turn = std::max(largest_in_turn, arena);
+    }
     rows.push_back(
         {{"model", models[i]},
          {"device", r["device"]},
          {"arena_bytes", arena},
-         {"shares_arena", shares},
+         {"arena_use", use},
          {"own_arena_bytes", kept},
          {"constant_bytes", r["packed_constant_bytes"].get<uint64_t>() + r["uploaded_constant_bytes"].get<uint64_t>()},
          {"planned_peak_bytes", r["planned_peak_bytes"]}});
   }
-  for (const auto& [device, bytes] : shared) sum += bytes;
+  for (const auto& [device, bytes] : shared) held_shared += bytes;
   return {{"schema", "mge.models_memory/1"},
           {"models", std::move(rows)},
           {"arena_bytes", planned},
           {"shared_arenas", shared},
-          {"held_arena_bytes", own + sum},
-          {"saved_bytes", in_shared - std::min(sum, in_shared)},
+          {"held_arena_bytes", own + held_shared},  // between runs
+          {"saved_bytes", in_shared - std::min(held_shared, in_shared) + in_turn - largest_in_turn},
           {"device_charged_bytes", reports.back()["device_charged_bytes"]},
           {"device_peak_charged_bytes", reports.back()["device_peak_charged_bytes"]}};
 }
@@ -47,18 +52,21 @@ std::string Render(const Json& r) {
   std::vector<std::vector<std::string>> rows = {{"MODEL", "DEVICE", "ARENA", "WHERE", "CONSTANTS", "PLANNED PEAK"}};
   for (const Json& m : r["models"]) {
     rows.push_back({Escape(m["model"].get<std::string>()), Escape(m["device"].get<std::string>()), bytes(m["arena_bytes"]),
-                    m["shares_arena"] ? "shared" : "own", bytes(m["constant_bytes"]), bytes(m["planned_peak_bytes"])});
+                    m["arena_use"].get<std::string>(), bytes(m["constant_bytes"]), bytes(m["planned_peak_bytes"])});
   }
   std::string out = Table(rows) + "\n";
   for (const auto& [device, held] : r["shared_arenas"].items()) {
     out += fmt::format("shared arena of {}: {}\n", device, bytes(held));
   }
-  out += fmt::format("the arenas of all models have {}, {} are held, {} saved by sharing\n", bytes(r["arena_bytes"]),
-                     bytes(r["held_arena_bytes"]), bytes(r["saved_bytes"]));
+  out += fmt::format("the arenas of all models have {}; {} are held between runs, {} saved by sharing\n",
+                     bytes(r["arena_bytes"]), bytes(r["held_arena_bytes"]), bytes(r["saved_bytes"]));
   out += fmt::format("memory of the device in use: {}, at most {}\n", bytes(r["device_charged_bytes"]),
                      bytes(r["device_peak_charged_bytes"]));
-  if (r["shared_arenas"].empty()) {
-    out += "memory.static_policy=static (GE_USE_STATIC_MEMORY=2) lets models with fixed shapes share one arena per device\n";
+  const Json& models = r["models"];
+  if (std::all_of(models.begin(), models.end(), [](const Json& m) { return m["arena_use"] == "own"; })) {
+    out +=
+        "memory.static_policy (GE_USE_STATIC_MEMORY) lets models share memory: 2 for fixed shapes, 3 for others, 4 for "
+        "both\n";
   }
   return out;
 }

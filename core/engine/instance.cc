@@ -22,14 +22,13 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime,
-                                                           std::span<const std::shared_ptr<SharedArena>> shared) {
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime, const ArenaUse& use) {
   DependencyEngine& engine = runtime.engine();
   std::unique_ptr<Instance> instance(new Instance(plan));
-  if (shared.empty()) {
+  if (use.own()) {
     MGE_RETURN_IF_ERROR(instance->TakeArenas());
   } else {
-    instance->leases_ = std::make_unique<ArenaLeases>(plan, shared);
+    instance->leases_ = std::make_unique<ArenaLeases>(plan, use);
   }
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
   for (const auto& c : plan.device_constants) instance->bases_[c->base()] = c->address();
@@ -48,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Run
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.red_zones && shared.empty()) {
+  if (plan.red_zones && use.own()) {
     MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
   }
   // Ranks of one process may share a device. An operation of one rank that waits for another could block the only worker.
@@ -454,8 +453,8 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, std::vector<std::shared_ptr<SharedArena>> shared)
-    : plan_(plan), runtime_(runtime), shared_(std::move(shared)) {
+InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas)
+    : plan_(plan), runtime_(runtime), arenas_(std::move(arenas)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -477,7 +476,7 @@ int64_t InstanceStore::IdleBytes() const {
 void InstanceStore::GiveUpIdle() {
   if (Orphaned()) return;
   while (TakeKept()) continue;
-  for (const std::shared_ptr<SharedArena>& arena : shared_) arena->GiveUpIdle();
+  for (const std::shared_ptr<SharedArena>& arena : arenas_.shared) arena->GiveUpIdle();
 }
 
 bool InstanceStore::Close() { return stuck_.Reclaim(kPatience); }
@@ -517,7 +516,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_, runtime_, shared_);
+  return Instance::Create(plan_, runtime_, arenas_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

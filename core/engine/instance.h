@@ -33,10 +33,9 @@ class Runtime;
 class Instance : public HostStepEnvironment, public Unfinished {
  public:
   // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error. The
-  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs. If `shared` is not
-  // empty, allocates no arenas: each run leases these shared ones, which must outlive the instance.
-  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime,
-                                                          std::span<const std::shared_ptr<SharedArena>> shared = {});
+  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs. Unless `use` is own(),
+  // allocates no arenas: each run leases them. What `use` holds must then outlive the instance.
+  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime, const ArenaUse& use = {});
   ~Instance() override;
 
   // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
@@ -178,9 +177,8 @@ class Instance : public HostStepEnvironment, public Unfinished {
 // memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
-  // The instances run with the engine and the limits of `runtime`. Runs lease the arenas in `shared`, one per device of
-  // plan.arenas. Empty: each instance has its own.
-  InstanceStore(const Plan& plan, Runtime& runtime, std::vector<std::shared_ptr<SharedArena>> shared = {});
+  // The instances run with the engine and the limits of `runtime`.
+  InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas = {});
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
@@ -190,8 +188,7 @@ class InstanceStore : public PlanAttachment {
   bool Close() override;
   int64_t IdleBytes() const override;
   void GiveUpIdle() override;
-  // Returns the shared arenas that runs of the plan lease.
-  std::span<const std::shared_ptr<SharedArena>> shared() const { return shared_; }
+  const ArenaUse& arenas() const { return arenas_; }
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:
@@ -216,7 +213,7 @@ class InstanceStore : public PlanAttachment {
 
   const Plan& plan_;
   Runtime& runtime_;
-  const std::vector<std::shared_ptr<SharedArena>> shared_;
+  const ArenaUse arenas_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
   std::deque<Share> shares_;  // destroyed first

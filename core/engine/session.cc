@@ -11,6 +11,7 @@
 #include "core/base/nearest.h"
 #include "core/engine/io_places.h"
 #include "core/engine/output_binding.h"
+#include "core/engine/static_memory.h"
 #include "core/ops/effects.h"
 #include "core/plan/communicator.h"
 #include "core/plan/first_shapes.h"
@@ -99,14 +100,6 @@ absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& s
   return std::make_shared<Communicators>(group);
 }
 
-// Returns whether plans of static shape share arenas.
-absl::StatusOr<bool> SharesArenas(const Snapshot& settings) {
-  const StaticMemory policy = settings.Get<kMemoryStaticPolicy>();
-  if (policy == StaticMemory::kOff || policy == StaticMemory::kStatic) return policy == StaticMemory::kStatic;
-  return Fail(errors::kLaterSetting, "this memory.static_policy is not implemented yet",
-              {.where = settings.OriginOf<kMemoryStaticPolicy>().Describe(), .fix = "use off (0) or static (2)"});
-}
-
 std::vector<ValueType> OutputTypes(const Graph& graph, const onnx::ModelInfo& info) {
   std::vector<ValueType> out;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
@@ -178,12 +171,12 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   MGE_RETURN_IF_ERROR(ApplyVetoes(*context));
   context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
   context->logger = runtime->logger();
-  MGE_ASSIGN_OR_RETURN(const bool shares, SharesArenas(*settings));
-  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get(), shares](
-                         Plan& plan, const Program& program, const StopControl* stop) -> absl::Status {
-    std::vector<std::shared_ptr<SharedArena>> shared;
-    if (shares && program.HasFixedShapes() && !plan.continuation) shared = runtime->shared_arenas().Of(plan);
-    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime, std::move(shared));
+  MGE_RETURN_IF_ERROR(CheckPools(*settings, context->devices, runtime->logger()));
+  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get(),
+                      policy = settings->Get<kMemoryStaticPolicy>()](Plan& plan, const Program& program,
+                                                                     const StopControl* stop) -> absl::Status {
+    ArenaUse use = ArenaUseOf(policy, runtime->shared_arenas(), plan, program);
+    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime, std::move(use));
     if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
     std::vector<Device*> told;
     for (const Arena& arena : plan.arenas) {

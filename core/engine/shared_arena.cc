@@ -20,12 +20,26 @@ absl::Status InUse(const Device& device) {
                       "(GE_USE_STATIC_MEMORY=0) for one of the models"});
 }
 
+// Acquires a block. Memory that the pool keeps is returned to the device first, unless the pool can cut the block from it.
+absl::StatusOr<mge_reservation> AcquireTightly(Pool& pool, const SharedArena::Request& request) {
+  absl::StatusOr<mge_reservation> block = pool.Acquire(request.bytes, request.alignment, nullptr, MGE_POOL_NO_GROWTH);
+  if (block.ok()) return block;
+  pool.Trim(MGE_TRIM_ALL);
+  return pool.Acquire(request.bytes, request.alignment);
+}
+
 bool Fits(const mge_reservation& block, const SharedArena::Request& request) {
   return block.address && block.bytes >= request.bytes &&
          reinterpret_cast<uintptr_t>(block.address) % request.alignment == 0;
 }
 
 }  // namespace
+
+std::string_view ArenaUse::name() const {
+  if (per_run) return "per run";
+  if (shared.empty()) return "own";
+  return shared.front()->keeps() ? "shared" : "returned";
+}
 
 SharedArena::~SharedArena() {
   MGE_CHECK(!leased_);
@@ -73,6 +87,9 @@ absl::Status SharedArena::Lease(std::span<const Request> requests, std::span<mge
 
 void SharedArena::End() {
   std::lock_guard lock(mutex_);
+  for (ClassMemory& memory : classes_) {
+    if (!keeps_ && memory.pool && !device_.Orphaned()) Release(memory);
+  }
   leased_ = false;
 }
 
@@ -91,19 +108,11 @@ absl::Status SharedArena::Fit(std::span<const Request> requests, std::span<mge_r
   return absl::OkStatus();
 }
 
-// Replaces a block by a larger one. Memory that the pool keeps is returned to the device first, unless the pool can cut the
-// larger block from it.
+// Replaces a block by a larger one.
 absl::Status SharedArena::Grow(ClassMemory& memory, mge_reservation& block, const Request& request) {
   memory.bytes -= block.bytes;
   if (block.address) memory.pool->Release(std::exchange(block, {}));
-  absl::StatusOr<mge_reservation> larger =
-      memory.pool->Acquire(request.bytes, request.alignment, nullptr, MGE_POOL_NO_GROWTH);
-  if (!larger.ok()) {
-    memory.pool->Trim(MGE_TRIM_ALL);
-    larger = memory.pool->Acquire(request.bytes, request.alignment);
-  }
-  if (!larger.ok()) return larger.status();
-  block = *larger;
+  MGE_ASSIGN_OR_RETURN(block, AcquireTightly(*memory.pool, request));
   memory.bytes += block.bytes;
   return absl::OkStatus();
 }
@@ -117,30 +126,32 @@ absl::Status SharedArena::UsePool(ClassMemory& memory, int32_t memory_class) {
   return absl::OkStatus();
 }
 
-std::vector<std::shared_ptr<SharedArena>> SharedArenas::Of(const Plan& plan) {
+std::vector<std::shared_ptr<SharedArena>> SharedArenas::Of(const Plan& plan, bool keeps) {
   std::vector<std::shared_ptr<SharedArena>> out;
   std::lock_guard lock(mutex_);
   for (const Arena& arena : plan.arenas) {
     auto same = [&](const auto& taken) { return &taken->device() == arena.device; };
     if (arena.bytes == 0 || std::any_of(out.begin(), out.end(), same)) continue;
-    std::weak_ptr<SharedArena>& known = arenas_[arena.device];
+    std::weak_ptr<SharedArena>& known = arenas_[{arena.device, keeps}];
     std::shared_ptr<SharedArena> shared = known.lock();
-    if (!shared) known = shared = std::make_shared<SharedArena>(*arena.device);
+    if (!shared) known = shared = std::make_shared<SharedArena>(*arena.device, keeps);
     out.push_back(std::move(shared));
   }
   return out;
 }
 
-ArenaLeases::ArenaLeases(const Plan& plan, std::span<const std::shared_ptr<SharedArena>> arenas) : plan_(plan) {
-  for (const std::shared_ptr<SharedArena>& shared : arenas) {
-    Lease lease = {shared.get()};
-    for (const Arena& arena : plan.arenas) {
-      if (arena.bytes == 0 || arena.device != &shared->device()) continue;
-      lease.plan_arenas.push_back(&arena);
-      lease.requests.push_back({arena.memory_class, static_cast<uint64_t>(arena.bytes), arena.alignment});
+ArenaLeases::ArenaLeases(const Plan& plan, const ArenaUse& use) : plan_(plan) {
+  for (const Arena& arena : plan.arenas) {
+    if (arena.bytes == 0) continue;
+    auto lease = std::find_if(leases_.begin(), leases_.end(), [&](const Lease& l) { return l.device == arena.device; });
+    if (lease == leases_.end()) {
+      auto shared =
+          std::find_if(use.shared.begin(), use.shared.end(), [&](const auto& s) { return &s->device() == arena.device; });
+      lease = leases_.insert(lease, Lease{arena.device, use.per_run ? nullptr : shared->get()});
     }
-    lease.blocks.resize(lease.requests.size());
-    leases_.push_back(std::move(lease));
+    lease->plan_arenas.push_back(&arena);
+    lease->requests.push_back({arena.memory_class, static_cast<uint64_t>(arena.bytes), arena.alignment});
+    lease->blocks.resize(lease->requests.size());
   }
 }
 
@@ -157,9 +168,8 @@ absl::StatusOr<bool> ArenaLeases::Begin(std::vector<void*>& bases) {
 }
 
 absl::Status ArenaLeases::Take(Lease& lease, std::vector<void*>& bases, bool& moved) {
-  absl::Status status = lease.arena->Lease(lease.requests, lease.blocks);
-  const Device& device = lease.arena->device();
-  if (!status.ok()) return NamePlan(std::move(status), plan_, lease.arena->device().budget(), 0);
+  absl::Status status = lease.arena ? lease.arena->Lease(lease.requests, lease.blocks) : TakeFromPools(lease);
+  if (!status.ok()) return NamePlan(std::move(status), plan_, lease.device->budget(), 0);
   lease.held = true;
   for (size_t i = 0; i < lease.blocks.size(); ++i) {
     const Arena& arena = *lease.plan_arenas[i];
@@ -168,15 +178,43 @@ absl::Status ArenaLeases::Take(Lease& lease, std::vector<void*>& bases, bool& mo
     bases[arena.base] = block.address;
     bytes_ += arena.bytes;
     if (arena.host_base == arena.base) continue;
-    MGE_RETURN_IF_ERROR(CheckHostReaches(device, block));
+    MGE_RETURN_IF_ERROR(CheckHostReaches(*lease.device, block));
     bases[arena.host_base] = block.host_address;
   }
   return absl::OkStatus();
 }
 
+absl::Status ArenaLeases::TakeFromPools(Lease& lease) {
+  for (size_t i = 0; i < lease.requests.size(); ++i) {
+    absl::StatusOr<Pool*> pool = lease.device->PoolOf(lease.requests[i].memory_class);
+    absl::StatusOr<mge_reservation> block = pool.ok() ? AcquireTightly(**pool, lease.requests[i]) : pool.status();
+    if (block.ok()) {
+      lease.blocks[i] = *block;
+      continue;
+    }
+    ReturnToPools(lease, i);
+    return block.status();
+  }
+  return absl::OkStatus();
+}
+
+void ArenaLeases::ReturnToPools(Lease& lease, size_t count) {
+  if (lease.device->Orphaned()) return;
+  for (size_t i = 0; i < count; ++i) {
+    if (absl::StatusOr<Pool*> pool = lease.device->PoolOf(lease.requests[i].memory_class); pool.ok()) {
+      (*pool)->Release(lease.blocks[i]);
+    }
+  }
+}
+
 void ArenaLeases::End() {
   for (Lease& lease : leases_) {
-    if (std::exchange(lease.held, false)) lease.arena->End();
+    if (!std::exchange(lease.held, false)) continue;
+    if (lease.arena) {
+      lease.arena->End();
+    } else {
+      ReturnToPools(lease, lease.blocks.size());
+    }
   }
 }
 

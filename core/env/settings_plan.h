@@ -311,8 +311,9 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .choices = setting_choices::kStaticMemory,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Memory shared between plans: none (off); one arena per device for all plans of static shape, whose runs must not "
-        "overlap (static). A variable and an option with different values are an error.",
+        "Memory that plans share: none (off); one arena per device for models with fixed shapes, whose runs must not "
+        "overlap (static); pages that runs of other models take and return (dynamic); both. A variable and an option with "
+        "different values are an error.",
     .aliases = "GE_USE_STATIC_MEMORY ge.exec.staticMemoryPolicy static_memory_policy",
     .one_source = true,
 };

@@ -115,7 +115,7 @@ TEST_P(StaticMemoryTest, OfModelsWithVariableShapesIsTheirOwn) {
   auto session = Load(runtime_, ModelOf("N"), GetParam());
   ASSERT_TRUE(session.ok());
   Run({*session, {Numbers({128, 1024})}});
-  EXPECT_TRUE(InstanceStore::Of(*(*session)->last_plan()).shared().empty());
+  EXPECT_TRUE(InstanceStore::Of(*(*session)->last_plan()).arenas().shared.empty());
   EXPECT_GT(InstanceStore::Of(*(*session)->last_plan()).IdleBytes(), 0);
 }
 
@@ -158,8 +158,8 @@ TEST_P(SharedArenaOfGpu, IsAnOptionOfASession) {
   ASSERT_TRUE(shared.ok() && own.ok()) << FormatError(shared.status());
   Run({*shared, {Numbers({128, 1024})}});
   Run({*own, {Numbers({128, 1024})}});
-  EXPECT_EQ(InstanceStore::Of(*(*shared)->last_plan()).shared().size(), 1u);
-  EXPECT_TRUE(InstanceStore::Of(*(*own)->last_plan()).shared().empty());
+  EXPECT_EQ(InstanceStore::Of(*(*shared)->last_plan()).arenas().shared.size(), 1u);
+  EXPECT_TRUE(InstanceStore::Of(*(*own)->last_plan()).arenas().shared.empty());
 
   Start({}, {{"GE_USE_STATIC_MEMORY", "2"}});
   EXPECT_TRUE(session("static_memory_policy", "1").ok());
