@@ -214,6 +214,14 @@ Json BodiesMemory(const Plan& plan) {
   return rows;
 }
 
+Json SharedArenasJson(const InstanceStore& store) {
+  Json rows = Json::array();
+  for (const auto& arena : store.shared()) {
+    rows.push_back({{"device", arena->device().name()}, {"bytes", arena->bytes()}});
+  }
+  return rows;
+}
+
 absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
   if (!plan) return Fail(errors::kApiMisuse, "mge.memory/1: nothing has run yet");
   MGE_ASSIGN_OR_RETURN(const PlanTotals totals, TotalsOf(*plan));
@@ -229,6 +237,8 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
               {"arena_bytes", totals.arena_bytes},
               {"arena_lower_bound_bytes", plan->lower_bound_bytes},
               {"arenas", ArenasJson(*plan)},
+              {"shared_arenas", SharedArenasJson(InstanceStore::Of(*plan))},
+              {"own_arena_bytes", IdleBytes(*plan)},
               {"packed_constant_bytes", totals.packed_bytes},
               {"uploaded_constant_bytes", totals.uploaded_bytes},
               {"constant_bytes", totals.constant_bytes},

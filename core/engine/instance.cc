@@ -22,10 +22,15 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime) {
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime,
+                                                           std::span<const std::shared_ptr<SharedArena>> shared) {
   DependencyEngine& engine = runtime.engine();
   std::unique_ptr<Instance> instance(new Instance(plan));
-  MGE_RETURN_IF_ERROR(instance->TakeArenas());
+  if (shared.empty()) {
+    MGE_RETURN_IF_ERROR(instance->TakeArenas());
+  } else {
+    instance->leases_ = std::make_unique<ArenaLeases>(plan, shared);
+  }
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
   for (const auto& c : plan.device_constants) instance->bases_[c->base()] = c->address();
   if (!plan.random.empty()) {
@@ -43,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Run
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.red_zones) {
+  if (plan.red_zones && shared.empty()) {
     MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
   }
   // Ranks of one process may share a device. An operation of one rank that waits for another could block the only worker.
@@ -76,6 +81,21 @@ absl::Status Instance::TakeArenas() {
   return absl::OkStatus();
 }
 
+absl::Status Instance::BeginLease() {
+  if (!leases_) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(const bool moved, leases_->Begin(bases_));
+  if (!moved) return absl::OkStatus();
+  if (queues_) queues_->DropRecords();
+  if (plan_.red_zones) {
+    MGE_ASSIGN_OR_RETURN(red_zones_, RedZones::Create(plan_, bases_));
+  }
+  return absl::OkStatus();
+}
+
+void Instance::EndLease() {
+  if (leases_ && state_ != InstanceQueues::State::kStuck) leases_->End();
+}
+
 void Instance::ArmRuns() {
   for (size_t i = 0; i < runs_.size(); ++i) {
     mge_run& run = runs_[i].run;
@@ -100,6 +120,7 @@ Instance::~Instance() {
     return;
   }
   queues_.reset();  // first: queues may use states and memory
+  leases_.reset();
   for (size_t i = 0; i < states_.size(); ++i) plan_.state_apis[i]->state_destroy(plan_.states[i], states_[i]);
   for (ArenaMemory& a : arenas_) a.pool->Release(a.reservation);
 }
@@ -112,13 +133,14 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
     const bool over = red_zones_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }
+  EndLease();
   return state_ != InstanceQueues::State::kStuck;
 }
 
 int64_t Instance::arena_bytes() const {
   int64_t bytes = 0;
   for (const ArenaMemory& a : arenas_) bytes += static_cast<int64_t>(a.reservation.bytes);
-  return bytes;
+  return leases_ ? leases_->bytes() : bytes;
 }
 
 uint64_t Instance::BytesOf(const Budget& budget) const {
@@ -142,13 +164,15 @@ uint64_t Instance::NextSeed() { return control_->seed * 0x9e3779b97f4a7c15u + ++
 absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) noexcept {
   control_ = &control;
   random_steps_ = 0;
-  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  absl::Status status = NoThrow([&] { return BeginLease(); });
+  if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&] { return RunSteps(); });
     if (!status.ok()) Abort();
   }
   if (status.ok()) status = NoThrow([&] { return Collect(inputs, outputs); });
   for (HostValue& v : dynamic_) v = HostValue();
+  EndLease();
   control.Leave();
   return status;
 }
@@ -164,9 +188,11 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
                              std::span<const QueuePoint> after, std::vector<QueuePoint>& ends) noexcept {
   control_ = &control;
   random_steps_ = 0;
-  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  absl::Status status = NoThrow([&] { return BeginLease(); });
+  if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&]() -> absl::Status {
+      ++control.operations;
       MGE_RETURN_IF_ERROR(Await(after));
       MGE_RETURN_IF_ERROR(EnqueueSteps());
       return SignalEnds(ends);
@@ -174,6 +200,7 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
     if (!status.ok()) Abort();
   }
   for (HostValue& v : dynamic_) v = HostValue();
+  if (!status.ok()) EndLease();
   control.Leave();
   control_ = nullptr;
   return status;
@@ -183,6 +210,7 @@ absl::Status Instance::Finish() noexcept {
   RunState control;
   absl::Status status = NoThrow([&] { return queues_ ? queues_->FinishRun(control) : absl::OkStatus(); });
   if (!status.ok()) Abort();
+  EndLease();
   return status;
 }
 
@@ -426,7 +454,8 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime) : plan_(plan), runtime_(runtime) {
+InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, std::vector<std::shared_ptr<SharedArena>> shared)
+    : plan_(plan), runtime_(runtime), shared_(std::move(shared)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -448,6 +477,7 @@ int64_t InstanceStore::IdleBytes() const {
 void InstanceStore::GiveUpIdle() {
   if (Orphaned()) return;
   while (TakeKept()) continue;
+  for (const std::shared_ptr<SharedArena>& arena : shared_) arena->GiveUpIdle();
 }
 
 bool InstanceStore::Close() { return stuck_.Reclaim(kPatience); }
@@ -487,7 +517,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_, runtime_);
+  return Instance::Create(plan_, runtime_, shared_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

@@ -17,6 +17,7 @@
 #include "core/engine/random_buffers.h"
 #include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
+#include "core/engine/shared_arena.h"
 #include "core/engine/step_operations.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
@@ -32,8 +33,10 @@ class Runtime;
 class Instance : public HostStepEnvironment, public Unfinished {
  public:
   // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error. The
-  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs.
-  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime);
+  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs. If `shared` is not
+  // empty, allocates no arenas: each run leases these shared ones, which must outlive the instance.
+  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime,
+                                                          std::span<const std::shared_ptr<SharedArena>> shared = {});
   ~Instance() override;
 
   // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
@@ -58,7 +61,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   // Stops the work of a run that Start() began and that does not end. Sets state().
   void Abandon() noexcept { Abort(); }
 
-  // Returns the bytes of all arenas.
+  // Returns the bytes of all arenas. Of shared arenas, counts what the latest run used.
   int64_t arena_bytes() const;
   // Returns the bytes of the arenas that are charged to that budget.
   uint64_t BytesOf(const Budget& budget) const;
@@ -107,6 +110,10 @@ class Instance : public HostStepEnvironment, public Unfinished {
   explicit Instance(const Plan& plan);
   Budget& HostBudget() const;  // the budget to which outputs are charged
   absl::Status TakeArenas();
+  // Leases the shared arenas for a run, if the plan uses them.
+  absl::Status BeginLease();
+  // Ends the lease, unless a device still works on the memory.
+  void EndLease();
   // Fills the members of runs_ that do not change between runs.
   void ArmRuns();
   // Sets the bases of inputs and outputs. Creates output tensors.
@@ -141,6 +148,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   const Plan& plan_;
   StepAllocator allocator_{*this};
   std::vector<ArenaMemory> arenas_;
+  std::unique_ptr<ArenaLeases> leases_;     // nullptr if the arenas are the instance's own
   std::unique_ptr<RandomBuffers> random_;   // nullptr if no kernel draws random numbers
   std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
   std::unique_ptr<RedZones> red_zones_;     // nullptr if the plan has no red zones
@@ -170,8 +178,9 @@ class Instance : public HostStepEnvironment, public Unfinished {
 // memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
-  // The instances run with the engine and the limits of `runtime`.
-  InstanceStore(const Plan& plan, Runtime& runtime);
+  // The instances run with the engine and the limits of `runtime`. Runs lease the arenas in `shared`, one per device of
+  // plan.arenas. Empty: each instance has its own.
+  InstanceStore(const Plan& plan, Runtime& runtime, std::vector<std::shared_ptr<SharedArena>> shared = {});
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
@@ -181,6 +190,8 @@ class InstanceStore : public PlanAttachment {
   bool Close() override;
   int64_t IdleBytes() const override;
   void GiveUpIdle() override;
+  // Returns the shared arenas that runs of the plan lease.
+  std::span<const std::shared_ptr<SharedArena>> shared() const { return shared_; }
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:
@@ -205,6 +216,7 @@ class InstanceStore : public PlanAttachment {
 
   const Plan& plan_;
   Runtime& runtime_;
+  const std::vector<std::shared_ptr<SharedArena>> shared_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
   std::deque<Share> shares_;  // destroyed first

@@ -56,6 +56,8 @@ class InstanceQueues {
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunState& control);
+  // Forgets all records, because memory that their steps use has moved. No run may be in progress.
+  void DropRecords();
   // Waits for all queues. Each run must end with FinishRun() or Drain().
   absl::Status FinishRun(const RunState& control);
 
@@ -78,6 +80,7 @@ class InstanceQueues {
     uint64_t signalled = 0;      // largest value whose signal has been enqueued
     uint64_t good = 0;           // largest value that is known to have been reached without a failure
     QueueEnd end;                // waits for the end of a failed run
+    size_t permit = 0;           // index of the queue whose permit it uses
     bool permitted = false;      // it has a permit of the limits
     mge_fence* steps = nullptr;  // fence that counts single steps; created at its first use
     uint64_t step_count = 0;
@@ -93,7 +96,7 @@ class InstanceQueues {
 
   InstanceQueues(const Plan& plan, QueueLimits& limits) : plan_(plan), limits_(limits) {}
   // Takes the permit of a queue before work is enqueued on it. Waits for it, also for other queues of this run.
-  absl::Status TakePermit(Queue& queue, const RunState& control);
+  absl::Status TakePermit(const Queue& queue, const RunState& control);
   void GivePermits();
   // Waits until all work that has been enqueued on the queue has ended.
   absl::Status WaitForQueue(Queue& queue, const RunState& control);

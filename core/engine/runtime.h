@@ -11,6 +11,7 @@
 #include "core/engine/dependency_engine.h"
 #include "core/engine/queue_limits.h"
 #include "core/engine/select.h"
+#include "core/engine/shared_arena.h"
 #include "core/env/registry.h"
 #include "core/plugin/devices.h"
 
@@ -44,6 +45,7 @@ class Runtime {
   ComputePool& pool() { return *pool_; }
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
+  SharedArenas& shared_arenas() { return shared_arenas_; }
   QueueLimits& queue_limits() { return *queue_limits_; }
   const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
@@ -68,6 +70,7 @@ class Runtime {
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
+  SharedArenas shared_arenas_;
   Deadlines deadlines_;
   std::unique_ptr<QueueLimits> queue_limits_;
   std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members

@@ -99,6 +99,14 @@ absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& s
   return std::make_shared<Communicators>(group);
 }
 
+// Returns whether plans of static shape share arenas.
+absl::StatusOr<bool> SharesArenas(const Snapshot& settings) {
+  const StaticMemory policy = settings.Get<kMemoryStaticPolicy>();
+  if (policy == StaticMemory::kOff || policy == StaticMemory::kStatic) return policy == StaticMemory::kStatic;
+  return Fail(errors::kLaterSetting, "this memory.static_policy is not implemented yet",
+              {.where = settings.OriginOf<kMemoryStaticPolicy>().Describe(), .fix = "use off (0) or static (2)"});
+}
+
 std::vector<ValueType> OutputTypes(const Graph& graph, const onnx::ModelInfo& info) {
   std::vector<ValueType> out;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
@@ -170,9 +178,12 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   MGE_RETURN_IF_ERROR(ApplyVetoes(*context));
   context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
   context->logger = runtime->logger();
-  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get()](
-                         Plan& plan, const StopControl* stop) -> absl::Status {
-    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime);
+  MGE_ASSIGN_OR_RETURN(const bool shares, SharesArenas(*settings));
+  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get(), shares](
+                         Plan& plan, const Program& program, const StopControl* stop) -> absl::Status {
+    std::vector<std::shared_ptr<SharedArena>> shared;
+    if (shares && program.HasFixedShapes() && !plan.continuation) shared = runtime->shared_arenas().Of(plan);
+    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime, std::move(shared));
     if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
     std::vector<Device*> told;
     for (const Arena& arena : plan.arenas) {

@@ -72,9 +72,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Enqueues a run that starts when the runs `after` have ended, and returns without waiting for it. The results are in the
   // memory of devices or in page-locked memory: `outputs` is set before the return, and may be read when the fence is
   // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes or
-  // are computed in host memory, if its runs must not overlap, if its steps are operations of the engine, or if the session has no device with queues. `control` and
-  // its deadline are used only during the call. Fails with kBadInput if an output is in plain host memory, and with
-  // kApiMisuse for a fence of another runtime.
+  // are computed in host memory, if its runs must not overlap, if its steps are operations of the engine, or if the session
+  // has no device with queues. `control` and its deadline are used only during the call. Fails with kBadInput if an output
+  // is in plain host memory, and with kApiMisuse for a fence of another runtime.
   absl::StatusOr<std::shared_ptr<RunFence>> Enqueue(std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                                     RunState& control, std::span<const std::shared_ptr<RunFence>> after);
   // Returns the number of bytes that all runs have copied between plain host memory and page-locked memory.
@@ -87,7 +87,8 @@ class Session : public std::enable_shared_from_this<Session> {
                        RunState& control);
 
   // Runs the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
-  // thread, others a worker: one of those for prioritized runs if control.priority is set. Calls `done` once, in that thread. `control` must live until `done` has returned.
+  // thread, others a worker: one of those for prioritized runs if control.priority is set. Calls `done` once, in that
+  // thread. `control` must live until `done` has returned.
   void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
                 std::function<void(absl::Status, std::vector<HostValue>)> done);
 

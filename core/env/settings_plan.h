@@ -311,10 +311,10 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .choices = setting_choices::kStaticMemory,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Memory shared between plans: none (off), between plans of static shape (static), pages mapped on demand "
-        "(dynamic), or both.",
+        "Memory shared between plans: none (off); one arena per device for all plans of static shape, whose runs must not "
+        "overlap (static). A variable and an option with different values are an error.",
     .aliases = "GE_USE_STATIC_MEMORY ge.exec.staticMemoryPolicy static_memory_policy",
-    .status = SettingStatus::kLater,
+    .one_source = true,
 };
 
 inline constexpr auto kPlanRows = SettingRows(

@@ -67,6 +67,11 @@ std::shared_ptr<Program> Program::Unfit(Graph graph, std::shared_ptr<const PlanC
   return program;
 }
 
+bool Program::HasFixedShapes() const {
+  auto fixed = [&](ValueId v) { return graph_.value(v).kind == ValueKind::kTensor && graph_.value(v).type.IsStatic(); };
+  return part_.empty() && std::all_of(graph_.inputs().begin(), graph_.inputs().end(), fixed);
+}
+
 absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
   MGE_CHECK(inputs.size() == graph_.inputs().size());
   std::vector<std::pair<std::string_view, int64_t>> symbols;
@@ -157,7 +162,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
   if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Keep(graph_, inputs));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   plan->pass_log.insert(plan->pass_log.end(), context_->vetoes.begin(), context_->vetoes.end());
-  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, stop));
+  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, *this, stop));
   struct Held {  // a plan may outlive its session, and gives memory back to its devices
     std::vector<std::shared_ptr<Device>> owners;
     std::shared_ptr<Plan> plan;

@@ -60,8 +60,9 @@ struct PlanContext {
   std::shared_ptr<UnableKernels> unable = std::make_shared<UnableKernels>();
   // Calls body(i) for each i < count on the compute pool, in any order. Empty: work is done in the calling thread.
   std::function<void(uint64_t count, const std::function<void(uint64_t)>& body)> parallel_for = {};
-  // Callback for every new plan; it may set plan.attachment. Receives the `stop` of PlanFor(), which may be nullptr.
-  std::function<absl::Status(Plan&, const StopControl*)> on_plan;
+  // Callback for every new plan of `program`; it may set plan.attachment. Receives the `stop` of PlanFor(), which may be
+  // nullptr.
+  std::function<absl::Status(Plan&, const Program& program, const StopControl*)> on_plan;
 };
 
 // Returns true if the device has queues. A device with queues has memory of its own.
@@ -92,6 +93,9 @@ class Program {
   static std::shared_ptr<Program> Unfit(Graph graph, std::shared_ptr<const PlanContext> context, absl::Status fault);
 
   const Graph& graph() const { return graph_; }
+  // Returns whether the shapes of its plans are those of the model: it is a whole model, not a body or a continuation, and
+  // the graph declares the shapes of all inputs.
+  bool HasFixedShapes() const;
   const PlanContext& context() const { return *context_; }
   const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
 

@@ -112,6 +112,27 @@ TEST(Registry, DoesNotWarnIfTwoVariablesAgree) {
   EXPECT_THAT(log.lines, IsEmpty());
 }
 
+// The page of Ascend GE forbids the variable beside the option. Equal values do no harm.
+TEST(Registry, RefusesAnOptionThatContradictsAVariableIfTheSettingHasOneSource) {
+  const Sources variable = FromEnvironment({{"GE_USE_STATIC_MEMORY", "2"}});
+  Sources both = variable;
+  both.command_line = {{"static_memory_policy", "0"}};
+  EXPECT_THAT(ErrorOf(both), AllOf(HasSubstr("the variable GE_USE_STATIC_MEMORY and the option static_memory_policy"),
+                                   HasSubstr("GE_USE_STATIC_MEMORY is static, static_memory_policy is off")));
+  both.command_line = {{"static_memory_policy", "1"}};
+  EXPECT_EQ(InfoOf(*MustCreate(both), "memory.static_policy").value, "static");
+  both = variable;
+  both.call = {{"ge.exec.staticMemoryPolicy", "off"}};
+  EXPECT_THAT(ErrorOf(both), HasSubstr("the option ge.exec.staticMemoryPolicy"));
+
+  auto registry = MustCreate(variable);
+  const std::vector<Assignment> same = {{"static_memory_policy", "static"}}, other = {{"static_memory_policy", "0"}};
+  EXPECT_TRUE(registry->SnapshotWith(same).ok());
+  EXPECT_EQ(ErrorId(registry->SnapshotWith(other).status()), errors::kBadSetting.id);
+  EXPECT_EQ(ErrorId(registry->Set("memory.static_policy", "off")), errors::kBadSetting.id);
+  EXPECT_EQ(InfoOf(*registry, "memory.static_policy").origin, "environment GE_USE_STATIC_MEMORY");
+}
+
 TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
   LogLines log;
   auto registry =
