@@ -21,7 +21,7 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, const StepCheckOptions& checks) {
   std::unique_ptr<Instance> instance(new Instance(plan));
   MGE_RETURN_IF_ERROR(instance->TakeArenas());
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
@@ -41,9 +41,7 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan) {
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.red_zones) {
-    MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
-  }
+  MGE_ASSIGN_OR_RETURN(instance->checks_, StepChecks::Create(plan, checks, instance->bases_, instance->dynamic_));
   return instance;
 }
 
@@ -96,8 +94,8 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
   if (queues_->Orphaned()) return true;
   const auto end = std::chrono::steady_clock::now() + patience;
   state_ = queues_->Drain(patience);
-  if (red_zones_ && state_ != InstanceQueues::State::kStuck) {  // their queues may have failed
-    const bool over = red_zones_->Over(end - std::chrono::steady_clock::now());
+  if (checks_ && state_ != InstanceQueues::State::kStuck) {  // their queues may have failed
+    const bool over = checks_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }
   return state_ != InstanceQueues::State::kStuck;
@@ -303,7 +301,7 @@ absl::Status Instance::EnqueueSteps() {
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
   runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
-  if (red_zones_) red_zones_->BeginRun(*control_);
+  if (checks_) checks_->BeginRun(*control_);
   if (random_) MGE_RETURN_IF_ERROR(random_->BeginRun(*control_, queues_.get()));
   const bool watched = Watched();
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
@@ -315,8 +313,7 @@ absl::Status Instance::EnqueueSteps() {
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       if (control_->deadline) control_->Enter(plan_.units[plan_.steps[segment.first_step].unit]);
-      MGE_RETURN_IF_ERROR(
-          queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, red_zones_.get()));
+      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, checks_.get()));
     }
   }
   return absl::OkStatus();
@@ -338,11 +335,11 @@ absl::Status Instance::RunWatched(const Segment& segment) {
     const Step& step = plan_.steps[static_cast<size_t>(i)];
     MGE_RETURN_IF_ERROR(control_->CheckStop());
     control_->Enter(plan_.units[step.unit]);
-    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->BeforeStep(step));
+    if (checks_) MGE_RETURN_IF_ERROR(checks_->BeforeStep(step));
     if (control_->observer) control_->observer->BeginStep(i);
     mge_code code = CallStep(step, run);
     if (control_->observer && code == MGE_OK) control_->observer->EndStep();
-    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->AfterStep(step));
+    if (checks_) MGE_RETURN_IF_ERROR(checks_->AfterStep(step));
     if (code != MGE_OK) return StepFailed(step, code);
   }
   return absl::OkStatus();
@@ -386,7 +383,8 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan) : plan_(plan) {
+InstanceStore::InstanceStore(const Plan& plan, std::shared_ptr<const StepCheckOptions> checks)
+    : plan_(plan), checks_(std::move(checks)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -447,7 +445,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_);
+  return Instance::Create(plan_, *checks_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

@@ -15,8 +15,8 @@
 #include "core/base/tensor.h"
 #include "core/engine/instance_queues.h"
 #include "core/engine/random_buffers.h"
-#include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
+#include "core/engine/step_checks.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
 #include "core/plan/program.h"
@@ -29,7 +29,7 @@ namespace mge {
 class Instance : public HostStepEnvironment, public Unfinished {
  public:
   // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error.
-  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan);
+  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, const StepCheckOptions& checks);
   ~Instance() override;
 
   // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
@@ -118,7 +118,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   static void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
   static void ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
   // Returns true if single steps must be reported or checked. Evaluated once in a run.
-  bool Watched() const { return control_->deadline || control_->observer || red_zones_; }
+  bool Watched() const { return control_->deadline || control_->observer || checks_; }
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status RunWatched(const Segment& segment);
   absl::Status StepFailed(const Step& step, mge_code code);
@@ -132,7 +132,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   std::vector<ArenaMemory> arenas_;
   std::unique_ptr<RandomBuffers> random_;   // nullptr if no kernel draws random numbers
   std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
-  std::unique_ptr<RedZones> red_zones_;     // nullptr if the plan has no red zones
+  std::unique_ptr<StepChecks> checks_;      // nullptr if steps are not checked
   InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
   std::vector<void*> states_;
@@ -151,7 +151,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
 // memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
-  explicit InstanceStore(const Plan& plan);
+  explicit InstanceStore(const Plan& plan, std::shared_ptr<const StepCheckOptions> checks = DefaultChecks());
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
@@ -183,7 +183,10 @@ class InstanceStore : public PlanAttachment {
   // Destroys the idle instances if the pressure is critical. Returns the bytes released from that budget.
   uint64_t GiveBack(const Budget& budget, uint32_t pressure);
 
+  static std::shared_ptr<const StepCheckOptions> DefaultChecks() { return std::make_shared<const StepCheckOptions>(); }
+
   const Plan& plan_;
+  const std::shared_ptr<const StepCheckOptions> checks_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
   std::deque<Share> shares_;  // destroyed first

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
+#include "core/engine/step_checks.h"
 #include "core/plan/plan.h"
 #include "core/plugin/queue_wait.h"
 
@@ -48,7 +48,7 @@ class InstanceQueues {
 
   // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing, and
   // waits for each step before it enqueues the next one. Errors name the step or steps that failed.
-  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* red_zones);
+  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, StepChecks* checks);
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunState& control);
@@ -92,7 +92,7 @@ class InstanceQueues {
   absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
   // Runs the steps of a segment one by one, with the red zones and the observer.
-  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, RedZones* red_zones);
+  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, StepChecks* checks);
   // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);

@@ -13,6 +13,7 @@
 #include "core/engine/output_binding.h"
 #include "core/ops/effects.h"
 #include "core/plan/communicator.h"
+#include "core/plan/fallback_log.h"
 #include "core/plan/kernels/kernel_families.h"
 #include "core/plan/memory/state_memory.h"
 #include "core/plan/passes/veto.h"
@@ -44,6 +45,18 @@ void WarnOfLiberties(const onnx::Model& model, const Logger& logger) {
   logger.Warning("graph '{}' breaks rules of ONNX and is accepted: {}{}", model.graph.name,
                  fmt::join(all.begin(), all.begin() + static_cast<int64_t>(named), "; "),
                  named < all.size() ? fmt::format("; and {} more", all.size() - named) : "");
+}
+
+// Warns if debug.watch_value names no value of a model's plan.
+void WarnIfUnwatched(const Plan& plan, const StepCheckOptions& checks) {
+  if (checks.watched_value < 0 || !plan.part.empty()) return;
+  const bool known = std::any_of(plan.values.begin(), plan.values.end(),
+                                 [&](const RecordedValue& v) { return v.id == checks.watched_value && v.bytes > 0; });
+  if (known) return;
+  checks.logger.Warning(
+      "debug.watch_value is {}, but no step of the plan writes or reads memory of that value; `mge plan --why` shows the "
+      "ids of values",
+      checks.watched_value);
 }
 
 constexpr size_t kMaxSubsets = 8;
@@ -155,14 +168,25 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   };
   MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
   context->red_zones = settings->Get<kDebugCheckMemory>();
+  auto checks = std::make_shared<StepCheckOptions>();
+  checks->dump_directory = settings->Get<kDebugDumpDir>();
+  checks->dump_inputs = settings->Get<kDebugDumpInputs>();
+  checks->watched_value = settings->Get<kDebugWatchValue>();
+  checks->logger = runtime->logger();
+  context->record_values = checks->NeedValues();
+  if (settings->IsSet<kComputeParallelCopy>()) context->parallel_copy_elements = settings->Get<kComputeParallelCopy>();
+  context->peer_copies = settings->Get<kKvstoreP2p>();
+  context->fallbacks = runtime->selection().fallbacks;
   context->in_place = settings->Get<kPlanInplace>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
   MGE_RETURN_IF_ERROR(ApplyVetoes(*context));
   context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
   context->logger = runtime->logger();
-  context->on_plan = [recorder = runtime->selection().recorder](Plan& plan, const StopControl* stop) -> absl::Status {
-    plan.attachment = std::make_unique<InstanceStore>(plan);
+  context->on_plan = [recorder = runtime->selection().recorder, checks = std::shared_ptr<const StepCheckOptions>(checks)](
+                         Plan& plan, const StopControl* stop) -> absl::Status {
+    plan.attachment = std::make_unique<InstanceStore>(plan, checks);
+    WarnIfUnwatched(plan, *checks);
     if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
     std::vector<Device*> told;
     for (const Arena& arena : plan.arenas) {
@@ -174,6 +198,9 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   };
 
   WarnOfLiberties(model, runtime->logger());
+  for (const std::string& name : model.info.densified) {
+    if (context->fallbacks) context->fallbacks->Log(fmt::format("the sparse tensor '{}' is made dense", name));
+  }
   std::shared_ptr<Session> session(new Session);
   session->runtime_ = std::move(runtime);
   session->info_ = std::move(model.info);
