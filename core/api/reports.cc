@@ -292,6 +292,8 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
                      {"operators", u.ops},
                      {"inputs", u.inputs},
                      {"outputs", u.outputs},
+                     {"input_ids", u.input_ids},
+                     {"output_ids", u.output_ids},
                      {"reason", u.reason},
                      {"cost_us", u.cost_us},
                      {"measured_us", u.measured_us},

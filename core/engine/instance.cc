@@ -22,7 +22,8 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime, const ArenaUse& use) {
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime, const ArenaUse& use,
+                                                           std::shared_ptr<const StepCheckOptions> checks) {
   DependencyEngine& engine = runtime.engine();
   std::unique_ptr<Instance> instance(new Instance(plan));
   if (use.own()) {
@@ -47,9 +48,8 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Run
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.red_zones && use.own()) {
-    MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
-  }
+  instance->check_options_ = std::move(checks);
+  if (use.own()) MGE_RETURN_IF_ERROR(instance->MakeChecks());
   // Ranks of one process may share a device. An operation of one rank that waits for another could block the only worker.
   const bool waits_for_ranks = !plan.communicators.empty() && engine.kind() != EngineKind::kNaive;
   if (!plan.accesses.empty() && !waits_for_ranks) {
@@ -85,9 +85,12 @@ absl::Status Instance::BeginLease() {
   MGE_ASSIGN_OR_RETURN(const bool moved, leases_->Begin(bases_));
   if (!moved) return absl::OkStatus();
   if (queues_) queues_->DropRecords();
-  if (plan_.red_zones) {
-    MGE_ASSIGN_OR_RETURN(red_zones_, RedZones::Create(plan_, bases_));
-  }
+  MGE_RETURN_IF_ERROR(MakeChecks());
+  return absl::OkStatus();
+}
+
+absl::Status Instance::MakeChecks() {
+  MGE_ASSIGN_OR_RETURN(checks_, StepChecks::Create(plan_, *check_options_, bases_, dynamic_));
   return absl::OkStatus();
 }
 
@@ -128,8 +131,8 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
   if (queues_->Orphaned()) return true;
   const auto end = std::chrono::steady_clock::now() + patience;
   state_ = queues_->Drain(patience);
-  if (red_zones_ && state_ != InstanceQueues::State::kStuck) {  // their queues may have failed
-    const bool over = red_zones_->Over(end - std::chrono::steady_clock::now());
+  if (checks_ && state_ != InstanceQueues::State::kStuck) {  // their queues may have failed
+    const bool over = checks_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }
   EndLease();
@@ -333,7 +336,7 @@ void Instance::ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(voi
 
 absl::Status Instance::RunSteps() {
   // Observers and red zones follow one step at a time. A body runs within the operation of its step.
-  const bool alone = control_->observer || red_zones_ || DependencyEngine::InOperation();
+  const bool alone = control_->observer || checks_ || DependencyEngine::InOperation();
   if (operations_ && !alone) {
     MGE_RETURN_IF_ERROR(BeginSteps());
     control_->operations += static_cast<uint64_t>(operations_->count());
@@ -350,7 +353,7 @@ absl::Status Instance::BeginSteps() {
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
   runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
-  if (red_zones_) red_zones_->BeginRun(*control_);
+  if (checks_) checks_->BeginRun(*control_);
   return random_ ? random_->BeginRun(*control_, queues_.get()) : absl::OkStatus();
 }
 
@@ -381,8 +384,7 @@ absl::Status Instance::EnqueueSteps() {
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       if (control_->deadline) control_->Enter(plan_.units[plan_.steps[segment.first_step].unit]);
-      MGE_RETURN_IF_ERROR(
-          queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, red_zones_.get()));
+      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, checks_.get()));
     }
   }
   return absl::OkStatus();
@@ -404,11 +406,11 @@ absl::Status Instance::RunWatched(const Segment& segment) {
     const Step& step = plan_.steps[static_cast<size_t>(i)];
     MGE_RETURN_IF_ERROR(control_->CheckStop());
     control_->Enter(plan_.units[step.unit]);
-    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->BeforeStep(step));
+    if (checks_) MGE_RETURN_IF_ERROR(checks_->BeforeStep(step));
     if (control_->observer) control_->observer->BeginStep(i);
     mge_code code = CallStep(step, run);
     if (control_->observer && code == MGE_OK) control_->observer->EndStep();
-    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->AfterStep(step));
+    if (checks_) MGE_RETURN_IF_ERROR(checks_->AfterStep(step));
     if (code != MGE_OK) return StepFailed(step, code, run_error_);
   }
   return absl::OkStatus();
@@ -453,8 +455,9 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas)
-    : plan_(plan), runtime_(runtime), arenas_(std::move(arenas)) {
+InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas,
+                             std::shared_ptr<const StepCheckOptions> checks)
+    : plan_(plan), runtime_(runtime), arenas_(std::move(arenas)), checks_(std::move(checks)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -516,7 +519,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_, runtime_, arenas_);
+  return Instance::Create(plan_, runtime_, arenas_, checks_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

@@ -128,17 +128,17 @@ absl::Status InstanceQueues::MakeFence(const Queue& q, mge_fence** fence) {
 }
 
 absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& run, const RunState& control,
-                                        RedZones* red_zones) {
+                                        StepChecks* checks) {
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   if (!q.steps) MGE_RETURN_IF_ERROR(MakeFence(q, &q.steps));
   for (int32_t i = segment.first_step; i < segment.first_step + segment.step_count; ++i) {
     const Step& step = plan_.steps[static_cast<size_t>(i)];
-    if (red_zones) MGE_RETURN_IF_ERROR(red_zones->BeforeStep(step));
+    if (checks) MGE_RETURN_IF_ERROR(checks->BeforeStep(step));
     if (control.observer) control.observer->BeginStep(i);
     MGE_RETURN_IF_ERROR(RunStep(step, run));
     MGE_RETURN_IF_ERROR(FinishStep(step, q, control));
     if (control.observer) control.observer->EndStep();
-    if (red_zones) MGE_RETURN_IF_ERROR(red_zones->AfterStep(step));
+    if (checks) MGE_RETURN_IF_ERROR(checks->AfterStep(step));
   }
   return absl::OkStatus();
 }
@@ -261,7 +261,7 @@ absl::Status InstanceQueues::WaitForQueue(Queue& q, const RunState& control) {
   return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, ReasonOf(*q.api, q.steps, q.step_count));
 }
 
-absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, RedZones* red_zones) {
+absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, StepChecks* checks) {
   const Segment& segment = plan_.segments[index];
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
@@ -273,9 +273,9 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
     mge_code code = q.api->wait(q.queue, other.fence, ValueOf(point), &error);
     if (code != MGE_OK) return FailureOf(q, code, error);
   }
-  const bool watched = red_zones || control.observer;
+  const bool watched = checks || control.observer;
   if (watched) {
-    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, red_zones));
+    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, checks));
   } else if (CanReplay(segment, record, run)) {
     mge_code code = q.api->replay(q.queue, record.record, &error);
     if (code != MGE_OK) {

@@ -26,8 +26,8 @@
 
 #include "core/base/status.h"
 #include "core/engine/queue_limits.h"
-#include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
+#include "core/engine/step_checks.h"
 #include "core/plan/plan.h"
 #include "core/plugin/queue_wait.h"
 
@@ -48,9 +48,9 @@ class InstanceQueues {
   bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
-  // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing,
+  // Enqueues a segment of the plan, or its record. With checks of steps (nullable) or an observer, captures and replays nothing,
   // and waits for each step before it enqueues the next one. Errors name the step or steps that failed.
-  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* red_zones);
+  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, StepChecks* checks);
   // Enqueues one step of a queue and waits for it. Different queues may be used by different threads.
   absl::Status RunAndWait(int32_t queue, const Step& step, const mge_run& run, const RunState& control);
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
@@ -105,7 +105,7 @@ class InstanceQueues {
   absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
   // Runs the steps of a segment one by one, with the red zones and the observer.
-  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, RedZones* red_zones);
+  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, StepChecks* checks);
   // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);

@@ -147,10 +147,17 @@ inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
     .choices = setting_choices::kConvAutotune,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "The way in which GPU convolutions are chosen: by heuristic, by time within the workspace limit, or only "
-        "by time.",
+        "The way in which the kernels of convolutions on GPUs are chosen: by estimates (off) or by times (limited), both "
+        "within select.workspace_limit, or by times alone (fastest). Has an effect only if it is set, and then replaces "
+        "select.strategy for them, except that `reproducible` forbids times.",
     .aliases = "MXNET_CUDNN_AUTOTUNE_DEFAULT",
-    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<ByteCount> kSelectWorkspaceLimit = {
+    .key = "select.workspace_limit",
+    .default_value = ByteCount{1 << 30},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Maximum workspace of the kernel of a convolution on a GPU if select.gpu_conv_autotune is set to off or limited.",
 };
 inline constexpr Setting<bool> kSelectDeterministic = {
     .key = "select.deterministic",
@@ -320,9 +327,9 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
 
 inline constexpr auto kPlanRows = SettingRows(
     kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kPlanHostCompute,
-    kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime,
-    kSelectMemory, kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir, kSelectTensorCore,
-    kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve, kMemoryRoundCutoff,
-    kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
+    kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectWorkspaceLimit, kSelectDeterministic,
+    kSelectProfilingTimeout, kSelectTime, kSelectMemory, kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir,
+    kSelectTensorCore, kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve,
+    kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
 
 }  // namespace mge

@@ -261,9 +261,8 @@ inline constexpr Setting<bool> kKvstoreP2p = {
     .key = "kvstore.gpu_p2p",
     .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Allows direct copies between GPUs.",
+    .doc = "Allows plans to copy directly between GPUs. If false, they copy through host memory.",
     .aliases = "MXNET_ENABLE_GPU_P2P",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr Setting<Path> kDataHome = {

@@ -298,10 +298,11 @@ class Coverer {
       }
     }
     mge_problem problem = ProblemOf(group, context_.threads);
+    const bool tuned = IsTunedConvolution(context_, *group.device, graph_, group.nodes);
     MGE_ASSIGN_OR_RETURN(group.candidates,
-                         CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device)));
+                         CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device, tuned)));
     if (context_.only_deterministic && group.candidates.offered.empty() && group.nodes.size() == 1) {
-      mge_constraints any = ConstraintsOn(context_, *group.device);
+      mge_constraints any = ConstraintsOn(context_, *group.device, tuned);
       any.require &= ~MGE_KERNEL_DETERMINISTIC;
       MGE_ASSIGN_OR_RETURN(const CandidateList others, CandidatesOf(context_, *group.device, problem, any));
       if (!others.offered.empty()) nondeterministic_[group.nodes.front()] = true;

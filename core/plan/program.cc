@@ -8,6 +8,7 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/ops/declared_type.h"
+#include "core/ops/op.h"
 #include "core/plan/first_shapes.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plan/passes/pass.h"
@@ -23,15 +24,23 @@ Device& HostStepDevice(const PlanContext& context) {
   return *context.host;
 }
 
-int32_t SelectModeOn(const PlanContext& context, const Device& device) {
+bool IsTunedConvolution(const PlanContext& context, const Device& device, const Graph& graph,
+                        std::span<const NodeId> nodes) {
+  return context.gpu_convolutions && device.Is(MGE_DEVICE_GPU) &&
+         std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).def->Is(kConvolution); });
+}
+
+int32_t SelectModeOn(const PlanContext& context, const Device& device, bool tuned) {
+  if (tuned) return context.gpu_convolutions->mode;
   const mge_strategy_api* own = device.strategy_api();
   return context.select_mode.value_or(own ? own->mode : MGE_SELECT_HEURISTIC);
 }
 
-mge_constraints ConstraintsOn(const PlanContext& context, const Device& device) {
-  const bool repeats = SelectModeOn(context, device) == MGE_SELECT_REPRODUCIBLE;
+mge_constraints ConstraintsOn(const PlanContext& context, const Device& device, bool tuned) {
+  const bool repeats = SelectModeOn(context, device, tuned) == MGE_SELECT_REPRODUCIBLE;
   const uint64_t require = context.require | (repeats ? MGE_KERNEL_DETERMINISTIC : 0);
   uint64_t workspace = context.workspace_limit;
+  if (tuned) workspace = std::min(workspace, context.gpu_convolutions->workspace_limit);
   if (device.description().max_allocation) workspace = std::min(workspace, static_cast<uint64_t>(LargestPiece(device)));
   return {sizeof(mge_constraints), 0, require, context.forbid, workspace};
 }
@@ -162,6 +171,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
   if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Keep(graph_, inputs));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   plan->pass_log.insert(plan->pass_log.end(), context_->vetoes.begin(), context_->vetoes.end());
+  plan->part = part_;
   if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, *this, stop));
   struct Held {  // a plan may outlive its session, and gives memory back to its devices
     std::vector<std::shared_ptr<Device>> owners;
