@@ -181,7 +181,7 @@ mge_code HostServices::StoreBlob(Bytes key, Bytes data) {
 
 void HostServices::Attach(const void* user, const Logger& logger, CoreSettings core) {
   const std::optional<std::string> logs = core ? core("debug.external_allocations") : std::nullopt;
-  const bool logs_allocations = logs == "true";
+  const bool logs_allocations = logs == "1";
   std::lock_guard lock(mutex_);
   users_.push_back({user, logger, std::move(core), logs_allocations});
   if (logs_allocations) logs_allocations_ = true;
