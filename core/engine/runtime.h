@@ -10,6 +10,7 @@
 #include "core/engine/deadlines.h"
 #include "core/engine/dependency_engine.h"
 #include "core/engine/queue_limits.h"
+#include "core/engine/run_streams.h"
 #include "core/engine/select.h"
 #include "core/env/registry.h"
 #include "core/plugin/devices.h"
@@ -36,7 +37,8 @@ absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const
 // A runtime. Safe on any thread. Each session holds a reference.
 class Runtime {
  public:
-  // Reads the settings, finds the backends and starts the engine. Starts no backend. Fails if a setting is invalid.
+  // Reads the settings, finds the backends and starts the engine. Starts no backend. Fails if a setting is invalid,
+  // the grammar of MGE_DEFAULT_DEVICE included.
   static absl::StatusOr<std::shared_ptr<Runtime>> Create(RuntimeOptions options);
 
   Registry& registry() { return *registry_; }
@@ -44,6 +46,7 @@ class Runtime {
   ComputePool& pool() { return *pool_; }
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
+  RunStreams& streams() { return streams_; }
   QueueLimits& queue_limits() { return *queue_limits_; }
   const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
@@ -69,6 +72,7 @@ class Runtime {
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
   Deadlines deadlines_;
+  RunStreams streams_;
   std::unique_ptr<QueueLimits> queue_limits_;
   std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members
 };
