@@ -117,7 +117,7 @@ std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& 
   if (!profile) profile = s.profile;
   if (!profile) return std::nullopt;
   return std::optional<Recorder>(std::in_place, std::move(profile), s.session->threads(),
-                                 s.session->runtime().pool().thread_count());
+                                 s.session->runtime().pool().reserved_count());
 }
 
 std::shared_ptr<Profile> AutomaticProfile(std::shared_ptr<Runtime> runtime) {

@@ -6,10 +6,8 @@
 #include "core/base/errors.h"
 #include "core/env/settings.h"
 #include "core/plan/communicator.h"
-#include "core/plugin/context.h"
 #include "fmt/format.h"
 
-using mge::api::Misuse;
 using mge::api::Wrap;
 
 namespace {
@@ -33,21 +31,6 @@ struct OwnedRuntime {
   LogAdapter adapter;
   std::shared_ptr<mge::Runtime> runtime;  // destroyed before `adapter`
 };
-
-// Returns this thread's open scopes of mge_context_push, outermost first.
-std::vector<std::unique_ptr<mge::ContextScope>>& Scopes() {
-  thread_local std::vector<std::unique_ptr<mge::ContextScope>> scopes;
-  return scopes;
-}
-
-absl::StatusOr<mge::Context> Current(mge::Runtime& runtime) {
-  std::shared_ptr<const mge::Snapshot> settings = runtime.registry().snapshot();
-  std::optional<mge::DeviceSpec> fallback;
-  if (settings->IsSet<mge::kDefaultDevice>()) {
-    MGE_ASSIGN_OR_RETURN(fallback, mge::ParseDeviceSpec(settings->Get<mge::kDefaultDevice>()));
-  }
-  return mge::CurrentContext(runtime.devices(), fallback);
-}
 
 }  // namespace
 
@@ -135,46 +118,5 @@ mge_status* mge_collective_id(mge_runtime* runtime, const char* device, mge_stri
   MGE_API_ASSIGN_OR_RETURN(mge::CollectiveId id, mge::NewCollectiveId(*resolution.devices.front().device));
   *out = mge::api::NewString(mge::CollectiveIdText(id));
   return nullptr;
-}
-MGE_API_CATCH
-
-mge_status* mge_context_push(mge_runtime* runtime, const char* context) try {
-  MGE_API_NEEDS({"runtime", runtime}, {"context", context});
-  MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
-  Scopes().push_back(std::make_unique<mge::ContextScope>(std::move(c)));
-  return nullptr;
-}
-MGE_API_CATCH
-
-mge_status* mge_context_pop(mge_runtime*) try {
-  if (Scopes().empty()) return Misuse("mge_context_pop", "no scope of this thread is open");
-  Scopes().pop_back();
-  return nullptr;
-}
-MGE_API_CATCH
-
-mge_status* mge_context_current(mge_runtime* runtime, mge_string** out) try {
-  MGE_API_NEEDS({"runtime", runtime}, {"out", out});
-  MGE_API_ASSIGN_OR_RETURN(mge::Context c, Current(*runtime->runtime));
-  *out = mge::api::NewString(c.ToString());
-  return nullptr;
-}
-MGE_API_CATCH
-
-int32_t mge_num_gpus(mge_runtime* runtime) { return runtime ? mge::NumGpus(runtime->runtime->devices()) : 0; }
-
-mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes) try {
-  MGE_API_NEEDS({"runtime", runtime}, {"free_bytes", free_bytes}, {"total_bytes", total_bytes});
-  MGE_API_ASSIGN_OR_RETURN(mge::MemoryInfo info, mge::GpuMemoryInfo(runtime->runtime->devices(), gpu));
-  *free_bytes = info.free_bytes;
-  *total_bytes = info.total_bytes;
-  return nullptr;
-}
-MGE_API_CATCH
-
-mge_status* mge_empty_cache(mge_runtime* runtime, const char* context) try {
-  MGE_API_NEEDS({"runtime", runtime}, {"context", context});
-  MGE_API_ASSIGN_OR_RETURN(mge::Context c, mge::Context::FromString(context));
-  return Wrap(mge::EmptyCache(runtime->runtime->devices(), c));
 }
 MGE_API_CATCH

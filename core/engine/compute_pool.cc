@@ -51,7 +51,7 @@ std::shared_ptr<ComputePool> ComputePool::Shared() {
   return fresh;
 }
 
-ComputePool::ComputePool(int workers) : workers_wanted_(std::max(workers, 0)) {}
+ComputePool::ComputePool(int workers) : default_workers_(std::max(workers, 0)), workers_wanted_(default_workers_) {}
 
 ComputePool::~ComputePool() {
   stop_.store(true);
@@ -60,15 +60,27 @@ ComputePool::~ComputePool() {
   for (std::thread& t : workers_) t.join();
 }
 
+void ComputePool::Reserve(uint32_t threads) {
+  const int workers = static_cast<int>(threads) - 1;
+  int wanted = workers_wanted_.load();
+  while (wanted < workers && !workers_wanted_.compare_exchange_weak(wanted, workers)) {
+  }
+}
+
 void ComputePool::StartWorkers() {
-  if (started_.exchange(true)) return;
+  const int wanted = workers_wanted_.load(std::memory_order_relaxed);
+  if (started_.load(std::memory_order_acquire) >= wanted) return;
+  std::lock_guard lock(start_mutex_);
   // If memory or threads are exhausted, continues with the workers that were started.
   try {
-    workers_.reserve(static_cast<size_t>(workers_wanted_));
-    for (int i = 0; i < workers_wanted_; ++i) workers_.emplace_back([this, i] { Work(static_cast<uint32_t>(i) + 1); });
+    workers_.reserve(static_cast<size_t>(wanted));
+    for (int i = started_.load(); i < wanted; ++i) {
+      workers_.emplace_back([this, i] { Work(static_cast<uint32_t>(i) + 1); });
+    }
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {
   }
+  started_.store(std::max(wanted, started_.load()), std::memory_order_release);
 }
 
 // The members of the job may be read after a successful claim, since the job cannot end before the claimed chunk has ended.
@@ -122,7 +134,7 @@ void ComputePool::Work(uint32_t number) {
 
 void ComputePool::ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) noexcept {
   Job* job = nullptr;
-  if (chunks > 1 && chunks <= kMaxChunks && width > 1 && workers_wanted_ > 0) {
+  if (chunks > 1 && chunks <= kMaxChunks && width > 1 && workers_wanted_.load(std::memory_order_relaxed) > 0) {
     StartWorkers();
     for (Job& j : jobs_) {
       if (!j.taken.load(std::memory_order_relaxed) && !j.taken.exchange(true, std::memory_order_acq_rel)) {

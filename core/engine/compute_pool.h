@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -39,11 +40,17 @@ class ComputePool {
   // all calls have ended. A body may call ParallelFor(). A body must not throw; it stores its errors in its context.
   void ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) noexcept;
 
+  // Lets loops of up to `threads` threads, the caller included, have that many. Missing workers start at the next
+  // ParallelFor() that can use them, and stay until the pool is destroyed. Does not change thread_count().
+  void Reserve(uint32_t threads);
+
   // Returns the number of the calling thread: 1 and up for workers of a pool, 0 for any other thread.
   static uint32_t ThisThread();
 
-  // Returns the number of threads that can work on one loop, the caller included.
-  uint32_t thread_count() const { return static_cast<uint32_t>(workers_wanted_) + 1; }
+  // Returns the number of threads that loops use by default, the caller included.
+  uint32_t thread_count() const { return static_cast<uint32_t>(default_workers_) + 1; }
+  // Returns the number of threads that can work on one loop, the caller included. ThisThread() is below it.
+  uint32_t reserved_count() const { return static_cast<uint32_t>(workers_wanted_.load(std::memory_order_relaxed)) + 1; }
 
  private:
   // A loop that threads share.
@@ -65,8 +72,10 @@ class ComputePool {
   // Claims one chunk and runs it. Returns false if all are claimed.
   static bool ClaimAndRun(Job& job);
 
-  const int workers_wanted_;
-  std::atomic<bool> started_{false};
+  const int default_workers_;
+  std::atomic<int> workers_wanted_;
+  std::atomic<int> started_{0};  // workers that were started, or that the system refused
+  std::mutex start_mutex_;       // guards workers_
   std::atomic<bool> stop_{false};
   std::atomic<uint32_t> epoch_{0};  // grows with every published job
   std::atomic<int32_t> sleepers_{0};

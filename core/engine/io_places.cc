@@ -18,7 +18,13 @@ absl::StatusOr<IoPlace> PlaceOf(const PlanContext& context, const Tensor& tensor
   if (!memory || !memory->device().queue_api()) return IoPlace();
   Device& device = memory->device();
   if (std::count(context.devices.begin(), context.devices.end(), &device)) return IoPlace{&device, memory->pinned()};
-  if (memory->pinned()) return IoPlace();  // for other devices it is ordinary host memory
+  if (memory->pinned()) {
+    // The queues of all devices of one backend can access it. For other devices it is ordinary host memory.
+    for (Device* known : context.devices) {
+      if (HasQueues(*known) && &known->backend() == &device.backend()) return IoPlace{known, true};
+    }
+    return IoPlace();
+  }
   std::vector<std::string> names;
   for (const Device* known : context.devices) names.push_back(known->name());
   if (std::count(names.begin(), names.end(), device.name())) {

@@ -73,6 +73,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   MGE_ASSIGN_OR_RETURN(runtime->registry_, Registry::Create(std::move(options.sources), options.logger));
   Registry& registry = *runtime->registry_;
   std::shared_ptr<const Snapshot> settings = registry.snapshot();
+  MGE_RETURN_IF_ERROR(
+      ParseDeviceSpec(settings->Get<kDefaultDevice>(), settings->OriginOf<kDefaultDevice>().Describe()).status());
 
   MGE_ASSIGN_OR_RETURN(runtime->selection_, MakeSelection(*settings, UserCacheDirectory(environment), registry.logger()));
 

@@ -10,6 +10,7 @@
 #include "core/engine/deadlines.h"
 #include "core/engine/dependency_engine.h"
 #include "core/engine/queue_limits.h"
+#include "core/engine/run_streams.h"
 #include "core/engine/select.h"
 #include "core/engine/shared_arena.h"
 #include "core/env/registry.h"
@@ -37,7 +38,8 @@ absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const
 // A runtime. Safe on any thread. Each session holds a reference.
 class Runtime {
  public:
-  // Reads the settings, finds the backends and starts the engine. Starts no backend. Fails if a setting is invalid.
+  // Reads the settings, finds the backends and starts the engine. Starts no backend. Fails if a setting is invalid,
+  // the grammar of MGE_DEFAULT_DEVICE included.
   static absl::StatusOr<std::shared_ptr<Runtime>> Create(RuntimeOptions options);
 
   Registry& registry() { return *registry_; }
@@ -46,6 +48,7 @@ class Runtime {
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
   SharedArenas& shared_arenas() { return shared_arenas_; }
+  RunStreams& streams() { return streams_; }
   QueueLimits& queue_limits() { return *queue_limits_; }
   const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
@@ -72,6 +75,7 @@ class Runtime {
   RuntimeSelection selection_;
   SharedArenas shared_arenas_;
   Deadlines deadlines_;
+  RunStreams streams_;
   std::unique_ptr<QueueLimits> queue_limits_;
   std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members
 };

@@ -161,8 +161,11 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->families = std::make_shared<KernelFamilies>();
   MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
   context->host = &runtime->devices().host();
-  int asked = options.threads > 0 ? options.threads : resolution.devices.front().threads;
+  const DeviceUse& first = resolution.devices.front();
+  int asked = options.threads > 0 ? options.threads : first.threads;
+  if (asked == 0 && first.synchronous) asked = 1;
   context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
+  if (first.threads > 0) runtime->pool().Reserve(context->threads);
   context->parallel_for = [owner = runtime.get(), width = context->threads](uint64_t count,
                                                                             const std::function<void(uint64_t)>& body) {
     auto call = [](void* self, uint64_t i) { (*static_cast<const std::function<void(uint64_t)>*>(self))(i); };
@@ -222,6 +225,9 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
   MarkStates(model.graph);
   MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context)));
+  session->inline_ = first.synchronous;
+  if (first.stream != kNoStream) session->stream_ = session->runtime_->streams().Get(first.device->name(), first.stream);
+  MGE_ASSIGN_OR_RETURN(session->pinned_, PinnedDevice(session->runtime_->devices(), first.pinned));
   if (options.outputs_on_device) session->created_ = DevicePlace(session->program_->context());
   session->output_types_ = OutputTypes(session->graph(), session->info_);
   return session;
@@ -316,7 +322,7 @@ absl::Status Session::WithControl(RunState& control, F run) {
 absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                  RunState& control) {
   return WithControl(control, [&]() -> absl::Status {
-    if (!control.observer && !created_.device) {
+    if (!control.observer && !created_.device && !pinned_.device) {
       if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs, outputs)) {
         return RunPlan(known, "", inputs, outputs, control);
       }
@@ -329,8 +335,33 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
     MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places,
                          OutputPlaces(program.graph(), program.context(), outputs, created_));
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control, places));
+    if (pinned_.device) return RunPinned(plan, places, inputs, outputs, control);
     return RunInTurn(plan, places, inputs, outputs, control);
   });
+}
+
+absl::Status Session::RunPinned(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
+                                std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
+  auto create = [&](DType dtype, const Shape& shape) {
+    return DeviceMemory::Create(*pinned_.device, MGE_MEMORY_PINNED, dtype, shape, runtime_);
+  };
+  std::vector<size_t> created;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].tensor.defined() || (!places.empty() && places[i].device)) continue;
+    created.push_back(i);
+    const BoundValue& bound = plan->outputs[i];
+    if (bound.location.kind != Location::Kind::kSlot || bound.type.dtype == DType::kString) continue;
+    MGE_ASSIGN_OR_RETURN(outputs[i].tensor, create(bound.type.dtype, bound.type.dims));
+  }
+  MGE_RETURN_IF_ERROR(RunInTurn(plan, places, inputs, outputs, control));
+  for (size_t i : created) {
+    Tensor& tensor = outputs[i].tensor;
+    if (!tensor.defined() || tensor.dtype() == DType::kString || DeviceMemory::Of(tensor)) continue;
+    MGE_ASSIGN_OR_RETURN(Tensor copy, create(tensor.dtype(), tensor.shape()));
+    MGE_RETURN_IF_ERROR(CopyTensor(tensor, copy));
+    tensor = std::move(copy);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Session::RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
@@ -403,6 +434,14 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
   }
   const PlanContext& context = program_->context();
   std::shared_ptr<RunFence> fence;
+  std::unique_lock<std::mutex> enqueuing;
+  std::vector<std::shared_ptr<RunFence>> ordered;
+  if (stream_) {
+    enqueuing = std::unique_lock(stream_->mutex);
+    ordered.assign(after.begin(), after.end());
+    if (std::shared_ptr<RunFence> last = stream_->last.lock()) ordered.push_back(std::move(last));
+    after = ordered;
+  }
   MGE_RETURN_IF_ERROR(WithControl(control, [&]() -> absl::Status {
     std::vector<InputType> types(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -440,6 +479,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
     fence = RunFence::Ended(runtime_);
     return absl::OkStatus();
   }));
+  if (stream_) stream_->last = fence;
   return fence;
 }
 
@@ -457,6 +497,14 @@ void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> out
                          .work = HasQueues(device()) ? Work::kDeviceRun : Work::kCpuRun,
                          .priority = priority.value_or(0),
                          .prioritized = priority.has_value()};
+  if (stream_) {
+    operation.writes = {stream_->order};
+    operation.device = stream_->name;  // each stream has workers of its own, so that two streams overlap
+  }
+  if (inline_) {
+    (void)NoThrow(operation.run);
+    return;
+  }
   runtime_->engine().Push(std::move(operation));
 }
 

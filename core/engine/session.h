@@ -73,8 +73,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // memory of devices or in page-locked memory: `outputs` is set before the return, and may be read when the fence is
   // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes or
   // are computed in host memory, if its runs must not overlap, if its steps are operations of the engine, or if the session
-  // has no device with queues. `control` and its deadline are used only during the call. Fails with kBadInput if an output
-  // is in plain host memory, and with kApiMisuse for a fence of another runtime.
+  // has no device with queues. On a named stream, the run is also after the one that was enqueued there last. `control` and
+  // its deadline are used only during the call. Fails with kBadInput if an output is in plain host memory, and with
+  // kApiMisuse for a fence of another runtime.
   absl::StatusOr<std::shared_ptr<RunFence>> Enqueue(std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                                     RunState& control, std::span<const std::shared_ptr<RunFence>> after);
   // Returns the number of bytes that all runs have copied between plain host memory and page-locked memory.
@@ -87,7 +88,8 @@ class Session : public std::enable_shared_from_this<Session> {
                        RunState& control);
 
   // Runs the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
-  // thread, others a worker: one of those for prioritized runs if control.priority is set. Calls `done` once, in that
+  // thread, others a worker: one of those for prioritized runs if control.priority is set. A session on cpu:default uses the
+  // calling thread. On a named stream, the run starts after the earlier ones of this function. Calls `done` once, in that
   // thread. `control` must live until `done` has returned.
   void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
                 std::function<void(absl::Status, std::vector<HostValue>)> done);
@@ -111,6 +113,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Runs the plan, alone if it must be. `places` are those of the outputs; empty: all are in plain host memory.
   absl::Status RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
                          std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
+  // Runs the plan. Outputs in host memory that the run creates are page-locked for pinned_.
+  absl::Status RunPinned(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
+                         std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
   // Returns the program that computes these outputs only. The kMaxSubsets most recently used ones are kept.
   absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
 
@@ -119,8 +124,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Program> program_;
   std::vector<ValueType> output_types_;
   std::mutex subsets_mutex_;
-  std::list<Subset> subsets_;  // most recent first; guarded by subsets_mutex_
-  IoPlace created_;            // the place of outputs that runs create
+  std::list<Subset> subsets_;          // most recent first; guarded by subsets_mutex_
+  IoPlace created_;                    // the place of outputs that runs create
+  DeviceUse pinned_;                   // page-locks created outputs in host memory; no device: they are ordinary memory
+  bool inline_ = false;                // asynchronous runs use the calling thread
+  std::shared_ptr<RunStream> stream_;  // of the session's device; nullptr: runs have no order
   std::atomic<uint64_t> staged_bytes_{0};
   std::atomic<uint64_t> operations_{0};
   RunTurn turn_;  // of plans that run alone

@@ -55,6 +55,13 @@ Context Context::Of(const DeviceName& name) {
   return Context(name.cls == "multithread" ? "cpu" : name.cls, std::max(name.number, 0));
 }
 
+Context Context::Of(const Device& device) {
+  if (const std::string& gpu = device.gpu_name(); !gpu.empty()) {
+    if (absl::StatusOr<Context> context = FromString(gpu); context.ok()) return *std::move(context);
+  }
+  return Context(std::string(device.class_name()), device.number());
+}
+
 std::string Context::ToString() const { return fmt::format("{}({})", type_, id_); }
 
 DeviceName Context::name() const { return {.cls = type_, .number = id_, .context = true}; }
@@ -91,10 +98,7 @@ absl::StatusOr<Context> CurrentContext(Devices& devices, const std::optional<Dev
   const DeviceName& name = default_device->alternatives.front().front();
   if (name.cls != "xpu") return Context::Of(name);
   MGE_ASSIGN_OR_RETURN(DeviceUse use, devices.Find(name, "the default device"));
-  if (!use.device->gpu_name().empty()) {
-    return Context::FromString(use.device->gpu_name());
-  }
-  return Context::Create(use.device->class_name(), use.device->number());
+  return Context::Of(*use.device);
 }
 
 absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::optional<DeviceSpec>& default_device) {
@@ -112,8 +116,20 @@ absl::StatusOr<MemoryInfo> GpuMemoryInfo(Devices& devices, int device_id) {
   return use.device->QueryMemory();
 }
 
+absl::StatusOr<DeviceUse> PinnedDevice(Devices& devices, int number) {
+  if (number == kNoPinned || devices.gpu_count() == 0) return DeviceUse();
+  MGE_ASSIGN_OR_RETURN(DeviceUse use, devices.Find(Gpu(number).name(), "cpu_pinned"));
+  return use.device->queue_api() ? use : DeviceUse();
+}
+
 absl::Status EmptyCache(Devices& devices, const Context& context) {
-  MGE_ASSIGN_OR_RETURN(DeviceUse use, devices.Locate(context.name(), "empty_cache"));
+  MGE_ASSIGN_OR_RETURN(DeviceUse use, context.device_type() == "cpu_pinned" ? PinnedDevice(devices, context.device_id())
+                                                                            : devices.Locate(context.name(), "empty_cache"));
+  if (!use.device) return absl::OkStatus();
+  const int32_t memory = context.device_type() == "cpu_pinned" ? MGE_MEMORY_PINNED : MGE_MEMORY_DEVICE;
+  // A request that can never be met makes all keepers of the budget give back what is idle.
+  absl::StatusOr<bool> refused = Fail(errors::kOutOfMemory, "empty_cache");
+  use.device->budget(memory).Press(nullptr, 0, refused, [&] { return refused; });
   use.device->Trim(MGE_TRIM_ALL);
   return absl::OkStatus();
 }

@@ -29,6 +29,8 @@ class Context {
   // Parses "gpu(1)" or any other name of one device, such as "cuda0". Fails with kBadDeviceName.
   static absl::StatusOr<Context> FromString(std::string_view text);
   static Context Of(const DeviceName& name);
+  // Returns the context of a device: gpu(1) if it is numbered as a GPU, else its class and number.
+  static Context Of(const Device& device);
 
   const std::string& device_type() const { return type_; }
   int device_id() const { return id_; }
@@ -78,7 +80,11 @@ absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::op
 int NumGpus(Devices& devices);
 // Returns the free and total bytes of gpuN. Opens the device. Fails with kDeviceUnusable if gpuN does not exist.
 absl::StatusOr<MemoryInfo> GpuMemoryInfo(Devices& devices, int device_id = 0);
-// Returns the cached memory of the context's device to its driver. Memory in use is not affected. Does not open the device.
+// Returns the GPU that page-locks the memory of cpu_pinned(number), opened. Returns no device if there is no GPU: that memory
+// is then ordinary host memory. Also for the number kNoPinned. Fails with kDeviceUnusable for other numbers.
+absl::StatusOr<DeviceUse> PinnedDevice(Devices& devices, int number);
+// Returns the cached memory of the context's device to its driver, idle instances of plans included. Memory in use is not
+// affected. Does not open the device.
 absl::Status EmptyCache(Devices& devices, const Context& context);
 
 }  // namespace mge

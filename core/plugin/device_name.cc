@@ -142,11 +142,7 @@ std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
       return Wrong{fmt::format("'{}' does not name a stream after the colon", text),
                    fmt::format("write {}:0, or leave the colon out", text.substr(0, colon))};
     }
-    if (*stream != 0) {
-      return Wrong{fmt::format("'{}' names stream {}; streams cannot be chosen, because every run creates its own queues",
-                               text, *stream),
-                   fmt::format("write {}", text.substr(0, colon))};
-    }
+    out.stream = *stream;
   }
   return std::nullopt;
 }
@@ -167,6 +163,7 @@ std::string DeviceName::ToString() const {
   if (context) return fmt::format("{}({})", cls, number);
   if (synchronous) return cls + ":default";
   std::string out = number == kLowestUsable ? cls + "x" : fmt::format("{}{}", cls, number);
+  if (stream != kNoStream) out += fmt::format(":{}", stream);
   return out;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device names as users write them, and lists of names.
 //
-//   cpu0  gpu1  cuda0  rocm0  gpu0:0     class and number; a stream number is optional and must be 0, because every run
-//                                        creates the queues that it needs
+//   cpu0  gpu1  cuda0  rocm0             class and number
+//   gpu0:1                               the same device, stream 1: asynchronous runs on one named stream follow one another
 //   cpux  gpux  gpu                      the lowest usable device of the class
 //   xpux  xpu                            the best device present
 //   cpu:default                          the CPU; each step runs in the calling thread
@@ -22,6 +22,7 @@
 namespace mge {
 
 inline constexpr int kLowestUsable = -1;  // a number written as "x"
+inline constexpr int kNoStream = -1;      // no stream is named
 
 struct DeviceName {
   std::string cls;  // "cpu", "gpu", "cuda", "xpu", "multithread", "cpu_pinned"...
@@ -29,6 +30,7 @@ struct DeviceName {
   int threads = 0;           // number of threads of "multithread"; 0: as set elsewhere
   bool synchronous = false;  // steps run in the calling thread
   bool context = false;      // written as cpu(0)
+  int stream = kNoStream;    // number after the colon
 
   std::string text = {};  // as it was written, for messages
 
@@ -37,7 +39,7 @@ struct DeviceName {
   std::string Written() const { return text.empty() ? ToString() : text; }
   friend bool operator==(const DeviceName& a, const DeviceName& b) {
     return a.cls == b.cls && a.number == b.number && a.threads == b.threads && a.synchronous == b.synchronous &&
-           a.context == b.context;
+           a.context == b.context && a.stream == b.stream;
   }
 };
 

@@ -513,7 +513,8 @@ DeviceUse Use(const std::shared_ptr<Device>& device, const DeviceName& name) {
   return {.device = device.get(),
           .threads = name.threads,
           .synchronous = name.synchronous,
-          .pinned = name.cls == "cpu_pinned",
+          .stream = name.stream,
+          .pinned = name.cls == "cpu_pinned" ? name.number : kNoPinned,
           .owner = device};
 }
 

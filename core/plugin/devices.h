@@ -36,12 +36,15 @@ struct DevicesOptions : StartContext {
   uint64_t memory_limit = 0;
 };
 
+inline constexpr int kNoPinned = -1;
+
 // A device, with the options that its name contained.
 struct DeviceUse {
   Device* device = nullptr;
   int threads = 0;           // 0: as set elsewhere
   bool synchronous = false;  // every step runs in the calling thread
-  bool pinned = false;       // tensors are in page-locked memory
+  int stream = kNoStream;    // asynchronous runs on one stream follow one another
+  int pinned = kNoPinned;    // tensors in host memory are page-locked: the number of the GPU of cpu_pinned(0)
   // Keeps the device. Whoever uses a device beyond a call holds it: a lost device may be replaced by a new one.
   std::shared_ptr<Device> owner = {};
 };

@@ -110,11 +110,13 @@ void Recorder::EndShare() noexcept {
 }
 
 void Recorder::BeginChunk(uint32_t thread) noexcept {
+  if (thread >= slots_.size()) return;  // a worker that started after this run
   Slot& s = slots_[thread];
   if (s.depth++ == 0) s.chunk_begin = profile_->Now();
 }
 
 void Recorder::EndChunk(uint32_t thread) noexcept {
+  if (thread >= slots_.size()) return;  // a worker that started after this run
   Slot& s = slots_[thread];
   if (--s.depth > 0) return;
   s.end = profile_->Now();

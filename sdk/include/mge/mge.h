@@ -135,14 +135,28 @@ MGE_API mge_status* mge_plugins_release(const mge_runtime_options* options, cons
 
 /* ---------------------------------------------------------------- contexts: which device new work goes to */
 
-/* Sets this thread's context, such as "gpu(1)", until the matching pop. Contexts nest. */
-MGE_API mge_status* mge_context_push(mge_runtime* runtime, const char* context);
+/* A device type and an id, such as gpu(1). Whether the device exists is checked when the context is used. */
+typedef struct mge_context {
+  char device_type[64]; /* "cpu", "gpu", "cpu_pinned", or a class of devices such as "cuda" */
+  int32_t device_id;    /* from 0; a CPU ignores it. cpu_pinned(1): host memory that the driver of gpu(1) page-locks */
+} mge_context;
+
+/* Creates a context. Fails with E0501 if the type is not known. */
+MGE_API mge_status* mge_context_create(const char* device_type, int32_t device_id, mge_context* out);
+/* Parses "gpu(1)" or any other name of one device, such as "cuda0". */
+MGE_API mge_status* mge_context_parse(const char* text, mge_context* out);
+/* Sets this thread's context until the matching pop. Contexts nest. Sessions that name no device run on it. */
+MGE_API mge_status* mge_context_push(mge_runtime* runtime, const mge_context* context);
 MGE_API mge_status* mge_context_pop(mge_runtime* runtime);
-MGE_API mge_status* mge_context_current(mge_runtime* runtime, mge_string** out); /* "cpu(0)" */
+/* Returns the thread's context: of the innermost push, else the default device if it is set, else cpu(0). */
+MGE_API mge_status* mge_context_current(mge_runtime* runtime, mge_context* out);
+/* Returns the number of usable GPUs: 0 without a driver. */
 MGE_API int32_t mge_num_gpus(mge_runtime* runtime);
+/* Returns the free and total bytes of a GPU. Fails with E0502 if it does not exist, or with the error of its driver. */
 MGE_API mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes);
-/* Releases the memory that the pools of this context's device keep but do not use. */
-MGE_API mge_status* mge_empty_cache(mge_runtime* runtime, const char* context);
+/* Returns memory of this context's device that nothing uses to the driver: what pools keep, and what sessions keep for their
+ * next runs. Tensors and constants of sessions stay. */
+MGE_API mge_status* mge_empty_cache(mge_runtime* runtime, const mge_context* context);
 
 /* ---------------------------------------------------------------- tensors */
 
@@ -179,6 +193,12 @@ enum { MGE_PLACE_DEVICE = 0, MGE_PLACE_PAGE_LOCKED = 1 };
  * memory, such as "cpu0", the tensor is charged to its budget. Strings are refused. */
 MGE_API mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
                                          const int64_t* dims, size_t rank, mge_tensor** out);
+/* Creates a tensor in a context (NULL: the thread's current one). cpu: plain host memory. cpu_pinned: page-locked memory;
+ * plain host memory if there is no GPU. Other types: memory of the device. Host memory is set to zero. */
+MGE_API mge_status* mge_tensor_create_in(mge_runtime* runtime, const mge_context* context /* nullable */, mge_dtype dtype,
+                                         const int64_t* dims, size_t rank, mge_tensor** out);
+/* Returns the context in which the tensor lies; cpu(0) for plain host memory. */
+MGE_API mge_context mge_tensor_context(const mge_tensor* tensor);
 /* Creates a tensor that uses the caller's memory on a device. `address` is valid on the device and aligned to its
  * buffer_alignment (64 if it names none); on a device that works in host memory it is aligned to the elements. Page-locked
  * memory must have one address for host and device. `release` (nullable) is called once when no tensor and no run uses the
@@ -219,8 +239,11 @@ MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_t
 /* Options of a session. The strings are used only during the call. */
 typedef struct mge_session_options {
   size_t struct_size;
-  const char* device; /* "gpu0,cpu0"; NULL: scope of the thread, otherwise the default device */
-  int32_t threads;    /* 0: the runtime's setting */
+  /* "gpu0,cpu0"; NULL: context of the thread, otherwise the default device. "gpu0:1": stream 1, on which enqueued runs
+   * follow one another, also those of other sessions; so do runs of mge_session_run_async. "cpu_pinned(0)": the CPU;
+   * outputs that runs create are page-locked. */
+  const char* device;
+  int32_t threads; /* 0: the runtime's setting */
   /* 1: outputs that a run creates lie in the memory of the session's first device that has its own. */
   int32_t outputs_on_device;
   const char* const* skip; /* names of passes, rewrites and fusions to skip */
@@ -305,7 +328,7 @@ MGE_API mge_status* mge_session_run_named(mge_session* session, const char* cons
                                           size_t input_count, const char* const* output_names, mge_tensor** outputs,
                                           size_t output_count, mge_run_control* control);
 
-/* Runs without waiting: on a worker of the engine, or in this thread if engine.type is naive. Calls `done` once from
+/* Runs without waiting: on a worker of the engine, or in this thread if engine.type is naive or the device cpu:default. Calls `done` once from
  * there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns. The inputs
  * may be released at once. `control` (nullable) and the memory of wrapped tensors must stay valid until `done` is called. */
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);

@@ -14,7 +14,7 @@
 #endif
 
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -23,160 +23,13 @@
 #include <utility>
 #include <vector>
 
-#include "mge/float16.hpp"
 #include "mge/mge.h"
+#include "mge/tensor.hpp"
 
 namespace mge {
 // An inline namespace: invisible in source code, but part of every symbol. So another library with classes of these names
 // (another version of this header, or the core itself) can be linked into the same program.
 inline namespace v0 {
-
-namespace internal {
-template <typename T, void (*Release)(T*)>
-struct Releaser {
-  void operator()(T* p) const { Release(p); }
-};
-template <typename T, void (*Release)(T*)>
-using Handle = std::unique_ptr<T, Releaser<T, Release>>;
-}  // namespace internal
-
-// The result of a call.
-class [[nodiscard]] Status {
- public:
-  Status() = default;
-  explicit Status(mge_status* status) : status_(status) {}
-  bool ok() const { return !status_; }
-  int kind() const { return mge_status_kind(status_.get()); }  // the exit code of the mge command
-  int id() const { return mge_status_id(status_.get()); }
-  std::string_view text() const { return mge_status_text(status_.get()); }
-  std::string_view title() const { return mge_status_title(status_.get()); }
-  std::string_view what() const { return mge_status_what(status_.get()); }
-  std::string_view where() const { return mge_status_where(status_.get()); }
-  std::string_view fix() const { return mge_status_fix(status_.get()); }
-
- private:
-  internal::Handle<mge_status, mge_status_release> status_;
-};
-
-template <typename T>
-inline constexpr mge_dtype kDtypeOf = MGE_DTYPE_UNDEFINED;
-template <>
-inline constexpr mge_dtype kDtypeOf<float> = MGE_DTYPE_F32;
-template <>
-inline constexpr mge_dtype kDtypeOf<double> = MGE_DTYPE_F64;
-template <>
-inline constexpr mge_dtype kDtypeOf<int8_t> = MGE_DTYPE_I8;
-template <>
-inline constexpr mge_dtype kDtypeOf<int16_t> = MGE_DTYPE_I16;
-template <>
-inline constexpr mge_dtype kDtypeOf<int32_t> = MGE_DTYPE_I32;
-template <>
-inline constexpr mge_dtype kDtypeOf<int64_t> = MGE_DTYPE_I64;
-template <>
-inline constexpr mge_dtype kDtypeOf<uint8_t> = MGE_DTYPE_U8;
-template <>
-inline constexpr mge_dtype kDtypeOf<uint16_t> = MGE_DTYPE_U16;
-template <>
-inline constexpr mge_dtype kDtypeOf<uint32_t> = MGE_DTYPE_U32;
-template <>
-inline constexpr mge_dtype kDtypeOf<uint64_t> = MGE_DTYPE_U64;
-template <>
-inline constexpr mge_dtype kDtypeOf<bool> = MGE_DTYPE_BOOL;
-template <>
-inline constexpr mge_dtype kDtypeOf<F16> = MGE_DTYPE_F16;
-template <>
-inline constexpr mge_dtype kDtypeOf<BF16> = MGE_DTYPE_BF16;
-
-// A dense tensor in host memory or on a device, or a sequence or optional of tensors.
-class Tensor {
- public:
-  Tensor() = default;
-  explicit Tensor(mge_tensor* tensor) : tensor_(tensor) {}
-
-  static Status Create(mge_dtype dtype, std::span<const int64_t> dims, Tensor* out) {
-    return Take(out, [&](mge_tensor** t) { return mge_tensor_create(dtype, dims.data(), dims.size(), t); });
-  }
-  // Creates a tensor that uses the caller's memory, which must outlive it.
-  static Status Wrap(mge_dtype dtype, std::span<const int64_t> dims, void* data, uint64_t bytes, Tensor* out) {
-    return Take(out, [&](mge_tensor** t) { return mge_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, t); });
-  }
-  // Creates a tensor with undefined elements on a device. `runtime` is Runtime::get(); `place` is MGE_PLACE_...
-  static Status CreateOn(mge_runtime* runtime, const std::string& device, mge_dtype dtype, std::span<const int64_t> dims,
-                         Tensor* out, int place = MGE_PLACE_DEVICE) {
-    return Take(out, [&](mge_tensor** t) {
-      return mge_tensor_create_on(runtime, device.c_str(), place, dtype, dims.data(), dims.size(), t);
-    });
-  }
-  // Reads a .npy, .npz ("file.npz:name") or .pb file.
-  static Status Read(const std::string& path, Tensor* out) {
-    return Take(out, [&](mge_tensor** t) { return mge_tensor_read(path.c_str(), t); });
-  }
-  // Creates a tensor with a copy of the values. Fails with E0305 and leaves *out empty if their number does not match the
-  // shape.
-  template <typename T>
-  static Status Of(std::initializer_list<int64_t> dims, std::initializer_list<T> values, Tensor* out) {
-    return OfSpan<T>({dims.begin(), dims.size()}, {values.begin(), values.size()}, out);
-  }
-  template <typename T>
-  static Status OfSpan(std::span<const int64_t> dims, std::span<const T> values, Tensor* out) {
-    static_assert(kDtypeOf<T> != MGE_DTYPE_UNDEFINED, "T is not the C++ type of an element type");
-    Tensor view;  // checks that the number of values matches the shape
-    if (Status s = Wrap(kDtypeOf<T>, dims, const_cast<T*>(values.data()), values.size_bytes(), &view); !s.ok()) {
-      *out = Tensor();
-      return s;
-    }
-    Status s = Create(kDtypeOf<T>, dims, out);
-    if (s.ok() && !values.empty()) std::memcpy(out->raw_data(), values.data(), values.size_bytes());
-    return s;
-  }
-
-  explicit operator bool() const { return tensor_ != nullptr; }
-  mge_dtype dtype() const { return mge_tensor_dtype(get()); }
-  std::span<const int64_t> dims() const { return {mge_tensor_dims(get()), mge_tensor_rank(get())}; }
-  uint64_t elements() const { return mge_tensor_elements(get()); }
-  uint64_t bytes() const { return mge_tensor_bytes(get()); }
-  void* raw_data() const { return mge_tensor_data(get()); }
-  // Returns the elements as T, or nothing if T is not the C++ type of dtype() or the host cannot access them.
-  template <typename T>
-  std::span<T> data() const {
-    if (dtype() != kDtypeOf<T> || !raw_data()) return {};
-    return {static_cast<T*>(raw_data()), static_cast<size_t>(elements())};
-  }
-  std::string_view string(uint64_t index) const {
-    mge_text t = mge_tensor_string(get(), index);
-    return {t.data, static_cast<size_t>(t.size)};
-  }
-  std::string_view device() const { return mge_tensor_device(get()); }  // "" for plain host memory
-  int place() const { return mge_tensor_place(get()); }                 // MGE_PLACE_...
-  void* address() const { return mge_tensor_address(get()); }           // on its device
-  // Copies the elements to a tensor of the same type and shape; both may lie anywhere.
-  Status CopyTo(Tensor* destination) const { return Status(mge_tensor_copy(get(), destination->get())); }
-  // Copies the elements to a new tensor in plain host memory.
-  Status ToHost(Tensor* out) const {
-    if (Status s = Create(dtype(), dims(), out); !s.ok()) return s;
-    return CopyTo(out);
-  }
-  Status WriteNpy(const std::string& path) const { return Status(mge_tensor_write_npy(get(), path.c_str())); }
-
-  int kind() const { return mge_tensor_kind(get()); }  // MGE_VALUE_...
-  size_t part_count() const { return mge_tensor_part_count(get()); }
-  Status Part(size_t index, Tensor* out) const {
-    return Take(out, [&](mge_tensor** t) { return mge_tensor_part(get(), index, t); });
-  }
-
-  mge_tensor* get() const { return tensor_.get(); }
-  mge_tensor* release() { return tensor_.release(); }
-
- private:
-  template <typename F>
-  static Status Take(Tensor* out, F make) {
-    mge_tensor* t = nullptr;
-    Status s(make(&t));
-    *out = Tensor(t);
-    return s;
-  }
-  internal::Handle<mge_tensor, mge_tensor_release> tensor_;
-};
 
 // Options of a runtime; see mge_runtime_options.
 struct RuntimeOptions {
@@ -287,13 +140,38 @@ class Runtime {
   internal::Handle<mge_runtime, mge_runtime_release> runtime_;
 };
 
-// A scope: makes a context the thread's current one while the object exists.
+Status Context::empty_cache(Runtime& runtime) const { return Status(mge_empty_cache(runtime.get(), get())); }
+
+// Returns the thread's context: of the innermost scope, else the default device if it is set, else cpu(0). Fails if the default
+// device cannot be used.
+inline Status current_context(Runtime& runtime, Context* out) {
+  mge_context raw = {};
+  Status s(mge_context_current(runtime.get(), &raw));
+  if (s.ok()) *out = Context(raw);
+  return s;
+}
+inline int num_gpus(Runtime& runtime) { return mge_num_gpus(runtime.get()); }
+// Returns the free and total bytes of a GPU. Fails if it does not exist, or with the error of its driver.
+inline Status gpu_memory_info(Runtime& runtime, int device_id, uint64_t* free_bytes, uint64_t* total_bytes) {
+  return Status(mge_gpu_memory_info(runtime.get(), device_id, free_bytes, total_bytes));
+}
+
+// A scope: makes a context the thread's current one while the object exists. Sessions and tensors that name no device use it.
+//
+//   mge::ContextScope scope(runtime, mge::gpu(1));
+//   if (!scope.status().ok()) return Report(scope.status());
 class ContextScope {
  public:
-  ContextScope(Runtime& runtime, const std::string& context)
-      : runtime_(runtime.get()), status_(mge_context_push(runtime_, context.c_str())) {}
+  ContextScope(Runtime& runtime, const Context& context)
+      : runtime_(runtime.get()), status_(mge_context_push(runtime_, context.get())), open_(status_.ok()) {}
+  ContextScope(Runtime& runtime, const std::string& context) : runtime_(runtime.get()) {
+    Context parsed;
+    status_ = Context::Parse(context, &parsed);
+    if (status_.ok()) status_ = Status(mge_context_push(runtime_, parsed.get()));
+    open_ = status_.ok();
+  }
   ~ContextScope() {
-    if (status_.ok()) mge_status_release(mge_context_pop(runtime_));
+    if (open_) mge_status_release(mge_context_pop(runtime_));
   }
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
@@ -302,6 +180,7 @@ class ContextScope {
  private:
   mge_runtime* runtime_;
   Status status_;
+  bool open_ = false;
 };
 
 // The times of the steps of runs. RunControl::SetProfile() selects the runs.
@@ -487,6 +366,27 @@ class Session {
                  std::initializer_list<const RunFence*> after = {}, RunControl* control = nullptr) {
     return Enqueue(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, fence,
                    std::span<const RunFence* const>(after.begin(), after.size()), control);
+  }
+
+  // Runs without waiting, and calls `done` once with the status and, if that is ok, the outputs; see mge_session_run_async.
+  // If this function fails, `done` is not called. `control` must stay valid until `done` is called.
+  using Done = std::function<void(Status, std::vector<Tensor>)>;
+  Status RunAsync(std::span<const Tensor* const> inputs, Done done, RunControl* control = nullptr) {
+    std::vector<mge_tensor*> in;
+    for (const Tensor* t : inputs) in.push_back(t->get());
+    auto* state = new Done(std::move(done));
+    auto call = [](void* s, mge_status* status, mge_tensor** outputs, size_t count) {
+      const std::unique_ptr<Done> owned(static_cast<Done*>(s));
+      std::vector<Tensor> out;
+      for (size_t i = 0; i < count; ++i) out.emplace_back(outputs[i]);
+      (*owned)(Status(status), std::move(out));
+    };
+    Status s(mge_session_run_async(get(), in.data(), in.size(), control ? control->get() : nullptr, call, state));
+    if (!s.ok()) delete state;
+    return s;
+  }
+  Status RunAsync(std::initializer_list<const Tensor*> inputs, Done done, RunControl* control = nullptr) {
+    return RunAsync(std::span<const Tensor* const>(inputs.begin(), inputs.size()), std::move(done), control);
   }
 
   // Runs by name: every input once, in any order, and any of the outputs. Nodes that these outputs do not need are not

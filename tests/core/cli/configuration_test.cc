@@ -16,20 +16,27 @@ namespace ob = onnx_builder;
 
 TEST_F(Command, DevicesAndEnvPrintTheirListAndThenTheErrorOfAMisspeltDefaultDevice) {
   Good();
-  for (const char* name : {"zzz", "cuda:0"}) {
-    const std::string variable = std::string("MGE_DEFAULT_DEVICE=") + name;
-    Outcome run = Mge("run good.onnx", variable);
-    EXPECT_EQ(run.code, 5) << name;
-    for (const char* command : {"devices", "env"}) {
-      Outcome o = Mge(command, variable);
-      EXPECT_EQ(o.out, Mge(command, command == std::string("env") ? variable : "").out) << command;
-      EXPECT_THAT(o.out, HasSubstr(command == std::string("env") ? "engine.type" : "cpu0")) << command;
-      EXPECT_EQ(o.code, run.code) << command << " " << name;
-      EXPECT_THAT(o.err, HasSubstr(run.err.substr(0, run.err.find('\n')))) << command;
-    }
-    Outcome o = Mge("devices --json", variable);
-    EXPECT_EQ(o.code, run.code);
-    EXPECT_EQ(json::parse(o.out)["default_device"]["error"]["exit_code"], run.code);
+  const std::string variable = "MGE_DEFAULT_DEVICE=zzz";
+  Outcome run = Mge("run good.onnx", variable);
+  EXPECT_EQ(run.code, 5);
+  for (const char* command : {"devices", "env"}) {
+    Outcome o = Mge(command, variable);
+    EXPECT_EQ(o.out, Mge(command, command == std::string("env") ? variable : "").out) << command;
+    EXPECT_THAT(o.out, HasSubstr(command == std::string("env") ? "engine.type" : "cpu0")) << command;
+    EXPECT_EQ(o.code, run.code) << command;
+    EXPECT_THAT(o.err, HasSubstr(run.err.substr(0, run.err.find('\n')))) << command;
+  }
+  Outcome o = Mge("devices --json", variable);
+  EXPECT_EQ(o.code, run.code);
+  EXPECT_EQ(json::parse(o.out)["default_device"]["error"]["exit_code"], run.code);
+}
+
+TEST_F(Command, EveryCommandRefusesADefaultDeviceThatIsNoName) {
+  for (const char* command : {"devices", "env", "plugins"}) {
+    Outcome o = Mge(command, "MGE_DEFAULT_DEVICE=cuda:0");
+    EXPECT_EQ(o.code, 5) << command;
+    EXPECT_THAT(o.err, HasSubstr("error[E0501]")) << command;
+    for (const char* part : {"MGE_DEFAULT_DEVICE", "cuda0"}) EXPECT_THAT(o.err, HasSubstr(part)) << command;
   }
 }
 

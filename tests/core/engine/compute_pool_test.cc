@@ -82,6 +82,26 @@ TEST(ComputePool, NumbersItsWorkersFromOne) {
   EXPECT_EQ(seen.numbers, 7u);
 }
 
+TEST(ComputePool, GrowsForLoopsOfMoreThreads) {
+  ComputePool pool(0);
+  pool.Reserve(2);
+  std::atomic<int> begun{0};
+  auto together = [&](int threads) {
+    begun = 0;
+    RunOn(pool, static_cast<uint64_t>(threads), static_cast<uint32_t>(threads), [&](uint64_t) {
+      ++begun;
+      while (begun < threads) std::this_thread::yield();  // returns only if each chunk has a thread
+    });
+  };
+  together(2);
+  pool.Reserve(5);
+  together(5);
+  pool.Reserve(3);  // it does not shrink
+  together(5);
+  EXPECT_EQ(pool.thread_count(), 1u);
+  EXPECT_EQ(pool.reserved_count(), 5u);
+}
+
 TEST(ComputePool, IsSharedInTheProcessWhileItHasAnOwner) {
   auto a = ComputePool::Shared(), b = ComputePool::Shared();
   EXPECT_EQ(a, b);

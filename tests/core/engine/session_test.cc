@@ -3,6 +3,8 @@
 #include "core/engine/session.h"
 
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -423,6 +425,43 @@ TEST(Session, RunsAsynchronouslyOnTheConfiguredEngine) {
     EXPECT_EQ(got, expected);
     EXPECT_EQ(where == std::this_thread::get_id(), std::string_view(engine) == "naive");
   }
+}
+
+// An observer that holds each chunk until four threads run one.
+class FourThreads : public RunObserver {
+ public:
+  void BeginPlan(const std::shared_ptr<const Plan>&, std::string_view) override {}
+  void EndPlan() override {}
+  void BeginStep(int32_t) override {}
+  void EndStep() override {}
+  void BeginPlanning() override {}
+  void EndPlanning() override {}
+  void BeginShare() noexcept override {}
+  void EndShare() noexcept override {}
+  void BeginChunk(uint32_t thread) noexcept override {
+    threads_.fetch_or(1u << thread);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (Count() < 4 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+  void EndChunk(uint32_t) noexcept override {}
+  int Count() const { return std::popcount(threads_.load()); }
+
+ private:
+  std::atomic<uint32_t> threads_{0};  // one bit per thread
+};
+
+TEST(Session, OnMultithread4RunsAKernelOnFourThreadsOnAnyMachine) {
+  auto runtime = NewRuntime({{"MGE_DEFAULT_DEVICE", "multithread4:0"}});
+  auto session = Load(runtime, {});
+  EXPECT_EQ(session->threads(), 4u);
+  FourThreads observer;
+  RunState control;
+  control.observer = &observer;
+  std::vector<HostValue> in = {Images(512)}, out(1);
+  absl::Status status = session->Run(in, out, control);
+  ASSERT_TRUE(status.ok()) << FormatError(status);
+  EXPECT_EQ(observer.Count(), 4);
+  EXPECT_EQ(Load(NewRuntime())->threads(), static_cast<uint32_t>(UsableThreads()));  // others are not changed
 }
 
 }  // namespace

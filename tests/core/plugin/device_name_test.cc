@@ -24,13 +24,14 @@ TEST(DeviceName, EveryFormIsAccepted) {
   const Row rows[] = {
       {"cpu0", {.cls = "cpu", .number = 0}, nullptr},
       {"gpu1", {.cls = "gpu", .number = 1}, nullptr},
-      {"gpu0:0", {.cls = "gpu", .number = 0}, "gpu0"},
+      {"gpu0:0", {.cls = "gpu", .number = 0, .stream = 0}, nullptr},
+      {"cpu1:3", {.cls = "cpu", .number = 1, .stream = 3}, nullptr},
       {"cuda0", {.cls = "cuda", .number = 0}, nullptr},
       {"rocm0", {.cls = "rocm", .number = 0}, nullptr},
       {"xpux", {.cls = "xpu"}, nullptr},
       {"xpu", {.cls = "xpu"}, "xpux"},
       {"gpux", {.cls = "gpu"}, nullptr},
-      {"gpux:0", {.cls = "gpu"}, "gpux"},
+      {"gpux:1", {.cls = "gpu", .stream = 1}, nullptr},
       {"cpu", {.cls = "cpu"}, "cpux"},
       {"cpu:default", {.cls = "cpu", .synchronous = true}, nullptr},
       {"multithread4:0", {.cls = "multithread", .number = 0, .threads = 4}, nullptr},
@@ -114,16 +115,6 @@ TEST(DeviceName, TheErrorForAColonBeforeTheNumberShowsTheRightForm) {
   absl::Status status = ParseDeviceName("cuda:0").status();
   EXPECT_THAT(PartsOf(status).fix, HasSubstr("cuda0"));
   EXPECT_THAT(PartsOf(ParseDeviceName("gpu:1").status()).fix, HasSubstr("gpu1"));
-}
-
-TEST(DeviceName, AStreamCannotBeChosen) {
-  for (const char* text : {"gpu0:1", "virtual0:1", "gpux:2", "cpu0:3"}) {
-    absl::Status status = ParseDeviceName(text).status();
-    EXPECT_EQ(ErrorId(status), errors::kBadDeviceName.id) << text;
-    EXPECT_THAT(PartsOf(status).what, HasSubstr("streams cannot be chosen")) << text;
-    EXPECT_EQ(PartsOf(status).fix, "write " + std::string(text).substr(0, std::string(text).find(':')));
-  }
-  EXPECT_FALSE(ParseDeviceSpec("gpu0:1,cpu0").ok());  // an error although another device is named
 }
 
 TEST(DeviceName, ATypoGetsASuggestion) {

@@ -153,7 +153,8 @@ TEST(Devices, NamesOfTheCpuCarryThreadsAndMemory) {
   EXPECT_FALSE(four.synchronous);
   EXPECT_TRUE(machine->Resolve("multithread:default:2")->devices[0].synchronous);
   EXPECT_TRUE(machine->Resolve("cpu:default")->devices[0].synchronous);
-  EXPECT_TRUE(machine->Resolve("cpu_pinned(0)")->devices[0].pinned);
+  EXPECT_EQ(machine->Resolve("cpu0:1")->devices[0].stream, 1);
+  EXPECT_EQ(machine->Resolve("cpu_pinned(0)")->devices[0].pinned, 0);
   EXPECT_EQ(machine->Resolve("cpu(7)")->devices[0].device->name(), "cpu0");
   EXPECT_EQ(machine.Chosen("cpu1"), "cpu1");
   EXPECT_THAT(machine.Chosen("cpu7"), HasSubstr("E0502"));
