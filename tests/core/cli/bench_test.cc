@@ -19,7 +19,7 @@ class Bench : public Command {
     if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   }
   Outcome Run(const std::string& args) const {
-    return Mge("bench " + Good() + " --device virtual0 --runs 3 " + args, "MGE_VIRTUAL_DEVICES=2");
+    return Mge("bench " + Good() + " --device virtual0 --runs 3 " + args, "MGE_VIRTUAL_DEVICES=2 MGE_PLAN_HOST_COMPUTE=0");
   }
 };
 

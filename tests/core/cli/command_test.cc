@@ -131,10 +131,11 @@ TEST_F(Command, ComparesADeviceWithAnother) {
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(Mge("run good.onnx --compare host --check data").code, 2);
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
-  o = Mge("run good.onnx --device virtual0 --set virtual.devices=1 --set virtual.wrong_kernel=1 --compare host");
+  const std::string on_device = "MGE_VIRTUAL_DEVICES=1 MGE_PLAN_HOST_COMPUTE=0 ";  // the model has only 6 elements
+  o = Mge("run good.onnx --device virtual0 --set virtual.wrong_kernel=1 --compare host", on_device);
   EXPECT_EQ(o.code, 8) << o.err;
   EXPECT_THAT(o.out, HasSubstr("DIFFERS"));
-  o = Mge("run good.onnx --compare virtual0 --timeout 0.2", "MGE_VIRTUAL_DEVICES=1 MGE_VIRTUAL_FAULT=kernel@1=hang");
+  o = Mge("run good.onnx --compare virtual0 --timeout 0.2", on_device + "MGE_VIRTUAL_FAULT=kernel@1=hang");
   EXPECT_EQ(o.code, 124) << o.err;
   EXPECT_THAT(o.err, HasSubstr("device virtual0"));
 }
