@@ -44,20 +44,33 @@ Json StepJson(const Recording& recording, const StepSummary& row) {
           {"busy", row.busy}};
 }
 
+// The bits of profile.mode. The values 0 and 1 are short forms of sums.
+enum ProfileEvents : int64_t { kOperatorSteps = 1, kAddedSteps = 2, kCalls = 4, kMemory = 8 };
+
+int64_t EventsOf(const Snapshot& settings) {
+  const int64_t mode = settings.Get<kProfileMode>();
+  return mode > 1 ? mode : mode == 1 ? kOperatorSteps | kAddedSteps : kOperatorSteps;
+}
+
 // Owns a profile and writes it to profile.file when it is destroyed.
 struct ProfileFile {
   std::shared_ptr<Runtime> runtime;
   std::shared_ptr<const Snapshot> settings;
-  Profile profile = {};
+  const int64_t events;
+  Profile profile;
 
   ProfileFile(std::shared_ptr<Runtime> r, std::shared_ptr<const Snapshot> s)
-      : runtime(std::move(r)), settings(std::move(s)) {}
+      : runtime(std::move(r)), settings(std::move(s)), events(EventsOf(*settings)), profile((events & kMemory) != 0) {}
   ~ProfileFile() {
     const std::string& path = settings->Get<kProfileFile>();
     const absl::Status written = NoThrow([&] {
       Recording recording = profile.Read();
-      if (settings->Get<kProfileOnlyWait>()) KeepOnlyWaits(recording);
-      return WriteFileAtomically(path, AsBytes(TraceText(recording)));
+      if (settings->Get<kProfileOnlyWait>()) {
+        KeepOnlyWaits(recording);
+      } else {
+        KeepSteps(recording, (events & kOperatorSteps) != 0, (events & kAddedSteps) != 0);
+      }
+      return WriteFileAtomically(path, AsBytes(TraceText(recording, (events & kCalls) != 0)));
     });
     if (!written.ok()) runtime->logger().Error("the profile was not written: {}", Std(written.message()));
   }

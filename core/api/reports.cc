@@ -193,6 +193,7 @@ Json ArenasJson(const Plan& plan) {
     rows.push_back({{"device", a.device->name()},
                     {"bytes", a.bytes},
                     {"lower_bound_bytes", a.lower_bound_bytes},
+                    {"match_range", a.match_range ? Json(*a.match_range) : Json()},
                     {"memory", a.memory_class == MGE_MEMORY_PINNED ? "page-locked host" : "device"}});
   }
   return rows;
@@ -213,6 +214,14 @@ Json BodiesMemory(const Plan& plan) {
   return rows;
 }
 
+Json SharedArenasJson(const InstanceStore& store) {
+  Json rows = Json::array();
+  for (const auto& arena : store.arenas().shared) {
+    rows.push_back({{"device", arena->device().name()}, {"bytes", arena->bytes()}});
+  }
+  return rows;
+}
+
 absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
   if (!plan) return Fail(errors::kApiMisuse, "mge.memory/1: nothing has run yet");
   MGE_ASSIGN_OR_RETURN(const PlanTotals totals, TotalsOf(*plan));
@@ -228,6 +237,9 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
               {"arena_bytes", totals.arena_bytes},
               {"arena_lower_bound_bytes", plan->lower_bound_bytes},
               {"arenas", ArenasJson(*plan)},
+              {"shared_arenas", SharedArenasJson(InstanceStore::Of(*plan))},
+              {"arena_use", InstanceStore::Of(*plan).arenas().name()},
+              {"own_arena_bytes", IdleBytes(*plan)},
               {"packed_constant_bytes", totals.packed_bytes},
               {"uploaded_constant_bytes", totals.uploaded_bytes},
               {"constant_bytes", totals.constant_bytes},
@@ -280,6 +292,8 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
                      {"operators", u.ops},
                      {"inputs", u.inputs},
                      {"outputs", u.outputs},
+                     {"input_ids", u.input_ids},
+                     {"output_ids", u.output_ids},
                      {"reason", u.reason},
                      {"cost_us", u.cost_us},
                      {"measured_us", u.measured_us},

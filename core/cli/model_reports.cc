@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cli/inputs.h"
+#include "core/cli/models_memory.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -10,6 +11,7 @@ namespace {
 
 struct Options {
   std::string model;
+  std::vector<std::string> models;
   InputOptions inputs;
   bool why = false;
   bool measure = false;
@@ -129,9 +131,10 @@ std::string RenderMemory(const Json& r, size_t top) {
 }
 
 int RunMemory(const Globals& globals, const Options& o) {
+  if (o.models.size() > 1) return ShowModelsMemory(globals, o.models, o.inputs);
   Runtime runtime;
   Session session;
-  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  if (Status s = OpenModel(globals, o.models.front(), &runtime, &session); !s.ok()) return Report(globals, s);
   std::vector<Tensor> inputs, outputs;
   int usage = 0;
   if (Status s = MakeInputsAndRun(globals, session, o.inputs, &outputs, &inputs, &usage); !s.ok()) return Report(globals, s);
@@ -156,9 +159,11 @@ Action DeclarePlan(Arguments app, const Globals& globals) {
 
 Action DeclareMemory(Arguments app, const Globals& globals) {
   auto o = std::make_shared<Options>();
-  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("MODEL", o->models, "ONNX files; several run in turn in one runtime, and may share memory")
+      .Required()
+      .ValueName("FILE");
   o->inputs.Declare(app);
-  app.Add("--top", o->top, "Number of buffers to show, the largest first");
+  app.Add("--top", o->top, "Number of buffers to show of a single model, the largest first");
   return [&globals, o] { return RunMemory(globals, *o); };
 }
 

@@ -8,6 +8,7 @@
 #include "core/cli/common.h"
 #include "core/cli/compare.h"
 #include "core/cli/data_set.h"
+#include "core/cli/digest.h"
 #include "core/cli/inputs.h"
 #include "core/cli/watchdog.h"
 #include "fmt/format.h"
@@ -18,9 +19,10 @@ namespace {
 struct Options {
   std::string model;
   InputOptions inputs;
-  std::string output_dir;
+  std::string output_dir, dump_dir;
   std::string check, compare;
   double timeout = 0;
+  bool digest = false;
   std::optional<double> rtol, atol;
 
   Tolerance tolerance() const {
@@ -90,7 +92,9 @@ Status RunOnce(const Globals& globals, const Options& o, Session& session, const
 int Run(const Globals& globals, const Options& o) {
   Runtime runtime, alone;
   Session session, other;
-  if (Status s = OpenModel(globals, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
+  Globals dumping = globals;
+  if (!o.dump_dir.empty()) dumping.settings.push_back("debug.dump_dir=" + o.dump_dir);
+  if (Status s = OpenModel(dumping, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
   if (!o.compare.empty()) {
     Runtime* there = o.compare == "host" ? &alone : &runtime;  // "host" has other settings
     if (Status s = OpenModel(OnDevice(globals, o.compare), o.model, there, &other); !s.ok()) return Report(globals, s);
@@ -151,16 +155,23 @@ int Run(const Globals& globals, const Options& o) {
     rows.push_back(std::move(row));
     table.push_back({name, TypeText(outputs[i]), look});
   }
+  std::string digest;
+  if (o.digest) {
+    if (Status s = DigestOf(session, outputs, &digest); !s.ok()) return Report(globals, s);
+  }
   if (globals.json) {
-    PrintJson({{"schema", "mge.run/1"},
-               {"device", device},
-               {"steps", steps},
-               {"reference_steps", reference},
-               {"engine_operations", totals.engine_operations},
-               {"inputs", std::move(facts.rows)},
-               {"outputs", std::move(rows)}});
+    Json report = {{"schema", "mge.run/1"},
+                   {"device", device},
+                   {"steps", steps},
+                   {"reference_steps", reference},
+                   {"engine_operations", totals.engine_operations},
+                   {"inputs", std::move(facts.rows)},
+                   {"outputs", std::move(rows)}};
+    if (o.digest) report["digest"] = digest;
+    PrintJson(report);
   } else {
     Print(Table(table));
+    if (o.digest) Print("digest " + digest + "\n");
     if (compared.size() > 1) Print("\n" + Table(compared));
     Talk(globals, "ran on " + device);
     if (reference) {
@@ -183,9 +194,15 @@ Action DeclareRun(Arguments app, const Globals& globals) {
   app.Add("--output-dir", o->output_dir, "Writes every output there as .npy").ValueName("FOLDER");
   const Argument check =
       app.Add("--check", o->check, "A test_data_set folder with the inputs and the expected outputs").ValueName("FOLDER");
-  app.Add("--compare", o->compare, "A device whose outputs are the expected ones; host: the reference evaluators")
-      .ValueName("DEVICE")
-      .Excludes(check);
+  const Argument compare =
+      app.Add("--compare", o->compare, "A device whose outputs are the expected ones; host: the reference evaluators")
+          .ValueName("DEVICE")
+          .Excludes(check);
+  app.Add("--dump-dir", o->dump_dir,
+          "Writes every value that a step computes there as ID_NAME.npy; with the setting debug.dump_inputs also its inputs")
+      .ValueName("FOLDER")
+      .Excludes(compare);
+  app.AddFlag("--digest", o->digest, "Shows one SHA-256 of all outputs: names, types, shapes and bytes");
   app.Add("--timeout", o->timeout, "Time limit of the run in seconds, planning included").Between(0, 1e9);
   const Tolerance check_default;
   auto tolerance = [&](const char* name, std::optional<double>& value, std::string what, double one, double other) {

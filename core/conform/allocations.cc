@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "core/conform/backend_under_test.h"
-#include "core/conform/calls.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -21,7 +20,6 @@ namespace {
 
 constinit thread_local AllocationFailure* t_failure = nullptr;
 constinit thread_local bool t_all_succeed = false;
-constinit thread_local Side t_side = Side::kKit;
 constinit std::atomic<int64_t> g_objects{0};
 constinit std::atomic<bool> g_seen{false};  // whether the program's allocator calls AllocationFails()
 constinit const link_map* g_backend = nullptr;
@@ -72,14 +70,14 @@ class Failures {
         bool reached = false;
         MGE_RETURN_IF_ERROR(Fail(n, for_ever, &reached));
         if (!reached && i == 0 && !anew) return false;
-        tested_.At(fmt::format("the same again, after {}", where_));
+        tested_.At("the same again, after {}", where_);
         if (absl::Status status = work_(); !status.ok()) return StillFails(status);
         if (g_objects.load() <= before) return true;
         // A thread of the backend may be about to free something.
         if (i > kTimes / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     }
-    return Broken(fmt::format("memory is lost each time {}", where_));
+    return Broken("memory is lost each time {}", where_);
   }
 
   // Runs the work once with failing allocation n and checks its status. Does not look for leaks.
@@ -94,13 +92,13 @@ class Failures {
     *reached = failure.happened();
     if (*reached) where_ = here;
     if (status.ok() || (*reached && absl::IsResourceExhausted(status))) return absl::OkStatus();
-    if (*reached) return Broken(fmt::format("{}: {}", where_, Std(status.message())));
+    if (*reached) return Broken("{}: {}", where_, Std(status.message()));
     return where_.empty() ? status : StillFails(status);
   }
 
  private:
   absl::Status StillFails(const absl::Status& status) const {
-    return Broken(fmt::format("after {} the same fails with memory: {}", where_, Std(status.message())));
+    return Broken("after {} the same fails with memory: {}", where_, Std(status.message()));
   }
   BackendUnderTest& tested_;
   const std::function<absl::Status()>& work_;
@@ -121,18 +119,8 @@ AllocationsSucceed::~AllocationsSucceed() { t_failure = spared_, t_all_succeed =
 bool AllocationsSucceed::Here() { return t_all_succeed; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
-Within::Within(Side side, std::string_view call)
-    : before_(t_side),
-      place_(side == Side::kBackend ? CallBoard::Enter(call) : -1),
-      call_(side == Side::kBackend && before_ == Side::kKit ? call : std::string_view()),
-      modes_(ThreadModes::Now()) {
-  if (side == Side::kBackend && t_failure && t_failure->entering_) t_failure->entering_(call);
-  t_side = side;
-}
-Within::~Within() {
-  if (!call_.empty()) NoteModes(modes_, call_);
-  CallBoard::Leave(place_);
-  t_side = before_;
+void AllocationFailure::Enter(std::string_view call) {
+  if (t_failure && t_failure->entering_) t_failure->entering_(call);
 }
 
 void CountAllocationsOf(void* library) {
@@ -145,7 +133,7 @@ void CountAllocationsOf(void* library) {
 
 bool AllocationFails(const void* caller) noexcept {
   if (!g_seen.load(std::memory_order_relaxed)) g_seen = true;
-  if (t_side != Side::kBackend || !t_failure) return false;
+  if (!InBackendNow() || !t_failure) return false;
   if (AskingLibrary(caller) != g_backend) return false;
   const uint64_t n = ++t_failure->seen_;
   return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));

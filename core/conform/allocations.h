@@ -10,7 +10,7 @@
 //
 // Only allocations that the backend itself makes in the kit's calling thread fail. Allocations of its own threads do not
 // fail, because no call could report them. Allocations of the driver's libraries do not fail, because they are not under
-// test. For this, a program must link tool/allocator.cc, which replaces operator new and malloc. In a program without it, no
+// test. For this, a program must link tool/allocator.cc, which replaces malloc. In a program without it, no
 // allocation is seen. SQLite's out-of-memory tests use the same method.
 #pragma once
 
@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "core/base/status.h"
-#include "core/conform/thread_modes.h"
+#include "core/conform/backend_call.h"
 
 namespace mge::conform {
 
@@ -50,10 +50,10 @@ class AllocationFailure {
 
   uint64_t seen() const { return seen_; }
   bool happened() const { return n_ && seen_ >= n_; }
-  static bool Happened();  // happened() of this thread's object; false if there is none
+  static bool Happened();                    // happened() of this thread's object; false if there is none
+  static void Enter(std::string_view call);  // calls `entering` of this thread's object
 
  private:
-  friend class Within;
   friend bool AllocationFails(const void*) noexcept;
   const uint64_t n_;
   const bool for_ever_;
@@ -75,30 +75,6 @@ class AllocationsSucceed {
   AllocationFailure* const spared_;
   const bool before_;
 };
-
-// A scope that marks whether this thread runs code of the kit or of the backend. Entering the backend records the name of
-// the call (calls.h). Leaving it checks the thread's floating-point modes (thread_modes.h).
-enum class Side { kKit, kBackend };
-class Within {
- public:
-  explicit Within(Side side, std::string_view call = {});
-  ~Within();
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-
- private:
-  const Side before_;
-  const int place_;
-  const std::string_view call_;
-  const ThreadModes modes_;
-};
-
-// Calls f inside Side::kBackend. f must only call the backend.
-template <typename F>
-auto InBackend(std::string_view call, F&& f) {
-  Within within(Side::kBackend, call);
-  return f();
-}
 
 // Sets the library (a handle of dlopen) whose allocations count as the backend's: those that its code requests directly or
 // through the C and C++ libraries.

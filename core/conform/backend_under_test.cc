@@ -9,7 +9,6 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/env/registry.h"
-#include "core/env/setting_text.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/tables.h"
 #include "fmt/format.h"
@@ -20,10 +19,17 @@ absl::Status Broken(std::string_view what) { return absl::InternalError(Absl(wha
 absl::Status NotOffered(std::string_view reason) { return absl::UnimplementedError(Absl(reason)); }
 bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
 
-absl::Status Answer(mge_code code, const mge_error& error, std::string_view what) {
-  if (code == MGE_OK) return absl::OkStatus();
-  if (code == MGE_RESOURCE_EXHAUSTED && !error.text.empty() && AllocationFailure::Happened()) return WithoutMemory(what);
-  return Broken(fmt::format("{} failed: {} ({})", what, error.text.empty() ? "no text" : error.text, CodeName(code)));
+absl::Status Answer(const mge_error& result, std::string_view what) {
+  if (result.code == MGE_OK) return absl::OkStatus();
+  if (result.code == MGE_RESOURCE_EXHAUSTED && !result.text.empty() && AllocationFailure::Happened())
+    return WithoutMemory(what);
+  const std::string_view text = result.text.empty() ? "no text" : std::string_view(result.text);
+  return Broken("{} failed: {} ({})", what, text, CodeName(result.code));
+}
+
+const mge_faults_api* FaultsOf(const BackendUnderTest& tested) {
+  const auto extension = tested.plugin().extension;
+  return extension ? static_cast<const mge_faults_api*>(extension(MGE_FAULTS_EXTENSION, 1)) : nullptr;
 }
 
 absl::StatusOr<NoteReading> NoteOf(const std::string& path) {
@@ -34,59 +40,37 @@ absl::StatusOr<NoteReading> NoteOf(const std::string& path) {
   return reading;
 }
 
-KitHost::KitHost(std::vector<std::string> settings) : inner_("under test", {}) {
+KitHost* KitHost::active_ = nullptr;
+
+KitHost::KitHost(std::vector<std::string> settings)
+    : inner_("under test", {.owner = {}, .thread_count = [](void*) -> uint32_t { return 2; }}) {
+  active_ = this;
   inner_.SetSettings(std::move(settings));
   if (absl::StatusOr<std::unique_ptr<Registry>> core = Registry::Create({}); core.ok()) {  // all defaults
     inner_.Attach(
         this, Logger(LogLevel::kSilent),
         [registry = std::shared_ptr<Registry>(*std::move(core))](std::string_view key) { return registry->CoreText(key); });
   }
-  static constexpr auto Of = [](void* self) -> KitHost& { return *static_cast<KitHost*>(self); };
-  static constexpr auto Inner = [](void* self) -> const mge_host& { return *Of(self).inner_.table(); };
   table_ = *inner_.table();
-  table_.self = this;
-  table_.fail = [](void* self, mge_error* error, mge_code code, const char* text, uint64_t size) {
-    Within within(Side::kKit);
-    return Inner(self).fail(Inner(self).self, error, code, text, size);
-  };
-  table_.log = [](void*, int32_t, const char*, uint64_t) {};
-  table_.parallel_for = [](void*, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
-    for (uint64_t i = 0; i < chunks; ++i) body(context, i);
-  };
-  table_.thread_count = [](void*) -> uint32_t { return 2; };
-  table_.clock_ns = [](void* self) { return Inner(self).clock_ns(Inner(self).self); };
-  table_.setting = [](void* self, uint32_t index, mge_text* out) {
-    return Inner(self).setting(Inner(self).self, index, out);
-  };
-  table_.extension = [](void* self, const char* name, uint32_t version) {
-    return Inner(self).extension(Inner(self).self, name, version);
-  };
   table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
-    if (!AllocationsSucceed::Here() && ++Of(self).requests_ == Of(self).fail_at_) return nullptr;
-    return Inner(self).allocate(Inner(self).self, bytes, alignment);
+    if (!AllocationsSucceed::Here() && ++active_->requests_ == active_->fail_at_) return nullptr;
+    return active_->inner_.table()->allocate(self, bytes, alignment);
   };
-  table_.release = [](void* self, void* memory) { Inner(self).release(Inner(self).self, memory); };
-  table_.core_setting = [](void* self, const mge_text* key, mge_text* out) {
-    Within within(Side::kKit);
-    return Inner(self).core_setting(Inner(self).self, key, out);
-  };
-  table_.blob_load = [](void* self, const void* key, uint64_t key_bytes, void* context,
+  table_.blob_load = [](void*, const void* key, uint64_t key_bytes, void* context,
                         void (*found)(void*, const void*, uint64_t)) -> mge_code {
     std::string blob;
     {
-      Within within(Side::kKit);
-      std::lock_guard lock(Of(self).blobs_mutex_);
-      auto at = Of(self).blobs_.find(std::string(static_cast<const char*>(key), key_bytes));
-      if (at == Of(self).blobs_.end()) return MGE_NOT_FOUND;
+      std::lock_guard lock(active_->blobs_mutex_);
+      auto at = active_->blobs_.find(std::string(static_cast<const char*>(key), key_bytes));
+      if (at == active_->blobs_.end()) return MGE_NOT_FOUND;
       blob = at->second;
     }
     found(context, blob.data(), blob.size());
     return MGE_OK;
   };
-  table_.blob_store = [](void* self, const void* key, uint64_t key_bytes, const void* data, uint64_t bytes) -> mge_code {
-    Within within(Side::kKit);
-    std::lock_guard lock(Of(self).blobs_mutex_);
-    Of(self).blobs_.insert_or_assign(std::string(static_cast<const char*>(key), key_bytes),
+  table_.blob_store = [](void*, const void* key, uint64_t key_bytes, const void* data, uint64_t bytes) -> mge_code {
+    std::lock_guard lock(active_->blobs_mutex_);
+    active_->blobs_.insert_or_assign(std::string(static_cast<const char*>(key), key_bytes),
                                      std::string(static_cast<const char*>(data), bytes));
     return MGE_OK;
   };
@@ -102,6 +86,8 @@ absl::Status BackendUnderTest::Prepare(Needs needs) {
   if (needs >= Needs::kTable) MGE_RETURN_IF_ERROR(Load());
   if (needs >= Needs::kStarted) MGE_RETURN_IF_ERROR(Start());
   if (needs >= Needs::kDevice) MGE_RETURN_IF_ERROR(Open());
+  if (needs == Needs::kQueues && !plugin_->queue) return NotOffered(kNoQueues);
+  if (needs == Needs::kPool && !plugin_->memory->own_pool) return NotOffered("the backend uses a pool of the host's");
   return absl::OkStatus();
 }
 
@@ -112,7 +98,7 @@ absl::Status BackendUnderTest::Load() {
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) {
     const char* text = dlerror();
-    return Broken(fmt::format("it cannot be opened: {}", text ? text : "?"));
+    return Broken("it cannot be opened: {}", text ? text : "?");
   }
   query_ = reinterpret_cast<mge_plugin_query_fn>(dlsym(library_, MGE_PLUGIN_QUERY_SYMBOL));
   if (!query_) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
@@ -121,7 +107,7 @@ absl::Status BackendUnderTest::Load() {
   CountAllocationsOf(library_);
   At("asking for the table");
   if (mge_code code = query_(&in, &out); code != MGE_OK) {
-    return Broken(fmt::format("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code)));
+    return Broken("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code));
   }
   if (!out.plugin) return Broken("it returns no table (NULL)");
   if (std::string why = WhyTableIsBad(*out.plugin); !why.empty()) return Broken(why);
@@ -134,14 +120,13 @@ absl::Status BackendUnderTest::Start() {
   MGE_ASSIGN_OR_RETURN(std::vector<std::string> values, Values());
   if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
   At("starting");
-  mge_error error;
-  mge_code code = InBackend("starting", [&] { return plugin_->start(host_->table(), &error); });
-  if (code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
-    std::string why = fmt::format("the backend cannot work on this machine: {}", TextOfBackend(code, error));
+  const mge_error result = Try("starting", plugin_->start, host_->table());
+  if (result.code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
+    std::string why = fmt::format("the backend cannot work on this machine: {}", TextOfBackend(result.code, result));
     reporter_.Fact("no_device", why);
     return NotOffered(why);
   }
-  MGE_RETURN_IF_ERROR(Answer(code, error, "start"));
+  MGE_RETURN_IF_ERROR(Answer(result, "start"));
   started_ = true;
   At("listing devices");
   MGE_ASSIGN_OR_RETURN(DeviceList list, ListDevices(*plugin_));
@@ -163,11 +148,7 @@ absl::StatusOr<std::vector<std::string>> BackendUnderTest::Values() const {
   if (ErrorId(resolved.status()) != errors::kPluginRefused.id) return Broken(FormatError(resolved.status()));
   // A declaration is wrong, which the check settings.declared reports. The other checks use the default values.
   std::vector<std::string> values;
-  for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
-    const mge_setting& row = *plugin_->settings[i];
-    absl::StatusOr<std::string> plain = PlainSetting(row, CopyText(row.default_value));
-    values.push_back(plain.ok() ? *plain : CopyText(row.default_value));
-  }
+  for (uint64_t i = 0; i < plugin_->setting_count; ++i) values.push_back(CopyText(plugin_->settings[i]->default_value));
   return values;
 }
 
@@ -188,10 +169,14 @@ absl::Status BackendUnderTest::Open(size_t position) {
   }
   position_ = position;
   At("opening a device");
-  MGE_RETURN_IF_ERROR(Call("opening the device",
-                           [&](mge_error* e) { return plugin_->device->open(devices_[position].index, &device_, e); }));
+  MGE_RETURN_IF_ERROR(Call("opening the device", plugin_->device->open, devices_[position].index, &device_));
   At("working on a device");
   return device_ ? absl::OkStatus() : Broken("opening the device returned MGE_OK, but no device");
+}
+
+absl::StatusOr<Owned<mge_device>> BackendUnderTest::OpenAnother() const {
+  if (devices_.size() < 2) return NotOffered("the backend shows one device");
+  return Make("second device", plugin_->device->close, plugin_->device->open, devices_[1].index);
 }
 
 int64_t BackendUnderTest::device_memory_used() const {
@@ -202,31 +187,16 @@ int64_t BackendUnderTest::device_memory_used() const {
 }
 
 void BackendUnderTest::Close() {
-  if (mge_device* device = std::exchange(device_, nullptr))
-    InBackend("closing the device", [&] { plugin_->device->close(device); });
+  if (mge_device* device = std::exchange(device_, nullptr)) InBackend("closing the device", plugin_->device->close, device);
 }
 
 void BackendUnderTest::Stop() {
-  if (std::exchange(started_, false)) InBackend("stopping", [&] { plugin_->stop(); });
-}
-
-absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text) {
-  SettingRow row;
-  switch (setting.type) {
-    case MGE_SETTING_BOOL: row.type = SettingType::kBool; break;
-    case MGE_SETTING_INT: row.type = SettingType::kInt; break;
-    case MGE_SETTING_DOUBLE: row.type = SettingType::kDouble; break;
-    case MGE_SETTING_BYTES: row.type = SettingType::kBytes; break;
-    default: return std::string(text);
-  }
-  MGE_ASSIGN_OR_RETURN(SettingValue value, ParseSetting(row, text));
-  return PlainText(row, value);
+  if (std::exchange(started_, false)) InBackend("stopping", plugin_->stop);
 }
 
 absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
   DeviceList list;
   mge_device_sink sink = {sizeof(sink), 0, &list, [](void* self, const mge_device_info* info) {
-                            Within within(Side::kKit);
                             auto& to = *static_cast<DeviceList*>(self);
                             if (!info || info->struct_size < sizeof(mge_device_info)) {
                               to.fault = "a device is described by a struct that is NULL or too short (struct_size)";
@@ -235,37 +205,33 @@ absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vect
                             const std::string wild = WhyDeviceInfoIsBad(*info);
                             if (to.fault.empty()) to.fault = wild;
                             auto text = [&](const mge_text& t) { return wild.empty() ? CopyText(t) : std::string(); };
-                            to.devices.push_back({info->index,
-                                                  text(info->class_name),
-                                                  text(info->name),
-                                                  text(info->fingerprint),
-                                                  text(info->device_class),
-                                                  text(info->reason),
-                                                  info->score,
-                                                  info->flags,
-                                                  info->memory_total,
-                                                  {},
-                                                  info->max_allocation,
-                                                  std::max(info->buffer_alignment, 64u),
-                                                  std::max(info->compute_queues, 1u)});
+                            to.devices.push_back({.index = info->index,
+                                                  .class_name = text(info->class_name),
+                                                  .name = text(info->name),
+                                                  .fingerprint = text(info->fingerprint),
+                                                  .device_class = text(info->device_class),
+                                                  .reason = text(info->reason),
+                                                  .score = info->score,
+                                                  .flags = info->flags,
+                                                  .buffer_alignment = std::max(info->buffer_alignment, 64u)});
                           }};
-  MGE_RETURN_IF_ERROR(Call("listing devices", [&](mge_error* e) { return plugin.device->enumerate(&sink, e); }));
+  MGE_RETURN_IF_ERROR(Call("listing devices", plugin.device->enumerate, &sink));
   for (size_t i = 0; i < list.devices.size() && list.fault.empty(); ++i) {
     const DeviceDescription& d = list.devices[i];
-    auto bad = [&](std::string_view what) { list.fault = fmt::format("device {}: {}", d.index, what); };
-    auto same_index = [&](const DeviceDescription& other) { return other.index == d.index; };
-    if (std::any_of(list.devices.begin(), list.devices.begin() + static_cast<ptrdiff_t>(i), same_index))
-      bad("another device has the same index");
-    else if (d.flags & ~MGE_DEVICE_KNOWN_BITS)
-      bad("unknown flags");
-    else if (d.score > 100)
-      bad("its score is above 100");
-    else if (d.score == 0 && d.reason.empty())
-      bad("it cannot be used, and gives no reason");
-    else if (d.class_name.empty() || d.name.empty() || d.fingerprint.empty() || d.device_class.empty())
-      bad("class, name, fingerprint or device class is empty");
-    else if (classes && std::find(classes->begin(), classes->end(), d.class_name) == classes->end())
-      bad(fmt::format("its class '{}' is not in the identity note", d.class_name));
+    const bool same_index = std::any_of(list.devices.begin(), list.devices.begin() + static_cast<ptrdiff_t>(i),
+                                        [&](const DeviceDescription& other) { return other.index == d.index; });
+    const bool undeclared = classes && std::find(classes->begin(), classes->end(), d.class_name) == classes->end();
+    const std::pair<bool, std::string> faults[] = {
+        {same_index, "another device has the same index"},
+        {d.flags & ~MGE_DEVICE_KNOWN_BITS, "unknown flags"},
+        {d.score > 100, "its score is above 100"},
+        {d.score == 0 && d.reason.empty(), "it cannot be used, and gives no reason"},
+        {d.class_name.empty() || d.name.empty() || d.fingerprint.empty() || d.device_class.empty(),
+         "class, name, fingerprint or device class is empty"},
+        {undeclared, fmt::format("its class '{}' is not in the identity note", d.class_name)}};
+    for (const auto& [broken, what] : faults) {
+      if (broken && list.fault.empty()) list.fault = fmt::format("device {}: {}", d.index, what);
+    }
   }
   return list;
 }

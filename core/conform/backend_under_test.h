@@ -20,12 +20,13 @@
 #include "core/plugin/loader.h"
 #include "core/plugin/note.h"
 #include "fmt/format.h"
+#include "mge/faults.h"
 #include "mge/plugin.h"
 
 namespace mge::conform {
 
 // The host services for the backend: those of the core, with allocations that can be made to fail, and a cache of blobs in
-// memory that is empty at the start of each process.
+// memory that is empty at the start of each process. A process has one such object at a time.
 class KitHost {
  public:
   explicit KitHost(std::vector<std::string> settings);
@@ -36,12 +37,23 @@ class KitHost {
   void FailAt(uint64_t n) { requests_ = 0, fail_at_ = n; }
 
  private:
+  static KitHost* active_;
   HostServices inner_;
   std::mutex blobs_mutex_;
   std::map<std::string, std::string> blobs_;
   std::atomic<uint64_t> requests_{0}, fail_at_{0};
   mge_host table_;
 };
+
+// Destroys a handle of the backend.
+template <typename Handle>
+struct Destroyer {
+  void (*destroy)(Handle*) = nullptr;
+  const char* name = "";  // "queue"
+  void operator()(Handle* handle) const { InBackend(fmt::format("destroying a {}", name), destroy, handle); }
+};
+template <typename Handle>
+using Owned = std::unique_ptr<Handle, Destroyer<Handle>>;
 
 // The loaded backend. Its destructor closes the device and stops the backend; the library stays loaded.
 class BackendUnderTest {
@@ -53,10 +65,11 @@ class BackendUnderTest {
   BackendUnderTest(const BackendUnderTest&) = delete;
   BackendUnderTest& operator=(const BackendUnderTest&) = delete;
 
-  absl::Status Prepare(Needs needs);       // calls Load(), Start() and Open() as far as needed
-  absl::Status Load();                     // opens the library and gets its table
-  absl::Status Start();                    // starts the backend and lists the devices
-  absl::Status Open(size_t position = 0);  // opens the position-th usable device as device()
+  absl::Status Prepare(Needs needs);                      // calls Load(), Start() and Open() as far as needed
+  absl::Status Load();                                    // opens the library and gets its table
+  absl::Status Start();                                   // starts the backend and lists the devices
+  absl::Status Open(size_t position = 0);                 // opens the position-th usable device as device()
+  absl::StatusOr<Owned<mge_device>> OpenAnother() const;  // opens the second usable device; NotOffered() if there is one
   void Close();
   void Stop();
 
@@ -64,6 +77,10 @@ class BackendUnderTest {
   const Given& given() const { return given_; }
   CheckReporter& reporter() { return reporter_; }
   void At(std::string_view where) { reporter_.At(where); }
+  template <typename... Args>
+  void At(fmt::format_string<Args...> where, Args&&... args) {
+    At(std::string_view(fmt::format(where, std::forward<Args>(args)...)));
+  }
   mge_plugin_query_fn query() const { return query_; }
   const mge_plugin& plugin() const { return *plugin_; }
   KitHost& host() { return *host_; }
@@ -101,37 +118,50 @@ T Sized() {
   return out;
 }
 
+// Returns the backend's extension that makes work fail and loses devices, or nullptr.
+const mge_faults_api* FaultsOf(const BackendUnderTest& tested);
+
 // Reads the identity note of a file. Returns Broken() if there is none or it is invalid.
 absl::StatusOr<NoteReading> NoteOf(const std::string& path);
 
 // Converts the result of a call to OK or Broken("WHAT failed: text (CODE)"). Returns WithoutMemory() if the call reports,
 // with a text, an allocation failure that the kit has caused.
-absl::Status Answer(mge_code code, const mge_error& error, std::string_view what);
-// Calls f(mge_error*) inside Side::kBackend and converts its result. f must only call the backend. An exception is Broken().
-template <typename F>
-absl::Status Call(std::string_view what, F&& f) {
-  mge_error error;
+absl::Status Answer(const mge_error& result, std::string_view what);
+// Calls slot(args..., mge_error*) of the backend and returns its code and text.
+template <typename F, typename... Args>
+mge_error Try(std::string_view what, F&& slot, Args&&... args) {
+  mge_error result;
+  result.code = InBackend(what, slot, std::forward<Args>(args)..., &result);
+  return result;
+}
+// Does the same and converts the result to a status. An exception is Broken().
+template <typename F, typename... Args>
+absl::Status Call(std::string_view what, F&& slot, Args&&... args) {
   try {
-    mge_code code = InBackend(what, [&] { return f(&error); });
-    return Answer(code, error, what);
+    return Answer(Try(what, slot, std::forward<Args>(args)...), what);
   } catch (const std::exception& e) {
     return Broken(fmt::format("{} throws an exception, which the contract forbids: {}", what, e.what()));
   } catch (...) {
     return Broken(fmt::format("{} throws, which the contract forbids", what));
   }
 }
-// Returns Broken() unless f(mge_error*) fails with a text.
-template <typename F>
-absl::Status MustRefuse(std::string_view what, F&& f) {
-  mge_error error;
-  if (f(&error) == MGE_OK) return Broken(fmt::format("{} was accepted; an error is required", what));
-  if (error.text.empty()) return Broken(fmt::format("{} was refused without a text", what));
-  return absl::OkStatus();
+// Returns Broken() unless slot(args..., mge_error*) fails with a text, and with the code `required` if it is not MGE_OK.
+template <typename F, typename... Args>
+absl::Status MustFail(mge_code required, std::string_view what, F&& slot, Args&&... args) {
+  const mge_error result = Try(what, slot, std::forward<Args>(args)...);
+  if (required != MGE_OK && result.code != required)
+    return Broken(fmt::format("{} returns {}; {} is required", what, CodeName(result.code), CodeName(required)));
+  if (result.code == MGE_OK) return Broken(fmt::format("{} was accepted; an error is required", what));
+  return result.text.empty() ? Broken(fmt::format("{} was refused without a text", what)) : absl::OkStatus();
 }
-
-// Converts a value to the form that the backend gets: booleans as 1 or 0, sizes in bytes. The message of an error continues
-// the sentence "NAME = TEXT ...".
-absl::StatusOr<std::string> PlainSetting(const mge_setting& setting, std::string_view text);
+// Creates a handle with create(args..., Handle**, mge_error*). `name` is the name of the object: "queue".
+template <typename Handle, typename F, typename... Args>
+absl::StatusOr<Owned<Handle>> Make(const char* name, void (*destroy)(Handle*), F create, Args&&... args) {
+  Handle* made = nullptr;
+  MGE_RETURN_IF_ERROR(Call(fmt::format("creating a {}", name), create, std::forward<Args>(args)..., &made));
+  if (!made) return Broken(fmt::format("creating a {0} returned MGE_OK, but no {0}", name));
+  return Owned<Handle>(made, {destroy, name});
+}
 
 // The listed devices.
 struct DeviceList {

@@ -3,17 +3,13 @@
 
 #include <cstdlib>
 
+#include "absl/strings/ascii.h"
+#include "core/base/status.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
-
-std::string_view Trim(std::string_view s) {
-  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
-  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
-  return s;
-}
 
 // Splits a list at the commas outside of brackets and quotes.
 std::vector<std::string> SplitList(std::string_view list) {
@@ -26,7 +22,7 @@ std::vector<std::string> SplitList(std::string_view list) {
     if (c == '[' || c == '<') ++depth;
     if (c == ']' || c == '>') --depth;
     if (i < list.size() && (c != ',' || depth > 0 || quoted)) continue;
-    out.emplace_back(Trim(list.substr(begin, i - begin)));
+    out.emplace_back(absl::StripAsciiWhitespace(Absl(list.substr(begin, i - begin))));
     begin = i + 1;
   }
   return out;

@@ -11,14 +11,17 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "fmt/format.h"
 
 namespace mge::conform {
 
 class BackendUnderTest;
 
 // The state of the backend that a check needs. kLives is like kTable, but the check itself starts the backend and opens
-// devices. kProcesses is like kFile, but the check loads, starts and opens the backend in child processes.
-enum class Needs { kFile, kProcesses, kTable, kLives, kStarted, kDevice };
+// devices. kProcesses is like kFile, but the check loads, starts and opens the backend in child processes. kQueues and kPool
+// are like kDevice, and without queues or an own pool there is nothing to check.
+enum class Needs { kFile, kProcesses, kTable, kLives, kStarted, kDevice, kQueues, kPool };
+inline constexpr const char* kNoQueues = "the backend has no queues: its steps run in the calling thread";
 
 struct Check {
   const char* name;    // "queue.order"
@@ -28,6 +31,10 @@ struct Check {
 };
 
 absl::Status Broken(std::string_view what);
+template <typename... Args>
+absl::Status Broken(fmt::format_string<Args...> what, Args&&... args) {
+  return Broken(std::string_view(fmt::format(what, std::forward<Args>(args)...)));
+}
 absl::Status NotOffered(std::string_view reason);
 bool IsNotOffered(const absl::Status& status);
 
@@ -42,7 +49,7 @@ std::span<const Check> QueueChecks();
 std::span<const Check> FenceChecks();
 std::span<const Check> CollectiveChecks();
 std::span<const Check> PolicyChecks();
-std::span<const Check> RowChecks();
+std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();
 std::span<const Check> LifeChecks();

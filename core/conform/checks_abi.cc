@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 
 #include "core/conform/backend_under_test.h"
 #include "core/conform/kernel_run.h"
@@ -28,13 +29,13 @@ absl::Status WritesOnlyKnown(BackendUnderTest& s, std::string_view name, size_t 
   std::memset(room + known, kUnknown, sizeof(room) - known);
   T* out = reinterpret_cast<T*>(room);
   out->struct_size = static_cast<uint32_t>(covered);
-  s.At(fmt::format("a {} of {} bytes", name, covered));
+  s.At("a {} of {} bytes", name, covered);
   MGE_RETURN_IF_ERROR(f(out));
-  if (out->struct_size != covered) return Broken(fmt::format("the struct_size of a {} is overwritten", name));
+  if (out->struct_size != covered) return Broken("the struct_size of a {} is overwritten", name);
   auto written = std::find_if(room + known, std::end(room), [](unsigned char c) { return c != kUnknown; });
   if (written == std::end(room)) return absl::OkStatus();
-  return Broken(fmt::format("a {} of {} bytes (struct_size), of which {} are known, is written at byte {}", name, covered,
-                            known, written - room));
+  return Broken("a {} of {} bytes (struct_size), of which {} are known, is written at byte {}", name, covered, known,
+                written - room);
 }
 
 absl::Status CheckNote(BackendUnderTest& s) {
@@ -42,9 +43,8 @@ absl::Status CheckNote(BackendUnderTest& s) {
   const PluginNote& note = reading.note;
   if (std::string why = WhyAbiDiffers(note); !why.empty()) return Broken(why);
   if (note.header_hash == MGE_ABI_HASH && note.abi_minor != MGE_ABI_MINOR) {
-    return Broken(
-        fmt::format("it says interface {}.{}; the headers that it was built from are those of {}.{} (MGE_ABI_MINOR)",
-                    note.abi_major, note.abi_minor, MGE_ABI_MAJOR, MGE_ABI_MINOR));
+    return Broken("it says interface {}.{}; the headers that it was built from are those of {}.{} (MGE_ABI_MINOR)",
+                  note.abi_major, note.abi_minor, MGE_ABI_MAJOR, MGE_ABI_MINOR);
   }
   if (std::string why = WhyIsaIsMissing(note, HostIsa()); !why.empty()) return Broken(why);
   if (reading.build_id.empty()) return Broken("it has no build id; link it with -Wl,--build-id");
@@ -67,7 +67,7 @@ absl::Status CheckImports(BackendUnderTest& s) {
     if (!exported && host && ours.empty()) ours = name;
   }));
   if (ours.empty()) return absl::OkStatus();
-  return Broken(fmt::format("it imports the symbol {} of the host; use the services of the table mge_host", ours));
+  return Broken("it imports the symbol {} of the host; use the services of the table mge_host", ours);
 }
 
 absl::Status CheckQueryPure(BackendUnderTest& s) {
@@ -77,10 +77,8 @@ absl::Status CheckQueryPure(BackendUnderTest& s) {
   for (int i = 0; i < 100; ++i) {
     mge_query_in copy = in;
     mge_query_out out = {sizeof(out), 0, nullptr, {}};
-    if (s.query()(&copy, &out) != MGE_OK)
-      return Broken(fmt::format("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
-    if (out.plugin != &s.plugin())
-      return Broken(fmt::format("call {} of {} returns another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL));
+    if (s.query()(&copy, &out) != MGE_OK) return Broken("call {} of {} is refused", i + 2, MGE_PLUGIN_QUERY_SYMBOL);
+    if (out.plugin != &s.plugin()) return Broken("call {} of {} returns another table", i + 2, MGE_PLUGIN_QUERY_SYMBOL);
     if (std::memcmp(&copy, &in, sizeof(in)) != 0) return Broken("it writes to what the host passes in");
   }
   if (table != std::string_view(reinterpret_cast<const char*>(&s.plugin()), sizeof(mge_plugin))) {
@@ -93,8 +91,8 @@ absl::Status CheckQueryPure(BackendUnderTest& s) {
 absl::Status CheckQueryRefuses(BackendUnderTest& s) {
   auto refuses = [&](mge_query_in in, std::string_view what) {
     mge_query_out out = {sizeof(out), 0, nullptr, {}};
-    if (s.query()(&in, &out) == MGE_OK) return Broken(fmt::format("a host {} is accepted", what));
-    if (CopyText(out.reason).empty()) return Broken(fmt::format("a host {} is refused without a reason", what));
+    if (s.query()(&in, &out) == MGE_OK) return Broken("a host {} is accepted", what);
+    if (CopyText(out.reason).empty()) return Broken("a host {} is refused without a reason", what);
     return absl::OkStatus();
   };
   MGE_RETURN_IF_ERROR(refuses({sizeof(mge_query_in), MGE_ABI_MAJOR + 1, 0, 0, MGE_ABI_HASH}, "of the next major version"));
@@ -106,26 +104,22 @@ absl::Status CheckTable(BackendUnderTest& s) {
   const mge_plugin& p = s.plugin();
   MGE_ASSIGN_OR_RETURN(NoteReading reading, NoteOf(s.path()));
   if (CopyText(p.name) != reading.note.name || CopyText(p.version) != reading.note.version) {
-    return Broken(fmt::format("the identity note says '{}' {}, the table '{}' {}", reading.note.name, reading.note.version,
-                              CopyText(p.name), CopyText(p.version)));
+    return Broken("the identity note says '{}' {}, the table '{}' {}", reading.note.name, reading.note.version,
+                  CopyText(p.name), CopyText(p.version));
   }
   if (p.abi_major != MGE_ABI_MAJOR || p.header_hash != MGE_ABI_HASH || p.abi_minor != reading.note.abi_minor)
     return Broken("the table contradicts the identity note");
-  auto size_fits = [&](std::string_view name, uint32_t said, size_t known) {
-    return said == known || p.abi_minor > MGE_ABI_MINOR
-               ? absl::OkStatus()
-               : Broken(
-                     fmt::format("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known));
-  };
-  MGE_RETURN_IF_ERROR(size_fits("mge_plugin", p.struct_size, sizeof(mge_plugin)));
-  MGE_RETURN_IF_ERROR(size_fits("device", p.device->struct_size, sizeof(mge_device_api)));
-  MGE_RETURN_IF_ERROR(size_fits("memory", p.memory->struct_size, sizeof(mge_memory_api)));
-  MGE_RETURN_IF_ERROR(size_fits("kernel", p.kernel->struct_size, sizeof(mge_kernel_api)));
-  if (p.queue) MGE_RETURN_IF_ERROR(size_fits("queue", p.queue->struct_size, sizeof(mge_queue_api)));
-  if (p.graph) MGE_RETURN_IF_ERROR(size_fits("graph", p.graph->struct_size, sizeof(mge_graph_api)));
-  if (p.strategy) MGE_RETURN_IF_ERROR(size_fits("strategy", p.strategy->struct_size, sizeof(mge_strategy_api)));
-  if (p.layout) MGE_RETURN_IF_ERROR(size_fits("layout", p.layout->struct_size, sizeof(mge_layout_api)));
-  if (p.profile) MGE_RETURN_IF_ERROR(size_fits("profile", p.profile->struct_size, sizeof(mge_profile_api)));
+  auto size = [](const auto* table) { return table ? table->struct_size : 0; };
+  const std::tuple<const char*, uint32_t, size_t> tables[] = {
+      {"mge_plugin", p.struct_size, sizeof(mge_plugin)},        {"device", size(p.device), sizeof(mge_device_api)},
+      {"memory", size(p.memory), sizeof(mge_memory_api)},       {"kernel", size(p.kernel), sizeof(mge_kernel_api)},
+      {"queue", size(p.queue), sizeof(mge_queue_api)},          {"graph", size(p.graph), sizeof(mge_graph_api)},
+      {"strategy", size(p.strategy), sizeof(mge_strategy_api)}, {"layout", size(p.layout), sizeof(mge_layout_api)},
+      {"profile", size(p.profile), sizeof(mge_profile_api)}};
+  for (const auto& [name, said, known] : tables) {
+    if (said == known || said == 0 || p.abi_minor > MGE_ABI_MINOR) continue;
+    return Broken("table '{}' says {} bytes (struct_size); in these headers it has {}", name, said, known);
+  }
   return absl::OkStatus();
 }
 
@@ -142,31 +136,27 @@ absl::Status CheckExtensions(BackendUnderTest& s) {
 absl::Status CheckOutStructs(BackendUnderTest& s) {
   const mge_memory_api& memory = *s.plugin().memory;
   MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_slab>(s, "mge_slab", sizeof(mge_slab) + 64, [&](mge_slab* out) {
-    MGE_RETURN_IF_ERROR(Call(
-        "acquiring a slab", [&](mge_error* e) { return memory.slab_acquire(s.device(), MGE_MEMORY_DEVICE, 4096, out, e); }));
+    MGE_RETURN_IF_ERROR(Call("acquiring a slab", memory.slab_acquire, s.device(), MGE_MEMORY_DEVICE, uint64_t{4096}, out));
     mge_slab slab = *out;
     slab.struct_size = sizeof(slab);
     memory.slab_release(s.device(), &slab);
     return absl::OkStatus();
   }));
-  if (s.plugin().device->link) {
-    for (size_t covered : {offsetof(mge_link, latency_us), sizeof(mge_link) + 64}) {
-      MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_link>(s, "mge_link", covered, [&](mge_link* out) {
-        return Call("asking for a link",
-                    [&](mge_error* e) { return s.plugin().device->link(s.device(), s.device(), out, e); });
-      }));
-    }
+  for (size_t covered : {offsetof(mge_link, latency_us), sizeof(mge_link) + 64}) {
+    if (!s.plugin().device->link) break;
+    MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_link>(s, "mge_link", covered, [&](mge_link* out) {
+      return Call("asking for a link", s.plugin().device->link, s.device(), s.device(), out);
+    }));
   }
   const mge_kernel_api& api = *s.plugin().kernel;
   Offers offers;
   absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
   if (!c.ok()) return absl::OkStatus();
   AbiProblem problem(*c, MGE_WRITE);
-  const AbiCandidate candidate(offers.offered[0]);
+  const OwnedCandidate::Abi abi = offers.offered[0].ToAbi();
   for (size_t covered : {offsetof(mge_prepared, workspace_bytes), sizeof(mge_prepared) + 64}) {
     MGE_RETURN_IF_ERROR(WritesOnlyKnown<mge_prepared>(s, "mge_prepared", covered, [&](mge_prepared* out) {
-      MGE_RETURN_IF_ERROR(
-          Call("preparing", [&](mge_error* e) { return api.prepare(s.device(), problem.get(), &candidate.raw, out, e); }));
+      MGE_RETURN_IF_ERROR(Call("preparing", api.prepare, s.device(), problem.get(), &abi.candidate, out));
       if (!out->kernel) return Broken("the kernel of a mge_prepared, which is a known member, is not written");
       api.destroy(out->kernel);
       return absl::OkStatus();
@@ -177,12 +167,11 @@ absl::Status CheckOutStructs(BackendUnderTest& s) {
 
 absl::Status CheckUnknownBits(BackendUnderTest& s) {
   auto slab = Sized<mge_slab>();
-  MGE_RETURN_IF_ERROR(MustRefuse(
-      "the memory class 99", [&](mge_error* e) { return s.plugin().memory->slab_acquire(s.device(), 99, 4096, &slab, e); }));
+  MGE_RETURN_IF_ERROR(
+      MustFail(MGE_OK, "the memory class 99", s.plugin().memory->slab_acquire, s.device(), 99, uint64_t{4096}, &slab));
   if (const mge_queue_api* api = s.plugin().queue) {
     mge_queue* queue = nullptr;
-    MGE_RETURN_IF_ERROR(
-        MustRefuse("the queue kind 99", [&](mge_error* e) { return api->create(s.device(), 99, &queue, e); }));
+    MGE_RETURN_IF_ERROR(MustFail(MGE_OK, "the queue kind 99", api->create, s.device(), 99, &queue));
   }
   if (const mge_strategy_api* api = OwnOrder(s.plugin())) {
     Offers offers;
@@ -190,8 +179,7 @@ absl::Status CheckUnknownBits(BackendUnderTest& s) {
     AbiProblem problem(c, MGE_WRITE);
     mge_choice choice = {sizeof(choice), 99, problem.get(), nullptr, 0, nullptr};
     uint32_t order = 0;
-    MGE_RETURN_IF_ERROR(
-        MustRefuse("the selection mode 99", [&](mge_error* e) { return api->order(s.device(), &choice, &order, e); }));
+    MGE_RETURN_IF_ERROR(MustFail(MGE_OK, "the selection mode 99", api->order, s.device(), &choice, &order));
   }
   return absl::OkStatus();
 }

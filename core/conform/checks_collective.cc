@@ -2,7 +2,6 @@
 // Checks of collectives with the ranks that one process can have: one rank alone, and a group whose other rank is absent.
 #include <chrono>
 #include <cstring>
-#include <memory>
 
 #include "core/conform/device_memory.h"
 #include "fmt/format.h"
@@ -13,71 +12,51 @@ namespace {
 constexpr uint64_t kShortNs = 200'000'000;  // the timeout of a group whose other rank never comes, in nanoseconds
 constexpr uint64_t kCount = 70'001;         // float32 elements of an operation
 
-using Communicator = std::unique_ptr<mge_communicator, Destroyer<mge_communicator>>;
+using Communicator = Owned<mge_communicator>;
 using Id = uint8_t[MGE_UNIQUE_ID_BYTES];
 
 const mge_collective_api* ApiOf(BackendUnderTest& s) { return s.plugin().collective; }
 
-absl::StatusOr<Communicator> Join(BackendUnderTest& s, const Id& id, uint32_t ranks, uint64_t timeout_ns) {
-  mge_communicator* made = nullptr;
-  MGE_RETURN_IF_ERROR(Call("create of a communicator",
-                           [&](mge_error* e) { return ApiOf(s)->create(s.device(), id, 0, ranks, timeout_ns, &made, e); }));
-  if (!made) return Broken("create returned MGE_OK, but no communicator");
-  return Communicator(made, Destroyer<mge_communicator>{ApiOf(s)->destroy, "destroy of a communicator"});
+absl::StatusOr<Communicator> JoinAlone(BackendUnderTest& s, const Id& id) {
+  return Make("communicator", ApiOf(s)->destroy, ApiOf(s)->create, s.device(), id, 0u, 1u, kPatienceNs);
 }
 
 absl::Status NewId(BackendUnderTest& s, Id& id) {
   if (!ApiOf(s)) return NotOffered("the backend has no table 'collective'");
-  return Call("unique_id", [&](mge_error* e) { return ApiOf(s)->unique_id(id, e); });
+  return Call("unique_id", ApiOf(s)->unique_id, id);
 }
 
 absl::Status CheckOneRank(BackendUnderTest& s) {
   Id id = {};
   MGE_RETURN_IF_ERROR(NewId(s, id));
   constexpr size_t kBytes = kCount * sizeof(float);
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 3 * kBytes));
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  MGE_ASSIGN_OR_RETURN(Communicator alone, Join(s, id, 1, kPatienceNs));
-  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
+  MGE_ASSIGN_OR_RETURN(Communicator alone, JoinAlone(s, id));
+  MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 3 * kBytes));
   std::vector<float> values(kCount);
   for (uint64_t i = 0; i < kCount; ++i) values[i] = static_cast<float>(i % 1001) - 500;
-  Bytes want(kBytes), got(kBytes);
+  Bytes want(kBytes);
   std::memcpy(want.data(), values.data(), kBytes);
-  unsigned char* from = slab.address();
-  MGE_RETURN_IF_ERROR(transfer.ToDevice(from, want.data(), kBytes));
-  MGE_RETURN_IF_ERROR(Call("group_begin", [&](mge_error* e) { return ApiOf(s)->group_begin(e); }));
-  MGE_RETURN_IF_ERROR(Call("all_reduce", [&](mge_error* e) {
-    return ApiOf(s)->all_reduce(alone.get(), queue, from, from + kBytes, kCount, MGE_DTYPE_F32, MGE_REDUCE_SUM, e);
-  }));
-  MGE_RETURN_IF_ERROR(Call("broadcast", [&](mge_error* e) {
-    return ApiOf(s)->broadcast(alone.get(), queue, from, from + 2 * kBytes, kCount, MGE_DTYPE_F32, 0, e);
-  }));
-  MGE_RETURN_IF_ERROR(Call("group_end", [&](mge_error* e) { return ApiOf(s)->group_end(e); }));
-  MGE_RETURN_IF_ERROR(queue.Signal(done, 1));
-  MGE_RETURN_IF_ERROR(done.Await(1));
-  for (size_t part : {size_t{1}, size_t{2}}) {
-    MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), from + part * kBytes, kBytes));
-    if (std::string d = Difference(got, want); !d.empty()) {
-      return Broken(fmt::format("{} of one rank changes its data: {}", part == 1 ? "all_reduce" : "broadcast", d));
-    }
-  }
-  return absl::OkStatus();
+  unsigned char *from = rig.slab.address(), *reduced = from + kBytes, *sent = reduced + kBytes;
+  mge_queue* queue = rig.queue;
+  MGE_RETURN_IF_ERROR(rig.transfer.Put(from, want));
+  MGE_RETURN_IF_ERROR(Call("group_begin", ApiOf(s)->group_begin));
+  MGE_RETURN_IF_ERROR(
+      Call("all_reduce", ApiOf(s)->all_reduce, alone.get(), queue, from, reduced, kCount, MGE_DTYPE_F32, MGE_REDUCE_SUM));
+  MGE_RETURN_IF_ERROR(Call("broadcast", ApiOf(s)->broadcast, alone.get(), queue, from, sent, kCount, MGE_DTYPE_F32, 0u));
+  MGE_RETURN_IF_ERROR(Call("group_end", ApiOf(s)->group_end));
+  MGE_RETURN_IF_ERROR(rig.queue.Signal(rig.fence, 1));
+  MGE_RETURN_IF_ERROR(rig.fence.Await(1));
+  MGE_RETURN_IF_ERROR(rig.transfer.Expect(reduced, want, "all_reduce of one rank changes its data"));
+  return rig.transfer.Expect(sent, want, "broadcast of one rank changes its data");
 }
 
 absl::Status CheckAbsentRank(BackendUnderTest& s) {
   Id id = {};
   MGE_RETURN_IF_ERROR(NewId(s, id));
   mge_communicator* made = nullptr;
-  mge_error error;
   const auto begin = std::chrono::steady_clock::now();
-  const mge_code code = InBackend("create of a communicator whose other rank never comes",
-                                  [&] { return ApiOf(s)->create(s.device(), id, 0, 2, kShortNs, &made, &error); });
-  if (code == MGE_OK) return Broken("create returned before the other rank has called it");
-  if (code != MGE_UNAVAILABLE) {
-    return Broken(fmt::format("create without the other rank returns {}; MGE_UNAVAILABLE is required", CodeName(code)));
-  }
-  if (error.text.empty()) return Broken("create without the other rank fails without a text");
+  MGE_RETURN_IF_ERROR(MustFail(MGE_UNAVAILABLE, "create of a communicator whose other rank never comes", ApiOf(s)->create,
+                               s.device(), id, 0u, 2u, kShortNs, &made));
   if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(5)) {
     return Broken("create without the other rank returns long after its timeout of 200 ms");
   }
@@ -87,22 +66,19 @@ absl::Status CheckAbsentRank(BackendUnderTest& s) {
 absl::Status CheckAbort(BackendUnderTest& s) {
   Id id = {};
   MGE_RETURN_IF_ERROR(NewId(s, id));
-  MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 64));
-  MGE_ASSIGN_OR_RETURN(Communicator alone, Join(s, id, 1, kPatienceNs));
-  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
-  InBackend("abort", [&] { ApiOf(s)->abort(alone.get()); });
-  mge_error error;
-  mge_code code = InBackend("all_reduce after abort", [&] {
-    return ApiOf(s)->all_reduce(alone.get(), queue, slab.address(), slab.address(), 4, MGE_DTYPE_F32, MGE_REDUCE_SUM,
-                                &error);
-  });
+  MGE_ASSIGN_OR_RETURN(Communicator alone, JoinAlone(s, id));
+  MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 64));
+  InBackend("abort", ApiOf(s)->abort, alone.get());
+  unsigned char* data = rig.slab.address();
+  mge_code code = Try("all_reduce after abort", ApiOf(s)->all_reduce, alone.get(), rig.queue, data, data, uint64_t{4},
+                      MGE_DTYPE_F32, MGE_REDUCE_SUM)
+                      .code;
   if (code == MGE_OK) {
-    MGE_RETURN_IF_ERROR(queue.Signal(done, 1));
-    code = done.Ask(1, kPatienceNs);
+    MGE_RETURN_IF_ERROR(rig.queue.Signal(rig.fence, 1));
+    code = rig.fence.Ask(1, kPatienceNs).code;
   }
   if (code == MGE_CANCELLED) return absl::OkStatus();
-  return Broken(fmt::format("an operation after abort ends with {}; MGE_CANCELLED is required", CodeName(code)));
+  return Broken("an operation after abort ends with {}; MGE_CANCELLED is required", CodeName(code));
 }
 
 constexpr Check kRows[] = {

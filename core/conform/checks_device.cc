@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of settings and devices.
 #include <algorithm>
-#include <set>
 
 #include "core/conform/kernel_run.h"
 #include "core/plugin/abi_call.h"
@@ -11,33 +10,8 @@ namespace mge::conform {
 namespace {
 
 absl::Status CheckSettings(BackendUnderTest& s) {
-  const mge_plugin& p = s.plugin();
-  if (p.setting_count == 0) return NotOffered("the backend has no settings");
-  std::set<std::string> keys;
-  std::string prefix = CopyText(p.name) + ".";
-  for (uint64_t i = 0; i < p.setting_count; ++i) {
-    const mge_setting& row = *p.settings[i];
-    std::string key = CopyText(row.key), default_value = CopyText(row.default_value);
-    std::string choices = fmt::format("|{}|", CopyText(row.choices));
-    auto bad = [&](std::string_view what) { return Broken(fmt::format("setting '{}': {}", key, what)); };
-    if (!key.starts_with(prefix)) return bad("its key does not begin with the backend's name");
-    if (!keys.insert(key).second) return bad("it is declared twice");
-    if (CopyText(row.doc).empty()) return bad("it has no sentence that explains it");
-    if (row.type < MGE_SETTING_BOOL || row.type > MGE_SETTING_CHOICE) return bad("its type is unknown");
-    if (row.lifecycle != MGE_LIFECYCLE_FIRST_SET && row.lifecycle != MGE_LIFECYCLE_DYNAMIC)
-      return bad("its lifecycle is unknown");
-    if (row.min > row.max) return bad("its range is empty");
-    if (row.type == MGE_SETTING_CHOICE && choices.find("|" + default_value + "|") == std::string::npos)
-      return bad("its default is not one of its choices");
-    if (absl::StatusOr<std::string> plain = PlainSetting(row, default_value); !plain.ok()) {
-      return bad(fmt::format("its default '{}' {}", default_value, Std(plain.status().message())));
-    }
-    if ((row.type == MGE_SETTING_INT || row.type == MGE_SETTING_DOUBLE) && (row.min != 0 || row.max != 0)) {
-      double value = std::strtod(default_value.c_str(), nullptr);
-      if (value < row.min || value > row.max) return bad("its default is outside of its range");
-    }
-  }
-  absl::StatusOr<ResolvedSettings> registered = ResolveSettings(p, {});
+  if (s.plugin().setting_count == 0) return NotOffered("the backend has no settings");
+  absl::StatusOr<ResolvedSettings> registered = ResolveSettings(s.plugin(), {});
   return registered.ok() ? absl::OkStatus() : Broken(FormatError(registered.status()));
 }
 
@@ -54,14 +28,9 @@ absl::Status CheckEnumerate(BackendUnderTest& s) {
 }
 
 absl::Status CheckOpenClose(BackendUnderTest& s) {
+  const mge_device_api& api = *s.plugin().device;
   for (const DeviceDescription& d : s.devices()) {
-    for (int i = 0; i < 8; ++i) {
-      mge_device* device = nullptr;
-      MGE_RETURN_IF_ERROR(Call(fmt::format("opening device {} for the {}. time", d.index, i + 1),
-                               [&](mge_error* e) { return s.plugin().device->open(d.index, &device, e); }));
-      if (!device) return Broken("opening a device returned MGE_OK, but no device");
-      s.plugin().device->close(device);
-    }
+    for (int i = 0; i < 8; ++i) MGE_RETURN_IF_ERROR(Make("device", api.close, api.open, d.index).status());
   }
   return s.devices().empty() ? NotOffered("the backend has no usable device on this machine") : absl::OkStatus();
 }
@@ -69,8 +38,8 @@ absl::Status CheckOpenClose(BackendUnderTest& s) {
 absl::Status CheckBadIndex(BackendUnderTest& s) {
   for (uint32_t index : {uint32_t{9999}, UINT32_MAX}) {
     mge_device* device = nullptr;
-    MGE_RETURN_IF_ERROR(MustRefuse(fmt::format("opening device {}, which is not listed,", index),
-                                   [&](mge_error* e) { return s.plugin().device->open(index, &device, e); }));
+    MGE_RETURN_IF_ERROR(MustFail(MGE_OK, fmt::format("opening device {}, which is not listed,", index),
+                                 s.plugin().device->open, index, &device));
   }
   return absl::OkStatus();
 }
@@ -86,24 +55,18 @@ absl::Status CheckNullError(BackendUnderTest& s) {
 
 absl::Status CheckStatus(BackendUnderTest& s) {
   if (!s.plugin().device->status) return NotOffered("the slot status is empty");
-  return Call("asking for the status of a device that works",
-              [&](mge_error* e) { return s.plugin().device->status(s.device(), e); });
+  return Call("asking for the status of a device that works", s.plugin().device->status, s.device());
 }
 
 absl::Status CheckLinks(BackendUnderTest& s) {
   if (!s.plugin().device->link) return NotOffered("the slot link is empty: no two devices are linked");
-  if (s.devices().size() < 2) return NotOffered("the backend shows one device");
-  mge_device* other = nullptr;
-  MGE_RETURN_IF_ERROR(Call("opening the second device",
-                           [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
-  for (auto [from, to] : {std::pair{s.device(), other}, std::pair{other, s.device()}}) {
+  MGE_ASSIGN_OR_RETURN(Owned<mge_device> other, s.OpenAnother());
+  for (auto [from, to] : {std::pair{s.device(), other.get()}, std::pair{other.get(), s.device()}}) {
     auto link = Sized<mge_link>();
-    MGE_RETURN_IF_ERROR(
-        Call("asking for a link", [&](mge_error* e) { return s.plugin().device->link(from, to, &link, e); }));
+    MGE_RETURN_IF_ERROR(Call("asking for a link", s.plugin().device->link, from, to, &link));
     if (link.flags & ~MGE_LINK_KNOWN_BITS) return Broken("a link has unknown flags");
     if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) return Broken("a link's bandwidth or latency is negative");
   }
-  s.plugin().device->close(other);
   return absl::OkStatus();
 }
 
@@ -112,14 +75,7 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
   s.Stop();
   constexpr double kSeconds = 2;
   return SurvivesFailures(
-      s,
-      [&s] {
-        absl::Status status = UseLikeSession(s);
-        s.Close();
-        s.Stop();
-        return status;
-      },
-      kSeconds);
+      s, [&s] { return LiveOnce(s); }, kSeconds);
 }
 
 constexpr Check kRows[] = {

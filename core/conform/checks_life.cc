@@ -14,16 +14,6 @@
 namespace mge::conform {
 namespace {
 
-// Uses the backend like a session, and stops it. `used` (optional) is set to the used bytes of the device's memory after the
-// start.
-absl::Status LiveOnce(BackendUnderTest& s, int64_t* used = nullptr, Until until = Until::kKernel) {
-  MGE_RETURN_IF_ERROR(UseLikeSession(s, used, until));
-  s.At("closing and stopping");
-  s.Close();
-  s.Stop();
-  return absl::OkStatus();
-}
-
 absl::Status NoChildIsLeft() { return HasChildProcess() ? Broken("stop() leaves a child process") : absl::OkStatus(); }
 
 absl::Status CheckStop(BackendUnderTest& s) {
@@ -52,55 +42,43 @@ absl::Status CheckStop(BackendUnderTest& s) {
                                                    {"the slots of kernels", live(Until::kKernel)}}));
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
   if (std::string more = ProcessCounts::Now().MoreThan(before); !more.empty())
-    return Broken(fmt::format("after {} lives there are {}", lives, more));
+    return Broken("after {} lives there are {}", lives, more);
   if (int64_t left = s.host().outstanding(); left > 0)
-    return Broken(fmt::format("{} blocks of the host's memory are not released by stop()", left));
+    return Broken("{} blocks of the host's memory are not released by stop()", left);
   return lost.empty() ? absl::OkStatus() : Broken(lost);
 }
 
 absl::Status CheckLost(BackendUnderTest& s) {
-  const void* table = s.plugin().extension ? s.plugin().extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
-  if (!table)
+  const mge_device_api& device = *s.plugin().device;
+  const mge_faults_api* faults = FaultsOf(s);
+  if (!faults)
     return NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which makes it lose a device");
-  const auto& faults = *static_cast<const mge_faults_api*>(table);
   MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, 4096));
-  MGE_RETURN_IF_ERROR(Call("losing the device", [&](mge_error* e) { return faults.lose(s.device(), e); }));
-  auto lost = [&](std::string_view what, auto&& f) {
-    mge_error error;
-    mge_code code = f(&error);
-    return code == MGE_DEVICE_LOST ? absl::OkStatus()
-                                   : Broken(fmt::format("{} on a lost device returns {}", what, CodeName(code)));
+  MGE_RETURN_IF_ERROR(Call("losing the device", faults->lose, s.device()));
+  auto lost = [&](std::string_view what, auto slot, auto... args) {
+    const mge_code code = Try(what, slot, s.device(), args...).code;
+    if (code == MGE_DEVICE_LOST) return absl::OkStatus();
+    return Broken("{} on a lost device returns {}", what, CodeName(code));
   };
   for (int i = 0; i < 3; ++i) {
     auto more = Sized<mge_slab>();
-    MGE_RETURN_IF_ERROR(lost("acquiring a slab", [&](mge_error* e) {
-      return s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, 64, &more, e);
-    }));
-    if (s.plugin().device->status)
-      MGE_RETURN_IF_ERROR(lost("the status", [&](mge_error* e) { return s.plugin().device->status(s.device(), e); }));
-    if (!s.plugin().queue) continue;
     mge_queue* queue = nullptr;
-    MGE_RETURN_IF_ERROR(lost("creating a queue", [&](mge_error* e) {
-      return s.plugin().queue->create(s.device(), MGE_QUEUE_COMPUTE, &queue, e);
-    }));
+    MGE_RETURN_IF_ERROR(lost("acquiring a slab", s.plugin().memory->slab_acquire, MGE_MEMORY_DEVICE, uint64_t{64}, &more));
+    if (device.status) MGE_RETURN_IF_ERROR(lost("the status", device.status));
+    if (!s.plugin().queue) continue;
+    MGE_RETURN_IF_ERROR(lost("creating a queue", s.plugin().queue->create, MGE_QUEUE_COMPUTE, &queue));
   }
-  if (s.devices().size() > 1) {
-    mge_device* other = nullptr;
-    MGE_RETURN_IF_ERROR(Call("opening another device",
-                             [&](mge_error* e) { return s.plugin().device->open(s.devices()[1].index, &other, e); }));
-    if (s.plugin().device->status)
-      MGE_RETURN_IF_ERROR(
-          Call("the status of another device", [&](mge_error* e) { return s.plugin().device->status(other, e); }));
-    s.plugin().device->close(other);
-  }
-  return absl::OkStatus();
+  absl::StatusOr<Owned<mge_device>> other = s.OpenAnother();
+  if (IsNotOffered(other.status())) return absl::OkStatus();
+  MGE_RETURN_IF_ERROR(other.status());
+  return device.status ? Call("the status of another device", device.status, other->get()) : absl::OkStatus();
 }
 
 absl::Status CheckHostKept(BackendUnderTest& s) {
   auto kept = [&](std::string_view what) {
     std::string changed = HostState::Now().ChangedSince(s.before());
     if (changed.empty()) return absl::OkStatus();
-    return Broken(fmt::format("{} changes state that belongs to the host: {}; do not change it", what, changed));
+    return Broken("{} changes state that belongs to the host: {}; do not change it", what, changed);
   };
   MGE_RETURN_IF_ERROR(kept("loading"));
   MGE_RETURN_IF_ERROR(s.Start());

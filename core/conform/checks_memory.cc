@@ -13,11 +13,9 @@ namespace {
 constexpr uint64_t kMiB = 1 << 20;
 
 absl::Status RoundTrip(Transfer& transfer, void* address, size_t bytes, unsigned seed, std::string_view what) {
-  Bytes want = Pattern(bytes, seed), got(bytes);
-  MGE_RETURN_IF_ERROR(transfer.ToDevice(address, want.data(), bytes));
-  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), address, bytes));
-  std::string d = Difference(got, want);
-  return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: what was written is not read back: {}", what, d));
+  const Bytes want = Pattern(bytes, seed);
+  MGE_RETURN_IF_ERROR(transfer.Put(address, want));
+  return transfer.Expect(address, want, fmt::format("{}: what was written is not read back", what));
 }
 
 absl::Status CheckSlabs(BackendUnderTest& s) {
@@ -27,9 +25,8 @@ absl::Status CheckSlabs(BackendUnderTest& s) {
   for (uint64_t bytes : sizes) {
     MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes));
     const mge_slab& raw = slab.raw();
-    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0)
-      return Broken(fmt::format("a slab of {} bytes is not aligned to 64", bytes));
-    if (raw.bytes < bytes) return Broken(fmt::format("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes));
+    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0) return Broken("a slab of {} bytes is not aligned to 64", bytes);
+    if (raw.bytes < bytes) return Broken("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes);
     if (raw.memory_class != MGE_MEMORY_DEVICE) return Broken("a slab says another memory class than was asked for");
     if (s.host_accessible() && raw.host_address != raw.address) {
       return Broken("the device says HOST_ACCESSIBLE, but the host address of a slab is another one");
@@ -39,7 +36,7 @@ absl::Status CheckSlabs(BackendUnderTest& s) {
   for (size_t i = 0; i < slabs.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
       if (slabs[i].address() < slabs[k].address() + sizes[k] && slabs[k].address() < slabs[i].address() + sizes[i]) {
-        return Broken(fmt::format("two slabs, of {} and {} bytes, overlap", sizes[k], sizes[i]));
+        return Broken("two slabs, of {} and {} bytes, overlap", sizes[k], sizes[i]);
       }
     }
   }
@@ -54,27 +51,26 @@ absl::Status CheckSlabs(BackendUnderTest& s) {
 
 absl::Status CheckPinned(BackendUnderTest& s) {
   auto probe = Sized<mge_slab>();
-  mge_error error;
-  mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_PINNED, 4097, &probe, &error);
-  if (code == MGE_UNIMPLEMENTED) return NotOffered("no pinned memory: " + error.text);
-  MGE_RETURN_IF_ERROR(Answer(code, error, "acquiring pinned memory"));
+  constexpr uint64_t kBytes = 4097;
+  const mge_memory_api& memory = *s.plugin().memory;
+  const mge_error result =
+      Try("acquiring pinned memory", memory.slab_acquire, s.device(), MGE_MEMORY_PINNED, kBytes, &probe);
+  if (result.code == MGE_UNIMPLEMENTED) return NotOffered("no pinned memory: " + result.text);
+  MGE_RETURN_IF_ERROR(Answer(result, "acquiring pinned memory"));
   if (!probe.host_address) return Broken("pinned memory has no host address");
-  Bytes want = Pattern(4097, 5);
-  std::copy(want.begin(), want.end(), static_cast<unsigned char*>(probe.host_address));
-  std::string d = Difference({static_cast<unsigned char*>(probe.host_address), 4097}, want);
-  s.plugin().memory->slab_release(s.device(), &probe);
+  auto* at = static_cast<unsigned char*>(probe.host_address);
+  const Bytes want = Pattern(kBytes, 5);
+  std::copy(want.begin(), want.end(), at);
+  std::string d = Difference({at, kBytes}, want);
+  memory.slab_release(s.device(), &probe);
   return d.empty() ? absl::OkStatus() : Broken("pinned memory does not hold what the host writes: " + d);
 }
 
 absl::Status CheckTooMuch(BackendUnderTest& s) {
   for (uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - 7, UINT64_MAX}) {
     auto slab = Sized<mge_slab>();
-    mge_error error;
-    mge_code code = s.plugin().memory->slab_acquire(s.device(), MGE_MEMORY_DEVICE, bytes, &slab, &error);
-    if (code != MGE_RESOURCE_EXHAUSTED) {
-      return Broken(fmt::format("acquiring {} bytes returns {}; MGE_RESOURCE_EXHAUSTED is required", bytes, CodeName(code)));
-    }
-    if (error.text.empty()) return Broken("the error MGE_RESOURCE_EXHAUSTED has no text");
+    MGE_RETURN_IF_ERROR(MustFail(MGE_RESOURCE_EXHAUSTED, fmt::format("acquiring {} bytes", bytes),
+                                 s.plugin().memory->slab_acquire, s.device(), MGE_MEMORY_DEVICE, bytes, &slab));
   }
   return CheckSlabs(s);
 }
@@ -84,38 +80,31 @@ absl::Status CheckInfo(BackendUnderTest& s) {
   s.plugin().memory->memory_info(s.device(), &free, &total);
   if (free == UINT64_MAX || total == UINT64_MAX) return Broken("memory_info does not write both numbers");
   if (total == 0) return NotOffered("the backend does not know how much memory there is");
-  return free <= total ? absl::OkStatus() : Broken(fmt::format("it reports {} free bytes of {} in total", free, total));
+  return free <= total ? absl::OkStatus() : Broken("it reports {} free bytes of {} in total", free, total);
 }
 
 absl::Status CheckHostFailures(BackendUnderTest& s) {
   auto begin = std::chrono::steady_clock::now();
-  MGE_RETURN_IF_ERROR(UseLikeSession(s));
-  uint64_t requests = s.host().requests();
-  s.Close();
-  s.Stop();
+  MGE_RETURN_IF_ERROR(LiveOnce(s));
+  const uint64_t requests = s.host().requests();
   if (requests == 0) return NotOffered("the backend takes no memory from the host");
   double life = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   // If there is not enough time for all requests, selects evenly spaced ones, including the first and the last.
   int count = s.reporter().Fit(static_cast<int>(std::min<uint64_t>(requests, 500)), 2 * life);
   for (int i = 0; i < count; ++i) {
     uint64_t n = 1 + (count > 1 ? static_cast<uint64_t>(i) * (requests - 1) / static_cast<uint64_t>(count - 1) : 0);
-    s.At(fmt::format("host->allocate fails at request {}", n));
+    s.At("host->allocate fails at request {}", n);
     s.host().FailAt(n);
-    absl::Status status = UseLikeSession(s);
+    absl::Status status = LiveOnce(s);
     s.host().FailAt(0);
     if (!status.ok() && Std(status.message()).find("no text") != std::string_view::npos) {
-      return Broken(fmt::format("with request {} of {} for host memory refused, an error comes without a text: {}", n,
-                                requests, Std(status.message())));
+      return Broken("with request {} of {} for host memory refused, an error comes without a text: {}", n, requests,
+                    Std(status.message()));
     }
-    s.Close();
-    s.Stop();
-    s.At(fmt::format("a good run after request {} failed", n));
-    MGE_RETURN_IF_ERROR(UseLikeSession(s));
-    s.Close();
-    s.Stop();
+    s.At("a good run after request {} failed", n);
+    MGE_RETURN_IF_ERROR(LiveOnce(s));
     if (s.host().outstanding() != 0)
-      return Broken(fmt::format("after request {} for host memory was refused, {} blocks are not released", n,
-                                s.host().outstanding()));
+      return Broken("after request {} for host memory was refused, {} blocks are not released", n, s.host().outstanding());
   }
   return absl::OkStatus();
 }
@@ -126,29 +115,22 @@ absl::Status CheckReleaseAfter(BackendUnderTest& s) {
   if (!s.plugin().queue) return Broken("stream-ordered release without queues");
   constexpr size_t kBytes = 65536;
   MGE_ASSIGN_OR_RETURN(LongWork work, LongWork::Create(s));
-  MGE_ASSIGN_OR_RETURN(Slab target, Slab::Acquire(s, kBytes));
   MGE_ASSIGN_OR_RETURN(Slab source, Slab::Acquire(s, kBytes));
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue busy, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Fence done, Fence::Create(s));
-  Bytes want = Pattern(kBytes, 3), other = Pattern(kBytes, 4), got(kBytes);
-  MGE_RETURN_IF_ERROR(transfer.ToDevice(source.address(), want.data(), kBytes));
-  MGE_RETURN_IF_ERROR(work.Enqueue(busy, std::chrono::milliseconds(50)));
-  MGE_RETURN_IF_ERROR(busy.Copy(target.address(), source.address(), kBytes));
-  MGE_RETURN_IF_ERROR(busy.Signal(done, 1));
-  mge_fence_point last = {sizeof(last), 0, done, 1};
-  memory.slab_release_after(s.device(), &source.raw(), &last);
-  source.Forget();
+  MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, kBytes));
+  const Bytes want = Pattern(kBytes, 3), other = Pattern(kBytes, 4);
+  MGE_RETURN_IF_ERROR(rig.transfer.Put(source.address(), want));
+  MGE_RETURN_IF_ERROR(work.Enqueue(rig.queue, std::chrono::milliseconds(50)));
+  MGE_RETURN_IF_ERROR(rig.queue.Copy(rig.slab.address(), source.address(), kBytes));
+  MGE_RETURN_IF_ERROR(rig.queue.Signal(rig.fence, 1));
+  source.ReleaseAfter(rig.fence, 1);
   std::vector<Slab> later;
   for (int i = 0; i < 4; ++i) {
     MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, kBytes));
-    MGE_RETURN_IF_ERROR(transfer.ToDevice(slab.address(), other.data(), kBytes));
+    MGE_RETURN_IF_ERROR(rig.transfer.Put(slab.address(), other));
     later.push_back(std::move(slab));
   }
-  MGE_RETURN_IF_ERROR(done.Await(1));
-  MGE_RETURN_IF_ERROR(transfer.ToHost(got.data(), target.address(), kBytes));
-  std::string d = Difference(got, want);
-  return d.empty() ? absl::OkStatus() : Broken("memory was given to others before its last use: " + d);
+  MGE_RETURN_IF_ERROR(rig.fence.Await(1));
+  return rig.transfer.Expect(rig.slab.address(), want, "memory was given to others before its last use");
 }
 
 absl::Status CheckRanges(BackendUnderTest& s) {
@@ -157,14 +139,16 @@ absl::Status CheckRanges(BackendUnderTest& s) {
   if (!m.range_granularity || !m.range_reserve || !m.range_release || !m.range_commit || !m.range_decommit) {
     return Broken("some of the slots of virtual memory are filled, some are not");
   }
-  uint64_t unit = m.range_granularity(s.device());
-  if (unit == 0) return Broken("the granularity is 0");
+  const uint64_t unit = m.range_granularity(s.device());
+  if (unit == 0) return NotOffered("no virtual memory with these settings");
   MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   auto range = Sized<mge_slab>();
-  MGE_RETURN_IF_ERROR(
-      Call("reserving a range", [&](mge_error* e) { return m.range_reserve(s.device(), 4 * unit, &range, e); }));
+  MGE_RETURN_IF_ERROR(Call("reserving a range", m.range_reserve, s.device(), 4 * unit, &range));
   auto commit = [&](uint64_t offset, uint64_t bytes) {
-    return Call("committing", [&](mge_error* e) { return m.range_commit(s.device(), &range, offset, bytes, e); });
+    return Call("committing", m.range_commit, s.device(), &range, offset, bytes);
+  };
+  auto refused = [&](std::string_view what, uint64_t offset) {
+    return MustFail(MGE_OK, what, m.range_commit, s.device(), &range, offset, unit);
   };
   auto* base = static_cast<unsigned char*>(range.address);
   size_t probe = static_cast<size_t>(std::min<uint64_t>(unit, 65536));
@@ -174,13 +158,8 @@ absl::Status CheckRanges(BackendUnderTest& s) {
   for (uint64_t part : {uint64_t{0}, 2 * unit, 3 * unit}) {
     MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + part, probe, static_cast<unsigned>(part / unit), "committed memory"));
   }
-  if (unit > 1) {
-    MGE_RETURN_IF_ERROR(MustRefuse("committing at half the granularity", [&](mge_error* e) {
-      return m.range_commit(s.device(), &range, unit + unit / 2, unit, e);
-    }));
-  }
-  MGE_RETURN_IF_ERROR(MustRefuse("committing behind the end of a range",
-                                 [&](mge_error* e) { return m.range_commit(s.device(), &range, 4 * unit, unit, e); }));
+  if (unit > 1) MGE_RETURN_IF_ERROR(refused("committing at half the granularity", unit + unit / 2));
+  MGE_RETURN_IF_ERROR(refused("committing behind the end of a range", 4 * unit));
   m.range_decommit(s.device(), &range, 2 * unit, unit);
   MGE_RETURN_IF_ERROR(RoundTrip(transfer, base + 3 * unit, probe, 8, "memory beside what was decommitted"));
   MGE_RETURN_IF_ERROR(commit(2 * unit, unit));

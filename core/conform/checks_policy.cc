@@ -18,17 +18,16 @@ absl::Status CheckDecision(BackendUnderTest& s, const mge_plan_summary& plan) {
   mge_reserve_decision first = {}, second = {};
   first.struct_size = second.struct_size = sizeof(first);
   for (mge_reserve_decision* out : {&first, &second}) {
-    MGE_RETURN_IF_ERROR(Call("deciding a reserve", [&](mge_error* e) { return api->decide(s.device(), &plan, out, e); }));
+    MGE_RETURN_IF_ERROR(Call("deciding a reserve", api->decide, s.device(), &plan, out));
   }
   if (std::memcmp(&plan, &before, sizeof(plan)) != 0) return Broken("it writes to the plan's summary");
   if (std::memcmp(&first, &second, sizeof(first)) != 0) {
     return Broken("a second request for the same plan gets another decision");
   }
   if (plan.memory_total && (first.keep_free > plan.memory_total || first.initial > plan.memory_total))
-    return Broken(fmt::format("the decision exceeds the device's {} bytes", plan.memory_total));
+    return Broken("the decision exceeds the device's {} bytes", plan.memory_total);
   if (first.cap && first.initial > first.cap) {
-    return Broken(
-        fmt::format("{} bytes are to be taken before the first run, and {} at most at any time", first.initial, first.cap));
+    return Broken("{} bytes are to be taken before the first run, and {} at most at any time", first.initial, first.cap);
   }
   return absl::OkStatus();
 }
@@ -58,7 +57,7 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
   AbiProblem problem(c, MGE_WRITE);
   constexpr size_t kCount = 5;
-  std::vector<mge_candidate> candidates(kCount, offers.offered[0].raw);
+  std::vector<mge_candidate> candidates(kCount, offers.offered[0].ToAbi().candidate);
   std::vector<std::string> ids;
   for (size_t i = 0; i < kCount; ++i) ids.push_back(fmt::format("made.up.{}", i));
   std::vector<const mge_candidate*> list;
@@ -77,20 +76,18 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
   auto order = [&](int32_t mode, const double* measured) -> absl::StatusOr<std::vector<uint32_t>> {
     mge_choice choice = {sizeof(choice), mode, problem.get(), list.data(), kCount, measured};
     std::vector<uint32_t> out(kCount, 12345);
-    MGE_RETURN_IF_ERROR(
-        Call("ordering candidates", [&](mge_error* e) { return api->order(s.device(), &choice, out.data(), e); }));
+    MGE_RETURN_IF_ERROR(Call("ordering candidates", api->order, s.device(), &choice, out.data()));
     std::vector<uint32_t> sorted = out, all(kCount);
     std::sort(sorted.begin(), sorted.end());
     std::iota(all.begin(), all.end(), 0u);
-    if (sorted != all) return Broken(fmt::format("in mode {} the result is no permutation of {} candidates", mode, kCount));
+    if (sorted != all) return Broken("in mode {} the result is no permutation of {} candidates", mode, kCount);
     return out;
   };
   for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_PROFILE, MGE_SELECT_REPRODUCIBLE}) {
     const double* measured = mode == MGE_SELECT_PROFILE ? quick.data() : nullptr;
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> first, order(mode, measured));
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> second, order(mode, measured));
-    if (first != second)
-      return Broken(fmt::format("in mode {} a second request for the same candidates gets another order", mode));
+    if (first != second) return Broken("in mode {} a second request for the same candidates gets another order", mode);
   }
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> one, order(MGE_SELECT_REPRODUCIBLE, quick.data()));
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> other, order(MGE_SELECT_REPRODUCIBLE, slow.data()));

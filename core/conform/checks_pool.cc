@@ -6,13 +6,15 @@
 // is offered to requests with every combination of flags and fence points; the rules of the contract say which of them may
 // get it.
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <thread>
+#include <tuple>
 
+#include "core/base/errors.h"
 #include "core/conform/device_memory.h"
 #include "core/plugin/memory/budget.h"
 #include "core/plugin/memory/slab_provider.h"
@@ -23,142 +25,123 @@ namespace {
 
 constexpr uint64_t kPlenty = uint64_t{256} << 20;
 
-// The host's slab provider on top of the backend's slabs, which are counted and can be made to fail. For the host this
-// object is a device: its handle is a pointer to it.
-class Provider {
+// The host's slab provider, which counts slabs and can be made to refuse them.
+class Provider : public DeviceSlabs {
  public:
-  Provider(BackendUnderTest& tested, uint64_t budget) : tested_(tested), total_(budget) {
-    memory_.struct_size = sizeof(memory_);
-    memory_.slab_acquire = [](mge_device* self, int32_t, uint64_t bytes, mge_slab* out, mge_error* error) {
-      return Of(self).Acquire(bytes, out, error);
-    };
-    memory_.slab_release = [](mge_device* self, const mge_slab* slab) { Of(self).Release(slab); };
-    memory_.memory_info = [](mge_device* self, uint64_t* free, uint64_t* total) {
-      *total = Of(self).total_;
-      *free = Of(self).total_ - Of(self).held();
-    };
-    slabs_ =
-        std::make_unique<DeviceSlabs>("under test", reinterpret_cast<mge_device*>(this), &memory_, tested.plugin().queue,
-                                      MGE_MEMORY_DEVICE, std::make_shared<Budget>("under test", budget));
-  }
-  const mge_slab_provider* table() const { return slabs_->table(); }
-  uint64_t held() const {
+  Provider(BackendUnderTest& tested, uint64_t budget)
+      : DeviceSlabs("under test", tested.device(), tested.plugin().memory, tested.plugin().queue, MGE_MEMORY_DEVICE,
+                    std::make_shared<Budget>("under test", budget)) {}
+  absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override {
     std::lock_guard lock(mutex_);
-    return held_;
+    if (calls_ + 1 == fail_at_) return ++calls_, Fail(errors::kOutOfMemory, "the device has no more memory");
+    absl::StatusOr<mge_slab> slab = DeviceSlabs::Acquire(bytes);
+    if (slab.ok() || ErrorId(slab.status()) != errors::kOverBudget.id) ++calls_;
+    if (slab.ok()) slabs_[slab->address] = bytes, held_ += bytes;
+    return slab;
   }
+  void Release(const mge_slab& slab) override {
+    std::lock_guard lock(mutex_);
+    auto at = slabs_.find(slab.address);
+    if (at == slabs_.end()) {
+      fault_ = "the pool releases a slab that it does not own, or has already released";
+      return;
+    }
+    held_ -= at->second;
+    slabs_.erase(at);
+    DeviceSlabs::Release(slab);
+  }
+  uint64_t held() const { return held_; }
   uint64_t calls() const { return calls_; }  // number of requests for a slab that the budget allowed
-  size_t slabs() const { return held_slabs_.size(); }
+  size_t slabs() const { return slabs_.size(); }
   static const std::string& fault() { return fault_; }  // of the whole process, because a process runs one check
   void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
     auto* at = static_cast<const unsigned char*>(address);
-    return std::any_of(held_slabs_.begin(), held_slabs_.end(), [&](const auto& s) {
+    return std::any_of(slabs_.begin(), slabs_.end(), [&](const auto& s) {
       auto* base = static_cast<const unsigned char*>(s.first);
       return at >= base && at + bytes <= base + s.second;
     });
   }
 
  private:
-  static Provider& Of(mge_device* self) { return *reinterpret_cast<Provider*>(self); }
-  mge_code Acquire(uint64_t bytes, mge_slab* out, mge_error* error) {
-    std::lock_guard lock(mutex_);
-    const mge_host& host = *tested_.host().table();
-    constexpr std::string_view kFull = "the device has no more memory";
-    if (++calls_ == fail_at_) return host.fail(host.self, error, MGE_RESOURCE_EXHAUSTED, kFull.data(), kFull.size());
-    mge_code code = tested_.plugin().memory->slab_acquire(tested_.device(), MGE_MEMORY_DEVICE, bytes, out, error);
-    if (code == MGE_OK) held_slabs_[out->address] = bytes, held_ += bytes;
-    return code;
-  }
-  void Release(const mge_slab* slab) {
-    std::lock_guard lock(mutex_);
-    auto at = held_slabs_.find(slab->address);
-    if (at == held_slabs_.end()) {
-      fault_ = "the pool releases a slab that it does not own, or has already released";
-      return;
-    }
-    held_ -= at->second;
-    held_slabs_.erase(at);
-    tested_.plugin().memory->slab_release(tested_.device(), slab);
-  }
-
-  BackendUnderTest& tested_;
-  const uint64_t total_;
-  mge_memory_api memory_ = {};
-  mutable std::mutex mutex_;
-  uint64_t held_ = 0, calls_ = 0, fail_at_ = 0;
-  std::map<void*, uint64_t> held_slabs_;
+  std::mutex mutex_;
+  std::atomic<uint64_t> held_ = 0, calls_ = 0, fail_at_ = 0;
+  std::map<void*, uint64_t> slabs_;
   static inline std::string fault_;
-  std::unique_ptr<DeviceSlabs> slabs_;
 };
+
+using Blocks = std::vector<mge_reservation>;
 
 class Pool {
  public:
   static absl::StatusOr<std::unique_ptr<Pool>> Create(BackendUnderTest& tested, uint64_t budget = kPlenty) {
-    const mge_pool_api* api = tested.plugin().memory->own_pool;
-    if (!api) return NotOffered("the backend uses a pool of the host's");
     std::unique_ptr<Pool> pool(new Pool(tested, budget));
-    MGE_RETURN_IF_ERROR(Call("creating the pool", [&](mge_error* e) {
-      return api->create(tested.device(), MGE_MEMORY_DEVICE, pool->provider_.table(), &pool->pool_, e);
-    }));
-    if (!pool->pool_) return Broken("creating the pool returned MGE_OK, but no pool");
+    MGE_ASSIGN_OR_RETURN(pool->pool_, Make("pool", pool->api_.destroy, pool->api_.create, tested.device(), MGE_MEMORY_DEVICE,
+                                           pool->provider_.table()));
     return pool;
   }
-  ~Pool() { Destroy(); }
-  void Destroy() {
-    if (pool_) InBackend("destroying the pool", [&] { api_->destroy(pool_); });
-    pool_ = nullptr;
-  }
-  mge_code TryAcquire(uint64_t bytes, uint64_t alignment, mge_reservation* out, std::string* text = nullptr,
-                      uint32_t flags = 0, const mge_fence_point* after = nullptr) {
-    mge_error error;
-    *out = {};
-    out->struct_size = sizeof(*out);
-    mge_code code =
-        InBackend("acquiring a block", [&] { return api_->acquire(pool_, bytes, alignment, after, flags, out, &error); });
-    if (text) *text = error.text;
-    return code;
+  void Destroy() { pool_.reset(); }
+  mge_error TryAcquire(uint64_t bytes, mge_reservation* out, uint32_t flags = 0, const mge_fence_point* after = nullptr,
+                       uint64_t alignment = 64) {
+    *out = Sized<mge_reservation>();
+    return Try("acquiring a block", api_.acquire, raw(), bytes, alignment, after, flags, out);
   }
   absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment = 64) {
     mge_reservation r;
-    std::string text;
-    mge_code code = TryAcquire(bytes, alignment, &r, &text);
-    MGE_RETURN_IF_ERROR(Answer(code, {code, text, {}}, fmt::format("acquiring {} bytes", bytes)));
+    const mge_error result = TryAcquire(bytes, &r, 0, nullptr, alignment);
+    MGE_RETURN_IF_ERROR(Answer(result, fmt::format("acquiring {} bytes", bytes)));
     if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0)
-      return Broken(fmt::format("a block of {} bytes is not aligned to {}", bytes, alignment));
-    if (r.bytes < bytes) return Broken(fmt::format("{} bytes were asked for, the block says {}", bytes, r.bytes));
+      return Broken("a block of {} bytes is not aligned to {}", bytes, alignment);
+    if (r.bytes < bytes) return Broken("{} bytes were asked for, the block says {}", bytes, r.bytes);
     if (!provider_.Covers(r.address, bytes))
-      return Broken(fmt::format("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes));
+      return Broken("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes);
     return r;
   }
+  // Acquires a block for each of the sizes, as long as there is no error, and adds them to `held`.
+  absl::Status AcquireAll(std::span<const uint64_t> sizes, Blocks* held) {
+    for (uint64_t bytes : sizes) {
+      MGE_ASSIGN_OR_RETURN(mge_reservation r, Acquire(bytes));
+      held->push_back(r);
+    }
+    return absl::OkStatus();
+  }
   void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) {
-    InBackend("releasing a block", [&] { api_->release(pool_, &r, last_use); });
+    InBackend("releasing a block", api_.release, raw(), &r, last_use);
   }
-  void Trim(int32_t how) {
-    InBackend("trimming", [&] { api_->trim(pool_, how); });
+  void ReleaseAll(const Blocks& held) {
+    for (const mge_reservation& r : held) Release(r);
   }
+  void Trim(int32_t how) { InBackend("trimming", api_.trim, raw(), how); }
   mge_pool_stats Stats() {
     auto stats = Sized<mge_pool_stats>();
-    api_->stats(pool_, &stats);
+    api_.stats(raw(), &stats);
     return stats;
   }
   Provider& provider() { return provider_; }
-  mge_pool* raw() const { return pool_; }
+  mge_pool* raw() const { return pool_.get(); }
 
  private:
-  Pool(BackendUnderTest& tested, uint64_t budget) : api_(tested.plugin().memory->own_pool), provider_(tested, budget) {}
-  const mge_pool_api* api_;
+  Pool(BackendUnderTest& tested, uint64_t budget) : api_(*tested.plugin().memory->own_pool), provider_(tested, budget) {}
+  const mge_pool_api& api_;
   Provider provider_;
-  mge_pool* pool_ = nullptr;
+  Owned<mge_pool> pool_;
 };
 
-absl::Status Disjoint(const std::vector<mge_reservation>& blocks) {
-  std::vector<mge_reservation> sorted = blocks;
+// Returns 20 sizes that differ and need several slabs of a small pool.
+std::vector<uint64_t> ManySizes() {
+  std::vector<uint64_t> out;
+  for (uint64_t i = 0; i < 20; ++i) out.push_back(50000 + i * 977);
+  return out;
+}
+
+absl::Status Disjoint(const Blocks& blocks) {
+  Blocks sorted = blocks;
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
   for (size_t i = 1; i < sorted.size(); ++i) {
     auto* end = static_cast<unsigned char*>(sorted[i - 1].address) + sorted[i - 1].bytes;
     if (end > sorted[i].address)
-      return Broken(fmt::format("two blocks, of {} and {} bytes, overlap", sorted[i - 1].bytes, sorted[i].bytes));
+      return Broken("two blocks, of {} and {} bytes, overlap", sorted[i - 1].bytes, sorted[i].bytes);
   }
   return absl::OkStatus();
 }
@@ -166,7 +149,7 @@ absl::Status Disjoint(const std::vector<mge_reservation>& blocks) {
 absl::Status CheckBlocks(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   std::mt19937 random(7);
-  std::vector<mge_reservation> held;
+  Blocks held;
   for (int i = 0; i < 400; ++i) {
     if (!held.empty() && (random() % 3 == 0 || held.size() > 60)) {
       size_t k = random() % held.size();
@@ -191,15 +174,14 @@ absl::Status CheckBlocks(BackendUnderTest& s) {
 // Requests a block while `busy` is released but in use until `last`. Checks that the pool hands out `busy` only if `flags`
 // and `after` allow it. Adds any other block to `held`.
 absl::Status CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last,
-                            uint32_t flags, const mge_fence_point* after, std::vector<mge_reservation>* held) {
+                            uint32_t flags, const mge_fence_point* after, Blocks* held) {
   mge_reservation r;
-  std::string text;
-  const mge_code code = pool.TryAcquire(busy.bytes, 64, &r, &text, flags, after);
+  const mge_error result = pool.TryAcquire(busy.bytes, &r, flags, after);
+  const mge_code code = result.code;
   const bool may_wait = flags & MGE_POOL_MAY_WAIT;
   const bool comes_later = after && after->fence == last.fence && after->value >= last.value;
   if (code == MGE_NEEDS_WAIT && !may_wait) return Broken("the pool returns MGE_NEEDS_WAIT to a request without MAY_WAIT");
-  if (code != MGE_OK && code != MGE_NEEDS_WAIT)
-    return Broken(fmt::format("acquiring {} bytes failed: {} ({})", busy.bytes, text, CodeName(code)));
+  if (code != MGE_OK && code != MGE_NEEDS_WAIT) return Answer(result, fmt::format("acquiring {} bytes", busy.bytes));
   const bool overlaps = !Disjoint({busy, r}).ok();
   if (code == MGE_NEEDS_WAIT) {
     if (!r.ready) return Broken("the pool returns MGE_NEEDS_WAIT, but names no fence in `ready`");
@@ -235,28 +217,26 @@ absl::Status TryFences(BackendUnderTest& s, const LongWork& work, std::chrono::m
                         elsewhere = {sizeof(elsewhere), 0, other, 9};
   MGE_ASSIGN_OR_RETURN(mge_reservation busy, pool->Acquire(40000));
   pool->Release(busy, &last);
-  std::vector<mge_reservation> held;
+  Blocks held;
   auto request = [&]() -> absl::Status {
-    const std::pair<uint32_t, const mge_fence_point*> requests[] = {{0, nullptr},
-                                                                    {0, &before},
-                                                                    {0, &elsewhere},
-                                                                    {MGE_POOL_MAY_WAIT, nullptr},
-                                                                    {MGE_POOL_MAY_WAIT, &before},
-                                                                    {MGE_POOL_MAY_WAIT, &elsewhere},
-                                                                    {0, &last}};
-    for (auto [flags, after] : requests) MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
-    for (uint64_t bytes : {uint64_t{64}, uint64_t{20000}}) {
-      MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
-      held.push_back(r);
+    const mge_fence_point* const none = nullptr;
+    for (uint32_t flags : {uint32_t{0}, uint32_t{MGE_POOL_MAY_WAIT}}) {
+      for (const mge_fence_point* after : {none, &before, &elsewhere})
+        MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after, &held));
+    }
+    MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, 0, &last, &held));
+    constexpr uint64_t kParts[] = {64, 20000};
+    MGE_RETURN_IF_ERROR(pool->AcquireAll(kParts, &held));
+    for (const mge_reservation& r : std::span(held).last(2)) {
       if (!Disjoint({busy, r}).ok()) return Broken("a part of a block was handed out before the fence of its last use");
     }
     return Disjoint(held);
   };
   absl::Status requested = request();
-  *conclusive = fence.Ask(2, 0) == MGE_DEADLINE_EXCEEDED;
+  *conclusive = fence.Ask(2, 0).code == MGE_DEADLINE_EXCEEDED;
   MGE_RETURN_IF_ERROR(fence.Await(2));
   if (*conclusive) MGE_RETURN_IF_ERROR(requested);
-  for (const mge_reservation& r : held) pool->Release(r);
+  pool->ReleaseAll(held);
   pool->Trim(MGE_TRIM_ALL);
   if (requested.ok() && pool->provider().held() != 0) {
     return Broken("after the fence of the last use, a block is still held");
@@ -265,8 +245,7 @@ absl::Status TryFences(BackendUnderTest& s, const LongWork& work, std::chrono::m
 }
 
 absl::Status CheckFences(BackendUnderTest& s) {
-  if (!s.plugin().queue) return NotOffered("the backend has no queues: its steps run in the calling thread");
-  if (!s.plugin().memory->own_pool) return Pool::Create(s).status();
+  if (!s.plugin().queue) return NotOffered(kNoQueues);
   MGE_ASSIGN_OR_RETURN(LongWork work, LongWork::Create(s));
   bool conclusive = false;
   for (int ms : {10, 50, 250}) {
@@ -279,72 +258,64 @@ absl::Status CheckFences(BackendUnderTest& s) {
 absl::Status CheckBudget(BackendUnderTest& s) {
   constexpr uint64_t kBudget = 8 << 20;
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s, kBudget));
-  std::vector<mge_reservation> held;
+  Blocks held;
   for (;;) {
     mge_reservation r;
-    std::string text;
-    mge_code code = pool->TryAcquire(600'000, 64, &r, &text);
+    const auto [code, text, origin] = pool->TryAcquire(600'000, &r);
     if (code == MGE_OVER_BUDGET) {
       if (text.empty()) return Broken("the error MGE_OVER_BUDGET has no text");
       break;
     }
     if (code != MGE_OK) {
-      return Broken(fmt::format("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(code)));
+      return Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(code));
     }
     held.push_back(r);
     if (held.size() * 600'000 > kBudget)
-      return Broken(fmt::format("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget));
+      return Broken("{} bytes are handed out, the budget is {}", held.size() * 600'000, kBudget);
   }
-  if (held.empty()) return Broken(fmt::format("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget));
-  for (const mge_reservation& r : held) pool->Release(r);
-  MGE_ASSIGN_OR_RETURN(mge_reservation again, pool->Acquire(600'000));
-  pool->Release(again);
-  // The pool must free cached blocks if a block of another size needs the memory.
-  MGE_ASSIGN_OR_RETURN(mge_reservation large, pool->Acquire(6 << 20));
-  pool->Release(large);
+  if (held.empty()) return Broken("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget);
+  pool->ReleaseAll(held);
+  for (uint64_t bytes : {600'000, 6 << 20}) {  // for a block of another size, the pool must free cached blocks
+    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
+    pool->Release(r);
+  }
   return absl::OkStatus();
 }
 
 absl::Status CheckFailures(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   for (uint64_t n = 1; n <= 12; ++n) {
-    std::vector<mge_reservation> held;
+    Blocks held;
     pool->provider().FailAt(n);
     for (uint64_t bytes : {uint64_t{100}, uint64_t{70000}, uint64_t{3} << 20, uint64_t{5000}}) {
       mge_reservation r;
-      std::string text;
-      mge_code code = pool->TryAcquire(bytes, 64, &r, &text);
+      const mge_code code = pool->TryAcquire(bytes, &r).code;
       if (code == MGE_OK)
         held.push_back(r);
       else if (code != MGE_RESOURCE_EXHAUSTED)
-        return Broken(fmt::format("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(code)));
+        return Broken("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(code));
     }
     pool->provider().FailAt(0);
     MGE_RETURN_IF_ERROR(Disjoint(held));
-    for (const mge_reservation& r : held) pool->Release(r);
+    pool->ReleaseAll(held);
     pool->Trim(MGE_TRIM_ALL);
-    if (pool->provider().held() != 0) return Broken(fmt::format("after the host refused slab {}, memory is lost", n));
+    if (pool->provider().held() != 0) return Broken("after the host refused slab {}, memory is lost", n);
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckAllocations(BackendUnderTest& s) {
-  if (!s.plugin().memory->own_pool) return NotOffered("the backend uses a pool of the host's");
   return SurvivesFailures(s, [&s]() -> absl::Status {
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-    std::vector<mge_reservation> held;
-    absl::Status status;
-    for (uint64_t bytes : {uint64_t{100}, uint64_t{70000}, uint64_t{3} << 20}) {
-      absl::StatusOr<mge_reservation> r = pool->Acquire(bytes);
-      if (r.ok()) held.push_back(*r);
-      status.Update(r.status());
-    }
-    for (const mge_reservation& r : held) pool->Release(r);
+    Blocks held;
+    constexpr uint64_t kSizes[] = {100, 70000, 3 << 20};
+    absl::Status status = pool->AcquireAll(kSizes, &held);
+    pool->ReleaseAll(held);
     if (uint64_t left = pool->Stats().in_use; left > 0)
-      return Broken(fmt::format("every block is released, but the pool reports {} bytes in use", left));
+      return Broken("every block is released, but the pool reports {} bytes in use", left);
     pool->Trim(MGE_TRIM_ALL);
     if (uint64_t left = pool->provider().held(); left > 0)
-      return Broken(fmt::format("every block is released, and after a trim the pool keeps {} bytes", left));
+      return Broken("every block is released, and after a trim the pool keeps {} bytes", left);
     return status;
   });
 }
@@ -352,13 +323,10 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
 absl::Status CheckTrim(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   MGE_ASSIGN_OR_RETURN(mge_reservation kept, pool->Acquire(10000));
-  std::vector<mge_reservation> held;
-  for (int i = 0; i < 20; ++i) {
-    MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(50000u + static_cast<uint64_t>(i) * 977));
-    held.push_back(r);
-  }
+  Blocks held;
+  MGE_RETURN_IF_ERROR(pool->AcquireAll(ManySizes(), &held));
   MGE_ASSIGN_OR_RETURN(mge_reservation behind, pool->Acquire(75000));  // probably in a slab behind the freed ones
-  for (const mge_reservation& r : held) pool->Release(r);
+  pool->ReleaseAll(held);
   pool->Trim(MGE_TRIM_EXCESS);
   pool->Trim(MGE_TRIM_ALL);
   if (!pool->provider().Covers(kept.address, 10000) || !pool->provider().Covers(behind.address, 75000))
@@ -367,11 +335,11 @@ absl::Status CheckTrim(BackendUnderTest& s) {
   pool->Release(behind);
   pool->Trim(MGE_TRIM_ALL);
   if (uint64_t left = pool->provider().held())
-    return Broken(fmt::format("with nothing in use, trimming everything leaves {} bytes", left));
+    return Broken("with nothing in use, trimming everything leaves {} bytes", left);
   MGE_ASSIGN_OR_RETURN(mge_reservation cached, pool->Acquire(30000));
   pool->Release(cached);
   pool->Destroy();
-  if (size_t left = pool->provider().slabs()) return Broken(fmt::format("a pool that was destroyed keeps {} slabs", left));
+  if (size_t left = pool->provider().slabs()) return Broken("a pool that was destroyed keeps {} slabs", left);
   return absl::OkStatus();
 }
 
@@ -379,23 +347,20 @@ absl::Status CheckStats(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   uint64_t in_use = 0, peak = 0;
   auto compare = [&](std::string_view when) {
-    mge_pool_stats stats = pool->Stats();
-    auto differs = [&](int bit, uint64_t said, uint64_t is) { return (stats.presence >> bit & 1) && said != is; };
-    if (differs(0, stats.in_use, in_use))
-      return Broken(fmt::format("{}, {} bytes are in use, the pool says {}", when, in_use, stats.in_use));
-    if (differs(1, stats.peak_in_use, peak))
-      return Broken(fmt::format("{}, the peak was {} bytes, the pool says {}", when, peak, stats.peak_in_use));
-    if (differs(2, stats.committed, pool->provider().held())) {
-      return Broken(fmt::format("{}, {} bytes are held from the host, the pool says {}", when, pool->provider().held(),
-                                stats.committed));
-    }
-    if (differs(3, stats.slab_acquires, pool->provider().calls())) {
-      return Broken(
-          fmt::format("{}, {} slabs were asked for, the pool says {}", when, pool->provider().calls(), stats.slab_acquires));
+    const mge_pool_stats stats = pool->Stats();
+    const Provider& provider = pool->provider();
+    const std::tuple<const char*, uint64_t, uint64_t> numbers[] = {
+        {"bytes in use", stats.in_use, in_use},
+        {"bytes in use at the peak", stats.peak_in_use, peak},
+        {"bytes held from the host", stats.committed, provider.held()},
+        {"requests for slabs", stats.slab_acquires, provider.calls()}};
+    for (int bit = 0; const auto& [what, said, is] : numbers) {
+      if ((stats.presence >> bit++ & 1) && said != is)
+        return Broken("{}, there are {} {}, the pool says {}", when, is, what, said);
     }
     return absl::OkStatus();
   };
-  std::vector<mge_reservation> held;
+  Blocks held;
   for (uint64_t bytes : {uint64_t{100}, uint64_t{5000}, uint64_t{70000}, uint64_t{100}}) {
     MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(bytes));
     held.push_back(r);
@@ -413,21 +378,20 @@ absl::Status CheckStats(BackendUnderTest& s) {
   if (stats.presence == 0) return NotOffered("the pool keeps no statistics");
   const bool tells_largest = stats.presence >> 6 & 1;
   const bool any = tells_largest && stats.largest_free;
-  if (pool->TryAcquire(any ? stats.largest_free : 1, 64, &r, nullptr, MGE_POOL_NO_GROWTH) == MGE_OK) {
+  if (pool->TryAcquire(any ? stats.largest_free : 1, &r, MGE_POOL_NO_GROWTH).code == MGE_OK) {
     pool->Release(r);
     peak = std::max(peak, r.bytes);
     if (tells_largest && !any) return Broken("the pool reports no free block, but hands out a block without growth");
   } else if (any) {
-    return Broken(fmt::format("the pool reports a free block of {} bytes, but does not hand it out without growth",
-                              stats.largest_free));
+    return Broken("the pool reports a free block of {} bytes, but does not hand it out without growth", stats.largest_free);
   }
   pool->Trim(MGE_TRIM_ALL);
   MGE_RETURN_IF_ERROR(compare("after trimming"));
-  const mge_code refused = pool->TryAcquire(2 * kPlenty, 64, &r);
+  const mge_code refused = pool->TryAcquire(2 * kPlenty, &r).code;
   if (refused == MGE_OK) return Broken("more than the budget was handed out");
   stats = pool->Stats();
   if ((stats.presence >> 7 & 1) && refused == MGE_OVER_BUDGET && stats.over_budget != 1) {
-    return Broken(fmt::format("the budget refused one request, the pool says {}", stats.over_budget));
+    return Broken("the budget refused one request, the pool says {}", stats.over_budget);
   }
   return absl::OkStatus();
 }
@@ -435,21 +399,19 @@ absl::Status CheckStats(BackendUnderTest& s) {
 absl::Status CheckFlags(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   mge_reservation r;
-  if (mge_code code = pool->TryAcquire(100, 64, &r, nullptr, 1u << 31); code != MGE_UNIMPLEMENTED) {
-    return Broken(fmt::format("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code)));
+  if (mge_code code = pool->TryAcquire(100, &r, 1u << 31).code; code != MGE_UNIMPLEMENTED) {
+    return Broken("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code));
   }
   uint64_t calls = pool->provider().calls();
-  mge_code code = pool->TryAcquire(1 << 20, 64, &r, nullptr, MGE_POOL_NO_GROWTH);
+  mge_code code = pool->TryAcquire(1 << 20, &r, MGE_POOL_NO_GROWTH).code;
   if (pool->provider().calls() != calls) return Broken("the pool acquires a slab for a request with NO_GROWTH");
   if (code == MGE_OK) {
     pool->Release(r);
   } else if (code != MGE_GROWTH_REQUIRED) {
-    return Broken(fmt::format("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required",
-                              CodeName(code)));
+    return Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(code));
   }
-  code = pool->TryAcquire(100, 64, &r, nullptr, MGE_POOL_MAY_WAIT);
-  if (code != MGE_OK)
-    return Broken(fmt::format("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(code)));
+  code = pool->TryAcquire(100, &r, MGE_POOL_MAY_WAIT).code;
+  if (code != MGE_OK) return Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(code));
   if (r.ready) return Broken("the pool names a fence to wait for, but returns MGE_OK");
   pool->Release(r);
   return absl::OkStatus();
@@ -464,19 +426,15 @@ absl::Status CheckPolicy(BackendUnderTest& s) {
     auto decision = Sized<mge_reserve_decision>();
     decision.retain = retain;
     api->set_policy(pool->raw(), &decision);
-    std::vector<mge_reservation> held;
-    for (uint64_t i = 0; i < 20; ++i) {
-      MGE_ASSIGN_OR_RETURN(mge_reservation r, pool->Acquire(50000 + i * 977));
-      held.push_back(r);
-    }
-    for (const mge_reservation& r : held) pool->Release(r);
+    Blocks held;
+    MGE_RETURN_IF_ERROR(pool->AcquireAll(ManySizes(), &held));
+    pool->ReleaseAll(held);
     const uint64_t before = pool->provider().held();
     pool->Trim(MGE_TRIM_EXCESS);
     const uint64_t after = pool->provider().held();
-    if (after > retain)
-      return Broken(fmt::format("the policy retains {} bytes, trimming the excess leaves {}", retain, after));
+    if (after > retain) return Broken("the policy retains {} bytes, trimming the excess leaves {}", retain, after);
     if (retain >= before && after != before) {
-      return Broken(fmt::format("the policy retains {} bytes, and trimming the excess took some of {}", retain, before));
+      return Broken("the policy retains {} bytes, and trimming the excess took some of {}", retain, before);
     }
   }
   return absl::OkStatus();
@@ -486,7 +444,7 @@ absl::Status CheckThreads(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
   std::vector<std::thread> threads;
   std::mutex mutex;
-  std::vector<mge_reservation> held;
+  Blocks held;
   absl::Status bad;
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -495,12 +453,9 @@ absl::Status CheckThreads(BackendUnderTest& s) {
         absl::StatusOr<mge_reservation> r = pool->Acquire(1 + random() % 9000);
         {
           std::lock_guard lock(mutex);
-          if (!r.ok()) {
-            bad = r.status();
-            return;
-          }
-          held.push_back(*r);
-          if (absl::Status status = Disjoint(held); !status.ok()) bad = status;
+          if (r.ok()) held.push_back(*r);
+          bad.Update(r.status());
+          bad.Update(Disjoint(held));
           if (!bad.ok()) return;
         }
         {
@@ -524,22 +479,22 @@ absl::Status OnOwnPool(BackendUnderTest& s) {
 
 constexpr Check kRows[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, in slabs of the host, and have the correct host address or none.",
-     Needs::kDevice, OnOwnPool<CheckBlocks>},
+     Needs::kPool, OnOwnPool<CheckBlocks>},
     {"pool.last_use", "A block is not handed out before the fence of its last use, unless the request may wait.",
-     Needs::kDevice, OnOwnPool<CheckFences>},
+     Needs::kPool, OnOwnPool<CheckFences>},
     {"pool.budget", "The pool keeps the host's budget, reports MGE_OVER_BUDGET, and works again after a release.",
-     Needs::kDevice, OnOwnPool<CheckBudget>},
-    {"pool.failures", "If the host refuses a slab, an error is returned and nothing leaks.", Needs::kDevice,
+     Needs::kPool, OnOwnPool<CheckBudget>},
+    {"pool.failures", "If the host refuses a slab, an error is returned and nothing leaks.", Needs::kPool,
      OnOwnPool<CheckFailures>},
-    {"pool.allocations", "A pool survives every failing allocation and loses no block.", Needs::kDevice,
+    {"pool.allocations", "A pool survives every failing allocation and loses no block.", Needs::kPool,
      OnOwnPool<CheckAllocations>},
     {"pool.trim", "Trimming releases all memory that is not in use, and no other; destroying a pool releases every slab.",
-     Needs::kDevice, OnOwnPool<CheckTrim>},
-    {"pool.stats", "The pool's statistics are correct.", Needs::kDevice, OnOwnPool<CheckStats>},
-    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", Needs::kDevice, OnOwnPool<CheckFlags>},
-    {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", Needs::kDevice,
+     Needs::kPool, OnOwnPool<CheckTrim>},
+    {"pool.stats", "The pool's statistics are correct.", Needs::kPool, OnOwnPool<CheckStats>},
+    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", Needs::kPool, OnOwnPool<CheckFlags>},
+    {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", Needs::kPool,
      OnOwnPool<CheckPolicy>},
-    {"pool.threads", "Several threads can acquire and release concurrently.", Needs::kDevice, OnOwnPool<CheckThreads>},
+    {"pool.threads", "Several threads can acquire and release concurrently.", Needs::kPool, OnOwnPool<CheckThreads>},
 };
 
 }  // namespace

@@ -71,12 +71,10 @@ absl::StatusOr<std::vector<Claim>> ClaimsOf(BackendUnderTest& s, const mge_graph
     std::vector<Claim> claims = {};
   } collector = {graph.node_count};
   mge_claim_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_claim* claim) {
-                           Within within(Side::kKit);
                            auto& to = *static_cast<Collector*>(self);
                            to.claims.push_back(ReadClaim(claim, to.node_count));
                          }};
-  MGE_RETURN_IF_ERROR(
-      Call("asking for claims", [&](mge_error* e) { return s.plugin().graph->claim(s.device(), &graph, &sink, e); }));
+  MGE_RETURN_IF_ERROR(Call("asking for claims", s.plugin().graph->claim, s.device(), &graph, &sink));
   return std::move(collector.claims);
 }
 
@@ -93,42 +91,36 @@ std::string WhyMalformed(const Claim& group, int node_count) {
 
 // Creates a case from the nodes of a group. Constants keep their values.
 absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
-  Graph graph;
-  std::vector<ValueId> map(static_cast<size_t>(whole.graph.value_count()), kNone);
-  std::vector<int> inside(static_cast<size_t>(whole.graph.value_count()), 0);
-  for (int32_t n : group.nodes) {
-    for (ValueId v : whole.graph.node(n).outputs) inside[static_cast<size_t>(v)] = 1;
-  }
-  std::vector<int32_t> nodes = group.nodes;
-  std::sort(nodes.begin(), nodes.end());
-  for (int32_t n : nodes) {
-    Node node = whole.graph.node(n);
-    for (ValueId& v : node.inputs) {
-      if (v == kNone) continue;
-      ValueId& to = map[static_cast<size_t>(v)];
-      const Value& value = whole.graph.value(v);
-      if (to == kNone)
-        to = value.role == Role::kConstant ? graph.AddConstant(value.name, value.constant)
-                                           : graph.AddInput(value.name, value.type);
-      v = to;
+  Graph graph = whole.graph;
+  const std::vector<std::vector<NodeId>> consumers = graph.Consumers();
+  auto inside = [&](NodeId n) { return std::find(group.nodes.begin(), group.nodes.end(), n) != group.nodes.end(); };
+  graph.inputs().clear();
+  graph.outputs().clear();
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    if (!inside(n)) {
+      graph.node(n).dead = true;
+      continue;
     }
-    for (ValueId& v : node.outputs) {
-      ValueId fresh = graph.AddTemporary("t");
-      map[static_cast<size_t>(v)] = fresh;
-      v = fresh;
+    for (ValueId v : graph.node(n).inputs) {
+      if (v == kNone || graph.value(v).role == Role::kConstant) continue;
+      const NodeId producer = graph.value(v).producer;
+      const bool known = std::count(graph.inputs().begin(), graph.inputs().end(), v) > 0;
+      if (known || (producer != kNone && inside(producer))) continue;
+      graph.value(v).role = Role::kInput;
+      graph.value(v).producer = kNone;
+      graph.inputs().push_back(v);
     }
-    graph.AddNode(std::move(node));
-  }
-  for (ValueId v = 0; v < whole.graph.value_count(); ++v) {
-    if (!inside[static_cast<size_t>(v)]) continue;
-    bool needed = whole.graph.OutputUses(v) > 0;
-    for (NodeId n = 0; n < whole.graph.node_count(); ++n) {
-      bool in_group = std::find(nodes.begin(), nodes.end(), n) != nodes.end();
-      const Node& node = whole.graph.node(n);
-      needed |= !in_group && std::find(node.inputs.begin(), node.inputs.end(), v) != node.inputs.end();
+    for (ValueId v : graph.node(n).outputs) {
+      if (whole.graph.OutputUses(v) > 0 || !std::all_of(consumers[v].begin(), consumers[v].end(), inside))
+        graph.outputs().push_back(v);
     }
-    if (needed) graph.outputs().push_back(map[static_cast<size_t>(v)]);
   }
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const NodeId producer = graph.value(v).producer;
+    const bool used = std::any_of(consumers[v].begin(), consumers[v].end(), inside);
+    graph.value(v).dead = !used && (producer == kNone || !inside(producer));
+  }
+  MGE_RETURN_IF_ERROR(graph.Compact());
   return CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.spec), DType::kF32);
 }
 
@@ -137,20 +129,20 @@ absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c,
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, c));
   if (!offers.malformed.empty()) return Broken(offers.malformed);
   if (offers.offered.empty()) {
-    return Broken(fmt::format("the group is claimed, but nothing is offered for it{}",
-                              offers.refused.empty() ? "" : ": " + offers.refused[0]));
+    return Broken("the group is claimed, but nothing is offered for it{}",
+                  offers.refused.empty() ? "" : ": " + offers.refused[0]);
   }
   for (const Candidate& candidate : offers.offered) {
-    s.At(fmt::format("{} {}", c.spec, candidate.id));
+    s.At("{} {}", c.spec, candidate.id);
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, c, candidate, {}));
     for (int set : {0, 1}) {
       MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
       MGE_RETURN_IF_ERROR(r.Sound(candidate.id));
       if (std::string wrong = WhatIsWrong(r, c.expected[set], candidate); !wrong.empty())
-        return Broken(fmt::format("{} {}", candidate.id, wrong));
+        return Broken("{} {}", candidate.id, wrong);
     }
     if (absl::Status status = CheckQueueOrder(bench, *kernel_run, c, candidate); !IsNotOffered(status)) {
-      if (!status.ok()) return Broken(fmt::format("{}: {}", candidate.id, Std(status.message())));
+      if (!status.ok()) return Broken("{}: {}", candidate.id, Std(status.message()));
     }
     kernel_run.reset();
     if (failure_seconds > 0) CheckKernelAllocations(bench, c, candidate, failure_seconds);
@@ -229,23 +221,19 @@ bool IsElementwise(const Case& c) {
          });
 }
 
-// The second input of the second operator.
-enum class Other { kInput, kInputFirst, kConstantFirst };
-
-// Returns the graph of `first` followed by the operator of `second`, which has one input or two.
-absl::StatusOr<Graph> Follow(const Case& first, const Case& second, Other other) {
+// Returns the graph of `first` followed by the operator of `second`, whose second operand, if it has one, is an input or a
+// constant.
+absl::StatusOr<Graph> Follow(const Case& first, const Case& second, bool constant, bool exchanged) {
   Graph graph = first.graph;
   const ValueId between = graph.outputs()[0];
+  const TensorType type = graph.value(between).type;
   Node node = second.graph.node(0);
   node.name = "second";
   node.inputs[0] = between;
-  if (node.inputs.size() == 2) {
-    const TensorType& type = graph.value(between).type;
-    node.inputs[1] = other == Other::kConstantFirst
-                         ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5))
-                         : graph.AddInput("other", type);
-    if (other != Other::kInput) std::swap(node.inputs[0], node.inputs[1]);
-  }
+  if (node.inputs.size() == 2)
+    node.inputs[1] =
+        constant ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5)) : graph.AddInput("other", type);
+  if (exchanged) std::swap(node.inputs[0], node.inputs[1]);
   node.outputs = {graph.AddTemporary("end")};
   graph.outputs() = node.outputs;
   graph.AddNode(std::move(node));
@@ -263,19 +251,17 @@ absl::Status CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<con
     std::optional<Case> first = FirstCase(*def);
     if (!first) continue;
     for (const Case& second : followers) {
-      for (Other other : {Other::kInput, Other::kInputFirst, Other::kConstantFirst}) {
-        if (other != Other::kInput && second.graph.node(0).inputs.size() < 2) break;
-        absl::StatusOr<Graph> graph = Follow(*first, second, other);
+      const size_t forms = second.graph.node(0).inputs.size() == 2 ? 3 : 1;
+      for (size_t form = 0; form < forms; ++form) {
+        absl::StatusOr<Graph> graph = Follow(*first, second, form == 2, form > 0);
         if (!graph.ok()) break;  // the second operator does not accept this shape
         Case unfilled;
         unfilled.graph = *graph;
         AbiProblem problem(unfilled, MGE_WRITE);
         MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
         if (groups.empty()) continue;
-        std::string name = fmt::format("{}, {}{}", def->name, second.def->name,
-                                       other == Other::kInput        ? ""
-                                       : other == Other::kInputFirst ? ", its operands exchanged"
-                                                                     : " of a constant");
+        constexpr const char* kForms[] = {"", ", its operands exchanged", " of a constant"};
+        std::string name = fmt::format("{}, {}{}", def->name, second.def->name, kForms[form]);
         absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
         if (c.ok()) MGE_RETURN_IF_ERROR(CheckChain(s, bench, *c, 0));
       }

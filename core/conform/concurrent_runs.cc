@@ -30,7 +30,7 @@ class ConcurrentRuns {
   absl::Status Alone() {
     for (int lane = 0; lane < kLanes; ++lane) {
       MGE_ASSIGN_OR_RETURN(RunResult r, run_.Run(lane, case_.inputs[lane % 2], 1, 0xff));
-      if (r.code != MGE_OK || !WhatIsWrong(r, case_.expected[lane % 2], candidate_).empty())
+      if (r.step.code != MGE_OK || !WhatIsWrong(r, case_.expected[lane % 2], candidate_).empty())
         return NotOffered("it is wrong alone");
       MGE_ASSIGN_OR_RETURN(alone_[lane], run_.Outputs(lane));
     }
@@ -74,10 +74,7 @@ class ConcurrentRuns {
   absl::StatusOr<bool> RunOnce(int lane, uint32_t width) {
     MGE_RETURN_IF_ERROR(run_.ResetOutputs(lane));
     const uint64_t mine = ++begun_;
-    std::string text;
-    mge_code code = run_.Launch(lane, width, &text);
-    MGE_RETURN_IF_ERROR(run_.Drain(lane));
-    MGE_RETURN_IF_ERROR(Answer(code, {code, text, {}}, "beside other runs, the step"));
+    MGE_RETURN_IF_ERROR(run_.Step(lane, width, "beside other runs, the step"));
     if (begun_ != mine) ++met_;
     MGE_ASSIGN_OR_RETURN(Bytes outputs, run_.Outputs(lane));
     return outputs == alone_[lane];

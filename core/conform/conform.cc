@@ -10,6 +10,8 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/nearest.h"
@@ -28,35 +30,49 @@ constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
 
-void RecordResult(BackendUnderTest& tested, const Check& check, const absl::Status& status, std::string_view where) {
-  CheckReporter& w = tested.reporter();
-  if (IsNotOffered(status)) return w.NotOffered(check.name, Std(status.message()));
-  w.Applied(check.name);
-  if (!status.ok()) w.Found(check.name, where, Std(status.message()));
-}
-
 // Reports a change of floating-point modes that was not already reported for a kernel.
 void RecordModes(CheckReporter& w) {
   if (std::string changed = TakeModeChange(); !changed.empty()) w.Found("kernel.thread_modes", "", changed);
 }
 
-Task TaskOf(const Check& check, const std::string& path, const Options& options) {
-  double seconds = options.seconds > 0 ? options.seconds : kCheckSeconds;
-  return {check.name, check.name,
-          [&check, path, &options](CheckReporter& w) {
-            w.Begin(check.name);
+// Ends the process without closing the device: objects that a failed check has left could make closing fail too.
+[[noreturn]] void Leave(CheckReporter& w) {
+  w.End();
+  _exit(0);
+}
+
+// Creates a task that gets the backend, which is not loaded. `seconds` is the time limit unless the user gave one.
+Task MakeTask(std::string name, const char* check, std::function<void(BackendUnderTest&)> body, const std::string& path,
+              const Options& options, double seconds = kCheckSeconds) {
+  return {std::move(name), check,
+          [body = std::move(body), path, check, &options](CheckReporter& w) {
+            w.Begin(check);
             BackendUnderTest tested(path, options.given, w);
-            absl::Status status = tested.Prepare(check.needs);
-            if (status.ok()) status = check.run(tested);
-            RecordResult(tested, check, status, "");
-            RecordModes(w);
-            // Exits without closing the device: objects that a failed check has left could make closing fail too.
-            if (!status.ok() && !IsNotOffered(status)) {
-              w.End();
-              _exit(0);
-            }
+            body(tested);
           },
-          seconds};
+          options.seconds > 0 ? options.seconds : seconds};
+}
+
+void RunCheck(const Check& check, BackendUnderTest& tested) {
+  CheckReporter& w = tested.reporter();
+  absl::Status status = tested.Prepare(check.needs);
+  if (status.ok()) status = check.run(tested);
+  RecordModes(w);
+  if (IsNotOffered(status)) return w.NotOffered(check.name, Std(status.message()));
+  w.Applied(check.name);
+  if (!status.ok()) w.Found(check.name, "", Std(status.message()));
+  if (!status.ok()) Leave(w);
+}
+
+// Runs the checks of the family `kernel` for an operator or for claims.
+void RunKernelChecks(BackendUnderTest& tested, const std::function<absl::Status(BackendUnderTest&)>& run) {
+  CheckReporter& w = tested.reporter();
+  absl::Status status = tested.Prepare(Needs::kDevice);
+  if (status.ok()) status = run(tested);
+  RecordModes(w);
+  if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
+  if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
+  w.Begin("life.leaks");
 }
 
 // A stage that checks depend on. All stages are tried once before the checks, so that a failing stage is one finding, and
@@ -100,47 +116,42 @@ void TellDevices(BackendUnderTest& tested) {
   }
 }
 
-Task Rehearsal(const std::string& path, const Options& options) {
-  return {"rehearsal", kOpening,
-          [path, &options](CheckReporter& w) {
-            BackendUnderTest tested(path, options.given, w);
-            TellFile(tested);
-            for (const Stage& stage : kStages) {
-              w.Begin(stage.check);
-              absl::Status status = tested.Prepare(stage.needs);
-              if (!status.ok() && !IsNotOffered(status)) {
-                w.Found(stage.check, "", Std(status.message()));
-                w.End();
-                _exit(0);
-              }
-              if (!status.ok()) break;
-              if (stage.needs == Needs::kStarted) TellDevices(tested);
-            }
-            w.At("closing and stopping");
-            for (const Stage& stage : kStages | std::views::reverse) {
-              if (!stage.undo) continue;
-              w.Begin(stage.check);
-              (tested.*stage.undo)();
-            }
-          },
-          options.seconds > 0 ? options.seconds : kCheckSeconds};
+// Checks the user's settings. Reports an unknown one or an invalid value, and ends the process; passes on warnings.
+void CheckGivenSettings(BackendUnderTest& tested) {
+  CheckReporter& w = tested.reporter();
+  if (tested.given().empty()) return;
+  absl::Status status = CheckGiven(tested.plugin(), tested.given(), [&w](auto& text) { w.Warning(text); });
+  if (status.ok()) return;
+  ErrorParts parts = PartsOf(status);
+  std::string title = ErrorTitle(status);
+  for (const std::string& part : {parts.what, parts.where}) {
+    if (!part.empty()) title += fmt::format(" ({})", part);
+  }
+  w.Misuse(std::to_string(ErrorId(status)), title, parts.fix);
+  Leave(w);
 }
 
-Task OperatorTask(std::string name, std::function<absl::Status(BackendUnderTest&)> run, const std::string& path,
-                  const Options& options) {
-  double seconds = options.seconds > 0 ? options.seconds : kOperatorSeconds;
-  return {std::move(name), kOpening,
-          [run = std::move(run), path, &options](CheckReporter& w) {
-            BackendUnderTest tested(path, options.given, w);
-            w.Begin("kernel.offers");
-            absl::Status status = tested.Prepare(Needs::kDevice);
-            if (status.ok()) status = run(tested);
-            RecordModes(w);
-            if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
-            if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
-            w.Begin("life.leaks");
-          },
-          seconds};
+// Tries all stages.
+void Rehearse(BackendUnderTest& tested) {
+  CheckReporter& w = tested.reporter();
+  TellFile(tested);
+  for (const Stage& stage : kStages) {
+    w.Begin(stage.check);
+    absl::Status status = tested.Prepare(stage.needs);
+    if (IsNotOffered(status)) break;
+    if (!status.ok()) {
+      w.Found(stage.check, "", Std(status.message()));
+      Leave(w);
+    }
+    if (stage.needs == Needs::kTable) CheckGivenSettings(tested);
+    if (stage.needs == Needs::kStarted) TellDevices(tested);
+  }
+  w.At("closing and stopping");
+  for (const Stage& stage : kStages | std::views::reverse) {
+    if (!stage.undo) continue;
+    w.Begin(stage.check);
+    (tested.*stage.undo)();
+  }
 }
 
 bool StartsWithOne(const std::vector<std::string>& begins, std::string_view name) {
@@ -156,21 +167,22 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
   std::vector<Task> tasks;
   bool kernels = false;
   for (const Check* check : AllChecks()) {
-    if (!check->run) kernels |= Wanted(options, check->name);
-    if (failed && IsLost(*check, *failed)) continue;
-    if (check->run && Wanted(options, check->name)) tasks.push_back(TaskOf(*check, path, options));
+    if (!Wanted(options, check->name)) continue;
+    kernels |= !check->run;
+    if (!check->run || (failed && IsLost(*check, *failed))) continue;
+    auto run = [check](BackendUnderTest& s) { RunCheck(*check, s); };
+    tasks.push_back(MakeTask(check->name, check->name, run, path, options));
   }
   if (failed) return tasks;
+  auto add = [&](std::string_view name, std::function<absl::Status(BackendUnderTest&)> checks) {
+    auto run = [checks = std::move(checks)](BackendUnderTest& s) { RunKernelChecks(s, checks); };
+    tasks.push_back(MakeTask(std::string(name), "kernel.offers", run, path, options, kOperatorSeconds));
+  };
   for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) {
     if (!kernels && !Wanted(options, def->name)) continue;
-    auto run = [def, quick = options.quick, full = options.full](BackendUnderTest& s) {
-      return CheckOperator(s, *def, quick, full);
-    };
-    tasks.push_back(OperatorTask(std::string(def->name), run, path, options));
+    add(def->name, [def, &options](BackendUnderTest& s) { return CheckOperator(s, *def, options.quick, options.full); });
   }
-  if (kernels)
-    tasks.push_back(OperatorTask(
-        "claims", [quick = options.quick](BackendUnderTest& s) { return CheckClaims(s, quick); }, path, options));
+  if (kernels) add("claims", [&options](BackendUnderTest& s) { return CheckClaims(s, options.quick); });
   return tasks;
 }
 
@@ -182,8 +194,11 @@ absl::Status CheckFilter(const Options& options) {
     std::string family = names.back().substr(0, names.back().find('.'));
     if (families.empty() || families.back() != family) families.push_back(std::move(family));
   }
+  auto is_known = [&](const std::string& word) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(word); });
+  };
   for (const std::string& word : options.may_fail) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(word); })) continue;
+    if (is_known(word)) continue;
     return Fail(errors::kUsage,
                 fmt::format("--may-fail \"{}\": no check has a name that begins so.{}", EscapeControl(word),
                             DidYouMean(Nearest(word, names))),
@@ -193,44 +208,13 @@ absl::Status CheckFilter(const Options& options) {
   std::vector<std::string> known = names;
   known.insert(known.end(), families.begin(), families.end());
   for (const std::string& word : options.only) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(word); })) continue;
+    if (is_known(word)) continue;
     return Fail(errors::kUsage,
                 fmt::format("--only \"{}\": no check and no operator{} has a name that begins so.{}", EscapeControl(word),
                             options.quick ? " of --quick" : "", DidYouMean(Nearest(word, known))),
                 {.fix = fmt::format("name an operator, or a check: {}", fmt::join(families, ", "))});
   }
   return absl::OkStatus();
-}
-
-// Checks the user's settings in a child process. Fails if one is unknown or its value is invalid; passes on warnings.
-absl::Status CheckGivenSettings(const std::string& path, const Options& options) {
-  if (options.given.empty()) return absl::OkStatus();
-  Task task = {"settings", kOpening,
-               [&](CheckReporter& w) {
-                 BackendUnderTest tested(path, options.given, w);
-                 if (!tested.Load().ok()) return;  // reported later as a finding
-                 absl::Status status = CheckGiven(tested.plugin(), options.given, [&w](auto& text) { w.Warning(text); });
-                 if (status.ok()) return;
-                 ErrorParts parts = PartsOf(status);
-                 std::string title = ErrorTitle(status);
-                 for (const std::string& part : {parts.what, parts.where}) {
-                   if (!part.empty()) title += fmt::format(" ({})", part);
-                 }
-                 w.Misuse(std::to_string(ErrorId(status)), title, parts.fix);
-               },
-               options.seconds > 0 ? options.seconds : kCheckSeconds};
-  absl::Status misuse;
-  MGE_RETURN_IF_ERROR(RunTasks(
-      {task}, 1,
-      [&](const Task&, const CheckRecord& r) {
-        if (r.kind == RecordKind::kWarning && options.warn) options.warn(r.what);
-        if (r.kind != RecordKind::kMisuse) return;
-        for (const ErrorRow* row : errors::kAll) {
-          if (std::to_string(row->id) == r.check) misuse = Fail(*row, r.where, {.fix = r.what});
-        }
-      },
-      [](const Task&, double) {}));
-  return misuse;
 }
 
 // Collects the records of all tasks in a report.
@@ -257,9 +241,19 @@ class Collector {
         break;
       case RecordKind::kRan: report_.cases.emplace_back(r.check, r.where); break;
       case RecordKind::kFact: Note({r.where, r.what}); break;
+      case RecordKind::kWarning:
+        if (options_.warn) options_.warn(r.what);
+        break;
+      case RecordKind::kMisuse:
+        for (const ErrorRow* row : errors::kAll) {
+          if (std::to_string(row->id) == r.check) misuse_ = Fail(*row, r.where, {.fix = r.what});
+        }
+        break;
       default: break;
     }
   }
+
+  const absl::Status& misuse() const { return misuse_; }  // an error of the user
 
   // Returns the first stage with a finding, or nullptr.
   const Stage* FailedStage() {
@@ -299,11 +293,8 @@ class Collector {
     std::sort(report_.support.begin(), report_.support.end(),
               [](const Support& a, const Support& b) { return std::tie(a.op, a.dtype) < std::tie(b.op, b.dtype); });
     for (size_t i = 0; i < expected_.size(); ++i) {
-      if (!matched_[i] && (whole || applied_.contains(expected_[i].check)) && expected_[i].where.empty()) {
-        report_.unexpected_passes.push_back(expected_[i].line);
-      } else if (!matched_[i] && whole) {
-        report_.unexpected_passes.push_back(expected_[i].line);
-      }
+      const bool passed = whole || (applied_.contains(expected_[i].check) && expected_[i].where.empty());
+      if (!matched_[i] && passed) report_.unexpected_passes.push_back(expected_[i].line);
     }
   }
 
@@ -362,24 +353,14 @@ class Collector {
   std::vector<bool> matched_;
   std::set<std::string> applied_;
   const Stage* failed_ = nullptr;  // the failed stage, or nullptr
+  absl::Status misuse_;
 };
-
-std::string_view Strip(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
 
 }  // namespace
 
 std::string_view OutcomeName(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kPassed: return "passed";
-    case Outcome::kFailed: return "failed";
-    case Outcome::kUnsupported: return "unsupported";
-    case Outcome::kExpectedFailure: return "expected failure";
-  }
-  return "?";
+  constexpr std::string_view kNames[] = {"passed", "failed", "unsupported", "expected failure"};
+  return kNames[static_cast<size_t>(outcome)];
 }
 
 size_t Report::Count(Outcome outcome) const {
@@ -404,7 +385,7 @@ std::span<const Check* const> AllChecks() {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family :
          {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(), FenceChecks(),
-          CollectiveChecks(), RowChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+          CollectiveChecks(), NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;
@@ -417,19 +398,18 @@ absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
   constexpr int64_t kMostBytes = 1 << 20;
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMostBytes, "shorten the list"));
   int number = 0;
-  for (auto part : AsText(file->bytes()) | std::views::split('\n')) {
+  for (absl::string_view line : absl::StrSplit(Absl(AsText(file->bytes())), '\n')) {
     ++number;
-    std::string_view line(part.begin(), part.end());
-    std::string_view text = Strip(line.substr(0, line.find('#')));
+    const std::string text(absl::StripAsciiWhitespace(line.substr(0, line.find('#'))));
     if (text.empty()) continue;
-    size_t first = text.find('|'), second = first == std::string_view::npos ? first : text.find('|', first + 1);
+    std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('|', 2));
+    for (std::string& part : parts) absl::StripAsciiWhitespace(&part);
     auto bad = [&](std::string what) {
       return Fail(errors::kUsage, fmt::format("{}:{}: {}", path, number, what),
                   {.fix = "write: CHECK | PART OF WHERE | reason"});
     };
-    if (second == std::string_view::npos) return bad("a row has three parts");
-    Expected e = {std::string(Strip(text.substr(0, first))), std::string(Strip(text.substr(first + 1, second - first - 1))),
-                  std::string(Strip(text.substr(second + 1))), std::string(text)};
+    if (parts.size() < 3) return bad("a row has three parts");
+    Expected e = {parts[0], parts[1], parts[2], text};
     std::span<const Check* const> all = AllChecks();
     if (std::none_of(all.begin(), all.end(), [&](const Check* c) { return e.check == c->name; }))
       return bad(fmt::format("there is no check '{}'", e.check));
@@ -454,11 +434,12 @@ absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& opti
   report.quick = options.quick;
   Collector collector(options, report, std::move(expected));
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
-  MGE_RETURN_IF_ERROR(CheckGivenSettings(report.path, options));
   size_t done = 0;
   auto begin = std::chrono::steady_clock::now();
   auto add = [&](const Task& t, const CheckRecord& r) { collector.Add(t, r); };
-  MGE_RETURN_IF_ERROR(RunTasks({Rehearsal(report.path, options)}, 1, add, [](const Task&, double) {}));
+  MGE_RETURN_IF_ERROR(
+      RunTasks({MakeTask("rehearsal", kOpening, Rehearse, report.path, options)}, 1, add, [](const Task&, double) {}));
+  MGE_RETURN_IF_ERROR(collector.misuse());
   const Stage* failed = collector.FailedStage();
   if (failed) collector.Skip(*failed);
   std::vector<Task> tasks = MakeTasks(report.path, options, failed);

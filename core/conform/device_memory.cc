@@ -31,41 +31,40 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
 bool HasMemory(BackendUnderTest& tested, int32_t memory_class) {
   if (memory_class == MGE_MEMORY_DEVICE) return true;
   auto probe = Sized<mge_slab>();
-  mge_error error;
   const mge_memory_api& memory = *tested.plugin().memory;
-  const bool has = InBackend(
-      "acquiring a slab", [&] { return memory.slab_acquire(tested.device(), memory_class, 64, &probe, &error) == MGE_OK; });
-  if (has) InBackend("releasing a slab", [&] { memory.slab_release(tested.device(), &probe); });
-  return has;
+  const mge_code code =
+      Try("acquiring a slab", memory.slab_acquire, tested.device(), memory_class, uint64_t{64}, &probe).code;
+  if (code == MGE_OK) InBackend("releasing a slab", memory.slab_release, tested.device(), &probe);
+  return code == MGE_OK;
 }
 
 absl::StatusOr<Slab> Slab::Acquire(BackendUnderTest& tested, uint64_t bytes, int32_t memory_class) {
   Slab slab;
   slab.slab_.struct_size = sizeof(slab.slab_);
-  MGE_RETURN_IF_ERROR(Call(fmt::format("acquiring a slab of {} bytes", bytes), [&](mge_error* e) {
-    return tested.plugin().memory->slab_acquire(tested.device(), memory_class, bytes, &slab.slab_, e);
-  }));
+  MGE_RETURN_IF_ERROR(Call(fmt::format("acquiring a slab of {} bytes", bytes), tested.plugin().memory->slab_acquire,
+                           tested.device(), memory_class, bytes, &slab.slab_));
   slab.tested_ = &tested;
   if (!slab.slab_.address) return Broken("a slab was acquired, but its address is NULL");
   return slab;
 }
 
 void Slab::Reset() {
-  if (tested_) {
-    InBackend("releasing a slab", [&] { tested_->plugin().memory->slab_release(tested_->device(), &slab_); });
-  }
+  if (tested_) InBackend("releasing a slab", tested_->plugin().memory->slab_release, tested_->device(), &slab_);
+  tested_ = nullptr;
+}
+
+void Slab::ReleaseAfter(mge_fence* fence, uint64_t value) {
+  const mge_fence_point last = {sizeof(last), 0, fence, value};
+  const mge_memory_api& memory = *tested_->plugin().memory;
+  InBackend("releasing a slab in stream order", memory.slab_release_after, tested_->device(), &slab_, &last);
   tested_ = nullptr;
 }
 
 absl::StatusOr<Queue> Queue::Create(BackendUnderTest& tested, int32_t kind) {
-  const mge_queue_api* api = tested.plugin().queue;
-  if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
-  mge_queue* raw = nullptr;
-  MGE_RETURN_IF_ERROR(Call("creating a queue", [&](mge_error* e) { return api->create(tested.device(), kind, &raw, e); }));
-  if (!raw) return Broken("creating a queue returned MGE_OK, but no queue");
   Queue queue;
-  queue.api_ = api;
-  queue.queue_ = {raw, {api->destroy, "destroying a queue"}};
+  queue.api_ = tested.plugin().queue;
+  if (!queue.api_) return NotOffered(kNoQueues);
+  MGE_ASSIGN_OR_RETURN(queue.queue_, Make("queue", queue.api_->destroy, queue.api_->create, tested.device(), kind));
   return queue;
 }
 
@@ -92,38 +91,29 @@ absl::Status Queue::Wait(const Fence& fence, uint64_t value) {
 }
 
 absl::Status Queue::Copy(void* to, const void* from, uint64_t bytes) {
-  return Call("copying", [&](mge_error* e) { return api_->copy(*this, to, from, bytes, e); });
+  return Call("copying", api_->copy, queue_.get(), to, from, bytes);
 }
 
 absl::StatusOr<Fence> Fence::Create(BackendUnderTest& tested) {
-  const mge_queue_api* api = tested.plugin().queue;
-  if (!api) return NotOffered("the backend has no queues: its steps run in the calling thread");
-  mge_fence* raw = nullptr;
-  MGE_RETURN_IF_ERROR(Call("creating a fence", [&](mge_error* e) { return api->fence_create(tested.device(), &raw, e); }));
-  if (!raw) return Broken("creating a fence returned MGE_OK, but no fence");
   Fence fence;
-  fence.api_ = api;
-  fence.fence_ = {raw, Destroyer<mge_fence>{api->fence_destroy, "destroying a fence"}};
+  fence.api_ = tested.plugin().queue;
+  if (!fence.api_) return NotOffered(kNoQueues);
+  MGE_ASSIGN_OR_RETURN(fence.fence_, Make("fence", fence.api_->fence_destroy, fence.api_->fence_create, tested.device()));
   return fence;
 }
 
-mge_code Fence::Ask(uint64_t value, uint64_t timeout_ns, std::string* text) const {
-  mge_error error;
-  mge_code code = InBackend("waiting for a fence", [&] { return api_->host_wait(fence_.get(), value, timeout_ns, &error); });
-  if (text) *text = error.text;
-  return code;
+mge_error Fence::Ask(uint64_t value, uint64_t timeout_ns) const {
+  return Try("waiting for a fence", api_->host_wait, fence_.get(), value, timeout_ns);
 }
 
 static absl::Status NotReached(uint64_t value) {
-  return Broken(fmt::format("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000));
+  return Broken("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000);
 }
 
 absl::Status Fence::Await(uint64_t value) const {
-  std::string text;
-  mge_code code = Ask(value, kPatienceNs, &text);
-  if (code == MGE_OK) return absl::OkStatus();
-  if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value);
-  return Answer(code, {code, text, {}}, fmt::format("a fence that should reach {}", value));
+  const mge_error result = Ask(value, kPatienceNs);
+  if (result.code == MGE_DEADLINE_EXCEEDED) return NotReached(value);
+  return Answer(result, fmt::format("a fence that should reach {}", value));
 }
 
 absl::StatusOr<LongWork> LongWork::Create(BackendUnderTest& tested) {
@@ -154,9 +144,9 @@ absl::StatusOr<LongWork> LongWork::Create(BackendUnderTest& tested) {
   }
   if (work.bytes_ < kMost || work.copy_us_ > kImpossibleUs) return work;
   return Broken(
-      fmt::format("a copy of {} bytes takes {} us up to the fence behind it: the fence is reached before the copy "
-                  "is done",
-                  work.bytes_, work.copy_us_));
+      "a copy of {} bytes takes {} us up to the fence behind it: the fence is reached before the copy "
+      "is done",
+      work.bytes_, work.copy_us_);
 }
 
 absl::Status LongWork::CopyOnce(Queue& queue) const { return queue.Copy(slab_.address() + bytes_, slab_.address(), bytes_); }
@@ -183,12 +173,21 @@ absl::StatusOr<Transfer> Transfer::Create(BackendUnderTest& tested) {
   return t;
 }
 
-absl::Status Transfer::ToDevice(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes, by_host_); }
-absl::Status Transfer::ToHost(void* to, const void* from, size_t bytes) { return Copy(to, from, bytes, by_host_); }
+absl::StatusOr<Bytes> Transfer::Get(const void* address, size_t bytes) {
+  Bytes out(bytes);
+  MGE_RETURN_IF_ERROR(Copy(out.data(), address, bytes, by_host_));
+  return out;
+}
+
+absl::Status Transfer::Expect(const void* address, std::span<const unsigned char> want, std::string_view fault) {
+  MGE_ASSIGN_OR_RETURN(Bytes got, Get(address, want.size()));
+  std::string d = Difference(got, want);
+  return d.empty() ? absl::OkStatus() : Broken("{}: {}", fault, d);
+}
 
 absl::Status Transfer::CheckHostAddress(void* address, void* host_address, size_t bytes, std::string_view what) {
   if (!host_address) return absl::OkStatus();
-  tested_->At(fmt::format("{}, whose host_address is not NULL: the host writes and reads there", what));
+  tested_->At("{}, whose host_address is not NULL: the host writes and reads there", what);
   Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2), got(bytes);
   std::memcpy(host_address, written.data(), bytes);
   MGE_RETURN_IF_ERROR(Copy(got.data(), address, bytes, !has_queue()));
@@ -197,7 +196,7 @@ absl::Status Transfer::CheckHostAddress(void* address, void* host_address, size_
   std::memcpy(got.data(), host_address, bytes);
   if (d.empty()) d = Difference(got, copied);
   tested_->At(what);
-  return d.empty() ? absl::OkStatus() : Broken(fmt::format("{}: its host_address is that of other memory: {}", what, d));
+  return d.empty() ? absl::OkStatus() : Broken("{}: its host_address is that of other memory: {}", what, d);
 }
 
 absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {
@@ -211,23 +210,33 @@ absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_ho
 }
 
 absl::Status Transfer::Drain(Queue& queue) {
-  std::string text;
-  MGE_ASSIGN_OR_RETURN(mge_code code, Settle(queue, &text));
-  return Answer(code, {code, text, {}}, "what was enqueued");
+  MGE_ASSIGN_OR_RETURN(mge_error result, Settle(queue));
+  return Answer(result, "what was enqueued");
 }
 
-absl::StatusOr<mge_code> Transfer::Settle(Queue& queue, std::string* text) {
+absl::StatusOr<mge_error> Transfer::Settle(Queue& queue) {
   AllocationsSucceed at_work;  // the wait must succeed, because the enqueued work uses memory of the caller
   ++value_;
   MGE_RETURN_IF_ERROR(queue.Signal(*fence_, value_));
-  mge_code code = fence_->Ask(value_, kPatienceNs, text);
-  if (code == MGE_DEADLINE_EXCEEDED) return NotReached(value_);
-  if (code == MGE_OK) {
+  mge_error result = fence_->Ask(value_, kPatienceNs);
+  if (result.code == MGE_DEADLINE_EXCEEDED) return NotReached(value_);
+  if (result.code == MGE_OK) {
     queue.HasEnded();
   } else if (&queue == queue_.get()) {
     MGE_ASSIGN_OR_RETURN(*this, Create(*tested_));
   }
-  return code;
+  return result;
+}
+
+absl::StatusOr<Rig> Rig::Create(BackendUnderTest& tested, size_t bytes, int32_t other) {
+  Rig rig;
+  MGE_ASSIGN_OR_RETURN(rig.slab, Slab::Acquire(tested, bytes));
+  MGE_ASSIGN_OR_RETURN(rig.transfer, Transfer::Create(tested));
+  MGE_ASSIGN_OR_RETURN(rig.fence, Fence::Create(tested));
+  MGE_ASSIGN_OR_RETURN(rig.later, Fence::Create(tested));
+  MGE_ASSIGN_OR_RETURN(rig.queue, Queue::Create(tested));
+  MGE_ASSIGN_OR_RETURN(rig.other, Queue::Create(tested, other));
+  return rig;
 }
 
 }  // namespace mge::conform

@@ -36,23 +36,13 @@ class Slab {
   ~Slab() { Reset(); }
   static absl::StatusOr<Slab> Acquire(BackendUnderTest& tested, uint64_t bytes, int32_t memory_class = MGE_MEMORY_DEVICE);
   void Reset();
-  void Forget() { tested_ = nullptr; }  // gives up ownership without releasing the slab
+  void ReleaseAfter(mge_fence* fence, uint64_t value);  // releases it by slab_release_after, which the backend must have
   unsigned char* address() const { return static_cast<unsigned char*>(slab_.address); }
   const mge_slab& raw() const { return slab_; }
 
  private:
   BackendUnderTest* tested_ = nullptr;
   mge_slab slab_ = {};
-};
-
-// A deleter for a handle of the backend.
-template <typename Handle>
-struct Destroyer {
-  void (*destroy)(Handle*) = nullptr;
-  const char* what = "";
-  void operator()(Handle* handle) const {
-    InBackend(what, [&] { destroy(handle); });
-  }
 };
 
 // An owned fence of the device.
@@ -63,8 +53,8 @@ class Fence {
   // Waits until `value` is reached. Returns Broken() if that takes longer than kPatienceNs, or if the fence carries a
   // failure.
   absl::Status Await(uint64_t value) const;
-  // Returns the code of host_wait, and its text in `*text` (optional).
-  mge_code Ask(uint64_t value, uint64_t timeout_ns, std::string* text = nullptr) const;
+  // Returns the code and the text of host_wait.
+  mge_error Ask(uint64_t value, uint64_t timeout_ns) const;
 
  private:
   friend class Queue;
@@ -98,7 +88,7 @@ class Queue {
   void Keep(const Fence& fence);
   const mge_queue_api* api_ = nullptr;
   std::vector<std::shared_ptr<mge_fence>> fences_;
-  std::unique_ptr<mge_queue, Destroyer<mge_queue>> queue_;
+  Owned<mge_queue> queue_;
 };
 
 // Work that keeps a queue busy: copies of memory of its own, which must outlive the queue. The time of one copy is measured
@@ -120,8 +110,12 @@ class LongWork {
 class Transfer {
  public:
   static absl::StatusOr<Transfer> Create(BackendUnderTest& tested);
-  absl::Status ToDevice(void* to, const void* from, size_t bytes);
-  absl::Status ToHost(void* to, const void* from, size_t bytes);
+  absl::Status Put(void* address, std::span<const unsigned char> bytes) {
+    return Copy(address, bytes.data(), bytes.size(), by_host_);
+  }
+  absl::StatusOr<Bytes> Get(const void* address, size_t bytes);
+  // Returns Broken("FAULT: ...") unless the memory at `address` holds the bytes `want`.
+  absl::Status Expect(const void* address, std::span<const unsigned char> want, std::string_view fault);
   // Checks that `host_address` is the same memory as `address`, by writing and reading both. Returns Broken() if it is not.
   // If `host_address` is NULL, checks nothing.
   absl::Status CheckHostAddress(void* address, void* host_address, size_t bytes, std::string_view what);
@@ -129,7 +123,7 @@ class Transfer {
   absl::Status Drain(Queue& queue);
   // Waits like Drain(), but returns a failure of the work as a code, with its text. If the own queue has failed, replaces
   // it, because it may keep failing.
-  absl::StatusOr<mge_code> Settle(Queue& queue, std::string* text);
+  absl::StatusOr<mge_error> Settle(Queue& queue);
   Queue& queue() const { return *queue_; }  // requires has_queue()
   bool has_queue() const { return queue_ != nullptr; }
 
@@ -140,6 +134,16 @@ class Transfer {
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Fence> fence_;
   uint64_t value_ = 0;
+};
+
+// The objects that most checks of queues need. The backend must have queues.
+struct Rig {
+  // Acquires memory of `bytes`, and creates a compute queue and a queue of the kind `other`.
+  static absl::StatusOr<Rig> Create(BackendUnderTest& tested, size_t bytes, int32_t other = MGE_QUEUE_COPY_OUT);
+  Slab slab = {};
+  Transfer transfer = {};
+  Fence fence = {}, later = {};
+  Queue queue = {}, other = {};  // declared after the memory and the fences, so destroyed before them
 };
 
 }  // namespace mge::conform

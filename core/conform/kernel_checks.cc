@@ -20,9 +20,6 @@ constexpr const char* kOffers = "kernel.offers";
 constexpr const char* kConstraints = "kernel.constraints";
 constexpr const char* kPrepare = "kernel.prepare";
 constexpr const char* kNumerics = "kernel.numerics";
-constexpr const char* kBounds = "kernel.bounds";
-constexpr const char* kInputs = "kernel.inputs_kept";
-constexpr const char* kWorkspace = "kernel.workspace";
 constexpr const char* kRepeatable = "kernel.repeatable";
 constexpr const char* kDeterministic = "kernel.deterministic";
 constexpr const char* kBatch = "kernel.batch_invariant";
@@ -44,8 +41,6 @@ constexpr size_t kQuickSpecs = 4;  // number of specs per operator with --quick
 
 constexpr Check kRows[] = {
     {kOffers, "Candidates are well formed and the same every time; other problems are refused with a reason."},
-    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", Needs::kProcesses,
-     CheckStableIds},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
     {kPrepare, "Every offered candidate can be prepared and bound, and its arguments fit their size."},
     {kNumerics, "Results equal those of the reference evaluators within the tolerance of the element type."},
@@ -192,8 +187,7 @@ class KernelChecker {
       const Candidate* candidate = offers->Find(id);
       std::unique_ptr<KernelRun> kernel_run = candidate ? Make(c, *candidate, {}) : nullptr;
       if (!kernel_run) continue;
-      std::optional<RunResult> alone = RunChecked(kNumerics, *kernel_run, 0, c.inputs[0], 1, 0xff);
-      if (!alone || !Right(kNumerics, *alone, c.expected[0], *candidate)) continue;
+      if (!RunRight(kNumerics, *kernel_run, c, *candidate, 0, 1, 0xff)) continue;
       Applied(kQueueOrder, [&] { return CheckQueueOrder(bench_, *kernel_run, c, *candidate); });
       CheckCancel(c, *candidate, *kernel_run);  // a short run may end before it checks the flag
       Applied(kConcurrent, [&] { return CheckConcurrentRuns(*kernel_run, c, *candidate); });
@@ -233,37 +227,33 @@ class KernelChecker {
     if (!Fine(kOffers, again.status())) return;
     bool same = again->offered.size() == offers.offered.size();
     for (size_t i = 0; same && i < offers.offered.size(); ++i) {
-      same = again->offered[i].id == offers.offered[i].id &&
-             again->offered[i].raw.attributes == offers.offered[i].raw.attributes;
+      same = again->offered[i].id == offers.offered[i].id && again->offered[i].attributes == offers.offered[i].attributes;
     }
     if (!same) Found(kOffers, "a second enumeration offers other candidates");
   }
 
   void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
     Begin(kConstraints);
-    auto none_breaks = [&](const mge_constraints& limits, auto&& allowed, std::string_view what) {
-      absl::StatusOr<Offers> some = Enumerate(tested_, *problem.get(), limits);
-      if (!Fine(kConstraints, some.status())) return;
-      for (const Candidate& k : some->offered) {
-        if (!allowed(k)) Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, what));
-      }
+    struct Limit {
+      uint64_t require, forbid, workspace;
+      const char* reason;
     };
-    mge_constraints limits = kNoConstraints;
-    limits.require = MGE_KERNEL_DETERMINISTIC;
-    none_breaks(
-        limits, [](const Candidate& k) { return k.Has(MGE_KERNEL_DETERMINISTIC); }, "only deterministic ones are asked for");
-    limits = kNoConstraints;
-    limits.forbid = offers.offered[0].raw.attributes;
-    none_breaks(
-        limits, [&](const Candidate& k) { return !k.Has(limits.forbid); }, "its attributes are forbidden");
-    limits = kNoConstraints;
-    limits.workspace_limit = 0;
-    none_breaks(
-        limits, [](const Candidate& k) { return k.raw.workspace_bound == 0; }, "no workspace is allowed");
-    limits = kNoConstraints;
-    limits.require = ~MGE_KERNEL_KNOWN_BITS;
-    none_breaks(
-        limits, [](const Candidate&) { return false; }, "an attribute is required that this interface does not have");
+    const uint64_t forbidden = offers.offered[0].attributes;
+    for (const Limit& limit :
+         {Limit{MGE_KERNEL_DETERMINISTIC, 0, UINT64_MAX, "only deterministic ones are asked for"},
+          Limit{0, forbidden, UINT64_MAX, "its attributes are forbidden"}, Limit{0, 0, 0, "no workspace is allowed"},
+          Limit{~MGE_KERNEL_KNOWN_BITS, 0, UINT64_MAX, "an attribute is required that this interface does not have"}}) {
+      mge_constraints constraints = kNoConstraints;
+      constraints.require = limit.require;
+      constraints.forbid = limit.forbid;
+      constraints.workspace_limit = limit.workspace;
+      absl::StatusOr<Offers> some = Enumerate(tested_, *problem.get(), constraints);
+      if (!Fine(kConstraints, some.status())) continue;
+      for (const Candidate& k : some->offered) {
+        if ((limit.require & ~k.attributes) || k.Has(limit.forbid) || k.workspace > limit.workspace)
+          Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, limit.reason));
+      }
+    }
     absl::StatusOr<Offers> some = Enumerate(tested_, c, 77);
     if (some.ok() && !some->offered.empty()) {
       Found(kConstraints, fmt::format("'{}' is offered for the write mode 77, which does not exist", some->offered[0].id));
@@ -280,9 +270,9 @@ class KernelChecker {
     if (!kernel_run) return;
     if (!kernel_run->args_fault().empty()) Found(kPrepare, kernel_run->args_fault());
     w_.Applied(kWorkspace);
-    if (uint64_t asked = kernel_run->prepared().workspace_bytes; asked > candidate.raw.workspace_bound) {
-      Found(kWorkspace, fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked,
-                                    candidate.raw.workspace_bound));
+    if (uint64_t asked = kernel_run->prepared().workspace_bytes; asked > candidate.workspace) {
+      Found(kWorkspace,
+            fmt::format("prepare asks for {} bytes of workspace; the candidate's bound is {}", asked, candidate.workspace));
     }
     if (kernel_run->prepared().prepack_bytes) w_.Applied(kPrepack);
 
@@ -294,16 +284,14 @@ class KernelChecker {
     if (!one) return;
     if (!Right(kernel_run->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
     Begin(kRepeatable);
-    std::optional<RunResult> two = RunChecked(kRepeatable, *kernel_run, 1, c.inputs[1], 3, 0x5a);
-    if (!two || !Right(kRepeatable, *two, c.expected[1], candidate)) return;
+    if (!RunRight(kRepeatable, *kernel_run, c, candidate, 1, 3, 0x5a, 1)) return;
     for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
       bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
       const char* check = claims ? kDeterministic : kRepeatable;
       Begin(check);
-      std::optional<RunResult> again =
-          RunChecked(check, *kernel_run, i % 2, c.inputs[0], 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a);
+      const auto width = 1 + static_cast<uint32_t>(i % 3);
+      std::optional<RunResult> again = RunRight(check, *kernel_run, c, candidate, 0, width, i % 2 ? 0x00 : 0x5a, i % 2);
       if (!again) return;
-      if (!Right(kRepeatable, *again, c.expected[0], candidate)) return;
       if (claims && !SameBits(again->outputs, one->outputs))
         return Found(kDeterministic, "equal inputs gave other bits in another run");
     }
@@ -339,10 +327,8 @@ class KernelChecker {
     absl::StatusOr<RunResult> r = kernel_run.Run(lane, inputs, width, fill, before);
     if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
     if (!Fine(check, r.status())) return std::nullopt;
-    if (!Fine(check, r->Answered())) return std::nullopt;
-    if (!r->outside.empty()) Found(kBounds, r->outside);
-    if (!r->changed_input.empty()) Found(kInputs, r->changed_input);
-    if (!r->beyond_workspace.empty()) Found(kWorkspace, r->beyond_workspace);
+    if (!Fine(check, Answer(r->step, "the step"))) return std::nullopt;
+    for (const auto& [broken, what] : r->faults) Found(broken, what);
     return *std::move(r);
   }
 
@@ -350,6 +336,13 @@ class KernelChecker {
     std::string wrong = WhatIsWrong(r, want, candidate);
     if (!wrong.empty()) Found(check, wrong);
     return wrong.empty();
+  }
+
+  // Runs the kernel on a set of the case's data. Returns nullopt if the run failed or the results are wrong.
+  std::optional<RunResult> RunRight(const char* check, KernelRun& kernel_run, const Case& c, const Candidate& candidate,
+                                    int set, uint32_t width, unsigned char fill, int lane = 0) {
+    std::optional<RunResult> r = RunChecked(check, kernel_run, lane, c.inputs[set], width, fill);
+    return r && Right(check, *r, c.expected[set], candidate) ? r : std::nullopt;
   }
 
   void CheckBatch(const Case& c, const Candidate& candidate, KernelRun& kernel_run, const RunResult& whole) {
@@ -384,10 +377,7 @@ class KernelChecker {
       Begin(kInPlace);
       std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.in_place = &pair});
       if (!kernel_run) continue;
-      // The input is an output too, so RunChecked(), which reports a changed input, cannot be used.
-      absl::StatusOr<RunResult> r = kernel_run->Run(0, c.inputs[0], 2, 0xff);
-      if (!Fine(kInPlace, r.status()) || !Fine(kInPlace, r->Answered())) continue;
-      if (Right(kInPlace, *r, c.expected[0], candidate) && !r->outside.empty()) Found(kInPlace, r->outside);
+      RunRight(kInPlace, *kernel_run, c, candidate, 0, 2, 0xff);
     }
   }
 
@@ -421,8 +411,7 @@ class KernelChecker {
                            fmt::format("it has queues: every operand is aligned to {} bytes", bench_.alignment()));
     Begin(kAlignment);
     std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.shifted = true});
-    std::optional<RunResult> r = kernel_run ? RunChecked(kAlignment, *kernel_run, 0, c.inputs[0], 2, 0xff) : std::nullopt;
-    if (r) Right(kAlignment, *r, c.expected[0], candidate);
+    if (kernel_run) RunRight(kAlignment, *kernel_run, c, candidate, 0, 2, 0xff);
   }
 
   void CheckCancel(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
@@ -430,10 +419,9 @@ class KernelChecker {
     for (uint32_t width : {1, 3}) {
       absl::StatusOr<RunResult> r = kernel_run.Run(0, c.inputs[0], width, 0xff, {}, 1);
       if (!Fine(kCancel, r.status())) return;
-      if (r->code != MGE_CANCELLED && !Fine(kCancel, r->Answered("a cancelled run"))) return;
+      if (r->step.code != MGE_CANCELLED && !Fine(kCancel, Answer(r->step, "a cancelled run"))) return;
     }
-    std::optional<RunResult> next = RunChecked(kCancel, kernel_run, 0, c.inputs[1], 1, 0xff);
-    if (next) Right(kCancel, *next, c.expected[1], candidate);
+    RunRight(kCancel, kernel_run, c, candidate, 1, 1, 0xff);
   }
 
   void CheckCapture(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
@@ -442,18 +430,16 @@ class KernelChecker {
     Begin(kCapture);
     mge_queue* queue = bench_.transfers[0].queue();
     void* record = nullptr;
-    auto ok = [&](std::string_view what, auto&& f) { return Fine(kCapture, Call(what, f)); };
     if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[0], 0xff))) return;
-    if (!ok("beginning a capture", [&](mge_error* e) { return api->capture_begin(queue, e); })) return;
-    std::string text;
-    mge_code code = kernel_run.Launch(0, 1, &text);
-    if (!ok("ending a capture", [&](mge_error* e) { return api->capture_end(queue, &record, e); })) return;
-    Fine(kCapture, Answer(code, {code, text, {}}, "the step, while captured,"));
+    if (!Fine(kCapture, Call("beginning a capture", api->capture_begin, queue))) return;
+    const mge_error launched = kernel_run.Launch(0, 1);
+    if (!Fine(kCapture, Call("ending a capture", api->capture_end, queue, &record))) return;
+    Fine(kCapture, Answer(launched, "the step, while captured,"));
     absl::StatusOr<bool> untouched = kernel_run.Untouched(0);
     if (untouched.ok() && !*untouched) Found(kCapture, "the step ran while it was captured");
     for (int set : {0, 1, 0}) {
       if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[set], 0x5a))) break;
-      if (!ok("replaying", [&](mge_error* e) { return api->replay(queue, record, e); })) break;
+      if (!Fine(kCapture, Call("replaying", api->replay, queue, record))) break;
       if (!Fine(kCapture, kernel_run.Drain(0))) break;
       absl::StatusOr<RunResult> r = kernel_run.Collect(0);
       if (!Fine(kCapture, r.status()) || !Right(kCapture, *r, c.expected[set], candidate)) break;
@@ -467,10 +453,7 @@ class KernelChecker {
     auto round = [&]() -> absl::Status {
       MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, make({.any = any_}));
       MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
-      std::string text;
-      mge_code code = kernel_run->Launch(0, 1, &text);
-      MGE_RETURN_IF_ERROR(kernel_run->Drain(0));  // also if the launch failed after enqueuing work
-      return Answer(code, {code, text, {}}, "the step, run again,");
+      return kernel_run->Step(0, 1, "the step, run again,");
     };
     int64_t blocks = 0;
     LeakCheck plan = {.first = 12,
@@ -554,7 +537,7 @@ absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quic
       const std::string& spec = varied ? variations[i - specs.size()] : specs[i];
       // The types of an operator usually share source code: variations with constants are tried with float32 only.
       for (Constants constants : std::span(kAll).first(varied && dtype != DType::kF32 ? 1 : std::size(kAll))) {
-        tested.At(fmt::format("the reference of {} T={}", spec, DTypeName(dtype)));
+        tested.At("the reference of {} T={}", spec, DTypeName(dtype));
         absl::StatusOr<Case> c = MakeCase(def, dtype, spec, constants);
         if (!c.ok()) continue;
         if (!varied) checker.Keep(*c);

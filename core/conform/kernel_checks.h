@@ -18,9 +18,6 @@ namespace mge::conform {
 // only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
 absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
 
-// Checks that candidates have the same ids in two child processes.
-absl::Status CheckStableIds(BackendUnderTest& tested);
-
 // Runs one kernel several times concurrently. Returns Broken() if the runs disturb each other.
 absl::Status CheckConcurrentRuns(KernelRun& kernel_run, const Case& c, const Candidate& candidate);
 

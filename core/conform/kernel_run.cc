@@ -9,7 +9,6 @@
 #include <string_view>
 #include <thread>
 
-#include "core/conform/device_packing.h"
 #include "core/kernel/candidate.h"
 #include "core/kernel/kernel.h"
 #include "core/plugin/abi_call.h"
@@ -17,10 +16,6 @@
 
 namespace mge::conform {
 namespace {
-
-constexpr uint64_t kRedZone = 192;  // bytes between operands
-constexpr uint64_t kAlignment = 64;
-constexpr unsigned char kCanary = 0xa5;
 
 // The parallel_for of a run. With width 1 it runs the chunks from last to first, else several threads share them in any
 // order.
@@ -40,11 +35,6 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
   for (std::thread& t : threads) t.join();
 }
 
-// Returns the offset in bytes of an operand behind a multiple of the alignment.
-uint64_t ShiftOf(const KernelRun::Options& options, DType dtype, const mge_layout& layout) {
-  return options.shifted && layout.kind == MGE_LAYOUT_PLAIN ? static_cast<uint64_t>(ElementBytes(dtype)) : 0;
-}
-
 std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, uint64_t count) {
   std::vector<mge_layout> out(count, PlainLayout());
   for (uint64_t i = 0; list && i < count; ++i) {
@@ -62,18 +52,22 @@ struct Collector {
       if (offers.malformed.empty()) offers.malformed = what;
     };
     if (!c || c->struct_size < sizeof(mge_candidate)) return bad("a candidate is NULL or too short (struct_size)");
+    const mge_graph& g = *problem.graph;
     Candidate k;
-    k.raw = *c;
     k.id = CopyText(c->id);
+    k.rank = c->rank;
+    k.attributes = c->attributes;
+    k.workspace = c->workspace_bound;
+    k.cost_us = c->cost_us;
+    k.token = c->token;
+    k.inputs = CopyLayouts(c->input_layouts, g.input_count);
+    k.outputs = CopyLayouts(c->output_layouts, g.output_count);
     if (k.id.empty()) bad("a candidate has no id");
     if (offers.Find(k.id)) bad(fmt::format("two candidates have the id '{}'", k.id));
     if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) bad(fmt::format("'{}' has unknown attributes", k.id));
     if (!std::isfinite(c->cost_us)) {
       bad(fmt::format("the cost_us of '{}' is {}; it must be finite, or negative if it is unknown", k.id, c->cost_us));
     }
-    const mge_graph& g = *problem.graph;
-    k.inputs = CopyLayouts(c->input_layouts, g.input_count);
-    k.outputs = CopyLayouts(c->output_layouts, g.output_count);
     for (uint64_t i = 0; i < g.input_count; ++i) {
       if (CanBeGiven(*g.values[g.inputs[i]], k.inputs[i])) continue;
       bad(fmt::format("'{}' wants input {} in the layout {}, but that is a constant, which is always given plain", k.id, i,
@@ -123,15 +117,6 @@ void AbiProblem::SpoilConstants() {
   }
 }
 
-AbiCandidate::AbiCandidate(const Candidate& candidate) : raw(candidate.raw) {
-  for (const mge_layout& l : candidate.inputs) inputs.push_back(&l);
-  for (const mge_layout& l : candidate.outputs) outputs.push_back(&l);
-  raw.id = {candidate.id.data(), candidate.id.size()};
-  raw.input_layouts = inputs.data();
-  raw.output_layouts = outputs.data();
-  raw.in_place = candidate.in_place.data();
-}
-
 const Candidate* Offers::Find(const std::string& id) const {
   for (const Candidate& c : offered) {
     if (c.id == id) return &c;
@@ -142,18 +127,12 @@ const Candidate* Offers::Find(const std::string& id) const {
 absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
   Collector collector = {problem, {}};
   mge_candidate_sink sink = {
-      sizeof(sink), 0, &collector,
-      [](void* self, const mge_candidate* c) {
-        Within within(Side::kKit);
-        static_cast<Collector*>(self)->Add(c);
-      },
+      sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
       [](void* self, const mge_text* kernel, const mge_text* reason) {
-        Within within(Side::kKit);
         static_cast<Collector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
       }};
-  MGE_RETURN_IF_ERROR(Call("enumerating candidates", [&](mge_error* e) {
-    return tested.plugin().kernel->enumerate(tested.device(), &problem, &constraints, &sink, e);
-  }));
+  MGE_RETURN_IF_ERROR(
+      Call("enumerating candidates", tested.plugin().kernel->enumerate, tested.device(), &problem, &constraints, &sink));
   return std::move(collector.offers);
 }
 
@@ -204,7 +183,7 @@ absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers
   return NotOffered("the backend has no kernel for any operator");
 }
 
-absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
+static absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   MGE_RETURN_IF_ERROR(s.Start());
   if (until == Until::kStart) return absl::OkStatus();
   MGE_RETURN_IF_ERROR(s.Open());
@@ -215,22 +194,16 @@ absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
     if (!HasMemory(s, memory_class)) continue;
     MGE_ASSIGN_OR_RETURN(slabs[memory_class], Slab::Acquire(s, 4096, memory_class));
   }
-  const mge_device_api& device = *s.plugin().device;
-  if (device.status)
-    MGE_RETURN_IF_ERROR(Call("asking for the status", [&](mge_error* e) { return device.status(s.device(), e); }));
+  if (auto status = s.plugin().device->status) MGE_RETURN_IF_ERROR(Call("asking for the status", status, s.device()));
   if (until == Until::kMemory) return absl::OkStatus();
   if (s.plugin().queue) {
     Bytes host(4096, 1);
+    Slab& slab = slabs[MGE_MEMORY_DEVICE];
     MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
     MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
-    MGE_RETURN_IF_ERROR(queue.Copy(slabs[MGE_MEMORY_DEVICE].address(), host.data(), host.size()));
+    MGE_RETURN_IF_ERROR(queue.Copy(slab.address(), host.data(), host.size()));
     MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
-    if (auto release = s.plugin().memory->slab_release_after) {
-      const mge_fence_point copied = {sizeof(copied), 0, fence, 1};
-      Slab& slab = slabs[MGE_MEMORY_DEVICE];
-      InBackend("releasing a slab in stream order", [&] { release(s.device(), &slab.raw(), &copied); });
-      slab.Forget();
-    }
+    if (s.plugin().memory->slab_release_after) slab.ReleaseAfter(fence, 1);
     MGE_RETURN_IF_ERROR(fence.Await(1));
   }
   if (until == Until::kQueue) return absl::OkStatus();
@@ -240,7 +213,14 @@ absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(*bench, *c, offers.offered[0], {}));
   MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 2, 0xff));
-  return result.Answered();
+  return Answer(result.step, "the step");
+}
+
+absl::Status LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {
+  absl::Status status = UseLikeSession(s, used, until);
+  s.Close();
+  s.Stop();
+  return status;
 }
 
 std::vector<Operand> InputsOf(const mge_problem& problem) {
@@ -264,12 +244,9 @@ std::vector<Operand> OutputsOf(const Case& c) {
   return out;
 }
 
-absl::Status RunResult::Sound(std::string_view step) const {
-  MGE_RETURN_IF_ERROR(Answered(step));
-  for (const std::string& fault : {outside, changed_input, beyond_workspace}) {
-    if (!fault.empty()) return Broken(fmt::format("{}: {}", step, fault));
-  }
-  return absl::OkStatus();
+absl::Status RunResult::Sound(std::string_view name) const {
+  MGE_RETURN_IF_ERROR(Answer(step, name));
+  return faults.empty() ? absl::OkStatus() : Broken("{}: {}", name, faults[0].second);
 }
 
 std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
@@ -289,49 +266,12 @@ KernelRun::Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
   return region;
 }
 
-absl::Status KernelRun::Pack(const Options& options) {
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
-    const Tensor& constant = inputs_[i].constant;
-    if (!constant.defined()) {
-      if (packed) return Broken(fmt::format("input {} is no constant, but a packed form of it is asked for", i));
-      continue;
-    }
-    auto* data = static_cast<const unsigned char*>(constant.data());
-    Bytes source(data, data + constant.bytes());
-    if (packed == 0) {
-      const Region region = AddRegion(source.size(), ShiftOf(options, inputs_[i].dtype, PlainLayout()));
-      constants_.emplace_back(region, std::move(source));
-      input_regions_[i] = constants_.back().first;
-      continue;
-    }
-    const mge_kernel_api& api = *bench_.tested.plugin().kernel;
-    Bytes memory(packed + 2 * kRedZone + kAlignment, kCanary);
-    size_t at = kRedZone + (kAlignment - reinterpret_cast<uintptr_t>(memory.data() + kRedZone) % kAlignment) % kAlignment;
-    MGE_RETURN_IF_ERROR(Call(fmt::format("packing input {}", i), [&](mge_error* e) {
-      return api.prepack(prepared_.kernel, static_cast<uint32_t>(i), source.data(), memory.data() + at, e);
-    }));
-    const std::string name = prepared_.prepack_forms ? CopyText(prepared_.prepack_forms[i]) : std::string();
-    const std::string key = name + '\0' + std::string(source.begin(), source.end());
-    Bytes form(memory.begin() + static_cast<ptrdiff_t>(at), memory.begin() + static_cast<ptrdiff_t>(at + packed));
-    const auto input = static_cast<uint32_t>(i);
-    MGE_ASSIGN_OR_RETURN(std::string fault, FaultOfDevicePacking(bench_, prepared_.kernel, input, source, form));
-    if (!fault.empty()) packing_fault_ = std::move(fault);
-    std::fill(source.begin(), source.end(), 0x7f);
-    auto kept = [](unsigned char c) { return c == kCanary; };
-    if (!std::all_of(memory.begin(), memory.begin() + static_cast<ptrdiff_t>(at), kept) ||
-        !std::all_of(memory.begin() + static_cast<ptrdiff_t>(at + packed), memory.end(), kept)) {
-      packing_fault_ = fmt::format("prepack wrote outside of the {} bytes that it asked for input {}", packed, i);
-    }
-    const size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(form.data()), form.size()});
-    if (!name.empty() && bench_.forms.try_emplace(key, hash).first->second != hash) {
-      packing_fault_ = fmt::format("two kernels name the form of equal constants '{}', but pack them to different bytes",
-                                   EscapeControl(name));
-    }
-    constants_.emplace_back(AddRegion(packed), std::move(form));
-    input_regions_[i] = constants_.back().first;
-  }
-  return absl::OkStatus();
+absl::StatusOr<KernelRun::Region> KernelRun::AddOperand(const Operand& operand, const mge_layout& layout,
+                                                        const Options& options) {
+  const int64_t element = ElementBytes(operand.dtype);
+  MGE_ASSIGN_OR_RETURN(int64_t bytes, LayoutBytes(layout, element, operand.shape));
+  const bool shifted = options.shifted && layout.kind == MGE_LAYOUT_PLAIN;
+  return AddRegion(static_cast<uint64_t>(bytes), shifted ? static_cast<uint64_t>(element) : 0);
 }
 
 absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const mge_problem& problem,
@@ -339,87 +279,98 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const
                                                              std::vector<Operand> outputs, const Options& options,
                                                              const std::function<void()>& prepared) {
   std::unique_ptr<KernelRun> out(new KernelRun(bench));
-  BackendUnderTest& tested = bench.tested;
-  const mge_kernel_api& api = *tested.plugin().kernel;
+  const mge_kernel_api& api = *bench.tested.plugin().kernel;
   out->candidate_ = candidate;
   out->inputs_ = std::move(inputs);
   out->outputs_ = std::move(outputs);
-  Candidate& c = out->candidate_;
-  std::vector<const mge_layout*> in_layouts, out_layouts;
-  const AbiCandidate asked(c);
+  const OwnedCandidate::Abi asked = out->candidate_.ToAbi();
   out->prepared_.struct_size = sizeof(mge_prepared);
-  MGE_RETURN_IF_ERROR(Call(
-      "preparing", [&](mge_error* e) { return api.prepare(tested.device(), &problem, &asked.raw, &out->prepared_, e); }));
+  MGE_RETURN_IF_ERROR(Call("preparing", api.prepare, bench.tested.device(), &problem, &asked.candidate, &out->prepared_));
   if (std::string why = WhyUnsound(api, out->prepared_, problem.graph->input_count); !why.empty()) return Broken(why);
   if (prepared) prepared();
   if (options.only_prepared) return out;
+  MGE_RETURN_IF_ERROR(out->Place(options));
+  MGE_RETURN_IF_ERROR(bench.Reserve(out->total_));
+  MGE_RETURN_IF_ERROR(out->Bind());
+  return out;
+}
 
-  // The plain layout is passed as NULL, as the host does.
+absl::Status KernelRun::Place(const Options& options) {
   auto settle = [&](std::vector<mge_layout> list) {
     for (mge_layout& l : list) {
       if (l.kind == MGE_LAYOUT_ANY) l = options.any ? *options.any : PlainLayout();
     }
     return list;
   };
-  out->settled_in_ = settle(c.inputs);
-  for (size_t i = 0; i < out->inputs_.size(); ++i) {
-    if (out->inputs_[i].constant.defined()) out->settled_in_[i] = PlainLayout();
+  settled_in_ = settle(candidate_.inputs);
+  settled_out_ = settle(candidate_.outputs);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].constant.defined()) settled_in_[i] = PlainLayout();
   }
-  out->settled_out_ = settle(c.outputs);
-  for (mge_layout& l : out->settled_in_) in_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);
-  for (mge_layout& l : out->settled_out_) out_layouts.push_back(l.kind == MGE_LAYOUT_PLAIN ? nullptr : &l);
-  out->laid_in_ = options.raw ? std::vector<mge_layout>(c.inputs.size(), PlainLayout()) : out->settled_in_;
-  out->laid_out_ = options.raw ? std::vector<mge_layout>(c.outputs.size(), PlainLayout()) : out->settled_out_;
-  auto bytes_of = [](const Operand& o, const mge_layout& l) { return LayoutBytes(l, ElementBytes(o.dtype), o.shape); };
-  out->input_regions_.resize(out->inputs_.size());
-  for (size_t i = 0; i < out->inputs_.size(); ++i) {
-    if (out->inputs_[i].constant.defined()) continue;
-    MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(out->inputs_[i], out->laid_in_[i]));
-    out->input_regions_[i] =
-        out->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, out->inputs_[i].dtype, out->laid_in_[i]));
-  }
-  MGE_RETURN_IF_ERROR(out->Pack(options));
-  for (size_t o = 0; o < out->outputs_.size(); ++o) {
-    MGE_ASSIGN_OR_RETURN(int64_t bytes, bytes_of(out->outputs_[o], out->laid_out_[o]));
-    if (options.in_place && options.in_place->output == o) {
-      const Region& input = out->input_regions_[options.in_place->input];
-      if (static_cast<uint64_t>(bytes) > input.bytes)
-        return Broken(fmt::format("output {} is larger than input {}", o, options.in_place->input));
-      out->output_regions_.push_back({input.offset, static_cast<uint64_t>(bytes)});
-    } else {
-      out->output_regions_.push_back(
-          out->AddRegion(static_cast<uint64_t>(bytes), ShiftOf(options, out->outputs_[o].dtype, out->laid_out_[o])));
+  laid_in_ = options.raw ? std::vector<mge_layout>(inputs_.size(), PlainLayout()) : settled_in_;
+  laid_out_ = options.raw ? std::vector<mge_layout>(outputs_.size(), PlainLayout()) : settled_out_;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
+    const Tensor& constant = inputs_[i].constant;
+    if (packed && !constant.defined()) return Broken("input {} is no constant, but a packed form of it is asked for", i);
+    if (packed) {
+      MGE_ASSIGN_OR_RETURN(Bytes form, Pack(static_cast<uint32_t>(i), packed));
+      input_regions_.push_back(AddRegion(packed));
+      constants_.emplace_back(input_regions_[i], std::move(form));
+      continue;
     }
+    MGE_ASSIGN_OR_RETURN(Region region, AddOperand(inputs_[i], laid_in_[i], options));
+    input_regions_.push_back(region);
+    auto* data = static_cast<const unsigned char*>(constant.data());
+    if (constant.defined()) constants_.emplace_back(region, Bytes(data, data + constant.bytes()));
   }
-  out->workspace_ = out->AddRegion(out->prepared_.workspace_bytes);
-  MGE_RETURN_IF_ERROR(bench.Reserve(out->total_));
+  for (size_t o = 0; o < outputs_.size(); ++o) {
+    const bool in_place = options.in_place && options.in_place->output == o;
+    const uint64_t before = total_;
+    MGE_ASSIGN_OR_RETURN(Region region, AddOperand(outputs_[o], laid_out_[o], options));
+    if (in_place) {
+      const Region& input = input_regions_[options.in_place->input];
+      if (region.bytes > input.bytes) return Broken("output {} is larger than input {}", o, options.in_place->input);
+      region.offset = input.offset;
+      total_ = before;
+    }
+    output_regions_.push_back(region);
+  }
+  workspace_ = AddRegion(prepared_.workspace_bytes);
+  return absl::OkStatus();
+}
 
-  std::vector<mge_slot> in_slots, out_slots;
-  for (const Region& r : out->input_regions_) in_slots.push_back({0, 0, r.offset});
-  for (const Region& r : out->output_regions_) out_slots.push_back({0, 0, r.offset});
-  in_slots.push_back({0, 0, 0});  // a kernel that reads one operand too many gets wrong data
-  in_layouts.push_back(nullptr);
-  mge_binding binding = {
-      sizeof(binding),    0, in_slots.data(), out_slots.data(), {0, 0, out->workspace_.offset}, in_layouts.data(),
-      out_layouts.data(), {}};
-  size_t units = (out->prepared_.args_bytes + kRedZone) / sizeof(std::max_align_t) + 1;
-  out->args_.resize(units);
-  auto* args = reinterpret_cast<unsigned char*>(out->args_.data());
-  std::memset(args, kCanary, units * sizeof(std::max_align_t));
-  MGE_RETURN_IF_ERROR(
-      Call("binding", [&](mge_error* e) { return api.bind(out->prepared_.kernel, &binding, args, &out->fn_, e); }));
-  if (!out->fn_) return Broken("binding returned MGE_OK, but no function");
-  for (size_t i = out->prepared_.args_bytes; i < units * sizeof(std::max_align_t); ++i) {
-    if (args[i] != kCanary)
-      out->args_fault_ =
-          fmt::format("bind wrote behind the {} bytes of arguments that it asked for", out->prepared_.args_bytes);
+absl::Status KernelRun::Bind() {
+  const mge_kernel_api& api = *bench_.tested.plugin().kernel;
+  std::vector<mge_slot> slots[2];
+  std::vector<const mge_layout*> layouts[2];
+  auto add = [&](int list, const std::vector<Region>& regions, const std::vector<mge_layout>& settled) {
+    for (size_t i = 0; i < regions.size(); ++i) {
+      slots[list].push_back({0, 0, regions[i].offset});
+      // The plain layout is passed as NULL, as the host does.
+      layouts[list].push_back(settled[i].kind == MGE_LAYOUT_PLAIN ? nullptr : &settled[i]);
+    }
+  };
+  add(0, input_regions_, settled_in_);
+  add(1, output_regions_, settled_out_);
+  slots[0].push_back({0, 0, 0});  // a kernel that reads one operand too many gets wrong data
+  layouts[0].push_back(nullptr);
+  const mge_slot workspace = {0, 0, workspace_.offset};
+  mge_binding binding = {sizeof(binding),   0, slots[0].data(), slots[1].data(), workspace, layouts[0].data(),
+                         layouts[1].data(), {}};
+  args_.resize((prepared_.args_bytes + kRedZone) / sizeof(std::max_align_t) + 1);
+  auto* args = reinterpret_cast<unsigned char*>(args_.data());
+  const size_t room = args_.size() * sizeof(std::max_align_t);
+  std::memset(args, kCanary, room);
+  MGE_RETURN_IF_ERROR(Call("binding", api.bind, prepared_.kernel, &binding, args, &fn_));
+  if (!fn_) return Broken("binding returned MGE_OK, but no function");
+  if (!std::all_of(args + prepared_.args_bytes, args + room, [](unsigned char c) { return c == kCanary; }))
+    args_fault_ = fmt::format("bind wrote behind the {} bytes of arguments that it asked for", prepared_.args_bytes);
+  for (Lane& lane : lanes_) {
+    if (!prepared_.has_state) break;
+    MGE_RETURN_IF_ERROR(Call("creating the kernel's state", api.state_create, prepared_.kernel, &lane.state));
   }
-  for (Lane& lane : out->lanes_) {
-    if (!out->prepared_.has_state) break;
-    MGE_RETURN_IF_ERROR(Call("creating the kernel's state",
-                             [&](mge_error* e) { return api.state_create(out->prepared_.kernel, &lane.state, e); }));
-  }
-  return out;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const Case& c, const Candidate& candidate,
@@ -432,9 +383,9 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const
 KernelRun::~KernelRun() {
   const mge_kernel_api& api = *bench_.tested.plugin().kernel;
   for (Lane& lane : lanes_) {
-    if (lane.state) InBackend("destroying the kernel's state", [&] { api.state_destroy(prepared_.kernel, lane.state); });
+    if (lane.state) InBackend("destroying the kernel's state", api.state_destroy, prepared_.kernel, lane.state);
   }
-  if (prepared_.kernel) InBackend("destroying the kernel", [&] { api.destroy(prepared_.kernel); });
+  if (prepared_.kernel) InBackend("destroying the kernel", api.destroy, prepared_.kernel);
 }
 
 absl::Status KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsigned char fill,
@@ -463,16 +414,15 @@ absl::Status KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsi
     put(input_regions_[i], bytes);
   }
   for (const auto& [region, bytes] : constants_) put(region, bytes);
-  return bench_.transfers[index].ToDevice(bench_.lane(index), lane.image.data(), total_);
+  return bench_.transfers[index].Put(bench_.lane(index), lane.image);
 }
 
-mge_code KernelRun::EnqueueCopy(int from, int index, mge_error* error) {
+absl::Status KernelRun::EnqueueCopy(int from, int index) {
   lanes_[index].image = lanes_[from].image;
-  return bench_.tested.plugin().queue->copy(bench_.transfers[index].queue(), bench_.lane(index), bench_.lane(from), total_,
-                                            error);
+  return bench_.transfers[index].queue().Copy(bench_.lane(index), bench_.lane(from), total_);
 }
 
-mge_code KernelRun::Launch(int index, uint32_t width, std::string* text, int32_t cancel) {
+mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
   Lane& lane = lanes_[index];
   lane.bases[0] = bench_.lane(index);
   lane.cancel = cancel;
@@ -491,11 +441,9 @@ mge_code KernelRun::Launch(int index, uint32_t width, std::string* text, int32_t
   const bool reads_first = candidate_.Has(MGE_KERNEL_READS_ARGS_FIRST);
   if (reads_first) lane.args = args_;
   const void* args = reads_first ? lane.args.data() : args_.data();
-  mge_code code =
-      CallBackend(lane.error, [&](mge_error*) { return InBackend("launching", [&] { return fn_(args, &lane.run); }); });
+  CallBackend(lane.error, [&](mge_error*) { return InBackend("launching", fn_, args, &lane.run); });
   if (reads_first) std::memset(lane.args.data(), kCanary, lane.args.size() * sizeof(std::max_align_t));
-  if (text) *text = lane.error.text;
-  return code;
+  return lane.error;
 }
 
 absl::Status KernelRun::Drain(int index) {
@@ -503,26 +451,30 @@ absl::Status KernelRun::Drain(int index) {
   return transfer.has_queue() ? transfer.Drain(transfer.queue()) : absl::OkStatus();
 }
 
+absl::Status KernelRun::Step(int index, uint32_t width, std::string_view what) {
+  const mge_error launched = Launch(index, width);
+  MGE_RETURN_IF_ERROR(Drain(index));  // also if the launch failed after enqueuing work
+  return Answer(launched, what);
+}
+
 absl::StatusOr<bool> KernelRun::Untouched(int index) {
-  Bytes now(total_);
-  MGE_RETURN_IF_ERROR(bench_.transfers[index].ToHost(now.data(), bench_.lane(index), total_));
+  MGE_ASSIGN_OR_RETURN(Bytes now, bench_.transfers[index].Get(bench_.lane(index), total_));
   return now == lanes_[index].image;
 }
 
 absl::StatusOr<Bytes> KernelRun::Outputs(int index) {
   Bytes out;
   for (const Region& r : output_regions_) {
-    const size_t at = out.size();
-    out.resize(at + r.bytes);
-    MGE_RETURN_IF_ERROR(bench_.transfers[index].ToHost(out.data() + at, bench_.lane(index) + r.offset, r.bytes));
+    MGE_ASSIGN_OR_RETURN(Bytes part, bench_.transfers[index].Get(bench_.lane(index) + r.offset, r.bytes));
+    out.insert(out.end(), part.begin(), part.end());
   }
   return out;
 }
 
 absl::Status KernelRun::ResetOutputs(int index) {
   for (const Region& r : output_regions_) {
-    MGE_RETURN_IF_ERROR(
-        bench_.transfers[index].ToDevice(bench_.lane(index) + r.offset, lanes_[index].image.data() + r.offset, r.bytes));
+    const std::span<const unsigned char> staged = std::span(lanes_[index].image).subspan(r.offset, r.bytes);
+    MGE_RETURN_IF_ERROR(bench_.transfers[index].Put(bench_.lane(index) + r.offset, staged));
   }
   return absl::OkStatus();
 }
@@ -530,43 +482,38 @@ absl::Status KernelRun::ResetOutputs(int index) {
 absl::StatusOr<RunResult> KernelRun::Collect(int index) {
   RunResult result;
   const Bytes& image = lanes_[index].image;
-  Bytes now(total_);
-  MGE_RETURN_IF_ERROR(bench_.transfers[index].ToHost(now.data(), bench_.lane(index), total_));
+  MGE_ASSIGN_OR_RETURN(Bytes now, bench_.transfers[index].Get(bench_.lane(index), total_));
+  auto at = [](auto& bytes, uint64_t offset) { return bytes.begin() + static_cast<ptrdiff_t>(offset); };
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const Region& r = output_regions_[o];
-    Bytes laid(now.begin() + static_cast<ptrdiff_t>(r.offset), now.begin() + static_cast<ptrdiff_t>(r.offset + r.bytes));
+    const Bytes laid(at(now, r.offset), at(now, r.offset + r.bytes));
     MGE_ASSIGN_OR_RETURN(Tensor t, FromLayout(bench_, laid, outputs_[o].dtype, outputs_[o].shape, laid_out_[o]));
     result.outputs.push_back(std::move(t));
   }
   // Outputs and workspace may have changed, so they are made equal. All other bytes must be unchanged.
   std::vector<Region> own = output_regions_;
   own.push_back(workspace_);
-  for (const Region& r : own)
-    std::copy_n(image.begin() + static_cast<ptrdiff_t>(r.offset), r.bytes, now.begin() + static_cast<ptrdiff_t>(r.offset));
+  for (const Region& r : own) std::copy_n(at(image, r.offset), r.bytes, at(now, r.offset));
   if (now == image) return result;
   auto part = [&](const Region& r) {
     return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));
   };
   for (size_t i = 0; i < input_regions_.size(); ++i) {
     if (std::string d = part(input_regions_[i]); !d.empty())
-      result.changed_input = fmt::format("input {} was changed: {}", i, d);
+      result.faults.emplace_back(kInputs, fmt::format("input {} was changed: {}", i, d));
   }
   if (std::string d = part({workspace_.offset + workspace_.bytes, kRedZone}); !d.empty()) {
-    result.beyond_workspace = fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d);
-  } else if (result.changed_input.empty()) {
-    for (size_t i = 0; i < total_; ++i) {
-      if (now[i] == image[i]) continue;
-      result.outside = fmt::format("a byte outside of every operand was changed (offset {})", i);
-      for (size_t o = 0; o < output_regions_.size(); ++o) {
-        uint64_t end = output_regions_[o].offset + output_regions_[o].bytes;
-        if (i >= end && i < end + kRedZone)
-          result.outside = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
-        if (i < output_regions_[o].offset && i + kRedZone >= output_regions_[o].offset) {
-          result.outside = fmt::format("byte {} before output {} was changed", output_regions_[o].offset - i, o);
-        }
-      }
-      break;
+    result.faults.emplace_back(kWorkspace,
+                               fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d));
+  } else if (result.faults.empty()) {
+    const uint64_t i = static_cast<uint64_t>(std::mismatch(now.begin(), now.end(), image.begin()).first - now.begin());
+    std::string what = fmt::format("a byte outside of every operand was changed (offset {})", i);
+    for (size_t o = 0; o < output_regions_.size(); ++o) {
+      const uint64_t begin = output_regions_[o].offset, end = begin + output_regions_[o].bytes;
+      if (i >= end && i < end + kRedZone) what = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
+      if (i < begin && i + kRedZone >= begin) what = fmt::format("byte {} before output {} was changed", begin - i, o);
     }
+    result.faults.emplace_back(kBounds, std::move(what));
   }
   return result;
 }
@@ -574,19 +521,15 @@ absl::StatusOr<RunResult> KernelRun::Collect(int index) {
 absl::StatusOr<RunResult> KernelRun::Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
                                          const std::vector<Tensor>& before, int32_t cancel) {
   MGE_RETURN_IF_ERROR(Stage(lane, inputs, fill, before));
-  std::string text;
-  mge_code code = Launch(lane, width, &text, cancel);
+  mge_error step = Launch(lane, width, cancel);
   if (Transfer& transfer = bench_.transfers[lane]; transfer.has_queue()) {
-    std::string late;
-    absl::StatusOr<mge_code> settled = transfer.Settle(transfer.queue(), &late);
-    if (code == MGE_OK) {
-      MGE_ASSIGN_OR_RETURN(code, settled);
-      text = late;
+    absl::StatusOr<mge_error> settled = transfer.Settle(transfer.queue());
+    if (step.code == MGE_OK) {
+      MGE_ASSIGN_OR_RETURN(step, settled);
     }
   }
   MGE_ASSIGN_OR_RETURN(RunResult result, Collect(lane));
-  result.code = code;
-  result.text = text;
+  result.step = std::move(step);
   return result;
 }
 

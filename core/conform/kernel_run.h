@@ -17,8 +17,13 @@
 #include "core/conform/cases.h"
 #include "core/conform/device_memory.h"
 #include "core/kernel/abi_graph.h"
+#include "core/kernel/candidate.h"
 
 namespace mge::conform {
+
+inline constexpr uint64_t kRedZone = 192;  // bytes between operands
+inline constexpr uint64_t kAlignment = 64;
+inline constexpr unsigned char kCanary = 0xa5;
 
 // A case in the form of the ABI, with its own copies of the constants.
 class AbiProblem {
@@ -36,21 +41,8 @@ class AbiProblem {
 };
 
 // A copy of a candidate that the backend offers.
-struct Candidate {
-  mge_candidate raw;  // its pointers are invalid; use the members below
-  std::string id;
-  std::vector<mge_layout> inputs, outputs;
-  std::vector<mge_in_place> in_place;
-  bool Has(uint64_t attribute) const { return raw.attributes & attribute; }
-};
-
-// A candidate in the form of the ABI. `candidate` must outlive it.
-struct AbiCandidate {
-  explicit AbiCandidate(const Candidate& candidate);
-  AbiCandidate(const AbiCandidate&) = delete;
-  AbiCandidate& operator=(const AbiCandidate&) = delete;
-  std::vector<const mge_layout*> inputs, outputs;
-  mge_candidate raw;
+struct Candidate : OwnedCandidate {
+  bool Has(uint64_t attribute) const { return attributes & attribute; }
 };
 
 // The result of enumerating candidates.
@@ -91,18 +83,19 @@ struct Operand {
   Tensor constant;
 };
 
-// The result of one run. The texts are "" if no fault was found.
+// The checks that get the faults of a run.
+inline constexpr const char* kBounds = "kernel.bounds";
+inline constexpr const char* kInputs = "kernel.inputs_kept";
+inline constexpr const char* kWorkspace = "kernel.workspace";
+
+// The result of one run.
 struct RunResult {
-  mge_code code = MGE_OK;  // the code of the step, or of the fence behind its enqueued work
-  std::string text;
-  absl::Status Answered(std::string_view step = "the step") const { return Answer(code, {code, text, {}}, step); }
-  std::vector<Tensor> outputs;   // in the plain layout
-  std::string changed_input;     // "input 1 was changed: byte ..."
-  std::string outside;           // a write outside of all operands
-  std::string beyond_workspace;  // a write behind the workspace
+  mge_error step;               // the result of the step, or of the fence behind its enqueued work
+  std::vector<Tensor> outputs;  // in the plain layout
+  std::vector<std::pair<const char*, std::string>> faults = {};  // the writes outside of the outputs, with the check
 
   // Returns Broken() if the step failed, or if it wrote anything but its outputs and its workspace.
-  absl::Status Sound(std::string_view step) const;
+  absl::Status Sound(std::string_view name) const;
 };
 
 // Compares the outputs with the expected ones. Returns "output 0: ...", or "" if all are right.
@@ -140,10 +133,12 @@ class KernelRun {
   absl::Status Stage(int lane, const std::vector<Tensor>& inputs, unsigned char fill,
                      const std::vector<Tensor>& before = {});
   // Enqueues a copy of the staged lane `from` to `lane`, on the queue of `lane`. The backend must have queues.
-  mge_code EnqueueCopy(int from, int lane, mge_error* error);
+  absl::Status EnqueueCopy(int from, int lane);
   // Calls the step. [any thread], one lane per thread.
-  mge_code Launch(int lane, uint32_t width, std::string* text, int32_t cancel = 0);
-  absl::Status Drain(int lane);                 // waits for the enqueued work of Launch(); returns Broken() if it failed
+  mge_error Launch(int lane, uint32_t width, int32_t cancel = 0);
+  absl::Status Drain(int lane);  // waits for the enqueued work of Launch(); returns Broken() if it failed
+  // Calls Launch() and Drain(). Returns Broken() if one of them failed. `what` names the step. [any thread]
+  absl::Status Step(int lane, uint32_t width, std::string_view what);
   absl::StatusOr<RunResult> Collect(int lane);  // reads the outputs and checks all other bytes
   absl::StatusOr<Bytes> Outputs(int lane);      // the bytes of the outputs in memory. [any thread], one lane per thread
   absl::Status ResetOutputs(int lane);          // restores the outputs as staged. [any thread], one lane per thread
@@ -168,7 +163,13 @@ class KernelRun {
   };
   explicit KernelRun(Bench& bench) : bench_(bench) {}
   Region AddRegion(uint64_t bytes, uint64_t shift = 0);  // begins `shift` bytes behind a multiple of the alignment
-  absl::Status Pack(const Options& options);
+  // Adds a region for an operand in a layout. With Options::shifted, plain operands are shifted.
+  absl::StatusOr<Region> AddOperand(const Operand& operand, const mge_layout& layout, const Options& options);
+  absl::Status Place(const Options& options);  // adds the regions of all operands and of the workspace
+  absl::Status Bind();
+  // packing.cc: packs the constant input on the host, and on a queue if the backend can.
+  absl::StatusOr<Bytes> Pack(uint32_t input, uint64_t bytes);
+  absl::Status PackOnQueue(uint32_t input, const Bytes& source, const Bytes& form);
 
   Bench& bench_;
   Candidate candidate_;
@@ -200,11 +201,11 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
 // kernel for any operator.
 absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers);
 
-// Uses the backend like a session: starts it, opens a device, and uses memory of every class, a queue and a kernel. Frees
-// what it uses, on failure too, but leaves the device open. `used` (optional) is set to the used bytes of the device's
-// memory after the start. `until`: the last part of the work.
+// Uses the backend like a session: starts it, opens a device, uses memory of every class, a queue and a kernel, and frees
+// all, closes and stops, on failure too. `used` (optional) is set to the used bytes of the device's memory after the start.
+// `until`: the last part of the work.
 enum class Until { kStart, kOpen, kMemory, kQueue, kKernel };
-absl::Status UseLikeSession(BackendUnderTest& tested, int64_t* used = nullptr, Until until = Until::kKernel);
+absl::Status LiveOnce(BackendUnderTest& tested, int64_t* used = nullptr, Until until = Until::kKernel);
 
 // Return the operands of a problem and of a case.
 std::vector<Operand> InputsOf(const mge_problem& problem);

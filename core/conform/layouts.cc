@@ -29,22 +29,19 @@ absl::StatusOr<Tensor> TensorOf(const Bytes& bytes, DType dtype, const Shape& sh
 absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType dtype, const Shape& shape) {
   const mge_layout_api* api = tested.plugin().layout;
   if (!api) return Broken("a candidate names an opaque layout, and the backend has no table 'layout'");
-  auto describe = [&](const mge_layout& l, mge_layout_info* info, mge_error* e) {
-    return api->describe(tested.device(), &l, static_cast<mge_dtype>(dtype), static_cast<int32_t>(shape.size()),
-                         shape.data(), info, e);
-  };
   const std::string name = LayoutText(layout) + ShapeText(shape);
   auto info = Sized<mge_layout_info>();
-  MGE_RETURN_IF_ERROR(Call("describing " + name, [&](mge_error* e) { return describe(layout, &info, e); }));
+  auto type = static_cast<mge_dtype>(dtype);
+  auto rank = static_cast<int32_t>(shape.size());
+  MGE_RETURN_IF_ERROR(Call("describing " + name, api->describe, tested.device(), &layout, type, rank, shape.data(), &info));
   if (info.bytes != layout.opaque_bytes) {
-    return Broken(
-        fmt::format("{} has {} bytes in its description, but {} in the candidate", name, info.bytes, layout.opaque_bytes));
+    return Broken("{} has {} bytes in its description, but {} in the candidate", name, info.bytes, layout.opaque_bytes);
   }
-  if (CopyText(info.name).empty()) return Broken(fmt::format("{} is described without a name", name));
+  if (CopyText(info.name).empty()) return Broken("{} is described without a name", name);
   mge_layout other = layout;
   other.opaque_id = ~layout.opaque_id;
-  return MustRefuse(fmt::format("the opaque layout {}, which no candidate names,", other.opaque_id),
-                    [&](mge_error* e) { return describe(other, &info, e); });
+  return MustFail(MGE_OK, fmt::format("the opaque layout {}, which no candidate names,", other.opaque_id), api->describe,
+                  tested.device(), &other, type, rank, shape.data(), &info);
 }
 
 absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout) {
@@ -73,9 +70,8 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   ReorderProblem problem({dtype, true, shape, {}}, from, to, 1);
   MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(bench.tested, *problem.problem()));
   if (offers.offered.empty()) {
-    return Broken(fmt::format("no reorder of {}{} from {} to {} is offered{}", DTypeName(dtype), ShapeText(shape),
-                              LayoutText(from), LayoutText(to),
-                              offers.refused.empty() ? "" : ": " + offers.refused.front()));
+    return Broken("no reorder of {}{} from {} to {} is offered{}", DTypeName(dtype), ShapeText(shape), LayoutText(from),
+                  LayoutText(to), offers.refused.empty() ? "" : ": " + offers.refused.front());
   }
   Candidate candidate = offers.offered.front();
   int64_t element = ElementBytes(dtype);
@@ -103,7 +99,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
     absl::StatusOr<Bytes> got = elements(BytesOf(r.outputs[0]));
     return got.ok() ? Difference(*got, want) : std::string(got.status().message());
   });
-  if (!order.ok() && !IsNotOffered(order)) return Broken(fmt::format("{}: {}", candidate.id, Std(order.message())));
+  if (!order.ok() && !IsNotOffered(order)) return Broken("{}: {}", candidate.id, Std(order.message()));
   return laid;
 }
 

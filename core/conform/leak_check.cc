@@ -38,15 +38,15 @@ int64_t MappedBytes() {
   return pages * sysconf(_SC_PAGESIZE);
 #endif
 }
-Leaks Held(const LeakCheck& plan) {
-  const ProcessCounts now = ProcessCounts::Now();
-  return {now.heap, plan.device_used(), now.mapped};
-}
 
 // Returns the memory that some rounds lose. If `stretched`, the span lasts about three times as long as the rounds.
 absl::StatusOr<Leaks> SpanOf(const LeakCheck& plan, int rounds, bool stretched) {
+  auto held = [&] {
+    const ProcessCounts now = ProcessCounts::Now();
+    return Leaks{now.heap, plan.device_used(), now.mapped};
+  };
   auto begin = std::chrono::steady_clock::now();
-  const Leaks before = Held(plan);
+  const Leaks before = held();
   absl::Status status;
   InFreshThread([&] {
     for (int i = 0; i < rounds && status.ok(); ++i) status = plan.round();
@@ -56,7 +56,7 @@ absl::StatusOr<Leaks> SpanOf(const LeakCheck& plan, int rounds, bool stretched) 
     Seconds work = std::chrono::steady_clock::now() - begin;
     std::this_thread::sleep_for(std::clamp(2 * work, Seconds(0.02), Seconds(1)));
   }
-  const Leaks after = Held(plan);
+  const Leaks after = held();
   return Leaks{after.heap - before.heap, after.device - before.device, after.mapped - before.mapped};
 }
 
@@ -65,17 +65,20 @@ Leaks Least(const Leaks& a, const Leaks& b) {
   return {std::min(a.heap, b.heap), std::min(a.device, b.device), std::min(a.mapped, b.mapped)};
 }
 
-// Runs single rounds and returns the growth that seven of eight rounds reach. Between the rounds of a driver that keeps
-// blocks at random are some that keep none.
-absl::StatusOr<Leaks> UsualGrowth(const LeakCheck& plan) {
+// Reduces `lost` to the growth that seven of eight single rounds reach. Between the rounds of a driver that keeps blocks at
+// random are some that keep none.
+absl::Status ReduceToUsual(const LeakCheck& plan, Leaks* lost) {
   const size_t count = static_cast<size_t>(std::clamp(2 * plan.rounds, 8, 24));
-  std::vector<int64_t> heap, device, mapped;
+  std::vector<Leaks> rounds;
   for (size_t i = 0; i < count; ++i) {
     MGE_ASSIGN_OR_RETURN(Leaks one, SpanOf(plan, 1, false));
-    heap.push_back(one.heap), device.push_back(one.device), mapped.push_back(one.mapped);
+    rounds.push_back(one);
   }
-  for (std::vector<int64_t>* growth : {&heap, &device, &mapped}) std::sort(growth->begin(), growth->end());
-  return Leaks{heap[count / 8], device[count / 8], mapped[count / 8]};
+  for (int64_t Leaks::*kind : {&Leaks::heap, &Leaks::device, &Leaks::mapped}) {
+    std::ranges::sort(rounds, {}, kind);
+    lost->*kind = std::min(lost->*kind, std::max<int64_t>(rounds[count / 8].*kind, 0));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -104,39 +107,32 @@ absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan) {
   Leaks least = {INT64_MAX, INT64_MAX, INT64_MAX}, plain, stretched;
   auto maps = [&] { return least.mapped >= plan.rounds * kPage; };
   auto nothing = [&] { return least.heap < noise && least.device <= 0 && !maps(); };
-  for (int i = 0; i < 4 && !nothing(); ++i) {
-    MGE_ASSIGN_OR_RETURN(Leaks span, SpanOf(plan, plan.rounds, false));
+  // After four spans measures again, and longer. A thread that only frees memory caches some blocks of every size, and this
+  // cache fills slowly. The device may have other users: their use grows with time, a leak grows with the rounds.
+  for (int i = 0; i < 12 && !nothing(); ++i) {
+    const bool longer = i >= 4 && i % 2;
+    MGE_ASSIGN_OR_RETURN(Leaks span, SpanOf(plan, plan.rounds, longer));
     least = Least(least, span);
-  }
-  // Measures again, and longer. A thread that only frees memory caches some blocks of every size, and this cache fills
-  // slowly. The device may have other users: their use grows with time, a leak grows with the rounds.
-  for (int i = 0; i < 8 && !nothing(); ++i) {
-    MGE_ASSIGN_OR_RETURN(Leaks span, SpanOf(plan, plan.rounds, i % 2));
-    least = Least(least, span);
-    (i % 2 ? stretched : plain).device += span.device;
+    if (i >= 4) (longer ? stretched : plain).device += span.device;
   }
   Leaks out;
   if (least.heap >= noise) out.heap = least.heap / plan.rounds;
   if (!out.heap && maps()) out.mapped = least.mapped / plan.rounds;
   if (least.device > 0 && stretched.device * 2 < plain.device * 3)
     out.device = (least.device + plan.rounds - 1) / plan.rounds;
-  for (int again = 0; again < 2 && (out.heap || out.device || out.mapped); ++again) {
-    MGE_ASSIGN_OR_RETURN(Leaks usual, UsualGrowth(plan));
-    out = Least(out,
-                {std::max<int64_t>(usual.heap, 0), std::max<int64_t>(usual.device, 0), std::max<int64_t>(usual.mapped, 0)});
-  }
+  for (int again = 0; again < 2 && (out.heap || out.device || out.mapped); ++again)
+    MGE_RETURN_IF_ERROR(ReduceToUsual(plan, &out));
   return out;
 }
 
 absl::StatusOr<std::string> FindLeak(const LeakCheck& plan, std::string_view round, const std::vector<LeakPart>& parts) {
-  auto text_of = [&](const Leaks& lost, const char* slots) {
-    auto text = [&](int64_t bytes, std::string_view what) {
-      return fmt::format("every {} loses {} bytes of {}, in {}", round, bytes, what, slots);
-    };
-    return lost.heap     ? text(lost.heap, "the heap")
-           : lost.device ? text(lost.device, "the device's memory")
-           : lost.mapped ? text(lost.mapped, "memory that it maps beside the heap")
-                         : std::string();
+  auto text_of = [&](const Leaks& lost, const char* slots) -> std::string {
+    const std::pair<int64_t, const char*> kinds[] = {
+        {lost.heap, "the heap"}, {lost.device, "the device's memory"}, {lost.mapped, "memory that it maps beside the heap"}};
+    for (const auto& [bytes, kind] : kinds) {
+      if (bytes) return fmt::format("every {} loses {} bytes of {}, in {}", round, bytes, kind, slots);
+    }
+    return {};
   };
   LeakCheck one = plan;
   one.round = parts.back().round;

@@ -13,11 +13,10 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <optional>
 
 #include "core/base/errno_text.h"
 #include "core/base/errors.h"
-#include "core/conform/calls.h"
+#include "core/conform/backend_call.h"
 #include "core/process/child.h"
 #include "fmt/format.h"
 

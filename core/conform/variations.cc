@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_split.h"
 #include "core/conform/case_spec.h"
 #include "core/conform/cases.h"
 #include "fmt/format.h"
@@ -19,63 +20,23 @@ constexpr size_t kBases = 4;         // number of cases that are varied
 constexpr double kMostWork = 40000;  // upper limit of Case::Work() of a case that is varied
 
 // The words that attributes of ONNX's operators accept.
-constexpr const char* kWords[] = {"SAME_UPPER",
-                                  "SAME_LOWER",
-                                  "VALID",
-                                  "reverse",
-                                  "bidirectional",
-                                  "LEFT",
-                                  "RIGHT",
-                                  "CRD",
-                                  "DCR",
-                                  "tanh",
-                                  "add",
-                                  "mul",
-                                  "max",
-                                  "min",
-                                  "mean",
-                                  "sum",
-                                  "none",
-                                  "constant",
-                                  "reflect",
-                                  "edge",
-                                  "wrap",
-                                  "nearest",
-                                  "linear",
-                                  "cubic",
-                                  "bilinear",
-                                  "bicubic",
-                                  "zeros",
-                                  "border",
-                                  "reflection",
-                                  "avg",
-                                  "floor",
-                                  "ceil",
-                                  "round_prefer_ceil",
-                                  "half_pixel",
-                                  "asymmetric",
-                                  "align_corners",
-                                  "pytorch_half_pixel",
-                                  "half_pixel_symmetric",
-                                  "not_larger",
-                                  "not_smaller",
-                                  "nesterov",
-                                  "standard"};
+constexpr std::string_view kWords =
+    "SAME_UPPER SAME_LOWER VALID reverse bidirectional LEFT RIGHT CRD DCR tanh add mul max min mean sum none "
+    "constant reflect edge wrap nearest linear cubic bilinear bicubic zeros border reflection avg floor ceil "
+    "round_prefer_ceil half_pixel asymmetric align_corners pytorch_half_pixel half_pixel_symmetric not_larger "
+    "not_smaller nesterov standard";
 
 // Returns lists that differ in every position, such as the strides [1,2], the pads [1,0,0,2] and the permutation [1,2,0].
 std::vector<std::string> Lists() {
   std::vector<std::string> out;
   for (int n : {1, 2, 3, 4, 6}) {
-    const std::vector<std::vector<int>> cycles = {{1, 2}, {2, 1}, {2, 3}, {1, 0, 0, 2}, {0, 2, 1, 0}};
+    std::vector<std::vector<int>> cycles = {{1, 2}, {2, 1}, {2, 3}, {1, 0, 0, 2}, {0, 2, 1, 0}, {}, {}};
+    for (int i = 0; i < n; ++i) cycles[5].push_back((i + 1) % n), cycles[6].push_back(n - 1 - i);
     for (const std::vector<int>& cycle : cycles) {
       std::vector<int> list;
       for (int i = 0; i < n; ++i) list.push_back(cycle[static_cast<size_t>(i) % cycle.size()]);
       out.push_back(fmt::format("[{}]", fmt::join(list, ",")));
     }
-    std::vector<int> turned, reversed;
-    for (int i = 0; i < n; ++i) turned.push_back((i + 1) % n), reversed.push_back(n - 1 - i);
-    out.push_back(fmt::format("[{}]", fmt::join(turned, ",")));
-    out.push_back(fmt::format("[{}]", fmt::join(reversed, ",")));
   }
   for (const char* axes : {"[-1]", "[-2]", "[0,2]", "[0,-1]"}) out.push_back(axes);
   return out;
@@ -88,7 +49,7 @@ std::vector<std::string> ValuesOf(const Attr& attr) {
     case AttrType::kInts: return Lists();
     case AttrType::kText: {
       std::vector<std::string> out;
-      for (const char* word : kWords) out.push_back(fmt::format("\"{}\"", word));
+      for (absl::string_view word : absl::StrSplit(Absl(kWords), ' ')) out.push_back(fmt::format("\"{}\"", Std(word)));
       return out;
     }
     default: return {};  // lists of numbers and texts, tensors and graphs: only in examples
@@ -116,11 +77,7 @@ std::vector<std::string> Narrowed(const std::string& operand) {
   const size_t open = operand.find('['), close = operand.find(']');
   if (open == std::string::npos || operand.find('<') != std::string::npos) return out;
   std::vector<std::string> dims;
-  for (size_t begin = open + 1; begin < close;) {
-    const size_t end = std::min(operand.find(',', begin), close);
-    dims.push_back(operand.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  if (close > open + 1) dims = absl::StrSplit(operand.substr(open + 1, close - open - 1), ',');
   for (size_t first = 0; first <= dims.size() && dims.size() <= 4; ++first) {
     for (unsigned ones = 0; ones < 1u << (dims.size() - first); ++ones) {
       std::vector<std::string> form(dims.begin() + static_cast<ptrdiff_t>(first), dims.end());
@@ -174,32 +131,36 @@ class Variations {
     known_.insert(text);
     found_.push_back(std::move(text));
   }
-  void VaryAttribute(const CaseSpec& base, const Case& made, const Attr& attr) {
-    // A negative axis is another form of an axis that was tried, so it is kept although the result is the same.
-    const bool axis = attr.name == "axes" || attr.name.ends_with("axis");
+  // Tries a list of values, which set(spec, value) puts into a spec. Keeps those with a new result. A negative axis is
+  // another form of an axis that was tried, so it is kept although the result is the same.
+  template <typename F>
+  void VaryValue(const CaseSpec& base, const Case& made, const std::vector<std::string>& values, bool axis, F&& set) {
     std::set<std::string> seen = {ResultOf(made)};
-    for (const std::string& value : ValuesOf(attr)) {
+    for (const std::string& value : values) {
       CaseSpec spec = base;
+      set(spec, value);
+      Try(spec, [&](const Case& c) { return seen.insert(ResultOf(c)).second || (axis && value.find('-') != value.npos); });
+    }
+  }
+  void VaryAttribute(const CaseSpec& base, const Case& made, const Attr& attr) {
+    const bool axis = attr.name == "axes" || attr.name.ends_with("axis");
+    std::vector<std::string> values = ValuesOf(attr);
+    if (!axis && attr.type != AttrType::kFloat) std::erase_if(values, [](auto& v) { return v.find('-') != v.npos; });
+    VaryValue(base, made, values, axis, [&](CaseSpec& spec, const std::string& value) {
       std::erase_if(spec.attributes, [&](const auto& a) {
         return a.first == attr.name || (attr.name == "auto_pad" && a.first == "pads");  // ONNX allows one of the two
       });
       spec.attributes.emplace_back(attr.name, value);
-      const bool negative = value.find('-') != std::string::npos && attr.type != AttrType::kFloat;
-      if (negative && !axis) continue;
-      Try(spec, [&](const Case& c) { return seen.insert(ResultOf(c)).second || negative; });
-    }
+    });
   }
 
   // Varies an operand that is one constant integer, such as the axis of ReduceSum.
   void VaryAxis(const CaseSpec& base, const Case& made, size_t i) {
-    const size_t values = base.operands[i].find('<');
-    if (!base.operands[i].starts_with("int64[1]<") && !base.operands[i].starts_with("int64[]<")) return;
-    std::set<std::string> seen = {ResultOf(made)};
-    for (int value : {0, 1, 2, -1, -2}) {
-      CaseSpec spec = base;
-      spec.operands[i] = fmt::format("{}<{}>", base.operands[i].substr(0, values), value);
-      Try(spec, [&](const Case& c) { return seen.insert(ResultOf(c)).second || value < 0; });
-    }
+    const std::string& operand = base.operands[i];
+    if (!operand.starts_with("int64[1]<") && !operand.starts_with("int64[]<")) return;
+    VaryValue(base, made, {"0", "1", "2", "-1", "-2"}, true, [&](CaseSpec& spec, const std::string& value) {
+      spec.operands[i] = fmt::format("{}<{}>", operand.substr(0, operand.find('<')), value);
+    });
   }
 
   const OpDef& def_;

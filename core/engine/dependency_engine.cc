@@ -248,7 +248,7 @@ void DependencyEngine::Run(EngineOperation& operation, WorkerPool* pool, bool co
   }
   if (failure) List(failure, static_cast<int>(operation.operation.writes.size()));
   ReadyList released;
-  // From here on, the written variables own the error: a wait may return it before this function ends. Writes come last.
+  // The written variables now own the error: a wait may return it before this function ends. Writes come last.
   if (operation.operation.writes.empty()) failure.reset();
   for (const EngineOperation::Access& access : operation.accesses) {
     const bool last = &access == &operation.accesses.back();
@@ -288,7 +288,7 @@ void DependencyEngine::List(const std::shared_ptr<EngineFailure>& failure, int c
   std::lock_guard lock(finished_mutex_);
   failure->carriers.fetch_add(carriers, std::memory_order_relaxed);
   if (failure->listed) return;
-  // Of the errors that no variable has any more, only the oldest ones are kept.
+  // Drops errors that no variable has any more, except the oldest one.
   if (failures_.size() >= kMaxFailures) {
     auto gone = [](const std::shared_ptr<EngineFailure>& other) {
       const bool drop = other->carriers.load(std::memory_order_relaxed) == 0;

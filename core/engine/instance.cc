@@ -22,10 +22,15 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime) {
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime, const ArenaUse& use,
+                                                           std::shared_ptr<const StepCheckOptions> checks) {
   DependencyEngine& engine = runtime.engine();
   std::unique_ptr<Instance> instance(new Instance(plan));
-  MGE_RETURN_IF_ERROR(instance->TakeArenas());
+  if (use.own()) {
+    MGE_RETURN_IF_ERROR(instance->TakeArenas());
+  } else {
+    instance->leases_ = std::make_unique<ArenaLeases>(plan, use);
+  }
   for (const ConstantBase& c : plan.constants) instance->bases_[c.base] = const_cast<void*>(c.tensor.data());
   for (const auto& c : plan.device_constants) instance->bases_[c->base()] = c->address();
   if (!plan.random.empty()) {
@@ -43,9 +48,8 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Run
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  if (plan.red_zones) {
-    MGE_ASSIGN_OR_RETURN(instance->red_zones_, RedZones::Create(plan, instance->bases_));
-  }
+  instance->check_options_ = std::move(checks);
+  if (use.own()) MGE_RETURN_IF_ERROR(instance->MakeChecks());
   // Ranks of one process may share a device. An operation of one rank that waits for another could block the only worker.
   const bool waits_for_ranks = !plan.communicators.empty() && engine.kind() != EngineKind::kNaive;
   if (!plan.accesses.empty() && !waits_for_ranks) {
@@ -76,6 +80,24 @@ absl::Status Instance::TakeArenas() {
   return absl::OkStatus();
 }
 
+absl::Status Instance::BeginLease() {
+  if (!leases_) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(const bool moved, leases_->Begin(bases_));
+  if (!moved) return absl::OkStatus();
+  if (queues_) queues_->DropRecords();
+  MGE_RETURN_IF_ERROR(MakeChecks());
+  return absl::OkStatus();
+}
+
+absl::Status Instance::MakeChecks() {
+  MGE_ASSIGN_OR_RETURN(checks_, StepChecks::Create(plan_, *check_options_, bases_, dynamic_));
+  return absl::OkStatus();
+}
+
+void Instance::EndLease() {
+  if (leases_ && state_ != InstanceQueues::State::kStuck) leases_->End();
+}
+
 void Instance::ArmRuns() {
   for (size_t i = 0; i < runs_.size(); ++i) {
     mge_run& run = runs_[i].run;
@@ -100,6 +122,7 @@ Instance::~Instance() {
     return;
   }
   queues_.reset();  // first: queues may use states and memory
+  leases_.reset();
   for (size_t i = 0; i < states_.size(); ++i) plan_.state_apis[i]->state_destroy(plan_.states[i], states_[i]);
   for (ArenaMemory& a : arenas_) a.pool->Release(a.reservation);
 }
@@ -108,17 +131,18 @@ bool Instance::Over(std::chrono::nanoseconds patience) noexcept {
   if (queues_->Orphaned()) return true;
   const auto end = std::chrono::steady_clock::now() + patience;
   state_ = queues_->Drain(patience);
-  if (red_zones_ && state_ != InstanceQueues::State::kStuck) {  // their queues may have failed
-    const bool over = red_zones_->Over(end - std::chrono::steady_clock::now());
+  if (checks_ && state_ != InstanceQueues::State::kStuck) {  // their queues may have failed
+    const bool over = checks_->Over(end - std::chrono::steady_clock::now());
     state_ = over ? InstanceQueues::State::kBroken : InstanceQueues::State::kStuck;
   }
+  EndLease();
   return state_ != InstanceQueues::State::kStuck;
 }
 
 int64_t Instance::arena_bytes() const {
   int64_t bytes = 0;
   for (const ArenaMemory& a : arenas_) bytes += static_cast<int64_t>(a.reservation.bytes);
-  return bytes;
+  return leases_ ? leases_->bytes() : bytes;
 }
 
 uint64_t Instance::BytesOf(const Budget& budget) const {
@@ -142,13 +166,15 @@ uint64_t Instance::NextSeed() { return control_->seed * 0x9e3779b97f4a7c15u + ++
 absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) noexcept {
   control_ = &control;
   random_steps_ = 0;
-  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  absl::Status status = NoThrow([&] { return BeginLease(); });
+  if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&] { return RunSteps(); });
     if (!status.ok()) Abort();
   }
   if (status.ok()) status = NoThrow([&] { return Collect(inputs, outputs); });
   for (HostValue& v : dynamic_) v = HostValue();
+  EndLease();
   control.Leave();
   return status;
 }
@@ -164,9 +190,11 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
                              std::span<const QueuePoint> after, std::vector<QueuePoint>& ends) noexcept {
   control_ = &control;
   random_steps_ = 0;
-  absl::Status status = NoThrow([&] { return Bind(inputs, outputs); });
+  absl::Status status = NoThrow([&] { return BeginLease(); });
+  if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
     status = NoThrow([&]() -> absl::Status {
+      ++control.operations;
       MGE_RETURN_IF_ERROR(Await(after));
       MGE_RETURN_IF_ERROR(EnqueueSteps());
       return SignalEnds(ends);
@@ -174,6 +202,7 @@ absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostVa
     if (!status.ok()) Abort();
   }
   for (HostValue& v : dynamic_) v = HostValue();
+  if (!status.ok()) EndLease();
   control.Leave();
   control_ = nullptr;
   return status;
@@ -183,6 +212,7 @@ absl::Status Instance::Finish() noexcept {
   RunState control;
   absl::Status status = NoThrow([&] { return queues_ ? queues_->FinishRun(control) : absl::OkStatus(); });
   if (!status.ok()) Abort();
+  EndLease();
   return status;
 }
 
@@ -306,7 +336,7 @@ void Instance::ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(voi
 
 absl::Status Instance::RunSteps() {
   // Observers and red zones follow one step at a time. A body runs within the operation of its step.
-  const bool alone = control_->observer || red_zones_ || DependencyEngine::InOperation();
+  const bool alone = control_->observer || checks_ || DependencyEngine::InOperation();
   if (operations_ && !alone) {
     MGE_RETURN_IF_ERROR(BeginSteps());
     control_->operations += static_cast<uint64_t>(operations_->count());
@@ -323,7 +353,7 @@ absl::Status Instance::BeginSteps() {
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
   runs_[0].run.parallel_for = control_->observer ? ObservedParallelFor : ParallelFor;
-  if (red_zones_) red_zones_->BeginRun(*control_);
+  if (checks_) checks_->BeginRun(*control_);
   return random_ ? random_->BeginRun(*control_, queues_.get()) : absl::OkStatus();
 }
 
@@ -354,8 +384,7 @@ absl::Status Instance::EnqueueSteps() {
     } else {
       MGE_RETURN_IF_ERROR(control_->CheckStop());
       if (control_->deadline) control_->Enter(plan_.units[plan_.steps[segment.first_step].unit]);
-      MGE_RETURN_IF_ERROR(
-          queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, red_zones_.get()));
+      MGE_RETURN_IF_ERROR(queues_->Enqueue(i, runs_[static_cast<size_t>(segment.queue) + 1].run, *control_, checks_.get()));
     }
   }
   return absl::OkStatus();
@@ -377,11 +406,11 @@ absl::Status Instance::RunWatched(const Segment& segment) {
     const Step& step = plan_.steps[static_cast<size_t>(i)];
     MGE_RETURN_IF_ERROR(control_->CheckStop());
     control_->Enter(plan_.units[step.unit]);
-    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->BeforeStep(step));
+    if (checks_) MGE_RETURN_IF_ERROR(checks_->BeforeStep(step));
     if (control_->observer) control_->observer->BeginStep(i);
     mge_code code = CallStep(step, run);
     if (control_->observer && code == MGE_OK) control_->observer->EndStep();
-    if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->AfterStep(step));
+    if (checks_) MGE_RETURN_IF_ERROR(checks_->AfterStep(step));
     if (code != MGE_OK) return StepFailed(step, code, run_error_);
   }
   return absl::OkStatus();
@@ -426,7 +455,9 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime) : plan_(plan), runtime_(runtime) {
+InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas,
+                             std::shared_ptr<const StepCheckOptions> checks)
+    : plan_(plan), runtime_(runtime), arenas_(std::move(arenas)), checks_(std::move(checks)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -448,6 +479,7 @@ int64_t InstanceStore::IdleBytes() const {
 void InstanceStore::GiveUpIdle() {
   if (Orphaned()) return;
   while (TakeKept()) continue;
+  for (const std::shared_ptr<SharedArena>& arena : arenas_.shared) arena->GiveUpIdle();
 }
 
 bool InstanceStore::Close() { return stuck_.Reclaim(kPatience); }
@@ -487,7 +519,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_, runtime_);
+  return Instance::Create(plan_, runtime_, arenas_, checks_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

@@ -15,8 +15,9 @@
 #include "core/base/tensor.h"
 #include "core/engine/instance_queues.h"
 #include "core/engine/random_buffers.h"
-#include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
+#include "core/engine/shared_arena.h"
+#include "core/engine/step_checks.h"
 #include "core/engine/step_operations.h"
 #include "core/plan/host_step.h"
 #include "core/plan/plan.h"
@@ -32,8 +33,11 @@ class Runtime;
 class Instance : public HostStepEnvironment, public Unfinished {
  public:
   // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error. The
-  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs.
-  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime);
+  // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs. Unless `use` is own(),
+  // allocates no arenas: each run leases them. What `use` holds must then outlive the instance. `checks` are those of steps.
+  static absl::StatusOr<std::unique_ptr<Instance>> Create(
+      const Plan& plan, Runtime& runtime, const ArenaUse& use = {},
+      std::shared_ptr<const StepCheckOptions> checks = std::make_shared<const StepCheckOptions>());
   ~Instance() override;
 
   // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
@@ -58,7 +62,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   // Stops the work of a run that Start() began and that does not end. Sets state().
   void Abandon() noexcept { Abort(); }
 
-  // Returns the bytes of all arenas.
+  // Returns the bytes of all arenas. Of shared arenas, counts what the latest run used.
   int64_t arena_bytes() const;
   // Returns the bytes of the arenas that are charged to that budget.
   uint64_t BytesOf(const Budget& budget) const;
@@ -107,6 +111,12 @@ class Instance : public HostStepEnvironment, public Unfinished {
   explicit Instance(const Plan& plan);
   Budget& HostBudget() const;  // the budget to which outputs are charged
   absl::Status TakeArenas();
+  // Leases the shared arenas for a run, if the plan uses them.
+  absl::Status BeginLease();
+  // Makes the checks of steps for the current addresses of the arenas.
+  absl::Status MakeChecks();
+  // Ends the lease, unless a device still works on the memory.
+  void EndLease();
   // Fills the members of runs_ that do not change between runs.
   void ArmRuns();
   // Sets the bases of inputs and outputs. Creates output tensors.
@@ -128,7 +138,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   static void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
   static void ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context);
   // Returns true if single steps must be reported or checked. Evaluated once in a run.
-  bool Watched() const { return control_->deadline || control_->observer || red_zones_; }
+  bool Watched() const { return control_->deadline || control_->observer || checks_; }
   absl::Status RunInThisThread(const Segment& segment);
   absl::Status RunWatched(const Segment& segment);
   // Returns the error of a step in host memory that failed with `error`, or of a host step that called SetError().
@@ -141,9 +151,11 @@ class Instance : public HostStepEnvironment, public Unfinished {
   const Plan& plan_;
   StepAllocator allocator_{*this};
   std::vector<ArenaMemory> arenas_;
+  std::unique_ptr<ArenaLeases> leases_;     // nullptr if the arenas are the instance's own
   std::unique_ptr<RandomBuffers> random_;   // nullptr if no kernel draws random numbers
   std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
-  std::unique_ptr<RedZones> red_zones_;     // nullptr if the plan has no red zones
+  std::shared_ptr<const StepCheckOptions> check_options_;
+  std::unique_ptr<StepChecks> checks_;  // nullptr if steps are not checked
   InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
   std::vector<void*> states_;
@@ -171,7 +183,8 @@ class Instance : public HostStepEnvironment, public Unfinished {
 class InstanceStore : public PlanAttachment {
  public:
   // The instances run with the engine and the limits of `runtime`.
-  InstanceStore(const Plan& plan, Runtime& runtime);
+  InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas = {},
+                std::shared_ptr<const StepCheckOptions> checks = std::make_shared<const StepCheckOptions>());
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
@@ -181,6 +194,7 @@ class InstanceStore : public PlanAttachment {
   bool Close() override;
   int64_t IdleBytes() const override;
   void GiveUpIdle() override;
+  const ArenaUse& arenas() const { return arenas_; }
   static InstanceStore& Of(const Plan& plan) { return static_cast<InstanceStore&>(*plan.attachment); }
 
  private:
@@ -205,6 +219,8 @@ class InstanceStore : public PlanAttachment {
 
   const Plan& plan_;
   Runtime& runtime_;
+  const ArenaUse arenas_;
+  const std::shared_ptr<const StepCheckOptions> checks_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
   std::deque<Share> shares_;  // destroyed first

@@ -74,6 +74,8 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
     MGE_RETURN_IF_ERROR(out->CreateQueue(q, wanted.kind));
     MGE_RETURN_IF_ERROR(MakeFence(q, &q.fence));
   }
+  const std::vector<size_t> permits = SharedPermits(plan);
+  for (size_t i = 0; i < permits.size(); ++i) out->queues_[i].permit = permits[i];
   for (const Segment& s : plan.segments) {
     Record& record = out->records_.emplace_back();
     if (plan.red_zones || s.queue == kCallingThread || !CanCapture(s, *s.device->queue_api())) continue;
@@ -126,17 +128,17 @@ absl::Status InstanceQueues::MakeFence(const Queue& q, mge_fence** fence) {
 }
 
 absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& run, const RunState& control,
-                                        RedZones* red_zones) {
+                                        StepChecks* checks) {
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   if (!q.steps) MGE_RETURN_IF_ERROR(MakeFence(q, &q.steps));
   for (int32_t i = segment.first_step; i < segment.first_step + segment.step_count; ++i) {
     const Step& step = plan_.steps[static_cast<size_t>(i)];
-    if (red_zones) MGE_RETURN_IF_ERROR(red_zones->BeforeStep(step));
+    if (checks) MGE_RETURN_IF_ERROR(checks->BeforeStep(step));
     if (control.observer) control.observer->BeginStep(i);
     MGE_RETURN_IF_ERROR(RunStep(step, run));
     MGE_RETURN_IF_ERROR(FinishStep(step, q, control));
     if (control.observer) control.observer->EndStep();
-    if (red_zones) MGE_RETURN_IF_ERROR(red_zones->AfterStep(step));
+    if (checks) MGE_RETURN_IF_ERROR(checks->AfterStep(step));
   }
   return absl::OkStatus();
 }
@@ -169,6 +171,14 @@ void InstanceQueues::DestroyRecord(const Segment& segment, Record& record) {
   const Device* device = segment.device;
   if (!record.record) return;
   device->queue_api()->record_destroy(device->handle(), std::exchange(record.record, nullptr));
+}
+
+void InstanceQueues::DropRecords() {
+  for (size_t i = 0; i < records_.size(); ++i) {
+    if (records_[i].state != Record::State::kRecorded) continue;
+    DestroyRecord(plan_.segments[i], records_[i]);
+    records_[i].state = Record::State::kWarm;
+  }
 }
 
 // Ignores errors: the caller then enqueues the steps one by one, which reports the error with its reason.
@@ -213,25 +223,33 @@ bool InstanceQueues::CanReplay(const Segment& segment, Record& record, const mge
   }
 }
 
-absl::Status InstanceQueues::TakePermit(Queue& q, const RunState& control) {
-  if (q.permitted || !q.device->Is(MGE_DEVICE_GPU)) return absl::OkStatus();
-  auto kind_of = [this](const Queue& queue) {
-    const int32_t kind = plan_.queues[static_cast<size_t>(&queue - queues_.data())].kind;
-    return kind == MGE_QUEUE_COMPUTE ? QueueLimits::kCompute : QueueLimits::kCopy;
-  };
-  const QueueLimits::Kind kind = kind_of(q);
-  if (!limits_.TryTake(q.device->name(), kind)) {
-    for (Queue& other : queues_) {
-      if (!other.permitted || other.device != q.device || kind_of(other) != kind) continue;
-      MGE_RETURN_IF_ERROR(WaitForQueue(other, control));
-      other.permitted = false;
-      q.permitted = true;
-      return absl::OkStatus();
-    }
-    MGE_RETURN_IF_ERROR(limits_.Take(q.device->name(), kind, control));
+absl::Status InstanceQueues::TakePermit(const Queue& q, const RunState& control) {
+  Queue& mine = queues_[q.permit];
+  if (mine.permitted || !q.device->Is(MGE_DEVICE_GPU)) return absl::OkStatus();
+  const QueueLimits::Kind kind = KindOf(plan_.queues[q.permit]);
+  if (limits_.TryTake(q.device->name(), kind)) {
+    mine.permitted = true;
+    return absl::OkStatus();
   }
-  q.permitted = true;
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    Queue& other = queues_[i];
+    if (!other.permitted || other.device != q.device || KindOf(plan_.queues[i]) != kind) continue;
+    for (Queue& user : queues_) {
+      if (user.permit == i) MGE_RETURN_IF_ERROR(WaitForQueue(user, control));
+    }
+    other.permitted = false;
+    mine.permitted = true;
+    return absl::OkStatus();
+  }
+  MGE_RETURN_IF_ERROR(limits_.Take(q.device->name(), kind, control));
+  mine.permitted = true;
   return absl::OkStatus();
+}
+
+void InstanceQueues::GivePermits() {
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    if (std::exchange(queues_[i].permitted, false)) limits_.Give(queues_[i].device->name(), KindOf(plan_.queues[i]));
+  }
 }
 
 absl::Status InstanceQueues::WaitForQueue(Queue& q, const RunState& control) {
@@ -243,15 +261,7 @@ absl::Status InstanceQueues::WaitForQueue(Queue& q, const RunState& control) {
   return code == MGE_OK ? absl::OkStatus() : FailureOf(q, code, ReasonOf(*q.api, q.steps, q.step_count));
 }
 
-void InstanceQueues::GivePermits() {
-  for (size_t i = 0; i < queues_.size(); ++i) {
-    if (!std::exchange(queues_[i].permitted, false)) continue;
-    limits_.Give(queues_[i].device->name(),
-                 plan_.queues[i].kind == MGE_QUEUE_COMPUTE ? QueueLimits::kCompute : QueueLimits::kCopy);
-  }
-}
-
-absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, RedZones* red_zones) {
+absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, StepChecks* checks) {
   const Segment& segment = plan_.segments[index];
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
@@ -263,9 +273,9 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
     mge_code code = q.api->wait(q.queue, other.fence, ValueOf(point), &error);
     if (code != MGE_OK) return FailureOf(q, code, error);
   }
-  const bool watched = red_zones || control.observer;
+  const bool watched = checks || control.observer;
   if (watched) {
-    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, red_zones));
+    MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, checks));
   } else if (CanReplay(segment, record, run)) {
     mge_code code = q.api->replay(q.queue, record.record, &error);
     if (code != MGE_OK) {

@@ -26,8 +26,8 @@
 
 #include "core/base/status.h"
 #include "core/engine/queue_limits.h"
-#include "core/engine/red_zones.h"
 #include "core/engine/run_state.h"
+#include "core/engine/step_checks.h"
 #include "core/plan/plan.h"
 #include "core/plugin/queue_wait.h"
 
@@ -48,14 +48,16 @@ class InstanceQueues {
   bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
-  // Enqueues a segment of the plan, or its record. With red zones (nullable) or an observer, captures and replays nothing,
+  // Enqueues a segment of the plan, or its record. With checks of steps (nullable) or an observer, captures and replays nothing,
   // and waits for each step before it enqueues the next one. Errors name the step or steps that failed.
-  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, RedZones* red_zones);
+  absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, StepChecks* checks);
   // Enqueues one step of a queue and waits for it. Different queues may be used by different threads.
   absl::Status RunAndWait(int32_t queue, const Step& step, const mge_run& run, const RunState& control);
   // Waits until the point is reached. Fails with kCancelled or kTimeout, which name the first steps that have not ended.
   // Fails with the failure of a queue, which names the steps in which it began.
   absl::Status HostWait(const FencePoint& point, const RunState& control);
+  // Forgets all records, because memory that their steps use has moved. No run may be in progress.
+  void DropRecords();
   // Waits for all queues. Each run must end with FinishRun() or Drain().
   absl::Status FinishRun(const RunState& control);
 
@@ -78,6 +80,7 @@ class InstanceQueues {
     uint64_t signalled = 0;      // largest value whose signal has been enqueued
     uint64_t good = 0;           // largest value that is known to have been reached without a failure
     QueueEnd end;                // waits for the end of a failed run
+    size_t permit = 0;           // index of the queue whose permit it uses
     bool permitted = false;      // it has a permit of the limits
     mge_fence* steps = nullptr;  // fence that counts single steps; created at its first use
     uint64_t step_count = 0;
@@ -93,7 +96,7 @@ class InstanceQueues {
 
   InstanceQueues(const Plan& plan, QueueLimits& limits) : plan_(plan), limits_(limits) {}
   // Takes the permit of a queue before work is enqueued on it. Waits for it, also for other queues of this run.
-  absl::Status TakePermit(Queue& queue, const RunState& control);
+  absl::Status TakePermit(const Queue& queue, const RunState& control);
   void GivePermits();
   // Waits until all work that has been enqueued on the queue has ended.
   absl::Status WaitForQueue(Queue& queue, const RunState& control);
@@ -102,7 +105,7 @@ class InstanceQueues {
   absl::Status RunStep(const Step& step, const mge_run& run) const;
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
   // Runs the steps of a segment one by one, with the red zones and the observer.
-  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, RedZones* red_zones);
+  absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, StepChecks* checks);
   // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/errors.h"
+#include "core/engine/static_memory.h"
 #include "core/env/settings.h"
 #include "fmt/format.h"
 
@@ -50,6 +51,8 @@ absl::Status SetMemory(const Snapshot& settings, DevicesOptions& out) {
     out.memory_limits.push_back({name, static_cast<uint64_t>(bytes.count)});
   }
   out.memory.pool = PoolName(settings.Get<kMemoryPool>(), setting_choices::kMemoryPools);
+  MGE_RETURN_IF_ERROR(CheckPoolSettings(settings));
+  if (TakesPages(settings.Get<kMemoryStaticPolicy>())) out.memory.pool = "growing";
   out.memory.reserve = settings.Get<kMemoryReserve>();
   MGE_RETURN_IF_ERROR(
       AddWhere(ReservePolicy::Parse(out.memory.reserve).status(), settings.OriginOf<kMemoryReserve>().Describe()));

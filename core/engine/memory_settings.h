@@ -4,6 +4,7 @@
 // Which setting applies, first match wins:
 //   pool of a GPU         memory.gpu_pool, memory.pool, the backend's pool
 //   pool of another       memory.pool, the backend's pool
+//   pool of every device  growing, if memory.static_policy is dynamic or both; another pool beside it is an error
 //   reserve               memory.reserve_cuda or memory.reserve_rocm for devices of that class, memory.reserve, the backend's
 //   free share of a GPU   memory.gpu_reserve_percent, beside any reserve, if that setting or memory.gpu_pool is set
 #pragma once

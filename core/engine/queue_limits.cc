@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/queue_limits.h"
 
+#include <algorithm>
+#include <deque>
 #include <utility>
 
 namespace mge {
@@ -55,6 +57,46 @@ std::vector<std::shared_ptr<EnqueuedRun>> QueueLimits::Runs() {
     out.push_back(std::move(alive));
     return false;
   });
+  return out;
+}
+
+QueueLimits::Kind KindOf(const PlanQueue& queue) {
+  return queue.kind == MGE_QUEUE_COMPUTE ? QueueLimits::kCompute : QueueLimits::kCopy;
+}
+
+// Vector clocks, as in core/plan/segments.h: for each queue, the number of its segments that have ended.
+std::vector<size_t> SharedPermits(const Plan& plan) {
+  using Clock = std::vector<int>;
+  const size_t count = plan.queues.size();
+  auto join = [&](Clock& clock, const Clock& other) {
+    for (size_t q = 0; q < count; ++q) clock[q] = std::max(clock[q], other[q]);
+  };
+  Clock host(count, 0), total(count, 0);
+  std::vector<Clock> known(count, host), first(count);           // by queue
+  std::map<std::pair<int32_t, uint64_t>, const Clock*> signals;  // the clock at a signal
+  std::deque<Clock> ends;
+  for (const Segment& segment : plan.segments) {
+    for (const FencePoint& point : segment.host_waits) join(host, *signals.at({point.queue, point.value}));
+    if (segment.queue == kCallingThread) continue;
+    const auto q = static_cast<size_t>(segment.queue);
+    join(known[q], host);
+    for (const FencePoint& point : segment.waits) join(known[q], *signals.at({point.queue, point.value}));
+    if (total[q] == 0) first[q] = known[q];
+    known[q][q] = ++total[q];
+    if (segment.signal) signals[{segment.queue, segment.signal}] = &ends.emplace_back(known[q]);
+  }
+  std::vector<size_t> out(count), latest(count);  // latest: by queue, the last one that uses its permit
+  for (size_t q = 0; q < count; ++q) {
+    out[q] = latest[q] = q;
+    for (size_t other = 0; other < q && out[q] == q; ++other) {
+      const PlanQueue &a = plan.queues[other], &b = plan.queues[q];
+      const size_t before = latest[other];
+      const bool same = out[other] == other && a.device == b.device && KindOf(a) == KindOf(b);
+      if (!same || first[q].empty() || first[q][before] < total[before]) continue;
+      out[q] = other;
+      latest[other] = q;
+    }
+  }
   return out;
 }
 

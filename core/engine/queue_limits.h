@@ -2,9 +2,10 @@
 // The limits of queues that work on a GPU at the same time, over all runs of a runtime: engine.gpu_worker_nthreads for
 // compute queues, engine.gpu_copy_nthreads for copy queues.
 //
-// A run takes a permit before it enqueues work on a queue of a GPU, and gives it back when the run has ended. If none is
-// free, a run that has a permit of this kind waits for its own queue, and uses that permit for the other queue. A run that
-// has none waits for the other runs. So no run waits for one that waits for it.
+// A run takes a permit before it enqueues work on a queue of a GPU, and gives it back when the run has ended. Queues of a
+// run that never work at the same time share one: mostly, all inputs have been copied before the first output is. If none
+// is free, a run that has a permit of this kind waits for its own queue, and uses that permit for the other queue. A run
+// that has none waits for the other runs. So no run waits for one that waits for it.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/plan/plan.h"
 #include "core/plugin/stop.h"
 
 namespace mge {
@@ -54,5 +56,11 @@ class QueueLimits {
   std::map<std::string, std::array<int, 2>> taken_;  // by device: permits by kind
   std::vector<std::weak_ptr<EnqueuedRun>> runs_;
 };
+
+// Returns for each queue of a plan the number of the queue whose permit it uses: an earlier queue of the same device and
+// kind of work that has ended in each run before this one begins, or itself.
+std::vector<size_t> SharedPermits(const Plan& plan);
+// Returns the kind of permit that a queue needs.
+QueueLimits::Kind KindOf(const PlanQueue& queue);
 
 }  // namespace mge

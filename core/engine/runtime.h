@@ -12,6 +12,7 @@
 #include "core/engine/queue_limits.h"
 #include "core/engine/run_streams.h"
 #include "core/engine/select.h"
+#include "core/engine/shared_arena.h"
 #include "core/env/registry.h"
 #include "core/plugin/devices.h"
 
@@ -46,6 +47,7 @@ class Runtime {
   ComputePool& pool() { return *pool_; }
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
+  SharedArenas& shared_arenas() { return shared_arenas_; }
   RunStreams& streams() { return streams_; }
   QueueLimits& queue_limits() { return *queue_limits_; }
   const RuntimeSelection& selection() const { return selection_; }
@@ -71,6 +73,7 @@ class Runtime {
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
+  SharedArenas shared_arenas_;
   Deadlines deadlines_;
   RunStreams streams_;
   std::unique_ptr<QueueLimits> queue_limits_;

@@ -2,6 +2,7 @@
 #include "core/engine/select.h"
 
 #include "core/base/errors.h"
+#include "core/plan/fallback_log.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
 #include "mge/plugin/attributes.hpp"
@@ -21,6 +22,7 @@ absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const s
   if (directory.empty() && !user_cache_directory.empty()) directory = user_cache_directory + "/mge/tuning";
   if (settings.Get<kSelectCacheType>() == TuningStore::kMemory) directory.clear();
   out.cache = std::make_shared<TuningCache>(std::move(directory), logger);
+  if (settings.Get<kLogStorageFallback>()) out.fallbacks = std::make_shared<FallbackLog>(logger);
   if (const std::string& path = settings.Get<kSelectFrozen>(); !path.empty()) {
     MGE_ASSIGN_OR_RETURN(out.frozen, FrozenSelection::Read(path));
   }
@@ -29,6 +31,29 @@ absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const s
   }
   return out;
 }
+
+namespace {
+
+// Sets the choice of GPU convolutions. A reproducible strategy stays, since it forbids times.
+void ApplyConvolutions(const Snapshot& settings, PlanContext& out) {
+  const ConvAutotune autotune = settings.Get<kSelectConvAutotune>();
+  GpuConvolutions chosen;
+  if (autotune != ConvAutotune::kOff) chosen.mode = MGE_SELECT_PROFILE;
+  if (autotune != ConvAutotune::kFastest) {
+    chosen.workspace_limit = static_cast<uint64_t>(settings.Get<kSelectWorkspaceLimit>().count);
+  }
+  if (out.select_mode == MGE_SELECT_REPRODUCIBLE) chosen.mode = MGE_SELECT_REPRODUCIBLE;
+  out.gpu_convolutions = chosen;
+  out.kernel_restrictions.push_back(fmt::format(
+      "convolutions on GPUs are chosen by {}{} ({}: {})",
+      chosen.mode == MGE_SELECT_PROFILE     ? "time"
+      : chosen.mode == MGE_SELECT_HEURISTIC ? "estimate"
+                                            : "the reproducible strategy, which forbids times",
+      chosen.workspace_limit == UINT64_MAX ? "" : fmt::format(", workspace up to {} bytes", chosen.workspace_limit),
+      kSelectConvAutotune.key, settings.OriginOf<kSelectConvAutotune>().Describe()));
+}
+
+}  // namespace
 
 absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& runtime, const Logger& logger,
                            PlanContext& out) {
@@ -75,6 +100,7 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
                       device->name(), mode == MGE_SELECT_PROFILE ? "profile" : "reproducible"));
     }
   }
+  if (settings.IsSet<kSelectConvAutotune>()) ApplyConvolutions(settings, out);
   if (settings.Get<kSelectDeterministic>()) {
     out.require |= MGE_KERNEL_DETERMINISTIC;
     out.only_deterministic = true;

@@ -12,12 +12,14 @@
 namespace mge {
 
 struct PlanContext;  // core/plan/program.h
+class FallbackLog;   // core/plan/fallback_log.h
 
 // The parts that all sessions of a runtime share.
 struct RuntimeSelection {
   std::shared_ptr<TuningCache> cache;
   std::shared_ptr<const FrozenSelection> frozen;  // nullptr: select.frozen is not set
   std::shared_ptr<SelectionRecorder> recorder;    // nullptr: select.freeze is not set
+  std::shared_ptr<FallbackLog> fallbacks;         // nullptr: log.storage_fallback is off
 };
 // Creates the parts from settings and reads the frozen selection. Fails with kConfigFile if a selection file is invalid.
 absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const std::string& user_cache_directory,

@@ -11,8 +11,11 @@
 #include "core/base/nearest.h"
 #include "core/engine/io_places.h"
 #include "core/engine/output_binding.h"
+#include "core/engine/static_memory.h"
 #include "core/ops/effects.h"
 #include "core/plan/communicator.h"
+#include "core/plan/fallback_log.h"
+#include "core/plan/first_shapes.h"
 #include "core/plan/kernels/kernel_families.h"
 #include "core/plan/memory/state_memory.h"
 #include "core/plan/passes/veto.h"
@@ -44,6 +47,18 @@ void WarnOfLiberties(const onnx::Model& model, const Logger& logger) {
   logger.Warning("graph '{}' breaks rules of ONNX and is accepted: {}{}", model.graph.name,
                  fmt::join(all.begin(), all.begin() + static_cast<int64_t>(named), "; "),
                  named < all.size() ? fmt::format("; and {} more", all.size() - named) : "");
+}
+
+// Warns if debug.watch_value names no value of a model's plan.
+void WarnIfUnwatched(const Plan& plan, const StepCheckOptions& checks) {
+  if (checks.watched_value < 0 || !plan.part.empty()) return;
+  const bool known = std::any_of(plan.values.begin(), plan.values.end(),
+                                 [&](const RecordedValue& v) { return v.id == checks.watched_value && v.bytes > 0; });
+  if (known) return;
+  checks.logger.Warning(
+      "debug.watch_value is {}, but no step of the plan writes or reads memory of that value; `mge plan --why` shows the "
+      "ids of values",
+      checks.watched_value);
 }
 
 constexpr size_t kMaxSubsets = 8;
@@ -160,15 +175,35 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->red_zones = settings->Get<kDebugCheckMemory>();
   const bool naive = runtime->engine().kind() == EngineKind::kNaive;
   context->bulk = settings->Get<kBulkInference>() && !naive;
+  auto checks = std::make_shared<StepCheckOptions>();
+  checks->dump_directory = settings->Get<kDebugDumpDir>();
+  checks->dump_inputs = settings->Get<kDebugDumpInputs>();
+  checks->watched_value = settings->Get<kDebugWatchValue>();
+  checks->logger = runtime->logger();
+  context->record_values = checks->NeedValues();
+  if (settings->IsSet<kComputeParallelCopy>()) context->parallel_copy_elements = settings->Get<kComputeParallelCopy>();
+  context->peer_copies = settings->Get<kKvstoreP2p>();
+  context->fallbacks = runtime->selection().fallbacks;
   context->in_place = settings->Get<kPlanInplace>();
+  context->match_range = {settings->Get<kPlanMatchRange>(), settings->IsSet<kPlanMatchRange>()};
+  if (settings->IsSet<kPlanNumTemp>()) {
+    context->num_temp = static_cast<int32_t>(std::min(settings->Get<kPlanNumTemp>(), settings->Get<kGpuWorkers>()));
+  }
+  context->host_compute = settings->Get<kPlanHostCompute>();
+  if (settings->Get<kPlanStaticInputShape>()) context->first_shapes = std::make_shared<FirstShapes>();
   context->skip = settings->Get<kPlannerSkip>();
   context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
   MGE_RETURN_IF_ERROR(ApplyVetoes(*context));
   context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
   context->logger = runtime->logger();
-  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get()](
-                         Plan& plan, const StopControl* stop) -> absl::Status {
-    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime);
+  MGE_RETURN_IF_ERROR(CheckPools(*settings, context->devices, runtime->logger()));
+  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get(),
+                      policy = settings->Get<kMemoryStaticPolicy>(),
+                      checks = std::shared_ptr<const StepCheckOptions>(checks)](Plan& plan, const Program& program,
+                                                                                const StopControl* stop) -> absl::Status {
+    ArenaUse use = ArenaUseOf(policy, runtime->shared_arenas(), plan, program);
+    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime, std::move(use), checks);
+    WarnIfUnwatched(plan, *checks);
     if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
     std::vector<Device*> told;
     for (const Arena& arena : plan.arenas) {
@@ -180,6 +215,9 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   };
 
   WarnOfLiberties(model, runtime->logger());
+  for (const std::string& name : model.info.densified) {
+    if (context->fallbacks) context->fallbacks->Log(fmt::format("the sparse tensor '{}' is made dense", name));
+  }
   std::shared_ptr<Session> session(new Session);
   session->runtime_ = std::move(runtime);
   session->info_ = std::move(model.info);

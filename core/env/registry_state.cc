@@ -80,7 +80,9 @@ absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statemen
                                                           : fmt::format("--set {}={}", assignment.name, assignment.text)};
     auto value = ParseSetting(entry.row, assignment.text);
     if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
-    entry.assigned[static_cast<size_t>(source)] = Assigned{*std::move(value), std::move(origin)};
+    Assigned option = {*std::move(value), std::move(origin)};
+    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, assignment.name));
+    entry.assigned[static_cast<size_t>(source)] = std::move(option);
   }
   return absl::OkStatus();
 }
@@ -168,6 +170,18 @@ absl::Status Registry::State::CheckLater(Entry& entry, const Logger& logger) {
   return absl::OkStatus();
 }
 
+absl::Status Registry::State::CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name) {
+  const std::optional<Assigned>& variable = entry.assigned[static_cast<size_t>(Source::kEnvironment)];
+  if (!entry.row.one_source || !variable || variable->value == option.value) return absl::OkStatus();
+  return Fail(
+      errors::kBadSetting,
+      fmt::format("the variable {} and the option {} set {} differently", variable->origin.detail, name, entry.row.key),
+      {.what = fmt::format("{} is {}, {} is {}; MGE does not choose between them", variable->origin.detail,
+                           FormatSetting(entry.row, variable->value), name, FormatSetting(entry.row, option.value)),
+       .where = fmt::format("{}; {}", variable->origin.Describe(), option.origin.Describe()),
+       .fix = "unset the variable, or give both the same value"});
+}
+
 void Registry::State::Publish() {
   auto next = std::make_shared<Snapshot>();
   std::vector<std::string> dynamic;
@@ -205,7 +219,9 @@ absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std
   } else {
     auto value = ParseSetting(entry.row, text);
     if (!value.ok()) return BadSetting(entry, name, Quoted(text), value.status(), origin);
-    slot = Assigned{*std::move(value), std::move(origin)};
+    Assigned option = {*std::move(value), std::move(origin)};
+    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name));
+    slot = std::move(option);
   }
   if (absl::Status status = CheckLater(entry, logger); !status.ok()) {
     slot = std::move(before);

@@ -108,6 +108,10 @@ struct Registry::State {
   // If the setting has a value but no effect yet, warns once, or fails with kLaterSetting in strict mode.
   absl::Status CheckLater(Entry& entry, const Logger& logger);
 
+  // Fails with kBadSetting if the setting takes its value from one source (Setting::one_source), and a variable and the
+  // option `option` give it different values.
+  static absl::Status CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name);
+
   // Creates a snapshot of all values and makes it the current one.
   void Publish();
 

@@ -83,6 +83,7 @@ struct SettingRow {
   std::string_view variable = {};
   std::string_view instead = {};
   std::string_view sets = {};
+  bool one_source = false;
 };
 
 namespace setting_internal {
@@ -167,6 +168,9 @@ struct Setting {
   // The key of a backend's setting of the same type, which takes this setting's value. From one source, the value for the
   // backend's own name wins.
   std::string_view sets = {};
+  // A variable and an option (of the command line, a call or a session) with different values are an error. Otherwise the
+  // option wins.
+  bool one_source = false;
 
   constexpr SettingRow Row() const {
     return {.key = key,
@@ -185,7 +189,8 @@ struct Setting {
             .status = status,
             .variable = variable,
             .instead = instead,
-            .sets = sets};
+            .sets = sets,
+            .one_source = one_source};
   }
 };
 

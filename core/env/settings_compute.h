@@ -24,9 +24,11 @@ inline constexpr Setting<int64_t> kComputeNnpackThreads = {
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Number of threads for the accelerated CPU convolutions that replace NNPACK.",
+    .doc =
+        "Maximum number of threads that MGE's own convolution kernels on the CPU use, which replace NNPACK. Has an effect "
+        "only if it is set. Sets cpu.conv_threads, whose own value from the same source wins.",
     .aliases = "MXNET_CPU_NNPACK_NTHREADS",
-    .status = SettingStatus::kLater,
+    .sets = "cpu.conv_threads",
 };
 inline constexpr Setting<bool> kComputeMkldnn = {
     .key = "compute.mkldnn",
@@ -43,20 +45,23 @@ inline constexpr Setting<int64_t> kComputeMkldnnCache = {
     .unit = "primitives",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Maximum number of prepared oneDNN primitives that are kept; the least recently used is dropped first. -1 keeps "
-        "all.",
+        "Maximum number of oneDNN primitives that are kept for later plans; the least recently used is dropped first. -1 "
+        "keeps all, 0 none. Has an effect only if it is set. Sets cpu.onednn_cache, whose own value from the same source "
+        "wins.",
     .aliases = "MXNET_MKLDNN_CACHE_NUM",
-    .status = SettingStatus::kLater,
+    .sets = "cpu.onednn_cache",
 };
 inline constexpr Setting<int64_t> kComputeParallelCopy = {
     .key = "compute.parallel_copy_size",
     .default_value = 200'000,
-    .range = Range<int64_t>{0, INT64_MAX},
+    .range = Range<int64_t>{0, 1'000'000'000'000'000},
     .unit = "elements",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Minimum number of elements for which a copy on the CPU uses several threads.",
+    .doc =
+        "Minimum number of elements for which a copy on the CPU uses several threads. Has an effect only if it is set. Sets "
+        "cpu.parallel_copy_size, whose own value from the same source wins.",
     .aliases = "MXNET_CPU_PARALLEL_COPY_SIZE",
-    .status = SettingStatus::kLater,
+    .sets = "cpu.parallel_copy_size",
 };
 inline constexpr Setting<Text> kComputeOperatorTuning = {
     .key = "compute.operator_tuning",
@@ -133,11 +138,10 @@ inline constexpr Setting<int64_t> kProfileMode = {
     .range = Range<int64_t>{0, 15},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Events that the profiler records: 0 for planned steps, 1 for all operators, from 2 on a sum of 1 "
-        "(planned), 2 (eager), 4 (calls) "
-        "and 8 (memory).",
+        "Events in profile.file: 0 for the steps of the model's operators, 1 for all steps, with the copies and reorders "
+        "that the planner added. From 2 on a sum: 1 (steps of operators), 2 (steps that the planner added), 4 (runs, plans "
+        "and planning), 8 (memory of the device). profile.only_wait chooses steps in place of 1 and 2.",
     .aliases = "MXNET_PROFILER_MODE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kProfileOnlyWait = {
     .key = "profile.only_wait",
@@ -149,21 +153,22 @@ inline constexpr Setting<bool> kProfileOnlyWait = {
 inline constexpr Setting<int64_t> kDebugWatchValue = {
     .key = "debug.watch_value",
     .default_value = -1,
-    .range = Range<int64_t>{-1, INT64_MAX},
+    .range = Range<int64_t>{-1, INT32_MAX},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Id of a value whose bytes are checked after every step, to find the step that overwrites "
-        "them; -1 checks no value.",
+        "Id of a value, as `mge plan --why` shows it. Its bytes are checked after every step until its last reader has "
+        "ended, and a run fails with the name of the step that changes them. Steps then run one at a time. -1 checks no "
+        "value.",
     .aliases = "MGB_DEBUG_VAR_SANITY_CHECK_LOG",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kDebugExternalAllocations = {
     .key = "debug.external_allocations",
     .default_value = false,
-    .lifecycle = Lifecycle::kDynamic,
-    .doc = "Logs each allocation of an external engine such as TensorRT.",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "Logs each block of host memory that a backend, or an engine inside of it such as TensorRT, asks MGE for: its size, "
+        "alignment and address. Blocks that it frees are not logged.",
     .aliases = "MGB_LOG_TRT_MEM_ALLOC",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kDebugCollectives = {
     .key = "debug.collectives",
@@ -177,9 +182,16 @@ inline constexpr Setting<bool> kDebugDumpInputs = {
     .key = "debug.dump_inputs",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Includes the inputs of each operator when values are dumped.",
+    .doc = "Also writes the inputs of each step to debug.dump_dir. Has no effect without that setting.",
     .aliases = "MGB_DUMP_INPUT",
-    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<Path> kDebugDumpDir = {
+    .key = "debug.dump_dir",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Directory to which a run writes each value that a step computes, as ID_NAME.npy, with the id of `mge plan --why`. "
+        "Values inside of fused kernels do not exist and are not written. Steps then run one at a time. If empty, nothing "
+        "is written.",
 };
 
 inline constexpr Setting<bool> kDebugCheckMemory = {
@@ -195,6 +207,6 @@ inline constexpr auto kComputeRows =
     SettingRows(kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy, kComputeOperatorTuning,
                 kComputeTuningCores, kJitBackend, kJitKeepFiles, kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileFile,
                 kProfileMode, kProfileOnlyWait, kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives,
-                kDebugDumpInputs, kDebugCheckMemory);
+                kDebugDumpInputs, kDebugDumpDir, kDebugCheckMemory);
 
 }  // namespace mge

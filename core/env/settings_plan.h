@@ -93,11 +93,10 @@ inline constexpr Setting<int64_t> kPlanMatchRange = {
     .range = Range<int64_t>{0, 4096},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Maximum ratio of sizes between a new buffer and a freed one that it reuses. The planner tries the ratios from 1 "
-        "to this one and uses the best; "
+        "Maximum ratio of sizes between a new buffer and a freed one that it reuses. The sharing planner tries the ratios "
+        "from 1 to this one and uses the best. If this setting is set, it also binds the offset planner. "
         "0 allows in-place sharing only.",
     .aliases = "NNVM_EXEC_MATCH_RANGE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kPlanNumTemp = {
     .key = "plan.num_temp",
@@ -105,9 +104,30 @@ inline constexpr Setting<int64_t> kPlanNumTemp = {
     .range = Range<int64_t>{1, 1024},
     .unit = "workspaces",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Maximum number of workspaces per device, and so of steps that may run in parallel.",
+    .doc =
+        "Maximum number of workspaces per device, and so of compute queues whose kernels run in parallel; no more than "
+        "engine.gpu_worker_nthreads. Unless it is set, a plan uses as many queues as make it faster.",
     .aliases = "MXNET_EXEC_NUM_TEMP",
-    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kPlanHostCompute = {
+    .key = "plan.host_compute",
+    .default_value = true,
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "Computes elementwise operators of at most 7 elements on the host if their inputs are in host memory, instead of by "
+        "a "
+        "kernel of a device with memory of its own.",
+    .aliases = "MEGENGINE_HOST_COMPUTE",
+};
+inline constexpr Setting<bool> kPlanStaticInputShape = {
+    .key = "plan.static_input_shape",
+    .default_value = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Keeps the input shapes of a session's first run for all its runs: other shapes are an error. If false, a session "
+        "has "
+        "one plan for each signature of input shapes.",
+    .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
 };
 
 inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
@@ -127,10 +147,17 @@ inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
     .choices = setting_choices::kConvAutotune,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "The way in which GPU convolutions are chosen: by heuristic, by time within the workspace limit, or only "
-        "by time.",
+        "The way in which the kernels of convolutions on GPUs are chosen: by estimates (off) or by times (limited), both "
+        "within select.workspace_limit, or by times alone (fastest). Has an effect only if it is set, and then replaces "
+        "select.strategy for them, except that `reproducible` forbids times.",
     .aliases = "MXNET_CUDNN_AUTOTUNE_DEFAULT",
-    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<ByteCount> kSelectWorkspaceLimit = {
+    .key = "select.workspace_limit",
+    .default_value = ByteCount{1 << 30},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc = "Maximum workspace of the kernel of a convolution on a GPU if select.gpu_conv_autotune is set to off or limited.",
 };
 inline constexpr Setting<bool> kSelectDeterministic = {
     .key = "select.deterministic",
@@ -291,17 +318,18 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
     .choices = setting_choices::kStaticMemory,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Memory shared between plans: none (off), between plans of static shape (static), pages mapped on demand "
-        "(dynamic), or both.",
+        "Memory that plans share: none (off); one arena per device for models with fixed shapes, whose runs must not "
+        "overlap (static); pages that runs of other models take and return (dynamic); both. A variable and an option with "
+        "different values are an error.",
     .aliases = "GE_USE_STATIC_MEMORY ge.exec.staticMemoryPolicy static_memory_policy",
-    .status = SettingStatus::kLater,
+    .one_source = true,
 };
 
-inline constexpr auto kPlanRows =
-    SettingRows(kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kSelectStrategy,
-                kSelectConvAutotune, kSelectDeterministic, kSelectProfilingTimeout, kSelectTime, kSelectMemory,
-                kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir, kSelectTensorCore,
-                kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve,
-                kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
+inline constexpr auto kPlanRows = SettingRows(
+    kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kPlanHostCompute,
+    kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectWorkspaceLimit, kSelectDeterministic,
+    kSelectProfilingTimeout, kSelectTime, kSelectMemory, kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir,
+    kSelectTensorCore, kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve,
+    kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
 
 }  // namespace mge

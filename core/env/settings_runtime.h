@@ -157,9 +157,10 @@ inline constexpr Setting<bool> kLogStorageFallback = {
     .key = "log.storage_fallback",
     .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Logs a message once when an operator converts a sparse tensor to a dense copy.",
+    .doc =
+        "Logs, at the level info and each message once per runtime, that an operator runs on another device than the first "
+        "one, by the reference evaluator or on a converted layout, and that a sparse tensor was made dense.",
     .aliases = "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Path> kLibraryPath = {
     .key = "library.path",

@@ -106,14 +106,6 @@ inline constexpr Setting<int64_t> kSublinearWorkers = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr Setting<bool> kEagerHostCompute = {
-    .key = "eager.host_compute",
-    .default_value = true,
-    .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Computes small operators on the host if their inputs are available there.",
-    .aliases = "MEGENGINE_HOST_COMPUTE",
-    .status = SettingStatus::kLater,
-};
 inline constexpr Setting<int64_t> kEagerAsyncLevel = {
     .key = "eager.async_level",
     .default_value = 2,
@@ -197,14 +189,6 @@ inline constexpr Setting<ByteCount> kEagerDtrMinimum = {
     .aliases = "MEGENGINE_DTR_EVICTEE_MINIMUM_SIZE",
     .status = SettingStatus::kLater,
 };
-inline constexpr Setting<bool> kEagerStaticInputShape = {
-    .key = "eager.static_input_shape",
-    .default_value = false,
-    .lifecycle = Lifecycle::kDynamic,
-    .doc = "Treats the input shapes of a traced function as fixed, so that memory is planned in advance.",
-    .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
-    .status = SettingStatus::kLater,
-};
 
 inline constexpr Setting<int64_t> kKvstoreThreads = {
     .key = "kvstore.reduction_nthreads",
@@ -277,9 +261,8 @@ inline constexpr Setting<bool> kKvstoreP2p = {
     .key = "kvstore.gpu_p2p",
     .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Allows direct copies between GPUs.",
+    .doc = "Allows plans to copy directly between GPUs. If false, they copy through host memory.",
     .aliases = "MXNET_ENABLE_GPU_P2P",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr Setting<Path> kDataHome = {
@@ -330,12 +313,11 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
     .status = SettingStatus::kLater,
 };
 
-inline constexpr auto kTrainRows =
-    SettingRows(kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate,
-                kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers,
-                kEagerHostCompute, kEagerAsyncLevel, kEagerQueueSize, kEagerCatchErrors, kEagerRecordPath, kEagerSwap,
-                kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kEagerStaticInputShape, kKvstoreThreads,
-                kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty,
-                kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
+inline constexpr auto kTrainRows = SettingRows(
+    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate, kSublinearTries,
+    kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel, kEagerQueueSize,
+    kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum,
+    kKvstoreThreads, kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty,
+    kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge

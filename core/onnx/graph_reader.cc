@@ -97,7 +97,11 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     if (ErrorId(added) == errors::kOverBudget.id) return TooLittleMemory(std::move(added), parts.initializers);
     MGE_RETURN_IF_ERROR(std::move(added));
   }
-  for (Bytes tensor : parts.sparse_initializers) MGE_RETURN_IF_ERROR(add(model_.tensors.Sparse(tensor)));
+  for (Bytes tensor : parts.sparse_initializers) {
+    absl::StatusOr<NamedTensor> read = model_.tensors.Sparse(tensor);
+    if (read.ok()) info_.densified.emplace_back(read->name);
+    MGE_RETURN_IF_ERROR(add(std::move(read)));
+  }
   return absl::OkStatus();
 }
 

@@ -75,6 +75,7 @@ enum Trait : uint32_t {
   kBroadcast = 1024,    // output i is input i of the rank that the attribute "root" names
   kAssigns = 2048,      // output 0 is written to the memory of input 0, the target. It gets the elements of input 1
   kAccumulates = 4096,  // output 0 is written to the memory of input 0, the target. It gets the sum of both inputs
+  kConvolution = 8192,  // a convolution: its fastest kernels may need much workspace
 };
 
 // The interface between type inference and a shape rule. The rank or sizes of an input may be unknown. The rule then

@@ -2,8 +2,8 @@
 // Finds the memory that each step reads and writes, as variables of the dependency engine.
 //
 // If each step is an operation of the engine, the engine derives their order from variables. There is one variable per
-// buffer. Buffers may share memory one after the other, so the first step that uses a buffer also writes the variables of the
-// earlier buffers in the same memory.
+// buffer. Buffers may share memory one after the other, so the first step that uses a buffer also writes the variables of
+// the earlier buffers in the same memory.
 #pragma once
 
 #include <vector>

@@ -33,7 +33,7 @@ class Binder {
         case Unit::Kind::kAlias:
           if (unit.inputs[0] < 0) {
             BindCopy(constants_.plain.at({unit.group->inputs[0], kHostSpace}), SlotOf(unit, unit.outputs[0]),
-                     BytesOf(unit.outputs[0]));
+                     BytesOf(unit.outputs[0]), unit.group->inputs[0]);
           }
           break;
         case Unit::Kind::kCopy: BindTransfer(u); break;
@@ -82,9 +82,16 @@ class Binder {
     out_.steps.push_back({fn, args, static_cast<int32_t>(out_.units.size())});
   }
 
-  void BindCopy(mge_slot from, mge_slot to, int64_t bytes, bool staged = false) {
+  // Creates the step of a copy of value `v` in host memory.
+  void BindCopy(mge_slot from, mge_slot to, int64_t bytes, ValueId v, bool staged = false) {
+    uint64_t shared_from = kSharedCopyBytes;
+    if (context_->parallel_copy_elements) {
+      const auto least = static_cast<uint64_t>(*context_->parallel_copy_elements);
+      const auto each = static_cast<uint64_t>(ElementBytes(graph_.value(v).type.dtype));
+      shared_from = least > UINT64_MAX / each ? UINT64_MAX : least * each;
+    }
     auto* args = NewArgs<CopyStepArgs>();
-    *args = {from, to, static_cast<uint64_t>(bytes), staged};
+    *args = {from, to, static_cast<uint64_t>(bytes), staged, shared_from};
     AddStep(RunCopyStep, args);
   }
 
@@ -168,7 +175,9 @@ class Binder {
     const PlannedUnit& unit = schedule_.units[u];
     const mge_slot from = InputSlot(u, 0), to = SlotOf(unit, unit.outputs[0]);
     const int64_t bytes = BytesOf(unit.outputs[0]);
-    if (!unit.OnQueue()) return BindCopy(from, to, bytes, /*staged=*/!unit.group);
+    if (!unit.OnQueue()) {
+      return BindCopy(from, to, bytes, schedule_.items[unit.outputs[0]].value, /*staged=*/!unit.group);
+    }
     auto* args = NewArgs<QueueCopyArgs>();
     *args = {from, to, static_cast<uint64_t>(bytes), unit.device->queue_api(), nullptr, nullptr};
     if (unit.peer) {
@@ -238,7 +247,7 @@ class Binder {
     unit.inputs = {value.name + " : " + value.type.ToString()};
     unit.outputs = {output.name};
     BindCopy(source ? memory_.SlotOf(*source, false) : constants_.plain.at({copy.value, kHostSpace}), output.location.slot,
-             bytes, source && source->shared);
+             bytes, copy.value, source && source->shared);
     out_.units.push_back(std::move(unit));
   }
 

@@ -9,6 +9,7 @@
 #include "core/kernel/claims.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
+#include "core/plan/host_compute.h"
 #include "core/plan/memory/value_sizes.h"
 #include "core/plan/partition.h"
 #include "core/plan/updates.h"
@@ -44,13 +45,14 @@ class Coverer {
         refused_(graph.node_count()),
         nondeterministic_(graph.node_count()) {}
 
-  absl::StatusOr<Cover> Run() {
+  absl::StatusOr<Cover> Run(const IoPlaces& places) {
     MGE_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
     position_.assign(graph_.node_count(), -1);
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int32_t>(i);
     Defer();
     MGE_ASSIGN_OR_RETURN(updates_, FindUpdates(graph_, context_, deferred_));
     MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_, sizes_));
+    if (context_.host_compute) TakeHostComputable(places);
     MGE_RETURN_IF_ERROR(TakeCollectives());
     for (const Update& update : updates_.list) MGE_RETURN_IF_ERROR(TakeUpdate(update));
     for (size_t d = 0; d < context_.devices.size(); ++d) {
@@ -296,10 +298,11 @@ class Coverer {
       }
     }
     mge_problem problem = ProblemOf(group, context_.threads);
+    const bool tuned = IsTunedConvolution(context_, *group.device, graph_, group.nodes);
     MGE_ASSIGN_OR_RETURN(group.candidates,
-                         CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device)));
+                         CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device, tuned)));
     if (context_.only_deterministic && group.candidates.offered.empty() && group.nodes.size() == 1) {
-      mge_constraints any = ConstraintsOn(context_, *group.device);
+      mge_constraints any = ConstraintsOn(context_, *group.device, tuned);
       any.require &= ~MGE_KERNEL_DETERMINISTIC;
       MGE_ASSIGN_OR_RETURN(const CandidateList others, CandidatesOf(context_, *group.device, problem, any));
       if (!others.offered.empty()) nondeterministic_[group.nodes.front()] = true;
@@ -329,6 +332,25 @@ class Coverer {
       Add(std::move(group));
     }
     return absl::OkStatus();
+  }
+
+  // Makes a group of each small node that the core computes in place of a device with queues.
+  void TakeHostComputable(const IoPlaces& places) {
+    if (!EvaluatorsAllowed()) return;
+    const std::vector<bool> computable = HostComputable(graph_, places, order_);
+    for (NodeId id : order_) {
+      const int wish = std::max(wishes_[id].device, 0);
+      if (!computable[id] || deferred_[id] || !HasQueues(*context_.devices[wish])) continue;
+      Group group = OperandsOf(id);
+      group.kind = Unit::Kind::kHost;
+      group.device = &HostStepDevice(context_);
+      Add(std::move(group));
+    }
+  }
+
+  // Returns whether the settings for kernels allow the reference evaluators.
+  bool EvaluatorsAllowed() const {
+    return !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes);
   }
 
   // Makes a group of each collective operator, if the session is one of several ranks.
@@ -453,8 +475,7 @@ class Coverer {
     group.kind = visible && IsPure(*node.def) ? Unit::Kind::kReference : Unit::Kind::kHost;
     // Host steps have no other implementation and are always allowed. A reference step replaces a missing kernel, so it must
     // have the attributes that the settings demand of kernels.
-    const bool may_stand_in =
-        !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes) && !nondeterministic_[id];
+    const bool may_stand_in = EvaluatorsAllowed() && !nondeterministic_[id];
     if (group.kind == Unit::Kind::kReference && !may_stand_in) {
       std::vector<std::string> why = context_.kernel_restrictions;
       for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
@@ -548,10 +569,10 @@ mge_problem ProblemOf(const Group& group, uint32_t threads) {
           group.aliases.data(), group.aliases.size()};
 }
 
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context) {
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context) {
   MGE_ASSIGN_OR_RETURN(ValueSizes sizes, ValueSizes::Of(graph, context));
   const std::vector<int32_t> uses = CountUses(graph);
-  return Coverer(graph, context, uses, sizes).Run();
+  return Coverer(graph, context, uses, sizes).Run(places);
 }
 
 }  // namespace mge

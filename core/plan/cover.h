@@ -7,12 +7,13 @@
 //   2. Assigns devices to the other nodes that backends can see (partition.h). Collectives go to the first device that has
 //      them. Updates go to the first device, each together with the node that computes its value if a kernel of that node
 //      can write to the target (updates.h).
-//   3. For each device in order of preference: tries its claims, the greatest benefit first. A claim becomes a group if its
+//   3. Gives small nodes on values in host memory to the core, if the settings want that (host_compute.h).
+//   4. For each device in order of preference: tries its claims, the greatest benefit first. A claim becomes a group if its
 //      nodes are free, no path leaves it and enters it again, and the backend has a kernel. Then each node of the device
 //      that is still free becomes a group of its own if the device has a kernel.
-//   4. Offers the nodes that their own device cannot compute to the other devices, in order of preference.
-//   5. Nodes that only change the shape become aliases. The core computes the rest with the reference evaluators.
-//   6. Sorts the groups topologically (Kahn's algorithm, 1962).
+//   5. Offers the nodes that their own device cannot compute to the other devices, in order of preference.
+//   6. Nodes that only change the shape become aliases. The core computes the rest with the reference evaluators.
+//   7. Sorts the groups topologically (Kahn's algorithm, 1962).
 #pragma once
 
 #include <memory>
@@ -68,7 +69,7 @@ mge_problem ProblemOf(const Group& group, uint32_t threads);
 
 // Returns the cover of the graph. Fails with kOverBudget if a value fits into no memory and is not inside of a claimed
 // group. Fails with kUnsupportedOp or kUnsupportedFeature if neither a backend nor the core may compute a node.
-// The graph must outlive the cover.
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const PlanContext& context);
+// The graph must outlive the cover. `places` are those of the graph's inputs and outputs.
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context);
 
 }  // namespace mge

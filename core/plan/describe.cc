@@ -114,6 +114,7 @@ Unit DescribeUnit(const Graph& graph, const Schedule& schedule, const PlannedUni
     }
     for (size_t k = 0; k < group->inputs.size(); ++k) {
       unit.inputs.push_back(text(group->inputs[k], planned.InputLayout(k)));
+      unit.input_ids.push_back(group->inputs[k]);
     }
     RecordWork(graph, *group, unit);
     if (planned.kind == Unit::Kind::kAlias && planned.inputs[0] >= 0) unit.bytes = 0;  // no step runs
@@ -125,11 +126,15 @@ Unit DescribeUnit(const Graph& graph, const Schedule& schedule, const PlannedUni
   } else {
     const ValueId v = schedule.items[planned.inputs[0]].value;
     unit.inputs.push_back(text(v, planned.from));
+    unit.input_ids.push_back(v);
     unit.flops = 0;
     unit.bytes = 2 * BytesOf(graph.value(v).type);
     unit.reason = planned.reason;
   }
-  for (int32_t item : planned.outputs) unit.outputs.push_back(text(schedule.items[item].value, schedule.items[item].layout));
+  for (int32_t item : planned.outputs) {
+    unit.outputs.push_back(text(schedule.items[item].value, schedule.items[item].layout));
+    unit.output_ids.push_back(schedule.items[item].value);
+  }
   RecordKernel(planned, prepared, unit);
   return unit;
 }

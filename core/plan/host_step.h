@@ -71,8 +71,10 @@ mge_code RunHostStep(const void* args, const mge_run* run);
 struct CopyStepArgs {
   mge_slot from, to;
   uint64_t bytes;
-  bool staged;  // true: one side is page-locked memory for the copy queues, and the bytes are counted
+  bool staged;           // true: one side is page-locked memory for the copy queues, and the bytes are counted
+  uint64_t shared_from;  // least number of bytes that threads share
 };
+inline constexpr uint64_t kSharedCopyBytes = 2 << 20;  // sharing less costs more than it saves
 mge_code RunCopyStep(const void* args, const mge_run* run);
 
 // The arguments of RunQueueCopyStep(), which enqueues a copy on the run's queue. The copy is within a device, or between it

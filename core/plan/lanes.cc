@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
+
+#include "core/plan/color_paths.h"
 
 namespace mge {
 namespace {
@@ -21,7 +24,35 @@ class Spreader {
     }
   }
 
+  // Puts the kernels of each device on at most `lanes` queues, by their longest paths.
+  void Color(int32_t lanes) {
+    std::vector<std::vector<int32_t>> before(schedule_.units.size());
+    for (size_t u = 0; u < before.size(); ++u) {
+      for (int32_t item : schedule_.units[u].inputs) {
+        if (const int32_t p = ProducerOf(item); p >= 0) before[u].push_back(p);
+      }
+    }
+    std::vector<Device*> devices;
+    for (const PlannedUnit& unit : schedule_.units) {
+      const bool is_new = std::find(devices.begin(), devices.end(), unit.device) == devices.end();
+      if (IsIn(unit, unit.device) && is_new) devices.push_back(unit.device);
+    }
+    for (Device* device : devices) {
+      std::vector<int64_t> importance;
+      for (const PlannedUnit& unit : schedule_.units) importance.push_back(IsIn(unit, device) ? 1 : 0);
+      const auto most = static_cast<int32_t>(std::max<uint32_t>(device->description().compute_queues, 1));
+      const std::vector<int32_t> colors = ColorPaths(before, std::move(importance), std::min(lanes, most));
+      for (size_t u = 0; u < colors.size(); ++u) {
+        if (IsIn(schedule_.units[u], device)) schedule_.units[u].queue = QueueOf(*device, colors[u]);
+      }
+    }
+  }
+
  private:
+  static bool IsIn(const PlannedUnit& unit, const Device* device) {
+    return unit.device == device && unit.HasKernel() && unit.OnQueue();
+  }
+
   static double CostOf(const PlannedUnit& unit) {
     const double us = unit.candidate.measured_us >= 0 ? unit.candidate.measured_us : unit.candidate.cost_us;
     return std::max(unit.HasKernel() ? us : unit.copy_us, 0.0);
@@ -102,6 +133,9 @@ class Spreader {
 
 }  // namespace
 
-void SpreadOverQueues(Schedule& schedule) { Spreader(schedule).Run(); }
+void SpreadOverQueues(Schedule& schedule, std::optional<int32_t> lanes) {
+  Spreader spreader(schedule);
+  lanes ? spreader.Color(*lanes) : spreader.Run();
+}
 
 }  // namespace mge

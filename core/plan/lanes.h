@@ -5,7 +5,12 @@
 // queues takes time, so short branches stay together. Algorithm: list scheduling (earliest start). Visits the units in order
 // and estimates when each can start on each queue. A kernel stays on the queue of the producer that ends last, unless it can
 // start earlier on another queue by more than the waits cost.
+//
+// If the user limits the number of workspaces (plan.num_temp), the queues are instead chosen by longest paths
+// (color_paths.h), whatever the kernels cost.
 #pragma once
+
+#include <optional>
 
 #include "core/plan/schedule.h"
 
@@ -15,7 +20,7 @@ namespace mge {
 inline constexpr double kQueueWaitUs = 5;
 
 // Moves kernels to further compute queues of their devices. Adds the queues that it uses. Kernels without an estimate take
-// no time here.
-void SpreadOverQueues(Schedule& schedule);
+// no time here. `lanes` is the number of queues set by the user; nullopt: as many as help.
+void SpreadOverQueues(Schedule& schedule, std::optional<int32_t> lanes);
 
 }  // namespace mge

@@ -187,6 +187,9 @@ void PlanWriter::WriteUnit(const Plan& plan, size_t index) {
 
 void PlanWriter::WriteWhy(const Unit& u) {
   if (!u.nodes.empty()) Line(fmt::format("       nodes:   {}", Join(u.nodes, ", ")));
+  if (!u.output_ids.empty()) {
+    Line(fmt::format("       values:  {} -> {}", fmt::join(u.input_ids, ", "), fmt::join(u.output_ids, ", ")));
+  }
   std::string reason = fmt::format("       on {}: {}", u.device, u.reason);
   if (!u.placement.empty()) reason += fmt::format("; there because {}", u.placement);
   if (u.cost_us >= 0) reason += fmt::format("; estimated {}", DurationText(u.cost_us));

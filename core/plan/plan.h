@@ -97,6 +97,8 @@ struct Arena {
   int64_t bytes = 0;
   int64_t lower_bound_bytes = 0;          // the most bytes alive at one time; the first part holds the bound of all parts
   uint64_t alignment = kBufferAlignment;  // of the arena and of each buffer in it: the largest of the devices that use it
+  // The match range of the sharing planner, which placed the buffers. nullopt: the offset planner placed them.
+  std::optional<int64_t> match_range = {};
 };
 
 // A candidate or claim that was refused or not chosen, with the reason.
@@ -128,6 +130,7 @@ struct Unit {
   double bytes = -1;                // bytes read and written, each value counted once; negative: known only during a run
   std::vector<std::string> inputs;  // "x : float32[1,8,4,4] perm(0,2,3,1)"
   std::vector<std::string> outputs;
+  std::vector<int32_t> input_ids, output_ids;  // ids of the values `inputs` and `outputs`, see RecordedValue
   std::vector<Alternative> alternatives;
   std::string in_place;  // "y over x", one pair per output that overwrites an input; may be empty
 };
@@ -151,6 +154,23 @@ struct Location {
   enum class Kind { kSlot, kDynamic, kContinuation } kind = Kind::kSlot;
   mge_slot slot = {};  // kSlot
   uint32_t index = 0;  // kDynamic: index of the dynamic value; kContinuation: index of the continuation's output
+};
+
+// A value in one layout and one memory, or a constant. Recorded on request, for dumps and checks of single values.
+struct RecordedValue {
+  int32_t id = -1;  // of the value in the planned graph; all versions of a value have the same id
+  std::string name;
+  TensorType type;
+  mge_layout layout = {};
+  Device* device = nullptr;  // owner of memory that the host cannot access; nullptr: host memory
+  Location location = {};
+  int64_t bytes = 0;      // in its layout; 0 for a dynamic value
+  Tensor constant = {};   // defined: the value is this constant and has no location
+  int32_t last_read = 0;  // last unit that reads it; larger than any unit for outputs
+};
+// The values of a unit as indices into Plan::values. Views have no step: the unit that writes the bytes has them, too.
+struct RecordedUnit {
+  std::vector<int32_t> inputs, outputs;
 };
 
 // The memory in which the caller of a run provides an input or wants an output.
@@ -263,6 +283,7 @@ class Plan {
   std::vector<StepAccess> accesses;
   int32_t access_variables = 0;  // number of variables in `accesses`
 
+  std::string part;                // name of the program in messages; empty: a whole model
   std::vector<BoundValue> inputs;  // in the graph's order
   std::vector<BoundValue> outputs;
   uint32_t base_count = 0;
@@ -287,10 +308,12 @@ class Plan {
   int64_t arena_bytes = 0;        // sum over all arenas
   int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
   std::vector<PlacedBuffer> buffers;
-  std::vector<MemoryNeed> needs;  // one per budget
-  int64_t constant_bytes = 0;     // constants in host memory that are not packed (mostly views of the model's file)
-  int64_t packed_bytes = 0;       // packed constants in host memory
-  int64_t uploaded_bytes = 0;     // constants in devices' memory, packed or not
+  std::vector<RecordedValue> values;         // empty unless PlanContext::record_values
+  std::vector<RecordedUnit> recorded_units;  // by unit; the units that only copy outputs are missing
+  std::vector<MemoryNeed> needs;             // one per budget
+  int64_t constant_bytes = 0;  // constants in host memory that are not packed (mostly views of the model's file)
+  int64_t packed_bytes = 0;    // packed constants in host memory
+  int64_t uploaded_bytes = 0;  // constants in devices' memory, packed or not
   // Measured growth of the devices' budgets while constants were packed and uploaded. Exact if no other thread planned or
   // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;

@@ -8,6 +8,7 @@
 #include "core/plan/assemble.h"
 #include "core/plan/bind.h"
 #include "core/plan/cover.h"
+#include "core/plan/fallback_log.h"
 #include "core/plan/kernels/choose.h"
 #include "core/plan/kernels/prepare.h"
 #include "core/plan/memory/buffers.h"
@@ -19,6 +20,7 @@
 #include "core/plan/passes/specialise.h"
 #include "core/plan/schedule.h"
 #include "core/plan/segments.h"
+#include "core/plan/value_records.h"
 
 namespace mge {
 namespace {
@@ -36,7 +38,7 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPl
   for (;;) {
     const size_t known = context.unable->count();
     MGE_RETURN_IF_ERROR(CheckStop(stop));
-    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, context));
+    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context));
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(ChosenKernels chosen, ChooseKernels(graph, std::move(cover), context, stop));
     MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context, places));
@@ -76,12 +78,17 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
                        MakeContinuation(graph, chosen.cover, schedule, memory, context));
   MGE_ASSIGN_OR_RETURN(std::vector<StateBase> states, BindStates(graph, memory, *context, stop));
+  ValueRecords records;
+  if (context->record_values) records = RecordValues(graph, schedule, memory);
+  if (context->fallbacks) context->fallbacks->Log(bound.units, *context);
   std::shared_ptr<Plan> plan =
       AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
                    std::move(memory), std::move(needs), std::move(constants), std::move(states), std::move(bound),
                    std::move(segments), std::move(continuation));
   plan->accesses = std::move(accesses);
   plan->access_variables = access_variables;
+  plan->values = std::move(records.values);
+  plan->recorded_units = std::move(records.units);
   return plan;
 }
 

@@ -8,6 +8,8 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/ops/declared_type.h"
+#include "core/ops/op.h"
+#include "core/plan/first_shapes.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plan/passes/pass.h"
 #include "fmt/format.h"
@@ -22,15 +24,23 @@ Device& HostStepDevice(const PlanContext& context) {
   return *context.host;
 }
 
-int32_t SelectModeOn(const PlanContext& context, const Device& device) {
+bool IsTunedConvolution(const PlanContext& context, const Device& device, const Graph& graph,
+                        std::span<const NodeId> nodes) {
+  return context.gpu_convolutions && device.Is(MGE_DEVICE_GPU) &&
+         std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).def->Is(kConvolution); });
+}
+
+int32_t SelectModeOn(const PlanContext& context, const Device& device, bool tuned) {
+  if (tuned) return context.gpu_convolutions->mode;
   const mge_strategy_api* own = device.strategy_api();
   return context.select_mode.value_or(own ? own->mode : MGE_SELECT_HEURISTIC);
 }
 
-mge_constraints ConstraintsOn(const PlanContext& context, const Device& device) {
-  const bool repeats = SelectModeOn(context, device) == MGE_SELECT_REPRODUCIBLE;
+mge_constraints ConstraintsOn(const PlanContext& context, const Device& device, bool tuned) {
+  const bool repeats = SelectModeOn(context, device, tuned) == MGE_SELECT_REPRODUCIBLE;
   const uint64_t require = context.require | (repeats ? MGE_KERNEL_DETERMINISTIC : 0);
   uint64_t workspace = context.workspace_limit;
+  if (tuned) workspace = std::min(workspace, context.gpu_convolutions->workspace_limit);
   if (device.description().max_allocation) workspace = std::min(workspace, static_cast<uint64_t>(LargestPiece(device)));
   return {sizeof(mge_constraints), 0, require, context.forbid, workspace};
 }
@@ -64,6 +74,11 @@ std::shared_ptr<Program> Program::Unfit(Graph graph, std::shared_ptr<const PlanC
   std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context)));
   program->fault_ = std::move(fault);
   return program;
+}
+
+bool Program::HasFixedShapes() const {
+  auto fixed = [&](ValueId v) { return graph_.value(v).kind == ValueKind::kTensor && graph_.value(v).type.IsStatic(); };
+  return part_.empty() && std::all_of(graph_.inputs().begin(), graph_.inputs().end(), fixed);
 }
 
 absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
@@ -150,11 +165,14 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
                                                           std::span<const IoPlace> outputs, const StopControl* stop) {
   MGE_RETURN_IF_ERROR(fault_);
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
+  if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Check(graph_, inputs));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan,
                        BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
+  if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Keep(graph_, inputs));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   plan->pass_log.insert(plan->pass_log.end(), context_->vetoes.begin(), context_->vetoes.end());
-  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, stop));
+  plan->part = part_;
+  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, *this, stop));
   struct Held {  // a plan may outlive its session, and gives memory back to its devices
     std::vector<std::shared_ptr<Device>> owners;
     std::shared_ptr<Plan> plan;

@@ -15,6 +15,7 @@
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/plan/kernels/unable.h"
+#include "core/plan/memory/share.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_cache.h"
 #include "core/plugin/stop.h"
@@ -23,8 +24,16 @@ namespace mge {
 
 struct SelectionTools;  // core/plan/kernels/selection.h
 class Communicators;    // core/plan/communicator.h
+class FirstShapes;      // core/plan/first_shapes.h
 class KernelFamilies;   // core/plan/kernels/kernel_families.h
 class StateMemory;      // core/plan/memory/state_memory.h
+class FallbackLog;      // core/plan/fallback_log.h
+
+// The choice of the kernels of convolutions on GPUs.
+struct GpuConvolutions {
+  int32_t mode = MGE_SELECT_HEURISTIC;    // MGE_SELECT_...
+  uint64_t workspace_limit = UINT64_MAX;  // bytes per kernel
+};
 
 // The inputs of planning beside graph and shapes: devices and settings. Immutable while programs use it.
 struct PlanContext {
@@ -40,12 +49,22 @@ struct PlanContext {
   std::vector<std::string> kernel_restrictions = {};  // `require` and `forbid` as text, with the settings they come from
   std::shared_ptr<const SelectionTools> selection = nullptr;  // nullptr: kernels may be timed; times are not stored
   uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel
+  std::optional<GpuConvolutions> gpu_convolutions = {};       // nullopt: they are chosen like other kernels
   bool in_place = true;
-  bool bulk = true;                 // false: each step is an operation of the engine (Plan::accesses)
-  bool red_zones = false;           // Plan::red_zones
-  std::vector<std::string> skip;    // passes, rewrites and claims (BACKEND.NAME) to leave out
-  std::vector<std::string> vetoes;  // a sentence for each rewrite in `skip` that a backend forbids
-  PlanCacheLimits cache = {};       // limits of each program's plan cache
+  bool bulk = true;                      // false: each step is an operation of the engine (Plan::accesses)
+  MatchRange match_range = {};           // for buffers that share memory
+  std::optional<int32_t> num_temp = {};  // workspaces per device, and compute queues in use; nullopt: as many as help
+  bool host_compute = false;             // the core computes small elementwise nodes if their inputs are in host memory
+  std::shared_ptr<FirstShapes> first_shapes = nullptr;  // the only shapes of the model's inputs; nullptr: all are allowed
+  std::optional<int64_t> parallel_copy_elements =
+      {};                                       // the core's copies of so many elements use threads; nullopt: by bytes
+  bool peer_copies = true;                      // false: copies between GPUs go through host memory
+  bool record_values = false;                   // fill Plan::values
+  std::shared_ptr<FallbackLog> fallbacks = {};  // nullptr: fallbacks are not logged
+  bool red_zones = false;                       // Plan::red_zones
+  std::vector<std::string> skip;                // passes, rewrites and claims (BACKEND.NAME) to leave out
+  std::vector<std::string> vetoes;              // a sentence for each rewrite in `skip` that a backend forbids
+  PlanCacheLimits cache = {};                   // limits of each program's plan cache
   Logger logger = Logger();
   std::shared_ptr<SharedConstants> shared_constants;       // constants that plans on the same devices share; nullable
   std::shared_ptr<Communicators> communicators = nullptr;  // the session's rank in a group of ranks; nullptr: it is alone
@@ -54,8 +73,9 @@ struct PlanContext {
   std::shared_ptr<UnableKernels> unable = std::make_shared<UnableKernels>();
   // Calls body(i) for each i < count on the compute pool, in any order. Empty: work is done in the calling thread.
   std::function<void(uint64_t count, const std::function<void(uint64_t)>& body)> parallel_for = {};
-  // Callback for every new plan; it may set plan.attachment. Receives the `stop` of PlanFor(), which may be nullptr.
-  std::function<absl::Status(Plan&, const StopControl*)> on_plan;
+  // Callback for every new plan of `program`; it may set plan.attachment. Receives the `stop` of PlanFor(), which may be
+  // nullptr.
+  std::function<absl::Status(Plan&, const Program& program, const StopControl*)> on_plan;
 };
 
 // Returns true if the device has queues. A device with queues has memory of its own.
@@ -64,11 +84,14 @@ inline bool HasQueues(const Device& device) { return device.queue_api() != nullp
 // Returns the device to which the core's own steps belong: the first device without queues, else the built-in one.
 Device& HostStepDevice(const PlanContext& context);
 
-// Returns the mode (MGE_SELECT_...) by which kernels of the device are chosen.
-int32_t SelectModeOn(const PlanContext& context, const Device& device);
+// Returns true if one of the nodes is a convolution whose kernels PlanContext::gpu_convolutions chooses on this device.
+bool IsTunedConvolution(const PlanContext& context, const Device& device, const Graph& graph, std::span<const NodeId> nodes);
+
+// Returns the mode (MGE_SELECT_...) by which kernels of the device are chosen. `tuned` is IsTunedConvolution().
+int32_t SelectModeOn(const PlanContext& context, const Device& device, bool tuned = false);
 
 // Returns the constraints for kernels of the device: required and forbidden attributes, and the workspace limit.
-mge_constraints ConstraintsOn(const PlanContext& context, const Device& device);
+mge_constraints ConstraintsOn(const PlanContext& context, const Device& device, bool tuned = false);
 
 // Calls body(i) for each i < count, on the compute pool if the context has one. Exceptions become errors. Returns the error
 // with the lowest i, so that the result does not depend on the threads.
@@ -86,6 +109,9 @@ class Program {
   static std::shared_ptr<Program> Unfit(Graph graph, std::shared_ptr<const PlanContext> context, absl::Status fault);
 
   const Graph& graph() const { return graph_; }
+  // Returns whether the shapes of its plans are those of the model: it is a whole model, not a body or a continuation, and
+  // the graph declares the shapes of all inputs.
+  bool HasFixedShapes() const;
   const PlanContext& context() const { return *context_; }
   const std::shared_ptr<const PlanContext>& shared_context() const { return context_; }
 

@@ -110,7 +110,7 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
   }
   MGE_RETURN_IF_ERROR(ScheduleEnds(graph, context, chosen.cover, places, builder));
   Schedule schedule = builder.Finish();
-  SpreadOverQueues(schedule);
+  SpreadOverQueues(schedule, context.num_temp);
   return schedule;
 }
 

@@ -194,7 +194,12 @@ absl::StatusOr<int32_t> ScheduleBuilder::Cross(int32_t source, int32_t space, De
   if (from == kHostSpace) return Copy(Stage(source), space, reader, "", -1);
   if (space == kHostSpace) return Copy(source, space, reader, "", -1);
   mge_link link = {};
-  MGE_ASSIGN_OR_RETURN(bool direct, DirectLink(*schedule_.spaces[from].device, *schedule_.spaces[space].device, link));
+  Device &sender = *schedule_.spaces[from].device, &receiver = *schedule_.spaces[space].device;
+  const bool forbidden = !context_.peer_copies && sender.Is(MGE_DEVICE_GPU) && receiver.Is(MGE_DEVICE_GPU);
+  bool direct = false;
+  if (!forbidden) {
+    MGE_ASSIGN_OR_RETURN(direct, DirectLink(sender, receiver, link));
+  }
   if (direct) {
     const double bytes = static_cast<double>(ItemBytes(graph_, item(source)));
     const double us = link.bandwidth_gb_s > 0 ? link.latency_us + bytes / (link.bandwidth_gb_s * 1e3) : -1;
@@ -207,7 +212,9 @@ absl::StatusOr<int32_t> ScheduleBuilder::Cross(int32_t source, int32_t space, De
   for (int32_t id : schedule_.versions[item(source).value]) {
     if (item(id).space == kHostSpace && SameLayout(item(id).layout, item(source).layout)) staged = id;
   }
-  if (staged < 0) staged = Copy(source, kHostSpace, reader, ", as there is no direct way between the devices", -1);
+  const char* const why = forbidden ? ", as kvstore.gpu_p2p forbids direct copies between GPUs"
+                                    : ", as there is no direct way between the devices";
+  if (staged < 0) staged = Copy(source, kHostSpace, reader, why, -1);
   return Copy(staged, space, reader, "", -1);
 }
 

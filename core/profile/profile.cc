@@ -43,6 +43,16 @@ void KeepOnlyWaits(Recording& recording) {
   }
 }
 
+void KeepSteps(Recording& recording, bool operators, bool added) {
+  for (ProfiledRun& run : recording.runs) {
+    std::erase_if(run.spans, [&](const ProfiledSpan& span) {
+      if (span.kind != ProfiledSpan::Kind::kStep) return false;
+      const ProfiledStep& step = recording.plans[static_cast<size_t>(span.plan)].steps[static_cast<size_t>(span.step)];
+      return step.nodes.empty() ? !added : !operators;
+    });
+  }
+}
+
 int32_t Profile::IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent, int32_t parent_step,
                          std::string_view body) {
   std::lock_guard lock(mutex_);

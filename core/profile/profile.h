@@ -60,12 +60,20 @@ struct ProfiledSpan {
   int64_t own() const { return end - begin - nested; }
 };
 
+// The memory of a device at one time: the bytes charged to its budget, by all users.
+struct MemorySample {
+  int64_t time = 0;
+  uint64_t bytes = 0;
+  std::string device;
+};
+
 struct ProfiledRun {
   int64_t begin = 0, end = 0;
   uint32_t width = 1;               // maximum number of threads
   int64_t caller = 0;               // thread id (gettid) of the calling thread
   std::vector<ProfiledSpan> spans;  // in the order in which they ended
   std::vector<ThreadShare> shares;
+  std::vector<MemorySample> memory;  // at the ends of steps and plans; empty unless Profile::samples_memory()
 };
 
 struct Recording {
@@ -77,11 +85,16 @@ struct Recording {
 // Removes the times of all steps but copies and those that wait for another queue.
 void KeepOnlyWaits(Recording& recording);
 
+// Removes the times of steps that compute operators of the model, or of those that the planner added, unless they are kept.
+void KeepSteps(Recording& recording, bool operators, bool added);
+
 // A profile. Thread-safe.
 class Profile {
  public:
-  Profile() : begin_(std::chrono::steady_clock::now()) {}
+  explicit Profile(bool samples_memory = false)
+      : samples_memory_(samples_memory), begin_(std::chrono::steady_clock::now()) {}
 
+  bool samples_memory() const { return samples_memory_; }
   int64_t Now() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
   }
@@ -104,6 +117,7 @@ class Profile {
     std::weak_ptr<const Plan> plan;
     int32_t index;
   };
+  const bool samples_memory_;
   const std::chrono::steady_clock::time_point begin_;
   mutable std::mutex mutex_;
   std::vector<Known> known_;

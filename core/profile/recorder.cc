@@ -24,15 +24,23 @@ void Recorder::Keep() {
 void Recorder::BeginPlan(const std::shared_ptr<const Plan>& plan, std::string_view body) {
   const int32_t step = frames_.empty() ? -1 : frames_.back().step;
   const int64_t begin = profile_->Now();
-  Frame frame = {.plan = profile_->IndexOf(plan, this->plan(), step, body), .begin = begin};
+  Frame frame = {.plan = profile_->IndexOf(plan, this->plan(), step, body), .device = plan->device, .begin = begin};
   run_.spans.reserve(run_.spans.size() + plan->steps.size() + 1);  // avoids allocations between steps
   frames_.push_back(frame);
+  SampleMemory(begin);
+}
+
+void Recorder::SampleMemory(int64_t time) {
+  if (!profile_->samples_memory()) return;
+  Device& device = *frames_.back().device;
+  run_.memory.push_back({time, device.budget().in_use(), device.name()});
 }
 
 void Recorder::EndPlan() {
+  const int64_t end = profile_->Now();
+  SampleMemory(end);
   const Frame frame = frames_.back();
   frames_.pop_back();
-  const int64_t end = profile_->Now();
   run_.spans.push_back({.kind = ProfiledSpan::Kind::kPlan, .plan = frame.plan, .begin = frame.begin, .end = end});
   AddNested(end - frame.begin);
 }
@@ -53,6 +61,7 @@ void Recorder::EndStep() {
   TakeShares(span);
   run_.spans.push_back(span);
   frame.step = -1;
+  SampleMemory(end);
 }
 
 void Recorder::TakeShares(ProfiledSpan& span) {

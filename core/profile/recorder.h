@@ -37,6 +37,7 @@ class Recorder : public RunObserver {
   // A running plan and its running step (-1 if there is none).
   struct Frame {
     int32_t plan;
+    Device* device;
     int32_t step = -1;
     int64_t begin = 0, step_begin = 0;
     int64_t nested = 0;  // time of bodies and planning in the step
@@ -49,6 +50,8 @@ class Recorder : public RunObserver {
   };
   int32_t plan() const { return frames_.empty() ? -1 : frames_.back().plan; }
   void AddNested(int64_t ns);
+  // Records the memory of the present plan's device, if the profile wants it.
+  void SampleMemory(int64_t time);
   void TakeShares(ProfiledSpan& span);
 
   std::shared_ptr<Profile> profile_;

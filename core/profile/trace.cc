@@ -33,9 +33,18 @@ Json Arguments(const ProfiledStep& step) {
   return args;
 }
 
-void AddRun(const Recording& recording, const ProfiledRun& run, Json& events) {
-  events.push_back(Complete("run", "run", run.begin, run.end, run.caller, 0));
+void AddRun(const Recording& recording, const ProfiledRun& run, bool calls, Json& events) {
+  if (calls) events.push_back(Complete("run", "run", run.begin, run.end, run.caller, 0));
+  for (const MemorySample& sample : run.memory) {
+    events.push_back({{"name", "memory of " + sample.device},
+                      {"cat", "memory"},
+                      {"ph", "C"},
+                      {"ts", Us(sample.time)},
+                      {"pid", run.caller},
+                      {"args", {{"bytes", sample.bytes}}}});
+  }
   for (const ProfiledSpan& span : run.spans) {
+    if (!calls && span.kind != ProfiledSpan::Kind::kStep) continue;
     if (span.kind == ProfiledSpan::Kind::kPlanning) {
       events.push_back(Complete("planning", "planning", span.begin, span.end, run.caller, 0));
       continue;
@@ -61,7 +70,7 @@ void AddRun(const Recording& recording, const ProfiledRun& run, Json& events) {
 
 }  // namespace
 
-std::string TraceText(const Recording& recording) {
+std::string TraceText(const Recording& recording, bool calls) {
   Json events = Json::array();
   std::set<std::pair<int64_t, uint32_t>> rows;
   for (const ProfiledRun& run : recording.runs) {
@@ -72,7 +81,7 @@ std::string TraceText(const Recording& recording) {
     if (row == 0) events.push_back(Name("process_name", fmt::format("runs of thread {}", process), process, 0));
     events.push_back(Name("thread_name", row == 0 ? "steps" : fmt::format("worker {}", row), process, row));
   }
-  for (const ProfiledRun& run : recording.runs) AddRun(recording, run, events);
+  for (const ProfiledRun& run : recording.runs) AddRun(recording, run, calls, events);
   const Json trace = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
   return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -10,6 +10,7 @@ namespace mge {
 
 // Returns JSON in Chrome's trace-event format. Each thread that called runs is shown as a process. Its first row has the
 // nested runs, plans and steps. A further row per worker of the compute pool shows the steps in which the worker took part.
-std::string TraceText(const Recording& recording);
+// Samples of memory are counters. Without `calls`, runs, plans and planning are left out.
+std::string TraceText(const Recording& recording, bool calls = true);
 
 }  // namespace mge

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <string>
 
 #include "onednn_library.h"
+#include "primitive_cache.h"
 #include "support/library.h"
 
 namespace mge::cpu::onednn {
@@ -44,6 +46,7 @@ class PrimitiveImpl : public Primitive {
   }
 
   Result Compile() override {
+    std::lock_guard lock(compiling_);
     if (primitive_) return {};
     OneThread one;  // the generated code depends on the number of threads
     auto s = CreatePrimitive(&primitive_, desc_);
@@ -125,6 +128,7 @@ class PrimitiveImpl : public Primitive {
     return {};
   }
 
+  std::mutex compiling_;
   dnnl_primitive_desc_t desc_ = nullptr;
   dnnl_primitive_t primitive_ = nullptr;
   std::string implementation_;
@@ -262,14 +266,20 @@ class ProductPrimitive : public PrimitiveImpl {
   }
 };
 
+enum class Kind : int32_t { kConvolution, kPooling, kProduct };
+
 template <typename T, typename... A>
-Result Describe(PrimitivePtr* out, const A&... args) {
+Result Describe(PrimitivePtr* out, const PrimitiveKey& key, const A&... args) {
+  static PrimitiveCache cache;
   if (!Lib().reason.empty()) return {MGE_UNAVAILABLE, Lib().reason};
-  OneThread one;  // the choice depends on the number of threads
-  auto p = std::make_unique<T>();
-  if (Result r = p->Init(args...); !r.ok()) return r;
-  *out = std::move(p);
-  return {};
+  auto create = [&](PrimitivePtr* made) -> Result {
+    OneThread one;  // the choice depends on the number of threads
+    auto p = std::make_shared<T>();
+    if (Result r = p->Init(args...); !r.ok()) return r;
+    *made = std::move(p);
+    return {};
+  };
+  return cache.Find(key, create, out);
 }
 
 }  // namespace
@@ -295,15 +305,23 @@ Start StartOf(const ConvWindows& w, const Band& band) {
 }
 
 Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr* out) {
-  return Describe<ConvolutionPrimitive>(out, c, band);
+  const Epilogue& e = c.epilogue;
+  const PrimitiveKey key(Kind::kConvolution, c.channels, c.outputs, c.groups, c.windows, c.bias >= 0, c.add >= 0,
+                         e.activation, e.scale, e.lo, e.hi, band.images, band.begin, band.end, band.columns);
+  return Describe<ConvolutionPrimitive>(out, key, c, band);
 }
 
 Result DescribePooling(const Pooling& p, const Band& band, PrimitivePtr* out) {
-  return Describe<PoolingPrimitive>(out, p, band);
+  const PrimitiveKey key(Kind::kPooling, p.kind, p.channels, p.windows, band.images, band.begin, band.end, band.columns);
+  return Describe<PoolingPrimitive>(out, key, p, band);
 }
 
 Result DescribeProduct(const Product& p, int64_t rows, PrimitivePtr* out) {
-  return Describe<ProductPrimitive>(out, p, rows);
+  const Epilogue& e = p.epilogue;
+  const bool bias = p.start >= 0 || p.epilogue_bias >= 0;
+  const PrimitiveKey key(Kind::kProduct, rows, p.size.n, p.size.k, p.a_row, p.a_k, p.b_k, p.b_column, bias,
+                         p.epilogue_add >= 0, e.activation, e.scale, e.lo, e.hi);
+  return Describe<ProductPrimitive>(out, key, p, rows);
 }
 
 }  // namespace mge::cpu::onednn

@@ -38,7 +38,7 @@ class Primitive {
   virtual uint64_t scratch_bytes() const = 0;
   // Returns whether both read weights in the same packed form.
   virtual bool PacksAs(const Primitive& other) const = 0;
-  // Generates the code. Must be called before the functions below. Does nothing the second time. [one]
+  // Generates the code. Must be called before the functions below. Does nothing the second time. [any]
   virtual Result Compile() = 0;
   // Returns the name of the form that Pack writes: equal names mean equal bytes for equal sources. Empty if unknown.
   virtual std::string packed_form() const = 0;
@@ -50,7 +50,7 @@ class Primitive {
   // Runs the slice. [one] for one instance.
   virtual mge_code Run(void* instance, const Operands& operands) const = 0;
 };
-using PrimitivePtr = std::unique_ptr<Primitive>;
+using PrimitivePtr = std::shared_ptr<Primitive>;
 
 // A part of the output: rows begin..end of each image, or columns if the images have height 1. A band of several images
 // contains all rows.
@@ -68,7 +68,7 @@ Start StartOf(const ConvWindows& windows, const Band& band);
 // Returns whether an implementation is the library's reference code, which is never used.
 bool IsReference(std::string_view implementation);
 
-// Create primitives, not compiled yet. Their x points to the first pixel that the band reads, y to the first that it writes.
+// Return a kept primitive (primitive_cache.h), or create one, which is not compiled yet. Their x points to the first pixel that the band reads, y to the first that it writes.
 // Fail with MGE_UNIMPLEMENTED if the library has only reference code.
 Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr* out);
 

@@ -25,7 +25,7 @@ namespace mge::cpu::onednn {
   X(dnnl_post_ops_create) X(dnnl_post_ops_destroy) X(dnnl_post_ops_append_eltwise) X(dnnl_post_ops_append_sum)           \
   X(dnnl_primitive_desc_query) X(dnnl_primitive_desc_query_md) X(dnnl_memory_desc_equal) X(dnnl_primitive_desc_destroy)    \
   X(dnnl_primitive_create) X(dnnl_primitive_destroy)                                                                     \
-  X(dnnl_primitive_execute) X(dnnl_reorder_primitive_desc_create)
+  X(dnnl_primitive_execute) X(dnnl_reorder_primitive_desc_create) X(dnnl_set_primitive_cache_capacity)
 #if DNNL_VERSION_MAJOR >= 3
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
   X(dnnl_memory_desc_create_with_strides) X(dnnl_memory_desc_create_with_tag) X(dnnl_memory_desc_clone)                  \

@@ -14,7 +14,9 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kVersion = MGE_CPU_VERSION;
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kIsaSetting, &kOnednnSetting, &kOpenblasSetting, &kHugePagesSetting};
+  static constexpr const mge_setting* kSettings[] = {&kIsaSetting,         &kOnednnSetting,      &kOpenblasSetting,
+                                                     &kOnednnCacheSetting, &kConvThreadsSetting, &kParallelCopySetting,
+                                                     &kHugePagesSetting};
   using Device = cpu::Device;
   using Memory = cpu::Memory;
   using Kernels = cpu::Kernels;

@@ -13,6 +13,15 @@ inline constexpr mge_setting kOnednnSetting =
     Dynamic(BoolSetting("cpu.onednn", "true", "Offer oneDNN's kernels beside our own."));
 inline constexpr mge_setting kOpenblasSetting =
     Dynamic(BoolSetting("cpu.openblas", "true", "Offer OpenBLAS's kernels beside our own."));
+inline constexpr mge_setting kOnednnCacheSetting =
+    IntSetting("cpu.onednn_cache", "1024", -1, 1e6, "primitives",
+               "Maximum number of oneDNN primitives that are kept for later plans; -1 keeps all, 0 none.");
+inline constexpr mge_setting kConvThreadsSetting =
+    IntSetting("cpu.conv_threads", "0", 0, 1024, "threads",
+               "Maximum number of threads of our own convolution kernels; 0: those of the run.");
+inline constexpr mge_setting kParallelCopySetting =
+    IntSetting("cpu.parallel_copy_size", "-1", -1, 9e15, "elements",
+               "Minimum number of elements for which a copy uses several threads; -1: by an estimate.");
 inline constexpr mge_setting kHugePagesSetting =
     BoolSetting("cpu.huge_pages", "true", "Advise the system to back large slabs of memory with huge pages.");
 

@@ -137,6 +137,8 @@ mge_code Launch(const Args& a, const mge_run* run) {
   auto* y = mge::At<float>(run, a.y);
   for (uint64_t i = 0; i < a.n; ++i) y[i] = Is("kernel_wrong") ? 7.0f : Is("kernel_neg") ? -x[i] : x[i] > 0 ? x[i] : 0;
   if (Is("kernel_underrun")) reinterpret_cast<char*>(y)[-1] ^= 64;
+  if (Is("kernel_allocates")) g_host->release(g_host->self, g_host->allocate(g_host->self, 96, 128));
+  if (Is("kernel_writes_input")) reinterpret_cast<char*>(const_cast<float*>(x))[5] ^= 64;
   if (Is("kernel_overrun")) reinterpret_cast<char*>(y)[a.n * sizeof(float)] ^= 64;
   return MGE_OK;
 }

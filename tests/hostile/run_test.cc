@@ -99,6 +99,45 @@ TEST(HostileRun, AKernelThatWritesBesideItsBufferIsNamedWhenMemoryIsChecked) {
   EXPECT_EQ(y, (std::vector<float>{0, 1, 0, 1}));
 }
 
+TEST(HostileRun, AKernelThatChangesAWatchedValueIsNamed) {
+  for (const char* fault : {"kernel_writes_input", "none"}) {
+    HostileFolder folder;
+    folder.AddHostile(fault);
+    auto first = NewSession(NewRuntime(folder.path()), "hostile0");
+    ASSERT_TRUE(first.ok()) << FormatError(first.status());
+    ASSERT_TRUE(RunOnce(**first).ok());
+    const std::vector<Unit>& units = (*first)->last_plan()->units;  // as `mge plan` shows them
+    ASSERT_EQ(units[0].input_ids.size(), 1u);
+    const std::string x = std::to_string(units[0].input_ids[0]), y = std::to_string(units[0].output_ids[0]);
+    auto watching = NewSession(NewRuntime(folder.path(), {{"MGB_DEBUG_VAR_SANITY_CHECK_LOG", x}}), "hostile0");
+    for (int i = 0; i < 2; ++i) {
+      absl::Status status = RunOnce(**watching);
+      if (fault == std::string("none")) {
+        EXPECT_TRUE(status.ok()) << FormatError(status);
+        continue;
+      }
+      EXPECT_EQ(ErrorId(status), errors::kKernelFailed.id);
+      EXPECT_THAT(FormatError(status),
+                  AllOf(HasSubstr("a step changed the bytes of value 'x' (id " + x + ", float32[4], 16 bytes)"),
+                        HasSubstr("1 of its bytes differ, the first at offset 5"),
+                        HasSubstr("device hostile0, kernel hostile.relu, node 'middle' (Relu)")));
+    }
+    auto other = NewSession(NewRuntime(folder.path(), {{"debug.watch_value", y}}), "hostile0");
+    EXPECT_TRUE(RunOnce(**other).ok());
+  }
+}
+
+TEST(HostileRun, HostMemoryThatABackendAllocatesIsLoggedOnRequest) {
+  HostileFolder folder;
+  folder.AddHostile("kernel_allocates");
+  PluginFolder models;
+  const std::string run = "run " + models.Write("m.onnx", Model()) + " --device hostile0";
+  const Outcome logged = folder.Mge(run, "MGB_LOG_TRT_MEM_ALLOC=1"), quiet = folder.Mge(run, "MGB_LOG_TRT_MEM_ALLOC=0");
+  EXPECT_EQ(logged.code, 0) << logged.err;
+  EXPECT_THAT(logged.err, HasSubstr("allocates 96 bytes of host memory, alignment 128, at 0x"));
+  EXPECT_THAT(quiet.err, Not(HasSubstr("of host memory")));
+}
+
 TEST(HostileRun, ALostDeviceStaysLostWhileOthersWork) {
   HostileFolder folder;
   folder.AddHostile("kernel_lost");

@@ -121,6 +121,12 @@ class Planner {
     for (const auto& [key, value] : setup_.settings) {
       if (key == "plan.inplace") {
         c.in_place = value == "1";
+      } else if (key == "plan.match_range") {
+        c.match_range = {std::stoll(value), true};
+      } else if (key == "plan.num_temp") {
+        c.num_temp = std::stoi(value);
+      } else if (key == "plan.host_compute") {
+        c.host_compute = value == "1";
       } else if (key == "planner.skip") {
         c.skip = ListOf(value);
       } else if (key == "debug.check_memory") {

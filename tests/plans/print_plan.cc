@@ -216,7 +216,8 @@ class Printer {
     for (size_t a = 0; a < plan_.arenas.size(); ++a) {
       const Arena& arena = plan_.arenas[a];
       if (arena.bytes == 0) continue;
-      Line(fmt::format("{}: {} bytes, lower bound {}", ArenaName(a), arena.bytes, arena.lower_bound_bytes));
+      const std::string by = arena.match_range ? fmt::format(", shared with match range {}", *arena.match_range) : "";
+      Line(fmt::format("{}: {} bytes, lower bound {}{}", ArenaName(a), arena.bytes, arena.lower_bound_bytes, by));
     }
   }
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces operator new and malloc in the program that links this file, and in all libraries that the program opens.
-// Allocations fail if the kit says so (allocations.h), and objects are counted. With a sanitizer, which replaces malloc
-// itself, only operator new is replaced.
-#include <malloc.h>
-
-#include <algorithm>
+// Replaces malloc in the program that links this file, and in all libraries that the program opens; the library of C++
+// implements operator new by it. Allocations fail if the kit says so (allocations.h), and objects are counted. With a
+// sanitizer, which replaces malloc itself, operator new is replaced.
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
@@ -12,45 +9,26 @@
 
 #include "core/conform/allocations.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MGE_TAKES_MALLOC 0
-#else
-#define MGE_TAKES_MALLOC 1
-#endif
-
-#if MGE_TAKES_MALLOC
-extern "C" {
-// The functions of glibc, under the names that it offers to replacements of malloc.
-void* __libc_malloc(size_t) noexcept;
-void* __libc_calloc(size_t, size_t) noexcept;
-void* __libc_realloc(void*, size_t) noexcept;
-void* __libc_memalign(size_t, size_t) noexcept;
-void __libc_free(void*) noexcept;
-}
-#endif
-
-namespace {
+#define MGE_CALLER __builtin_return_address(0)
 
 using mge::conform::AllocationFails;
 using mge::conform::CountObject;
 
-constexpr size_t kLeast = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+namespace {
 
 void* Counted(void* object) noexcept {
   if (object) CountObject(1);
   return object;
 }
 
-void* Raw(size_t bytes, size_t alignment) noexcept {
-#if MGE_TAKES_MALLOC
-  return alignment <= kLeast ? __libc_malloc(bytes) : __libc_memalign(alignment, bytes);
-#else
-  return alignment <= kLeast ? std::malloc(bytes) : memalign(alignment, bytes);
-#endif
-}
+}  // namespace
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+namespace {
 
 void* Allocate(size_t bytes, size_t alignment, const void* caller) noexcept {
-  return AllocationFails(caller) ? nullptr : Counted(Raw(std::max<size_t>(bytes, 1), alignment));
+  if (AllocationFails(caller)) return nullptr;
+  return Counted(std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment));
 }
 
 void* New(size_t bytes, size_t alignment, const void* caller) {
@@ -60,16 +38,12 @@ void* New(size_t bytes, size_t alignment, const void* caller) {
 
 void Delete(void* object) noexcept {
   if (object) CountObject(-1);
-#if MGE_TAKES_MALLOC
-  __libc_free(object);
-#else
   std::free(object);
-#endif
 }
 
-}  // namespace
+constexpr size_t kLeast = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
-#define MGE_CALLER __builtin_return_address(0)
+}  // namespace
 
 void* operator new(size_t n) { return New(n, kLeast, MGE_CALLER); }
 void* operator new[](size_t n) { return New(n, kLeast, MGE_CALLER); }
@@ -77,12 +51,6 @@ void* operator new(size_t n, std::align_val_t a) { return New(n, static_cast<siz
 void* operator new[](size_t n, std::align_val_t a) { return New(n, static_cast<size_t>(a), MGE_CALLER); }
 void* operator new(size_t n, const std::nothrow_t&) noexcept { return Allocate(n, kLeast, MGE_CALLER); }
 void* operator new[](size_t n, const std::nothrow_t&) noexcept { return Allocate(n, kLeast, MGE_CALLER); }
-void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return Allocate(n, static_cast<size_t>(a), MGE_CALLER);
-}
-void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return Allocate(n, static_cast<size_t>(a), MGE_CALLER);
-}
 void operator delete(void* p) noexcept { Delete(p); }
 void operator delete[](void* p) noexcept { Delete(p); }
 void operator delete(void* p, size_t) noexcept { Delete(p); }
@@ -93,10 +61,7 @@ void operator delete(void* p, size_t, std::align_val_t) noexcept { Delete(p); }
 void operator delete[](void* p, size_t, std::align_val_t) noexcept { Delete(p); }
 void operator delete(void* p, const std::nothrow_t&) noexcept { Delete(p); }
 void operator delete[](void* p, const std::nothrow_t&) noexcept { Delete(p); }
-void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { Delete(p); }
-void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { Delete(p); }
-
-#if MGE_TAKES_MALLOC
+#else
 namespace {
 
 // Returns whether a malloc function must fail, and sets errno if so.
@@ -109,6 +74,13 @@ bool Refuses(const void* caller) noexcept {
 }  // namespace
 
 extern "C" {
+
+// The functions of glibc, under the names that it offers to replacements of malloc.
+void* __libc_malloc(size_t) noexcept;
+void* __libc_calloc(size_t, size_t) noexcept;
+void* __libc_realloc(void*, size_t) noexcept;
+void* __libc_memalign(size_t, size_t) noexcept;
+void __libc_free(void*) noexcept;
 
 void* malloc(size_t bytes) noexcept { return Refuses(MGE_CALLER) ? nullptr : Counted(__libc_malloc(bytes)); }
 void* calloc(size_t n, size_t bytes) noexcept { return Refuses(MGE_CALLER) ? nullptr : Counted(__libc_calloc(n, bytes)); }
@@ -132,7 +104,10 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
   *out = object;
   return 0;
 }
-void free(void* object) noexcept { Delete(object); }
+void free(void* object) noexcept {
+  if (object) CountObject(-1);
+  __libc_free(object);
+}
 
 }  // extern "C"
 #endif

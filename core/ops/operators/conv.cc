@@ -54,6 +54,7 @@ MGE_OP(conv) = {
     .attrs = kConvAttrs,
     .infer = Infer,
     .eval = Eval,
+    .traits = kConvolution,
     .examples = {"(T[2,3,7,5], T[4,3,2,3])",
                  "(T[1,4,9,8], T[6,2,3,2], T[6]) {group=2, kernel_shape=[3,2], pads=[1,0,0,1], strides=[2,3]}",
                  "(T[1,5,6,8], T[5,1,3,2]) {group=5, pads=[1,0,2,1]}", "(T[1,16,5,5], T[24,16,1,1], T[24])",

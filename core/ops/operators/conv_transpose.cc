@@ -119,6 +119,7 @@ MGE_OP(conv_transpose) = {
               {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
+    .traits = kConvolution,
     .examples = {"(T[1,3,5,4], T[3,2,3,2])", "(T[1,4,3,5], T[4,2,2,3]) {group=2, kernel_shape=[2,3], strides=[2,3]}"},
 };
 

@@ -33,8 +33,9 @@ class Selector {
         tools_(tools),
         stop_(stop),
         threads_(context.threads),
-        mode_(SelectModeOn(context, *group.device)),
-        constraints_(ConstraintsOn(context, *group.device)),
+        tuned_(IsTunedConvolution(context, *group.device, graph, group.nodes)),
+        mode_(SelectModeOn(context, *group.device, tuned_)),
+        constraints_(ConstraintsOn(context, *group.device, tuned_)),
         problem_(ProblemOf(group, context.threads)),
         several_(group.candidates.offered.size() > 1) {}
 
@@ -161,7 +162,7 @@ class Selector {
     for (size_t c = 0; c < offered().size(); ++c) {
       if (!record.Find(offered()[c].id)) missing.push_back(static_cast<int>(c));
     }
-    if (!missing.empty() && tools_.may_measure) {
+    if (!missing.empty() && (tools_.may_measure || tuned_)) {
       MeasureLimits limits = tools_.limits;
       limits.stop = stop_;
       MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured, MeasureCandidates(graph_, group_, missing, threads_, limits));
@@ -217,6 +218,7 @@ class Selector {
   const SelectionTools& tools_;
   const StopControl* const stop_;
   const uint32_t threads_;
+  const bool tuned_;  // by PlanContext::gpu_convolutions, which may measure whatever the strategy
   const int32_t mode_;
   const mge_constraints constraints_;
   const mge_problem problem_;

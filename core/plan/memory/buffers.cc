@@ -7,7 +7,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/memory/memory_capacity.h"
-#include "core/plan/memory/place.h"
+#include "core/plan/memory/share.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -298,11 +298,29 @@ class Assigner {
     }
   }
 
+  // Returns the workspace of unit `u`. If the number of workspaces is limited and the device has several lanes, all units of
+  // a lane use one workspace.
+  int32_t WorkspaceOf(size_t u, uint64_t bytes) {
+    const PlannedUnit& unit = schedule_.units[u];
+    const bool lanes = unit.OnQueue() && HasLanes(schedule_.SpaceOf(*unit.device));
+    if (!context_.num_temp || !lanes) return NewScratch(u, bytes, "workspace");
+    auto [at, is_new] = lane_workspaces_.try_emplace(unit.queue, -1);
+    if (is_new) {
+      at->second = NewScratch(u, bytes, "workspace");
+      out_.buffers[at->second].name = fmt::format("workspace of {} {}", unit.device->name(),
+                                                  QueueName(schedule_.queues[static_cast<size_t>(unit.queue)]));
+    }
+    Buffer& b = out_.buffers[at->second];
+    b.bytes = std::max(b.bytes, static_cast<int64_t>(bytes));
+    b.last = static_cast<int32_t>(u);
+    return at->second;
+  }
+
   void AddWorkspaces() {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
       const PlannedUnit& unit = schedule_.units[u];
       const mge_prepared& prepared = kernels_.units[u].prepared;
-      if (prepared.workspace_bytes) out_.workspaces[u] = NewScratch(u, prepared.workspace_bytes, "workspace");
+      if (prepared.workspace_bytes) out_.workspaces[u] = WorkspaceOf(u, prepared.workspace_bytes);
       for (size_t k = 0; unit.group && unit.group->abi && k < unit.group->abi->inputs().size(); ++k) {
         if (!PacksState(graph_, *unit.group, prepared, k)) continue;
         out_.packs[u].push_back({k, NewScratch(u, prepared.prepack_bytes[k], "packed state")});
@@ -349,11 +367,12 @@ class Assigner {
       const int32_t slack = b.shared ? kOverlapUnits : 0;
       const int32_t last = std::min(std::max(b.last, b.first), end);
       const int64_t zones = b.bytes ? 2 * zone : 0;
-      intervals.push_back({RoundUp(b.bytes, alignment) + zones, std::max(b.first - slack, 0), std::min(last + slack, end)});
+      intervals.push_back({RoundUp(b.bytes, alignment) + zones, std::max(b.first - slack, 0), std::min(last + slack, end),
+                           HasLanes(b.space) ? schedule_.units[b.first].queue : 0});
       placed.push_back(static_cast<int32_t>(i));
       if (intervals.back().bytes > most) return TooLargeAtOnce(*space.device, b.name, intervals.back().bytes);
     }
-    const Placement placement = PlaceIntervals(intervals, most);
+    const Placement placement = PlaceSmallest(intervals, context_.match_range, most);
     std::vector<int32_t> arenas = {static_cast<int32_t>(a)};  // index of the arena of each part
     while (arenas.size() < placement.part_bytes.size()) arenas.push_back(AddPart(a));
     for (size_t i = 0; i < placed.size(); ++i) {
@@ -363,6 +382,7 @@ class Assigner {
       out_.placed.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace, b.arena});
     }
     for (size_t part = 0; part < arenas.size(); ++part) out_.arenas[arenas[part]].bytes = placement.part_bytes[part];
+    for (int32_t part : arenas) out_.arenas[part].match_range = placement.match_range;
     out_.arenas[a].lower_bound_bytes = placement.lower_bound;
     return absl::OkStatus();
   }
@@ -372,6 +392,7 @@ class Assigner {
   const Schedule& schedule_;
   const PreparedKernels& kernels_;
   const PlanContext& context_;
+  std::map<int32_t, int32_t> lane_workspaces_;  // by queue: its workspace, if its units share one
   MemoryPlan out_;
 };
 

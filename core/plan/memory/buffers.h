@@ -10,8 +10,8 @@
 //      the unit that needs it.
 //   3. Moves outputs from the arena to the caller's memory: those that the calling thread computes, and those that the
 //      caller wants on a device or in page-locked memory.
-//   4. Places the buffers of each arena with PlaceIntervals() (place.h), at multiples of the alignment that the devices
-//      whose kernels use the arena require.
+//   4. Places the buffers of each arena with the offset planner (place.h) or the sharing planner (share.h), at multiples of
+//      the alignment that the devices whose kernels use the arena require.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory placement: gives every buffer an offset such that buffers alive at the same time do not overlap.
+// The offset planner: gives every buffer an offset such that buffers alive at the same time do not overlap.
 //
 // Offsets that are fixed at plan time let one arena serve all temporaries of a run, without an allocation per value. To find
 // the smallest arena ("dynamic storage allocation") is NP-hard. This file uses greedy best fit, as in Y. Pisarchyk and
@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,19 +23,26 @@ struct Interval {
   int64_t bytes;  // rounded up to the alignment by the caller
   int32_t first;  // first and last step at which it is alive, both included
   int32_t last;
+  int32_t lane = 0;  // the queue that uses it; only for the sharing planner (share.h)
 };
 
 // The offsets of all intervals.
 struct Placement {
-  std::vector<int64_t> offsets;     // bytes from the start of the interval's part
-  std::vector<int32_t> parts;       // index of the arena's part that holds the interval
-  std::vector<int64_t> part_bytes;  // sizes of the parts; one part unless it would exceed the limit
-  int64_t total = 0;                // bytes of all parts
-  int64_t lower_bound = 0;          // most bytes alive at one step: no placement can be smaller
+  std::vector<int64_t> offsets;             // bytes from the start of the interval's part
+  std::vector<int32_t> parts;               // index of the arena's part that holds the interval
+  std::vector<int64_t> part_bytes;          // sizes of the parts; one part unless it would exceed the limit
+  int64_t total = 0;                        // bytes of all parts
+  int64_t lower_bound = 0;                  // most bytes alive at one step: no placement can be smaller
+  std::optional<int64_t> match_range = {};  // that of the sharing planner; nullopt: the offset planner placed the buffers
 };
 
+// Returns the most bytes that are alive at one step.
+int64_t MostBytesAlive(std::span<const Interval> intervals);
+
 // Returns a placement. Deterministic; takes O(n^2) time for n intervals. No part is larger than `part_limit`, except a part
-// that holds a single interval above the limit.
-Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit = std::numeric_limits<int64_t>::max());
+// that holds a single interval above the limit. If `ratio` is set, two intervals use the same bytes only if neither is
+// larger than the other times `ratio`. With 0, no two do.
+Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit = std::numeric_limits<int64_t>::max(),
+                         std::optional<int64_t> ratio = std::nullopt);
 
 }  // namespace mge

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "support/conv_threads.h"
 #include "support/convolution.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -112,6 +113,7 @@ struct GemmArgs {
   int64_t group_outputs, group_floats;
   bool pointwise, packs;
   uint64_t scratch_offset;
+  uint64_t threads;  // ConvThreads()
   Operands on;
 };
 
@@ -128,7 +130,7 @@ mge_code LaunchGemm(const GemmArgs& s, const mge_run* run) {
   const float* bias = c.bias >= 0 ? At<float>(run, s.on.bias) : nullptr;
   const float* add = c.add >= 0 ? At<float>(run, s.on.add) : nullptr;
   float* y = At<float>(run, s.on.y);
-  ForGemmChunks(run, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+  ForConvChunks(run, s.threads, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
     GemmTask t = s.task;
     t.a.data = x + group * c.windows.channels;
     t.a.windows = s.pointwise ? nullptr : &c.windows;
@@ -161,6 +163,7 @@ class GemmConvKernel : public ConvKernel {
     const GemmTable& table = Gemm(isa);
     GemmSize size = SizeOf(conv);
     args_.table = &table;
+    args_.threads = ConvThreads();
     args_.conv = &conv_;
     args_.group_outputs = size.n;
     args_.group_floats = PackedFloats(size.k, size.n, table.columns);
@@ -209,6 +212,7 @@ struct DepthwiseArgs {
   DepthwiseTask task;
   Chunks chunks;  // chunks of all parts of all rows
   bool packs, has_bias, has_add;
+  uint64_t threads;  // ConvThreads()
   Operands on;
 };
 
@@ -228,8 +232,9 @@ mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
   }
   if (s.has_bias) t.bias = At<float>(run, s.on.bias);
   if (s.has_add) t.add = At<float>(run, s.on.add);
-  ForChunks(run, s.chunks,
-            [&](uint64_t begin, uint64_t end) { s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  ForConvChunks(run, s.threads, s.chunks, [&](uint64_t begin, uint64_t end) {
+    s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+  });
   return MGE_OK;
 }
 
@@ -250,6 +255,7 @@ class DepthwiseKernel : public ConvKernel {
  public:
   DepthwiseKernel(const Convolution& c, Isa isa) : ConvKernel(c) {
     args_.table = &Depthwise(isa);
+    args_.threads = ConvThreads();
     const ConvWindows& w = c.windows;
     args_.task = {
         nullptr,       nullptr,      nullptr, nullptr, nullptr, c.channels, w.h,  w.w,  w.kh, w.kw,
@@ -295,7 +301,7 @@ struct ConvRow {
     Isa isa = AllowedIsa();
     auto offer = [&](Kind kind, std::string_view id, double us, uint64_t workspace) {
       Candidate c = {.id = std::string(id), .attributes = kExact, .workspace = workspace, .variant = kind};
-      c.cost_us = RunUs(p, us + (conv.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0));
+      c.cost_us = ConvRunUs(p, us + (conv.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0));
       c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
       const mge_layout last = ChannelsLast(conv.rank);
       if (!conv.x_constant) c.inputs[static_cast<size_t>(conv.x)] = last;

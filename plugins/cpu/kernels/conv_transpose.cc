@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "support/conv_threads.h"
 #include "support/epilogue.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -121,6 +122,7 @@ struct Args {
   Chunks rows;      // output rows of images_at_once images
   int64_t passes, pass_x, pass_y, group_floats;
   bool packs, depthwise, has_bias, has_add;
+  uint64_t threads;  // ConvThreads()
   uint64_t columns_offset, scratch_offset;
   Slot x, weights, bias, add, y, workspace;
 };
@@ -163,7 +165,7 @@ mge_code Launch(const Args& s, const mge_run* run) {
     if (s.depthwise)
       sums.weights = packed;
     else
-      ForGemmChunks(run, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+      ForConvChunks(run, s.threads, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
         GemmTask t = s.product;
         t.a.data = x + group * t.k;
         t.b = packed + group * s.group_floats;
@@ -173,7 +175,7 @@ mge_code Launch(const Args& s, const mge_run* run) {
     sums.y = At<float>(run, s.y) + pass * s.pass_y;
     if (s.has_bias) sums.bias = At<float>(run, s.bias);
     if (s.has_add) sums.add = At<float>(run, s.add) + pass * s.pass_y;
-    ForChunks(run, s.rows, [&](uint64_t begin, uint64_t end) {
+    ForConvChunks(run, s.threads, s.rows, [&](uint64_t begin, uint64_t end) {
       s.col2im->run(sums, static_cast<int64_t>(begin), static_cast<int64_t>(end));
     });
   }
@@ -211,6 +213,7 @@ class TransposedKernel : public Kernel {
     a.product.n = size.n;
     a.product.k = size.k;
     a.product.ldc = conv.groups * size.n;
+    a.threads = ConvThreads();
     a.depthwise = conv.depthwise();
     a.sums.groups = a.depthwise ? 1 : conv.groups;
     a.sums.channels = a.depthwise ? conv.groups : conv.outputs;
@@ -282,7 +285,7 @@ struct ConvTransposeRow {
     Candidate c = {
         .id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
     c.cost_us =
-        RunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
+        ConvRunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
     c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
     c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
     if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);

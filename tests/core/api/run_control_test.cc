@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run controls of the public API: time limits.
+// Run controls of the public API: time limits and priorities.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <future>
 #include <limits>
 
 #include "mge/mge.h"
@@ -10,9 +12,9 @@
 namespace mge {
 namespace {
 
-class TimeLimit : public testing::Test {
+class RunControls : public testing::Test {
  protected:
-  TimeLimit() {
+  RunControls() {
     mge_runtime_options options = {};
     options.struct_size = sizeof(options);
     options.no_built_in_plugins = options.no_environment = 1;
@@ -25,7 +27,7 @@ class TimeLimit : public testing::Test {
     const int64_t dims[] = {2};
     EXPECT_EQ(mge_tensor_create(MGE_DTYPE_F32, dims, 1, &input_), nullptr);
   }
-  ~TimeLimit() override {
+  ~RunControls() override {
     mge_tensor_release(input_);
     mge_session_release(session_);
     mge_runtime_release(runtime_);
@@ -44,18 +46,48 @@ class TimeLimit : public testing::Test {
     return text;
   }
 
+  // Runs the session asynchronously. ended() is called on a worker.
+  void RunAsync(mge_run_control* control, std::function<void()>& ended) {
+    auto done = [](void* state, mge_status* status, mge_tensor** outputs, size_t count) {
+      EXPECT_EQ(status, nullptr);
+      mge_status_release(status);
+      for (size_t i = 0; i < count; ++i) mge_tensor_release(outputs[i]);
+      (*static_cast<std::function<void()>*>(state))();
+    };
+    EXPECT_EQ(mge_session_run_async(session_, &input_, 1, control, done, &ended), nullptr);
+  }
+
  private:
   mge_runtime* runtime_ = nullptr;
   mge_session* session_ = nullptr;
   mge_tensor* input_ = nullptr;
 };
 
-TEST_F(TimeLimit, IsOffForValuesOutOfRange) {
+TEST_F(RunControls, IgnoreTimeLimitsOutOfRange) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   for (double seconds : {0.0, -5.0, 9.3e9, 1e300, kInfinite, -kInfinite, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_EQ(RunWithin(seconds), "") << seconds;
   }
   EXPECT_NE(RunWithin(1e-9), "");
+}
+
+TEST_F(RunControls, GiveAPrioritizedRunItsOwnThread) {
+  std::promise<void> open, passed, over;
+  std::shared_future<void> opened = open.get_future().share();
+  std::function<void()> waits = [&] {
+    opened.wait();
+    over.set_value();
+  };
+  std::function<void()> passes = [&] { passed.set_value(); };
+  RunAsync(nullptr, waits);  // the only worker for plain runs is busy until `open`
+  mge_run_control* control = nullptr;
+  ASSERT_EQ(mge_run_control_create(&control), nullptr);
+  mge_run_control_set_priority(control, 7);
+  RunAsync(control, passes);
+  passed.get_future().wait();
+  open.set_value();
+  over.get_future().wait();
+  mge_run_control_release(control);
 }
 
 }  // namespace

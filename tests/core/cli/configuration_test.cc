@@ -192,11 +192,38 @@ TEST_F(Command, ProfilerAutostartWritesATraceOfAllRuns) {
   EXPECT_THAT(o.err, HasSubstr("none/t.json"));
 }
 
+TEST_F(Command, ProfilerModeChoosesTheEvents) {
+  if (Mge("devices", "MGE_VIRTUAL_DEVICES=1").out.find("virtual0") == std::string::npos) GTEST_SKIP() << "no virtual GPU";
+  for (const int mode : {0, 1, 2, 3, 4, 8, 15}) {
+    Outcome o = Mge("--set profile.file=t.json run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0",
+                    "MGE_VIRTUAL_DEVICES=1 MXNET_PROFILER_AUTOSTART=1 MXNET_PROFILER_MODE=" + std::to_string(mode));
+    ASSERT_EQ(o.code, 0) << o.err;
+    const std::string trace = Read("t.json");
+    const std::vector<std::string> names = Steps(trace);
+    const int events = mode == 0 ? 1 : mode == 1 ? 3 : mode;
+    EXPECT_EQ(std::count(names.begin(), names.end(), "conv1") > 0, (events & 1) != 0) << mode;
+    EXPECT_EQ(std::count(names.begin(), names.end(), "copy of image") > 0, (events & 2) != 0) << mode;
+    int calls = 0;
+    double most = 0;
+    const json parsed = json::parse(trace);
+    for (const json& event : parsed["traceEvents"]) {
+      calls += event.value("cat", "") == "run" || event.value("cat", "") == "planning";
+      if (event["ph"] != "C") continue;
+      EXPECT_EQ(event["name"], "memory of virtual0");
+      most = std::max(most, event["args"]["bytes"].get<double>());
+    }
+    EXPECT_EQ(calls > 0, (events & 4) != 0) << mode;
+    EXPECT_EQ(most > 0, (events & 8) != 0) << mode;
+  }
+  EXPECT_EQ(Mge("run good.onnx", "MXNET_PROFILER_MODE=16").code, 2);
+}
+
 TEST_F(Command, ProfileOfWaitsHasOnlyCopiesAndStepsThatWait) {
   if (Mge("devices", "MGE_VIRTUAL_DEVICES=1").out.find("virtual0") == std::string::npos) GTEST_SKIP() << "no virtual GPU";
   for (const char* only : {"0", "1"}) {
-    Outcome o = Mge("--set profile.file=t.json run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0",
-                    std::string("MGE_VIRTUAL_DEVICES=1 MXNET_PROFILER_AUTOSTART=1 MGB_PROFILE_ONLY_WAIT=") + only);
+    Outcome o = Mge(
+        "--set profile.file=t.json run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0",
+        std::string("MGE_VIRTUAL_DEVICES=1 MXNET_PROFILER_AUTOSTART=1 MXNET_PROFILER_MODE=1 MGB_PROFILE_ONLY_WAIT=") + only);
     ASSERT_EQ(o.code, 0) << o.err;
     const std::vector<std::string> names = Steps(Read("t.json"));
     // conv1 waits for the copy of its input; the steps after it are on the same queue.

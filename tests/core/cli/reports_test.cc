@@ -65,6 +65,36 @@ TEST_F(Reports, ShowsBodiesAsPartsOfTheModel) {
   EXPECT_EQ(bench["planned_peak_bytes"], bench["measured_peak_bytes"]);
 }
 
+TEST_F(Reports, ShowsWhatModelsSaveBySharingTheirArenas) {
+  if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  auto model = [&](const char* name, int64_t rows) {
+    Model(name, {ob::NodeProto("Softmax", {"x"}, {"a"}), ob::NodeProto("Softmax", {"a"}, {"y"})}, {}, {rows, int64_t{1024}});
+  };
+  model("a.onnx", 64), model("b.onnx", 192);
+  const std::string command = "memory a.onnx b.onnx --device virtual0 --set memory.pool=unpooled";
+  const json own = json::parse(Mge(command + " --json", "MGE_VIRTUAL_DEVICES=1").out);
+  const json shared = json::parse(Mge(command + " --json", "GE_USE_STATIC_MEMORY=2 MGE_VIRTUAL_DEVICES=1").out);
+  EXPECT_EQ(own["schema"], "mge.models_memory/1");
+  const uint64_t a = own["models"][0]["arena_bytes"], b = own["models"][1]["arena_bytes"];
+  EXPECT_GT(a, 64u * 4096);
+  EXPECT_EQ(own["arena_bytes"], a + b);
+  EXPECT_EQ(own["held_arena_bytes"], a + b);
+  EXPECT_EQ(own["saved_bytes"], 0);
+  EXPECT_EQ(shared["held_arena_bytes"], b);
+  EXPECT_EQ(shared["saved_bytes"], a);
+  EXPECT_EQ(shared["shared_arenas"]["virtual0"], b);
+  EXPECT_LT(shared["device_peak_charged_bytes"], own["device_peak_charged_bytes"]);
+
+  const Outcome o = Mge(command, "GE_USE_STATIC_MEMORY=2 MGE_VIRTUAL_DEVICES=1");
+  EXPECT_EQ(o.code, 0) << o.err;
+  for (const char* text : {"a.onnx", "b.onnx", "shared arena of virtual0: ", " saved by sharing"}) {
+    EXPECT_THAT(o.out, HasSubstr(text));
+  }
+  const Outcome refused = Mge(command + " --set static_memory_policy=0", "GE_USE_STATIC_MEMORY=2 MGE_VIRTUAL_DEVICES=1");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("the variable GE_USE_STATIC_MEMORY and the option static_memory_policy"));
+}
+
 TEST_F(Reports, MeasuresTheStepsOfAPlan) {
   Model("m.onnx",
         {ob::NodeProto("Exp", {"x"}, {"a"}, {.name = "first"}), ob::NodeProto("Softmax", {"a"}, {"y"}, {.name = "last"})});

@@ -54,6 +54,7 @@ class Model {
     options.plugin_directories = {kPlugins};
     options.sources.call = std::move(settings);
     options.sources.call.push_back({"virtual.devices", "1"});
+    options.sources.call.push_back({"plan.host_compute", "0"});
     auto runtime = Runtime::Create(std::move(options));
     EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());
     onnx::Model model;

@@ -37,6 +37,7 @@ class Queues : public ::testing::Test {
     RuntimeOptions options;
     options.built_in_plugins = false;
     options.plugin_directories = {kAsyncPlugins, kBuiltInPlugins};
+    settings.push_back({"plan.host_compute", "0"});  // kernels run on the devices, however few elements they have
     options.sources.call = std::move(settings);
     auto runtime = Runtime::Create(std::move(options));
     ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());

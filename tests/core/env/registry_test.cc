@@ -114,6 +114,27 @@ TEST(Registry, DoesNotWarnIfTwoVariablesAgree) {
   EXPECT_THAT(log.lines, IsEmpty());
 }
 
+// The page of Ascend GE forbids the variable beside the option. Equal values do no harm.
+TEST(Registry, RefusesAnOptionThatContradictsAVariableIfTheSettingHasOneSource) {
+  const Sources variable = FromEnvironment({{"GE_USE_STATIC_MEMORY", "2"}});
+  Sources both = variable;
+  both.command_line = {{"static_memory_policy", "0"}};
+  EXPECT_THAT(ErrorOf(both), AllOf(HasSubstr("the variable GE_USE_STATIC_MEMORY and the option static_memory_policy"),
+                                   HasSubstr("GE_USE_STATIC_MEMORY is static, static_memory_policy is off")));
+  both.command_line = {{"static_memory_policy", "1"}};
+  EXPECT_EQ(InfoOf(*MustCreate(both), "memory.static_policy").value, "static");
+  both = variable;
+  both.call = {{"ge.exec.staticMemoryPolicy", "off"}};
+  EXPECT_THAT(ErrorOf(both), HasSubstr("the option ge.exec.staticMemoryPolicy"));
+
+  auto registry = MustCreate(variable);
+  const std::vector<Assignment> same = {{"static_memory_policy", "static"}}, other = {{"static_memory_policy", "0"}};
+  EXPECT_TRUE(registry->SnapshotWith(same).ok());
+  EXPECT_EQ(ErrorId(registry->SnapshotWith(other).status()), errors::kBadSetting.id);
+  EXPECT_EQ(ErrorId(registry->Set("memory.static_policy", "off")), errors::kBadSetting.id);
+  EXPECT_EQ(InfoOf(*registry, "memory.static_policy").origin, "environment GE_USE_STATIC_MEMORY");
+}
+
 TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
   LogLines log;
   auto registry =
@@ -218,10 +239,10 @@ TEST(Registry, ChangesNothingOnAnError) {
   auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}}));
   ASSERT_TRUE(registry->Set("plan.cache_size", "4").ok());
   EXPECT_EQ(ErrorId(registry->Set("plan.cache_size", "-1")), errors::kBadSetting.id);
-  EXPECT_EQ(ErrorId(registry->Set("plan.match_range", "4")), errors::kLaterSetting.id);
+  EXPECT_EQ(ErrorId(registry->Set("train.sublinear_tries", "4")), errors::kLaterSetting.id);
   EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 4);
-  EXPECT_EQ(registry->snapshot()->Get<kPlanMatchRange>(), 16);
-  EXPECT_EQ(InfoOf(*registry, "plan.match_range").origin, "default");
+  EXPECT_EQ(registry->snapshot()->Get<kSublinearTries>(), 10);
+  EXPECT_EQ(InfoOf(*registry, "train.sublinear_tries").origin, "default");
 }
 
 TEST(Registry, WarnsOnceAboutASettingWithoutEffect) {
@@ -298,7 +319,7 @@ TEST(Registry, ListsEveryRowOfTheCore) {
   EXPECT_EQ(threads.lifecycle, "first-set");
   EXPECT_EQ(threads.owner, "core");
   EXPECT_EQ(threads.status, "built");
-  EXPECT_EQ(InfoOf(*MustCreate({}), "plan.match_range").status, "later");
+  EXPECT_EQ(InfoOf(*MustCreate({}), "train.sublinear_tries").status, "later");
 }
 
 }  // namespace

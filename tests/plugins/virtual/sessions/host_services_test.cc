@@ -50,8 +50,13 @@ class CompiledPrograms : public testing::Test {
     RuntimeOptions options;
     options.built_in_plugins = false;
     options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
-    options.sources.call = {{"virtual.devices", "1"}, {"virtual.compile_time", "1"}, {"cache.dir", directory_ + "/c"},
-                            {"cache.bytes", bytes},   {"log.level", "info"},         {"MGE_FASTRUN_CACHE_TYPE", "memory"}};
+    options.sources.call = {{"virtual.devices", "1"},
+                            {"plan.host_compute", "0"},
+                            {"virtual.compile_time", "1"},
+                            {"cache.dir", directory_ + "/c"},
+                            {"cache.bytes", bytes},
+                            {"log.level", "info"},
+                            {"MGE_FASTRUN_CACHE_TYPE", "memory"}};
     options.logger = Logger(LogLevel::kInfo, Messages::Write, &messages);
     auto runtime = Runtime::Create(std::move(options));
     EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());

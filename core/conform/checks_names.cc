@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds kernel rows with a misspelt operator, such as "Tahn". A kernel table does not list its rows, but their operator
-// names are strings in the file. Each string that is similar to an operator's name is requested as if it were an operator.
+// Checks of names: those of operators in kernel rows, and those of candidates.
+//
+// A kernel table does not list its rows, but their operator names are strings in the file. Each string that is similar to an
+// operator's name is requested as if it were an operator, to find misspelt ones such as "Tahn". Caches on disk name
+// candidates by id, and later processes read them, so the ids of two independent processes are compared.
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "core/base/nearest.h"
 #include "core/conform/kernel_run.h"
+#include "core/conform/task.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -34,7 +40,7 @@ absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
 
 // Returns whether the backend offers or refuses the problem of a case after its operator is replaced by `op`.
 absl::StatusOr<bool> Answers(BackendUnderTest& s, const Case& c, const std::string& op) {
-  s.At(fmt::format("{} as \"{}\"", c.Name(), op));
+  s.At("{} as \"{}\"", c.Name(), op);
   AbiProblem problem(c, MGE_WRITE);
   mge_graph graph = *problem.get()->graph;
   mge_node node = *graph.nodes[0];
@@ -73,12 +79,58 @@ absl::Status CheckNames(BackendUnderTest& s) {
   return wrong.empty() ? absl::OkStatus() : Broken(wrong);
 }
 
+constexpr double kSeconds = 10;  // time limit of a process that offers candidates
+
+// Records the offered candidates of each case. Failures are ignored, because other checks report them.
+void Tell(BackendUnderTest& tested, const std::vector<Case>& cases) {
+  if (!tested.Prepare(Needs::kDevice).ok()) return;
+  for (const Case& c : cases) {
+    absl::StatusOr<Offers> offers = Enumerate(tested, c);
+    if (!offers.ok() || offers->offered.empty()) continue;
+    std::vector<std::string> ids;
+    for (const Candidate& k : offers->offered) ids.push_back(k.id);
+    tested.reporter().Support(c.def->name, DTypeName(c.dtype), true, fmt::format("{}", fmt::join(ids, ", ")));
+  }
+}
+
+absl::Status CheckStableIds(BackendUnderTest& s) {
+  std::vector<Case> cases;
+  for (const OpDef* def : CheckableOps()) {
+    absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), SpecsFor(*def).front());
+    if (c.ok()) cases.push_back(*std::move(c));
+  }
+  auto body = [&](CheckReporter& w) {
+    BackendUnderTest tested(s.path(), s.given(), w);
+    Tell(tested, cases);
+  };
+  std::map<std::string, std::string> first, second;  // operator -> ids
+  const std::vector<Task> tasks = {{"first", "", body, kSeconds}, {"second", "", body, kSeconds}};
+  MGE_RETURN_IF_ERROR(RunTasks(
+      tasks, 2,
+      [&](const Task& task, const CheckRecord& r) {
+        if (r.kind == RecordKind::kSupported) (&task == &tasks[0] ? first : second)[r.check] = r.what;
+      },
+      [](const Task&, double) {}));
+  if (first.empty() || second.empty()) return NotOffered("no process is offered a candidate");
+  for (const auto& [op, ids] : first) {
+    auto other = second.find(op);
+    if (other == second.end() || other->second == ids) continue;
+    return Broken(
+        "for {} one process is offered '{}', another one '{}'; use the same ids in every process, "
+        "because caches on disk contain them",
+        op, ids, other->second);
+  }
+  return absl::OkStatus();
+}
+
 constexpr Check kRows[] = {
     {"kernel.names", "No kernel row names an operator that does not exist.", Needs::kDevice, CheckNames},
+    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", Needs::kProcesses,
+     CheckStableIds},
 };
 
 }  // namespace
 
-std::span<const Check> RowChecks() { return kRows; }
+std::span<const Check> NameChecks() { return kRows; }
 
 }  // namespace mge::conform

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/step_checks.h"
+
+#include <utility>
+
+namespace mge {
+
+absl::StatusOr<std::unique_ptr<StepChecks>> StepChecks::Create(const Plan& plan, const StepCheckOptions& options,
+                                                               std::span<void* const> bases,
+                                                               std::span<const HostValue> dynamic) {
+  if (!plan.red_zones && !options.NeedValues()) return nullptr;
+  std::unique_ptr<StepChecks> out(new StepChecks(bases, dynamic));
+  if (plan.red_zones) {
+    MGE_ASSIGN_OR_RETURN(out->red_zones_, RedZones::Create(plan, bases));
+  }
+  if (!options.dump_directory.empty()) {
+    MGE_ASSIGN_OR_RETURN(out->dump_, ValueDump::Create(plan, options.dump_directory, options.dump_inputs, options.logger));
+  }
+  if (options.watched_value >= 0) {
+    out->watch_ = std::make_unique<ValueWatch>(plan, options.watched_value, options.logger);
+  }
+  return out;
+}
+
+void StepChecks::BeginRun(const StopControl& stop) {
+  reader_.BeginRun(stop);
+  if (red_zones_) red_zones_->BeginRun(stop);
+  if (watch_) watch_->BeginRun();
+}
+
+absl::Status StepChecks::BeforeStep(const Step& step) {
+  if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->BeforeStep(step));
+  if (watch_) MGE_RETURN_IF_ERROR(watch_->BeforeStep(step, reader_));
+  return dump_ ? dump_->BeforeStep(step, reader_) : absl::OkStatus();
+}
+
+absl::Status StepChecks::AfterStep(const Step& step) {
+  if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->AfterStep(step));
+  if (watch_) MGE_RETURN_IF_ERROR(watch_->AfterStep(step, reader_));
+  return dump_ ? dump_->AfterStep(step, reader_) : absl::OkStatus();
+}
+
+bool StepChecks::Over(std::chrono::nanoseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  const bool over = !red_zones_ || red_zones_->Over(patience);
+  return reader_.Over(end - std::chrono::steady_clock::now()) && over;
+}
+
+}  // namespace mge

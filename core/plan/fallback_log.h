@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The log of fallbacks: work that runs in a slower way than a user may expect (log.storage_fallback).
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+
+#include "core/base/log.h"
+#include "core/plan/plan.h"
+
+namespace mge {
+
+struct PlanContext;  // core/plan/program.h
+
+// Logs each message once, at the level info. Thread-safe.
+class FallbackLog {
+ public:
+  explicit FallbackLog(Logger logger) : logger_(logger) {}
+
+  void Log(std::string message);
+  // Logs the operators of a plan that run on a device other than the first ones, by the reference evaluator, or on a
+  // converted layout.
+  void Log(std::span<const Unit> units, const PlanContext& context);
+
+ private:
+  const Logger logger_;
+  std::mutex mutex_;
+  std::set<std::string> said_;
+};
+
+}  // namespace mge

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of the planner on virtual GPUs: kernels, queues, bytes and errors that a user can observe.
+#include <set>
+
+#include "tests/plugins/virtual/sessions/virtual_session.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::shared_ptr<Runtime> With(std::vector<Assignment> settings) {
+  settings.push_back({"virtual.devices", "1"});
+  return NewRuntime(std::move(settings));
+}
+
+// Runs the graph on virtual0.
+absl::StatusOr<std::vector<float>> Results(std::vector<Assignment> settings, std::string_view text,
+                                           const std::vector<HostValue>& in, std::shared_ptr<const Plan>* plan = nullptr) {
+  const std::shared_ptr<Runtime> runtime = With(std::move(settings));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Load(runtime, text, "virtual0"));
+  auto results = ResultsOf(*session, in);
+  if (plan) *plan = session->last_plan();
+  return results;
+}
+
+// ---- plan.host_compute
+
+// Returns whether a run launches at least `count` kernels: a fault at that kernel stops it.
+bool Launches(int count, const std::string& host_compute, std::string_view text, const std::vector<HostValue>& in) {
+  const std::string fault = "0:kernel@" + std::to_string(count) + "=fail";
+  return !Results({{"plan.host_compute", host_compute}, {"virtual.fault", fault}}, text, in).ok();
+}
+
+int KernelsOf(const std::string& host_compute, std::string_view text, const std::vector<HostValue>& in) {
+  int count = 0;
+  while (count < 9 && Launches(count + 1, host_compute, text, in)) ++count;
+  return count;
+}
+
+constexpr char kSmall[] = "input x : float32[7]\nconst w = float32[7]<2>\na = MatMul(x, w)\noutput a\n";
+
+std::string ScaledBy2Plus1(int elements) {
+  const std::string n = std::to_string(elements);
+  return "input a : float32[" + n + "]\nconst two = float32[1]<2>\nconst one = float32[1]<1>\n" +
+         "b = Mul(a, two)\nc = Add(b, one)\noutput c\n";
+}
+
+TEST(HostCompute, OfSmallValuesLaunchesNoKernel) {
+  EXPECT_EQ(KernelsOf("1", ScaledBy2Plus1(7), {Numbers({7})}), 0);
+  EXPECT_GE(KernelsOf("0", ScaledBy2Plus1(7), {Numbers({7})}), 1);
+  EXPECT_EQ(Results({{"plan.host_compute", "1"}}, ScaledBy2Plus1(7), {Numbers({7})}).value(),
+            Results({{"plan.host_compute", "0"}}, ScaledBy2Plus1(7), {Numbers({7})}).value());
+}
+
+TEST(HostCompute, IsNotUsedForMoreThanSevenElements) {
+  const int kernels = KernelsOf("0", ScaledBy2Plus1(8), {Numbers({8})});
+  EXPECT_GE(kernels, 1);
+  EXPECT_EQ(KernelsOf("1", ScaledBy2Plus1(8), {Numbers({8})}), kernels);
+}
+
+TEST(HostCompute, IsNotUsedForResultsOfTheDeviceAndOperatorsThatAreNotElementwise) {
+  EXPECT_EQ(KernelsOf("1", kSmall, {Numbers({7})}), KernelsOf("0", kSmall, {Numbers({7})}));
+  const std::string text = "input x : float32[2,16]\ns = ReduceSum(x) {keepdims=0}\nt = Neg(s)\noutput t\n";
+  EXPECT_EQ(KernelsOf("1", text, {Numbers({2, 16})}), KernelsOf("0", text, {Numbers({2, 16})}));
+}
+
+// ---- plan.static_input_shape
+
+constexpr char kAnyBatch[] = "input x : float32[N,4]\ny = Relu(x)\noutput y\n";
+
+TEST(StaticInputShape, HoldsTheFirstShapesAndNamesBothInTheError) {
+  const std::shared_ptr<Runtime> runtime = With({{"plan.static_input_shape", "1"}});
+  auto session = Load(runtime, kAnyBatch, "virtual0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({2, 4})}).ok());
+  const auto other = ResultsOf(**session, {Numbers({3, 4})});
+  EXPECT_THAT(FormatError(other.status()),
+              AllOf(HasSubstr("'x'"), HasSubstr("[3,4]"), HasSubstr("[2,4]"), HasSubstr("plan.static_input_shape")));
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({2, 4})}).ok());
+  // Another session has first shapes of its own.
+  auto second = Load(runtime, kAnyBatch, "virtual0");
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(ResultsOf(**second, {Numbers({3, 4})}).ok());
+}
+
+TEST(StaticInputShape, OffMakesOnePlanForEachShape) {
+  auto session = Load(With({{"plan.static_input_shape", "0"}}), kAnyBatch, "virtual0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({2, 4})}).ok());
+  const auto first = (*session)->last_plan();
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({3, 4})}).ok());
+  EXPECT_NE((*session)->last_plan(), first);
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({2, 4})}).ok());
+  EXPECT_EQ((*session)->last_plan(), first);
+}
+
+TEST(StaticInputShape, IsNotSetByARunThatFails) {
+  auto session = Load(With({{"plan.static_input_shape", "1"}}), kAnyBatch, "virtual0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  EXPECT_FALSE(ResultsOf(**session, {Numbers({2, 5})}).ok());
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({3, 4})}).ok());
+}
+
+// ---- plan.num_temp
+
+// Three chains of three products, and their sum.
+std::string ThreeChains() {
+  std::string text = "input x : float32[32,32]\nconst w = float32[32,32]<0.01>\n";
+  for (const std::string chain : {"a", "b", "c"}) {
+    std::string before = "x";
+    for (int i = 0; i < 3; ++i) {
+      const std::string after = chain + std::to_string(i);
+      text += after + " = MatMul(" + before + ", w)\n" + after + "s = Softmax(" + after + ")\n";
+      before = after + "s";
+    }
+  }
+  return text + "y = Sum(a2s, b2s, c2s)\noutput y\n";
+}
+
+// Returns the compute queues of the plan's kernels.
+std::set<std::string> ComputeQueuesOf(const Plan& plan) {
+  std::set<std::string> queues;
+  for (const Unit& u : plan.units) {
+    if (u.kind == Unit::Kind::kKernel) queues.insert(u.queue);
+  }
+  return queues;
+}
+
+TEST(NumTemp, IsTheNumberOfQueuesOfAPlanAndKeepsTheResults) {
+  const std::vector<HostValue> in = {Numbers({32, 32})};
+  const Assignment device = {"virtual.compute_queues", "4"}, skip = {"planner.skip", "merge_equal"};
+  const std::vector<float> expected = Results({skip}, ThreeChains(), in).value();
+  auto with = [&](const std::string& temp, const std::string& workers) {
+    std::shared_ptr<const Plan> plan;
+    const std::vector<Assignment> settings = {
+        device, skip, {"plan.num_temp", temp}, {"engine.gpu_worker_nthreads", workers}, {"virtual.poison", "1"}};
+    const auto got = Results(settings, ThreeChains(), in, &plan);
+    EXPECT_TRUE(got.ok()) << FormatError(got.status());
+    EXPECT_EQ(*got, expected);
+    return plan;
+  };
+  const auto one = with("1", "4"), two = with("2", "4"), three = with("3", "4"), many = with("8", "8");
+  EXPECT_THAT(ComputeQueuesOf(*one), ElementsAre("compute"));
+  EXPECT_THAT(ComputeQueuesOf(*two), ElementsAre("compute", "compute 1"));
+  EXPECT_THAT(ComputeQueuesOf(*three), ElementsAre("compute", "compute 1", "compute 2"));
+  EXPECT_THAT(ComputeQueuesOf(*many), ElementsAre("compute", "compute 1", "compute 2"));
+  EXPECT_THAT(ComputeQueuesOf(*with("4", "2")), ElementsAre("compute", "compute 1"));  // no more than workers
+  EXPECT_LT(one->arena_bytes, two->arena_bytes);
+}
+
+// ---- the recipes of configs/
+
+std::shared_ptr<const Plan> PlanWithRecipe(const std::string& name) {
+  RuntimeOptions options;
+  options.built_in_plugins = false;
+  options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
+  options.sources.call = {{"virtual.devices", "1"}, {"virtual.compute_queues", "4"}, {"planner.skip", "merge_equal"}};
+  if (!name.empty()) options.sources.config_files = {MGE_SOURCE_DIR "/configs/" + name};
+  auto runtime = Runtime::Create(std::move(options));
+  EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());
+  auto session = Load(*runtime, ThreeChains(), "virtual0");
+  EXPECT_TRUE(session.ok()) << FormatError(session.status());
+  EXPECT_TRUE(ResultsOf(**session, {Numbers({32, 32})}).ok());
+  return (*session)->last_plan();
+}
+
+TEST(Recipes, MinimumMemoryUsesOneWorkspaceAndTheLeastBytes) {
+  const auto plan = PlanWithRecipe("minimum-memory.toml");
+  EXPECT_THAT(ComputeQueuesOf(*plan), ElementsAre("compute"));
+  EXPECT_LE(plan->arena_bytes, PlanWithRecipe("")->arena_bytes);
+  EXPECT_LT(plan->arena_bytes, PlanWithRecipe("more-parallelism.toml")->arena_bytes);
+}
+
+TEST(Recipes, MoreParallelismRunsBranchesOnSeveralQueues) {
+  EXPECT_THAT(ComputeQueuesOf(*PlanWithRecipe("more-parallelism.toml")), testing::SizeIs(testing::Gt(1u)));
+}
+
+}  // namespace
+}  // namespace mge
