@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/env/foreign_names.h"
+#include "core/env/foreign_values.h"
 #include "core/env/setting_text.h"
 #include "core/env/settings.h"
 #include "fmt/format.h"
@@ -100,12 +101,22 @@ std::string SettingsMarkdown() {
                          row.status == SettingStatus::kLater ? ", later" : "", Cell(row.doc));
     }
   }
-  out += "\n## Names of other systems\n\n| name | system | key | state |\n|---|---|---|---|\n";
+  out +=
+      "\n## Names of other systems\n\n"
+      "Values of a name are written as on its page or as the key's. The column *default* shows our default in the page's "
+      "spelling, and that of the page where it is another one.\n\n"
+      "| name | system | key | values | default | state |\n|---|---|---|---|---|---|\n";
   std::vector<std::string> lines;
   for (const SettingRow& row : kSettings) {
     const std::vector<std::string_view> aliases = Words(row.aliases);
     for (const ForeignName& f : ForeignNamesOf(VariableOf(row), {aliases.begin(), aliases.end()})) {
-      lines.push_back(fmt::format("| {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
+      std::string default_value = Code(DefaultTextFor(row, f.name));
+      for (const ForeignValues& page : AllForeignValues()) {
+        if (page.name != f.name || page.page_default.empty()) continue;
+        default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page.page_default));
+      }
+      lines.push_back(fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
+                                  Cell(AllowedTextFor(row, f.name)), default_value,
                                   row.status == SettingStatus::kLater ? "later" : "in effect"));
     }
   }

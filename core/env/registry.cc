@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/env/foreign_values.h"
 #include "core/env/registry_state.h"
 #include "core/env/setting_text.h"
 #include "fmt/format.h"
@@ -242,7 +243,7 @@ std::vector<SettingInfo> Registry::List() const {
                     .default_value = FormatSetting(entry.row, entry.default_value),
                     .value = FormatSetting(entry.row, slot.value),
                     .origin = slot.origin.Describe(),
-                    .allowed = AllowedText(entry.row),
+                    .allowed = AllowedTextFor(entry.row, slot.origin.detail),
                     .unit = std::string(entry.row.unit),
                     .lifecycle = std::string(LifecycleName(entry.row.lifecycle)),
                     .doc = std::string(entry.row.doc),

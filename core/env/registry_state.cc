@@ -5,6 +5,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/env/foreign_values.h"
 #include "core/env/setting_text.h"
 #include "fmt/format.h"
 
@@ -13,13 +14,13 @@ namespace {
 
 absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_view text, const absl::Status& reason,
                         const Origin& origin) {
-  std::string allowed = AllowedText(entry.row);
-  std::string default_value = FormatSetting(entry.row, entry.default_value);
+  std::string message(Std(reason.message()));
+  const std::string ours = AllowedText(entry.row), allowed = AllowedTextFor(entry.row, name);
+  std::string default_value = DefaultTextFor(entry.row, name);
+  if (const size_t at = message.find(ours); !ours.empty() && at != message.npos) message.replace(at, ours.size(), allowed);
   return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile : errors::kBadSetting,
-              fmt::format("{} = {} {}", name, text, Std(reason.message())),
-              {.what = allowed.empty() || Std(reason.message()).find(allowed) != std::string_view::npos
-                           ? ""
-                           : fmt::format("allowed: {}", allowed),
+              fmt::format("{} = {} {}", name, text, message),
+              {.what = allowed.empty() || message.find(allowed) != message.npos ? "" : fmt::format("allowed: {}", allowed),
                .where = origin.Describe(),
                .fix = fmt::format("use an allowed value, or remove the setting to use the default{}",
                                   default_value.empty() ? "" : fmt::format(", which is {}", default_value))});

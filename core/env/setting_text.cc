@@ -408,7 +408,7 @@ bool IsIdentifierWord(std::string_view text) {
 
 bool IsReserve(std::string_view text) {
   if (text == "0" || text == "1") return true;
-  return text.starts_with("b:") && ParseByteSize(text.substr(2)).has_value();
+  return (text.starts_with("b:") || text.starts_with("B:")) && ParseByteSize(text.substr(2)).has_value();
 }
 
 bool IsOperatorTuning(std::string_view text) {
@@ -416,7 +416,7 @@ bool IsOperatorTuning(std::string_view text) {
   constexpr std::string_view kTypes[] = {"float32", "float64", "float16", "int8", "uint8", "int32", "int64"};
   std::vector<std::string> parts = Split(text, ",");
   for (const std::string& part : parts) {
-    if (std::find(std::begin(kTypes), std::end(kTypes), part) == std::end(kTypes)) return false;
+    if (std::find(std::begin(kTypes), std::end(kTypes), Lower(part)) == std::end(kTypes)) return false;
   }
   return !parts.empty();
 }

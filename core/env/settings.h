@@ -26,7 +26,7 @@ consteval size_t SettingIndex(std::string_view key) {
 }
 
 // Prefixes of variables. A variable with one of them that no row has is reported as a probable typo.
-inline constexpr std::string_view kVariablePrefixes[] = {"MGE_", "MXNET_", "NNVM_", "MEGENGINE_", "MGB_"};
+inline constexpr std::string_view kVariablePrefixes[] = {"MGE_", "MXNET_", "NNVM_", "MEGENGINE_", "MGB_", "GE_"};
 
 // A variable with such a prefix that is not a setting, and its reader.
 struct IgnoredVariable {

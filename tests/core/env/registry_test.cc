@@ -85,9 +85,11 @@ TEST(Registry, NeverFallsBackToTheDefaultForABadValue) {
     EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_THREADS", std::string(value)}})), HasSubstr("E0202")) << value;
   }
   EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_MEMORY_LIMIT", "10QB"}})), AllOf(HasSubstr("E0202"), HasSubstr("10QB")));
-  EXPECT_THAT(ErrorOf(FromEnvironment({{"MXNET_ENGINE_TYPE", "FastEngine"}})),
-              AllOf(HasSubstr("MXNET_ENGINE_TYPE = \"FastEngine\" is not one of naive, threaded, threaded_per_device"),
-                    HasSubstr("environment MXNET_ENGINE_TYPE")));
+  EXPECT_THAT(
+      ErrorOf(FromEnvironment({{"MXNET_ENGINE_TYPE", "FastEngine"}})),
+      AllOf(
+          HasSubstr("MXNET_ENGINE_TYPE = \"FastEngine\" is not one of NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice"),
+          HasSubstr("environment MXNET_ENGINE_TYPE")));
   EXPECT_THAT(ErrorOf(FromEnvironment({{"MGE_PLUGIN_PATH", "relative/dir"}})), HasSubstr("relative/dir"));
 }
 
@@ -144,6 +146,26 @@ TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
                           "\"MGE_DEFAULT_DEVICE\"?",
                           "warning: the variable \"MXNET_NO_SUCH_THING_AT_ALL\" is unknown and has no effect."));
   EXPECT_EQ(registry->snapshot()->Get<kDefaultDevice>(), "xpux");
+}
+
+TEST(Registry, ReportsMisspeltNamesOfEverySystem) {
+  LogLines log;
+  auto registry = MustCreate(FromEnvironment({{"GE_USE_STATIC_MEMROY", "2"}}), log.logger());
+  ASSERT_TRUE(registry->CheckUnknown().ok());
+  EXPECT_THAT(log.lines, ElementsAre("warning: the variable \"GE_USE_STATIC_MEMROY\" is unknown and has no effect. Did you "
+                                     "mean \"GE_USE_STATIC_MEMORY\"?"));
+  auto strict = Registry::Create(FromEnvironment({{"GE_USE_STATIC_MEMROY", "2"}, {"MGE_STRICT_ENV", "1"}}), log.logger());
+  EXPECT_EQ(ErrorId((*strict)->CheckUnknown()), errors::kUnknownSetting.id);
+}
+
+TEST(Registry, NamesTheSpellingsOfThePageInAnError) {
+  auto wrong = Registry::Create(FromEnvironment({{"MXNET_ENGINE_TYPE", "NaiveEngin"}}), Logger(LogLevel::kSilent));
+  EXPECT_THAT(FormatError(wrong.status()), HasSubstr("NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice"));
+  EXPECT_THAT(PartsOf(wrong.status()).fix, HasSubstr("the default, which is ThreadedEnginePerDevice"));
+  wrong = Registry::Create(FromEnvironment({{"GE_USE_STATIC_MEMORY", "5"}}), Logger(LogLevel::kSilent));
+  EXPECT_THAT(FormatError(wrong.status()), HasSubstr("0, 1, 2, 3, 4"));
+  wrong = Registry::Create(FromEnvironment({{"MGE_ENGINE_TYPE", "NaiveEngin"}}), Logger(LogLevel::kSilent));
+  EXPECT_THAT(FormatError(wrong.status()), HasSubstr("naive, threaded, threaded_per_device"));
 }
 
 TEST(Registry, RefusesAnUnknownVariableInStrictMode) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests every row of the table of settings: values at its limits, given by a file, a variable, each alias and a call.
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "core/env/config_file.h"
+#include "core/env/foreign_values.h"
 #include "core/env/setting_text.h"
 #include "core/env/settings.h"
 #include "fmt/format.h"
@@ -137,6 +141,74 @@ TEST_P(Walk, ReadsTheLimitsFromTheEnvironment) {
       ExpectValue(FromEnvironment({{name, sample.text}}), sample, "environment " + name);
     }
   }
+}
+
+// Returns the text with capitals for small letters and the reverse.
+std::string OtherCase(std::string text) {
+  for (char& c : text)
+    c = static_cast<char>(std::islower(static_cast<unsigned char>(c)) ? std::toupper(c) : std::tolower(c));
+  return text;
+}
+
+TEST_P(Walk, ReadsEverySpellingOfAPageWithoutCase) {
+  std::vector<std::string> names = {VariableOf(row())};
+  for (std::string_view alias : Words(row().aliases)) names.emplace_back(alias);
+  for (const ForeignValues& page : AllForeignValues()) {
+    if (page.allowed.empty() || std::find(names.begin(), names.end(), page.name) == names.end()) continue;
+    std::stringstream words{std::string(page.allowed)};
+    for (std::string word; std::getline(words >> std::ws, word, ',');) {
+      const Sample sample = Plain(word, true);
+      ExpectValue(FromEnvironment({{std::string(page.name), word}}), sample, "environment " + std::string(page.name));
+      ExpectValue(FromEnvironment({{std::string(page.name), OtherCase(word)}}), sample,
+                  "environment " + std::string(page.name));
+    }
+    auto wrong = Registry::Create(FromEnvironment({{std::string(page.name), "no_such_value"}}), Logger(LogLevel::kSilent));
+    EXPECT_THAT(FormatError(wrong.status()), testing::HasSubstr(std::string(page.allowed)));
+  }
+}
+
+TEST_P(Walk, IgnoresSpacesAndCaseAndRefusesOverflow) {
+  if (IsConfig()) GTEST_SKIP() << "names files; config_file_test.cc reads them";
+  const bool text = row().type == SettingType::kText || row().type == SettingType::kPath ||
+                    row().type == SettingType::kTextList || row().type == SettingType::kPathList;
+  const std::string variable = VariableOf(row());
+  for (const Sample& sample : SamplesOf(row())) {
+    if (sample.text.empty() || !sample.good) continue;
+    ExpectValue(FromEnvironment({{variable, " \t" + sample.text + "  "}}), sample, "environment " + variable);
+    if (!text && row().type != SettingType::kMemoryLimits) {
+      ExpectValue(FromEnvironment({{variable, OtherCase(sample.text)}}), sample, "environment " + variable);
+    }
+  }
+  const bool number = row().type == SettingType::kInt || row().type == SettingType::kBytes ||
+                      row().type == SettingType::kDouble || row().type == SettingType::kSeconds;
+  if (!number) return;
+  for (std::string huge : {"9223372036854775808", "-9223372036854775809", "99999999999999999999999", "1e400"}) {
+    const bool real = row().type == SettingType::kDouble || row().type == SettingType::kSeconds;
+    if (real && huge != "1e400" && (!row().ranged || std::abs(std::stod(huge)) <= row().max.real)) {
+      continue;
+    }
+    ExpectValue(FromEnvironment({{variable, huge}}), {huge, "", false}, "environment " + variable);
+  }
+}
+
+TEST_P(Walk, LetsAnOptionWinOverAVariableAndChecksBoth) {
+  if (IsConfig()) GTEST_SKIP() << "names files; config_file_test.cc reads them";
+  std::string good, other, bad;
+  for (const Sample& sample : SamplesOf(row())) {
+    if (sample.text.empty()) continue;
+    if (!sample.good) bad = sample.text;
+    if (sample.good && good.empty()) good = sample.text;
+    if (sample.good) other = sample.text;
+  }
+  if (good.empty()) return;                                // only a group of ranks has such values
+  if (row().key == kMemoryStaticPolicy.key) other = good;  // page 004: different values are an error
+  Sources sources = FromEnvironment({{VariableOf(row()), other}});
+  sources.command_line = {{std::string(row().key), good, "--option"}};
+  ExpectValue(sources, Plain(good, true), "command line --option");
+  if (bad.empty()) return;
+  sources = FromEnvironment({{VariableOf(row()), bad}});
+  sources.command_line = {{std::string(row().key), good, "--option"}};
+  EXPECT_FALSE(Registry::Create(sources, Logger(LogLevel::kSilent)).ok()) << row().key;
 }
 
 TEST_P(Walk, ReadsTheLimitsFromAFile) {

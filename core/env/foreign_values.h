@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spellings of values by which the pages of other systems define our settings.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/env/setting.h"
+
+namespace mge {
+
+// The values of a foreign name as its page spells them.
+struct ForeignValues {
+  std::string_view name;          // "MXNET_ENGINE_TYPE"
+  std::string_view allowed;       // separated by ", "; each is a spelling of the setting; empty: as ours
+  std::string_view page_default;  // the default of the page if ours differs, else empty
+};
+
+// Returns the names whose page spells values, or has a default, other than our own.
+std::span<const ForeignValues> AllForeignValues();
+
+// Returns the allowed values for an error about `name`: in the spelling of its page if it is a foreign name, else ours.
+std::string AllowedTextFor(const SettingRow& row, std::string_view name);
+
+// Returns our default in the spelling of the page of `name`, or in ours.
+std::string DefaultTextFor(const SettingRow& row, std::string_view name);
+
+}  // namespace mge
