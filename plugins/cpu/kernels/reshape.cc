@@ -18,7 +18,9 @@ constexpr uint64_t kPiece = 64 << 10;
 Args Split(uint64_t bytes, uint64_t elements) {
   const int64_t least = ToInt(SettingOf(kParallelCopySetting));
   constexpr uint64_t kLine = 64;
-  Args a = {.bytes = bytes, .piece = kPiece};
+  Args a = {};
+  a.bytes = bytes;
+  a.piece = kPiece;
   if (least < 0) {
     a.chunks = SplitWork((bytes + kPiece - 1) / kPiece, StreamUs(2.0 * kPiece));
   } else if (elements < static_cast<uint64_t>(least)) {
