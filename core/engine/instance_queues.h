@@ -48,8 +48,8 @@ class InstanceQueues {
   bool Orphaned() const { return !queues_.empty() && queues_.front().device->Orphaned(); }
   mge_queue* queue(int32_t index) const { return queues_[static_cast<size_t>(index)].queue; }
 
-  // Enqueues a segment of the plan, or its record. With checks of steps (nullable) or an observer, captures and replays nothing,
-  // and waits for each step before it enqueues the next one. Errors name the step or steps that failed.
+  // Enqueues a segment of the plan, or its record. With checks of steps (nullable) or an observer, captures and replays
+  // nothing, and waits for each step before it enqueues the next one. Errors name the step or steps that failed.
   absl::Status Enqueue(size_t segment, const mge_run& run, const RunState& control, StepChecks* checks);
   // Enqueues one step of a queue and waits for it. Different queues may be used by different threads.
   absl::Status RunAndWait(int32_t queue, const Step& step, const mge_run& run, const RunState& control);

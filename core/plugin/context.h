@@ -80,8 +80,8 @@ absl::StatusOr<DeviceSpec> RequestedDevices(std::string_view call, const std::op
 int NumGpus(Devices& devices);
 // Returns the free and total bytes of gpuN. Opens the device. Fails with kDeviceUnusable if gpuN does not exist.
 absl::StatusOr<MemoryInfo> GpuMemoryInfo(Devices& devices, int device_id = 0);
-// Returns the GPU that page-locks the memory of cpu_pinned(number), opened. Returns no device if there is no GPU: that memory
-// is then ordinary host memory. Also for the number kNoPinned. Fails with kDeviceUnusable for other numbers.
+// Returns the GPU that page-locks the memory of cpu_pinned(number), opened. Returns no device if there is no GPU: that
+// memory is then ordinary host memory. Also for the number kNoPinned. Fails with kDeviceUnusable for other numbers.
 absl::StatusOr<DeviceUse> PinnedDevice(Devices& devices, int number);
 // Returns the cached memory of the context's device to its driver, idle instances of plans included. Memory in use is not
 // affected. Does not open the device.

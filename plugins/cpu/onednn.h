@@ -68,8 +68,8 @@ Start StartOf(const ConvWindows& windows, const Band& band);
 // Returns whether an implementation is the library's reference code, which is never used.
 bool IsReference(std::string_view implementation);
 
-// Return a kept primitive (primitive_cache.h), or create one, which is not compiled yet. Their x points to the first pixel that the band reads, y to the first that it writes.
-// Fail with MGE_UNIMPLEMENTED if the library has only reference code.
+// Return a kept primitive (primitive_cache.h), or create one, which is not compiled yet. Their x points to the first pixel
+// that the band reads, y to the first that it writes. Fail with MGE_UNIMPLEMENTED if the library has only reference code.
 Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr* out);
 
 enum class PoolKind { kMax, kAverage, kAverageWithPads };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt has column-major matrices. A row-major y = a b is the column-major transpose of y = (transpose of b) (transpose of
-// a), so the operands change places, and a bias per column of y is one per row, as the library's epilogues need it.
+// cuBLASLt has column-major matrices. A row-major y = a b is the column-major transpose of y = (transpose of b) (transpose
+// of a), so the operands change places, and a bias per column of y is one per row, as the library's epilogues need it.
 #include "products.h"
 
 #include <algorithm>

@@ -43,7 +43,8 @@ class Compute : public Command {
   }
   static constexpr int64_t kInputs = 16;
 
-  // Returns the most threads that took part in a step whose label begins so, over all runs of a trace, and the calling thread.
+  // Returns the most threads that took part in a step whose label begins so, over all runs of a trace, and the calling
+  // thread.
   static size_t MostThreads(const std::string& trace, const std::string& label) {
     const json parsed = json::parse(trace);
     size_t most = 1;
