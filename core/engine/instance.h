@@ -62,7 +62,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   // Stops the work of a run that Start() began and that does not end. Sets state().
   void Abandon() noexcept { Abort(); }
 
-  // Returns the bytes of all arenas. Of shared arenas, counts what the latest run used.
+  // Returns the bytes of all arenas. Shared arenas count with what the latest run used of them.
   int64_t arena_bytes() const;
   // Returns the bytes of the arenas that are charged to that budget.
   uint64_t BytesOf(const Budget& budget) const;

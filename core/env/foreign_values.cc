@@ -16,6 +16,7 @@ constexpr ForeignValues kForeignValues[] = {
     {"MEGENGINE_EXECUTION_STRATEGY", "HEURISTIC, PROFILE, REPRODUCEABLE, OPTIMIZED", ""},
     {"MEGENGINE_LOGGING_LEVEL", "DEBUG, INFO, WARNING, ERROR", "INFO"},
     {"RUNTIME_OVERRIDE_LOG_LEVEL", "0, 1, 2, 3, 4", "3"},
+    {"MEGENGINE_HOST_COMPUTE", "0, 1", "1"},
     {"MGE_FASTRUN_CACHE_TYPE", "FILE, MEMORY", ""},
     {"MGE_FASTRUN_CACHE_DIR", "", "~/.cache/megengine/persistent_cache"},
     {"MGB_JIT_BACKEND", "HALIDE, NVRTC, MLIR", ""},

@@ -111,12 +111,11 @@ inline constexpr Setting<int64_t> kPlanNumTemp = {
 };
 inline constexpr Setting<bool> kPlanHostCompute = {
     .key = "plan.host_compute",
-    .default_value = true,
+    .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Computes elementwise operators of at most 7 elements on the host if their inputs are in host memory, instead of by "
-        "a "
-        "kernel of a device with memory of its own.",
+        "Computes elementwise operators of at most 7 elements on the host if their inputs are in host memory, instead of "
+        "by a kernel of a device with memory of its own. Off by default, so that a device computes what it is asked for.",
     .aliases = "MEGENGINE_HOST_COMPUTE",
 };
 inline constexpr Setting<bool> kPlanStaticInputShape = {

@@ -47,9 +47,9 @@ TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
   for (const char* line : {"env explain MXNET_GPU_MEM_POOL_TYPE", "help MXNET_GPU_MEM_POOL_TYPE"}) {
     const Outcome o = Mge(line, "MXNET_GPU_MEM_POOL_TYPE=Round");
     EXPECT_EQ(o.code, 0) << line << o.err;
-    EXPECT_THAT(o.out, AllOf(HasSubstr("memory.gpu_pool"), HasSubstr("(MXNet)"), HasSubstr("naive"), HasSubstr("first-set"),
+    EXPECT_THAT(o.out, AllOf(HasSubstr("memory.gpu_pool"), HasSubstr("(MXNet)"), HasSubstr("Naive"), HasSubstr("first-set"),
                              HasSubstr("round (environment MXNET_GPU_MEM_POOL_TYPE)"),
-                             HasSubstr("MXNET_GPU_MEM_POOL_TYPE=naive mge run model.onnx")))
+                             HasSubstr("MXNET_GPU_MEM_POOL_TYPE=Naive mge run model.onnx")))
         << line;
   }
   EXPECT_THAT(Mge("env explain plan.match_range").out, HasSubstr("mge run model.onnx --set plan.match_range=16"));

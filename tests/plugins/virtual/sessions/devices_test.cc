@@ -336,8 +336,9 @@ TEST_F(SeveralDevices, CopyAtTheSameTimeAndBothWaysAtOnce) {
 // Returns a model of two chains of `length` products and their sum.
 std::string TwoChains(int length) {
   std::string text = "input x : float32[96,96]\nconst wa = float32[96,96]<0.01>\nconst wb = float32[96,96]<0.02>\n";
+  text += "t = Tanh(x)\n";  // products of one tensor would be one kernel
   for (const char* chain : {"a", "b"}) {
-    std::string before = "x";
+    std::string before = *chain == 'a' ? "x" : "t";
     for (int i = 0; i < length; ++i) {
       const std::string after = chain + std::to_string(i);
       text += after + " = MatMul(" + before + ", w" + chain + ")\n";

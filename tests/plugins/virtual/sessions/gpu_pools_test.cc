@@ -137,7 +137,7 @@ TEST(GpuPoolType, AnUnknownNameIsAnErrorThatNamesTheAllowedOnes) {
   options.sources.environment.variables = {{"MXNET_GPU_MEM_POOL_TYPE", "Roun"}};
   const absl::Status status = Runtime::Create(std::move(options)).status();
   EXPECT_THAT(FormatError(status),
-              AllOf(HasSubstr("MXNET_GPU_MEM_POOL_TYPE"), HasSubstr("naive"), HasSubstr("round"), HasSubstr("unpooled")));
+              AllOf(HasSubstr("MXNET_GPU_MEM_POOL_TYPE"), HasSubstr("Naive"), HasSubstr("Round"), HasSubstr("Unpooled")));
 }
 
 }  // namespace
