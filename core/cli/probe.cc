@@ -67,7 +67,6 @@ Status RunOperator(Runtime& runtime, const std::string& device, const Operator& 
   std::string bytes = model.Finish();
   SessionOptions options;
   options.device = device;
-  options.settings = {"plan.host_compute=0"};  // the host would compute so few elements
   Session session;
   if (Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session); !s.ok()) return s;
   Tensor input;
@@ -166,7 +165,8 @@ void TestBackend(const Globals& globals, const std::string& file, int fd) {
   TestReport report{fd};
   report.Enter(kFirstStage);
   RuntimeOptions options;
-  options.settings = {"debug.check_memory=1"};  // names a kernel that writes outside of its output
+  options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
+                      "plan.host_compute=0"};  // the host would compute so few elements
   options.command_line = globals.settings;
   options.command_line.push_back("plugin.start_timeout=0");  // the parent process limits the time
   options.config_files = globals.config_files;
