@@ -138,7 +138,7 @@ bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fenc
 void GrowingPool::AddCommitted(uintptr_t address, Block block) {
   stats_.committed += block.bytes;
   ++stats_.slab_acquires;
-  if (block.bytes >= next_growth_) next_growth_ = std::min(next_growth_ * 2, kLargestGrowth);
+  if (block.bytes >= next_growth_ && expected_ == 0) next_growth_ = std::min(next_growth_ * 2, kLargestGrowth);
   AddFree(address, block);
 }
 
