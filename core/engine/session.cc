@@ -180,6 +180,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   checks->dump_inputs = settings->Get<kDebugDumpInputs>();
   checks->watched_value = settings->Get<kDebugWatchValue>();
   checks->logger = runtime->logger();
+  if (checks->dump_inputs && checks->dump_directory.empty()) {
+    runtime->logger().Warning("{} has no effect without {}, the folder for the files", kDebugDumpInputs.key,
+                              kDebugDumpDir.key);
+  }
   context->record_values = checks->NeedValues();
   if (settings->IsSet<kComputeParallelCopy>()) context->parallel_copy_elements = settings->Get<kComputeParallelCopy>();
   context->peer_copies = settings->Get<kKvstoreP2p>();

@@ -135,10 +135,9 @@ std::string SettingsMarkdown() {
   for (const SettingRow& row : kSettings) {
     const std::vector<std::string_view> aliases = Words(row.aliases);
     for (const ForeignName& f : ForeignNamesOf(VariableOf(row), {aliases.begin(), aliases.end()})) {
-      std::string default_value = Code(DefaultTextFor(row, f.name));
-      for (const ForeignValues& page : AllForeignValues()) {
-        if (page.name != f.name || page.page_default.empty()) continue;
-        default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page.page_default));
+      std::string default_value = Code(ValueTextFor(row, DefaultOf(row), f.name));
+      if (const std::string_view page = PageDefault(f.name); !page.empty()) {
+        default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page));
       }
       lines.push_back(fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
                                   Cell(AllowedTextFor(row, f.name)), default_value,
