@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cublaslt.h"
+#include "cudnn_device.h"
 #include "plugins/gpu/runtime/device.h"
 
 namespace mge::cuda {
@@ -10,9 +11,13 @@ namespace mge::cuda {
 class Device : public gpu::Device {
  public:
   using gpu::Device::Device;
-  ~Device() { cublaslt.Close(*this); }
+  ~Device() {
+    cublaslt.Close(*this);
+    cudnn.Close(*this);
+  }
 
   CublasLtHandle cublaslt;
+  CudnnDevice cudnn;
 };
 
 }  // namespace mge::cuda

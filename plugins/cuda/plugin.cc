@@ -3,6 +3,7 @@
 // strategy are the host's.
 #include <vector>
 
+#include "convolutions.h"
 #include "device.h"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
@@ -22,6 +23,7 @@ struct AllRows {
       const KernelRow* const* rows = gpu::KernelRows::Rows(&common);
       std::vector<const KernelRow*> list(rows, rows + common);
       for (const KernelRow& row : mge_kernels_products) list.push_back(&row);
+      for (const KernelRow& row : mge_kernels_convolutions) list.push_back(&row);
       return list;
     }();
     *count = all.size();
@@ -35,7 +37,7 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt};
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kCudnn};
   using Device = cuda::Device;
   using Memory = gpu::MemoryWithRanges;
   using Queue = gpu::Queue;
