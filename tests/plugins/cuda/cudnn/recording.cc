@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -48,7 +50,9 @@ struct Handle {
   cudaStream_t stream = nullptr;
 };
 
-std::atomic<uint64_t> g_runs{0}, g_heuristics{0}, g_handles{0}, g_descriptors{0};
+std::atomic<uint64_t> g_runs{0}, g_heuristics{0}, g_handles{0}, g_descriptors{0},
+    g_generation{0};  // of the texts that it reads
+std::atomic<bool> g_fail_execution{false}, g_fail_create{false};
 char g_order[64];        // of the last plan that was executed
 const char* g_why = "";  // the last error
 
@@ -148,7 +152,7 @@ bool ReadGraph(const Descriptor& graph, Operation* out) {
 // A plan as text, and back.
 std::string TextOf(int64_t engine, const Operation& op) {
   std::ostringstream out;
-  out << "plan " << engine << ' ' << op.type;
+  out << "plan " << g_generation << ' ' << engine << ' ' << op.type;
   for (int64_t n : {op.x, op.w, op.residual, op.bias, op.y, op.args.images, op.args.channels, op.args.outputs,
                     op.args.groups, int64_t{op.args.activation.kind}}) {
     out << ' ' << n;
@@ -163,21 +167,38 @@ bool FromText(const std::string& text, int64_t* engine, Operation* op) {
   std::istringstream in(text);
   std::string word;
   int type = 0;
-  in >> word >> *engine >> type >> op->x >> op->w >> op->residual >> op->bias >> op->y >> op->args.images >>
+  uint64_t generation = 0;
+  in >> word >> generation >> *engine >> type >> op->x >> op->w >> op->residual >> op->bias >> op->y >> op->args.images >>
       op->args.channels >> op->args.outputs >> op->args.groups >> op->args.activation.kind;
   for (auto& a : op->args.axis) {
     in >> a.in >> a.out >> a.kernel >> a.stride >> a.dilation >> a.pad_begin >> a.pad_end;
   }
   op->type = static_cast<cudnnDataType_t>(type);
   std::getline(in >> std::ws, op->order);
-  return word == "plan" && !op->order.empty();
+  return word == "plan" && generation == g_generation && !op->order.empty();
+}
+
+// Appends the convolution to the file RECORDED_CONVOLUTIONS.
+void Record(const Operation& op) {
+  const char* path = std::getenv("RECORDED_CONVOLUTIONS");
+  if (!path) return;
+  std::ofstream out(path, std::ios::app);
+  for (int64_t n : {int64_t{op.type}, op.args.images, op.args.channels, op.args.outputs, op.args.groups,
+                    int64_t{op.bias != 0}, int64_t{op.residual != 0}, int64_t{op.args.activation.kind == mge::gpu::kRelu}}) {
+    out << n << ' ';
+  }
+  for (const auto& a : op.args.axis) {
+    for (int64_t n : {a.in, a.out, a.kernel, a.stride, a.dilation, a.pad_begin, a.pad_end}) out << n << ' ';
+  }
+  out << '\n';
 }
 
 std::vector<int64_t> EnginesFor(const std::string& order, cudnnBackendHeurMode_t mode) {
   for (const char* known : {"conv", "conv bias", "conv residual bias", "conv bias relu", "conv residual bias relu"}) {
     if (order != known) continue;
-    if (mode == CUDNN_HEUR_MODE_FALLBACK) return {kExact, kUnordered};
-    return {kTensor, kExact, kCompiled, kWinograd};
+    if (mode == CUDNN_HEUR_MODE_INSTANT) return {kTensor, kWinograd, kTensor};
+    if (mode == CUDNN_HEUR_MODE_A) return {kTensor, kExact, kCompiled, kUnordered};
+    return {};
   }
   return {kCompiled};
 }
@@ -211,6 +232,9 @@ EXPORT uint64_t recorded_runs() { return g_runs; }
 EXPORT uint64_t recorded_heuristics() { return g_heuristics; }
 EXPORT uint64_t recorded_handles() { return g_handles; }          // that are open
 EXPORT uint64_t recorded_descriptors() { return g_descriptors; }  // that exist
+EXPORT void recorded_forget() { ++g_generation; }
+EXPORT void recorded_fail_execution() { g_fail_execution = true; }  // the next one
+EXPORT void recorded_fail_create() { g_fail_create = true; }
 EXPORT const char* recorded_order() { return g_order; }
 
 EXPORT size_t cudnnGetVersion() {
@@ -221,7 +245,11 @@ EXPORT size_t cudnnGetVersion() {
 #endif
 }
 EXPORT const char* cudnnGetErrorString(cudnnStatus_t status) {
-  return status == CUDNN_STATUS_BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_NOT_SUPPORTED";
+  switch (status) {
+    case CUDNN_STATUS_BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
+    case CUDNN_STATUS_EXECUTION_FAILED: return "CUDNN_STATUS_EXECUTION_FAILED";
+    default: return "CUDNN_STATUS_NOT_INITIALIZED";
+  }
 }
 EXPORT void cudnnGetLastErrorString(char* text, size_t bytes) { std::strncpy(text, g_why, bytes - 1); }
 
@@ -229,6 +257,7 @@ EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   void* context = nullptr;
   if (Driver<int (*)(void**)>("cuCtxPopCurrent_v2")(&context) != 0) return CUDNN_STATUS_NOT_INITIALIZED;
   Driver<int (*)(void*)>("cuCtxPushCurrent_v2")(context);
+  if (g_fail_create.exchange(false)) return CUDNN_STATUS_NOT_INITIALIZED;
   ++g_handles;
   *handle = reinterpret_cast<cudnnHandle_t>(new Handle());
   return CUDNN_STATUS_SUCCESS;
@@ -276,6 +305,7 @@ EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
         return Refuse("no graph");
       d.operation = To(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)->operation;
       ++g_heuristics;
+      Record(d.operation);
       break;
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
       const auto text = List<char>(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
@@ -341,6 +371,10 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descripto
 EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t raw_plan,
                                          cudnnBackendDescriptor_t raw_pack) {
   ++g_runs;
+  if (g_fail_execution.exchange(false)) {
+    g_why = "no luck";
+    return CUDNN_STATUS_EXECUTION_FAILED;
+  }
   const Descriptor &plan = As(raw_plan), &pack = As(raw_pack);
   const Operation& op = plan.operation;
   std::strncpy(g_order, op.order.c_str(), sizeof(g_order) - 1);
