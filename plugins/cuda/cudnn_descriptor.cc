@@ -25,6 +25,7 @@ std::string Descriptor::GetText(cudnnBackendAttributeName_t name) {
 
 Descriptor& Descriptor::GetInto(cudnnBackendAttributeName_t name, Descriptor& to) {
   int64_t count = 0;
+  if (result_.ok()) result_ = to.result_;
   if (result_.ok()) {
     Keep(library_->get_attribute(raw_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &to.raw_),
          "cudnnBackendGetAttribute");

@@ -97,7 +97,7 @@ class Descriptor {
     return values;
   }
   std::string GetText(cudnnBackendAttributeName_t name);
-  // Copies a descriptor to `to`, which exists.
+  // Copies a descriptor to `to`. Takes over its error.
   Descriptor& GetInto(cudnnBackendAttributeName_t name, Descriptor& to);
   // Appends up to `most` descriptors of a type.
   void GetAll(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type, int64_t most,

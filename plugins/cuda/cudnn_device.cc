@@ -42,7 +42,9 @@ Result CudnnDevice::PlansOf(gpu::Device& device, const ConvolutionShape& shape, 
     }
   }
   *out = known.plans;
-  return known.result;
+  const Result result = known.result;
+  if (!result.ok() && result.code() != MGE_UNIMPLEMENTED) known_.erase(entry);  // it may succeed later
+  return result;
 }
 
 Result CudnnDevice::Read(gpu::Device& device, const ConvolutionPlan& plan, std::unique_ptr<Descriptor>* out) {

@@ -154,30 +154,46 @@ TEST_F(CudaConvolutions, RoundOnlyIfTheUserAllowsIt) {
               HasSubstr("cuda.conv_epilogue(Conv+Relu) cuda.cudnn.0"));
 }
 
-TEST_F(CudaConvolutions, FailWithTheLibrarysTextAndRunAgain) {
-  SoftwareDriver driver;
-  auto session = LoadDigits(RuntimeWithLibrary(), "cuda0");
-  ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  Recorded<void>("recorded_fail_execution");
-  const auto failed = ResultsOf(**session, DigitsInput());
-  ASSERT_FALSE(failed.ok());
-  EXPECT_THAT(FormatError(failed.status()),
-              HasSubstr("cudnnBackendExecute failed with CUDNN_STATUS_EXECUTION_FAILED: no luck"));
-  const auto again = ResultsOf(**session, DigitsInput());
-  ASSERT_TRUE(again.ok()) << FormatError(again.status());
-  EXPECT_THAT(*again, Pointwise(FloatNear(1e-4f), DigitsOnHost()));
+void FailCall(uint64_t call) {
+  void* library = dlopen(kRecording, RTLD_NOW | RTLD_LOCAL);
+  reinterpret_cast<void (*)(uint64_t)>(dlsym(library, "recorded_fail"))(call);
 }
 
-TEST_F(CudaConvolutions, UseOtherKernelsIfTheLibraryCannotUseTheDevice) {
-  SoftwareDriver driver;
-  Recorded<void>("recorded_fail_create");
-  const uint64_t runs = Recorded("recorded_runs");
-  auto session = LoadDigits(RuntimeWithLibrary(), "cuda0");
-  ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  const auto got = ResultsOf(**session, DigitsInput());
-  ASSERT_TRUE(got.ok()) << FormatError(got.status());
-  EXPECT_THAT(*got, Pointwise(FloatNear(1e-4f), DigitsOnHost()));
-  EXPECT_EQ(Recorded("recorded_runs"), runs);
+// A call that fails while a convolution is planned leaves it to other kernels. One that fails in a run is an error of the
+// run, unless the run is recorded only. Nothing leaks, and the next run is right. After
+// the calls for the first convolution, a sample is enough.
+TEST_F(CudaConvolutions, SurviveTheFailureOfEveryCallOfTheLibrary) {
+  const std::vector<float> expected = DigitsOnHost();
+  const uint64_t descriptors = Recorded("recorded_descriptors"), handles = Recorded("recorded_handles");
+  int failed_runs = 0;
+  for (uint64_t call = 0, calls = 1; call <= calls; call += call < 150 ? 1 : 7) {
+    SCOPED_TRACE(call);
+    SoftwareDriver driver;
+    {
+      std::filesystem::remove_all(Path("cache"));
+      FailCall(call);
+      auto session = LoadDigits(RuntimeWithLibrary(), "cuda0");
+      ASSERT_TRUE(session.ok()) << FormatError(session.status());
+      for (int run = 0; run < 3; ++run) {
+        const auto got = ResultsOf(**session, DigitsInput());
+        if (got.ok()) {
+          EXPECT_THAT(*got, Pointwise(FloatNear(1e-4f), expected));
+        } else {
+          ++failed_runs;
+          EXPECT_THAT(FormatError(got.status()), HasSubstr("failed with CUDNN_STATUS_EXECUTION_FAILED: no luck"));
+        }
+      }
+      if (call == 0) calls = Recorded("recorded_calls");
+      const auto last = ResultsOf(**session, DigitsInput());
+      ASSERT_TRUE(last.ok()) << FormatError(last.status());
+      EXPECT_THAT(*last, Pointwise(FloatNear(1e-4f), expected));
+    }
+    EXPECT_EQ(Recorded("recorded_handles"), handles);
+    EXPECT_EQ(Recorded("recorded_descriptors"), descriptors);
+    EXPECT_EQ(driver.Live(), 0);
+  }
+  FailCall(0);
+  EXPECT_GT(failed_runs, 5);
 }
 
 TEST_F(CudaConvolutions, UseOtherKernelsIfTheLibraryIsMissingOldOrSwitchedOff) {

@@ -32,7 +32,7 @@ struct Value {
   int64_t count;
   std::string bytes;
 };
-// What a graph or a plan computes.
+// The convolution of a graph or a plan.
 struct Operation {
   ConvArgs args = {};
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
@@ -51,14 +51,21 @@ struct Handle {
 };
 
 std::atomic<uint64_t> g_runs{0}, g_heuristics{0}, g_handles{0}, g_descriptors{0},
-    g_generation{0};  // of the texts that it reads
-std::atomic<bool> g_fail_execution{false}, g_fail_create{false};
-char g_order[64];        // of the last plan that was executed
-const char* g_why = "";  // the last error
+    g_generation{0},           // of the texts that it reads
+    g_calls{0}, g_failing{0};  // calls that can fail, and the number of the one that does
+char g_order[64];              // of the last plan that was executed
+const char* g_why = "";        // the last error
 
 cudnnStatus_t Refuse(const char* why) {
   g_why = why;
   return CUDNN_STATUS_BAD_PARAM;
+}
+
+// Counts a call. Returns whether it fails.
+bool Fails() {
+  if (++g_calls != g_failing) return false;
+  g_why = "no luck";
+  return true;
 }
 
 Descriptor& As(cudnnBackendDescriptor_t raw) { return *static_cast<Descriptor*>(raw); }
@@ -233,8 +240,12 @@ EXPORT uint64_t recorded_heuristics() { return g_heuristics; }
 EXPORT uint64_t recorded_handles() { return g_handles; }          // that are open
 EXPORT uint64_t recorded_descriptors() { return g_descriptors; }  // that exist
 EXPORT void recorded_forget() { ++g_generation; }
-EXPORT void recorded_fail_execution() { g_fail_execution = true; }  // the next one
-EXPORT void recorded_fail_create() { g_fail_create = true; }
+// Counts calls from 1 again, and lets one of them fail; 0: none.
+EXPORT void recorded_fail(uint64_t call) {
+  g_calls = 0;
+  g_failing = call;
+}
+EXPORT uint64_t recorded_calls() { return g_calls; }
 EXPORT const char* recorded_order() { return g_order; }
 
 EXPORT size_t cudnnGetVersion() {
@@ -254,10 +265,10 @@ EXPORT const char* cudnnGetErrorString(cudnnStatus_t status) {
 EXPORT void cudnnGetLastErrorString(char* text, size_t bytes) { std::strncpy(text, g_why, bytes - 1); }
 
 EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   void* context = nullptr;
   if (Driver<int (*)(void**)>("cuCtxPopCurrent_v2")(&context) != 0) return CUDNN_STATUS_NOT_INITIALIZED;
   Driver<int (*)(void*)>("cuCtxPushCurrent_v2")(context);
-  if (g_fail_create.exchange(false)) return CUDNN_STATUS_NOT_INITIALIZED;
   ++g_handles;
   *handle = reinterpret_cast<cudnnHandle_t>(new Handle());
   return CUDNN_STATUS_SUCCESS;
@@ -268,11 +279,13 @@ EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   reinterpret_cast<Handle*>(handle)->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 
 EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* out) {
+  if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   ++g_descriptors;
   *out = new Descriptor{type};
   return CUDNN_STATUS_SUCCESS;
@@ -284,6 +297,7 @@ EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc
 }
 EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                               cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+  if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   constexpr size_t kBytes[] = {8, 4, 1, 8, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 8};
   const size_t bytes = type == CUDNN_TYPE_CHAR ? 1 : static_cast<size_t>(type) < std::size(kBytes) ? kBytes[type] : 4;
   if (As(descriptor).finalized) return Refuse("the descriptor is finalized");
@@ -292,6 +306,7 @@ EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   Descriptor& d = As(descriptor);
   switch (d.type) {
     case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
@@ -328,6 +343,7 @@ EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
 }
 EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                               cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* out) {
+  if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   const Descriptor& d = As(descriptor);
   if (!d.finalized) return Refuse("the descriptor is not finalized");
   auto text = [&](const std::string& t) { return Give(std::vector<char>(t.begin(), t.end()), most, count, out); };
@@ -370,11 +386,8 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descripto
 
 EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t raw_plan,
                                          cudnnBackendDescriptor_t raw_pack) {
+  if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   ++g_runs;
-  if (g_fail_execution.exchange(false)) {
-    g_why = "no luck";
-    return CUDNN_STATUS_EXECUTION_FAILED;
-  }
   const Descriptor &plan = As(raw_plan), &pack = As(raw_pack);
   const Operation& op = plan.operation;
   std::strncpy(g_order, op.order.c_str(), sizeof(g_order) - 1);
