@@ -68,11 +68,11 @@ Result Describe(const Problem& p, Task* task) {
 
 class ConvolutionKernel : public Kernel {
  public:
-  ConvolutionKernel(CudnnDevice& library, const Task& task, std::unique_ptr<Descriptor> plan, uint64_t workspace)
-      : library_(library), task_(task), plan_(std::move(plan)), workspace_(workspace) {}
+  ConvolutionKernel(CudnnDevice& library, const Task& task, CudnnDevice::Plans plans, size_t number)
+      : library_(library), task_(task), plans_(std::move(plans)), plan_((*plans_)[number]) {}
   bool Init() { return activation_.Init(); }
   uint32_t args_bytes() const override { return sizeof(Bound); }
-  uint64_t workspace_bytes() const override { return task_.workspace(workspace_); }
+  uint64_t workspace_bytes() const override { return task_.workspace(plan_.workspace); }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     const Convolution& conv = task_.conv;
     const Slot y = binding.output(0);
@@ -91,7 +91,7 @@ class ConvolutionKernel : public Kernel {
     const ConvolutionKernel& k = *bound.kernel;
     void* bias = At<void>(run, bound.bias);
     if (k.task_.zero_bias) {
-      bias = At<char>(run, bound.workspace) + k.task_.bias_offset(k.workspace_);
+      bias = At<char>(run, bound.workspace) + k.task_.bias_offset(k.plan_.workspace);
       if (const mge_code code = gpu::EnqueueFill(run, bias, 0, k.task_.bias_bytes()); code != MGE_OK) return code;
     }
     if (Result r = k.Convolve(bound, bias, run); !r.ok()) return Report(run->error, r.code(), r.text());
@@ -109,28 +109,28 @@ class ConvolutionKernel : public Kernel {
     };
     if (task_.shape.residual) add(kResidual, At<void>(run, bound.residual));
     if (task_.shape.bias) add(kBias, bias);
-    void* const workspace = workspace_ ? At<void>(run, bound.workspace) : nullptr;
+    void* const workspace = plan_.workspace ? At<void>(run, bound.workspace) : nullptr;
     Descriptor pack(library_.library(), CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.SetList(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids.data(), count))
         .SetList(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(operands.data(), count))
         .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
         .Finalize();
     if (!pack.result().ok()) return pack.result();
-    return QueueOf<gpu::Queue>(run).Enqueue([&](void* stream) { return library_.Execute(*plan_, pack, stream); });
+    return QueueOf<gpu::Queue>(run).Enqueue([&](void* stream) { return library_.Execute(plan_.plan, pack, stream); });
   }
 
   CudnnDevice& library_;
   const Task task_;
-  const std::unique_ptr<Descriptor> plan_;
-  const uint64_t workspace_;  // of the plan
+  const CudnnDevice::Plans plans_;
+  const ReadyPlan& plan_;  // one of them
   ActivationBehind activation_;
 };
 
 // Returns the names of the plans: those that compute with less precision than the type have their own.
-std::vector<std::string> NamesOf(const std::vector<ConvolutionPlan>& plans) {
+std::vector<std::string> NamesOf(const std::vector<ReadyPlan>& plans) {
   std::vector<std::string> names;
   int exact = 0, reduced = 0;
-  for (const ConvolutionPlan& plan : plans) {
+  for (const ReadyPlan& plan : plans) {
     const bool is_reduced = plan.attributes & MGE_KERNEL_REDUCED_PRECISION;
     names.push_back((is_reduced ? "cuda.cudnn.reduced." : "cuda.cudnn.") + std::to_string(is_reduced ? reduced++ : exact++));
   }
@@ -160,10 +160,8 @@ struct ConvolutionRow {
     if (!Describe(p, &task).ok()) return nullptr;
     auto& device = p.device<Device>();
     CudnnDevice::Plans plans;
-    std::unique_ptr<Descriptor> plan;
     if (!device.cudnn.PlansOf(device, task.shape, &plans).ok() || c.variant >= plans->size()) return nullptr;
-    if (!device.cudnn.Restore(device, task.shape, c.variant, &plan).ok()) return nullptr;
-    auto kernel = std::make_unique<ConvolutionKernel>(device.cudnn, task, std::move(plan), (*plans)[c.variant].workspace);
+    auto kernel = std::make_unique<ConvolutionKernel>(device.cudnn, task, std::move(plans), c.variant);
     return kernel->Init() ? std::move(kernel) : nullptr;
   }
 };

@@ -13,17 +13,21 @@
 
 namespace mge::cuda {
 
+// A plan that the device's handle can execute.
+struct ReadyPlan {
+  uint64_t attributes = 0;  // MGE_KERNEL_ bits
+  uint64_t workspace = 0;   // bytes
+  Descriptor plan;
+};
+
 // Thread-safe. The library is opened at the first use.
 class CudnnDevice {
  public:
-  using Plans = std::shared_ptr<const std::vector<ConvolutionPlan>>;
+  using Plans = std::shared_ptr<const std::vector<ReadyPlan>>;
 
   // Returns the plans of a convolution, the best one first: from memory, from the host's cache of blobs, or else from the
   // library. Fails like Cudnn::Load() and FindPlans().
   Result PlansOf(gpu::Device& device, const ConvolutionShape& shape, Plans* out);
-  // Creates the plan with this number, ready for execution. If the library cannot read its text, which may be from another
-  // process, all plans are found anew.
-  Result Restore(gpu::Device& device, const ConvolutionShape& shape, size_t number, std::unique_ptr<Descriptor>* out);
   // Enqueues a plan on a stream. The device's context is current.
   Result Execute(const Descriptor& plan, const Descriptor& operands, void* stream);
   const Cudnn& library() const { return library_; }
@@ -36,9 +40,10 @@ class CudnnDevice {
     Plans plans;
   };
   Result Open(gpu::Device& device);
-  // Asks the library, and stores what it finds.
-  void Find(gpu::Device& device, const ConvolutionShape& shape, const std::string& key, Known* out);
-  Result Read(gpu::Device& device, const ConvolutionPlan& plan, std::unique_ptr<Descriptor>* out);
+  // Reads plans from their text. Leaves out those that the library does not read. Fails if it reads none.
+  Result Read(gpu::Device& device, const std::vector<ConvolutionPlan>& plans, Plans* out);
+  // Finds plans in the cache of blobs or by the library.
+  Result Find(gpu::Device& device, const ConvolutionShape& shape, Plans* out);
 
   std::mutex mutex_;  // guards what follows, except the use of the handle
   bool tried_ = false;

@@ -193,7 +193,7 @@ TEST_F(CudaConvolutions, SurviveTheFailureOfEveryCallOfTheLibrary) {
     EXPECT_EQ(driver.Live(), 0);
   }
   FailCall(0);
-  EXPECT_GT(failed_runs, 5);
+  EXPECT_GT(failed_runs, 0);
 }
 
 TEST_F(CudaConvolutions, UseOtherKernelsIfTheLibraryIsMissingOldOrSwitchedOff) {
