@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuDNN has engines for convolution, residual, bias and Relu in this order. It has none that leaves out the bias only: then
-// the kernel adds a bias of zeros from its workspace.
+// the kernel adds a bias of zeros from its workspace. For ConvTranspose it has engines without a bias only.
 #include "convolutions.h"
 
+#include <algorithm>
 #include <array>
 
-#include "activation.h"
+#include "behind.h"
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/support/convolution.h"
@@ -42,9 +43,8 @@ struct Task {
   uint64_t workspace(uint64_t plan) const { return zero_bias ? bias_offset(plan) + bias_bytes() : plan; }
 };
 
-// Describes the problem. Refuses what the library does not compute.
-Result Describe(const Problem& p, Task* task) {
-  if (Result r = gpu::FindConvolution(p, &task->conv); !r.ok()) return r;
+// Copies sizes from task->conv. Refuses windows that the library does not compute.
+Result DescribeWindow(Task* task) {
   const gpu::ConvArgs& args = task->conv.args;
   ConvolutionShape& shape = task->shape;
   if (!FindType(task->conv.type, &shape.type)) return Refusal("cuDNN: the type");
@@ -53,11 +53,28 @@ Result Describe(const Problem& p, Task* task) {
   shape.outputs = args.outputs;
   shape.groups = args.groups;
   for (size_t d = 0; d < std::size(args.axis); ++d) {
-    const gpu::WindowAxis& a = shape.axis[d] = args.axis[d];
-    if (a.in < 1 || a.pad_begin < 0 || a.pad_end < 0) return Refusal("cuDNN: negative pads, or an empty input");
-    const int64_t room = a.in + a.pad_begin + a.pad_end - (a.kernel - 1) * a.dilation - 1;
-    if (room < 0 || room / a.stride + 1 != a.out) return Refusal("cuDNN: the output's size is not that of the window");
+    gpu::WindowAxis& a = shape.axis[d] = args.axis[d];
+    const int64_t wide = shape.transposed ? a.out : a.in, narrow = shape.transposed ? a.in : a.out;
+    auto fits = [&](int64_t pad_end) {
+      const int64_t room = wide + a.pad_begin + pad_end - (a.kernel - 1) * a.dilation - 1;
+      return pad_end >= 0 && room >= 0 && room / a.stride + 1 == narrow;
+    };
+    // The output's size of a ConvTranspose leaves its last pad open. Equal pads have more engines.
+    if (shape.transposed) {
+      const int64_t least = (narrow - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - wide - a.pad_begin;
+      a.pad_end = fits(a.pad_begin) ? a.pad_begin : std::max<int64_t>(0, least);
+    }
+    if (a.in < 1 || a.pad_begin < 0 || !fits(a.pad_end)) return Refusal("cuDNN: the pads or the output's size");
   }
+  return {};
+}
+
+// Describe the problem. Refuse what the library does not compute.
+Result Describe(const Problem& p, Task* task) {
+  if (Result r = gpu::FindConvolution(p, &task->conv); !r.ok()) return r;
+  const gpu::ConvArgs& args = task->conv.args;
+  ConvolutionShape& shape = task->shape;
+  if (Result r = DescribeWindow(task); !r.ok()) return r;
   shape.relu = args.activation.kind == gpu::kRelu;
   if (!shape.relu) task->activation = args.activation;
   shape.residual = task->conv.residual >= 0;
@@ -66,11 +83,19 @@ Result Describe(const Problem& p, Task* task) {
   return {};
 }
 
+Result DescribeTransposed(const Problem& p, Task* task) {
+  if (p.node_count() != 1) return Refusal("cuDNN: a group of nodes");
+  if (Result r = gpu::FindTransposed(p, &task->conv); !r.ok()) return r;
+  task->shape.transposed = true;
+  return DescribeWindow(task);
+}
+
 class ConvolutionKernel : public Kernel {
  public:
   ConvolutionKernel(CudnnDevice& library, const Task& task, CudnnDevice::Plans plans, size_t number)
       : library_(library), task_(task), plans_(std::move(plans)), plan_((*plans_)[number]) {}
-  bool Init() { return activation_.Init(); }
+  // Finds the kernels behind the library's. Returns false if the backend's image lacks one.
+  bool Init() { return activation_.Init() && bias_.Init(task_.conv.type); }
   uint32_t args_bytes() const override { return sizeof(Bound); }
   uint64_t workspace_bytes() const override { return task_.workspace(plan_.workspace); }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
@@ -95,8 +120,12 @@ class ConvolutionKernel : public Kernel {
       if (const mge_code code = gpu::EnqueueFill(run, bias, 0, k.task_.bias_bytes()); code != MGE_OK) return code;
     }
     if (Result r = k.Convolve(bound, bias, run); !r.ok()) return Report(run->error, r.code(), r.text());
-    const auto elements = k.task_.conv.args.images * k.task_.conv.args.outputs * k.task_.conv.pixels();
-    return k.activation_.Run(run, At<void>(run, bound.y), elements, k.task_.activation);
+    const gpu::ConvArgs& args = k.task_.conv.args;
+    const int64_t pixels = k.task_.conv.pixels();
+    void* const y = At<void>(run, bound.y);
+    if (k.task_.shape.transposed && k.task_.conv.bias >= 0)
+      return k.bias_.Run(run, y, bias, args.images, args.outputs, pixels);
+    return k.activation_.Run(run, y, args.images * args.outputs * pixels, k.task_.activation);
   }
 
   Result Convolve(const Bound& bound, void* bias, const mge_run* run) const {
@@ -124,6 +153,7 @@ class ConvolutionKernel : public Kernel {
   const CudnnDevice::Plans plans_;
   const ReadyPlan& plan_;  // one of them
   ActivationBehind activation_;
+  BiasBehind bias_;
 };
 
 // Returns the names of the plans: those that compute with less precision than the type have their own.
@@ -137,12 +167,12 @@ std::vector<std::string> NamesOf(const std::vector<ReadyPlan>& plans) {
   return names;
 }
 
+template <Result (*DescribeTask)(const Problem&, Task*)>
 struct ConvolutionRow {
   static void Offer(const Problem& p, Offers& offers) {
     Task task;
     if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
-    if (!gpu::FindConvolution(p, &task.conv).ok()) return;
-    if (Result r = Describe(p, &task); !r.ok()) return offers.Refuse(r.text());
+    if (Result r = DescribeTask(p, &task); !r.ok()) return offers.Refuse(r.text());
     auto& device = p.device<Device>();
     CudnnDevice::Plans plans;
     if (Result r = device.cudnn.PlansOf(device, task.shape, &plans); !r.ok()) return offers.Refuse(r.text());
@@ -157,7 +187,7 @@ struct ConvolutionRow {
   }
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Task task;
-    if (!Describe(p, &task).ok()) return nullptr;
+    if (!DescribeTask(p, &task).ok()) return nullptr;
     auto& device = p.device<Device>();
     CudnnDevice::Plans plans;
     if (!device.cudnn.PlansOf(device, task.shape, &plans).ok() || c.variant >= plans->size()) return nullptr;
@@ -166,7 +196,8 @@ struct ConvolutionRow {
   }
 };
 
-constexpr KernelRow kRows[] = {Row<ConvolutionRow>("Conv")};
+constexpr KernelRow kRows[] = {Row<ConvolutionRow<Describe>>("Conv"),
+                               Row<ConvolutionRow<DescribeTransposed>>("ConvTranspose")};
 
 }  // namespace
 

@@ -77,8 +77,11 @@ class OperationGraph {
       strides.push_back(a.stride);
       dilations.push_back(a.dilation);
     }
+    const bool t = shape_.transposed;
     Descriptor& x = Tensor(kX, Sized(shape_.images, shape_.channels, [](auto& a) { return a.in; }));
-    Descriptor& w = Tensor(kW, Sized(shape_.outputs, shape_.channels / shape_.groups, [](auto& a) { return a.kernel; }));
+    Descriptor& w =
+        Tensor(kW, Sized(t ? shape_.channels : shape_.outputs, (t ? shape_.outputs : shape_.channels) / shape_.groups,
+                         [](auto& a) { return a.kernel; }));
     Descriptor& window = Add(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     window.Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, sum_type_)
         .Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION)
@@ -88,15 +91,19 @@ class OperationGraph {
         .SetList(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span<const int64_t>(strides))
         .SetList(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span<const int64_t>(dilations))
         .Finalize();
-    Descriptor& op = Operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-    op.Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x)
-        .Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w)
-        .Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y)
-        .Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, window);
+    Descriptor& op = Operation(t ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                                 : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    op.Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x)
+        .Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w)
+        .Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y)
+        .Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+             window);
+    const auto alpha = t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA;
+    const auto beta = t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA;
     if (sum_type_ == CUDNN_DATA_DOUBLE) {
-      op.Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0).Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0);
+      op.Set(alpha, 1.0).Set(beta, 0.0);
     } else {
-      op.Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f).Set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f);
+      op.Set(alpha, 1.0f).Set(beta, 0.0f);
     }
     op.Finalize();
     return &y;
@@ -190,7 +197,8 @@ bool ReadNumber(std::string_view* bytes, uint64_t* out) {
 
 std::string ConvolutionShape::Text() const {
   std::string text;
-  for (int64_t n : {int64_t{type}, images, channels, outputs, groups, int64_t{bias}, int64_t{residual}, int64_t{relu}}) {
+  for (int64_t n : {int64_t{type}, images, channels, outputs, groups, int64_t{bias}, int64_t{residual}, int64_t{relu},
+                    int64_t{transposed}}) {
     Append(&text, n);
   }
   for (const gpu::WindowAxis& a : axis) {

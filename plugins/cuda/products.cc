@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "activation.h"
+#include "behind.h"
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/support/product.h"

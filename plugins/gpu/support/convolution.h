@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Conv, alone or with an epilogue, as one convolution.
+// Reads Conv, alone or with an epilogue, and ConvTranspose as one convolution.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +25,8 @@ struct Convolution {
 
 // Reads a problem whose first node is a Conv. Refuses what no kernel computes.
 Result FindConvolution(const Problem& p, Convolution* out);
+
+// Reads a ConvTranspose. The axes have the sizes of its operands: `in` is what it reads, `out` what it writes.
+Result FindTransposed(const Problem& p, Convolution* out);
 
 }  // namespace mge::gpu

@@ -92,10 +92,14 @@ std::vector<int64_t> SizesOf(const Descriptor& tensor) { return List<int64_t>(te
 
 // Reads a convolution. Returns false if something is missing.
 bool ReadConvolution(const Descriptor& op, Operation* out) {
-  const Descriptor *x = To(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
-                   *w = To(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
-                   *y = To(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y),
-                   *window = To(op, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+  const bool t = op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+  const Descriptor *x =
+                       To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
+                   *w = To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
+                   *y =
+                       To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y),
+                   *window = To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC
+                                      : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
   if (!x || !w || !y || !window) return false;
   const auto in = SizesOf(*x), filter = SizesOf(*w), result = SizesOf(*y);
   const auto before = List<int64_t>(*window, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
@@ -111,20 +115,21 @@ bool ReadConvolution(const Descriptor& op, Operation* out) {
   ConvArgs& a = out->args;
   a.images = in[0];
   a.channels = in[1];
-  a.outputs = filter[0];
-  a.groups = in[1] / filter[1];
+  a.outputs = result[1];
+  a.groups = (t ? result[1] : in[1]) / filter[1];
   a.axis[0] = {1, 1, 1, 1, 1, 0, 0};
   for (size_t i = 0; i < axes; ++i) {
     a.axis[3 - axes + i] = {in[i + 2], result[i + 2], filter[i + 2], strides[i], dilations[i], before[i], after[i]};
-    const int64_t room = in[i + 2] + before[i] + after[i] - (filter[i + 2] - 1) * dilations[i] - 1;
-    if (result[i + 2] != room / strides[i] + 1) return false;
+    const int64_t wide = (t ? result : in)[i + 2], narrow = (t ? in : result)[i + 2];
+    const int64_t room = wide + before[i] + after[i] - (filter[i + 2] - 1) * dilations[i] - 1;
+    if (narrow != room / strides[i] + 1 || before[i] < 0 || after[i] < 0) return false;
   }
   out->type = One<cudnnDataType_t>(*x, CUDNN_ATTR_TENSOR_DATA_TYPE);
-  out->order = "conv";
+  out->order = t ? "transposed" : "conv";
   out->x = IdOf(*x);
   out->w = IdOf(*w);
   out->y = IdOf(*y);
-  return result[0] == in[0] && result[1] == filter[0] && in[1] % filter[1] == 0;
+  return result[0] == in[0] && filter[0] == (t ? in : result)[1] && (t ? result : in)[1] % filter[1] == 0;
 }
 
 // Reads an operation per element, which reads the result of those before it.
@@ -190,8 +195,9 @@ void Record(const Operation& op) {
   const char* path = std::getenv("RECORDED_CONVOLUTIONS");
   if (!path) return;
   std::ofstream out(path, std::ios::app);
-  for (int64_t n : {int64_t{op.type}, op.args.images, op.args.channels, op.args.outputs, op.args.groups,
-                    int64_t{op.bias != 0}, int64_t{op.residual != 0}, int64_t{op.args.activation.kind == mge::gpu::kRelu}}) {
+  for (int64_t n :
+       {int64_t{op.type}, op.args.images, op.args.channels, op.args.outputs, op.args.groups, int64_t{op.bias != 0},
+        int64_t{op.residual != 0}, int64_t{op.args.activation.kind == mge::gpu::kRelu}, int64_t{op.order == "transposed"}}) {
     out << n << ' ';
   }
   for (const auto& a : op.args.axis) {
@@ -201,7 +207,8 @@ void Record(const Operation& op) {
 }
 
 std::vector<int64_t> EnginesFor(const std::string& order, cudnnBackendHeurMode_t mode) {
-  for (const char* known : {"conv", "conv bias", "conv residual bias", "conv bias relu", "conv residual bias relu"}) {
+  for (const char* known :
+       {"conv", "transposed", "conv bias", "conv residual bias", "conv bias relu", "conv residual bias relu"}) {
     if (order != known) continue;
     if (mode == CUDNN_HEUR_MODE_INSTANT) return {kTensor, kWinograd, kTensor};
     if (mode == CUDNN_HEUR_MODE_A) return {kTensor, kExact, kCompiled, kUnordered};
@@ -414,12 +421,13 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
     const auto fill = Driver<int (*)(void*, unsigned char, size_t, void*)>("cuMemsetD8Async");
     if (fill(workspace, 0xff, kWorkspace, stream) != 0) return CUDNN_STATUS_EXECUTION_FAILED;
   }
-  const char* kernel = op.type == CUDNN_DATA_FLOAT      ? "conv_direct_f32"
-                       : op.type == CUDNN_DATA_DOUBLE   ? "conv_direct_f64"
-                       : op.type == CUDNN_DATA_HALF     ? "conv_direct_f16"
-                       : op.type == CUDNN_DATA_BFLOAT16 ? "conv_direct_bf16"
-                                                        : nullptr;
-  void* function = kernel ? KernelOf(kernel) : nullptr;
+  const char* type = op.type == CUDNN_DATA_FLOAT      ? "_f32"
+                     : op.type == CUDNN_DATA_DOUBLE   ? "_f64"
+                     : op.type == CUDNN_DATA_HALF     ? "_f16"
+                     : op.type == CUDNN_DATA_BFLOAT16 ? "_bf16"
+                                                      : "";
+  const std::string kernel = (op.order == "transposed" ? "conv_transposed" : "conv_direct") + std::string(type);
+  void* function = KernelOf(kernel.c_str());
   if (!function) return Refuse("the type");
   void* arguments[] = {&args};
   const auto launch =

@@ -54,7 +54,7 @@ class CudnnPlans : public testing::Test {
       std::istringstream in(line);
       int type = 0;
       ConvolutionShape& s = shapes.emplace_back();
-      in >> type >> s.images >> s.channels >> s.outputs >> s.groups >> s.bias >> s.residual >> s.relu;
+      in >> type >> s.images >> s.channels >> s.outputs >> s.groups >> s.bias >> s.residual >> s.relu >> s.transposed;
       s.type = static_cast<cudnnDataType_t>(type);
       for (auto& a : s.axis) in >> a.in >> a.out >> a.kernel >> a.stride >> a.dilation >> a.pad_begin >> a.pad_end;
       EXPECT_FALSE(in.fail()) << line;
@@ -100,6 +100,19 @@ TEST_F(CudnnPlans, ExistForEveryConvolutionOfTheZooWithoutCompilation) {
           }
         }
       }
+    }
+  }
+}
+
+TEST_F(CudnnPlans, ExistForTransposedConvolutions) {
+  for (const int64_t groups : {1, 4}) {
+    for (const int64_t pad_end : {1, 0}) {
+      ConvolutionShape shape = {.images = 2, .channels = 64, .outputs = 32, .groups = groups, .transposed = true};
+      shape.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+      shape.axis[1] = shape.axis[2] = {14, 29 - pad_end, 4, 2, 1, 1, pad_end};
+      SCOPED_TRACE(shape.Text());
+      const std::vector<ConvolutionPlan> plans = Find(shape);
+      EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), IsStrict));
     }
   }
 }
