@@ -139,13 +139,12 @@ class OperationGraph {
 // Returns the attributes of kernels that an engine's notes mean.
 uint64_t AttributesOf(Descriptor& engine, cudnnDataType_t type) {
   uint64_t bits = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
-  const bool wide = type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE;
   for (auto note :
        engine.GetList<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)) {
     switch (note) {
-      // For operands of 32 bits, tensor cores round them to TF32.
+      // Tensor cores round operands of 32 bits to TF32, and no others.
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-        bits |= MGE_KERNEL_TENSOR_CORE | (wide ? MGE_KERNEL_REDUCED_PRECISION : 0);
+        bits |= MGE_KERNEL_TENSOR_CORE | (type == CUDNN_DATA_FLOAT ? MGE_KERNEL_REDUCED_PRECISION : 0);
         break;
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: bits |= MGE_KERNEL_REDUCED_PRECISION; break;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "cublaslt.h"
-#include "cudnn_device.h"
 #include "plugins/gpu/runtime/device.h"
+#ifdef MGE_CUDNN
+#include "cudnn_device.h"
+#endif
 
 namespace mge::cuda {
 
@@ -13,11 +15,15 @@ class Device : public gpu::Device {
   using gpu::Device::Device;
   ~Device() {
     cublaslt.Close(*this);
+#ifdef MGE_CUDNN
     cudnn.Close(*this);
+#endif
   }
 
   CublasLtHandle cublaslt;
+#ifdef MGE_CUDNN
   CudnnDevice cudnn;
+#endif
 };
 
 }  // namespace mge::cuda
