@@ -49,10 +49,13 @@ std::string StateOf(const Json& setting) { return Text(setting["status"]) == "la
 std::string RenderAliases(const Json& settings) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& s : settings) {
-    for (const Json& f : s["foreign"]) rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), StateOf(s)});
+    for (const Json& f : s["foreign"]) {
+      rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), OrDash(Text(s["default"])),
+                      OrDash(Text(f["page_default"])), StateOf(s)});
+    }
   }
   std::sort(rows.begin(), rows.end());
-  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "STATE"});
+  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "DEFAULT", "OTHER DEFAULT ON ITS PAGE", "STATE"});
   return Table(rows);
 }
 
@@ -95,7 +98,11 @@ std::string RenderExplanation(const Json& s, const std::string& name) {
         "  MGE_STRICT_ENV=1.\n\n";
   }
   out += line("variable", Text(s["variable"]));
-  for (const Json& f : s["foreign"]) out += line("name", fmt::format("{} ({})", Text(f["name"]), Text(f["system"])));
+  for (const Json& f : s["foreign"]) {
+    const std::string page = Text(f["page_default"]);
+    out += line("name", fmt::format("{} ({}{})", Text(f["name"]), Text(f["system"]),
+                                    page.empty() ? "" : fmt::format("; default on its page: {}", page)));
+  }
   for (const Json& a : s["aliases"]) {
     const Json& f = s["foreign"];
     if (std::none_of(f.begin(), f.end(), [&](const Json& x) { return x["name"] == a; })) out += line("alias", Text(a));

@@ -40,6 +40,13 @@ std::string AllowedTextFor(const SettingRow& row, std::string_view name) {
   return page ? std::string(page->allowed) : AllowedText(row);
 }
 
+std::string_view PageDefaultOf(std::string_view name) {
+  for (const ForeignValues& page : kForeignValues) {
+    if (page.name == name) return page.page_default;
+  }
+  return {};
+}
+
 std::string DefaultTextFor(const SettingRow& row, std::string_view name) {
   const SettingValue value = DefaultOf(row);
   if (const ForeignValues* page = Find(name)) {

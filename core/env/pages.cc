@@ -111,9 +111,8 @@ std::string SettingsMarkdown() {
     const std::vector<std::string_view> aliases = Words(row.aliases);
     for (const ForeignName& f : ForeignNamesOf(VariableOf(row), {aliases.begin(), aliases.end()})) {
       std::string default_value = Code(DefaultTextFor(row, f.name));
-      for (const ForeignValues& page : AllForeignValues()) {
-        if (page.name != f.name || page.page_default.empty()) continue;
-        default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page.page_default));
+      if (const std::string_view page = PageDefaultOf(f.name); !page.empty()) {
+        default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page));
       }
       lines.push_back(fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
                                   Cell(AllowedTextFor(row, f.name)), default_value,

@@ -43,13 +43,26 @@ TEST_F(Command, EnvAliasesListsTheNamesOfOtherSystems) {
   for (const json& s : json::parse(Mge("env --aliases --json").out)["settings"]) EXPECT_FALSE(s["foreign"].empty());
 }
 
+TEST_F(Command, EnvListsWhereADefaultDiffersFromThatOfItsPage) {
+  using testing::ContainsRegex;
+  const std::string out = Mge("env --aliases").out;
+  EXPECT_THAT(out, ContainsRegex("MEGENGINE_HOST_COMPUTE +MegEngine +plan.host_compute +false +1 +in effect"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_GPU_MEM_POOL_TYPE +MXNet +memory.gpu_pool +backend +Naive +in effect"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_ENGINE_TYPE +MXNet +engine.type +[a-z_]+ +- +in effect"));
+  EXPECT_THAT(Mge("env explain plan.host_compute").out,
+              HasSubstr("MEGENGINE_HOST_COMPUTE (MegEngine; default on its page: 1)"));
+  const json report = json::parse(Mge("env MXNET_GPU_MEM_POOL_TYPE --json").out);
+  EXPECT_EQ(report["settings"][0]["foreign"][0]["page_default"], "Naive");
+}
+
 TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
   for (const char* line : {"env explain MXNET_GPU_MEM_POOL_TYPE", "help MXNET_GPU_MEM_POOL_TYPE"}) {
     const Outcome o = Mge(line, "MXNET_GPU_MEM_POOL_TYPE=Round");
     EXPECT_EQ(o.code, 0) << line << o.err;
-    EXPECT_THAT(o.out, AllOf(HasSubstr("memory.gpu_pool"), HasSubstr("(MXNet)"), HasSubstr("Naive"), HasSubstr("first-set"),
-                             HasSubstr("round (environment MXNET_GPU_MEM_POOL_TYPE)"),
-                             HasSubstr("MXNET_GPU_MEM_POOL_TYPE=Naive mge run model.onnx")))
+    EXPECT_THAT(o.out,
+                AllOf(HasSubstr("memory.gpu_pool"), HasSubstr("(MXNet; default on its page: Naive)"), HasSubstr("Naive"),
+                      HasSubstr("first-set"), HasSubstr("round (environment MXNET_GPU_MEM_POOL_TYPE)"),
+                      HasSubstr("MXNET_GPU_MEM_POOL_TYPE=Naive mge run model.onnx")))
         << line;
   }
   EXPECT_THAT(Mge("env explain plan.match_range").out, HasSubstr("mge run model.onnx --set plan.match_range=16"));
