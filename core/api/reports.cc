@@ -6,7 +6,6 @@
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
-#include "core/env/foreign_values.h"
 #include "core/ops/op.h"
 #include "core/plan/bodies.h"
 #include "core/plan/program.h"
@@ -98,8 +97,12 @@ Json Env(Runtime& runtime) {
   Json rows = Json::array();
   for (const SettingInfo& s : runtime.registry().List()) {
     Json foreign = Json::array();
-    for (const ForeignName& f : s.foreign) {
-      foreign.push_back({{"name", f.name}, {"system", f.system}, {"page_default", PageDefaultOf(f.name)}});
+    for (const ForeignUse& f : s.foreign) {
+      foreign.push_back({{"name", f.name.name},
+                         {"system", f.name.system},
+                         {"allowed", f.allowed},
+                         {"default", f.default_value},
+                         {"page_default", f.page_default}});
     }
     rows.push_back({{"key", s.key},
                     {"variable", s.variable},

@@ -16,7 +16,7 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
                         const Origin& origin) {
   std::string message(Std(reason.message()));
   const std::string ours = AllowedText(entry.row), allowed = AllowedTextFor(entry.row, name);
-  std::string default_value = DefaultTextFor(entry.row, name);
+  std::string default_value = ValueTextFor(entry.row, DefaultOf(entry.row), name);
   if (const size_t at = message.find(ours); !ours.empty() && at != message.npos) message.replace(at, ours.size(), allowed);
   return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile : errors::kBadSetting,
               fmt::format("{} = {} {}", name, text, message),
@@ -177,7 +177,8 @@ absl::Status Registry::State::CheckOneSource(const Entry& entry, const Assigned&
       errors::kBadSetting,
       fmt::format("the variable {} and the option {} set {} differently", variable->origin.detail, name, entry.row.key),
       {.what = fmt::format("{} is {}, {} is {}; MGE does not choose between them", variable->origin.detail,
-                           FormatSetting(entry.row, variable->value), name, FormatSetting(entry.row, option.value)),
+                           ValueTextFor(entry.row, variable->value, variable->origin.detail), name,
+                           ValueTextFor(entry.row, option.value, name)),
        .where = fmt::format("{}; {}", variable->origin.Describe(), option.origin.Describe()),
        .fix = "unset the variable, or give both the same value"});
 }

@@ -10,6 +10,9 @@
 #include "plugins/gpu/runtime/queue.h"
 #include "products.h"
 #include "vendor.h"
+#ifdef MGE_CUDNN
+#include "convolutions.h"
+#endif
 
 namespace mge::cuda {
 namespace {
@@ -22,6 +25,9 @@ struct AllRows {
       const KernelRow* const* rows = gpu::KernelRows::Rows(&common);
       std::vector<const KernelRow*> list(rows, rows + common);
       for (const KernelRow& row : mge_kernels_products) list.push_back(&row);
+#ifdef MGE_CUDNN
+      for (const KernelRow& row : mge_kernels_convolutions) list.push_back(&row);
+#endif
       return list;
     }();
     *count = all.size();
@@ -35,7 +41,11 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt};
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt,
+#ifdef MGE_CUDNN
+                                                     &kCudnn
+#endif
+  };
   using Device = cuda::Device;
   using Memory = gpu::MemoryWithRanges;
   using Queue = gpu::Queue;
