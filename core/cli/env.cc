@@ -50,10 +50,13 @@ std::string StateOf(const Json& setting) { return Text(setting["status"]) == "la
 std::string RenderAliases(const Json& settings) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& s : settings) {
-    for (const Json& f : s["foreign"]) rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), StateOf(s)});
+    for (const Json& f : s["foreign"]) {
+      rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), OrDash(Text(f["default"])),
+                      OrDash(Text(f["page_default"])), StateOf(s)});
+    }
   }
   std::sort(rows.begin(), rows.end());
-  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "STATE"});
+  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "DEFAULT", "OTHER DEFAULT ON ITS PAGE", "STATE"});
   return Table(rows);
 }
 

@@ -44,6 +44,13 @@ TEST_F(Command, EnvAliasesListsTheNamesOfOtherSystems) {
   for (const json& s : json::parse(Mge("env --aliases --json").out)["settings"]) EXPECT_FALSE(s["foreign"].empty());
 }
 
+TEST_F(Command, EnvAliasesListsWhereADefaultDiffersFromThatOfItsPage) {
+  const std::string out = Mge("env --aliases").out;
+  EXPECT_THAT(out, ContainsRegex("MEGENGINE_HOST_COMPUTE +MegEngine +plan.host_compute +0 +1 +in effect"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_GPU_MEM_POOL_TYPE +MXNet +memory.gpu_pool +[a-zA-Z]+ +Naive +in effect"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_ENGINE_TYPE +MXNet +engine.type +ThreadedEnginePerDevice +- +in effect"));
+}
+
 TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
   for (const char* line : {"env explain MXNET_GPU_MEM_POOL_TYPE", "help MXNET_GPU_MEM_POOL_TYPE"}) {
     const Outcome o = Mge(line, "MXNET_GPU_MEM_POOL_TYPE=Round");
