@@ -81,7 +81,7 @@ absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statemen
     auto value = ParseSetting(entry.row, assignment.text);
     if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
-    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, assignment.name));
+    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, assignment.name, assignment.text));
     entry.assigned[static_cast<size_t>(source)] = std::move(option);
   }
   return absl::OkStatus();
@@ -170,15 +170,19 @@ absl::Status Registry::State::CheckLater(Entry& entry, const Logger& logger) {
   return absl::OkStatus();
 }
 
-absl::Status Registry::State::CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name) {
+absl::Status Registry::State::CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name,
+                                             std::string_view text) const {
   const std::optional<Assigned>& variable = entry.assigned[static_cast<size_t>(Source::kEnvironment)];
   if (!entry.row.one_source || !variable || variable->value == option.value) return absl::OkStatus();
+  std::string_view given;  // the text of the variable
+  for (const auto& [statement, taken] : environment) {
+    if (statement.first == variable->origin.detail) given = statement.second;
+  }
   return Fail(
       errors::kBadSetting,
       fmt::format("the variable {} and the option {} set {} differently", variable->origin.detail, name, entry.row.key),
-      {.what = fmt::format("{} is {}, {} is {}; MGE does not choose between them", variable->origin.detail,
-                           ValueTextFor(entry.row, variable->value, variable->origin.detail), name,
-                           ValueTextFor(entry.row, option.value, name)),
+      {.what =
+           fmt::format("{} is {}, {} is {}; MGE does not choose between them", variable->origin.detail, given, name, text),
        .where = fmt::format("{}; {}", variable->origin.Describe(), option.origin.Describe()),
        .fix = "unset the variable, or give both the same value"});
 }
@@ -221,7 +225,7 @@ absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std
     auto value = ParseSetting(entry.row, text);
     if (!value.ok()) return BadSetting(entry, name, Quoted(text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
-    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name));
+    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name, text));
     slot = std::move(option);
   }
   if (absl::Status status = CheckLater(entry, logger); !status.ok()) {
