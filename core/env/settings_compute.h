@@ -70,10 +70,11 @@ inline constexpr Setting<Text> kComputeOperatorTuning = {
     .allowed = "0, 1, or a list of float32, float64, float16, int8, uint8, int32, int64",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Element types whose operators use several threads only if a measured cost model predicts that "
-        "this is faster.",
+        "Element types whose elementwise operators use several threads of the CPU only if measured times say that this is "
+        "faster: all (1), none (0), or a list. Operators of the others always use them. Has an effect only if it is set; "
+        "otherwise estimates decide. Sets cpu.operator_tuning, whose own value from the same source wins.",
     .aliases = "MXNET_USE_OPERATOR_TUNING MXNET_ENABLE_OPERATOR_TUNING",
-    .status = SettingStatus::kLater,
+    .sets = "cpu.operator_tuning",
 };
 inline constexpr Setting<int64_t> kComputeTuningCores = {
     .key = "compute.operator_tuning_cores",
@@ -81,9 +82,11 @@ inline constexpr Setting<int64_t> kComputeTuningCores = {
     .range = Range<int64_t>{-1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Maximum number of threads that operator tuning measures; -1 means half of the processors.",
+    .doc =
+        "Maximum number of threads that operator tuning measures; with less than 2 it uses one thread. -1 means half of the "
+        "processors, at least 2. Sets cpu.operator_tuning_cores, whose own value from the same source wins.",
     .aliases = "MXNET_USE_NUM_CORES_OPERATOR_TUNING",
-    .status = SettingStatus::kLater,
+    .sets = "cpu.operator_tuning_cores",
 };
 inline constexpr Setting<JitBackend> kJitBackend = {
     .key = "jit.backend",

@@ -5,6 +5,7 @@
 #include "memory.h"
 #include "mge_kernel_set.h"
 #include "settings.h"
+#include "support/operator_tuning.h"
 
 namespace mge::cpu {
 namespace {
@@ -14,13 +15,15 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kVersion = MGE_CPU_VERSION;
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kIsaSetting,         &kOnednnSetting,      &kOpenblasSetting,
-                                                     &kOnednnCacheSetting, &kConvThreadsSetting, &kParallelCopySetting,
-                                                     &kHugePagesSetting};
+  static constexpr const mge_setting* kSettings[] = {
+      &kIsaSetting,          &kOnednnSetting,         &kOpenblasSetting,    &kOnednnCacheSetting, &kConvThreadsSetting,
+      &kParallelCopySetting, &kOperatorTuningSetting, &kTuningCoresSetting, &kHugePagesSetting};
   using Device = cpu::Device;
   using Memory = cpu::Memory;
   using Kernels = cpu::Kernels;
   using Claims = mge::Claims<FindClaims>;
+
+  static Result Start() { return CheckOperatorTuning(); }
 };
 
 }  // namespace

@@ -22,6 +22,15 @@ inline constexpr mge_setting kConvThreadsSetting =
 inline constexpr mge_setting kParallelCopySetting =
     IntSetting("cpu.parallel_copy_size", "-1", -1, 9e15, "elements",
                "Minimum number of elements for which a copy uses several threads; -1: by an estimate.");
+inline constexpr mge_setting kOperatorTuningSetting = TextSetting(
+    "cpu.operator_tuning", "",
+    "Element types whose elementwise kernels use several threads only if measured times say that this is faster: 1 "
+    "(all), 0 (none) or a list such as float32,int8. Kernels of the others always use them. If empty, estimates "
+    "decide.");
+inline constexpr mge_setting kTuningCoresSetting =
+    IntSetting("cpu.operator_tuning_cores", "-1", -1, 1024, "threads",
+               "Maximum number of threads that operator tuning measures; less than 2: it uses one thread. -1: half of the "
+               "processors, at least 2.");
 inline constexpr mge_setting kHugePagesSetting =
     BoolSetting("cpu.huge_pages", "true", "Advise the system to back large slabs of memory with huge pages.");
 

@@ -149,6 +149,9 @@ class ProgramBuilder {
     for (int d = 0; d < h.outer_rank; ++d) rows *= h.outer[d] = dims[d];
     h.total = rows * h.inner;
     int64_t room = kTileBytes / widest_;
+    if (threads_ == Threads::kAlways && p_.threads() > 1) {
+      room = std::clamp<int64_t>((h.total + p_.threads() - 1) / p_.threads(), 1, room);
+    }
     constexpr int64_t kShortRow = 128;
     if (h.inner < kShortRow && rows > 1 && h.inner > 0) {
       h.rows_per_tile = std::min(rows, std::max<int64_t>(1, room / h.inner));
@@ -554,12 +557,20 @@ class ProgramBuilder {
     program_->serial_us_ = us + calls;
     program_->header_.chunks =
         SplitWork(static_cast<uint64_t>(tiles_), tiles_ ? program_->serial_us_ / static_cast<double>(tiles_) : 0);
+    if (threads_ != Threads::kEstimated) {
+      program_->header_.chunks = SplitForThreads(program_->header_.chunks, static_cast<uint32_t>(p_.threads()));
+    }
+    if (threads_ == Threads::kMeasured) {
+      program_->work_ = std::make_unique<MeasuredWork>();
+      program_->header_.work = program_->work_.get();
+    }
   }
 
   const Problem& p_;
   Isa isa_;
   bool channels_last_;
   const uint32_t widest_;
+  const Threads threads_ = ThreadsOf(p_.output(0).dtype());
   std::unique_ptr<Program> program_;
   std::vector<int64_t> dims_;  // logical dimensions of every output
   std::vector<int> order_;     // dimensions in memory order, outermost first

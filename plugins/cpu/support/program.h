@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "support/operator_tuning.h"
 #include "support/work.h"
 #include "vec/tile.h"
 
@@ -68,11 +69,12 @@ struct ProgramHeader {
   int32_t outer_rank = 0;
   int64_t outer[kMaxDims] = {};
   int64_t inner = 1;
-  int64_t total = 0;          // number of elements
-  int64_t tile = 0;           // elements of a full tile
-  int64_t tiles_per_row = 1;  // several tiles per row...
-  int64_t rows_per_tile = 1;  // ...or several rows per tile
-  Chunks chunks;              // chunks of tiles
+  int64_t total = 0;             // number of elements
+  int64_t tile = 0;              // elements of a full tile
+  int64_t tiles_per_row = 1;     // several tiles per row...
+  int64_t rows_per_tile = 1;     // ...or several rows per tile
+  Chunks chunks;                 // chunks of tiles
+  MeasuredWork* work = nullptr;  // if measured times decide about threads
 };
 
 // A program for a problem of elementwise nodes, plain or with channels last.
@@ -96,6 +98,7 @@ class Program {
   std::vector<ProgramStep> steps_;
   std::vector<uint32_t> in_place_;
   double serial_us_ = 0;
+  std::unique_ptr<MeasuredWork> work_;
 };
 
 mge_code LaunchProgram(const ProgramHeader& header, const mge_run* run);

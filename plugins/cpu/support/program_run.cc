@@ -153,6 +153,10 @@ void Program::Write(const Binding& binding, void* args) const {
 mge_code LaunchProgram(const ProgramHeader& header, const mge_run* run) {
   View v = ViewOf(header);
   if (v.h.total == 0) return MGE_OK;
+  if (MeasuredWork* work = v.h.work; work && !work->Pays(run, v.h.chunks.count)) {
+    work->Measure([&] { RunTiles(v, run, 0, v.h.chunks.items); });
+    return MGE_OK;
+  }
   ForChunks(run, v.h.chunks, [&](uint64_t first, uint64_t last) { RunTiles(v, run, first, last); });
   return MGE_OK;
 }

@@ -11,6 +11,7 @@ namespace mge {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 namespace ob = onnx_builder;
@@ -160,6 +161,25 @@ TEST_F(Compute, ParallelCopySizeDecidesWhetherThreadsShareACopy) {
   EXPECT_EQ(threads(""), 1u);
   EXPECT_EQ(threads("MXNET_CPU_PARALLEL_COPY_SIZE=" + std::to_string(kElements + 1)), 1u);
   EXPECT_EQ(threads("MXNET_CPU_PARALLEL_COPY_SIZE=" + std::to_string(kElements)), 2u);
+}
+
+TEST_F(Compute, OperatorTuningUsesThreadsOnlyWhereMeasuredTimesSayThatTheyPay) {
+  auto threads = [&](int64_t elements, const std::string& env) {
+    Model("exp.onnx", {ob::NodeProto("Exp", {"x"}, {"y"})}, {}, {elements});
+    Outcome o = Mge("bench exp.onnx --runs 300 --device cpu0 --set profile.file=t.json",
+                    "MGE_THREADS=2 MXNET_PROFILER_AUTOSTART=1 MXNET_PROFILER_MODE=3 " + env);
+    EXPECT_EQ(o.code, 0) << o.err;
+    const std::string trace = Read("t.json");
+    EXPECT_GT(CountOf(trace, "\"name\":\"Exp"), 0u) << trace.substr(0, 800);
+    return MostThreads(trace, "Exp");
+  };
+  constexpr int64_t kFew = 64, kMany = 4'000'000;
+  EXPECT_EQ(threads(kFew, "MXNET_USE_OPERATOR_TUNING=1"), 1u);
+  EXPECT_EQ(threads(kMany, "MXNET_USE_OPERATOR_TUNING=float32"), 2u);
+  EXPECT_EQ(threads(kMany, "MXNET_USE_OPERATOR_TUNING=1 MXNET_USE_NUM_CORES_OPERATOR_TUNING=1"), 1u);
+  const Outcome bad = Mge("run exp.onnx --device cpu0", "MGE_CPU_OPERATOR_TUNING=float32,word");
+  EXPECT_NE(bad.code, 0);
+  EXPECT_THAT(bad.err, AllOf(HasSubstr("cpu.operator_tuning"), HasSubstr("'word'"), HasSubstr("float16")));
 }
 
 TEST_F(Compute, PrimitivesOutliveTheirPlansUpToTheCacheSize) {
