@@ -46,12 +46,7 @@ done
 jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
 
-if [[ -z $folder ]]; then
-  ensure_packages build test bench
-  configure release -DMGE_TESTS=ON
-  build release product bench_peer bench_roof
-  folder=$root/build/release
-fi
+folder=$(peers_build "$folder" bench_peer bench_roof)
 peers_environment || fail 5 "$peers_reason" "fix: make a network reachable, or name a Python that has the packages with --python"
 export PYTHONDONTWRITEBYTECODE=1
 exec "$peers_python" "$root/tests/bench/bench.py" "$folder" "$peers_cache" "${options[@]}"

@@ -10,9 +10,10 @@ usage() {
 usage: gpu-report.sh [options]
 
 Runs the conformance kit, ONNX's test cases, networks compared with the CPU, and benchmarks on one device, and writes a
-page and its data.
+page and its data. If PyTorch is installed and sees the GPU, it runs the same architectures.
 
   --device NAME   the device (default: gpu0)
+  --python FILE   the Python that has PyTorch (default: python3)
   --quick         a sample of the kit, and fewer models
   -o DIR          the folder for report.md, report.json and logs (default: gpu-report)
   -h, --help      this text
@@ -21,11 +22,12 @@ Exit codes: 0 all tests passed; 1 some failed; 2 usage; 5 the device cannot be u
 TEXT
 }
 
-device=gpu0 quick=() out=gpu-report
+device=gpu0 python=python3 quick=() out=gpu-report
 while (($#)); do
   case $1 in
     -h|--help) usage; exit 0 ;;
     --device) device=${2:?--device needs a value}; shift ;;
+    --python) python=${2:?--python needs a value}; shift ;;
     --quick) quick=(--quick) ;;
     -o) out=${2:?-o needs a value}; shift ;;
     *) echo "error: unknown argument $1; see gpu-report.sh --help" >&2; exit 2 ;;
@@ -106,7 +108,29 @@ for model in "${networks[@]}"; do
   rm -f "$out/$model.onnx"
 done
 
-printf '\n## Speed\n\n| model | batch | latency, inputs on the host (us) | on the device (us) | first result (ms) | memory (MiB) |\n|---|---|---|---|---|---|\n' >>"$page"
+# The number of the device, for PyTorch, which numbers GPUs from 0, too.
+torch_device=cuda:${device##*[!0-9]}
+no_torch=
+if ! "$python" -c "import torch; torch.zeros(1, device='$torch_device')" 2>"$out/torch.log"; then
+  no_torch=$(tail -n 1 "$out/torch.log")
+fi
+
+# by_torch MODEL BATCH: measures PyTorch, and prints the cells of its ways of execution.
+by_torch() {
+  local name=$1-$2-torch way cells='' file
+  file=$out/$name.json
+  if [[ -z $no_torch ]]; then
+    "$python" "$here/share/mge/bench/torch_peer.py" "$1" --batch "$2" --device "$torch_device" >"$file" 2>"$out/$name.log" ||
+      echo "  $name failed; see $name.log" >&2
+    add "$name" "$file"
+  fi
+  for way in eager graph compiled; do cells+=" $(number "${way}_us" "$file" 2>/dev/null) |"; done
+  echo "$cells"
+}
+
+printf '\n## Speed\n\n%s\n%s\n' \
+  '| model | batch | latency, inputs on the host (us) | on the device (us) | first result (ms) | memory (MiB) | PyTorch eager (us) | CUDA graph (us) | compiled (us) |' \
+  '|---|---|---|---|---|---|---|---|---|' >>"$page"
 echo "speed" >&2
 models=(resnet50:1 resnet50:32 mobilenetv2:1 bert-base:1)
 if ((${#quick[@]})); then models=(tiny-ops:1); fi
@@ -121,11 +145,13 @@ for row in "${models[@]}"; do
     if ((code)); then verdict "$model-$batch-$io" "$code"; fi
   done
   host=$out/$model-$batch-host.json
-  printf '| %s | %s | %s | %s | %s | %s |\n' "$model" "$batch" "$(number p50 "$host")" \
+  by_torch "$model" "$batch" >"$out/cells"
+  printf '| %s | %s | %s | %s | %s | %s |%s\n' "$model" "$batch" "$(number p50 "$host")" \
     "$(number p50 "$out/$model-$batch-device.json")" "$(number first_result_ms "$host")" \
-    "$(awk -v b="$(number planned_peak_bytes "$host")" 'BEGIN { printf "%.1f", b / 1048576 }')" >>"$page"
+    "$(awk -v b="$(number planned_peak_bytes "$host")" 'BEGIN { printf "%.1f", b / 1048576 }')" "$(<"$out/cells")" >>"$page"
   rm -f "$file"
 done
+if [[ -n $no_torch ]]; then printf '\nPyTorch was not measured: %s\n' "$no_torch" >>"$page"; fi
 printf '\n}\n' >>"$data"
 echo "wrote $page and $data" >&2
 cat "$page"

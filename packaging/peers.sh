@@ -34,3 +34,20 @@ peers_environment() {
   exec {peers_lock}>&-
   peers_python=$folder/bin/python
 }
+
+# peers_build FOLDER PROGRAM...: prints the folder in which MGE and these test programs are built. Builds the preset
+# `release` if FOLDER is empty; otherwise FOLDER has to hold them.
+peers_build() {
+  local folder=$1 program
+  shift
+  if [[ -z $folder ]]; then
+    ensure_packages build test bench >&2
+    configure release -DMGE_TESTS=ON >&2
+    build release product "$@" >&2
+    folder=$root/build/release
+  fi
+  for program in "$@"; do
+    [[ -x $folder/tests/$program ]] || fail 1 "--build $folder: there is no tests/$program" "fix: ninja -C $folder $program"
+  done
+  printf '%s\n' "$folder"
+}

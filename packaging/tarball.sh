@@ -79,6 +79,7 @@ while read -r file; do
 done < <(find "$tree/bin" "$tree/lib" -type f)
 
 cp "$root/packaging/gpu-report.sh" "$tree/"
+install -Dm 755 "$root/tests/bench/torch_peer.py" "$tree/share/mge/bench/torch_peer.py"
 cases=$(dpkg -L libonnx-testdata | awk '/\/data\/node$/')
 mkdir -p "$tree/share/mge/onnx"
 cp -r "$cases" "$tree/share/mge/onnx/"

@@ -85,7 +85,7 @@ mge_string* NewString(std::string text);
 std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& session);
 
 // Returns the profile for all runs of a runtime if profile.autostart is set, else null. Its last owner writes profile.file.
-std::shared_ptr<Profile> AutomaticProfile(std::shared_ptr<Runtime> runtime);
+absl::StatusOr<std::shared_ptr<Profile>> AutomaticProfile(std::shared_ptr<Runtime> runtime);
 
 // Returns the MGE_VALUE_... constant of a kind. Defined in tensor.cc.
 int32_t PublicKind(ValueKind kind);

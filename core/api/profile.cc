@@ -5,6 +5,7 @@
 #include "core/env/settings.h"
 #include "core/profile/summary.h"
 #include "core/profile/trace.h"
+#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
 using mge::api::Misuse;
@@ -120,11 +121,15 @@ std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& 
                                  s.session->runtime().pool().reserved_count());
 }
 
-std::shared_ptr<Profile> AutomaticProfile(std::shared_ptr<Runtime> runtime) {
+absl::StatusOr<std::shared_ptr<Profile>> AutomaticProfile(std::shared_ptr<Runtime> runtime) {
   const std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
-  if (!settings->Get<kProfileAutostart>()) return nullptr;
+  if (!settings->Get<kProfileAutostart>()) return std::shared_ptr<Profile>();
+  // A file that cannot be written is an error now, not when the recording is over.
+  if (const absl::Status writable = AtomicFile::Create(settings->Get<kProfileFile>()).status(); !writable.ok()) {
+    return AddWhere(writable, fmt::format("{} ({})", kProfileFile.key, settings->OriginOf<kProfileFile>().Describe()));
+  }
   auto file = std::make_shared<ProfileFile>(std::move(runtime), settings);
-  return {file, &file->profile};
+  return std::shared_ptr<Profile>(file, &file->profile);
 }
 
 }  // namespace mge::api

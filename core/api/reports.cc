@@ -97,7 +97,13 @@ Json Env(Runtime& runtime) {
   Json rows = Json::array();
   for (const SettingInfo& s : runtime.registry().List()) {
     Json foreign = Json::array();
-    for (const ForeignName& f : s.foreign) foreign.push_back({{"name", f.name}, {"system", f.system}});
+    for (const ForeignUse& f : s.foreign) {
+      foreign.push_back({{"name", f.name.name},
+                         {"system", f.name.system},
+                         {"allowed", f.allowed},
+                         {"default", f.default_value},
+                         {"page_default", f.page_default}});
+    }
     rows.push_back({{"key", s.key},
                     {"variable", s.variable},
                     {"aliases", s.aliases},

@@ -77,7 +77,7 @@ mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** o
   MGE_API_ASSIGN_OR_RETURN(owned->runtime, mge::Runtime::Create(std::move(options)));
   mge::Runtime* runtime = owned->runtime.get();
   std::shared_ptr<mge::Runtime> shared(std::move(owned), runtime);
-  std::shared_ptr<mge::Profile> profile = mge::api::AutomaticProfile(shared);
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Profile> profile, mge::api::AutomaticProfile(shared));
   *out = new mge_runtime{std::move(shared), std::move(profile)};
   return nullptr;
 }

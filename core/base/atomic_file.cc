@@ -72,10 +72,10 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
   struct stat st;
   if (stat(path.c_str(), &st) == 0) {
     if (!S_ISREG(st.st_mode)) return CannotWrite(path, "something that is not a regular file is there");
-    // If the path is a symbolic link, replace its target, not the link.
+    // If the path is a symbolic link, replace its target, not the link. Another process may have removed the file meanwhile.
     char* real = realpath(path.c_str(), nullptr);
-    if (!real) return CannotWrite(path, ErrnoText(errno));
-    target = real;
+    if (!real && errno != ENOENT) return CannotWrite(path, ErrnoText(errno));
+    if (real) target = real;
     std::free(real);
   }
   AtomicFile file;

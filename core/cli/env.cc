@@ -2,6 +2,7 @@
 // mge env: lists the settings with value and origin, lists the names of other systems, and explains single settings.
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "core/base/nearest.h"
 #include "core/cli/common.h"
@@ -49,10 +50,13 @@ std::string StateOf(const Json& setting) { return Text(setting["status"]) == "la
 std::string RenderAliases(const Json& settings) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& s : settings) {
-    for (const Json& f : s["foreign"]) rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), StateOf(s)});
+    for (const Json& f : s["foreign"]) {
+      rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), OrDash(Text(f["default"])),
+                      OrDash(Text(f["page_default"])), StateOf(s)});
+    }
   }
   std::sort(rows.begin(), rows.end());
-  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "STATE"});
+  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "DEFAULT", "OTHER DEFAULT ON ITS PAGE", "STATE"});
   return Table(rows);
 }
 
@@ -71,22 +75,38 @@ std::string RenderSettings(const Json& settings, bool explain) {
   return Table(rows) + docs;
 }
 
-// Returns a value that a user could set: not the default, where the row tells another one.
-std::string ExampleValue(const Json& s) {
-  const std::string type = Text(s["type"]), usual = Text(s["default"]), allowed = Text(s["allowed"]);
-  if (type == "bool") return usual == "true" ? "0" : "1";
+// Returns a value that a user could set, which differs from the default if the allowed values tell one.
+std::string ExampleValue(const std::string& type, const std::string& usual, const std::string& allowed) {
+  if (type == "bool") return usual == "true" || usual == "1" ? "0" : "1";
   if (type == "choice" || type == "flags") {
     const size_t comma = allowed.find(", ");
     const std::string first = allowed.substr(0, comma);
     return first != usual || comma == allowed.npos ? first
                                                    : allowed.substr(comma + 2, allowed.find(", ", comma + 2) - comma - 2);
   }
+  int64_t least = 0;
+  if (type == "int" && std::from_chars(allowed.data(), allowed.data() + allowed.size(), least).ec == std::errc()) {
+    return std::to_string(std::to_string(least) == usual ? least + 1 : least);
+  }
   return usual.empty() ? "VALUE" : usual;
 }
 
-std::string RenderExplanation(const Json& s, const std::string& name) {
+// Returns the keys of the settings that the text of this one names, and of those whose texts name this one.
+std::string RelatedTo(const Json& s, const Json& settings) {
+  std::string out;
+  for (const Json& other : settings) {
+    const std::string key = Text(other["key"]);
+    if (key == Text(s["key"]) || key.find('.') == key.npos) continue;
+    const bool related =
+        Text(s["doc"]).find(key) != std::string::npos || Text(other["doc"]).find(Text(s["key"])) != std::string::npos;
+    if (related) out += (out.empty() ? "" : ", ") + key;
+  }
+  return out;
+}
+
+std::string RenderExplanation(const Json& s, const Json& settings, const std::string& name) {
   auto line = [](std::string_view label, const std::string& text) {
-    return text.empty() ? std::string() : fmt::format("  {:<10} {}\n", label, text);
+    return text.empty() ? std::string() : fmt::format("  {:<12} {}\n", label, text);
   };
   std::string out = fmt::format("{}\n\n{}\n", Text(s["key"]), Wrapped(Text(s["doc"]), 2));
   if (Text(s["status"]) == "later") {
@@ -95,23 +115,30 @@ std::string RenderExplanation(const Json& s, const std::string& name) {
         "  MGE_STRICT_ENV=1.\n\n";
   }
   out += line("variable", Text(s["variable"]));
-  for (const Json& f : s["foreign"]) out += line("name", fmt::format("{} ({})", Text(f["name"]), Text(f["system"])));
+  std::string allowed = Text(s["allowed"]), usual = Text(s["default"]), page_default;
+  for (const Json& f : s["foreign"]) {
+    out += line("name", fmt::format("{} ({})", Text(f["name"]), Text(f["system"])));
+    if (Text(f["name"]) != name) continue;
+    allowed = Text(f["allowed"]), usual = Text(f["default"]), page_default = Text(f["page_default"]);
+  }
   for (const Json& a : s["aliases"]) {
     const Json& f = s["foreign"];
     if (std::none_of(f.begin(), f.end(), [&](const Json& x) { return x["name"] == a; })) out += line("alias", Text(a));
   }
   out += line("type", Text(s["type"]));
-  out += line("allowed", Text(s["allowed"]));
+  out += line("allowed", allowed);
   out += line("unit", Text(s["unit"]));
-  out += line("default", Text(s["default"]));
+  out += line("default", usual);
+  out += line("page default", page_default);
   out += line("value", fmt::format("{} ({})", OrDash(Text(s["value"])), Text(s["origin"])));
   out += line("changes", Text(s["lifecycle"]) == "dynamic" ? "dynamic: read when a session or a plan is made"
                                                            : "first-set: read once per runtime; a later change fails");
   out += line("owner", Text(s["owner"]));
+  out += line("see also", RelatedTo(s, settings));
+  const std::string value = ExampleValue(Text(s["type"]), usual, allowed);
   const bool key = name.find('.') != name.npos;
-  out +=
-      fmt::format("\nExample\n  {}\n", key ? fmt::format("mge run model.onnx --set {}={}", Text(s["key"]), ExampleValue(s))
-                                           : fmt::format("{}={} mge run model.onnx", name, ExampleValue(s)));
+  out += fmt::format("\nExample\n  {}\n", key ? fmt::format("mge run model.onnx --set {}={}", name, value)
+                                              : fmt::format("{}={} mge run model.onnx", name, value));
   return out;
 }
 
@@ -134,7 +161,7 @@ int ExplainSetting(const Globals& globals, const std::string& name) {
         if (globals.json) {
           PrintJson({{"schema", "mge.env/1"}, {"settings", Json::array({s})}});
         } else {
-          Print(RenderExplanation(s, n));
+          Print(RenderExplanation(s, report["settings"], n));
         }
         return kExitOk;
       }

@@ -65,8 +65,8 @@ std::string Render(const Json& r) {
   const Json& models = r["models"];
   if (std::all_of(models.begin(), models.end(), [](const Json& m) { return m["arena_use"] == "own"; })) {
     out +=
-        "memory.static_policy (GE_USE_STATIC_MEMORY) lets models share memory: 2 for fixed shapes, 3 for others, 4 for "
-        "both\n";
+        "no model shares memory: memory.static_policy (GE_USE_STATIC_MEMORY) 2 shares it among models with fixed shapes, 3 "
+        "among models whose shapes vary, 4 among all\n";
   }
   return out;
 }

@@ -147,7 +147,6 @@ absl::Status CheckDestroy(BackendUnderTest& s) {
 
 // Destroys a queue that waits for another queue's work. The amount of work is increased until it is surely not done by then.
 absl::Status CheckDestroyWaits(BackendUnderTest& s) {
-  const mge_queue_api* api = s.plugin().queue;
   constexpr size_t kBytes = 4 << 20;
   for (unsigned copies = 1; copies <= 64; copies *= 8) {
     MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 3 * kBytes, MGE_QUEUE_COPY_IN));
@@ -156,14 +155,11 @@ absl::Status CheckDestroyWaits(BackendUnderTest& s) {
     const Bytes want = Pattern(kBytes, copies);
     MGE_RETURN_IF_ERROR(transfer.Put(a, want));
     MGE_RETURN_IF_ERROR(transfer.Put(b, Bytes(2 * kBytes, 0)));
-    MGE_RETURN_IF_ERROR(Call("passing work between queues", [&](mge_error* e) -> mge_code {
-      mge_code code = MGE_OK;
-      for (unsigned i = 0; i < copies && code == MGE_OK; ++i) code = api->copy(works, b, a, kBytes, e);
-      if (code == MGE_OK) code = works.Signal(worked, 1, e);
-      if (code == MGE_OK) code = waits.Wait(worked, 1, e);
-      if (code == MGE_OK) code = api->copy(waits, c, b, kBytes, e);
-      return code == MGE_OK ? waits.Signal(waited, 1, e) : code;
-    }));
+    for (unsigned i = 0; i < copies; ++i) MGE_RETURN_IF_ERROR(works.Copy(b, a, kBytes));
+    MGE_RETURN_IF_ERROR(works.Signal(worked, 1));
+    MGE_RETURN_IF_ERROR(waits.Wait(worked, 1));
+    MGE_RETURN_IF_ERROR(waits.Copy(c, b, kBytes));
+    MGE_RETURN_IF_ERROR(waits.Signal(waited, 1));
     s.At("destroying a queue that waits for {} copies of another", copies);
     waits = Queue();
     if (const mge_error result = waited.Ask(1, 0); result.code != MGE_OK) {
@@ -192,6 +188,13 @@ struct Capture {
     return raw ? absl::OkStatus() : Broken("ending a capture returned MGE_OK, but no record");
   }
   absl::Status Replay(Queue& queue) { return Call("replaying", tested.plugin().queue->replay, queue, raw); }
+  // Replays with `bytes` at `from`. Returns Broken("FAULT: ...") unless they are at `to` afterwards.
+  absl::Status ExpectReplay(Rig& rig, unsigned char* from, unsigned char* to, const Bytes& bytes, std::string_view fault) {
+    MGE_RETURN_IF_ERROR(rig.transfer.Put(from, bytes));
+    MGE_RETURN_IF_ERROR(Replay(rig.queue));
+    MGE_RETURN_IF_ERROR(rig.transfer.Drain(rig.queue));
+    return rig.transfer.Expect(to, bytes, fault);
+  }
   void Destroy() {
     if (raw) InBackend("destroying a record", tested.plugin().queue->record_destroy, tested.device(), raw);
     raw = nullptr;
@@ -210,14 +213,9 @@ absl::Status CheckUpdate(BackendUnderTest& s, Rig& rig, size_t bytes, Capture& r
   const mge_error result = Try("updating a record", api->capture_update, rig.queue, record.raw);
   const bool updated = result.code == MGE_OK;
   if (result.code != MGE_UNIMPLEMENTED) MGE_RETURN_IF_ERROR(Answer(result, "updating a record"));
-  for (unsigned round = 0; round < 2; ++round) {
-    const Bytes now = Pattern(bytes, 20 + round);
-    MGE_RETURN_IF_ERROR(rig.transfer.Put(updated ? c : a, now));
-    MGE_RETURN_IF_ERROR(record.Replay(rig.queue));
-    MGE_RETURN_IF_ERROR(rig.transfer.Drain(rig.queue));
-    MGE_RETURN_IF_ERROR(rig.transfer.Expect(
-        updated ? a : c, now, fmt::format("after capture_update returned {}, a replay is wrong", CodeName(result.code))));
-  }
+  const std::string fault = fmt::format("after capture_update returned {}, a replay is wrong", CodeName(result.code));
+  for (unsigned seed : {20, 21})
+    MGE_RETURN_IF_ERROR(record.ExpectReplay(rig, updated ? c : a, updated ? a : c, Pattern(bytes, seed), fault));
   return absl::OkStatus();
 }
 
@@ -236,11 +234,8 @@ absl::Status CheckCapture(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(transfer.Drain(rig.queue));
   MGE_RETURN_IF_ERROR(transfer.Expect(c, Bytes(kBytes, 0), "captured work ran during the capture"));
   for (unsigned round = 0; round < 3; ++round) {
-    const Bytes now = Pattern(kBytes, 10 + round);
-    MGE_RETURN_IF_ERROR(transfer.Put(a, now));
-    MGE_RETURN_IF_ERROR(record.Replay(rig.queue));
-    MGE_RETURN_IF_ERROR(transfer.Drain(rig.queue));
-    MGE_RETURN_IF_ERROR(transfer.Expect(c, now, fmt::format("replay {} differs from a direct run", round + 1)));
+    MGE_RETURN_IF_ERROR(record.ExpectReplay(rig, a, c, Pattern(kBytes, 10 + round),
+                                            fmt::format("replay {} differs from a direct run", round + 1)));
   }
   if (api->capture_update) MGE_RETURN_IF_ERROR(CheckUpdate(s, rig, kBytes, record));
   record.Destroy();

@@ -72,22 +72,14 @@ void Queue::Keep(const Fence& fence) {
   if (std::find(fences_.begin(), fences_.end(), fence.fence_) == fences_.end()) fences_.push_back(fence.fence_);
 }
 
-mge_code Queue::Signal(const Fence& fence, uint64_t value, mge_error* error) {
-  Keep(fence);
-  return api_->signal(*this, fence, value, error);
-}
-
-mge_code Queue::Wait(const Fence& fence, uint64_t value, mge_error* error) {
-  Keep(fence);
-  return api_->wait(*this, fence, value, error);
-}
-
 absl::Status Queue::Signal(const Fence& fence, uint64_t value) {
-  return Call("signalling a fence", [&](mge_error* e) { return Signal(fence, value, e); });
+  Keep(fence);
+  return Call("signalling a fence", api_->signal, queue_.get(), fence.fence_.get(), value);
 }
 
 absl::Status Queue::Wait(const Fence& fence, uint64_t value) {
-  return Call("waiting on a queue", [&](mge_error* e) { return Wait(fence, value, e); });
+  Keep(fence);
+  return Call("waiting on a queue", api_->wait, queue_.get(), fence.fence_.get(), value);
 }
 
 absl::Status Queue::Copy(void* to, const void* from, uint64_t bytes) {

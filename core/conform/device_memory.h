@@ -76,9 +76,7 @@ class Queue {
     return *this;
   }
   operator mge_queue*() const { return queue_.get(); }
-  mge_code Signal(const Fence& fence, uint64_t value, mge_error* error);
-  mge_code Wait(const Fence& fence, uint64_t value, mge_error* error);
-  // Do the same with the result of the call as a status. Copy() enqueues a copy.
+  // Each function enqueues one piece of work.
   absl::Status Signal(const Fence& fence, uint64_t value);
   absl::Status Wait(const Fence& fence, uint64_t value);
   absl::Status Copy(void* to, const void* from, uint64_t bytes);

@@ -133,6 +133,7 @@ Variable DependencyEngine::NewVariable() { return std::make_shared<EngineVariabl
 uint64_t DependencyEngine::Version(const Variable& variable) { return variable->version(); }
 
 bool DependencyEngine::InOperation() { return running == Running::kOther; }
+bool DependencyEngine::InRun() { return running == Running::kRun; }
 
 void DependencyEngine::Push(Operation operation) {
   auto pushed = std::make_unique<EngineOperation>(std::move(operation));

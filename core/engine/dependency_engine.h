@@ -121,6 +121,8 @@ class DependencyEngine {
   static Variable NewVariable();
   // Returns whether this thread runs an operation that is not a run. It must not wait for other operations.
   static bool InOperation();
+  // Returns whether this thread runs an operation that is a run.
+  static bool InRun();
 
   // Adds an operation. Returns at once. With kNaive, runs the operation first if its variables are free.
   void Push(Operation operation);

@@ -241,6 +241,12 @@ absl::Status InstanceQueues::TakePermit(const Queue& q, const RunState& control)
     mine.permitted = true;
     return absl::OkStatus();
   }
+  // A run that waited while it holds a permit could close a circle of runs that wait for each other. So this run first
+  // finishes the work that it has enqueued.
+  for (Queue& own : queues_) {
+    if (queues_[own.permit].permitted) MGE_RETURN_IF_ERROR(WaitForQueue(own, control));
+  }
+  GivePermits();
   MGE_RETURN_IF_ERROR(limits_.Take(q.device->name(), kind, control));
   mine.permitted = true;
   return absl::OkStatus();

@@ -4,8 +4,9 @@
 //
 // A run takes a permit before it enqueues work on a queue of a GPU, and gives it back when the run has ended. Queues of a
 // run that never work at the same time share one: mostly, all inputs have been copied before the first output is. If none
-// is free, a run that has a permit of this kind waits for its own queue, and uses that permit for the other queue. A run
-// that has none waits for the other runs. So no run waits for one that waits for it.
+// is free, a run that has a permit of this kind waits for its own queue, and uses that permit for the other queue. Otherwise
+// it waits for all its queues, gives its permits back, and waits for the other runs. A run that waits for others so holds no
+// permit, and no two runs wait for each other.
 #pragma once
 
 #include <array>

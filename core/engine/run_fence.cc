@@ -25,7 +25,8 @@ std::shared_ptr<RunFence> RunFence::Ended(std::shared_ptr<Runtime> runtime, absl
 absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Plan> plan,
                                                           std::vector<HostValue> inputs, std::vector<HostValue> outputs,
                                                           RunState& control,
-                                                          std::span<const std::shared_ptr<RunFence>> after) {
+                                                          std::span<const std::shared_ptr<RunFence>> after,
+                                                          std::shared_ptr<RunFence> previous) {
   std::shared_ptr<RunFence> fence(new RunFence(std::move(runtime)));
   std::vector<Instance::QueuePoint> points;
   for (const std::shared_ptr<RunFence>& earlier : after) {
@@ -37,6 +38,12 @@ absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtim
     if (*ended) continue;
     fence->after_.push_back(earlier);
     points.insert(points.end(), earlier->ends_.begin(), earlier->ends_.end());
+  }
+  if (previous) {
+    if (const absl::StatusOr<bool> ended = previous->Wait({}); ended.ok() && !*ended) {
+      points.insert(points.end(), previous->ends_.begin(), previous->ends_.end());
+      fence->previous_ = std::move(previous);
+    }
   }
   fence->plan_ = std::move(plan);
   fence->inputs_ = std::move(inputs);
@@ -84,10 +91,19 @@ absl::StatusOr<bool> RunFence::Wait(std::chrono::nanoseconds limit) {
       absl::StatusOr<bool> other = earlier->Wait(kLimit);
       if (!other.ok()) status_ = other.status();
     }
+    if (previous_) (void)previous_->Wait(kLimit);
     End();
   }
   if (!status_.ok()) return status_;
   return true;
+}
+
+absl::Status WaitForRun(RunFence& run, const RunState& control, absl::Status* ended) {
+  for (absl::StatusOr<bool> over = false; over.ok() && !*over; *ended = over.status()) {
+    MGE_RETURN_IF_ERROR(control.CheckStop());
+    over = run.Wait(kStopSlice);
+  }
+  return absl::OkStatus();
 }
 
 // Gives the instance back, and releases the tensors and the earlier runs.
@@ -95,10 +111,11 @@ void RunFence::End() {
   stuck_ = instance_->state() == InstanceQueues::State::kStuck;
   InstanceStore::Of(*plan_).Give(std::move(instance_));
   // The device may still access this memory.
-  if (stuck_) Lose(std::move(inputs_), std::move(outputs_), std::move(after_));
+  if (stuck_) Lose(std::move(inputs_), std::move(outputs_), std::move(after_), std::move(previous_));
   inputs_.clear();
   outputs_.clear();
   after_.clear();
+  previous_.reset();
   plan_.reset();
   ended_.store(true, std::memory_order_release);
 }

@@ -25,11 +25,12 @@ class Runtime;
 class RunFence : public EnqueuedRun {
  public:
   // Starts a run of the plan with an instance of its store. `outputs` are defined, in memory to which the plan writes them.
-  // Fails with the run's error if enqueuing fails. If an earlier run has failed already, returns a fence with its failure.
+  // Fails with the run's error if enqueuing fails. Its work begins behind that of `after` and of `previous` (nullable). If a
+  // run of `after` has failed already, returns a fence with its failure. A failure of `previous` is not passed on.
   static absl::StatusOr<std::shared_ptr<RunFence>> Start(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Plan> plan,
                                                          std::vector<HostValue> inputs, std::vector<HostValue> outputs,
-                                                         RunState& control,
-                                                         std::span<const std::shared_ptr<RunFence>> after);
+                                                         RunState& control, std::span<const std::shared_ptr<RunFence>> after,
+                                                         std::shared_ptr<RunFence> previous);
   // Returns the fence of a run that has ended with this status.
   static std::shared_ptr<RunFence> Ended(std::shared_ptr<Runtime> runtime, absl::Status status = {});
   // Waits up to a minute for the run. A device that does not stop then keeps all that it uses.
@@ -57,7 +58,11 @@ class RunFence : public EnqueuedRun {
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Instance> instance_;
   std::vector<HostValue> inputs_, outputs_;
-  std::vector<std::shared_ptr<RunFence>> after_;
+  std::vector<std::shared_ptr<RunFence>> after_;  // runs whose failures this run passes on
+  std::shared_ptr<RunFence> previous_;            // the run before this one on its stream; nullptr: none, or it has ended
 };
+
+// Waits until a run has ended, and returns its status in `*ended`. Fails if `control` asks to stop meanwhile.
+absl::Status WaitForRun(RunFence& run, const RunState& control, absl::Status* ended);
 
 }  // namespace mge

@@ -15,7 +15,8 @@ namespace mge {
 
 class RunFence;
 
-// The order of the runs of one stream.
+// The order of the runs of one stream: an operation waits for the run that was enqueued last, and enqueuing waits for the
+// operations that were pushed before.
 struct RunStream {
   explicit RunStream(std::string n) : name(std::move(n)) {}
   const std::string name;                                  // "gpu0:1"

@@ -22,7 +22,10 @@ absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const s
   if (directory.empty() && !user_cache_directory.empty()) directory = user_cache_directory + "/mge/tuning";
   if (settings.Get<kSelectCacheType>() == TuningStore::kMemory) directory.clear();
   out.cache = std::make_shared<TuningCache>(std::move(directory), logger);
-  if (settings.Get<kLogStorageFallback>()) out.fallbacks = std::make_shared<FallbackLog>(logger);
+  if (settings.Get<kLogStorageFallback>()) {
+    const bool asked = settings.IsSet<kLogStorageFallback>();
+    out.fallbacks = std::make_shared<FallbackLog>(logger, asked ? LogLevel::kWarning : LogLevel::kInfo);
+  }
   if (const std::string& path = settings.Get<kSelectFrozen>(); !path.empty()) {
     MGE_ASSIGN_OR_RETURN(out.frozen, FrozenSelection::Read(path));
   }

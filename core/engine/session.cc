@@ -180,6 +180,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   checks->dump_inputs = settings->Get<kDebugDumpInputs>();
   checks->watched_value = settings->Get<kDebugWatchValue>();
   checks->logger = runtime->logger();
+  if (checks->dump_inputs && checks->dump_directory.empty()) {
+    runtime->logger().Warning("{} has no effect without {}, the folder for the files", kDebugDumpInputs.key,
+                              kDebugDumpDir.key);
+  }
   context->record_values = checks->NeedValues();
   if (settings->IsSet<kComputeParallelCopy>()) context->parallel_copy_elements = settings->Get<kComputeParallelCopy>();
   context->peer_copies = settings->Get<kKvstoreP2p>();
@@ -435,12 +439,12 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
   const PlanContext& context = program_->context();
   std::shared_ptr<RunFence> fence;
   std::unique_lock<std::mutex> enqueuing;
-  std::vector<std::shared_ptr<RunFence>> ordered;
+  std::shared_ptr<RunFence> previous;
   if (stream_) {
+    // In the callback of an asynchronous run, this wait would be for that run.
+    if (!DependencyEngine::InRun()) MGE_RETURN_IF_ERROR(runtime_->engine().WaitForVariable(stream_->order));
     enqueuing = std::unique_lock(stream_->mutex);
-    ordered.assign(after.begin(), after.end());
-    if (std::shared_ptr<RunFence> last = stream_->last.lock()) ordered.push_back(std::move(last));
-    after = ordered;
+    previous = stream_->last.lock();
   }
   MGE_RETURN_IF_ERROR(WithControl(control, [&]() -> absl::Status {
     std::vector<InputType> types(inputs.size());
@@ -463,17 +467,16 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
     if (!waits) {
       MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
       MGE_ASSIGN_OR_RETURN(fence, RunFence::Start(runtime_, plan, {inputs.begin(), inputs.end()},
-                                                  {outputs.begin(), outputs.end()}, control, after));
+                                                  {outputs.begin(), outputs.end()}, control, after, previous));
       return absl::OkStatus();
     }
+    absl::Status ended;
+    if (previous) MGE_RETURN_IF_ERROR(WaitForRun(*previous, control, &ended));  // its failure is its own
     for (const std::shared_ptr<RunFence>& earlier : after) {
-      for (absl::StatusOr<bool> ended = false; !*ended;) {
-        MGE_RETURN_IF_ERROR(control.CheckStop());
-        ended = earlier->Wait(kStopSlice);
-        if (ended.ok()) continue;
-        fence = RunFence::Ended(runtime_, ended.status());
-        return absl::OkStatus();
-      }
+      MGE_RETURN_IF_ERROR(WaitForRun(*earlier, control, &ended));
+      if (ended.ok()) continue;
+      fence = RunFence::Ended(runtime_, ended);
+      return absl::OkStatus();
     }
     MGE_RETURN_IF_ERROR(RunInTurn(plan, places, inputs, outputs, control));
     fence = RunFence::Ended(runtime_);
@@ -485,9 +488,20 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
 
 void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
                        std::function<void(absl::Status, std::vector<HostValue>)> done) {
+  std::unique_lock<std::mutex> enqueuing;
+  std::shared_ptr<RunFence> previous;  // on the stream
+  if (stream_) {
+    enqueuing = std::unique_lock(stream_->mutex);
+    previous = stream_->last.lock();
+  }
   auto run = [self = shared_from_this(), inputs = std::move(inputs), outputs = std::move(outputs), &control,
-              done = std::move(done)]() mutable {
-    absl::Status status = NoThrow([&] { return self->Run(inputs, outputs, control); });
+              previous = std::move(previous), done = std::move(done)]() mutable {
+    absl::Status status = NoThrow([&] {
+      absl::Status ended;
+      if (previous) MGE_RETURN_IF_ERROR(WaitForRun(*previous, control, &ended));
+      previous.reset();
+      return self->Run(inputs, outputs, control);
+    });
     done(std::move(status), std::move(outputs));
     return absl::OkStatus();  // `done` has received the status
   };

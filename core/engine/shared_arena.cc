@@ -16,7 +16,8 @@ absl::Status InUse(const Device& device) {
               {.what = "with this memory.static_policy, plans of static shape share one arena, so two runs at the same time "
                        "would overwrite each other's values",
                .where = fmt::format("device {}", device.name()),
-               .fix = "start a run when the run before has ended, or set memory.static_policy=off "
+               .fix = "start a run when the run before has ended and its fence, if it has one, was waited for, or set "
+                      "memory.static_policy=off "
                       "(GE_USE_STATIC_MEMORY=0) for one of the models"});
 }
 

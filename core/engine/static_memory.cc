@@ -41,8 +41,11 @@ absl::Status CheckPools(const Snapshot& settings, std::span<Device* const> devic
     }
     auto granularity = device->memory_api().range_granularity;
     if (granularity && granularity(device->handle())) continue;
-    logger.Warning("device {} has no virtual memory: memory.static_policy returns memory after each run, but maps no pages",
-                   device->name());
+    logger.Warning(
+        "device {} maps no pages, so memory.static_policy only returns memory after each run; for a CPU, set it for the "
+        "whole "
+        "runtime (GE_USE_STATIC_MEMORY)",
+        device->name());
   }
   return absl::OkStatus();
 }

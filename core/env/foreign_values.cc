@@ -40,8 +40,7 @@ std::string AllowedTextFor(const SettingRow& row, std::string_view name) {
   return page ? std::string(page->allowed) : AllowedText(row);
 }
 
-std::string DefaultTextFor(const SettingRow& row, std::string_view name) {
-  const SettingValue value = DefaultOf(row);
+std::string ValueTextFor(const SettingRow& row, const SettingValue& value, std::string_view name) {
   if (const ForeignValues* page = Find(name)) {
     std::string_view rest = page->allowed;
     while (!rest.empty()) {
@@ -53,6 +52,13 @@ std::string DefaultTextFor(const SettingRow& row, std::string_view name) {
     }
   }
   return FormatSetting(row, value);
+}
+
+std::string_view PageDefault(std::string_view name) {
+  for (const ForeignValues& page : kForeignValues) {
+    if (page.name == name) return page.page_default;
+  }
+  return {};
 }
 
 }  // namespace mge

@@ -23,7 +23,10 @@ std::span<const ForeignValues> AllForeignValues();
 // Returns the allowed values for an error about `name`: in the spelling of its page if it is a foreign name, else ours.
 std::string AllowedTextFor(const SettingRow& row, std::string_view name);
 
-// Returns our default in the spelling of the page of `name`, or in ours.
-std::string DefaultTextFor(const SettingRow& row, std::string_view name);
+// Returns a value in the spelling of the page of `name`, or in ours.
+std::string ValueTextFor(const SettingRow& row, const SettingValue& value, std::string_view name);
+
+// Returns the default on the page of `name` if ours differs, else "".
+std::string_view PageDefault(std::string_view name);
 
 }  // namespace mge

@@ -7,6 +7,7 @@
 
 #include "core/env/foreign_names.h"
 #include "core/env/foreign_values.h"
+#include "core/env/kernel_choice.h"
 #include "core/env/setting_text.h"
 #include "core/env/settings.h"
 #include "fmt/format.h"
@@ -68,6 +69,29 @@ std::string TomlDefault(const SettingRow& row) {
   }
 }
 
+// Returns the tables of kernel_choice.h.
+std::string KernelChoiceTables() {
+  auto or_else = [](std::string_view text, std::string_view none) { return text.empty() ? std::string(none) : Code(text); };
+  std::string out =
+      "\n## Choice of kernels\n\n"
+      "`optimized`, joined to a strategy, also forbids reference kernels. `select.deterministic` "
+      "(`MXNET_ENFORCE_DETERMINISM`) also allows only deterministic kernels. For operators in the file of `select.frozen`, "
+      "the file chooses.\n\n"
+      "| select.strategy | backend's default mode | kernels are chosen by |\n|---|---|---|\n";
+  for (const StrategyRow& row : kStrategyRows) {
+    out += fmt::format("| {} | {} | {} |\n", or_else(row.strategy, "not set"), or_else(row.mode, "any"), row.chosen_by);
+  }
+  out +=
+      "\nConvolutions on GPUs:\n\n"
+      "| select.gpu_conv_autotune | MXNET_CUDNN_AUTOTUNE_DEFAULT | their kernels are chosen by | with a reproducible "
+      "select.strategy |\n|---|---|---|---|\n";
+  for (const AutotuneRow& row : kAutotuneRows) {
+    out += fmt::format("| {} | {} | {} | {} |\n", or_else(row.autotune, "not set"), or_else(row.number, "not set"),
+                       row.chosen_by, row.reproducible);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string SettingsMarkdown() {
@@ -101,6 +125,7 @@ std::string SettingsMarkdown() {
                          row.status == SettingStatus::kLater ? ", later" : "", Cell(row.doc));
     }
   }
+  out += KernelChoiceTables();
   out +=
       "\n## Names of other systems\n\n"
       "Values of a name are written as on its page or as the key's. The column *default* shows our default in the page's "
@@ -110,10 +135,9 @@ std::string SettingsMarkdown() {
   for (const SettingRow& row : kSettings) {
     const std::vector<std::string_view> aliases = Words(row.aliases);
     for (const ForeignName& f : ForeignNamesOf(VariableOf(row), {aliases.begin(), aliases.end()})) {
-      std::string default_value = Code(DefaultTextFor(row, f.name));
-      for (const ForeignValues& page : AllForeignValues()) {
-        if (page.name != f.name || page.page_default.empty()) continue;
-        default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page.page_default));
+      std::string default_value = Code(ValueTextFor(row, DefaultOf(row), f.name));
+      if (const std::string_view page = PageDefault(f.name); !page.empty()) {
+        default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page));
       }
       lines.push_back(fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
                                   Cell(AllowedTextFor(row, f.name)), default_value,

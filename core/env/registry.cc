@@ -235,10 +235,16 @@ std::vector<SettingInfo> Registry::List() const {
   std::vector<SettingInfo> list;
   for (const Entry& entry : state_->entries) {
     SettingSlot slot = entry.Slot();
+    std::vector<ForeignUse> foreign;
+    for (ForeignName& f : ForeignNamesOf(entry.variable, entry.aliases)) {
+      const std::string name = f.name;
+      foreign.push_back({std::move(f), AllowedTextFor(entry.row, name), ValueTextFor(entry.row, entry.default_value, name),
+                         std::string(PageDefault(name))});
+    }
     list.push_back({.key = std::string(entry.row.key),
                     .variable = entry.variable,
                     .aliases = entry.aliases,
-                    .foreign = ForeignNamesOf(entry.variable, entry.aliases),
+                    .foreign = std::move(foreign),
                     .type = std::string(TypeName(entry.row.type)),
                     .default_value = FormatSetting(entry.row, entry.default_value),
                     .value = FormatSetting(entry.row, slot.value),

@@ -59,12 +59,20 @@ struct BackendSetting {
   std::string doc = {};  // one sentence
 };
 
+// A foreign name of a setting, with values as its page spells them.
+struct ForeignUse {
+  ForeignName name;
+  std::string allowed;
+  std::string default_value;  // ours
+  std::string page_default;   // that of the page if ours differs, else empty
+};
+
 // A setting as `mge env` lists it.
 struct SettingInfo {
   std::string key;
   std::string variable;
   std::vector<std::string> aliases;
-  std::vector<ForeignName> foreign;  // the names above that other systems define
+  std::vector<ForeignUse> foreign;  // the names above that other systems define
   std::string type;
   std::string default_value;
   std::string value;

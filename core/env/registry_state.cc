@@ -16,7 +16,7 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
                         const Origin& origin) {
   std::string message(Std(reason.message()));
   const std::string ours = AllowedText(entry.row), allowed = AllowedTextFor(entry.row, name);
-  std::string default_value = DefaultTextFor(entry.row, name);
+  std::string default_value = ValueTextFor(entry.row, DefaultOf(entry.row), name);
   if (const size_t at = message.find(ours); !ours.empty() && at != message.npos) message.replace(at, ours.size(), allowed);
   return Fail(reason.code() == absl::StatusCode::kFailedPrecondition ? errors::kConfigFile : errors::kBadSetting,
               fmt::format("{} = {} {}", name, text, message),
@@ -81,7 +81,7 @@ absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statemen
     auto value = ParseSetting(entry.row, assignment.text);
     if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
-    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, assignment.name));
+    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, assignment.name, assignment.text));
     entry.assigned[static_cast<size_t>(source)] = std::move(option);
   }
   return absl::OkStatus();
@@ -170,14 +170,19 @@ absl::Status Registry::State::CheckLater(Entry& entry, const Logger& logger) {
   return absl::OkStatus();
 }
 
-absl::Status Registry::State::CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name) {
+absl::Status Registry::State::CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name,
+                                             std::string_view text) const {
   const std::optional<Assigned>& variable = entry.assigned[static_cast<size_t>(Source::kEnvironment)];
   if (!entry.row.one_source || !variable || variable->value == option.value) return absl::OkStatus();
+  std::string_view given;  // the text of the variable
+  for (const auto& [statement, taken] : environment) {
+    if (statement.first == variable->origin.detail) given = statement.second;
+  }
   return Fail(
       errors::kBadSetting,
       fmt::format("the variable {} and the option {} set {} differently", variable->origin.detail, name, entry.row.key),
-      {.what = fmt::format("{} is {}, {} is {}; MGE does not choose between them", variable->origin.detail,
-                           FormatSetting(entry.row, variable->value), name, FormatSetting(entry.row, option.value)),
+      {.what =
+           fmt::format("{} is {}, {} is {}; MGE does not choose between them", variable->origin.detail, given, name, text),
        .where = fmt::format("{}; {}", variable->origin.Describe(), option.origin.Describe()),
        .fix = "unset the variable, or give both the same value"});
 }
@@ -220,7 +225,7 @@ absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std
     auto value = ParseSetting(entry.row, text);
     if (!value.ok()) return BadSetting(entry, name, Quoted(text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
-    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name));
+    MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name, text));
     slot = std::move(option);
   }
   if (absl::Status status = CheckLater(entry, logger); !status.ok()) {

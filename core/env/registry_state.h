@@ -109,8 +109,9 @@ struct Registry::State {
   absl::Status CheckLater(Entry& entry, const Logger& logger);
 
   // Fails with kBadSetting if the setting takes its value from one source (Setting::one_source), and a variable and the
-  // option `option` give it different values.
-  static absl::Status CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name);
+  // option `option` give it different values. `name` and `text` are those of the option.
+  absl::Status CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name,
+                              std::string_view text) const;
 
   // Creates a snapshot of all values and makes it the current one.
   void Publish();

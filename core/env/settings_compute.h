@@ -122,8 +122,9 @@ inline constexpr Setting<bool> kProfileAutostart = {
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Records all runs of the runtime's sessions, and writes profile.file when the runtime and its sessions are "
-        "released. "
-        "A run whose run control has a profile is recorded there instead.",
+        "released. A run whose run control has a profile is recorded there instead. Steps of recorded runs are waited for "
+        "one "
+        "by one, whatever engine.type and engine.bulk_inference are.",
     .aliases = "MXNET_PROFILER_AUTOSTART",
 };
 inline constexpr Setting<Path> kProfileFile = {

@@ -24,8 +24,9 @@ inline constexpr Setting<EngineType> kEngineType = {
     .choices = setting_choices::kEngineTypes,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Engine that runs operations: in the caller's thread, step after step (naive), on one pool of 16 threads and one "
-        "thread for copies (threaded), or on workers for each device (threaded_per_device).",
+        "Engine that runs operations: in the caller's thread, step after step (naive), on one pool of 16 threads, as "
+        "many for asynchronous runs, and one thread for copies (threaded), or on workers for each device "
+        "(threaded_per_device).",
     .aliases = "MXNET_ENGINE_TYPE",
 };
 inline constexpr Setting<int64_t> kCpuWorkers = {

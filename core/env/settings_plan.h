@@ -106,7 +106,8 @@ inline constexpr Setting<int64_t> kPlanNumTemp = {
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Maximum number of workspaces per device, and so of compute queues whose kernels run in parallel; no more than "
-        "engine.gpu_worker_nthreads. Unless it is set, a plan uses as many queues as make it faster.",
+        "engine.gpu_worker_nthreads. Unless it is set, a plan uses as many queues as make it faster. The kernels of "
+        "the CPU run one after another, with one workspace.",
     .aliases = "MXNET_EXEC_NUM_TEMP",
 };
 inline constexpr Setting<bool> kPlanHostCompute = {
@@ -124,8 +125,7 @@ inline constexpr Setting<bool> kPlanStaticInputShape = {
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Keeps the input shapes of a session's first run for all its runs: other shapes are an error. If false, a session "
-        "has "
-        "one plan for each signature of input shapes.",
+        "has one plan for each signature of input shapes.",
     .aliases = "MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE",
 };
 

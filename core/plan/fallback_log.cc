@@ -20,11 +20,11 @@ bool IsFirst(const PlanContext& context, const std::string& device) {
 void FallbackLog::Log(std::string message) {
   std::lock_guard lock(mutex_);
   const auto [at, fresh] = said_.insert(std::move(message));
-  if (fresh) logger_.Info("fallback: {}", *at);
+  if (fresh) logger_.Log(level_, "fallback: {}", *at);
 }
 
 void FallbackLog::Log(std::span<const Unit> units, const PlanContext& context) {
-  if (!logger_.On(LogLevel::kInfo)) return;
+  if (!logger_.On(level_)) return;
   for (const Unit& unit : units) {
     const std::string ops = fmt::format("{}", fmt::join(unit.ops, "+"));
     if (unit.kind == Unit::Kind::kReference) {

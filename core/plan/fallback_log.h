@@ -14,10 +14,10 @@ namespace mge {
 
 struct PlanContext;  // core/plan/program.h
 
-// Logs each message once, at the level info. Thread-safe.
+// Logs each message once. Thread-safe.
 class FallbackLog {
  public:
-  explicit FallbackLog(Logger logger) : logger_(logger) {}
+  FallbackLog(Logger logger, LogLevel level) : logger_(logger), level_(level) {}
 
   void Log(std::string message);
   // Logs the operators of a plan that run on a device other than the first ones, by the reference evaluator, or on a
@@ -26,6 +26,7 @@ class FallbackLog {
 
  private:
   const Logger logger_;
+  const LogLevel level_;
   std::mutex mutex_;
   std::set<std::string> said_;
 };

@@ -268,9 +268,13 @@ class ProductPrimitive : public PrimitiveImpl {
 
 enum class Kind : int32_t { kConvolution, kPooling, kProduct };
 
+PrimitiveCache& Cache() {
+  static PrimitiveCache cache;
+  return cache;
+}
+
 template <typename T, typename... A>
 Result Describe(PrimitivePtr* out, const PrimitiveKey& key, const A&... args) {
-  static PrimitiveCache cache;
   if (!Lib().reason.empty()) return {MGE_UNAVAILABLE, Lib().reason};
   auto create = [&](PrimitivePtr* made) -> Result {
     OneThread one;  // the choice depends on the number of threads
@@ -279,7 +283,7 @@ Result Describe(PrimitivePtr* out, const PrimitiveKey& key, const A&... args) {
     *made = std::move(p);
     return {};
   };
-  return cache.Find(key, create, out);
+  return Cache().Find(key, create, out);
 }
 
 }  // namespace

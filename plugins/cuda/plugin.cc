@@ -11,6 +11,9 @@
 #include "plugins/gpu/runtime/queue.h"
 #include "products.h"
 #include "vendor.h"
+#ifdef MGE_CUDNN
+#include "convolutions.h"
+#endif
 
 namespace mge::cuda {
 namespace {
@@ -25,6 +28,9 @@ struct AllRows {
       for (const KernelRow& row : gpu::mge_kernels_compiled_chains) list.push_back(&row);
       list.insert(list.end(), rows, rows + common);
       for (const KernelRow& row : mge_kernels_products) list.push_back(&row);
+#ifdef MGE_CUDNN
+      for (const KernelRow& row : mge_kernels_convolutions) list.push_back(&row);
+#endif
       return list;
     }();
     *count = all.size();
@@ -38,7 +44,11 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc};
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc,
+#ifdef MGE_CUDNN
+                                                     &kCudnn
+#endif
+  };
   using Device = cuda::Device;
   using Memory = gpu::MemoryWithRanges;
   using Queue = gpu::Queue;

@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "behind.h"
 #include "device.h"
-#include "plugins/gpu/kernels/elementwise.h"
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/support/product.h"
-#include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
 #include "plugins/gpu/support/siblings.h"
 
@@ -237,11 +236,7 @@ class ProductKernel : public Kernel {
  public:
   ProductKernel(const CublasLtHandle::Open& open, std::vector<Operation> ops, int choice)
       : open_(open), ops_(std::move(ops)), choice_(static_cast<size_t>(choice)), workspace_(WorkspaceOf(ops_, choice)) {}
-  // Finds the kernel for activations. Returns false if the backend's image lacks it.
-  bool Init() {
-    activate_ = gpu::FindKernel("activate_f32");
-    return activate_ != gpu::kNoKernel;
-  }
+  bool Init() { return activation_.Init(); }
   uint32_t args_bytes() const override { return static_cast<uint32_t>(sizeof(Bound) + ops_.size() * sizeof(Slots)); }
   uint64_t workspace_bytes() const override { return workspace_; }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
@@ -271,7 +266,9 @@ class ProductKernel : public Kernel {
       if (Result r = k.Multiply(k.ops_[i], slots[i], bound.workspace, run); !r.ok()) {
         return Report(run->error, r.code(), r.text());
       }
-      if (const mge_code code = k.Activate(k.ops_[i], slots[i], run); code != MGE_OK) return code;
+      const Operation& op = k.ops_[i];
+      const mge_code code = k.activation_.Run(run, At<void>(run, slots[i].y), op.elements, op.activation);
+      if (code != MGE_OK) return code;
     }
     return MGE_OK;
   }
@@ -300,23 +297,11 @@ class ProductKernel : public Kernel {
     });
   }
 
-  // Computes the activation that the library has not, in place.
-  mge_code Activate(const Operation& op, const Slots& x, const mge_run* run) const {
-    if (op.activation.kind == gpu::kNoActivation) return MGE_OK;
-    void* const y = At<void>(run, x.y);
-    const gpu::ActivateArgs args = {y, y, op.elements, op.activation};
-    const gpu::Shape3 shape = gpu::Spread(op.elements);
-    gpu::Launch launch = {.kernel = activate_, .args = &args, .args_bytes = sizeof(args)};
-    std::copy_n(shape.grid, 3, launch.grid);
-    std::copy_n(shape.block, 3, launch.block);
-    return gpu::Enqueue(run, launch);
-  }
-
   const CublasLtHandle::Open open_;
   const std::vector<Operation> ops_;
   const size_t choice_;
   const uint64_t workspace_;
-  uint32_t activate_ = gpu::kNoKernel;
+  ActivationBehind activation_;
 };
 
 struct ProductRow {

@@ -23,4 +23,9 @@ inline constexpr mge_setting kNvrtc = TextSetting(
     "Absolute path of NVRTC, which compiles chains of elementwise operators; empty: libnvrtc.so.13 of the system, "
     "unless cuda.driver is set; off: chains are interpreted.");
 
+inline constexpr mge_setting kCudnn =
+    TextSetting("cuda.cudnn", "",
+                "Absolute path of cuDNN, which computes convolutions; empty: libcudnn.so.9 "
+                "of the system, unless cuda.driver is set; off: kernels of this backend only.");
+
 }  // namespace mge::cuda

@@ -41,13 +41,8 @@ while (($#)); do
   shift
 done
 
-if [[ -z $folder ]]; then
-  jobs=$(default_jobs)
-  ensure_packages build test bench
-  configure release -DMGE_TESTS=ON
-  build release product bench_peer
-  folder=$root/build/release
-fi
+jobs=$(default_jobs)
+folder=$(peers_build "$folder" bench_peer)
 if ! peers_environment; then
   echo "skipped: $peers_reason"
   exit 77

@@ -80,6 +80,14 @@ fresh
 for tool in cut flock ln mkdir rm sha256sum tail touch; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
 fake python3 'echo "no network at all"; exit 1'
 offline() { run env -i PATH="$work/bin" HOME="$work" "$BASH" "$root/$1" --build "$work" --cache "$work/cache"; }
+for script in packaging/bench.sh tests/models/run.sh; do
+  offline "$script"
+  expect "$script --build without the programs" 1 "$code"
+  contains "$script --build without the programs" "ninja -C $work bench_" "$text"
+done
+mkdir -p "$work/tests"
+cp "$work/bin/python3" "$work/tests/bench_peer"
+cp "$work/bin/python3" "$work/tests/bench_roof"
 offline tests/models/run.sh
 expect "models without peers" 77 "$code"
 contains "models without peers: the reason" "skipped: the packages of packaging/peers.txt cannot be installed: no network at all" "$text"

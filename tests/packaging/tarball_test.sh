@@ -20,9 +20,19 @@ foreign=$("${clean[@]}" ldd bin/mge lib/mge/mge-conform lib/libdnnl.so.* lib/mge
   awk -v here="$PWD/" '$2 == "=>" && index($0, here) == 0 && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ { print $1, $3 }')
 if [[ -n $foreign ]]; then printf 'FAILED: libraries from outside:\n%s\n' "$foreign"; exit 1; fi
 "${clean[@]}" bin/mge demo
-"${clean[@]}" MGE_VIRTUAL_DEVICES=1 ./gpu-report.sh --device virtual0 --quick -o "$work/report"
+# A Python in which PyTorch seems to see the GPU.
+cat >"$work/python" <<'PYTHON'
+#!/bin/sh
+case "$1" in *torch_peer.py) echo '{"schema": "mge.torch/1", "eager_us": 12.5, "compiled_us": 7.25}' ;; esac
+PYTHON
+chmod +x "$work/python"
+"${clean[@]}" MGE_VIRTUAL_DEVICES=1 ./gpu-report.sh --device virtual0 --quick --python "$work/python" -o "$work/report"
 grep -q -- '- kit: passed' "$work/report/report.md"
 grep -q -- '- onnx: passed' "$work/report/report.md"
-grep -q '"schema": "mge.gpu-report/1"' "$work/report/report.json"
+grep -q '| 12.5 | - | 7.25 |' "$work/report/report.md"
+python3 -c '
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["schema"] == "mge.gpu-report/1" and report["tiny-ops-1-torch"]["eager_us"] == 12.5' "$work/report/report.json"
 code=0; "${clean[@]}" ./gpu-report.sh --device gpu9 -o "$work/none" >"$work/none.log" 2>&1 || code=$?
 if ((code != 5)); then echo "FAILED: exit code $code without the device"; cat "$work/none.log"; exit 1; fi

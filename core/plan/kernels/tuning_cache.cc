@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -87,6 +88,18 @@ absl::Status Publish(const std::string& directory, const std::string& path, std:
   unlink(made.c_str());
   return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
               {.what = fmt::format("'{}': {}", path, ErrnoText(error))});
+}
+
+// Removes the temporary files of writers that were killed: those that are older than an hour.
+void RemoveAbandonedFiles(const std::string& directory) {
+  namespace fs = std::filesystem;
+  const auto an_hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  std::error_code end, error;
+  for (fs::directory_iterator at(directory, end); !end && at != fs::directory_iterator(); at.increment(end)) {
+    const std::string name = at->path().filename();
+    if (!name.starts_with(".mge-") || !name.ends_with(".tmp")) continue;
+    if (fs::last_write_time(at->path(), error) < an_hour_ago && !error) fs::remove(at->path(), error);
+  }
 }
 
 }  // namespace
@@ -199,6 +212,7 @@ absl::Status TuningCache::Write(const StopControl* stop) {
   }
   MGE_ASSIGN_OR_RETURN(Fd file_lock, LockDirectory(directory_, stop));
   std::lock_guard lock(mutex_);
+  if (!std::exchange(cleaned_, true)) RemoveAbandonedFiles(directory_);
   while (!unwritten_.empty()) {
     const auto& [key, record] = *unwritten_.begin();
     TuningRecord merged;

@@ -4,7 +4,7 @@
 // Measuring all candidates of a model takes seconds to minutes, and the times stay valid until backend, driver or problem
 // change. The cache therefore has one file per problem, named by ProblemKey::timing, which is a hash of all that the times
 // depend on. Algorithm of a write: locks the directory's lock file, reads the problem's file, merges the new times, writes a
-// temporary file and renames it. The newer time of a candidate replaces the older one. Several processes can so add to one
+// temporary file and renames it. A killed writer leaves at most a temporary file, which a later process removes. The newer time of a candidate replaces the older one. Several processes can so add to one
 // problem at the same time. A checksum at the end of the file reveals damage.
 #pragma once
 
@@ -73,6 +73,7 @@ class TuningCache {
   Logger logger_;
   std::mutex mutex_;  // not held while this process waits for another one
   bool writable_;
+  bool cleaned_ = false;  // the temporary files of killed writers were removed
   std::map<std::string, TuningRecord> records_, unwritten_;
   std::set<std::string> damaged_;  // keys of the damaged files that were reported
 };

@@ -2,6 +2,7 @@
 #include "core/plan/memory/constants.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/plan/memory/fill_constants.h"
 #include "core/plan/memory/memory_capacity.h"
@@ -35,8 +36,19 @@ class Placer {
     return std::move(out_);
   }
   absl::Status AcquireBlocks(const WhenOver& when_over) {
-    for (const auto& c : out_.device) MGE_RETURN_IF_ERROR(c->Acquire(when_over));
-    return absl::OkStatus();
+    std::map<Pool*, uint64_t> missing;
+    for (const auto& c : out_.device) {
+      if (c->block()) continue;
+      MGE_ASSIGN_OR_RETURN(Pool * pool, c->device().PoolOf());
+      missing[pool] += static_cast<uint64_t>(c->bytes());
+    }
+    for (const auto& [pool, bytes] : missing) pool->Expect(bytes);
+    absl::Status acquired;
+    for (const auto& c : out_.device) {
+      if (acquired.ok()) acquired = c->Acquire(when_over);
+    }
+    for (const auto& [pool, bytes] : missing) pool->Expect(0);
+    return acquired;
   }
 
  private:

@@ -90,6 +90,7 @@ bool GrowingPool::TakeRecent(uint64_t bytes, uint64_t alignment, Piece& out) {
 }
 
 absl::StatusOr<mge_reservation> GrowingPool::Hand(const Piece& piece) {
+  expected_ -= std::min(expected_, piece.bytes);
   ++handed_out_;
   stats_.in_use += piece.bytes;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
@@ -137,7 +138,7 @@ bool GrowingPool::TakePending(uint64_t bytes, uint64_t alignment, const mge_fenc
 void GrowingPool::AddCommitted(uintptr_t address, Block block) {
   stats_.committed += block.bytes;
   ++stats_.slab_acquires;
-  if (block.bytes >= next_growth_) next_growth_ = std::min(next_growth_ * 2, kLargestGrowth);
+  if (block.bytes >= next_growth_ && expected_ == 0) next_growth_ = std::min(next_growth_ * 2, kLargestGrowth);
   AddFree(address, block);
 }
 
@@ -173,7 +174,7 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
 absl::Status GrowingPool::Grow(uint64_t size, uint64_t alignment) {
   const uint64_t bytes = Padded(size, alignment);
   uint64_t want = AlignUp(std::min(policy_.step, kLargestStep), kDefaultAlignment);
-  if (range_ || !provider_->Limited()) want = std::max(want, next_growth_);
+  if (range_ || !provider_->Limited()) want = std::max(want, expected_ ? expected_ : next_growth_);
   if (MemoryInfo info = provider_->Info(); info.total_bytes) {
     uint64_t room = info.free_bytes > policy_.keep_free ? info.free_bytes - policy_.keep_free : 0;
     if (bytes > room) GiveBack(0);
@@ -217,6 +218,11 @@ absl::StatusOr<mge_reservation> GrowingPool::Take(uint64_t bytes, uint64_t align
   if (TakeFree(size, alignment, out)) return Hand(out);
   MGE_CHECK(!grown.ok());
   return grown;
+}
+
+void GrowingPool::Expect(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  expected_ = bytes;
 }
 
 void GrowingPool::Release(const mge_reservation& reservation, const mge_fence_point* last_use) {

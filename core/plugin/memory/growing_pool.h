@@ -7,7 +7,8 @@
 //   1. If one of the 8 blocks released last has exactly the requested size, reuse it. Sizes tend to repeat.
 //   2. Otherwise use the smallest free block that is large enough. The rest of it stays free. Free neighbours are joined.
 //   3. Otherwise use a released block that the same fence has freed by `after`, or one to wait for if the caller allows it.
-//   4. Otherwise grow: by the request's size, or by the growth step (1 MiB, doubling up to 64 MiB) if that is larger.
+//   4. Otherwise grow: by the request's size, or by the growth step (1 MiB, doubling up to 64 MiB) if that is larger. If the
+//      caller has announced the size of its requests (Expect()), that size replaces the step.
 // If the device has virtual memory, step 4 commits memory at the end of one reserved range, so that it joins the last free
 // block. PyTorch's expandable segments use the same method. Otherwise it acquires a slab. If a budget binds, a slab is no
 // larger than the request or the policy's `step`, because part of a slab cannot be given back.
@@ -36,6 +37,7 @@ class GrowingPool : public Pool {
   explicit GrowingPool(SlabProvider* provider) : provider_(provider), range_(GrowingRange::Reserve(provider)) {}
   ~GrowingPool() override;
 
+  void Expect(uint64_t bytes) override;
   void Release(const mge_reservation& reservation, const mge_fence_point* last_use) override;
   void Trim(int32_t how) override;
   mge_pool_stats Stats() const override;
@@ -95,6 +97,7 @@ class GrowingPool : public Pool {
   Recent recent_[kRecent];
   int recent_count_ = 0;
   uint64_t next_growth_ = uint64_t{1} << 20;
+  uint64_t expected_ = 0;  // bytes of the announced requests that have not come
   mge_reserve_decision policy_ = {};
   mge_pool_stats stats_ = NoStats();
 };

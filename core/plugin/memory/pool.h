@@ -54,6 +54,9 @@ class Pool {
       TakeAgain(bytes, alignment, after, flags, taken);
     return taken;
   }
+  // Announces that the next requests take so many bytes together, so that a pool that grows in steps can grow once, by that
+  // size. 0 withdraws it.
+  virtual void Expect(uint64_t) {}
   // Returns a reservation to the pool. `last_use` is the fence point of its last use; nullptr: the use is over.
   virtual void Release(const mge_reservation& reservation, const mge_fence_point* last_use = nullptr) = 0;
   // Returns cached memory to the provider: all of it, or with MGE_TRIM_EXCESS down to the policy's `retain` bytes.

@@ -1,62 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv over one to three spatial axes, alone or with an epilogue.
-#include "plugins/gpu/kernels/conv.h"
-
-#include "plugins/gpu/support/epilogue.h"
+#include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/moves.h"
-#include "plugins/gpu/support/window.h"
 
 namespace mge::gpu {
 namespace {
 
 enum Kind : uint32_t { kProduct = 0, kDirect = 1 };
 
-struct Convolution {
-  ConvArgs args = {};
-  mge_dtype type = MGE_DTYPE_UNDEFINED;
-  int x = -1, w = -1, bias = -1, residual = -1;  // operand numbers
-
-  int64_t taps() const { return args.axis[0].kernel * args.axis[1].kernel * args.axis[2].kernel; }
-  int64_t pixels() const { return args.axis[0].out * args.axis[1].out * args.axis[2].out; }
-  int64_t depth() const { return args.channels / args.groups * taps(); }
-  int64_t tiles() const {
-    return (pixels() + 63) / 64 * ((args.outputs / args.groups + 63) / 64) * args.images * args.groups;
-  }
-};
-
-Result Find(const Problem& p, Convolution* out) {
-  Node n = p.node();
-  Value x = n.input(0), w = n.input(1), y = n.output(0);
-  out->type = x.dtype();
-  if (!IsFloating(x.dtype())) return Refusal("only floating types");
-  if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
-    return Refusal("operands of different types");
-  if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
-  if (Result r = ReadWindow(n, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
-  // An image without pixels can still have padding, so only empty outputs and filters are refused.
-  if (y.elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
-  ConvArgs& a = out->args;
-  a.images = x.dim(0);
-  a.channels = x.dim(1);
-  a.outputs = w.dim(0);
-  a.groups = n.Int("group", 1);
-  if (a.groups < 1 || a.channels != a.groups * w.dim(1) || a.outputs % a.groups)
-    return Refusal("the groups do not divide the channels");
-  Epilogue e;
-  if (!FindEpilogue(p, ChannelAxis::kSecond, &e)) return Refusal("unsupported epilogue");
-  out->x = InputOf(p, 0);
-  out->w = InputOf(p, 1);
-  out->bias = p.operand(e.bias);
-  out->residual = p.operand(e.residual);
-  a.activation = e.activation;
-  return {};
-}
-
 struct ConvRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers, /*groups=*/true)) return;
     Convolution conv;
-    if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
+    if (Result r = FindConvolution(p, &conv); !r.ok()) return offers.Refuse(r.text());
     const ConvArgs& a = conv.args;
     double flops = 2.0 * static_cast<double>(a.images * a.outputs * conv.pixels()) * static_cast<double>(conv.depth());
     std::vector<mge_in_place> in_place;
@@ -82,7 +38,7 @@ struct ConvRow {
 
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Convolution conv;
-    if (!Find(p, &conv).ok()) return nullptr;
+    if (!FindConvolution(p, &conv).ok()) return nullptr;
     Recipe recipe;
     bool direct = c.variant == kDirect;
     ConvArgs& a = conv.args;

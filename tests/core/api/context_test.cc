@@ -263,6 +263,47 @@ TEST_F(Streams, OrderEnqueuedRuns) {
   EXPECT_THAT(host.data<float>(), Each(50.0F));
 }
 
+TEST_F(Streams, DoNotPassTheFailureOfARunToTheNextOne) {
+  Start({"virtual.devices=1", "virtual.gpu=1", "virtual.fault=kernel@1=fail"});
+  Session session = Load("gpu0:1");
+  Tensor x = In(gpu(0), 2);
+  std::vector<RunFence> fences(3);
+  for (RunFence& fence : fences) {
+    std::vector<Tensor> out;
+    Expect(session.Enqueue({&x, &x}, &out, &fence));
+  }
+  EXPECT_FALSE(fences[0].Wait().ok());
+  Expect(fences[1].Wait());
+  Expect(fences[2].Wait());
+}
+
+TEST_F(Streams, OrderAsynchronousAndEnqueuedRuns) {
+  Start({"virtual.devices=1", "virtual.gpu=1", "virtual.fault=kernel@1=slow(300ms)"});
+  for (const bool enqueue_first : {false, true}) {
+    Session session = Load("gpu0:1");
+    Tensor x = In(gpu(0), 2);
+    std::atomic<bool> called{false};
+    std::vector<Tensor> out;
+    RunFence fence;
+    bool ended = false;
+    auto enqueue = [&] { Expect(session.Enqueue({&x, &x}, &out, &fence)); };
+    if (enqueue_first) enqueue();
+    Expect(session.RunAsync({&x, &x}, [&](Status status, std::vector<Tensor>) {
+      Expect(status);
+      if (enqueue_first) Expect(fence.WaitFor(0, &ended));
+      called = true;
+    }));
+    if (!enqueue_first) {
+      enqueue();
+      EXPECT_TRUE(called);
+    }
+    Expect(fence.Wait());
+    while (!called) std::this_thread::yield();
+    if (enqueue_first) EXPECT_TRUE(ended);
+    Start({"virtual.devices=1", "virtual.gpu=1", "virtual.fault=kernel@1=slow(300ms)"});
+  }
+}
+
 TEST_F(Streams, OfCpuDefaultRunInTheCallersThread) {
   Session session = Load("cpu:default");
   EXPECT_EQ(session.threads(), 1);

@@ -9,6 +9,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -43,6 +44,13 @@ TEST_F(Command, EnvAliasesListsTheNamesOfOtherSystems) {
   for (const json& s : json::parse(Mge("env --aliases --json").out)["settings"]) EXPECT_FALSE(s["foreign"].empty());
 }
 
+TEST_F(Command, EnvAliasesListsWhereADefaultDiffersFromThatOfItsPage) {
+  const std::string out = Mge("env --aliases").out;
+  EXPECT_THAT(out, ContainsRegex("MEGENGINE_HOST_COMPUTE +MegEngine +plan.host_compute +0 +1 +in effect"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_GPU_MEM_POOL_TYPE +MXNet +memory.gpu_pool +[a-zA-Z]+ +Naive +in effect"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_ENGINE_TYPE +MXNet +engine.type +ThreadedEnginePerDevice +- +in effect"));
+}
+
 TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
   for (const char* line : {"env explain MXNET_GPU_MEM_POOL_TYPE", "help MXNET_GPU_MEM_POOL_TYPE"}) {
     const Outcome o = Mge(line, "MXNET_GPU_MEM_POOL_TYPE=Round");
@@ -52,7 +60,13 @@ TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
                              HasSubstr("MXNET_GPU_MEM_POOL_TYPE=Naive mge run model.onnx")))
         << line;
   }
-  EXPECT_THAT(Mge("env explain plan.match_range").out, HasSubstr("mge run model.onnx --set plan.match_range=16"));
+  EXPECT_THAT(Mge("env explain plan.match_range").out, HasSubstr("mge run model.onnx --set plan.match_range=0"));
+  // Values are spelled as on the page of the name that was asked for.
+  EXPECT_THAT(
+      Mge("env explain GE_USE_STATIC_MEMORY").out,
+      AllOf(HasSubstr("0, 1, 2, 3, 4"), HasSubstr("GE_USE_STATIC_MEMORY=1 mge run"), Not(HasSubstr("dynamic, both"))));
+  EXPECT_THAT(Mge("env explain MEGENGINE_HOST_COMPUTE").out, ContainsRegex("page default +1"));
+  EXPECT_THAT(Mge("env explain memory.gpu_pool").out, ContainsRegex("see also .*memory.pool"));
   EXPECT_THAT(Mge("help kvstore.tree").out, HasSubstr("no effect yet"));
   EXPECT_EQ(json::parse(Mge("env explain MGE_THREADS --json").out)["settings"][0]["key"], "threads");
 }

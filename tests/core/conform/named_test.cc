@@ -13,7 +13,7 @@ namespace {
 // Some faults show only in a certain order of threads, which a busy machine may not give at once.
 void IsNamed(const std::string& mutant, const std::string& only, const std::string& check, double seconds = 0) {
   std::string findings;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 10; ++i) {
     absl::StatusOr<Report> report = CheckBackend(fmt::format(MGE_BINARY_DIR "/tests/mutants/{}.so", mutant),
                                                  {.quick = true, .seconds = seconds, .only = {only}});
     ASSERT_TRUE(report.ok()) << report.status();

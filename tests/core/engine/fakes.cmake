@@ -24,6 +24,7 @@ mge_engine_fake(tuner_own tuner.cc TUNER_OWN TUNER_NAME="tuner_own")
 mge_engine_fake(tuner_wraps tuner.cc TUNER_WRAPS TUNER_NAME="tuner_wraps")
 mge_engine_fake(tuner_profile tuner.cc TUNER_MODE=MGE_SELECT_PROFILE TUNER_NAME="tuner_profile")
 mge_engine_fake(tuner_repeats tuner.cc TUNER_MODE=MGE_SELECT_REPRODUCIBLE TUNER_NAME="tuner_repeats")
+mge_engine_fake(tuner_gpu tuner.cc TUNER_GPU TUNER_NAME="tuner_gpu")
 # Backends with their own layout.
 mge_engine_fake(sealed sealed.cc)
 mge_engine_fake(sealed_by_cost sealed.cc SEALED_BY_COST SEALED_NAME="sealed_by_cost")

@@ -120,7 +120,7 @@ TEST(Registry, RefusesAnOptionThatContradictsAVariableIfTheSettingHasOneSource) 
   Sources both = variable;
   both.command_line = {{"static_memory_policy", "0"}};
   EXPECT_THAT(ErrorOf(both), AllOf(HasSubstr("the variable GE_USE_STATIC_MEMORY and the option static_memory_policy"),
-                                   HasSubstr("GE_USE_STATIC_MEMORY is static, static_memory_policy is off")));
+                                   HasSubstr("GE_USE_STATIC_MEMORY is 2, static_memory_policy is 0")));
   both.command_line = {{"static_memory_policy", "1"}};
   EXPECT_EQ(InfoOf(*MustCreate(both), "memory.static_policy").value, "static");
   both = variable;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A backend whose kernels differ in speed, correctness and repeatability (tuner.h).
-// TUNER_OWN gives it its own pool, reserve policy and strategy. TUNER_WRAPS lets these wrap those of the host.
+// TUNER_OWN gives it its own pool, reserve policy and strategy. TUNER_WRAPS lets these wrap those of the host. TUNER_GPU makes
+// its device a GPU.
 #include "tuner.h"
 
 #include <time.h>
@@ -16,7 +17,13 @@
 #define TUNER_NAME "tuner"
 #endif
 
+#ifdef TUNER_GPU
+MGE_PLUGIN_NOTE(TUNER_NAME, "1.0", TUNER_NAME ",gpu", 0);
+constexpr uint32_t kGpu = MGE_DEVICE_GPU;
+#else
 MGE_PLUGIN_NOTE(TUNER_NAME, "1.0", TUNER_NAME, 0);
+constexpr uint32_t kGpu = 0;
+#endif
 
 namespace {
 
@@ -51,7 +58,7 @@ mge_code EnumerateDevices(const mge_device_sink* sink, mge_error*) {
   info.fingerprint = Text(TUNER_NAME);
   info.device_class = Text("tuner-1");
   info.score = 1;
-  info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME;
+  info.flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_ONLY_BY_NAME | kGpu;
   sink->device(sink->self, &info);
   return MGE_OK;
 }
@@ -164,6 +171,8 @@ struct Variant {
   uint64_t attributes;
   int64_t TunerRecord::*count;
   bool for_relu, for_neg;
+  bool for_conv = false;
+  uint64_t workspace = 0;
 };
 constexpr Variant kVariants[] = {
     {"slow", 1, 300, MGE_KERNEL_DETERMINISTIC, &TunerRecord::slow, true, false},
@@ -173,16 +182,18 @@ constexpr Variant kVariants[] = {
     {"rough", 0.5, 0, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REDUCED_PRECISION, &TunerRecord::rough, true, true},
     {"matrix", 0.7, 0, MGE_KERNEL_TENSOR_CORE, &TunerRecord::matrix, false, true},
     {"plain", 50, 500, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REFERENCE, nullptr, true, false},
+    {"tight", 10, 200, MGE_KERNEL_DETERMINISTIC, &TunerRecord::tight, false, false, true},
+    {"roomy", 20, 10, MGE_KERNEL_DETERMINISTIC, &TunerRecord::roomy, false, false, true, 1 << 20},
 };
 
 struct Kernel {
   const Variant* variant;
-  bool negates;
+  std::string_view op;  // of the kernel's group, a literal
   uint64_t elements;
 };
 struct Args {
   Kernel kernel;
-  mge_slot x, y;
+  mge_slot x, w, y;  // w: of Conv only
 };
 
 int64_t NowNs() {
@@ -203,7 +214,9 @@ mge_code Run(const void* raw, const mge_run* run) {
   bool wrong = a.kernel.variant->count == &TunerRecord::wrong;
   float scale = a.kernel.variant->count == &TunerRecord::rough ? 1.001f : 1.0f;
   for (uint64_t i = 0; i < a.kernel.elements; ++i) {
-    y[i] = wrong ? x[i] : scale * (a.kernel.negates ? -x[i] : x[i] > 0 ? x[i] : 0);
+    const float relu = x[i] > 0 ? x[i] : 0;
+    const float right = a.kernel.op == "Conv" ? at(a.w)[0] * x[i] : a.kernel.op == "Neg" ? -x[i] : relu;
+    y[i] = wrong ? x[i] : scale * right;
   }
   while (NowNs() - begin < a.kernel.variant->spin_us * 1000) {
   }
@@ -214,14 +227,22 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
                    const mge_candidate_sink* sink, mge_error*) {
   const mge_graph& g = *problem->graph;
   std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
-  // A MatMul with a result of the size of its first operand is computed as if it were a Relu of it.
-  if (g.node_count != 1 || (op != "Relu" && op != "Neg" && op != "MatMul") || g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32)
+  // A MatMul with a result of the size of its first operand is computed as if it were a Relu of it. The weight of a Conv has one
+  // element.
+  if (g.node_count != 1 || (op != "Relu" && op != "Neg" && op != "MatMul" && op != "Conv") ||
+      g.values[g.inputs[0]]->dtype != MGE_DTYPE_F32) {
     return MGE_OK;
+  }
   for (const Variant& v : kVariants) {
-    if (!(op == "Neg" ? v.for_neg : v.for_relu) || (!v.count && !g_record.with_plain)) continue;
+    if (!(op == "Conv" ? v.for_conv : op == "Neg" ? v.for_neg : v.for_relu) || (!v.count && !g_record.with_plain)) continue;
     mge_text id = Text(v.id);
     if ((v.attributes & constraints->require) != constraints->require) {
       mge_text reason = Text("its attributes are outside of the constraints");
+      sink->refuse(sink->self, &id, &reason);
+      continue;
+    }
+    if (v.workspace > constraints->workspace_limit) {
+      mge_text reason = Text("its workspace is beyond the limit");
       sink->refuse(sink->self, &id, &reason);
       continue;
     }
@@ -231,7 +252,7 @@ mge_code Enumerate(mge_device*, const mge_problem* problem, const mge_constraint
     c.rank = static_cast<int32_t>(&v - kVariants);
     c.attributes = v.attributes;
     c.cost_us = v.cost_us;
-    c.workspace_bound = g_record.workspace + g_record.more_workspace;
+    c.workspace_bound = v.workspace + g_record.workspace + g_record.more_workspace;
     c.token = static_cast<uint64_t>(&v - kVariants);
     sink->offer(sink->self, &c);
   }
@@ -248,13 +269,18 @@ mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* c
   uint64_t elements = 1;
   for (int i = 0; i < x.rank; ++i) elements *= static_cast<uint64_t>(x.dims[i]);
   std::string_view op(g.nodes[0]->op.data, g.nodes[0]->op.size);
-  out->kernel = reinterpret_cast<mge_kernel*>(new Kernel{&kVariants[candidate->token], op == "Neg", elements});
+  out->kernel = reinterpret_cast<mge_kernel*>(new Kernel{&kVariants[candidate->token],
+                                                         op == "Conv"  ? "Conv"
+                                                         : op == "Neg" ? "Neg"
+                                                                       : "Relu",
+                                                         elements});
   out->args_bytes = sizeof(Args);
-  out->workspace_bytes = g_record.workspace;
+  out->workspace_bytes = kVariants[candidate->token].workspace + g_record.workspace;
   return MGE_OK;
 }
 mge_code Bind(mge_kernel* kernel, const mge_binding* binding, void* args, mge_step_fn* out, mge_error*) {
-  *static_cast<Args*>(args) = {*reinterpret_cast<Kernel*>(kernel), binding->inputs[0], binding->outputs[0]};
+  const Kernel& k = *reinterpret_cast<Kernel*>(kernel);
+  *static_cast<Args*>(args) = {k, binding->inputs[0], k.op == "Conv" ? binding->inputs[1] : mge_slot{}, binding->outputs[0]};
   *out = Run;
   return MGE_OK;
 }

@@ -10,7 +10,7 @@
 
 inline constexpr int64_t kFailAlways = -1;
 
-// The record of the backend. Its kernels of Relu and Neg in float32 are:
+// The record of the backend. Its kernels of Relu, Neg and Conv (one weight) in float32 are:
 //
 //   kernel   takes   estimate  operators  properties
 //   slow     300 us  1 us      Relu       correct
@@ -19,10 +19,12 @@ inline constexpr int64_t kFailAlways = -1;
 //   wrong    0 us    5 us      both       copies its input
 //   rough    0 us    0.5 us    both       correct to three digits, as its attribute declares
 //   matrix   0 us    0.7 us    Neg        correct, not bitwise repeatable, declares that it uses tensor cores
+//   tight    200 us  10 us     Conv       correct
+//   roomy    10 us   20 us     Conv       correct, needs a workspace of 1 MiB
 //   plain    500 us            both       correct, marked as the reference; offered only with `with_plain`
 struct TunerRecord {
   int64_t launches = 0;  // launches of all kernels
-  int64_t slow = 0, steady = 0, loose = 0, wrong = 0, rough = 0, matrix = 0;
+  int64_t slow = 0, steady = 0, loose = 0, wrong = 0, rough = 0, matrix = 0, tight = 0, roomy = 0;
   int64_t orders = 0, pool_acquires = 0, reserves = 0;  // calls of the backend's own parts
   uint64_t arena_bytes = 0;                             // arena of the last plan given to the reserve policy
   uint64_t held = 0;                                    // bytes of slabs that are not released

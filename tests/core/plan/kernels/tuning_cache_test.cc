@@ -5,12 +5,17 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -307,6 +312,83 @@ TEST_F(SharedTuning, AFailedRenameLeavesNoTemporaryFile) {
     if (entry.path() != At("lock") && entry.path() != Entry(kKey)) rest.push_back(entry.path());
   }
   EXPECT_THAT(rest, IsEmpty());
+}
+
+TEST_F(SharedTuning, AWriterKilledAtAnyTimeLeavesACompleteFileAndNoLock) {
+  TuningCache(directory_).Add(kKey, Sample());
+  for (int round = 0; round < 60; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int i = 0;; ++i) {
+        TuningCache(directory_)
+            .Add(kKey, {.text = "Conv", .timings = {{fmt::format("kernel {}", i % 40), 1.0 * i, false, ""}}});
+      }
+    }
+    usleep(static_cast<useconds_t>(500 + round * 97));
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    Heard heard(directory_);
+    ASSERT_TRUE(heard.cache.Find(kKey).has_value());
+    EXPECT_EQ(heard.cache.Find(kKey)->Find("direct")->us, 12.5);
+    heard.cache.Add(kOther, Sample());
+    EXPECT_THAT(heard.warnings, IsEmpty());
+  }
+}
+
+TEST_F(SharedTuning, OldTemporaryFilesOfKilledWritersAreRemoved) {
+  for (const char* name : {".mge-old.tmp", ".mge-new.tmp", "notes.tmp"}) std::ofstream(At(name)) << "half";
+  const auto yesterday = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
+  for (const char* name : {".mge-old.tmp", "notes.tmp"}) std::filesystem::last_write_time(At(name), yesterday);
+  TuningCache(directory_).Add(kKey, Sample());
+  EXPECT_FALSE(std::filesystem::exists(At(".mge-old.tmp")));
+  EXPECT_TRUE(std::filesystem::exists(At(".mge-new.tmp")));  // its writer may be at work
+  EXPECT_TRUE(std::filesystem::exists(At("notes.tmp")));
+}
+
+TEST_F(SharedTuning, WithoutRoomForAFileTimesStayInMemoryAndOldOnesOnDisk) {
+  TuningCache(directory_).Add(kKey, Sample());
+  const std::string said = AsAnother([&] {
+    const rlimit small = {64, 64};
+    setrlimit(RLIMIT_FSIZE, &small);
+    Heard heard(directory_);
+    heard.cache.Add(kOther, Sample());
+    heard.cache.Add(kThird, Sample());
+    if (!heard.cache.Find(kOther) || !heard.cache.Find(kThird)) return std::string("not kept in memory");
+    if (heard.cache.writable() || heard.warnings.size() != 1) return std::string("not one warning");
+    return heard.warnings[0];
+  });
+  EXPECT_THAT(said, AllOf(HasSubstr("new times are not stored"), HasSubstr("ulimit -f")));
+  EXPECT_TRUE(TuningCache(directory_).Find(kKey).has_value());
+  EXPECT_FALSE(TuningCache(directory_).Find(kOther).has_value());
+}
+
+TEST_F(SharedTuning, OnAFullDiskTimesStayInMemoryAndOldOnesOnDisk) {
+  // A disk of 16 KiB, seen by the child only.
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("mge", directory_.c_str(), "tmpfs", 0, "size=16k") != 0) {
+      _exit(77);
+    }
+    TuningCache(directory_).Add(kKey, Sample());
+    {
+      std::ofstream rest(At("rest"));
+      for (int i = 0; i < 64 && rest; ++i) rest << std::string(1024, 'x') << std::flush;
+    }
+    Heard heard(directory_);
+    heard.cache.Add(kKey, {.text = "Conv", .timings = {{"tiled", 3, false, ""}}});
+    heard.cache.Add(kOther, Sample());
+    const bool one_line = heard.warnings.size() == 1 && heard.warnings[0].find("free space") != std::string::npos;
+    const bool in_memory = heard.cache.Find(kKey)->Find("tiled")->us == 3 && heard.cache.Find(kOther).has_value();
+    const auto on_disk = TuningCache(directory_).Find(kKey);
+    const bool intact = on_disk && on_disk->Find("direct")->us == 12.5 && on_disk->Find("tiled")->us == -1;
+    _exit((one_line ? 0 : 1) + (in_memory ? 0 : 2) + (intact ? 0 : 4));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs the right to mount a disk";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: not one warning, 2: not in memory, 4: not intact";
 }
 
 }  // namespace

@@ -72,6 +72,26 @@ TEST_P(DeviceMemoryLimit, CountsMemorySharedByPlansOnce) {
 INSTANTIATE_TEST_SUITE_P(Pools, DeviceMemoryLimit, testing::Values("naive", "round", "unpooled", "growing"),
                          [](const auto& info) { return info.param; });
 
+TEST(GrowingPool, OfASessionHoldsAtMostOneMebibyteMoreThanItsConstantsAndArena) {
+  // 12 MiB of weights in six constants: steps that double would hold 15 MiB.
+  std::string text = "input x : float32[1,724]\n", last = "x";
+  for (int i = 0; i < 6; ++i) {
+    const std::string n = std::to_string(i);
+    text += "const w" + n + " = float32[724,724]<0.00" + n + "1>\nm" + n + " = MatMul(" + last + ", w" + n + ")\n";
+    last = "m" + n;
+  }
+  for (const char* limit : {"", "virtual0=512MiB"}) {
+    auto runtime = NewRuntime({{"virtual.devices", "1"}, {"memory.pool", "growing"}, {"memory.limit", limit}});
+    auto session = Load(runtime, text + "output " + last + "\n", "virtual0");
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    absl::Status run = ResultsOf(**session, {Numbers({1, 724})}).status();
+    ASSERT_TRUE(run.ok()) << FormatError(run);
+    const mge_pool_stats pool = (*session)->device().Stats().pool;
+    EXPECT_GE(pool.peak_in_use, uint64_t{6} * 724 * 724 * 4);
+    EXPECT_LE(pool.committed, pool.peak_in_use + (1 << 20)) << limit;
+  }
+}
+
 TEST(DeviceMemoryLimitBesideOthers, IsNamedEvenIfOnlyTheConstantsDoNotFit) {
   // The pool takes whole granules, which is more than two plans need. With some limits this is detected when the second
   // plan is checked, with others only when its constants are allocated.

@@ -82,5 +82,35 @@ TEST(QueueLimits, LetManyRunsEndThatNobodyWaitsFor) {
   for (const auto& fence : fences) EXPECT_TRUE(fence->Wait(std::chrono::minutes(1)).ok());
 }
 
+TEST(QueueLimits, LetRunsEndThatNeedTheirPermitsInAnyOrder) {
+  // Inputs on the host are copied before the kernels run; inputs on the device need a copy queue for the outputs only. With
+  // two devices in either order, runs need the permits of both in either order.
+  auto runtime = NewRuntime({{"virtual.devices", "2"},
+                             {"virtual.gpu", "true"},
+                             {"engine.gpu_worker_nthreads", "1"},
+                             {"engine.gpu_copy_nthreads", "1"},
+                             {"run.timeout", "60"}});
+  constexpr char kModel[] = "input x : float32[4,4]\na = Relu(x)\nb = Neg(a)\nc = Abs(b)\ny = Exp(c)\noutput y\n";
+  std::vector<std::thread> threads;
+  std::atomic<int> failed{0};
+  for (const char* device : {"gpu0", "gpu0", "gpu0+gpu1", "gpu1+gpu0"}) {
+    auto session = Load(runtime, kModel, device);
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    for (const bool on_device : {false, true}) {
+      HostValue x = Numbers({4, 4});
+      if (on_device) {
+        auto memory = DeviceMemory::Create((*session)->device(), MGE_MEMORY_DEVICE, DType::kF32, {4, 4}, runtime);
+        ASSERT_TRUE(memory.ok() && CopyTensor(x.tensor, *memory).ok());
+        x.tensor = *memory;
+      }
+      threads.emplace_back([session = *session, x, &failed] {
+        for (int i = 0; i < 60 && failed == 0; ++i) failed += !ResultsOf(*session, {x}).ok();
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+}
+
 }  // namespace
 }  // namespace mge

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,12 +18,8 @@
 
 namespace mge {
 
-// Returns a runtime with these settings. Devices compute small values too, unless a setting says otherwise: most models of
-// these tests have only a few elements.
+// Returns a runtime with these settings.
 inline std::shared_ptr<Runtime> NewRuntime(std::vector<Assignment> settings) {
-  const bool host_compute =
-      std::any_of(settings.begin(), settings.end(), [](const Assignment& s) { return s.name == "plan.host_compute"; });
-  if (!host_compute) settings.push_back({"plan.host_compute", "0"});
   RuntimeOptions options;
   options.built_in_plugins = false;
   options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of plugins/gpu behind a call of a vendor's library, for what that call leaves out. They work in place.
+#pragma once
+
+#include <cstdint>
+
+#include "plugins/gpu/kernels/activation.h"
+#include "plugins/gpu/launch.h"
+
+namespace mge::cuda {
+
+// An activation of float32 elements.
+class ActivationBehind {
+ public:
+  // Finds the kernel. Returns false if the backend's image lacks it.
+  bool Init();
+  // Enqueues the activation of the elements at y. Does nothing if it is kNoActivation.
+  mge_code Run(const mge_run* run, void* y, int64_t elements, const gpu::Activation& activation) const;
+
+ private:
+  uint32_t kernel_ = gpu::kNoKernel;
+};
+
+// The addition of a bias per channel to a tensor (images, channels, pixels).
+class BiasBehind {
+ public:
+  bool Init(mge_dtype type);
+  mge_code Run(const mge_run* run, void* y, const void* bias, int64_t images, int64_t channels, int64_t pixels) const;
+
+ private:
+  uint32_t kernel_ = gpu::kNoKernel;
+};
+
+}  // namespace mge::cuda

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN has engines for convolution, residual, bias and Relu in this order. It has none that leaves out the bias only: then
+// the kernel adds a bias of zeros from its workspace. For ConvTranspose it has engines without a bias only.
+#include "convolutions.h"
+
+#include <algorithm>
+#include <array>
+
+#include "behind.h"
+#include "device.h"
+#include "plugins/gpu/runtime/queue.h"
+#include "plugins/gpu/support/convolution.h"
+#include "plugins/gpu/support/row.h"
+
+namespace mge::cuda {
+namespace {
+
+using gpu::Convolution;
+using gpu::Refusal;
+
+constexpr int32_t kBestRank = -100;  // before the kernels of plugins/gpu
+constexpr uint64_t kAlignment = 256;
+
+bool FindType(mge_dtype type, cudnnDataType_t* out) {
+  switch (type) {
+    case MGE_DTYPE_F32: return *out = CUDNN_DATA_FLOAT, true;
+    case MGE_DTYPE_F64: return *out = CUDNN_DATA_DOUBLE, true;
+    case MGE_DTYPE_F16: return *out = CUDNN_DATA_HALF, true;
+    case MGE_DTYPE_BF16: return *out = CUDNN_DATA_BFLOAT16, true;
+    default: return false;
+  }
+}
+
+// A problem as a convolution of the library, and what is left to do.
+struct Task {
+  Convolution conv;
+  ConvolutionShape shape;
+  bool zero_bias = false;                                   // from the workspace
+  gpu::Activation activation = {gpu::kNoActivation, 0, 0};  // computed by a kernel of its own behind the convolution
+  uint64_t bias_bytes() const { return static_cast<uint64_t>(shape.outputs) * ElementBytes(conv.type); }
+  // Returns the offset of the zeros.
+  uint64_t bias_offset(uint64_t workspace) const { return (workspace + kAlignment - 1) / kAlignment * kAlignment; }
+  uint64_t workspace(uint64_t plan) const { return zero_bias ? bias_offset(plan) + bias_bytes() : plan; }
+};
+
+// Copies sizes from task->conv. Refuses windows that the library does not compute.
+Result DescribeWindow(Task* task) {
+  const gpu::ConvArgs& args = task->conv.args;
+  ConvolutionShape& shape = task->shape;
+  if (!FindType(task->conv.type, &shape.type)) return Refusal("cuDNN: the type");
+  shape.images = args.images;
+  shape.channels = args.channels;
+  shape.outputs = args.outputs;
+  shape.groups = args.groups;
+  for (size_t d = 0; d < std::size(args.axis); ++d) {
+    gpu::WindowAxis& a = shape.axis[d] = args.axis[d];
+    const int64_t wide = shape.transposed ? a.out : a.in, narrow = shape.transposed ? a.in : a.out;
+    auto fits = [&](int64_t pad_end) {
+      const int64_t room = wide + a.pad_begin + pad_end - (a.kernel - 1) * a.dilation - 1;
+      return pad_end >= 0 && room >= 0 && room / a.stride + 1 == narrow;
+    };
+    // The output's size of a ConvTranspose leaves its last pad open. Equal pads have more engines.
+    if (shape.transposed) {
+      const int64_t least = (narrow - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - wide - a.pad_begin;
+      a.pad_end = fits(a.pad_begin) ? a.pad_begin : std::max<int64_t>(0, least);
+    }
+    if (a.in < 1 || a.pad_begin < 0 || !fits(a.pad_end)) return Refusal("cuDNN: the pads or the output's size");
+  }
+  return {};
+}
+
+// Describe the problem. Refuse what the library does not compute.
+Result Describe(const Problem& p, Task* task) {
+  if (Result r = gpu::FindConvolution(p, &task->conv); !r.ok()) return r;
+  const gpu::ConvArgs& args = task->conv.args;
+  ConvolutionShape& shape = task->shape;
+  if (Result r = DescribeWindow(task); !r.ok()) return r;
+  shape.relu = args.activation.kind == gpu::kRelu;
+  if (!shape.relu) task->activation = args.activation;
+  shape.residual = task->conv.residual >= 0;
+  task->zero_bias = task->conv.bias < 0 && (shape.residual || shape.relu);
+  shape.bias = task->conv.bias >= 0 || task->zero_bias;
+  return {};
+}
+
+Result DescribeTransposed(const Problem& p, Task* task) {
+  if (p.node_count() != 1) return Refusal("cuDNN: a group of nodes");
+  if (Result r = gpu::FindTransposed(p, &task->conv); !r.ok()) return r;
+  task->shape.transposed = true;
+  return DescribeWindow(task);
+}
+
+class ConvolutionKernel : public Kernel {
+ public:
+  ConvolutionKernel(CudnnDevice& library, const Task& task, CudnnDevice::Plans plans, size_t number)
+      : library_(library), task_(task), plans_(std::move(plans)), plan_((*plans_)[number]) {}
+  // Finds the kernels behind the library's. Returns false if the backend's image lacks one.
+  bool Init() { return activation_.Init() && bias_.Init(task_.conv.type); }
+  uint32_t args_bytes() const override { return sizeof(Bound); }
+  uint64_t workspace_bytes() const override { return task_.workspace(plan_.workspace); }
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
+    const Convolution& conv = task_.conv;
+    const Slot y = binding.output(0);
+    auto in = [&](int operand) { return operand >= 0 ? binding.input(operand) : y; };
+    new (args) Bound{this, binding.workspace(), in(conv.x), in(conv.w), in(conv.residual), in(conv.bias), y};
+    *step = StepFn::Of<Run>();
+    return {};
+  }
+
+ private:
+  struct Bound {
+    const ConvolutionKernel* kernel;
+    Slot workspace, x, w, residual, bias, y;
+  };
+  static mge_code Run(const Bound& bound, const mge_run* run) {
+    const ConvolutionKernel& k = *bound.kernel;
+    void* bias = At<void>(run, bound.bias);
+    if (k.task_.zero_bias) {
+      bias = At<char>(run, bound.workspace) + k.task_.bias_offset(k.plan_.workspace);
+      if (const mge_code code = gpu::EnqueueFill(run, bias, 0, k.task_.bias_bytes()); code != MGE_OK) return code;
+    }
+    if (Result r = k.Convolve(bound, bias, run); !r.ok()) return Report(run->error, r.code(), r.text());
+    const gpu::ConvArgs& args = k.task_.conv.args;
+    const int64_t pixels = k.task_.conv.pixels();
+    void* const y = At<void>(run, bound.y);
+    if (k.task_.shape.transposed && k.task_.conv.bias >= 0)
+      return k.bias_.Run(run, y, bias, args.images, args.outputs, pixels);
+    return k.activation_.Run(run, y, args.images * args.outputs * pixels, k.task_.activation);
+  }
+
+  Result Convolve(const Bound& bound, void* bias, const mge_run* run) const {
+    std::array<int64_t, 5> ids = {kX, kW, kY};
+    std::array<void*, 5> operands = {At<void>(run, bound.x), At<void>(run, bound.w), At<void>(run, bound.y)};
+    size_t count = 3;
+    auto add = [&](int64_t id, void* operand) {
+      ids[count] = id;
+      operands[count++] = operand;
+    };
+    if (task_.shape.residual) add(kResidual, At<void>(run, bound.residual));
+    if (task_.shape.bias) add(kBias, bias);
+    void* const workspace = plan_.workspace ? At<void>(run, bound.workspace) : nullptr;
+    Descriptor pack(library_.library(), CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.SetList(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids.data(), count))
+        .SetList(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(operands.data(), count))
+        .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
+        .Finalize();
+    if (!pack.result().ok()) return pack.result();
+    return QueueOf<gpu::Queue>(run).Enqueue([&](void* stream) { return library_.Execute(plan_.plan, pack, stream); });
+  }
+
+  CudnnDevice& library_;
+  const Task task_;
+  const CudnnDevice::Plans plans_;
+  const ReadyPlan& plan_;  // one of them
+  ActivationBehind activation_;
+  BiasBehind bias_;
+};
+
+// Returns the names of the plans: those that compute with less precision than the type have their own.
+std::vector<std::string> NamesOf(const std::vector<ReadyPlan>& plans) {
+  std::vector<std::string> names;
+  int exact = 0, reduced = 0;
+  for (const ReadyPlan& plan : plans) {
+    const bool is_reduced = plan.attributes & MGE_KERNEL_REDUCED_PRECISION;
+    names.push_back((is_reduced ? "cuda.cudnn.reduced." : "cuda.cudnn.") + std::to_string(is_reduced ? reduced++ : exact++));
+  }
+  return names;
+}
+
+template <Result (*DescribeTask)(const Problem&, Task*)>
+struct ConvolutionRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    Task task;
+    if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
+    if (Result r = DescribeTask(p, &task); !r.ok()) return offers.Refuse(r.text());
+    auto& device = p.device<Device>();
+    CudnnDevice::Plans plans;
+    if (Result r = device.cudnn.PlansOf(device, task.shape, &plans); !r.ok()) return offers.Refuse(r.text());
+    const std::vector<std::string> names = NamesOf(*plans);
+    for (size_t i = 0; i < plans->size(); ++i) {
+      offers.Add({.id = names[i],
+                  .rank = kBestRank + static_cast<int32_t>(i),
+                  .attributes = (*plans)[i].attributes,
+                  .workspace = task.workspace((*plans)[i].workspace),
+                  .variant = i});
+    }
+  }
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Task task;
+    if (!DescribeTask(p, &task).ok()) return nullptr;
+    auto& device = p.device<Device>();
+    CudnnDevice::Plans plans;
+    if (!device.cudnn.PlansOf(device, task.shape, &plans).ok() || c.variant >= plans->size()) return nullptr;
+    auto kernel = std::make_unique<ConvolutionKernel>(device.cudnn, task, std::move(plans), c.variant);
+    return kernel->Init() ? std::move(kernel) : nullptr;
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<ConvolutionRow<Describe>>("Conv"),
+                               Row<ConvolutionRow<DescribeTransposed>>("ConvTranspose")};
+
+}  // namespace
+
+MGE_KERNELS(convolutions) = kRows;
+
+}  // namespace mge::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN's state of one device: its handle, and the plans of convolutions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cudnn_plans.h"
+#include "plugins/gpu/runtime/device.h"
+
+namespace mge::cuda {
+
+// A plan that the device's handle can execute.
+struct ReadyPlan {
+  uint64_t attributes = 0;  // MGE_KERNEL_ bits
+  uint64_t workspace = 0;   // bytes
+  Descriptor plan;
+};
+
+// Thread-safe. The library is opened at the first use.
+class CudnnDevice {
+ public:
+  using Plans = std::shared_ptr<const std::vector<ReadyPlan>>;
+
+  // Returns the plans of a convolution, the best one first: from memory, from the host's cache of blobs, or else from the
+  // library. Fails like Cudnn::Load() and FindPlans().
+  Result PlansOf(gpu::Device& device, const ConvolutionShape& shape, Plans* out);
+  // Enqueues a plan on a stream. The device's context is current.
+  Result Execute(const Descriptor& plan, const Descriptor& operands, void* stream);
+  const Cudnn& library() const { return library_; }
+  // Destroys the handle, if there is one.
+  void Close(gpu::Device& device);
+
+ private:
+  struct Known {
+    Result result;
+    Plans plans;
+  };
+  Result Open(gpu::Device& device);
+  // Reads plans from their text. Leaves out those that the library does not read. Fails if it reads none.
+  Result Read(gpu::Device& device, const std::vector<ConvolutionPlan>& plans, Plans* out);
+  // Finds plans in the cache of blobs or by the library.
+  Result Find(gpu::Device& device, const ConvolutionShape& shape, Plans* out);
+
+  std::mutex mutex_;  // guards what follows, except the use of the handle
+  bool tried_ = false;
+  Result result_;
+  Cudnn library_;
+  std::unique_ptr<Descriptor> properties_;
+  std::string key_;  // what plans depend on, besides the convolution
+  std::map<std::string, Known> known_;
+  std::mutex handle_mutex_;  // one thread uses the handle, because it has the stream
+  cudnnHandle_t handle_ = nullptr;
+};
+
+}  // namespace mge::cuda
