@@ -6,6 +6,7 @@
 #include "device.h"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/runtime/compiled_chains.h"
 #include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/queue.h"
 #include "products.h"
@@ -23,7 +24,9 @@ struct AllRows {
     static const std::vector<const KernelRow*> all = [] {
       uint64_t common = 0;
       const KernelRow* const* rows = gpu::KernelRows::Rows(&common);
-      std::vector<const KernelRow*> list(rows, rows + common);
+      std::vector<const KernelRow*> list;
+      for (const KernelRow& row : gpu::mge_kernels_compiled_chains) list.push_back(&row);
+      list.insert(list.end(), rows, rows + common);
       for (const KernelRow& row : mge_kernels_products) list.push_back(&row);
 #ifdef MGE_CUDNN
       for (const KernelRow& row : mge_kernels_convolutions) list.push_back(&row);
@@ -41,7 +44,7 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt,
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc,
 #ifdef MGE_CUDNN
                                                      &kCudnn
 #endif
@@ -53,7 +56,7 @@ struct Backend : BackendDefaults {
   using Record = gpu::Graph;
   using Stamp = gpu::Stamp;
   using Kernels = AllRows;
-  using Claims = mge::Claims<gpu::FindClaims>;
+  using Claims = mge::Claims<gpu::FindClaims, gpu::OfferCompiledChains>;
 
   static Result Start() { return gpu::LoadDriver(); }
 };

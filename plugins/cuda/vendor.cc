@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "plugins/gpu/runtime/driver.h"
+#include "run_time_compiler.h"
 
 // cuda.h declares the newest version of each function by a macro. This one is older, like that of HIP.
 #undef cuGraphExecUpdate
@@ -43,7 +44,8 @@ constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;         // drivers accept c
 }  // namespace
 
 const Vendor& TheVendor() {
-  static constexpr Vendor kVendor = {
+  static cuda::Nvrtc compiler;
+  static const Vendor kVendor = {
       .name = "cuda",
       .product = "CUDA",
       .libraries = kLibraries,
@@ -69,6 +71,7 @@ const Vendor& TheVendor() {
                Decimal(kLeastCapability / 10, kLeastCapability % 10) + ", for which this backend was built";
       },
       .version_text = [](int version) { return Decimal(version / 1000, version % 1000 / 10); },
+      .compiler = &compiler,
   };
   return kVendor;
 }

@@ -18,6 +18,11 @@ inline constexpr mge_setting kCublasLt =
                 "Absolute path of cuBLASLt, which computes matrix products; empty: libcublasLt.so.13 of the system, unless "
                 "cuda.driver is set; off: kernels of this backend only.");
 
+inline constexpr mge_setting kNvrtc = TextSetting(
+    "cuda.nvrtc", "",
+    "Absolute path of NVRTC, which compiles chains of elementwise operators; empty: libnvrtc.so.13 of the system, "
+    "unless cuda.driver is set; off: chains are interpreted.");
+
 inline constexpr mge_setting kCudnn =
     TextSetting("cuda.cudnn", "",
                 "Absolute path of cuDNN, which computes convolutions; empty: libcudnn.so.9 "

@@ -20,6 +20,7 @@ struct Launch {
   uint32_t shared_bytes = 0;      // dynamic shared memory per block
   const void* args = nullptr;     // the kernel's argument, a plain struct; Enqueue copies it
   uint32_t args_bytes = 0;        // at most kMaxArgsBytes
+  void* function = nullptr;       // the driver's function of a kernel compiled at run time, instead of `kernel`
 };
 inline constexpr uint32_t kMaxArgsBytes = 4096;
 inline constexpr uint32_t kNoKernel = ~0u;

@@ -9,7 +9,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -21,8 +24,11 @@
 #endif
 
 namespace mge::gpu {
+// Exports what kernels of other libraries use (AddKernels).
+#define MGE_EXPORT __attribute__((visibility("protected")))
+
 namespace emulation {
-constinit thread_local State state = {};
+MGE_EXPORT constinit thread_local State state = {};
 }
 
 using emulation::Index3;
@@ -269,7 +275,7 @@ void Emulator::Block::Entry() {
 
 namespace emulation {
 
-bool NextThread() {
+MGE_EXPORT bool NextThread() {
   Emulator::Block& b = *running;
   if (b.in_thread) ++b.done;
   if (b.begun >= b.threads || b.failed) {
@@ -439,31 +445,56 @@ __attribute__((visibility("hidden"), weak)) extern const emulation::Kernel* cons
 __attribute__((visibility("hidden"), weak)) extern const emulation::Kernel* const __stop_mge_gpu_kernels[];
 }
 
-// Returns the kernels sorted by name.
-const std::vector<const emulation::Kernel*>& Kernels() {
-  static const auto kernels = [] {
-    std::vector<const emulation::Kernel*> all(__start_mge_gpu_kernels, __stop_mge_gpu_kernels);
-    std::sort(all.begin(), all.end(), [](auto* a, auto* b) { return std::string_view(a->name) < b->name; });
-    return all;
-  }();
-  return kernels;
+// The kernels by number, and the numbers by name. Functions are [any].
+class KernelList {
+ public:
+  KernelList() {
+    for (auto at = __start_mge_gpu_kernels; at != __stop_mge_gpu_kernels; ++at) Add(*at);
+  }
+  void Add(const emulation::Kernel* kernel) {
+    std::lock_guard lock(mutex_);
+    if (numbers_.emplace(kernel->name, static_cast<uint32_t>(kernels_.size())).second) kernels_.push_back(kernel);
+  }
+  uint32_t count() const {
+    std::shared_lock lock(mutex_);
+    return static_cast<uint32_t>(kernels_.size());
+  }
+  // Returns null if there is no such number.
+  const emulation::Kernel* At(uint32_t number) const {
+    std::shared_lock lock(mutex_);
+    return number < kernels_.size() ? kernels_[number] : nullptr;
+  }
+  uint32_t Find(std::string_view name) const {
+    std::shared_lock lock(mutex_);
+    const auto at = numbers_.find(name);
+    return at == numbers_.end() ? kNoKernel : at->second;
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::vector<const emulation::Kernel*> kernels_;
+  std::map<std::string_view, uint32_t> numbers_;
+};
+
+KernelList& Kernels() {
+  static KernelList list;
+  return list;
 }
 }  // namespace
 
-uint32_t KernelCount() { return static_cast<uint32_t>(Kernels().size()); }
-std::string_view KernelName(uint32_t kernel) { return Kernels()[kernel]->name; }
-uint32_t KernelArgsBytes(uint32_t kernel) { return Kernels()[kernel]->args_bytes; }
-uint32_t FindKernel(std::string_view name) {
-  const auto& all = Kernels();
-  auto at = std::lower_bound(all.begin(), all.end(), name, [](auto* k, std::string_view n) { return k->name < n; });
-  return at != all.end() && (*at)->name == name ? static_cast<uint32_t>(at - all.begin()) : kNoKernel;
+uint32_t KernelCount() { return Kernels().count(); }
+std::string_view KernelName(uint32_t kernel) { return Kernels().At(kernel)->name; }
+uint32_t KernelArgsBytes(uint32_t kernel) { return Kernels().At(kernel)->args_bytes; }
+uint32_t FindKernel(std::string_view name) { return Kernels().Find(name); }
+void AddKernels(std::span<const emulation::Kernel* const> kernels) {
+  for (const emulation::Kernel* kernel : kernels) Kernels().Add(kernel);
 }
 
 bool Emulator::Run(const Launch& launch, uint64_t first, uint64_t count) {
   Block& b = *block_;
   b.failed = false;
   b.error.clear();
-  b.kernel = launch.kernel < KernelCount() ? Kernels()[launch.kernel] : nullptr;
+  b.kernel = Kernels().At(launch.kernel);
   uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
   if (!b.kernel) {
     b.Fail("there is no kernel number %u", launch.kernel);

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -60,5 +61,12 @@ class Emulator {
 uint32_t KernelCount();
 std::string_view KernelName(uint32_t kernel);
 uint32_t KernelArgsBytes(uint32_t kernel);  // size of its argument struct
+
+namespace emulation {
+struct Kernel;
+}
+// Adds kernels of another library, which stays loaded: they get the next numbers. A kernel whose name exists is not added.
+// [any]
+void AddKernels(std::span<const emulation::Kernel* const> kernels);
 
 }  // namespace mge::gpu

@@ -120,9 +120,15 @@ Device::~Device() {
   if (!context_) return;
   Always([this] {
     events_.Destroy();
+    compiled_.Unload();
     images_.Unload();
   });
   TheDriver().context_release.call(ordinal_);
+}
+
+Architecture Device::architecture() const {
+  const AttributeNumbers& n = TheVendor().numbers;
+  return {AttributeOf(ordinal_, n.major), AttributeOf(ordinal_, n.minor)};
 }
 
 Result Device::Keep(Result r) {

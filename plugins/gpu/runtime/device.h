@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/gpu/runtime/compiled_kernels.h"
 #include "plugins/gpu/runtime/driver.h"
 #include "plugins/gpu/runtime/events.h"
 #include "plugins/gpu/runtime/images.h"
@@ -29,6 +30,8 @@ class Device {
   int ordinal() const { return ordinal_; }
   const std::string& name() const { return name_; }
   LoadedImages& images() { return images_; }
+  CompiledKernels& compiled() { return compiled_; }
+  Architecture architecture() const;
   EventPool& events() { return events_; }
   // Returns the unit of memory that is committed to ranges, in bytes, or 0 if the device has no ranges.
   uint64_t granularity() const { return granularity_; }
@@ -74,6 +77,7 @@ class Device {
   uint64_t granularity_ = 0;
   std::vector<PhysicalAccess> accessors_;
   LoadedImages images_;
+  CompiledKernels compiled_;
   EventPool events_;
   std::mutex mutex_;
   std::set<int> peers_;  // guarded by mutex_

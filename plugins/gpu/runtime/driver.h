@@ -13,6 +13,8 @@
 
 namespace mge::gpu {
 
+class Compiler;
+
 // A function of the driver. Null until the driver is loaded.
 template <typename... Parameters>
 struct DriverFunction {
@@ -92,6 +94,7 @@ struct Vendor {
   std::string (*refusal)(int major, int minor);
   // Returns a version as users write it ("13.0").
   std::string (*version_text)(int version);
+  Compiler* compiler = nullptr;  // of kernels at run time; null: none
 };
 const Vendor& TheVendor();
 

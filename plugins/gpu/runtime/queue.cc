@@ -78,12 +78,16 @@ Result Queue::Fill(void* to, int byte, uint64_t bytes) {
 Result Queue::Launch(const gpu::Launch& l) {
   if (kind_ != MGE_QUEUE_COMPUTE) return {MGE_INVALID_ARGUMENT, "a copy queue cannot run kernels"};
   return device_.With([&]() -> Result {
-    void* function = nullptr;
-    if (Result r = device_.images().FunctionOf(l.kernel, &function); !r.ok()) return r;
+    void* function = l.function;
+    if (!function) {
+      if (Result r = device_.images().FunctionOf(l.kernel, &function); !r.ok()) return r;
+    }
     void* arguments[] = {const_cast<void*>(l.args)};
     Result r = Call(TheDriver().launch, function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
                     l.shared_bytes, stream_, arguments, nullptr);
-    return r.ok() ? r : Result{r.code(), "the kernel " + std::string(kImageKernels[l.kernel].name) + ": " + r.text()};
+    if (r.ok()) return r;
+    const std::string_view name = l.function ? "compiled at run time" : kImageKernels[l.kernel].name;
+    return {r.code(), "the kernel " + std::string(name) + ": " + r.text()};
   });
 }
 

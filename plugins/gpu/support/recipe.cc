@@ -165,10 +165,21 @@ Shape3 Rows(int64_t rows) {
 
 void Recipe::AddLaunch(std::string_view kernel, const Shape3& shape, const void* args, size_t bytes,
                        std::span<const Operand> pointers) {
+  const Launch launch = {.kernel = FindKernel(kernel)};
+  complete_ = complete_ && launch.kernel != kNoKernel;
+  AddLaunch(launch, shape, args, bytes, pointers);
+}
+
+void Recipe::AddCompiled(void* function, const Shape3& shape, std::span<const int64_t> args,
+                         std::span<const Operand> pointers) {
+  AddLaunch({.kernel = kNoKernel, .function = function}, shape, args.data(), args.size_bytes(), pointers);
+}
+
+void Recipe::AddLaunch(const Launch& launch, const Shape3& shape, const void* args, size_t bytes,
+                       std::span<const Operand> pointers) {
   Step s = {};
   s.kind = Step::kLaunch;
-  s.launch.kernel = FindKernel(kernel);
-  complete_ = complete_ && s.launch.kernel != kNoKernel;
+  s.launch = launch;
   for (int i = 0; i < 3; ++i) {
     s.launch.grid[i] = shape.grid[i];
     s.launch.block[i] = shape.block[i];

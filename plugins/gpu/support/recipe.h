@@ -59,6 +59,8 @@ class Recipe {
     static_assert(std::is_trivially_copyable_v<Args> && std::is_standard_layout_v<Args> && sizeof(Args) <= kMaxArgsBytes);
     AddLaunch(kernel, shape, &args, sizeof(Args), pointers);
   }
+  // Adds the launch of a kernel that the driver has compiled at run time. `args` is its argument struct as words.
+  void AddCompiled(void* function, const Shape3& shape, std::span<const int64_t> args, std::span<const Operand> pointers);
   void AddFill(Operand to, int byte, uint64_t bytes);
   // Adds a fill of n elements with the given bits.
   void AddConstant(Operand to, uint64_t bits, int64_t n, uint64_t element_bytes);
@@ -92,6 +94,8 @@ class Recipe {
     uint64_t element_bytes = 0;
   };
   void AddLaunch(std::string_view kernel, const Shape3& shape, const void* args, size_t bytes,
+                 std::span<const Operand> pointers);
+  void AddLaunch(const Launch& launch, const Shape3& shape, const void* args, size_t bytes,
                  std::span<const Operand> pointers);
 
   std::vector<Step> steps_;

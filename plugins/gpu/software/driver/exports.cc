@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 
+#include "plugins/gpu/emulation/emulator.h"
 #include "plugins/gpu/software/driver/functions.h"
 #include "plugins/gpu/software/driver/state.h"
 #include "plugins/gpu/software/driver/testing.h"
@@ -89,6 +90,10 @@ EXPORT void mge_driver_fail(const char* function, uint64_t call, int code) {
   driver::Driver& d = driver::Driver::Get();
   std::lock_guard lock(d.mutex);
   d.failures.push_back({function, call, code});
+}
+
+EXPORT void mge_driver_add_kernels(const void* const* kernels, uint64_t count) {
+  mge::gpu::AddKernels({reinterpret_cast<const mge::gpu::emulation::Kernel* const*>(kernels), count});
 }
 
 EXPORT void mge_driver_lose(int device) {

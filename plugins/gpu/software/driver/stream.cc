@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 
 #include "plugins/gpu/software/driver/functions.h"
 #include "plugins/gpu/software/driver/state.h"
@@ -196,8 +197,10 @@ int module_load(void** module, const void* image) {
   if (!Driver::Current()) return kInvalidContext;
   constexpr uint32_t kFatBinary = 0xba55ed50;
   constexpr std::string_view kBundle = "__CLANG_OFFLOAD_BUNDLE__";
+  constexpr std::string_view kBinary = "\177ELF", kAssembly = "//";  // results of a compiler at run time
+  auto begins = [&](std::string_view text) { return std::memcmp(image, text.data(), text.size()) == 0; };
   const bool known =
-      std::memcmp(image, &kFatBinary, sizeof(kFatBinary)) == 0 || std::memcmp(image, kBundle.data(), kBundle.size()) == 0;
+      std::memcmp(image, &kFatBinary, sizeof(kFatBinary)) == 0 || begins(kBundle) || begins(kBinary) || begins(kAssembly);
   if (!known) return kInvalidImage;
   *module = new Module;
   ++Driver::Get().live;
@@ -213,15 +216,12 @@ int module_unload(void* module) {
 
 int module_function(void** function, void* module, const char* name) {
   if (!module) return kInvalidHandle;
-  // Functions belong to no module here, because each name exists once. They live as long as the library.
-  static const std::vector<Function>* const functions = [] {
-    auto* all = new std::vector<Function>(gpu::KernelCount());
-    for (uint32_t i = 0; i < all->size(); ++i) (*all)[i].kernel = i;
-    return all;
-  }();
   const uint32_t kernel = gpu::FindKernel(name);
   if (kernel == gpu::kNoKernel) return kNotFound;
-  *function = const_cast<Function*>(&(*functions)[kernel]);
+  // Functions belong to no module here, because each name exists once. They live as long as the library.
+  static auto* const functions = new std::map<uint32_t, Function>();
+  std::lock_guard lock(Driver::Get().mutex);
+  *function = &functions->try_emplace(kernel, Function{kernel}).first->second;
   return kOk;
 }
 

@@ -20,6 +20,9 @@ const char* mge_driver_function(int index);
 uint64_t mge_driver_calls(const char* function);
 /* Makes call number `call` of the function, counted from the last reset, return `code` without doing anything. */
 void mge_driver_fail(const char* function, uint64_t call, int code);
+/* Adds the emulated twins of kernels that are compiled at run time: `count` pointers to mge::gpu::emulation::Kernel
+ * (emulation/device.h). They stay valid as long as the process. */
+void mge_driver_add_kernels(const void* const* kernels, uint64_t count);
 /* Loses a device: all its work fails. */
 void mge_driver_lose(int device);
 /* Returns the number of objects and allocations that the program has not released. */

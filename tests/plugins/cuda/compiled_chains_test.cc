@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains of elementwise nodes that are generated and compiled at run time. In place of NVRTC, the tests load a library that
+// compiles for this machine.
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "tests/core/cli/command.h"
+#include "tests/plugins/cuda/software_driver.h"
+
+namespace mge {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kEmulating[] = MGE_BINARY_DIR "/tests/cuda/libnvrtc.so";
+constexpr char kReal[] = "/usr/local/cuda/lib64/libnvrtc.so.13";
+
+uint64_t Emulating(const char* what) {
+  void* library = dlopen(kEmulating, RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<uint64_t (*)()>(dlsym(library, what))();
+}
+
+class CompiledChains : public Command {
+ protected:
+  static std::string Environment(const std::string& library = kEmulating) {
+    return std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver + " MGE_CUDA_NVRTC=" + library;
+  }
+  std::string Zoo(const std::string& name) const {
+    EXPECT_EQ(Mge("zoo " + name + " -o " + name + ".onnx").code, 0);
+    return Path(name + ".onnx");
+  }
+};
+
+TEST_F(CompiledChains, ComputeWhatTheReferenceComputes) {
+  for (const char* name : {"eltwise-chain", "tiny-mixed", "tiny-ops"}) {
+    const Outcome o = Mge("run " + Zoo(name) + " --device cuda0 --compare host", Environment());
+    EXPECT_EQ(o.code, 0) << name << o.out << o.err;
+    EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
+  }
+  EXPECT_THAT(Mge("plan " + Path("eltwise-chain.onnx") + " --device cuda0", Environment()).out,
+              HasSubstr("gpu.compiled_chain"));
+}
+
+TEST_F(CompiledChains, OfAnyLengthReadAndWriteEachByteOnce) {
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 100; ++i) {
+    nodes.push_back(onnx_builder::NodeProto(i % 2 ? "Sigmoid" : "Tanh", {i ? "t" + std::to_string(i) : "x"},
+                                            {i < 99 ? "t" + std::to_string(i + 1) : "y"}));
+  }
+  const std::string model = Model("long.onnx", nodes, {}, {int64_t{37}, int64_t{11}});
+  SoftwareDriver driver;
+  auto session = Session::Load(CudaRuntime({{"cuda.nvrtc", kEmulating}}), model, {.device = "cuda0"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  ASSERT_TRUE(ResultsOf(**session, {Numbers({37, 11})}).ok());
+  EXPECT_EQ(Emulating("emulating_bytes"), 2u * 37 * 11 * sizeof(float));
+}
+
+TEST_F(CompiledChains, AreInterpretedIfThereIsNoCompiler) {
+  const std::string model = Zoo("eltwise-chain");
+  for (const auto& [library, why] : {std::pair("/nowhere/libnvrtc.so.13", "NVRTC cannot be used: /nowhere"),
+                                     {"off", "NVRTC is switched off"},
+                                     {"libnvrtc.so", "which is not an absolute path"},
+                                     {kSoftwareDriver, "has no function nvrtcVersion"}}) {
+    const Outcome o = Mge("plan " + model + " --device cuda0 --why", Environment(library));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr(why));
+    EXPECT_THAT(o.out, HasSubstr("gpu.chain"));
+    EXPECT_THAT(o.out, Not(HasSubstr("gpu.compiled_chain")));
+  }
+}
+
+// The driver in software has no twin of a kernel that NVRTC has compiled.
+TEST_F(CompiledChains, AreCompiledByNvrtcAndInterpretedIfTheDriverRefusesThem) {
+  if (!std::filesystem::exists(kReal)) GTEST_SKIP() << "no " << kReal;
+  const Outcome o = Mge("run " + Zoo("eltwise-chain") + " --device cuda0 --compare host", Environment(kReal));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_THAT(o.err, HasSubstr("cuModuleGetFunction failed with CUDA_ERROR_NOT_FOUND"));
+  EXPECT_THAT(o.err, Not(HasSubstr("nvrtcCompileProgram")));
+}
+
+}  // namespace
+}  // namespace mge

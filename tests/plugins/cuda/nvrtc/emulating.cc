@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library with the interface of NVRTC that compiles kernels for this machine, and adds them to the driver in software as
+// emulated twins. Its images contain only a name.
+#include <dlfcn.h>
+#include <nvrtc.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr char kDriver[] = MGE_BINARY_DIR "/lib/mge/test/libcuda.so.1";
+constexpr char kImage[] = "\177ELF in software";
+
+// Lists the kernels of the library, and counts the bytes that they move. Reads of repeated operands are not counted.
+constexpr char kBegin[] = R"(#include <atomic>
+#include <cstdint>
+extern "C" { std::atomic<uint64_t> mge_twin_bytes{0}; }
+#define GPU_COUNT_READ(address, bytes) mge_twin_bytes += (bytes)
+#define GPU_COUNT_REPEATED_READ(address, bytes) (void)0
+#define GPU_COUNT_WRITE(address, bytes) mge_twin_bytes += (bytes)
+)";
+constexpr char kEnd[] = R"(
+extern "C" {
+__attribute__((visibility("hidden"))) extern const mge::gpu::emulation::Kernel* const __start_mge_gpu_kernels[];
+__attribute__((visibility("hidden"))) extern const mge::gpu::emulation::Kernel* const __stop_mge_gpu_kernels[];
+const void* const* mge_twin_kernels(uint64_t* count) {
+  *count = static_cast<uint64_t>(__stop_mge_gpu_kernels - __start_mge_gpu_kernels);
+  return reinterpret_cast<const void* const*>(__start_mge_gpu_kernels);
+}
+}
+)";
+
+std::atomic<uint64_t> g_compilations{0};
+std::atomic<std::atomic<uint64_t>*> g_bytes{nullptr};
+
+bool CompileTwin(const std::string& source) {
+  char folder[] = "/tmp/mge-twin-XXXXXX";
+  if (!mkdtemp(folder)) return false;
+  const std::string text = std::string(folder) + "/twin.cc", library = std::string(folder) + "/twin.so";
+  std::ofstream(text) << kBegin << source << kEnd;
+  const std::string command = std::string(MGE_CXX) + " -std=c++20 -O1 -fPIC -shared -fno-math-errno -fno-trapping-math -I" +
+                              MGE_SOURCE_DIR + " -I" + MGE_SOURCE_DIR + "/sdk/include -o " + library + " " + text + " " +
+                              kDriver;
+  const bool compiled = std::system(command.c_str()) == 0;
+  void* twin = compiled ? dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void* driver = dlopen(kDriver, RTLD_NOW | RTLD_NOLOAD);
+  std::filesystem::remove_all(folder);
+  if (!twin || !driver) return false;
+  uint64_t count = 0;
+  auto kernels = reinterpret_cast<const void* const* (*)(uint64_t*)>(dlsym(twin, "mge_twin_kernels"))(&count);
+  reinterpret_cast<void (*)(const void* const*, uint64_t)>(dlsym(driver, "mge_driver_add_kernels"))(kernels, count);
+  g_bytes = static_cast<std::atomic<uint64_t>*>(dlsym(twin, "mge_twin_bytes"));
+  return true;
+}
+
+}  // namespace
+
+// Return the number of compilations, and the bytes that the kernel compiled last has moved.
+EXPORT uint64_t emulating_compilations() { return g_compilations; }
+EXPORT uint64_t emulating_bytes() { return g_bytes.load() ? g_bytes.load()->load() : 0; }
+
+EXPORT nvrtcResult nvrtcVersion(int* major, int* minor) {
+  *major = 13;
+  *minor = 0;
+  return NVRTC_SUCCESS;
+}
+EXPORT const char* nvrtcGetErrorString(nvrtcResult) { return "NVRTC_ERROR"; }
+EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int* count) { return *count = 1, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetSupportedArchs(int* archs) { return archs[0] = 90, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const char*, int, const char* const*,
+                                      const char* const*) {
+  *program = reinterpret_cast<nvrtcProgram>(new std::string(source));
+  return NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
+  delete reinterpret_cast<std::string*>(*program);
+  return NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
+  ++g_compilations;
+  return CompileTwin(*reinterpret_cast<std::string*>(program)) ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
+}
+EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) { return *bytes = 0, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) { return NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t* bytes) { return *bytes = sizeof(kImage), NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char* image) {
+  std::memcpy(image, kImage, sizeof(kImage));
+  return NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t*) { return NVRTC_ERROR_INVALID_INPUT; }
+EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram, char*) { return NVRTC_ERROR_INVALID_INPUT; }
