@@ -24,11 +24,11 @@
 #endif
 
 namespace mge::gpu {
-// Exports what kernels of other libraries use (AddKernels).
-#define MGE_EXPORT __attribute__((visibility("protected")))
+// Exports a symbol to the kernels of other libraries (AddKernels).
+#define MGE_FOR_KERNELS __attribute__((visibility("protected")))
 
 namespace emulation {
-MGE_EXPORT constinit thread_local State state = {};
+MGE_FOR_KERNELS constinit thread_local State state = {};
 }
 
 using emulation::Index3;
@@ -275,7 +275,7 @@ void Emulator::Block::Entry() {
 
 namespace emulation {
 
-MGE_EXPORT bool NextThread() {
+MGE_FOR_KERNELS bool NextThread() {
   Emulator::Block& b = *running;
   if (b.in_thread) ++b.done;
   if (b.begun >= b.threads || b.failed) {

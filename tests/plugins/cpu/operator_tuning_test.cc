@@ -11,7 +11,7 @@ bool Splits(DType dtype, int64_t elements, const std::string& tuning) {
   UnderTest().Set("cpu.operator_tuning", tuning);
   const Backend::Outcome r = UnderTest().RunStopped(OneNode("Neg", {Random(dtype, {elements})}));
   UnderTest().Set("cpu.operator_tuning", "");
-  EXPECT_EQ(r.codes.size(), 1u);
+  EXPECT_FALSE(r.codes.empty());
   return !r.codes.empty() && r.codes[0] == MGE_CANCELLED;
 }
 
