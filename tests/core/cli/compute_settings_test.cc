@@ -121,7 +121,7 @@ TEST_F(Compute, FallbacksAreLoggedOnceOrNotAtAll) {
   EXPECT_EQ(off.code, 0);
   EXPECT_THAT(off.err, Not(HasSubstr("fallback")));
   EXPECT_EQ(off.out, o.out);
-  // Who asks for the messages gets them at the default level.
+  // Setting the variable shows the messages at the default level.
   EXPECT_EQ(CountOf(Mge("run m.onnx --device host", "MXNET_STORAGE_FALLBACK_LOG_VERBOSE=1").err, dense), 1u);
   if (!HasVirtual()) GTEST_SKIP() << "no virtual GPU";
   // The virtual GPU has no kernel for Det.
