@@ -166,7 +166,7 @@ TEST_P(SharedArenaOfGpu, IsAnOptionOfASession) {
   const absl::Status differs = session("ge.exec.staticMemoryPolicy", "0").status();
   EXPECT_EQ(ErrorId(differs), errors::kBadSetting.id);
   EXPECT_THAT(FormatError(differs),
-              AllOf(HasSubstr("GE_USE_STATIC_MEMORY is static"), HasSubstr("ge.exec.staticMemoryPolicy is off")));
+              AllOf(HasSubstr("GE_USE_STATIC_MEMORY is 2"), HasSubstr("ge.exec.staticMemoryPolicy is 0")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, SharedArenaOfGpu, testing::Values("virtual0"),
