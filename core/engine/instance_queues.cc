@@ -107,6 +107,9 @@ InstanceQueues::~InstanceQueues() {
     for (mge_fence* fence : {q.fence, q.steps}) {
       if (fence) q.api->fence_destroy(fence);
     }
+    for (mge_stamp* stamp : q.stamps) {
+      if (stamp) q.device->profile_api()->stamp_destroy(stamp);
+    }
   }
 }
 
@@ -135,11 +138,37 @@ absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& r
     const Step& step = plan_.steps[static_cast<size_t>(i)];
     if (checks) MGE_RETURN_IF_ERROR(checks->BeforeStep(step));
     if (control.observer) control.observer->BeginStep(i);
+    if (control.observer) MGE_RETURN_IF_ERROR(TakeStamp(q, 0));
     MGE_RETURN_IF_ERROR(RunStep(step, run));
+    if (control.observer) MGE_RETURN_IF_ERROR(TakeStamp(q, 1));
     MGE_RETURN_IF_ERROR(FinishStep(step, q, control));
-    if (control.observer) control.observer->EndStep();
+    if (control.observer) {
+      MGE_RETURN_IF_ERROR(TellStepTime(q, *control.observer));
+      control.observer->EndStep();
+    }
     if (checks) MGE_RETURN_IF_ERROR(checks->AfterStep(step));
   }
+  return absl::OkStatus();
+}
+
+absl::Status InstanceQueues::TakeStamp(Queue& q, int index) {
+  const mge_profile_api* api = q.device->profile_api();
+  if (!api) return absl::OkStatus();
+  mge_stamp*& stamp = q.stamps[index];
+  if (!stamp) {
+    MGE_RETURN_IF_ERROR(AskDevice(*q.device, "creating a stamp",
+                                  [&](mge_error* e) { return api->stamp_create(q.device->handle(), &stamp, e); }));
+  }
+  return AskDevice(*q.device, "taking a stamp", [&](mge_error* e) { return api->stamp(q.queue, stamp, e); });
+}
+
+absl::Status InstanceQueues::TellStepTime(const Queue& q, RunObserver& observer) {
+  const mge_profile_api* api = q.device->profile_api();
+  if (!api) return absl::OkStatus();
+  double us = 0;
+  MGE_RETURN_IF_ERROR(AskDevice(*q.device, "reading stamps",
+                                [&](mge_error* e) { return api->elapsed_us(q.stamps[0], q.stamps[1], &us, e); }));
+  observer.StepTime(us);
   return absl::OkStatus();
 }
 

@@ -84,6 +84,7 @@ class InstanceQueues {
     bool permitted = false;      // it has a permit of the limits
     mge_fence* steps = nullptr;  // fence that counts single steps; created at its first use
     uint64_t step_count = 0;
+    mge_stamp* stamps[2] = {};  // taken before and after an observed step; created at the first one
   };
   // The record of a segment. kNew: not run yet. kWarm: has run, to be captured. kNever: cannot be captured.
   struct Record {
@@ -106,6 +107,10 @@ class InstanceQueues {
   absl::Status RunSteps(const Segment& segment, const mge_run& run) const;
   // Runs the steps of a segment one by one, with the red zones and the observer.
   absl::Status RunWatched(const Segment& segment, const mge_run& run, const RunState& control, StepChecks* checks);
+  // Takes stamps[index] on the queue, if its backend has stamps.
+  static absl::Status TakeStamp(Queue& queue, int index);
+  // Tells the observer the time between the stamps. The work before both must have ended.
+  static absl::Status TellStepTime(const Queue& queue, RunObserver& observer);
   // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);

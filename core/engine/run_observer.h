@@ -24,6 +24,8 @@ class RunObserver {
   virtual void BeginPlan(const std::shared_ptr<const Plan>& plan, std::string_view body) = 0;
   virtual void EndPlan() = 0;
   virtual void BeginStep(int32_t step) = 0;  // index into Plan::steps of the plan that began last
+  // The device's own time of the running step, in microseconds, if the backend has stamps. Called before EndStep().
+  virtual void StepTime(double) {}
   virtual void EndStep() = 0;
   // The run looks up its plan, and creates it if there is none. Called before BeginPlan().
   virtual void BeginPlanning() = 0;

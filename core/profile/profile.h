@@ -56,6 +56,7 @@ struct ProfiledSpan {
   int32_t step = -1;
   int64_t begin = 0, end = 0;
   int64_t nested = 0;                         // kStep: time of the step's bodies and of their planning
+  double device_us = -1;                      // kStep: the device's time, by its stamps; negative: unknown
   uint32_t first_share = 0, share_count = 0;  // kStep in the calling thread: range in ProfiledRun::shares
   int64_t own() const { return end - begin - nested; }
 };

@@ -58,6 +58,7 @@ void Recorder::EndStep() {
   Frame& frame = frames_.back();
   ProfiledSpan span = {
       .plan = frame.plan, .step = frame.step, .begin = frame.step_begin, .end = end, .nested = frame.nested};
+  span.device_us = std::exchange(device_us_, -1);
   TakeShares(span);
   run_.spans.push_back(span);
   frame.step = -1;

@@ -25,6 +25,7 @@ class Recorder : public RunObserver {
   void BeginPlan(const std::shared_ptr<const Plan>& plan, std::string_view body) override;
   void EndPlan() override;
   void BeginStep(int32_t step) override;
+  void StepTime(double us) override { device_us_ = us; }
   void EndStep() override;
   void BeginPlanning() override;
   void EndPlanning() override;
@@ -58,6 +59,7 @@ class Recorder : public RunObserver {
   ProfiledRun run_;
   std::vector<Frame> frames_;
   std::vector<Slot> slots_;  // one per thread, the calling thread first
+  double device_us_ = -1;    // of the running step
   int64_t planning_begin_ = 0;
   int64_t share_begin_ = 0;
   int64_t shared_ = 0;  // time of the step between BeginShare() and EndShare()

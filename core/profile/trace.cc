@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/trace.h"
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -33,7 +36,63 @@ Json Arguments(const ProfiledStep& step) {
   return args;
 }
 
-void AddRun(const Recording& recording, const ProfiledRun& run, bool calls, Json& events) {
+// The rows of devices with queues: a process for each device, and in it a thread for each queue.
+class QueueRows {
+ public:
+  explicit QueueRows(const Recording& recording) {
+    for (const ProfiledPlan& plan : recording.plans) {
+      for (const ProfiledStep& step : plan.steps) {
+        if (!step.queue.empty()) rows_[step.device].insert(step.queue);
+      }
+    }
+  }
+  int64_t ProcessOf(const ProfiledStep& step) const {
+    return kFirstProcess + std::distance(rows_.begin(), rows_.find(step.device));
+  }
+  uint32_t RowOf(const ProfiledStep& step) const {
+    const std::set<std::string>& queues = rows_.at(step.device);
+    return static_cast<uint32_t>(std::distance(queues.begin(), queues.find(step.queue)));
+  }
+  void AddNames(Json& events) const {
+    int64_t process = kFirstProcess;
+    for (const auto& [device, queues] : rows_) {
+      events.push_back(Name("process_name", "device " + device, process, 0));
+      uint32_t row = 0;
+      for (const std::string& queue : queues) events.push_back(Name("thread_name", queue, process, row++));
+      ++process;
+    }
+  }
+
+ private:
+  static constexpr int64_t kFirstProcess = int64_t{1} << 30;  // above all thread numbers, which are the other processes
+  std::map<std::string, std::set<std::string>> rows_;
+};
+
+// Adds a step of a queue to the row of that queue. A copy is in the calling thread's row, too, and an arrow (a flow event)
+// leads from there to the queue.
+void AddQueueStep(const ProfiledStep& step, const ProfiledSpan& span, const ProfiledRun& run, const QueueRows& rows,
+                  Json& events) {
+  const int64_t process = rows.ProcessOf(step);
+  const uint32_t row = rows.RowOf(step);
+  // The host sees the end of a step a little later than the device.
+  const auto device_ns = static_cast<int64_t>(span.device_us * 1e3);
+  const int64_t begin = span.device_us < 0 ? span.begin : std::max(span.begin, span.end - device_ns);
+  Json event = Complete(step.label, "step", begin, span.end, process, row);
+  event["args"] = Arguments(step);
+  events.push_back(std::move(event));
+  if (step.kind != Unit::Kind::kCopy) return;
+  events.push_back(Complete(step.label, "copy", span.begin, span.end, run.caller, 0));
+  const size_t id = events.size();
+  auto flow = [&](const char* phase, int64_t time, int64_t in, uint32_t at) {
+    events.push_back(
+        {{"name", "copy"}, {"cat", "copy"}, {"ph", phase}, {"id", id}, {"ts", Us(time)}, {"pid", in}, {"tid", at}});
+  };
+  flow("s", span.begin, run.caller, 0);
+  flow("f", begin, process, row);
+  events.back()["bp"] = "e";  // the arrow ends at the step that begins there
+}
+
+void AddRun(const Recording& recording, const ProfiledRun& run, bool calls, const QueueRows& rows, Json& events) {
   if (calls) events.push_back(Complete("run", "run", run.begin, run.end, run.caller, 0));
   for (const MemorySample& sample : run.memory) {
     events.push_back({{"name", "memory of " + sample.device},
@@ -55,6 +114,10 @@ void AddRun(const Recording& recording, const ProfiledRun& run, bool calls, Json
       continue;
     }
     const ProfiledStep& step = recording.plans[static_cast<size_t>(span.plan)].steps[static_cast<size_t>(span.step)];
+    if (!step.queue.empty()) {
+      AddQueueStep(step, span, run, rows, events);
+      continue;
+    }
     Json event = Complete(step.label, "step", span.begin, span.end, run.caller, 0);
     event["args"] = Arguments(step);
     events.push_back(std::move(event));
@@ -81,7 +144,9 @@ std::string TraceText(const Recording& recording, bool calls) {
     if (row == 0) events.push_back(Name("process_name", fmt::format("runs of thread {}", process), process, 0));
     events.push_back(Name("thread_name", row == 0 ? "steps" : fmt::format("worker {}", row), process, row));
   }
-  for (const ProfiledRun& run : recording.runs) AddRun(recording, run, calls, events);
+  const QueueRows queues(recording);
+  queues.AddNames(events);
+  for (const ProfiledRun& run : recording.runs) AddRun(recording, run, calls, queues, events);
   const Json trace = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
   return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

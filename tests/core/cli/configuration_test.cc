@@ -218,6 +218,36 @@ TEST_F(Command, ProfilerModeChoosesTheEvents) {
   EXPECT_EQ(Mge("run good.onnx", "MXNET_PROFILER_MODE=16").code, 2);
 }
 
+TEST_F(Command, ATraceHasRowsForTheQueuesOfADeviceAndArrowsForCopies) {
+  if (Mge("devices", "MGE_VIRTUAL_DEVICES=1").out.find("virtual0") == std::string::npos) GTEST_SKIP() << "no virtual GPU";
+  Outcome o = Mge("--set profile.file=t.json run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device virtual0",
+                  "MGE_VIRTUAL_DEVICES=1 'MGE_VIRTUAL_FAULT=kernel@3=slow(50ms)' MXNET_PROFILER_AUTOSTART=1 "
+                  "MXNET_PROFILER_MODE=3");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const json trace = json::parse(Read("t.json"));
+  json device;
+  double slow = 0;                                    // microseconds
+  std::map<std::string, std::pair<json, json>> rows;  // by name of the step: process and thread
+  std::map<json, std::vector<json>> arrows;           // by their number: start and end
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name" && event["args"]["name"] == "device virtual0") device = event["pid"];
+    if (event.value("cat", "") == "step") rows[event["name"]] = {event["pid"], event["tid"]};
+    if (event.value("cat", "") == "step") slow = std::max(slow, event["dur"].get<double>());
+    if (event["ph"] == "s" || event["ph"] == "f") arrows[event["id"]].push_back(event);
+  }
+  EXPECT_GT(slow, 0.9 * 50e3) << "the device's time of the kernel that takes 50 ms";
+  EXPECT_EQ(rows["conv1"].first, device);
+  EXPECT_EQ(rows["copy of image"].first, device);
+  EXPECT_NE(rows["conv1"].second, rows["copy of image"].second) << "on different queues";
+  EXPECT_EQ(arrows.size(), 2u) << "a copy of the input and one of the output";
+  for (const auto& [id, ends] : arrows) {
+    ASSERT_EQ(ends.size(), 2u);
+    EXPECT_EQ(ends[0]["ph"], "s");
+    EXPECT_NE(ends[0]["pid"], device);
+    EXPECT_EQ(ends[1]["pid"], device);
+  }
+}
+
 TEST_F(Command, ProfileOfWaitsHasOnlyCopiesAndStepsThatWait) {
   if (Mge("devices", "MGE_VIRTUAL_DEVICES=1").out.find("virtual0") == std::string::npos) GTEST_SKIP() << "no virtual GPU";
   for (const char* only : {"0", "1"}) {
