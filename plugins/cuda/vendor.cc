@@ -4,8 +4,7 @@
 
 #include <cuda.h>
 
-#include <type_traits>
-
+#include "plugins/gpu/runtime/abi_check.h"
 #include "plugins/gpu/runtime/driver.h"
 #include "run_time_compiler.h"
 
@@ -16,18 +15,8 @@ extern "C" CUresult cuGraphExecUpdate(CUgraphExec, CUgraph, CUgraphNode*, CUgrap
 namespace mge::gpu {
 namespace {
 
-// Returns whether two types are passed in the same way: of one size, and both or neither of floating type.
-template <typename A, typename B>
-constexpr bool kAlike = sizeof(A) == sizeof(B) && std::is_floating_point_v<A> == std::is_floating_point_v<B>;
-template <typename A, typename B>
-struct Same : std::false_type {};
-template <typename... A, typename R, typename... B>
-requires(sizeof...(A) == sizeof...(B)) struct Same<int(A...), R(B...)>
-    : std::bool_constant<sizeof(R) == sizeof(int) && (kAlike<A, B> && ...)> {
-};
-
 #define GPU_DRIVER_CHECK(member, cuda, hip, parameters, arguments) \
-  static_assert(Same<int parameters, decltype(::cuda)>::value, #cuda " has other parameters in cuda.h");
+  static_assert(SameAbi<int parameters, decltype(::cuda)>::value, #cuda " has other parameters in cuda.h");
 GPU_DRIVER_FUNCTIONS(GPU_DRIVER_CHECK)
 GPU_CUDA_FUNCTIONS(GPU_DRIVER_CHECK)
 static_assert(CU_MEMHOSTALLOC_PORTABLE == 1 && CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&

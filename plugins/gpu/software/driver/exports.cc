@@ -12,7 +12,7 @@
 
 // OWN_FUNCTIONS are those that only this vendor has; SYMBOL chooses its name.
 #ifdef MGE_SOFTWARE_HIP
-#define OWN_FUNCTIONS GPU_HIP_FUNCTIONS
+#define OWN_FUNCTIONS(F) GPU_HIP_FUNCTIONS(F) GPU_HIP_OLD_FUNCTIONS(F)
 #define SYMBOL(cuda, hip) hip
 #else
 #define OWN_FUNCTIONS GPU_CUDA_FUNCTIONS
