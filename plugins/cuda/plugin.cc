@@ -6,6 +6,7 @@
 #include "device.h"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/runtime/collectives.h"
 #include "plugins/gpu/runtime/compiled_chains.h"
 #include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/queue.h"
@@ -38,7 +39,7 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc,
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc, &kNccl,
 #ifdef MGE_CUDNN
                                                      &kCudnn
 #endif
@@ -49,6 +50,7 @@ struct Backend : BackendDefaults {
   using Fence = gpu::Fence;
   using Record = gpu::Graph;
   using Stamp = gpu::Stamp;
+  using Communicator = gpu::Communicator;
   using Kernels = AllRows;
   using Claims = mge::Claims<gpu::FindClaims, gpu::OfferCompiledChains>;
 

@@ -55,11 +55,12 @@ __device__ __forceinline__ __half __float2half_rn(float x) {
 }
 )"}};
 
-constexpr gpu::CompilerFacts kFacts = {.name = "NVRTC",
+constexpr gpu::CompilerFacts kFacts = {.library = {.name = "NVRTC",
+                                                   .setting = &kNvrtc,
+                                                   .driver_setting = &kDriver,
+                                                   .files = kLibraries,
+                                                   .install = "install libnvrtc of CUDA 13"},
                                        .is_hip = false,
-                                       .setting = &kNvrtc,
-                                       .libraries = kLibraries,
-                                       .install = "install libnvrtc of CUDA 13",
                                        .options = kOptions,
                                        .files = kStandardFiles};
 
@@ -69,20 +70,21 @@ std::string Decimal(int number) { return std::to_string(number / 10) + "." + std
 
 Nvrtc::Nvrtc() : RunTimeCompiler(kFacts) {}
 
-Result Nvrtc::Start(void* library, const std::string& path, int major) {
+Result Nvrtc::Start(int major) {
+  const std::string& path = library().path();
   if (major != kMajor) {
-    return Missing(path + " has version " + std::to_string(major) + ", and this backend needs " + std::to_string(kMajor));
+    return library().Missing(path + " has version " + std::to_string(major) + ", and this backend needs " +
+                             std::to_string(kMajor));
   }
   gpu::DriverFunction<int*> count_of, archs_of;
-  for (const bool found :
-       {Find(library, "nvrtcGetNumSupportedArchs", &count_of), Find(library, "nvrtcGetSupportedArchs", &archs_of),
-        Find(library, "nvrtcGetPTXSize", &ptx_size_), Find(library, "nvrtcGetPTX", &ptx_)}) {
-    if (!found) return Missing(path + " lacks functions of NVRTC 13");
-  }
+  if (Result r = Find("nvrtcGetNumSupportedArchs", &count_of); !r.ok()) return r;
+  if (Result r = Find("nvrtcGetSupportedArchs", &archs_of); !r.ok()) return r;
+  if (Result r = Find("nvrtcGetPTXSize", &ptx_size_); !r.ok()) return r;
+  if (Result r = Find("nvrtcGetPTX", &ptx_); !r.ok()) return r;
   int count = 0;
   if (Result r = Call(count_of, &count); !r.ok()) return r;
   supported_.resize(static_cast<size_t>(std::max(count, 0)));
-  if (supported_.empty()) return Missing(path + " supports no device");
+  if (supported_.empty()) return library().Missing(path + " supports no device");
   if (Result r = Call(archs_of, supported_.data()); !r.ok()) return r;
   std::sort(supported_.begin(), supported_.end());
   return {};
@@ -94,8 +96,8 @@ Result Nvrtc::TargetOf(const gpu::Architecture& architecture, Target* out) const
   const int number = 10 * architecture.major + architecture.minor;
   const auto above = std::upper_bound(supported_.begin(), supported_.end(), number);
   if (above == supported_.begin()) {
-    return Missing("version " + version() + " supports devices of compute capability " + Decimal(supported_.front()) +
-                   " and later, and this one has " + Decimal(number));
+    return library().Missing("version " + version() + " supports devices of compute capability " +
+                             Decimal(supported_.front()) + " and later, and this one has " + Decimal(number));
   }
   const int nearest = *std::prev(above);
   out->intermediate = nearest != number;

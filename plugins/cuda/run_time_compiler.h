@@ -15,7 +15,7 @@ class Nvrtc : public gpu::RunTimeCompiler {
   Nvrtc();
 
  private:
-  Result Start(void* library, const std::string& path, int major) override;
+  Result Start(int major) override;
   Result TargetOf(const gpu::Architecture& architecture, Target* out) const override;
   Result ImageOf(void* program, const Target& target, std::string* image) const override;
 

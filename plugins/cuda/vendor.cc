@@ -3,9 +3,14 @@
 #include "vendor.h"
 
 #include <cuda.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
 
 #include "plugins/gpu/runtime/abi_check.h"
 #include "plugins/gpu/runtime/driver.h"
+#include "plugins/gpu/runtime/nccl.h"
+#include "plugins/gpu/runtime/vendor_library.h"
 #include "run_time_compiler.h"
 
 // cuda.h declares the newest version of each function by a macro. This one is older, like that of HIP.
@@ -24,11 +29,27 @@ static_assert(CU_MEMHOSTALLOC_PORTABLE == 1 && CU_EVENT_DISABLE_TIMING == 2 && C
               CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
               sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
 
+#if __has_include(<nccl.h>)
+#define GPU_NCCL_CHECK(member, function, parameters) \
+  static_assert(SameAbi<int parameters, decltype(::function)>::value, #function " has other parameters in nccl.h");
+GPU_NCCL_FUNCTIONS(GPU_NCCL_CHECK)
+static_assert(sizeof(ncclUniqueId) == sizeof(NcclId) && ncclInProgress == int{kNcclInProgress} &&
+              ncclBfloat16 == int{kNcclBf16} && ncclFloat16 == int{kNcclF16} && ncclUint64 == int{kNcclU64} &&
+              ncclMax == int{kNcclMax} && ncclMin == int{kNcclMin});
+#endif
+
 std::string Decimal(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
 constexpr const char* kLibraries[] = {"libcuda.so.1"};
 constexpr int kLeastCapability = MGE_CUDA_LEAST_CAPABILITY;  // 10 * major + minor
 constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;         // drivers accept code of all toolkits of their major version
+
+constexpr const char* kCollectiveFiles[] = {"libnccl.so.2"};
+constexpr LibraryFacts kCollectives = {.name = "NCCL",
+                                       .setting = &cuda::kNccl,
+                                       .driver_setting = &cuda::kDriver,
+                                       .files = kCollectiveFiles,
+                                       .install = "install libnccl2"};
 
 }  // namespace
 
@@ -61,6 +82,7 @@ const Vendor& TheVendor() {
       },
       .version_text = [](int version) { return Decimal(version / 1000, version % 1000 / 10); },
       .compiler = &compiler,
+      .collectives = &kCollectives,
   };
   return kVendor;
 }

@@ -5,6 +5,7 @@
 
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/runtime/collectives.h"
 #include "plugins/gpu/runtime/compiled_chains.h"
 #include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/queue.h"
@@ -28,13 +29,14 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "rocm,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kHiprtc};
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kHiprtc, &kRccl};
   using Device = gpu::Device;
   using Memory = gpu::Memory;
   using Queue = gpu::Queue;
   using Fence = gpu::Fence;
   using Record = gpu::Graph;
   using Stamp = gpu::Stamp;
+  using Communicator = gpu::Communicator;
   using Kernels = AllRows;
   using Claims = mge::Claims<gpu::FindClaims, gpu::OfferCompiledChains>;
 

@@ -46,11 +46,12 @@ typedef __UINT64_TYPE__ mge_uint64_t;
 )"},
                                               {"hip/hip_runtime.h", "#pragma once\n"}};
 
-constexpr gpu::CompilerFacts kFacts = {.name = "hiprtc",
+constexpr gpu::CompilerFacts kFacts = {.library = {.name = "hiprtc",
+                                                   .setting = &kHiprtc,
+                                                   .driver_setting = &kDriver,
+                                                   .files = kLibraries,
+                                                   .install = "install the HIP runtime with hiprtc"},
                                        .is_hip = true,
-                                       .setting = &kHiprtc,
-                                       .libraries = kLibraries,
-                                       .install = "install the HIP runtime with hiprtc",
                                        .options = kOptions,
                                        .files = kStandardFiles,
                                        .one_at_a_time = true};  // threads crash in version 5
@@ -59,7 +60,7 @@ constexpr gpu::CompilerFacts kFacts = {.name = "hiprtc",
 
 Hiprtc::Hiprtc() : RunTimeCompiler(kFacts) {}
 
-Result Hiprtc::Start(void*, const std::string&, int) { return {}; }
+Result Hiprtc::Start(int) { return {}; }
 
 // Without an option, hiprtc compiles for the current device.
 Result Hiprtc::TargetOf(const gpu::Architecture& architecture, Target* out) const {

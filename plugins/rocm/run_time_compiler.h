@@ -14,7 +14,7 @@ class Hiprtc : public gpu::RunTimeCompiler {
   Hiprtc();
 
  private:
-  Result Start(void* library, const std::string& path, int major) override;
+  Result Start(int major) override;
   Result TargetOf(const gpu::Architecture& architecture, Target* out) const override;
 };
 

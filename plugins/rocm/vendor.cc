@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugins/gpu/runtime/driver.h"
+#include "plugins/gpu/runtime/vendor_library.h"
 #include "run_time_compiler.h"
 
 namespace mge::gpu {
@@ -26,6 +27,13 @@ std::string ArchitectureName(int device) {
   if (!function.call || function.call(&properties, device) != kDriverOk) return {};
   return {properties.gcnArchName, strnlen(properties.gcnArchName, sizeof(properties.gcnArchName))};
 }
+
+constexpr const char* kCollectiveFiles[] = {"librccl.so.1"};
+constexpr LibraryFacts kCollectives = {.name = "RCCL",
+                                       .setting = &rocm::kRccl,
+                                       .driver_setting = &rocm::kDriver,
+                                       .files = kCollectiveFiles,
+                                       .install = "install rccl"};
 
 }  // namespace
 
@@ -54,6 +62,7 @@ const Vendor& TheVendor() {
       .refusal = [](int, int) { return std::string(); },  // the numbers do not tell the architectures apart
       .version_text = [](int version) { return Decimal(version / 10000000, version / 100000 % 100); },
       .compiler = &compiler,
+      .collectives = &kCollectives,
       .architecture_name = ArchitectureName,
   };
   return kVendor;

@@ -14,6 +14,7 @@
 namespace mge::gpu {
 
 class Compiler;
+struct LibraryFacts;
 
 // A function of the driver. Null until the driver is loaded.
 template <typename... Parameters>
@@ -95,7 +96,8 @@ struct Vendor {
   std::string (*refusal)(int major, int minor);
   // Returns a version as users write it ("13.0").
   std::string (*version_text)(int version);
-  Compiler* compiler;  // of kernels at run time
+  Compiler* compiler;               // of kernels at run time
+  const LibraryFacts* collectives;  // NCCL, RCCL
   // Returns the compiler's name for a device's architecture, or "" if the driver does not tell. Nullable.
   std::string (*architecture_name)(int device) = nullptr;
 };

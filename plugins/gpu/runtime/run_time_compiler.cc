@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gpu/runtime/run_time_compiler.h"
 
-#include <string_view>
-
-#include "plugins/gpu/runtime/driver.h"
-
 namespace mge::gpu {
-
-Result RunTimeCompiler::Missing(const std::string& why) const {
-  return {MGE_UNAVAILABLE, std::string(facts_.name) + " cannot be used: " + why + "; " + facts_.install + ", or set " +
-                               std::string(View(facts_.setting->key)) + " to its path"};
-}
 
 Result RunTimeCompiler::ResultOf(int status, const char* function) const {
   if (status == 0) return {};
@@ -18,42 +9,18 @@ Result RunTimeCompiler::ResultOf(int status, const char* function) const {
 }
 
 Result RunTimeCompiler::Load() {
-  const std::string key(View(facts_.setting->key)), driver_key(View(TheVendor().driver_setting->key)), name = facts_.name;
-  std::string_view path, driver;
-  if (Result r = ReadSetting(*facts_.setting, &path); !r.ok()) return r;
-  if (Result r = ReadSetting(*TheVendor().driver_setting, &driver); !r.ok()) return r;
-  if (path == "off") return {MGE_UNAVAILABLE, name + " is switched off (" + key + "=off)"};
-  if (path.empty() && !driver.empty()) {
-    return {MGE_UNAVAILABLE, name + " is not used beside another driver (" + driver_key + ")"};
-  }
-  if (!path.empty() && path[0] != '/') {
-    return {MGE_INVALID_ARGUMENT, key + " is '" + std::string(path) + "', which is not an absolute path"};
-  }
-  std::vector<std::string> names(facts_.libraries.begin(), facts_.libraries.end());
-  if (!path.empty()) names.assign(1, std::string(path));
-  std::string why, opened;
-  void* library = nullptr;
-  for (const std::string& candidate : names) {
-    library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    opened = candidate;
-    if (library) break;
-    const char* error = dlerror();
-    if (why.empty()) why = error ? error : candidate;
-  }
-  if (!library) return Missing(why);
-  const char* missing = nullptr;
+  if (Result r = library_.Open(); !r.ok()) return r;
 #define GPU_COMPILER_FIND(member, cuda, hip, parameters) \
-  if (const char* symbol = facts_.is_hip ? #hip : #cuda; !Find(library, symbol, &f_.member) && !missing) missing = symbol;
+  if (Result r = Find(facts_.is_hip ? #hip : #cuda, &f_.member); !r.ok()) return r;
   GPU_COMPILER_FUNCTIONS(GPU_COMPILER_FIND)
 #undef GPU_COMPILER_FIND
-  const char* const text = facts_.is_hip ? "hiprtcGetErrorString" : "nvrtcGetErrorString";
-  f_.status_name = reinterpret_cast<decltype(f_.status_name)>(dlsym(library, text));
-  if (!f_.status_name && !missing) missing = text;
-  if (missing) return Missing(opened + " has no function " + missing);
+  if (Result r = library_.Find(facts_.is_hip ? "hiprtcGetErrorString" : "nvrtcGetErrorString", &f_.status_name); !r.ok()) {
+    return r;
+  }
   int major = 0, minor = 0;
   if (Result r = Call(f_.version, &major, &minor); !r.ok()) return r;
   version_ = std::to_string(major) + "." + std::to_string(minor);
-  return Start(library, opened, major);
+  return Start(major);
 }
 
 Result RunTimeCompiler::Open(const Architecture& architecture, std::string* identity) {
@@ -65,7 +32,7 @@ Result RunTimeCompiler::Open(const Architecture& architecture, std::string* iden
   if (!result_.ok()) return result_;
   Target target;
   if (Result r = TargetOf(architecture, &target); !r.ok()) return r;
-  *identity = std::string(facts_.name) + " " + version_ + " " + target.option;
+  *identity = std::string(facts_.library.name) + " " + version_ + " " + target.option;
   for (const char* option : facts_.options) *identity += std::string(" ") + option;
   for (const SourceFile& file : facts_.files) *identity += std::string("\n") + file.name + "\n" + file.text;
   return {};

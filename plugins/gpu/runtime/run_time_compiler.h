@@ -3,8 +3,6 @@
 // differ, not their parameters.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <mutex>
 #include <span>
 #include <string>
@@ -12,6 +10,7 @@
 
 #include "plugins/gpu/runtime/compiler.h"
 #include "plugins/gpu/runtime/driver.h"
+#include "plugins/gpu/runtime/vendor_library.h"
 
 namespace mge::gpu {
 
@@ -30,20 +29,17 @@ namespace mge::gpu {
 
 // The facts of one vendor's compiler.
 struct CompilerFacts {
-  const char* name;                        // "NVRTC"
-  bool is_hip;                             // which functions the library has
-  const mge_setting* setting;              // path of the library, or "off"
-  std::span<const char* const> libraries;  // names of the system's library, newest first
-  const char* install;                     // advice if the library is missing
-  std::span<const char* const> options;    // of every compilation
-  std::span<const SourceFile> files;       // replace the headers that kernels include and the compiler lacks
-  bool one_at_a_time = false;              // whether the library compiles in one thread only
+  LibraryFacts library;
+  bool is_hip;                           // which functions the library has
+  std::span<const char* const> options;  // of every compilation
+  std::span<const SourceFile> files;     // replace the headers that kernels include and the compiler lacks
+  bool one_at_a_time = false;            // whether the library compiles in one thread only
 };
 
 // Thread-safe. Functions are [any].
 class RunTimeCompiler : public Compiler {
  public:
-  explicit RunTimeCompiler(const CompilerFacts& facts) : facts_(facts) {}
+  explicit RunTimeCompiler(const CompilerFacts& facts) : facts_(facts), library_(facts.library) {}
   Result Open(const Architecture& architecture, std::string* identity) final;
   Result Compile(const std::string& source, const Architecture& architecture, std::string* image) final;
 
@@ -60,7 +56,7 @@ class RunTimeCompiler : public Compiler {
     bool intermediate = false;  // PTX in place of machine code
   };
   // Checks the version and loads further functions. Called once.
-  virtual Result Start(void* library, const std::string& path, int major) = 0;
+  virtual Result Start(int major) = 0;
   // Fails with MGE_UNAVAILABLE if the compiler does not support the device.
   virtual Result TargetOf(const Architecture& architecture, Target* out) const = 0;
   // Writes the image of a compiled program.
@@ -74,15 +70,13 @@ class RunTimeCompiler : public Compiler {
   // Reads bytes whose number the library returns first.
   Result Read(void* program, const DriverFunction<void*, size_t*>& size, const DriverFunction<void*, char*>& data,
               std::string* out) const;
-  // Finds a function. Returns false if the library lacks it.
+  // Finds a function. Fails with MGE_UNAVAILABLE if the library lacks it.
   template <typename... Parameters>
-  static bool Find(void* library, const char* name, DriverFunction<Parameters...>* out) {
+  Result Find(const char* name, DriverFunction<Parameters...>* out) const {
     out->name = name;
-    out->call = reinterpret_cast<typename DriverFunction<Parameters...>::Type>(dlsym(library, name));
-    return out->call != nullptr;
+    return library_.Find(name, &out->call);
   }
-  // Returns an error with the reason and what to do.
-  Result Missing(const std::string& why) const;
+  const VendorLibrary& library() const { return library_; }
   const std::string& version() const { return version_; }
 
  private:
@@ -90,6 +84,7 @@ class RunTimeCompiler : public Compiler {
   Result ResultOf(int status, const char* function) const;
 
   const CompilerFacts& facts_;
+  VendorLibrary library_;
   Functions f_;
   std::mutex mutex_;
   std::mutex compiling_;  // if one_at_a_time

@@ -42,6 +42,13 @@ TEST_F(RocmDevices, PassTheConformanceKit) {
   EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
 }
 
+TEST_F(RocmDevices, ComputeCollectivesByRccl) {
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only collective",
+                        "MGE_ROCM_DRIVER=" MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5 MGE_ROCM_RCCL=" MGE_BINARY_DIR
+                        "/tests/rocm/librccl.so");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
 constexpr char kEmulating[] = MGE_BINARY_DIR "/tests/rocm/libhiprtc.so";
 constexpr char kReal[] = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
 
