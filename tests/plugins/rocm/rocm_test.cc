@@ -74,6 +74,16 @@ TEST_F(RocmChains, ComputeWhatTheReferenceComputes) {
               HasSubstr("gpu.compiled_chain"));
 }
 
+class RocmModels : public RocmChains, public testing::WithParamInterface<const char*> {};
+
+TEST_P(RocmModels, HaveTheNumbersOfTheCpu) {
+  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device rocm0 --compare cpu0", Environment(kEmulating));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, RocmModels, testing::Values("resnet50", "mobilenetv2", "bert-base", "bert-tiny", "one-op"));
+
 TEST_F(RocmChains, AreInterpretedIfThereIsNoCompiler) {
   const std::string model = Zoo("eltwise-chain");
   for (const auto& [library, why] :
