@@ -37,3 +37,4 @@ mge_engine_fake(throwing throwing.cc THROWING_NAME="throwing")
 mge_engine_fake(throwing_queues throwing.cc THROWING_QUEUES THROWING_NAME="throwing_queues")
 add_dependencies(test_core_engine mge_fake_cuda mge_fake_rocm)  # of core/plugin
 add_dependencies(test_core_engine mge_worker_tool)
+add_dependencies(test_core_cli mge_fake_tuner mge_fake_tuner_stuck)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timing of kernels in mge-worker: a kernel that hangs or crashes is left out of the choice.
+#include <signal.h>
+
 #include <chrono>
 
 #include "core/process/child.h"
@@ -102,6 +104,17 @@ TEST_F(Workers, IfNoKernelSurvivesTheHeuristicChoosesAndAWarningSaysSo) {
   EXPECT_EQ((*plan)->units[0].kernel, estimates.Chosen(kNeg));
   EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("no kernel of backend tuner_stuck for Neg"), HasSubstr("estimates"))));
   EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel 'loose'"), HasSubstr("killed by signal 6 (Aborted)"))));
+}
+
+TEST_F(Workers, AProgramThatIgnoresTheEndOfItsChildrenGetsTheSameChoice) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  Host host(Within("1"), "tuner_stuck0", kBackends, kWorker);
+  EXPECT_EQ(host.Chosen(kRelu), "loose");
+  EXPECT_THAT(host.warnings, Contains(HasSubstr("kernel 'stuck'")));
+  Host crashes(Within("1"), "tuner_stuck0", kBackends, kWorker);
+  EXPECT_THAT(crashes.Chosen(kNeg), Not(HasSubstr("error")));
+  EXPECT_THAT(crashes.warnings, Contains(AllOf(HasSubstr("kernel 'loose'"), HasSubstr("it ended the process"))));
+  signal(SIGCHLD, before);
 }
 
 TEST_F(Workers, WithoutTheProgramKernelsAreTimedInTheProcessAndOneWarningSaysSo) {
