@@ -97,7 +97,7 @@ TEST_F(ProfilingTimeout, WithoutMgeWorkerTimingIsInTheProcessAndDoctorSaysWhatIs
             1u)
       << o.err;
   Outcome doctor = Mge("doctor", env, tree);
-  EXPECT_EQ(doctor.code, 3) << doctor.err;
+  EXPECT_EQ(doctor.code, 7) << doctor.err;
   EXPECT_THAT(doctor.err, AllOf(HasSubstr(tree + "/lib/mge/mge-worker cannot be run"), HasSubstr("install all of MGE")));
 }
 
