@@ -21,7 +21,7 @@ inline constexpr int64_t kFailAlways = -1;
 //   matrix   0 us    0.7 us    Neg        correct, not bitwise repeatable, declares that it uses tensor cores
 //   tight    200 us  10 us     Conv       correct
 //   roomy    10 us   20 us     Conv       correct, needs a workspace of 1 MiB
-//   stuck    for ever 0.1 us   Relu, Conv only with TUNER_STUCK, which also lets all kernels of Neg crash
+//   stuck    forever  0.1 us   Relu, Conv only with TUNER_STUCK, which also lets all kernels of Neg crash
 //   breaks   0 us    0.2 us    Conv       only with TUNER_STUCK; crashes
 //   plain    500 us            both       correct, marked as the reference; offered only with `with_plain`
 struct TunerRecord {
