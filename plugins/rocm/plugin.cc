@@ -3,6 +3,7 @@
 // strategy are the host's.
 #include <vector>
 
+#include "device.h"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
 #include "plugins/gpu/runtime/collectives.h"
@@ -10,6 +11,7 @@
 #include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/runtime/rows.h"
+#include "products.h"
 #include "vendor.h"
 
 namespace mge::rocm {
@@ -17,7 +19,7 @@ namespace {
 
 struct AllRows {
   static const KernelRow* const* Rows(uint64_t* count) {
-    static const std::vector<const KernelRow*> all = gpu::RowsWith({});
+    static const std::vector<const KernelRow*> all = gpu::RowsWith({mge_kernels_products});
     *count = all.size();
     return all.data();
   }
@@ -29,8 +31,8 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "rocm,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kHiprtc, &kRccl};
-  using Device = gpu::Device;
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kHiprtc, &kRccl, &kRocblas};
+  using Device = rocm::Device;
   using Memory = gpu::Memory;
   using Queue = gpu::Queue;
   using Fence = gpu::Fence;

@@ -23,4 +23,9 @@ inline constexpr mge_setting kRccl =
                 "Absolute path of RCCL, which computes collective operators; empty: librccl.so.1 of the system, unless "
                 "rocm.driver is set; off: there are no collective operators.");
 
+inline constexpr mge_setting kRocblas =
+    TextSetting("rocm.rocblas", "",
+                "Absolute path of rocBLAS, which computes matrix products; empty: librocblas.so.5, .4 or .0 of the system, "
+                "unless rocm.driver is set; off: kernels of this backend only.");
+
 }  // namespace mge::rocm

@@ -49,6 +49,44 @@ TEST_F(RocmDevices, ComputeCollectivesByRccl) {
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
+// Matrix products by rocBLAS, in place of which the tests load a library that emulates it.
+class RocmProducts : public Command {
+ protected:
+  static std::string Environment(const std::string& library) {
+    return "MGE_ROCM_DRIVER=" MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5 MGE_ROCM_ROCBLAS=" + library;
+  }
+  static constexpr char kEmulatingRocblas[] = MGE_BINARY_DIR "/tests/rocm/librocblas.so";
+};
+
+// Every form of MatMul and Gemm that operators have.
+TEST_F(RocmProducts, PassTheConformanceKit) {
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only MatMul --only Gemm --report report",
+                        Environment(kEmulatingRocblas));
+  EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
+  EXPECT_THAT(Read("report/report.json"), HasSubstr("rocm.rocblas"));
+}
+
+TEST_F(RocmProducts, OfATransformerAreThoseOfTheLibrary) {
+  EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
+  const std::string model = Path("bert.onnx");
+  const std::string plan = Mge("plan " + model + " --device rocm0", Environment(kEmulatingRocblas)).out;
+  EXPECT_THAT(plan, HasSubstr("rocm.sibling_products(MatMul+Add+MatMul+Add+MatMul+Add) rocm.rocblas"));
+  EXPECT_THAT(plan, HasSubstr("rocm.gemm_epilogue(MatMul+Add+Gelu) rocm.rocblas"));
+  const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
+TEST_F(RocmProducts, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
+  EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
+  for (const auto& [library, why] : {std::pair("/nowhere/librocblas.so.4", "rocBLAS cannot be used: /nowhere"),
+                                     {"off", "rocBLAS is switched off (rocm.rocblas=off)"}}) {
+    const Outcome o = Mge("plan " + Path("bert.onnx") + " --device rocm0 --why", Environment(library));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr(why));
+    EXPECT_THAT(o.out, HasSubstr("gpu.matmul"));
+  }
+}
+
 constexpr char kEmulating[] = MGE_BINARY_DIR "/tests/rocm/libhiprtc.so";
 constexpr char kReal[] = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
 
