@@ -32,6 +32,7 @@ struct TimingWorkers::Outcome {
   std::string why;        // the reason of the end, if not all candidates were measured
   bool late = false;      // the time limit was over
   bool lasting = true;    // the candidate would end another worker too
+  bool again = false;     // the candidate ended just as the time limit was over, so no candidate is to blame
   bool stopped = false;   // the run that waits was stopped
 };
 
@@ -80,8 +81,11 @@ TimingWorkers::Outcome TimingWorkers::Run(TimingRequest& request, const StopCont
     out.stopped = !CheckStop(stop).ok();
     if (out.stopped) return out;
   } while (!child->Ended());
-  take_lines();
   const ChildEnd& end = child->end();
+  const std::string last = out.candidate;
+  take_lines();
+  out.again = end.timed_out && out.candidate != last;
+  if (!failed.empty()) out.candidate.clear();  // its device or its problem failed, not the candidate
   out.why = failed.empty() ? end.Describe(out.candidate.empty() ? kStartSeconds : options_.seconds) : failed;
   out.late = end.timed_out;
   out.lasting = end.timed_out || end.signal != SIGKILL;  // the system kills a process for lack of memory
@@ -140,6 +144,7 @@ std::optional<std::vector<Measurement>> TimingWorkers::Measure(const Graph& grap
     for (auto& [id, m] : run.results) found[id] = std::move(m);
     if (run.stopped) break;
     if (request.measured.empty()) break;
+    if (run.again) continue;
     const bool known = std::find(request.offered.begin(), request.offered.end(), run.candidate) != request.offered.end();
     if (!known) {
       if (found.empty() && request.offered.size() == offered.size()) {  // no candidate has run
