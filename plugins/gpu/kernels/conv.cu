@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in three forms. Implicit GEMM (phased, two spatial axes): a product of the filter and the windows of the
 // image, which are never stored. Direct: any number of axes, and depthwise. Transposed.
-#include "plugins/gpu/kernels/activate.h"
 #include "plugins/gpu/kernels/conv.h"
+#include "plugins/gpu/kernels/conv_store.h"
 #include "plugins/gpu/kernels/tile.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
-
-template <typename T, typename C>
-GPU_DEVICE void Store(const ConvArgs& args, C sum, int64_t output, int64_t place) {
-  if (args.bias) sum += Widen(static_cast<const T*>(args.bias)[output]);
-  if (args.residual) sum += Widen(static_cast<const T*>(args.residual)[place]);
-  static_cast<T*>(args.y)[place] = Narrow<T>::Of(Activate(args.activation, sum));
-}
 
 // Computes tiles of the product. Rows are outputs of a group, columns are pixels of an image, k runs over the taps of all
 // channels of the group.

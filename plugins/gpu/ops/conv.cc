@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv over one to three spatial axes, alone or with an epilogue.
 #include "plugins/gpu/support/convolution.h"
+#include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
 namespace {
 
-enum Kind : uint32_t { kProduct = 0, kDirect = 1 };
+enum Kind : uint32_t { kProduct = 0, kDirect = 1, kMatrixUnits = 2 };
 
 struct ConvRow {
   static void Offer(const Problem& p, Offers& offers) {
@@ -34,12 +35,28 @@ struct ConvRow {
                 .cost_us = GpuUs(BytesOf(p), filled),
                 .variant = kProduct,
                 .in_place = in_place});
+    if (!HasMatrixUnits(p, conv.type)) return;
+    offers.Add({.id = "gpu.conv.mma",
+                .rank = -1,
+                .attributes = kExact | MGE_KERNEL_TENSOR_CORE,
+                .cost_us = GpuUs(BytesOf(p), filled / kMatrixUnitsGain),
+                .variant = kMatrixUnits,
+                .in_place = in_place});
   }
 
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Convolution conv;
     if (!FindConvolution(p, &conv).ok()) return nullptr;
     Recipe recipe;
+    const std::vector<Operand> operands = {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias),
+                                           Operand::MaybeIn(conv.residual), Operand::Out()};
+    if (c.variant == kMatrixUnits) {
+      Shape3 shape;
+      const auto tiles = [&](int64_t tile) { return conv.tiles(tile); };
+      const std::string kernel = MatrixUnitsKernel("conv_mma", conv.type, tiles, &shape);
+      recipe.Add(kernel, shape, conv.args, std::span<const Operand>(operands));
+      return std::move(recipe).Make();
+    }
     bool direct = c.variant == kDirect;
     ConvArgs& a = conv.args;
     bool one_use = conv.w != conv.x && conv.w != conv.bias && conv.w != conv.residual;
@@ -48,8 +65,7 @@ struct ConvRow {
     }
     recipe.Add(KernelFor(direct ? "conv_direct" : "conv_product", conv.type),
                direct ? Spread(conv.args.images * conv.args.outputs * conv.pixels()) : Rows(conv.tiles()), conv.args,
-               {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual),
-                Operand::Out()});
+               std::span<const Operand>(operands));
     return std::move(recipe).Make();
   }
 };

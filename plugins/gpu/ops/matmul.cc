@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/moves.h"
 #include "plugins/gpu/support/product.h"
 #include "plugins/gpu/support/siblings.h"
@@ -32,20 +33,6 @@ uint64_t PartBytes(const Product& product) {
 // tiles leave the device idle.
 double TileUs(int64_t k) { return 0.05 * static_cast<double>((k + 15) / 16); }
 double WavesOf(int64_t tiles) { return static_cast<double>((tiles + 127) / 128); }
-
-// Products of 16-bit floats by matrix units, which compute about eight times as fast.
-constexpr double kMatrixUnitsGain = 8;
-constexpr int64_t kLargeTile = 128, kEnoughLargeTiles = 100;  // fewer leave most of a device idle
-bool HasMatrixUnits(const Problem& p, mge_dtype type) {
-  const int capability = MatrixCapability(p.handle());
-  return (type == MGE_DTYPE_F16 && capability >= 75) || (type == MGE_DTYPE_BF16 && capability >= 80);
-}
-std::string MmaKernel(const Product& product, Shape3* shape) {
-  const bool large = TilesOf(product, kLargeTile) >= kEnoughLargeTiles;
-  *shape = Rows(large ? TilesOf(product, kLargeTile) : TilesOf(product));
-  shape->block[0] = large ? 256 : 128;
-  return KernelFor(large ? "matmul_mma128" : "matmul_mma64", product.type);
-}
 
 struct MatMulRow {
   static void Offer(const Problem& p, Offers& offers) {
@@ -128,7 +115,8 @@ struct MatMulRow {
                  {Operand::Work(), null, start, bias, residual, Operand::Out()});
     } else if (c.variant == kMatrixUnits) {
       Shape3 shape;
-      const std::string kernel = MmaKernel(product, &shape);
+      const auto tiles = [&](int64_t tile) { return TilesOf(product, tile); };
+      const std::string kernel = MatrixUnitsKernel("matmul_mma", product.type, tiles, &shape);
       recipe.Add(kernel, shape, args, {a, b, start, bias, residual, Operand::Out()});
     } else {
       std::string kernel = c.variant == kAsBf16 ? "matmul_as_bf16_f32" : KernelFor("matmul", product.type);

@@ -18,8 +18,10 @@ struct Convolution {
   int64_t taps() const { return args.axis[0].kernel * args.axis[1].kernel * args.axis[2].kernel; }
   int64_t pixels() const { return args.axis[0].out * args.axis[1].out * args.axis[2].out; }
   int64_t depth() const { return args.channels / args.groups * taps(); }
-  int64_t tiles() const {
-    return (pixels() + 63) / 64 * ((args.outputs / args.groups + 63) / 64) * args.images * args.groups;
+  // Returns the number of tiles of tile x tile outputs.
+  int64_t tiles(int64_t tile = 64) const {
+    const auto count = [tile](int64_t n) { return (n + tile - 1) / tile; };
+    return count(pixels()) * count(args.outputs / args.groups) * args.images * args.groups;
   }
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions that the CPU backend does not compute: three dimensions, other types, transposed ones.
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/plugins/gpu/under_test.h"
 #include "tests/support/chain.h"
@@ -13,6 +14,21 @@ TEST(Conv, SupportsThreeSpatialDimensionsAndEveryFloatingType) {
                               With({{"group", int64_t{2}}, {"pads", Ints{1, 0, 1, 0, 1, 1}}})),
                       OfProducts(36));
     UnderTest().Check(OneNode("Conv", {Random(t, {1, 5, 6, 5}), Random(t, {7, 5, 3, 3})}), OfProducts(45));
+  }
+}
+
+// Both tiles, groups, strides, dilations, asymmetric pads, and sizes that are no multiples of a tile.
+TEST(Conv, Of16BitFloatsRunsOnMatrixUnits) {
+  const Attributes odd = With({{"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}, {"pads", Ints{0, 1, 2, 3}}});
+  for (DType t : {DType::kF16, DType::kBF16}) {
+    for (const Case& c :
+         {OneNode("Conv", {Random(t, {2, 8, 12, 11}), Random(t, {70, 8, 3, 3}), Random(t, {70})}, odd),
+          OneNode("Conv", {Random(t, {1, 6, 9, 9}), Random(t, {10, 3, 2, 3})}, With({{"group", int64_t{2}}})),
+          OneNode("Conv", {Random(t, {100, 3, 5, 4}), Random(t, {5, 3, 3, 3})})}) {
+      OnEveryMachine([&](Backend& backend) {
+        EXPECT_THAT(backend.Check(c, OfProducts(72)).candidates, ::testing::Contains("gpu.conv.mma")) << c.name;
+      });
+    }
   }
 }
 

@@ -195,6 +195,22 @@ void MatrixUnits(Memory& m, const Check& check) {
   check("transposed", LaunchOf("matmul_mma64_bf16", product, 128, 3));
 }
 
+void MatrixUnitsOfConvolutions(Memory& m, const Check& check) {
+  ConvArgs conv = {};
+  conv.x = m.Floats(2 * 6 * 9 * 7 / 2);
+  conv.w = m.Floats(70 * 3 * 9 / 2 + 1);
+  conv.y = m.Floats(2 * 70 * 5 * 4 / 2);
+  conv.images = 2;
+  conv.channels = 6;
+  conv.outputs = 70;
+  conv.groups = 2;
+  conv.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  conv.axis[1] = {9, 5, 3, 2, 1, 1, 1};
+  conv.axis[2] = {7, 4, 3, 2, 1, 1, 1};
+  check("64 x 64", LaunchOf("conv_mma64_f16", conv, 128, 4));
+  check("128 x 128", LaunchOf("conv_mma128_bf16", conv, 256, 2));
+}
+
 void Norms(Memory& m, const Check& check) {
   for (bool in_place : {false, true}) {
     auto onto = [&](float* x, size_t n) { return in_place ? x : m.Floats(n); };
@@ -351,12 +367,16 @@ void Unaries(Memory& m, const Check& check) {
   check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
 }
 
-constexpr KernelFile kFiles[] = {
-    {"attention", Attentions},   {"binary", Binaries},   {"cast", Casts},     {"chain", Chains},
-    {"conv", Convolutions},      {"copy", Copies},       {"gather", Gathers}, {"matmul", Products},
-    {"matmul_mma", MatrixUnits}, {"norm", Norms},        {"pool", Pools},     {"random", Draws},
-    {"recurrent", Recurrences},  {"reduce", Reductions}, {"resize", Resizes}, {"scan", Scans},
-    {"scatter", Scatters},       {"unary", Unaries}};
+constexpr KernelFile kFiles[] = {{"attention", Attentions}, {"binary", Binaries},
+                                 {"cast", Casts},           {"chain", Chains},
+                                 {"conv", Convolutions},    {"conv_mma", MatrixUnitsOfConvolutions},
+                                 {"copy", Copies},          {"gather", Gathers},
+                                 {"matmul", Products},      {"matmul_mma", MatrixUnits},
+                                 {"norm", Norms},           {"pool", Pools},
+                                 {"random", Draws},         {"recurrent", Recurrences},
+                                 {"reduce", Reductions},    {"resize", Resizes},
+                                 {"scan", Scans},           {"scatter", Scatters},
+                                 {"unary", Unaries}};
 
 }  // namespace
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of 16-bit floats over two spatial axes by matrix units: the product of the filter and the windows of the
+// image, which are never stored (phased).
+#include "plugins/gpu/kernels/conv_store.h"
+#include "plugins/gpu/kernels/mma_tile.h"
+
+namespace mge::gpu {
+
+#if !defined(__HIP__)  // AMD's matrix units have other instructions
+
+// The windows of an image as a factor: lines are pixels of the output, k runs over the taps of all channels of the group.
+struct Windows {
+  static constexpr bool along_lines = true;
+  const uint16_t* data;  // the image's first channel of the group
+  WindowAxis h, w;
+
+  GPU_DEVICE Vector8 Load(int64_t pixel, int64_t k, int64_t k_end) const {
+    Vector8 v = {};
+    if (k >= k_end) return v;
+    const int64_t taps = h.kernel * w.kernel, channel = k / taps, tap = k - channel * taps, ky = tap / w.kernel;
+    const uint16_t* from = data + channel * h.in * w.in;
+    const int64_t down = ky * h.dilation - h.pad_begin, across = (tap - ky * w.kernel) * w.dilation - w.pad_begin;
+    int64_t oy = pixel / w.out, ox = pixel - oy * w.out;
+    GPU_UNROLL for (int i = 0; i < 8; ++i) {
+      const int64_t iy = oy * h.stride + down, ix = ox * w.stride + across;
+      if (oy < h.out && iy >= 0 && iy < h.in && ix >= 0 && ix < w.in) v.bits[i] = from[iy * w.in + ix];
+      const bool next = ++ox == w.out;
+      oy += next;
+      ox = next ? 0 : ox;
+    }
+    return v;
+  }
+};
+
+template <typename T, typename Tile>
+GPU_DEVICE void ConvMma(const ConvArgs& args) {
+  GPU_MMA_TILE(Tile);
+  const WindowAxis &h = args.axis[1], &w = args.axis[2];
+  const int64_t channels = args.channels / args.groups, outputs = args.outputs / args.groups;
+  const int64_t depth = channels * h.kernel * w.kernel, pixels = h.out * w.out;
+  const int64_t across = (pixels + Tile::kColumns - 1) / Tile::kColumns, down = (outputs + Tile::kRows - 1) / Tile::kRows;
+  const int64_t units = across * down * args.images * args.groups;
+  for (int64_t u = blockIdx.x; u < units; u += gridDim.x) {
+    const int64_t pixel0 = u % across * Tile::kColumns, row0 = u / across % down * Tile::kRows;
+    const int64_t group = u / across / down % args.groups, image = u / across / down / args.groups;
+    const Lines filter = {static_cast<const uint16_t*>(args.w) + group * outputs * depth, outputs, depth, 1, false};
+    const Windows windows = {static_cast<const uint16_t*>(args.x) + (image * args.channels + group * channels) * h.in * w.in,
+                             h, w};
+    ComputeMmaTile<T, Tile>(GPU_MMA_STATES, filter, windows, row0, pixel0, depth,
+                            [&](float sum, int64_t row, int64_t pixel) {
+                              if (row >= outputs || pixel >= pixels) return;
+                              const int64_t output = group * outputs + row;
+                              Store<T>(args, sum, output, (image * args.outputs + output) * pixels + pixel);
+                            });
+  }
+}
+
+GPU_MMA_KERNELS(conv_mma, f16, f16, ConvArgs, ConvMma)
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+GPU_MMA_KERNELS(conv_mma, bf16, bf16, ConvArgs, ConvMma)
+#endif
+
+#endif
+
+}  // namespace mge::gpu

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tile of a product of 16-bit floats, computed by matrix units (mma.h). Included by phased kernels only.
+//
+// A block computes the tile in steps of 32 along k. Both factors are staged in shared memory with their rows (columns for b)
+// 80 bytes apart, so that the threads of a warp read fragments from 32 different banks. While a step is computed, the loads
+// of the next one are on their way into registers.
+#pragma once
+
+#include "plugins/gpu/kernels/mma.h"
+
+namespace mge::gpu {
+
+constexpr int kMmaStep = 32, kMmaStride = kMmaStep + 8;  // elements along k: of a step, between rows in shared memory
+
+// A tile: warps_down x warps_across warps, each with `down` x `across` fragments of the result.
+template <int kDownOf, int kAcrossOf, int kWarpsDownOf, int kWarpsAcrossOf>
+struct MmaTile {
+  static constexpr int kDown = kDownOf, kAcross = kAcrossOf, kWarpsDown = kWarpsDownOf, kWarpsAcross = kWarpsAcrossOf;
+  static constexpr int kRows = 16 * kDown * kWarpsDown, kColumns = 8 * kAcross * kWarpsAcross;
+  static constexpr int kThreads = 32 * kWarpsDown * kWarpsAcross;
+  static constexpr int kVectors = kRows * kMmaStep / 8 / kThreads;  // per thread, of each factor
+  static_assert(kRows == kColumns);
+};
+
+// Eight 16-bit elements.
+struct alignas(16) Vector8 {
+  uint16_t bits[8];
+};
+
+// A factor gives a tile vectors of eight elements: of lines (rows of a, columns of b), along k, or if along_lines is true, of
+// one k across lines. This is a matrix in memory.
+struct Lines {
+  const uint16_t* data;
+  int64_t lines, line_stride, k_stride;
+  bool along_lines;  // memory is dense across lines
+
+  // Loads a vector: with one access if it is dense, aligned and inside of the matrix, else by element, with zeros outside.
+  GPU_DEVICE Vector8 Load(int64_t line, int64_t k, int64_t k_end) const {
+    const uint16_t* from = data + line * line_stride + k * k_stride;
+    const bool inside = along_lines ? line + 8 <= lines && k < k_end : line < lines && k + 8 <= k_end;
+    const bool dense = along_lines ? line_stride == 1 : k_stride == 1;
+    if (inside && dense && reinterpret_cast<uintptr_t>(from) % 16 == 0) return *reinterpret_cast<const Vector8*>(from);
+    Vector8 v;
+    GPU_UNROLL for (int i = 0; i < 8; ++i) {
+      const int64_t at_line = line + (along_lines ? i : 0), at_k = k + (along_lines ? 0 : i);
+      v.bits[i] = at_line < lines && at_k < k_end ? data[at_line * line_stride + at_k * k_stride] : uint16_t{0};
+    }
+    return v;
+  }
+};
+
+// Writes the place of vector i in the tile's part of a factor.
+template <typename Tile>
+GPU_DEVICE void PlaceOf(bool along_lines, int i, int thread, int* line, int* k) {
+  const int e = thread + i * Tile::kThreads;
+  *line = along_lines ? e % (Tile::kRows / 8) * 8 : e / (kMmaStep / 8);
+  *k = along_lines ? e / (Tile::kRows / 8) : e % (kMmaStep / 8) * 8;
+}
+
+template <typename Tile, typename Factor>
+GPU_DEVICE void LoadStep(const Factor& of, int64_t line0, int64_t k0, int64_t k_end, Vector8 (&to)[Tile::kVectors],
+                         int thread) {
+  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
+    int line, k;
+    PlaceOf<Tile>(of.along_lines, i, thread, &line, &k);
+    to[i] = of.Load(line0 + line, k0 + k, k_end);
+  }
+}
+
+template <typename Tile, typename Factor>
+GPU_DEVICE void StoreStep(const Factor& of, const Vector8 (&from)[Tile::kVectors], uint16_t (*to)[kMmaStride], int thread) {
+  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
+    int line, k;
+    PlaceOf<Tile>(of.along_lines, i, thread, &line, &k);
+    if (of.along_lines) {
+      GPU_UNROLL for (int j = 0; j < 8; ++j) to[line + j][k] = from[i].bits[j];
+    } else {
+      *reinterpret_cast<Vector8*>(&to[line][k]) = from[i];
+    }
+  }
+}
+
+GPU_DEVICE uint32_t PairAt(const uint16_t* from) { return *reinterpret_cast<const uint32_t*>(from); }
+
+// Declares the shared memory and the states of a kernel.
+#define GPU_MMA_TILE(Tile)                                                 \
+  GPU_SHARED(Vector8, left_vectors, [Tile::kRows][kMmaStride / 8]);        \
+  GPU_SHARED(Vector8, right_vectors, [Tile::kColumns][kMmaStride / 8]);    \
+  GPU_STATE(Vector8, next_left, Tile::kThreads, [Tile::kVectors]);         \
+  GPU_STATE(Vector8, next_right, Tile::kThreads, [Tile::kVectors]);        \
+  GPU_STATE(uint32_t, fragments_a, Tile::kThreads, [Tile::kDown][4]);      \
+  GPU_STATE(uint32_t, fragments_b, Tile::kThreads, [Tile::kAcross][2]);    \
+  GPU_STATE(float, sums, Tile::kThreads, [Tile::kDown][Tile::kAcross][4]); \
+  auto* left = reinterpret_cast<uint16_t(*)[kMmaStride]>(left_vectors);    \
+  auto* right = reinterpret_cast<uint16_t(*)[kMmaStride]>(right_vectors)
+// Their names, as arguments of ComputeMmaTile().
+#define GPU_MMA_STATES left, right, next_left, next_right, fragments_a, fragments_b, sums
+
+// Computes the tile at (row0, column0) of a product with `depth` terms. Calls store(sum, row, column) for each element.
+template <typename T, typename Tile, typename Next, typename A, typename B, typename Sums, typename Left, typename Right,
+          typename Store>
+GPU_DEVICE void ComputeMmaTile(uint16_t (*left)[kMmaStride], uint16_t (*right)[kMmaStride], Next& next_left,
+                               Next& next_right, A& a, B& b, Sums& sums, const Left& rows, const Right& columns,
+                               int64_t row0, int64_t column0, int64_t depth, const Store& store) {
+  GPU_PHASE(t) {
+    GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
+      GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[i][j][r] = 0;
+      }
+    }
+    LoadStep<Tile>(rows, row0, 0, depth, GPU_OWN(next_left, t), t);
+    LoadStep<Tile>(columns, column0, 0, depth, GPU_OWN(next_right, t), t);
+  }
+  for (int64_t k0 = 0; k0 < depth; k0 += kMmaStep) {
+    GPU_PHASE(t) {
+      StoreStep<Tile>(rows, GPU_OWN(next_left, t), left, t);
+      StoreStep<Tile>(columns, GPU_OWN(next_right, t), right, t);
+    }
+    GPU_BARRIER();
+    GPU_PHASE(t) {
+      if (k0 + kMmaStep < depth) {
+        LoadStep<Tile>(rows, row0, k0 + kMmaStep, depth, GPU_OWN(next_left, t), t);
+        LoadStep<Tile>(columns, column0, k0 + kMmaStep, depth, GPU_OWN(next_right, t), t);
+      }
+    }
+    GPU_UNROLL for (int k = 0; k < kMmaStep; k += 16) {
+      GPU_PHASE(t) {
+        const int warp = t / 32, line = t % 32 / 4, pair = k + t % 4 * 2;
+        const int row = warp / Tile::kWarpsAcross * Tile::kDown * 16 + line,
+                  column = warp % Tile::kWarpsAcross * Tile::kAcross * 8 + line;
+        GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
+          GPU_UNROLL for (int r = 0; r < 4; ++r) {
+            GPU_OWN(a, t)[i][r] = PairAt(&left[row + 16 * i + 8 * (r % 2)][pair + 8 * (r / 2)]);
+          }
+        }
+        GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
+          GPU_UNROLL for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = PairAt(&right[column + 8 * j][pair + 8 * r]);
+        }
+      }
+      GPU_WARP_PHASE(first) {
+        GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
+          GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
+            MultiplyFragments<T, Tile::kDown, Tile::kAcross>(GPU_LANES(sums, first), GPU_LANES(a, first),
+                                                             GPU_LANES(b, first), i, j);
+          }
+        }
+      }
+    }
+    GPU_BARRIER();
+  }
+  GPU_PHASE(t) {
+    const int warp = t / 32, lane = t % 32;
+    GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
+      GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL for (int r = 0; r < 4; ++r) {
+          const int64_t row = row0 + (warp / Tile::kWarpsAcross * Tile::kDown + i) * 16 + lane / 4 + 8 * (r / 2);
+          const int64_t column = column0 + (warp % Tile::kWarpsAcross * Tile::kAcross + j) * 8 + lane % 4 * 2 + r % 2;
+          store(GPU_OWN(sums, t)[i][j][r], row, column);
+        }
+      }
+    }
+  }
+}
+
+using LargeMmaTile = MmaTile<4, 4, 2, 4>;  // 128 x 128 outputs
+using SmallMmaTile = MmaTile<2, 4, 2, 2>;  // 64 x 64
+
+// The kernels NAME128_TYPE and NAME64_TYPE of a template with the parameters T and Tile.
+#define GPU_MMA_KERNELS(name, type, T, Args, function)                                           \
+  GPU_PHASED_KERNEL(name##128_##type, LargeMmaTile::kThreads, Args, (function<T, LargeMmaTile>)) \
+  GPU_PHASED_KERNEL(name##64_##type, SmallMmaTile::kThreads, Args, (function<T, SmallMmaTile>))
+
+}  // namespace mge::gpu
