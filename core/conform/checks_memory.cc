@@ -61,9 +61,9 @@ absl::Status CheckPinned(BackendUnderTest& s) {
   auto* at = static_cast<unsigned char*>(probe.host_address);
   const Bytes want = Pattern(kBytes, 5);
   std::copy(want.begin(), want.end(), at);
-  std::string d = Difference({at, kBytes}, want);
+  absl::Status same = Same({at, kBytes}, want, "pinned memory does not hold what the host writes");
   memory.slab_release(s.device(), &probe);
-  return d.empty() ? absl::OkStatus() : Broken("pinned memory does not hold what the host writes: " + d);
+  return same;
 }
 
 absl::Status CheckTooMuch(BackendUnderTest& s) {

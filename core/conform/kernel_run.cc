@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <string_view>
@@ -35,53 +34,17 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
   for (std::thread& t : threads) t.join();
 }
 
-std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, uint64_t count) {
-  std::vector<mge_layout> out(count, PlainLayout());
-  for (uint64_t i = 0; list && i < count; ++i) {
-    if (list[i]) out[i] = *list[i];
-  }
-  return out;
-}
-
 struct Collector {
   const mge_problem& problem;
   Offers offers;
 
   void Add(const mge_candidate* c) {
-    auto bad = [&](std::string_view what) {
-      if (offers.malformed.empty()) offers.malformed = what;
-    };
-    if (!c || c->struct_size < sizeof(mge_candidate)) return bad("a candidate is NULL or too short (struct_size)");
-    const mge_graph& g = *problem.graph;
     Candidate k;
-    k.id = CopyText(c->id);
-    k.rank = c->rank;
-    k.attributes = c->attributes;
-    k.workspace = c->workspace_bound;
-    k.cost_us = c->cost_us;
-    k.token = c->token;
-    k.inputs = CopyLayouts(c->input_layouts, g.input_count);
-    k.outputs = CopyLayouts(c->output_layouts, g.output_count);
-    if (k.id.empty()) bad("a candidate has no id");
-    if (offers.Find(k.id)) bad(fmt::format("two candidates have the id '{}'", k.id));
-    if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) bad(fmt::format("'{}' has unknown attributes", k.id));
-    if (!std::isfinite(c->cost_us)) {
-      bad(fmt::format("the cost_us of '{}' is {}; it must be finite, or negative if it is unknown", k.id, c->cost_us));
-    }
-    for (uint64_t i = 0; i < g.input_count; ++i) {
-      if (CanBeGiven(*g.values[g.inputs[i]], k.inputs[i])) continue;
-      bad(fmt::format("'{}' wants input {} in the layout {}, but that is a constant, which is always given plain", k.id, i,
-                      LayoutText(k.inputs[i])));
-    }
-    if (c->in_place_count > 64 || (c->in_place_count && !c->in_place))
-      return bad(fmt::format("'{}' has a wild list of pairs", k.id));
-    for (uint64_t i = 0; i < c->in_place_count; ++i) {
-      if (c->in_place[i].input >= g.input_count || c->in_place[i].output >= g.output_count) {
-        return bad(fmt::format("'{}' names an operand in place that does not exist", k.id));
-      }
-      k.in_place.push_back(c->in_place[i]);
-    }
-    offers.offered.push_back(std::move(k));
+    std::string fault = ReadCandidate(c, problem, &k);
+    if (!fault.empty()) fault = fmt::format("'{}': {}", k.id, fault);
+    if (fault.empty() && offers.Find(k.id)) fault = fmt::format("two candidates have the id '{}'", k.id);
+    if (offers.malformed.empty()) offers.malformed = fault;
+    if (!k.outputs.empty()) offers.offered.push_back(std::move(k));
   }
 };
 
