@@ -14,7 +14,6 @@
 #include "core/conform/kernel_run.h"
 #include "core/conform/task.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -86,10 +85,8 @@ void Tell(BackendUnderTest& tested, const std::vector<Case>& cases) {
   if (!tested.Prepare(Needs::kDevice).ok()) return;
   for (const Case& c : cases) {
     absl::StatusOr<Offers> offers = Enumerate(tested, c);
-    if (!offers.ok() || offers->offered.empty()) continue;
-    std::vector<std::string> ids;
-    for (const Candidate& k : offers->offered) ids.push_back(k.id);
-    tested.reporter().Support(c.def->name, DTypeName(c.dtype), true, fmt::format("{}", fmt::join(ids, ", ")));
+    if (offers.ok() && !offers->offered.empty())
+      tested.reporter().Support(c.def->name, DTypeName(c.dtype), true, offers->Ids());
   }
 }
 

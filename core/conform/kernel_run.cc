@@ -87,6 +87,12 @@ const Candidate* Offers::Find(const std::string& id) const {
   return nullptr;
 }
 
+std::string Offers::Ids() const {
+  std::string out;
+  for (const Candidate& c : offered) out += (out.empty() ? "" : ", ") + c.id;
+  return out;
+}
+
 absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
   Collector collector = {problem, {}};
   mge_candidate_sink sink = {
@@ -337,10 +343,12 @@ absl::Status KernelRun::Bind() {
 }
 
 absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const Case& c, const Candidate& candidate,
-                                                             const Options& options, int32_t write_mode) {
-  AbiProblem problem(c, write_mode);
-  return Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), options,
-                [&] { problem.SpoilConstants(); });
+                                                             const Options& options) {
+  AbiProblem problem(c, options.write_mode);
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> out, Create(bench, *problem.get(), candidate, InputsOf(*problem.get()),
+                                                              OutputsOf(c), options, [&] { problem.SpoilConstants(); }));
+  out->case_ = &c;
+  return out;
 }
 
 KernelRun::~KernelRun() {

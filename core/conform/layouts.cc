@@ -13,11 +13,6 @@
 namespace mge::conform {
 namespace {
 
-Bytes BytesOf(const Tensor& t) {
-  auto* data = static_cast<const unsigned char*>(t.data());
-  return Bytes(data, data + t.bytes());
-}
-
 absl::StatusOr<Tensor> TensorOf(const Bytes& bytes, DType dtype, const Shape& shape) {
   MGE_ASSIGN_OR_RETURN(Tensor t, Tensor::Create(dtype, shape));
   if (t.bytes()) std::memcpy(t.mutable_data(), bytes.data(), static_cast<size_t>(t.bytes()));
@@ -25,6 +20,11 @@ absl::StatusOr<Tensor> TensorOf(const Bytes& bytes, DType dtype, const Shape& sh
 }
 
 }  // namespace
+
+Bytes BytesOf(const Tensor& t) {
+  auto* data = static_cast<const unsigned char*>(t.data());
+  return Bytes(data, data + t.bytes());
+}
 
 absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType dtype, const Shape& shape) {
   const mge_layout_api* api = tested.plugin().layout;
@@ -95,7 +95,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   };
   MGE_ASSIGN_OR_RETURN(Bytes want, elements(laid));
   const std::vector<Tensor> inputs[] = {{RandomTensor(DType::kU8, {in_bytes}, 0, 255, 1)}, {input}};
-  absl::Status order = CheckQueueOrder(*aside, *kernel_run, inputs, [&](const RunResult& r) {
+  absl::Status order = CheckQueueOrder(*kernel_run, inputs, [&](const RunResult& r) {
     absl::StatusOr<Bytes> got = elements(BytesOf(r.outputs[0]));
     return got.ok() ? Difference(*got, want) : std::string(got.status().message());
   });
