@@ -185,17 +185,16 @@ absl::Status CheckUnknownBits(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"abi.note", "The file has a valid identity note, which is readable without running its code.", Needs::kFile, CheckNote},
-    {"abi.exports", "The file exports only its entry point.", Needs::kFile, CheckExports},
-    {"abi.imports", "The file imports no symbol of the host.", Needs::kFile, CheckImports},
-    {"abi.table", "The table is complete and agrees with the identity note.", Needs::kTable, CheckTable},
-    {"abi.query_pure", "The table can be queried many times without side effects.", Needs::kTable, CheckQueryPure},
-    {"abi.query_refuses", "An incompatible host is refused with a reason.", Needs::kTable, CheckQueryRefuses},
-    {"abi.extensions", "For unknown extensions and versions NULL is returned.", Needs::kTable, CheckExtensions},
+    {"abi.note", "The file has a valid identity note, which is readable without running its code.", CheckNote, Needs::kFile},
+    {"abi.exports", "The file exports only its entry point.", CheckExports, Needs::kFile},
+    {"abi.imports", "The file imports no symbol of the host.", CheckImports, Needs::kFile},
+    {"abi.table", "The table is complete and agrees with the identity note.", CheckTable, Needs::kTable},
+    {"abi.query_pure", "The table can be queried many times without side effects.", CheckQueryPure, Needs::kTable},
+    {"abi.query_refuses", "An incompatible host is refused with a reason.", CheckQueryRefuses, Needs::kTable},
+    {"abi.extensions", "For unknown extensions and versions NULL is returned.", CheckExtensions, Needs::kTable},
     {"abi.out_structs", "In output structs only the members within struct_size are written; struct_size is not changed.",
-     Needs::kDevice, CheckOutStructs},
-    {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", Needs::kDevice,
-     CheckUnknownBits},
+     CheckOutStructs},
+    {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", CheckUnknownBits},
 };
 
 }  // namespace

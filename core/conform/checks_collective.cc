@@ -82,9 +82,9 @@ absl::Status CheckAbort(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"collective.one_rank", "The operations of one rank alone copy its data.", Needs::kDevice, CheckOneRank},
-    {"collective.absent_rank", "A rank that never comes is an error within the timeout.", Needs::kDevice, CheckAbsentRank},
-    {"collective.abort", "An aborted communicator ends operations with MGE_CANCELLED.", Needs::kDevice, CheckAbort},
+    {"collective.one_rank", "The operations of one rank alone copy its data.", CheckOneRank},
+    {"collective.absent_rank", "A rank that never comes is an error within the timeout.", CheckAbsentRank},
+    {"collective.abort", "An aborted communicator ends operations with MGE_CANCELLED.", CheckAbort},
 };
 
 }  // namespace

@@ -183,17 +183,15 @@ absl::Status CheckFailure(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"fence.values", "A fence keeps the values that it has reached.", Needs::kQueues, CheckValues},
-    {"fence.several_values", "A fence keeps an event for each value that it has not reached yet.", Needs::kQueues,
-     CheckSeveralValues},
-    {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", Needs::kQueues, CheckTimeout},
-    {"fence.wait", "Work behind a wait runs only after the fence is reached.", Needs::kQueues, CheckWait},
-    {"fence.signal_order", "A fence is reached only when the work before it is done.", Needs::kQueues, CheckSignalOrder},
-    {"fence.threads", "Many threads can wait for one fence.", Needs::kQueues, CheckThreads},
-    {"fence.queues", "Queues can pass work to each other.", Needs::kQueues, CheckPingPong},
+    {"fence.values", "A fence keeps the values that it has reached.", CheckValues},
+    {"fence.several_values", "A fence keeps an event for each value that it has not reached yet.", CheckSeveralValues},
+    {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", CheckTimeout},
+    {"fence.wait", "Work behind a wait runs only after the fence is reached.", CheckWait},
+    {"fence.signal_order", "A fence is reached only when the work before it is done.", CheckSignalOrder},
+    {"fence.threads", "Many threads can wait for one fence.", CheckThreads},
+    {"fence.queues", "Queues can pass work to each other.", CheckPingPong},
     {"fence.failure",
-     "A failure reaches every later signal of its queue, with its code and text, and blocks no other queue.", Needs::kQueues,
-     CheckFailure},
+     "A failure reaches every later signal of its queue, with its code and text, and blocks no other queue.", CheckFailure},
 };
 
 }  // namespace

@@ -99,13 +99,13 @@ absl::Status CheckExit(BackendUnderTest& s) {
 absl::Status CheckStart(BackendUnderTest&) { return absl::OkStatus(); }  // Needs::kStarted has done the check
 
 constexpr Check kRows[] = {
-    {"life.start", "The backend starts, lists its devices, and stops.", Needs::kStarted, CheckStart},
-    {"life.host_kept", "Signals, locale, working folder, environment, limits and umask are not changed.", Needs::kLives,
-     CheckHostKept},
+    {"life.start", "The backend starts, lists its devices, and stops.", CheckStart, Needs::kStarted},
+    {"life.host_kept", "Signals, locale, working folder, environment, limits and umask are not changed.", CheckHostKept,
+     Needs::kLives},
     {"life.leaks", "A stop leaves no memory, thread, process or open file, and the backend starts and works again after it.",
-     Needs::kLives, CheckStop},
-    {"life.exit", "A process that has loaded, used and stopped the backend can exit.", Needs::kLives, CheckExit},
-    {"life.device_lost", "A lost device stays lost, and other devices keep working.", Needs::kDevice, CheckLost},
+     CheckStop, Needs::kLives},
+    {"life.exit", "A process that has loaded, used and stopped the backend can exit.", CheckExit, Needs::kLives},
+    {"life.device_lost", "A lost device stays lost, and other devices keep working.", CheckLost},
 };
 
 }  // namespace

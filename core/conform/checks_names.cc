@@ -12,7 +12,7 @@
 
 #include "core/base/nearest.h"
 #include "core/conform/kernel_run.h"
-#include "core/conform/task.h"
+#include "core/process/child.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -80,14 +80,30 @@ absl::Status CheckNames(BackendUnderTest& s) {
 
 constexpr double kSeconds = 10;  // time limit of a process that offers candidates
 
-// Records the offered candidates of each case. Failures are ignored, because other checks report them.
-void Tell(BackendUnderTest& tested, const std::vector<Case>& cases) {
-  if (!tested.Prepare(Needs::kDevice).ok()) return;
-  for (const Case& c : cases) {
-    absl::StatusOr<Offers> offers = Enumerate(tested, c);
-    if (offers.ok() && !offers->offered.empty())
-      tested.reporter().Support(c.def->name, DTypeName(c.dtype), true, offers->Ids());
+// Returns the ids of the candidates that a new process is offered, by operator. Failures are ignored, because other checks
+// report them.
+std::map<std::string, std::string> IdsInChild(BackendUnderTest& s, const std::vector<Case>& cases) {
+  std::unique_ptr<Child> child = Child::Fork(
+      [&](int report) {
+        CheckReporter reporter(report, kSeconds);
+        BackendUnderTest tested(s.path(), s.given(), reporter);
+        if (!tested.Prepare(Needs::kDevice).ok()) return;
+        for (const Case& c : cases) {
+          absl::StatusOr<Offers> offers = Enumerate(tested, c);
+          if (offers.ok() && !offers->offered.empty()) reporter.Support(c.def->name, "", true, offers->Ids());
+        }
+      },
+      kSeconds);
+  std::map<std::string, std::string> ids;
+  if (!child) return ids;
+  while (!child->Ended()) {
+    Child::WaitForAny({child.get()});
+    child->Read();
   }
+  for (const CheckRecord& r : TakeRecords(child->report)) {
+    if (r.kind == RecordKind::kSupported) ids[r.check] = r.what;
+  }
+  return ids;
 }
 
 absl::Status CheckStableIds(BackendUnderTest& s) {
@@ -96,18 +112,7 @@ absl::Status CheckStableIds(BackendUnderTest& s) {
     absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), SpecsFor(*def).front());
     if (c.ok()) cases.push_back(*std::move(c));
   }
-  auto body = [&](CheckReporter& w) {
-    BackendUnderTest tested(s.path(), s.given(), w);
-    Tell(tested, cases);
-  };
-  std::map<std::string, std::string> first, second;  // operator -> ids
-  const std::vector<Task> tasks = {{"first", "", body, kSeconds}, {"second", "", body, kSeconds}};
-  MGE_RETURN_IF_ERROR(RunTasks(
-      tasks, 2,
-      [&](const Task& task, const CheckRecord& r) {
-        if (r.kind == RecordKind::kSupported) (&task == &tasks[0] ? first : second)[r.check] = r.what;
-      },
-      [](const Task&, double) {}));
+  const std::map<std::string, std::string> first = IdsInChild(s, cases), second = IdsInChild(s, cases);
   if (first.empty() || second.empty()) return NotOffered("no process is offered a candidate");
   for (const auto& [op, ids] : first) {
     auto other = second.find(op);
@@ -121,9 +126,9 @@ absl::Status CheckStableIds(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"kernel.names", "No kernel row names an operator that does not exist.", Needs::kDevice, CheckNames},
-    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", Needs::kProcesses,
-     CheckStableIds},
+    {"kernel.names", "No kernel row names an operator that does not exist.", CheckNames},
+    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", CheckStableIds,
+     Needs::kProcesses},
 };
 
 }  // namespace

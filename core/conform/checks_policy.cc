@@ -103,10 +103,9 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", Needs::kDevice,
-     CheckReserve},
+    {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", CheckReserve},
     {"strategy.order", "The strategy orders all candidates, always in the same way; the mode REPRODUCIBLE uses no times.",
-     Needs::kDevice, CheckStrategy},
+     CheckStrategy},
 };
 
 }  // namespace

@@ -430,6 +430,7 @@ absl::Status CheckThreads(BackendUnderTest&, Pool& pool) {
 // Runs a check. If the pool misused a slab, reports that instead of the check's own result, which is only a consequence.
 template <absl::Status (*kCheck)(BackendUnderTest&, Pool&), uint64_t budget = kPlenty>
 absl::Status OnOwnPool(BackendUnderTest& s) {
+  if (!s.plugin().memory->own_pool) return NotOffered("the backend uses a pool of the host's");
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s, budget));
   absl::Status status = kCheck(s, *pool);
   pool.reset();
@@ -438,22 +439,19 @@ absl::Status OnOwnPool(BackendUnderTest& s) {
 
 constexpr Check kRows[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, in slabs of the host, and have the correct host address or none.",
-     Needs::kPool, OnOwnPool<CheckBlocks>},
+     OnOwnPool<CheckBlocks>},
     {"pool.last_use", "A block is not handed out before the fence of its last use, unless the request may wait.",
-     Needs::kPool, OnOwnPool<CheckFences>},
+     OnOwnPool<CheckFences>},
     {"pool.budget", "The pool keeps the host's budget, reports MGE_OVER_BUDGET, and works again after a release.",
-     Needs::kPool, OnOwnPool<CheckBudget, kBudget>},
-    {"pool.failures", "If the host refuses a slab, an error is returned and nothing leaks.", Needs::kPool,
-     OnOwnPool<CheckFailures>},
-    {"pool.allocations", "A pool survives every failing allocation and loses no block.", Needs::kPool,
-     OnOwnPool<CheckAllocations>},
+     OnOwnPool<CheckBudget, kBudget>},
+    {"pool.failures", "If the host refuses a slab, an error is returned and nothing leaks.", OnOwnPool<CheckFailures>},
+    {"pool.allocations", "A pool survives every failing allocation and loses no block.", OnOwnPool<CheckAllocations>},
     {"pool.trim", "Trimming releases all memory that is not in use, and no other; destroying a pool releases every slab.",
-     Needs::kPool, OnOwnPool<CheckTrim>},
-    {"pool.stats", "The pool's statistics are correct.", Needs::kPool, OnOwnPool<CheckStats>},
-    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", Needs::kPool, OnOwnPool<CheckFlags>},
-    {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", Needs::kPool,
-     OnOwnPool<CheckPolicy>},
-    {"pool.threads", "Several threads can acquire and release concurrently.", Needs::kPool, OnOwnPool<CheckThreads>},
+     OnOwnPool<CheckTrim>},
+    {"pool.stats", "The pool's statistics are correct.", OnOwnPool<CheckStats>},
+    {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", OnOwnPool<CheckFlags>},
+    {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", OnOwnPool<CheckPolicy>},
+    {"pool.threads", "Several threads can acquire and release concurrently.", OnOwnPool<CheckThreads>},
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kRedZone = 64;
 
 absl::Status CheckCreate(BackendUnderTest& s) {
-  const mge_queue_api& api = *s.plugin().queue;
+  const mge_queue_api* api = s.plugin().queue;
   for (int round = 0; round < 4; ++round) {
     std::vector<Queue> queues;
     for (int32_t kind : {MGE_QUEUE_COMPUTE, MGE_QUEUE_COPY_IN, MGE_QUEUE_COPY_OUT, MGE_QUEUE_COMPUTE}) {
@@ -21,8 +21,8 @@ absl::Status CheckCreate(BackendUnderTest& s) {
     }
     mge_queue* optional = nullptr;
     constexpr std::string_view kWhat = "creating a communication queue";
-    const mge_error result = Try(kWhat, api.create, s.device(), MGE_QUEUE_COMMUNICATION, &optional);
-    if (result.code == MGE_OK) InBackend("destroying a queue", api.destroy, optional);
+    const mge_error result = Try(kWhat, api->create, s.device(), MGE_QUEUE_COMMUNICATION, &optional);
+    if (result.code == MGE_OK) InBackend("destroying a queue", api->destroy, optional);
     if (result.code != MGE_UNIMPLEMENTED) MGE_RETURN_IF_ERROR(Answer(result, kWhat));
   }
   return absl::OkStatus();
@@ -180,7 +180,7 @@ absl::Status CheckUpdate(BackendUnderTest& s, Rig& rig, size_t bytes, Capture& r
 
 absl::Status CheckCapture(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
-  if (!api->capture_begin) return NotOffered("the backend does not support captures");
+  if (!api || !api->capture_begin) return NotOffered("the backend does not support captures");
   constexpr size_t kBytes = 5000;
   Capture record{s};
   MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 3 * kBytes));
@@ -202,9 +202,10 @@ absl::Status CheckCapture(BackendUnderTest& s) {
 }
 
 absl::Status CheckPeers(BackendUnderTest& s) {
-  const mge_queue_api& api = *s.plugin().queue;
+  const mge_queue_api* api = s.plugin().queue;
   const mge_memory_api& memory = *s.plugin().memory;
-  if (!api.copy_peer || !s.plugin().device->link) return NotOffered("the backend does not support copies between devices");
+  if (!api || !api->copy_peer || !s.plugin().device->link)
+    return NotOffered("the backend does not support copies between devices");
   MGE_ASSIGN_OR_RETURN(Owned<mge_device> other, s.OpenAnother());
   auto link = Sized<mge_link>();
   MGE_RETURN_IF_ERROR(Call("asking for a link", s.plugin().device->link, s.device(), other.get(), &link));
@@ -218,9 +219,9 @@ absl::Status CheckPeers(BackendUnderTest& s) {
   const Bytes want = Pattern(kBytes, 3);
   MGE_RETURN_IF_ERROR(rig.Fill(want));
   MGE_RETURN_IF_ERROR(
-      Call("copying to a peer", api.copy_peer, rig.queue, other.get(), there.address, s.device(), here, kBytes));
+      Call("copying to a peer", api->copy_peer, rig.queue, other.get(), there.address, s.device(), here, kBytes));
   MGE_RETURN_IF_ERROR(
-      Call("copying from a peer", api.copy_peer, rig.queue, s.device(), back, other.get(), there.address, kBytes));
+      Call("copying from a peer", api->copy_peer, rig.queue, s.device(), back, other.get(), there.address, kBytes));
   absl::Status same = rig.Expect(back, want, "to a peer and back");
   memory.slab_release(other.get(), &there);
   return same;
@@ -343,21 +344,17 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"queue.create", "Queues of every kind can be created and destroyed, several at once.", Needs::kQueues, CheckCreate},
-    {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", Needs::kQueues,
-     CheckCopies},
-    {"queue.order", "Work on one queue runs in order.", Needs::kQueues, CheckOrder},
-    {"queue.destroy", "Destroying a queue waits for its work.", Needs::kQueues, CheckDestroy},
-    {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue will signal.", Needs::kQueues,
-     CheckDestroyWaits},
+    {"queue.create", "Queues of every kind can be created and destroyed, several at once.", CheckCreate},
+    {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", CheckCopies},
+    {"queue.order", "Work on one queue runs in order.", CheckOrder},
+    {"queue.destroy", "Destroying a queue waits for its work.", CheckDestroy},
+    {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue will signal.", CheckDestroyWaits},
     {"queue.capture",
      "Captured copies do not run during the capture, and each replay equals a direct run, also after an update.",
-     Needs::kQueues, CheckCapture},
-    {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", Needs::kQueues,
-     CheckAllocations},
-    {"queue.peers", "Copies between peer devices are correct.", Needs::kQueues, CheckPeers},
-    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.", Needs::kDevice,
-     CheckStamps},
+     CheckCapture},
+    {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", CheckAllocations},
+    {"queue.peers", "Copies between peer devices are correct.", CheckPeers},
+    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.", CheckStamps},
 };
 
 }  // namespace

@@ -226,9 +226,9 @@ absl::StatusOr<mge_error> Transfer::Settle(Queue& queue) {
 
 absl::StatusOr<Rig> Rig::Create(BackendUnderTest& tested, size_t bytes, int32_t other) {
   Rig rig;
+  MGE_ASSIGN_OR_RETURN(rig.fence, Fence::Create(tested));  // first: returns NotOffered() if the backend has no queues
   MGE_ASSIGN_OR_RETURN(rig.slab, Slab::Acquire(tested, bytes));
   MGE_ASSIGN_OR_RETURN(rig.transfer, Transfer::Create(tested));
-  MGE_ASSIGN_OR_RETURN(rig.fence, Fence::Create(tested));
   MGE_ASSIGN_OR_RETURN(rig.later, Fence::Create(tested));
   MGE_ASSIGN_OR_RETURN(rig.queue, Queue::Create(tested));
   MGE_ASSIGN_OR_RETURN(rig.other, Queue::Create(tested, other));

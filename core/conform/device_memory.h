@@ -136,9 +136,10 @@ class Transfer {
   uint64_t value_ = 0;
 };
 
-// The objects that most checks of queues need. The backend must have queues.
+// The objects that most checks of queues need.
 struct Rig {
-  // Acquires memory of `bytes`, and creates a compute queue and a queue of the kind `other`.
+  // Acquires memory of `bytes`, and creates a compute queue and a queue of the kind `other`. Returns NotOffered() if the
+  // backend has no queues.
   static absl::StatusOr<Rig> Create(BackendUnderTest& tested, size_t bytes, int32_t other = MGE_QUEUE_COPY_OUT);
   unsigned char* at(size_t offset) const { return slab.address() + offset; }
   // Writes `front` to the memory, and zeros behind it.
