@@ -7,7 +7,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "core/base/status.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/conform/kernel_run.h"
-#include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge::conform {

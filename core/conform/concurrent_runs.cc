@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "core/conform/kernel_checks.h"
-#include "fmt/format.h"
 
 namespace mge::conform {
 namespace {

@@ -9,9 +9,7 @@
 
 #include "core/conform/kernel_run.h"
 #include "core/conform/leak_check.h"
-#include "core/kernel/candidate.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {

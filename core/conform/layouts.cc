@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts: conversion of tensors on the host, and checks of the backend's own layouts and reorders.
-#include <cstddef>
 #include <cstring>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"
-#include "core/kernel/candidate.h"
 #include "core/kernel/layout_copy.h"
 #include "core/plugin/abi_call.h"
 #include "fmt/format.h"

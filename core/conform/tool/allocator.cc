@@ -4,8 +4,6 @@
 // replaces malloc itself; then this file is empty, and no allocation is seen.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <cerrno>
-#include <cstddef>
-#include <cstdlib>
 
 #include "core/conform/allocations.h"
 
