@@ -74,7 +74,7 @@ absl::Status CheckLost(BackendUnderTest& s) {
 
 absl::Status CheckHostKept(BackendUnderTest& s) {
   auto kept = [&](std::string_view what) {
-    std::string changed = HostState::Now().ChangedSince(s.before());
+    std::string changed = Changes(s.before(), HostStateNow());
     if (changed.empty()) return absl::OkStatus();
     return Broken("{} changes state that belongs to the host: {}; do not change it", what, changed);
   };

@@ -62,11 +62,8 @@ AbiProblem::AbiProblem(const Case& c, int32_t write_mode) : graph_(c.graph) {
   for (ValueId v : graph_.outputs()) ++uses[static_cast<size_t>(v)];
   for (ValueId v = 0; v < graph_.value_count(); ++v) {
     Value& value = graph_.value(v);
-    if (value.role != Role::kConstant) continue;
-    absl::StatusOr<Tensor> copy = Tensor::Create(value.constant.dtype(), value.constant.shape());
-    MGE_CHECK(copy.ok());
-    if (copy->bytes()) std::memcpy(copy->mutable_data(), value.constant.data(), static_cast<size_t>(copy->bytes()));
-    value.constant = *std::move(copy);
+    if (value.role == Role::kConstant)
+      value.constant = TensorOf(value.constant.dtype(), value.constant.shape(), value.constant.data());
   }
   abi_ = std::make_unique<AbiGraph>(graph_, order, uses);
   modes_.assign(abi_->outputs().size(), write_mode);
@@ -81,10 +78,8 @@ void AbiProblem::SpoilConstants() {
 }
 
 const Candidate* Offers::Find(const std::string& id) const {
-  for (const Candidate& c : offered) {
-    if (c.id == id) return &c;
-  }
-  return nullptr;
+  auto at = std::ranges::find(offered, id, &Candidate::id);
+  return at == offered.end() ? nullptr : &*at;
 }
 
 std::string Offers::Ids() const {
@@ -198,11 +193,8 @@ std::vector<Operand> InputsOf(const mge_problem& problem) {
   for (uint64_t i = 0; i < g.input_count; ++i) {
     const mge_value& v = *g.values[g.inputs[i]];
     Shape shape(v.dims, v.dims + v.rank);
-    Operand o = {static_cast<DType>(v.dtype), shape, {}};
-    if (v.data) o.constant = RandomTensor(o.dtype, shape, 0, 1, 1);
-    if (v.data && o.constant.bytes())
-      std::memcpy(o.constant.mutable_data(), v.data, static_cast<size_t>(o.constant.bytes()));
-    out.push_back(std::move(o));
+    const DType dtype = static_cast<DType>(v.dtype);
+    out.push_back({dtype, shape, v.data ? TensorOf(dtype, shape, v.data) : Tensor()});
   }
   return out;
 }
@@ -290,8 +282,7 @@ absl::Status KernelRun::Place(const Options& options) {
     }
     MGE_ASSIGN_OR_RETURN(Region region, AddOperand(inputs_[i], laid_in_[i], options));
     input_regions_.push_back(region);
-    auto* data = static_cast<const unsigned char*>(constant.data());
-    if (constant.defined()) constants_.emplace_back(region, Bytes(data, data + constant.bytes()));
+    if (constant.defined()) constants_.emplace_back(region, BytesOf(constant));
   }
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const bool in_place = options.in_place && options.in_place->output == o;
@@ -462,9 +453,8 @@ absl::StatusOr<RunResult> KernelRun::Collect(int index) {
     result.outputs.push_back(std::move(t));
   }
   // Outputs and workspace may have changed, so they are made equal. All other bytes must be unchanged.
-  std::vector<Region> own = output_regions_;
-  own.push_back(workspace_);
-  for (const Region& r : own) std::copy_n(at(image, r.offset), r.bytes, at(now, r.offset));
+  for (const Region& r : output_regions_) std::copy_n(at(image, r.offset), r.bytes, at(now, r.offset));
+  std::copy_n(at(image, workspace_.offset), workspace_.bytes, at(now, workspace_.offset));
   if (now == image) return result;
   auto part = [&](const Region& r) {
     return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));
