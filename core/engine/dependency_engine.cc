@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/exception.h"
+#include "core/engine/block_cache.h"
 #include "core/engine/engine_operation.h"
 #include "core/engine/worker_pool.h"
 
@@ -18,10 +19,42 @@ namespace {
 enum class Running { kNothing, kRun, kOther };
 thread_local Running running = Running::kNothing;  // the operation of any engine that this thread runs
 
-// The number of operations after which a thread passes the next one to the pool, so that finished ones are deleted.
+// The number of operations after which a thread deletes those that it has run, and passes the next one to the pool.
 constexpr int kMostInOneGo = 64;
 
+using OperationBlocks = BlockCache<EngineOperation, sizeof(EngineOperation)>;
+
+bool IsRun(Work work) { return work == Work::kCpuRun || work == Work::kDeviceRun; }
+
 }  // namespace
+
+// A variable in both lists is only written. The order is kept, so that it is certain which of several errors the operation
+// inherits. The lists are freed here, by the thread that made them: to free memory of another thread is slow.
+EngineOperation::EngineOperation(Operation given)
+    : run(std::move(given.run)),
+      device(std::move(given.device)),
+      work(given.work),
+      priority(given.priority),
+      prioritized(given.prioritized) {
+  const size_t most = given.reads.size() + given.writes.size();
+  if (most > std::size(few_)) many_ = std::make_unique<Access[]>(most);
+  Access* const first = many_ ? many_.get() : few_;
+  Access* end = first;
+  auto add = [&](Variable& variable, bool write) {
+    if (std::any_of(first, end, [&](const Access& a) { return a.variable == variable; })) return;
+    *end++ = {this, std::move(variable), write};
+    writes += write;
+  };
+  for (Variable& v : given.reads) {
+    if (std::find(given.writes.begin(), given.writes.end(), v) == given.writes.end()) add(v, false);
+  }
+  for (Variable& v : given.writes) add(v, true);
+  accesses = {first, end};
+  waits = static_cast<int>(accesses.size()) + 1;
+}
+
+void* EngineOperation::operator new(size_t) { return OperationBlocks::Allocate(); }
+void EngineOperation::operator delete(void* block) { OperationBlocks::Free(block); }
 
 PreparedOperation::PreparedOperation(Operation operation)
     : operation_(std::make_unique<EngineOperation>(std::move(operation))) {}
@@ -144,8 +177,8 @@ void DependencyEngine::Push(Operation operation) {
 void DependencyEngine::Push(PreparedOperation& operation, OperationGroup& group, int priority, bool prioritized) {
   EngineOperation& pushed = *operation.operation_;
   pushed.group = &group;
-  pushed.operation.priority = priority;
-  pushed.operation.prioritized = prioritized;
+  pushed.priority = priority;
+  pushed.prioritized = prioritized;
   pushed.waits.store(static_cast<int>(pushed.accesses.size()) + 1, std::memory_order_relaxed);
   for (EngineOperation::Access& access : pushed.accesses) access.next = nullptr;
   Count();
@@ -167,8 +200,11 @@ void DependencyEngine::Ask(EngineOperation* operation, bool here) noexcept {
   for (EngineOperation::Access& access : operation->accesses) granted += access.variable->Append(access);
   // If some are missing, another thread may already have deleted the operation.
   if (operation->waits.fetch_sub(granted, std::memory_order_acq_rel) != granted) return;
-  WorkerPool* pool = here ? nullptr : PoolOf(operation->operation);
-  if (!Add(pool, operation)) Execute(operation, nullptr);
+  WorkerPool* pool = here ? nullptr : PoolOf(*operation);
+  if (Add(pool, operation)) return;
+  ReadyList alone;
+  alone.Add(operation);
+  Execute(alone, nullptr);
 }
 
 bool DependencyEngine::Add(WorkerPool* pool, EngineOperation* operation) noexcept {
@@ -181,7 +217,7 @@ bool DependencyEngine::Add(WorkerPool* pool, EngineOperation* operation) noexcep
   }
 }
 
-WorkerPool* DependencyEngine::PoolOf(const Operation& operation) noexcept {
+WorkerPool* DependencyEngine::PoolOf(const EngineOperation& operation) noexcept {
   if (options_.kind == EngineKind::kNaive) return nullptr;
   const bool per_device = options_.kind == EngineKind::kThreadedPerDevice;
   Work work = operation.work;
@@ -221,17 +257,26 @@ WorkerPool* DependencyEngine::PoolOf(const Operation& operation) noexcept {
   return pool;
 }
 
-// Runs an operation, then those that this thread continues with. A loop in place of recursion keeps the stack small for long
+// Runs operations, then those that this thread continues with. A loop in place of recursion keeps the stack small for long
 // chains.
-void DependencyEngine::Execute(EngineOperation* operation, WorkerPool* pool) noexcept {
-  ReadyList here, done;
-  here.Add(operation);
-  for (int count = 1; EngineOperation* next = here.Take(); ++count) {
-    const bool prepared = next->group != nullptr;
-    Run(*next, pool, here.empty() && count < kMostInOneGo, here);
-    if (!prepared) done.Add(next);
+void DependencyEngine::Execute(ReadyList here, WorkerPool* pool) noexcept {
+  while (!here.empty()) {
+    ReadyList done;
+    int count = 0;
+    for (bool end = false; !end && !here.empty();) {
+      EngineOperation* next = here.Take();
+      end = ++count == kMostInOneGo || IsRun(next->work);  // what a run holds is released at once
+      OperationGroup* const group = next->group;
+      Run(*next, pool, here.empty() && !end, here);
+      if (group) {
+        group->EndOne();  // the operation may now be pushed again or destroyed
+      } else {
+        done.Add(next);
+      }
+    }
+    Uncount(count);
+    while (EngineOperation* next = done.Take()) delete next;  // last: may hold the last reference to the engine's owner
   }
-  while (EngineOperation* next = done.Take()) delete next;  // last: may hold the last reference to the engine's owner
 }
 
 void DependencyEngine::Run(EngineOperation& operation, WorkerPool* pool, bool continues, ReadyList& here) {
@@ -241,22 +286,21 @@ void DependencyEngine::Run(EngineOperation& operation, WorkerPool* pool, bool co
     if ((failure = access.variable->failure())) break;
   }
   if (!failure) {
-    const bool run = operation.operation.work == Work::kCpuRun || operation.operation.work == Work::kDeviceRun;
-    const Running outer = std::exchange(running, run ? Running::kRun : Running::kOther);
-    absl::Status status = NoThrow(operation.operation.run);
+    const Running outer = std::exchange(running, IsRun(operation.work) ? Running::kRun : Running::kOther);
+    absl::Status status = NoThrow(operation.run);
     running = outer;
     if (!status.ok()) failure = NewFailure(std::move(status));
   }
-  if (failure) List(failure, static_cast<int>(operation.operation.writes.size()));
+  if (failure) List(failure, operation.writes);
   ReadyList released;
-  // The written variables now own the error: a wait may return it before this function ends. Writes come last.
-  if (operation.operation.writes.empty()) failure.reset();
+  // The written variables now own the error: a wait may return it before this function ends.
+  if (operation.writes == 0) failure.reset();
   for (const EngineOperation::Access& access : operation.accesses) {
     const bool last = &access == &operation.accesses.back();
     access.variable->Release(access, last ? std::move(failure) : access.write ? failure : nullptr, released);
   }
   while (EngineOperation* next = released.Take()) {
-    WorkerPool* wanted = next->visits ? nullptr : PoolOf(next->operation);
+    WorkerPool* wanted = next->visits ? nullptr : PoolOf(*next);
     if (wanted && wanted == pool && continues && wanted->Idle()) {
       continues = false;
       here.Add(next);
@@ -264,15 +308,15 @@ void DependencyEngine::Run(EngineOperation& operation, WorkerPool* pool, bool co
     }
     if (!Add(wanted, next)) here.Add(next);
   }
-  OperationGroup* const group = operation.group;
-  // The engine may be destroyed when nothing is pending, so that becomes true under the mutex.
+}
+
+// The engine may be destroyed when nothing is pending, so that becomes true under the mutex.
+void DependencyEngine::Uncount(int64_t operations) {
   int64_t pending = pending_.load(std::memory_order_relaxed);
-  while (pending > 1 && !pending_.compare_exchange_weak(pending, pending - 1)) continue;
-  if (pending <= 1) {
-    std::lock_guard lock(finished_mutex_);
-    if (pending_.fetch_sub(1) == 1) finished_.notify_all();
-  }
-  if (group) group->EndOne();  // last: the operation may then be pushed again or destroyed
+  while (pending > operations && !pending_.compare_exchange_weak(pending, pending - operations)) continue;
+  if (pending > operations) return;
+  std::lock_guard lock(finished_mutex_);
+  if (pending_.fetch_sub(operations) == operations) finished_.notify_all();
 }
 
 std::shared_ptr<EngineFailure> DependencyEngine::NewFailure(absl::Status status) noexcept {

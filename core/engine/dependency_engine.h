@@ -54,6 +54,7 @@ struct EngineOptions {
 class EngineVariable;
 struct EngineFailure;
 struct EngineOperation;
+class ReadyList;
 class WorkerPool;
 using Variable = std::shared_ptr<EngineVariable>;
 
@@ -153,12 +154,14 @@ class DependencyEngine {
   // Adds an operation to a pool (nullable). Returns false if that is impossible; the caller then runs the operation.
   static bool Add(WorkerPool* pool, EngineOperation* operation) noexcept;
   // Returns the pool for an operation. Creates it at the first use. Returns nullptr if there is none.
-  WorkerPool* PoolOf(const Operation& operation) noexcept;
-  // Runs an operation, and those that this thread continues with. Deletes those that were not prepared. `pool` is the
-  // thread's pool, or nullptr.
-  void Execute(EngineOperation* operation, WorkerPool* pool) noexcept;
+  WorkerPool* PoolOf(const EngineOperation& operation) noexcept;
+  // Runs operations, and those that this thread continues with. Deletes those that were not prepared. `pool` is the thread's
+  // pool, or nullptr.
+  void Execute(ReadyList operations, WorkerPool* pool) noexcept;
+  // Counts operations that have ended.
+  void Uncount(int64_t operations);
   // Runs an operation and releases its accesses. Adds operations that this thread must run to `here`.
-  void Run(EngineOperation& operation, WorkerPool* pool, bool continues, class ReadyList& here);
+  void Run(EngineOperation& operation, WorkerPool* pool, bool continues, ReadyList& here);
   // Calls visit() with access to the variable, after the operations pushed before that conflict with it. Waits for that.
   void Visit(const Variable& variable, bool write, const std::function<void()>& visit);
   // Returns an error with this status. It cannot fail: without memory, returns `no_memory_`.

@@ -29,50 +29,31 @@ struct EngineOperation {
   // An entry in the queue of a variable.
   struct Access {
     EngineOperation* operation = nullptr;
-    EngineVariable* variable = nullptr;
+    Variable variable = nullptr;
     bool write = false;
     Access* next = nullptr;
   };
 
-  explicit EngineOperation(Operation given) : operation(std::move(given)) {
-    Tidy();
-    const size_t count = operation.reads.size() + operation.writes.size();
-    if (count > std::size(few_)) many_ = std::make_unique<Access[]>(count);
-    accesses = {many_ ? many_.get() : few_, count};
-    Access* next = accesses.data();
-    for (const Variable& v : operation.reads) *next++ = {this, v.get(), false};
-    for (const Variable& v : operation.writes) *next++ = {this, v.get(), true};
-    waits = static_cast<int>(count) + 1;
-  }
+  explicit EngineOperation(Operation given);
+  // One thread makes operations and another one deletes them. With malloc() they contend for a lock, so blocks are kept for later
+  // operations (block_cache.h).
+  static void* operator new(size_t bytes);
+  static void operator delete(void* block);
 
-  Operation operation;
-  std::span<Access> accesses;
-  std::atomic<int> waits;  // number of missing grants, plus one while they are requested
-  // True: of WaitForVariable(). Runs in the thread that releases the last access, inherits no error and is no write.
-  bool visits = false;
+  std::function<absl::Status()> run;
+  std::string device;
+  Work work;
+  int priority;
+  bool prioritized;
+  bool visits =
+      false;  // of WaitForVariable(). Runs in the thread that releases the last access, inherits no error, is no write
+  std::atomic<int> waits;           // number of missing grants, plus one while they are requested
+  int writes = 0;                   // number of accesses that write; they come last
+  std::span<Access> accesses;       // each variable once
   OperationGroup* group = nullptr;  // of a prepared operation
   EngineOperation* next = nullptr;  // next in a ReadyList or in the queue of a pool
 
  private:
-  // Removes variables that are listed twice, and reads of variables that are also written. Keeps the order, so that it is
-  // certain which of several errors the operation inherits.
-  void Tidy() {
-    auto unique = [](std::vector<Variable>& list) {
-      size_t kept = 0;
-      for (Variable& v : list) {
-        const auto end = list.begin() + static_cast<std::ptrdiff_t>(kept);
-        if (std::find(list.begin(), end, v) != end) continue;
-        if (&list[kept] != &v) list[kept] = std::move(v);
-        ++kept;
-      }
-      list.resize(kept);
-    };
-    unique(operation.reads);
-    unique(operation.writes);
-    std::erase_if(operation.reads, [&](const Variable& v) {
-      return std::find(operation.writes.begin(), operation.writes.end(), v) != operation.writes.end();
-    });
-  }
   Access few_[3];
   std::unique_ptr<Access[]> many_;
 };

@@ -10,11 +10,12 @@
 namespace mge {
 namespace {
 
-constexpr int kSpins = 800;  // tries of an idle worker before it sleeps, about 20 us
+constexpr int kLooks = 80;  // looks of an idle worker at its queue before it sleeps, about 20 us
 
+// Waits about 250 ns. More frequent looks would take the queue's cache line from the thread that adds operations.
 inline void Pause() {
 #if defined(__x86_64__)
-  __builtin_ia32_pause();
+  for (int i = 0; i < 10; ++i) __builtin_ia32_pause();
 #endif
 }
 
@@ -34,20 +35,24 @@ struct WorkerPool::State {
   State(bool by_priority, bool alone) : by_priority(by_priority), alone(alone) {}
   void Push(EngineOperation* operation) {
     if (by_priority) {
-      sorted.push({operation->operation.priority, next++, operation});
+      sorted.push({operation->priority, next++, operation});
     } else {
       queue.Add(operation);
     }
-    waiting.fetch_add(1, std::memory_order_relaxed);
+    waiting.store(waiting.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   // Returns one operation, or all of them if there is one worker, which need not share them.
   ReadyList Take() {
     ReadyList taken;
+    if (alone && !by_priority) {
+      waiting.store(0, std::memory_order_relaxed);
+      std::swap(taken, queue);
+      return taken;
+    }
+    waiting.store(waiting.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     if (by_priority) {
       taken.Add(sorted.top().operation);
       sorted.pop();
-    } else if (alone) {
-      std::swap(taken, queue);
     } else {
       taken.Add(queue.Take());
     }
@@ -62,7 +67,7 @@ struct WorkerPool::State {
   ReadyList queue;
   std::priority_queue<Item> sorted;  // if by_priority
   uint64_t next = 0;
-  std::atomic<int64_t> waiting{0};  // operations that no worker runs yet
+  std::atomic<int64_t> waiting{0};  // operations in the queue; written under the mutex
   int sleepers = 0;
   bool spinning = false;
   bool stop = false;
@@ -115,7 +120,7 @@ void WorkerPool::Work(DependencyEngine& engine, State& state, WorkerPool* self) 
     if (state.empty() && !state.stop && !state.spinning) {
       state.spinning = true;
       lock.unlock();
-      for (int i = 0; i < kSpins && state.waiting.load(std::memory_order_relaxed) == 0; ++i) Pause();
+      for (int i = 0; i < kLooks && state.waiting.load(std::memory_order_relaxed) == 0; ++i) Pause();
       lock.lock();
       state.spinning = false;
     }
@@ -127,10 +132,7 @@ void WorkerPool::Work(DependencyEngine& engine, State& state, WorkerPool* self) 
     if (state.empty()) return;
     ReadyList taken = state.Take();
     lock.unlock();
-    while (EngineOperation* operation = taken.Take()) {
-      state.waiting.fetch_sub(1, std::memory_order_relaxed);
-      engine.Execute(operation, self);  // the last one may destroy the engine and the pool
-    }
+    engine.Execute(taken, self);  // may destroy the engine and the pool
     lock.lock();
   }
 }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 
-#include "behind.h"
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
+#include "plugins/gpu/support/behind.h"
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/row.h"
 
@@ -152,8 +152,8 @@ class ConvolutionKernel : public Kernel {
   const Task task_;
   const CudnnDevice::Plans plans_;
   const ReadyPlan& plan_;  // one of them
-  ActivationBehind activation_;
-  BiasBehind bias_;
+  gpu::ActivationBehind activation_;
+  gpu::BiasBehind bias_;
 };
 
 // Returns the names of the plans: those that compute with less precision than the type have their own.

@@ -29,11 +29,9 @@ struct Cudnn {
   MGE_CUDNN_FUNCTIONS(MGE_CUDNN_MEMBER)
 #undef MGE_CUDNN_MEMBER
 
-  // Opens the library of the setting cuda.cudnn, or else that of the system. Fails with MGE_UNAVAILABLE and what to do if
-  // there is none, or one of another version.
-  Result Load();
-  // Opens the library with this path.
-  Result Open(const std::string& path);
+  // Opens the library with this path, or else that of the setting cuda.cudnn, or else that of the system. Fails with
+  // MGE_UNAVAILABLE and what to do if there is none, or one of another version.
+  Result Load(const char* path = nullptr);
   // Returns an error with the library's text of the status, unless it is CUDNN_STATUS_SUCCESS.
   Result ResultOf(cudnnStatus_t status, const char* function) const;
 };

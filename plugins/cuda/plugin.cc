@@ -6,9 +6,11 @@
 #include "device.h"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/runtime/collectives.h"
 #include "plugins/gpu/runtime/compiled_chains.h"
 #include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/queue.h"
+#include "plugins/gpu/runtime/rows.h"
 #include "products.h"
 #include "vendor.h"
 #ifdef MGE_CUDNN
@@ -18,21 +20,14 @@
 namespace mge::cuda {
 namespace {
 
-// The rows of plugins/gpu, and those that call NVIDIA's libraries.
 struct AllRows {
   static const KernelRow* const* Rows(uint64_t* count) {
-    static const std::vector<const KernelRow*> all = [] {
-      uint64_t common = 0;
-      const KernelRow* const* rows = gpu::KernelRows::Rows(&common);
-      std::vector<const KernelRow*> list;
-      for (const KernelRow& row : gpu::mge_kernels_compiled_chains) list.push_back(&row);
-      list.insert(list.end(), rows, rows + common);
-      for (const KernelRow& row : mge_kernels_products) list.push_back(&row);
+    static const std::vector<const KernelRow*> all = gpu::RowsWith({mge_kernels_products
 #ifdef MGE_CUDNN
-      for (const KernelRow& row : mge_kernels_convolutions) list.push_back(&row);
+                                                                    ,
+                                                                    mge_kernels_convolutions
 #endif
-      return list;
-    }();
+    });
     *count = all.size();
     return all.data();
   }
@@ -44,7 +39,7 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc,
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc, &kNccl,
 #ifdef MGE_CUDNN
                                                      &kCudnn
 #endif
@@ -55,6 +50,7 @@ struct Backend : BackendDefaults {
   using Fence = gpu::Fence;
   using Record = gpu::Graph;
   using Stamp = gpu::Stamp;
+  using Communicator = gpu::Communicator;
   using Kernels = AllRows;
   using Claims = mge::Claims<gpu::FindClaims, gpu::OfferCompiledChains>;
 

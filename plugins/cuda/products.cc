@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt has column-major matrices. A row-major y = a b is the column-major transpose of y = (transpose of b) (transpose
-// of a), so the operands change places, and a bias per column of y is one per row, as the library's epilogues need it.
+// Products by cuBLASLt. In its column-major terms a bias per column of y is one per row, as its epilogues need it.
 #include "products.h"
 
 #include <algorithm>
 #include <array>
 
-#include "behind.h"
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
-#include "plugins/gpu/support/product.h"
+#include "plugins/gpu/support/behind.h"
+#include "plugins/gpu/support/column_major.h"
 #include "plugins/gpu/support/row.h"
-#include "plugins/gpu/support/siblings.h"
 
 namespace mge::cuda {
 namespace {
 
-using gpu::MatMulArgs;
-using gpu::Product;
-using gpu::Refusal;
+using gpu::ColumnMajorProduct;
+using gpu::Stored;
 
 constexpr uint64_t kMaxWorkspace = uint64_t{32} << 20;  // what the library's documentation recommends for newer devices
 constexpr int kMaxChoices = 3;                          // candidates per way to compute
@@ -48,49 +45,10 @@ struct Operation {
   cublasLtMatmulPreferenceOpaque_t preference = {};
   std::array<cublasLtMatmulHeuristicResult_t, kMaxChoices> choices = {};
   int choice_count = 0;
-  double alpha = 1, beta = 0;
   bool has_double_scale = false;
-  int a = -1, b = -1, bias = -1;  // inputs of the problem
-  int start_operand = -1;         // input that is multiplied by beta; -1: none, or the output
-  int output = 0;
-  gpu::Activation activation = {gpu::kNoActivation, 0, 0};  // computed by a kernel of its own behind the product
-  int64_t elements = 0;                                     // of the output
+  ColumnMajorProduct product;
+  bool activation_behind = false;  // computed by a kernel of its own
 };
-
-// A matrix of rows x columns in memory, in the order of columns. `transposed`: memory has the transposed matrix.
-struct Stored {
-  uint64_t rows, columns;
-  int64_t ld;
-  bool transposed;
-};
-// Returns how a matrix with these strides is stored. Returns false if neither rows nor columns are dense.
-bool StoredAs(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride, Stored* out) {
-  if ((row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1)) {
-    *out = {static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), std::max(column_stride, rows), false};
-    return true;
-  }
-  if ((column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1)) {
-    *out = {static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), std::max(row_stride, columns), true};
-    return true;
-  }
-  return false;
-}
-
-// Returns the distance between neighbouring batches. Returns false if it is not the same for all.
-bool BatchStride(const MatMulArgs& args, const int64_t* strides, int64_t* out) {
-  *out = 0;
-  int64_t inner = -1;  // the stride that a dimension further out must have
-  for (int d = args.batch_rank - 1; d >= 0; --d) {
-    if (args.batch_dims[d] == 1) continue;
-    if (inner < 0) {
-      *out = strides[d];
-    } else if (strides[d] != inner) {
-      return false;
-    }
-    inner = strides[d] * args.batch_dims[d];
-  }
-  return true;
-}
 
 // Sets descriptors of the library, and remembers the first error.
 class Builder {
@@ -99,7 +57,9 @@ class Builder {
   const Result& result() const { return result_; }
 
   void Layout(cublasLtMatrixLayoutOpaque_t* layout, cudaDataType type, const Stored& m, int64_t batch, int64_t stride) {
-    Keep(library_.init_layout(layout, sizeof(*layout), type, m.rows, m.columns, m.ld), "cublasLtMatrixLayoutInit");
+    Keep(library_.init_layout(layout, sizeof(*layout), type, static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.columns),
+                              m.ld),
+         "cublasLtMatrixLayoutInit");
     const auto count = static_cast<int32_t>(batch);
     Set(library_.set_layout, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count);
     Set(library_.set_layout, layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
@@ -127,56 +87,26 @@ bool EpilogueOf(int32_t activation, bool bias, cublasLtEpilogue_t* out) {
   }
 }
 
-// Describes the product. Refuses what the library does not compute in one call.
-Result Describe(const CublasLt& library, const Mode& mode, const Product& p, Operation* op) {
-  const MatMulArgs& args = p.args;
-  Stored left, right;
-  if (!StoredAs(args.n, args.k, args.b_column, args.b_k, &left) || !StoredAs(args.k, args.m, args.a_k, args.a_row, &right)) {
-    return Refusal("cuBLASLt: strides of an operand");
-  }
-  int64_t a_step, b_step;
-  if (!BatchStride(args, args.a_batch, &a_step) || !BatchStride(args, args.b_batch, &b_step)) {
-    return Refusal("cuBLASLt: batches at irregular distances");
-  }
-  op->alpha = args.alpha;
-  op->a = p.a;
-  op->b = p.b;
-  op->bias = p.bias;
-  op->elements = args.batch * args.m * args.n;
+// Describes the product of the operation.
+Result Describe(const CublasLt& library, const Mode& mode, Operation* op) {
+  const ColumnMajorProduct& p = op->product;
   op->has_double_scale = mode.scale == CUDA_R_64F;
-  if (p.bias >= 0 && args.bias_column == 0) return Refusal("cuBLASLt: a bias of one element");
-  if (p.c >= 0) {  // a Gemm with an operand C
-    const bool whole = (args.c_row == args.n || args.m == 1) && (args.c_column == 1 || args.n == 1);
-    const bool per_column = args.c_row == 0 && args.c_column == 1 && args.beta == 1 && p.bias < 0;
-    if (whole && p.residual < 0 && !p.adds && args.c_row != 0) {
-      op->start_operand = p.c;
-      op->beta = args.beta;
-    } else if (per_column) {
-      op->bias = p.c;
-    } else {
-      return Refusal("cuBLASLt: the shape of C");
-    }
-  }
-  if (p.residual >= 0) op->start_operand = p.residual;
-  if (p.residual >= 0 || p.adds) op->beta = 1;
   cublasLtEpilogue_t epilogue;
-  if (!EpilogueOf(args.activation.kind, op->bias >= 0, &epilogue)) {
-    op->activation = args.activation;
-    EpilogueOf(gpu::kNoActivation, op->bias >= 0, &epilogue);
-  }
+  op->activation_behind = !EpilogueOf(p.activation.kind, p.bias >= 0, &epilogue);
+  if (op->activation_behind) EpilogueOf(gpu::kNoActivation, p.bias >= 0, &epilogue);
 
   Builder b(library);
   b.Keep(library.init_operation(&op->desc, sizeof(op->desc), mode.compute, mode.scale), "cublasLtMatmulDescInit");
-  const int32_t transpose_left = left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                transpose_right = right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const int32_t transpose_left = p.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                transpose_right = p.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_TRANSA, transpose_left);
   b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_TRANSB, transpose_right);
   b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-  const Stored result = {static_cast<uint64_t>(args.n), static_cast<uint64_t>(args.m), args.n, false};
-  b.Layout(&op->left, mode.data, left, args.batch, b_step);
-  b.Layout(&op->right, mode.data, right, args.batch, a_step);
-  b.Layout(&op->start, mode.data, result, args.batch, args.m * args.n);
-  b.Layout(&op->result, mode.data, result, args.batch, args.m * args.n);
+  const Stored result = {p.columns, p.rows, p.columns, false};
+  b.Layout(&op->left, mode.data, p.left, p.batch, p.left_step);
+  b.Layout(&op->right, mode.data, p.right, p.batch, p.right_step);
+  b.Layout(&op->start, mode.data, result, p.batch, p.rows * p.columns);
+  b.Layout(&op->result, mode.data, result, p.batch, p.rows * p.columns);
   b.Keep(library.init_preference(&op->preference, sizeof(op->preference)), "cublasLtMatmulPreferenceInit");
   b.Set(library.set_preference, &op->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspace);
   // Sums in place use atomic operations, so their order is not fixed.
@@ -190,27 +120,17 @@ Result Describe(const CublasLt& library, const Mode& mode, const Product& p, Ope
   return b.result();
 }
 
-// Finds the products of a problem: one, or several of the same tensor. Refuses what no kernel computes.
-Result FindProducts(const Problem& p, std::vector<std::pair<Product, int>>* out) {
-  if (gpu::Siblings siblings; gpu::FindSiblings(p, &siblings)) {
-    for (const auto& one : siblings.products) out->emplace_back(gpu::ProductOf(p, one), gpu::OutputNumber(p, one.output));
-    return {};
-  }
-  out->emplace_back(Product(), 0);
-  return gpu::FindProduct(p, &out->front().first);
-}
-
 // Describes the products, and asks the library for the best algorithms of each, the best one first.
 Result Choose(const Problem& p, const Mode& mode, CublasLtHandle::Open* open, std::vector<Operation>* ops) {
-  std::vector<std::pair<Product, int>> products;
-  if (Result r = FindProducts(p, &products); !r.ok()) return r;
+  std::vector<ColumnMajorProduct> products;
+  if (Result r = gpu::FindColumnMajor(p, "cuBLASLt", &products); !r.ok()) return r;
   auto& device = p.device<Device>();
   if (Result r = device.cublaslt.Get(device, open); !r.ok()) return r;
   const CublasLt& library = *open->library;
-  for (const auto& [product, output] : products) {
+  for (const ColumnMajorProduct& product : products) {
     Operation& op = ops->emplace_back();
-    op.output = output;
-    if (Result r = Describe(library, mode, product, &op); !r.ok()) return r;
+    op.product = product;
+    if (Result r = Describe(library, mode, &op); !r.ok()) return r;
     Result r = device.With([&] {
       return library.ResultOf(library.heuristic(open->handle, &op.desc, &op.left, &op.right, &op.start, &op.result,
                                                 &op.preference, kMaxChoices, op.choices.data(), &op.choice_count),
@@ -237,53 +157,48 @@ class ProductKernel : public Kernel {
   ProductKernel(const CublasLtHandle::Open& open, std::vector<Operation> ops, int choice)
       : open_(open), ops_(std::move(ops)), choice_(static_cast<size_t>(choice)), workspace_(WorkspaceOf(ops_, choice)) {}
   bool Init() { return activation_.Init(); }
-  uint32_t args_bytes() const override { return static_cast<uint32_t>(sizeof(Bound) + ops_.size() * sizeof(Slots)); }
+  uint32_t args_bytes() const override {
+    return static_cast<uint32_t>(sizeof(Bound) + ops_.size() * sizeof(gpu::ProductSlots));
+  }
   uint64_t workspace_bytes() const override { return workspace_; }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
-    auto* slots = reinterpret_cast<Slots*>(new (args) Bound{this, binding.workspace()} + 1);
-    for (const Operation& op : ops_) {
-      const Slot y = binding.output(op.output);
-      new (slots++)
-          Slots{binding.input(op.a), binding.input(op.b), op.start_operand >= 0 ? binding.input(op.start_operand) : y,
-                op.bias >= 0 ? binding.input(op.bias) : y, y};
-    }
+    auto* slots = reinterpret_cast<gpu::ProductSlots*>(new (args) Bound{this, binding.workspace()} + 1);
+    for (const Operation& op : ops_) new (slots++) gpu::ProductSlots(gpu::SlotsOf(binding, op.product));
     *step = StepFn::Of<Run>();
     return {};
   }
 
  private:
-  struct Bound {  // followed by Slots for each product
+  struct Bound {  // followed by slots for each product
     const ProductKernel* kernel;
     Slot workspace;
   };
-  struct Slots {
-    Slot a, b, start, bias, y;
-  };
   static mge_code Run(const Bound& bound, const mge_run* run) {
     const ProductKernel& k = *bound.kernel;
-    auto* slots = reinterpret_cast<const Slots*>(&bound + 1);
+    auto* slots = reinterpret_cast<const gpu::ProductSlots*>(&bound + 1);
     for (size_t i = 0; i < k.ops_.size(); ++i) {
       if (Result r = k.Multiply(k.ops_[i], slots[i], bound.workspace, run); !r.ok()) {
         return Report(run->error, r.code(), r.text());
       }
-      const Operation& op = k.ops_[i];
-      const mge_code code = k.activation_.Run(run, At<void>(run, slots[i].y), op.elements, op.activation);
+      if (!k.ops_[i].activation_behind) continue;
+      const ColumnMajorProduct& p = k.ops_[i].product;
+      const mge_code code = k.activation_.Run(run, At<void>(run, slots[i].y), p.elements(), p.activation);
       if (code != MGE_OK) return code;
     }
     return MGE_OK;
   }
 
-  Result Multiply(const Operation& op, const Slots& x, const Slot& workspace, const mge_run* run) const {
+  Result Multiply(const Operation& op, const gpu::ProductSlots& x, const Slot& workspace, const mge_run* run) const {
     const CublasLt& library = *open_.library;
     cublasLtMatmulDescOpaque_t desc = op.desc;
-    if (op.bias >= 0) {
+    if (op.product.bias >= 0) {
       const void* bias = At<void>(run, x.bias);
       const cublasStatus_t status = library.set_operation(&desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
       if (Result r = library.ResultOf(status, "cublasLtMatmulDescSetAttribute"); !r.ok()) return r;
     }
-    const float alpha = static_cast<float>(op.alpha), beta = static_cast<float>(op.beta);
-    const void* alpha_at = op.has_double_scale ? static_cast<const void*>(&op.alpha) : &alpha;
-    const void* beta_at = op.has_double_scale ? static_cast<const void*>(&op.beta) : &beta;
+    const float alpha = static_cast<float>(op.product.alpha), beta = static_cast<float>(op.product.beta);
+    const void* alpha_at = op.has_double_scale ? static_cast<const void*>(&op.product.alpha) : &alpha;
+    const void* beta_at = op.has_double_scale ? static_cast<const void*>(&op.product.beta) : &beta;
     const cublasLtMatmulHeuristicResult_t& choice = op.choices[choice_];
     // The library does not change layouts, though it takes them as pointers to what is not const.
     auto layout = [](const cublasLtMatrixLayoutOpaque_t& l) { return const_cast<cublasLtMatrixLayoutOpaque_t*>(&l); };
@@ -301,19 +216,16 @@ class ProductKernel : public Kernel {
   const std::vector<Operation> ops_;
   const size_t choice_;
   const uint64_t workspace_;
-  ActivationBehind activation_;
+  gpu::ActivationBehind activation_;
 };
 
 struct ProductRow {
   static void Offer(const Problem& p, Offers& offers) {
-    std::vector<std::pair<Product, int>> products;
-    if (!p.is_static() || !FindProducts(p, &products).ok()) return;  // the row of plugins/gpu says why
-    const Product& first = products.front().first;
-    if (first.args.m == 0 || first.args.n == 0 || first.args.k == 0 || first.args.batch == 0) return;
-    std::vector<mge_in_place> in_place;
-    if (first.residual >= 0 && first.residual != first.a && first.residual != first.b) {
-      in_place.push_back({0, static_cast<uint32_t>(first.residual)});
-    }
+    std::vector<ColumnMajorProduct> products;
+    if (!p.is_static()) return;
+    if (Result r = gpu::FindColumnMajor(p, "cuBLASLt", &products); !r.ok()) return offers.Refuse(r.text());
+    const ColumnMajorProduct& first = products.front();
+    if (first.elements() == 0 || first.depth == 0) return;
     for (size_t m = 0; m < std::size(kModes); ++m) {
       const Mode& mode = kModes[m];
       if (mode.type != first.type) continue;
@@ -326,7 +238,7 @@ struct ProductRow {
                     .attributes = mode.attributes,
                     .workspace = WorkspaceOf(ops, i),
                     .variant = m * kMaxChoices + static_cast<uint64_t>(i),
-                    .in_place = in_place});
+                    .in_place = gpu::InPlaceOf(products)});
       }
     }
   }

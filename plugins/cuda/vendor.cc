@@ -3,10 +3,14 @@
 #include "vendor.h"
 
 #include <cuda.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
 
-#include <type_traits>
-
+#include "plugins/gpu/runtime/abi_check.h"
 #include "plugins/gpu/runtime/driver.h"
+#include "plugins/gpu/runtime/nccl.h"
+#include "plugins/gpu/runtime/vendor_library.h"
 #include "run_time_compiler.h"
 
 // cuda.h declares the newest version of each function by a macro. This one is older, like that of HIP.
@@ -16,18 +20,8 @@ extern "C" CUresult cuGraphExecUpdate(CUgraphExec, CUgraph, CUgraphNode*, CUgrap
 namespace mge::gpu {
 namespace {
 
-// Returns whether two types are passed in the same way: of one size, and both or neither of floating type.
-template <typename A, typename B>
-constexpr bool kAlike = sizeof(A) == sizeof(B) && std::is_floating_point_v<A> == std::is_floating_point_v<B>;
-template <typename A, typename B>
-struct Same : std::false_type {};
-template <typename... A, typename R, typename... B>
-requires(sizeof...(A) == sizeof...(B)) struct Same<int(A...), R(B...)>
-    : std::bool_constant<sizeof(R) == sizeof(int) && (kAlike<A, B> && ...)> {
-};
-
 #define GPU_DRIVER_CHECK(member, cuda, hip, parameters, arguments) \
-  static_assert(Same<int parameters, decltype(::cuda)>::value, #cuda " has other parameters in cuda.h");
+  static_assert(SameAbi<int parameters, decltype(::cuda)>::value, #cuda " has other parameters in cuda.h");
 GPU_DRIVER_FUNCTIONS(GPU_DRIVER_CHECK)
 GPU_CUDA_FUNCTIONS(GPU_DRIVER_CHECK)
 static_assert(CU_MEMHOSTALLOC_PORTABLE == 1 && CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
@@ -35,11 +29,27 @@ static_assert(CU_MEMHOSTALLOC_PORTABLE == 1 && CU_EVENT_DISABLE_TIMING == 2 && C
               CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
               sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
 
+#if __has_include(<nccl.h>)
+#define GPU_NCCL_CHECK(member, function, parameters) \
+  static_assert(SameAbi<int parameters, decltype(::function)>::value, #function " has other parameters in nccl.h");
+GPU_NCCL_FUNCTIONS(GPU_NCCL_CHECK)
+static_assert(sizeof(ncclUniqueId) == sizeof(NcclId) && ncclInProgress == int{kNcclInProgress} &&
+              ncclBfloat16 == int{kNcclBf16} && ncclFloat16 == int{kNcclF16} && ncclUint64 == int{kNcclU64} &&
+              ncclMax == int{kNcclMax} && ncclMin == int{kNcclMin});
+#endif
+
 std::string Decimal(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
 constexpr const char* kLibraries[] = {"libcuda.so.1"};
 constexpr int kLeastCapability = MGE_CUDA_LEAST_CAPABILITY;  // 10 * major + minor
 constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;         // drivers accept code of all toolkits of their major version
+
+constexpr const char* kCollectiveFiles[] = {"libnccl.so.2"};
+constexpr LibraryFacts kCollectives = {.name = "NCCL",
+                                       .setting = &cuda::kNccl,
+                                       .driver_setting = &cuda::kDriver,
+                                       .files = kCollectiveFiles,
+                                       .install = "install libnccl2"};
 
 }  // namespace
 
@@ -72,6 +82,7 @@ const Vendor& TheVendor() {
       },
       .version_text = [](int version) { return Decimal(version / 1000, version % 1000 / 10); },
       .compiler = &compiler,
+      .collectives = &kCollectives,
   };
   return kVendor;
 }

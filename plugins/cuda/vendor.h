@@ -28,4 +28,9 @@ inline constexpr mge_setting kCudnn =
                 "Absolute path of cuDNN, which computes convolutions; empty: libcudnn.so.9 "
                 "of the system, unless cuda.driver is set; off: kernels of this backend only.");
 
+inline constexpr mge_setting kNccl =
+    TextSetting("cuda.nccl", "",
+                "Absolute path of NCCL, which computes collective operators; empty: libnccl.so.2 of the system, unless "
+                "cuda.driver is set; off: there are no collective operators.");
+
 }  // namespace mge::cuda

@@ -19,7 +19,6 @@
 #define GPU_WARP 32
 #define GPU_BY_VALUE const __grid_constant__
 #else
-#include <hip/hip_fp16.h>
 #include <hip/hip_runtime.h>
 #if defined(__AMDGCN_WAVEFRONT_SIZE)
 #define GPU_WARP __AMDGCN_WAVEFRONT_SIZE
@@ -74,9 +73,12 @@ GPU_DEVICE bf16 NarrowToBf16(float x) {  // round to nearest, ties to even
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
-#if defined(__CUDACC__) || defined(__HIP__)
+#if defined(__CUDACC__)
 GPU_DEVICE float Widen(f16 x) { return __half2float(__ushort_as_half(x.bits)); }
 GPU_DEVICE f16 NarrowToF16(float x) { return {__half_as_ushort(__float2half_rn(x))}; }
+#elif defined(__HIP__)
+GPU_DEVICE float Widen(f16 x) { return static_cast<float>(BitCast<_Float16>(x.bits)); }
+GPU_DEVICE f16 NarrowToF16(float x) { return {BitCast<uint16_t>(static_cast<_Float16>(x))}; }
 #else
 GPU_DEVICE float Widen(f16 x) { return emulation::HalfToFloat(x.bits); }
 GPU_DEVICE f16 NarrowToF16(float x) { return {emulation::FloatToHalf(x)}; }

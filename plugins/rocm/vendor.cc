@@ -3,8 +3,11 @@
 #include "vendor.h"
 
 #include <hip/hip_runtime_api.h>
+#include <string.h>
 
 #include "plugins/gpu/runtime/driver.h"
+#include "plugins/gpu/runtime/vendor_library.h"
+#include "run_time_compiler.h"
 
 namespace mge::gpu {
 namespace {
@@ -17,10 +20,26 @@ constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "l
 
 std::string Decimal(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
+// Reads hipDeviceProp_t. Later versions of HIP keep this function with the struct of version 5.
+std::string ArchitectureName(int device) {
+  hipDeviceProp_t properties = {};
+  const auto& function = TheDriver().hip_properties;
+  if (!function.call || function.call(&properties, device) != kDriverOk) return {};
+  return {properties.gcnArchName, strnlen(properties.gcnArchName, sizeof(properties.gcnArchName))};
+}
+
+constexpr const char* kCollectiveFiles[] = {"librccl.so.1"};
+constexpr LibraryFacts kCollectives = {.name = "RCCL",
+                                       .setting = &rocm::kRccl,
+                                       .driver_setting = &rocm::kDriver,
+                                       .files = kCollectiveFiles,
+                                       .install = "install rccl"};
+
 }  // namespace
 
 const Vendor& TheVendor() {
-  static constexpr Vendor kVendor = {
+  static rocm::Hiprtc compiler;
+  static const Vendor kVendor = {
       .name = "rocm",
       .product = "ROCm",
       .libraries = kLibraries,
@@ -42,6 +61,9 @@ const Vendor& TheVendor() {
       .capability = Decimal,
       .refusal = [](int, int) { return std::string(); },  // the numbers do not tell the architectures apart
       .version_text = [](int version) { return Decimal(version / 10000000, version / 100000 % 100); },
+      .compiler = &compiler,
+      .collectives = &kCollectives,
+      .architecture_name = ArchitectureName,
   };
   return kVendor;
 }

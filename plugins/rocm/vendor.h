@@ -13,4 +13,19 @@ inline constexpr mge_setting kComputeQueues = IntSetting("rocm.compute_queues", 
                                                          "Number of streams of each device that plans use for parallel "
                                                          "branches of a model.");
 
+inline constexpr mge_setting kHiprtc =
+    TextSetting("rocm.hiprtc", "",
+                "Absolute path of hiprtc, which compiles chains of elementwise operators; empty: libhiprtc.so.7 or .6, or "
+                "libamdhip64.so.5 of the system, unless rocm.driver is set; off: chains are interpreted.");
+
+inline constexpr mge_setting kRccl =
+    TextSetting("rocm.rccl", "",
+                "Absolute path of RCCL, which computes collective operators; empty: librccl.so.1 of the system, unless "
+                "rocm.driver is set; off: there are no collective operators.");
+
+inline constexpr mge_setting kRocblas =
+    TextSetting("rocm.rocblas", "",
+                "Absolute path of rocBLAS, which computes matrix products; empty: librocblas.so.5, .4 or .0 of the system, "
+                "unless rocm.driver is set; off: kernels of this backend only.");
+
 }  // namespace mge::rocm

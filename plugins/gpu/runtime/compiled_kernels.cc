@@ -29,10 +29,8 @@ Result CompiledKernels::Ready(Device& device) {
   std::lock_guard lock(mutex_);
   if (opened_) return ready_;
   opened_ = true;
-  Compiler* const compiler = TheVendor().compiler;
-  if (!compiler) return ready_ = {MGE_UNAVAILABLE, "this backend has no compiler"};
   architecture_ = device.architecture();
-  return ready_ = compiler->Open(architecture_, &identity_);
+  return ready_ = TheVendor().compiler->Open(architecture_, &identity_);
 }
 
 Result CompiledKernels::FunctionOf(Device& device, const KernelSource& source, void** out) {

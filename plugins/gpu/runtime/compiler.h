@@ -20,6 +20,7 @@ extern const std::span<const SourceFile> kKernelFiles;
 // The device for which code is generated.
 struct Architecture {
   int major = 0, minor = 0;  // the compute capability
+  std::string name = {};     // the compiler's name for it ("gfx90a:xnack-"); "": unknown, or the capability tells
 };
 
 // Functions are [any].

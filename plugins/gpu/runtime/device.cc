@@ -127,8 +127,9 @@ Device::~Device() {
 }
 
 Architecture Device::architecture() const {
-  const AttributeNumbers& n = TheVendor().numbers;
-  return {AttributeOf(ordinal_, n.major), AttributeOf(ordinal_, n.minor)};
+  const Vendor& v = TheVendor();
+  return {AttributeOf(ordinal_, v.numbers.major), AttributeOf(ordinal_, v.numbers.minor),
+          v.architecture_name ? v.architecture_name(ordinal_) : ""};
 }
 
 Result Device::Keep(Result r) {

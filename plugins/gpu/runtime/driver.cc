@@ -89,16 +89,19 @@ Result LoadDriver() {
   if (Result r = Open(&path, &library); !r.ok()) return r;
   Driver d;
   const char* missing = nullptr;
+  bool required = true;
   auto load = [&](auto& function, const char* name) {
     function.name = name;
     void* symbol = dlsym(library, name);
-    if (!symbol && !missing) missing = name;
+    if (!symbol && required && !missing) missing = name;
     function.call = reinterpret_cast<decltype(function.call)>(symbol);
   };
 #define GPU_DRIVER_LOAD(member, cuda, hip, parameters, arguments) load(d.member, v.is_hip ? #hip : #cuda);
   GPU_DRIVER_FUNCTIONS(GPU_DRIVER_LOAD)
   if (v.is_hip) {
     GPU_HIP_FUNCTIONS(GPU_DRIVER_LOAD)
+    required = false;
+    GPU_HIP_OLD_FUNCTIONS(GPU_DRIVER_LOAD)
   } else {
     GPU_CUDA_FUNCTIONS(GPU_DRIVER_LOAD)
   }

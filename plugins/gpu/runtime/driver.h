@@ -14,6 +14,7 @@
 namespace mge::gpu {
 
 class Compiler;
+struct LibraryFacts;
 
 // A function of the driver. Null until the driver is loaded.
 template <typename... Parameters>
@@ -29,12 +30,13 @@ struct DriverFunctionOf<int(Parameters...)> {
   using type = DriverFunction<Parameters...>;
 };
 
-// The functions of the loaded driver. Members of the other vendor stay null.
+// The functions of the loaded driver. Members of the other vendor stay null, and so do old functions that it lacks.
 struct Driver {
 #define GPU_DRIVER_MEMBER(member, cuda, hip, parameters, arguments) DriverFunctionOf<int parameters>::type member;
   GPU_DRIVER_FUNCTIONS(GPU_DRIVER_MEMBER)
   GPU_CUDA_FUNCTIONS(GPU_DRIVER_MEMBER)
   GPU_HIP_FUNCTIONS(GPU_DRIVER_MEMBER)
+  GPU_HIP_OLD_FUNCTIONS(GPU_DRIVER_MEMBER)
 #undef GPU_DRIVER_MEMBER
   int version = 0;
 };
@@ -94,7 +96,10 @@ struct Vendor {
   std::string (*refusal)(int major, int minor);
   // Returns a version as users write it ("13.0").
   std::string (*version_text)(int version);
-  Compiler* compiler = nullptr;  // of kernels at run time; null: none
+  Compiler* compiler;               // of kernels at run time
+  const LibraryFacts* collectives;  // NCCL, RCCL
+  // Returns the compiler's name for a device's architecture, or "" if the driver does not tell. Nullable.
+  std::string (*architecture_name)(int device) = nullptr;
 };
 const Vendor& TheVendor();
 

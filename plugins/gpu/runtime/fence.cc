@@ -31,6 +31,17 @@ int Await(void* event, uint64_t timeout_ns) {
   }
 }
 
+// Waits like Await(), and looks at the collective operations before the event. Writes their failure.
+int AwaitCollectives(void* event, uint64_t timeout_ns, CollectiveWatch& watch, Result* failure) {
+  constexpr uint64_t kLook = 5'000'000;  // nanoseconds between two looks
+  for (uint64_t left = timeout_ns;; left -= std::min(left, kLook)) {
+    const int code = Await(event, std::min(left, kLook));
+    const bool pending = code == kDriverNotReady;
+    *failure = watch.Check(pending);
+    if (!pending || !failure->ok() || left <= kLook) return code;
+  }
+}
+
 }  // namespace
 
 Fence::~Fence() {
@@ -96,17 +107,28 @@ Result Fence::HostWait(uint64_t value, uint64_t timeout_ns) {
     // The ring may grow meanwhile, so the entry is found again afterwards: it stays because it has a waiter.
     const uint64_t exact = s->value;
     void* const event = s->event.handle;
+    const std::shared_ptr<CollectiveWatch> watch = s->watch;
     ++s->waiters;
     lock.unlock();
-    const Result r = device_.With([&] { return ResultOf(Await(event, timeout_ns), TheDriver().event_synchronize.name); });
+    Result failure;
+    const Result r = device_.With([&] {
+      const int code = watch ? AwaitCollectives(event, timeout_ns, *watch, &failure) : Await(event, timeout_ns);
+      return ResultOf(code, TheDriver().event_synchronize.name);
+    });
     lock.lock();
+    if (!failure.ok() && failure_.ok()) {
+      failure_ = std::move(failure);
+      failed_from_ = exact;
+    }
     for (size_t i = 0; i < count_; ++i) {
       SignalOf& entry = signals_[(first_ + i) % signals_.size()];
       if (entry.value == exact) --entry.waiters;
     }
+    if (!failure_.ok() && value >= failed_from_) return failure_;
     if (!r.ok()) return r;
     Reached(exact);
   }
+  if (!failure_.ok() && value >= failed_from_) return failure_;
   const uint64_t from = faulted_from_;
   if (fault_.what != Fault::kNone && value >= from) return {MGE_OUT_OF_RANGE, FaultText(fault_)};
   return {};

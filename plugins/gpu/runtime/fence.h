@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "plugins/gpu/runtime/collective_watch.h"
 #include "plugins/gpu/runtime/device.h"
 
 namespace mge::gpu {
@@ -19,15 +21,16 @@ class Fence {
 
   Result HostWait(uint64_t value, uint64_t timeout_ns);
 
-  // Called by a queue. Records an event of the pool with `record` and keeps it for the value, which must increase.
+  // Called by a queue. Records an event of the pool with `record` and keeps it for the value, which must increase. `watch`
+  // (nullable): the collective operations before it.
   template <typename F>
-  Result Signal(uint64_t value, F&& record) {
+  Result Signal(uint64_t value, const std::shared_ptr<CollectiveWatch>& watch, F&& record) {
     std::lock_guard lock(mutex_);
     if (Result r = Prepare(value); !r.ok()) return r;
     DriverEvent event = {};
     if (Result r = device_.events().Take(&event); !r.ok()) return r;
     if (Result r = record(event); !r.ok()) return r;  // not returned to the pool: a copy to its memory may be enqueued
-    signals_[(first_ + count_++) % signals_.size()] = {value, event, 0};
+    signals_[(first_ + count_++) % signals_.size()] = {value, event, 0, watch};
     announced_ = value;
     return {};
   }
@@ -45,6 +48,7 @@ class Fence {
     uint64_t value;
     DriverEvent event;
     int waiters;  // threads in HostWait()
+    std::shared_ptr<CollectiveWatch> watch;
   };
   Result Prepare(uint64_t value);
   Result CheckAnnounced(uint64_t value) const;
@@ -59,6 +63,8 @@ class Fence {
   uint64_t announced_ = 0, reached_ = 0;
   Fault fault_ = {};  // the outcome of the values from faulted_from_ on
   uint64_t faulted_from_ = 0;
+  Result failure_;  // of collective operations: the outcome of the values from failed_from_ on
+  uint64_t failed_from_ = 0;
 };
 
 }  // namespace mge::gpu

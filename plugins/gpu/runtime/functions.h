@@ -88,3 +88,6 @@
 #define GPU_HIP_FUNCTIONS(F)                                                                        \
   F(hip_copy, , hipMemcpyAsync, (void* to, const void* from, size_t bytes, int kind, void* stream), \
     (to, from, bytes, kind, stream))
+// A function that later versions may drop.
+#define GPU_HIP_OLD_FUNCTIONS(F) \
+  F(hip_properties, , hipGetDeviceProperties, (void* properties, int device), (properties, device))

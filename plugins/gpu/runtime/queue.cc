@@ -96,10 +96,15 @@ Fault* Queue::FaultWord() {
   return static_cast<Fault*>(fault_word_);
 }
 
+void Queue::Watch(std::shared_ptr<CollectiveWatch> watch) {
+  watch->Begin();
+  watch_ = std::move(watch);
+}
+
 Result Queue::Signal(Fence& fence, uint64_t value) {
   if (capturing_) return {MGE_FAILED_PRECONDITION, "a signal cannot be captured"};
   return device_.With([&] {
-    return fence.Signal(value, [&](const DriverEvent& event) -> Result {
+    return fence.Signal(value, watch_, [&](const DriverEvent& event) -> Result {
       if (faults_) {
         if (const int code = CopyCode(event.fault, fault_word_, sizeof(Fault), stream_)) return ResultOf(code, CopyName());
       }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "plugins/gpu/launch.h"
 #include "plugins/gpu/runtime/device.h"
@@ -54,6 +55,9 @@ class Queue {
   Result Mark(void* event);
   // Returns the fault word of this queue. From now on, signals copy it.
   Fault* FaultWord();
+  // Called when collective operations were enqueued. Waits for later signals look at them.
+  void Watch(std::shared_ptr<CollectiveWatch> watch);
+  bool capturing() const { return capturing_; }
 
  private:
   // Ends the capture. Calls use(graph) and then destroys the graph.
@@ -66,6 +70,7 @@ class Queue {
   void* fault_word_ = nullptr;  // device memory; compute queues only
   bool faults_ = false;         // a kernel that was enqueued may have reported a fault
   bool capturing_ = false, captured_faults_ = false;
+  std::shared_ptr<CollectiveWatch> watch_;  // of collective operations; null: none
 };
 
 // A point in time on a queue.

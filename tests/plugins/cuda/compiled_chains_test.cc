@@ -57,6 +57,25 @@ TEST_F(CompiledChains, OfAnyLengthReadAndWriteEachByteOnce) {
   EXPECT_EQ(Emulating("emulating_bytes"), 2u * 37 * 11 * sizeof(float));
 }
 
+// Images outlive the runtime that compiled them. A damaged one is compiled again.
+TEST_F(CompiledChains, AreKeptInTheCacheOfBlobs) {
+  const std::string model = Zoo("eltwise-chain"), folder = Path("blobs");
+  SoftwareDriver driver;
+  const auto compilations = [&] {
+    const uint64_t before = Emulating("emulating_compilations");
+    const auto session =
+        Session::Load(CudaRuntime({{"cuda.nvrtc", kEmulating}, {"cache.dir", folder}}), model, {.device = "cuda0"});
+    EXPECT_TRUE(session.ok()) << FormatError(session.status());
+    const auto results = ResultsOf(**session, {Numbers({1 << 20}), Numbers({1 << 20})});
+    EXPECT_TRUE(results.ok()) << FormatError(results.status());
+    return Emulating("emulating_compilations") - before;
+  };
+  EXPECT_EQ(compilations(), 1u);
+  EXPECT_EQ(compilations(), 0u);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) std::filesystem::resize_file(entry, 40);
+  EXPECT_EQ(compilations(), 1u);
+}
+
 TEST_F(CompiledChains, AreInterpretedIfThereIsNoCompiler) {
   const std::string model = Zoo("eltwise-chain");
   for (const auto& [library, why] : {std::pair("/nowhere/libnvrtc.so.13", "NVRTC cannot be used: /nowhere"),
@@ -74,10 +93,14 @@ TEST_F(CompiledChains, AreInterpretedIfThereIsNoCompiler) {
 // The driver in software has no twin of a kernel that NVRTC has compiled.
 TEST_F(CompiledChains, AreCompiledByNvrtcAndInterpretedIfTheDriverRefusesThem) {
   if (!std::filesystem::exists(kReal)) GTEST_SKIP() << "no " << kReal;
-  const Outcome o = Mge("run " + Zoo("eltwise-chain") + " --device cuda0 --compare host", Environment(kReal));
-  EXPECT_EQ(o.code, 0) << o.out << o.err;
-  EXPECT_THAT(o.err, HasSubstr("cuModuleGetFunction failed with CUDA_ERROR_NOT_FOUND"));
-  EXPECT_THAT(o.err, Not(HasSubstr("nvrtcCompileProgram")));
+  for (const char* name : {"eltwise-chain", "tiny-ops", "tiny-mixed"}) {
+    const Outcome o = Mge("run " + Zoo(name) + " --device cuda0 --compare host", Environment(kReal));
+    EXPECT_EQ(o.code, 0) << o.out << o.err;
+    EXPECT_THAT(o.err, Not(HasSubstr("nvrtcCompileProgram")));
+    if (name != std::string_view("tiny-mixed")) {
+      EXPECT_THAT(o.err, HasSubstr("cuModuleGetFunction failed with CUDA_ERROR_NOT_FOUND"));
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
 
 namespace mge {
@@ -70,6 +71,45 @@ TEST_P(EveryCall, ThatFailsIsAnErrorAndNothingLeaks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, EveryCall, testing::Values(kInvalidValue, kOutOfMemory, kLaunchFailed));
+
+// Twenty calls of a large model, spread over all calls of all functions.
+class CudaFailuresOfLargeModels : public Command {};
+
+TEST_F(CudaFailuresOfLargeModels, AreErrorsAndNothingLeaks) {
+  constexpr int kSamples = 20;
+  ASSERT_EQ(Mge("zoo resnet50 -o model.onnx").code, 0);
+  const auto use = [&](const std::shared_ptr<Runtime>& runtime) -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(auto session, Session::Load(runtime, Path("model.onnx"), {.device = "cuda0"}));
+    for (int run = 0; run < 3; ++run) MGE_RETURN_IF_ERROR(ResultsOf(*session, {Numbers({1, 3, 224, 224})}).status());
+    return absl::OkStatus();
+  };
+  std::vector<std::pair<std::string, uint64_t>> calls;  // each function, with the number of one of its calls
+  uint64_t total = 0;
+  {
+    SoftwareDriver driver;
+    ASSERT_TRUE(use(CudaRuntime()).ok());
+    calls = driver.AllCalls();
+    for (const auto& [function, count] : calls) total += count;
+  }
+  for (int sample = 0; sample < kSamples; ++sample) {
+    uint64_t n = 1 + total * static_cast<uint64_t>(2 * sample + 1) / (2 * kSamples);
+    size_t f = 0;
+    while (n > calls[f].second) n -= calls[f++].second;
+    if (calls[f].first == "cuCtxPopCurrent_v2") continue;  // fails only if no context is current
+    SCOPED_TRACE(fmt::format("{} call {} of {}", calls[f].first, n, calls[f].second));
+    SoftwareDriver driver;
+    // Waits fail on a lost device only.
+    const bool waits = calls[f].first == "cuEventQuery" || calls[f].first.find("Synchronize") != std::string::npos;
+    driver.Fail(calls[f].first, n, waits ? kLaunchFailed : kOutOfMemory);
+    const absl::Status status = use(CudaRuntime());
+    if (!ReleasesSomething(calls[f].first)) {
+      EXPECT_EQ(driver.Live(), 0) << FormatError(status);
+    }
+    if (!status.ok()) {
+      EXPECT_NE(ErrorId(status), errors::kInternal.id) << FormatError(status);
+    }
+  }
+}
 
 TEST(CudaFailures, OfCopiesBetweenDevicesAreErrors) {
   for (const char* function : {"cuMemcpyPeerAsync", "cuCtxEnablePeerAccess", "cuStreamWaitEvent"}) {

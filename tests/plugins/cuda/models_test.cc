@@ -17,12 +17,16 @@ class CudaModels : public Command, public testing::WithParamInterface<const char
 };
 
 TEST_P(CudaModels, HaveTheNumbersOfTheCpu) {
-  const std::string driver = std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver;
-  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device cuda0 --compare cpu0", driver);
+  const std::string variables =
+      std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver + " MGE_CUDA_NVRTC=" MGE_BINARY_DIR "/tests/cuda/libnvrtc.so";
+  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device cuda0 --compare cpu0", variables);
   EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_THAT(o.err, testing::Not(testing::HasSubstr("cannot be compiled")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, CudaModels, testing::Values("mobilenetv2", "bert-tiny", "tiny-mixed", "eltwise-chain"));
+INSTANTIATE_TEST_SUITE_P(Zoo, CudaModels,
+                         testing::Values("resnet50", "mobilenetv2", "bert-base", "bert-tiny", "tiny-ops", "tiny-mixed",
+                                         "one-op", "eltwise-chain"));
 
 TEST_F(CudaModels, ReplayResNet50AsOneGraph) {
   SoftwareDriver driver;

@@ -10,6 +10,7 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kDigits[] = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
 
@@ -39,6 +40,111 @@ TEST_F(RocmDevices, AreListedAndRunAModelWithTheNumbersOfTheReference) {
 TEST_F(RocmDevices, PassTheConformanceKit) {
   const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --quick", Driver("devices 2\n"));
   EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
+}
+
+TEST_F(RocmDevices, ComputeCollectivesByRccl) {
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only collective",
+                        "MGE_ROCM_DRIVER=" MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5 MGE_ROCM_RCCL=" MGE_BINARY_DIR
+                        "/tests/rocm/librccl.so");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
+// Matrix products by rocBLAS, in place of which the tests load a library that emulates it.
+class RocmProducts : public Command {
+ protected:
+  static std::string Environment(const std::string& library) {
+    return "MGE_ROCM_DRIVER=" MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5 MGE_ROCM_ROCBLAS=" + library;
+  }
+  static constexpr char kEmulatingRocblas[] = MGE_BINARY_DIR "/tests/rocm/librocblas.so";
+};
+
+// Every form of MatMul and Gemm that operators have.
+TEST_F(RocmProducts, PassTheConformanceKit) {
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only MatMul --only Gemm --report report",
+                        Environment(kEmulatingRocblas));
+  EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
+  EXPECT_THAT(Read("report/report.json"), HasSubstr("rocm.rocblas"));
+}
+
+TEST_F(RocmProducts, OfATransformerAreThoseOfTheLibrary) {
+  EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
+  const std::string model = Path("bert.onnx");
+  const std::string plan = Mge("plan " + model + " --device rocm0", Environment(kEmulatingRocblas)).out;
+  EXPECT_THAT(plan, HasSubstr("rocm.sibling_products(MatMul+Add+MatMul+Add+MatMul+Add) rocm.rocblas"));
+  EXPECT_THAT(plan, HasSubstr("rocm.gemm_epilogue(MatMul+Add+Gelu) rocm.rocblas"));
+  const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
+TEST_F(RocmProducts, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
+  EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
+  for (const auto& [library, why] : {std::pair("/nowhere/librocblas.so.4", "rocBLAS cannot be used: /nowhere"),
+                                     {"off", "rocBLAS is switched off (rocm.rocblas=off)"}}) {
+    const Outcome o = Mge("plan " + Path("bert.onnx") + " --device rocm0 --why", Environment(library));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr(why));
+    EXPECT_THAT(o.out, HasSubstr("gpu.matmul"));
+  }
+}
+
+constexpr char kEmulating[] = MGE_BINARY_DIR "/tests/rocm/libhiprtc.so";
+constexpr char kReal[] = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
+
+// Chains of elementwise nodes, which hiprtc compiles.
+class RocmChains : public Command {
+ protected:
+  static std::string Environment(const std::string& library) {
+    return "MGE_ROCM_DRIVER=" MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5 MGE_ROCM_HIPRTC=" + library;
+  }
+  std::string Zoo(const std::string& name) const {
+    EXPECT_EQ(Mge("zoo " + name + " -o " + name + ".onnx").code, 0);
+    return Path(name + ".onnx");
+  }
+};
+
+TEST_F(RocmChains, ComputeWhatTheReferenceComputes) {
+  for (const char* name : {"eltwise-chain", "tiny-mixed", "tiny-ops"}) {
+    const Outcome o = Mge("run " + Zoo(name) + " --device rocm0 --compare host", Environment(kEmulating));
+    EXPECT_EQ(o.code, 0) << name << o.out << o.err;
+    EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
+  }
+  EXPECT_THAT(Mge("plan " + Path("eltwise-chain.onnx") + " --device rocm0", Environment(kEmulating)).out,
+              HasSubstr("gpu.compiled_chain"));
+}
+
+class RocmModels : public RocmChains, public testing::WithParamInterface<const char*> {};
+
+TEST_P(RocmModels, HaveTheNumbersOfTheCpu) {
+  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device rocm0 --compare cpu0", Environment(kEmulating));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, RocmModels, testing::Values("resnet50", "mobilenetv2", "bert-base", "bert-tiny", "one-op"));
+
+TEST_F(RocmChains, AreInterpretedIfThereIsNoCompiler) {
+  const std::string model = Zoo("eltwise-chain");
+  for (const auto& [library, why] :
+       {std::pair(
+            "/nowhere/libhiprtc.so.7",
+            "hiprtc cannot be used: /nowhere/libhiprtc.so.7: cannot open shared object file: No such file or directory; "
+            "install the HIP runtime with hiprtc, or set rocm.hiprtc to its path"),
+        {"off", "hiprtc is switched off (rocm.hiprtc=off)"},
+        {"libhiprtc.so", "rocm.hiprtc is 'libhiprtc.so', which is not an absolute path"}}) {
+    const Outcome o = Mge("plan " + model + " --device rocm0 --why", Environment(library));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr(why));
+    EXPECT_THAT(o.out, HasSubstr("gpu.chain"));
+  }
+}
+
+// hiprtc needs no GPU. The driver in software has no twin of a kernel that it has compiled.
+TEST_F(RocmChains, AreCompiledByHiprtc) {
+  if (!std::filesystem::exists(kReal)) GTEST_SKIP() << "no " << kReal;
+  const Outcome o = Mge("run " + Zoo("tiny-ops") + " --device rocm0 --compare host", Environment(kReal));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_THAT(o.err, HasSubstr("hipModuleGetFunction failed with error 500"));
+  EXPECT_THAT(o.err, Not(HasSubstr("hiprtcCompileProgram")));
 }
 
 TEST_F(RocmDevices, WithoutADriverTheErrorSaysWhatToInstall) {

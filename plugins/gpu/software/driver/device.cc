@@ -37,6 +37,14 @@ int init(unsigned flags) {
   return kOk;
 }
 
+// Writes the name of an architecture at its place in hipDeviceProp_t of HIP 5. The other members are zero.
+int hip_properties(void* properties, int device) {
+  constexpr size_t kBytes = 792, kArchitecture = 396;
+  if (!Driver::Get().Find(device)) return kInvalidDevice;
+  std::memset(properties, 0, kBytes);
+  return Copy("gfx90a", static_cast<char*>(properties) + kArchitecture, 256);
+}
+
 int driver_version(int* version) {
   *version = Driver::Get().configuration.version;
   return kOk;

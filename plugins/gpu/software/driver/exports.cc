@@ -12,7 +12,7 @@
 
 // OWN_FUNCTIONS are those that only this vendor has; SYMBOL chooses its name.
 #ifdef MGE_SOFTWARE_HIP
-#define OWN_FUNCTIONS GPU_HIP_FUNCTIONS
+#define OWN_FUNCTIONS(F) GPU_HIP_FUNCTIONS(F) GPU_HIP_OLD_FUNCTIONS(F)
 #define SYMBOL(cuda, hip) hip
 #else
 #define OWN_FUNCTIONS GPU_CUDA_FUNCTIONS
@@ -39,6 +39,23 @@ int Call(FunctionNumber number, F&& f) noexcept {
     return kLaunchFailed;
   }
 }
+
+// Work of another library.
+class ForeignWork : public HostWork {
+ public:
+  ForeignWork(void (*work)(void*, void*, const void*), void (*release)(void*), void* data)
+      : work_(work), release_(release), data_(data) {}
+  ~ForeignWork() override { release_(data_); }
+  Result Run(const HostWorkCall& call) override {
+    work_(data_, call.destination, call.source);
+    return {};
+  }
+
+ private:
+  void (*work_)(void*, void*, const void*);
+  void (*release_)(void*);
+  void* data_;
+};
 
 int Find(const char* name) {
   for (int i = 0; kFunctionNames[i]; ++i) {
@@ -94,6 +111,12 @@ EXPORT void mge_driver_fail(const char* function, uint64_t call, int code) {
 
 EXPORT void mge_driver_add_kernels(const void* const* kernels, uint64_t count) {
   mge::gpu::AddKernels({reinterpret_cast<const mge::gpu::emulation::Kernel* const*>(kernels), count});
+}
+
+EXPORT int mge_driver_enqueue(void* stream, void (*work)(void* data, void* destination, const void* source),
+                              void (*release)(void* data), void* data, void* destination, const void* source,
+                              uint64_t bytes) {
+  return driver::Enqueue(stream, std::make_shared<driver::ForeignWork>(work, release, data), {destination, source, bytes});
 }
 
 EXPORT void mge_driver_lose(int device) {

@@ -142,4 +142,7 @@ class Driver {
 // Names of the exported functions, in the order of functions.h. Null ends the list. (exports.cc)
 extern const char* const kFunctionNames[];
 
+// Enqueues work that is not a kernel. Returns a code.
+int Enqueue(void* stream, std::shared_ptr<HostWork> work, const HostWorkCall& call);
+
 }  // namespace mge::software::driver

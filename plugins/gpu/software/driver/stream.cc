@@ -40,6 +40,10 @@ Context* ContextOf(void* device) {
 
 }  // namespace
 
+int Enqueue(void* stream, std::shared_ptr<HostWork> work, const HostWorkCall& call) {
+  return OnStream(stream, [&](Stream& s) { return s.Call(std::move(work), call); });
+}
+
 int stream_create(void** stream, unsigned /*flags*/) {
   Context* c = Driver::Current();
   if (!c) return kInvalidContext;

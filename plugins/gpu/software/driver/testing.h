@@ -23,6 +23,10 @@ void mge_driver_fail(const char* function, uint64_t call, int code);
 /* Adds the emulated twins of kernels that are compiled at run time: `count` pointers to mge::gpu::emulation::Kernel
  * (emulation/device.h). They stay valid as long as the process. */
 void mge_driver_add_kernels(const void* const* kernels, uint64_t count);
+/* Enqueues work of another library on a stream. In the stream's thread, calls work(data, destination, source), for as many
+ * replays as there are, and release(data) at the end. `bytes` of both addresses are memory of the stream's device. */
+int mge_driver_enqueue(void* stream, void (*work)(void* data, void* destination, const void* source),
+                       void (*release)(void* data), void* data, void* destination, const void* source, uint64_t bytes);
 /* Loses a device: all its work fails. */
 void mge_driver_lose(int device);
 /* Returns the number of objects and allocations that the program has not released. */

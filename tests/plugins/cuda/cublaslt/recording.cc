@@ -2,12 +2,12 @@
 // A library with the interface of cuBLASLt that records what it is asked for, and computes products with the emulated kernel
 // of the driver in software. It knows its own descriptors only.
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <atomic>
 #include <cstring>
 
 #include "plugins/gpu/kernels/matmul.h"
+#include "tests/plugins/gpu/products/emulated_kernel.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -39,20 +39,9 @@ T& As(Opaque* opaque) {
 
 std::atomic<uint64_t> g_products{0}, g_heuristics{0}, g_handles{0};
 
-template <typename F>
-F Driver(const char* name) {
-  void* driver = dlopen(MGE_BINARY_DIR "/lib/mge/test/libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return reinterpret_cast<F>(dlsym(driver, name));
-}
-
-// Returns the driver's kernel, or null.
-void* KernelOf(const char* name) {
-  void *module = nullptr, *function = nullptr;
-  static const uint32_t image[4] = {0xba55ed50};
-  if (Driver<int (*)(void**, const void*)>("cuModuleLoadData")(&module, image) != 0) return nullptr;
-  if (Driver<int (*)(void**, void*, const char*)>("cuModuleGetFunction")(&function, module, name) != 0) function = nullptr;
-  Driver<int (*)(void*)>("cuModuleUnload")(module);
-  return function;
+const mge::EmulatedKernels& Kernels() {
+  static const mge::EmulatedKernels kernels(MGE_BINARY_DIR "/lib/mge/test/libcuda.so.1", /*is_hip=*/false);
+  return kernels;
 }
 
 // Sets the strides of an operand: of a step along the rows of the result, and along k.
@@ -79,8 +68,8 @@ EXPORT uint64_t recorded_handles() { return g_handles; }  // that are open
 
 EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   void* context = nullptr;
-  if (Driver<int (*)(void**)>("cuCtxPopCurrent_v2")(&context) != 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-  Driver<int (*)(void*)>("cuCtxPushCurrent_v2")(context);
+  if (Kernels().Function<int (*)(void**)>("cuCtxPopCurrent_v2", "")(&context) != 0) return CUBLAS_STATUS_NOT_INITIALIZED;
+  Kernels().Function<int (*)(void*)>("cuCtxPushCurrent_v2", "")(context);
   ++g_handles;
   *handle = reinterpret_cast<cublasLtHandle_t>(&g_handles);
   return CUBLAS_STATUS_SUCCESS;
@@ -223,12 +212,5 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
                        : d.type == CUDA_R_16F  ? "matmul_f16"
                        : d.type == CUDA_R_16BF ? "matmul_bf16"
                                                : nullptr;
-  void* function = kernel ? KernelOf(kernel) : nullptr;
-  if (!function) return CUBLAS_STATUS_NOT_SUPPORTED;
-  void* arguments[] = {&args};
-  const auto launch =
-      Driver<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)>(
-          "cuLaunchKernel");
-  return launch(function, 8, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr) == 0 ? CUBLAS_STATUS_SUCCESS
-                                                                                  : CUBLAS_STATUS_EXECUTION_FAILED;
+  return Kernels().Launch(kernel, args, stream) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }

@@ -30,7 +30,7 @@ constexpr char kH200[] =
 class CudnnPlans : public testing::Test {
  protected:
   void SetUp() override {
-    if (!library_.Open("libcudnn.so.9").ok() && !library_.Open(MGE_CUDA_LIBRARIES "/libcudnn.so.9").ok()) {
+    if (!library_.Load("libcudnn.so.9").ok() && !library_.Load(MGE_CUDA_LIBRARIES "/libcudnn.so.9").ok()) {
       GTEST_SKIP() << "no cuDNN of this version";
     }
     device_ = std::make_unique<Descriptor>(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);

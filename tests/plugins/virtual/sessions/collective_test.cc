@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/plan/communicator.h"
 #include "tests/plugins/virtual/sessions/virtual_session.h"
+#include "tests/support/ranks.h"
 
 namespace mge {
 namespace {
@@ -21,43 +21,6 @@ using testing::Not;
 
 constexpr char kIdVariable[] = "MGE_TEST_COLLECTIVE_ID";
 
-constexpr std::string_view kSumAndMax = R"(input x : float32[N]
-h = Relu(x)
-s = mge::AllReduce(h)
-m = mge::AllReduce(x) {reduction="max"}
-y = Neg(s)
-output y
-output m
-)";
-
-HostValue Vector(std::vector<float> elements) {
-  HostValue v;
-  v.tensor = *Tensor::Create(DType::kF32, {static_cast<int64_t>(elements.size())});
-  std::copy(elements.begin(), elements.end(), v.tensor.MutableData<float>().begin());
-  return v;
-}
-
-std::string NewId(Runtime& runtime) {
-  auto resolution = runtime.ResolveDevice("virtual0", *runtime.registry().snapshot());
-  EXPECT_TRUE(resolution.ok()) << FormatError(resolution.status());
-  auto id = NewCollectiveId(*resolution->devices.front().device);
-  EXPECT_TRUE(id.ok()) << FormatError(id.status());
-  return id.ok() ? CollectiveIdText(*id) : "";
-}
-
-absl::StatusOr<std::shared_ptr<Session>> LoadRank(std::shared_ptr<Runtime> runtime, std::string_view text,
-                                                  const std::string& device, const std::string& id, int rank,
-                                                  const std::string& timeout = "20", int ranks = 2) {
-  MGE_ASSIGN_OR_RETURN(Graph graph, ParseGraphText(text));
-  SessionOptions options;
-  options.device = device;
-  options.settings = {{"collective.ranks", std::to_string(ranks)},
-                      {"collective.rank", std::to_string(rank)},
-                      {"collective.id", id},
-                      {"collective.timeout", timeout}};
-  return Session::Create(std::move(runtime), {std::move(graph), {}}, options);
-}
-
 // Two ranks on two devices of this process.
 class TwoRanks : public testing::Test {
  protected:
@@ -67,7 +30,7 @@ class TwoRanks : public testing::Test {
   }
 
   void LoadBoth(std::string_view first, std::string_view second, const std::string& timeout = "20") {
-    const std::string id = NewId(*runtime_);
+    const std::string id = NewCollectiveId(*runtime_, "virtual0");
     for (int rank = 0; rank < 2; ++rank) {
       auto session = LoadRank(runtime_, rank ? second : first, rank ? "virtual1" : "virtual0", id, rank, timeout);
       ASSERT_TRUE(session.ok()) << FormatError(session.status());
@@ -89,7 +52,7 @@ class TwoRanks : public testing::Test {
 
 TEST_F(TwoRanks, ReduceOverBothDevices) {
   LoadBoth(kSumAndMax, kSumAndMax);
-  for (float round : {0.f, 1.f, 2.f}) {  // the first run enqueues, later ones record and replay
+  for (float round : {0.f, 1.f, 2.f}) {
     Run({Vector({1 + round, -2, 3})}, {Vector({10, 20, -30 - round})});
     for (const auto& r : results_) {
       ASSERT_TRUE(r.ok()) << FormatError(r.status());
@@ -154,7 +117,7 @@ TEST_F(TwoRanks, RanksWithDifferentTensorsFail) {
 }
 
 TEST_F(TwoRanks, ARankThatNeverComesIsAnErrorWithinTheTimeout) {
-  auto session = LoadRank(runtime_, kSumAndMax, "virtual0", NewId(*runtime_), 0, "0.2");
+  auto session = LoadRank(runtime_, kSumAndMax, "virtual0", NewCollectiveId(*runtime_, "virtual0"), 0, "0.2");
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
   const auto begin = std::chrono::steady_clock::now();
   auto r = ResultsOf(**session, {Vector({1})});
@@ -181,7 +144,7 @@ TEST_F(TwoRanks, ACancelledRunFailsTheOtherRank) {
 }
 
 TEST_F(TwoRanks, AWrongPlaceInTheGroupIsRefused) {
-  const std::string id = NewId(*runtime_);
+  const std::string id = NewCollectiveId(*runtime_, "virtual0");
   auto wrong = [&](const std::string& device, const std::string& of, int rank) {
     auto session = LoadRank(runtime_, kSumAndMax, device, of, rank, "0.2");
     absl::Status status = session.status();
@@ -231,7 +194,7 @@ TEST(OtherProcess, DISABLED_Rank1) {
 }
 
 TEST_F(TwoRanks, TwoProcessesReduceAndADeadOneIsAnErrorWithinTheTimeout) {
-  const std::string id = NewId(*runtime_);
+  const std::string id = NewCollectiveId(*runtime_, "virtual0");
   const pid_t other = StartOther(id);
   ASSERT_GT(other, 0);
   auto session = LoadRank(runtime_, kSumAndMax, "virtual0", id, 0, "2");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with the interface of NVRTC that compiles kernels for this machine, and adds them to the driver in software as
-// emulated twins. Its images contain only a name.
+// A library with the interface of NVRTC or, with MGE_EMULATING_HIPRTC, of hiprtc. It compiles kernels for this machine, and
+// adds them to the driver in software as emulated twins. Its images contain only a name.
 #include <dlfcn.h>
-#include <nvrtc.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,10 +13,16 @@
 #include <string>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
+#ifdef MGE_EMULATING_HIPRTC
+#define NAME(cuda, hip) hip
+#else
+#define NAME(cuda, hip) cuda
+#endif
 
 namespace {
 
-constexpr char kDriver[] = MGE_BINARY_DIR "/lib/mge/test/libcuda.so.1";
+constexpr char kDriver[] = MGE_BINARY_DIR "/lib/mge/test/" NAME("libcuda.so.1", "libamdhip64.so.5");
+constexpr int kFailed = 6;  // compilation
 constexpr char kImage[] = "\177ELF in software";
 
 // Lists the kernels of the library, and counts the bytes that they move. Reads of repeated operands are not counted.
@@ -68,33 +73,36 @@ bool CompileTwin(const std::string& source) {
 EXPORT uint64_t emulating_compilations() { return g_compilations; }
 EXPORT uint64_t emulating_bytes() { return g_bytes.load() ? g_bytes.load()->load() : 0; }
 
-EXPORT nvrtcResult nvrtcVersion(int* major, int* minor) {
+EXPORT int NAME(nvrtcVersion, hiprtcVersion)(int* major, int* minor) {
   *major = 13;
   *minor = 0;
-  return NVRTC_SUCCESS;
+  return 0;
 }
-EXPORT const char* nvrtcGetErrorString(nvrtcResult) { return "NVRTC_ERROR"; }
-EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int* count) { return *count = 1, NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetSupportedArchs(int* archs) { return archs[0] = 90, NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const char*, int, const char* const*,
-                                      const char* const*) {
-  *program = reinterpret_cast<nvrtcProgram>(new std::string(source));
-  return NVRTC_SUCCESS;
+EXPORT const char* NAME(nvrtcGetErrorString, hiprtcGetErrorString)(int) { return "ERROR_COMPILATION"; }
+EXPORT int NAME(nvrtcCreateProgram, hiprtcCreateProgram)(void** program, const char* source, const char*, int,
+                                                         const char* const*, const char* const*) {
+  *program = new std::string(source);
+  return 0;
 }
-EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
-  delete reinterpret_cast<std::string*>(*program);
-  return NVRTC_SUCCESS;
+EXPORT int NAME(nvrtcDestroyProgram, hiprtcDestroyProgram)(void** program) {
+  delete static_cast<std::string*>(*program);
+  return 0;
 }
-EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
+EXPORT int NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void* program, int, const char* const*) {
   ++g_compilations;
-  return CompileTwin(*reinterpret_cast<std::string*>(program)) ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
+  return CompileTwin(*static_cast<std::string*>(program)) ? 0 : kFailed;
 }
-EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) { return *bytes = 0, NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) { return NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t* bytes) { return *bytes = sizeof(kImage), NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char* image) {
+EXPORT int NAME(nvrtcGetProgramLogSize, hiprtcGetProgramLogSize)(void*, size_t* bytes) { return *bytes = 0, 0; }
+EXPORT int NAME(nvrtcGetProgramLog, hiprtcGetProgramLog)(void*, char*) { return 0; }
+EXPORT int NAME(nvrtcGetCUBINSize, hiprtcGetCodeSize)(void*, size_t* bytes) { return *bytes = sizeof(kImage), 0; }
+EXPORT int NAME(nvrtcGetCUBIN, hiprtcGetCode)(void*, char* image) {
   std::memcpy(image, kImage, sizeof(kImage));
-  return NVRTC_SUCCESS;
+  return 0;
 }
-EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t*) { return NVRTC_ERROR_INVALID_INPUT; }
-EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram, char*) { return NVRTC_ERROR_INVALID_INPUT; }
+
+#ifndef MGE_EMULATING_HIPRTC
+EXPORT int nvrtcGetNumSupportedArchs(int* count) { return *count = 1, 0; }
+EXPORT int nvrtcGetSupportedArchs(int* archs) { return archs[0] = 90, 0; }
+EXPORT int nvrtcGetPTXSize(void*, size_t*) { return kFailed; }
+EXPORT int nvrtcGetPTX(void*, char*) { return kFailed; }
+#endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "behind.h"
+#include "plugins/gpu/support/behind.h"
 
 #include <algorithm>
 
@@ -7,13 +7,13 @@
 #include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
 
-namespace mge::cuda {
+namespace mge::gpu {
 namespace {
 
 template <typename Args>
 mge_code Enqueue(const mge_run* run, uint32_t kernel, const Args& args) {
-  const gpu::Shape3 shape = gpu::Spread(args.n);
-  gpu::Launch launch = {.kernel = kernel, .args = &args, .args_bytes = sizeof(args)};
+  const Shape3 shape = Spread(args.n);
+  Launch launch = {.kernel = kernel, .args = &args, .args_bytes = sizeof(args)};
   std::copy_n(shape.grid, 3, launch.grid);
   std::copy_n(shape.block, 3, launch.block);
   return gpu::Enqueue(run, launch);
@@ -22,26 +22,26 @@ mge_code Enqueue(const mge_run* run, uint32_t kernel, const Args& args) {
 }  // namespace
 
 bool ActivationBehind::Init() {
-  kernel_ = gpu::FindKernel("activate_f32");
-  return kernel_ != gpu::kNoKernel;
+  kernel_ = FindKernel("activate_f32");
+  return kernel_ != kNoKernel;
 }
 
-mge_code ActivationBehind::Run(const mge_run* run, void* y, int64_t elements, const gpu::Activation& activation) const {
-  if (activation.kind == gpu::kNoActivation) return MGE_OK;
-  return Enqueue(run, kernel_, gpu::ActivateArgs{y, y, elements, activation});
+mge_code ActivationBehind::Run(const mge_run* run, void* y, int64_t elements, const Activation& activation) const {
+  if (activation.kind == kNoActivation) return MGE_OK;
+  return Enqueue(run, kernel_, ActivateArgs{y, y, elements, activation});
 }
 
 bool BiasBehind::Init(mge_dtype type) {
-  kernel_ = gpu::FindKernel(gpu::KernelFor("add", type));
-  return kernel_ != gpu::kNoKernel;
+  kernel_ = FindKernel(KernelFor("add", type));
+  return kernel_ != kNoKernel;
 }
 
 mge_code BiasBehind::Run(const mge_run* run, void* y, const void* bias, int64_t images, int64_t channels,
                          int64_t pixels) const {
-  gpu::BinaryArgs args = {};
+  BinaryArgs args = {};
   args.x = args.z = y;
   args.y = bias;
-  args.fault = gpu::FaultOf(run);
+  args.fault = FaultOf(run);
   args.n = images * channels * pixels;
   args.walk = {3, 0, {images, channels, pixels}};
   args.x_strides[0] = channels * pixels;
@@ -50,4 +50,4 @@ mge_code BiasBehind::Run(const mge_run* run, void* y, const void* bias, int64_t 
   return Enqueue(run, kernel_, args);
 }
 
-}  // namespace mge::cuda
+}  // namespace mge::gpu

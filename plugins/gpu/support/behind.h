@@ -7,7 +7,7 @@
 #include "plugins/gpu/kernels/activation.h"
 #include "plugins/gpu/launch.h"
 
-namespace mge::cuda {
+namespace mge::gpu {
 
 // An activation of float32 elements.
 class ActivationBehind {
@@ -15,10 +15,10 @@ class ActivationBehind {
   // Finds the kernel. Returns false if the backend's image lacks it.
   bool Init();
   // Enqueues the activation of the elements at y. Does nothing if it is kNoActivation.
-  mge_code Run(const mge_run* run, void* y, int64_t elements, const gpu::Activation& activation) const;
+  mge_code Run(const mge_run* run, void* y, int64_t elements, const Activation& activation) const;
 
  private:
-  uint32_t kernel_ = gpu::kNoKernel;
+  uint32_t kernel_ = kNoKernel;
 };
 
 // The addition of a bias per channel to a tensor (images, channels, pixels).
@@ -28,7 +28,7 @@ class BiasBehind {
   mge_code Run(const mge_run* run, void* y, const void* bias, int64_t images, int64_t channels, int64_t pixels) const;
 
  private:
-  uint32_t kernel_ = gpu::kNoKernel;
+  uint32_t kernel_ = kNoKernel;
 };
 
-}  // namespace mge::cuda
+}  // namespace mge::gpu

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/runtime/vendor_library.h"
+
+#include <string_view>
+
+namespace mge::gpu {
+
+Result VendorLibrary::Missing(const std::string& why) const {
+  return {MGE_UNAVAILABLE, std::string(facts_.name) + " cannot be used: " + why + "; " + facts_.install + ", or set " +
+                               std::string(View(facts_.setting->key)) + " to its path"};
+}
+
+Result VendorLibrary::Open() {
+  const std::string name = facts_.name, key(View(facts_.setting->key));
+  std::string_view path, driver;
+  if (Result r = ReadSetting(*facts_.setting, &path); !r.ok()) return r;
+  if (Result r = ReadSetting(*facts_.driver_setting, &driver); !r.ok()) return r;
+  if (path == "off") return {MGE_UNAVAILABLE, name + " is switched off (" + key + "=off)"};
+  if (path.empty() && !driver.empty()) {
+    return {MGE_UNAVAILABLE,
+            name + " is not used beside another driver (" + std::string(View(facts_.driver_setting->key)) + ")"};
+  }
+  if (!path.empty() && path[0] != '/') {
+    return {MGE_INVALID_ARGUMENT, key + " is '" + std::string(path) + "', which is not an absolute path"};
+  }
+  if (!path.empty()) return Open(std::string(path));
+  Result first;
+  for (const char* file : facts_.files) {
+    Result r = Open(std::string(file));
+    if (r.ok()) return r;
+    if (first.ok()) first = std::move(r);
+  }
+  return first;
+}
+
+Result VendorLibrary::Open(const std::string& path) {
+  path_ = path;
+  handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle_) return {};
+  const char* error = dlerror();
+  return Missing(error ? error : path);
+}
+
+}  // namespace mge::gpu
