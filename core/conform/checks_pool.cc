@@ -54,8 +54,10 @@ class Provider : public DeviceSlabs {
   void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
-    auto slab = slabs_.upper_bound(address);  // the slab behind the address
-    return slab != slabs_.begin() && End(address, bytes) <= End((--slab)->first, slab->second.bytes);
+    auto behind = slabs_.upper_bound(address);
+    if (behind == slabs_.begin()) return false;
+    const mge_slab& slab = std::prev(behind)->second;
+    return End(address, bytes) <= End(slab.address, slab.bytes);
   }
 
  private:
