@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cli/common.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "core/base/status.h"
@@ -93,6 +95,14 @@ Globals OnDevice(const Globals& globals, const std::string& device) {
     there.settings.insert(there.settings.end(), {"select.strategy=heuristic", "select.freeze=", "select.frozen="});
   }
   return there;
+}
+
+std::string ProgramPath(const std::string& name) {
+  Dl_info info = {};
+  if (!dladdr(reinterpret_cast<const void*>(&mge_version), &info) || !info.dli_fname) return {};
+  std::error_code code;
+  std::filesystem::path library = std::filesystem::canonical(info.dli_fname, code);
+  return code ? std::string() : (library.parent_path() / "mge" / name).string();
 }
 
 std::string HumanBytes(uint64_t bytes) {

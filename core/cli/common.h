@@ -44,6 +44,10 @@ Status OpenModel(const Globals& globals, const std::string& path, Runtime* runti
 // choose kernels.
 Globals OnDevice(const Globals& globals, const std::string& device);
 
+// Returns the path of a program that is installed in the folder mge/ beside libmge. It is relative to libmge's, so that an
+// installation can be moved.
+std::string ProgramPath(const std::string& name);
+
 std::string HumanBytes(uint64_t bytes);      // "97.5 MiB"
 std::string TypeText(const Tensor& tensor);  // "float32[1,10]"
 std::string Escape(std::string_view text);   // escapes control characters

@@ -1,16 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge doctor: tests every backend in its own process, and puts a backend that crashes or hangs at its start into quarantine.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
 
+#include "core/base/errno_text.h"
+#include "core/base/file.h"
 #include "core/cli/common.h"
-#include "core/cli/probe.h"
+#include "core/cli/zoo/model_writer.h"
 #include "core/process/child.h"
+#include "core/worker/probe.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
 namespace {
 
+using worker::kFirstStage;
+using worker::kLastStage;
+
 constexpr int kExitDevice = 5;
+
+// An operator with its expected results, which are small whole numbers: every floating-point type represents them exactly.
+struct Operator {
+  const char* name;
+  size_t inputs;  // number of inputs; each is kInput
+  std::vector<float> expected;
+};
+const std::vector<float> kInput = {-1, 2, -3, 4};
+const Operator kOperators[] = {
+    {"Relu", 1, {0, 2, 0, 4}},    {"Add", 2, {-2, 4, -6, 8}}, {"Mul", 2, {1, 4, 9, 16}},  {"MatMul", 2, {-5, 6, -9, 10}},
+    {"Gemm", 2, {-5, 6, -9, 10}}, {"Sub", 2, {0, 0, 0, 0}},   {"Neg", 1, {1, -2, 3, -4}}, {"Abs", 1, {1, 2, 3, 4}},
+};
+
+Json OperatorsToTry() {
+  Json out = Json::array();
+  for (const Operator& op : kOperators) {
+    ModelWriter model(op.name, 0);
+    model.Node(op.name, std::vector<std::string>(op.inputs, model.Input("x", {2, 2})), {}, "y");
+    model.Output("y", {2, 2});
+    const std::string bytes = model.Finish();
+    out.push_back({{"name", op.name},
+                   {"model", Json::binary(std::vector<uint8_t>(bytes.begin(), bytes.end()))},
+                   {"input", kInput},
+                   {"expected", op.expected}});
+  }
+  return out;
+}
 
 struct Options {
   double timeout_s = 5;
@@ -26,13 +62,16 @@ RuntimeOptions OptionsOf(const Globals& globals) {
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// Runs the test of one file in a child process and copies its report to the row. `others`: names of the other backends,
-// separated by commas.
-ChildEnd TestInChild(const Globals& globals, double timeout_s, const std::string& others, Json& row) {
-  Globals alone = globals;
-  alone.settings.push_back("plugin.skip=" + others);
-  auto test = [&](int report) { TestBackend(alone, Text(row["path"]), report); };
-  const std::unique_ptr<Child> child = Child::Fork(test, timeout_s);
+// Lets mge-worker (`worker`) test one file and copies its report to the row. `request` lacks the file.
+ChildEnd TestInChild(const std::string& worker, double timeout_s, Json request, Json& row) {
+  request["file"] = row["path"];
+  const std::vector<uint8_t> bytes = Json::to_cbor(request);
+  const Fd input(memfd_create("mge-worker request", MFD_CLOEXEC));
+  if (!input.valid() || write(input.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    return {errno, false, -1, 0, {}};
+  }
+  const std::unique_ptr<Child> child =
+      Child::Execute(worker, {"mge-worker", "probe", std::to_string(getpid())}, input.get(), timeout_s);
   if (!child) return {errno, false, -1, 0, {}};
   auto take_lines = [&] {
     for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
@@ -52,9 +91,9 @@ ChildEnd TestInChild(const Globals& globals, double timeout_s, const std::string
 }
 
 // Tests an accepted file and completes its row.
-void Probe(const Globals& globals, const Options& o, const std::string& others, Json& row) {
+void Probe(const Globals& globals, const Options& o, const std::string& worker, const Json& request, Json& row) {
   const std::string path = Text(row["path"]), name = Text(row["name"]);
-  const ChildEnd end = TestInChild(globals, o.timeout_s, others, row);
+  const ChildEnd end = TestInChild(worker, o.timeout_s, request, row);
   const std::string stage = row.value("stage", "");
   row.erase("stage");
   bool failed = false, ran = false;
@@ -120,9 +159,18 @@ int Run(const Globals& globals, const Options& o) {
     if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
     Talk(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
   }
+  const std::string worker = ProgramPath("mge-worker");
+  if (access(worker.c_str(), X_OK) != 0) {
+    return Report(globals, Fail(errors::kFileAccess, worker + " cannot be run",
+                                {.what = ErrnoText(errno), .fix = "install all of MGE, or build its target `product`"}));
+  }
+  EndChildrenBySignals();
   std::string text;
   if (Status s = Plugins::Verify(options, "", &text); !s.ok()) return Report(globals, s);
   Json found = Json::parse(text), rows = Json::array();
+  Json request = {
+      {"config_files", globals.config_files}, {"plugin_directories", Json::array()}, {"operators", OperatorsToTry()}};
+  for (const Json& d : found["directories"]) request["plugin_directories"].push_back(d["path"]);
   int passed = 0, troubled = 0;
   Progress progress(globals, "probing backends", found["files"].size());
   for (const Json& file : found["files"]) {
@@ -136,7 +184,10 @@ int Run(const Globals& globals, const Options& o) {
     for (const Json& other : found["files"]) {
       if (other["name"] != file["name"] && other["name"] != "") others += (others.empty() ? "" : ",") + Text(other["name"]);
     }
-    if (Text(row["verdict"]) == "accepted") Probe(globals, o, others, row);
+    std::vector<std::string> settings = globals.settings;
+    settings.push_back("plugin.skip=" + others);
+    request["settings"] = std::move(settings);
+    if (Text(row["verdict"]) == "accepted") Probe(globals, o, worker, request, row);
     passed += Text(row["state"]) == "passed";
     troubled += row["troubled"].get<bool>();
     rows.push_back(std::move(row));

@@ -2,29 +2,15 @@
 // `mge sdk test FILE.so`: executes the program mge-conform, which is installed in the folder mge/ beside libmge.
 #include "core/cli/sdk.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "core/base/errno_text.h"
 #include "core/cli/common.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
-namespace {
-
-// Returns the path of mge-conform. It is relative to libmge's, so that an installation can be moved.
-std::string ToolPath() {
-  Dl_info info = {};
-  if (!dladdr(reinterpret_cast<const void*>(&mge_version), &info) || !info.dli_fname) return {};
-  std::error_code code;
-  std::filesystem::path library = std::filesystem::canonical(info.dli_fname, code);
-  return code ? std::string() : (library.parent_path() / "mge" / "mge-conform").string();
-}
-
-}  // namespace
 
 Action DeclareSdkTest(Arguments app, const Globals& globals) {
   struct Options {
@@ -61,7 +47,7 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
                   {"seconds", o->seconds}, {"settings", settings},   {"config", globals.config_files},
                   {"json", globals.json},  {"quiet", globals.quiet}, {"may_fail", o->may_fail},
                   {"full", o->full}};
-    std::string tool = ToolPath(), text = asked.dump(-1, ' ', true, Json::error_handler_t::replace);
+    std::string tool = ProgramPath("mge-conform"), text = asked.dump(-1, ' ', true, Json::error_handler_t::replace);
     char* arguments[] = {tool.data(), text.data(), nullptr};
     std::fflush(stdout);
     execv(tool.c_str(), arguments);

@@ -80,6 +80,11 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
 
   DevicesOptions devices;
   MGE_ASSIGN_OR_RETURN(PluginSearch search, PluginSearchOf(options, environment, registry));
+  std::string worker = options.worker;
+  if (std::string built_in = BuiltInPluginDirectory(); worker.empty() && !built_in.empty()) {
+    worker = built_in.substr(0, built_in.rfind('/')) + "/mge-worker";
+  }
+  runtime->selection_.workers = MakeTimingWorkers(registry, std::move(worker), search.directories);
   devices.directories = std::move(search.directories);
   devices.rules = std::move(search.rules);
   devices.compute = {runtime->pool_, runtime->pool_.get(), PoolParallelFor, PoolThreads};

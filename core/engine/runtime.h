@@ -23,6 +23,7 @@ struct RuntimeOptions {
   Sources sources = {};                              // sources of settings
   std::vector<std::string> plugin_directories = {};  // absolute; searched before the directories of the settings
   bool built_in_plugins = true;                      // true: search mge/plugins beside the library
+  std::string worker = {};                           // path of mge-worker; empty: in the folder mge/ beside the library
   Logger logger = Logger();
 };
 

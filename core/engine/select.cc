@@ -3,6 +3,7 @@
 
 #include "core/base/errors.h"
 #include "core/plan/fallback_log.h"
+#include "core/plan/kernels/timing_workers.h"
 #include "core/plan/program.h"
 #include "fmt/format.h"
 #include "mge/plugin/attributes.hpp"
@@ -33,6 +34,39 @@ absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const s
     MGE_ASSIGN_OR_RETURN(out.recorder, SelectionRecorder::Create(path));
   }
   return out;
+}
+
+namespace {
+
+// Prefixes of settings that a worker must not get: files that this process writes, messages, and the search for backends,
+// of which a worker gets the result.
+constexpr std::string_view kNotForWorkers[] = {"select.", "log.", "profile.", "debug.", "plugin.path", "plugin.start_"};
+
+std::vector<std::pair<std::string, std::string>> SettingsForWorkers(const Registry& registry) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (SettingInfo& row : registry.List()) {
+    auto begins = [&](std::string_view prefix) { return row.key.starts_with(prefix); };
+    if (row.origin == Origin().Describe() || std::any_of(std::begin(kNotForWorkers), std::end(kNotForWorkers), begins)) {
+      continue;
+    }
+    out.emplace_back(std::move(row.key), std::move(row.value));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::shared_ptr<TimingWorkers> MakeTimingWorkers(const Registry& registry, std::string program,
+                                                 std::span<const PluginDirectory> directories) {
+  const double seconds = registry.snapshot()->Get<kSelectProfilingTimeout>().count();
+  if (seconds <= 0) return nullptr;
+  TimingWorkers::Options options = {.seconds = seconds,
+                                    .program = std::move(program),
+                                    .plugin_directories = {},
+                                    .settings = [&registry] { return SettingsForWorkers(registry); },
+                                    .logger = registry.logger()};
+  for (const PluginDirectory& d : directories) options.plugin_directories.push_back(d.path);
+  return std::make_shared<TimingWorkers>(std::move(options));
 }
 
 namespace {
@@ -72,6 +106,7 @@ absl::Status ApplyStrategy(const Snapshot& settings, const RuntimeSelection& run
   };
   auto tools = std::make_shared<SelectionTools>();
   tools->cache = runtime.cache;
+  tools->workers = runtime.workers;
   tools->frozen = runtime.frozen;
   tools->recorder = runtime.recorder;
   tools->logger = logger;

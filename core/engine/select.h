@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/env/environment.h"
+#include "core/env/registry.h"
 #include "core/env/snapshot.h"
 #include "core/plan/kernels/selection.h"
+#include "core/plugin/discovery.h"
 
 namespace mge {
 
@@ -20,10 +23,16 @@ struct RuntimeSelection {
   std::shared_ptr<const FrozenSelection> frozen;  // nullptr: select.frozen is not set
   std::shared_ptr<SelectionRecorder> recorder;    // nullptr: select.freeze is not set
   std::shared_ptr<FallbackLog> fallbacks;         // nullptr: log.storage_fallback is off
+  std::shared_ptr<TimingWorkers> workers;         // nullptr: select.profiling_timeout is 0
 };
 // Creates the parts from settings and reads the frozen selection. Fails with kConfigFile if a selection file is invalid.
 absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const std::string& user_cache_directory,
                                                const Logger& logger);
+
+// Returns the workers for select.profiling_timeout, or nullptr if it is 0. They use the settings of `registry`, which must
+// outlive them, and search these directories for backends. `program` is the path of mge-worker.
+std::shared_ptr<TimingWorkers> MakeTimingWorkers(const Registry& registry, std::string program,
+                                                 std::span<const PluginDirectory> directories);
 
 // Returns $XDG_CACHE_HOME, else .cache in $HOME, else "". Ignores paths that are not absolute.
 std::string UserCacheDirectory(const Environment& environment);

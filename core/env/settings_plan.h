@@ -173,9 +173,13 @@ inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
     .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Time limit for measuring one candidate; 0 sets no limit.",
+    .doc =
+        "Time limit for timing one candidate; 0 sets no limit. With a limit, candidates of devices in host memory and of "
+        "virtual devices are timed in the program mge-worker. One that takes longer, or that crashes, is killed with its "
+        "process and left out of the choice. The tuning cache stores this: it is timed again only if a larger limit is set. "
+        "On other devices, and if mge-worker is missing, candidates are timed in the process without a limit, and a warning "
+        "says so.",
     .aliases = "MGB_CONV_PROFILING_TIMEOUT",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Seconds> kSelectTime = {
     .key = "select.time",

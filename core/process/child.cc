@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 #include "core/base/errno_text.h"
 #include "fmt/format.h"
@@ -31,22 +33,24 @@ constexpr size_t kMostUnread = 1 << 20;  // bytes of a child's report or output 
 std::array<std::atomic<pid_t>, 256> leaders;
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
+void Register(pid_t leader) {
+  for (std::atomic<pid_t>& place : leaders) {
+    if (pid_t none = 0; place.compare_exchange_strong(none, leader)) break;
+  }
+}
+
+void Unregister(pid_t leader) {
+  for (std::atomic<pid_t>& place : leaders) {
+    pid_t own = leader;
+    place.compare_exchange_strong(own, 0);
+  }
+}
+
 void KillGroupsFirst(int number) {
   for (const std::atomic<pid_t>& leader : leaders) {
     if (const pid_t group = leader) kill(-group, SIGKILL);
   }
   raise(number);  // ends the process when the handler returns, because SA_RESETHAND restored the default action
-}
-
-void HandleSignals() {
-  signal(SIGCHLD, SIG_DFL);  // it may be inherited as ignored; then a child cannot be waited for
-  for (int number : {SIGHUP, SIGINT, SIGTERM}) {
-    struct sigaction present = {}, ours = {};
-    if (sigaction(number, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
-    ours.sa_handler = KillGroupsFirst;
-    ours.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(number, &ours, nullptr);
-  }
 }
 
 // A pipe whose write end is none of stdin, stdout and stderr, which the child replaces. Its read end does not block.
@@ -61,6 +65,11 @@ struct Pipe {
     return to_write.valid() && fcntl(to_read.get(), F_SETFL, O_NONBLOCK) == 0;
   }
 };
+
+void WriteNoCore() {
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+}
 
 // Appends the available bytes, and closes the descriptor at the end of the stream.
 void ReadInto(Fd& fd, std::string& text) {
@@ -86,9 +95,10 @@ std::string LastLine(const std::string& text) {
 
 std::string ChildEnd::Describe(double seconds) const {
   if (not_started != 0) return fmt::format("a child process could not be started: {}", ErrnoText(not_started));
-  std::string out = timed_out     ? fmt::format("it did not respond within {:g} s", seconds)
-                    : signal != 0 ? fmt::format("it was killed by signal {} ({})", signal, strsignal(signal))
-                                  : fmt::format("it ended the process with exit code {}", exit_code);
+  std::string out = timed_out       ? fmt::format("it did not respond within {:g} s", seconds)
+                    : signal != 0   ? fmt::format("it was killed by signal {} ({})", signal, strsignal(signal))
+                    : exit_code < 0 ? "it ended the process"
+                                    : fmt::format("it ended the process with exit code {}", exit_code);
   return last_line.empty() ? out : fmt::format("{}; last line of its output: {}", out, last_line);
 }
 
@@ -96,7 +106,7 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
   std::unique_ptr<Child> child(new Child);
   Pipe report, output;
   if (!report.Open() || !output.Open()) return nullptr;
-  HandleSignals();
+  EndChildrenBySignals();
   std::fflush(stdout);  // else the child could write the bytes again
   const pid_t leader = fork();
   if (leader < 0) return nullptr;
@@ -104,8 +114,7 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
     for (std::atomic<pid_t>& sibling : leaders) sibling = 0;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
+    WriteNoCore();
     report.to_read = Fd();
     output.to_read = Fd();
     if (Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC)); nothing.valid()) dup2(nothing.get(), STDIN_FILENO);
@@ -115,10 +124,56 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
     _exit(0);
   }
   setpgid(leader, leader);  // the child may not have called it yet
-  for (std::atomic<pid_t>& place : leaders) {
-    if (pid_t none = 0; place.compare_exchange_strong(none, leader)) break;
-  }
+  Register(leader);
   child->leader_ = leader;
+  child->report_ = std::move(report.to_read);
+  child->output_ = std::move(output.to_read);
+  child->LimitTo(seconds);
+  return child;
+}
+
+std::unique_ptr<Child> Child::Execute(const std::string& path, const std::vector<std::string>& arguments, int input,
+                                      double seconds) {
+  std::unique_ptr<Child> child(new Child);
+  Pipe report, output;
+  if (!report.Open() || !output.Open()) return nullptr;
+  // Copies above the descriptors that the child replaces, since dup2() onto itself would keep O_CLOEXEC.
+  const Fd in(fcntl(input, F_DUPFD_CLOEXEC, kReportFd + 1)),
+      told(fcntl(report.to_write.get(), F_DUPFD_CLOEXEC, kReportFd + 1));
+  if (!in.valid() || !told.valid()) return nullptr;
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  if ((errno = posix_spawn_file_actions_init(&files)) != 0) return nullptr;
+  if ((errno = posix_spawnattr_init(&attributes)) != 0) {
+    posix_spawn_file_actions_destroy(&files);
+    return nullptr;
+  }
+  int error = 0;
+  auto check = [&error](int result) { error = error ? error : result; };
+  check(posix_spawn_file_actions_adddup2(&files, in.get(), STDIN_FILENO));
+  check(posix_spawn_file_actions_adddup2(&files, output.to_write.get(), STDOUT_FILENO));
+  check(posix_spawn_file_actions_adddup2(&files, output.to_write.get(), STDERR_FILENO));
+  check(posix_spawn_file_actions_adddup2(&files, told.get(), kReportFd));
+  check(posix_spawn_file_actions_addclosefrom_np(&files, kReportFd + 1));
+  check(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  check(posix_spawnattr_setpgroup(&attributes, 0));
+  check(posix_spawnattr_setsigmask(&attributes, &none));
+  check(posix_spawnattr_setsigdefault(&attributes, &all));
+  if (error == 0) error = posix_spawn(&child->leader_, path.c_str(), &files, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) {
+    child->leader_ = 0;
+    errno = error;
+    return nullptr;
+  }
+  Register(child->leader_);
   child->report_ = std::move(report.to_read);
   child->output_ = std::move(output.to_read);
   child->LimitTo(seconds);
@@ -136,10 +191,13 @@ void Child::Read() {
 
 bool Child::Ended() {
   siginfo_t leader = {};
-  const bool ended =
-      waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0 && leader.si_pid != 0;
+  const bool waited = waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0;
+  // Other code of this process may ignore SIGCHLD or wait for all children. The result is then lost, and the id is free.
+  const bool lost = !waited && errno == ECHILD;
+  const bool ended = lost || (waited && leader.si_pid != 0);
   if (!ended && Clock::now() < deadline_) return false;
   end_.timed_out = !ended;
+  if (lost) Unregister(std::exchange(leader_, 0));
   Kill();
   Read();
   end_.last_line = LastLine(output);
@@ -151,10 +209,7 @@ void Child::Kill() {
   if (leader_ == 0) return;
   kill(-leader_, SIGKILL);
   kill(leader_, SIGKILL);  // the leader may have moved to another group
-  for (std::atomic<pid_t>& place : leaders) {
-    pid_t own = leader_;
-    place.compare_exchange_strong(own, 0);
-  }
+  Unregister(leader_);
   int status = 0;
   while (waitpid(leader_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -192,6 +247,23 @@ ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& 
     child->Read();
   } while (!child->Ended());
   return child->end();
+}
+
+void EndChildrenBySignals() {
+  signal(SIGCHLD, SIG_DFL);  // it may be inherited as ignored; then a child cannot be waited for
+  for (int number : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction present = {}, ours = {};
+    if (sigaction(number, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
+    ours.sa_handler = KillGroupsFirst;
+    ours.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(number, &ours, nullptr);
+  }
+}
+
+void EndWithParent(pid_t parent) {
+  WriteNoCore();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
 }
 
 bool HasChildProcess() {

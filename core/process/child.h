@@ -20,6 +20,7 @@
 namespace mge {
 
 inline constexpr int kNotExecuted = 127;  // the exit code of a program that could not be executed, as in a shell
+inline constexpr int kReportFd = 3;       // the descriptor of the report in a program that Child::Execute() started
 
 // The end of a child process.
 struct ChildEnd {
@@ -40,6 +41,11 @@ class Child {
   // stdout and stderr lead to `output`. No core file is written. The child is killed when the thread that forked it ends.
   // Returns nullptr and sets errno if no process can be started.
   static std::unique_ptr<Child> Fork(const std::function<void(int report)>& body, double seconds);
+  // Executes the program at `path` with these arguments, of which the first is its name. Its stdin is `input`, its report
+  // goes to kReportFd, and it gets no other descriptor. For libraries: changes no signal handler and calls no handler of
+  // fork(). The program should call EndWithParent() first. Returns nullptr and sets errno if it cannot be executed.
+  static std::unique_ptr<Child> Execute(const std::string& path, const std::vector<std::string>& arguments, int input,
+                                        double seconds);
   ~Child() { Kill(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -70,6 +76,13 @@ class Child {
 // Runs a program until it ends, without a time limit. `program` is a path, or a name that is searched in PATH. `arguments`
 // begin with the program's name. If it cannot be executed, the exit code is kNotExecuted and the last line is the reason.
 ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments);
+
+// Installs the handlers that kill the groups of all children when a signal ends this process. Child::Fork() does it.
+void EndChildrenBySignals();
+
+// Lets the kernel kill this process when the thread that executed it ends, and writes no core file. Exits if that process,
+// `parent`, has already ended.
+void EndWithParent(pid_t parent);
 
 // Returns whether this process has a child process, running or ended.
 bool HasChildProcess();

@@ -7,6 +7,8 @@
 #include <nccl.h>
 #endif
 
+#include <algorithm>
+
 #include "plugins/gpu/runtime/abi_check.h"
 #include "plugins/gpu/runtime/driver.h"
 #include "plugins/gpu/runtime/nccl.h"
@@ -44,6 +46,17 @@ constexpr const char* kLibraries[] = {"libcuda.so.1"};
 constexpr int kLeastCapability = MGE_CUDA_LEAST_CAPABILITY;  // 10 * major + minor
 constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;         // drivers accept code of all toolkits of their major version
 
+// Machine code runs on devices of its major version, from its minor version on. Other devices get the intermediate code,
+// which is that of the oldest.
+int CodeCapability(int major, int minor) {
+  constexpr int kCompiled[] = {MGE_CUDA_CAPABILITIES};
+  int best = kLeastCapability;
+  for (const int code : kCompiled) {
+    if (code / 10 == major && code % 10 <= minor) best = std::max(best, code);
+  }
+  return best;
+}
+
 constexpr const char* kCollectiveFiles[] = {"libnccl.so.2"};
 constexpr LibraryFacts kCollectives = {.name = "NCCL",
                                        .setting = &cuda::kNccl,
@@ -80,6 +93,7 @@ const Vendor& TheVendor() {
         return "its compute capability " + Decimal(major, minor) + " is older than " +
                Decimal(kLeastCapability / 10, kLeastCapability % 10) + ", for which this backend was built";
       },
+      .code_capability = CodeCapability,
       .version_text = [](int version) { return Decimal(version / 1000, version % 1000 / 10); },
       .compiler = &compiler,
       .collectives = &kCollectives,

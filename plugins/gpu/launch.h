@@ -43,6 +43,10 @@ Fault* FaultOf(const mge_run* run);
 // function for emulated kernels (emulation/emulator.h).
 uint32_t FindKernel(std::string_view name);
 
+// Returns the compute capability (10 * major + minor) for which the code was compiled that runs on a device, as far as it has
+// NVIDIA's matrix units; 0: it has none.
+int MatrixCapability(mge_device* device);
+
 // ---------------------------------------------------------------- implemented by the operators
 
 // All rows of ops/: using Kernels = gpu::KernelRows.

@@ -8,7 +8,8 @@
 // - 16-bit floats are for storage only: compute in float.
 // - A kernel has one argument, a plain struct that begins with its pointers (kernels/*.h).
 // - In a phased kernel, put code between barriers into GPU_PHASE, and variables that a thread keeps into GPU_STATE. The
-//   emulation then runs loops instead of fibers.
+//   emulation then runs loops instead of fibers. GPU_WARP_PHASE is for operations of 32 threads together: GPU_LANES gives
+//   them the states of these threads.
 #pragma once
 
 #include <stdint.h>
@@ -37,6 +38,8 @@
 #define GPU_STATE(T, name, threads, dims) T name dims
 #define GPU_OWN(name, thread) name
 #define GPU_PHASE(thread) if ([[maybe_unused]] const int thread = threadIdx.x; true)
+#define GPU_WARP_PHASE(first) if ([[maybe_unused]] const int first = 0; true)
+#define GPU_LANES(name, first) name
 #define GPU_KERNEL(name, max_threads, Args, ...) \
   extern "C" __global__ void __launch_bounds__(max_threads) name(GPU_BY_VALUE Args args) { __VA_ARGS__(args); }
 #define GPU_PHASED_KERNEL GPU_KERNEL

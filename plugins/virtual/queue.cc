@@ -81,6 +81,8 @@ mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, 
   return WithoutExceptions(run->error, [&] { return StreamOf(run).Copy(destination, source, bytes); });
 }
 
+int MatrixCapability(mge_device*) { return 80; }  // the emulation has these instructions
+
 Fault* FaultOf(const mge_run* run) { return StreamOf(run).kernel_fault(); }
 
 }  // namespace mge::gpu

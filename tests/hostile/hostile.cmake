@@ -10,7 +10,7 @@ set_target_properties(mge_hostile PROPERTIES PREFIX "" SUFFIX ".so" OUTPUT_NAME 
 mge_test(hostile LINK mge_engine nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 add_dependencies(test_hostile mge_hostile mge_cli mge mge_fake_missing_library mge_fake_missing_in_turn
                  mge_fake_missing_symbol
-                 mge_fake_searches mge_fake_gone mge_conform_tool mge_backend_null)
+                 mge_fake_searches mge_fake_gone mge_conform_tool mge_worker_tool mge_backend_null)
 if(TARGET mge_backend_virtual)
   add_dependencies(test_hostile mge_backend_virtual)
 endif()

@@ -21,7 +21,7 @@ mv "$work/first" "$work/moved"
 tree=$work/moved
 for file in bin/mge lib/libmge.so lib/libmge.so.0 include/mge/mge.h include/mge/mge.hpp include/mge/plugin.h \
             include/mge/plugin.hpp include/mge/float16.hpp include/mge/types.h include/mge/abi_hash.h lib/mge/plugins/mge_null.so \
-            lib/mge/plugins/mge_cpu.so lib/cmake/mge/mgeConfig.cmake lib/pkgconfig/mge.pc lib/pkgconfig/mge-cpp.pc lib/pkgconfig/mge-plugin.pc \
+            lib/mge/plugins/mge_cpu.so lib/mge/mge-worker lib/cmake/mge/mgeConfig.cmake lib/pkgconfig/mge.pc lib/pkgconfig/mge-cpp.pc lib/pkgconfig/mge-plugin.pc \
             share/mge/digits/digits.onnx share/mge/mge.toml share/man/man1/mge.1 include/mge/plugin/backend.hpp \
             share/bash-completion/completions/mge share/zsh/site-functions/_mge share/fish/vendor_completions.d/mge.fish \
             share/mge/sdk/README.md share/mge/sdk/examples/relu/relu.cc; do
@@ -36,7 +36,7 @@ foreign=$(nm -D --defined-only "$tree/lib/libmge.so.0" | awk '$2 != "A" && $3 !~
 readelf -d "$tree/lib/libmge.so.0" >"$work/dynamic"
 grep -q 'SONAME.*\[libmge\.so\.0\]' "$work/dynamic" || fail "libmge.so.0 has another SONAME"
 if grep -qE 'NEEDED.*(dnnl|blas|cuda|proto(buf|c))' "$work/dynamic"; then fail "libmge.so.0 needs a vendor's library"; fi
-for file in "$tree"/bin/mge "$tree"/lib/libmge.so.0 "$tree"/lib/mge/mge-conform "$tree"/lib/mge/plugins/*.so; do
+for file in "$tree"/bin/mge "$tree"/lib/libmge.so.0 "$tree"/lib/mge/mge-conform "$tree"/lib/mge/mge-worker "$tree"/lib/mge/plugins/*.so; do
   # shellcheck disable=SC2016  # the linker's word, not ours
   if readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -vq '\[\$ORIGIN[^:]*\]'; then fail "$file looks for libraries elsewhere"; fi
 done
@@ -52,6 +52,10 @@ for name in null cpu; do
   grep -q "$tree/lib/mge/plugins/mge_$name.so" "$work/plugins.json" || fail "mge plugins does not find $name"
 done
 clean "$tree/bin/mge" demo >"$work/demo.txt" 2>&1 || { cat "$work/demo.txt"; fail "mge demo"; }
+clean "$tree/bin/mge" zoo bert-tiny -o "$work/bert.onnx" >"$work/zoo.txt" 2>&1 || { cat "$work/zoo.txt"; fail "mge zoo"; }
+clean MGB_CONV_PROFILING_TIMEOUT=60 MEGENGINE_EXECUTION_STRATEGY=PROFILE MGE_LOG_LEVEL=debug "$tree/bin/mge" plan \
+  "$work/bert.onnx" >"$work/timed.txt" 2>&1 || { cat "$work/timed.txt"; fail "mge plan with times"; }
+grep -q "are timed in '$tree/lib/mge/mge-worker'" "$work/timed.txt" || fail "kernels are not timed in mge-worker"
 
 # use WHAT APPLICATION BACKEND: runs the application, which uses cpu0 for the digits and BACKEND for a Relu.
 use() {

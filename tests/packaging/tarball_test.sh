@@ -16,10 +16,11 @@ tar -C "$work/some folder" -xf "$work/mge.tar.xz"
 cd "$work/some folder"/mge-*
 clean=(env -i HOME="$work" PATH=/usr/bin:/bin)
 
-foreign=$("${clean[@]}" ldd bin/mge lib/mge/mge-conform lib/libdnnl.so.* lib/mge/plugins/*.so |
+foreign=$("${clean[@]}" ldd bin/mge lib/mge/mge-conform lib/mge/mge-worker lib/libdnnl.so.* lib/mge/plugins/*.so |
   awk -v here="$PWD/" '$2 == "=>" && index($0, here) == 0 && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ { print $1, $3 }')
 if [[ -n $foreign ]]; then printf 'FAILED: libraries from outside:\n%s\n' "$foreign"; exit 1; fi
 "${clean[@]}" bin/mge demo
+"${clean[@]}" bin/mge doctor  # by mge-worker
 # A Python in which PyTorch seems to see the GPU.
 cat >"$work/python" <<'PYTHON'
 #!/bin/sh

@@ -9,6 +9,7 @@
 #include "core/plan/kernels/measure.h"
 #include "core/plan/kernels/problem_key.h"
 #include "core/plan/kernels/selection.h"
+#include "core/plan/kernels/timing_workers.h"
 #include "core/plan/layout/reorder.h"
 #include "core/plugin/strategy.h"
 #include "fmt/format.h"
@@ -151,6 +152,20 @@ class Selector {
                  .fix = std::string(kFreezeAnew)});
   }
 
+  // Measures the candidates in `missing`, in workers if there are some. Removes those that it must not measure in this
+  // process, because a worker did not survive them.
+  absl::StatusOr<std::vector<Measurement>> Measure(const TuningRecord& record, std::vector<int>& missing,
+                                                   const MeasureLimits& limits) {
+    if (tools_.workers) {
+      std::optional<std::vector<Measurement>> measured =
+          tools_.workers->Measure(graph_, group_, missing, threads_, constraints_, key_.timing, limits);
+      if (measured) return *std::move(measured);
+    }
+    std::erase_if(missing, [&](int c) { return record.Find(offered()[c].id) != nullptr; });
+    if (missing.empty()) return std::vector<Measurement>();
+    return MeasureCandidates(graph_, group_, missing, threads_, limits);
+  }
+
   // Sets the measured times: from the cache, else by measuring. Moves candidates with wrong results to the refusals.
   absl::Status TakeTimes() {
     if (!several_) return absl::OkStatus();
@@ -159,17 +174,19 @@ class Selector {
       if (std::optional<TuningRecord> known = tools_.cache->Find(key_.timing)) record = *std::move(known);
     }
     std::vector<int> missing;
+    const double limit_s = tools_.workers ? tools_.workers->seconds() : 0;
     for (size_t c = 0; c < offered().size(); ++c) {
-      if (!record.Find(offered()[c].id)) missing.push_back(static_cast<int>(c));
+      const Timing* known = record.Find(offered()[c].id);
+      if (!known || (known->limit_s > 0 && limit_s > known->limit_s)) missing.push_back(static_cast<int>(c));
     }
     if (!missing.empty() && (tools_.may_measure || tuned_)) {
       MeasureLimits limits = tools_.limits;
       limits.stop = stop_;
-      MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured, MeasureCandidates(graph_, group_, missing, threads_, limits));
+      MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured, Measure(record, missing, limits));
       TuningRecord found, kept;
       for (size_t i = 0; i < measured.size(); ++i) {
         const Measurement& m = measured[i];
-        found.timings.push_back({offered()[missing[i]].id, m.us, m.wrong, m.fault});
+        found.timings.push_back({offered()[missing[i]].id, m.us, m.wrong, m.fault, m.limit_s});
         if (m.kept) kept.timings.push_back(found.timings.back());
       }
       auto blind = std::find_if(measured.begin(), measured.end(), [](const Measurement& m) { return m.unchecked; });
@@ -192,14 +209,30 @@ class Selector {
       if (!t) continue;
       c.measured_us = t->us;
       c.fault = t->fault;
-      if (t->wrong) Report(c);
+      if (t->wrong || t->limit_s > 0) Report(c);
     }
-    std::erase_if(offered(), [&](const OwnedCandidate& c) {
+    auto refuse = [&](auto refused) {
+      std::erase_if(offered(), [&](const OwnedCandidate& c) {
+        const Timing* t = record.Find(c.id);
+        if (!t || !refused(*t)) return false;
+        group_.candidates.refused.push_back({c.id, c.fault});
+        return true;
+      });
+    };
+    refuse([](const Timing& t) { return t.wrong; });
+    auto ended = [](const Timing& t) { return t.limit_s > 0; };
+    auto remains = [&](const OwnedCandidate& c) {
       const Timing* t = record.Find(c.id);
-      if (!t || !t->wrong) return false;
-      group_.candidates.refused.push_back({c.id, c.fault});
-      return true;
-    });
+      return !t || !ended(*t);
+    };
+    if (std::any_of(offered().begin(), offered().end(), remains)) {
+      refuse(ended);
+    } else if (!offered().empty()) {
+      tools_.logger.Warning(
+          "no kernel of backend {} for {} could be timed within select.profiling_timeout; one of them is chosen by "
+          "estimates",
+          group_.device->backend().name(), key_.text);
+    }
     if (!offered().empty()) return absl::OkStatus();
     return Fail(errors::kKernelFailed,
                 fmt::format("no kernel of device {} computes operator {} correctly", group_.device->name(), node().op),

@@ -120,6 +120,7 @@ absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_prob
   const OwnedCandidate candidate = Settled(offered);
   MGE_ASSIGN_OR_RETURN(std::string large, WhyTooLarge(problem, candidate, limits));
   if (!large.empty()) return Fail(errors::kOverBudget, std::move(large));
+  if (limits.observer) limits.observer->Begin(candidate.id);
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device, limits.stop));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Trial> trial, Trial::Create(*bench, problem, candidate, inputs));
   MGE_RETURN_IF_ERROR(trial->Run().status());
@@ -161,6 +162,7 @@ Truth ExpectOfReference(const Group& group, const mge_problem& problem, const Me
     if (!(offered.attributes & MGE_KERNEL_REFERENCE)) continue;
     Truth truth = [&](std::span<const TrialInput> inputs) { return ResultsOf(group, problem, offered, inputs, limits); };
     absl::StatusOr<std::vector<Tensor>> results = truth(data.timed.inputs);
+    if (limits.observer) limits.observer->End();
     if (results.ok()) {
       data.timed.expected = *std::move(results);
       data.expected_of = offered.id;
@@ -333,13 +335,17 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
     if (!random && data.timed.expected.empty()) truth = ExpectOfReference(group, problem, limits, why, data);
   }
   if (!data.timed.expected.empty()) AddWider(graph, group, truth, fill.integers, limits.stop, data);
+  if (limits.observer) limits.observer->End();
   std::vector<Measurement> out;
   auto stopped = [&] { return limits.stop && !limits.stop->CheckStop().ok(); };
   for (int c : which) {
     if (stopped()) break;
+    const OwnedCandidate& candidate = group.candidates.offered[c];
+    if (limits.observer) limits.observer->Begin(candidate.id);
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device, limits.stop));
-    Measurement m = MeasureOne(*bench, problem, group.candidates.offered[c], data, limits);
+    Measurement m = MeasureOne(*bench, problem, candidate, data, limits);
     if (m.us < 0 && stopped()) break;  // the run was stopped; the candidate did not fail
+    if (limits.observer) limits.observer->Result(candidate.id, m);
     out.push_back(std::move(m));
   }
   return out;

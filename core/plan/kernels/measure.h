@@ -29,6 +29,16 @@ struct Measurement {
   bool wrong = false;      // true: its results differ from the reference
   bool unchecked = false;  // true: there was no reference, or the samples cannot reveal a wrong kernel
   bool kept = false;       // true: a later measurement would find the same, so it may be stored
+  double limit_s = 0;      // greater than 0: under this time limit, its process was killed or crashed (timing_workers.h)
+};
+
+// Receives the progress of MeasureCandidates(), for a process that a candidate may end.
+class MeasureObserver {
+ public:
+  virtual ~MeasureObserver() = default;
+  virtual void Begin(const std::string& candidate) = 0;  // the candidate runs next
+  virtual void End() = 0;                                // no candidate runs
+  virtual void Result(const std::string& candidate, const Measurement& measurement) = 0;
 };
 
 // Returns a measurement for each element of `which`, the indices of offered candidates. Results of random operators are not

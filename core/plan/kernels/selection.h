@@ -18,6 +18,9 @@
 
 namespace mge {
 
+class MeasureObserver;  // core/plan/kernels/measure.h
+class TimingWorkers;    // core/plan/kernels/timing_workers.h
+
 // The contents of a selection file. Immutable.
 class FrozenSelection {
  public:
@@ -63,15 +66,17 @@ class SelectionRecorder {
 
 // The limits for timing one candidate.
 struct MeasureLimits {
-  double seconds = 0.05;              // no new run starts after that time
-  uint64_t bytes = 0;                 // device memory of a trial; 0: limited by the budget only
-  const StopControl* stop = nullptr;  // stop flag of the run that waits for the kernels; nullable
+  double seconds = 0.05;                // no new run starts after that time
+  uint64_t bytes = 0;                   // device memory of a trial; 0: limited by the budget only
+  const StopControl* stop = nullptr;    // stop flag of the run that waits for the kernels; nullable
+  MeasureObserver* observer = nullptr;  // nullable
 };
 
 // The files and limits that the choice of kernels uses.
 struct SelectionTools {
   bool may_measure = true;  // false: uses times of the cache and measures none
   MeasureLimits limits = {};
+  std::shared_ptr<TimingWorkers> workers;         // nullptr: candidates are timed in this process
   std::shared_ptr<TuningCache> cache;             // nullptr: times are not stored
   std::shared_ptr<const FrozenSelection> frozen;  // nullable
   bool only_frozen = false;                       // true: planning fails if `frozen` has no entry for a problem

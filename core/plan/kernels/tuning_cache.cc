@@ -124,8 +124,10 @@ void TuningRecord::Merge(const TuningRecord& other) {
 std::string TuningText(const std::string& key, const TuningRecord& record) {
   std::string out = fmt::format("{}\nkey\t{}\nproblem\t{}\n", kHead, key, OneLine(record.text));
   for (const Timing& t : record.timings) {
-    out += t.us >= 0 ? fmt::format("time\t{}\t{}\t{}\n", OneLine(t.id), t.us, OneLine(t.fault))
-                     : fmt::format("{}\t{}\t{}\n", t.wrong ? "wrong" : "fails", OneLine(t.id), OneLine(t.fault));
+    const std::string id = OneLine(t.id), fault = OneLine(t.fault);
+    out += t.us >= 0       ? fmt::format("time\t{}\t{}\t{}\n", id, t.us, fault)
+           : t.limit_s > 0 ? fmt::format("limit\t{}\t{}\t{}\n", id, t.limit_s, fault)
+                           : fmt::format("{}\t{}\t{}\n", t.wrong ? "wrong" : "fails", id, fault);
   }
   return out + fmt::format("sum\t{:016x}\n", XXH3_64bits(out.data(), out.size()));
 }
@@ -151,10 +153,11 @@ absl::StatusOr<TuningRecord> ParseTuningText(const std::string& key, std::string
     } else {
       Timing t;
       t.id = TakeUntil(line, '\t');
-      if (word == "time") {
-        const std::string_view us = TakeUntil(line, '\t');
-        auto [end, error] = std::from_chars(us.data(), us.data() + us.size(), t.us);
-        bool number = error == std::errc() && end == us.data() + us.size() && t.us >= 0;
+      if (word == "time" || word == "limit") {
+        const std::string_view text = TakeUntil(line, '\t');
+        double& value = word == "time" ? t.us : t.limit_s;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        bool number = error == std::errc() && end == text.data() + text.size() && value >= 0;
         if (!number) return Damaged("a time in it is not a number");
         t.fault = line;
       } else if (word == "wrong" || word == "fails") {

@@ -4,8 +4,12 @@
 // Measuring all candidates of a model takes seconds to minutes, and the times stay valid until backend, driver or problem
 // change. The cache therefore has one file per problem, named by ProblemKey::timing, which is a hash of all that the times
 // depend on. Algorithm of a write: locks the directory's lock file, reads the problem's file, merges the new times, writes a
-// temporary file and renames it. A killed writer leaves at most a temporary file, which a later process removes. The newer time of a candidate replaces the older one. Several processes can so add to one
-// problem at the same time. A checksum at the end of the file reveals damage.
+// temporary file and renames it. A killed writer leaves at most a temporary file, which a later process removes. The newer
+// time of a candidate replaces the older one. Several processes can so add to one problem at the same time. A checksum at
+// the end of the file reveals damage.
+//
+// A candidate that was killed or crashed while it was timed (timing_workers.h) has a line too, with the time limit. It is
+// timed again only under a larger limit, and otherwise left out.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +33,7 @@ struct Timing {
   double us = -1;      // microseconds; negative: the candidate cannot be used
   bool wrong = false;  // true: its results were wrong
   std::string fault;   // the reason why it cannot be used; if it has a time: a remark
+  double limit_s = 0;  // greater than 0: under this time limit, its process was killed or crashed
 };
 
 // The results for one problem.

@@ -126,6 +126,10 @@ GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
   for (int thread = 0, thread##_end = static_cast<int>(blockDim.x); thread < thread##_end; ++thread) \
     if (GPU_BEGIN_PHASE(thread); true)
 
+#define GPU_WARP_PHASE(first) \
+  for (int first = 0, first##_end = static_cast<int>(blockDim.x); first < first##_end; first += 32)
+#define GPU_LANES(name, first) ((name) + (first))
+
 // A pointer to each kernel is placed in its own section. The linker creates the list, so no code runs before main.
 #define GPU_ENTRY(name, max_threads, Args, phased, ...)                                                                  \
   static void name##_run(const void* gpu_args) {                                                                         \

@@ -11,12 +11,12 @@
 namespace mge::gpu {
 namespace {
 
-enum Kind : uint32_t { kTiles = 0, kSplitK = 1, kAsBf16 = 2, kPlainLoops = 3 };
+enum Kind : uint32_t { kTiles = 0, kSplitK = 1, kAsBf16 = 2, kPlainLoops = 3, kMatrixUnits = 4 };
 constexpr int64_t kTile = 64;
 
 // Returns the number of tiles of all batches.
-int64_t TilesOf(const Product& p) {
-  return (p.args.m + kTile - 1) / kTile * ((p.args.n + kTile - 1) / kTile) * p.args.batch;
+int64_t TilesOf(const Product& p, int64_t tile = kTile) {
+  return (p.args.m + tile - 1) / tile * ((p.args.n + tile - 1) / tile) * p.args.batch;
 }
 
 int64_t SplitsOf(const Product& product) {
@@ -32,6 +32,20 @@ uint64_t PartBytes(const Product& product) {
 // tiles leave the device idle.
 double TileUs(int64_t k) { return 0.05 * static_cast<double>((k + 15) / 16); }
 double WavesOf(int64_t tiles) { return static_cast<double>((tiles + 127) / 128); }
+
+// Products of 16-bit floats by matrix units, which compute about eight times as fast.
+constexpr double kMatrixUnitsGain = 8;
+constexpr int64_t kLargeTile = 128, kEnoughLargeTiles = 100;  // fewer leave most of a device idle
+bool HasMatrixUnits(const Problem& p, mge_dtype type) {
+  const int capability = MatrixCapability(p.handle());
+  return (type == MGE_DTYPE_F16 && capability >= 75) || (type == MGE_DTYPE_BF16 && capability >= 80);
+}
+std::string MmaKernel(const Product& product, Shape3* shape) {
+  const bool large = TilesOf(product, kLargeTile) >= kEnoughLargeTiles;
+  *shape = Rows(large ? TilesOf(product, kLargeTile) : TilesOf(product));
+  shape->block[0] = large ? 256 : 128;
+  return KernelFor(large ? "matmul_mma128" : "matmul_mma64", product.type);
+}
 
 struct MatMulRow {
   static void Offer(const Problem& p, Offers& offers) {
@@ -55,6 +69,15 @@ struct MatMulRow {
     if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
     const double tile_us = TileUs(args.k), us = GpuUs(BytesOf(p), product.flops()) + tile_us * WavesOf(TilesOf(product));
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
+    if (args.k && HasMatrixUnits(p, product.type)) {
+      offers.Add({.id = "gpu.matmul.mma",
+                  .rank = -1,
+                  .attributes = kExact | MGE_KERNEL_TENSOR_CORE,
+                  .cost_us = GpuUs(BytesOf(p), product.flops() / kMatrixUnitsGain) +
+                             tile_us / kMatrixUnitsGain * WavesOf(TilesOf(product)),
+                  .variant = kMatrixUnits,
+                  .in_place = in_place});
+    }
     if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
       offers.Add({.id = "gpu.matmul.split_k",
                   .rank = 1,
@@ -84,9 +107,9 @@ struct MatMulRow {
     if (outputs == 0) return std::move(recipe).Make();
     bool one_use =
         product.b != product.a && product.b != product.c && product.b != product.bias && product.b != product.residual;
-    // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows.
-    if (args.b_k == 1 && args.b_column == args.k && args.batch_rank == 0 && one_use && p.input(product.b).is_constant() &&
-        recipe.Transpose(product.b, 1, args.n, args.k, ElementBytes(product.type))) {
+    // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows, those for matrix units in any order.
+    if (c.variant != kMatrixUnits && args.b_k == 1 && args.b_column == args.k && args.batch_rank == 0 && one_use &&
+        p.input(product.b).is_constant() && recipe.Transpose(product.b, 1, args.n, args.k, ElementBytes(product.type))) {
       args.b_k = args.n;
       args.b_column = 1;
     }
@@ -103,6 +126,10 @@ struct MatMulRow {
                  {a, b, null, null, null, Operand::Work()});
       recipe.Add(KernelFor("matmul_join", product.type), Spread(outputs), args,
                  {Operand::Work(), null, start, bias, residual, Operand::Out()});
+    } else if (c.variant == kMatrixUnits) {
+      Shape3 shape;
+      const std::string kernel = MmaKernel(product, &shape);
+      recipe.Add(kernel, shape, args, {a, b, start, bias, residual, Operand::Out()});
     } else {
       std::string kernel = c.variant == kAsBf16 ? "matmul_as_bf16_f32" : KernelFor("matmul", product.type);
       recipe.Add(kernel, Rows(TilesOf(product)), args, {a, b, start, bias, residual, Operand::Out()});

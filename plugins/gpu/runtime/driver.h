@@ -94,6 +94,9 @@ struct Vendor {
   std::string (*capability)(int major, int minor);
   // Returns why the backend's kernels cannot run on a device, or "".
   std::string (*refusal)(int major, int minor);
+  // Returns the capability (10 * major + minor) for which the embedded code was compiled that runs on a device. Null if it has
+  // no matrix units that kernels use.
+  int (*code_capability)(int major, int minor) = nullptr;
   // Returns a version as users write it ("13.0").
   std::string (*version_text)(int version);
   Compiler* compiler;               // of kernels at run time

@@ -20,6 +20,12 @@ mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, 
   return WithoutExceptions(run->error, [&] { return QueueOf<Queue>(run).Copy(destination, source, bytes); });
 }
 
+int MatrixCapability(mge_device* device) {
+  const Vendor& v = TheVendor();
+  const Architecture a = DeviceOf<Device>(device).architecture();
+  return v.code_capability ? v.code_capability(a.major, a.minor) : 0;
+}
+
 Fault* FaultOf(const mge_run* run) { return QueueOf<Queue>(run).FaultWord(); }
 
 }  // namespace mge::gpu

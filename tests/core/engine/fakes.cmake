@@ -24,6 +24,7 @@ mge_engine_fake(tuner_own tuner.cc TUNER_OWN TUNER_NAME="tuner_own")
 mge_engine_fake(tuner_wraps tuner.cc TUNER_WRAPS TUNER_NAME="tuner_wraps")
 mge_engine_fake(tuner_profile tuner.cc TUNER_MODE=MGE_SELECT_PROFILE TUNER_NAME="tuner_profile")
 mge_engine_fake(tuner_repeats tuner.cc TUNER_MODE=MGE_SELECT_REPRODUCIBLE TUNER_NAME="tuner_repeats")
+mge_engine_fake(tuner_stuck tuner.cc TUNER_STUCK TUNER_NAME="tuner_stuck")
 mge_engine_fake(tuner_gpu tuner.cc TUNER_GPU TUNER_NAME="tuner_gpu")
 # Backends with their own layout.
 mge_engine_fake(sealed sealed.cc)
@@ -35,3 +36,5 @@ mge_engine_fake(edges edges.cc)
 mge_engine_fake(throwing throwing.cc THROWING_NAME="throwing")
 mge_engine_fake(throwing_queues throwing.cc THROWING_QUEUES THROWING_NAME="throwing_queues")
 add_dependencies(test_core_engine mge_fake_cuda mge_fake_rocm)  # of core/plugin
+add_dependencies(test_core_engine mge_worker_tool)
+add_dependencies(test_core_cli mge_fake_tuner mge_fake_tuner_stuck)

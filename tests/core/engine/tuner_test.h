@@ -55,11 +55,13 @@ inline Assignment Set(std::string name, std::string text) { return {std::move(na
 class Host {
  public:
   explicit Host(std::vector<Assignment> settings = {}, const std::string& device = "tuner0",
-                const std::string& backends = MGE_BINARY_DIR "/tests/engine_fakes")
+                const std::string& backends = MGE_BINARY_DIR "/tests/engine_fakes",
+                const std::string& worker = MGE_BINARY_DIR "/lib/mge/mge-worker")
       : device_(device) {
     RuntimeOptions options;
     options.built_in_plugins = false;
     options.plugin_directories = {backends};
+    options.worker = worker;
     settings.insert(settings.begin(), {{"MGE_FASTRUN_CACHE_TYPE", "memory"}, {"threads", "1"}});
     options.sources.call = std::move(settings);
     options.logger = Logger(

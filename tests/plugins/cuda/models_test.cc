@@ -28,6 +28,20 @@ INSTANTIATE_TEST_SUITE_P(Zoo, CudaModels,
                          testing::Values("resnet50", "mobilenetv2", "bert-base", "bert-tiny", "tiny-ops", "tiny-mixed",
                                          "one-op", "eltwise-chain"));
 
+// A process of its own for the kernels would need a context of the GPU beside that of the user's process.
+TEST_F(CudaModels, HaveTheirKernelsTimedInTheProcessAndOneWarningSaysSo) {
+  const Outcome o =
+      Mge("plan " + Zoo("bert-tiny") + " --device cuda0 --why",
+          std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver +
+              " MGE_FASTRUN_CACHE_TYPE=MEMORY MEGENGINE_EXECUTION_STRATEGY=PROFILE MGB_CONV_PROFILING_TIMEOUT=9");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, testing::HasSubstr("measured "));
+  const std::string warning =
+      "kernels of cuda0 are timed in this process, without select.profiling_timeout: the device is not";
+  EXPECT_EQ(o.err.find(warning), o.err.rfind(warning)) << o.err;
+  EXPECT_THAT(o.err, testing::HasSubstr(warning));
+}
+
 TEST_F(CudaModels, ReplayResNet50AsOneGraph) {
   SoftwareDriver driver;
   auto session = Session::Load(CudaRuntime(), Zoo("resnet50"), {.device = "cuda0"});

@@ -46,6 +46,20 @@ TEST(Emulator, NumbersKernelsByName) {
   EXPECT_EQ(FindKernel("zzz"), kNoKernel);
 }
 
+TEST(Emulator, MultipliesFragmentsAsMatrixUnitsDo) {
+  Trial r("machine_matrix_units");
+  for (size_t i = 0; i < 256 + 128; ++i) r.x[i] = static_cast<int32_t>(i * 37 % 61) - 30;
+  Emulator e;
+  ASSERT_TRUE(e.Run(r.launch)) << e.error();
+  for (size_t row = 0; row < 16; ++row) {
+    for (size_t column = 0; column < 8; ++column) {
+      int32_t sum = 0;
+      for (size_t k = 0; k < 16; ++k) sum += r.x[row * 16 + k] * r.x[256 + k * 8 + column];
+      EXPECT_EQ(r.y[row * 8 + column], sum) << row << "," << column;
+    }
+  }
+}
+
 TEST(Emulator, RunsWarpOperationsOfBothSizesInAnyOrder) {
   for (uint32_t warp : {32u, 64u}) {
     for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {

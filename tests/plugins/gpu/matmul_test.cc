@@ -23,6 +23,26 @@ TEST(MatMul, IsOfferedInReducedPrecisionOnMatrixUnits) {
   }
 }
 
+// Both tiles, both orders of each factor, sizes that are no multiples of a tile, rows that are not aligned to 16 bytes.
+TEST(MatMul, Of16BitFloatsRunsOnMatrixUnits) {
+  for (DType t : {DType::kF16, DType::kBF16}) {
+    for (const auto& [a, b] :
+         {std::pair<Shape, Shape>{{70, 48}, {48, 90}}, {{2, 130, 33}, {33, 65}}, {{100, 5, 40}, {100, 40, 8}}}) {
+      const int64_t k = a.back();
+      OnEveryMachine([&, &a = a, &b = b](Backend& backend) {
+        EXPECT_THAT(backend.Check(OneNode("MatMul", {Random(t, a), Random(t, b)}), OfProducts(k)).candidates,
+                    ::testing::Contains("gpu.matmul.mma"));
+      });
+    }
+    for (int transposed = 0; transposed < 4; ++transposed) {
+      const int64_t left = transposed & 1, right = transposed >> 1;
+      const Tensor a = Random(t, left ? Shape{56, 72} : Shape{72, 56}), b = Random(t, right ? Shape{80, 56} : Shape{56, 80});
+      Case c = OneNode("Gemm", {a, b, Random(t, {80})}, With({{"transA", left}, {"transB", right}, {"alpha", 0.5f}}));
+      EXPECT_THAT(UnderTest().Check(c, OfProducts(56)).candidates, ::testing::Contains("gpu.matmul.mma")) << c.name;
+    }
+  }
+}
+
 // Queries, keys and values: products of one tensor, the second one without a bias.
 TEST(MatMul, OfOneTensorWithSeveralMatricesIsOneKernel) {
   Case c;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A backend whose kernels differ in speed, correctness and repeatability (tuner.h).
 // TUNER_OWN gives it its own pool, reserve policy and strategy. TUNER_WRAPS lets these wrap those of the host. TUNER_GPU makes
-// its device a GPU.
+// its device a GPU. TUNER_STUCK adds a kernel that never returns and one that crashes.
 #include "tuner.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -175,6 +176,10 @@ struct Variant {
   uint64_t workspace = 0;
 };
 constexpr Variant kVariants[] = {
+#ifdef TUNER_STUCK
+    {"stuck", 0.1, 0, MGE_KERNEL_DETERMINISTIC, &TunerRecord::stuck, true, false, true},
+    {"breaks", 0.2, 0, MGE_KERNEL_DETERMINISTIC, &TunerRecord::breaks, false, false, true},
+#endif
     {"slow", 1, 300, MGE_KERNEL_DETERMINISTIC, &TunerRecord::slow, true, false},
     {"steady", 10, 100, MGE_KERNEL_DETERMINISTIC, &TunerRecord::steady, true, false},
     {"loose", 20, 10, 0, &TunerRecord::loose, true, true},
@@ -209,6 +214,10 @@ mge_code Run(const void* raw, const mge_run* run) {
   if (a.kernel.variant->count) ++(g_record.*a.kernel.variant->count);
   if (!a.kernel.variant->count && g_record.plain_fails) return Fail(run->error, MGE_INTERNAL, "told to fail");
   auto at = [&](const mge_slot& s) { return reinterpret_cast<float*>(static_cast<char*>(run->bases[s.base]) + s.offset); };
+#ifdef TUNER_STUCK
+  while (a.kernel.variant->count == &TunerRecord::stuck) pause();
+  if (a.kernel.variant->count == &TunerRecord::breaks || a.kernel.op == "Neg") std::abort();
+#endif
   const float* x = at(a.x);
   float* y = at(a.y);
   bool wrong = a.kernel.variant->count == &TunerRecord::wrong;

@@ -21,10 +21,12 @@ inline constexpr int64_t kFailAlways = -1;
 //   matrix   0 us    0.7 us    Neg        correct, not bitwise repeatable, declares that it uses tensor cores
 //   tight    200 us  10 us     Conv       correct
 //   roomy    10 us   20 us     Conv       correct, needs a workspace of 1 MiB
+//   stuck    forever  0.1 us   Relu, Conv only with TUNER_STUCK, which also lets all kernels of Neg crash
+//   breaks   0 us    0.2 us    Conv       only with TUNER_STUCK; crashes
 //   plain    500 us            both       correct, marked as the reference; offered only with `with_plain`
 struct TunerRecord {
   int64_t launches = 0;  // launches of all kernels
-  int64_t slow = 0, steady = 0, loose = 0, wrong = 0, rough = 0, matrix = 0, tight = 0, roomy = 0;
+  int64_t slow = 0, steady = 0, loose = 0, wrong = 0, rough = 0, matrix = 0, tight = 0, roomy = 0, stuck = 0, breaks = 0;
   int64_t orders = 0, pool_acquires = 0, reserves = 0;  // calls of the backend's own parts
   uint64_t arena_bytes = 0;                             // arena of the last plan given to the reserve policy
   uint64_t held = 0;                                    // bytes of slabs that are not released

@@ -43,14 +43,15 @@ TuningRecord Sample() {
           .timings = {{"direct", 12.5, false, ""},
                       {"blind", 1, false, "not checked"},
                       {"tiled", -1, false, "no\tluck\n"},
-                      {"winograd", -1, true, "output 0"}}};
+                      {"winograd", -1, true, "output 0"},
+                      {"stuck", -1, false, "left out", 0.5}}};
 }
 
 TEST(TuningText, WriteThenReadIsTheSame) {
   auto record = ParseTuningText(kKey, TuningText(kKey, Sample()));
   ASSERT_TRUE(record.ok());
   EXPECT_EQ(record->text, Sample().text);
-  ASSERT_EQ(record->timings.size(), 4u);
+  ASSERT_EQ(record->timings.size(), 5u);
   EXPECT_EQ(record->Find("direct")->us, 12.5);
   EXPECT_EQ(record->Find("direct")->fault, "");
   EXPECT_EQ(record->Find("blind")->us, 1);
@@ -58,6 +59,9 @@ TEST(TuningText, WriteThenReadIsTheSame) {
   EXPECT_EQ(record->Find("tiled")->fault, "no luck ");
   EXPECT_FALSE(record->Find("tiled")->wrong);
   EXPECT_TRUE(record->Find("winograd")->wrong);
+  EXPECT_EQ(record->Find("winograd")->limit_s, 0);
+  EXPECT_EQ(record->Find("stuck")->limit_s, 0.5);
+  EXPECT_EQ(record->Find("stuck")->fault, "left out");
   EXPECT_EQ(record->Find("fft"), nullptr);
 }
 

@@ -176,6 +176,25 @@ void Products(Memory& m, const Check& check) {
   check("join", LaunchOf("matmul_join_f32", join, 64, 5));
 }
 
+void MatrixUnits(Memory& m, const Check& check) {
+  MatMulArgs product = {};
+  product.a = m.Floats(140 * 25);  // 140 x 50 of 16 bits
+  product.b = m.Floats(25 * 90);
+  product.y = m.Floats(140 * 45);
+  product.m = 140;
+  product.n = 90;
+  product.k = 50;
+  product.batch = 1;
+  product.a_row = 50;
+  product.a_k = product.b_column = product.alpha = 1;
+  product.b_k = 90;
+  check("64 x 64", LaunchOf("matmul_mma64_f16", product, 128, 4));
+  check("128 x 128", LaunchOf("matmul_mma128_bf16", product, 256, 2));
+  product.b_k = 1;
+  product.b_column = 50;
+  check("transposed", LaunchOf("matmul_mma64_bf16", product, 128, 3));
+}
+
 void Norms(Memory& m, const Check& check) {
   for (bool in_place : {false, true}) {
     auto onto = [&](float* x, size_t n) { return in_place ? x : m.Floats(n); };
@@ -332,12 +351,12 @@ void Unaries(Memory& m, const Check& check) {
   check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
 }
 
-constexpr KernelFile kFiles[] = {{"attention", Attentions}, {"binary", Binaries},   {"cast", Casts},
-                                 {"chain", Chains},         {"conv", Convolutions}, {"copy", Copies},
-                                 {"gather", Gathers},       {"matmul", Products},   {"norm", Norms},
-                                 {"pool", Pools},           {"random", Draws},      {"recurrent", Recurrences},
-                                 {"reduce", Reductions},    {"resize", Resizes},    {"scan", Scans},
-                                 {"scatter", Scatters},     {"unary", Unaries}};
+constexpr KernelFile kFiles[] = {
+    {"attention", Attentions},   {"binary", Binaries},   {"cast", Casts},     {"chain", Chains},
+    {"conv", Convolutions},      {"copy", Copies},       {"gather", Gathers}, {"matmul", Products},
+    {"matmul_mma", MatrixUnits}, {"norm", Norms},        {"pool", Pools},     {"random", Draws},
+    {"recurrent", Recurrences},  {"reduce", Reductions}, {"resize", Resizes}, {"scan", Scans},
+    {"scatter", Scatters},       {"unary", Unaries}};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cli/probe.h"
+#include "core/worker/probe.h"
 
 #include <unistd.h>
 
@@ -7,25 +7,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/cli/common.h"
-#include "core/cli/unexpected.h"
-#include "core/cli/zoo/model_writer.h"
 #include "fmt/format.h"
+#include "mge/mge.hpp"
+#include "nlohmann/json.hpp"
 
-namespace mge::cli {
+namespace mge::worker {
 namespace {
 
-// An operator with its expected results, which are small whole numbers: every floating-point type represents them exactly.
-struct Operator {
-  const char* name;
-  int inputs;  // number of inputs; each is kInput
-  float expected[4];
-};
-constexpr float kInput[4] = {-1, 2, -3, 4};
-constexpr Operator kOperators[] = {
-    {"Relu", 1, {0, 2, 0, 4}},    {"Add", 2, {-2, 4, -6, 8}}, {"Mul", 2, {1, 4, 9, 16}},  {"MatMul", 2, {-5, 6, -9, 10}},
-    {"Gemm", 2, {-5, 6, -9, 10}}, {"Sub", 2, {0, 0, 0, 0}},   {"Neg", 1, {1, -2, 3, -4}}, {"Abs", 1, {1, 2, 3, 4}},
-};
+using Json = nlohmann::ordered_json;
+
 constexpr int kUnsupported = 4;  // kind of a status: the settings allow no kernel for the operator
 
 // The row of the file, and the pipe to which it is written.
@@ -59,25 +49,22 @@ Status IsPlannedOn(const std::string& device, const Session& session, const Tens
 }
 
 // Runs the operator if the device has a kernel for it (*offered). Describes a wrong result in *wrong.
-Status RunOperator(Runtime& runtime, const std::string& device, const Operator& op, bool* offered, std::string* wrong) {
-  ModelWriter model(op.name, 0);
-  std::string x = model.Input("x", {2, 2});
-  model.Node(op.name, std::vector<std::string>(static_cast<size_t>(op.inputs), x), {}, "y");
-  model.Output("y", {2, 2});
-  std::string bytes = model.Finish();
+Status RunOperator(Runtime& runtime, const std::string& device, const Json& op, bool* offered, std::string* wrong) {
+  const Json::binary_t& bytes = op["model"].get_binary();
   SessionOptions options;
   options.device = device;
   Session session;
   if (Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session); !s.ok()) return s;
   Tensor input;
-  if (Status s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, kInput, &input); !s.ok()) return s;
+  const auto given = op["input"].get<std::vector<float>>(), expected = op["expected"].get<std::vector<float>>();
+  if (Status s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, given, &input); !s.ok()) return s;
   if (Status s = IsPlannedOn(device, session, input, offered); !s.ok() || !*offered) return s;
   std::vector<Tensor> outputs;
   if (Status s = session.Run({&input}, &outputs); !s.ok()) return s;
   const std::span<const float> got = outputs[0].data<float>();
   for (size_t i = 0; i < got.size() && wrong->empty(); ++i) {
-    if (got[i] != op.expected[i])
-      *wrong = fmt::format("{} gives {} at element {} instead of {}", op.name, got[i], i, op.expected[i]);
+    if (got[i] != expected[i])
+      *wrong = fmt::format("{} gives {} at element {} instead of {}", op["name"].get<std::string>(), got[i], i, expected[i]);
   }
   return {};
 }
@@ -87,20 +74,21 @@ Json RowOf(const Json& device, const char* state, bool troubled, const Json& rea
           {"operator", ""},         {"reason", reason},         {"fix", ""}};
 }
 
-// Tests a device with the first operator of kOperators for which it has a kernel.
-Json TryDevice(Runtime& runtime, const Json& device, const std::string& file) {
+// Tests a device with the first operator of the request for which it has a kernel.
+Json TryDevice(Runtime& runtime, const Json& device, const Json& request) {
   std::string none;
-  for (const Operator& op : kOperators) {
+  for (const Json& op : request["operators"]) {
+    const std::string name = op["name"];
     bool offered = false;
     std::string wrong;
     Status s = RunOperator(runtime, device["name"], op, &offered, &wrong);
     if (s.ok() && !offered) {
-      none += fmt::format("{}{}", none.empty() ? "" : ", ", op.name);
+      none += fmt::format("{}{}", none.empty() ? "" : ", ", name);
       continue;
     }
     const bool passed = s.ok() && wrong.empty();
     Json row = RowOf(device, passed ? "passed" : "loadable", !passed, wrong);
-    row["operator"] = op.name;
+    row["operator"] = name;
     if (!wrong.empty()) row["fix"] = "do not use this device; report it to the author of the backend";
     if (!s.ok()) {
       row["reason"] = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
@@ -109,7 +97,7 @@ Json TryDevice(Runtime& runtime, const Json& device, const std::string& file) {
     return row;
   }
   Json row = RowOf(device, "loadable", false, fmt::format("it has no kernel for any of {}, so nothing was run", none));
-  row["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
+  row["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", request["file"].get<std::string>());
   return row;
 }
 
@@ -123,7 +111,7 @@ std::string DeviceSetting(const Json& env) {
 }
 
 // Starts the backend and tests its devices. If it creates devices on demand, starts it again with one device.
-Status Test(const RuntimeOptions& options, const std::string& file, TestReport& report) {
+Status Test(const RuntimeOptions& options, const Json& request, TestReport& report) {
   Runtime runtime;
   if (Status s = Runtime::Create(options, &runtime); !s.ok()) return s;
   std::string plugins, devices, env;
@@ -132,7 +120,7 @@ Status Test(const RuntimeOptions& options, const std::string& file, TestReport& 
   const Json found = Json::parse(plugins);
   Json& row = report.row;
   for (const Json& own : found["files"]) {
-    if (own["path"] != file) continue;
+    if (own["path"] != request["file"]) continue;
     for (const char* key : {"verdict", "code", "reason", "fix"}) row[key] = own[key];
   }
   if (row.value("verdict", "") != "loaded") return {};
@@ -143,7 +131,7 @@ Status Test(const RuntimeOptions& options, const std::string& file, TestReport& 
     if (device["name"] == "host") continue;
     if (device["state"] == "loadable") {
       report.Enter(fmt::format("running an operator on {}", device["name"].get<std::string>()));
-      row["devices"].push_back(TryDevice(runtime, device, file));
+      row["devices"].push_back(TryDevice(runtime, device, request));
     } else {
       row["devices"].push_back(RowOf(device, "found", device["usable"], device["reason"]));
     }
@@ -155,26 +143,28 @@ Status Test(const RuntimeOptions& options, const std::string& file, TestReport& 
   runtime = Runtime();
   RuntimeOptions with_device = options;
   with_device.command_line.push_back(assignment);
-  return Test(with_device, file, report);
+  return Test(with_device, request, report);
 }
 
 }  // namespace
 
-void TestBackend(const Globals& globals, const std::string& file, int fd) {
-  LeaveFaults();
+void TestBackend(std::string_view bytes, int fd) {
+  const Json request = Json::from_cbor(bytes.begin(), bytes.end());
   TestReport report{fd};
   report.Enter(kFirstStage);
   RuntimeOptions options;
   options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
                       "plan.host_compute=0"};  // the host would compute so few elements
-  options.command_line = globals.settings;
+  options.command_line = request["settings"].get<std::vector<std::string>>();
   options.command_line.push_back("plugin.start_timeout=0");  // the parent process limits the time
-  options.config_files = globals.config_files;
-  if (Status s = Test(options, file, report); !s.ok()) {
+  options.config_files = request["config_files"].get<std::vector<std::string>>();
+  options.plugin_directories = request["plugin_directories"].get<std::vector<std::string>>();
+  options.built_in_plugins = false;
+  if (Status s = Test(options, request, report); !s.ok()) {
     report.row.update({{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}});
   }
   report.Enter(kLastStage);
   std::exit(0);
 }
 
-}  // namespace mge::cli
+}  // namespace mge::worker

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by matrix units: the instructions mma.sync.m16n8k8 and m16n8k16 with 16-bit factors and float sums (PTX ISA 8.5,
+// section 9.7.14, "Warp Level Matrix Multiply-Accumulate Instructions"). Included by kernels only.
+//
+// 32 threads compute d (16 x 8) += a (16 x 16) b (16 x 8) together. Each holds fragments. For thread l, with g = l / 4 and
+// t = l % 4, a register of a or b has two neighbours along k, the lower one in the lower half:
+//   a[0]: row g,     k 2t, 2t + 1    a[1]: row g + 8, same k     a[2], a[3]: the same rows, k + 8
+//   b[0]: column g,  k 2t, 2t + 1    b[1]: column g, k + 8
+//   d[0], d[1]: row g, columns 2t, 2t + 1                        d[2], d[3]: row g + 8, same columns
+// Devices of capability 7.5 have float16 and 8 steps along k only: their fragments are the halves of these.
+#pragma once
+
+#include "plugins/gpu/port.h"
+
+namespace mge::gpu {
+
+#if defined(__CUDACC__)
+
+// Adds the product of fragments a[i] and b[j] to d[i][j].
+template <typename T, int kDown, int kAcross>
+GPU_DEVICE void MultiplyFragments(float (&d)[kDown][kAcross][4], const uint32_t (&a)[kDown][4],
+                                  const uint32_t (&b)[kAcross][2], int i, int j) {
+  float(&s)[4] = d[i][j];
+#if __CUDA_ARCH__ >= 800
+  if constexpr (__is_same(T, bf16)) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+        : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+        : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
+  }
+#else
+  GPU_UNROLL for (int half = 0; half < 2; ++half) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+        : "r"(a[i][2 * half]), "r"(a[i][2 * half + 1]), "r"(b[j][half]));
+  }
+#endif
+}
+
+#elif defined(GPU_EMULATED)
+
+// Does the same for the fragments of 32 threads.
+template <typename T, int kDown, int kAcross>
+GPU_DEVICE void MultiplyFragments(float (*d)[kDown][kAcross][4], const uint32_t (*a)[kDown][4],
+                                  const uint32_t (*b)[kAcross][2], int i, int j) {
+  float left[16][16], right[8][16];
+  auto half = [](uint32_t word, int which) { return Widen(T{static_cast<uint16_t>(word >> (16 * which))}); };
+  for (int l = 0; l < 32; ++l) {
+    for (int r = 0; r < 4; ++r) {
+      for (int h = 0; h < 2; ++h) left[l / 4 + 8 * (r % 2)][2 * (l % 4) + 8 * (r / 2) + h] = half(a[l][i][r], h);
+    }
+    for (int r = 0; r < 2; ++r) {
+      for (int h = 0; h < 2; ++h) right[l / 4][2 * (l % 4) + 8 * r + h] = half(b[l][j][r], h);
+    }
+  }
+  for (int l = 0; l < 32; ++l) {
+    for (int r = 0; r < 4; ++r) {
+      const float *row = left[l / 4 + 8 * (r / 2)], *column = right[2 * (l % 4) + r % 2];
+      float sum = d[l][i][j][r];
+      for (int k = 0; k < 16; ++k) sum += row[k] * column[k];
+      d[l][i][j][r] = sum;
+    }
+  }
+}
+
+#endif
+
+}  // namespace mge::gpu
