@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 16-bit floats by matrix units (mma.h), with float sums (phased).
+// Products by matrix units (mma.h) of 16-bit floats, and of floats rounded to TF32, with float sums (phased).
 //
-// A block computes one tile of the result in steps of 32 along k. Both factors are staged in shared memory with their rows
-// (columns for b) 80 bytes apart, so that the threads of a warp read fragments from 32 different banks. While a step is
+// A block computes one tile of the result in steps of 64 bytes along k. Both factors are staged in shared memory with their
+// rows (columns for b) 80 bytes apart, so that the threads of a warp read fragments from 32 different banks. While a step is
 // computed, the loads of the next one are on their way into registers.
 #include "plugins/gpu/kernels/mma.h"
 #include "plugins/gpu/kernels/product.h"
@@ -11,7 +11,12 @@ namespace mge::gpu {
 
 #if !defined(__HIP__)  // AMD's matrix units have other instructions
 
-constexpr int kStep = 32, kStride = kStep + 8;  // elements along k: of a step, between rows in shared memory
+constexpr int kStepVectors = 4, kLineVectors = 5;  // vectors of 16 bytes along k: of a step, between rows in shared memory
+constexpr int kStepWords = 16;                     // registers of a fragment along k, in a step
+template <typename T>
+constexpr int kEach = 16 / sizeof(T);  // elements of a vector
+template <typename T>
+constexpr int kStep = kStepVectors* kEach<T>;
 
 // A tile: warps_down x warps_across warps, each with `down` x `across` fragments of the result.
 template <int kDownOf, int kAcrossOf, int kWarpsDownOf, int kWarpsAcrossOf>
@@ -19,46 +24,49 @@ struct MmaTile {
   static constexpr int kDown = kDownOf, kAcross = kAcrossOf, kWarpsDown = kWarpsDownOf, kWarpsAcross = kWarpsAcrossOf;
   static constexpr int kRows = 16 * kDown * kWarpsDown, kColumns = 8 * kAcross * kWarpsAcross;
   static constexpr int kThreads = 32 * kWarpsDown * kWarpsAcross;
-  static constexpr int kVectors = kRows * kStep / 8 / kThreads;  // per thread, of each factor
+  static constexpr int kVectors = kRows * kStepVectors / kThreads;  // per thread, of each factor
   static_assert(kRows == kColumns);
 };
 
-// Eight 16-bit elements.
-struct alignas(16) Vector8 {
-  uint16_t bits[8];
+template <typename T>
+struct alignas(16) Vector {
+  T at[kEach<T>];
 };
 
 // One factor as the tile reads it: lines (rows of a, columns of b) of elements along k.
+template <typename T>
 struct Lines {
-  const uint16_t* data;
+  const T* data;
   int64_t lines, line_stride, k_stride;
-  bool along_lines;  // memory is dense across lines: vectors hold one k of eight lines
+  bool along_lines;  // memory is dense across lines: vectors hold one k of several lines
 };
 
 // Returns the place of vector i in the tile's part of a factor.
-template <typename Tile>
-GPU_DEVICE void PlaceOf(const Lines& of, int i, int thread, int* line, int* k) {
+template <typename Tile, typename T>
+GPU_DEVICE void PlaceOf(const Lines<T>& of, int i, int thread, int* line, int* k) {
+  constexpr int kLines = Tile::kRows / kEach<T>;  // vectors across lines
   const int e = thread + i * Tile::kThreads;
-  *line = of.along_lines ? e % (Tile::kRows / 8) * 8 : e / (kStep / 8);
-  *k = of.along_lines ? e / (Tile::kRows / 8) : e % (kStep / 8) * 8;
+  *line = of.along_lines ? e % kLines * kEach<T> : e / kStepVectors;
+  *k = of.along_lines ? e / kLines : e % kStepVectors * kEach<T>;
 }
 
 // Loads a vector: with one access if it is dense, aligned and inside of the matrix, else by element, with zeros outside.
-GPU_DEVICE Vector8 LoadVector(const Lines& of, int64_t line, int64_t k, int64_t k_end) {
-  const uint16_t* from = of.data + line * of.line_stride + k * of.k_stride;
-  const bool inside = of.along_lines ? line + 8 <= of.lines && k < k_end : line < of.lines && k + 8 <= k_end;
+template <typename T>
+GPU_DEVICE Vector<T> LoadVector(const Lines<T>& of, int64_t line, int64_t k, int64_t k_end) {
+  const T* from = of.data + line * of.line_stride + k * of.k_stride;
+  const bool inside = of.along_lines ? line + kEach<T> <= of.lines && k < k_end : line < of.lines && k + kEach<T> <= k_end;
   const bool dense = of.along_lines ? of.line_stride == 1 : of.k_stride == 1;
-  if (inside && dense && reinterpret_cast<uintptr_t>(from) % 16 == 0) return *reinterpret_cast<const Vector8*>(from);
-  Vector8 v;
-  GPU_UNROLL for (int i = 0; i < 8; ++i) {
+  if (inside && dense && reinterpret_cast<uintptr_t>(from) % 16 == 0) return *reinterpret_cast<const Vector<T>*>(from);
+  Vector<T> v;
+  GPU_UNROLL for (int i = 0; i < kEach<T>; ++i) {
     const int64_t at_line = line + (of.along_lines ? i : 0), at_k = k + (of.along_lines ? 0 : i);
-    v.bits[i] = at_line < of.lines && at_k < k_end ? of.data[at_line * of.line_stride + at_k * of.k_stride] : uint16_t{0};
+    v.at[i] = at_line < of.lines && at_k < k_end ? of.data[at_line * of.line_stride + at_k * of.k_stride] : T{};
   }
   return v;
 }
 
-template <typename Tile>
-GPU_DEVICE void LoadStep(const Lines& of, int64_t line0, int64_t k0, int64_t k_end, Vector8 (&to)[Tile::kVectors],
+template <typename Tile, typename T>
+GPU_DEVICE void LoadStep(const Lines<T>& of, int64_t line0, int64_t k0, int64_t k_end, Vector<T> (&to)[Tile::kVectors],
                          int thread) {
   GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
     int line, k;
@@ -67,29 +75,34 @@ GPU_DEVICE void LoadStep(const Lines& of, int64_t line0, int64_t k0, int64_t k_e
   }
 }
 
-template <typename Tile>
-GPU_DEVICE void StoreStep(const Lines& of, const Vector8 (&from)[Tile::kVectors], uint16_t (*to)[kStride], int thread) {
+template <typename Tile, typename T>
+GPU_DEVICE void StoreStep(const Lines<T>& of, Vector<T> (&from)[Tile::kVectors], Vector<T> (*to)[kLineVectors], int thread) {
   GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
     int line, k;
     PlaceOf<Tile>(of, i, thread, &line, &k);
+    if constexpr (sizeof(T) == 4) {
+      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) from[i].at[j] = RoundToTf32(from[i].at[j]);
+    }
     if (of.along_lines) {
-      GPU_UNROLL for (int j = 0; j < 8; ++j) to[line + j][k] = from[i].bits[j];
+      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) reinterpret_cast<T*>(to[line + j])[k] = from[i].at[j];
     } else {
-      *reinterpret_cast<Vector8*>(&to[line][k]) = from[i];
+      to[line][k / kEach<T>] = from[i];
     }
   }
 }
 
-GPU_DEVICE uint32_t PairAt(const uint16_t* from) { return *reinterpret_cast<const uint32_t*>(from); }
+// Returns the register at word `word` of a line.
+template <typename T>
+GPU_DEVICE uint32_t WordAt(const Vector<T> (&line)[kLineVectors], int word) {
+  return reinterpret_cast<const uint32_t*>(line)[word];
+}
 
 template <typename T, typename Tile>
 GPU_DEVICE void MatMulMma(const MatMulArgs& args) {
-  GPU_SHARED(Vector8, left_vectors, [Tile::kRows][kStride / 8]);
-  GPU_SHARED(Vector8, right_vectors, [Tile::kColumns][kStride / 8]);
-  auto* left = reinterpret_cast<uint16_t(*)[kStride]>(left_vectors);
-  auto* right = reinterpret_cast<uint16_t(*)[kStride]>(right_vectors);
-  GPU_STATE(Vector8, next_left, Tile::kThreads, [Tile::kVectors]);
-  GPU_STATE(Vector8, next_right, Tile::kThreads, [Tile::kVectors]);
+  GPU_SHARED(Vector<T>, left, [Tile::kRows][kLineVectors]);
+  GPU_SHARED(Vector<T>, right, [Tile::kColumns][kLineVectors]);
+  GPU_STATE(Vector<T>, next_left, Tile::kThreads, [Tile::kVectors]);
+  GPU_STATE(Vector<T>, next_right, Tile::kThreads, [Tile::kVectors]);
   GPU_STATE(uint32_t, a, Tile::kThreads, [Tile::kDown][4]);
   GPU_STATE(uint32_t, b, Tile::kThreads, [Tile::kAcross][2]);
   GPU_STATE(float, sums, Tile::kThreads, [Tile::kDown][Tile::kAcross][4]);
@@ -97,10 +110,10 @@ GPU_DEVICE void MatMulMma(const MatMulArgs& args) {
   for (int64_t u = blockIdx.x; u < across * down * args.batch; u += gridDim.x) {
     const int64_t column0 = u % across * Tile::kColumns, row0 = u / across % down * Tile::kRows, batch = u / across / down;
     const BatchOffsets at = OffsetsOf(args, batch);
-    const Lines rows = {static_cast<const uint16_t*>(args.a) + at.a, args.m, args.a_row, args.a_k,
-                        args.a_row == 1 && args.a_k != 1},
-                columns = {static_cast<const uint16_t*>(args.b) + at.b, args.n, args.b_column, args.b_k,
-                           args.b_column == 1 && args.b_k != 1};
+    const Lines<T> rows = {static_cast<const T*>(args.a) + at.a, args.m, args.a_row, args.a_k,
+                           args.a_row == 1 && args.a_k != 1},
+                   columns = {static_cast<const T*>(args.b) + at.b, args.n, args.b_column, args.b_k,
+                              args.b_column == 1 && args.b_k != 1};
     GPU_PHASE(t) {
       GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
         GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
@@ -110,30 +123,30 @@ GPU_DEVICE void MatMulMma(const MatMulArgs& args) {
       LoadStep<Tile>(rows, row0, 0, args.k, GPU_OWN(next_left, t), t);
       LoadStep<Tile>(columns, column0, 0, args.k, GPU_OWN(next_right, t), t);
     }
-    for (int64_t k0 = 0; k0 < args.k; k0 += kStep) {
+    for (int64_t k0 = 0; k0 < args.k; k0 += kStep<T>) {
       GPU_PHASE(t) {
         StoreStep<Tile>(rows, GPU_OWN(next_left, t), left, t);
         StoreStep<Tile>(columns, GPU_OWN(next_right, t), right, t);
       }
       GPU_BARRIER();
       GPU_PHASE(t) {
-        if (k0 + kStep < args.k) {
-          LoadStep<Tile>(rows, row0, k0 + kStep, args.k, GPU_OWN(next_left, t), t);
-          LoadStep<Tile>(columns, column0, k0 + kStep, args.k, GPU_OWN(next_right, t), t);
+        if (k0 + kStep<T> < args.k) {
+          LoadStep<Tile>(rows, row0, k0 + kStep<T>, args.k, GPU_OWN(next_left, t), t);
+          LoadStep<Tile>(columns, column0, k0 + kStep<T>, args.k, GPU_OWN(next_right, t), t);
         }
       }
-      GPU_UNROLL for (int k = 0; k < kStep; k += 16) {
+      GPU_UNROLL for (int k = 0; k < kStepWords; k += 8) {
         GPU_PHASE(t) {
-          const int warp = t / 32, line = t % 32 / 4, pair = k + t % 4 * 2;
+          const int warp = t / 32, line = t % 32 / 4, word = k + t % 4;
           const int row = warp / Tile::kWarpsAcross * Tile::kDown * 16 + line,
                     column = warp % Tile::kWarpsAcross * Tile::kAcross * 8 + line;
           GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
             GPU_UNROLL for (int r = 0; r < 4; ++r) {
-              GPU_OWN(a, t)[i][r] = PairAt(&left[row + 16 * i + 8 * (r % 2)][pair + 8 * (r / 2)]);
+              GPU_OWN(a, t)[i][r] = WordAt(left[row + 16 * i + 8 * (r % 2)], word + 4 * (r / 2));
             }
           }
           GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-            GPU_UNROLL for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = PairAt(&right[column + 8 * j][pair + 8 * r]);
+            GPU_UNROLL for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = WordAt(right[column + 8 * j], word + 4 * r);
           }
         }
         GPU_WARP_PHASE(first) {
@@ -172,6 +185,8 @@ GPU_PHASED_KERNEL(matmul_mma64_f16, SmallTile::kThreads, MatMulArgs, (MatMulMma<
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 GPU_PHASED_KERNEL(matmul_mma128_bf16, LargeTile::kThreads, MatMulArgs, (MatMulMma<bf16, LargeTile>))
 GPU_PHASED_KERNEL(matmul_mma64_bf16, SmallTile::kThreads, MatMulArgs, (MatMulMma<bf16, SmallTile>))
+GPU_PHASED_KERNEL(matmul_mma128_f32, LargeTile::kThreads, MatMulArgs, (MatMulMma<float, LargeTile>))
+GPU_PHASED_KERNEL(matmul_mma64_f32, SmallTile::kThreads, MatMulArgs, (MatMulMma<float, SmallTile>))
 #endif
 
 #endif

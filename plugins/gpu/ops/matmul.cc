@@ -33,12 +33,13 @@ uint64_t PartBytes(const Product& product) {
 double TileUs(int64_t k) { return 0.05 * static_cast<double>((k + 15) / 16); }
 double WavesOf(int64_t tiles) { return static_cast<double>((tiles + 127) / 128); }
 
-// Products of 16-bit floats by matrix units, which compute about eight times as fast.
-constexpr double kMatrixUnitsGain = 8;
+// Products by matrix units, which compute about eight times as fast with 16-bit floats, four times with TF32.
+double MatrixUnitsGain(mge_dtype type) { return type == MGE_DTYPE_F32 ? 4 : 8; }
 constexpr int64_t kLargeTile = 128, kEnoughLargeTiles = 100;  // fewer leave most of a device idle
 bool HasMatrixUnits(const Problem& p, mge_dtype type) {
   const int capability = MatrixCapability(p.handle());
-  return (type == MGE_DTYPE_F16 && capability >= 75) || (type == MGE_DTYPE_BF16 && capability >= 80);
+  return (type == MGE_DTYPE_F16 && capability >= 75) ||
+         ((type == MGE_DTYPE_BF16 || type == MGE_DTYPE_F32) && capability >= 80);
 }
 std::string MmaKernel(const Product& product, Shape3* shape) {
   const bool large = TilesOf(product, kLargeTile) >= kEnoughLargeTiles;
@@ -70,11 +71,12 @@ struct MatMulRow {
     const double tile_us = TileUs(args.k), us = GpuUs(BytesOf(p), product.flops()) + tile_us * WavesOf(TilesOf(product));
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
     if (args.k && HasMatrixUnits(p, product.type)) {
-      offers.Add({.id = "gpu.matmul.mma",
+      const bool rounds = product.type == MGE_DTYPE_F32;  // to TF32
+      const double gain = MatrixUnitsGain(product.type);
+      offers.Add({.id = rounds ? "gpu.matmul.tf32" : "gpu.matmul.mma",
                   .rank = -1,
-                  .attributes = kExact | MGE_KERNEL_TENSOR_CORE,
-                  .cost_us = GpuUs(BytesOf(p), product.flops() / kMatrixUnitsGain) +
-                             tile_us / kMatrixUnitsGain * WavesOf(TilesOf(product)),
+                  .attributes = kExact | MGE_KERNEL_TENSOR_CORE | (rounds ? MGE_KERNEL_REDUCED_PRECISION : 0),
+                  .cost_us = GpuUs(BytesOf(p), product.flops() / gain) + tile_us / gain * WavesOf(TilesOf(product)),
                   .variant = kMatrixUnits,
                   .in_place = in_place});
     }
