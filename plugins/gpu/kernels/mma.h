@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by matrix units: the instructions mma.sync.m16n8k8 and m16n8k16 with 16-bit or TF32 factors and float sums (PTX ISA
-// 8.5, section 9.7.14, "Warp Level Matrix Multiply-Accumulate Instructions"). Included by kernels only.
+// Products by matrix units: the instructions mma.sync.m16n8k8 and m16n8k16 with 16-bit or TF32 factors and float sums
+// (PTX ISA 8.5, section 9.7.14, "Warp Level Matrix Multiply-Accumulate Instructions"). Included by kernels only.
 //
 // 32 threads compute d (16 x 8) += a (16 x 16) b (16 x 8) together. Each holds fragments. For thread l, with g = l / 4 and
 // t = l % 4, a register of a or b has two neighbours along k, the lower one in the lower half:
@@ -20,7 +20,7 @@
 
 namespace mge::gpu {
 
-// Rounds to the nearest TF32, ties away from zero, as the instruction cvt.rna.tf32.f32 does. The unit ignores the other bits.
+// Rounds to the nearest TF32, ties away from zero, as the instruction cvt.rna.tf32.f32 does. Units ignore the other bits.
 GPU_DEVICE float RoundToTf32(float x) {
   const uint32_t bits = BitCast<uint32_t>(x);
   if ((bits & 0x7f800000u) == 0x7f800000u) return bits & 0x7fffffu ? BitCast<float>(bits | 0x400000u) : x;

@@ -109,7 +109,8 @@ struct MatMulRow {
     if (outputs == 0) return std::move(recipe).Make();
     bool one_use =
         product.b != product.a && product.b != product.c && product.b != product.bias && product.b != product.residual;
-    // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows, those for matrix units in any order.
+    // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows, those for matrix units in any
+    // order.
     if (c.variant != kMatrixUnits && args.b_k == 1 && args.b_column == args.k && args.batch_rank == 0 && one_use &&
         p.input(product.b).is_constant() && recipe.Transpose(product.b, 1, args.n, args.k, ElementBytes(product.type))) {
       args.b_k = args.n;
