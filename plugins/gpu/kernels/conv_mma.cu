@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 16-bit floats over two spatial axes by matrix units: the product of the filter and the windows of the
-// image, which are never stored (phased).
+// Convolutions over two spatial axes by matrix units, of 16-bit floats and of floats rounded to TF32: the product of the
+// filter and the windows of the image, which are never stored (phased).
 #include "plugins/gpu/kernels/conv_store.h"
 #include "plugins/gpu/kernels/mma_tile.h"
 
@@ -9,21 +9,22 @@ namespace mge::gpu {
 #if !defined(__HIP__)  // AMD's matrix units have other instructions
 
 // The windows of an image as a factor: lines are pixels of the output, k runs over the taps of all channels of the group.
+template <typename T>
 struct Windows {
   static constexpr bool along_lines = true;
-  const uint16_t* data;  // the image's first channel of the group
+  const T* data;  // the image's first channel of the group
   WindowAxis h, w;
 
-  GPU_DEVICE Vector8 Load(int64_t pixel, int64_t k, int64_t k_end) const {
-    Vector8 v = {};
+  GPU_DEVICE Vector<T> Load(int64_t pixel, int64_t k, int64_t k_end) const {
+    Vector<T> v = {};
     if (k >= k_end) return v;
     const int64_t taps = h.kernel * w.kernel, channel = k / taps, tap = k - channel * taps, ky = tap / w.kernel;
-    const uint16_t* from = data + channel * h.in * w.in;
+    const T* from = data + channel * h.in * w.in;
     const int64_t down = ky * h.dilation - h.pad_begin, across = (tap - ky * w.kernel) * w.dilation - w.pad_begin;
     int64_t oy = pixel / w.out, ox = pixel - oy * w.out;
-    GPU_UNROLL for (int i = 0; i < 8; ++i) {
+    GPU_UNROLL for (int i = 0; i < kEach<T>; ++i) {
       const int64_t iy = oy * h.stride + down, ix = ox * w.stride + across;
-      if (oy < h.out && iy >= 0 && iy < h.in && ix >= 0 && ix < w.in) v.bits[i] = from[iy * w.in + ix];
+      if (oy < h.out && iy >= 0 && iy < h.in && ix >= 0 && ix < w.in) v.at[i] = from[iy * w.in + ix];
       const bool next = ++ox == w.out;
       oy += next;
       ox = next ? 0 : ox;
@@ -34,7 +35,7 @@ struct Windows {
 
 template <typename T, typename Tile>
 GPU_DEVICE void ConvMma(const ConvArgs& args) {
-  GPU_MMA_TILE(Tile);
+  GPU_MMA_TILE(T, Tile);
   const WindowAxis &h = args.axis[1], &w = args.axis[2];
   const int64_t channels = args.channels / args.groups, outputs = args.outputs / args.groups;
   const int64_t depth = channels * h.kernel * w.kernel, pixels = h.out * w.out;
@@ -43,9 +44,9 @@ GPU_DEVICE void ConvMma(const ConvArgs& args) {
   for (int64_t u = blockIdx.x; u < units; u += gridDim.x) {
     const int64_t pixel0 = u % across * Tile::kColumns, row0 = u / across % down * Tile::kRows;
     const int64_t group = u / across / down % args.groups, image = u / across / down / args.groups;
-    const Lines filter = {static_cast<const uint16_t*>(args.w) + group * outputs * depth, outputs, depth, 1, false};
-    const Windows windows = {static_cast<const uint16_t*>(args.x) + (image * args.channels + group * channels) * h.in * w.in,
-                             h, w};
+    const Lines<T> filter = {static_cast<const T*>(args.w) + group * outputs * depth, outputs, depth, 1, false};
+    const Windows<T> windows = {static_cast<const T*>(args.x) + (image * args.channels + group * channels) * h.in * w.in, h,
+                                w};
     ComputeMmaTile<T, Tile>(GPU_MMA_STATES, filter, windows, row0, pixel0, depth,
                             [&](float sum, int64_t row, int64_t pixel) {
                               if (row >= outputs || pixel >= pixels) return;
@@ -58,6 +59,7 @@ GPU_DEVICE void ConvMma(const ConvArgs& args) {
 GPU_MMA_KERNELS(conv_mma, f16, f16, ConvArgs, ConvMma)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 GPU_MMA_KERNELS(conv_mma, bf16, bf16, ConvArgs, ConvMma)
+GPU_MMA_KERNELS(conv_mma, f32, float, ConvArgs, ConvMma)
 #endif
 
 #endif

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of a product of 16-bit floats, computed by matrix units (mma.h). Included by phased kernels only.
+// A tile of a product of 16-bit floats, or of floats rounded to TF32, computed by matrix units (mma.h). Included by phased
+// kernels only.
 //
-// A block computes the tile in steps of 32 along k. Both factors are staged in shared memory with their rows (columns for b)
-// 80 bytes apart, so that the threads of a warp read fragments from 32 different banks. While a step is computed, the loads
-// of the next one are on their way into registers.
+// A block computes the tile in steps of 64 bytes along k. Both factors are staged in shared memory with their rows (columns
+// for b) 80 bytes apart, so that the threads of a warp read fragments from 32 different banks. While a step is computed, the
+// loads of the next one are on their way into registers.
 #pragma once
 
 #include "plugins/gpu/kernels/mma.h"
 
 namespace mge::gpu {
 
-constexpr int kMmaStep = 32, kMmaStride = kMmaStep + 8;  // elements along k: of a step, between rows in shared memory
+constexpr int kStepVectors = 4, kLineVectors = 5;  // vectors of 16 bytes along k: of a step, between rows in shared memory
+constexpr int kStepWords = 16;                     // registers of a fragment along k, in a step
+template <typename T>
+constexpr int kEach = 16 / sizeof(T);  // elements of a vector
+template <typename T>
+constexpr int kStep = kStepVectors* kEach<T>;
 
 // A tile: warps_down x warps_across warps, each with `down` x `across` fragments of the result.
 template <int kDownOf, int kAcrossOf, int kWarpsDownOf, int kWarpsAcrossOf>
@@ -18,123 +24,131 @@ struct MmaTile {
   static constexpr int kDown = kDownOf, kAcross = kAcrossOf, kWarpsDown = kWarpsDownOf, kWarpsAcross = kWarpsAcrossOf;
   static constexpr int kRows = 16 * kDown * kWarpsDown, kColumns = 8 * kAcross * kWarpsAcross;
   static constexpr int kThreads = 32 * kWarpsDown * kWarpsAcross;
-  static constexpr int kVectors = kRows * kMmaStep / 8 / kThreads;  // per thread, of each factor
+  static constexpr int kVectors = kRows * kStepVectors / kThreads;  // per thread, of each factor
   static_assert(kRows == kColumns);
 };
 
-// Eight 16-bit elements.
-struct alignas(16) Vector8 {
-  uint16_t bits[8];
+template <typename T>
+struct alignas(16) Vector {
+  T at[kEach<T>];
 };
 
-// A factor gives a tile vectors of eight elements: of lines (rows of a, columns of b), along k, or if along_lines is true, of
-// one k across lines. This is a matrix in memory.
+// A factor gives a tile vectors of elements: of lines (rows of a, columns of b), along k, or if along_lines is true, of one
+// k across lines. This is a matrix in memory.
+template <typename T>
 struct Lines {
-  const uint16_t* data;
+  const T* data;
   int64_t lines, line_stride, k_stride;
   bool along_lines;  // memory is dense across lines
 
   // Loads a vector: with one access if it is dense, aligned and inside of the matrix, else by element, with zeros outside.
-  GPU_DEVICE Vector8 Load(int64_t line, int64_t k, int64_t k_end) const {
-    const uint16_t* from = data + line * line_stride + k * k_stride;
-    const bool inside = along_lines ? line + 8 <= lines && k < k_end : line < lines && k + 8 <= k_end;
+  GPU_DEVICE Vector<T> Load(int64_t line, int64_t k, int64_t k_end) const {
+    const T* from = data + line * line_stride + k * k_stride;
+    const bool inside = along_lines ? line + kEach<T> <= lines && k < k_end : line < lines && k + kEach<T> <= k_end;
     const bool dense = along_lines ? line_stride == 1 : k_stride == 1;
-    if (inside && dense && reinterpret_cast<uintptr_t>(from) % 16 == 0) return *reinterpret_cast<const Vector8*>(from);
-    Vector8 v;
-    GPU_UNROLL for (int i = 0; i < 8; ++i) {
+    if (inside && dense && reinterpret_cast<uintptr_t>(from) % 16 == 0) return *reinterpret_cast<const Vector<T>*>(from);
+    Vector<T> v;
+    GPU_UNROLL for (int i = 0; i < kEach<T>; ++i) {
       const int64_t at_line = line + (along_lines ? i : 0), at_k = k + (along_lines ? 0 : i);
-      v.bits[i] = at_line < lines && at_k < k_end ? data[at_line * line_stride + at_k * k_stride] : uint16_t{0};
+      v.at[i] = at_line < lines && at_k < k_end ? data[at_line * line_stride + at_k * k_stride] : T{};
     }
     return v;
   }
 };
 
 // Writes the place of vector i in the tile's part of a factor.
-template <typename Tile>
+template <typename Tile, typename T>
 GPU_DEVICE void PlaceOf(bool along_lines, int i, int thread, int* line, int* k) {
+  constexpr int kLines = Tile::kRows / kEach<T>;  // vectors across lines
   const int e = thread + i * Tile::kThreads;
-  *line = along_lines ? e % (Tile::kRows / 8) * 8 : e / (kMmaStep / 8);
-  *k = along_lines ? e / (Tile::kRows / 8) : e % (kMmaStep / 8) * 8;
+  *line = along_lines ? e % kLines * kEach<T> : e / kStepVectors;
+  *k = along_lines ? e / kLines : e % kStepVectors * kEach<T>;
 }
 
-template <typename Tile, typename Factor>
-GPU_DEVICE void LoadStep(const Factor& of, int64_t line0, int64_t k0, int64_t k_end, Vector8 (&to)[Tile::kVectors],
+template <typename Tile, typename T, typename Factor>
+GPU_DEVICE void LoadStep(const Factor& of, int64_t line0, int64_t k0, int64_t k_end, Vector<T> (&to)[Tile::kVectors],
                          int thread) {
   GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
     int line, k;
-    PlaceOf<Tile>(of.along_lines, i, thread, &line, &k);
+    PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
     to[i] = of.Load(line0 + line, k0 + k, k_end);
   }
 }
 
-template <typename Tile, typename Factor>
-GPU_DEVICE void StoreStep(const Factor& of, const Vector8 (&from)[Tile::kVectors], uint16_t (*to)[kMmaStride], int thread) {
+template <typename Tile, typename T, typename Factor>
+GPU_DEVICE void StoreStep(const Factor& of, Vector<T> (&from)[Tile::kVectors], Vector<T> (*to)[kLineVectors], int thread) {
   GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
     int line, k;
-    PlaceOf<Tile>(of.along_lines, i, thread, &line, &k);
+    PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
+    if constexpr (sizeof(T) == 4) {
+      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) from[i].at[j] = RoundToTf32(from[i].at[j]);
+    }
     if (of.along_lines) {
-      GPU_UNROLL for (int j = 0; j < 8; ++j) to[line + j][k] = from[i].bits[j];
+      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) reinterpret_cast<T*>(to[line + j])[k] = from[i].at[j];
     } else {
-      *reinterpret_cast<Vector8*>(&to[line][k]) = from[i];
+      to[line][k / kEach<T>] = from[i];
     }
   }
 }
 
-GPU_DEVICE uint32_t PairAt(const uint16_t* from) { return *reinterpret_cast<const uint32_t*>(from); }
+// Returns the register at word `word` of a line.
+template <typename T>
+GPU_DEVICE uint32_t WordAt(const Vector<T> (&line)[kLineVectors], int word) {
+  return reinterpret_cast<const uint32_t*>(line)[word];
+}
 
 // Declares the shared memory and the states of a kernel.
-#define GPU_MMA_TILE(Tile)                                                 \
-  GPU_SHARED(Vector8, left_vectors, [Tile::kRows][kMmaStride / 8]);        \
-  GPU_SHARED(Vector8, right_vectors, [Tile::kColumns][kMmaStride / 8]);    \
-  GPU_STATE(Vector8, next_left, Tile::kThreads, [Tile::kVectors]);         \
-  GPU_STATE(Vector8, next_right, Tile::kThreads, [Tile::kVectors]);        \
-  GPU_STATE(uint32_t, fragments_a, Tile::kThreads, [Tile::kDown][4]);      \
-  GPU_STATE(uint32_t, fragments_b, Tile::kThreads, [Tile::kAcross][2]);    \
-  GPU_STATE(float, sums, Tile::kThreads, [Tile::kDown][Tile::kAcross][4]); \
-  auto* left = reinterpret_cast<uint16_t(*)[kMmaStride]>(left_vectors);    \
-  auto* right = reinterpret_cast<uint16_t(*)[kMmaStride]>(right_vectors)
+#define GPU_MMA_TILE(T, Tile)                                           \
+  GPU_SHARED(Vector<T>, left, [Tile::kRows][kLineVectors]);             \
+  GPU_SHARED(Vector<T>, right, [Tile::kColumns][kLineVectors]);         \
+  GPU_STATE(Vector<T>, next_left, Tile::kThreads, [Tile::kVectors]);    \
+  GPU_STATE(Vector<T>, next_right, Tile::kThreads, [Tile::kVectors]);   \
+  GPU_STATE(uint32_t, fragments_a, Tile::kThreads, [Tile::kDown][4]);   \
+  GPU_STATE(uint32_t, fragments_b, Tile::kThreads, [Tile::kAcross][2]); \
+  GPU_STATE(float, sums, Tile::kThreads, [Tile::kDown][Tile::kAcross][4])
 // Their names, as arguments of ComputeMmaTile().
 #define GPU_MMA_STATES left, right, next_left, next_right, fragments_a, fragments_b, sums
 
 // Computes the tile at (row0, column0) of a product with `depth` terms. Calls store(sum, row, column) for each element.
 template <typename T, typename Tile, typename Next, typename A, typename B, typename Sums, typename Left, typename Right,
           typename Store>
-GPU_DEVICE void ComputeMmaTile(uint16_t (*left)[kMmaStride], uint16_t (*right)[kMmaStride], Next& next_left,
-                               Next& next_right, A& a, B& b, Sums& sums, const Left& rows, const Right& columns,
-                               int64_t row0, int64_t column0, int64_t depth, const Store& store) {
+GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
+                               Vector<T> (&right)[Tile::kColumns][kLineVectors], Next& next_left, Next& next_right, A& a,
+                               B& b, Sums& sums, const Left& rows, const Right& columns, int64_t row0, int64_t column0,
+                               int64_t depth, const Store& store) {
   GPU_PHASE(t) {
     GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
       GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
         GPU_UNROLL for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[i][j][r] = 0;
       }
     }
-    LoadStep<Tile>(rows, row0, 0, depth, GPU_OWN(next_left, t), t);
-    LoadStep<Tile>(columns, column0, 0, depth, GPU_OWN(next_right, t), t);
+    LoadStep<Tile, T>(rows, row0, 0, depth, GPU_OWN(next_left, t), t);
+    LoadStep<Tile, T>(columns, column0, 0, depth, GPU_OWN(next_right, t), t);
   }
-  for (int64_t k0 = 0; k0 < depth; k0 += kMmaStep) {
+  for (int64_t k0 = 0; k0 < depth; k0 += kStep<T>) {
     GPU_PHASE(t) {
-      StoreStep<Tile>(rows, GPU_OWN(next_left, t), left, t);
-      StoreStep<Tile>(columns, GPU_OWN(next_right, t), right, t);
+      StoreStep<Tile, T>(rows, GPU_OWN(next_left, t), left, t);
+      StoreStep<Tile, T>(columns, GPU_OWN(next_right, t), right, t);
     }
     GPU_BARRIER();
     GPU_PHASE(t) {
-      if (k0 + kMmaStep < depth) {
-        LoadStep<Tile>(rows, row0, k0 + kMmaStep, depth, GPU_OWN(next_left, t), t);
-        LoadStep<Tile>(columns, column0, k0 + kMmaStep, depth, GPU_OWN(next_right, t), t);
+      if (k0 + kStep<T> < depth) {
+        LoadStep<Tile, T>(rows, row0, k0 + kStep<T>, depth, GPU_OWN(next_left, t), t);
+        LoadStep<Tile, T>(columns, column0, k0 + kStep<T>, depth, GPU_OWN(next_right, t), t);
       }
     }
-    GPU_UNROLL for (int k = 0; k < kMmaStep; k += 16) {
+    GPU_UNROLL for (int k = 0; k < kStepWords; k += 8) {
       GPU_PHASE(t) {
-        const int warp = t / 32, line = t % 32 / 4, pair = k + t % 4 * 2;
+        const int warp = t / 32, line = t % 32 / 4, word = k + t % 4;
         const int row = warp / Tile::kWarpsAcross * Tile::kDown * 16 + line,
                   column = warp % Tile::kWarpsAcross * Tile::kAcross * 8 + line;
         GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
           GPU_UNROLL for (int r = 0; r < 4; ++r) {
-            GPU_OWN(a, t)[i][r] = PairAt(&left[row + 16 * i + 8 * (r % 2)][pair + 8 * (r / 2)]);
+            GPU_OWN(a, t)[i][r] = WordAt(left[row + 16 * i + 8 * (r % 2)], word + 4 * (r / 2));
           }
         }
         GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-          GPU_UNROLL for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = PairAt(&right[column + 8 * j][pair + 8 * r]);
+          GPU_UNROLL for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = WordAt(right[column + 8 * j], word + 4 * r);
         }
       }
       GPU_WARP_PHASE(first) {

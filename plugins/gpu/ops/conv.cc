@@ -36,10 +36,10 @@ struct ConvRow {
                 .variant = kProduct,
                 .in_place = in_place});
     if (!HasMatrixUnits(p, conv.type)) return;
-    offers.Add({.id = "gpu.conv.mma",
+    offers.Add({.id = conv.type == MGE_DTYPE_F32 ? "gpu.conv.tf32" : "gpu.conv.mma",
                 .rank = -1,
-                .attributes = kExact | MGE_KERNEL_TENSOR_CORE,
-                .cost_us = GpuUs(BytesOf(p), filled / kMatrixUnitsGain),
+                .attributes = MatrixUnitsAttributes(conv.type),
+                .cost_us = GpuUs(BytesOf(p), filled / MatrixUnitsGain(conv.type)),
                 .variant = kMatrixUnits,
                 .in_place = in_place});
   }

@@ -57,11 +57,11 @@ struct MatMulRow {
     const double tile_us = TileUs(args.k), us = GpuUs(BytesOf(p), product.flops()) + tile_us * WavesOf(TilesOf(product));
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
     if (args.k && HasMatrixUnits(p, product.type)) {
-      offers.Add({.id = "gpu.matmul.mma",
+      const double gain = MatrixUnitsGain(product.type);
+      offers.Add({.id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.tf32" : "gpu.matmul.mma",
                   .rank = -1,
-                  .attributes = kExact | MGE_KERNEL_TENSOR_CORE,
-                  .cost_us = GpuUs(BytesOf(p), product.flops() / kMatrixUnitsGain) +
-                             tile_us / kMatrixUnitsGain * WavesOf(TilesOf(product)),
+                  .attributes = MatrixUnitsAttributes(product.type),
+                  .cost_us = GpuUs(BytesOf(p), product.flops() / gain) + tile_us / gain * WavesOf(TilesOf(product)),
                   .variant = kMatrixUnits,
                   .in_place = in_place});
     }
@@ -94,7 +94,8 @@ struct MatMulRow {
     if (outputs == 0) return std::move(recipe).Make();
     bool one_use =
         product.b != product.a && product.b != product.c && product.b != product.bias && product.b != product.residual;
-    // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows, those for matrix units in any order.
+    // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows, those for matrix units in any
+    // order.
     if (c.variant != kMatrixUnits && args.b_k == 1 && args.b_column == args.k && args.batch_rank == 0 && one_use &&
         p.input(product.b).is_constant() && recipe.Transpose(product.b, 1, args.n, args.k, ElementBytes(product.type))) {
       args.b_k = args.n;

@@ -2,6 +2,7 @@
 // The kernels that use matrix units (kernels/mma_tile.h): when they can be used, and with which tile.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <string>
 
@@ -11,12 +12,16 @@
 
 namespace mge::gpu {
 
-inline constexpr double kMatrixUnitsGain = 8;  // about as many times as fast as other instructions
+// Returns about how many times as fast they are as other instructions.
+inline double MatrixUnitsGain(mge_dtype type) { return type == MGE_DTYPE_F32 ? 4 : 8; }
 
-// Returns whether the device's code has kernels for the type.
+// Returns whether the device's code has kernels for the type. Floats are rounded to TF32.
 inline bool HasMatrixUnits(const Problem& p, mge_dtype type) {
-  if (type != MGE_DTYPE_F16 && type != MGE_DTYPE_BF16) return false;
-  return MatrixCapability(p.handle()) >= (type == MGE_DTYPE_F16 ? 75 : 80);
+  const int least = type == MGE_DTYPE_F16 ? 75 : type == MGE_DTYPE_BF16 || type == MGE_DTYPE_F32 ? 80 : INT_MAX;
+  return MatrixCapability(p.handle()) >= least;
+}
+inline uint64_t MatrixUnitsAttributes(mge_dtype type) {
+  return kExact | MGE_KERNEL_TENSOR_CORE | (type == MGE_DTYPE_F32 ? MGE_KERNEL_REDUCED_PRECISION : 0);
 }
 
 // Chooses the tile. `tiles(n)` returns the number of tiles of n x n outputs. Writes the shape of the launch; returns the

@@ -18,15 +18,17 @@ TEST(Conv, SupportsThreeSpatialDimensionsAndEveryFloatingType) {
 }
 
 // Both tiles, groups, strides, dilations, asymmetric pads, and sizes that are no multiples of a tile.
-TEST(Conv, Of16BitFloatsRunsOnMatrixUnits) {
+TEST(Conv, RunsOnMatrixUnits) {
   const Attributes odd = With({{"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}, {"pads", Ints{0, 1, 2, 3}}});
-  for (DType t : {DType::kF16, DType::kBF16}) {
+  for (DType t : {DType::kF16, DType::kBF16, DType::kF32}) {
     for (const Case& c :
          {OneNode("Conv", {Random(t, {2, 8, 12, 11}), Random(t, {70, 8, 3, 3}), Random(t, {70})}, odd),
           OneNode("Conv", {Random(t, {1, 6, 9, 9}), Random(t, {10, 3, 2, 3})}, With({{"group", int64_t{2}}})),
           OneNode("Conv", {Random(t, {100, 3, 5, 4}), Random(t, {5, 3, 3, 3})})}) {
       OnEveryMachine([&](Backend& backend) {
-        EXPECT_THAT(backend.Check(c, OfProducts(72)).candidates, ::testing::Contains("gpu.conv.mma")) << c.name;
+        EXPECT_THAT(backend.Check(c, OfProducts(72)).candidates,
+                    ::testing::Contains(t == DType::kF32 ? "gpu.conv.tf32" : "gpu.conv.mma"))
+            << c.name;
       });
     }
   }

@@ -47,17 +47,33 @@ TEST(Emulator, NumbersKernelsByName) {
 }
 
 TEST(Emulator, MultipliesFragmentsAsMatrixUnitsDo) {
-  Trial r("machine_matrix_units");
-  for (size_t i = 0; i < 256 + 128; ++i) r.x[i] = static_cast<int32_t>(i * 37 % 61) - 30;
-  Emulator e;
-  ASSERT_TRUE(e.Run(r.launch)) << e.error();
-  for (size_t row = 0; row < 16; ++row) {
-    for (size_t column = 0; column < 8; ++column) {
-      int32_t sum = 0;
-      for (size_t k = 0; k < 16; ++k) sum += r.x[row * 16 + k] * r.x[256 + k * 8 + column];
-      EXPECT_EQ(r.y[row * 8 + column], sum) << row << "," << column;
+  for (const auto& [kernel, depth] : {std::pair<const char*, size_t>{"machine_matrix_units_f16", 16},
+                                      {"machine_matrix_units_bf16", 16},
+                                      {"machine_matrix_units_tf32", 8}}) {
+    Trial r(kernel);
+    for (size_t i = 0; i < 24 * depth; ++i) r.x[i] = static_cast<int32_t>(i * 37 % 61) - 30;
+    Emulator e;
+    ASSERT_TRUE(e.Run(r.launch)) << e.error();
+    for (size_t row = 0; row < 16; ++row) {
+      for (size_t column = 0; column < 8; ++column) {
+        int32_t sum = 0;
+        for (size_t k = 0; k < depth; ++k) sum += r.x[row * depth + k] * r.x[16 * depth + k * 8 + column];
+        EXPECT_EQ(r.y[row * 8 + column], sum) << kernel << " " << row << "," << column;
+      }
     }
   }
+}
+
+TEST(Emulator, RoundsToTf32) {
+  Trial r("machine_round_to_tf32");
+  const std::vector<std::pair<uint32_t, uint32_t>> cases = {
+      {0x3f800000, 0x3f800000}, {0x3f800fff, 0x3f800000}, {0x3f801000, 0x3f802000},  // a tie goes away from zero
+      {0xbf801000, 0xbf802000}, {0x7f7fffff, 0x7f800000}, {0xff800000, 0xff800000},
+      {0x7f800001, 0x7fc00001}, {0x7fffffff, 0x7fffffff}};  // not a number stays so
+  for (size_t i = 0; i < cases.size(); ++i) r.x[i] = static_cast<int32_t>(cases[i].first);
+  Emulator e;
+  ASSERT_TRUE(e.Run(r.launch)) << e.error();
+  for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(static_cast<uint32_t>(r.y[i]), cases[i].second) << i;
 }
 
 TEST(Emulator, RunsWarpOperationsOfBothSizesInAnyOrder) {

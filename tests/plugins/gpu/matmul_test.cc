@@ -18,8 +18,8 @@ TEST(MatMul, IsOfferedInReducedPrecisionOnMatrixUnits) {
       converted += (attributes & kConverted) == kConverted;
       exact += (attributes & kConverted) == 0;
     }
-    EXPECT_EQ(converted, t == DType::kF32 ? 1 : 0);
-    EXPECT_EQ(exact, 2);  // in one pass, and in partial sums
+    EXPECT_EQ(converted, t == DType::kF32 ? 2 : 0);  // with factors rounded to bfloat16 and to TF32
+    EXPECT_EQ(exact, 2);                             // in one pass, and in partial sums
   }
 }
 
@@ -40,6 +40,26 @@ TEST(MatMul, Of16BitFloatsRunsOnMatrixUnits) {
       Case c = OneNode("Gemm", {a, b, Random(t, {80})}, With({{"transA", left}, {"transB", right}, {"alpha", 0.5f}}));
       EXPECT_THAT(UnderTest().Check(c, OfProducts(56)).candidates, ::testing::Contains("gpu.matmul.mma")) << c.name;
     }
+  }
+}
+
+// The same of floats rounded to TF32, with the attributes by which settings leave it out.
+TEST(MatMul, OfFloatsRunsOnMatrixUnitsInTf32) {
+  for (const auto& [a, b] :
+       {std::pair<Shape, Shape>{{70, 48}, {48, 90}}, {{2, 130, 33}, {33, 65}}, {{100, 5, 40}, {100, 40, 8}}}) {
+    OnEveryMachine([&, &a = a, &b = b](Backend& backend) {
+      EXPECT_THAT(backend.Check(OneNode("MatMul", {Random(DType::kF32, a), Random(DType::kF32, b)}), OfProducts(a.back()))
+                      .candidates,
+                  ::testing::Contains("gpu.matmul.tf32"));
+    });
+  }
+  for (int transposed = 0; transposed < 4; ++transposed) {
+    const int64_t left = transposed & 1, right = transposed >> 1;
+    const Tensor a = Random(DType::kF32, left ? Shape{56, 72} : Shape{72, 56}),
+                 b = Random(DType::kF32, right ? Shape{80, 56} : Shape{56, 80});
+    Case c =
+        OneNode("Gemm", {a, b, Random(DType::kF32, {80})}, With({{"transA", left}, {"transB", right}, {"alpha", 0.5f}}));
+    EXPECT_THAT(UnderTest().Check(c, OfProducts(56)).candidates, ::testing::Contains("gpu.matmul.tf32")) << c.name;
   }
 }
 

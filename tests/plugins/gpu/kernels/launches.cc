@@ -178,6 +178,9 @@ void Products(Memory& m, const Check& check) {
 
 void MatrixUnits(Memory& m, const Check& check) {
   MatMulArgs product = {};
+  const auto* a = m.Floats(140 * 50);
+  const auto* b = m.Floats(50 * 90);
+  auto* y = m.Floats(140 * 90);
   product.a = m.Floats(140 * 25);  // 140 x 50 of 16 bits
   product.b = m.Floats(25 * 90);
   product.y = m.Floats(140 * 45);
@@ -193,6 +196,13 @@ void MatrixUnits(Memory& m, const Check& check) {
   product.b_k = 1;
   product.b_column = 50;
   check("transposed", LaunchOf("matmul_mma64_bf16", product, 128, 3));
+  product.a = a;
+  product.b = b;
+  product.y = y;
+  check("float, transposed", LaunchOf("matmul_mma64_f32", product, 128, 3));
+  product.b_k = 90;
+  product.b_column = 1;
+  check("float", LaunchOf("matmul_mma128_f32", product, 256, 2));
 }
 
 void MatrixUnitsOfConvolutions(Memory& m, const Check& check) {

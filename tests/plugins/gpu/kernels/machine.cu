@@ -63,36 +63,47 @@ GPU_DEVICE void Place(const MachineArgs& args) {
   args.y[block * blockDim.x * blockDim.y * blockDim.z + thread] = static_cast<int32_t>(block * 1000 + thread);
 }
 
-// Multiplies x (a, 16 x 16, by rows, then b, 16 x 8, by rows; the numbers are small integers) into y (16 x 8, by rows) with
-// the fragments that mma.h describes. Both warps of the block compute the same.
+// Multiplies x (a, 16 x K, by rows, then b, K x 8, by rows; the numbers are small integers) into y (16 x 8, by rows) with
+// the fragments that mma.h describes; K is 16 for 16-bit floats, 8 for TF32. Both warps of the block compute the same.
+template <typename T>
 GPU_DEVICE void MatrixUnits(const MachineArgs& args) {
+  constexpr int kEach = 4 / sizeof(T), kDepth = 8 * kEach;
   GPU_STATE(uint32_t, a, 64, [1][4]);
   GPU_STATE(uint32_t, b, 64, [1][2]);
   GPU_STATE(float, d, 64, [1][1][4]);
-  const auto pair = [&](int64_t at, int64_t next) {
-    const auto bits = [&](int64_t i) { return static_cast<uint32_t>(NarrowToF16(static_cast<float>(args.x[i])).bits); };
-    return bits(at) | bits(next) << 16;
+  // Returns the register with the elements at `at` and, of 16-bit floats, `next`.
+  const auto word = [&](int64_t at, int64_t next) {
+    if constexpr (kEach == 1) {
+      return BitCast<uint32_t>(RoundToTf32(static_cast<float>(args.x[at])));
+    } else {
+      const auto bits = [&](int64_t i) { return static_cast<uint32_t>(Narrow<T>::Of(static_cast<float>(args.x[i])).bits); };
+      return bits(at) | bits(next) << 16;
+    }
   };
   GPU_PHASE(l) {
     const int g = l % 32 / 4, t = l % 4;
     for (int r = 0; r < 4; ++r) {
-      const int row = g + (r % 2 ? 8 : 0), k = 2 * t + (r >= 2 ? 8 : 0);
-      GPU_OWN(a, l)[0][r] = pair(row * 16 + k, row * 16 + k + 1);
+      const int row = g + (r % 2 ? 8 : 0), k = kEach * t + (r >= 2 ? kDepth / 2 : 0);
+      GPU_OWN(a, l)[0][r] = word(row * kDepth + k, row * kDepth + k + 1);
       GPU_OWN(d, l)[0][0][r] = 0;
     }
     for (int r = 0; r < 2; ++r) {
-      const int k = 2 * t + 8 * r;
-      GPU_OWN(b, l)[0][r] = pair(256 + k * 8 + g, 256 + (k + 1) * 8 + g);
+      const int k = kEach * t + kDepth / 2 * r;
+      GPU_OWN(b, l)[0][r] = word(16 * kDepth + k * 8 + g, 16 * kDepth + (k + 1) * 8 + g);
     }
   }
-  GPU_WARP_PHASE(first) {
-    MultiplyFragments<f16, 1, 1>(GPU_LANES(d, first), GPU_LANES(a, first), GPU_LANES(b, first), 0, 0);
-  }
+  GPU_WARP_PHASE(first) { MultiplyFragments<T, 1, 1>(GPU_LANES(d, first), GPU_LANES(a, first), GPU_LANES(b, first), 0, 0); }
   GPU_PHASE(l) {
     for (int r = 0; l < 32 && r < 4; ++r) {
       args.y[(l / 4 + 8 * (r / 2)) * 8 + 2 * (l % 4) + r % 2] = static_cast<int32_t>(GPU_OWN(d, l)[0][0][r]);
     }
   }
+}
+
+// Rounds the floats whose bits x holds to TF32, into y.
+GPU_DEVICE void RoundAll(const MachineArgs& args) {
+  const int64_t i = GridThread();
+  args.y[i] = BitCast<int32_t>(RoundToTf32(BitCast<float>(args.x[i])));
 }
 
 // ---------------------------------------------------------------- faulty kernels
@@ -156,7 +167,10 @@ GPU_KERNEL(machine_turn_round, 256, MachineArgs, TurnRound)
 GPU_KERNEL(machine_two_parts, 256, MachineArgs, TwoParts)
 GPU_KERNEL(machine_sum_of_block, 256, MachineArgs, SumOfBlock)
 GPU_KERNEL(machine_place, 256, MachineArgs, Place)
-GPU_PHASED_KERNEL(machine_matrix_units, 64, MachineArgs, MatrixUnits)
+GPU_PHASED_KERNEL(machine_matrix_units_f16, 64, MachineArgs, MatrixUnits<f16>)
+GPU_PHASED_KERNEL(machine_matrix_units_bf16, 64, MachineArgs, MatrixUnits<bf16>)
+GPU_PHASED_KERNEL(machine_matrix_units_tf32, 64, MachineArgs, MatrixUnits<float>)
+GPU_KERNEL(machine_round_to_tf32, 256, MachineArgs, RoundAll)
 GPU_KERNEL(machine_barrier_for_some, 256, MachineArgs, BarrierForSome)
 GPU_KERNEL(machine_two_barriers, 256, MachineArgs, TwoBarriers)
 GPU_KERNEL(machine_warp_waits_for_block, 256, MachineArgs, WarpWaitsForBlock)
