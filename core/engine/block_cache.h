@@ -5,6 +5,7 @@
 // has a list of free blocks. Lists of kBatch blocks move between threads by a shared stack: one lock for kBatch objects.
 #pragma once
 
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -19,7 +20,10 @@ class BlockCache {
   static void* Allocate() {
     List& mine = Mine();
     if (!mine.first) mine = Shared().Take();
-    if (!mine.first) return ::operator new(kBytes);
+    if (!mine.first) {
+      if (void* block = std::malloc(kBytes)) return block;
+      throw std::bad_alloc();
+    }
     --mine.count;
     return std::exchange(mine.first, mine.first->next);
   }
@@ -47,7 +51,7 @@ class BlockCache {
   static void Release(List list) {
     while (Block* block = list.first) {
       list.first = block->next;
-      ::operator delete(block);
+      std::free(block);
     }
   }
 

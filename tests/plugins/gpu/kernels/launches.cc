@@ -208,7 +208,7 @@ void MatrixUnits(Memory& m, const Check& check) {
 void MatrixUnitsOfConvolutions(Memory& m, const Check& check) {
   ConvArgs conv = {};
   conv.x = m.Floats(2 * 6 * 9 * 7 / 2);
-  conv.w = m.Floats(70 * 3 * 9 / 2 + 1);
+  conv.w = m.Floats(70 * 3 * 9 / 2);
   conv.y = m.Floats(2 * 70 * 5 * 4 / 2);
   conv.images = 2;
   conv.channels = 6;
