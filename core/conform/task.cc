@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 
@@ -41,9 +42,8 @@ struct RunningTask {
 // Runs a task in the child process.
 void BeChild(const Task& task, int records, const CallBoard& calls) {
   calls.Serve();
-  prctl(PR_SET_CHILD_SUBREAPER, 1);    // orphaned grandchildren become its children
-  mallopt(M_ARENA_MAX, 1);             // one heap for all threads, so that the bytes in use are comparable
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);  // a heap that never shrinks, so that mapped bytes are comparable
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphaned grandchildren become its children
+  mallopt(M_ARENA_MAX, 1);           // one heap for all threads, so that the bytes in use are comparable
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
   CheckReporter reporter(records, task.seconds);
