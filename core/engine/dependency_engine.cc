@@ -207,6 +207,15 @@ void DependencyEngine::Ask(EngineOperation* operation, bool here) noexcept {
   Execute(alone, nullptr);
 }
 
+int DependencyEngine::cpu_workers() const {
+  switch (options_.kind) {
+    case EngineKind::kNaive: return 1;
+    case EngineKind::kThreaded: return options_.pool_workers;
+    case EngineKind::kThreadedPerDevice: return std::max(cpu_workers_.load(), 1);
+  }
+  return 1;
+}
+
 bool DependencyEngine::Add(WorkerPool* pool, EngineOperation* operation) noexcept {
   if (!pool) return false;
   try {

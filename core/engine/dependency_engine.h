@@ -119,6 +119,8 @@ class DependencyEngine {
   DependencyEngine& operator=(const DependencyEngine&) = delete;
 
   EngineKind kind() const { return options_.kind; }
+  // Returns the number of operations of one CPU that can run at the same time.
+  int cpu_workers() const;
   static Variable NewVariable();
   // Returns whether this thread runs an operation that is not a run. It must not wait for other operations.
   static bool InOperation();

@@ -191,7 +191,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->in_place = settings->Get<kPlanInplace>();
   context->match_range = {settings->Get<kPlanMatchRange>(), settings->IsSet<kPlanMatchRange>()};
   if (settings->IsSet<kPlanNumTemp>()) {
-    context->num_temp = static_cast<int32_t>(std::min(settings->Get<kPlanNumTemp>(), settings->Get<kGpuWorkers>()));
+    const int64_t lanes = settings->Get<kPlanNumTemp>();
+    context->num_temp = static_cast<int32_t>(std::min(lanes, settings->Get<kGpuWorkers>()));
+    const int64_t workers = runtime->engine().cpu_workers();
+    if (!context->bulk) context->operation_lanes = static_cast<int32_t>(std::min(lanes, workers));
   }
   context->host_compute = settings->Get<kPlanHostCompute>();
   if (settings->Get<kPlanStaticInputShape>()) context->first_shapes = std::make_shared<FirstShapes>();

@@ -105,9 +105,11 @@ inline constexpr Setting<int64_t> kPlanNumTemp = {
     .unit = "workspaces",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Maximum number of workspaces per device, and so of compute queues whose kernels run in parallel; no more than "
-        "engine.gpu_worker_nthreads. Unless it is set, a plan uses as many queues as make it faster. The kernels of "
-        "the CPU run one after another, with one workspace.",
+        "Maximum number of workspaces per device, and so of lanes whose kernels run in parallel. On a GPU, a lane is a "
+        "compute queue; there are no more than engine.gpu_worker_nthreads. On a CPU, lanes exist if engine.bulk_inference "
+        "is false: each kernel is then an operation of the engine, and there are no more lanes than its workers for the "
+        "CPU. Otherwise the kernels of a CPU run one after another. Unless this setting is set, a plan uses as many queues "
+        "as make it faster.",
     .aliases = "MXNET_EXEC_NUM_TEMP",
 };
 inline constexpr Setting<bool> kPlanHostCompute = {

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/plan/color_paths.h"
 
 namespace mge {
@@ -26,31 +27,41 @@ class Spreader {
 
   // Puts the kernels of each device on at most `lanes` queues, by their longest paths.
   void Color(int32_t lanes) {
+    ForEachColor(true, lanes, [&](PlannedUnit& unit, int32_t color) { unit.queue = QueueOf(*unit.device, color); });
+  }
+
+  // Puts the kernels of each device that run without queues in at most `lanes` lanes, by their longest paths.
+  void ColorLanes(int32_t lanes) {
+    ForEachColor(false, lanes, [](PlannedUnit& unit, int32_t color) { unit.lane = color; });
+  }
+
+ private:
+  // Calls set(unit, color) for each kernel on a queue, or for each one without a queue. Colours each device on its own.
+  void ForEachColor(bool on_queue, int32_t lanes, absl::FunctionRef<void(PlannedUnit&, int32_t)> set) {
     std::vector<std::vector<int32_t>> before(schedule_.units.size());
     for (size_t u = 0; u < before.size(); ++u) {
       for (int32_t item : schedule_.units[u].inputs) {
         if (const int32_t p = ProducerOf(item); p >= 0) before[u].push_back(p);
       }
     }
+    auto is_in = [&](const PlannedUnit& unit, const Device* device) {
+      return unit.device == device && unit.HasKernel() && unit.OnQueue() == on_queue;
+    };
     std::vector<Device*> devices;
     for (const PlannedUnit& unit : schedule_.units) {
       const bool is_new = std::find(devices.begin(), devices.end(), unit.device) == devices.end();
-      if (IsIn(unit, unit.device) && is_new) devices.push_back(unit.device);
+      if (is_in(unit, unit.device) && is_new) devices.push_back(unit.device);
     }
     for (Device* device : devices) {
       std::vector<int64_t> importance;
-      for (const PlannedUnit& unit : schedule_.units) importance.push_back(IsIn(unit, device) ? 1 : 0);
-      const auto most = static_cast<int32_t>(std::max<uint32_t>(device->description().compute_queues, 1));
-      const std::vector<int32_t> colors = ColorPaths(before, std::move(importance), std::min(lanes, most));
+      for (const PlannedUnit& unit : schedule_.units) importance.push_back(is_in(unit, device) ? 1 : 0);
+      const auto queues = static_cast<int32_t>(std::max<uint32_t>(device->description().compute_queues, 1));
+      const std::vector<int32_t> colors =
+          ColorPaths(before, std::move(importance), on_queue ? std::min(lanes, queues) : lanes);
       for (size_t u = 0; u < colors.size(); ++u) {
-        if (IsIn(schedule_.units[u], device)) schedule_.units[u].queue = QueueOf(*device, colors[u]);
+        if (is_in(schedule_.units[u], device)) set(schedule_.units[u], colors[u]);
       }
     }
-  }
-
- private:
-  static bool IsIn(const PlannedUnit& unit, const Device* device) {
-    return unit.device == device && unit.HasKernel() && unit.OnQueue();
   }
 
   static double CostOf(const PlannedUnit& unit) {
@@ -137,5 +148,7 @@ void SpreadOverQueues(Schedule& schedule, std::optional<int32_t> lanes) {
   Spreader spreader(schedule);
   lanes ? spreader.Color(*lanes) : spreader.Run();
 }
+
+void SpreadOverLanes(Schedule& schedule, int32_t lanes) { Spreader(schedule).ColorLanes(lanes); }
 
 }  // namespace mge

@@ -54,6 +54,8 @@ struct PlanContext {
   bool bulk = true;                      // false: each step is an operation of the engine (Plan::accesses)
   MatchRange match_range = {};           // for buffers that share memory
   std::optional<int32_t> num_temp = {};  // workspaces per device, and compute queues in use; nullopt: as many as help
+  // The same for kernels without queues, if their steps are operations of the engine. nullopt: each has its own workspace.
+  std::optional<int32_t> operation_lanes = {};
   bool host_compute = false;             // the core computes small elementwise nodes if their inputs are in host memory
   std::shared_ptr<FirstShapes> first_shapes = nullptr;  // the only shapes of the model's inputs; nullptr: all are allowed
   std::optional<int64_t> parallel_copy_elements =

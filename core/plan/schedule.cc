@@ -111,6 +111,7 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
   MGE_RETURN_IF_ERROR(ScheduleEnds(graph, context, chosen.cover, places, builder));
   Schedule schedule = builder.Finish();
   SpreadOverQueues(schedule, context.num_temp);
+  if (context.operation_lanes) SpreadOverLanes(schedule, *context.operation_lanes);
   return schedule;
 }
 
@@ -119,6 +120,10 @@ int64_t ItemBytes(const Graph& graph, const Item& item) {
   auto bytes = LayoutBytes(item.layout, ElementBytes(type.dtype), type.dims);
   MGE_CHECK(bytes.ok());  // ValueSizes checked the plain layout, EnumerateCandidates() the others
   return *bytes;
+}
+
+std::string QueueOrLane(const Schedule& schedule, const PlannedUnit& unit) {
+  return unit.OnQueue() ? QueueName(schedule.queues[static_cast<size_t>(unit.queue)]) : fmt::format("lane {}", unit.lane);
 }
 
 std::string PlaceOf(const Graph& graph, const Schedule& schedule, const PlannedUnit& unit) {

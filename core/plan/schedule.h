@@ -9,7 +9,7 @@
 //      each output.
 //   3. Does the same for the outputs of the graph and for the inputs of the continuation. Both are plain and in host memory,
 //      except outputs that the caller wants on a device.
-//   4. Spreads the kernels over the compute queues of their devices (lanes.h).
+//   4. Spreads the kernels over the compute queues of their devices, and those without queues over lanes (lanes.h).
 #pragma once
 
 #include <limits>
@@ -53,6 +53,7 @@ struct PlannedUnit {
   Unit::Kind kind = Unit::Kind::kKernel;
   Device* device = nullptr;
   int32_t queue = kCallingThread;       // index into Schedule::queues, or kCallingThread
+  int32_t lane = 0;                     // kCallingThread: kernels of one lane run one after the other (lanes.h)
   const Group* group = nullptr;         // nullptr: the planner added the unit
   const GroupChoice* choice = nullptr;  // nullptr if there is no group
   std::vector<int32_t> inputs;          // items; -1: a constant operand
@@ -96,6 +97,9 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
 
 // Returns the bytes of an item, which must be a tensor of known size.
 int64_t ItemBytes(const Graph& graph, const Item& item);
+
+// Returns the name of the unit's queue or, without a queue, of its lane.
+std::string QueueOrLane(const Schedule& schedule, const PlannedUnit& unit);
 
 // Returns the node of a unit, or the value of an added unit, for messages.
 std::string PlaceOf(const Graph& graph, const Schedule& schedule, const PlannedUnit& unit);

@@ -32,6 +32,7 @@ class Checker {
     CheckValues();
     OrderSegments();
     CheckOrder();
+    if (!plan_.accesses.empty()) CheckOperations();
     return std::move(faults_);
   }
 
@@ -175,12 +176,43 @@ class Checker {
     for (auto [later, s] : segment_of) {
       for (auto [earlier, t] : segment_of) {
         if (earlier >= later || s == t || before_[s].contains(t)) continue;
-        for (const Access& a : accesses_[earlier]) {
-          for (const Access& b : accesses_[later]) {
-            if ((a.written || b.written) && a.Overlaps(b)) {
-              Fault("unit {} ('{}') does not wait for unit {} ('{}')", later, b.name, earlier, a.name);
-            }
-          }
+        CheckApart(earlier, later);
+      }
+    }
+  }
+
+  // Checks that variables order the steps without queues. Such steps may run on several threads.
+  void CheckOperations() {
+    std::vector<std::set<size_t>> before(plan_.steps.size());  // by step: steps that have ended when it starts
+    std::vector<bool> on_queue(plan_.steps.size(), false);
+    for (const Segment& segment : plan_.segments) {
+      if (segment.queue == kCallingThread) continue;
+      std::fill_n(on_queue.begin() + segment.first_step, segment.step_count, true);
+    }
+    auto have_common = [](const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+      return std::any_of(a.begin(), a.end(), [&](int32_t v) { return std::find(b.begin(), b.end(), v) != b.end(); });
+    };
+    for (size_t later = 0; later < before.size(); ++later) {
+      const StepAccess& l = plan_.accesses[later];
+      for (size_t earlier = 0; earlier < later; ++earlier) {
+        const StepAccess& e = plan_.accesses[earlier];
+        if (!have_common(e.writes, l.writes) && !have_common(e.writes, l.reads) && !have_common(e.reads, l.writes)) continue;
+        before[later].insert(earlier);
+        before[later].insert(before[earlier].begin(), before[earlier].end());
+      }
+      for (size_t earlier = 0; earlier < later; ++earlier) {
+        if (on_queue[later] || on_queue[earlier] || before[later].contains(earlier)) continue;
+        CheckApart(static_cast<size_t>(plan_.steps[earlier].unit), static_cast<size_t>(plan_.steps[later].unit));
+      }
+    }
+  }
+
+  // Reports bytes that one of two units writes and the other one uses.
+  void CheckApart(size_t earlier, size_t later) {
+    for (const Access& a : accesses_[earlier]) {
+      for (const Access& b : accesses_[later]) {
+        if ((a.written || b.written) && a.Overlaps(b)) {
+          Fault("unit {} ('{}') does not wait for unit {} ('{}')", later, b.name, earlier, a.name);
         }
       }
     }

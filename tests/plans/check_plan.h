@@ -14,6 +14,7 @@ namespace mge {
 //   - each arena and each operand of a kernel begins at a multiple of its device's alignment;
 //   - each step reads the value that it wants: nothing has overwritten it in the order of the steps;
 //   - two steps that use the same bytes, one of them writing, are ordered by segments, waits and signals;
+//   - if each step is an operation of the engine, the same holds for the order that their variables give;
 //   - a signal is enqueued before every wait for it, and the last segment of each queue signals.
 // Considers memory in arenas, and outputs. Kernels must belong to fake backends.
 std::vector<std::string> FaultsOf(const Plan& plan);

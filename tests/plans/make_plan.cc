@@ -125,6 +125,8 @@ class Planner {
         c.match_range = {std::stoll(value), true};
       } else if (key == "plan.num_temp") {
         c.num_temp = std::stoi(value);
+      } else if (key == "engine.bulk_inference") {
+        c.bulk = value == "1";
       } else if (key == "plan.host_compute") {
         c.host_compute = value == "1";
       } else if (key == "planner.skip") {
@@ -145,6 +147,7 @@ class Planner {
         return BadSetup(fmt::format("setting {} = {}", key, value));
       }
     }
+    if (!c.bulk) c.operation_lanes = c.num_temp;
     return absl::OkStatus();
   }
 

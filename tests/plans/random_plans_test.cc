@@ -61,6 +61,7 @@ class RandomModel {
     if (Chance(0.2)) setup += fmt::format("set plan.match_range {}\n", Below(5));
     if (Chance(0.2)) setup += fmt::format("set plan.num_temp {}\n", 1 + Below(4));
     if (Chance(0.1)) setup += "set debug.check_memory 1\n";
+    if (Chance(0.3)) setup += "set engine.bulk_inference 0\n";
   }
 
   std::string Options(size_t inputs) {

@@ -2,6 +2,7 @@
 #include "core/plan/memory/buffers.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/base/errors.h"
 #include "core/ops/effects.h"
@@ -14,7 +15,8 @@ namespace mge {
 namespace {
 
 // The number of units by which the life of a buffer is extended at both ends if several queues use it. Without it, a copy
-// could not start early: it would wait until the memory of the units that it should overlap with is free.
+// could not start early: it would wait until the memory of the units that it should overlap with is free. The same holds for
+// kernels of several lanes.
 constexpr int32_t kOverlapUnits = 16;
 
 int64_t RoundUp(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
@@ -218,6 +220,12 @@ class Assigner {
     });
   }
 
+  // Returns whether kernels of several lanes use the space.
+  bool HasOperationLanes(int32_t space) const {
+    return space == kHostSpace && std::any_of(schedule_.units.begin(), schedule_.units.end(),
+                                              [](const PlannedUnit& unit) { return unit.lane > 0; });
+  }
+
   // Gives a dynamic value to each constant without plain bytes that a host step reads or that is an output.
   void AddDynamicConstants() {
     auto add = [&](ValueId v) {
@@ -298,17 +306,21 @@ class Assigner {
     }
   }
 
-  // Returns the workspace of unit `u`. If the number of workspaces is limited and the device has several lanes, all units of
-  // a lane use one workspace.
+  // Returns whether all units of the unit's lane or queue use one workspace. They do if the number of workspaces is limited
+  // and kernels of the device can run in parallel.
+  bool SharesWorkspace(const PlannedUnit& unit) const {
+    if (!unit.OnQueue()) return context_.operation_lanes.has_value();
+    return context_.num_temp && HasLanes(schedule_.SpaceOf(*unit.device));
+  }
+
+  // Returns the workspace of unit `u`.
   int32_t WorkspaceOf(size_t u, uint64_t bytes) {
     const PlannedUnit& unit = schedule_.units[u];
-    const bool lanes = unit.OnQueue() && HasLanes(schedule_.SpaceOf(*unit.device));
-    if (!context_.num_temp || !lanes) return NewScratch(u, bytes, "workspace");
-    auto [at, is_new] = lane_workspaces_.try_emplace(unit.queue, -1);
+    if (!SharesWorkspace(unit)) return NewScratch(u, bytes, "workspace");
+    auto [at, is_new] = lane_workspaces_.try_emplace({unit.device, unit.queue, unit.lane}, -1);
     if (is_new) {
       at->second = NewScratch(u, bytes, "workspace");
-      out_.buffers[at->second].name = fmt::format("workspace of {} {}", unit.device->name(),
-                                                  QueueName(schedule_.queues[static_cast<size_t>(unit.queue)]));
+      out_.buffers[at->second].name = fmt::format("workspace of {} {}", unit.device->name(), QueueOrLane(schedule_, unit));
     }
     Buffer& b = out_.buffers[at->second];
     b.bytes = std::max(b.bytes, static_cast<int64_t>(bytes));
@@ -359,16 +371,18 @@ class Assigner {
     const auto alignment = static_cast<int64_t>(out_.arenas[a].alignment);
     const int64_t zone = context_.red_zones ? std::max(kRedZoneBytes, alignment) : 0;
     const int64_t most = space.memory_class == MGE_MEMORY_DEVICE ? LargestPiece(*space.device) : INT64_MAX;
+    const bool lanes = HasOperationLanes(static_cast<int32_t>(a));
     std::vector<Interval> intervals;
     std::vector<int32_t> placed;
     for (size_t i = 0; i < out_.buffers.size(); ++i) {
       const Buffer& b = out_.buffers[i];
       if (b.where != Buffer::Where::kArena || b.space != static_cast<int32_t>(a)) continue;
-      const int32_t slack = b.shared ? kOverlapUnits : 0;
+      const int32_t slack = b.shared || lanes ? kOverlapUnits : 0;
       const int32_t last = std::min(std::max(b.last, b.first), end);
       const int64_t zones = b.bytes ? 2 * zone : 0;
+      const PlannedUnit& unit = schedule_.units[b.first];
       intervals.push_back({RoundUp(b.bytes, alignment) + zones, std::max(b.first - slack, 0), std::min(last + slack, end),
-                           HasLanes(b.space) ? schedule_.units[b.first].queue : 0});
+                           HasLanes(b.space) ? unit.queue : unit.lane});
       placed.push_back(static_cast<int32_t>(i));
       if (intervals.back().bytes > most) return TooLargeAtOnce(*space.device, b.name, intervals.back().bytes);
     }
@@ -392,7 +406,8 @@ class Assigner {
   const Schedule& schedule_;
   const PreparedKernels& kernels_;
   const PlanContext& context_;
-  std::map<int32_t, int32_t> lane_workspaces_;  // by queue: its workspace, if its units share one
+  std::map<std::tuple<Device*, int32_t, int32_t>, int32_t>
+      lane_workspaces_;  // by queue and lane: the workspace of its units
   MemoryPlan out_;
 };
 

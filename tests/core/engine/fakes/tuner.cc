@@ -7,9 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include "mge/plugin.h"
@@ -207,11 +209,33 @@ int64_t NowNs() {
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
 }
 
+std::mutex g_launch_mutex;  // guards what launches count, as kernels may run on several threads
+
+// Counts kernels that run at the same time.
+class Running {
+ public:
+  Running() {
+    std::lock_guard lock(g_launch_mutex);
+    g_record.most_at_once = std::max(g_record.most_at_once, ++running_);
+  }
+  ~Running() {
+    std::lock_guard lock(g_launch_mutex);
+    --running_;
+  }
+
+ private:
+  static inline int64_t running_ = 0;
+};
+
 mge_code Run(const void* raw, const mge_run* run) {
   const Args& a = *static_cast<const Args*>(raw);
   int64_t begin = NowNs();
-  ++g_record.launches;
-  if (a.kernel.variant->count) ++(g_record.*a.kernel.variant->count);
+  const Running running;
+  {
+    std::lock_guard lock(g_launch_mutex);
+    ++g_record.launches;
+    if (a.kernel.variant->count) ++(g_record.*a.kernel.variant->count);
+  }
   if (!a.kernel.variant->count && g_record.plain_fails) return Fail(run->error, MGE_INTERNAL, "told to fail");
   auto at = [&](const mge_slot& s) { return reinterpret_cast<float*>(static_cast<char*>(run->bases[s.base]) + s.offset); };
 #ifdef TUNER_STUCK

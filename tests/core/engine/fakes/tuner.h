@@ -32,6 +32,7 @@ struct TunerRecord {
   uint64_t held = 0;                                    // bytes of slabs that are not released
   void* arena = nullptr;                                // last reservation of the backend's own pool
   int64_t fail_slab = 0;                                // the n-th slab from here fails; 0: none, kFailAlways: all
+  int64_t most_at_once = 0;                             // kernels that ran at the same time
   uint64_t workspace = 0;                               // bytes that every kernel requests
   uint64_t more_workspace = 0;                          // bytes by which every candidate's bound is larger than `workspace`
   bool with_plain = false, plain_fails = false;
