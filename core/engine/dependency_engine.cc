@@ -30,12 +30,8 @@ bool IsRun(Work work) { return work == Work::kCpuRun || work == Work::kDeviceRun
 
 // A variable in both lists is only written. The order is kept, so that it is certain which of several errors the operation
 // inherits. The lists are freed here, by the thread that made them: to free memory of another thread is slow.
-EngineOperation::EngineOperation(Operation given)
-    : run(std::move(given.run)),
-      device(std::move(given.device)),
-      work(given.work),
-      priority(given.priority),
-      prioritized(given.prioritized) {
+EngineOperation::EngineOperation(Operation& given)
+    : run(std::move(given.run)), work(given.work), priority(given.priority), prioritized(given.prioritized) {
   const size_t most = given.reads.size() + given.writes.size();
   if (most > std::size(few_)) many_ = std::make_unique<Access[]>(most);
   Access* const first = many_ ? many_.get() : few_;
@@ -57,7 +53,7 @@ void* EngineOperation::operator new(size_t) { return OperationBlocks::Allocate()
 void EngineOperation::operator delete(void* block) { OperationBlocks::Free(block); }
 
 PreparedOperation::PreparedOperation(Operation operation)
-    : operation_(std::make_unique<EngineOperation>(std::move(operation))) {}
+    : operation_(std::make_unique<EngineOperation>(operation)), device_(std::move(operation.device)) {}
 PreparedOperation::PreparedOperation(PreparedOperation&&) noexcept = default;
 PreparedOperation& PreparedOperation::operator=(PreparedOperation&&) noexcept = default;
 PreparedOperation::~PreparedOperation() = default;
@@ -116,7 +112,7 @@ class DependencyEngine::Forks {
       e->fork_workers_ = e->options_.fork_workers ? e->options_.fork_workers() : e->cpu_workers_.load();
       std::unique_lock idle(e->finished_mutex_);
       e->forking_.store(true);
-      if (running == Running::kNothing) e->finished_.wait(idle, [&] { return e->pending_.load() == 0; });
+      if (running == Running::kNothing) e->finished_.wait(idle, [&] { return e->Idle(); });
       idle.release();
       e->pools_mutex_.lock();
     }
@@ -156,7 +152,7 @@ DependencyEngine::~DependencyEngine() {
   Forks::Instance().Remove(this);
   {
     std::unique_lock lock(finished_mutex_);
-    finished_.wait(lock, [this] { return pending_.load() == 0; });
+    finished_.wait(lock, [this] { return Idle(); });
   }
   for (NamedPool* pool = pools_.load(); pool;) delete std::exchange(pool, pool->next);
 }
@@ -169,9 +165,10 @@ bool DependencyEngine::InOperation() { return running == Running::kOther; }
 bool DependencyEngine::InRun() { return running == Running::kRun; }
 
 void DependencyEngine::Push(Operation operation) {
-  auto pushed = std::make_unique<EngineOperation>(std::move(operation));
+  auto pushed = std::make_unique<EngineOperation>(operation);
+  pushed->pool = PoolOf(pushed->work, pushed->prioritized, operation.device);
   Count();
-  Ask(pushed.release(), false);
+  Ask(pushed.release());
 }
 
 void DependencyEngine::Push(PreparedOperation& operation, OperationGroup& group, int priority, bool prioritized) {
@@ -181,27 +178,28 @@ void DependencyEngine::Push(PreparedOperation& operation, OperationGroup& group,
   pushed.prioritized = prioritized;
   pushed.waits.store(static_cast<int>(pushed.accesses.size()) + 1, std::memory_order_relaxed);
   for (EngineOperation::Access& access : pushed.accesses) access.next = nullptr;
+  pushed.pool = PoolOf(pushed.work, prioritized, operation.device_);
   Count();
-  Ask(&pushed, false);
+  Ask(&pushed);
 }
 
 void DependencyEngine::Count() {
   while (true) {
-    pending_.fetch_add(1);
+    pushed_.fetch_add(1);
     if (!forking_.load() || running != Running::kNothing) return;
     std::unique_lock lock(finished_mutex_);
-    if (pending_.fetch_sub(1) == 1) finished_.notify_all();
+    pushed_.fetch_sub(1);
+    if (Idle()) finished_.notify_all();
     finished_.wait(lock, [this] { return !forking_.load(); });
   }
 }
 
-void DependencyEngine::Ask(EngineOperation* operation, bool here) noexcept {
+void DependencyEngine::Ask(EngineOperation* operation) noexcept {
   int granted = 1;
   for (EngineOperation::Access& access : operation->accesses) granted += access.variable->Append(access);
   // If some are missing, another thread may already have deleted the operation.
   if (operation->waits.fetch_sub(granted, std::memory_order_acq_rel) != granted) return;
-  WorkerPool* pool = here ? nullptr : PoolOf(*operation);
-  if (Add(pool, operation)) return;
+  if (Add(operation->pool, operation)) return;
   ReadyList alone;
   alone.Add(operation);
   Execute(alone, nullptr);
@@ -226,15 +224,13 @@ bool DependencyEngine::Add(WorkerPool* pool, EngineOperation* operation) noexcep
   }
 }
 
-WorkerPool* DependencyEngine::PoolOf(const EngineOperation& operation) noexcept {
+WorkerPool* DependencyEngine::PoolOf(Work work, bool prioritized, std::string_view device) noexcept {
   if (options_.kind == EngineKind::kNaive) return nullptr;
   const bool per_device = options_.kind == EngineKind::kThreadedPerDevice;
-  Work work = operation.work;
   if (!per_device && work == Work::kDevice) work = Work::kCpu;
   if (!per_device && work == Work::kDeviceRun) work = Work::kCpuRun;
-  const bool prioritized = per_device && operation.prioritized && (work == Work::kCpu || work == Work::kCpuRun);
-  const bool one_for_all = !per_device || prioritized;
-  const std::string_view device = one_for_all ? std::string_view() : operation.device;
+  prioritized = per_device && prioritized && (work == Work::kCpu || work == Work::kCpuRun);
+  if (!per_device || prioritized) device = {};  // one pool for all devices
   auto find = [&]() -> WorkerPool* {
     for (NamedPool* at = pools_.load(std::memory_order_acquire); at; at = at->next) {
       if (at->work == work && at->prioritized == prioritized && at->device == device) return at->pool.get();
@@ -253,8 +249,8 @@ WorkerPool* DependencyEngine::PoolOf(const EngineOperation& operation) noexcept 
     } else if (prioritized) {
       workers = options_.priority_workers;
     } else {
-      const bool device = work == Work::kDevice || work == Work::kDeviceRun;
-      workers = work == Work::kCopy ? options_.gpu_copy_workers : device ? options_.gpu_workers : cpu_workers_.load();
+      const bool gpu = work == Work::kDevice || work == Work::kDeviceRun;
+      workers = work == Work::kCopy ? options_.gpu_copy_workers : gpu ? options_.gpu_workers : cpu_workers_.load();
     }
     const bool by_priority = prioritized || (per_device && work == Work::kCopy);
     auto made = std::make_unique<NamedPool>(NamedPool{work, prioritized, std::string(device), nullptr, pools_.load()});
@@ -309,7 +305,7 @@ void DependencyEngine::Run(EngineOperation& operation, WorkerPool* pool, bool co
     access.variable->Release(access, last ? std::move(failure) : access.write ? failure : nullptr, released);
   }
   while (EngineOperation* next = released.Take()) {
-    WorkerPool* wanted = next->visits ? nullptr : PoolOf(*next);
+    WorkerPool* const wanted = next->pool;
     if (wanted && wanted == pool && continues && wanted->Idle()) {
       continues = false;
       here.Add(next);
@@ -319,13 +315,15 @@ void DependencyEngine::Run(EngineOperation& operation, WorkerPool* pool, bool co
   }
 }
 
-// The engine may be destroyed when nothing is pending, so that becomes true under the mutex.
+// The engine may be destroyed when all operations have ended, so that becomes true under the mutex.
 void DependencyEngine::Uncount(int64_t operations) {
-  int64_t pending = pending_.load(std::memory_order_relaxed);
-  while (pending > operations && !pending_.compare_exchange_weak(pending, pending - operations)) continue;
-  if (pending > operations) return;
+  int64_t ended = ended_.load(std::memory_order_relaxed);
+  while (pushed_.load() - ended > operations) {
+    if (ended_.compare_exchange_weak(ended, ended + operations)) return;
+  }
   std::lock_guard lock(finished_mutex_);
-  if (pending_.fetch_sub(operations) == operations) finished_.notify_all();
+  ended_.fetch_add(operations);
+  if (Idle()) finished_.notify_all();
 }
 
 std::shared_ptr<EngineFailure> DependencyEngine::NewFailure(absl::Status status) noexcept {
@@ -369,10 +367,10 @@ void DependencyEngine::Visit(const Variable& variable, bool write, const std::fu
     return absl::OkStatus();
   }};
   (write ? operation.writes : operation.reads).push_back(variable);
-  auto visitor = std::make_unique<EngineOperation>(std::move(operation));
+  auto visitor = std::make_unique<EngineOperation>(operation);
   visitor->visits = true;
   Count();
-  Ask(visitor.release(), true);
+  Ask(visitor.release());
   std::unique_lock lock(mutex);
   done.wait(lock, [&] { return reached; });
 }
@@ -393,7 +391,7 @@ absl::Status DependencyEngine::WaitForVariable(const Variable& variable) {
 
 absl::Status DependencyEngine::WaitForAll() {
   std::unique_lock lock(finished_mutex_);
-  finished_.wait(lock, [this] { return pending_.load() == 0; });
+  finished_.wait(lock, [this] { return Idle(); });
   absl::Status first;
   for (const std::shared_ptr<EngineFailure>& failure : failures_) {
     if (first.ok() && !failure->Over()) first = failure->status;

@@ -31,8 +31,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "core/base/status.h"
 
 namespace mge {
@@ -70,9 +72,9 @@ enum class Work : uint8_t {
 // A function with the variables that it reads and writes.
 struct Operation {
   std::function<absl::Status()> run;  // may throw; the exception becomes an error
-  std::vector<Variable> reads = {};
-  std::vector<Variable> writes = {};  // a variable in both lists counts as written
-  std::string device = {};            // the pool: "cpu0"
+  absl::InlinedVector<Variable, 2> reads = {};
+  absl::InlinedVector<Variable, 2> writes = {};  // a variable in both lists counts as written
+  std::string device = {};                       // the pool: "cpu0"
   Work work = Work::kCpu;
   int priority = 0;  // higher first; for copies and prioritized operations only
   bool prioritized = false;
@@ -91,6 +93,7 @@ class PreparedOperation {
  private:
   friend class DependencyEngine;
   std::unique_ptr<EngineOperation> operation_;
+  std::string device_;
 };
 
 // Prepared operations for which one thread waits.
@@ -150,18 +153,20 @@ class DependencyEngine {
 
   // Counts an operation. Waits while another thread forks.
   void Count();
-  // Requests all accesses of an operation. If they are granted at once, enqueues it, or runs it in this thread if `here` is
-  // true.
-  void Ask(EngineOperation* operation, bool here) noexcept;
+  // Requests all accesses of an operation. If they are granted at once, adds it to its pool, or runs it in this thread if it
+  // has none.
+  void Ask(EngineOperation* operation) noexcept;
   // Adds an operation to a pool (nullable). Returns false if that is impossible; the caller then runs the operation.
   static bool Add(WorkerPool* pool, EngineOperation* operation) noexcept;
-  // Returns the pool for an operation. Creates it at the first use. Returns nullptr if there is none.
-  WorkerPool* PoolOf(const EngineOperation& operation) noexcept;
+  // Returns the pool for work of a device. Creates it at the first use. Returns nullptr if there is none.
+  WorkerPool* PoolOf(Work work, bool prioritized, std::string_view device) noexcept;
   // Runs operations, and those that this thread continues with. Deletes those that were not prepared. `pool` is the thread's
   // pool, or nullptr.
   void Execute(ReadyList operations, WorkerPool* pool) noexcept;
   // Counts operations that have ended.
   void Uncount(int64_t operations);
+  // Returns whether all operations have ended. For holders of finished_mutex_.
+  bool Idle() const { return ended_.load() == pushed_.load(); }
   // Runs an operation and releases its accesses. Adds operations that this thread must run to `here`.
   void Run(EngineOperation& operation, WorkerPool* pool, bool continues, ReadyList& here);
   // Calls visit() with access to the variable, after the operations pushed before that conflict with it. Waits for that.
@@ -177,9 +182,12 @@ class DependencyEngine {
   std::mutex pools_mutex_;
   std::atomic<NamedPool*> pools_{nullptr};  // a list; pools_mutex_ guards additions
 
-  std::atomic<int64_t> pending_{0};  // operations that have not ended; becomes zero under finished_mutex_ only
+  // Operations that have been pushed, and those that have ended. Threads that push and workers write different cache lines.
+  // The numbers become equal under finished_mutex_ only.
+  alignas(64) std::atomic<int64_t> pushed_{0};
   std::atomic<bool> forking_{false};
-  std::mutex finished_mutex_;
+  alignas(64) std::atomic<int64_t> ended_{0};
+  alignas(64) std::mutex finished_mutex_;
   std::condition_variable finished_;
   std::vector<std::shared_ptr<EngineFailure>> failures_;  // oldest first; guarded by finished_mutex_
   const std::shared_ptr<EngineFailure> no_memory_;

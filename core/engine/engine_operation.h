@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/engine/dependency_engine.h"
+#include "core/engine/spin_lock.h"
 
 namespace mge {
 
@@ -34,14 +35,14 @@ struct EngineOperation {
     Access* next = nullptr;
   };
 
-  explicit EngineOperation(Operation given);
+  explicit EngineOperation(Operation& given);  // moves all but `device`
   // One thread makes operations and another one deletes them. With malloc() they contend for a lock, so blocks are kept for later
   // operations (block_cache.h).
   static void* operator new(size_t bytes);
   static void operator delete(void* block);
 
   std::function<absl::Status()> run;
-  std::string device;
+  WorkerPool* pool = nullptr;  // nullptr: the thread that grants the last access runs it
   Work work;
   int priority;
   bool prioritized;
@@ -87,7 +88,7 @@ class EngineVariable {
 
   // Requests access. Returns true if it is granted at once.
   bool Append(Access& access) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(lock_);
     if (!first_ && !writing_ && (!access.write || readers_ == 0)) {
       Grant(access.write);
       return true;
@@ -99,7 +100,7 @@ class EngineVariable {
 
   // Releases access. Adds the operations that become ready to `ready`. `failure` is that of the operation, or nullptr.
   void Release(const Access& access, Failure failure, ReadyList& ready) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(lock_);
     if (access.write) {
       writing_ = false;
       if (!access.operation->visits) ++version_;
@@ -118,18 +119,18 @@ class EngineVariable {
   // Returns the error, or nullptr. May be called by an operation that accesses the variable.
   Failure failure() {
     if (!failed_.load(std::memory_order_acquire)) return nullptr;
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(lock_);
     return failure_;
   }
   // Returns the error, or nullptr, and clears it.
   Failure TakeFailure() {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(lock_);
     Failure taken = failure_;
     SetFailure(nullptr);
     return taken;
   }
   uint64_t version() {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(lock_);
     return version_;
   }
 
@@ -148,9 +149,9 @@ class EngineVariable {
     failed_.store(failure_ != nullptr, std::memory_order_release);
   }
 
-  std::mutex mutex_;
   Access *first_ = nullptr, *last_ = nullptr;  // accesses that are not granted
   int readers_ = 0;
+  SpinLock lock_;
   bool writing_ = false;
   std::atomic<bool> failed_{false};  // failure_ is set
   uint64_t version_ = 0;

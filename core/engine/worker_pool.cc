@@ -7,6 +7,8 @@
 #include <queue>
 #include <system_error>
 
+#include "core/engine/spin_lock.h"
+
 namespace mge {
 namespace {
 
@@ -58,19 +60,20 @@ struct WorkerPool::State {
     }
     return taken;
   }
-  bool empty() const { return by_priority ? sorted.empty() : queue.empty(); }  // for holders of the mutex
+  bool empty() const { return by_priority ? sorted.empty() : queue.empty(); }  // for holders of the lock
 
-  const bool by_priority;
-  const bool alone;  // there is one worker
-  std::mutex mutex;
-  std::condition_variable wake;
-  ReadyList queue;
-  std::priority_queue<Item> sorted;  // if by_priority
-  uint64_t next = 0;
-  std::atomic<int64_t> waiting{0};  // operations in the queue; written under the mutex
-  int sleepers = 0;
+  // What Add() and Take() use is in one cache line.
+  alignas(64) SpinLock lock;
   bool spinning = false;
   bool stop = false;
+  const bool by_priority;
+  const bool alone;  // there is one worker
+  int sleepers = 0;
+  std::atomic<int64_t> waiting{0};  // operations in the queue; written under the lock
+  ReadyList queue;
+  std::condition_variable_any wake;
+  std::priority_queue<Item> sorted;  // if by_priority
+  uint64_t next = 0;
 };
 
 WorkerPool::WorkerPool(DependencyEngine& engine, int workers, bool by_priority)
@@ -89,7 +92,7 @@ WorkerPool::WorkerPool(DependencyEngine& engine, int workers, bool by_priority)
 
 WorkerPool::~WorkerPool() {
   {
-    std::lock_guard lock(state_->mutex);
+    std::lock_guard lock(state_->lock);
     state_->stop = true;
   }
   state_->wake.notify_all();
@@ -105,7 +108,7 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::Add(EngineOperation* operation) {
   bool wake = false;
   {
-    std::lock_guard lock(state_->mutex);
+    std::lock_guard lock(state_->lock);
     state_->Push(operation);
     wake = state_->sleepers > 0 && !(state_->spinning && state_->waiting.load(std::memory_order_relaxed) == 1);
   }
@@ -115,7 +118,7 @@ void WorkerPool::Add(EngineOperation* operation) {
 bool WorkerPool::Idle() const { return state_->waiting.load(std::memory_order_relaxed) == 0; }
 
 void WorkerPool::Work(DependencyEngine& engine, State& state, WorkerPool* self) {
-  std::unique_lock lock(state.mutex);
+  std::unique_lock lock(state.lock);
   while (true) {
     if (state.empty() && !state.stop && !state.spinning) {
       state.spinning = true;

@@ -20,9 +20,9 @@ constexpr int kOperations = 1 << 18;
 constexpr int kRounds = 7;
 
 Operation OperationAt(const std::vector<Variable>& variables, int i, bool chain) {
-  Operation operation = {
-      .run = [] { return absl::OkStatus(); }, .writes = {variables[static_cast<size_t>(i)]}, .device = "cpu0"};
-  if (chain && i > 0) operation.reads = {variables[static_cast<size_t>(i) - 1]};
+  Operation operation = {.run = [] { return absl::OkStatus(); }, .device = "cpu0"};
+  operation.writes.push_back(variables[static_cast<size_t>(i)]);
+  if (chain && i > 0) operation.reads.push_back(variables[static_cast<size_t>(i) - 1]);
   return operation;
 }
 
