@@ -80,6 +80,7 @@ const Vendor& TheVendor() {
       .numbers = {.multiprocessors = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                   .major = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                   .minor = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                  .clock_khz = CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
                   .memory_clock_khz = CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
                   .bus_bits = CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
                   .compute_mode = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
@@ -88,6 +89,8 @@ const Vendor& TheVendor() {
       .driver_setting = &cuda::kDriver,
       .queues_setting = &cuda::kComputeQueues,
       .capability = Decimal,
+      // The CUDA C++ Programming Guide, "Arithmetic Instructions": 64 or 128 multiply-adds.
+      .operations_per_clock = [](int major, int minor) { return 10 * major + minor <= 80 ? 128 : 256; },
       .refusal = [](int major, int minor) -> std::string {
         if (10 * major + minor >= kLeastCapability) return {};
         return "its compute capability " + Decimal(major, minor) + " is older than " +

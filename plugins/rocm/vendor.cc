@@ -51,6 +51,7 @@ const Vendor& TheVendor() {
       .numbers = {.multiprocessors = hipDeviceAttributeMultiprocessorCount,
                   .major = hipDeviceAttributeComputeCapabilityMajor,
                   .minor = hipDeviceAttributeComputeCapabilityMinor,
+                  .clock_khz = hipDeviceAttributeClockRate,
                   .memory_clock_khz = hipDeviceAttributeMemoryClockRate,
                   .bus_bits = hipDeviceAttributeMemoryBusWidth,
                   .compute_mode = hipDeviceAttributeComputeMode,
@@ -59,7 +60,8 @@ const Vendor& TheVendor() {
       .driver_setting = &rocm::kDriver,
       .queues_setting = &rocm::kComputeQueues,
       .capability = Decimal,
-      .refusal = [](int, int) { return std::string(); },  // the numbers do not tell the architectures apart
+      .operations_per_clock = [](int, int) { return 128; },  // 64 multiply-adds of a compute unit
+      .refusal = [](int, int) { return std::string(); },     // the numbers do not tell the architectures apart
       .version_text = [](int version) { return Decimal(version / 10000000, version / 100000 % 100); },
       .compiler = &compiler,
       .collectives = &kCollectives,

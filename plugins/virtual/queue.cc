@@ -7,6 +7,7 @@
 
 #include "backend.h"
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/roofs.h"
 
 namespace mge::virtual_gpu {
 namespace {
@@ -82,6 +83,8 @@ mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, 
 }
 
 int MatrixCapability(mge_device*) { return 80; }  // the emulation has these instructions
+
+Roofs RoofsOf(mge_device*) { return kAverageRoofs; }
 
 Fault* FaultOf(const mge_run* run) { return StreamOf(run).kernel_fault(); }
 

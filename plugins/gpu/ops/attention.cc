@@ -27,7 +27,7 @@ struct AttentionRow {
     const double products = 2.0 * static_cast<double>(a.batch * a.queries) * static_cast<double>(a.keys);
     offers.Add({.id = "gpu.attention",
                 .attributes = kExact,
-                .cost_us = GpuUs(BytesOf(p), products * (a.head_size + a.value_size) / (a.causal ? 2 : 1))});
+                .cost_us = GpuUs(p, BytesOf(p), products * (a.head_size + a.value_size) / (a.causal ? 2 : 1))});
   }
   static KernelPtr Make(const Problem& p, const Candidate&) {
     Attention found;

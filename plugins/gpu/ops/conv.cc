@@ -23,7 +23,7 @@ struct ConvRow {
     offers.Add({.id = "gpu.conv.direct",
                 .rank = 1,
                 .attributes = kExact,
-                .cost_us = GpuUs(BytesOf(p), 12 * flops),
+                .cost_us = GpuUs(p, BytesOf(p), 12 * flops),
                 .variant = kDirect,
                 .in_place = in_place});
     const WindowAxis& depth = a.axis[0];
@@ -32,14 +32,14 @@ struct ConvRow {
     double filled = static_cast<double>(conv.tiles() * 64 * 64) * static_cast<double>((conv.depth() + 15) / 16 * 16) * 2.0;
     offers.Add({.id = "gpu.conv.product",
                 .attributes = kExact,
-                .cost_us = GpuUs(BytesOf(p), filled),
+                .cost_us = GpuUs(p, BytesOf(p), filled),
                 .variant = kProduct,
                 .in_place = in_place});
     if (!HasMatrixUnits(p, conv.type)) return;
     offers.Add({.id = conv.type == MGE_DTYPE_F32 ? "gpu.conv.tf32" : "gpu.conv.mma",
                 .rank = -1,
                 .attributes = MatrixUnitsAttributes(conv.type),
-                .cost_us = GpuUs(BytesOf(p), filled / MatrixUnitsGain(conv.type)),
+                .cost_us = GpuUs(p, BytesOf(p), filled / MatrixUnitsGain(conv.type)),
                 .variant = kMatrixUnits,
                 .in_place = in_place});
   }

@@ -22,7 +22,7 @@ struct ConvTransposeRow : MoveRow<Build> {
     Value w = p.node().input(1);
     double flops = 2.0 * static_cast<double>(p.node().input(0).elements()) * static_cast<double>(w.elements()) /
                    static_cast<double>(w.dim(0));
-    offers.Add({.id = "gpu.conv_transpose", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), 12 * flops)});
+    offers.Add({.id = "gpu.conv_transpose", .attributes = kExact, .cost_us = GpuUs(p, BytesOf(p), 12 * flops)});
   }
 };
 

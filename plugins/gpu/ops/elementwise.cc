@@ -263,15 +263,17 @@ struct ElementwiseRow {
       Chain chain;
       if (Result r = chain.Build(p, &recipe); !r.ok()) return offers.Refuse(r.text());
       double operations = 20.0 * static_cast<double>(p.output(0).elements()) * p.node_count();
-      return offers.Add(
-          {.id = "gpu.chain", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), operations), .in_place = chain.in_place()});
+      return offers.Add({.id = "gpu.chain",
+                         .attributes = kExact,
+                         .cost_us = GpuUs(p, BytesOf(p), operations),
+                         .in_place = chain.in_place()});
     }
     Builder builder(p, &recipe);
     if (Result r = builder.Build(); !r.ok()) return offers.Refuse(r.text());
     offers.Add({.id = "gpu.elementwise",
                 .attributes = kExact,
                 .workspace = recipe.workspace(),
-                .cost_us = GpuUs(BytesOf(p), 20.0 * static_cast<double>(p.output(0).elements()), recipe.launches()),
+                .cost_us = GpuUs(p, BytesOf(p), 20.0 * static_cast<double>(p.output(0).elements()), recipe.launches()),
                 .in_place = builder.InPlace()});
   }
 

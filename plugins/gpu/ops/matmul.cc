@@ -3,6 +3,7 @@
 #include "plugins/gpu/kernels/matmul.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/moves.h"
@@ -32,7 +33,9 @@ uint64_t PartBytes(const Product& product) {
 // Estimate the time of a tile and the number of tiles that follow one another: each tile is computed by one block, so few
 // tiles leave the device idle.
 double TileUs(int64_t k) { return 0.05 * static_cast<double>((k + 15) / 16); }
-double WavesOf(int64_t tiles) { return static_cast<double>((tiles + 127) / 128); }
+double WavesOf(const Problem& p, int64_t tiles) {
+  return std::ceil(static_cast<double>(tiles) / RoofsOf(p.handle()).multiprocessors);
+}
 
 struct MatMulRow {
   static void Offer(const Problem& p, Offers& offers) {
@@ -50,18 +53,19 @@ struct MatMulRow {
       }
       return offers.Add({.id = "gpu.matmul.plain",
                          .attributes = kExact,
-                         .cost_us = GpuUs(BytesOf(p), 20 * product.flops()),
+                         .cost_us = GpuUs(p, BytesOf(p), 20 * product.flops()),
                          .variant = kPlainLoops});
     }
     if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
-    const double tile_us = TileUs(args.k), us = GpuUs(BytesOf(p), product.flops()) + tile_us * WavesOf(TilesOf(product));
+    const double tile_us = TileUs(args.k),
+                 us = GpuUs(p, BytesOf(p), product.flops()) + tile_us * WavesOf(p, TilesOf(product));
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
     if (args.k && HasMatrixUnits(p, product.type)) {
       const double gain = MatrixUnitsGain(product.type);
       offers.Add({.id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.tf32" : "gpu.matmul.mma",
                   .rank = -1,
                   .attributes = MatrixUnitsAttributes(product.type),
-                  .cost_us = GpuUs(BytesOf(p), product.flops() / gain) + tile_us / gain * WavesOf(TilesOf(product)),
+                  .cost_us = GpuUs(p, BytesOf(p), product.flops() / gain) + tile_us / gain * WavesOf(p, TilesOf(product)),
                   .variant = kMatrixUnits,
                   .in_place = in_place});
     }
@@ -70,7 +74,7 @@ struct MatMulRow {
                   .rank = 1,
                   .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
                   .workspace = PartBytes(product),
-                  .cost_us = GpuUs(BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)), product.flops(), 2) +
+                  .cost_us = GpuUs(p, BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)), product.flops(), 2) +
                              tile_us / static_cast<double>(splits),
                   .variant = kSplitK,
                   .in_place = in_place});
@@ -135,8 +139,8 @@ struct SiblingsRow {
     const auto count = static_cast<int64_t>(found.products.size());
     offers.Add({.id = "gpu.matmul.siblings",
                 .attributes = kExact,
-                .cost_us = GpuUs(BytesOf(p), static_cast<double>(count) * product.flops()) +
-                           TileUs(product.args.k) * WavesOf(count * TilesOf(product))});
+                .cost_us = GpuUs(p, BytesOf(p), static_cast<double>(count) * product.flops()) +
+                           TileUs(product.args.k) * WavesOf(p, count * TilesOf(product))});
   }
   static KernelPtr Make(const Problem& p, const Candidate&) {
     Siblings found;

@@ -180,7 +180,7 @@ struct ReshapeRow {
     if (p.node().input(0).bytes() != p.node().output(0).bytes()) return offers.Refuse("the sizes differ");
     offers.Add({.id = "gpu.reshape",
                 .attributes = kExact,
-                .cost_us = GpuUs(BytesOf(p)),
+                .cost_us = GpuUs(p, BytesOf(p)),
                 .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
   }
 

@@ -115,7 +115,7 @@ struct NormRow : MoveRow<Build> {
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
     Candidate c = {.id = "gpu.norm",
                    .attributes = kExact,
-                   .cost_us = GpuUs(2 * BytesOf(p), 40.0 * static_cast<double>(p.node().input(0).elements()))};
+                   .cost_us = GpuUs(p, 2 * BytesOf(p), 40.0 * static_cast<double>(p.node().input(0).elements()))};
     if (place == kInPlace && p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}};
     offers.Add(c);
   }

@@ -33,7 +33,7 @@ struct PoolRow : MoveRow<Build> {
     for (int64_t k : p.node().Ints("kernel_shape")) taps *= static_cast<double>(k);
     offers.Add({.id = "gpu.pool",
                 .attributes = kExact,
-                .cost_us = GpuUs(BytesOf(p), 8 * taps * static_cast<double>(p.node().output(0).elements()))});
+                .cost_us = GpuUs(p, BytesOf(p), 8 * taps * static_cast<double>(p.node().output(0).elements()))});
   }
 };
 

@@ -63,7 +63,7 @@ struct RandomRow {
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
     offers.Add({.id = "gpu.random",
                 .attributes = kExact,
-                .cost_us = GpuUs(BytesOf(p), 100.0 * static_cast<double>(p.output(0).elements()))});
+                .cost_us = GpuUs(p, BytesOf(p), 100.0 * static_cast<double>(p.output(0).elements()))});
   }
   static KernelPtr Make(const Problem& p, const Candidate&) {
     Recipe recipe;

@@ -85,14 +85,14 @@ struct RecurrentRow {
     Sizes sizes;
     if (Result why = Build(p, recipe, &r, &sizes); !why.ok()) return offers.Refuse(why.text());
     // A block reads all recurrent weights of its direction in every step.
-    constexpr double kBlockBytesPerUs = 1e5, kBlocksAtOnce = 128;
+    constexpr double kBlockBytesPerUs = 1e5;
     const double weights = static_cast<double>(sizes.width * r.hidden) * static_cast<double>(ElementBytes(sizes.type));
-    const double waves = std::max(1.0, static_cast<double>(sizes.chains) / kBlocksAtOnce);
+    const double waves = std::max(1.0, static_cast<double>(sizes.chains) / RoofsOf(p.handle()).multiprocessors);
     const double product = 2.0 * static_cast<double>(sizes.rows * r.directions * r.input) * static_cast<double>(sizes.width);
     offers.Add({.id = "gpu.recurrent",
                 .attributes = kExact,
                 .workspace = recipe.workspace(),
-                .cost_us = GpuUs(2 * BytesOf(p), product, 3) +
+                .cost_us = GpuUs(p, 2 * BytesOf(p), product, 3) +
                            waves * static_cast<double>(r.steps) * (2 + weights / kBlockBytesPerUs)});
   }
 

@@ -129,18 +129,18 @@ struct ReduceRow {
     // With few outputs, one thread per output leaves the device idle.
     offers.Add({.id = "gpu.reduce.thread",
                 .attributes = kExact,
-                .cost_us = GpuUs(bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
+                .cost_us = GpuUs(p, bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
                 .variant = kThread});
     if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel) return;
     offers.Add({.id = "gpu.reduce.block",
                 .attributes = kExact,
-                .cost_us = GpuUs(bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
+                .cost_us = GpuUs(p, bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
                 .variant = kBlock});
     if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
       offers.Add({.id = "gpu.reduce.atomic",
                   .rank = 10,
                   .attributes = kLaunched | MGE_KERNEL_USES_ATOMICS,
-                  .cost_us = GpuUs(bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
+                  .cost_us = GpuUs(p, bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
                   .variant = kAtomic});
     }
   }

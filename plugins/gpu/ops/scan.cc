@@ -83,10 +83,11 @@ struct ScanRow : MoveRow<Build> {
     if (!Accept(p, offers)) return;
     Recipe recipe;
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-    offers.Add({.id = "gpu.scan",
-                .attributes = kExact,
-                .workspace = recipe.workspace(),
-                .cost_us = GpuUs(BytesOf(p), 200.0 * static_cast<double>(p.node().input(0).elements()), recipe.launches())});
+    offers.Add(
+        {.id = "gpu.scan",
+         .attributes = kExact,
+         .workspace = recipe.workspace(),
+         .cost_us = GpuUs(p, BytesOf(p), 200.0 * static_cast<double>(p.node().input(0).elements()), recipe.launches())});
   }
 };
 constexpr KernelRow kRows[] = {Row<ScanRow<ArgReduce>>("ArgMax"), Row<ScanRow<ArgReduce>>("ArgMin"),

@@ -70,7 +70,7 @@ struct ScatterRow {
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
     offers.Add({.id = "gpu.scatter",
                 .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
-                .cost_us = GpuUs(BytesOf(p), 0, recipe.launches()),
+                .cost_us = GpuUs(p, BytesOf(p), 0, recipe.launches()),
                 .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
   }
 

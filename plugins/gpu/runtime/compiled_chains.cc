@@ -50,8 +50,9 @@ struct CompiledChainRow {
     auto& device = p.device<Device>();
     if (Result r = device.compiled().Ready(device); !r.ok()) return offers.Refuse(r.text());
     offers.Add({.id = "gpu.compiled_chain",
+                .rank = -1,
                 .attributes = kExact | MGE_KERNEL_COMPILES,
-                .cost_us = GpuUs(BytesOf(p), kOperations * static_cast<double>(p.output(0).elements()) * p.node_count()),
+                .cost_us = GpuUs(p, BytesOf(p), kOperations * static_cast<double>(p.output(0).elements()) * p.node_count()),
                 .in_place = chain.in_place});
   }
   static KernelPtr Make(const Problem& p, const Candidate&) { return CompiledChain::Create(p); }
@@ -107,12 +108,12 @@ class Group {
         const bool inner = std::ranges::binary_search(nodes, pattern_.Producer(i, k));
         if (!inner && read.insert(n.input_id(k)).second) bytes += static_cast<double>(n.input(k).bytes());
       }
-      alone_us += GpuUs(node_bytes);
+      alone_us += GpuUs(kAverageRoofs, node_bytes);
       if (n.output(0).uses() <= UsesInside(nodes, y) && i != nodes.back()) continue;
       bytes += static_cast<double>(n.output(0).bytes());
       if (i != nodes.back()) extras.push_back(y);
     }
-    claims.Offer("compiled_chain", nodes, alone_us - GpuUs(bytes), extras);
+    claims.Offer("compiled_chain", nodes, alone_us - GpuUs(kAverageRoofs, bytes), extras);
   }
 
  private:

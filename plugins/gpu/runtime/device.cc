@@ -31,6 +31,28 @@ std::string UuidText(const std::array<unsigned char, 16>& bytes) {
   return text;
 }
 
+// Returns the bytes per microsecond of a device's memory: two transfers per clock.
+double MemoryPeak(int device) {
+  const AttributeNumbers& numbers = TheVendor().numbers;
+  return 2e-3 * AttributeOf(device, numbers.memory_clock_khz) * (AttributeOf(device, numbers.bus_bits) / 8.0);
+}
+
+// Returns the roofs of a device that its properties tell.
+Roofs RoofsFromProperties(int device) {
+  // The share of the peaks that kernels without matrix units usually reach.
+  constexpr double kMemoryShare = 0.8, kComputeShare = 0.5;
+  const Vendor& v = TheVendor();
+  Roofs roofs = kAverageRoofs;
+  const double bytes = MemoryPeak(device);
+  if (bytes > 0) roofs.bytes_per_us = kMemoryShare * bytes;
+  const int multiprocessors = AttributeOf(device, v.numbers.multiprocessors);
+  if (multiprocessors > 0) roofs.multiprocessors = multiprocessors;
+  const int per_clock = v.operations_per_clock(AttributeOf(device, v.numbers.major), AttributeOf(device, v.numbers.minor));
+  const double clocks_per_us = 1e-3 * AttributeOf(device, v.numbers.clock_khz);
+  if (clocks_per_us > 0) roofs.operations_per_us = kComputeShare * roofs.multiprocessors * per_clock * clocks_per_us;
+  return roofs;
+}
+
 Result Describe(int ordinal, DeviceInfo* info) {
   const Driver& d = TheDriver();
   const Vendor& v = TheVendor();
@@ -44,9 +66,6 @@ Result Describe(int ordinal, DeviceInfo* info) {
   if (Result r = Call(d.device_uuid, uuid.data(), device); !r.ok()) return r;
   if (Result r = Call(d.device_memory, &memory, device); !r.ok()) return r;
   const int major = AttributeOf(device, v.numbers.major), minor = AttributeOf(device, v.numbers.minor);
-  // two transfers per clock
-  const double memory_gb_s =
-      2e3 * AttributeOf(device, v.numbers.memory_clock_khz) / 1e9 * (AttributeOf(device, v.numbers.bus_bits) / 8.0);
   info->name = name;
   info->fingerprint = pci;
   info->device_class = std::string(v.name) + "-" + v.capability(major, minor) + "-" + name;
@@ -60,7 +79,7 @@ Result Describe(int ordinal, DeviceInfo* info) {
                       {"pci", pci},
                       {"capability", v.capability(major, minor)},
                       {"multiprocessors", std::to_string(AttributeOf(device, v.numbers.multiprocessors))},
-                      {"memory_gb_s", std::to_string(static_cast<int>(memory_gb_s + 0.5))}};
+                      {"memory_gb_s", std::to_string(static_cast<int>(MemoryPeak(device) / 1e3 + 0.5))}};
   info->reason = v.refusal(major, minor);
   if (AttributeOf(device, v.numbers.compute_mode) == kProhibited) {
     info->reason = "its compute mode is 'prohibited'; the administrator can change it";
@@ -101,6 +120,7 @@ Result Device::Init() {
     granularity_ = std::max<uint64_t>(bytes, kLeastGranule);
   }
   FindAccessors();
+  roofs_ = RoofsFromProperties(device);
   return {};
 }
 

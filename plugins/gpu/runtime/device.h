@@ -14,6 +14,7 @@
 #include "plugins/gpu/runtime/compiled_kernels.h"
 #include "plugins/gpu/runtime/driver.h"
 #include "plugins/gpu/runtime/events.h"
+#include "plugins/gpu/roofs.h"
 #include "plugins/gpu/runtime/images.h"
 
 namespace mge::gpu {
@@ -32,6 +33,7 @@ class Device {
   LoadedImages& images() { return images_; }
   CompiledKernels& compiled() { return compiled_; }
   Architecture architecture() const;
+  const Roofs& roofs() const { return roofs_; }
   EventPool& events() { return events_; }
   // Returns the unit of memory that is committed to ranges, in bytes, or 0 if the device has no ranges.
   uint64_t granularity() const { return granularity_; }
@@ -75,6 +77,7 @@ class Device {
   const std::string name_;
   void* context_ = nullptr;
   uint64_t granularity_ = 0;
+  Roofs roofs_ = kAverageRoofs;
   std::vector<PhysicalAccess> accessors_;
   LoadedImages images_;
   CompiledKernels compiled_;

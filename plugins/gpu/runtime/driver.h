@@ -58,7 +58,7 @@ bool IsLoss(int code);
 
 // The numbers of the driver's device attributes; -1: it has no such attribute.
 struct AttributeNumbers {
-  int multiprocessors, major, minor, memory_clock_khz, bus_bits, compute_mode, virtual_memory;
+  int multiprocessors, major, minor, clock_khz, memory_clock_khz, bus_bits, compute_mode, virtual_memory;
   int native_atomics;  // of a pair of devices
 };
 
@@ -92,6 +92,8 @@ struct Vendor {
   const mge_setting* queues_setting;  // number of compute queues
   // Returns the capability as users write it ("9.0").
   std::string (*capability)(int major, int minor);
+  // Returns the float32 operations of a multiprocessor in each clock, without matrix units.
+  int (*operations_per_clock)(int major, int minor);
   // Returns why the backend's kernels cannot run on a device, or "".
   std::string (*refusal)(int major, int minor);
   // Returns the capability (10 * major + minor) for which the embedded code was compiled that runs on a device. Null if it has

@@ -26,6 +26,8 @@ int MatrixCapability(mge_device* device) {
   return v.code_capability ? v.code_capability(a.major, a.minor) : 0;
 }
 
+Roofs RoofsOf(mge_device* device) { return DeviceOf<Device>(device).roofs(); }
+
 Fault* FaultOf(const mge_run* run) { return QueueOf<Queue>(run).FaultWord(); }
 
 }  // namespace mge::gpu

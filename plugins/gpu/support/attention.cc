@@ -269,7 +269,7 @@ void OfferAttention(const Pattern& pattern, ClaimList& claims) {
     double saved = 0;
     for (int32_t node : found.nodes) {
       const Value y = graph.node(node).output(0);
-      if (graph.node(node).output_id(0) != found.output) saved += GpuUs(2.0 * static_cast<double>(y.bytes()));
+      if (graph.node(node).output_id(0) != found.output) saved += GpuUs(kAverageRoofs, 2.0 * static_cast<double>(y.bytes()));
     }
     claims.Offer("attention", found.nodes, saved);
   }

@@ -157,8 +157,10 @@ void OfferWithExtras(const Pattern& pattern, int first, ClaimList& claims) {
   // Saves the reads of values between the nodes, the writes of those that only the chain reads, and all launches but one.
   const double bytes = static_cast<double>(pattern.node(first).output(0).bytes());
   const double links = static_cast<double>(nodes.size() - 1);
-  claims.Offer("elementwise_chain", nodes, links * GpuUs(2 * bytes) - static_cast<double>(extras.size()) * bytes / 400e3,
-               extras);
+  claims.Offer(
+      "elementwise_chain", nodes,
+      links * GpuUs(kAverageRoofs, 2 * bytes) - static_cast<double>(extras.size()) * bytes / kAverageRoofs.bytes_per_us,
+      extras);
 }
 
 }  // namespace
@@ -186,11 +188,11 @@ void OfferChains(const Pattern& pattern, ClaimList& claims) {
     if (nodes.size() < 2) continue;
     // Saves writing and reading the values between the nodes, and all launches but one.
     double bytes = 2.0 * static_cast<double>(y.bytes());
-    claims.Offer("elementwise_chain", nodes, static_cast<double>(nodes.size() - 1) * GpuUs(bytes));
+    claims.Offer("elementwise_chain", nodes, static_cast<double>(nodes.size() - 1) * GpuUs(kAverageRoofs, bytes));
     // Offers the rest of the chain in case another fusion takes its first nodes.
     for (size_t k = 1; k <= 3 && k + 2 <= nodes.size(); ++k) {
       claims.Offer("elementwise_chain", std::span(nodes).subspan(k),
-                   static_cast<double>(nodes.size() - 1 - k) * GpuUs(bytes));
+                   static_cast<double>(nodes.size() - 1 - k) * GpuUs(kAverageRoofs, bytes));
     }
   }
 }

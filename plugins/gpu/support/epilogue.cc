@@ -103,7 +103,7 @@ void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view 
     for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
       if (!Absorb(pattern.graph(), pattern.node(next), axis, &e)) break;
       nodes.push_back(next);
-      saved += GpuUs(2.0 * static_cast<double>(n.output(0).bytes()));
+      saved += GpuUs(kAverageRoofs, 2.0 * static_cast<double>(n.output(0).bytes()));
       claims.Offer(op == "Conv" ? "conv_epilogue" : "gemm_epilogue", nodes, saved);
     }
   }

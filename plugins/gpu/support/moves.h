@@ -30,7 +30,7 @@ struct MoveRow {
     if (!Accept(p, offers)) return;
     Recipe recipe;
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-    offers.Add({.id = "gpu.move", .attributes = kExact, .cost_us = GpuUs(BytesOf(p), 0, recipe.launches())});
+    offers.Add({.id = "gpu.move", .attributes = kExact, .cost_us = GpuUs(p, BytesOf(p), 0, recipe.launches())});
   }
   static KernelPtr Make(const Problem& p, const Candidate&) {
     Recipe recipe;

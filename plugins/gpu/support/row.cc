@@ -100,9 +100,9 @@ int OutputNumber(const Problem& p, int32_t value_id) {
   return -1;
 }
 
-double GpuUs(double bytes, double operations, int launches) {
-  constexpr double kLaunchUs = 4, kBytesPerUs = 400e3, kOperationsPerUs = 5e6;
-  return launches * kLaunchUs + std::max(bytes / kBytesPerUs, operations / kOperationsPerUs);
+double GpuUs(const Roofs& roofs, double bytes, double operations, int launches) {
+  constexpr double kLaunchUs = 4;
+  return launches * kLaunchUs + std::max(bytes / roofs.bytes_per_us, operations / roofs.operations_per_us);
 }
 
 double BytesOf(const Problem& p) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "plugins/gpu/roofs.h"
 
 namespace mge::gpu {
 
@@ -65,8 +66,12 @@ int OutputOf(const Problem& p, int k = 0, int i = 0);
 // Returns the operand number of an output of the problem, or -1 if the value is none.
 int OutputNumber(const Problem& p, int32_t value_id);
 
-// Estimates the time in microseconds of launches that move `bytes` and compute `operations` on an average device.
-double GpuUs(double bytes, double operations = 0, int launches = 1);
+// Estimates the time in microseconds of launches that move `bytes` and compute `operations`.
+double GpuUs(const Roofs& roofs, double bytes, double operations = 0, int launches = 1);
+// The same for the problem's device.
+inline double GpuUs(const Problem& p, double bytes, double operations = 0, int launches = 1) {
+  return GpuUs(RoofsOf(p.handle()), bytes, operations, launches);
+}
 double BytesOf(const Problem& p);  // bytes of all operands
 
 }  // namespace mge::gpu

@@ -93,9 +93,10 @@ void OfferSiblings(const Pattern& pattern, ClaimList& claims) {
     if (taken[static_cast<size_t>(i)] || !FindSiblings(graph, i, &found)) continue;
     for (int32_t node : found.nodes) taken[static_cast<size_t>(node)] = true;
     // Saves the reads of a, the passes that add a bias, and all launches but one.
-    double saved = static_cast<double>(found.products.size() - 1) * GpuUs(static_cast<double>(graph.value(found.a).bytes()));
+    double saved = static_cast<double>(found.products.size() - 1) *
+                   GpuUs(kAverageRoofs, static_cast<double>(graph.value(found.a).bytes()));
     for (const Siblings::Product& p : found.products) {
-      if (p.bias >= 0) saved += GpuUs(2.0 * static_cast<double>(graph.value(p.output).bytes()));
+      if (p.bias >= 0) saved += GpuUs(kAverageRoofs, 2.0 * static_cast<double>(graph.value(p.output).bytes()));
     }
     claims.Offer("sibling_products", found.nodes, saved);
   }

@@ -8,6 +8,7 @@ namespace mge::software::driver {
 #ifdef MGE_SOFTWARE_HIP
 inline constexpr unsigned kWarp = 64;
 enum class Attribute : int {
+  kClock = 6,
   kMajor = 23,
   kBusBits = 59,
   kMemoryClock = 60,
@@ -18,6 +19,7 @@ enum class Attribute : int {
 #else
 inline constexpr unsigned kWarp = 32;
 enum class Attribute : int {
+  kClock = 13,
   kMultiprocessors = 16,
   kMemoryClock = 36,
   kBusBits = 37,

@@ -94,7 +94,8 @@ int device_attribute(int* value, int attribute, int device) {
   if (!d.Find(device)) return kInvalidDevice;
   const int capability = d.configuration.capability;
   switch (static_cast<Attribute>(attribute)) {
-    case Attribute::kMultiprocessors: *value = 4; return kOk;
+    case Attribute::kMultiprocessors: *value = d.configuration.multiprocessors; return kOk;
+    case Attribute::kClock: *value = 1000000; return kOk;  // in kHz
     case Attribute::kMemoryClock: *value = 1000000; return kOk;  // in kHz
     case Attribute::kBusBits: *value = 64; return kOk;
     case Attribute::kMajor: *value = capability / 10; return kOk;

@@ -31,6 +31,7 @@ void Read(std::istream& file, Configuration& configuration, std::vector<Requeste
     if (key == "memory") words >> configuration.memory;
     if (key == "version") words >> configuration.version;
     if (key == "capability") words >> configuration.capability;
+    if (key == "multiprocessors") words >> configuration.multiprocessors;
     if (RequestedFailure f; key == "fail" && words >> f.function >> f.call >> f.code) failures.push_back(f);
   }
 }

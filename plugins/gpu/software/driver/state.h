@@ -88,12 +88,13 @@ struct Mapped {
 };
 
 // The devices. Read from the file beside the library (its name with ".conf"), which has lines such as
-// "devices 2", "memory 1073741824", "version 12040", "capability 70" and "fail cuMemAlloc_v2 3 2".
+// "devices 2", "memory 1073741824", "version 12040", "capability 70", "multiprocessors 132" and "fail cuMemAlloc_v2 3 2".
 struct Configuration {
   int devices = 1;
   uint64_t memory = uint64_t{1} << 30;
   int version = 13000;
   int capability = 90;  // 10 * major + minor
+  int multiprocessors = 4;
 };
 
 // A failure that a test has requested: call number `call` of the function returns `code`.

@@ -7,6 +7,7 @@
 
 #include "plugins/gpu/emulation/emulator.h"
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/roofs.h"
 
 namespace mge::gpu {
 namespace {
@@ -47,6 +48,8 @@ struct Kept {
 }  // namespace
 
 int MatrixCapability(mge_device*) { return 80; }
+
+Roofs RoofsOf(mge_device*) { return kAverageRoofs; }
 
 Fault* FaultOf(const mge_run*) { return &fault; }
 
