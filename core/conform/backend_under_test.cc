@@ -86,15 +86,13 @@ absl::Status BackendUnderTest::Prepare(Needs needs) {
   if (needs >= Needs::kTable) MGE_RETURN_IF_ERROR(Load());
   if (needs >= Needs::kStarted) MGE_RETURN_IF_ERROR(Start());
   if (needs >= Needs::kDevice) MGE_RETURN_IF_ERROR(Open());
-  if (needs == Needs::kQueues && !plugin_->queue) return NotOffered(kNoQueues);
-  if (needs == Needs::kPool && !plugin_->memory->own_pool) return NotOffered("the backend uses a pool of the host's");
   return absl::OkStatus();
 }
 
 absl::Status BackendUnderTest::Load() {
   if (plugin_) return absl::OkStatus();
   At("opening the library");
-  before_ = HostState::Now();
+  before_ = HostStateNow();
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) {
     const char* text = dlerror();
@@ -218,9 +216,9 @@ absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vect
   MGE_RETURN_IF_ERROR(Call("listing devices", plugin.device->enumerate, &sink));
   for (size_t i = 0; i < list.devices.size() && list.fault.empty(); ++i) {
     const DeviceDescription& d = list.devices[i];
-    const bool same_index = std::any_of(list.devices.begin(), list.devices.begin() + static_cast<ptrdiff_t>(i),
-                                        [&](const DeviceDescription& other) { return other.index == d.index; });
-    const bool undeclared = classes && std::find(classes->begin(), classes->end(), d.class_name) == classes->end();
+    const auto earlier = std::span(list.devices).first(i);
+    const bool same_index = std::ranges::count(earlier, d.index, &DeviceDescription::index) > 0;
+    const bool undeclared = classes && std::ranges::count(*classes, d.class_name) == 0;
     const std::pair<bool, std::string> faults[] = {
         {same_index, "another device has the same index"},
         {d.flags & ~MGE_DEVICE_KNOWN_BITS, "unknown flags"},

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <ranges>
 #include <utility>
 
 #include "core/conform/case_spec.h"
@@ -83,15 +85,13 @@ void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
   for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
   auto operand = [&](int i, std::string_view shape) {
     if (shape.starts_with('=')) return std::string(shape);
-    bool same = true;  // whether the operand allows the same types as the first one; then its type is T
-    for (int d = 0; d < kDTypeCount; ++d) {
-      same &= def.inputs[i].types.Contains(static_cast<DType>(d)) == def.inputs[0].types.Contains(static_cast<DType>(d));
-    }
-    std::string type = "T";
-    for (DType d : {DType::kI64, DType::kF32, DType::kBool, DType::kI32, DType::kU8}) {
-      if (!same && type == "T" && def.inputs[i].types.Contains(d)) type = DTypeName(d);
-    }
-    return fmt::format("{}{}", type, shape);
+    auto differs = [&](int d) {
+      return def.inputs[i].types.Contains(static_cast<DType>(d)) != def.inputs[0].types.Contains(static_cast<DType>(d));
+    };
+    if (std::ranges::none_of(std::views::iota(0, kDTypeCount), differs)) return fmt::format("T{}", shape);
+    constexpr DType kTypes[] = {DType::kI64, DType::kF32, DType::kBool, DType::kI32, DType::kU8};
+    auto type = std::ranges::find_if(kTypes, [&](DType d) { return def.inputs[i].types.Contains(d); });
+    return fmt::format("{}{}", type == std::end(kTypes) ? "T" : DTypeName(*type), shape);
   };
   if (required == 2) {
     for (const auto& pair : kPairs)
@@ -123,11 +123,11 @@ double Case::Work() const {
 std::vector<const OpDef*> CheckableOps() {
   std::vector<const OpDef*> out;
   for (const OpDef* def : AllOps()) {
-    bool body = std::any_of(def->attrs.begin(), def->attrs.end(), [](const Attr& a) { return a.type == AttrType::kGraph; });
+    bool body = std::ranges::any_of(def->attrs, [](const Attr& a) { return a.type == AttrType::kGraph; });
     if (!def->Is(kHostOnly) && IsPure(*def) && !def->Is(kDynamicShape) && !body && !TypesOf(*def).empty())
       out.push_back(def);
   }
-  std::sort(out.begin(), out.end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
+  std::ranges::sort(out, {}, &OpDef::name);
   return out;
 }
 
@@ -143,11 +143,9 @@ std::vector<DType> TypesOf(const OpDef& def) {
   std::vector<std::string> specs = SpecsFor(def);
   CaseSpec first = ParseSpec(specs.front());
   const Slot* slot = &def.inputs[0];
-  for (size_t i = 0; i < first.operands.size(); ++i) {
-    if (!first.operands[i].starts_with("T[")) continue;
-    slot = &def.inputs[std::min(static_cast<int>(i), def.inputs.size() - 1)];
-    break;
-  }
+  const auto typed = std::ranges::find_if(first.operands, [](auto& operand) { return operand.starts_with("T["); });
+  if (typed != first.operands.end())
+    slot = &def.inputs[std::min(static_cast<int>(typed - first.operands.begin()), def.inputs.size() - 1)];
   for (DType d : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kI16, DType::kI32, DType::kI64,
                   DType::kU8, DType::kU16, DType::kU32, DType::kU64, DType::kBool}) {
     if (slot->types.Contains(d)) out.push_back(d);
@@ -212,11 +210,8 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
       }
       Value& v = c.graph.value(inputs[i]);
       v.role = Role::kConstant;
-      if (operands[i].special) {
-        v.constant = SpecialTensor(v.type, std::max<size_t>(i, 1), 0);  // 0 is the number of the first free operand
-        continue;
-      }
-      v.constant = DataOf(operands[i], v.type, 29 * i + 7);
+      v.constant = operands[i].special ? SpecialTensor(v.type, std::max<size_t>(i, 1), 0)  // 0: the first free operand
+                                       : DataOf(operands[i], v.type, 29 * i + 7);
     }
   }
   MGE_RETURN_IF_ERROR(Finish(c, free));
@@ -245,6 +240,13 @@ absl::StatusOr<Case> FirstRowOf(const Case& c) {
   return row;
 }
 
+Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes) {
+  absl::StatusOr<Tensor> t = Tensor::Create(dtype, shape);
+  MGE_CHECK(t.ok());
+  if (t->bytes()) std::memcpy(t->mutable_data(), bytes, static_cast<size_t>(t->bytes()));
+  return *std::move(t);
+}
+
 Tensor RandomTensor(DType dtype, Shape shape, double low, double high, uint64_t seed) {
   absl::StatusOr<Tensor> t = Tensor::Create(dtype, std::move(shape));
   MGE_CHECK(t.ok());
@@ -271,11 +273,8 @@ double ElementAt(const Tensor& t, int64_t i) {
   double out = 0;
   DispatchFixedSize(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_arithmetic_v<T>) {
-      out = static_cast<double>(t.Data<T>()[static_cast<size_t>(i)]);
-    } else {
-      out = static_cast<double>(static_cast<float>(t.Data<T>()[static_cast<size_t>(i)]));
-    }
+    using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;  // float16 and bfloat16 become float
+    out = static_cast<double>(static_cast<Wide>(t.Data<T>()[static_cast<size_t>(i)]));
   });
   return out;
 }

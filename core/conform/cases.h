@@ -60,6 +60,8 @@ absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype);
 // if the operator does not allow it.
 absl::StatusOr<Case> FirstRowOf(const Case& c);
 
+// Returns a tensor with a copy of these bytes.
+Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes);
 // Returns a tensor of pseudo-random values in [low, high]; integers are rounded. The same seed gives the same values.
 Tensor RandomTensor(DType dtype, Shape shape, double low, double high, uint64_t seed);
 double ElementAt(const Tensor& t, int64_t i);

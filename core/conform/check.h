@@ -7,7 +7,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "core/base/status.h"
@@ -18,16 +17,15 @@ namespace mge::conform {
 class BackendUnderTest;
 
 // The state of the backend that a check needs. kLives is like kTable, but the check itself starts the backend and opens
-// devices. kProcesses is like kFile, but the check loads, starts and opens the backend in child processes. kQueues and kPool
-// are like kDevice, and without queues or an own pool there is nothing to check.
-enum class Needs { kFile, kProcesses, kTable, kLives, kStarted, kDevice, kQueues, kPool };
+// devices. kProcesses is like kFile, but the check loads, starts and opens the backend in child processes.
+enum class Needs { kFile, kProcesses, kTable, kLives, kStarted, kDevice };
 inline constexpr const char* kNoQueues = "the backend has no queues: its steps run in the calling thread";
 
 struct Check {
-  const char* name;    // "queue.order"
-  const char* proves;  // the rule that the check proves, one sentence
-  Needs needs = Needs::kDevice;
+  const char* name;                                  // "queue.order"
+  const char* proves;                                // the rule that the check proves, one sentence
   absl::Status (*run)(BackendUnderTest&) = nullptr;  // nullptr: checked operator by operator, see kernel_checks.h
+  Needs needs = Needs::kDevice;
 };
 
 absl::Status Broken(std::string_view what);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/conform/kernel_run.h"
-#include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -79,18 +78,17 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", Needs::kTable,
-     CheckSettings},
-    {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", Needs::kStarted,
-     CheckEnumerate},
-    {"device.open_close", "A device can be opened and closed repeatedly.", Needs::kStarted, CheckOpenClose},
-    {"device.bad_index", "Opening a device that is not listed fails with a text.", Needs::kStarted, CheckBadIndex},
-    {"device.no_error_slot", "Errors are returned even if the host passes NULL for the error.", Needs::kDevice,
-     CheckNullError},
-    {"device.status", "The status of a working device is MGE_OK.", Needs::kDevice, CheckStatus},
-    {"device.links", "Links between devices have known flags and no negative numbers.", Needs::kDevice, CheckLinks},
+    {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", CheckSettings,
+     Needs::kTable},
+    {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", CheckEnumerate,
+     Needs::kStarted},
+    {"device.open_close", "A device can be opened and closed repeatedly.", CheckOpenClose, Needs::kStarted},
+    {"device.bad_index", "Opening a device that is not listed fails with a text.", CheckBadIndex, Needs::kStarted},
+    {"device.no_error_slot", "Errors are returned even if the host passes NULL for the error.", CheckNullError},
+    {"device.status", "The status of a working device is MGE_OK.", CheckStatus},
+    {"device.links", "Links between devices have known flags and no negative numbers.", CheckLinks},
     {"device.allocations",
-     "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.", Needs::kDevice,
+     "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.",
      CheckAllocations},
 };
 

@@ -12,9 +12,8 @@
 
 #include "core/base/nearest.h"
 #include "core/conform/kernel_run.h"
-#include "core/conform/task.h"
+#include "core/process/child.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -54,8 +53,6 @@ absl::StatusOr<bool> Answers(BackendUnderTest& s, const Case& c, const std::stri
 }
 
 absl::Status CheckNames(BackendUnderTest& s) {
-  std::set<std::string_view> known;
-  for (const OpDef* def : AllOps()) known.insert(def->name);
   std::vector<std::string> names;  // operators that a case can be made for
   for (const OpDef* def : CheckableOps()) {
     if (def->domain.empty()) names.emplace_back(def->name);
@@ -63,7 +60,7 @@ absl::Status CheckNames(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(std::set<std::string> words, WordsOf(s.path()));
   std::string wrong;
   for (const std::string& word : words) {
-    if (known.contains(word)) continue;
+    if (std::ranges::any_of(AllOps(), [&](const OpDef* def) { return def->name == word; })) continue;
     const std::string near(Nearest(word, names));
     if (near.empty() || EditDistance(word, near, kMostEdits) > kMostEdits) continue;
     const OpDef& def = *FindOp("", near);
@@ -81,16 +78,30 @@ absl::Status CheckNames(BackendUnderTest& s) {
 
 constexpr double kSeconds = 10;  // time limit of a process that offers candidates
 
-// Records the offered candidates of each case. Failures are ignored, because other checks report them.
-void Tell(BackendUnderTest& tested, const std::vector<Case>& cases) {
-  if (!tested.Prepare(Needs::kDevice).ok()) return;
-  for (const Case& c : cases) {
-    absl::StatusOr<Offers> offers = Enumerate(tested, c);
-    if (!offers.ok() || offers->offered.empty()) continue;
-    std::vector<std::string> ids;
-    for (const Candidate& k : offers->offered) ids.push_back(k.id);
-    tested.reporter().Support(c.def->name, DTypeName(c.dtype), true, fmt::format("{}", fmt::join(ids, ", ")));
+// Returns the ids of the candidates that a new process is offered, by operator. Failures are ignored, because other checks
+// report them.
+std::map<std::string, std::string> IdsInChild(BackendUnderTest& s, const std::vector<Case>& cases) {
+  std::unique_ptr<Child> child = Child::Fork(
+      [&](int report) {
+        CheckReporter reporter(report, kSeconds);
+        BackendUnderTest tested(s.path(), s.given(), reporter);
+        if (!tested.Prepare(Needs::kDevice).ok()) return;
+        for (const Case& c : cases) {
+          absl::StatusOr<Offers> offers = Enumerate(tested, c);
+          if (offers.ok() && !offers->offered.empty()) reporter.Support(c.def->name, "", true, offers->Ids());
+        }
+      },
+      kSeconds);
+  std::map<std::string, std::string> ids;
+  if (!child) return ids;
+  while (!child->Ended()) {
+    Child::WaitForAny({child.get()});
+    child->Read();
   }
+  for (const CheckRecord& r : TakeRecords(child->report)) {
+    if (r.kind == RecordKind::kSupported) ids[r.check] = r.what;
+  }
+  return ids;
 }
 
 absl::Status CheckStableIds(BackendUnderTest& s) {
@@ -99,18 +110,7 @@ absl::Status CheckStableIds(BackendUnderTest& s) {
     absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), SpecsFor(*def).front());
     if (c.ok()) cases.push_back(*std::move(c));
   }
-  auto body = [&](CheckReporter& w) {
-    BackendUnderTest tested(s.path(), s.given(), w);
-    Tell(tested, cases);
-  };
-  std::map<std::string, std::string> first, second;  // operator -> ids
-  const std::vector<Task> tasks = {{"first", "", body, kSeconds}, {"second", "", body, kSeconds}};
-  MGE_RETURN_IF_ERROR(RunTasks(
-      tasks, 2,
-      [&](const Task& task, const CheckRecord& r) {
-        if (r.kind == RecordKind::kSupported) (&task == &tasks[0] ? first : second)[r.check] = r.what;
-      },
-      [](const Task&, double) {}));
+  const std::map<std::string, std::string> first = IdsInChild(s, cases), second = IdsInChild(s, cases);
   if (first.empty() || second.empty()) return NotOffered("no process is offered a candidate");
   for (const auto& [op, ids] : first) {
     auto other = second.find(op);
@@ -124,9 +124,9 @@ absl::Status CheckStableIds(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"kernel.names", "No kernel row names an operator that does not exist.", Needs::kDevice, CheckNames},
-    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", Needs::kProcesses,
-     CheckStableIds},
+    {"kernel.names", "No kernel row names an operator that does not exist.", CheckNames},
+    {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", CheckStableIds,
+     Needs::kProcesses},
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 // Checks of decisions: the reserve policy and the selection strategy. Both must be pure functions.
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "core/conform/backend_under_test.h"
 #include "core/conform/kernel_run.h"
@@ -34,14 +33,15 @@ absl::Status CheckDecision(BackendUnderTest& s, const mge_plan_summary& plan) {
 
 absl::Status CheckReserve(BackendUnderTest& s) {
   if (!s.plugin().memory->own_reserve) return NotOffered("the backend uses a reserve policy of the host's");
-  for (uint64_t device : {uint64_t{0}, uint64_t{4} << 20, uint64_t{1} << 30, uint64_t{80} << 30}) {
-    for (uint64_t budget : {uint64_t{0}, uint64_t{64} << 20}) {
+  constexpr uint64_t kMiB = 1 << 20;
+  for (uint64_t device : {uint64_t{0}, 4 * kMiB, 1024 * kMiB, 80 * 1024 * kMiB}) {
+    for (uint64_t budget : {uint64_t{0}, 64 * kMiB}) {
       const uint64_t total = device && budget ? std::min(device, budget) : device + budget;  // limited by the budget
       for (uint32_t pressure : {MGE_PRESSURE_NONE, MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
         mge_plan_summary plan = {sizeof(plan), 1, 0, 0, 0, total / 2, total, budget, pressure, MGE_MEMORY_DEVICE};
         MGE_RETURN_IF_ERROR(CheckDecision(s, plan));  // as for a new pool, before any plan
         plan.concurrency = 2;
-        plan.arena_bytes = 10 << 20, plan.constant_bytes = 5 << 20, plan.workspace_bytes = 1 << 20;
+        plan.arena_bytes = 10 * kMiB, plan.constant_bytes = 5 * kMiB, plan.workspace_bytes = kMiB;
         MGE_RETURN_IF_ERROR(CheckDecision(s, plan));
       }
     }
@@ -57,9 +57,8 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
   MGE_ASSIGN_OR_RETURN(Case c, FirstSupportedCase(s, &offers));
   AbiProblem problem(c, MGE_WRITE);
   constexpr size_t kCount = 5;
+  const std::string ids[kCount] = {"made.up.0", "made.up.1", "made.up.2", "made.up.3", "made.up.4"};
   std::vector<mge_candidate> candidates(kCount, offers.offered[0].ToAbi().candidate);
-  std::vector<std::string> ids;
-  for (size_t i = 0; i < kCount; ++i) ids.push_back(fmt::format("made.up.{}", i));
   std::vector<const mge_candidate*> list;
   for (size_t i = 0; i < kCount; ++i) {
     mge_candidate& k = candidates[i];
@@ -71,42 +70,36 @@ absl::Status CheckStrategy(BackendUnderTest& s) {
     k.in_place_count = 0;
     list.push_back(&k);
   }
-  std::vector<double> quick(kCount), slow(kCount);
-  for (size_t i = 0; i < kCount; ++i) quick[i] = static_cast<double>(i + 1), slow[i] = static_cast<double>(kCount - i);
+  const double quick[kCount] = {1, 2, 3, 4, 5}, slow[kCount] = {5, 4, 3, 2, 1};
   auto order = [&](int32_t mode, const double* measured) -> absl::StatusOr<std::vector<uint32_t>> {
     mge_choice choice = {sizeof(choice), mode, problem.get(), list.data(), kCount, measured};
     std::vector<uint32_t> out(kCount, 12345);
     MGE_RETURN_IF_ERROR(Call("ordering candidates", api->order, s.device(), &choice, out.data()));
-    std::vector<uint32_t> sorted = out, all(kCount);
-    std::sort(sorted.begin(), sorted.end());
-    std::iota(all.begin(), all.end(), 0u);
-    if (sorted != all) return Broken("in mode {} the result is no permutation of {} candidates", mode, kCount);
+    if (!std::ranges::is_permutation(out, std::initializer_list<uint32_t>{0, 1, 2, 3, 4}))
+      return Broken("in mode {} the result is no permutation of {} candidates", mode, kCount);
     return out;
   };
   for (int32_t mode : {MGE_SELECT_HEURISTIC, MGE_SELECT_PROFILE, MGE_SELECT_REPRODUCIBLE}) {
-    const double* measured = mode == MGE_SELECT_PROFILE ? quick.data() : nullptr;
+    const double* measured = mode == MGE_SELECT_PROFILE ? quick : nullptr;
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> first, order(mode, measured));
     MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> second, order(mode, measured));
     if (first != second) return Broken("in mode {} a second request for the same candidates gets another order", mode);
   }
-  MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> one, order(MGE_SELECT_REPRODUCIBLE, quick.data()));
-  MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> other, order(MGE_SELECT_REPRODUCIBLE, slow.data()));
+  MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> one, order(MGE_SELECT_REPRODUCIBLE, quick));
+  MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> other, order(MGE_SELECT_REPRODUCIBLE, slow));
   if (one != other) return Broken("the mode REPRODUCIBLE depends on measured times");
   // The order must not depend on the positions in the list.
   std::reverse(list.begin(), list.end());
   MGE_ASSIGN_OR_RETURN(std::vector<uint32_t> reversed, order(MGE_SELECT_REPRODUCIBLE, nullptr));
-  for (size_t i = 0; i < kCount; ++i) {
-    if (kCount - 1 - reversed[i] != one[i])
-      return Broken("the mode REPRODUCIBLE depends on the order in which candidates are listed");
-  }
-  return absl::OkStatus();
+  for (uint32_t& position : reversed) position = kCount - 1 - position;
+  return reversed == one ? absl::OkStatus()
+                         : Broken("the mode REPRODUCIBLE depends on the order in which candidates are listed");
 }
 
 constexpr Check kRows[] = {
-    {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", Needs::kDevice,
-     CheckReserve},
+    {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", CheckReserve},
     {"strategy.order", "The strategy orders all candidates, always in the same way; the mode REPRODUCIBLE uses no times.",
-     Needs::kDevice, CheckStrategy},
+     CheckStrategy},
 };
 
 }  // namespace

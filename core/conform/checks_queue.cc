@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kRedZone = 64;
 
 absl::Status CheckCreate(BackendUnderTest& s) {
-  const mge_queue_api& api = *s.plugin().queue;
+  const mge_queue_api* api = s.plugin().queue;
   for (int round = 0; round < 4; ++round) {
     std::vector<Queue> queues;
     for (int32_t kind : {MGE_QUEUE_COMPUTE, MGE_QUEUE_COPY_IN, MGE_QUEUE_COPY_OUT, MGE_QUEUE_COMPUTE}) {
@@ -21,100 +21,62 @@ absl::Status CheckCreate(BackendUnderTest& s) {
     }
     mge_queue* optional = nullptr;
     constexpr std::string_view kWhat = "creating a communication queue";
-    const mge_error result = Try(kWhat, api.create, s.device(), MGE_QUEUE_COMMUNICATION, &optional);
-    if (result.code == MGE_OK) InBackend("destroying a queue", api.destroy, optional);
+    const mge_error result = Try(kWhat, api->create, s.device(), MGE_QUEUE_COMMUNICATION, &optional);
+    if (result.code == MGE_OK) InBackend("destroying a queue", api->destroy, optional);
     if (result.code != MGE_UNIMPLEMENTED) MGE_RETURN_IF_ERROR(Answer(result, kWhat));
   }
   return absl::OkStatus();
 }
 
-// A buffer with red zones on both sides: on the device, in pinned memory, or in ordinary host memory.
+// Memory for copies: its address, and the one for the host (NULL: the host copies over a queue).
 struct Place {
-  std::string name;
-  Slab slab;
-  Bytes own;
-  unsigned char* address = nullptr;
+  const char* name;
+  unsigned char* address;
+  unsigned char* host;
 };
 
-// A set of buffers for copies. Check() copies over a queue and checks every byte of source and destination and their guard
-// bytes.
-class Copies {
- public:
-  static absl::StatusOr<std::unique_ptr<Copies>> Create(BackendUnderTest& s, size_t largest) {
-    std::unique_ptr<Copies> c(new Copies(s));
-    MGE_ASSIGN_OR_RETURN(c->transfer_, Transfer::Create(s));
-    size_t room = largest + 2 * kRedZone + 64;
-    for (const char* name : {"device", "device, elsewhere", "host", "host, elsewhere", "pinned"}) {
-      Place place;
-      place.name = name;
-      const int32_t memory_class = place.name == "pinned" ? MGE_MEMORY_PINNED : MGE_MEMORY_DEVICE;
-      if (!HasMemory(s, memory_class)) continue;
-      if (place.name.starts_with("host")) {
-        place.own.resize(room);
-        place.address = place.own.data();
-      } else {
-        MGE_ASSIGN_OR_RETURN(place.slab, Slab::Acquire(s, room, memory_class));
-        place.address = place.slab.address();
-      }
-      c->places_.push_back(std::move(place));
-    }
-    return c;
-  }
-
-  size_t places() const { return places_.size(); }
-
-  absl::Status Check(Queue& queue, size_t from, size_t to, size_t bytes, size_t shift) {
-    Place &source = places_[from], &target = places_[to];
-    std::string what = fmt::format("copy of {} bytes from {} to {} (offset {})", bytes, source.name, target.name, shift);
-    tested_.At(what);
-    size_t room = bytes + 2 * kRedZone + shift;
-    Bytes a = Pattern(room, static_cast<unsigned>(from + 10 * bytes)),
-          b = Pattern(room, static_cast<unsigned>(to + 77 + bytes));
-    MGE_RETURN_IF_ERROR(Put(source, a));
-    MGE_RETURN_IF_ERROR(Put(target, b));
-    size_t at = kRedZone + shift;
-    MGE_RETURN_IF_ERROR(
-        Call(what, tested_.plugin().queue->copy, queue, target.address + at, source.address + kRedZone, bytes));
-    MGE_RETURN_IF_ERROR(transfer_.Drain(queue));
-    std::copy_n(a.begin() + kRedZone, bytes, b.begin() + static_cast<ptrdiff_t>(at));
-    MGE_RETURN_IF_ERROR(Same(target, b, what + ", destination"));
-    return Same(source, a, what + ", source");
-  }
-
- private:
-  explicit Copies(BackendUnderTest& s) : tested_(s) {}
-  bool OnDevice(const Place& p) const { return p.name.starts_with("device"); }
-  unsigned char* HostAddress(Place& p) {
-    return p.own.empty() ? static_cast<unsigned char*>(p.slab.raw().host_address) : p.own.data();
-  }
-  absl::Status Put(Place& p, const Bytes& bytes) {
-    if (OnDevice(p)) return transfer_.Put(p.address, bytes);
-    std::copy(bytes.begin(), bytes.end(), HostAddress(p));
-    return absl::OkStatus();
-  }
-  absl::Status Same(Place& p, const Bytes& want, const std::string& what) {
-    if (OnDevice(p)) return transfer_.Expect(p.address, want, what);
-    std::string d = Difference({HostAddress(p), want.size()}, want);
-    return d.empty() ? absl::OkStatus() : Broken("{}: {}", what, d);
-  }
-
-  BackendUnderTest& tested_;
-  std::vector<Place> places_;
-  Transfer transfer_;
-};
+// Copies `bytes` bytes over a queue, and checks every byte of source and destination, and of red zones around them.
+absl::Status CheckCopy(BackendUnderTest& s, Transfer& transfer, Queue& queue, const Place& from, const Place& to,
+                       size_t bytes) {
+  const size_t shift = bytes % 7, at = kRedZone + shift, room = at + bytes + kRedZone;
+  const std::string what = fmt::format("copy of {} bytes from {} to {} (offset {})", bytes, from.name, to.name, shift);
+  s.At(what);
+  auto put = [&](const Place& place, const Bytes& content) {
+    if (!place.host) return transfer.Put(place.address, content);
+    return std::copy(content.begin(), content.end(), place.host), absl::OkStatus();
+  };
+  auto expect = [&](const Place& place, const Bytes& want, std::string_view which) {
+    if (!place.host) return transfer.Expect(place.address, want, what + std::string(which));
+    return Same({place.host, want.size()}, want, what + std::string(which));
+  };
+  const Bytes a = Pattern(room, static_cast<unsigned>(10 * bytes));
+  Bytes b = Pattern(room, static_cast<unsigned>(77 + bytes));
+  MGE_RETURN_IF_ERROR(put(from, a));
+  MGE_RETURN_IF_ERROR(put(to, b));
+  MGE_RETURN_IF_ERROR(Call(what, s.plugin().queue->copy, queue, to.address + at, from.address + kRedZone, bytes));
+  MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+  std::copy_n(a.begin() + kRedZone, bytes, b.begin() + static_cast<ptrdiff_t>(at));
+  MGE_RETURN_IF_ERROR(expect(to, b, ", destination"));
+  return expect(from, a, ", source");
+}
 
 absl::Status CheckCopies(BackendUnderTest& s) {
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Copies> copies, Copies::Create(s, (1 << 20) + 3));
-  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
+  constexpr size_t kLargest = (1 << 20) + 3, kRoom = kLargest + 3 * kRedZone;
+  MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 2 * kRoom));
   MGE_ASSIGN_OR_RETURN(Queue in, Queue::Create(s, MGE_QUEUE_COPY_IN));
-  MGE_ASSIGN_OR_RETURN(Queue out, Queue::Create(s, MGE_QUEUE_COPY_OUT));
-  for (size_t from = 0; from < copies->places(); ++from) {
-    for (size_t to = 0; to < copies->places(); ++to) {
-      bool to_host = to >= 2, from_host = from >= 2;  // pinned memory counts as host memory
-      if (from == to || (from_host && to_host)) continue;
-      for (size_t bytes : {0, 1, 3, 64, 257, 4097, (1 << 20) + 3}) {
-        MGE_RETURN_IF_ERROR(copies->Check(to_host ? out : from_host ? in : queue, from, to, bytes, bytes % 7));
-      }
+  Bytes host(kRoom);
+  Slab pinned;
+  std::vector<Place> places = {
+      {"device", rig.at(0), nullptr}, {"device, elsewhere", rig.at(kRoom), nullptr}, {"host", host.data(), host.data()}};
+  if (HasMemory(s, MGE_MEMORY_PINNED)) {
+    MGE_ASSIGN_OR_RETURN(pinned, Slab::Acquire(s, kRoom, MGE_MEMORY_PINNED));
+    places.push_back({"pinned", pinned.address(), static_cast<unsigned char*>(pinned.raw().host_address)});
+  }
+  for (const Place& from : places) {
+    for (const Place& to : places) {
+      if (&from == &to || (from.host && to.host)) continue;
+      for (size_t bytes : {size_t{0}, size_t{1}, size_t{3}, size_t{64}, size_t{257}, size_t{4097}, kLargest})
+        MGE_RETURN_IF_ERROR(CheckCopy(s, rig.transfer, to.host ? rig.other : from.host ? in : rig.queue, from, to, bytes));
     }
   }
   return absl::OkStatus();
@@ -129,9 +91,8 @@ absl::Status CheckChain(BackendUnderTest& s, bool drains, std::string_view fault
     s.At(drains ? "copies in a row" : "destroying a queue that has work");
     MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
     const Bytes want = Pattern(kBytes, round);
-    unsigned char* at = rig.slab.address();
-    MGE_RETURN_IF_ERROR(rig.transfer.Put(at, Bytes(kBytes * (kLinks + 1), 0)));
-    MGE_RETURN_IF_ERROR(rig.transfer.Put(at, want));
+    unsigned char* at = rig.at(0);
+    MGE_RETURN_IF_ERROR(rig.Fill(want));
     for (size_t i = 0; i < kLinks; ++i, at += kBytes) MGE_RETURN_IF_ERROR(queue.Copy(at + kBytes, at, kBytes));
     if (drains) MGE_RETURN_IF_ERROR(rig.transfer.Drain(queue));
     if (!drains) queue = Queue();
@@ -153,8 +114,7 @@ absl::Status CheckDestroyWaits(BackendUnderTest& s) {
     auto& [slab, transfer, worked, waited, waits, works] = rig;
     unsigned char *a = slab.address(), *b = a + kBytes, *c = b + kBytes;
     const Bytes want = Pattern(kBytes, copies);
-    MGE_RETURN_IF_ERROR(transfer.Put(a, want));
-    MGE_RETURN_IF_ERROR(transfer.Put(b, Bytes(2 * kBytes, 0)));
+    MGE_RETURN_IF_ERROR(rig.Fill(want));
     for (unsigned i = 0; i < copies; ++i) MGE_RETURN_IF_ERROR(works.Copy(b, a, kBytes));
     MGE_RETURN_IF_ERROR(works.Signal(worked, 1));
     MGE_RETURN_IF_ERROR(waits.Wait(worked, 1));
@@ -192,8 +152,7 @@ struct Capture {
   absl::Status ExpectReplay(Rig& rig, unsigned char* from, unsigned char* to, const Bytes& bytes, std::string_view fault) {
     MGE_RETURN_IF_ERROR(rig.transfer.Put(from, bytes));
     MGE_RETURN_IF_ERROR(Replay(rig.queue));
-    MGE_RETURN_IF_ERROR(rig.transfer.Drain(rig.queue));
-    return rig.transfer.Expect(to, bytes, fault);
+    return rig.Expect(to, bytes, fault);
   }
   void Destroy() {
     if (raw) InBackend("destroying a record", tested.plugin().queue->record_destroy, tested.device(), raw);
@@ -206,7 +165,7 @@ struct Capture {
 // Updates a record of the copies a -> b -> c, which are neighbours, to c -> b -> a.
 absl::Status CheckUpdate(BackendUnderTest& s, Rig& rig, size_t bytes, Capture& record) {
   const mge_queue_api* api = s.plugin().queue;
-  unsigned char *a = rig.slab.address(), *b = a + bytes, *c = b + bytes;
+  unsigned char *a = rig.at(0), *b = rig.at(bytes), *c = rig.at(2 * bytes);
   MGE_RETURN_IF_ERROR(Call("beginning a capture", api->capture_begin, rig.queue));
   MGE_RETURN_IF_ERROR(rig.queue.Copy(b, c, bytes));
   MGE_RETURN_IF_ERROR(rig.queue.Copy(a, b, bytes));
@@ -221,18 +180,15 @@ absl::Status CheckUpdate(BackendUnderTest& s, Rig& rig, size_t bytes, Capture& r
 
 absl::Status CheckCapture(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
-  if (!api->capture_begin) return NotOffered("the backend does not support captures");
+  if (!api || !api->capture_begin) return NotOffered("the backend does not support captures");
   constexpr size_t kBytes = 5000;
   Capture record{s};
   MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 3 * kBytes));
-  auto& transfer = rig.transfer;
-  unsigned char *a = rig.slab.address(), *b = a + kBytes, *c = b + kBytes;
-  const Bytes zeros(3 * kBytes, 0), last = Pattern(kBytes, 99);
-  MGE_RETURN_IF_ERROR(transfer.Put(a, zeros));
-  MGE_RETURN_IF_ERROR(transfer.Put(a, Pattern(kBytes, 1)));
+  unsigned char *a = rig.at(0), *b = rig.at(kBytes), *c = rig.at(2 * kBytes);
+  const Bytes last = Pattern(kBytes, 99);
+  MGE_RETURN_IF_ERROR(rig.Fill(Pattern(kBytes, 1)));
   MGE_RETURN_IF_ERROR(record.Take(rig.queue, {{a, b}, {b, c}}, kBytes));
-  MGE_RETURN_IF_ERROR(transfer.Drain(rig.queue));
-  MGE_RETURN_IF_ERROR(transfer.Expect(c, Bytes(kBytes, 0), "captured work ran during the capture"));
+  MGE_RETURN_IF_ERROR(rig.Expect(c, Bytes(kBytes, 0), "captured work ran during the capture"));
   for (unsigned round = 0; round < 3; ++round) {
     MGE_RETURN_IF_ERROR(record.ExpectReplay(rig, a, c, Pattern(kBytes, 10 + round),
                                             fmt::format("replay {} differs from a direct run", round + 1)));
@@ -240,16 +196,16 @@ absl::Status CheckCapture(BackendUnderTest& s) {
   if (api->capture_update) MGE_RETURN_IF_ERROR(CheckUpdate(s, rig, kBytes, record));
   record.Destroy();
   // After the capture the queue must run work directly again.
-  MGE_RETURN_IF_ERROR(transfer.Put(a, last));
+  MGE_RETURN_IF_ERROR(rig.Fill(last));
   MGE_RETURN_IF_ERROR(rig.queue.Copy(b, a, kBytes));
-  MGE_RETURN_IF_ERROR(transfer.Drain(rig.queue));
-  return transfer.Expect(b, last, "after a capture the queue does not run enqueued work");
+  return rig.Expect(b, last, "after a capture the queue does not run enqueued work");
 }
 
 absl::Status CheckPeers(BackendUnderTest& s) {
-  const mge_queue_api& api = *s.plugin().queue;
+  const mge_queue_api* api = s.plugin().queue;
   const mge_memory_api& memory = *s.plugin().memory;
-  if (!api.copy_peer || !s.plugin().device->link) return NotOffered("the backend does not support copies between devices");
+  if (!api || !api->copy_peer || !s.plugin().device->link)
+    return NotOffered("the backend does not support copies between devices");
   MGE_ASSIGN_OR_RETURN(Owned<mge_device> other, s.OpenAnother());
   auto link = Sized<mge_link>();
   MGE_RETURN_IF_ERROR(Call("asking for a link", s.plugin().device->link, s.device(), other.get(), &link));
@@ -259,17 +215,16 @@ absl::Status CheckPeers(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(
       Call("acquiring a slab of the second device", memory.slab_acquire, other.get(), MGE_MEMORY_DEVICE, kBytes, &there));
   MGE_ASSIGN_OR_RETURN(Rig rig, Rig::Create(s, 2 * kBytes));
-  unsigned char *here = rig.slab.address(), *back = here + kBytes;
+  unsigned char *here = rig.at(0), *back = rig.at(kBytes);
   const Bytes want = Pattern(kBytes, 3);
-  MGE_RETURN_IF_ERROR(rig.transfer.Put(here, want));
-  MGE_RETURN_IF_ERROR(rig.transfer.Put(back, Bytes(kBytes, 0)));
+  MGE_RETURN_IF_ERROR(rig.Fill(want));
   MGE_RETURN_IF_ERROR(
-      Call("copying to a peer", api.copy_peer, rig.queue, other.get(), there.address, s.device(), here, kBytes));
+      Call("copying to a peer", api->copy_peer, rig.queue, other.get(), there.address, s.device(), here, kBytes));
   MGE_RETURN_IF_ERROR(
-      Call("copying from a peer", api.copy_peer, rig.queue, s.device(), back, other.get(), there.address, kBytes));
-  MGE_RETURN_IF_ERROR(rig.transfer.Drain(rig.queue));
+      Call("copying from a peer", api->copy_peer, rig.queue, s.device(), back, other.get(), there.address, kBytes));
+  absl::Status same = rig.Expect(back, want, "to a peer and back");
   memory.slab_release(other.get(), &there);
-  return rig.transfer.Expect(back, want, "to a peer and back");
+  return same;
 }
 
 // Some stamps, taken on one queue.
@@ -389,21 +344,17 @@ absl::Status CheckAllocations(BackendUnderTest& s) {
 }
 
 constexpr Check kRows[] = {
-    {"queue.create", "Queues of every kind can be created and destroyed, several at once.", Needs::kQueues, CheckCreate},
-    {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", Needs::kQueues,
-     CheckCopies},
-    {"queue.order", "Work on one queue runs in order.", Needs::kQueues, CheckOrder},
-    {"queue.destroy", "Destroying a queue waits for its work.", Needs::kQueues, CheckDestroy},
-    {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue will signal.", Needs::kQueues,
-     CheckDestroyWaits},
+    {"queue.create", "Queues of every kind can be created and destroyed, several at once.", CheckCreate},
+    {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", CheckCopies},
+    {"queue.order", "Work on one queue runs in order.", CheckOrder},
+    {"queue.destroy", "Destroying a queue waits for its work.", CheckDestroy},
+    {"queue.destroy_waits", "Destroying a queue waits for a fence that another queue will signal.", CheckDestroyWaits},
     {"queue.capture",
      "Captured copies do not run during the capture, and each replay equals a direct run, also after an update.",
-     Needs::kQueues, CheckCapture},
-    {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", Needs::kQueues,
-     CheckAllocations},
-    {"queue.peers", "Copies between peer devices are correct.", Needs::kQueues, CheckPeers},
-    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.", Needs::kDevice,
-     CheckStamps},
+     CheckCapture},
+    {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", CheckAllocations},
+    {"queue.peers", "Copies between peer devices are correct.", CheckPeers},
+    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.", CheckStamps},
 };
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "core/conform/kernel_checks.h"
-#include "fmt/format.h"
 
 namespace mge::conform {
 namespace {
@@ -23,25 +22,26 @@ Clock::duration TimeFor(const Case& c) { return std::chrono::milliseconds(c.dtyp
 
 class ConcurrentRuns {
  public:
-  ConcurrentRuns(KernelRun& kernel_run, const Case& c, const Candidate& candidate)
-      : run_(kernel_run), case_(c), candidate_(candidate) {}
+  explicit ConcurrentRuns(KernelRun& kernel_run) : run_(kernel_run) {}
 
-  // Runs each lane alone and stores its outputs. Returns NotOffered() if a result is wrong, which other checks report.
-  absl::Status Alone() {
+  // Runs each lane alone, and stores its outputs. Then runs all lanes concurrently until over() is true. Returns Broken() if a
+  // result is wrong, but not if it is wrong alone, which other checks report.
+  absl::Status Check() {
     for (int lane = 0; lane < kLanes; ++lane) {
-      MGE_ASSIGN_OR_RETURN(RunResult r, run_.Run(lane, case_.inputs[lane % 2], 1, 0xff));
-      if (r.step.code != MGE_OK || !WhatIsWrong(r, case_.expected[lane % 2], candidate_).empty())
-        return NotOffered("it is wrong alone");
+      MGE_ASSIGN_OR_RETURN(RunResult r, run_.Run(lane, run_.subject().inputs[lane % 2], 1, 0xff));
+      if (r.step.code != MGE_OK || !run_.Wrong(r, lane % 2).empty()) return absl::OkStatus();
       MGE_ASSIGN_OR_RETURN(alone_[lane], run_.Outputs(lane));
     }
     begin_ = Clock::now();
+    while (!over()) MGE_RETURN_IF_ERROR(RunAll());
     return absl::OkStatus();
   }
-  bool over() const { return met_ >= kEnough || Clock::now() - begin_ >= TimeFor(case_) * (met_ < kFew ? 5 : 1); }
 
-  // Runs all lanes concurrently until over() is true or a lane gives other bytes. Then compares with the reference, because
-  // other bytes may be a different rounding. Returns Broken() if a result is wrong.
-  absl::Status Run() {
+ private:
+  bool over() const { return met_ >= kEnough || Clock::now() - begin_ >= TimeFor(run_.subject()) * (met_ < kFew ? 5 : 1); }
+  // Runs all lanes until over() is true or a lane gives other bytes. Then compares with the reference, because other bytes may
+  // be a different rounding.
+  absl::Status RunAll() {
     stop_ = false;
     absl::Status status[kLanes];
     std::vector<std::thread> others;
@@ -54,13 +54,10 @@ class ConcurrentRuns {
     for (int lane = 0; lane < kLanes; ++lane) {
       MGE_RETURN_IF_ERROR(status[lane]);
       MGE_ASSIGN_OR_RETURN(RunResult r, run_.Collect(lane));
-      if (std::string wrong = WhatIsWrong(r, case_.expected[lane % 2], candidate_); !wrong.empty())
-        return Broken("beside other runs, " + wrong);
+      if (std::string wrong = run_.Wrong(r, lane % 2); !wrong.empty()) return Broken("beside other runs, " + wrong);
     }
     return absl::OkStatus();
   }
-
- private:
   absl::Status RunLane(int lane) {
     absl::Status status;
     for (uint32_t i = 0; !stop_; ++i) {
@@ -81,8 +78,6 @@ class ConcurrentRuns {
   }
 
   KernelRun& run_;
-  const Case& case_;
-  const Candidate& candidate_;
   Bytes alone_[kLanes];
   Clock::time_point begin_;
   std::atomic<uint64_t> begun_ = 0;
@@ -92,11 +87,6 @@ class ConcurrentRuns {
 
 }  // namespace
 
-absl::Status CheckConcurrentRuns(KernelRun& kernel_run, const Case& c, const Candidate& candidate) {
-  ConcurrentRuns runs(kernel_run, c, candidate);
-  if (absl::Status alone = runs.Alone(); !alone.ok()) return IsNotOffered(alone) ? absl::OkStatus() : alone;
-  while (!runs.over()) MGE_RETURN_IF_ERROR(runs.Run());
-  return absl::OkStatus();
-}
+absl::Status CheckConcurrentRuns(KernelRun& kernel_run) { return ConcurrentRuns(kernel_run).Check(); }
 
 }  // namespace mge::conform

@@ -53,26 +53,18 @@ Task MakeTask(std::string name, const char* check, std::function<void(BackendUnd
           options.seconds > 0 ? options.seconds : seconds};
 }
 
-void RunCheck(const Check& check, BackendUnderTest& tested) {
+// Runs a check, or if `many` the checks of the family `kernel` for an operator or for claims, which report their findings.
+void Run(const char* check, Needs needs, BackendUnderTest& tested, bool many,
+         const std::function<absl::Status(BackendUnderTest&)>& run) {
   CheckReporter& w = tested.reporter();
-  absl::Status status = tested.Prepare(check.needs);
-  if (status.ok()) status = check.run(tested);
-  RecordModes(w);
-  if (IsNotOffered(status)) return w.NotOffered(check.name, Std(status.message()));
-  w.Applied(check.name);
-  if (!status.ok()) w.Found(check.name, "", Std(status.message()));
-  if (!status.ok()) Leave(w);
-}
-
-// Runs the checks of the family `kernel` for an operator or for claims.
-void RunKernelChecks(BackendUnderTest& tested, const std::function<absl::Status(BackendUnderTest&)>& run) {
-  CheckReporter& w = tested.reporter();
-  absl::Status status = tested.Prepare(Needs::kDevice);
+  absl::Status status = tested.Prepare(needs);
   if (status.ok()) status = run(tested);
   RecordModes(w);
-  if (IsNotOffered(status)) return w.NotOffered("kernel.offers", Std(status.message()));
-  if (!status.ok()) w.Found("kernel.offers", "", Std(status.message()));
-  w.Begin("life.leaks");
+  if (IsNotOffered(status)) return w.NotOffered(check, Std(status.message()));
+  if (!many) w.Applied(check);
+  if (!status.ok()) w.Found(check, "", Std(status.message()));
+  if (!status.ok() && !many) Leave(w);
+  if (many) w.Begin("life.leaks");  // of a failure to close and stop
 }
 
 // A stage that checks depend on. All stages are tried once before the checks, so that a failing stage is one finding, and
@@ -155,12 +147,14 @@ void Rehearse(BackendUnderTest& tested) {
 }
 
 bool StartsWithOne(const std::vector<std::string>& begins, std::string_view name) {
-  return std::any_of(begins.begin(), begins.end(), [&](const std::string& begin) { return name.starts_with(begin); });
+  return std::ranges::any_of(begins, [&](const std::string& begin) { return name.starts_with(begin); });
 }
 
 bool Wanted(const Options& options, std::string_view name) {
   return options.only.empty() || StartsWithOne(options.only, name);
 }
+
+std::vector<const OpDef*> OpsOf(const Options& options) { return options.quick ? QuickOps() : CheckableOps(); }
 
 // Creates the tasks of the requested checks. Leaves out those that need the failed stage (nullptr: none has failed).
 std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed) {
@@ -170,15 +164,16 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
     if (!Wanted(options, check->name)) continue;
     kernels |= !check->run;
     if (!check->run || (failed && IsLost(*check, *failed))) continue;
-    auto run = [check](BackendUnderTest& s) { RunCheck(*check, s); };
+    auto run = [check](BackendUnderTest& s) { Run(check->name, check->needs, s, false, check->run); };
     tasks.push_back(MakeTask(check->name, check->name, run, path, options));
   }
   if (failed) return tasks;
   auto add = [&](std::string_view name, std::function<absl::Status(BackendUnderTest&)> checks) {
-    auto run = [checks = std::move(checks)](BackendUnderTest& s) { RunKernelChecks(s, checks); };
-    tasks.push_back(MakeTask(std::string(name), "kernel.offers", run, path, options, kOperatorSeconds));
+    constexpr const char* kCheck = "kernel.offers";
+    auto run = [checks = std::move(checks)](BackendUnderTest& s) { Run(kCheck, Needs::kDevice, s, true, checks); };
+    tasks.push_back(MakeTask(std::string(name), kCheck, run, path, options, kOperatorSeconds));
   };
-  for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) {
+  for (const OpDef* def : OpsOf(options)) {
     if (!kernels && !Wanted(options, def->name)) continue;
     add(def->name, [def, &options](BackendUnderTest& s) { return CheckOperator(s, *def, options.quick, options.full); });
   }
@@ -188,33 +183,31 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
 
 // Checks that every word of --only is a prefix of a check's or an operator's name, and those of --may-fail of a check's.
 absl::Status CheckFilter(const Options& options) {
-  std::vector<std::string> names, families;  // "queue.order", "queue"
+  std::vector<std::string> checks, families;  // "queue.order", "queue"
   for (const Check* check : AllChecks()) {
-    names.push_back(check->name);
-    std::string family = names.back().substr(0, names.back().find('.'));
+    checks.push_back(check->name);
+    std::string family = checks.back().substr(0, checks.back().find('.'));
     if (families.empty() || families.back() != family) families.push_back(std::move(family));
   }
-  auto is_known = [&](const std::string& word) {
-    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(word); });
+  auto refuse_unknown = [](const std::vector<std::string>& words, const std::vector<std::string>& names,
+                           std::string_view option, std::string_view kinds, std::string fix) {
+    for (const std::string& word : words) {
+      if (std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(word); })) continue;
+      return Fail(errors::kUsage,
+                  fmt::format("{} \"{}\": no {} has a name that begins so.{}", option, EscapeControl(word), kinds,
+                              DidYouMean(Nearest(word, names))),
+                  {.fix = std::move(fix)});
+    }
+    return absl::OkStatus();
   };
-  for (const std::string& word : options.may_fail) {
-    if (is_known(word)) continue;
-    return Fail(errors::kUsage,
-                fmt::format("--may-fail \"{}\": no check has a name that begins so.{}", EscapeControl(word),
-                            DidYouMean(Nearest(word, names))),
-                {.fix = "name a check of the report, such as kernel.leaks"});
-  }
-  for (const OpDef* def : options.quick ? QuickOps() : CheckableOps()) names.emplace_back(def->name);
-  std::vector<std::string> known = names;
-  known.insert(known.end(), families.begin(), families.end());
-  for (const std::string& word : options.only) {
-    if (is_known(word)) continue;
-    return Fail(errors::kUsage,
-                fmt::format("--only \"{}\": no check and no operator{} has a name that begins so.{}", EscapeControl(word),
-                            options.quick ? " of --quick" : "", DidYouMean(Nearest(word, known))),
-                {.fix = fmt::format("name an operator, or a check: {}", fmt::join(families, ", "))});
-  }
-  return absl::OkStatus();
+  MGE_RETURN_IF_ERROR(
+      refuse_unknown(options.may_fail, checks, "--may-fail", "check", "name a check of the report, such as kernel.leaks"));
+  std::vector<std::string> names = checks;
+  for (const OpDef* def : OpsOf(options)) names.emplace_back(def->name);
+  names.insert(names.end(), families.begin(), families.end());
+  return refuse_unknown(options.only, names, "--only",
+                        options.quick ? "check and no operator of --quick" : "check and no operator",
+                        fmt::format("name an operator, or a check: {}", fmt::join(families, ", ")));
 }
 
 // Collects the records of all tasks in a report.
@@ -273,10 +266,9 @@ class Collector {
   // Sets the outcomes. `whole`: all checks were requested, so each expected failure must have occurred.
   void Finish(bool whole) {
     for (CheckResult& c : report_.checks) {
-      bool unexpected =
-          std::any_of(c.findings.begin(), c.findings.end(), [](const Finding& f) { return f.expected.empty(); });
+      const bool expected = std::ranges::none_of(c.findings, [](const Finding& f) { return f.expected.empty(); });
       if (c.found)
-        c.outcome = unexpected ? Outcome::kFailed : Outcome::kExpectedFailure;
+        c.outcome = expected ? Outcome::kExpectedFailure : Outcome::kFailed;
       else if (applied_.contains(c.name))
         c.outcome = Outcome::kPassed;
       else if (c.reason.empty())
@@ -290,8 +282,7 @@ class Collector {
       if (failed_ && !why.empty()) why = fmt::format("{}, see {}", failed_->failure, failed_->check);
       if (!why.empty()) Note({"no_kernel", why});
     }
-    std::sort(report_.support.begin(), report_.support.end(),
-              [](const Support& a, const Support& b) { return std::tie(a.op, a.dtype) < std::tie(b.op, b.dtype); });
+    std::ranges::sort(report_.support, {}, [](const Support& s) { return std::tie(s.op, s.dtype); });
     for (size_t i = 0; i < expected_.size(); ++i) {
       const bool passed = whole || (applied_.contains(expected_[i].check) && expected_[i].where.empty());
       if (!matched_[i] && passed) report_.unexpected_passes.push_back(expected_[i].line);
@@ -302,27 +293,22 @@ class Collector {
   // Returns the reason if kernels were requested but none was tested, else "".
   std::string WhyNoKernel() const {
     auto reaches = [&](std::string_view word) {
-      return std::any_of(report_.support.begin(), report_.support.end(),
-                         [&](const Support& s) { return s.supported && s.op.starts_with(word); });
+      return std::ranges::any_of(report_.support, [&](auto& s) { return s.supported && s.op.starts_with(word); });
     };
-    const std::vector<const OpDef*> tried = options_.quick ? QuickOps() : CheckableOps();
+    const std::vector<const OpDef*> tried = OpsOf(options_);
     for (const std::string& word : options_.only) {
-      const bool names =
-          std::any_of(tried.begin(), tried.end(), [&](const OpDef* def) { return def->name.starts_with(word); });
+      const bool names = std::ranges::any_of(tried, [&](auto* def) { return def->name.starts_with(word); });
       if (names && !reaches(word)) return fmt::format("it has none for {}", word);
     }
-    std::span<const Check* const> all = AllChecks();
-    const bool asked = std::any_of(all.begin(), all.end(), [&](auto* c) { return !c->run && Wanted(options_, c->name); });
+    const bool asked = std::ranges::any_of(AllChecks(), [&](auto* c) { return !c->run && Wanted(options_, c->name); });
     if (!asked || reaches("") || applied_.contains("graph.groups")) return {};
     if (!options_.quick) return "it has none for any operator; check the operator names in its rows (kOp)";
     return fmt::format("it has none for the operators of --quick, which are {}",
                        fmt::join(tried | std::views::transform([](const OpDef* def) { return def->name; }), ", "));
   }
   CheckResult* Of(const std::string& name) {
-    for (CheckResult& c : report_.checks) {
-      if (c.name == name) return &c;
-    }
-    return nullptr;
+    auto at = std::ranges::find(report_.checks, name, &CheckResult::name);
+    return at == report_.checks.end() ? nullptr : &*at;
   }
   // Adds a fact once, because several processes may record the same one.
   void Note(std::pair<std::string, std::string> fact) {
@@ -364,15 +350,12 @@ std::string_view OutcomeName(Outcome outcome) {
 }
 
 size_t Report::Count(Outcome outcome) const {
-  return static_cast<size_t>(
-      std::count_if(checks.begin(), checks.end(), [&](const CheckResult& c) { return c.outcome == outcome; }));
+  return static_cast<size_t>(std::ranges::count(checks, outcome, &CheckResult::outcome));
 }
 
 std::string Report::Fact(std::string_view name) const {
-  for (const auto& [key, value] : facts) {
-    if (key == name) return value;
-  }
-  return {};
+  auto at = std::ranges::find(facts, name, &decltype(facts)::value_type::first);
+  return at == facts.end() ? std::string() : at->second;
 }
 
 std::string_view Report::Result() const {
@@ -410,8 +393,7 @@ absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
     };
     if (parts.size() < 3) return bad("a row has three parts");
     Expected e = {parts[0], parts[1], parts[2], text};
-    std::span<const Check* const> all = AllChecks();
-    if (std::none_of(all.begin(), all.end(), [&](const Check* c) { return e.check == c->name; }))
+    if (std::ranges::none_of(AllChecks(), [&](const Check* c) { return e.check == c->name; }))
       return bad(fmt::format("there is no check '{}'", e.check));
     if (e.reason.empty()) return bad("it gives no reason");
     out.push_back(std::move(e));

@@ -19,13 +19,18 @@ Bytes Pattern(size_t n, unsigned seed) {
 }
 
 std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want) {
-  size_t first = 0;
-  while (first < want.size() && got[first] == want[first]) ++first;
-  if (first == want.size()) return {};
-  size_t count = 0;
-  for (size_t i = first; i < want.size(); ++i) count += got[i] != want[i];
+  size_t first = want.size(), count = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (got[i] != want[i] && count++ == 0) first = i;
+  }
+  if (count == 0) return {};
   return fmt::format("byte {} of {} is {:#04x}, expected {:#04x} ({} differ)", first, want.size(), got[first], want[first],
                      count);
+}
+
+absl::Status Same(std::span<const unsigned char> got, std::span<const unsigned char> want, std::string_view fault) {
+  std::string d = Difference(got, want);
+  return d.empty() ? absl::OkStatus() : Broken("{}: {}", fault, d);
 }
 
 bool HasMemory(BackendUnderTest& tested, int32_t memory_class) {
@@ -173,8 +178,7 @@ absl::StatusOr<Bytes> Transfer::Get(const void* address, size_t bytes) {
 
 absl::Status Transfer::Expect(const void* address, std::span<const unsigned char> want, std::string_view fault) {
   MGE_ASSIGN_OR_RETURN(Bytes got, Get(address, want.size()));
-  std::string d = Difference(got, want);
-  return d.empty() ? absl::OkStatus() : Broken("{}: {}", fault, d);
+  return Same(got, want, fault);
 }
 
 absl::Status Transfer::CheckHostAddress(void* address, void* host_address, size_t bytes, std::string_view what) {
@@ -182,13 +186,13 @@ absl::Status Transfer::CheckHostAddress(void* address, void* host_address, size_
   tested_->At("{}, whose host_address is not NULL: the host writes and reads there", what);
   Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2), got(bytes);
   std::memcpy(host_address, written.data(), bytes);
+  const std::string fault = fmt::format("{}: its host_address is that of other memory", what);
   MGE_RETURN_IF_ERROR(Copy(got.data(), address, bytes, !has_queue()));
-  std::string d = Difference(got, written);
+  MGE_RETURN_IF_ERROR(Same(got, written, fault));
   MGE_RETURN_IF_ERROR(Copy(address, copied.data(), bytes, !has_queue()));
   std::memcpy(got.data(), host_address, bytes);
-  if (d.empty()) d = Difference(got, copied);
   tested_->At(what);
-  return d.empty() ? absl::OkStatus() : Broken("{}: its host_address is that of other memory: {}", what, d);
+  return Same(got, copied, fault);
 }
 
 absl::Status Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {
@@ -222,13 +226,24 @@ absl::StatusOr<mge_error> Transfer::Settle(Queue& queue) {
 
 absl::StatusOr<Rig> Rig::Create(BackendUnderTest& tested, size_t bytes, int32_t other) {
   Rig rig;
+  MGE_ASSIGN_OR_RETURN(rig.fence, Fence::Create(tested));  // first: returns NotOffered() if the backend has no queues
   MGE_ASSIGN_OR_RETURN(rig.slab, Slab::Acquire(tested, bytes));
   MGE_ASSIGN_OR_RETURN(rig.transfer, Transfer::Create(tested));
-  MGE_ASSIGN_OR_RETURN(rig.fence, Fence::Create(tested));
   MGE_ASSIGN_OR_RETURN(rig.later, Fence::Create(tested));
   MGE_ASSIGN_OR_RETURN(rig.queue, Queue::Create(tested));
   MGE_ASSIGN_OR_RETURN(rig.other, Queue::Create(tested, other));
   return rig;
+}
+
+absl::Status Rig::Fill(const Bytes& front) {
+  Bytes all = front;
+  all.resize(slab.raw().bytes, 0);
+  return transfer.Put(slab.address(), all);
+}
+
+absl::Status Rig::Expect(const void* address, const Bytes& want, std::string_view fault) {
+  MGE_RETURN_IF_ERROR(transfer.Drain(queue));
+  return transfer.Expect(address, want, fault);
 }
 
 }  // namespace mge::conform

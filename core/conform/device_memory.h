@@ -19,6 +19,8 @@ using Bytes = std::vector<unsigned char>;
 Bytes Pattern(size_t n, unsigned seed);
 // Returns "" if all bytes are equal, else a text such as "byte 17 of 64 is 0x00, expected 0x5a (3 differ)".
 std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want);
+// Returns Broken("FAULT: DIFFERENCE") unless all bytes are equal.
+absl::Status Same(std::span<const unsigned char> got, std::span<const unsigned char> want, std::string_view fault);
 
 // Returns whether the device has memory of a class. Memory of class DEVICE always exists.
 bool HasMemory(BackendUnderTest& tested, int32_t memory_class);
@@ -134,10 +136,16 @@ class Transfer {
   uint64_t value_ = 0;
 };
 
-// The objects that most checks of queues need. The backend must have queues.
+// The objects that most checks of queues need.
 struct Rig {
-  // Acquires memory of `bytes`, and creates a compute queue and a queue of the kind `other`.
+  // Acquires memory of `bytes`, and creates a compute queue and a queue of the kind `other`. Returns NotOffered() if the
+  // backend has no queues.
   static absl::StatusOr<Rig> Create(BackendUnderTest& tested, size_t bytes, int32_t other = MGE_QUEUE_COPY_OUT);
+  unsigned char* at(size_t offset) const { return slab.address() + offset; }
+  // Writes `front` to the memory, and zeros behind it.
+  absl::Status Fill(const Bytes& front);
+  // Waits for the work of `queue`. Returns Broken("FAULT: ...") unless the memory at `address` then holds the bytes `want`.
+  absl::Status Expect(const void* address, const Bytes& want, std::string_view fault);
   Slab slab = {};
   Transfer transfer = {};
   Fence fence = {}, later = {};

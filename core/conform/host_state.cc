@@ -24,9 +24,8 @@ std::string SignalName(int number) {
 
 }  // namespace
 
-HostState HostState::Now() {
-  HostState out;
-  auto& parts = out.parts_;
+HostState HostStateNow() {
+  HostState parts;
   sigset_t blocked;
   sigemptyset(&blocked);
   pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
@@ -55,19 +54,19 @@ HostState HostState::Now() {
   const mode_t mask = umask(0);
   umask(mask);
   parts["the umask"] = fmt::format("{:03o}", mask);
-  return out;
+  return parts;
 }
 
-std::string HostState::ChangedSince(const HostState& before) const {
-  std::string out;
-  auto value = [](const auto& parts, const std::string& name) {
-    auto at = parts.find(name);
-    return at == parts.end() ? std::string("not set") : at->second;
+std::string Changes(const HostState& before, const HostState& now) {
+  auto value = [](const HostState& state, const std::string& name) {
+    auto at = state.find(name);
+    return at == state.end() ? std::string("not set") : at->second;
   };
-  std::map<std::string, std::string> all = parts_;
-  all.insert(before.parts_.begin(), before.parts_.end());
+  HostState all = now;
+  all.insert(before.begin(), before.end());
+  std::string out;
   for (const auto& [name, ignored] : all) {
-    std::string was = value(before.parts_, name), is = value(parts_, name);
+    std::string was = value(before, name), is = value(now, name);
     if (was != is) out += fmt::format("{}{} (was {}, is {})", out.empty() ? "" : ", ", name, was, is);
   }
   return out;

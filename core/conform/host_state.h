@@ -8,15 +8,10 @@
 
 namespace mge::conform {
 
-// A copy of this state at one moment.
-class HostState {
- public:
-  static HostState Now();
-  // Returns the differences, such as "the locale (was C, is C.UTF-8)", or "".
-  std::string ChangedSince(const HostState& before) const;
-
- private:
-  std::map<std::string, std::string> parts_;  // name -> value
-};
+// A copy of this state at one moment: name -> value.
+using HostState = std::map<std::string, std::string>;
+HostState HostStateNow();
+// Returns the differences, such as "the locale (was C, is C.UTF-8)", or "".
+std::string Changes(const HostState& before, const HostState& now);
 
 }  // namespace mge::conform

@@ -9,9 +9,7 @@
 
 #include "core/conform/kernel_run.h"
 #include "core/conform/leak_check.h"
-#include "core/kernel/candidate.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -69,37 +67,24 @@ constexpr Check kRows[] = {
 // Returns whether all non-constant operands with the layout ANY have the same rank, from 3 to 8. Then `*out` is the layout
 // with channels last.
 bool TakesChannelsLast(const mge_problem& problem, const Candidate& k, mge_layout* out) {
-  int32_t rank = 0;
+  std::set<int32_t> ranks;
   const mge_graph& g = *problem.graph;
-  auto fits = [&](const mge_layout& l, const mge_value& v) {
-    if (l.kind != MGE_LAYOUT_ANY || v.data) return true;
-    if (rank == 0) rank = v.rank;
-    return v.rank == rank;
+  auto add = [&](const mge_layout& l, const mge_value& v) {
+    if (l.kind == MGE_LAYOUT_ANY && !v.data) ranks.insert(v.rank);
   };
-  for (uint64_t i = 0; i < g.input_count; ++i) {
-    if (!fits(k.inputs[i], *g.values[g.inputs[i]])) return false;
-  }
-  for (uint64_t i = 0; i < g.output_count; ++i) {
-    if (!fits(k.outputs[i], *g.values[g.outputs[i]])) return false;
-  }
+  for (uint64_t i = 0; i < g.input_count; ++i) add(k.inputs[i], *g.values[g.inputs[i]]);
+  for (uint64_t i = 0; i < g.output_count; ++i) add(k.outputs[i], *g.values[g.outputs[i]]);
+  const int32_t rank = ranks.size() == 1 ? *ranks.begin() : 0;
   if (rank < 3 || rank > 8) return false;
   *out = PlainLayout();
   out->kind = MGE_LAYOUT_PERMUTED;
   out->rank = rank;
-  for (int32_t i = 0, axis = 0; i < rank; ++i, ++axis) {
-    if (i == 1) ++axis;
-    out->perm[i] = i == rank - 1 ? 1 : axis;
-  }
+  for (int32_t i = 1; i < rank; ++i) out->perm[i] = i == rank - 1 ? 1 : i + 1;
   return true;
 }
 
 bool SameBits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].bytes() != b[i].bytes() ||
-        (a[i].bytes() && std::memcmp(a[i].data(), b[i].data(), static_cast<size_t>(a[i].bytes()))))
-      return false;
-  }
-  return a.size() == b.size();
+  return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) { return BytesOf(x) == BytesOf(y); });
 }
 
 // Returns row 0 of each tensor whose dimension 0 is `rows`.
@@ -149,9 +134,8 @@ class KernelChecker {
     }
     CheckOffers(*problem.get(), *offers);
     if (first) CheckConstraints(c, problem, *offers);
-    std::vector<std::string> ids;
+    *support = offers->Ids();
     for (const Candidate& k : offers->offered) {
-      ids.push_back(k.id);
       CheckOne(c, k, first, nullptr);
       mge_layout last = {};
       if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) CheckOne(c, k, false, &last);
@@ -159,7 +143,6 @@ class KernelChecker {
     any_ = nullptr;
     where_ = c.Name();
     CheckWriteAdd(c);
-    *support = fmt::format("{}", fmt::join(ids, ", "));
     w_.Ran(c.def->name, c.Name());
     return true;
   }
@@ -187,10 +170,10 @@ class KernelChecker {
       const Candidate* candidate = offers->Find(id);
       std::unique_ptr<KernelRun> kernel_run = candidate ? Make(c, *candidate, {}) : nullptr;
       if (!kernel_run) continue;
-      if (!RunRight(kNumerics, *kernel_run, c, *candidate, 0, 1, 0xff)) continue;
-      Applied(kQueueOrder, [&] { return CheckQueueOrder(bench_, *kernel_run, c, *candidate); });
-      CheckCancel(c, *candidate, *kernel_run);  // a short run may end before it checks the flag
-      Applied(kConcurrent, [&] { return CheckConcurrentRuns(*kernel_run, c, *candidate); });
+      if (!RunRight(kNumerics, *kernel_run, 0, 1, 0xff)) continue;
+      Applied(kQueueOrder, [&] { return CheckQueueOrder(*kernel_run); });
+      CheckCancel(*kernel_run);  // a short run may end before it checks the flag
+      Applied(kConcurrent, [&] { return CheckConcurrentRuns(*kernel_run); });
     }
     longest_.clear();
   }
@@ -225,33 +208,27 @@ class KernelChecker {
     if (!offers.malformed.empty()) Found(kOffers, offers.malformed);
     absl::StatusOr<Offers> again = Enumerate(tested_, problem);
     if (!Fine(kOffers, again.status())) return;
-    bool same = again->offered.size() == offers.offered.size();
-    for (size_t i = 0; same && i < offers.offered.size(); ++i) {
-      same = again->offered[i].id == offers.offered[i].id && again->offered[i].attributes == offers.offered[i].attributes;
-    }
+    const bool same = std::ranges::equal(again->offered, offers.offered, [](const Candidate& x, const Candidate& y) {
+      return x.id == y.id && x.attributes == y.attributes;
+    });
     if (!same) Found(kOffers, "a second enumeration offers other candidates");
   }
 
   void CheckConstraints(const Case& c, const AbiProblem& problem, const Offers& offers) {
     Begin(kConstraints);
-    struct Limit {
-      uint64_t require, forbid, workspace;
-      const char* reason;
-    };
+    constexpr uint32_t kSize = sizeof(mge_constraints);
     const uint64_t forbidden = offers.offered[0].attributes;
-    for (const Limit& limit :
-         {Limit{MGE_KERNEL_DETERMINISTIC, 0, UINT64_MAX, "only deterministic ones are asked for"},
-          Limit{0, forbidden, UINT64_MAX, "its attributes are forbidden"}, Limit{0, 0, 0, "no workspace is allowed"},
-          Limit{~MGE_KERNEL_KNOWN_BITS, 0, UINT64_MAX, "an attribute is required that this interface does not have"}}) {
-      mge_constraints constraints = kNoConstraints;
-      constraints.require = limit.require;
-      constraints.forbid = limit.forbid;
-      constraints.workspace_limit = limit.workspace;
-      absl::StatusOr<Offers> some = Enumerate(tested_, *problem.get(), constraints);
+    const std::pair<mge_constraints, const char*> limits[] = {
+        {{kSize, 0, MGE_KERNEL_DETERMINISTIC, 0, UINT64_MAX}, "only deterministic ones are asked for"},
+        {{kSize, 0, 0, forbidden, UINT64_MAX}, "its attributes are forbidden"},
+        {{kSize, 0, 0, 0, 0}, "no workspace is allowed"},
+        {{kSize, 0, ~MGE_KERNEL_KNOWN_BITS, 0, UINT64_MAX}, "an attribute is required that this interface does not have"}};
+    for (const auto& [limit, reason] : limits) {
+      absl::StatusOr<Offers> some = Enumerate(tested_, *problem.get(), limit);
       if (!Fine(kConstraints, some.status())) continue;
       for (const Candidate& k : some->offered) {
-        if ((limit.require & ~k.attributes) || k.Has(limit.forbid) || k.workspace > limit.workspace)
-          Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, limit.reason));
+        if ((limit.require & ~k.attributes) || k.Has(limit.forbid) || k.workspace > limit.workspace_limit)
+          Found(kConstraints, fmt::format("'{}' is offered, though {}", k.id, reason));
       }
     }
     absl::StatusOr<Offers> some = Enumerate(tested_, c, 77);
@@ -282,37 +259,36 @@ class KernelChecker {
     w_.Applied(kInputs);
     w_.Applied(kModes);
     if (!one) return;
-    if (!Right(kernel_run->prepared().prepack_bytes ? kPrepack : kNumerics, *one, c.expected[0], candidate)) return;
+    if (!Right(kernel_run->prepared().prepack_bytes ? kPrepack : kNumerics, kernel_run->Wrong(*one, 0))) return;
     Begin(kRepeatable);
-    if (!RunRight(kRepeatable, *kernel_run, c, candidate, 1, 3, 0x5a, 1)) return;
+    if (!RunRight(kRepeatable, *kernel_run, 1, 3, 0x5a, 1)) return;
     for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
       bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
       const char* check = claims ? kDeterministic : kRepeatable;
       Begin(check);
       const auto width = 1 + static_cast<uint32_t>(i % 3);
-      std::optional<RunResult> again = RunRight(check, *kernel_run, c, candidate, 0, width, i % 2 ? 0x00 : 0x5a, i % 2);
+      std::optional<RunResult> again = RunRight(check, *kernel_run, 0, width, i % 2 ? 0x00 : 0x5a, i % 2);
       if (!again) return;
       if (claims && !SameBits(again->outputs, one->outputs))
         return Found(kDeterministic, "equal inputs gave other bits in another run");
     }
-    CheckBatch(c, candidate, *kernel_run, *one);
+    CheckBatch(*kernel_run, *one);
     CheckAlignment(c, candidate);
     CheckInPlace(c, candidate);
     CheckRoundTrips(c, candidate);
     if (!first) return;
-    if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Applied(kNoAllocation, [&] { return CheckLaunchMemory(*kernel_run, c); });
-    CheckCancel(c, candidate, *kernel_run);
-    CheckCapture(c, candidate, *kernel_run);
+    if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Applied(kNoAllocation, [&] { return CheckLaunchMemory(*kernel_run); });
+    CheckCancel(*kernel_run);
+    CheckCapture(*kernel_run);
     kernel_run.reset();
     CheckLeaks(c, candidate);
     if (full_ || failed_.insert(candidate.id).second) CheckKernelAllocations(bench_, c, candidate, FailureSeconds(quick_));
     w_.At(where_);
   }
 
-  std::unique_ptr<KernelRun> Make(const Case& c, const Candidate& candidate, KernelRun::Options options,
-                                  int32_t mode = MGE_WRITE) {
+  std::unique_ptr<KernelRun> Make(const Case& c, const Candidate& candidate, KernelRun::Options options) {
     options.any = any_;
-    absl::StatusOr<std::unique_ptr<KernelRun>> kernel_run = KernelRun::Create(bench_, c, candidate, options, mode);
+    absl::StatusOr<std::unique_ptr<KernelRun>> kernel_run = KernelRun::Create(bench_, c, candidate, options);
     if (!kernel_run.ok()) {
       Found(options.in_place ? kInPlace : kPrepare, std::string(kernel_run.status().message()));
       return nullptr;
@@ -326,26 +302,26 @@ class KernelChecker {
                                       uint32_t width, unsigned char fill, const std::vector<Tensor>& before = {}) {
     absl::StatusOr<RunResult> r = kernel_run.Run(lane, inputs, width, fill, before);
     if (std::string changed = TakeModeChange(); !changed.empty()) Found(kModes, changed);
-    if (!Fine(check, r.status())) return std::nullopt;
-    if (!Fine(check, Answer(r->step, "the step"))) return std::nullopt;
+    if (!Fine(check, r.status()) || !Fine(check, Answer(r->step, "the step"))) return std::nullopt;
     for (const auto& [broken, what] : r->faults) Found(broken, what);
     return *std::move(r);
   }
 
-  bool Right(const char* check, const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
-    std::string wrong = WhatIsWrong(r, want, candidate);
+  bool Right(const char* check, const std::string& wrong) {
     if (!wrong.empty()) Found(check, wrong);
     return wrong.empty();
   }
 
-  // Runs the kernel on a set of the case's data. Returns nullopt if the run failed or the results are wrong.
-  std::optional<RunResult> RunRight(const char* check, KernelRun& kernel_run, const Case& c, const Candidate& candidate,
-                                    int set, uint32_t width, unsigned char fill, int lane = 0) {
-    std::optional<RunResult> r = RunChecked(check, kernel_run, lane, c.inputs[set], width, fill);
-    return r && Right(check, *r, c.expected[set], candidate) ? r : std::nullopt;
+  // Runs the kernel on a set of its case's data. Returns nullopt if the run failed or the results are wrong.
+  std::optional<RunResult> RunRight(const char* check, KernelRun& kernel_run, int set, uint32_t width, unsigned char fill,
+                                    int lane = 0) {
+    std::optional<RunResult> r = RunChecked(check, kernel_run, lane, kernel_run.subject().inputs[set], width, fill);
+    return r && Right(check, kernel_run.Wrong(*r, set)) ? r : std::nullopt;
   }
 
-  void CheckBatch(const Case& c, const Candidate& candidate, KernelRun& kernel_run, const RunResult& whole) {
+  void CheckBatch(KernelRun& kernel_run, const RunResult& whole) {
+    const Case& c = kernel_run.subject();
+    const Candidate& candidate = kernel_run.candidate();
     if (!candidate.Has(MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
     const Tensor& input = c.inputs[0][0];
     if (input.rank() == 0 || input.shape()[0] < 2 || input.bytes() == 0) return;
@@ -375,9 +351,8 @@ class KernelChecker {
     for (const mge_in_place& pair : candidate.in_place) {
       if (g.values[g.inputs[pair.input]]->data) continue;  // a constant must not be overwritten
       Begin(kInPlace);
-      std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.in_place = &pair});
-      if (!kernel_run) continue;
-      RunRight(kInPlace, *kernel_run, c, candidate, 0, 2, 0xff);
+      if (std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.in_place = &pair}))
+        RunRight(kInPlace, *kernel_run, 0, 2, 0xff);
     }
   }
 
@@ -386,22 +361,20 @@ class KernelChecker {
     if (!offers.ok()) return;  // the write mode is refused
     for (const Candidate& candidate : offers->offered) {
       Begin(kWriteAdd);
-      std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {}, MGE_WRITE_ADD);
+      std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.write_mode = MGE_WRITE_ADD});
       if (!kernel_run) continue;
       std::vector<Tensor> before, want;
-      for (size_t o = 0; o < c.expected[0].size(); ++o) {
-        const Tensor& t = c.expected[0][o];
-        before.push_back(RandomTensor(t.dtype(), t.shape(), 1, 3, 91 + o));
-        Tensor sum = RandomTensor(t.dtype(), t.shape(), 0, 0, 1);
+      for (const Tensor& t : c.expected[0]) {
+        before.push_back(RandomTensor(t.dtype(), t.shape(), 1, 3, 91 + before.size()));
+        want.push_back(RandomTensor(t.dtype(), t.shape(), 0, 0, 1));
         DispatchNumeric(t.dtype(), [&](auto tag) {
           using T = typename decltype(tag)::type;
-          for (size_t i = 0; i < sum.Data<T>().size(); ++i)
-            sum.MutableData<T>()[i] = static_cast<T>(t.Data<T>()[i] + before[o].template Data<T>()[i]);
+          std::ranges::transform(t.Data<T>(), before.back().template Data<T>(), want.back().MutableData<T>().begin(),
+                                 [](T x, T y) { return static_cast<T>(x + y); });
         });
-        want.push_back(std::move(sum));
       }
       std::optional<RunResult> r = RunChecked(kWriteAdd, *kernel_run, 0, c.inputs[0], 1, 0xff, before);
-      if (r) Right(kWriteAdd, *r, want, candidate);
+      if (r) Right(kWriteAdd, WhatIsWrong(*r, want, candidate));
     }
   }
 
@@ -410,40 +383,43 @@ class KernelChecker {
       return w_.NotOffered(kAlignment,
                            fmt::format("it has queues: every operand is aligned to {} bytes", bench_.alignment()));
     Begin(kAlignment);
-    std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.shifted = true});
-    if (kernel_run) RunRight(kAlignment, *kernel_run, c, candidate, 0, 2, 0xff);
+    if (std::unique_ptr<KernelRun> kernel_run = Make(c, candidate, {.shifted = true}))
+      RunRight(kAlignment, *kernel_run, 0, 2, 0xff);
   }
 
-  void CheckCancel(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
+  void CheckCancel(KernelRun& kernel_run) {
     Begin(kCancel);
     for (uint32_t width : {1, 3}) {
-      absl::StatusOr<RunResult> r = kernel_run.Run(0, c.inputs[0], width, 0xff, {}, 1);
+      absl::StatusOr<RunResult> r = kernel_run.Run(0, kernel_run.subject().inputs[0], width, 0xff, {}, 1);
       if (!Fine(kCancel, r.status())) return;
       if (r->step.code != MGE_CANCELLED && !Fine(kCancel, Answer(r->step, "a cancelled run"))) return;
     }
-    RunRight(kCancel, kernel_run, c, candidate, 1, 1, 0xff);
+    RunRight(kCancel, kernel_run, 1, 1, 0xff);
   }
 
-  void CheckCapture(const Case& c, const Candidate& candidate, KernelRun& kernel_run) {
+  void CheckCapture(KernelRun& kernel_run) {
     const mge_queue_api* api = tested_.plugin().queue;
-    if (!candidate.Has(MGE_KERNEL_CAPTURE_SAFE) || !api || !api->capture_begin) return;
-    Begin(kCapture);
+    if (!kernel_run.candidate().Has(MGE_KERNEL_CAPTURE_SAFE) || !api || !api->capture_begin) return;
     mge_queue* queue = bench_.transfers[0].queue();
+    const auto& inputs = kernel_run.subject().inputs;
     void* record = nullptr;
-    if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[0], 0xff))) return;
-    if (!Fine(kCapture, Call("beginning a capture", api->capture_begin, queue))) return;
-    const mge_error launched = kernel_run.Launch(0, 1);
-    if (!Fine(kCapture, Call("ending a capture", api->capture_end, queue, &record))) return;
-    Fine(kCapture, Answer(launched, "the step, while captured,"));
-    absl::StatusOr<bool> untouched = kernel_run.Untouched(0);
-    if (untouched.ok() && !*untouched) Found(kCapture, "the step ran while it was captured");
-    for (int set : {0, 1, 0}) {
-      if (!Fine(kCapture, kernel_run.Stage(0, c.inputs[set], 0x5a))) break;
-      if (!Fine(kCapture, Call("replaying", api->replay, queue, record))) break;
-      if (!Fine(kCapture, kernel_run.Drain(0))) break;
-      absl::StatusOr<RunResult> r = kernel_run.Collect(0);
-      if (!Fine(kCapture, r.status()) || !Right(kCapture, *r, c.expected[set], candidate)) break;
-    }
+    Applied(kCapture, [&]() -> absl::Status {
+      MGE_RETURN_IF_ERROR(kernel_run.Stage(0, inputs[0], 0xff));
+      MGE_RETURN_IF_ERROR(Call("beginning a capture", api->capture_begin, queue));
+      const mge_error launched = kernel_run.Launch(0, 1);
+      MGE_RETURN_IF_ERROR(Call("ending a capture", api->capture_end, queue, &record));
+      MGE_RETURN_IF_ERROR(Answer(launched, "the step, while captured,"));
+      MGE_ASSIGN_OR_RETURN(bool untouched, kernel_run.Untouched(0));
+      if (!untouched) return Broken("the step ran while it was captured");
+      for (int set : {0, 1, 0}) {
+        MGE_RETURN_IF_ERROR(kernel_run.Stage(0, inputs[set], 0x5a));
+        MGE_RETURN_IF_ERROR(Call("replaying", api->replay, queue, record));
+        MGE_RETURN_IF_ERROR(kernel_run.Drain(0));
+        MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run.Collect(0));
+        if (std::string wrong = kernel_run.Wrong(r, set); !wrong.empty()) return Broken(wrong);
+      }
+      return absl::OkStatus();
+    });
     if (record) api->record_destroy(tested_.device(), record);
   }
 
@@ -476,25 +452,21 @@ class KernelChecker {
 
   void CheckRoundTrips(const Case& c, const Candidate& candidate) {
     auto check = [&](const Tensor& t, const mge_layout& layout) {
-      if (layout.kind != MGE_LAYOUT_PERMUTED && layout.kind != MGE_LAYOUT_OPAQUE) return;
+      const bool opaque = layout.kind == MGE_LAYOUT_OPAQUE;
+      if (layout.kind != MGE_LAYOUT_PERMUTED && !opaque) return;
       std::string name = fmt::format("{} {}{}", LayoutText(layout), DTypeName(t.dtype()), ShapeText(t.shape()));
       if (!layouts_seen_.insert(name).second) return;
-      if (layout.kind == MGE_LAYOUT_OPAQUE) {
-        Begin(kDescribe);
-        if (!Fine(kDescribe, Described(tested_, layout, t.dtype(), t.shape()))) return;
-      }
-      Begin(kRoundTrip);
-      auto* data = static_cast<const unsigned char*>(t.data());
-      Bytes plain(data, data + t.bytes());
-      absl::StatusOr<Bytes> there = Reorder(bench_, plain, t.dtype(), t.shape(), PlainLayout(), layout, true);
-      if (!there.ok()) return Found(kRoundTrip, fmt::format("{}: {}", name, Std(there.status().message())));
-      if (layout.kind == MGE_LAYOUT_PERMUTED) {
-        absl::StatusOr<Bytes> ours = ToLayout(bench_, t, layout);
-        if (ours.ok() && *ours != *there) Found(kRoundTrip, fmt::format("{}: {}", name, Difference(*there, *ours)));
-      }
-      absl::StatusOr<Bytes> back = Reorder(bench_, *there, t.dtype(), t.shape(), layout, PlainLayout(), true);
-      if (!back.ok()) return Found(kRoundTrip, fmt::format("{}, back: {}", name, Std(back.status().message())));
-      if (*back != plain) Found(kRoundTrip, fmt::format("{}, there and back: {}", name, Difference(*back, plain)));
+      if (opaque) Applied(kDescribe, [&] { return Described(tested_, layout, t.dtype(), t.shape()); });
+      Applied(kRoundTrip, [&]() -> absl::Status {
+        const Bytes plain = BytesOf(t);
+        MGE_ASSIGN_OR_RETURN(Bytes there, Reorder(bench_, plain, t.dtype(), t.shape(), PlainLayout(), layout, true));
+        if (!opaque) {
+          MGE_ASSIGN_OR_RETURN(Bytes ours, ToLayout(bench_, t, layout));
+          MGE_RETURN_IF_ERROR(Same(there, ours, name));
+        }
+        MGE_ASSIGN_OR_RETURN(Bytes back, Reorder(bench_, there, t.dtype(), t.shape(), layout, PlainLayout(), true));
+        return Same(back, plain, name + ", there and back");
+      });
     };
     size_t next = 0;
     AbiProblem problem(c, MGE_WRITE);

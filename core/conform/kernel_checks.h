@@ -19,14 +19,14 @@ namespace mge::conform {
 absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
 
 // Runs one kernel several times concurrently. Returns Broken() if the runs disturb each other.
-absl::Status CheckConcurrentRuns(KernelRun& kernel_run, const Case& c, const Candidate& candidate);
+absl::Status CheckConcurrentRuns(KernelRun& kernel_run);
 
 // Runs a kernel whose input arrives over the queue after the launch. Returns Broken() if the kernel does not wait for it,
 // and NotOffered() if the backend has no queues.
-absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const Case& c, const Candidate& candidate);
+absl::Status CheckQueueOrder(KernelRun& kernel_run);
 // Does the same with given inputs: inputs[0] are in memory at the launch, inputs[1] arrive over the queue. `what_is_wrong`
 // returns "" if a result is that of inputs[1].
-absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
+absl::Status CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
                              const std::function<std::string(const RunResult&)>& what_is_wrong);
 
 // Prepares and launches a candidate of a case with failing allocations; see SurvivesFailures(). `seconds` is the time limit.
@@ -35,7 +35,7 @@ inline constexpr const char* kKernelAllocations = "kernel.allocations";
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
 
 // Returns Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.
-absl::Status CheckLaunchMemory(KernelRun& kernel_run, const Case& c);
+absl::Status CheckLaunchMemory(KernelRun& kernel_run);
 
 // Checks the groups of nodes that the backend claims, and the kernels that compute them. Findings are written to the
 // reporter.

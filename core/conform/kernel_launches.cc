@@ -35,7 +35,7 @@ void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candid
     MGE_RETURN_IF_ERROR(kernel_run->Stage(0, c.inputs[0], 0xff));
     MGE_RETURN_IF_ERROR(survives([&] { return kernel_run->Step(0, 1, "launching"); }));
     MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Collect(0));
-    std::string wrong = WhatIsWrong(r, c.expected[0], candidate);
+    std::string wrong = kernel_run->Wrong(r, 0);
     return wrong.empty() ? absl::OkStatus() : Broken("after launches that failed, " + wrong);
   }();
   for (const absl::Status& status : {made, launched}) {
@@ -46,9 +46,9 @@ void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candid
   }
 }
 
-absl::Status CheckLaunchMemory(KernelRun& kernel_run, const Case& c) {
+absl::Status CheckLaunchMemory(KernelRun& kernel_run) {
   if (!AllocationsAreSeen()) return NotOffered("this program does not see allocations");
-  MGE_RETURN_IF_ERROR(kernel_run.Stage(0, c.inputs[0], 0xff));
+  MGE_RETURN_IF_ERROR(kernel_run.Stage(0, kernel_run.subject().inputs[0], 0xff));
   uint64_t least = UINT64_MAX;
   for (int i = 0; i < kLaunches && least > 0; ++i) {
     {
@@ -65,14 +65,15 @@ absl::Status CheckLaunchMemory(KernelRun& kernel_run, const Case& c) {
       least);
 }
 
-absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const Case& c, const Candidate& candidate) {
-  return CheckQueueOrder(bench, kernel_run, c.inputs,
-                         [&](const RunResult& r) { return WhatIsWrong(r, c.expected[1], candidate); });
+absl::Status CheckQueueOrder(KernelRun& kernel_run) {
+  return CheckQueueOrder(kernel_run, kernel_run.subject().inputs,
+                         [&](const RunResult& r) { return kernel_run.Wrong(r, 1); });
 }
 
-absl::Status CheckQueueOrder(Bench& bench, KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
+absl::Status CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
                              const std::function<std::string(const RunResult&)>& what_is_wrong) {
   constexpr int kLane = 0, kSource = 1;
+  Bench& bench = kernel_run.bench();
   if (!bench.transfers[kLane].has_queue()) return NotOffered(kNoQueues);
   MGE_RETURN_IF_ERROR(kernel_run.Stage(kSource, inputs[1], 0x5a));
   MGE_RETURN_IF_ERROR(kernel_run.Stage(kLane, inputs[0], 0xff));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <string_view>
@@ -35,53 +34,17 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
   for (std::thread& t : threads) t.join();
 }
 
-std::vector<mge_layout> CopyLayouts(const mge_layout* const* list, uint64_t count) {
-  std::vector<mge_layout> out(count, PlainLayout());
-  for (uint64_t i = 0; list && i < count; ++i) {
-    if (list[i]) out[i] = *list[i];
-  }
-  return out;
-}
-
 struct Collector {
   const mge_problem& problem;
   Offers offers;
 
   void Add(const mge_candidate* c) {
-    auto bad = [&](std::string_view what) {
-      if (offers.malformed.empty()) offers.malformed = what;
-    };
-    if (!c || c->struct_size < sizeof(mge_candidate)) return bad("a candidate is NULL or too short (struct_size)");
-    const mge_graph& g = *problem.graph;
     Candidate k;
-    k.id = CopyText(c->id);
-    k.rank = c->rank;
-    k.attributes = c->attributes;
-    k.workspace = c->workspace_bound;
-    k.cost_us = c->cost_us;
-    k.token = c->token;
-    k.inputs = CopyLayouts(c->input_layouts, g.input_count);
-    k.outputs = CopyLayouts(c->output_layouts, g.output_count);
-    if (k.id.empty()) bad("a candidate has no id");
-    if (offers.Find(k.id)) bad(fmt::format("two candidates have the id '{}'", k.id));
-    if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) bad(fmt::format("'{}' has unknown attributes", k.id));
-    if (!std::isfinite(c->cost_us)) {
-      bad(fmt::format("the cost_us of '{}' is {}; it must be finite, or negative if it is unknown", k.id, c->cost_us));
-    }
-    for (uint64_t i = 0; i < g.input_count; ++i) {
-      if (CanBeGiven(*g.values[g.inputs[i]], k.inputs[i])) continue;
-      bad(fmt::format("'{}' wants input {} in the layout {}, but that is a constant, which is always given plain", k.id, i,
-                      LayoutText(k.inputs[i])));
-    }
-    if (c->in_place_count > 64 || (c->in_place_count && !c->in_place))
-      return bad(fmt::format("'{}' has a wild list of pairs", k.id));
-    for (uint64_t i = 0; i < c->in_place_count; ++i) {
-      if (c->in_place[i].input >= g.input_count || c->in_place[i].output >= g.output_count) {
-        return bad(fmt::format("'{}' names an operand in place that does not exist", k.id));
-      }
-      k.in_place.push_back(c->in_place[i]);
-    }
-    offers.offered.push_back(std::move(k));
+    std::string fault = ReadCandidate(c, problem, &k);
+    if (!fault.empty()) fault = fmt::format("'{}': {}", k.id, fault);
+    if (fault.empty() && offers.Find(k.id)) fault = fmt::format("two candidates have the id '{}'", k.id);
+    if (offers.malformed.empty()) offers.malformed = fault;
+    if (!k.outputs.empty()) offers.offered.push_back(std::move(k));
   }
 };
 
@@ -99,11 +62,8 @@ AbiProblem::AbiProblem(const Case& c, int32_t write_mode) : graph_(c.graph) {
   for (ValueId v : graph_.outputs()) ++uses[static_cast<size_t>(v)];
   for (ValueId v = 0; v < graph_.value_count(); ++v) {
     Value& value = graph_.value(v);
-    if (value.role != Role::kConstant) continue;
-    absl::StatusOr<Tensor> copy = Tensor::Create(value.constant.dtype(), value.constant.shape());
-    MGE_CHECK(copy.ok());
-    if (copy->bytes()) std::memcpy(copy->mutable_data(), value.constant.data(), static_cast<size_t>(copy->bytes()));
-    value.constant = *std::move(copy);
+    if (value.role == Role::kConstant)
+      value.constant = TensorOf(value.constant.dtype(), value.constant.shape(), value.constant.data());
   }
   abi_ = std::make_unique<AbiGraph>(graph_, order, uses);
   modes_.assign(abi_->outputs().size(), write_mode);
@@ -118,10 +78,14 @@ void AbiProblem::SpoilConstants() {
 }
 
 const Candidate* Offers::Find(const std::string& id) const {
-  for (const Candidate& c : offered) {
-    if (c.id == id) return &c;
-  }
-  return nullptr;
+  auto at = std::ranges::find(offered, id, &Candidate::id);
+  return at == offered.end() ? nullptr : &*at;
+}
+
+std::string Offers::Ids() const {
+  std::string out;
+  for (const Candidate& c : offered) out += (out.empty() ? "" : ", ") + c.id;
+  return out;
 }
 
 absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
@@ -229,11 +193,8 @@ std::vector<Operand> InputsOf(const mge_problem& problem) {
   for (uint64_t i = 0; i < g.input_count; ++i) {
     const mge_value& v = *g.values[g.inputs[i]];
     Shape shape(v.dims, v.dims + v.rank);
-    Operand o = {static_cast<DType>(v.dtype), shape, {}};
-    if (v.data) o.constant = RandomTensor(o.dtype, shape, 0, 1, 1);
-    if (v.data && o.constant.bytes())
-      std::memcpy(o.constant.mutable_data(), v.data, static_cast<size_t>(o.constant.bytes()));
-    out.push_back(std::move(o));
+    const DType dtype = static_cast<DType>(v.dtype);
+    out.push_back({dtype, shape, v.data ? TensorOf(dtype, shape, v.data) : Tensor()});
   }
   return out;
 }
@@ -321,8 +282,7 @@ absl::Status KernelRun::Place(const Options& options) {
     }
     MGE_ASSIGN_OR_RETURN(Region region, AddOperand(inputs_[i], laid_in_[i], options));
     input_regions_.push_back(region);
-    auto* data = static_cast<const unsigned char*>(constant.data());
-    if (constant.defined()) constants_.emplace_back(region, Bytes(data, data + constant.bytes()));
+    if (constant.defined()) constants_.emplace_back(region, BytesOf(constant));
   }
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const bool in_place = options.in_place && options.in_place->output == o;
@@ -374,10 +334,12 @@ absl::Status KernelRun::Bind() {
 }
 
 absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const Case& c, const Candidate& candidate,
-                                                             const Options& options, int32_t write_mode) {
-  AbiProblem problem(c, write_mode);
-  return Create(bench, *problem.get(), candidate, InputsOf(*problem.get()), OutputsOf(c), options,
-                [&] { problem.SpoilConstants(); });
+                                                             const Options& options) {
+  AbiProblem problem(c, options.write_mode);
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> out, Create(bench, *problem.get(), candidate, InputsOf(*problem.get()),
+                                                              OutputsOf(c), options, [&] { problem.SpoilConstants(); }));
+  out->case_ = &c;
+  return out;
 }
 
 KernelRun::~KernelRun() {
@@ -491,9 +453,8 @@ absl::StatusOr<RunResult> KernelRun::Collect(int index) {
     result.outputs.push_back(std::move(t));
   }
   // Outputs and workspace may have changed, so they are made equal. All other bytes must be unchanged.
-  std::vector<Region> own = output_regions_;
-  own.push_back(workspace_);
-  for (const Region& r : own) std::copy_n(at(image, r.offset), r.bytes, at(now, r.offset));
+  for (const Region& r : output_regions_) std::copy_n(at(image, r.offset), r.bytes, at(now, r.offset));
+  std::copy_n(at(image, workspace_.offset), workspace_.bytes, at(now, workspace_.offset));
   if (now == image) return result;
   auto part = [&](const Region& r) {
     return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));

@@ -51,6 +51,7 @@ struct Offers {
   std::vector<std::string> refused;  // "kernel: reason"
   std::string malformed;             // the first violation of the contract; "" if there is none
   const Candidate* Find(const std::string& id) const;
+  std::string Ids() const;  // "direct, by_library"
 };
 
 inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0, 0, UINT64_MAX};
@@ -110,6 +111,7 @@ class KernelRun {
     const mge_layout* any = nullptr;         // the layout used for ANY; NULL: plain
     bool only_prepared = false;              // ends after prepare(); such a kernel can only be destroyed
     bool shifted = false;                    // plain operands and constants are aligned only to the size of their elements
+    int32_t write_mode = MGE_WRITE;          // of the outputs of a case
   };
   // Prepares, packs the constants and binds. `prepared` is called directly after prepare() has returned; it may overwrite
   // the problem. Returns Broken() if a call fails or its result breaks the contract. `bench` must outlive the KernelRun.
@@ -117,13 +119,18 @@ class KernelRun {
                                                            const Candidate& candidate, std::vector<Operand> inputs,
                                                            std::vector<Operand> outputs, const Options& options,
                                                            const std::function<void()>& prepared = {});
-  // Does the same for a case, and overwrites its constants after prepare() has returned.
+  // Does the same for a case, which must outlive the KernelRun. Overwrites its constants after prepare() has returned.
   static absl::StatusOr<std::unique_ptr<KernelRun>> Create(Bench& bench, const Case& c, const Candidate& candidate,
-                                                           const Options& options, int32_t write_mode = MGE_WRITE);
+                                                           const Options& options);
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
 
+  Bench& bench() const { return bench_; }
+  const Case& subject() const { return *case_; }  // requires a KernelRun of a case
+  const Candidate& candidate() const { return candidate_; }
+  // Compares the outputs with the reference results of one set of the case's data; see WhatIsWrong().
+  std::string Wrong(const RunResult& r, int set) const { return WhatIsWrong(r, case_->expected[set], candidate_); }
   const mge_prepared& prepared() const { return prepared_; }
   const std::string& packing_fault() const { return packing_fault_; }  // a fault of prepack(); "" if there is none
   const std::string& args_fault() const { return args_fault_; }        // a write behind the arguments; "" if there is none
@@ -172,6 +179,7 @@ class KernelRun {
   absl::Status PackOnQueue(uint32_t input, const Bytes& source, const Bytes& form);
 
   Bench& bench_;
+  const Case* case_ = nullptr;
   Candidate candidate_;
   std::vector<mge_layout> settled_in_, settled_out_;  // the candidate's layouts with ANY replaced
   std::vector<mge_layout> laid_in_, laid_out_;        // the layouts used by Stage() and Collect(); plain if Options::raw
@@ -187,6 +195,7 @@ class KernelRun {
   std::string packing_fault_, args_fault_;
 };
 
+Bytes BytesOf(const Tensor& t);
 // Convert a plain tensor to the bytes of a layout, and back. Opaque layouts are converted by the backend's own reorder.
 absl::StatusOr<Bytes> ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
 absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape,

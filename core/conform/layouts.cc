@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts: conversion of tensors on the host, and checks of the backend's own layouts and reorders.
-#include <cstddef>
-#include <cstring>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"
-#include "core/kernel/candidate.h"
 #include "core/kernel/layout_copy.h"
 #include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
-namespace {
-
 Bytes BytesOf(const Tensor& t) {
   auto* data = static_cast<const unsigned char*>(t.data());
   return Bytes(data, data + t.bytes());
 }
-
-absl::StatusOr<Tensor> TensorOf(const Bytes& bytes, DType dtype, const Shape& shape) {
-  MGE_ASSIGN_OR_RETURN(Tensor t, Tensor::Create(dtype, shape));
-  if (t.bytes()) std::memcpy(t.mutable_data(), bytes.data(), static_cast<size_t>(t.bytes()));
-  return t;
-}
-
-}  // namespace
 
 absl::Status Described(BackendUnderTest& tested, const mge_layout& layout, DType dtype, const Shape& shape) {
   const mge_layout_api* api = tested.plugin().layout;
@@ -58,7 +45,7 @@ absl::StatusOr<Tensor> FromLayout(Bench& bench, const Bytes& laid, DType dtype, 
                                   const mge_layout& layout) {
   if (layout.kind == MGE_LAYOUT_OPAQUE) {
     MGE_ASSIGN_OR_RETURN(Bytes plain, Reorder(bench, laid, dtype, shape, layout, PlainLayout()));
-    return TensorOf(plain, dtype, shape);
+    return TensorOf(dtype, shape, plain.data());
   }
   MGE_ASSIGN_OR_RETURN(Tensor t, Tensor::Create(dtype, shape));
   CopyFromLayout(std::as_bytes(std::span(laid)), layout, t);
@@ -83,7 +70,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run,
                        KernelRun::Create(*aside, *problem.problem(), candidate, {{DType::kU8, {in_bytes}, {}}},
                                          {{DType::kU8, {out_bytes}, {}}}, {.raw = true}));
-  MGE_ASSIGN_OR_RETURN(Tensor input, TensorOf(from_bytes, DType::kU8, {in_bytes}));
+  const Tensor input = TensorOf(DType::kU8, {in_bytes}, from_bytes.data());
   MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, {input}, 1, 0xff));
   MGE_RETURN_IF_ERROR(result.Sound(candidate.id));
   Bytes laid = BytesOf(result.outputs[0]);
@@ -95,7 +82,7 @@ absl::StatusOr<Bytes> Reorder(Bench& bench, const Bytes& from_bytes, DType dtype
   };
   MGE_ASSIGN_OR_RETURN(Bytes want, elements(laid));
   const std::vector<Tensor> inputs[] = {{RandomTensor(DType::kU8, {in_bytes}, 0, 255, 1)}, {input}};
-  absl::Status order = CheckQueueOrder(*aside, *kernel_run, inputs, [&](const RunResult& r) {
+  absl::Status order = CheckQueueOrder(*kernel_run, inputs, [&](const RunResult& r) {
     absl::StatusOr<Bytes> got = elements(BytesOf(r.outputs[0]));
     return got.ok() ? Difference(*got, want) : std::string(got.status().message());
   });

@@ -12,9 +12,7 @@ namespace mge::conform {
 
 absl::StatusOr<Bytes> KernelRun::Pack(uint32_t input, uint64_t bytes) {
   const mge_kernel_api& api = *bench_.tested.plugin().kernel;
-  const Tensor& constant = inputs_[input].constant;
-  auto* data = static_cast<const unsigned char*>(constant.data());
-  Bytes source(data, data + constant.bytes());
+  Bytes source = BytesOf(inputs_[input].constant);
   Bytes memory(bytes + 2 * kRedZone + kAlignment, kCanary);
   unsigned char* const zone = memory.data() + kRedZone;
   unsigned char* const at = zone + (kAlignment - reinterpret_cast<uintptr_t>(zone) % kAlignment) % kAlignment;

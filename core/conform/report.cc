@@ -32,26 +32,26 @@ std::string Matrix(const Report& report) {
                                            "int64",   "uint8",   "uint16",  "uint32",   "uint64", "bool"};
   std::map<std::string, std::map<std::string, const Support*>> rows;
   for (const Support& s : report.support) rows[s.op][s.dtype] = &s;
-  std::set<std::string> types;
-  for (const Support& s : report.support) types.insert(s.dtype);
+  std::vector<std::string> types;  // those of the report, in the order of the list
   std::string head = "| operator |", line = "|---|", body, reasons, none;
   for (const char* type : kTypes) {
-    if (types.contains(type)) head += fmt::format(" {} |", type), line += "---|";
+    if (std::ranges::count(report.support, type, &Support::dtype) == 0) continue;
+    types.push_back(type);
+    head += fmt::format(" {} |", type), line += "---|";
   }
   for (const auto& [op, cells] : rows) {
-    bool any = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.second->supported; });
+    bool any = std::ranges::any_of(cells, [](const auto& c) { return c.second->supported; });
     std::map<std::string, std::string> why;  // reason -> types
     if (any)
       body += fmt::format("| {} |", op);
     else
       none += (none.empty() ? "" : ", ") + op;
-    for (const char* type : kTypes) {
-      if (!types.contains(type)) continue;
+    for (const std::string& type : types) {
       auto at = cells.find(type);
       if (any) body += at == cells.end() ? "  |" : at->second->supported ? " yes |" : " no |";
       if (at == cells.end() || at->second->supported || at->second->what == "no kernel") continue;
       std::string& list = why[at->second->what];
-      list += (list.empty() ? "" : ", ") + std::string(type);
+      list += (list.empty() ? "" : ", ") + type;
     }
     if (any) body += "\n";
     for (const auto& [reason, list] : why) reasons += fmt::format("- {} ({}): {}\n", op, list, EscapeControl(reason));
@@ -70,7 +70,7 @@ Coverage CoverageOf(const Report& report) {
   Coverage out;
   for (const OpDef* def : AllOps()) {
     const std::string op(def->name);
-    if (std::none_of(report.cases.begin(), report.cases.end(), [&](const auto& c) { return c.first == op; })) continue;
+    if (std::ranges::count(report.cases, op, [](const auto& c) { return c.first; }) == 0) continue;
     for (const Attr& attr : def->attrs) {
       if (!attr.name.starts_with('_')) out[op][std::string(attr.name)];
     }
@@ -122,14 +122,13 @@ std::string ReportJson(const Report& report) {
               {"result", report.Result()},
               {"quick", report.quick},
               {"seconds", report.seconds}};
-  Json devices = Json::array();
   for (const auto& [name, value] : report.facts) {
-    if (name == "device")
-      devices.push_back(value);
-    else
-      out[name] = value;
+    if (name != "device") out[name] = value;
   }
-  out["devices"] = std::move(devices);
+  out["devices"] = Json::array();
+  for (const auto& [name, value] : report.facts) {
+    if (name == "device") out["devices"].push_back(value);
+  }
   for (Outcome o : {Outcome::kPassed, Outcome::kFailed, Outcome::kExpectedFailure, Outcome::kUnsupported}) {
     std::string key(OutcomeName(o));
     std::replace(key.begin(), key.end(), ' ', '_');
@@ -167,11 +166,8 @@ std::string ReportMarkdown(const Report& report) {
   std::string name = report.Fact("name");
   std::string out =
       fmt::format("# {}: {}\n\n", name.empty() ? EscapeControl(report.path) : EscapeControl(name), report.Result());
-  if (std::string why = report.Fact("no_device"); !why.empty()) {
-    out += fmt::format("**There was no device to test**: {}.\n\n", EscapeControl(why));
-  }
-  if (std::string why = report.Fact("no_kernel"); !why.empty()) {
-    out += fmt::format("**No kernel was tested**: {}.\n\n", EscapeControl(why));
+  for (auto [fact, text] : {std::pair("no_device", "There was no device to test"), {"no_kernel", "No kernel was tested"}}) {
+    if (std::string why = report.Fact(fact); !why.empty()) out += fmt::format("**{}**: {}.\n\n", text, EscapeControl(why));
   }
   out += fmt::format("File {}", EscapeControl(report.path));
   if (!name.empty())

@@ -22,11 +22,12 @@ struct Registered {
   std::vector<SettingInfo> rows;  // the backend's, in the order of the table
 };
 
-absl::StatusOr<Registered> Register(const mge_plugin& plugin, const Given& given) {
+absl::StatusOr<Registered> Register(const mge_plugin& plugin, const Given& given,
+                                    const Logger& logger = Logger(LogLevel::kSilent)) {
   Sources sources = {.config_files = given.config_files, .environment = given.environment};
   for (const auto& [name, text] : given.command_line) sources.command_line.push_back({name, text});
   Registered out;
-  MGE_ASSIGN_OR_RETURN(out.registry, Registry::Create(std::move(sources), Logger(LogLevel::kSilent)));
+  MGE_ASSIGN_OR_RETURN(out.registry, Registry::Create(std::move(sources), logger));
   std::string name = CopyText(plugin.name);
   std::span<const mge_setting* const> rows(plugin.settings, plugin.setting_count);
   MGE_ASSIGN_OR_RETURN(out.values, out.registry->RegisterBackend(name, DeclaredSettings(rows)));
@@ -49,39 +50,24 @@ absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const
   return out;
 }
 
-absl::Status CheckGiven(const mge_plugin& plugin, const Given& given, const std::function<void(const std::string&)>& warn) {
-  absl::StatusOr<Registered> registered = Register(plugin, given);
+absl::Status CheckGiven(const mge_plugin& plugin, const Given& given, std::function<void(const std::string&)> warn) {
+  auto log = [](void* to, LogLevel, std::string_view text) { (*static_cast<decltype(warn)*>(to))(std::string(text)); };
+  absl::StatusOr<Registered> registered = Register(plugin, given, Logger(LogLevel::kWarning, log, &warn));
   if (!registered.ok())
     return ErrorId(registered.status()) == errors::kPluginRefused.id ? absl::OkStatus() : registered.status();
-  std::vector<std::string> keys, variables;
-  for (const SettingInfo& info : registered->rows) {
-    keys.push_back(info.key);
-    variables.push_back(info.variable);
-  }
-  auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  std::string backend = CopyText(plugin.name);
-  std::string declared = keys.empty() ? "it declares none" : fmt::format("it declares {}", fmt::join(keys, ", "));
+  std::vector<std::string> keys;
+  for (const SettingInfo& info : registered->rows) keys.push_back(info.key);
+  const std::string backend = CopyText(plugin.name);
   for (const auto& [name, text] : given.command_line) {
-    if (has(keys, name) || has(variables, name)) continue;
+    if (std::ranges::any_of(registered->rows, [&](auto& row) { return row.key == name || row.variable == name; })) continue;
     return Fail(errors::kUnknownSetting,
                 fmt::format("the backend {} has no setting \"{}\".{}", EscapeControl(backend), EscapeControl(name),
                             DidYouMean(Nearest(name, keys))),
-                {.where = "command line", .fix = EscapeControl(declared)});
+                {.where = "command line",
+                 .fix = EscapeControl(
+                     fmt::format("it declares {}", keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "))))});
   }
-  std::string prefix = "MGE_";
-  for (char c : backend) prefix += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  prefix += '_';
-  for (const auto& [name, text] : given.environment.variables) {
-    if (!name.starts_with(prefix) || text.empty() || has(variables, name)) continue;
-    std::string title = fmt::format("the backend {} has no variable {}.{}", EscapeControl(backend), EscapeControl(name),
-                                    DidYouMean(Nearest(name, variables)));
-    if (registered->registry->snapshot()->Get<kStrictEnv>())
-      return Fail(errors::kUnknownSetting, title, {.where = "environment", .fix = "unset it; " + EscapeControl(declared)});
-    warn(title);
-  }
-  return absl::OkStatus();
+  return registered->registry->CheckNamesOf(backend);
 }
 
 bool MakesDevices(const mge_setting& setting) {

@@ -37,7 +37,7 @@ absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const
 
 // Checks the user's input. Fails if the command line names a setting that the backend does not have, or if a value is
 // invalid. For an unknown variable with the backend's prefix, calls `warn`, or fails if MGE_STRICT_ENV is set.
-absl::Status CheckGiven(const mge_plugin& plugin, const Given& given, const std::function<void(const std::string&)>& warn);
+absl::Status CheckGiven(const mge_plugin& plugin, const Given& given, std::function<void(const std::string&)> warn);
 
 // Returns whether a setting is the number of devices and is 0 by default: an integer with the unit "devices". The kit sets
 // such a setting to 2.

@@ -53,68 +53,30 @@ struct Collector {
   }
 
   void Add(const mge_candidate* given) {
-    if (!given || given->struct_size < offsetof(mge_candidate, input_layouts)) {
-      return Drop("?", "a candidate is described by a struct that is NULL or too short");
-    }
-    mge_candidate known = Widen(*given);
-    const mge_candidate* c = &known;
-    size_t inputs = problem->graph->input_count, outputs = problem->graph->output_count;
     OwnedCandidate o;
-    o.id = TextOf(c->id);
-    if (o.id.empty()) return Drop("?", "a candidate has no id");
-    if (c->in_place_count > inputs * outputs || (c->in_place_count > 0 && !c->in_place)) {
-      return Drop(o.id, fmt::format("lists {} in-place pairs", c->in_place_count));
+    std::string fault = ReadCandidate(given, *problem, &o);
+    if (o.id.empty()) o.id.assign(1, '?');
+    if (list.offered.size() >= kMaxCandidates) fault = "too many candidates for one problem";
+    if (fault.empty()) fault = WhyNotAllowed(o.attributes, constraints->require, constraints->forbid);
+    if (fault.empty() && o.workspace > constraints->workspace_limit) {
+      fault = fmt::format("needs {} bytes of workspace, the limit is {}", o.workspace, constraints->workspace_limit);
     }
-    if (list.offered.size() >= kMaxCandidates) return Drop(o.id, "too many candidates for one problem");
-    if (c->attributes & ~MGE_KERNEL_KNOWN_BITS) return Drop(o.id, "has attribute bits that this host does not know");
-    if (std::string why = WhyNotAllowed(c->attributes, constraints->require, constraints->forbid); !why.empty()) {
-      return Drop(o.id, std::move(why));
-    }
-    if (!std::isfinite(c->cost_us)) {
-      return Drop(o.id, fmt::format("backend '{}' estimates {} us (cost_us), which is not finite; a negative estimate means "
-                                    "unknown",
-                                    device->backend().name(), c->cost_us));
-    }
-    if (c->workspace_bound > constraints->workspace_limit) {
-      return Drop(o.id, fmt::format("needs {} bytes of workspace, the limit is {}", c->workspace_bound,
-                                    constraints->workspace_limit));
-    }
-    for (uint64_t i = 0; i < c->in_place_count; ++i) {
-      if (c->in_place[i].input >= inputs || c->in_place[i].output >= outputs) {
-        return Drop(o.id, "an in-place pair names an operand that does not exist");
-      }
-    }
-    o.rank = c->rank;
-    o.attributes = c->attributes;
-    o.workspace = c->workspace_bound;
-    o.cost_us = c->cost_us;
-    o.token = c->token;
-    o.inputs = CopyLayouts(c->input_layouts, inputs);
-    o.outputs = CopyLayouts(c->output_layouts, outputs);
-    o.in_place.assign(c->in_place, c->in_place + c->in_place_count);
     const mge_graph& g = *problem->graph;
-    for (size_t i = 0; i < inputs + outputs; ++i) {
-      const mge_value& v = *g.values[i < inputs ? g.inputs[i] : g.outputs[i - inputs]];
-      const mge_layout& layout = i < inputs ? o.inputs[i] : o.outputs[i - inputs];
-      std::span<const int64_t> dims = DimsOf(v);
-      absl::Status sized = LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), dims).status();
-      if (!sized.ok()) return Drop(o.id, fmt::format("operand {}: {}", i, ErrorTitle(sized)));
-      if (i < inputs && !CanBeGiven(v, layout)) {
-        return Drop(o.id, fmt::format("it wants input {}, the constant '{}', in the layout {}; constants are always given "
-                                      "plain",
-                                      i, TextOf(v.name), LayoutText(layout)));
-      }
-      if (layout.kind != MGE_LAYOUT_OPAQUE) continue;
-      std::string why = WhyNotOpaque(layout, static_cast<DType>(v.dtype), dims);
-      if (!why.empty()) return Drop(o.id, std::move(why));
+    for (size_t i = 0; i < o.inputs.size() + o.outputs.size() && fault.empty(); ++i) {
+      const bool input = i < o.inputs.size();
+      const size_t k = input ? i : i - o.inputs.size();
+      fault = WhyNotOpaque(input ? o.inputs[k] : o.outputs[k], *g.values[input ? g.inputs[k] : g.outputs[k]]);
     }
+    if (!fault.empty()) return Drop(o.id, std::move(fault));
     list.offered.push_back(std::move(o));
   }
 
-  std::string WhyNotOpaque(const mge_layout& layout, DType dtype, std::span<const int64_t> dims) const {
+  // Returns "" if the layout is not opaque, or if the backend describes it correctly for this value.
+  std::string WhyNotOpaque(const mge_layout& layout, const mge_value& v) const {
+    if (layout.kind != MGE_LAYOUT_OPAQUE) return {};
     if (!device->layout_api()) return "it names an opaque layout, but its backend has no table 'layout'";
     mge_layout_info info = {};
-    absl::Status described = DescribeLayout(*device, layout, dtype, dims, info);
+    absl::Status described = DescribeLayout(*device, layout, static_cast<DType>(v.dtype), DimsOf(v), info);
     if (!described.ok()) return fmt::format("its opaque layout {}: {}", layout.opaque_id, ErrorTitle(described));
     if (info.bytes == layout.opaque_bytes) return {};
     return fmt::format("its layout {} takes {} bytes in its own description, but {} bytes in the candidate",
@@ -123,6 +85,46 @@ struct Collector {
 };
 
 }  // namespace
+
+std::string ReadCandidate(const mge_candidate* given, const mge_problem& problem, OwnedCandidate* out) {
+  if (!given || given->struct_size < offsetof(mge_candidate, input_layouts))
+    return "a candidate is described by a struct that is NULL or too short";
+  const mge_candidate c = Widen(*given);
+  const mge_graph& g = *problem.graph;
+  OwnedCandidate& o = *out;
+  o.id = TextOf(c.id);
+  if (o.id.empty()) return "a candidate has no id";
+  if (c.in_place_count > g.input_count * g.output_count || (c.in_place_count > 0 && !c.in_place))
+    return fmt::format("lists {} in-place pairs", c.in_place_count);
+  for (uint64_t i = 0; i < c.in_place_count; ++i) {
+    if (c.in_place[i].input >= g.input_count || c.in_place[i].output >= g.output_count)
+      return "an in-place pair names an operand that does not exist";
+  }
+  o.rank = c.rank;
+  o.attributes = c.attributes;
+  o.workspace = c.workspace_bound;
+  o.cost_us = c.cost_us;
+  o.token = c.token;
+  o.inputs = CopyLayouts(c.input_layouts, g.input_count);
+  o.outputs = CopyLayouts(c.output_layouts, g.output_count);
+  o.in_place.assign(c.in_place, c.in_place + c.in_place_count);
+  if (c.attributes & ~MGE_KERNEL_KNOWN_BITS) return "has attribute bits that this host does not know";
+  if (!std::isfinite(c.cost_us)) {
+    return fmt::format("estimates {} us (cost_us), which is not finite; a negative estimate means unknown", c.cost_us);
+  }
+  for (size_t i = 0; i < o.inputs.size() + o.outputs.size(); ++i) {
+    const bool input = i < o.inputs.size();
+    const size_t k = input ? i : i - o.inputs.size();
+    const mge_value& v = *g.values[input ? g.inputs[k] : g.outputs[k]];
+    const mge_layout& layout = input ? o.inputs[k] : o.outputs[k];
+    absl::Status sized = LayoutBytes(layout, ElementBytes(static_cast<DType>(v.dtype)), DimsOf(v)).status();
+    if (!sized.ok()) return fmt::format("operand {}: {}", i, ErrorTitle(sized));
+    if (!input || CanBeGiven(v, layout)) continue;
+    return fmt::format("it wants input {}, the constant '{}', in the layout {}; constants are always given plain", i,
+                       TextOf(v.name), LayoutText(layout));
+  }
+  return {};
+}
 
 OwnedCandidate::Abi OwnedCandidate::ToAbi() const {
   Abi abi = {};

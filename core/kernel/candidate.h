@@ -46,6 +46,11 @@ struct CandidateList {
   std::vector<Refusal> refused;
 };
 
+// Copies a candidate for a problem to `*out`. Reads no byte beyond given->struct_size; `given` may be null. Returns "", or the
+// first violation of the contract: of the struct, the id, the in-place pairs, the attribute bits, the cost or the layouts.
+// `*out` has layouts only if the struct, the id and the pairs are valid.
+std::string ReadCandidate(const mge_candidate* given, const mge_problem& problem, OwnedCandidate* out);
+
 // Returns the candidates of the device's backend. Checks each offer: attribute bits, constraints, in-place pairs, layouts
 // and sizes. An invalid offer becomes a refusal. Fails if the backend fails.
 absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_problem& problem,

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces malloc in the program that links this file, and in all libraries that the program opens; the library of C++
-// implements operator new by it. Allocations fail if the kit says so (allocations.h), and objects are counted. With a
-// sanitizer, which replaces malloc itself, operator new is replaced.
+// implements operator new by it. Allocations fail if the kit says so (allocations.h), and objects are counted. A sanitizer
+// replaces malloc itself; then this file is empty, and no allocation is seen.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <cerrno>
-#include <cstddef>
-#include <cstdlib>
-#include <new>
 
 #include "core/conform/allocations.h"
 
@@ -20,49 +18,6 @@ void* Counted(void* object) noexcept {
   if (object) CountObject(1);
   return object;
 }
-
-}  // namespace
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-namespace {
-
-void* Allocate(size_t bytes, size_t alignment, const void* caller) noexcept {
-  if (AllocationFails(caller)) return nullptr;
-  return Counted(std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment));
-}
-
-void* New(size_t bytes, size_t alignment, const void* caller) {
-  if (void* object = Allocate(bytes, alignment, caller)) return object;
-  throw std::bad_alloc();
-}
-
-void Delete(void* object) noexcept {
-  if (object) CountObject(-1);
-  std::free(object);
-}
-
-constexpr size_t kLeast = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
-
-}  // namespace
-
-void* operator new(size_t n) { return New(n, kLeast, MGE_CALLER); }
-void* operator new[](size_t n) { return New(n, kLeast, MGE_CALLER); }
-void* operator new(size_t n, std::align_val_t a) { return New(n, static_cast<size_t>(a), MGE_CALLER); }
-void* operator new[](size_t n, std::align_val_t a) { return New(n, static_cast<size_t>(a), MGE_CALLER); }
-void* operator new(size_t n, const std::nothrow_t&) noexcept { return Allocate(n, kLeast, MGE_CALLER); }
-void* operator new[](size_t n, const std::nothrow_t&) noexcept { return Allocate(n, kLeast, MGE_CALLER); }
-void operator delete(void* p) noexcept { Delete(p); }
-void operator delete[](void* p) noexcept { Delete(p); }
-void operator delete(void* p, size_t) noexcept { Delete(p); }
-void operator delete[](void* p, size_t) noexcept { Delete(p); }
-void operator delete(void* p, std::align_val_t) noexcept { Delete(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { Delete(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { Delete(p); }
-void operator delete[](void* p, size_t, std::align_val_t) noexcept { Delete(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { Delete(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { Delete(p); }
-#else
-namespace {
 
 // Returns whether a malloc function must fail, and sets errno if so.
 bool Refuses(const void* caller) noexcept {
