@@ -3,6 +3,7 @@
 // strategy are the host's.
 #include <vector>
 
+#include "convolutions.h"
 #include "device.h"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct AllRows {
   static const KernelRow* const* Rows(uint64_t* count) {
-    static const std::vector<const KernelRow*> all = gpu::RowsWith({mge_kernels_products});
+    static const std::vector<const KernelRow*> all = gpu::RowsWith({mge_kernels_products, mge_kernels_convolutions});
     *count = all.size();
     return all.data();
   }
@@ -31,7 +32,7 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "rocm,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kHiprtc, &kRccl, &kRocblas};
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kHiprtc, &kRccl, &kRocblas, &kMiopen};
   using Device = rocm::Device;
   using Memory = gpu::Memory;
   using Queue = gpu::Queue;

@@ -28,4 +28,9 @@ inline constexpr mge_setting kRocblas =
                 "Absolute path of rocBLAS, which computes matrix products; empty: librocblas.so.5, .4 or .0 of the system, "
                 "unless rocm.driver is set; off: kernels of this backend only.");
 
+inline constexpr mge_setting kMiopen =
+    TextSetting("rocm.miopen", "",
+                "Absolute path of MIOpen, which computes convolutions; empty: libMIOpen.so.1 of the system, unless "
+                "rocm.driver is set; off: kernels of this backend only.");
+
 }  // namespace mge::rocm

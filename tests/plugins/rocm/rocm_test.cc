@@ -87,6 +87,60 @@ TEST_F(RocmProducts, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
   }
 }
 
+// Convolutions by MIOpen, in place of which the tests load a library that emulates it.
+class RocmConvolutions : public Command {
+ protected:
+  static std::string Environment(const std::string& library) {
+    return "MGE_ROCM_DRIVER=" MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5 MGE_ROCM_MIOPEN=" + library + " ";
+  }
+  static constexpr char kEmulatingMiopen[] = MGE_BINARY_DIR "/tests/rocm/libmiopen.so";
+};
+
+// Every form of Conv that operators have: groups, dilations, one to three axes, 16-bit floats.
+TEST_F(RocmConvolutions, PassTheConformanceKit) {
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only Conv --report report",
+                        Environment(kEmulatingMiopen));
+  EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
+  EXPECT_THAT(Read("report/report.json"), HasSubstr("rocm.miopen.91"));
+}
+
+TEST_F(RocmConvolutions, OfAResidualBlockAreThoseOfTheLibraryInTheOrderOfItsTimes) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  const std::string model = Model(
+      "model.onnx",
+      {NodeProto("Conv", {"x", "w", "b"}, {"c"}, {.attributes = {IntsAttr("pads", {1, 1, 1, 1})}}),
+       NodeProto("Relu", {"c"}, {"r"}),
+       NodeProto("Conv", {"r", "w", "b"}, {"d"}, {.attributes = {IntsAttr("pads", {1, 1, 1, 1})}}),
+       NodeProto("Add", {"d", "x"}, {"s"}), NodeProto("Relu", {"s"}, {"y"})},
+      {FloatTensor("w", {4, 4, 3, 3}, std::vector<float>(144, 0.25f)), FloatTensor("b", {4}, std::vector<float>(4, 1.5f))},
+      {int64_t{1}, int64_t{4}, int64_t{6}, int64_t{5}});
+  const std::string plan = Mge("plan " + model + " --device rocm0", Environment(kEmulatingMiopen)).out;
+  EXPECT_THAT(plan, HasSubstr("rocm.conv_epilogue(Conv+Relu) rocm.miopen.11"));
+  EXPECT_THAT(plan, HasSubstr("rocm.conv_epilogue(Conv+Add+Relu) rocm.miopen.11"));
+  for (const char* strategy : {"HEURISTIC", "PROFILE"}) {
+    const Outcome o = Mge("run " + model + " --device rocm0 --compare host",
+                          Environment(kEmulatingMiopen) + "MEGENGINE_EXECUTION_STRATEGY=" + strategy);
+    EXPECT_EQ(o.code, 0) << o.out << o.err;
+  }
+}
+
+TEST_F(RocmConvolutions, RepeatTheirResultsIfTheUserWantsThat) {
+  const std::string environment = Environment(kEmulatingMiopen) + "MEGENGINE_EXECUTION_STRATEGY=REPRODUCIBLE";
+  const std::string plan = Mge("plan " + std::string(kDigits) + " --device rocm0", environment).out;
+  EXPECT_THAT(plan, HasSubstr("rocm.miopen."));
+  EXPECT_THAT(plan, Not(HasSubstr("rocm.miopen.11")));  // its sums have no fixed order
+}
+
+TEST_F(RocmConvolutions, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
+  for (const auto& [library, why] : {std::pair("/nowhere/libMIOpen.so.1", "MIOpen cannot be used: /nowhere"),
+                                     {"off", "MIOpen is switched off (rocm.miopen=off)"}}) {
+    const Outcome o = Mge("plan " + std::string(kDigits) + " --device rocm0 --why", Environment(library));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr(why));
+    EXPECT_THAT(o.out, HasSubstr("gpu.conv"));
+  }
+}
+
 constexpr char kEmulating[] = MGE_BINARY_DIR "/tests/rocm/libhiprtc.so";
 constexpr char kReal[] = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
 

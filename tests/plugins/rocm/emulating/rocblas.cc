@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "plugins/gpu/kernels/matmul.h"
-#include "tests/plugins/gpu/products/emulated_kernel.h"
+#include "tests/plugins/gpu/vendor/emulated_kernel.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 

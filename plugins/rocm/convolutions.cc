@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by MIOpen in its immediate mode: the library lists solutions, and a solution is compiled when its kernel is
+// made. A solution computes the convolution only: kernels of plugins/gpu add bias and residual behind it, and compute the
+// activation.
+#include "convolutions.h"
+
+#include <climits>
+#include <memory>
+#include <string>
+
+#include "device.h"
+#include "plugins/gpu/runtime/queue.h"
+#include "plugins/gpu/support/behind.h"
+#include "plugins/gpu/support/convolution.h"
+#include "plugins/gpu/support/row.h"
+
+namespace mge::rocm {
+namespace {
+
+using gpu::Convolution;
+using gpu::Refusal;
+
+constexpr int32_t kBestRank = -100;  // before the kernels of plugins/gpu
+constexpr uint64_t kOrdinary = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_COMPILES;
+
+bool FindType(mge_dtype type, int* out) {
+  switch (type) {
+    case MGE_DTYPE_F32: return *out = kMiopenFloat, true;
+    case MGE_DTYPE_F16: return *out = kMiopenHalf, true;
+    case MGE_DTYPE_BF16: return *out = kMiopenBfloat16, true;
+    default: return false;
+  }
+}
+
+// Describes the problem. Refuses what the library does not compute.
+Result Describe(const Problem& p, Convolution* conv, MiopenShape* shape) {
+  if (Result r = gpu::FindConvolution(p, conv); !r.ok()) return r;
+  const gpu::ConvArgs& args = conv->args;
+  if (!FindType(conv->type, &shape->type)) return Refusal("MIOpen: the type");
+  for (const int64_t elements : {args.images * args.channels * args.axis[0].in * args.axis[1].in * args.axis[2].in,
+                                 args.outputs * conv->depth(), args.images * args.outputs * conv->pixels()}) {
+    if (elements < 1 || elements > INT_MAX) return Refusal("MIOpen: a tensor without elements or with more than 2^31 - 1");
+  }
+  const auto number = [](int64_t n) { return static_cast<int>(n); };
+  shape->groups = number(args.groups);
+  shape->x = {number(args.images), number(args.channels)};
+  shape->w = {number(args.outputs), number(args.channels / args.groups)};
+  shape->y = {number(args.images), number(args.outputs)};
+  const gpu::WindowAxis& depth = args.axis[0];
+  const bool flat = depth.in == 1 && depth.kernel == 1 && depth.out == 1 && depth.pad_begin == 0;
+  for (size_t d = flat ? 1 : 0; d < std::size(args.axis); ++d) {
+    const gpu::WindowAxis& a = args.axis[d];
+    const int64_t room = a.in + 2 * a.pad_begin - (a.kernel - 1) * a.dilation - 1;
+    if (a.pad_begin < 0 || room < 0 || room / a.stride + 1 != a.out) {
+      return Refusal("MIOpen: the pads of both ends of an axis differ");
+    }
+    shape->x.push_back(number(a.in));
+    shape->w.push_back(number(a.kernel));
+    shape->y.push_back(number(a.out));
+    shape->pads.push_back(number(a.pad_begin));
+    shape->strides.push_back(number(a.stride));
+    shape->dilations.push_back(number(a.dilation));
+  }
+  return {};
+}
+
+uint64_t AttributesOf(const MiopenDevice::Offer& offer, mge_dtype type) {
+  uint64_t out = kOrdinary;
+  if (offer.deterministic) out |= MGE_KERNEL_DETERMINISTIC;
+  if (offer.solution.algorithm == kMiopenWinograd) out |= MGE_KERNEL_WINOGRAD;
+  if (offer.solution.algorithm == kMiopenFft) out |= MGE_KERNEL_FFT;
+  if (type != MGE_DTYPE_F32) out |= MGE_KERNEL_TENSOR_CORE;
+  return out;
+}
+
+class ConvolutionKernel : public Kernel {
+ public:
+  ConvolutionKernel(Device& device, const Convolution& conv, const MiopenSolution& solution)
+      : device_(device), conv_(conv), solution_(solution), convolution_(device.miopen.library()) {}
+  // Compiles the solution, and finds the kernels behind it. Returns false if that fails.
+  bool Init(const MiopenShape& shape, bool deterministic) {
+    if (!convolution_.Describe(shape, deterministic).ok() || !activation_.Init() || !add_.Init(conv_.type)) return false;
+    const Result compiled = device_.With([&] {
+      return device_.miopen.Use(nullptr, [&](const Miopen& library, void* handle) {
+        return library.ResultOf(convolution_.Call(library.compile, handle, solution_.id),
+                                "miopenConvolutionForwardCompileSolution");
+      });
+    });
+    return compiled.ok();
+  }
+  uint32_t args_bytes() const override { return sizeof(Bound); }
+  uint64_t workspace_bytes() const override { return solution_.workspace_bytes; }
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
+    const Slot y = binding.output(0);
+    auto in = [&](int operand) { return operand >= 0 ? binding.input(operand) : y; };
+    new (args) Bound{this, binding.workspace(), in(conv_.x), in(conv_.w), in(conv_.residual), in(conv_.bias), y};
+    *step = StepFn::Of<Run>();
+    return {};
+  }
+
+ private:
+  struct Bound {
+    const ConvolutionKernel* kernel;
+    Slot workspace, x, w, residual, bias, y;
+  };
+  static mge_code Run(const Bound& bound, const mge_run* run) {
+    const ConvolutionKernel& k = *bound.kernel;
+    if (Result r = k.Convolve(bound, run); !r.ok()) return Report(run->error, r.code(), r.text());
+    void* const y = At<void>(run, bound.y);
+    const gpu::ConvArgs& args = k.conv_.args;
+    const int64_t elements = args.images * args.outputs * k.conv_.pixels();
+    if (k.conv_.bias >= 0) {
+      const mge_code code = k.add_.Run(run, y, At<void>(run, bound.bias), args.images, args.outputs, k.conv_.pixels());
+      if (code != MGE_OK) return code;
+    }
+    if (k.conv_.residual >= 0) {
+      const mge_code code = k.add_.Run(run, y, At<void>(run, bound.residual), 1, elements, 1);
+      if (code != MGE_OK) return code;
+    }
+    return k.activation_.Run(run, y, elements, args.activation);
+  }
+
+  Result Convolve(const Bound& bound, const mge_run* run) const {
+    const uint64_t bytes = solution_.workspace_bytes;
+    return QueueOf<gpu::Queue>(run).Enqueue([&](void* stream) {
+      return device_.miopen.Use(stream, [&](const Miopen& library, void* handle) {
+        const int status = convolution_.Run(handle, At<void>(run, bound.x), At<void>(run, bound.w), At<void>(run, bound.y),
+                                            bytes ? At<void>(run, bound.workspace) : nullptr, bytes, solution_.id);
+        return library.ResultOf(status, "miopenConvolutionForwardImmediate");
+      });
+    });
+  }
+
+  Device& device_;
+  const Convolution conv_;
+  const MiopenSolution solution_;
+  MiopenConvolution convolution_;
+  gpu::ActivationBehind activation_;
+  gpu::BiasBehind add_;
+};
+
+struct ConvolutionRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    Convolution conv;
+    MiopenShape shape;
+    if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
+    if (Result r = Describe(p, &conv, &shape); !r.ok()) return offers.Refuse(r.text());
+    auto& device = p.device<Device>();
+    MiopenDevice::Offers found;
+    if (Result r = device.miopen.OffersOf(device, shape, &found); !r.ok()) return offers.Refuse(r.text());
+    for (size_t i = 0; i < found->size(); ++i) {
+      const MiopenDevice::Offer& offer = (*found)[i];
+      offers.Add({.id = "rocm.miopen." + std::to_string(offer.solution.id),
+                  .rank = kBestRank + static_cast<int32_t>(i),
+                  .attributes = AttributesOf(offer, conv.type),
+                  .workspace = offer.solution.workspace_bytes,
+                  .variant = i});
+    }
+  }
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Convolution conv;
+    MiopenShape shape;
+    MiopenDevice::Offers found;
+    auto& device = p.device<Device>();
+    if (!Describe(p, &conv, &shape).ok() || !device.miopen.OffersOf(device, shape, &found).ok()) return nullptr;
+    if (c.variant >= found->size()) return nullptr;
+    const MiopenDevice::Offer& offer = (*found)[c.variant];
+    auto kernel = std::make_unique<ConvolutionKernel>(device, conv, offer.solution);
+    return kernel->Init(shape, offer.deterministic) ? std::move(kernel) : nullptr;
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<ConvolutionRow>("Conv")};
+
+}  // namespace
+
+MGE_KERNELS(convolutions) = kRows;
+
+}  // namespace mge::rocm
