@@ -62,7 +62,7 @@ struct WorkerPool::State {
   }
   bool empty() const { return by_priority ? sorted.empty() : queue.empty(); }  // for holders of the lock
 
-  // What Add() and Take() use is in one cache line.
+  // The members that Add() and Take() use are in one cache line.
   alignas(64) SpinLock lock;
   bool spinning = false;
   bool stop = false;

@@ -56,7 +56,7 @@ struct PlanContext {
   std::optional<int32_t> num_temp = {};  // workspaces per device, and compute queues in use; nullopt: as many as help
   // The same for kernels without queues, if their steps are operations of the engine. nullopt: each has its own workspace.
   std::optional<int32_t> operation_lanes = {};
-  bool host_compute = false;             // the core computes small elementwise nodes if their inputs are in host memory
+  bool host_compute = false;  // the core computes small elementwise nodes if their inputs are in host memory
   std::shared_ptr<FirstShapes> first_shapes = nullptr;  // the only shapes of the model's inputs; nullptr: all are allowed
   std::optional<int64_t> parallel_copy_elements =
       {};                                       // the core's copies of so many elements use threads; nullopt: by bytes

@@ -181,7 +181,7 @@ class Checker {
     }
   }
 
-  // Checks that variables order the steps without queues. Such steps may run on several threads.
+  // Checks that variables order the steps without queues. Those steps may run on several threads.
   void CheckOperations() {
     std::vector<std::set<size_t>> before(plan_.steps.size());  // by step: steps that have ended when it starts
     std::vector<bool> on_queue(plan_.steps.size(), false);

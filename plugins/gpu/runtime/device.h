@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "plugins/gpu/roofs.h"
 #include "plugins/gpu/runtime/compiled_kernels.h"
 #include "plugins/gpu/runtime/driver.h"
 #include "plugins/gpu/runtime/events.h"
-#include "plugins/gpu/roofs.h"
 #include "plugins/gpu/runtime/images.h"
 
 namespace mge::gpu {

@@ -44,8 +44,9 @@ TEST_F(CudaDevices, AreListedWithTheirProperties) {
 
 TEST_F(CudaDevices, WithMoreMultiprocessorsHaveSmallerEstimates) {
   auto cost_with = [&](const std::string& multiprocessors) {
-    const Outcome o = Mge("plan " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --shape image=64x1x8x8 --device cuda0 --json",
-                          Driver("multiprocessors " + multiprocessors + "\n"));
+    const Outcome o =
+        Mge("plan " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --shape image=64x1x8x8 --device cuda0 --json",
+            Driver("multiprocessors " + multiprocessors + "\n"));
     EXPECT_EQ(o.code, 0) << o.err;
     const json report = json::parse(o.out);
     double us = 0;
@@ -55,7 +56,7 @@ TEST_F(CudaDevices, WithMoreMultiprocessorsHaveSmallerEstimates) {
     return us;
   };
   const double few = cost_with("2"), many = cost_with("200");
-  EXPECT_GT(many, 4);  // the time of a launch
+  EXPECT_GT(many, 4);          // the time of a launch
   EXPECT_GT(few, 1.5 * many);  // the time of the memory is the same
 }
 

@@ -95,7 +95,7 @@ int device_attribute(int* value, int attribute, int device) {
   const int capability = d.configuration.capability;
   switch (static_cast<Attribute>(attribute)) {
     case Attribute::kMultiprocessors: *value = d.configuration.multiprocessors; return kOk;
-    case Attribute::kClock: *value = 1000000; return kOk;  // in kHz
+    case Attribute::kClock: *value = 1000000; return kOk;        // in kHz
     case Attribute::kMemoryClock: *value = 1000000; return kOk;  // in kHz
     case Attribute::kBusBits: *value = 64; return kOk;
     case Attribute::kMajor: *value = capability / 10; return kOk;
