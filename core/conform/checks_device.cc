@@ -52,11 +52,6 @@ absl::Status CheckNullError(BackendUnderTest& s) {
   return absl::OkStatus();
 }
 
-absl::Status CheckStatus(BackendUnderTest& s) {
-  if (!s.plugin().device->status) return NotOffered("the slot status is empty");
-  return Call("asking for the status of a device that works", s.plugin().device->status, s.device());
-}
-
 absl::Status CheckLinks(BackendUnderTest& s) {
   if (!s.plugin().device->link) return NotOffered("the slot link is empty: no two devices are linked");
   MGE_ASSIGN_OR_RETURN(Owned<mge_device> other, s.OpenAnother());
@@ -85,7 +80,6 @@ constexpr Check kRows[] = {
     {"device.open_close", "A device can be opened and closed repeatedly.", CheckOpenClose, Needs::kStarted},
     {"device.bad_index", "Opening a device that is not listed fails with a text.", CheckBadIndex, Needs::kStarted},
     {"device.no_error_slot", "Errors are returned even if the host passes NULL for the error.", CheckNullError},
-    {"device.status", "The status of a working device is MGE_OK.", CheckStatus},
     {"device.links", "Links between devices have known flags and no negative numbers.", CheckLinks},
     {"device.allocations",
      "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.",

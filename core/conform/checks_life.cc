@@ -23,7 +23,7 @@ absl::Status CheckStop(BackendUnderTest& s) {
   MGE_RETURN_IF_ERROR(first);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   MGE_RETURN_IF_ERROR(NoChildIsLeft());
-  constexpr int kSpans = 15;  // largest number of spans in MeasureLeaks(), including the time that some of them wait
+  constexpr int kSpans = 27;  // largest number of spans in MeasureLeaks(), including the time that some of them wait
   int64_t used = 0;
   int lives = 0;
   ProcessCounts before;

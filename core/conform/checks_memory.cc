@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of slabs, of failures for lack of memory, of stream-ordered release, and of ranges of virtual memory.
+// Checks of slabs, failures for lack of memory, stream-ordered release, ranges of virtual memory, and the reserve policy.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "core/conform/device_memory.h"
 #include "core/conform/kernel_run.h"
@@ -18,17 +19,17 @@ absl::Status RoundTrip(Transfer& transfer, void* address, size_t bytes, unsigned
   return transfer.Expect(address, want, fmt::format("{}: what was written is not read back", what));
 }
 
-absl::Status CheckSlabs(BackendUnderTest& s) {
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+absl::Status CheckSlabsOf(BackendUnderTest& s, Transfer& transfer, int32_t memory_class) {
   std::vector<Slab> slabs;
   const uint64_t sizes[] = {1, 63, 64, 65, 4096, 70001, kMiB + 1};
   for (uint64_t bytes : sizes) {
-    MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes));
+    MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes, memory_class));
     const mge_slab& raw = slab.raw();
     if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0) return Broken("a slab of {} bytes is not aligned to 64", bytes);
     if (raw.bytes < bytes) return Broken("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes);
-    if (raw.memory_class != MGE_MEMORY_DEVICE) return Broken("a slab says another memory class than was asked for");
-    if (s.host_accessible() && raw.host_address != raw.address) {
+    if (raw.memory_class != memory_class) return Broken("a slab says another memory class than was asked for");
+    if (memory_class == MGE_MEMORY_PINNED && !raw.host_address) return Broken("pinned memory has no host address");
+    if (memory_class == MGE_MEMORY_DEVICE && s.host_accessible() && raw.host_address != raw.address) {
       return Broken("the device says HOST_ACCESSIBLE, but the host address of a slab is another one");
     }
     slabs.push_back(std::move(slab));
@@ -41,29 +42,17 @@ absl::Status CheckSlabs(BackendUnderTest& s) {
     }
   }
   for (size_t i = 0; i < slabs.size(); ++i) {
-    MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i),
-                                  fmt::format("slab of {} bytes", sizes[i])));
-    MGE_RETURN_IF_ERROR(transfer.CheckHostAddress(slabs[i].address(), slabs[i].raw().host_address, sizes[i],
-                                                  fmt::format("a slab of {} bytes", sizes[i])));
+    const std::string what = fmt::format("a slab of {} bytes", sizes[i]);
+    MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i), what));
+    MGE_RETURN_IF_ERROR(transfer.CheckHostAddress(slabs[i].address(), slabs[i].raw().host_address, sizes[i], what));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckPinned(BackendUnderTest& s) {
-  auto probe = Sized<mge_slab>();
-  constexpr uint64_t kBytes = 4097;
-  const mge_memory_api& memory = *s.plugin().memory;
-  const mge_error result =
-      Try("acquiring pinned memory", memory.slab_acquire, s.device(), MGE_MEMORY_PINNED, kBytes, &probe);
-  if (result.code == MGE_UNIMPLEMENTED) return NotOffered("no pinned memory: " + result.text);
-  MGE_RETURN_IF_ERROR(Answer(result, "acquiring pinned memory"));
-  if (!probe.host_address) return Broken("pinned memory has no host address");
-  auto* at = static_cast<unsigned char*>(probe.host_address);
-  const Bytes want = Pattern(kBytes, 5);
-  std::copy(want.begin(), want.end(), at);
-  absl::Status same = Same({at, kBytes}, want, "pinned memory does not hold what the host writes");
-  memory.slab_release(s.device(), &probe);
-  return same;
+absl::Status CheckSlabs(BackendUnderTest& s) {
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
+  MGE_RETURN_IF_ERROR(CheckSlabsOf(s, transfer, MGE_MEMORY_DEVICE));
+  return HasMemory(s, MGE_MEMORY_PINNED) ? CheckSlabsOf(s, transfer, MGE_MEMORY_PINNED) : absl::OkStatus();
 }
 
 absl::Status CheckTooMuch(BackendUnderTest& s) {
@@ -170,10 +159,33 @@ absl::Status CheckRanges(BackendUnderTest& s) {
   return absl::OkStatus();
 }
 
+// Checks decisions for devices of several sizes, for a new pool and for a plan.
+absl::Status CheckReserve(BackendUnderTest& s) {
+  const mge_reserve_api* api = s.plugin().memory->own_reserve;
+  if (!api) return NotOffered("the backend uses a reserve policy of the host's");
+  for (uint64_t total : {uint64_t{0}, 4 * kMiB, 80 * 1024 * kMiB}) {
+    for (uint32_t pressure : {MGE_PRESSURE_NONE, MGE_PRESSURE_MODERATE, MGE_PRESSURE_CRITICAL}) {
+      for (uint64_t arena : {uint64_t{0}, 10 * kMiB}) {
+        const mge_plan_summary plan = {sizeof(plan), 1,     arena, arena / 2, kMiB,
+                                       total / 2,    total, 0,     pressure,  MGE_MEMORY_DEVICE};
+        auto first = Sized<mge_reserve_decision>(), second = first;
+        for (mge_reserve_decision* out : {&first, &second})
+          MGE_RETURN_IF_ERROR(Call("deciding a reserve", api->decide, s.device(), &plan, out));
+        if (std::memcmp(&first, &second, sizeof(first)) != 0)
+          return Broken("a second request for the same plan gets another decision");
+        if (total && (first.keep_free > total || first.initial > total))
+          return Broken("the decision exceeds the device's {} bytes", total);
+        if (first.cap && first.initial > first.cap)
+          return Broken("{} bytes are to be taken before the first run, and {} at most", first.initial, first.cap);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 constexpr Check kRows[] = {
     {"memory.slabs", "Slabs are aligned, disjoint and large enough, and keep their content, also if the host writes it.",
      CheckSlabs},
-    {"memory.pinned", "Pinned memory can be read and written by the host.", CheckPinned},
     {"memory.too_much", "A request for too much memory fails with MGE_RESOURCE_EXHAUSTED, and the device keeps working.",
      CheckTooMuch},
     {"memory.info", "The free memory does not exceed the total memory.", CheckInfo},
@@ -181,6 +193,7 @@ constexpr Check kRows[] = {
      Needs::kLives},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", CheckReleaseAfter},
     {"memory.ranges", "Committed parts of virtual memory ranges keep their content.", CheckRanges},
+    {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", CheckReserve},
 };
 
 }  // namespace

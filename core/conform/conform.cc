@@ -367,8 +367,8 @@ std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family :
-         {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), PolicyChecks(), QueueChecks(), FenceChecks(),
-          CollectiveChecks(), NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+         {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), FenceChecks(), CollectiveChecks(),
+          NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

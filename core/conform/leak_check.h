@@ -3,7 +3,7 @@
 //
 // Algorithm: run some rounds to fill caches. Then measure the growth of several spans of rounds and take the smallest one: a
 // cache grows once, a leak grows equally in every span. For device memory, which other programs may use, compare longer
-// spans with shorter ones. The use of others grows with time, a leak grows with the rounds. A leak must show again in two
+// spans with shorter ones. The use of others grows with time, a leak grows with the rounds. A leak must show again in six
 // further series of rounds, in nearly every round of each: a driver may keep blocks at random.
 #pragma once
 

@@ -156,7 +156,7 @@ struct Reserve {
 
 struct Strategy {
   static Result Order(Device&, const mge::Choice& choice, std::span<uint32_t> order) {
-    bool timed = choice.mode() == MGE_SELECT_PROFILE || (choice.mode() == MGE_SELECT_REPRODUCIBLE && Is("order_by_clock"));
+    const bool timed = choice.mode() == MGE_SELECT_PROFILE;
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       if (timed && choice.measured_us(a) != choice.measured_us(b)) return choice.measured_us(a) < choice.measured_us(b);
       if (choice.candidate(a).rank != choice.candidate(b).rank) return choice.candidate(a).rank < choice.candidate(b).rank;
