@@ -19,17 +19,17 @@ absl::Status RoundTrip(Transfer& transfer, void* address, size_t bytes, unsigned
   return transfer.Expect(address, want, fmt::format("{}: what was written is not read back", what));
 }
 
-absl::Status CheckSlabsOf(BackendUnderTest& s, Transfer& transfer, int32_t memory_class) {
+absl::Status CheckSlabs(BackendUnderTest& s) {
+  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
   std::vector<Slab> slabs;
   const uint64_t sizes[] = {1, 63, 64, 65, 4096, 70001, kMiB + 1};
   for (uint64_t bytes : sizes) {
-    MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes, memory_class));
+    MGE_ASSIGN_OR_RETURN(Slab slab, Slab::Acquire(s, bytes));
     const mge_slab& raw = slab.raw();
     if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0) return Broken("a slab of {} bytes is not aligned to 64", bytes);
     if (raw.bytes < bytes) return Broken("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes);
-    if (raw.memory_class != memory_class) return Broken("a slab says another memory class than was asked for");
-    if (memory_class == MGE_MEMORY_PINNED && !raw.host_address) return Broken("pinned memory has no host address");
-    if (memory_class == MGE_MEMORY_DEVICE && s.host_accessible() && raw.host_address != raw.address) {
+    if (raw.memory_class != MGE_MEMORY_DEVICE) return Broken("a slab says another memory class than was asked for");
+    if (s.host_accessible() && raw.host_address != raw.address) {
       return Broken("the device says HOST_ACCESSIBLE, but the host address of a slab is another one");
     }
     slabs.push_back(std::move(slab));
@@ -42,17 +42,29 @@ absl::Status CheckSlabsOf(BackendUnderTest& s, Transfer& transfer, int32_t memor
     }
   }
   for (size_t i = 0; i < slabs.size(); ++i) {
-    const std::string what = fmt::format("a slab of {} bytes", sizes[i]);
-    MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i), what));
-    MGE_RETURN_IF_ERROR(transfer.CheckHostAddress(slabs[i].address(), slabs[i].raw().host_address, sizes[i], what));
+    MGE_RETURN_IF_ERROR(RoundTrip(transfer, slabs[i].address(), sizes[i], static_cast<unsigned>(i),
+                                  fmt::format("slab of {} bytes", sizes[i])));
+    MGE_RETURN_IF_ERROR(transfer.CheckHostAddress(slabs[i].address(), slabs[i].raw().host_address, sizes[i],
+                                                  fmt::format("a slab of {} bytes", sizes[i])));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckSlabs(BackendUnderTest& s) {
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  MGE_RETURN_IF_ERROR(CheckSlabsOf(s, transfer, MGE_MEMORY_DEVICE));
-  return HasMemory(s, MGE_MEMORY_PINNED) ? CheckSlabsOf(s, transfer, MGE_MEMORY_PINNED) : absl::OkStatus();
+absl::Status CheckPinned(BackendUnderTest& s) {
+  auto probe = Sized<mge_slab>();
+  constexpr uint64_t kBytes = 4097;
+  const mge_memory_api& memory = *s.plugin().memory;
+  const mge_error result =
+      Try("acquiring pinned memory", memory.slab_acquire, s.device(), MGE_MEMORY_PINNED, kBytes, &probe);
+  if (result.code == MGE_UNIMPLEMENTED) return NotOffered("no pinned memory: " + result.text);
+  MGE_RETURN_IF_ERROR(Answer(result, "acquiring pinned memory"));
+  if (!probe.host_address) return Broken("pinned memory has no host address");
+  auto* at = static_cast<unsigned char*>(probe.host_address);
+  const Bytes want = Pattern(kBytes, 5);
+  std::copy(want.begin(), want.end(), at);
+  absl::Status same = Same({at, kBytes}, want, "pinned memory does not hold what the host writes");
+  memory.slab_release(s.device(), &probe);
+  return same;
 }
 
 absl::Status CheckTooMuch(BackendUnderTest& s) {
@@ -186,6 +198,7 @@ absl::Status CheckReserve(BackendUnderTest& s) {
 constexpr Check kRows[] = {
     {"memory.slabs", "Slabs are aligned, disjoint and large enough, and keep their content, also if the host writes it.",
      CheckSlabs},
+    {"memory.pinned", "Pinned memory can be read and written by the host.", CheckPinned},
     {"memory.too_much", "A request for too much memory fails with MGE_RESOURCE_EXHAUSTED, and the device keeps working.",
      CheckTooMuch},
     {"memory.info", "The free memory does not exceed the total memory.", CheckInfo},

@@ -22,7 +22,7 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
 // Returns Broken("FAULT: DIFFERENCE") unless all bytes are equal.
 absl::Status Same(std::span<const unsigned char> got, std::span<const unsigned char> want, std::string_view fault);
 
-// Returns whether the device has memory of a class, which may then fail to be acquired. Memory of class DEVICE always exists.
+// Returns whether the device has memory of a class. Memory of class DEVICE always exists.
 bool HasMemory(BackendUnderTest& tested, int32_t memory_class);
 
 // An owned slab of the device.
