@@ -188,7 +188,7 @@ void DependencyEngine::Count() {
     pushed_.fetch_add(1);
     if (!forking_.load() || running != Running::kNothing) return;
     std::unique_lock lock(finished_mutex_);
-    pushed_.fetch_sub(1);
+    ended_.fetch_add(1);  // pushed_ only grows: Uncount() may have read it
     if (Idle()) finished_.notify_all();
     finished_.wait(lock, [this] { return !forking_.load(); });
   }

@@ -95,7 +95,7 @@ class ConvolutionKernel : public Kernel {
   ConvolutionKernel(CudnnDevice& library, const Task& task, CudnnDevice::Plans plans, size_t number)
       : library_(library), task_(task), plans_(std::move(plans)), plan_((*plans_)[number]) {}
   // Finds the kernels behind the library's. Returns false if the backend's image lacks one.
-  bool Init() { return activation_.Init() && bias_.Init(task_.conv.type); }
+  bool Init() { return activation_.Init(task_.conv.type) && bias_.Init(task_.conv.type); }
   uint32_t args_bytes() const override { return sizeof(Bound); }
   uint64_t workspace_bytes() const override { return task_.workspace(plan_.workspace); }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {

@@ -156,7 +156,7 @@ class ProductKernel : public Kernel {
  public:
   ProductKernel(const CublasLtHandle::Open& open, std::vector<Operation> ops, int choice)
       : open_(open), ops_(std::move(ops)), choice_(static_cast<size_t>(choice)), workspace_(WorkspaceOf(ops_, choice)) {}
-  bool Init() { return activation_.Init(); }
+  bool Init() { return activation_.Init(ops_.front().product.type); }
   uint32_t args_bytes() const override {
     return static_cast<uint32_t>(sizeof(Bound) + ops_.size() * sizeof(gpu::ProductSlots));
   }

@@ -79,7 +79,8 @@ class ConvolutionKernel : public Kernel {
       : device_(device), conv_(conv), solution_(solution), convolution_(device.miopen.library()) {}
   // Compiles the solution, and finds the kernels behind it. Returns false if that fails.
   bool Init(const MiopenShape& shape, bool deterministic) {
-    if (!convolution_.Describe(shape, deterministic).ok() || !activation_.Init() || !add_.Init(conv_.type)) return false;
+    if (!convolution_.Describe(shape, deterministic).ok() || !activation_.Init(conv_.type) || !add_.Init(conv_.type))
+      return false;
     const Result compiled = device_.With([&] {
       return device_.miopen.Use(nullptr, [&](const Miopen& library, void* handle) {
         return library.ResultOf(convolution_.Call(library.compile, handle, solution_.id),

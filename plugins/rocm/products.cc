@@ -50,7 +50,7 @@ class ProductKernel : public Kernel {
   ProductKernel(Device& device, std::vector<ColumnMajorProduct> products, const Types& types)
       : device_(device), products_(std::move(products)), types_(types) {}
   // Finds the kernels behind the library's. Returns false if the backend's image lacks one.
-  bool Init() { return activation_.Init() && bias_.Init(types_.type); }
+  bool Init() { return activation_.Init(types_.type) && bias_.Init(types_.type); }
   uint32_t args_bytes() const override {
     return static_cast<uint32_t>(sizeof(Bound) + products_.size() * sizeof(gpu::ProductSlots));
   }

@@ -101,6 +101,11 @@ GPU_DEVICE void ActivateAll(const ActivateArgs& args) {
     static_cast<T*>(args.y)[i] = Narrow<T>::Of(Activate(args.activation, Widen(static_cast<const T*>(args.x)[i])));
   }
 }
-GPU_KERNEL(activate_f32, 256, ActivateArgs, ActivateAll<float>)  // behind a product of a library
+// Behind a product or a convolution of a library.
+#define GPU_ACTIVATE(type, T) GPU_KERNEL(activate_##type, 256, ActivateArgs, ActivateAll<T>)
+GPU_ACTIVATE(f32, float)
+GPU_ACTIVATE(f64, double)
+GPU_ACTIVATE(f16, f16)
+GPU_ACTIVATE(bf16, bf16)
 
 }  // namespace mge::gpu

@@ -21,8 +21,8 @@ mge_code Enqueue(const mge_run* run, uint32_t kernel, const Args& args) {
 
 }  // namespace
 
-bool ActivationBehind::Init() {
-  kernel_ = FindKernel("activate_f32");
+bool ActivationBehind::Init(mge_dtype type) {
+  kernel_ = FindKernel(KernelFor("activate", type));
   return kernel_ != kNoKernel;
 }
 

@@ -9,11 +9,11 @@
 
 namespace mge::gpu {
 
-// An activation of float32 elements.
+// An activation of the elements of a tensor.
 class ActivationBehind {
  public:
-  // Finds the kernel. Returns false if the backend's image lacks it.
-  bool Init();
+  // Finds the kernel for an element type. Returns false if the backend's image lacks it.
+  bool Init(mge_dtype type);
   // Enqueues the activation of the elements at y. Does nothing if it is kNoActivation.
   mge_code Run(const mge_run* run, void* y, int64_t elements, const Activation& activation) const;
 

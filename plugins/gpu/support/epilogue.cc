@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "mge/float16.hpp"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
@@ -14,11 +15,18 @@ constexpr int32_t kOwn = std::numeric_limits<int32_t>::max();  // marks that the
 
 bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
-// Reads a constant of one float32. Returns false for any other value.
+// Returns whether products and convolutions of the type have epilogues.
+bool HasEpilogues(mge_dtype t) { return t == MGE_DTYPE_F32 || t == MGE_DTYPE_F16 || t == MGE_DTYPE_BF16; }
+
+// Reads a constant of one element. Returns false for any other value, and for types without epilogues.
 bool Scalar(const Value& v, float* out) {
-  if (v.dtype() != MGE_DTYPE_F32 || !v.is_constant() || !v.is_static() || v.elements() != 1) return false;
-  *out = v.data<float>()[0];
-  return true;
+  if (!v.is_constant() || !v.is_static() || v.elements() != 1) return false;
+  switch (v.dtype()) {
+    case MGE_DTYPE_F32: return *out = v.data<float>()[0], true;
+    case MGE_DTYPE_F16: return *out = static_cast<float>(v.data<F16>()[0]), true;
+    case MGE_DTYPE_BF16: return *out = static_cast<float>(v.data<BF16>()[0]), true;
+    default: return false;
+  }
 }
 
 bool FindActivation(const Node& next, Activation* a) {
@@ -43,14 +51,14 @@ bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue* e)
   if (e->activation.kind != kNoActivation || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1)
     return false;
   Value x = graph.value(e->output), y = next.output(0);
-  if (x.dtype() != MGE_DTYPE_F32 || y.dtype() != MGE_DTYPE_F32 || !y.is_static() || !SameDims(x, y)) return false;
+  if (!HasEpilogues(x.dtype()) || y.dtype() != x.dtype() || !y.is_static() || !SameDims(x, y)) return false;
   Epilogue grown = *e;
   grown.output = next.output_id(0);
   if (next.Is("Add")) {
     int32_t other = next.input_id(next.input_id(0) == e->output ? 1 : 0);
     if (other == e->output) return false;
     Value v = graph.value(other);
-    if (v.dtype() != MGE_DTYPE_F32 || !v.is_static()) return false;
+    if (v.dtype() != x.dtype() || !v.is_static()) return false;
     if (e->bias < 0 && IsPerChannel(v, y, axis)) {
       grown.bias = other;
     } else if (e->residual < 0 && SameDims(v, y)) {
@@ -95,7 +103,7 @@ bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e) {
 void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view op, ChannelAxis axis) {
   for (int i = 0; i < pattern.graph().node_count(); ++i) {
     Node n = pattern.node(i);
-    if (!n.Is(op) || !n.has_output(0) || n.output(0).dtype() != MGE_DTYPE_F32 || !n.output(0).is_static()) continue;
+    if (!n.Is(op) || !n.has_output(0) || !HasEpilogues(n.output(0).dtype()) || !n.output(0).is_static()) continue;
     if (HasOwnMeaning(n) || n.output(0).elements() == 0) continue;
     Epilogue e = StartOf(n);
     std::vector<int32_t> nodes = {i};
