@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Epilogues: the additions of a bias and of a tensor and the activation after a product or a convolution, computed together
-// with it.
+// with it. All values are float32, float16 or bfloat16; the kernels compute in float and round the result only.
 #pragma once
 
 #include <string_view>
