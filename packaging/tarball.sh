@@ -9,10 +9,12 @@ usage() {
   cat <<'TEXT'
 usage: packaging/tarball.sh [options]
 
-Builds the preset `release` and writes build/mge-VERSION-linux-ARCHITECTURE.tar.xz: the mge command, libmge, all
-backends, headers, the shared libraries that they need, ONNX's test cases, and gpu-report.sh, which tests and measures a GPU.
+Builds a preset and writes build/mge-VERSION-linux-ARCHITECTURE.tar.xz: the mge command, libmge, all backends, headers,
+the shared libraries that they need, ONNX's test cases, and gpu-report.sh, which tests and measures a GPU.
 
   -o, --output FILE   the file to write
+  -p, --preset NAME   the preset to build: tarball (default) has CUDA code for every generation of GPUs since Turing,
+                      release for the ordinary build's only
   --no-install        install nothing; take what is there
   -j, --jobs N        compilers at a time (default: one a core, less where memory is short)
   -h, --help          this text
@@ -22,10 +24,12 @@ TEXT
 }
 
 output=
+preset=tarball
 while (($#)); do
   case $1 in
     -h|--help) usage; exit 0 ;;
     -o|--output) output=$(value_of "$@"); shift ;;
+    -p|--preset) preset=$(value_of "$@"); shift ;;
     --no-install) install_packages=no ;;
     -j|--jobs) jobs=$(value_of "$@"); shift ;;
     --jobs=*) jobs=${1#*=} ;;
@@ -37,17 +41,17 @@ jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
 
 ensure_packages build test tarball
-if [[ -f $root/build/release/CMakeCache.txt ]]; then configure release; else configure release -DMGE_TESTS=OFF; fi
-build release product
+if [[ -f $root/build/$preset/CMakeCache.txt ]]; then configure "$preset"; else configure "$preset" -DMGE_TESTS=OFF; fi
+build "$preset" product
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$root/build/release/CMakeCache.txt")
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$root/build/$preset/CMakeCache.txt")
 name=mge-$version-linux-$(uname -m)
 tree=$work/$name
 output=${output:-$root/build/$name.tar.xz}
 say "packing $output"
-cmake --install "$root/build/release" --prefix "$tree" --strip >/dev/null
+cmake --install "$root/build/$preset" --prefix "$tree" --strip >/dev/null
 
 # is_elf FILE
 is_elf() { [[ $(head -c 4 "$1") == $'\x7fELF' ]]; }

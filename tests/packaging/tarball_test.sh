@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if ! command -v patchelf >/dev/null; then echo "skipped: patchelf is not installed"; exit 77; fi
 
-"$root/packaging/tarball.sh" --no-install --output "$work/mge.tar.xz"
+"$root/packaging/tarball.sh" --no-install --preset release --output "$work/mge.tar.xz"
 bytes=$(stat -c %s "$work/mge.tar.xz")
 if ((bytes > 50 << 20)); then echo "FAILED: the tarball has $bytes bytes, more than 50 MiB"; exit 1; fi
 mkdir "$work/some folder"
