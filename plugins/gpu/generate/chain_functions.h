@@ -4,6 +4,7 @@
 
 #include "plugins/gpu/kernels/binary_functions.h"
 #include "plugins/gpu/kernels/cast.h"
+#include "plugins/gpu/kernels/pack.h"
 #include "plugins/gpu/kernels/unary_functions.h"
 #include "plugins/gpu/port.h"
 
@@ -29,23 +30,17 @@ GPU_DEVICE uint8_t ToBool(C x) {
   return static_cast<uint8_t>(x != C(0));
 }
 
-// N neighbouring elements, read or written at once.
-template <typename T, int N>
-struct alignas(sizeof(T) * N) Pack {
-  T at[N];
-};
-
 // Returns elements i to i + N of an operand that is read once. i is a multiple of N.
 template <int N, typename T>
 GPU_DEVICE Pack<T, N> Load(const T* from, int64_t i) {
   GPU_COUNT_READ(from + i, sizeof(T) * N);
-  return *reinterpret_cast<const Pack<T, N>*>(from + i);
+  return ReadPack<N>(from + i);
 }
 // The same for an operand that is read again for other elements of the result.
 template <int N, typename T>
 GPU_DEVICE Pack<T, N> LoadAgain(const T* from, int64_t i) {
   GPU_COUNT_REPEATED_READ(from + i, sizeof(T) * N);
-  return *reinterpret_cast<const Pack<T, N>*>(from + i);
+  return ReadPack<N>(from + i);
 }
 // Returns N times element i.
 template <int N, typename T>
@@ -60,7 +55,7 @@ GPU_DEVICE Pack<T, N> Repeat(const T* from, int64_t i) {
 template <int N, typename T>
 GPU_DEVICE void Store(T* to, int64_t i, const Pack<T, N>& pack) {
   GPU_COUNT_WRITE(to + i, sizeof(T) * N);
-  *reinterpret_cast<Pack<T, N>*>(to + i) = pack;
+  WritePack(to + i, pack);
 }
 
 // Writes the indices of element i in an array of R dimensions.

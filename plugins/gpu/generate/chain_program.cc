@@ -159,10 +159,15 @@ class Expression {
 
 bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
-// Sets the access to the inputs, and what it needs of dimensions and strides.
-void SetAccess(const Value& y, const std::vector<Value>& inputs, ChainLaunch* out) {
+// Returns whether strides are those of dense memory.
+bool IsDense(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
+  return strides == StridesIn(Layout::kPlain, dims);
+}
+
+// Sets the access to the inputs, and what it needs of dimensions and strides. Fails if kernels have no such access.
+Result SetAccess(const Value& y, const std::vector<Value>& inputs, Layout layout, ChainLaunch* out) {
   ChainProgram& program = out->program;
-  const Broadcast b = BroadcastTo(y.dims(), inputs);
+  const Broadcast b = BroadcastTo(y.dims(), inputs, layout);
   if (!b.plain()) {
     program.rank = static_cast<int>(b.dims.size());
     program.wide_index = out->elements >= int64_t{1} << 31;
@@ -171,11 +176,12 @@ void SetAccess(const Value& y, const std::vector<Value>& inputs, ChainLaunch* ou
   uint64_t widest = 1;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const std::vector<int64_t>& strides = b.strides[k];
+    if (strides.back() > 1) return {MGE_UNIMPLEMENTED, "a constant whose elements are not neighbours in this layout"};
     Access access = strides.back() ? Access::kRows : Access::kRepeatedRows;
-    if (SameDims(inputs[k], y))
-      access = Access::kDense;
-    else if (inputs[k].elements() == 1)
+    if (inputs[k].elements() == 1 && out->elements > 1)
       access = Access::kOne;
+    else if (IsDense(b.dims, strides) || out->elements == 1)
+      access = Access::kDense;
     if (access != Access::kDense && access != Access::kOne) out->strides.push_back(strides);
     if (access == Access::kDense || access == Access::kRows) widest = std::max(widest, ElementBytes(inputs[k].dtype()));
     program.inputs.push_back({inputs[k].dtype(), access});
@@ -186,6 +192,7 @@ void SetAccess(const Value& y, const std::vector<Value>& inputs, ChainLaunch* ou
   constexpr uint64_t kWidestAccess = 16;
   program.width = static_cast<int>(std::min<uint64_t>(kWidestAccess / widest, 8));
   if (program.rank > 1 && b.dims.back() % program.width != 0) program.width = 1;
+  return {};
 }
 
 }  // namespace
@@ -234,7 +241,7 @@ bool FitsChain(const Node& n) {
   return y.is_static() && IsSupported(y.dtype()) && y.rank() <= kMaxRank && y.elements() > 0;
 }
 
-Result BuildChain(const Problem& p, ChainLaunch* out) {
+Result BuildChain(const Problem& p, Layout layout, ChainLaunch* out) {
   auto no = [](const char* why) { return Result(MGE_UNIMPLEMENTED, why); };
   const Value y = p.last().output(0);
   ChainProgram& program = out->program;
@@ -261,10 +268,11 @@ Result BuildChain(const Problem& p, ChainLaunch* out) {
     out->pointers.push_back(Operand::Out(output));
     for (int k = 0; k < p.input_count(); ++k) {
       if (!SameDims(p.input(k), y) || p.input(k).bytes() != p.output(output).bytes()) continue;
+      if (layout != Layout::kPlain && p.input(k).is_constant()) continue;
       out->in_place.push_back({static_cast<uint32_t>(output), static_cast<uint32_t>(k)});
     }
   }
-  SetAccess(y, inputs, out);
+  if (Result r = SetAccess(y, inputs, layout, out); !r.ok()) return r;
   if (out->Arguments().size() * sizeof(int64_t) > kMaxArgsBytes)
     return no("too many operands for the arguments of a kernel");
   return {};

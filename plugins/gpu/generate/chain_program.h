@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "plugins/gpu/support/layout.h"
 #include "plugins/gpu/support/recipe.h"
 
 namespace mge::gpu {
@@ -60,7 +61,7 @@ struct ChainLaunch {
 
 // Returns whether a node can be part of a generated chain.
 bool FitsChain(const Node& n);
-// Writes the chain that computes a problem. Fails with the reason if there is none.
-Result BuildChain(const Problem& p, ChainLaunch* out);
+// Writes the chain that computes a problem whose operands have the layout. Fails with the reason if there is none.
+Result BuildChain(const Problem& p, Layout layout, ChainLaunch* out);
 
 }  // namespace mge::gpu

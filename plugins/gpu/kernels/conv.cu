@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions in three forms. Implicit GEMM (phased, two spatial axes): a product of the filter and the windows of the
-// image, which are never stored. Direct: any number of axes, and depthwise. Transposed.
+// Convolutions in three forms, of plain tensors (conv_nhwc.cu has others). Implicit GEMM (phased, two spatial axes): a product of the filter and the windows of the
+// image, which are never stored. Direct: any number of axes, and depthwise. Transposed, also with the channels last.
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/kernels/conv_store.h"
 #include "plugins/gpu/kernels/tile.h"
@@ -114,30 +114,33 @@ GPU_DEVICE bool Under(const WindowAxis& a, int64_t o, int64_t k, int64_t* i) {
   return at >= 0 && *i * a.stride == at && *i < a.in;
 }
 
-// Computes one output of a transposed convolution per thread. w is (channels, outputs / groups, window).
-template <typename T>
+// Computes one output of a transposed convolution per thread. w is (channels, outputs / groups, window), or, if packed,
+// (channels, window, outputs / groups).
+template <typename T, bool kChannelsLast>
 GPU_DEVICE void ConvTransposed(const ConvArgs& args) {
   using C = Compute<T>;
   const WindowAxis &d = args.axis[0], &h = args.axis[1], &w = args.axis[2];
   const int64_t channels = args.channels / args.groups, outputs = args.outputs / args.groups;
-  const int64_t taps = d.kernel * h.kernel * w.kernel, n = args.images * args.outputs * d.out * h.out * w.out;
-  const int64_t volume = d.in * h.in * w.in;
-  for (int64_t i = GridThread(); i < n; i += GridThreads()) {
-    int64_t rest = i / w.out;
-    const int64_t ow = i % w.out, oh = rest % h.out, od = rest / h.out % d.out;
-    rest = rest / h.out / d.out;
-    const int64_t output = rest % args.outputs, image = rest / args.outputs, group = output / outputs;
-    const T* __restrict__ x = static_cast<const T*>(args.x) + (image * args.channels + group * channels) * volume;
-    const T* __restrict__ filter = static_cast<const T*>(args.w) + (group * channels * outputs + output % outputs) * taps;
+  const int64_t taps = d.kernel * h.kernel * w.kernel, pixels = d.out * h.out * w.out, volume = d.in * h.in * w.in;
+  const int64_t x_step = kChannelsLast ? 1 : volume, pixel_step = kChannelsLast ? args.channels : 1;
+  const int64_t output_step = args.packed ? 1 : taps, tap_step = args.packed ? outputs : 1;
+  for (int64_t i = GridThread(); i < args.images * args.outputs * pixels; i += GridThreads()) {
+    const int64_t image = i / (args.outputs * pixels), rest = i - image * args.outputs * pixels;
+    const int64_t output = kChannelsLast ? rest % args.outputs : rest / pixels;
+    const int64_t pixel = kChannelsLast ? rest / args.outputs : rest % pixels, group = output / outputs;
+    const int64_t ow = pixel % w.out, oh = pixel / w.out % h.out, od = pixel / w.out / h.out;
+    const T* __restrict__ x = static_cast<const T*>(args.x) + image * args.channels * volume + group * channels * x_step;
+    const T* __restrict__ filter =
+        static_cast<const T*>(args.w) + group * channels * outputs * taps + output % outputs * output_step;
     C sum = 0;
     for (int64_t kd = 0; kd < d.kernel; ++kd) {
       for (int64_t kh = 0; kh < h.kernel; ++kh) {
         for (int64_t kw = 0; kw < w.kernel; ++kw) {
           int64_t id, ih, iw;
           if (!Under(d, od, kd, &id) || !Under(h, oh, kh, &ih) || !Under(w, ow, kw, &iw)) continue;
-          const int64_t place = (id * h.in + ih) * w.in + iw, tap = (kd * h.kernel + kh) * w.kernel + kw;
-          for (int64_t c = 0; c < channels; ++c)
-            sum += Widen(x[c * volume + place]) * Widen(filter[c * outputs * taps + tap]);
+          const T* from = x + ((id * h.in + ih) * w.in + iw) * pixel_step;
+          const T* weights = filter + ((kd * h.kernel + kh) * w.kernel + kw) * tap_step;
+          for (int64_t c = 0; c < channels; ++c) sum += Widen(from[c * x_step]) * Widen(weights[c * outputs * taps]);
         }
       }
     }
@@ -148,7 +151,8 @@ GPU_DEVICE void ConvTransposed(const ConvArgs& args) {
 #define GPU_CONVOLUTIONS(type, T)                                                \
   GPU_PHASED_KERNEL(conv_product_##type, kTileThreads, ConvArgs, ConvProduct<T>) \
   GPU_KERNEL(conv_direct_##type, 256, ConvArgs, ConvDirect<T>)                   \
-  GPU_KERNEL(conv_transposed_##type, 256, ConvArgs, ConvTransposed<T>)
+  GPU_KERNEL(conv_transposed_##type, 256, ConvArgs, (ConvTransposed<T, false>))  \
+  GPU_KERNEL(conv_nhwc_transposed_##type, 256, ConvArgs, (ConvTransposed<T, true>))
 
 GPU_CONVOLUTIONS(f32, float)
 GPU_CONVOLUTIONS(f64, double)

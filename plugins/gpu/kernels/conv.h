@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments of convolutions and pools. There are up to three spatial axes; missing leading axes have size 1. Tensors are
-// dense, (images, channels, spatial axes).
+// dense, (images, channels, spatial axes), or (images, spatial axes, channels) for kernels named nhwc.
 #pragma once
 
 #include <stdint.h>
@@ -15,9 +15,10 @@ struct WindowAxis {
   int64_t in, out, kernel, stride, dilation, pad_begin, pad_end;
 };
 
-// y = f(convolution + bias + residual); w is (outputs, channels / groups, window), or, if `packed` (conv_product only),
-// (groups, channels / groups * window, outputs / groups), so that neighbouring threads read neighbouring elements. bias (one
-// per output) and residual (as y) may be null.
+// y = f(convolution + bias + residual); w is (outputs, channels / groups, window), or, if `packed`, in the order in which the
+// kernel reads it: (groups, channels / groups * window, outputs / groups) for conv_product, (channels / groups * window,
+// outputs) for conv_nhwc_direct and conv_nhwc_depthwise, (outputs, window, channels / groups) for conv_nhwc_product and
+// conv_nhwc_mma. bias (one per output) and residual (as y) may be null.
 struct ConvArgs {
   const void* x;
   const void* w;
@@ -36,6 +37,7 @@ struct PoolArgs {
   void* y;
   int64_t* indices;  // indices of the maxima; may be null
   int64_t n;         // number of outputs
+  int64_t channels;  // NHWC only
   WindowAxis axis[3];
   int32_t count_pads;    // averages divide by the size of the whole window
   int32_t column_major;  // indices count in column-major order

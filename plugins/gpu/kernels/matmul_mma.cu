@@ -9,7 +9,7 @@ namespace mge::gpu {
 
 template <typename T, typename Tile>
 GPU_DEVICE void MatMulMma(const MatMulArgs& args) {
-  GPU_MMA_TILE(T, Tile);
+  GPU_MMA_TILE(T, Tile, Lines<T>, Lines<T>);
   const int64_t across = (args.n + Tile::kColumns - 1) / Tile::kColumns, down = (args.m + Tile::kRows - 1) / Tile::kRows;
   for (int64_t u = blockIdx.x; u < across * down * args.batch; u += gridDim.x) {
     const int64_t column0 = u % across * Tile::kColumns, row0 = u / across % down * Tile::kRows, batch = u / across / down;
@@ -19,10 +19,12 @@ GPU_DEVICE void MatMulMma(const MatMulArgs& args) {
                    columns = {static_cast<const T*>(args.b) + at.b, args.n, args.b_column, args.b_k,
                               args.b_column == 1 && args.b_k != 1};
     ComputeMmaTile<T, Tile>(GPU_MMA_STATES, rows, columns, row0, column0, args.k,
-                            [&](float sum, int64_t row, int64_t column) {
-                              if (row >= args.m || column >= args.n) return;
-                              static_cast<T*>(args.y)[(batch * args.m + row) * args.n + column] =
-                                  Finished<T>(args, PointersOf(args), at, sum, row, column);
+                            [&](const float(&sums_of)[2], int64_t row, int64_t column) {
+                              GPU_UNROLL for (int i = 0; i < 2; ++i, ++column) {
+                                if (row >= args.m || column >= args.n) return;
+                                static_cast<T*>(args.y)[(batch * args.m + row) * args.n + column] =
+                                    Finished<T>(args, PointersOf(args), at, sums_of[i], row, column);
+                              }
                             });
   }
 }

@@ -8,15 +8,18 @@
 #pragma once
 
 #include "plugins/gpu/kernels/mma.h"
+#include "plugins/gpu/kernels/pack.h"
 
 namespace mge::gpu {
 
 constexpr int kStepVectors = 4, kLineVectors = 5;  // vectors of 16 bytes along k: of a step, between rows in shared memory
 constexpr int kStepWords = 16;                     // registers of a fragment along k, in a step
 template <typename T>
-constexpr int kEach = 16 / sizeof(T);  // elements of a vector
+constexpr int kEach = kWidest<T>;  // elements of a vector
 template <typename T>
 constexpr int kStep = kStepVectors* kEach<T>;
+template <typename T>
+using Vector = Pack<T, kEach<T>>;
 
 // A tile: warps_down x warps_across warps, each with `down` x `across` fragments of the result.
 template <int kDownOf, int kAcrossOf, int kWarpsDownOf, int kWarpsAcrossOf>
@@ -28,27 +31,25 @@ struct MmaTile {
   static_assert(kRows == kColumns);
 };
 
-template <typename T>
-struct alignas(16) Vector {
-  T at[kEach<T>];
-};
-
 // A factor gives a tile vectors of elements: of lines (rows of a, columns of b), along k, or if along_lines is true, of one
-// k across lines. This is a matrix in memory.
+// k across lines. What a thread knows of a line, a Line, is computed once per tile. This is a matrix in memory.
 template <typename T>
 struct Lines {
+  using Line = int64_t;
   const T* data;
   int64_t lines, line_stride, k_stride;
   bool along_lines;  // memory is dense across lines
 
+  GPU_DEVICE Line At(int64_t line) const { return line; }
   // Loads a vector: with one access if it is dense, aligned and inside of the matrix, else by element, with zeros outside.
-  GPU_DEVICE Vector<T> Load(int64_t line, int64_t k, int64_t k_end) const {
+  template <int N>
+  GPU_DEVICE Pack<T, N> Load(Line line, int64_t k, int64_t k_end) const {
     const T* from = data + line * line_stride + k * k_stride;
-    const bool inside = along_lines ? line + kEach<T> <= lines && k < k_end : line < lines && k + kEach<T> <= k_end;
+    const bool inside = along_lines ? line + N <= lines && k < k_end : line < lines && k + N <= k_end;
     const bool dense = along_lines ? line_stride == 1 : k_stride == 1;
-    if (inside && dense && reinterpret_cast<uintptr_t>(from) % 16 == 0) return *reinterpret_cast<const Vector<T>*>(from);
-    Vector<T> v;
-    GPU_UNROLL for (int i = 0; i < kEach<T>; ++i) {
+    if (inside && dense && IsAligned(from)) return ReadPack<N>(from);
+    Pack<T, N> v;
+    GPU_UNROLL for (int i = 0; i < N; ++i) {
       const int64_t at_line = line + (along_lines ? i : 0), at_k = k + (along_lines ? 0 : i);
       v.at[i] = at_line < lines && at_k < k_end ? data[at_line * line_stride + at_k * k_stride] : T{};
     }
@@ -65,13 +66,23 @@ GPU_DEVICE void PlaceOf(bool along_lines, int i, int thread, int* line, int* k) 
   *k = along_lines ? e / kLines : e % kStepVectors * kEach<T>;
 }
 
-template <typename Tile, typename T, typename Factor>
-GPU_DEVICE void LoadStep(const Factor& of, int64_t line0, int64_t k0, int64_t k_end, Vector<T> (&to)[Tile::kVectors],
-                         int thread) {
+// Finds the lines from which the thread loads vectors.
+template <typename Tile, typename T, typename Factor, typename Line>
+GPU_DEVICE void FindLines(const Factor& of, int64_t line0, Line (&lines)[Tile::kVectors], int thread) {
   GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
     int line, k;
     PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
-    to[i] = of.Load(line0 + line, k0 + k, k_end);
+    lines[i] = of.At(line0 + line);
+  }
+}
+
+template <typename Tile, typename T, typename Factor, typename Line>
+GPU_DEVICE void LoadStep(const Factor& of, const Line (&lines)[Tile::kVectors], int64_t k0, int64_t k_end,
+                         Vector<T> (&to)[Tile::kVectors], int thread) {
+  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
+    int line, k;
+    PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
+    to[i] = of.template Load<kEach<T>>(lines[i], k0 + k, k_end);
   }
 }
 
@@ -97,33 +108,39 @@ GPU_DEVICE uint32_t WordAt(const Vector<T> (&line)[kLineVectors], int word) {
   return reinterpret_cast<const uint32_t*>(line)[word];
 }
 
-// Declares the shared memory and the states of a kernel.
-#define GPU_MMA_TILE(T, Tile)                                           \
-  GPU_SHARED(Vector<T>, left, [Tile::kRows][kLineVectors]);             \
-  GPU_SHARED(Vector<T>, right, [Tile::kColumns][kLineVectors]);         \
-  GPU_STATE(Vector<T>, next_left, Tile::kThreads, [Tile::kVectors]);    \
-  GPU_STATE(Vector<T>, next_right, Tile::kThreads, [Tile::kVectors]);   \
-  GPU_STATE(uint32_t, fragments_a, Tile::kThreads, [Tile::kDown][4]);   \
-  GPU_STATE(uint32_t, fragments_b, Tile::kThreads, [Tile::kAcross][2]); \
+// Declares the shared memory and the states of a kernel with factors of the types A and B.
+#define GPU_MMA_TILE(T, Tile, A, B)                                           \
+  GPU_SHARED(Vector<T>, left, [Tile::kRows][kLineVectors]);                   \
+  GPU_SHARED(Vector<T>, right, [Tile::kColumns][kLineVectors]);               \
+  GPU_STATE(typename A::Line, left_lines, Tile::kThreads, [Tile::kVectors]);  \
+  GPU_STATE(typename B::Line, right_lines, Tile::kThreads, [Tile::kVectors]); \
+  GPU_STATE(Vector<T>, next_left, Tile::kThreads, [Tile::kVectors]);          \
+  GPU_STATE(Vector<T>, next_right, Tile::kThreads, [Tile::kVectors]);         \
+  GPU_STATE(uint32_t, fragments_a, Tile::kThreads, [Tile::kDown][4]);         \
+  GPU_STATE(uint32_t, fragments_b, Tile::kThreads, [Tile::kAcross][2]);       \
   GPU_STATE(float, sums, Tile::kThreads, [Tile::kDown][Tile::kAcross][4])
 // Their names, as arguments of ComputeMmaTile().
-#define GPU_MMA_STATES left, right, next_left, next_right, fragments_a, fragments_b, sums
+#define GPU_MMA_STATES left, right, left_lines, right_lines, next_left, next_right, fragments_a, fragments_b, sums
 
-// Computes the tile at (row0, column0) of a product with `depth` terms. Calls store(sum, row, column) for each element.
-template <typename T, typename Tile, typename Next, typename A, typename B, typename Sums, typename Left, typename Right,
-          typename Store>
+// Computes the tile at (row0, column0) of a product with `depth` terms. Calls store(sums, row, column) for each pair of
+// elements (row, column) and (row, column + 1).
+template <typename T, typename Tile, typename LeftLines, typename RightLines, typename Next, typename A, typename B,
+          typename Sums, typename Left, typename Right, typename Store>
 GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
-                               Vector<T> (&right)[Tile::kColumns][kLineVectors], Next& next_left, Next& next_right, A& a,
-                               B& b, Sums& sums, const Left& rows, const Right& columns, int64_t row0, int64_t column0,
-                               int64_t depth, const Store& store) {
+                               Vector<T> (&right)[Tile::kColumns][kLineVectors], LeftLines& left_lines,
+                               RightLines& right_lines, Next& next_left, Next& next_right, A& a, B& b, Sums& sums,
+                               const Left& rows, const Right& columns, int64_t row0, int64_t column0, int64_t depth,
+                               const Store& store) {
   GPU_PHASE(t) {
     GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
       GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
         GPU_UNROLL for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[i][j][r] = 0;
       }
     }
-    LoadStep<Tile, T>(rows, row0, 0, depth, GPU_OWN(next_left, t), t);
-    LoadStep<Tile, T>(columns, column0, 0, depth, GPU_OWN(next_right, t), t);
+    FindLines<Tile, T>(rows, row0, GPU_OWN(left_lines, t), t);
+    FindLines<Tile, T>(columns, column0, GPU_OWN(right_lines, t), t);
+    LoadStep<Tile, T>(rows, GPU_OWN(left_lines, t), 0, depth, GPU_OWN(next_left, t), t);
+    LoadStep<Tile, T>(columns, GPU_OWN(right_lines, t), 0, depth, GPU_OWN(next_right, t), t);
   }
   for (int64_t k0 = 0; k0 < depth; k0 += kStep<T>) {
     GPU_PHASE(t) {
@@ -133,8 +150,8 @@ GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
     GPU_BARRIER();
     GPU_PHASE(t) {
       if (k0 + kStep<T> < depth) {
-        LoadStep<Tile, T>(rows, row0, k0 + kStep<T>, depth, GPU_OWN(next_left, t), t);
-        LoadStep<Tile, T>(columns, column0, k0 + kStep<T>, depth, GPU_OWN(next_right, t), t);
+        LoadStep<Tile, T>(rows, GPU_OWN(left_lines, t), k0 + kStep<T>, depth, GPU_OWN(next_left, t), t);
+        LoadStep<Tile, T>(columns, GPU_OWN(right_lines, t), k0 + kStep<T>, depth, GPU_OWN(next_right, t), t);
       }
     }
     GPU_UNROLL for (int k = 0; k < kStepWords; k += 8) {
@@ -166,10 +183,11 @@ GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
     const int warp = t / 32, lane = t % 32;
     GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
       GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-        GPU_UNROLL for (int r = 0; r < 4; ++r) {
-          const int64_t row = row0 + (warp / Tile::kWarpsAcross * Tile::kDown + i) * 16 + lane / 4 + 8 * (r / 2);
-          const int64_t column = column0 + (warp % Tile::kWarpsAcross * Tile::kAcross + j) * 8 + lane % 4 * 2 + r % 2;
-          store(GPU_OWN(sums, t)[i][j][r], row, column);
+        GPU_UNROLL for (int r = 0; r < 4; r += 2) {
+          const int64_t row = row0 + (warp / Tile::kWarpsAcross * Tile::kDown + i) * 16 + lane / 4 + 4 * r;
+          const int64_t column = column0 + (warp % Tile::kWarpsAcross * Tile::kAcross + j) * 8 + lane % 4 * 2;
+          float pair[2] = {GPU_OWN(sums, t)[i][j][r], GPU_OWN(sums, t)[i][j][r + 1]};
+          store(pair, row, column);
         }
       }
     }

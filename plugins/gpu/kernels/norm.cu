@@ -50,6 +50,16 @@ GPU_DEVICE void SoftmaxThread(const SoftmaxArgs& args) {
   }
 }
 
+// The place of an element of a row, and its channel in the group.
+struct RowElement {
+  int64_t place, channel;
+};
+GPU_DEVICE RowElement ElementOf(const NormArgs& args, int64_t i) {
+  if (args.channels == 0) return {i, args.channel_elements == 1 ? i : i / args.channel_elements};
+  const auto at = static_cast<uint32_t>(i), width = static_cast<uint32_t>(args.group_channels), pixel = at / width;
+  return {pixel * args.channels + (at - pixel * width), at - pixel * width};
+}
+
 // Normalises one row per block: first the mean, then the squared differences from it. Stat is the type of mean and inv_std.
 template <typename T>
 GPU_DEVICE void Norm(const NormArgs& args) {
@@ -59,27 +69,29 @@ GPU_DEVICE void Norm(const NormArgs& args) {
   const T* bias = static_cast<const T*>(args.bias);
   const C n = static_cast<C>(args.n);
   for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    const T* x = static_cast<const T*>(args.x) + row * args.n;
-    T* y = static_cast<T*>(args.y) + row * args.n;  // may be x
+    const int64_t first = row % args.groups * args.group_channels;
+    const int64_t base =
+        args.channels == 0 ? row * args.n : row / args.groups * args.channel_elements * args.channels + first;
+    const T* x = static_cast<const T*>(args.x) + base;
+    T* y = static_cast<T*>(args.y) + base;  // may be x
     C mean = 0;
     if (args.centred) {
       C sum = 0;
-      for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) sum += Widen(x[i]);
+      for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) sum += Widen(x[ElementOf(args, i).place]);
       mean = BlockReduce<JoinSum>(sum, part) / n;
     }
     C squares = 0;
     for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) {
-      const C d = Widen(x[i]) - mean;
+      const C d = Widen(x[ElementOf(args, i).place]) - mean;
       squares += d * d;
     }
     const C inv_std = C(1) / sqrt(BlockReduce<JoinSum>(squares, part) / n + static_cast<C>(args.epsilon));
-    const int64_t first = row % args.groups * args.group_channels;
     for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) {
-      const int64_t c = first + (args.channel_elements == 1 ? i : i / args.channel_elements);
-      C v = (Widen(x[i]) - mean) * inv_std;
-      if (scale) v *= Widen(scale[c]);
-      if (bias) v += Widen(bias[c]);
-      y[i] = Narrow<T>::Of(v);
+      const RowElement at = ElementOf(args, i);
+      C v = (Widen(x[at.place]) - mean) * inv_std;
+      if (scale) v *= Widen(scale[first + at.channel]);
+      if (bias) v += Widen(bias[first + at.channel]);
+      y[at.place] = Narrow<T>::Of(v);
     }
     if (threadIdx.x == 0 && args.mean) static_cast<C*>(args.mean)[row] = mean;
     if (threadIdx.x == 0 && args.inv_std) static_cast<C*>(args.inv_std)[row] = inv_std;

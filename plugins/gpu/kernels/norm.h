@@ -15,8 +15,9 @@ struct SoftmaxArgs {
 };
 
 // Normalises contiguous rows of n elements: y = (x - mean) / sqrt(variance + epsilon) * scale + bias. A row belongs to group
-// row % groups. Its element i has scale number group * group_channels + i / channel_elements. If `centred` is 0, the mean is
-// taken as 0. scale, bias, mean (per row) and inv_std may be null.
+// row % groups. Its element i has scale number group * group_channels + i / channel_elements. If `channels` is not 0, x is
+// (images, channel_elements, channels), and a row has group_channels neighbours of each pixel of an image; n is below 2^31. If
+// `centred` is 0, the mean is taken as 0. scale, bias, mean (per row) and inv_std may be null.
 struct NormArgs {
   const void* x;
   const void* scale;
@@ -27,6 +28,7 @@ struct NormArgs {
   int64_t rows, n, groups, group_channels, channel_elements;
   double epsilon;
   int32_t centred, reserved;
+  int64_t channels;
 };
 
 // y = (x - mean[c]) / sqrt(variance[c] + epsilon) * scale[c] + bias[c] over (batch, channels, inner).

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool and AveragePool: one thread per output.
+// MaxPool and AveragePool: one output per thread, or, with the channels last, neighbouring channels of a pixel.
 #include <math.h>
 
 #include "plugins/gpu/kernels/conv.h"
-#include "plugins/gpu/port.h"
+#include "plugins/gpu/kernels/pack.h"
 
 namespace mge::gpu {
 
@@ -89,15 +89,97 @@ GPU_DEVICE void AveragePool(const PoolArgs& args) {
   }
 }
 
-GPU_KERNEL(max_pool_f32, 256, PoolArgs, MaxPool<float>)
-GPU_KERNEL(max_pool_f64, 256, PoolArgs, MaxPool<double>)
-GPU_KERNEL(max_pool_f16, 256, PoolArgs, MaxPool<f16>)
-GPU_KERNEL(max_pool_bf16, 256, PoolArgs, MaxPool<bf16>)
-GPU_KERNEL(max_pool_i8, 256, PoolArgs, MaxPool<int8_t>)
-GPU_KERNEL(max_pool_u8, 256, PoolArgs, MaxPool<uint8_t>)
-GPU_KERNEL(average_pool_f32, 256, PoolArgs, AveragePool<float>)
-GPU_KERNEL(average_pool_f64, 256, PoolArgs, AveragePool<double>)
-GPU_KERNEL(average_pool_f16, 256, PoolArgs, AveragePool<f16>)
-GPU_KERNEL(average_pool_bf16, 256, PoolArgs, AveragePool<bf16>)
+template <int N>
+struct Width {
+  static constexpr int value = N;
+};
+// Calls run(width) with the number of neighbouring channels that a thread computes.
+template <typename T, typename Run>
+GPU_DEVICE void InPacks(const PoolArgs& args, Run run) {
+  if (args.channels % kWidest<T> == 0 && IsAligned(args.x) && IsAligned(args.y)) {
+    run(Width<kWidest<T>>());
+  } else {
+    run(Width<1>());
+  }
+}
+
+// The pack of output number i: a pixel, and its first channel.
+struct PackedOutput {
+  Output at;  // its plane is the image
+  int64_t channel;
+};
+template <int N>
+GPU_DEVICE PackedOutput PackOf(const PoolArgs& args, int64_t i) {
+  const int64_t packs = args.channels / N, pixel = i / packs;
+  return {OutputOf(args, pixel), (i - pixel * packs) * N};
+}
+
+template <typename T>
+GPU_DEVICE void MaxPoolNhwc(const PoolArgs& args) {
+  InPacks<T>(args, [&](auto width) {
+    constexpr int N = decltype(width)::value;
+    const WindowAxis &d = args.axis[0], &h = args.axis[1], &w = args.axis[2];
+    for (int64_t i = GridThread(); i < args.n / N; i += GridThreads()) {
+      const auto [o, channel] = PackOf<N>(args, i);
+      const T* __restrict__ x = static_cast<const T*>(args.x) + o.plane * d.in * h.in * w.in * args.channels + channel;
+      Compute<T> best[N];
+      for (int j = 0; j < N; ++j) best[j] = LowestOf<T>();
+      bool first = true;
+      ForTaps(args, o.d, o.h, o.w, [&](int64_t id, int64_t ih, int64_t iw) {
+        const auto pack = ReadPack<N>(x + ((id * h.in + ih) * w.in + iw) * args.channels);
+        GPU_UNROLL for (int j = 0; j < N; ++j) {
+          const auto v = Widen(pack.at[j]);
+          if (first || v > best[j] || (v != v && best[j] == best[j])) best[j] = v;
+        }
+        first = false;
+      });
+      Pack<T, N> y;
+      GPU_UNROLL for (int j = 0; j < N; ++j) y.at[j] = Narrow<T>::Of(best[j]);
+      WritePack(static_cast<T*>(args.y) + i * N, y);
+    }
+  });
+}
+
+template <typename T>
+GPU_DEVICE void AveragePoolNhwc(const PoolArgs& args) {
+  InPacks<T>(args, [&](auto width) {
+    constexpr int N = decltype(width)::value;
+    using C = Compute<T>;
+    const WindowAxis &d = args.axis[0], &h = args.axis[1], &w = args.axis[2];
+    for (int64_t i = GridThread(); i < args.n / N; i += GridThreads()) {
+      const auto [o, channel] = PackOf<N>(args, i);
+      const T* __restrict__ x = static_cast<const T*>(args.x) + o.plane * d.in * h.in * w.in * args.channels + channel;
+      C sum[N] = {};
+      int64_t count = 0;
+      ForTaps(args, o.d, o.h, o.w, [&](int64_t id, int64_t ih, int64_t iw) {
+        const auto pack = ReadPack<N>(x + ((id * h.in + ih) * w.in + iw) * args.channels);
+        GPU_UNROLL for (int j = 0; j < N; ++j) sum[j] += Widen(pack.at[j]);
+        ++count;
+      });
+      if (args.count_pads) count = Counted(d, o.d) * Counted(h, o.h) * Counted(w, o.w);
+      Pack<T, N> y;
+      GPU_UNROLL for (int j = 0; j < N; ++j) y.at[j] = Narrow<T>::Of(count ? sum[j] / static_cast<C>(count) : C(0));
+      WritePack(static_cast<T*>(args.y) + i * N, y);
+    }
+  });
+}
+
+#define GPU_MAX_POOLS(type, T)                           \
+  GPU_KERNEL(max_pool_##type, 256, PoolArgs, MaxPool<T>) \
+  GPU_KERNEL(max_pool_nhwc_##type, 256, PoolArgs, MaxPoolNhwc<T>)
+#define GPU_AVERAGE_POOLS(type, T)                               \
+  GPU_KERNEL(average_pool_##type, 256, PoolArgs, AveragePool<T>) \
+  GPU_KERNEL(average_pool_nhwc_##type, 256, PoolArgs, AveragePoolNhwc<T>)
+
+GPU_MAX_POOLS(f32, float)
+GPU_MAX_POOLS(f64, double)
+GPU_MAX_POOLS(f16, f16)
+GPU_MAX_POOLS(bf16, bf16)
+GPU_MAX_POOLS(i8, int8_t)
+GPU_MAX_POOLS(u8, uint8_t)
+GPU_AVERAGE_POOLS(f32, float)
+GPU_AVERAGE_POOLS(f64, double)
+GPU_AVERAGE_POOLS(f16, f16)
+GPU_AVERAGE_POOLS(bf16, bf16)
 
 }  // namespace mge::gpu

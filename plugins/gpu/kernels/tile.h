@@ -14,9 +14,9 @@ using TileA = C[kTileK][kTileRows + kTilePad];
 template <typename C>
 using TileB = C[kTileK][kTileColumns];
 
-// Adds the product of the two shared tiles to a thread's 4 x 4 sums.
-template <typename C>
-GPU_DEVICE void MultiplyTile(C (&sum)[4][4], const TileA<C>& a, const TileB<C>& b, int thread) {
+// Adds the product of the two shared tiles to a thread's 4 x 4 sums. Right is TileA<C> or TileB<C>.
+template <typename C, typename Right>
+GPU_DEVICE void MultiplyTile(C (&sum)[4][4], const TileA<C>& a, const Right& b, int thread) {
   const int row = thread / 16 * 4, column = thread % 16 * 4;
   GPU_UNROLL for (int k = 0; k < kTileK; ++k) {
     C left[4], right[4];

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvTranspose over one to three spatial axes.
+#include <algorithm>
+
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
 namespace {
 
-Result Build(const Problem& p, Recipe& recipe) {
+Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Convolution conv;
   if (Result r = FindTransposed(p, &conv); !r.ok()) return r;
-  recipe.Add(KernelFor("conv_transposed", conv.type), Spread(static_cast<int64_t>(p.node().output(0).elements())), conv.args,
+  const bool packs = layout == Layout::kChannelsLast && conv.w != conv.x && p.input(conv.w).is_constant();
+  conv.args.packed = packs && recipe.Pack(conv.w, conv.FilterPacking(/*transposed=*/true));
+  recipe.Add(KernelFor(layout == Layout::kPlain ? "conv_transposed" : "conv_nhwc_transposed", conv.type),
+             Spread(static_cast<int64_t>(p.node().output(0).elements())), conv.args,
              {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::Null(), Operand::Out()});
   return {};
 }
@@ -17,12 +22,12 @@ Result Build(const Problem& p, Recipe& recipe) {
 struct ConvTransposeRow : MoveRow<Build> {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
-    Recipe recipe;
-    if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
     Value w = p.node().input(1);
-    double flops = 2.0 * static_cast<double>(p.node().input(0).elements()) * static_cast<double>(w.elements()) /
-                   static_cast<double>(w.dim(0));
-    offers.Add({.id = "gpu.conv_transpose", .attributes = kExact, .cost_us = GpuUs(p, BytesOf(p), 12 * flops)});
+    const double flops = 2.0 * static_cast<double>(p.node().input(0).elements()) * static_cast<double>(w.elements()) /
+                         static_cast<double>(std::max<int64_t>(1, w.dim(0)));
+    OfferEach(p, offers, [&](Layout, int) {
+      return Candidate{.id = "gpu.conv_transpose", .attributes = kExact, .cost_us = GpuUs(p, BytesOf(p), 12 * flops)};
+    });
   }
 };
 

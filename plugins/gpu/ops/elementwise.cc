@@ -17,12 +17,18 @@ namespace {
 // Builds the launches of a node, or refuses with a reason. Used for the offer and for the kernel, so that both agree.
 class Builder {
  public:
-  Builder(const Problem& p, Recipe* recipe) : p_(p), n_(p.node()), y_(n_.output(0)), recipe_(*recipe) {}
+  Builder(const Problem& p, Layout layout, Recipe* recipe)
+      : p_(p), n_(p.node()), y_(n_.output(0)), layout_(layout), recipe_(*recipe) {}
 
   Result Build() {
     const ElementwiseOp& op = *FindElementwise(n_.op(), n_.domain());
     if (n_.output_count() > 1 && n_.has_output(1)) return No("does not give a mask");
     if (!n_.has_input(0)) return No("without an operand");
+    for (int k = 0; k < n_.input_count() && layout_ != Layout::kPlain; ++k) {
+      if (n_.has_input(k) && n_.input(k).is_constant() && n_.input(k).elements() == y_.elements() && n() > 1) {
+        return No("a constant of the output's size has the plain layout only");
+      }
+    }
     switch (op.form) {
       case Form::kUnary: return Unary(op.kernel, n_.Float(op.p, op.a), n_.Float(op.q, op.b));
       case Form::kIsInf:
@@ -48,6 +54,7 @@ class Builder {
     if (n_.input_count() > 2) return out;  // with several launches, a later one still reads its input
     for (int k = 0; k < n_.input_count(); ++k) {
       if (!n_.has_input(k) || n_.input(k).bytes() != y_.bytes() || n_.input(k).elements() != y_.elements()) continue;
+      if (layout_ != Layout::kPlain && n_.input(k).rank() != y_.rank()) continue;
       out.push_back({0, static_cast<uint32_t>(InputOf(p_, k))});
     }
     if (out.size() == 2 && out[0].input == out[1].input) out.pop_back();
@@ -80,7 +87,7 @@ class Builder {
     std::string kernel = KernelFor(base, type);
     if (!Exists(kernel)) return NoType(type);
     if (!n()) return {};
-    Broadcast b = BroadcastTo(y_.dims(), {x.whole ? y_ : x.value, y.whole ? y_ : y.value});
+    Broadcast b = BroadcastTo(y_.dims(), {x.whole ? y_ : x.value, y.whole ? y_ : y.value}, layout_);
     BinaryArgs args = {};
     args.n = n();
     if (b.plain()) {
@@ -165,7 +172,7 @@ class Builder {
     Value x = n_.input(1), y = n_.input(2);
     if (x.dtype() != y.dtype()) return No("operands of different types");
     if (!n()) return {};
-    Broadcast b = BroadcastTo(y_.dims(), {n_.input(0), x, y});
+    Broadcast b = BroadcastTo(y_.dims(), {n_.input(0), x, y}, layout_);
     WhereArgs args = {};
     args.n = n();
     if (b.plain()) {
@@ -227,57 +234,74 @@ class Builder {
   const Problem& p_;
   Node n_;
   Value y_;
+  Layout layout_;
   Recipe& recipe_;
 };
 
 // Builds the launches of a problem.
-Result BuildRecipe(const Problem& p, Recipe* recipe) {
-  return p.node_count() > 1 ? Chain().Build(p, recipe) : Builder(p, recipe).Build();
+Result BuildRecipe(const Problem& p, Layout layout, Recipe* recipe) {
+  return p.node_count() > 1 ? Chain().Build(p, layout, recipe) : Builder(p, layout, recipe).Build();
 }
 
 // A kernel of this file. Its functions do not depend on shapes, so it serves as the source of kernels for other shapes.
 class ElementwiseKernel : public Kernel {
  public:
   // Returns nullptr if the problem is not supported.
-  static KernelPtr Create(const Problem& p) {
+  static KernelPtr Create(const Problem& p, Layout layout) {
     Recipe recipe;
-    if (!BuildRecipe(p, &recipe).ok()) return nullptr;
+    if (!BuildRecipe(p, layout, &recipe).ok()) return nullptr;
     KernelPtr launches = std::move(recipe).Make();
-    return launches ? std::make_unique<ElementwiseKernel>(std::move(launches)) : nullptr;
+    return launches ? std::make_unique<ElementwiseKernel>(std::move(launches), layout) : nullptr;
   }
-  explicit ElementwiseKernel(KernelPtr launches) : launches_(std::move(launches)) {}
+  ElementwiseKernel(KernelPtr launches, Layout layout) : launches_(std::move(launches)), layout_(layout) {}
   uint32_t args_bytes() const override { return launches_->args_bytes(); }
   uint64_t workspace_bytes() const override { return launches_->workspace_bytes(); }
   Result Bind(const Binding& binding, void* args, StepFn* step) override { return launches_->Bind(binding, args, step); }
-  KernelPtr Rebind(const Problem& p) override { return Create(p); }
+  KernelPtr Rebind(const Problem& p) override { return Create(p, layout_); }
 
  private:
   KernelPtr launches_;
+  Layout layout_;
 };
+
+// Describes the candidate of a layout. Refuses with a reason.
+Result Describe(const Problem& p, Layout layout, Candidate* out) {
+  Recipe recipe;
+  const double elements = 20.0 * static_cast<double>(p.output(0).elements());
+  if (p.node_count() > 1) {
+    Chain chain;
+    if (Result r = chain.Build(p, layout, &recipe); !r.ok()) return r;
+    *out = {.id = "gpu.chain",
+            .attributes = kExact,
+            .cost_us = GpuUs(p, BytesOf(p), elements * p.node_count()),
+            .in_place = chain.in_place()};
+  } else {
+    Builder builder(p, layout, &recipe);
+    if (Result r = builder.Build(); !r.ok()) return r;
+    *out = {.id = "gpu.elementwise",
+            .attributes = kExact,
+            .workspace = recipe.workspace(),
+            .cost_us = GpuUs(p, BytesOf(p), elements, recipe.launches()),
+            .in_place = builder.InPlace()};
+  }
+  out->variant = static_cast<uint64_t>(layout);
+  SetLayout(p, layout, out);
+  return {};
+}
 
 struct ElementwiseRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers, /*groups=*/true)) return;
-    Recipe recipe;
-    if (p.node_count() > 1) {
-      Chain chain;
-      if (Result r = chain.Build(p, &recipe); !r.ok()) return offers.Refuse(r.text());
-      double operations = 20.0 * static_cast<double>(p.output(0).elements()) * p.node_count();
-      return offers.Add({.id = "gpu.chain",
-                         .attributes = kExact,
-                         .cost_us = GpuUs(p, BytesOf(p), operations),
-                         .in_place = chain.in_place()});
+    for (const Layout layout : LayoutsOf(p.last().output(0).rank())) {
+      Candidate candidate;
+      if (Result r = Describe(p, layout, &candidate); !r.ok()) return offers.Refuse(r.text());
+      offers.Add(candidate);
     }
-    Builder builder(p, &recipe);
-    if (Result r = builder.Build(); !r.ok()) return offers.Refuse(r.text());
-    offers.Add({.id = "gpu.elementwise",
-                .attributes = kExact,
-                .workspace = recipe.workspace(),
-                .cost_us = GpuUs(p, BytesOf(p), 20.0 * static_cast<double>(p.output(0).elements()), recipe.launches()),
-                .in_place = builder.InPlace()});
   }
 
-  static KernelPtr Make(const Problem& p, const Candidate&) { return ElementwiseKernel::Create(p); }
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    return ElementwiseKernel::Create(p, static_cast<Layout>(c.variant));
+  }
 };
 
 constexpr auto kRows = [] {

@@ -101,7 +101,7 @@ struct MatMulRow {
     // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows, those for matrix units in any
     // order.
     if (c.variant != kMatrixUnits && args.b_k == 1 && args.b_column == args.k && args.batch_rank == 0 && one_use &&
-        p.input(product.b).is_constant() && recipe.Transpose(product.b, 1, args.n, args.k, ElementBytes(product.type))) {
+        p.input(product.b).is_constant() && recipe.Pack(product.b, {1, args.n, args.k, ElementBytes(product.type)})) {
       args.b_k = args.n;
       args.b_column = 1;
     }

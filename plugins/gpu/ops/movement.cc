@@ -10,30 +10,64 @@ namespace {
 Result Added(bool added) { return added ? Result() : Refusal("too many dimensions"); }
 std::vector<int64_t> DimsOf(const Value& v) { return {v.dims().begin(), v.dims().end()}; }
 
-Result Transpose(const Problem& p, Recipe& recipe) {
+// One side may have the channels last: if the permutation moves the channels there, the elements stay where they are.
+Result Transpose(const Problem& p, Layout from_layout, Layout to_layout, Recipe& recipe) {
   Value x = p.node().input(0), y = p.node().output(0);
   auto perm = p.node().Ints("perm");
-  std::vector<int64_t> own = StridesOf(x.dims()), from;
+  std::vector<int64_t> own = StridesIn(from_layout, x.dims()), from;
   for (int i = 0; i < x.rank(); ++i) {
     int64_t axis = perm.empty() ? x.rank() - 1 - i : AxisOf(perm[static_cast<size_t>(i)], x.rank());
     if (axis < 0) return Refusal("perm is outside of the rank");
     from.push_back(own[static_cast<size_t>(axis)]);
   }
-  return Added(AddMove(recipe,
-                       {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
-                       ElementBytes(x.dtype())));
+  return Added(AddMove(
+      recipe,
+      {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesIn(to_layout, y.dims())},
+      ElementBytes(x.dtype())));
 }
 
-Result Expand(const Problem& p, Recipe& recipe) {
+struct TransposeRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    const int rank = p.node().output(0).rank();
+    for (const Sides sides : {kPlainSides, kFromLast, kToLast}) {
+      if (sides != kPlainSides && (LayoutsOf(rank).size() == 1 || p.node().input(0).is_constant())) continue;
+      Recipe recipe;
+      if (Result r = Build(p, sides, recipe); !r.ok()) return offers.Refuse(r.text());
+      Candidate c = {.id = sides == kFromLast ? "gpu.move.from_nhwc"
+                           : sides == kToLast ? "gpu.move.to_nhwc"
+                                              : "gpu.move",
+                     .attributes = kExact,
+                     .cost_us = GpuUs(p, BytesOf(p), 0, recipe.launches()),
+                     .variant = sides};
+      if (sides == kFromLast) c.inputs = {ChannelsLast(rank)};
+      if (sides == kToLast) c.outputs = {ChannelsLast(rank)};
+      offers.Add(c);
+    }
+  }
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Recipe recipe;
+    return Build(p, c.variant, recipe).ok() ? std::move(recipe).Make() : nullptr;
+  }
+
+ private:
+  enum Sides : uint64_t { kPlainSides, kFromLast, kToLast };
+  static Result Build(const Problem& p, uint64_t sides, Recipe& recipe) {
+    return Transpose(p, sides == kFromLast ? Layout::kChannelsLast : Layout::kPlain,
+                     sides == kToLast ? Layout::kChannelsLast : Layout::kPlain, recipe);
+  }
+};
+
+Result Expand(const Problem& p, Layout layout, Recipe& recipe) {
   Value x = p.node().input(0), y = p.node().output(0);
-  std::vector<int64_t> own = StridesOf(x.dims()), from(y.dims().size(), 0);
+  std::vector<int64_t> own = StridesOf(x, y.rank(), layout), from(y.dims().size(), 0);
   size_t shift = from.size() - own.size();
   for (size_t d = 0; d < own.size(); ++d) {
     if (x.dims()[d] != 1) from[d + shift] = own[d];
   }
-  return Added(AddMove(recipe,
-                       {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesOf(y.dims())},
-                       ElementBytes(x.dtype())));
+  return Added(AddMove(
+      recipe, {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = from, .to_strides = StridesIn(layout, y.dims())},
+      ElementBytes(x.dtype())));
 }
 
 // Splits every dimension into (repeat, position).
@@ -50,19 +84,19 @@ Result Tile(const Problem& p, Recipe& recipe) {
   return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
 }
 
-Result Concat(const Problem& p, Recipe& recipe) {
+Result Concat(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value y = n.output(0);
   int64_t axis = AxisOf(n.Int("axis", 0), y.rank()), at = 0;
   if (axis < 0) return Refusal("the axis is outside of the rank");
-  std::vector<int64_t> to = StridesOf(y.dims());
+  std::vector<int64_t> to = StridesIn(layout, y.dims());
   for (int k = 0; k < n.input_count(); ++k) {
     Value x = n.input(k);
     if (!AddMove(recipe,
                  {.input = InputOf(p, k),
                   .to_offset = at * to[static_cast<size_t>(axis)],
                   .dims = DimsOf(x),
-                  .from_strides = StridesOf(x.dims()),
+                  .from_strides = StridesOf(x, y.rank(), layout),
                   .to_strides = to},
                  ElementBytes(y.dtype()))) {
       return Added(false);
@@ -72,12 +106,12 @@ Result Concat(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-Result Split(const Problem& p, Recipe& recipe) {
+Result Split(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
   int64_t axis = AxisOf(n.Int("axis", 0), x.rank()), at = 0;
   if (axis < 0) return Refusal("the axis is outside of the rank");
-  std::vector<int64_t> from = StridesOf(x.dims());
+  std::vector<int64_t> from = StridesIn(layout, x.dims());
   for (int k = 0; k < n.output_count(); ++k) {
     if (!n.has_output(k)) return Refusal("an output is absent");
     Value y = n.output(k);
@@ -87,7 +121,7 @@ Result Split(const Problem& p, Recipe& recipe) {
                   .from_offset = at * from[static_cast<size_t>(axis)],
                   .dims = DimsOf(y),
                   .from_strides = from,
-                  .to_strides = StridesOf(y.dims())},
+                  .to_strides = StridesIn(layout, y.dims())},
                  ElementBytes(x.dtype()))) {
       return Added(false);
     }
@@ -96,7 +130,7 @@ Result Split(const Problem& p, Recipe& recipe) {
   return {};
 }
 
-Result Slice(const Problem& p, Recipe& recipe) {
+Result Slice(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   std::vector<int64_t> starts, axes, steps;
@@ -112,8 +146,8 @@ Result Slice(const Problem& p, Recipe& recipe) {
     steps.assign(starts.size(), 1);
   }
   if (axes.size() != starts.size() || steps.size() != starts.size()) return Refusal("bounds of different lengths");
-  std::vector<int64_t> own = StridesOf(x.dims());
-  Copy copy = {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = own, .to_strides = StridesOf(y.dims())};
+  std::vector<int64_t> own = StridesIn(layout, x.dims());
+  Copy copy = {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = own, .to_strides = StridesIn(layout, y.dims())};
   for (size_t i = 0; i < starts.size(); ++i) {
     int64_t axis = AxisOf(axes[i], x.rank());
     if (axis < 0 || steps[i] == 0) return Refusal("an axis or step is not valid");
@@ -130,14 +164,14 @@ Result Slice(const Problem& p, Recipe& recipe) {
 }
 
 // Both directions copy over (n, c, block row, block column, h, w), where c are the channels of the wide tensor.
-Result DepthSpace(const Problem& p, Recipe& recipe, bool to_space) {
+Result DepthSpace(const Problem& p, Layout layout, Recipe& recipe, bool to_space) {
   Node n = p.node();
   Value deep = to_space ? n.input(0) : n.output(0), wide = to_space ? n.output(0) : n.input(0);
   int64_t block = n.Int("blocksize", 0);
   if (deep.rank() != 4 || block <= 0) return Refusal("needs four dimensions and a positive blocksize");
   bool column_first = !to_space || n.Word("mode", "DCR") == "DCR";  // depth = (row, column, channel)
   int64_t channels = wide.dim(1);
-  std::vector<int64_t> d = StridesOf(deep.dims()), w = StridesOf(wide.dims());
+  std::vector<int64_t> d = StridesIn(layout, deep.dims()), w = StridesIn(layout, wide.dims());
   int64_t row = column_first ? block * channels : block, column = column_first ? channels : 1,
           channel = column_first ? 1 : block * block;
   std::vector<int64_t> dims = {deep.dim(0), channels, block, block, deep.dim(2), deep.dim(3)};
@@ -150,8 +184,8 @@ Result DepthSpace(const Problem& p, Recipe& recipe, bool to_space) {
                         .to_strides = to_space ? wide_strides : deep_strides},
                        ElementBytes(deep.dtype())));
 }
-Result DepthToSpace(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, true); }
-Result SpaceToDepth(const Problem& p, Recipe& recipe) { return DepthSpace(p, recipe, false); }
+Result DepthToSpace(const Problem& p, Layout layout, Recipe& recipe) { return DepthSpace(p, layout, recipe, true); }
+Result SpaceToDepth(const Problem& p, Layout layout, Recipe& recipe) { return DepthSpace(p, layout, recipe, false); }
 
 // Changes the layout. Supports permutations only.
 Result Reorder(const Problem& p, Recipe& recipe) {
@@ -191,10 +225,10 @@ struct ReshapeRow {
   }
 };
 
-constexpr KernelRow kRows[] = {Row<MoveRow<Transpose>>("Transpose"),
-                               Row<MoveRow<Expand>>("Expand"),
+constexpr KernelRow kRows[] = {Row<TransposeRow>("Transpose"),
+                               Row<MoveRow<Expand, Laid::kAll>>("Expand"),
                                Row<MoveRow<Tile>>("Tile"),
-                               Row<MoveRow<Concat>>("Concat"),
+                               Row<MoveRow<Concat, Laid::kAll>>("Concat"),
                                Row<MoveRow<Split>>("Split"),
                                Row<MoveRow<Slice>>("Slice"),
                                Row<MoveRow<DepthToSpace>>("DepthToSpace"),

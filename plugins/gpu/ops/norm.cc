@@ -2,6 +2,8 @@
 // Softmax, LogSoftmax, and the normalisations.
 #include "plugins/gpu/kernels/norm.h"
 
+#include <algorithm>
+
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -9,14 +11,14 @@ namespace {
 
 // ---------------------------------------------------------------- softmax
 
-Result Softmax(const Problem& p, Recipe& recipe) {
+Result Softmax(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
   int64_t axis = x.rank() ? AxisOf(n.Int("axis", -1), x.rank()) : 0;
   if (axis < 0) return Refusal("the axis is outside of the rank");
   if (x.elements() == 0) return {};
-  Extent e = ExtentOf(x, axis);
+  Extent e = ExtentOf(x, axis, layout);
   SoftmaxArgs args = {nullptr, nullptr, e.outer * e.inner, e.n, e.inner, n.op() == "LogSoftmax", 0};
   bool alone = e.n < 64;  // most threads of a block would be idle
   recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()), alone ? Spread(args.rows) : Rows(args.rows),
@@ -37,7 +39,7 @@ Result CheckParameters(const Node& n, int first, int last, int64_t elements) {
 }
 Operand Optional(const Problem& p, int k) { return p.node().has_input(k) ? Operand::In(InputOf(p, k)) : Operand::Null(); }
 
-Result RowNorm(const Problem& p, Recipe& recipe) {
+Result RowNorm(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
@@ -46,6 +48,7 @@ Result RowNorm(const Problem& p, Recipe& recipe) {
   args.groups = args.channel_elements = 1;
   args.centred = n.op() != "RMSNormalization";
   if (n.op() == "LayerNormalization" || n.op() == "RMSNormalization") {
+    if (layout != Layout::kPlain) return Refusal("rows of plain memory only");
     int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
     if (axis < 0) return Refusal("the axis is outside of the rank");
     Extent e = ExtentOf(x, axis);
@@ -61,6 +64,10 @@ Result RowNorm(const Problem& p, Recipe& recipe) {
     args.channel_elements = ExtentOf(x, 1).inner;
     args.rows = x.dim(0) * groups;
     args.n = args.group_channels * args.channel_elements;
+    if (layout != Layout::kPlain) {
+      if (args.n > INT32_MAX) return Refusal("more than 2^31 - 1 elements of a group");
+      args.channels = channels;
+    }
     if (Result r = CheckParameters(n, 1, 2, channels); !r.ok()) return r;
   }
   mge_dtype statistics = x.dtype() == MGE_DTYPE_F64 ? MGE_DTYPE_F64 : MGE_DTYPE_F32;
@@ -76,7 +83,7 @@ Result RowNorm(const Problem& p, Recipe& recipe) {
 
 // ---------------------------------------------------------------- channels
 
-Result BatchNorm(const Problem& p, Recipe& recipe) {
+Result BatchNorm(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
   if (n.Int("training_mode", 0)) return Refusal("not for training");
@@ -85,13 +92,13 @@ Result BatchNorm(const Problem& p, Recipe& recipe) {
   auto elements = static_cast<int64_t>(x.elements());
   if (elements == 0) return {};
   recipe.Add(KernelFor("batch_norm", x.dtype()), Spread(elements),
-             BatchNormArgs{nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, elements, x.dim(1), ExtentOf(x, 1).inner,
-                           n.Float("epsilon", 1e-5f)},
+             BatchNormArgs{nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, elements, x.dim(1),
+                           ExtentOf(x, 1, layout).inner, n.Float("epsilon", 1e-5f)},
              {Operand::In(InputOf(p, 0)), Optional(p, 1), Optional(p, 2), Optional(p, 3), Optional(p, 4), Operand::Out()});
   return {};
 }
 
-Result Lrn(const Problem& p, Recipe& recipe) {
+Result Lrn(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
   if (!IsFloating(x.dtype()) || x.rank() < 2) return Refusal("only floating types with a channel dimension");
@@ -99,25 +106,36 @@ Result Lrn(const Problem& p, Recipe& recipe) {
   auto elements = static_cast<int64_t>(x.elements());
   if (elements == 0) return {};
   recipe.Add(KernelFor("lrn", x.dtype()), Spread(elements),
-             LrnArgs{nullptr, nullptr, elements, x.dim(1), ExtentOf(x, 1).inner, n.Int("size", 1), n.Float("alpha", 1e-4f),
-                     n.Float("beta", 0.75f), n.Float("bias", 1.0f)},
+             LrnArgs{nullptr, nullptr, elements, x.dim(1), ExtentOf(x, 1, layout).inner, n.Int("size", 1),
+                     n.Float("alpha", 1e-4f), n.Float("beta", 0.75f), n.Float("bias", 1.0f)},
              {Operand::In(InputOf(p, 0)), Operand::Out()});
   return {};
 }
 
 enum Place { kApart, kInPlace };
 
-template <Result (*Build)(const Problem&, Recipe&), Place place>
+// Returns how many times as many bytes a kernel moves as it needs: with the channels last, a row has a few neighbouring
+// channels of each pixel, and memory is read by sectors.
+double SectorsOf(const Node& n, Layout layout) {
+  constexpr double kSector = 32;
+  if (layout == Layout::kPlain || (n.op() != "InstanceNormalization" && n.op() != "GroupNormalization")) return 1;
+  const double groups = n.op() == "GroupNormalization" ? static_cast<double>(n.Int("num_groups", 1)) : 1e9;
+  const double channels = std::max(1.0, static_cast<double>(n.input(0).dim(1)) / groups);
+  return std::max(1.0, kSector / (channels * static_cast<double>(ElementBytes(n.input(0).dtype()))));
+}
+
+template <auto Build, Place place>
 struct NormRow : MoveRow<Build> {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
-    Recipe recipe;
-    if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
-    Candidate c = {.id = "gpu.norm",
-                   .attributes = kExact,
-                   .cost_us = GpuUs(p, 2 * BytesOf(p), 40.0 * static_cast<double>(p.node().input(0).elements()))};
-    if (place == kInPlace && p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}};
-    offers.Add(c);
+    MoveRow<Build>::OfferEach(p, offers, [&](Layout layout, int) {
+      Candidate c = {.id = "gpu.norm",
+                     .attributes = kExact,
+                     .cost_us = GpuUs(p, 2 * BytesOf(p) * SectorsOf(p.node(), layout),
+                                      40.0 * static_cast<double>(p.node().input(0).elements()))};
+      if (place == kInPlace && p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}};
+      return c;
+    });
   }
 };
 constexpr KernelRow kRows[] = {Row<NormRow<Softmax, kInPlace>>("Softmax"),

@@ -28,12 +28,13 @@ Result ReadPads(const Node& n, std::vector<int64_t>* before) {
   return {};
 }
 
-Result Constant(const Problem& p, const std::vector<int64_t>& before, Recipe& recipe) {
+Result Constant(const Problem& p, const std::vector<int64_t>& before, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   size_t rank = x.dims().size();
   uint64_t bytes = ElementBytes(x.dtype());
-  std::vector<int64_t> from = StridesOf(x.dims()), to = StridesOf(y.dims()), out(y.dims().begin(), y.dims().end());
+  std::vector<int64_t> from = StridesIn(layout, x.dims()), to = StridesIn(layout, y.dims()),
+                       out(y.dims().begin(), y.dims().end());
   if (n.has_input(2)) {
     Copy fill = {.input = InputOf(p, 2), .dims = out, .from_strides = std::vector<int64_t>(rank, 0), .to_strides = to};
     if (!AddMove(recipe, fill, bytes)) return Refusal("too many dimensions");
@@ -51,26 +52,27 @@ Result Constant(const Problem& p, const std::vector<int64_t>& before, Recipe& re
   return AddMove(recipe, body, bytes) ? Result() : Refusal("too many dimensions");
 }
 
-Result Build(const Problem& p, Recipe& recipe) {
+Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   std::vector<int64_t> before;
   if (Result r = ReadPads(n, &before); !r.ok()) return r;
   std::string_view mode = n.Word("mode", "constant");
-  if (mode == "constant") return Constant(p, before, recipe);
+  if (mode == "constant") return Constant(p, before, layout, recipe);
   if (mode != "reflect" && mode != "edge" && mode != "wrap") return Refusal("an unknown mode");
   PlacesArgs args = {};
   args.n = static_cast<int64_t>(y.elements());
   args.rank = x.rank();
   args.mode = mode == "edge" ? 0 : mode == "reflect" ? 1 : 2;
-  std::vector<int64_t> strides = StridesOf(x.dims());
-  for (int d = 0; d < x.rank(); ++d) {
-    auto i = static_cast<size_t>(d);
-    if (x.dims()[i] == 0 && y.dims()[i] > 0) return Refusal("nothing to repeat");
-    args.dims[i] = y.dims()[i];
-    args.in[i] = x.dims()[i];
-    args.strides[i] = strides[i];
-    args.before[i] = before[i];
+  std::vector<int64_t> strides = StridesIn(layout, x.dims());
+  const std::vector<size_t> order = MemoryOrder(layout, strides.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t d = order[i];
+    if (x.dims()[d] == 0 && y.dims()[d] > 0) return Refusal("nothing to repeat");
+    args.dims[i] = y.dims()[d];
+    args.in[i] = x.dims()[d];
+    args.strides[i] = strides[d];
+    args.before[i] = before[d];
   }
   if (args.n) {
     recipe.Add("pad_" + std::to_string(ElementBytes(x.dtype())), Spread(args.n), args,

@@ -7,14 +7,18 @@
 namespace mge::gpu {
 namespace {
 
-Result Build(const Problem& p, Recipe& recipe) {
+Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   PoolArgs args = {};
   if (Result r = ReadWindow(n, n.Ints("kernel_shape"), args.axis); !r.ok()) return r;
-  std::string kernel = KernelFor(n.op() == "MaxPool" ? "max_pool" : "average_pool", x.dtype());
+  if (layout == Layout::kChannelsLast && n.has_output(1)) return Refusal("no indices with the channels last");
+  std::string kernel = n.op() == "MaxPool" ? "max_pool" : "average_pool";
+  if (layout == Layout::kChannelsLast) kernel += "_nhwc";
+  kernel = KernelFor(kernel, x.dtype());
   if (FindKernel(kernel) == kNoKernel) return Refusal("does not take " + std::string(TypeName(x.dtype())));
   args.n = static_cast<int64_t>(y.elements());
+  args.channels = x.dim(1);
   args.count_pads = n.Int("count_include_pad", 0) != 0;
   args.column_major = n.Int("storage_order", 0) != 0;
   if (args.n == 0) return {};
@@ -27,13 +31,15 @@ Result Build(const Problem& p, Recipe& recipe) {
 struct PoolRow : MoveRow<Build> {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
-    Recipe recipe;
-    if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
     double taps = 1;
     for (int64_t k : p.node().Ints("kernel_shape")) taps *= static_cast<double>(k);
-    offers.Add({.id = "gpu.pool",
-                .attributes = kExact,
-                .cost_us = GpuUs(p, BytesOf(p), 8 * taps * static_cast<double>(p.node().output(0).elements()))});
+    const double outputs = static_cast<double>(p.node().output(0).elements());
+    // With the channels last, a thread computes several outputs with the same indices.
+    OfferEach(p, offers, [&](Layout layout, int) {
+      return Candidate{.id = "gpu.pool",
+                       .attributes = kExact,
+                       .cost_us = GpuUs(p, BytesOf(p), (layout == Layout::kPlain ? 8 : 4) * taps * outputs)};
+    });
   }
 };
 

@@ -39,12 +39,15 @@ const Reduction& Find(const Node& n) {
   return kReductions[0];
 }
 
+// The number of a candidate is its kind and, from kLayoutBit on, its layout.
 enum Kind : uint32_t { kThread = 0, kBlock = 1, kAtomic = 2 };
+constexpr uint64_t kLayoutBit = 8;
 
 struct Described {
   ReduceArgs args = {};
   std::string base;
   bool copies = false;  // no axis is reduced, and the reduction of one element returns it
+  bool across = false;  // neighbouring elements belong to different outputs
 };
 
 Result Axes(const Node& n, std::vector<bool>* reduced, bool* copies) {
@@ -81,20 +84,25 @@ ReduceWalk WalkOf(std::vector<int64_t> dims, std::vector<int64_t> strides) {
   return w;
 }
 
-Result Describe(const Problem& p, Described* out) {
+// Returns whether the output has the layout of the input: it has all of its dimensions.
+bool KeepsRank(const Node& n) { return n.output(0).rank() == n.input(0).rank(); }
+
+Result Describe(const Problem& p, Layout layout, Described* out) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   const Reduction& r = Find(n);
   std::vector<bool> reduced;
   if (Result result = Axes(n, &reduced, &out->copies); !result.ok()) return result;
-  std::vector<int64_t> strides = StridesOf(x.dims()), kept_dims, kept_strides, gone_dims, gone_strides;
+  std::vector<int64_t> strides = StridesIn(layout, x.dims()), kept_dims, kept_strides, gone_dims, gone_strides;
   ReduceArgs& a = out->args;
   a.count = 1;
-  for (size_t d = 0; d < reduced.size(); ++d) {
+  // Kept dimensions are in the order of the output's memory.
+  for (const size_t d : MemoryOrder(KeepsRank(n) ? layout : Layout::kPlain, reduced.size())) {
     (reduced[d] ? gone_dims : kept_dims).push_back(x.dims()[d]);
     (reduced[d] ? gone_strides : kept_strides).push_back(strides[d]);
     if (reduced[d]) a.count *= x.dims()[d];
   }
+  out->across = !gone_strides.empty() && std::ranges::find(gone_strides, 1) == gone_strides.end();
   a.outputs = static_cast<int64_t>(y.elements());
   a.kept = WalkOf(kept_dims, kept_strides);
   a.reduced = WalkOf(gone_dims, gone_strides);
@@ -122,32 +130,49 @@ uint64_t BitsOf(double value, mge_dtype type) {
 struct ReduceRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
+    for (const Layout layout : LayoutsOf(p.node().input(0).rank())) {
+      if (Result r = OfferIn(p, layout, offers); !r.ok()) return offers.Refuse(r.text());
+    }
+  }
+
+  static Result OfferIn(const Problem& p, Layout layout, Offers& offers) {
     Described d;
-    if (Result r = Describe(p, &d); !r.ok()) return offers.Refuse(r.text());
+    if (Result r = Describe(p, layout, &d); !r.ok()) return r;
     const ReduceArgs& a = d.args;
+    auto add = [&](Candidate c) {
+      c.variant |= static_cast<uint64_t>(layout) << kLayoutBit;
+      if (!SetLayout(p, layout, {InputOf(p, 0)}, &c)) return;
+      if (!KeepsRank(p.node())) c.outputs.clear();
+      offers.Add(c);
+    };
     double bytes = BytesOf(p), count = static_cast<double>(a.count);
     // With few outputs, one thread per output leaves the device idle.
-    offers.Add({.id = "gpu.reduce.thread",
-                .attributes = kExact,
-                .cost_us = GpuUs(p, bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
-                .variant = kThread});
-    if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel) return;
-    offers.Add({.id = "gpu.reduce.block",
-                .attributes = kExact,
-                .cost_us = GpuUs(p, bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
-                .variant = kBlock});
+    add({.id = "gpu.reduce.thread",
+         .attributes = kExact,
+         .cost_us = GpuUs(p, bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
+         .variant = kThread});
+    // A block per output would read every line of memory several times.
+    if (layout == Layout::kChannelsLast && d.across) return {};
+    if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel)
+      return {};
+    add({.id = "gpu.reduce.block",
+         .attributes = kExact,
+         .cost_us = GpuUs(p, bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
+         .variant = kBlock});
     if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
-      offers.Add({.id = "gpu.reduce.atomic",
-                  .rank = 10,
-                  .attributes = kLaunched | MGE_KERNEL_USES_ATOMICS,
-                  .cost_us = GpuUs(p, bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
-                  .variant = kAtomic});
+      add({.id = "gpu.reduce.atomic",
+           .rank = 10,
+           .attributes = kLaunched | MGE_KERNEL_USES_ATOMICS,
+           .cost_us = GpuUs(p, bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
+           .variant = kAtomic});
     }
+    return {};
   }
 
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Described d;
-    if (!Describe(p, &d).ok()) return nullptr;
+    if (!Describe(p, static_cast<Layout>(c.variant >> kLayoutBit), &d).ok()) return nullptr;
+    const uint64_t kind = c.variant & ((uint64_t{1} << kLayoutBit) - 1);
     Value x = p.node().input(0), y = p.node().output(0);
     mge_dtype type = x.dtype() == MGE_DTYPE_BOOL ? MGE_DTYPE_U8 : x.dtype();
     Operand in = Operand::In(InputOf(p, 0)), out = Operand::Out();
@@ -158,11 +183,11 @@ struct ReduceRow {
     } else if (d.args.count == 0) {
       recipe.AddConstant(out, BitsOf(Find(p.node()).of_nothing, type), static_cast<int64_t>(y.elements()),
                          ElementBytes(type));
-    } else if (c.variant == kAtomic) {
+    } else if (kind == kAtomic) {
       d.args.splits = std::clamp<int64_t>(d.args.count / 4096, 1, 64);
       recipe.AddFill(out, 0, y.bytes());
       recipe.Add("reduce_atomic_sum_f32", Rows(d.args.outputs * d.args.splits), d.args, {in, out});
-    } else if (c.variant == kBlock) {
+    } else if (kind == kBlock) {
       recipe.Add(KernelFor(d.base + "_block", type), Rows(d.args.outputs), d.args, {in, out});
     } else {
       recipe.Add(KernelFor(d.base + "_thread", type), Spread(d.args.outputs), d.args, {in, out});

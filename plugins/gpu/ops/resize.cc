@@ -2,6 +2,8 @@
 // Resize: nearest along any dimensions; linear and cubic of floats along at most three dimensions.
 #include "plugins/gpu/kernels/resize.h"
 
+#include <algorithm>
+
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -28,7 +30,7 @@ bool Find(std::span<const Word> words, std::string_view name, int32_t* value) {
   return false;
 }
 
-Result Build(const Problem& p, Recipe& recipe) {
+Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   int rank = x.rank();
@@ -59,7 +61,7 @@ Result Build(const Problem& p, Recipe& recipe) {
   if (by_scales && (n.input(2).dtype() != MGE_DTYPE_F32 || n.input(2).elements() != axes.size()))
     return Refusal("scales that do not fit");
   if (!by_scales && n.Word("keep_aspect_ratio_policy", "stretch") != "stretch") return Refusal("only the policy stretch");
-  std::vector<int64_t> strides = StridesOf(x.dims());
+  std::vector<int64_t> strides = StridesIn(layout, x.dims());
   for (int d = 0; d < rank; ++d) {
     if (x.dim(d) == 0) return Refusal("nothing to resample");
     args.axis[d] = {x.dim(d), y.dim(d), strides[static_cast<size_t>(d)], 1, 0, 0};
@@ -77,6 +79,7 @@ Result Build(const Problem& p, Recipe& recipe) {
     resampled += !a.identical;
   }
   if (!nearest && resampled > 3) return Refusal("more than three dimensions are resampled");
+  std::ranges::copy(InOrder<ResizeAxis>(MemoryOrder(layout, static_cast<size_t>(rank)), std::span(args.axis)), args.axis);
   args.n = static_cast<int64_t>(y.elements());
   args.rank = rank;
   if (args.n == 0) return {};

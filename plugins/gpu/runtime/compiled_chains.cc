@@ -21,23 +21,25 @@ constexpr double kOperations = 2;  // per element and node, in the units of GpuU
 // A kernel whose functions do not depend on shapes.
 class CompiledChain : public Kernel {
  public:
-  static KernelPtr Create(const Problem& p) {
+  static KernelPtr Create(const Problem& p, Layout layout) {
     ChainLaunch chain;
-    if (!BuildChain(p, &chain).ok()) return nullptr;
+    if (!BuildChain(p, layout, &chain).ok()) return nullptr;
     auto& device = p.device<Device>();
     void* function = nullptr;
     if (!device.compiled().FunctionOf(device, SourceOf(chain.program), &function).ok()) return nullptr;
     Recipe recipe;
     recipe.AddCompiled(function, Spread(chain.threads()), chain.Arguments(), chain.pointers);
-    return std::make_unique<CompiledChain>(device, std::move(recipe).Make());
+    return std::make_unique<CompiledChain>(device, layout, std::move(recipe).Make());
   }
-  CompiledChain(Device& device, KernelPtr launch) : device_(device), launch_(std::move(launch)) {}
+  CompiledChain(Device& device, Layout layout, KernelPtr launch)
+      : device_(device), layout_(layout), launch_(std::move(launch)) {}
   uint32_t args_bytes() const override { return launch_->args_bytes(); }
   Result Bind(const Binding& binding, void* args, StepFn* step) override { return launch_->Bind(binding, args, step); }
-  KernelPtr Rebind(const Problem& p) override { return Create(Problem(p.raw(), device)); }
+  KernelPtr Rebind(const Problem& p) override { return Create(Problem(p.raw(), device), layout_); }
 
  private:
   Device& device_;
+  Layout layout_;
   KernelPtr launch_;
 };
 
@@ -45,17 +47,25 @@ struct CompiledChainRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (p.node_count() < 2) return;
     if (!Accept(p, offers, /*groups=*/true)) return;
-    ChainLaunch chain;
-    if (Result r = BuildChain(p, &chain); !r.ok()) return offers.Refuse(r.text());
     auto& device = p.device<Device>();
-    if (Result r = device.compiled().Ready(device); !r.ok()) return offers.Refuse(r.text());
-    offers.Add({.id = "gpu.compiled_chain",
-                .rank = -1,
-                .attributes = kExact | MGE_KERNEL_COMPILES,
-                .cost_us = GpuUs(p, BytesOf(p), kOperations * static_cast<double>(p.output(0).elements()) * p.node_count()),
-                .in_place = chain.in_place});
+    for (const Layout layout : LayoutsOf(p.last().output(0).rank())) {
+      ChainLaunch chain;
+      if (Result r = BuildChain(p, layout, &chain); !r.ok()) return offers.Refuse(r.text());
+      if (Result r = device.compiled().Ready(device); !r.ok()) return offers.Refuse(r.text());
+      Candidate candidate = {
+          .id = "gpu.compiled_chain",
+          .rank = -1,
+          .attributes = kExact | MGE_KERNEL_COMPILES,
+          .cost_us = GpuUs(p, BytesOf(p), kOperations * static_cast<double>(p.output(0).elements()) * p.node_count()),
+          .variant = static_cast<uint64_t>(layout),
+          .in_place = chain.in_place};
+      SetLayout(p, layout, &candidate);
+      offers.Add(candidate);
+    }
   }
-  static KernelPtr Make(const Problem& p, const Candidate&) { return CompiledChain::Create(p); }
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    return CompiledChain::Create(p, static_cast<Layout>(c.variant));
+  }
 };
 
 constexpr auto kRows = [] {

@@ -18,17 +18,18 @@ void Collapse(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& str
   }
 }
 
-Broadcast BroadcastTo(std::span<const int64_t> out, const std::vector<Value>& operands) {
+Broadcast BroadcastTo(std::span<const int64_t> out, const std::vector<Value>& operands, Layout layout) {
+  const std::vector<size_t> order = MemoryOrder(layout, out.size());
   Broadcast b;
-  b.dims.assign(out.begin(), out.end());
+  b.dims = InOrder(order, out);
   for (const Value& v : operands) {
+    const std::vector<int64_t> own = StridesOf(v, static_cast<int>(out.size()), layout);
     std::vector<int64_t> strides(out.size(), 0);
-    int64_t step = 1;
-    size_t shift = out.size() - v.dims().size();
-    for (size_t d = v.dims().size(); d-- > 0; step *= v.dims()[d]) {
-      if (v.dims()[d] != 1) strides[d + shift] = step;
+    const size_t shift = out.size() - own.size();
+    for (size_t d = 0; d < own.size(); ++d) {
+      if (v.dims()[d] != 1) strides[d + shift] = own[d];
     }
-    b.strides.push_back(std::move(strides));
+    b.strides.push_back(InOrder<int64_t>(order, strides));
   }
   Collapse(b.dims, b.strides);
   return b;

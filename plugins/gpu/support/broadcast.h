@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "plugins/gpu/support/layout.h"
 
 namespace mge::gpu {
 
@@ -21,9 +22,10 @@ struct Broadcast {
   int64_t step(size_t operand) const { return strides[operand][0]; }
 };
 
-Broadcast BroadcastTo(std::span<const int64_t> out, const std::vector<Value>& operands);
+// Dimensions are in the order of the output's memory. `operands` have the layouts that SetLayout() gives to all.
+Broadcast BroadcastTo(std::span<const int64_t> out, const std::vector<Value>& operands, Layout layout = Layout::kPlain);
 
-// Does the same for operands with given strides.
+// Removes and merges dimensions of operands with given strides.
 void Collapse(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides);
 
 }  // namespace mge::gpu

@@ -46,7 +46,7 @@ bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims
 
 }  // namespace
 
-Result Chain::Build(const Problem& p, Recipe* recipe) {
+Result Chain::Build(const Problem& p, Layout layout, Recipe* recipe) {
   auto no = [](const char* why) { return Result(MGE_UNIMPLEMENTED, why); };
   if (p.output_count() > 1 + kMaxChainExtras || p.input_count() > kMaxChainInputs || p.node_count() > kMaxChainSteps)
     return no("too long for a chain");
@@ -76,7 +76,7 @@ Result Chain::Build(const Problem& p, Recipe* recipe) {
     if (p.input(k).rank() > y.rank()) return no("an operand has more dimensions than the result");
     inputs.push_back(p.input(k));
     pointers.push_back(Operand::In(k));
-    if (SameDims(p.input(k), y))
+    if (SameDims(p.input(k), y) && (layout == Layout::kPlain || !p.input(k).is_constant()))
       in_place_.push_back({static_cast<uint32_t>(OutputOf(p, 0, p.node_count() - 1)), static_cast<uint32_t>(k)});
   }
   pointers.resize(kMaxChainInputs, Operand::Null());
@@ -88,7 +88,7 @@ Result Chain::Build(const Problem& p, Recipe* recipe) {
     pointers.push_back(Operand::Out(output));
   }
   pointers.resize(kMaxChainInputs + 1 + kMaxChainExtras, Operand::Null());
-  Broadcast b = BroadcastTo(y.dims(), inputs);
+  Broadcast b = BroadcastTo(y.dims(), inputs, layout);
   if (!b.plain()) args.walk.rank = static_cast<int32_t>(b.dims.size());
   for (size_t d = 0; d < b.dims.size(); ++d) args.walk.dims[d] = b.dims[d];
   for (size_t k = 0; k < inputs.size(); ++k) {

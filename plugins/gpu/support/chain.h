@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "plugins/gpu/support/layout.h"
 #include "plugins/gpu/support/recipe.h"
 
 namespace mge::gpu {
@@ -14,7 +15,7 @@ namespace mge::gpu {
 class Chain {
  public:
   // Builds the launch of a problem that is such a chain. Fails with the reason if it is not.
-  Result Build(const Problem& p, Recipe* recipe);
+  Result Build(const Problem& p, Layout layout, Recipe* recipe);
   // Returns the inputs whose memory the output may use.
   const std::vector<mge_in_place>& in_place() const { return in_place_; }
 

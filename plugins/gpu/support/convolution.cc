@@ -2,12 +2,36 @@
 #include "plugins/gpu/support/convolution.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/row.h"
 #include "plugins/gpu/support/window.h"
 
 namespace mge::gpu {
+
+bool FitsNhwc(const Problem& p, const Convolution& conv) {
+  const ConvArgs& args = conv.args;
+  if (conv.w == conv.x || conv.w == conv.residual || p.input(conv.x).is_constant()) return false;
+  if (conv.residual >= 0 && p.input(conv.residual).is_constant()) return false;
+  constexpr int64_t kMost = int64_t{1} << 28;
+  // Each factor is checked first, so that no product overflows.
+  const auto fits = [](std::initializer_list<int64_t> factors) {
+    int64_t product = 1;
+    for (const int64_t f : factors) {
+      if (f < 0 || f > kMost || (product *= std::max<int64_t>(f, 1)) > 8 * kMost - 1) return false;
+    }
+    return true;
+  };
+  for (const WindowAxis& a : args.axis) {
+    if (!fits({a.kernel, a.dilation}) || a.kernel * a.dilation > kMost) return false;
+    if (!fits({a.out, a.stride}) || a.out * a.stride > kMost || std::abs(a.pad_begin) > kMost) return false;
+  }
+  const WindowAxis *d = &args.axis[0], *h = &args.axis[1], *w = &args.axis[2];
+  return fits({args.images, args.channels, d->in, h->in, w->in}) &&
+         fits({args.images, args.outputs, d->out, h->out, w->out}) &&
+         fits({args.outputs, args.channels / args.groups, d->kernel, h->kernel, w->kernel});
+}
 
 Result FindConvolution(const Problem& p, Convolution* out) {
   Node n = p.node();

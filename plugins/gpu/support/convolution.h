@@ -6,6 +6,7 @@
 
 #include "mge/plugin.hpp"
 #include "plugins/gpu/kernels/conv.h"
+#include "plugins/gpu/support/packing.h"
 
 namespace mge::gpu {
 
@@ -18,12 +19,28 @@ struct Convolution {
   int64_t taps() const { return args.axis[0].kernel * args.axis[1].kernel * args.axis[2].kernel; }
   int64_t pixels() const { return args.axis[0].out * args.axis[1].out * args.axis[2].out; }
   int64_t depth() const { return args.channels / args.groups * taps(); }
-  // Returns the number of tiles of tile x tile outputs.
+  // Return the number of tiles of tile x tile outputs. With the channels last, a tile may have pixels of several images.
   int64_t tiles(int64_t tile = 64) const {
     const auto count = [tile](int64_t n) { return (n + tile - 1) / tile; };
     return count(pixels()) * count(args.outputs / args.groups) * args.images * args.groups;
   }
+  int64_t nhwc_tiles(int64_t tile = 64) const {
+    const auto count = [tile](int64_t n) { return (n + tile - 1) / tile; };
+    return count(args.images * pixels()) * count(args.outputs / args.groups) * args.groups;
+  }
+  // Returns the packing of a filter to (outputs, window, channels / groups), or, if transposed, to (channels, window, outputs
+  // / groups): the order of kernels and libraries with the channels last.
+  Packing FilterPacking(bool transposed = false) const {
+    return {transposed ? args.channels : args.outputs, (transposed ? args.outputs : args.channels) / args.groups, taps(),
+            ElementBytes(type)};
+  }
+  // Returns whether each channel is a group with one output.
+  bool depthwise() const { return args.groups == args.channels && args.groups == args.outputs; }
 };
+
+// Returns whether the kernels named nhwc can compute it: the input and the residual are no constants, which have the plain
+// layout, and indices fit in 32 bits.
+bool FitsNhwc(const Problem& p, const Convolution& conv);
 
 // Reads a problem whose first node is a Conv. Refuses what no kernel computes.
 Result FindConvolution(const Problem& p, Convolution* out);

@@ -2,6 +2,9 @@
 #include "plugins/gpu/support/moves.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
 
 #include "plugins/gpu/kernels/copy.h"
 #include "plugins/gpu/support/broadcast.h"
@@ -28,7 +31,12 @@ bool AddMove(Recipe& recipe, Copy copy, uint64_t element_bytes) {
   int64_t n = 1;
   for (int64_t d : copy.dims) n *= d;
   if (n == 0) return true;
-  std::vector<std::vector<int64_t>> strides = {copy.from_strides, copy.to_strides};
+  std::vector<size_t> order(copy.dims.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t d) { return std::abs(copy.to_strides[d]); });
+  copy.dims = InOrder<int64_t>(order, copy.dims);
+  std::vector<std::vector<int64_t>> strides = {InOrder<int64_t>(order, copy.from_strides),
+                                               InOrder<int64_t>(order, copy.to_strides)};
   Collapse(copy.dims, strides);
   const auto &from = strides[0], &to = strides[1];
   auto size = static_cast<int64_t>(element_bytes);

@@ -75,34 +75,11 @@ class RecipeKernel : public Kernel {
     return static_cast<uint32_t>(bytes);
   }
   uint64_t workspace_bytes() const override { return recipe_.workspace_; }
-  uint64_t prepack_bytes(int input) const override {
-    const Recipe::Packing& p = recipe_.packing_;
-    return input == p.input ? static_cast<uint64_t>(p.batch * p.rows * p.columns) * p.element_bytes : 0;
-  }
-  std::string prepack_form(int) const override {
-    const Recipe::Packing& p = recipe_.packing_;
-    return "transposed " + std::to_string(p.batch) + "x" + std::to_string(p.rows) + "x" + std::to_string(p.columns) +
-           " of " + std::to_string(p.element_bytes) + " bytes";
-  }
-  Result Prepack(int, const void* from, void* to) override {
-    switch (recipe_.packing_.element_bytes) {
-      case 2: return TransposeOnHost<uint16_t>(from, to);
-      case 4: return TransposeOnHost<uint32_t>(from, to);
-      default: return TransposeOnHost<uint64_t>(from, to);
-    }
-  }
+  uint64_t prepack_bytes(int input) const override { return input == recipe_.packed_ ? recipe_.packing_.bytes() : 0; }
+  std::string prepack_form(int) const override { return recipe_.packing_.Form(); }
+  Result Prepack(int, const void* from, void* to) override { return recipe_.packing_.OnHost(from, to); }
   Result PrepackOn(int, mge_queue* queue, const void* from, void* to) override {
-    const Recipe::Packing& p = recipe_.packing_;
-    const TransposeArgs args = {from, to, p.batch, p.rows, p.columns};
-    const Shape3 shape = Rows(p.batch * ((p.rows + 31) / 32) * ((p.columns + 31) / 32));
-    Launch launch = {};
-    launch.kernel = FindKernel("transpose_" + std::to_string(p.element_bytes));
-    if (launch.kernel == kNoKernel) return {MGE_UNIMPLEMENTED, "the backend's image has no kernel that transposes"};
-    std::copy_n(shape.grid, 3, launch.grid);
-    std::copy_n(shape.block, 3, launch.block);
-    launch.args = &args;
-    launch.args_bytes = sizeof(args);
-    return EnqueueOn(queue, launch);
+    return recipe_.packing_.OnQueue(queue, from, to);
   }
   uint64_t random_blocks() const override { return recipe_.random_blocks_; }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
@@ -122,21 +99,6 @@ class RecipeKernel : public Kernel {
   }
 
  private:
-  template <typename T>
-  Result TransposeOnHost(const void* from, void* to) const {
-    constexpr int64_t kTile = 32;  // keeps both sides in the cache
-    const Recipe::Packing& p = recipe_.packing_;
-    auto* x = static_cast<const T*>(from);
-    auto* y = static_cast<T*>(to);
-    for (int64_t b = 0; b < p.batch; ++b, x += p.rows * p.columns, y += p.rows * p.columns) {
-      for (int64_t r0 = 0; r0 < p.rows; r0 += kTile) {
-        for (int64_t c = 0; c < p.columns; ++c) {
-          for (int64_t r = r0; r < std::min(p.rows, r0 + kTile); ++r) y[c * p.rows + r] = x[r * p.columns + c];
-        }
-      }
-    }
-    return {};
-  }
   static uint64_t BytesOf(const Recipe::Step& s) { return ArgsOffset(s.pointers.size()) + Aligned(s.args.size()); }
   static BoundPointer Bound(const Operand& o, const Binding& b) {
     BoundPointer p = {o.kind, 0, {}};
@@ -192,9 +154,10 @@ void Recipe::AddLaunch(const Launch& launch, const Shape3& shape, const void* ar
   steps_.push_back(std::move(s));
 }
 
-bool Recipe::Transpose(int input, int64_t batch, int64_t rows, int64_t columns, uint64_t element_bytes) {
-  if (rows <= 1 || columns <= 1) return false;
-  packing_ = {input, batch, rows, columns, element_bytes};
+bool Recipe::Pack(int input, const Packing& packing) {
+  if (!packing.Moves()) return false;
+  packed_ = input;
+  packing_ = packing;
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/support/packing.h"
 
 namespace mge::gpu {
 
@@ -65,9 +66,9 @@ class Recipe {
   // Adds a fill of n elements with the given bits.
   void AddConstant(Operand to, uint64_t bits, int64_t n, uint64_t element_bytes);
   void AddCopy(Operand to, Operand from, uint64_t bytes);
-  // Makes the launches read constant input `input` packed: each of its `batch` matrices of rows x columns is transposed.
-  // Returns false, and changes nothing, if that would change no element's place. At most one input is packed.
-  bool Transpose(int input, int64_t batch, int64_t rows, int64_t columns, uint64_t element_bytes);
+  // Makes the launches read constant input `input` packed. Returns false, and changes nothing, if that would change no
+  // element's place. At most one input is packed.
+  bool Pack(int input, const Packing& packing);
   // Sets the bytes of workspace that the steps use.
   void SetWorkspace(uint64_t bytes) { workspace_ = bytes; }
   uint64_t workspace() const { return workspace_; }
@@ -87,18 +88,13 @@ class Recipe {
     std::vector<Operand> pointers;  // kFill, kCopy: destination, source
     std::vector<char> args;
   };
-  // A packed input. `input` is -1 if there is none.
-  struct Packing {
-    int input = -1;
-    int64_t batch = 0, rows = 0, columns = 0;
-    uint64_t element_bytes = 0;
-  };
   void AddLaunch(std::string_view kernel, const Shape3& shape, const void* args, size_t bytes,
                  std::span<const Operand> pointers);
   void AddLaunch(const Launch& launch, const Shape3& shape, const void* args, size_t bytes,
                  std::span<const Operand> pointers);
 
   std::vector<Step> steps_;
+  int packed_ = -1;  // input; -1: none
   Packing packing_;
   uint64_t workspace_ = 0, random_blocks_ = 0;
   bool complete_ = true;

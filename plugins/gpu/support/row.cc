@@ -78,18 +78,18 @@ bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out) {
   return true;
 }
 
-Extent ExtentOf(const Value& v, int64_t axis) {
+Extent ExtentOf(const Value& v, int64_t axis, Layout layout) {
   Extent e;
-  for (int d = 0; d < v.rank(); ++d) (d < axis ? e.outer : d == axis ? e.n : e.inner) *= v.dim(d);
+  bool behind = false;
+  for (const size_t d : MemoryOrder(layout, v.dims().size())) {
+    const bool at = static_cast<int64_t>(d) == axis;
+    (at ? e.n : behind ? e.inner : e.outer) *= v.dims()[d];
+    behind = behind || at;
+  }
   return e;
 }
 
-std::vector<int64_t> StridesOf(std::span<const int64_t> dims) {
-  std::vector<int64_t> strides(dims.size());
-  int64_t step = 1;
-  for (size_t d = dims.size(); d-- > 0; step *= dims[d]) strides[d] = step;
-  return strides;
-}
+std::vector<int64_t> StridesOf(std::span<const int64_t> dims) { return StridesIn(Layout::kPlain, dims); }
 
 int OutputOf(const Problem& p, int k, int i) { return OutputNumber(p, p.node(i).output_id(k)); }
 

@@ -8,6 +8,7 @@
 
 #include "mge/plugin.hpp"
 #include "plugins/gpu/roofs.h"
+#include "plugins/gpu/support/layout.h"
 
 namespace mge::gpu {
 
@@ -51,11 +52,11 @@ inline int64_t AxisOf(int64_t axis, int rank) {
 // Reads the integers of a constant operand (int32 or int64). Returns false if the operand is absent or not constant.
 bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out);
 
-// The dimensions around an axis: `outer` blocks of n by inner elements.
+// The dimensions around an axis in memory: `outer` blocks of n by inner elements.
 struct Extent {
   int64_t outer = 1, n = 1, inner = 1;
 };
-Extent ExtentOf(const Value& v, int64_t axis);
+Extent ExtentOf(const Value& v, int64_t axis, Layout layout = Layout::kPlain);
 
 // Returns the element strides of plain memory.
 std::vector<int64_t> StridesOf(std::span<const int64_t> dims);

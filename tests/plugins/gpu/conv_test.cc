@@ -26,12 +26,51 @@ TEST(Conv, RunsOnMatrixUnits) {
           OneNode("Conv", {Random(t, {1, 6, 9, 9}), Random(t, {10, 3, 2, 3})}, With({{"group", int64_t{2}}})),
           OneNode("Conv", {Random(t, {100, 3, 5, 4}), Random(t, {5, 3, 3, 3})})}) {
       OnEveryMachine([&](Backend& backend) {
-        EXPECT_THAT(backend.Check(c, OfProducts(72)).candidates,
-                    ::testing::Contains(t == DType::kF32 ? "gpu.conv.tf32" : "gpu.conv.mma"))
+        const std::string plain = t == DType::kF32 ? "gpu.conv.tf32" : "gpu.conv.mma";
+        EXPECT_THAT(backend.Check(c, OfProducts(72)).candidates, ::testing::IsSupersetOf({plain, plain + ".nhwc"}))
             << c.name;
       });
     }
   }
+}
+
+// Channels that are and are not a multiple of what one access loads, groups, one to three axes, and pads, with the channels
+// last. Filters that are constants are packed.
+TEST(Conv, WithTheChannelsLastHasOneToThreeAxes) {
+  for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    for (const std::vector<int>& constant : {std::vector<int>{1}, {}}) {
+      const Attributes odd = With({{"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}, {"pads", Ints{0, 1, 2, 3}}});
+      const Attributes deep = With({{"group", int64_t{2}}, {"pads", Ints{1, 0, 1, 0, 1, 1}}});
+      for (const Case& c :
+           {OneNode("Conv", {Random(t, {2, 16, 7, 6}), Random(t, {10, 16, 3, 2}), Random(t, {10})}, odd, constant),
+            OneNode("Conv", {Random(t, {2, 8, 7, 6}), Random(t, {72, 8, 1, 1})}, {}, constant),
+            OneNode("Conv", {Random(t, {1, 3, 9, 8}), Random(t, {8, 3, 3, 3})}, {}, constant),
+            OneNode("Conv", {Random(t, {2, 8, 30}), Random(t, {5, 8, 4})}, With({{"strides", Ints{2}}}), constant),
+            OneNode("Conv", {Random(t, {1, 16, 3, 6, 5}), Random(t, {6, 8, 2, 3, 3}), Random(t, {6})}, deep, constant)}) {
+        EXPECT_THAT(UnderTest().Check(c, OfProducts(144)).candidates,
+                    ::testing::IsSupersetOf({"gpu.conv.product.nhwc", "gpu.conv.direct.nhwc"}))
+            << c.name;
+      }
+      for (int64_t channels : {16, 10}) {
+        Case c = OneNode("Conv", {Random(t, {2, channels, 7, 6}), Random(t, {channels, 1, 3, 2}), Random(t, {channels})},
+                         With({{"group", channels}, {"strides", Ints{2, 1}}, {"pads", Ints{0, 1, 2, 3}}}), constant);
+        Then(c, "Add", {Random(t, {2, channels, 4, 9}, -1, 1, 5)}, {}, false);
+        Then(c, "Relu");
+        if (t == DType::kF64)
+          c = OneNode("Conv", {Random(t, {2, 8, 7, 6}), Random(t, {8, 1, 3, 2})}, With({{"group", int64_t{8}}}), constant);
+        EXPECT_THAT(UnderTest().Check(c, OfProducts(24)).candidates, ::testing::Contains("gpu.conv.depthwise.nhwc"))
+            << c.name;
+      }
+    }
+  }
+}
+
+// Neither a constant image nor a filter that is the image itself has that layout.
+TEST(Conv, WithTheChannelsLastNeedsAnImageOfItsOwn) {
+  const Tensor image = Random(DType::kF32, {3, 3, 3, 3});
+  Case constant = OneNode("Conv", {image, Random(DType::kF32, {3, 3, 3, 3}, -2, 2, 2)}, {}, {0});
+  EXPECT_THAT(UnderTest().Check(constant, OfProducts(27)).candidates,
+              ::testing::Each(::testing::Not(::testing::EndsWith(".nhwc"))));
 }
 
 TEST(Conv, SupportsTransposedConvolutions) {

@@ -28,9 +28,38 @@ TEST(Elementwise, AChainIsOneKernel) {
   Case dense = OneNode("Add", {Random(DType::kF32, {1000}), Random(DType::kF32, {1000}, -1, 1, 2)});
   Then(dense, "Relu");
   OnEveryMachine([&](Backend& backend) {
-    EXPECT_THAT(backend.Offers(broadcasts).candidates, ::testing::ElementsAre("gpu.chain"));
+    EXPECT_THAT(backend.Offers(broadcasts).candidates, ::testing::ElementsAre("gpu.chain", "gpu.chain.nhwc"));
     EXPECT_THAT(backend.Offers(dense).candidates, ::testing::ElementsAre("gpu.chain"));
   });
+}
+
+// Operands per channel, per position, of fewer dimensions, and constants, beside a result with the channels last.
+TEST(Elementwise, ChannelsLastReadsOperandsOfEveryShape) {
+  for (const Shape& shape :
+       {Shape{2, 3, 5, 7}, {1, 3, 1, 1}, {3, 1, 1}, {2, 1, 5, 7}, {5, 1}, {7}, {}, {1, 3, 5, 7}, {3, 5, 7}, {2, 3, 1, 1}}) {
+    for (bool constant : {false, true}) {
+      for (const char* op : {"Mul", "Greater"}) {
+        Case c = OneNode(op, {Random(DType::kF32, {2, 3, 5, 7}), Random(DType::kF32, shape, 0.5, 2, 2)}, {},
+                         constant ? std::vector<int>{1} : std::vector<int>{});
+        auto outcome = UnderTest().Check(c, Closely);
+        const bool whole = constant && shape == Shape{2, 3, 5, 7};  // constants are plain
+        EXPECT_EQ(outcome.candidates.size(), whole ? 1u : 2u) << c.name;
+      }
+      Case chain = OneNode("Sigmoid", {Random(DType::kF32, {2, 3, 5, 7})});
+      Then(chain, "Mul", {Random(DType::kF32, shape, 0.5, 2, 2)}, {}, constant);
+      Then(chain, "Relu");
+      EXPECT_THAT(UnderTest().Check(chain, Closely).candidates, ::testing::Contains("gpu.chain.nhwc")) << shape.size();
+    }
+  }
+  Case where = OneNode("Where", {Random(DType::kBool, {2, 1, 5, 7}, 0, 1), Random(DType::kF32, {2, 3, 5, 7}),
+                                 Random(DType::kF32, {3, 1, 1}, -2, 2, 2)});
+  EXPECT_EQ(UnderTest().Check(where, Exactly).candidates.size(), 2u);
+}
+
+// The output may have more dimensions than the input, and then another layout.
+TEST(Elementwise, ChannelsLastOverwritesOnlyAnInputOfTheSameLayout) {
+  Case c = OneNode("Mul", {Random(DType::kF32, {3, 5, 7}), Random(DType::kF32, {1, 1, 1, 1})});
+  EXPECT_EQ(UnderTest().Check(c, Closely).candidates.size(), 2u);
 }
 
 TEST(Elementwise, LongChainsAreSplitIntoKernels) {

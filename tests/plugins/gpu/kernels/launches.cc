@@ -109,6 +109,42 @@ void Convolutions(Memory& m, const Check& check) {
   conv.w = m.Floats(4 * 2 * 9);
   conv.y = m.Floats(2 * 4 * 81);
   check("transposed", LaunchOf("conv_transposed_f32", conv, 64, 4));
+  check("transposed, channels last", LaunchOf("conv_nhwc_transposed_f32", conv, 64, 4));
+}
+
+void ConvolutionsWithChannelsLast(Memory& m, const Check& check) {
+  ConvArgs conv = {};
+  conv.images = 2;
+  conv.groups = 1;
+  conv.outputs = 70;
+  conv.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  conv.axis[1] = conv.axis[2] = {5, 5, 3, 1, 1, 1, 1};
+  conv.bias = m.Floats(70);
+  for (const int64_t channels : {8, 5}) {
+    const auto c = static_cast<size_t>(channels);
+    conv.channels = channels;
+    conv.x = m.Floats(50 * c);
+    conv.w = m.Floats(70 * 9 * c);
+    conv.y = m.Floats(50 * 70);
+    conv.packed = 1;
+    check("product", LaunchOf("conv_nhwc_product_f32", conv, 256, 4));
+    conv.packed = 0;
+    conv.residual = conv.y;  // overwrites the residual
+    check("product with a residual", LaunchOf("conv_nhwc_product_f32", conv, 256, 4));
+    check("direct", LaunchOf("conv_nhwc_direct_f32", conv, 64, 4));
+    conv.residual = nullptr;
+  }
+  for (const int64_t channels : {8, 5}) {
+    const auto c = static_cast<size_t>(channels);
+    conv.groups = conv.channels = conv.outputs = channels;
+    conv.x = m.Floats(50 * c);
+    conv.w = m.Floats(9 * c);
+    conv.bias = m.Floats(c);
+    conv.residual = conv.y = m.Floats(50 * c);
+    for (conv.packed = 0; conv.packed < 2; ++conv.packed) {
+      check("depthwise", LaunchOf("conv_nhwc_depthwise_f32", conv, 64, 4));
+    }
+  }
 }
 
 void Copies(Memory& m, const Check& check) {
@@ -221,6 +257,26 @@ void MatrixUnitsOfConvolutions(Memory& m, const Check& check) {
   check("128 x 128", LaunchOf("conv_mma128_bf16", conv, 256, 2));
 }
 
+void MatrixUnitsWithChannelsLast(Memory& m, const Check& check) {
+  ConvArgs conv = {};
+  conv.x = m.Floats(2 * 6 * 9 * 7 / 2);
+  conv.w = m.Floats(70 * 3 * 9 / 2);
+  conv.y = m.Floats(2 * 70 * 5 * 4 / 2);
+  conv.images = 2;
+  conv.channels = 6;
+  conv.outputs = 70;
+  conv.groups = 2;
+  conv.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  conv.axis[1] = {9, 5, 3, 2, 1, 1, 1};
+  conv.axis[2] = {7, 4, 3, 2, 1, 1, 1};
+  check("64 x 64", LaunchOf("conv_nhwc_mma64_f16", conv, 128, 4));
+  conv.channels = 32;
+  conv.x = m.Floats(2 * 32 * 9 * 7 / 2);
+  conv.w = m.Floats(70 * 16 * 9 / 2);
+  conv.packed = 1;
+  check("128 x 128", LaunchOf("conv_nhwc_mma128_bf16", conv, 256, 2));
+}
+
 void Norms(Memory& m, const Check& check) {
   for (bool in_place : {false, true}) {
     auto onto = [&](float* x, size_t n) { return in_place ? x : m.Floats(n); };
@@ -249,6 +305,15 @@ void Pools(Memory& m, const Check& check) {
   pool.axis[1] = pool.axis[2] = {9, 9, 3, 1, 1, 1, 1};
   check("largest", LaunchOf("max_pool_f32", pool, 64, 3));
   check("average", LaunchOf("average_pool_f32", pool, 64, 3));
+  for (const int64_t channels : {8, 3}) {
+    const auto n = static_cast<size_t>(channels) * 81;
+    pool.n = channels * 81;
+    pool.channels = channels;
+    pool.x = m.Floats(n);
+    pool.y = m.Floats(n);
+    check("largest, channels last", LaunchOf("max_pool_nhwc_f32", pool, 64, 3));
+    check("average, channels last", LaunchOf("average_pool_nhwc_f32", pool, 64, 3));
+  }
 }
 
 void Recurrences(Memory& m, const Check& check) {
@@ -377,15 +442,26 @@ void Unaries(Memory& m, const Check& check) {
   check("into bytes", LaunchOf("is_nan_f32", UnaryArgs{x, m.Bytes(300), 300, 0, 0}, 64, 3));
 }
 
-constexpr KernelFile kFiles[] = {{"attention", Attentions}, {"binary", Binaries},
-                                 {"cast", Casts},           {"chain", Chains},
-                                 {"conv", Convolutions},    {"conv_mma", MatrixUnitsOfConvolutions},
-                                 {"copy", Copies},          {"gather", Gathers},
-                                 {"matmul", Products},      {"matmul_mma", MatrixUnits},
-                                 {"norm", Norms},           {"pool", Pools},
-                                 {"random", Draws},         {"recurrent", Recurrences},
-                                 {"reduce", Reductions},    {"resize", Resizes},
-                                 {"scan", Scans},           {"scatter", Scatters},
+constexpr KernelFile kFiles[] = {{"attention", Attentions},
+                                 {"binary", Binaries},
+                                 {"cast", Casts},
+                                 {"chain", Chains},
+                                 {"conv", Convolutions},
+                                 {"conv_mma", MatrixUnitsOfConvolutions},
+                                 {"conv_nhwc", ConvolutionsWithChannelsLast},
+                                 {"conv_nhwc_mma", MatrixUnitsWithChannelsLast},
+                                 {"copy", Copies},
+                                 {"gather", Gathers},
+                                 {"matmul", Products},
+                                 {"matmul_mma", MatrixUnits},
+                                 {"norm", Norms},
+                                 {"pool", Pools},
+                                 {"random", Draws},
+                                 {"recurrent", Recurrences},
+                                 {"reduce", Reductions},
+                                 {"resize", Resizes},
+                                 {"scan", Scans},
+                                 {"scatter", Scatters},
                                  {"unary", Unaries}};
 
 }  // namespace
