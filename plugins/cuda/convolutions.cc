@@ -10,6 +10,7 @@
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/support/behind.h"
 #include "plugins/gpu/support/convolution.h"
+#include "plugins/gpu/support/layout.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::cuda {
@@ -18,7 +19,9 @@ namespace {
 using gpu::Convolution;
 using gpu::Refusal;
 
-constexpr int32_t kBestRank = -100;  // before the kernels of plugins/gpu
+// Ranks of the first plans, before the kernels of plugins/gpu. Tensor cores are fastest with the channels last, other engines
+// with plain tensors. The plans of plain tensors keep the library's order.
+constexpr int32_t kTensorCoresLast = -100, kPlainTensors = -70, kOthersLast = -40;
 constexpr uint64_t kAlignment = 256;
 
 bool FindType(mge_dtype type, cudnnDataType_t* out) {
@@ -35,6 +38,7 @@ bool FindType(mge_dtype type, cudnnDataType_t* out) {
 struct Task {
   Convolution conv;
   ConvolutionShape shape;
+  gpu::Packing packing;                                     // of the filter, with the channels last
   bool zero_bias = false;                                   // from the workspace
   gpu::Activation activation = {gpu::kNoActivation, 0, 0};  // computed by a kernel of its own behind the convolution
   uint64_t bias_bytes() const { return static_cast<uint64_t>(shape.outputs) * ElementBytes(conv.type); }
@@ -69,8 +73,19 @@ Result DescribeWindow(Task* task) {
   return {};
 }
 
+// Refuses a filter that would have to be packed for the layout, but is no constant.
+Result DescribeLayout(const Problem& p, gpu::Layout layout, Task* task) {
+  task->shape.channels_last = layout == gpu::Layout::kChannelsLast;
+  if (!task->shape.channels_last) return {};
+  const Convolution& conv = task->conv;
+  task->packing = conv.FilterPacking(task->shape.transposed);
+  const bool one_use = conv.w != conv.x && conv.w != conv.residual && conv.w != conv.bias;
+  if (!task->packing.Moves() || (one_use && p.input(conv.w).is_constant())) return {};
+  return Refusal("cuDNN: with the channels last, a filter that is no constant");
+}
+
 // Describe the problem. Refuse what the library does not compute.
-Result Describe(const Problem& p, Task* task) {
+Result Describe(const Problem& p, gpu::Layout layout, Task* task) {
   if (Result r = gpu::FindConvolution(p, &task->conv); !r.ok()) return r;
   const gpu::ConvArgs& args = task->conv.args;
   ConvolutionShape& shape = task->shape;
@@ -80,14 +95,15 @@ Result Describe(const Problem& p, Task* task) {
   shape.residual = task->conv.residual >= 0;
   task->zero_bias = task->conv.bias < 0 && (shape.residual || shape.relu);
   shape.bias = task->conv.bias >= 0 || task->zero_bias;
-  return {};
+  return DescribeLayout(p, layout, task);
 }
 
-Result DescribeTransposed(const Problem& p, Task* task) {
+Result DescribeTransposed(const Problem& p, gpu::Layout layout, Task* task) {
   if (p.node_count() != 1) return Refusal("cuDNN: a group of nodes");
   if (Result r = gpu::FindTransposed(p, &task->conv); !r.ok()) return r;
   task->shape.transposed = true;
-  return DescribeWindow(task);
+  if (Result r = DescribeWindow(task); !r.ok()) return r;
+  return DescribeLayout(p, layout, task);
 }
 
 class ConvolutionKernel : public Kernel {
@@ -98,6 +114,14 @@ class ConvolutionKernel : public Kernel {
   bool Init() { return activation_.Init(task_.conv.type) && bias_.Init(task_.conv.type); }
   uint32_t args_bytes() const override { return sizeof(Bound); }
   uint64_t workspace_bytes() const override { return task_.workspace(plan_.workspace); }
+  uint64_t prepack_bytes(int input) const override {
+    return input == task_.conv.w && task_.packing.Moves() ? task_.packing.bytes() : 0;
+  }
+  std::string prepack_form(int) const override { return task_.packing.Form(); }
+  Result Prepack(int, const void* from, void* to) override { return task_.packing.OnHost(from, to); }
+  Result PrepackOn(int, mge_queue* queue, const void* from, void* to) override {
+    return task_.packing.OnQueue(queue, from, to);
+  }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     const Convolution& conv = task_.conv;
     const Slot y = binding.output(0);
@@ -123,8 +147,10 @@ class ConvolutionKernel : public Kernel {
     const gpu::ConvArgs& args = k.task_.conv.args;
     const int64_t pixels = k.task_.conv.pixels();
     void* const y = At<void>(run, bound.y);
-    if (k.task_.shape.transposed && k.task_.conv.bias >= 0)
-      return k.bias_.Run(run, y, bias, args.images, args.outputs, pixels);
+    if (k.task_.shape.transposed && k.task_.conv.bias >= 0) {
+      return k.task_.shape.channels_last ? k.bias_.Run(run, y, bias, args.images * pixels, args.outputs, 1)
+                                         : k.bias_.Run(run, y, bias, args.images, args.outputs, pixels);
+    }
     return k.activation_.Run(run, y, args.images * args.outputs * pixels, k.task_.activation);
   }
 
@@ -167,32 +193,49 @@ std::vector<std::string> NamesOf(const std::vector<ReadyPlan>& plans) {
   return names;
 }
 
-template <Result (*DescribeTask)(const Problem&, Task*)>
+// The number of a candidate: that of its plan, and its layout.
+constexpr uint64_t kLayoutBit = 16;
+gpu::Layout LayoutOf(const Candidate& c) { return static_cast<gpu::Layout>(c.variant >> kLayoutBit); }
+size_t PlanOf(const Candidate& c) { return c.variant & ((uint64_t{1} << kLayoutBit) - 1); }
+
+template <Result (*DescribeTask)(const Problem&, gpu::Layout, Task*)>
 struct ConvolutionRow {
   static void Offer(const Problem& p, Offers& offers) {
-    Task task;
     if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
-    if (Result r = DescribeTask(p, &task); !r.ok()) return offers.Refuse(r.text());
-    auto& device = p.device<Device>();
-    CudnnDevice::Plans plans;
-    if (Result r = device.cudnn.PlansOf(device, task.shape, &plans); !r.ok()) return offers.Refuse(r.text());
-    const std::vector<std::string> names = NamesOf(*plans);
-    for (size_t i = 0; i < plans->size(); ++i) {
-      offers.Add({.id = names[i],
-                  .rank = kBestRank + static_cast<int32_t>(i),
-                  .attributes = (*plans)[i].attributes,
-                  .workspace = task.workspace((*plans)[i].workspace),
-                  .variant = i});
+    for (const gpu::Layout layout : gpu::LayoutsOf(p.node().output(0).rank())) {
+      if (Result r = OfferIn(p, layout, offers); !r.ok()) offers.Refuse(r.text());
     }
   }
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Task task;
-    if (!DescribeTask(p, &task).ok()) return nullptr;
+    if (!DescribeTask(p, LayoutOf(c), &task).ok()) return nullptr;
     auto& device = p.device<Device>();
     CudnnDevice::Plans plans;
-    if (!device.cudnn.PlansOf(device, task.shape, &plans).ok() || c.variant >= plans->size()) return nullptr;
-    auto kernel = std::make_unique<ConvolutionKernel>(device.cudnn, task, std::move(plans), c.variant);
+    if (!device.cudnn.PlansOf(device, task.shape, &plans).ok() || PlanOf(c) >= plans->size()) return nullptr;
+    auto kernel = std::make_unique<ConvolutionKernel>(device.cudnn, task, std::move(plans), PlanOf(c));
     return kernel->Init() ? std::move(kernel) : nullptr;
+  }
+
+ private:
+  static Result OfferIn(const Problem& p, gpu::Layout layout, Offers& offers) {
+    Task task;
+    if (Result r = DescribeTask(p, layout, &task); !r.ok()) return r;
+    auto& device = p.device<Device>();
+    CudnnDevice::Plans plans;
+    if (Result r = device.cudnn.PlansOf(device, task.shape, &plans); !r.ok()) return r;
+    const std::vector<std::string> names = NamesOf(*plans);
+    for (size_t i = 0; i < plans->size(); ++i) {
+      const ReadyPlan& plan = (*plans)[i];
+      const bool tensor_cores = plan.attributes & MGE_KERNEL_TENSOR_CORE;
+      const int32_t first = !task.shape.channels_last ? kPlainTensors : tensor_cores ? kTensorCoresLast : kOthersLast;
+      Candidate c = {.id = names[i],
+                     .rank = first + static_cast<int32_t>(i),
+                     .attributes = plan.attributes,
+                     .workspace = task.workspace(plan.workspace),
+                     .variant = static_cast<uint64_t>(layout) << kLayoutBit | i};
+      if (gpu::SetLayout(p, layout, {task.conv.x, task.conv.residual}, &c)) offers.Add(c);
+    }
+    return {};
   }
 };
 

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <deque>
 
+#include "plugins/gpu/support/layout.h"
+
 namespace mge::cuda {
 namespace {
 
@@ -56,8 +58,7 @@ class OperationGraph {
   }
 
   Descriptor& Tensor(int64_t id, const Sizes& sizes) {
-    Sizes strides(sizes.size(), 1);
-    for (size_t i = sizes.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * sizes[i + 1];
+    const Sizes strides = gpu::StridesIn(shape_.channels_last ? gpu::Layout::kChannelsLast : gpu::Layout::kPlain, sizes);
     Descriptor& t = Add(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     t.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, id >= kFirstVirtual ? sum_type_ : shape_.type)
         .SetList(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const int64_t>(sizes))
@@ -197,7 +198,7 @@ bool ReadNumber(std::string_view* bytes, uint64_t* out) {
 std::string ConvolutionShape::Text() const {
   std::string text;
   for (int64_t n : {int64_t{type}, images, channels, outputs, groups, int64_t{bias}, int64_t{residual}, int64_t{relu},
-                    int64_t{transposed}}) {
+                    int64_t{transposed}, int64_t{channels_last}}) {
     Append(&text, n);
   }
   for (const gpu::WindowAxis& a : axis) {

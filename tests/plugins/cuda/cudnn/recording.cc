@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plugins/gpu/kernels/conv.h"
+#include "tests/plugins/gpu/vendor/strides.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -38,6 +39,8 @@ struct Operation {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   std::string order;  // the operations, such as "conv residual bias relu"
   int64_t x = 0, w = 0, residual = 0, bias = 0, y = 0;
+  bool channels_last = false;
+  mge::LayoutsOfTensors layouts = {};  // of graphs
 };
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
@@ -89,6 +92,10 @@ const Descriptor* To(const Descriptor& d, cudnnBackendAttributeName_t name) {
 }
 int64_t IdOf(const Descriptor& tensor) { return One<int64_t>(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID); }
 std::vector<int64_t> SizesOf(const Descriptor& tensor) { return List<int64_t>(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS); }
+// Notes the layout of a tensor.
+void Note(const Descriptor& tensor, Operation* out) {
+  out->layouts.Add(SizesOf(tensor), List<int64_t>(tensor, CUDNN_ATTR_TENSOR_STRIDES));
+}
 
 // Reads a convolution. Returns false if something is missing.
 bool ReadConvolution(const Descriptor& op, Operation* out) {
@@ -124,6 +131,7 @@ bool ReadConvolution(const Descriptor& op, Operation* out) {
     const int64_t room = wide + before[i] + after[i] - (filter[i + 2] - 1) * dilations[i] - 1;
     if (narrow != room / strides[i] + 1 || before[i] < 0 || after[i] < 0) return false;
   }
+  for (const Descriptor* tensor : {x, w, y}) Note(*tensor, out);
   out->type = One<cudnnDataType_t>(*x, CUDNN_ATTR_TENSOR_DATA_TYPE);
   out->order = t ? "transposed" : "conv";
   out->x = IdOf(*x);
@@ -139,6 +147,8 @@ bool ReadPointwise(const Descriptor& op, Operation* out) {
                    *y = To(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
   if (!how || !x || !y || IdOf(*x) != out->y || !One<char>(*x, CUDNN_ATTR_TENSOR_IS_VIRTUAL)) return false;
   out->y = IdOf(*y);
+  Note(*y, out);
+  if (b) Note(*b, out);
   const auto mode = One<cudnnPointwiseMode_t>(*how, CUDNN_ATTR_POINTWISE_MODE);
   if (mode == CUDNN_POINTWISE_RELU_FWD && !b) {
     out->args.activation.kind = mge::gpu::kRelu;
@@ -158,7 +168,8 @@ bool ReadGraph(const Descriptor& graph, Operation* out) {
     const Descriptor& op = As(ops[i]);
     if (!op.finalized || !(i == 0 ? ReadConvolution(op, out) : ReadPointwise(op, out))) return false;
   }
-  return !ops.empty();
+  out->channels_last = out->layouts.ChannelsLast();
+  return !ops.empty() && out->layouts.Agree();
 }
 
 // A plan as text, and back.
@@ -166,7 +177,7 @@ std::string TextOf(int64_t engine, const Operation& op) {
   std::ostringstream out;
   out << "plan " << g_generation << ' ' << engine << ' ' << op.type;
   for (int64_t n : {op.x, op.w, op.residual, op.bias, op.y, op.args.images, op.args.channels, op.args.outputs,
-                    op.args.groups, int64_t{op.args.activation.kind}}) {
+                    op.args.groups, int64_t{op.args.activation.kind}, int64_t{op.channels_last}}) {
     out << ' ' << n;
   }
   for (const auto& a : op.args.axis) {
@@ -181,7 +192,7 @@ bool FromText(const std::string& text, int64_t* engine, Operation* op) {
   int type = 0;
   uint64_t generation = 0;
   in >> word >> generation >> *engine >> type >> op->x >> op->w >> op->residual >> op->bias >> op->y >> op->args.images >>
-      op->args.channels >> op->args.outputs >> op->args.groups >> op->args.activation.kind;
+      op->args.channels >> op->args.outputs >> op->args.groups >> op->args.activation.kind >> op->channels_last;
   for (auto& a : op->args.axis) {
     in >> a.in >> a.out >> a.kernel >> a.stride >> a.dilation >> a.pad_begin >> a.pad_end;
   }
@@ -195,9 +206,9 @@ void Record(const Operation& op) {
   const char* path = std::getenv("RECORDED_CONVOLUTIONS");
   if (!path) return;
   std::ofstream out(path, std::ios::app);
-  for (int64_t n :
-       {int64_t{op.type}, op.args.images, op.args.channels, op.args.outputs, op.args.groups, int64_t{op.bias != 0},
-        int64_t{op.residual != 0}, int64_t{op.args.activation.kind == mge::gpu::kRelu}, int64_t{op.order == "transposed"}}) {
+  for (int64_t n : {int64_t{op.type}, op.args.images, op.args.channels, op.args.outputs, op.args.groups,
+                    int64_t{op.bias != 0}, int64_t{op.residual != 0}, int64_t{op.args.activation.kind == mge::gpu::kRelu},
+                    int64_t{op.order == "transposed"}, int64_t{op.channels_last}}) {
     out << n << ' ';
   }
   for (const auto& a : op.args.axis) {
@@ -426,7 +437,10 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
                      : op.type == CUDNN_DATA_HALF     ? "_f16"
                      : op.type == CUDNN_DATA_BFLOAT16 ? "_bf16"
                                                       : "";
-  const std::string kernel = (op.order == "transposed" ? "conv_transposed" : "conv_direct") + std::string(type);
+  args.packed = op.channels_last;
+  const char* form = op.channels_last ? (op.order == "transposed" ? "conv_nhwc_transposed" : "conv_nhwc_product")
+                                      : (op.order == "transposed" ? "conv_transposed" : "conv_direct");
+  const std::string kernel = form + std::string(type);
   void* function = KernelOf(kernel.c_str());
   if (!function) return Refuse("the type");
   void* arguments[] = {&args};
