@@ -4,14 +4,18 @@
 // activation.
 #include "convolutions.h"
 
+#include <algorithm>
 #include <climits>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/support/behind.h"
 #include "plugins/gpu/support/convolution.h"
+#include "plugins/gpu/support/layout.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::rocm {
@@ -32,8 +36,17 @@ bool FindType(mge_dtype type, int* out) {
   }
 }
 
+// A problem as a convolution of the library.
+struct Task {
+  Convolution conv;
+  MiopenShape shape;
+  gpu::Packing packing;  // of the filter, with the channels last
+};
+
 // Describes the problem. Refuses what the library does not compute.
-Result Describe(const Problem& p, Convolution* conv, MiopenShape* shape) {
+Result Describe(const Problem& p, gpu::Layout layout, Task* task) {
+  Convolution* const conv = &task->conv;
+  MiopenShape* const shape = &task->shape;
   if (Result r = gpu::FindConvolution(p, conv); !r.ok()) return r;
   const gpu::ConvArgs& args = conv->args;
   if (!FindType(conv->type, &shape->type)) return Refusal("MIOpen: the type");
@@ -61,7 +74,12 @@ Result Describe(const Problem& p, Convolution* conv, MiopenShape* shape) {
     shape->strides.push_back(number(a.stride));
     shape->dilations.push_back(number(a.dilation));
   }
-  return {};
+  shape->channels_last = layout == gpu::Layout::kChannelsLast;
+  if (!shape->channels_last) return {};
+  task->packing = conv->FilterPacking();
+  const bool one_use = conv->w != conv->x && conv->w != conv->residual && conv->w != conv->bias;
+  if (!task->packing.Moves() || (one_use && p.input(conv->w).is_constant())) return {};
+  return Refusal("MIOpen: with the channels last, a filter that is no constant");
 }
 
 uint64_t AttributesOf(const MiopenDevice::Offer& offer, mge_dtype type) {
@@ -75,11 +93,11 @@ uint64_t AttributesOf(const MiopenDevice::Offer& offer, mge_dtype type) {
 
 class ConvolutionKernel : public Kernel {
  public:
-  ConvolutionKernel(Device& device, const Convolution& conv, const MiopenSolution& solution)
-      : device_(device), conv_(conv), solution_(solution), convolution_(device.miopen.library()) {}
+  ConvolutionKernel(Device& device, const Task& task, const MiopenSolution& solution)
+      : device_(device), task_(task), solution_(solution), convolution_(device.miopen.library()) {}
   // Compiles the solution, and finds the kernels behind it. Returns false if that fails.
-  bool Init(const MiopenShape& shape, bool deterministic) {
-    if (!convolution_.Describe(shape, deterministic).ok() || !activation_.Init(conv_.type) || !add_.Init(conv_.type))
+  bool Init(bool deterministic) {
+    if (!convolution_.Describe(task_.shape, deterministic).ok() || !activation_.Init(conv_.type) || !add_.Init(conv_.type))
       return false;
     const Result compiled = device_.With([&] {
       return device_.miopen.Use(nullptr, [&](const Miopen& library, void* handle) {
@@ -91,6 +109,14 @@ class ConvolutionKernel : public Kernel {
   }
   uint32_t args_bytes() const override { return sizeof(Bound); }
   uint64_t workspace_bytes() const override { return solution_.workspace_bytes; }
+  uint64_t prepack_bytes(int input) const override {
+    return input == conv_.w && task_.packing.Moves() ? task_.packing.bytes() : 0;
+  }
+  std::string prepack_form(int) const override { return task_.packing.Form(); }
+  Result Prepack(int, const void* from, void* to) override { return task_.packing.OnHost(from, to); }
+  Result PrepackOn(int, mge_queue* queue, const void* from, void* to) override {
+    return task_.packing.OnQueue(queue, from, to);
+  }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     const Slot y = binding.output(0);
     auto in = [&](int operand) { return operand >= 0 ? binding.input(operand) : y; };
@@ -111,7 +137,10 @@ class ConvolutionKernel : public Kernel {
     const gpu::ConvArgs& args = k.conv_.args;
     const int64_t elements = args.images * args.outputs * k.conv_.pixels();
     if (k.conv_.bias >= 0) {
-      const mge_code code = k.add_.Run(run, y, At<void>(run, bound.bias), args.images, args.outputs, k.conv_.pixels());
+      const int64_t pixels = k.conv_.pixels();
+      const void* const bias = At<void>(run, bound.bias);
+      const mge_code code = k.task_.shape.channels_last ? k.add_.Run(run, y, bias, args.images * pixels, args.outputs, 1)
+                                                        : k.add_.Run(run, y, bias, args.images, args.outputs, pixels);
       if (code != MGE_OK) return code;
     }
     if (k.conv_.residual >= 0) {
@@ -133,41 +162,63 @@ class ConvolutionKernel : public Kernel {
   }
 
   Device& device_;
-  const Convolution conv_;
+  const Task task_;
+  const Convolution& conv_ = task_.conv;
   const MiopenSolution solution_;
   MiopenConvolution convolution_;
   gpu::ActivationBehind activation_;
   gpu::BiasBehind add_;
 };
 
+// The number of a candidate: that of its solution, and its layout.
+constexpr uint64_t kLayoutBit = 16;
+gpu::Layout LayoutOf(const Candidate& c) { return static_cast<gpu::Layout>(c.variant >> kLayoutBit); }
+size_t SolutionOf(const Candidate& c) { return c.variant & ((uint64_t{1} << kLayoutBit) - 1); }
+
 struct ConvolutionRow {
+  // Offers the solutions of all layouts in the order of the library's times.
   static void Offer(const Problem& p, Offers& offers) {
-    Convolution conv;
-    MiopenShape shape;
     if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
-    if (Result r = Describe(p, &conv, &shape); !r.ok()) return offers.Refuse(r.text());
-    auto& device = p.device<Device>();
-    MiopenDevice::Offers found;
-    if (Result r = device.miopen.OffersOf(device, shape, &found); !r.ok()) return offers.Refuse(r.text());
-    for (size_t i = 0; i < found->size(); ++i) {
-      const MiopenDevice::Offer& offer = (*found)[i];
-      offers.Add({.id = "rocm.miopen." + std::to_string(offer.solution.id),
-                  .rank = kBestRank + static_cast<int32_t>(i),
-                  .attributes = AttributesOf(offer, conv.type),
-                  .workspace = offer.solution.workspace_bytes,
-                  .variant = i});
+    std::vector<std::pair<float, Candidate>> all;
+    for (const gpu::Layout layout : gpu::LayoutsOf(p.node().output(0).rank())) {
+      if (Result r = FindIn(p, layout, &all); !r.ok()) offers.Refuse(r.text());
+    }
+    std::ranges::stable_sort(all, {}, [](const auto& c) { return c.first; });
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i].second.rank = kBestRank + static_cast<int32_t>(i);
+      offers.Add(all[i].second);
     }
   }
   static KernelPtr Make(const Problem& p, const Candidate& c) {
-    Convolution conv;
-    MiopenShape shape;
+    Task task;
     MiopenDevice::Offers found;
     auto& device = p.device<Device>();
-    if (!Describe(p, &conv, &shape).ok() || !device.miopen.OffersOf(device, shape, &found).ok()) return nullptr;
-    if (c.variant >= found->size()) return nullptr;
-    const MiopenDevice::Offer& offer = (*found)[c.variant];
-    auto kernel = std::make_unique<ConvolutionKernel>(device, conv, offer.solution);
-    return kernel->Init(shape, offer.deterministic) ? std::move(kernel) : nullptr;
+    if (!Describe(p, LayoutOf(c), &task).ok() || !device.miopen.OffersOf(device, task.shape, &found).ok()) return nullptr;
+    if (SolutionOf(c) >= found->size()) return nullptr;
+    const MiopenDevice::Offer& offer = (*found)[SolutionOf(c)];
+    auto kernel = std::make_unique<ConvolutionKernel>(device, task, offer.solution);
+    return kernel->Init(offer.deterministic) ? std::move(kernel) : nullptr;
+  }
+
+ private:
+  // Appends the solutions for a layout with their times.
+  static Result FindIn(const Problem& p, gpu::Layout layout, std::vector<std::pair<float, Candidate>>* out) {
+    Task task;
+    if (Result r = Describe(p, layout, &task); !r.ok()) return r;
+    auto& device = p.device<Device>();
+    MiopenDevice::Offers found;
+    if (Result r = device.miopen.OffersOf(device, task.shape, &found); !r.ok()) return r;
+    for (size_t i = 0; i < found->size(); ++i) {
+      const MiopenDevice::Offer& offer = (*found)[i];
+      Candidate c = {.id = "rocm.miopen." + std::to_string(offer.solution.id),
+                     .attributes = AttributesOf(offer, task.conv.type),
+                     .workspace = offer.solution.workspace_bytes,
+                     .variant = static_cast<uint64_t>(layout) << kLayoutBit | i};
+      if (gpu::SetLayout(p, layout, {task.conv.x, task.conv.residual}, &c)) {
+        out->emplace_back(offer.solution.time_ms, std::move(c));
+      }
+    }
+    return {};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "plugins/gpu/runtime/vendor_library.h"
+#include "plugins/gpu/support/layout.h"
 #include "vendor.h"
 
 namespace mge::rocm {
@@ -43,9 +44,9 @@ MiopenConvolution::~MiopenConvolution() {
 }
 
 Result MiopenConvolution::Describe(const MiopenShape& shape, bool deterministic) {
-  if (Result r = DescribeTensor(&x_, shape.type, shape.x); !r.ok()) return r;
-  if (Result r = DescribeTensor(&w_, shape.type, shape.w); !r.ok()) return r;
-  if (Result r = DescribeTensor(&y_, shape.type, shape.y); !r.ok()) return r;
+  if (Result r = DescribeTensor(&x_, shape, shape.x); !r.ok()) return r;
+  if (Result r = DescribeTensor(&w_, shape, shape.w); !r.ok()) return r;
+  if (Result r = DescribeTensor(&y_, shape, shape.y); !r.ok()) return r;
   const auto result = [&](int status, const char* function) { return library_.ResultOf(status, function); };
   if (Result r = result(library_.convolution_create(&convolution_), "miopenCreateConvolutionDescriptor"); !r.ok()) {
     convolution_ = nullptr;
@@ -63,15 +64,17 @@ Result MiopenConvolution::Describe(const MiopenShape& shape, bool deterministic)
                 "miopenSetConvolutionAttribute");
 }
 
-Result MiopenConvolution::DescribeTensor(void** tensor, int type, const std::vector<int>& dims) {
+Result MiopenConvolution::DescribeTensor(void** tensor, const MiopenShape& shape, const std::vector<int>& dims) {
   if (Result r = library_.ResultOf(library_.tensor_create(tensor), "miopenCreateTensorDescriptor"); !r.ok()) {
     *tensor = nullptr;
     return r;
   }
-  std::vector<int> strides(dims.size(), 1);
-  for (size_t d = dims.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * dims[d];
-  return library_.ResultOf(library_.tensor_set(*tensor, type, static_cast<int>(dims.size()), dims.data(), strides.data()),
-                           "miopenSetTensorDescriptor");
+  const std::vector<int64_t> sizes(dims.begin(), dims.end()),
+      wide = gpu::StridesIn(shape.channels_last ? gpu::Layout::kChannelsLast : gpu::Layout::kPlain, sizes);
+  const std::vector<int> strides(wide.begin(), wide.end());
+  return library_.ResultOf(
+      library_.tensor_set(*tensor, shape.type, static_cast<int>(dims.size()), dims.data(), strides.data()),
+      "miopenSetTensorDescriptor");
 }
 
 Result MiopenDevice::Open(gpu::Device& device) {

@@ -64,12 +64,13 @@ struct Miopen {
   Result ResultOf(int status, const char* function) const;
 };
 
-// A convolution in the library's terms. The tensors are dense, (images, channels, axes).
+// A convolution in the library's terms. The tensors are dense, (images, channels, axes), or (images, axes, channels).
 struct MiopenShape {
   int type = kMiopenFloat;
   int groups = 1;
   std::vector<int> x, w, y;                   // sizes
   std::vector<int> pads, strides, dilations;  // of each axis; the pads of both ends are equal
+  bool channels_last = false;
   auto operator<=>(const MiopenShape&) const = default;
 };
 
@@ -94,7 +95,7 @@ class MiopenConvolution {
   }
 
  private:
-  Result DescribeTensor(void** tensor, int type, const std::vector<int>& dims);
+  Result DescribeTensor(void** tensor, const MiopenShape& shape, const std::vector<int>& dims);
 
   const Miopen& library_;
   void *x_ = nullptr, *w_ = nullptr, *y_ = nullptr, *convolution_ = nullptr;

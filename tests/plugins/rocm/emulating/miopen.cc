@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <mutex>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "plugins/gpu/kernels/conv.h"
 #include "tests/plugins/gpu/vendor/emulated_kernel.h"
+#include "tests/plugins/gpu/vendor/strides.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -34,7 +36,7 @@ struct Handle {
 };
 struct Tensor {
   int type = -1;
-  std::vector<int> dims;
+  std::vector<int> dims, strides;
 };
 struct Convolution {
   std::vector<int> pads, strides, dilations;
@@ -49,13 +51,21 @@ std::set<uint64_t> compiled;
 const Tensor& T(const void* tensor) { return *static_cast<const Tensor*>(tensor); }
 const Convolution& C(const void* convolution) { return *static_cast<const Convolution*>(convolution); }
 
+mge::LayoutsOfTensors LayoutsOf(const void* w, const void* x, const void* y) {
+  mge::LayoutsOfTensors layouts;
+  for (const void* t : {w, x, y}) {
+    layouts.Add({T(t).dims.begin(), T(t).dims.end()}, {T(t).strides.begin(), T(t).strides.end()});
+  }
+  return layouts;
+}
+
 // Returns whether the descriptors fit together.
 bool IsValid(const void* w, const void* x, const void* convolution, const void* y) {
   const Convolution& c = C(convolution);
   const size_t axes = c.pads.size();
   if (T(w).type != T(x).type || T(y).type != T(x).type || T(x).dims.size() != axes + 2 || T(w).dims.size() != axes + 2 ||
       T(y).dims.size() != axes + 2 || T(x).dims[1] != T(w).dims[1] * c.groups || T(y).dims[0] != T(x).dims[0] ||
-      T(y).dims[1] != T(w).dims[0]) {
+      T(y).dims[1] != T(w).dims[0] || !LayoutsOf(w, x, y).Agree()) {
     return false;
   }
   for (size_t d = 0; d < axes; ++d) {
@@ -94,11 +104,7 @@ EXPORT int miopenSetStream(void* handle, void* stream) { return static_cast<Hand
 EXPORT int miopenCreateTensorDescriptor(void** tensor) { return *tensor = new Tensor, kSuccess; }
 EXPORT int miopenDestroyTensorDescriptor(void* tensor) { return delete static_cast<Tensor*>(tensor), kSuccess; }
 EXPORT int miopenSetTensorDescriptor(void* tensor, int type, int rank, const int* dims, const int* strides) {
-  int64_t dense = 1;
-  for (int d = rank - 1; d >= 0; dense *= dims[d--]) {
-    if (strides[d] != dense) return kNotImplemented;
-  }
-  *static_cast<Tensor*>(tensor) = {type, {dims, dims + rank}};
+  *static_cast<Tensor*>(tensor) = {type, {dims, dims + rank}, {strides, strides + rank}};
   return kSuccess;
 }
 
@@ -169,10 +175,9 @@ EXPORT int miopenConvolutionForwardImmediate(void* handle, void* w, const void* 
                                c.dilations[d],   c.pads[d],        c.pads[d]};
   }
   const int type = T(x).type;
-  const char* kernel = type == kFloat      ? "conv_direct_f32"
-                       : type == kHalf     ? "conv_direct_f16"
-                       : type == kBfloat16 ? "conv_direct_bf16"
-                                           : nullptr;
+  const char* suffix = type == kFloat ? "_f32" : type == kHalf ? "_f16" : type == kBfloat16 ? "_bf16" : "";
+  args.packed = LayoutsOf(w, x, y).ChannelsLast();
+  const std::string kernel = std::string(args.packed ? "conv_nhwc_product" : "conv_direct") + suffix;
   static const mge::EmulatedKernels kernels(MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5", /*is_hip=*/true);
-  return kernels.Launch(kernel, args, static_cast<Handle*>(handle)->stream) ? kSuccess : kNotImplemented;
+  return kernels.Launch(kernel.c_str(), args, static_cast<Handle*>(handle)->stream) ? kSuccess : kNotImplemented;
 }
