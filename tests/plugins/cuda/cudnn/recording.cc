@@ -437,9 +437,14 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
                      : op.type == CUDNN_DATA_HALF     ? "_f16"
                      : op.type == CUDNN_DATA_BFLOAT16 ? "_bf16"
                                                       : "";
-  args.packed = op.channels_last;
-  const char* form = op.channels_last ? (op.order == "transposed" ? "conv_nhwc_transposed" : "conv_nhwc_product")
-                                      : (op.order == "transposed" ? "conv_transposed" : "conv_direct");
+  // With one channel per group, the order of the filter is the same in both layouts, and tiles would be nearly empty.
+  args.packed = op.channels_last && args.channels != args.groups;
+  const bool transposed = op.order == "transposed";
+  const char* form = op.channels_last ? (transposed    ? "conv_nhwc_transposed"
+                                         : args.packed ? "conv_nhwc_product"
+                                                       : "conv_nhwc_direct")
+                                      : (transposed ? "conv_transposed" : "conv_direct");
+  if (transposed) args.packed = op.channels_last;
   const std::string kernel = form + std::string(type);
   void* function = KernelOf(kernel.c_str());
   if (!function) return Refuse("the type");

@@ -176,8 +176,13 @@ EXPORT int miopenConvolutionForwardImmediate(void* handle, void* w, const void* 
   }
   const int type = T(x).type;
   const char* suffix = type == kFloat ? "_f32" : type == kHalf ? "_f16" : type == kBfloat16 ? "_bf16" : "";
-  args.packed = LayoutsOf(w, x, y).ChannelsLast();
-  const std::string kernel = std::string(args.packed ? "conv_nhwc_product" : "conv_direct") + suffix;
+  // With one channel per group, the order of the filter is the same in both layouts, and tiles would be nearly empty.
+  const bool last = LayoutsOf(w, x, y).ChannelsLast();
+  args.packed = last && args.channels != args.groups;
+  const std::string kernel = std::string(args.packed ? "conv_nhwc_product"
+                                         : last      ? "conv_nhwc_direct"
+                                                     : "conv_direct") +
+                             suffix;
   static const mge::EmulatedKernels kernels(MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5", /*is_hip=*/true);
   return kernels.Launch(kernel.c_str(), args, static_cast<Handle*>(handle)->stream) ? kSuccess : kNotImplemented;
 }
