@@ -19,7 +19,6 @@ namespace mge::conform {
 namespace {
 
 constinit thread_local AllocationFailure* t_failure = nullptr;
-constinit thread_local bool t_all_succeed = false;
 constinit std::atomic<int64_t> g_objects{0};
 constinit std::atomic<bool> g_seen{false};  // whether the program's allocator calls AllocationFails()
 constinit const link_map* g_backend = nullptr;
@@ -105,15 +104,10 @@ class Failures {
 }  // namespace
 
 AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering entering)
-    : n_(n), for_ever_(for_ever), entering_(std::move(entering)) {
-  t_failure = this;
-}
-AllocationFailure::~AllocationFailure() { t_failure = nullptr; }
+    : n_(n), for_ever_(for_ever), entering_(std::move(entering)), outer_(std::exchange(t_failure, this)) {}
+AllocationFailure::~AllocationFailure() { t_failure = outer_; }
+bool AllocationFailure::IsExcluded() { return t_failure && t_failure->n_ == 0; }
 bool AllocationsAreSeen() { return g_seen; }
-AllocationsSucceed::AllocationsSucceed()
-    : spared_(std::exchange(t_failure, nullptr)), before_(std::exchange(t_all_succeed, true)) {}
-AllocationsSucceed::~AllocationsSucceed() { t_failure = spared_, t_all_succeed = before_; }
-bool AllocationsSucceed::Here() { return t_all_succeed; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
 void AllocationFailure::Enter(std::string_view call) {
@@ -151,7 +145,7 @@ void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& wor
   begin = Clock::now();
   uint64_t count = 0;
   {
-    AllocationFailure none(0, false, nullptr);
+    AllocationFailure none;
     work();
     count = none.seen();
   }

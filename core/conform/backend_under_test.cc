@@ -51,7 +51,7 @@ KitHost::KitHost(std::vector<std::string> settings)
   }
   table_ = *inner_.table();
   table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
-    if (!AllocationsSucceed::Here() && ++active_->requests_ == active_->fail_at_) return nullptr;
+    if (!AllocationFailure::IsExcluded() && ++active_->requests_ == active_->fail_at_) return nullptr;
     return active_->inner_.table()->allocate(self, bytes, alignment);
   };
   table_.blob_load = [](void*, const void* key, uint64_t key_bytes, void* context,
@@ -89,7 +89,6 @@ void BackendUnderTest::Prepare(Needs needs) {
 void BackendUnderTest::Load() {
   if (plugin_) return;
   At("opening the library");
-  before_ = HostStateNow();
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) Broken("it cannot be opened: {}", dlerror());
   query_ = reinterpret_cast<mge_plugin_query_fn>(dlsym(library_, MGE_PLUGIN_QUERY_SYMBOL));
@@ -188,44 +187,45 @@ void BackendUnderTest::Stop() {
   if (std::exchange(started_, false)) InBackend("stopping", plugin_->stop);
 }
 
+// Adds a device to the list, and the first violation of the rules.
+static void AddDevice(const mge_device_info* info, DeviceList& list) {
+  auto broken = [&list](std::string what) {
+    if (list.fault.empty()) list.fault = std::move(what);
+  };
+  if (!info || info->struct_size < sizeof(mge_device_info))
+    return broken("a device is described by a struct that is NULL or too short (struct_size)");
+  const std::string unreadable = WhyDeviceInfoIsBad(*info);
+  if (!unreadable.empty()) broken(unreadable);
+  auto text = [&](const mge_text& t) { return unreadable.empty() ? CopyText(t) : std::string(); };
+  const DeviceDescription d = {.index = info->index,
+                               .class_name = text(info->class_name),
+                               .name = text(info->name),
+                               .fingerprint = text(info->fingerprint),
+                               .device_class = text(info->device_class),
+                               .reason = text(info->reason),
+                               .score = info->score,
+                               .flags = info->flags,
+                               .buffer_alignment = std::max(info->buffer_alignment, 64u)};
+  auto rule = [&](bool kept, std::string_view what) {
+    if (!kept) broken(fmt::format("device {}: {}", d.index, what));
+  };
+  rule(std::ranges::count(list.devices, d.index, &DeviceDescription::index) == 0, "another device has the same index");
+  rule(!(d.flags & ~MGE_DEVICE_KNOWN_BITS), "unknown flags");
+  rule(d.score <= 100, "its score is above 100");
+  rule(d.score > 0 || !d.reason.empty(), "it cannot be used, and gives no reason");
+  rule(!d.class_name.empty() && !d.name.empty() && !d.fingerprint.empty() && !d.device_class.empty(),
+       "class, name, fingerprint or device class is empty");
+  list.devices.push_back(d);
+}
+
 DeviceList ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
   DeviceList list;
-  mge_device_sink sink = {sizeof(sink), 0, &list, [](void* self, const mge_device_info* info) {
-                            auto& to = *static_cast<DeviceList*>(self);
-                            if (!info || info->struct_size < sizeof(mge_device_info)) {
-                              to.fault = "a device is described by a struct that is NULL or too short (struct_size)";
-                              return;
-                            }
-                            const std::string wild = WhyDeviceInfoIsBad(*info);
-                            if (to.fault.empty()) to.fault = wild;
-                            auto text = [&](const mge_text& t) { return wild.empty() ? CopyText(t) : std::string(); };
-                            to.devices.push_back({.index = info->index,
-                                                  .class_name = text(info->class_name),
-                                                  .name = text(info->name),
-                                                  .fingerprint = text(info->fingerprint),
-                                                  .device_class = text(info->device_class),
-                                                  .reason = text(info->reason),
-                                                  .score = info->score,
-                                                  .flags = info->flags,
-                                                  .buffer_alignment = std::max(info->buffer_alignment, 64u)});
-                          }};
+  mge_device_sink sink = {sizeof(sink), 0, &list,
+                          [](void* self, const mge_device_info* info) { AddDevice(info, *static_cast<DeviceList*>(self)); }};
   Call("listing devices", plugin.device->enumerate, &sink);
-  for (size_t i = 0; i < list.devices.size() && list.fault.empty(); ++i) {
-    const DeviceDescription& d = list.devices[i];
-    const auto earlier = std::span(list.devices).first(i);
-    const bool same_index = std::ranges::count(earlier, d.index, &DeviceDescription::index) > 0;
-    const bool undeclared = classes && std::ranges::count(*classes, d.class_name) == 0;
-    const std::pair<bool, std::string> faults[] = {
-        {same_index, "another device has the same index"},
-        {d.flags & ~MGE_DEVICE_KNOWN_BITS, "unknown flags"},
-        {d.score > 100, "its score is above 100"},
-        {d.score == 0 && d.reason.empty(), "it cannot be used, and gives no reason"},
-        {d.class_name.empty() || d.name.empty() || d.fingerprint.empty() || d.device_class.empty(),
-         "class, name, fingerprint or device class is empty"},
-        {undeclared, fmt::format("its class '{}' is not in the identity note", d.class_name)}};
-    for (const auto& [broken, what] : faults) {
-      if (broken && list.fault.empty()) list.fault = fmt::format("device {}: {}", d.index, what);
-    }
+  for (const DeviceDescription& d : list.devices) {
+    if (classes && list.fault.empty() && std::ranges::count(*classes, d.class_name) == 0)
+      list.fault = fmt::format("device {}: its class '{}' is not in the identity note", d.index, d.class_name);
   }
   return list;
 }

@@ -13,7 +13,6 @@
 #include "core/conform/allocations.h"
 #include "core/conform/check.h"
 #include "core/conform/check_reporter.h"
-#include "core/conform/host_state.h"
 #include "core/conform/settings.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
@@ -87,8 +86,7 @@ class BackendUnderTest {
   const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable devices
   const DeviceDescription& description() const { return devices_[position_]; }
   mge_device* device() const { return device_; }
-  const HostState& before() const { return before_; }  // the state before the library was opened
-  int64_t device_memory_used() const;                  // bytes used by all programs; 0: unknown, or memory of the host
+  int64_t device_memory_used() const;  // bytes used by all programs; 0: unknown, or memory of the host
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
 
  private:
@@ -104,7 +102,6 @@ class BackendUnderTest {
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
   std::string unusable_;  // the listed devices that cannot be used, with the reasons
-  HostState before_;
   size_t position_ = 0;
   mge_device* device_ = nullptr;
   bool started_ = false;

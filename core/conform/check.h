@@ -22,8 +22,8 @@ class BackendUnderTest;
 class CheckReporter;
 
 // The state of the backend that a check needs. kLives is like kTable, but the check itself starts the backend and opens
-// devices. kProcesses is like kFile, but the check loads, starts and opens the backend in child processes.
-enum class Needs { kFile, kProcesses, kTable, kLives, kStarted, kDevice };
+// devices. kNothing is like kFile, but the check itself does all this.
+enum class Needs { kFile, kNothing, kTable, kLives, kStarted, kDevice };
 inline constexpr const char* kNoQueues = "the backend has no queues: its steps run in the calling thread";
 
 struct Check {

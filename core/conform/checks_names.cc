@@ -113,7 +113,7 @@ void CheckStableIds(BackendUnderTest& s) {
 constexpr Check kRows[] = {
     {"kernel.names", "No kernel row names an operator that does not exist.", CheckNames},
     {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", CheckStableIds,
-     Needs::kProcesses},
+     Needs::kNothing},
 };
 
 }  // namespace

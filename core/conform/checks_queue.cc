@@ -224,18 +224,6 @@ bool TrySpan(BackendUnderTest& s, const LongWork& work) {
 
 void CheckStamps(BackendUnderTest& s) {
   if (!s.plugin().profile) NotOffered("the backend has no table 'profile': the host times by its own clock");
-  Stamps stamps(s, 3);
-  Rig rig(s, 2 << 20);
-  for (size_t i = 0; i < 3; ++i) {
-    stamps.Take(i, rig.queue);
-    rig.queue.Copy(rig.at(1 << 20), rig.at(0), 1 << 20);
-  }
-  rig.transfer.Drain(rig.queue);
-  const double first = stamps.Between(0, 1), second = stamps.Between(1, 2), both = stamps.Between(0, 2);
-  if (!(first >= 0 && second >= 0)) Broken("times between stamps are {} and {} us", first, second);
-  const double sum = first + second;
-  if (both < sum * 0.99 - 1 || both > sum * 1.01 + 1)
-    Broken("two spans of {} and {} us are {} us together", first, second, both);
   LongWork work(s);
   for (int round = 0; round < 5 && !TrySpan(s, work); ++round) {
   }
@@ -284,7 +272,7 @@ constexpr Check kRows[] = {
      CheckCapture},
     {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", CheckAllocations},
     {"queue.peers", "Copies between peer devices are correct.", CheckPeers},
-    {"profile.stamps", "A stamp is taken after the work before it; times are additive and in microseconds.", CheckStamps},
+    {"profile.stamps", "A stamp is taken after the work before it; times are in microseconds.", CheckStamps},
 };
 
 }  // namespace

@@ -61,11 +61,14 @@ void RunCheck(const Check& check, BackendUnderTest& tested) {
 
 // Runs the checks of the family `kernel` for an operator or for claims, which report their findings.
 void RunMany(BackendUnderTest& tested, const std::function<void(BackendUnderTest&)>& run) {
-  Apply(tested.reporter(), kOffers, "", [&] {
+  CheckReporter& w = tested.reporter();
+  const absl::Status status = StatusOf([&] {
     tested.Prepare(Needs::kDevice);
     run(tested);
   });
-  tested.reporter().Begin("life.leaks");  // the check of a failure to close and stop
+  if (IsNotOffered(status)) return w.NotOffered(kOffers, Std(status.message()));
+  if (!status.ok()) w.Found(kOffers, "", Std(status.message()));
+  w.Begin("life.leaks");  // the check of a failure to close and stop
 }
 
 // A stage that checks depend on. All stages are tried once before the checks, so that a failing stage is one finding, and
@@ -83,7 +86,7 @@ constexpr Stage kStages[] = {
 
 // Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
-  return check.needs >= failed.needs || check.needs == Needs::kProcesses ||
+  return check.needs >= failed.needs || check.needs == Needs::kNothing ||
          (check.needs == Needs::kLives && failed.needs > Needs::kTable) || check.name == std::string_view(failed.check);
 }
 
@@ -134,7 +137,7 @@ void Rehearse(BackendUnderTest& tested) {
       Leave(w);
     }
     if (stage.needs == Needs::kTable) CheckGivenSettings(tested);
-    if (stage.needs == Needs::kStarted) TellDevices(tested);
+    if (stage.needs == Needs::kStarted) (void)StatusOf([&] { TellDevices(tested); });
   }
   w.At("closing and stopping");
   for (const Stage& stage : kStages | std::views::reverse) {

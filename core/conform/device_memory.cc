@@ -194,7 +194,7 @@ void Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {
 }
 
 mge_error Transfer::Settle(Queue& queue) {
-  AllocationsSucceed at_work;  // the wait must succeed, because the enqueued work uses memory of the caller
+  AllocationFailure none;  // the wait must succeed, because the enqueued work uses memory of the caller
   queue.Signal(*fence_, ++value_);
   mge_error result = AskPatiently(*fence_, value_);
   if (result.code == MGE_OK)
