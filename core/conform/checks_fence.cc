@@ -103,8 +103,8 @@ void CheckWait(BackendUnderTest& s) {
 
 void CheckFailure(BackendUnderTest& s) {
   const mge_faults_api& faults = FaultsOf(s);
-  Rig rig(s, 4096);
   Fence second(s);
+  Rig rig(s, 4096);
   auto& [first, later, slab, transfer, a, b] = rig;
   constexpr std::string_view kText = "the kit made this copy fail";
   const mge_text text = {kText.data(), kText.size()};

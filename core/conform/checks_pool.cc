@@ -77,14 +77,15 @@ class Pool {
         provider_(tested, budget),
         pool_(Make("pool", api_.destroy, api_.create, tested.device(), MGE_MEMORY_DEVICE, provider_.table())) {}
   void Destroy() { pool_.reset(); }
-  mge_error TryAcquire(uint64_t bytes, mge_reservation* out, uint32_t flags = 0, const mge_fence_point* after = nullptr,
-                       uint64_t alignment = 64) {
-    *out = Sized<mge_reservation>();
-    return Try("acquiring a block", api_.acquire, raw(), bytes, alignment, after, flags, out);
+  std::pair<mge_error, mge_reservation> TryAcquire(uint64_t bytes, uint32_t flags = 0,
+                                                   const mge_fence_point* after = nullptr, uint64_t alignment = 64) {
+    auto r = Sized<mge_reservation>();
+    mge_error error = Try("acquiring a block", api_.acquire, raw(), bytes, alignment, after, flags, &r);
+    return {std::move(error), r};
   }
   mge_reservation Acquire(uint64_t bytes, uint64_t alignment = 64) {
-    mge_reservation r;
-    Answer(TryAcquire(bytes, &r, 0, nullptr, alignment), fmt::format("acquiring {} bytes", bytes));
+    const auto [result, r] = TryAcquire(bytes, 0, nullptr, alignment);
+    Answer(result, fmt::format("acquiring {} bytes", bytes));
     if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0)
       Broken("a block of {} bytes is not aligned to {}", bytes, alignment);
     if (r.bytes < bytes) Broken("{} bytes were asked for, the block says {}", bytes, r.bytes);
@@ -160,8 +161,7 @@ void CheckBlocks(BackendUnderTest& s, Pool& pool) {
 // and `after` allow it.
 void CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last,
                     uint32_t flags, const mge_fence_point* after) {
-  mge_reservation r;
-  const mge_error result = pool.TryAcquire(busy.bytes, &r, flags, after);
+  const auto [result, r] = pool.TryAcquire(busy.bytes, flags, after);
   const bool waits = result.code == MGE_NEEDS_WAIT, may_wait = flags & MGE_POOL_MAY_WAIT;
   const bool comes_later = after && after->fence == last.fence && after->value >= last.value;
   if (waits && !may_wait) Broken("the pool returns MGE_NEEDS_WAIT to a request without MAY_WAIT");
@@ -220,16 +220,16 @@ void CheckFences(BackendUnderTest& s, Pool&) {
 }
 
 void CheckBudget(BackendUnderTest&, Pool& pool) {
-  mge_reservation r;
-  mge_error result;
-  while ((result = pool.TryAcquire(600'000, &r)).code == MGE_OK) {
-    pool.held.push_back(r);
+  for (bool refused = false; !refused;) {
+    const auto [result, r] = pool.TryAcquire(600'000);
+    refused = result.code != MGE_OK;
+    if (!refused) pool.Hold(r);
     if (uint64_t all = pool.held.size() * 600'000; all > kBudget)
       Broken("{} bytes are handed out, the budget is {}", all, kBudget);
+    if (refused && result.code != MGE_OVER_BUDGET)
+      Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(result.code));
+    if (refused && result.text.empty()) Broken("the error MGE_OVER_BUDGET has no text");
   }
-  if (result.code != MGE_OVER_BUDGET)
-    Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(result.code));
-  if (result.text.empty()) Broken("the error MGE_OVER_BUDGET has no text");
   if (pool.held.empty()) Broken("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget);
   pool.ReleaseAll();
   for (uint64_t bytes : {600'000, 6 << 20}) {  // for a block of another size, the pool must free cached blocks
@@ -242,12 +242,11 @@ void CheckFailures(BackendUnderTest&, Pool& pool) {
   for (uint64_t n = 1; n <= 12; ++n) {
     pool.provider().FailAt(n);
     for (uint64_t bytes : {100, 70000, 3 << 20, 5000}) {
-      mge_reservation r;
-      const mge_code code = pool.TryAcquire(bytes, &r).code;
-      if (code == MGE_OK)
+      const auto [result, r] = pool.TryAcquire(bytes);
+      if (result.code == MGE_OK)
         pool.Hold(r);
-      else if (code != MGE_RESOURCE_EXHAUSTED)
-        Broken("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(code));
+      else if (result.code != MGE_RESOURCE_EXHAUSTED)
+        Broken("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(result.code));
     }
     pool.provider().FailAt(0);
     if (pool.HeldWhenFree() != 0) Broken("after the host refused slab {}, memory is lost", n);
@@ -305,17 +304,15 @@ void CheckStats(BackendUnderTest&, Pool& pool) {
     pool.AcquireAll({bytes});
     compare("after an acquire");
   }
-  mge_reservation r;
   while (!pool.held.empty()) {
-    r = pool.held.back();
+    pool.Release(pool.held.back());
     pool.held.pop_back();
-    pool.Release(r);
     compare("after a release");
   }
   stats = pool.Stats();
   const bool tells_largest = stats.presence >> 6 & 1;
   const bool any = tells_largest && stats.largest_free;
-  if (pool.TryAcquire(any ? stats.largest_free : 1, &r, MGE_POOL_NO_GROWTH).code == MGE_OK) {
+  if (const auto [result, r] = pool.TryAcquire(any ? stats.largest_free : 1, MGE_POOL_NO_GROWTH); result.code == MGE_OK) {
     pool.Release(r);
     peak = std::max(peak, r.bytes);
     if (tells_largest && !any) Broken("the pool reports no free block, but hands out a block without growth");
@@ -324,7 +321,7 @@ void CheckStats(BackendUnderTest&, Pool& pool) {
   }
   pool.Trim(MGE_TRIM_ALL);
   compare("after trimming");
-  const mge_code refused = pool.TryAcquire(2 * kPlenty, &r).code;
+  const mge_code refused = pool.TryAcquire(2 * kPlenty).first.code;
   if (refused == MGE_OK) Broken("more than the budget was handed out");
   stats = pool.Stats();
   if ((stats.presence >> 7 & 1) && refused == MGE_OVER_BUDGET && stats.over_budget != 1)
@@ -332,21 +329,19 @@ void CheckStats(BackendUnderTest&, Pool& pool) {
 }
 
 void CheckFlags(BackendUnderTest&, Pool& pool) {
-  mge_reservation r;
-  if (mge_code code = pool.TryAcquire(100, &r, 1u << 31).code; code != MGE_UNIMPLEMENTED)
+  if (mge_code code = pool.TryAcquire(100, 1u << 31).first.code; code != MGE_UNIMPLEMENTED)
     Broken("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code));
-  uint64_t calls = pool.provider().calls();
-  mge_code code = pool.TryAcquire(1 << 20, &r, MGE_POOL_NO_GROWTH).code;
+  const uint64_t calls = pool.provider().calls();
+  const auto [grown, large] = pool.TryAcquire(1 << 20, MGE_POOL_NO_GROWTH);
   if (pool.provider().calls() != calls) Broken("the pool acquires a slab for a request with NO_GROWTH");
-  if (code == MGE_OK) {
-    pool.Release(r);
-  } else if (code != MGE_GROWTH_REQUIRED) {
-    Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(code));
-  }
-  code = pool.TryAcquire(100, &r, MGE_POOL_MAY_WAIT).code;
-  if (code != MGE_OK) Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(code));
-  if (r.ready) Broken("the pool names a fence to wait for, but returns MGE_OK");
-  pool.Release(r);
+  if (grown.code == MGE_OK)
+    pool.Release(large);
+  else if (grown.code != MGE_GROWTH_REQUIRED)
+    Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(grown.code));
+  const auto [waiting, small] = pool.TryAcquire(100, MGE_POOL_MAY_WAIT);
+  if (waiting.code != MGE_OK) Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(waiting.code));
+  if (small.ready) Broken("the pool names a fence to wait for, but returns MGE_OK");
+  pool.Release(small);
 }
 
 void CheckPolicy(BackendUnderTest& s, Pool& pool) {

@@ -241,8 +241,8 @@ void UseQueue(Queue& queue, const Fence& fence, unsigned char* memory, uint64_t 
 void CheckAllocations(BackendUnderTest& s) {
   Slab slab(s, 128);
   unsigned char* memory = slab.address();
-  Queue kept(s);
   Fence last(s);
+  Queue kept(s);
   uint64_t value = 0;
   SurvivesFailures(s, [&] {
     // A queue must keep working after a call for it has failed.

@@ -66,22 +66,6 @@ static const mge_queue_api* QueuesOf(BackendUnderTest& tested) {
 Queue::Queue(BackendUnderTest& tested, int32_t kind)
     : api_(QueuesOf(tested)), queue_(Make("queue", api_->destroy, api_->create, tested.device(), kind)) {}
 
-void Queue::Keep(const Fence& fence) {
-  if (std::find(fences_.begin(), fences_.end(), fence.fence_) == fences_.end()) fences_.push_back(fence.fence_);
-}
-
-void Queue::Signal(const Fence& fence, uint64_t value) {
-  Keep(fence);
-  Call("signalling a fence", api_->signal, queue_.get(), fence.fence_.get(), value);
-}
-
-void Queue::Wait(const Fence& fence, uint64_t value) {
-  Keep(fence);
-  Call("waiting on a queue", api_->wait, queue_.get(), fence.fence_.get(), value);
-}
-
-void Queue::Copy(void* to, const void* from, uint64_t bytes) { Call("copying", api_->copy, queue_.get(), to, from, bytes); }
-
 void Record::Take(mge_queue* queue, const std::function<void()>& work) {
   const mge_queue_api& api = *tested_.plugin().queue;
   Call("beginning a capture", api.capture_begin, queue);
@@ -155,8 +139,8 @@ void LongWork::Enqueue(Queue& queue, std::chrono::microseconds time) const {
 
 Transfer::Transfer(BackendUnderTest& tested) : tested_(&tested), by_host_(tested.host_accessible()) {
   if (tested.plugin().queue) {
-    queue_.emplace(tested);
     fence_.emplace(tested);
+    queue_.emplace(tested);
   } else if (!by_host_) {
     Broken("neither the host nor a queue reaches the memory of the device");
   }
@@ -197,10 +181,11 @@ mge_error Transfer::Settle(Queue& queue) {
   AllocationFailure none;  // the wait must succeed, because the enqueued work uses memory of the caller
   queue.Signal(*fence_, ++value_);
   mge_error result = AskPatiently(*fence_, value_);
-  if (result.code == MGE_OK)
-    queue.HasEnded();
-  else if (&queue == &*queue_)
-    queue_.emplace(*tested_), fence_.emplace(*tested_);
+  if (result.code != MGE_OK && &queue == &*queue_) {
+    queue_.reset();
+    fence_.emplace(*tested_);
+    queue_.emplace(*tested_);
+  }
   return result;
 }
 

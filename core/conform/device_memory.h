@@ -59,28 +59,24 @@ class Fence {
   mge_error Ask(uint64_t value, uint64_t timeout_ns) const;
 
  private:
-  friend class Queue;
   const mge_queue_api* api_;
-  std::shared_ptr<mge_fence> fence_;
+  Owned<mge_fence> fence_;
 };
 
-// An owned queue of the device. Its destructor waits for its work. It keeps the fences of its work alive. Memory, records
-// and stamps that the work uses must be created before the queue, so that they are destroyed after it.
+// An owned queue of the device. Its destructor waits for its work. Fences, memory, records and stamps that the work uses must
+// be created before the queue, so that they are destroyed after it.
 class Queue {
  public:
   explicit Queue(BackendUnderTest& tested, int32_t kind = MGE_QUEUE_COMPUTE);
   operator mge_queue*() const { return queue_.get(); }
   // Each function enqueues one piece of work.
-  void Signal(const Fence& fence, uint64_t value);
-  void Wait(const Fence& fence, uint64_t value);
-  void Copy(void* to, const void* from, uint64_t bytes);
-  void HasEnded() { fences_.clear(); }  // releases the fences; call it when all enqueued work is done
+  void Signal(mge_fence* fence, uint64_t value) { Call("signalling a fence", api_->signal, queue_.get(), fence, value); }
+  void Wait(mge_fence* fence, uint64_t value) { Call("waiting on a queue", api_->wait, queue_.get(), fence, value); }
+  void Copy(void* to, const void* from, uint64_t bytes) { Call("copying", api_->copy, queue_.get(), to, from, bytes); }
   void Destroy() { queue_.reset(); }
 
  private:
-  void Keep(const Fence& fence);
   const mge_queue_api* api_;
-  std::vector<std::shared_ptr<mge_fence>> fences_;
   Owned<mge_queue> queue_;
 };
 
@@ -141,8 +137,8 @@ class Transfer {
   void Copy(void* to, const void* from, size_t bytes, bool by_host);
   BackendUnderTest* tested_;
   bool by_host_;
-  std::optional<Queue> queue_;
   std::optional<Fence> fence_;
+  std::optional<Queue> queue_;
   uint64_t value_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 
 #include "core/kernel/candidate.h"
@@ -141,8 +142,8 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   if (s.plugin().queue) {
     Bytes host(4096, 1);
     Slab& slab = slabs[MGE_MEMORY_DEVICE];
-    Queue queue(s);
     Fence fence(s);
+    Queue queue(s);
     queue.Copy(slab.address(), host.data(), host.size());
     queue.Signal(fence, 1);
     if (s.plugin().memory->slab_release_after) slab.ReleaseAfter(fence, 1);
@@ -188,7 +189,7 @@ void KernelRun::Expect(const std::vector<Tensor>& outputs, int set, std::string_
   if (std::string wrong = Wrong(outputs, case_->expected[set]); !wrong.empty()) Broken("{}{}", begin, wrong);
 }
 
-KernelRun::Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
+Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
   const uint64_t alignment = bench_.alignment();
   const uint64_t zone = alignment > kRedZone ? alignment : 3 * alignment;
   total_ = (total_ + alignment - 1) / alignment * alignment + zone + shift;
@@ -197,11 +198,14 @@ KernelRun::Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
   return region;
 }
 
-KernelRun::Region KernelRun::AddOperand(const Operand& operand, const mge_layout& layout, const Options& options) {
+void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options) {
+  const bool any = layout.kind == MGE_LAYOUT_ANY;
+  operand.layout = operand.constant.defined() || (any && !options.any) ? PlainLayout() : any ? *options.any : layout;
+  operand.laid = case_ ? operand.layout : PlainLayout();
   const int64_t element = ElementBytes(operand.dtype);
-  const int64_t bytes = OrThrow(LayoutBytes(layout, element, operand.shape));
-  const bool shifted = options.shifted && layout.kind == MGE_LAYOUT_PLAIN;
-  return AddRegion(static_cast<uint64_t>(bytes), shifted ? static_cast<uint64_t>(element) : 0);
+  const int64_t bytes = OrThrow(LayoutBytes(operand.laid, element, operand.shape));
+  const bool shifted = options.shifted && IsPlain(operand.laid) && !packed;
+  operand.region = AddRegion(packed ? packed : static_cast<uint64_t>(bytes), shifted ? static_cast<uint64_t>(element) : 0);
 }
 
 // The private constructor has completed the object: if the rest throws, the destructor runs.
@@ -237,42 +241,21 @@ void KernelRun::Prepare(const mge_problem& problem, const Candidate& candidate) 
 }
 
 void KernelRun::Place(const Options& options) {
-  auto settle = [&](std::vector<mge_layout> list) {
-    for (mge_layout& l : list) {
-      if (l.kind == MGE_LAYOUT_ANY) l = options.any ? *options.any : PlainLayout();
-    }
-    return list;
-  };
-  settled_in_ = settle(candidate_.inputs);
-  settled_out_ = settle(candidate_.outputs);
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].constant.defined()) settled_in_[i] = PlainLayout();
-  }
-  laid_in_ = case_ ? settled_in_ : std::vector<mge_layout>(inputs_.size(), PlainLayout());
-  laid_out_ = case_ ? settled_out_ : std::vector<mge_layout>(outputs_.size(), PlainLayout());
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Operand& input = inputs_[i];
     const uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
-    const Tensor& constant = inputs_[i].constant;
-    if (packed && !constant.defined()) Broken("input {} is no constant, but a packed form of it is asked for", i);
-    if (packed) {
-      Bytes form = Pack(static_cast<uint32_t>(i), packed);
-      input_regions_.push_back(AddRegion(packed));
-      constants_.emplace_back(input_regions_[i], std::move(form));
-      continue;
-    }
-    input_regions_.push_back(AddOperand(inputs_[i], laid_in_[i], options));
-    if (constant.defined()) constants_.emplace_back(input_regions_[i], BytesOf(constant));
+    if (packed && !input.constant.defined()) Broken("input {} is no constant, but a packed form of it is asked for", i);
+    if (input.constant.defined()) input.content = packed ? Pack(static_cast<uint32_t>(i), packed) : BytesOf(input.constant);
+    PlaceOperand(input, candidate_.inputs[i], packed, options);
   }
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const uint64_t before = total_;
-    Region region = AddOperand(outputs_[o], laid_out_[o], options);
-    if (options.in_place && options.in_place->output == o) {
-      const Region& input = input_regions_[options.in_place->input];
-      if (region.bytes > input.bytes) Broken("output {} is larger than input {}", o, options.in_place->input);
-      region.offset = input.offset;
-      total_ = before;
-    }
-    output_regions_.push_back(region);
+    PlaceOperand(outputs_[o], candidate_.outputs[o], 0, options);
+    if (!options.in_place || options.in_place->output != o) continue;
+    const Region& input = inputs_[options.in_place->input].region;
+    if (outputs_[o].region.bytes > input.bytes) Broken("output {} is larger than input {}", o, options.in_place->input);
+    outputs_[o].region.offset = input.offset;
+    total_ = before;
   }
   workspace_ = AddRegion(prepared_.workspace_bytes);
   bench_.Reserve(total_);
@@ -282,15 +265,15 @@ void KernelRun::Bind() {
   const mge_kernel_api& api = *bench_.tested.plugin().kernel;
   std::vector<mge_slot> slots[2];
   std::vector<const mge_layout*> layouts[2];
-  auto add = [&](int list, const std::vector<Region>& regions, const std::vector<mge_layout>& settled) {
-    for (size_t i = 0; i < regions.size(); ++i) {
-      slots[list].push_back({0, 0, regions[i].offset});
+  auto add = [&](int list, const std::vector<Operand>& operands) {
+    for (const Operand& operand : operands) {
+      slots[list].push_back({0, 0, operand.region.offset});
       // The plain layout is passed as NULL, as the host does.
-      layouts[list].push_back(settled[i].kind == MGE_LAYOUT_PLAIN ? nullptr : &settled[i]);
+      layouts[list].push_back(IsPlain(operand.layout) ? nullptr : &operand.layout);
     }
   };
-  add(0, input_regions_, settled_in_);
-  add(1, output_regions_, settled_out_);
+  add(0, inputs_);
+  add(1, outputs_);
   slots[0].push_back({0, 0, 0});  // a kernel that reads one operand too many gets wrong data
   layouts[0].push_back(nullptr);
   const mge_slot workspace = {0, 0, workspace_.offset};
@@ -322,22 +305,18 @@ void KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsigned cha
   Lane& lane = lanes_[index];
   lane.image.assign(total_, fill);
   unsigned char zone = fill;  // differs per buffer: else a kernel that copies behind the end of both buffers is not seen
-  for (const std::vector<Region>& regions : {input_regions_, output_regions_, {workspace_}}) {
-    for (const Region& r : regions) {
-      const auto begin = lane.image.begin() + static_cast<ptrdiff_t>(r.offset);
-      std::fill(begin - kRedZone, begin, zone);
-      std::fill_n(begin + static_cast<ptrdiff_t>(r.bytes), kRedZone, zone--);
-    }
-  }
   auto put = [&](const Region& region, const Bytes& bytes) {
-    std::copy(bytes.begin(), bytes.end(), lane.image.begin() + static_cast<ptrdiff_t>(region.offset));
+    const auto begin = lane.image.begin() + static_cast<ptrdiff_t>(region.offset);
+    std::fill(begin - kRedZone, begin, zone);
+    std::fill_n(begin + static_cast<ptrdiff_t>(region.bytes), kRedZone, zone--);
+    std::ranges::copy(bytes, begin);
   };
-  for (size_t o = 0; o < before.size(); ++o) put(output_regions_[o], ToLayout(bench_, before[o], laid_out_[o]));
+  put(workspace_, {});
+  for (size_t o = 0; o < outputs_.size(); ++o)
+    put(outputs_[o].region, before.empty() ? Bytes() : ToLayout(bench_, before[o], outputs_[o].laid));
   size_t next = 0;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i].constant.defined()) put(input_regions_[i], ToLayout(bench_, inputs[next++], laid_in_[i]));
-  }
-  for (const auto& [region, bytes] : constants_) put(region, bytes);
+  for (const Operand& input : inputs_)
+    put(input.region, input.constant.defined() ? input.content : ToLayout(bench_, inputs[next++], input.laid));
   bench_.transfers[index].Put(bench_.lane(index), lane.image);
 }
 
@@ -388,16 +367,16 @@ bool KernelRun::Untouched(int index) {
 
 Bytes KernelRun::Outputs(int index) {
   Bytes out;
-  for (const Region& r : output_regions_) {
-    const Bytes part = bench_.transfers[index].Get(bench_.lane(index) + r.offset, r.bytes);
+  for (const Operand& o : outputs_) {
+    const Bytes part = bench_.transfers[index].Get(bench_.lane(index) + o.region.offset, o.region.bytes);
     out.insert(out.end(), part.begin(), part.end());
   }
   return out;
 }
 
 void KernelRun::ResetOutputs(int index) {
-  for (const Region& r : output_regions_)
-    bench_.transfers[index].Put(bench_.lane(index) + r.offset, std::span(lanes_[index].image).subspan(r.offset, r.bytes));
+  for (const auto& [offset, bytes] : outputs_ | std::views::transform(&Operand::region))
+    bench_.transfers[index].Put(bench_.lane(index) + offset, std::span(lanes_[index].image).subspan(offset, bytes));
 }
 
 std::vector<Tensor> KernelRun::Collect(int index) {
@@ -405,28 +384,27 @@ std::vector<Tensor> KernelRun::Collect(int index) {
   const Bytes& image = lanes_[index].image;
   Bytes now = bench_.transfers[index].Get(bench_.lane(index), total_);
   auto at = [](auto& bytes, uint64_t offset) { return bytes.begin() + static_cast<ptrdiff_t>(offset); };
-  for (size_t o = 0; o < outputs_.size(); ++o) {
-    const Region& r = output_regions_[o];
-    const Bytes laid(at(now, r.offset), at(now, r.offset + r.bytes));
-    outputs.push_back(FromLayout(bench_, laid, outputs_[o].dtype, outputs_[o].shape, laid_out_[o]));
+  for (const Operand& o : outputs_) {
+    const Bytes laid(at(now, o.region.offset), at(now, o.region.offset + o.region.bytes));
+    outputs.push_back(FromLayout(bench_, laid, o.dtype, o.shape, o.laid));
   }
   // Outputs and workspace may have changed, so they are made equal. All other bytes must be unchanged.
-  for (const Region& r : output_regions_) std::copy_n(at(image, r.offset), r.bytes, at(now, r.offset));
+  for (const Operand& o : outputs_) std::copy_n(at(image, o.region.offset), o.region.bytes, at(now, o.region.offset));
   std::copy_n(at(image, workspace_.offset), workspace_.bytes, at(now, workspace_.offset));
   if (now == image) return outputs;
   auto part = [&](const Region& r) {
     return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));
   };
-  for (size_t i = 0; i < input_regions_.size(); ++i) {
-    if (std::string d = part(input_regions_[i]); !d.empty())
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (std::string d = part(inputs_[i].region); !d.empty())
       BrokenAs(kInputs, fmt::format("input {} was changed: {}", i, d));
   }
   if (std::string d = part({workspace_.offset + workspace_.bytes, kRedZone}); !d.empty())
     BrokenAs(kWorkspace, fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d));
   const uint64_t i = static_cast<uint64_t>(std::ranges::mismatch(now, image).in1 - now.begin());
   std::string what = fmt::format("a byte outside of every operand was changed (offset {})", i);
-  for (size_t o = 0; o < output_regions_.size(); ++o) {
-    const uint64_t begin = output_regions_[o].offset, end = begin + output_regions_[o].bytes;
+  for (size_t o = 0; o < outputs_.size(); ++o) {
+    const uint64_t begin = outputs_[o].region.offset, end = begin + outputs_[o].region.bytes;
     if (i >= end && i < end + kRedZone) what = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
     if (i < begin && i + kRedZone >= begin) what = fmt::format("byte {} before output {} was changed", begin - i, o);
   }

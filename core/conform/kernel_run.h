@@ -82,11 +82,20 @@ struct Bench {
   std::map<std::string, size_t> forms = {};  // hashes of packed constants; key: name of the form and bytes of the constant
 };
 
+// A part of a lane.
+struct Region {
+  uint64_t offset = 0, bytes = 0;
+};
+
 // An operand of a kernel. `constant` is defined if the value is given at prepare time.
 struct Operand {
   DType dtype;
   Shape shape;
   Tensor constant = {};
+  mge_layout layout = {};  // the candidate's, with ANY replaced
+  mge_layout laid = {};    // the one of the bytes in memory: plain for a reorder, whose operands are arrays of bytes
+  Region region = {};
+  Bytes content = {};  // of a constant: its packed or plain bytes
 };
 
 // The checks that get the faults of a run.
@@ -151,9 +160,6 @@ class KernelRun {
   void Expect(const std::vector<Tensor>& outputs, int set, std::string_view begin = "") const;
 
  private:
-  struct Region {
-    uint64_t offset = 0, bytes = 0;
-  };
   struct Lane {
     Bytes image;
     std::vector<std::max_align_t> args = {};  // a copy for one launch, if the kernel need not have it longer
@@ -166,9 +172,10 @@ class KernelRun {
   explicit KernelRun(Bench& bench) : bench_(bench) {}
   void Prepare(const mge_problem& problem, const Candidate& candidate);
   Region AddRegion(uint64_t bytes, uint64_t shift = 0);  // begins `shift` bytes behind a multiple of the alignment
-  // Adds a region for an operand in a layout. With Options::shifted, plain operands are shifted.
-  Region AddOperand(const Operand& operand, const mge_layout& layout, const Options& options);
-  void Place(const Options& options);  // adds the regions of all operands and of the workspace
+  // Sets the layouts and the region of an operand, which has `packed` bytes unless that is 0. With Options::shifted, plain
+  // operands are shifted.
+  void PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options);
+  void Place(const Options& options);  // places all operands and the workspace
   void Bind();
   // packing.cc: packs the constant input on the host, and on a queue if the backend can.
   Bytes Pack(uint32_t input, uint64_t bytes);
@@ -177,13 +184,9 @@ class KernelRun {
   Bench& bench_;
   const Case* case_ = nullptr;  // NULL: a reorder
   Candidate candidate_;
-  std::vector<mge_layout> settled_in_, settled_out_;  // the candidate's layouts with ANY replaced
-  std::vector<mge_layout> laid_in_, laid_out_;        // the layouts used by Stage() and Collect(); plain for a reorder
   std::vector<Operand> inputs_, outputs_;
   mge_prepared prepared_ = {};
-  std::vector<Region> input_regions_, output_regions_;
   Region workspace_;
-  std::vector<std::pair<Region, Bytes>> constants_;  // packed or plain bytes
   uint64_t total_ = 0;
   std::vector<std::max_align_t> args_;
   mge_step_fn fn_ = nullptr;
