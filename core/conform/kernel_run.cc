@@ -396,8 +396,9 @@ std::vector<Tensor> KernelRun::Collect(int index) {
     return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));
   };
   for (size_t i = 0; i < inputs_.size(); ++i) {
+    const bool packed = prepared_.prepack_bytes && prepared_.prepack_bytes[i];
     if (std::string d = part(inputs_[i].region); !d.empty())
-      BrokenAs(kInputs, fmt::format("input {} was changed: {}", i, d));
+      BrokenAs(packed ? kPrepack : kInputs, fmt::format("input {} was changed{}: {}", i, packed ? " after prepack" : "", d));
   }
   if (std::string d = part({workspace_.offset + workspace_.bytes, kRedZone}); !d.empty())
     BrokenAs(kWorkspace, fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d));
