@@ -203,6 +203,21 @@ void MatrixUnits(Memory& m, const Check& check) {
   product.b_k = 90;
   product.b_column = 1;
   check("float", LaunchOf("matmul_mma128_f32", product, 256, 2));
+  product.splits = 2;
+  product.y = m.Floats(2 * 140 * 90);
+  check("float, parts", LaunchOf("matmul_part_mma64_f32", product, 128, 4));
+
+  SiblingsArgs siblings = {};
+  siblings.a = m.Floats(140 * 25);
+  siblings.count = 2;
+  siblings.product = product;
+  for (int i = 0; i < 2; ++i) {
+    siblings.b[i] = m.Floats(50 * 45);
+    siblings.y[i] = m.Floats(140 * 45);
+  }
+  siblings.bias[1] = m.Floats(45);
+  siblings.product.bias_column = 1;
+  check("siblings", LaunchOf("matmul_siblings_mma64_f16", siblings, 128, 5));
 }
 
 void MatrixUnitsOfConvolutions(Memory& m, const Check& check) {
