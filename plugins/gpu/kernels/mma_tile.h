@@ -41,16 +41,20 @@ struct Lines {
   int64_t lines, line_stride, k_stride;
   bool along_lines;  // memory is dense across lines
 
-  // Loads a vector: with one access if it is dense, aligned and inside of the matrix, else by element, with zeros outside.
-  GPU_DEVICE Vector<T> Load(int64_t line, int64_t k, int64_t k_end) const {
-    const T* from = data + line * line_stride + k * k_stride;
+  GPU_DEVICE const T* At(int64_t line, int64_t k) const { return data + line * line_stride + k * k_stride; }
+  // Returns whether one access loads a vector: it is dense, aligned and inside of the matrix.
+  GPU_DEVICE bool IsWhole(int64_t line, int64_t k, int64_t k_end) const {
     const bool inside = along_lines ? line + kEach<T> <= lines && k < k_end : line < lines && k + kEach<T> <= k_end;
     const bool dense = along_lines ? line_stride == 1 : k_stride == 1;
-    if (inside && dense && reinterpret_cast<uintptr_t>(from) % 16 == 0) return *reinterpret_cast<const Vector<T>*>(from);
+    return inside && dense && reinterpret_cast<uintptr_t>(At(line, k)) % 16 == 0;
+  }
+  // Loads a vector: with one access if possible, else by element, with zeros outside.
+  GPU_DEVICE Vector<T> Load(int64_t line, int64_t k, int64_t k_end) const {
+    if (IsWhole(line, k, k_end)) return *reinterpret_cast<const Vector<T>*>(At(line, k));
     Vector<T> v;
-    GPU_UNROLL for (int i = 0; i < kEach<T>; ++i) {
+    GPU_UNROLL_REGISTERS for (int i = 0; i < kEach<T>; ++i) {
       const int64_t at_line = line + (along_lines ? i : 0), at_k = k + (along_lines ? 0 : i);
-      v.at[i] = at_line < lines && at_k < k_end ? data[at_line * line_stride + at_k * k_stride] : T{};
+      v.at[i] = at_line < lines && at_k < k_end ? *At(at_line, at_k) : T{};
     }
     return v;
   }
@@ -68,7 +72,7 @@ GPU_DEVICE void PlaceOf(bool along_lines, int i, int thread, int* line, int* k) 
 template <typename Tile, typename T, typename Factor>
 GPU_DEVICE void LoadStep(const Factor& of, int64_t line0, int64_t k0, int64_t k_end, Vector<T> (&to)[Tile::kVectors],
                          int thread) {
-  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
+  GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kVectors; ++i) {
     int line, k;
     PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
     to[i] = of.Load(line0 + line, k0 + k, k_end);
@@ -77,14 +81,14 @@ GPU_DEVICE void LoadStep(const Factor& of, int64_t line0, int64_t k0, int64_t k_
 
 template <typename Tile, typename T, typename Factor>
 GPU_DEVICE void StoreStep(const Factor& of, Vector<T> (&from)[Tile::kVectors], Vector<T> (*to)[kLineVectors], int thread) {
-  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
+  GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kVectors; ++i) {
     int line, k;
     PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
     if constexpr (sizeof(T) == 4) {
-      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) from[i].at[j] = RoundToTf32(from[i].at[j]);
+      GPU_UNROLL_REGISTERS for (int j = 0; j < kEach<T>; ++j) from[i].at[j] = RoundToTf32(from[i].at[j]);
     }
     if (of.along_lines) {
-      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) reinterpret_cast<T*>(to[line + j])[k] = from[i].at[j];
+      GPU_UNROLL_REGISTERS for (int j = 0; j < kEach<T>; ++j) reinterpret_cast<T*>(to[line + j])[k] = from[i].at[j];
     } else {
       to[line][k / kEach<T>] = from[i];
     }
@@ -117,9 +121,9 @@ GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
                                B& b, Sums& sums, const Left& rows, const Right& columns, int64_t row0, int64_t column0,
                                int64_t depth, const Store& store) {
   GPU_PHASE(t) {
-    GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-      GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-        GPU_UNROLL for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[i][j][r] = 0;
+    GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
+      GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[i][j][r] = 0;
       }
     }
     LoadStep<Tile, T>(rows, row0, 0, depth, GPU_OWN(next_left, t), t);
@@ -137,23 +141,23 @@ GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
         LoadStep<Tile, T>(columns, column0, k0 + kStep<T>, depth, GPU_OWN(next_right, t), t);
       }
     }
-    GPU_UNROLL for (int k = 0; k < kStepWords; k += 8) {
+    GPU_UNROLL_REGISTERS for (int k = 0; k < kStepWords; k += 8) {
       GPU_PHASE(t) {
         const int warp = t / 32, line = t % 32 / 4, word = k + t % 4;
         const int row = warp / Tile::kWarpsAcross * Tile::kDown * 16 + line,
                   column = warp % Tile::kWarpsAcross * Tile::kAcross * 8 + line;
-        GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-          GPU_UNROLL for (int r = 0; r < 4; ++r) {
+        GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
+          GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) {
             GPU_OWN(a, t)[i][r] = WordAt(left[row + 16 * i + 8 * (r % 2)], word + 4 * (r / 2));
           }
         }
-        GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-          GPU_UNROLL for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = WordAt(right[column + 8 * j], word + 4 * r);
+        GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
+          GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = WordAt(right[column + 8 * j], word + 4 * r);
         }
       }
       GPU_WARP_PHASE(first) {
-        GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-          GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
+          GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
             MultiplyFragments<T, Tile::kDown, Tile::kAcross>(GPU_LANES(sums, first), GPU_LANES(a, first),
                                                              GPU_LANES(b, first), i, j);
           }
@@ -164,9 +168,9 @@ GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
   }
   GPU_PHASE(t) {
     const int warp = t / 32, lane = t % 32;
-    GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-      GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-        GPU_UNROLL for (int r = 0; r < 4; ++r) {
+    GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
+      GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) {
           const int64_t row = row0 + (warp / Tile::kWarpsAcross * Tile::kDown + i) * 16 + lane / 4 + 8 * (r / 2);
           const int64_t column = column0 + (warp % Tile::kWarpsAcross * Tile::kAcross + j) * 8 + lane % 4 * 2 + r % 2;
           store(GPU_OWN(sums, t)[i][j][r], row, column);
