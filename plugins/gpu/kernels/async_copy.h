@@ -12,6 +12,12 @@ struct alignas(16) [[gnu::may_alias]] CopyUnit {
   uint32_t words[4];
 };
 
+#if defined(GPU_EMULATED) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
+constexpr bool kCopiesRun = true;  // whether copies run in the background
+#else
+constexpr bool kCopiesRun = false;
+#endif
+
 // Begins to copy 16 bytes from memory to shared memory. Both addresses are multiples of 16. The thread must wait for the copy
 // before it ends.
 GPU_DEVICE void CopyAsync(void* to, const void* from, [[maybe_unused]] int thread) {

@@ -5,11 +5,9 @@
 // and values are copied to shared memory while the product before them is computed.
 #include <math.h>
 
-#include "plugins/gpu/kernels/async_copy.h"
 #include "plugins/gpu/kernels/attention_operands.h"
 #include "plugins/gpu/kernels/block_reduce.h"
-#include "plugins/gpu/kernels/fragments.h"
-#include "plugins/gpu/kernels/mma_tile.h"
+#include "plugins/gpu/kernels/mma_stage.h"
 
 namespace mge::gpu {
 
@@ -36,17 +34,8 @@ GPU_DEVICE void CopyRows(Vector<T> (*to)[Tile::kPitch], const Lines<T>& of, int6
     if (of.IsWhole(row0 + row, column, size)) {
       CopyAsync(&to[row][vector], of.At(row0 + row, column), thread);
     } else {
-      to[row][vector] = of.Load(row0 + row, column, size);
+      of.CopyElements(row0 + row, column, size, &to[row][vector]);
     }
-  }
-}
-
-// Rounds raw floats of shared memory to TF32. 16-bit floats are factors as they are.
-template <typename T, int kCount>
-GPU_DEVICE void RoundFactors(uint32_t (&words)[kCount]) {
-  if constexpr (sizeof(T) == 4) {
-    GPU_UNROLL_REGISTERS for (int i = 0; i < kCount; ++i) words[i] =
-        BitCast<uint32_t>(RoundToTf32(BitCast<float>(words[i])));
   }
 }
 

@@ -22,6 +22,15 @@ GPU_DEVICE uint32_t PackPair(float low, float high) {
 #endif
 }
 
+// Rounds raw floats of shared memory to TF32. 16-bit floats are factors as they are.
+template <typename T, int kCount>
+GPU_DEVICE void RoundFactors(uint32_t (&words)[kCount]) {
+  if constexpr (sizeof(T) == 4) {
+    GPU_UNROLL_REGISTERS for (int i = 0; i < kCount; ++i) words[i] =
+        BitCast<uint32_t>(RoundToTf32(BitCast<float>(words[i])));
+  }
+}
+
 // Load four registers from four matrices of 8 lines of 16 bytes in shared memory (ldmatrix, PTX ISA 8.5, section 9.7.14.5.15).
 // place(i, line) returns the address of a line of matrix i. All threads of a warp take part, each with its lane l.
 //   LoadMatrices            register i: word l % 4 of line l / 4
