@@ -16,13 +16,13 @@ GPU_DEVICE void ComputeProductTile(const MatMulArgs& args, const ProductPointers
   const int64_t batch = u / across / down % args.batch;
   int64_t begin = 0, end = args.k;
   T* y = static_cast<T*>(of.y);
-  float* sums = nullptr;
+  float* sums = nullptr;  // of the part and the batch
   if constexpr (kParts) {
     const int64_t part = u / across / down / args.batch;
     const int64_t each = ((args.k + args.splits - 1) / args.splits + kStep<T> - 1) / kStep<T> * kStep<T>;
     begin = part * each < args.k ? part * each : args.k;
     end = begin + each < args.k ? begin + each : args.k;
-    sums = static_cast<float*>(of.y) + part * args.batch * args.m * args.n;
+    sums = static_cast<float*>(of.y) + (part * args.batch + batch) * args.m * args.n;
   }
   const BatchOffsets at = OffsetsOf(args, batch);
   const Lines<T> rows = {static_cast<const T*>(of.a) + at.a + begin * args.a_k, args.m, args.a_row, args.a_k,
@@ -31,11 +31,10 @@ GPU_DEVICE void ComputeProductTile(const MatMulArgs& args, const ProductPointers
                             args.b_column == 1 && args.b_k != 1};
   ComputeMmaTile<T, Tile>(states..., rows, columns, row0, column0, end - begin, [&](float sum, int64_t row, int64_t column) {
     if (row >= args.m || column >= args.n) return;
-    const int64_t place = (batch * args.m + row) * args.n + column;
     if constexpr (kParts)
-      sums[place] = sum;
+      sums[row * args.n + column] = sum;
     else
-      y[place] = Finished<T>(args, of, at, sum, row, column);
+      y[(batch * args.m + row) * args.n + column] = Finished<T>(args, of, at, sum, row, column);
   });
 }
 template <typename Tile>
