@@ -59,6 +59,7 @@ constexpr Architecture kArchitectures[] = {
     {"resnet50", "ResNet-50 (version 1.5), 224x224", WriteResNet50, true},
     {"mobilenetv2", "MobileNetV2 1.0, 224x224", WriteMobileNetV2, true},
     {"bert-base", "BERT encoder of 12 layers of 768, 128 tokens", WriteBertBase, true},
+    {"bert-base-f16", "bert-base in float16", WriteBertBaseF16, true},
     {"bert-tiny", "BERT encoder of 2 layers of 128, 128 tokens", WriteBertTiny, true},
     {"tiny-ops", "200 unary operators on 16 numbers", WriteTinyOps, false},
     {"tiny-mixed", "100 times MatMul 16x16 and Softmax over axis 0", WriteTinyMixed, false},
