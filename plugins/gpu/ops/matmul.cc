@@ -61,7 +61,7 @@ struct MatMulRow {
                  us = GpuUs(p, BytesOf(p), product.flops()) + tile_us * WavesOf(p, TilesOf(product));
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
     if (args.k && HasMatrixUnits(p, product.type)) {
-      const double gain = MatrixUnitsGain(product.type);
+      const double gain = MatrixUnitsGain(p, product.type);
       offers.Add({.id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.tf32" : "gpu.matmul.mma",
                   .rank = -1,
                   .attributes = MatrixUnitsAttributes(product.type),
