@@ -116,6 +116,7 @@ Result Device::Init() {
   if (Result r = Call(TheDriver().device_get, &device, ordinal_); !r.ok()) return Keep(std::move(r));
   if (Result r = Call(TheDriver().context_retain, &context_, device); !r.ok()) {
     context_ = nullptr;
+    if (r.code() == MGE_RESOURCE_EXHAUSTED) r = {r.code(), r.text() + ": other processes use the memory of the device"};
     return Keep(std::move(r));
   }
   PhysicalProperties properties;
