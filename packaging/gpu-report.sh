@@ -73,6 +73,8 @@ verdict() {
 
 # number KEY FILE: the first number with this key.
 number() { grep -oE "\"$1\": *[0-9.e+-]+" "$2" | head -n 1 | grep -oE '[0-9.e+-]+$' || echo -; }
+# rounded KEY FILE: the same, with three digits or all those of its integer part.
+rounded() { number "$1" "$2" | awk '{ if ($1 == "-") print; else printf(($1 >= 100 ? "%.0f\n" : "%.3g\n"), $1) }'; }
 
 # use_from_python VARIABLE FILE: if the system has no such library, uses that of the Python packages that PyTorch comes with.
 use_from_python() {
@@ -145,7 +147,7 @@ by_torch() {
       echo "  $name failed; see $name.log" >&2
     add "$name" "$file"
   fi
-  for way in eager graph compiled; do cells+=" $(number "${way}_us" "$file" 2>/dev/null) |"; done
+  for way in eager graph compiled; do cells+=" $(rounded "${way}_us" "$file" 2>/dev/null) |"; done
   echo "$cells"
 }
 
@@ -166,9 +168,9 @@ for row in "${models[@]}"; do
   done
   host=$out/$model-$batch-host.json on_device=$out/$model-$batch-device.json
   by_torch "$model" "$batch" >"$out/cells"
-  table+="| $model | $batch | $(number p50 "$host") | $(number p50 "$on_device") |"
+  table+="| $model | $batch | $(rounded p50 "$host") | $(rounded p50 "$on_device") |"
   table+=" $(awk -v us="$(number p50 "$on_device")" -v n="$batch" 'BEGIN { if (us > 0) printf "%.0f", 1e6 * n / us; else print "-" }') |"
-  table+=" $(number first_result_ms "$host") |"
+  table+=" $(rounded first_result_ms "$host") |"
   table+=" $(awk -v b="$(number planned_peak_bytes "$host")" 'BEGIN { printf "%.1f", b / 1048576 }') |$(<"$out/cells")"
   # How many times as fast as the best way of PyTorch.
   table+=" $(awk -F'|' -v us="$(number p50 "$on_device")" '{
