@@ -35,8 +35,8 @@ class CudnnDevice {
         device, shape.Text(),
         [&](std::vector<ExecutionPlan>* plans) { return FindPlans(library_, *properties_, shape, plans); }, out);
   }
-  // Enqueues a plan on a stream. `ids`: the numbers by which the plan knows the operands. `workspace` is null if the plan needs
-  // none. The device's context is current.
+  // Enqueues a plan on a stream. `ids`: the numbers by which the plan knows the operands. `workspace` is null if the plan
+  // needs none. The device's context is current.
   Result Execute(const Descriptor& plan, std::span<const int64_t> ids, std::span<void* const> operands, void* workspace,
                  void* stream);
   // Destroys the handle, if there is one.

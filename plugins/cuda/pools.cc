@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN has one engine for pools that needs no compilation. Its heuristics name it as a fallback only, so it stands behind the
-// backend's own kernel, and is chosen if it is measured to be faster.
+// cuDNN has one engine for pools that needs no compilation. Its heuristics name it as a fallback only, so it stands behind
+// the backend's own kernel, and is chosen if it is measured to be faster.
 #include "pools.h"
 
 #include <algorithm>

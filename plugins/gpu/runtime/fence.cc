@@ -13,8 +13,8 @@ namespace {
 constexpr std::chrono::microseconds kActive{50};  // a wait with a time limit polls, at first without sleeping
 constexpr std::chrono::microseconds kPause{20};
 
-// Calls a function of the driver on an event, and once more if it fails for another reason than a lost device: the work before
-// the event goes on, so the failure of the run would have to wait for it.
+// Calls a function of the driver on an event, and once more if it fails for another reason than a lost device: the work
+// before the event goes on, so a run that fails would have to wait for it.
 int Ask(const DriverFunction<void*>& function, void* event) {
   const int code = function.call(event);
   return code == kDriverOk || code == kDriverNotReady || IsLoss(code) ? code : function.call(event);

@@ -21,8 +21,8 @@ struct LibraryFacts {
   const char* without = nullptr;       // the consequence if it is missing, for a warning; null: an error tells the user
 };
 
-// An opened library. It is never closed, because drivers and such libraries do not support that. A library that cannot be used
-// is logged as a warning, unless the settings leave it out. Functions are [any].
+// An opened library. It is never closed, because drivers and such libraries do not support that. If a library cannot be
+// used, logs a warning, unless the settings leave it out. Functions are [any].
 class VendorLibrary {
  public:
   explicit VendorLibrary(const LibraryFacts& facts) : facts_(facts) {}

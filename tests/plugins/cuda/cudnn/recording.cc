@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with the graph interface of cuDNN that records what it is asked for, and computes convolutions and pools with the
-// emulated kernels of the driver in software. Like cuDNN, it has engines without compilation only for a pool, as a fallback,
+// A library with the graph interface of cuDNN that records what it is asked for, and computes convolutions and pools with
+// the emulated kernels of the driver in software. Like cuDNN, it has engines without compilation only for a pool, as a fallback,
 // and for a convolution, alone or followed by residual, bias and Relu in this order, with a bias.
 #include <cudnn_graph.h>
 #include <dlfcn.h>
