@@ -32,26 +32,28 @@ bool FindType(mge_dtype type, int* out) {
   }
 }
 
-// Describes the problem. Refuses what the library does not compute.
-Result Describe(const Problem& p, Convolution* conv, MiopenShape* shape) {
-  if (Result r = gpu::FindConvolution(p, conv); !r.ok()) return r;
-  const gpu::ConvArgs& args = conv->args;
-  if (!FindType(conv->type, &shape->type)) return Refusal("MIOpen: the type");
+// Copies sizes from the convolution. Refuses what the library does not compute.
+Result DescribeSizes(const Convolution& conv, MiopenShape* shape) {
+  const bool transposed = shape->mode == kMiopenTransposed;
+  const gpu::ConvArgs& args = conv.args;
+  if (!FindType(conv.type, &shape->type)) return Refusal("MIOpen: the type");
   for (const int64_t elements : {args.images * args.channels * args.axis[0].in * args.axis[1].in * args.axis[2].in,
-                                 args.outputs * conv->depth(), args.images * args.outputs * conv->pixels()}) {
+                                 args.outputs * conv.depth(), args.images * args.outputs * conv.pixels()}) {
     if (elements < 1 || elements > INT_MAX) return Refusal("MIOpen: a tensor without elements or with more than 2^31 - 1");
   }
   const auto number = [](int64_t n) { return static_cast<int>(n); };
   shape->groups = number(args.groups);
   shape->x = {number(args.images), number(args.channels)};
-  shape->w = {number(args.outputs), number(args.channels / args.groups)};
+  shape->w = {number(transposed ? args.channels : args.outputs),
+              number((transposed ? args.outputs : args.channels) / args.groups)};
   shape->y = {number(args.images), number(args.outputs)};
   const gpu::WindowAxis& depth = args.axis[0];
   const bool flat = depth.in == 1 && depth.kernel == 1 && depth.out == 1 && depth.pad_begin == 0;
   for (size_t d = flat ? 1 : 0; d < std::size(args.axis); ++d) {
     const gpu::WindowAxis& a = args.axis[d];
-    const int64_t room = a.in + 2 * a.pad_begin - (a.kernel - 1) * a.dilation - 1;
-    if (a.pad_begin < 0 || room < 0 || room / a.stride + 1 != a.out) {
+    const int64_t wide = transposed ? a.out : a.in, narrow = transposed ? a.in : a.out;
+    const int64_t room = wide + 2 * a.pad_begin - (a.kernel - 1) * a.dilation - 1;
+    if (a.pad_begin < 0 || room < 0 || room / a.stride + 1 != narrow) {
       return Refusal("MIOpen: the pads of both ends of an axis differ");
     }
     shape->x.push_back(number(a.in));
@@ -62,6 +64,18 @@ Result Describe(const Problem& p, Convolution* conv, MiopenShape* shape) {
     shape->dilations.push_back(number(a.dilation));
   }
   return {};
+}
+
+Result Describe(const Problem& p, Convolution* conv, MiopenShape* shape) {
+  if (Result r = gpu::FindConvolution(p, conv); !r.ok()) return r;
+  return DescribeSizes(*conv, shape);
+}
+
+Result DescribeTransposed(const Problem& p, Convolution* conv, MiopenShape* shape) {
+  if (p.node_count() != 1) return Refusal("MIOpen: a group of nodes");
+  if (Result r = gpu::FindTransposed(p, conv); !r.ok()) return r;
+  shape->mode = kMiopenTransposed;
+  return DescribeSizes(*conv, shape);
 }
 
 uint64_t AttributesOf(const MiopenDevice::Offer& offer, mge_dtype type) {
@@ -140,12 +154,13 @@ class ConvolutionKernel : public Kernel {
   gpu::BiasBehind add_;
 };
 
+template <Result (*DescribeProblem)(const Problem&, Convolution*, MiopenShape*)>
 struct ConvolutionRow {
   static void Offer(const Problem& p, Offers& offers) {
     Convolution conv;
     MiopenShape shape;
     if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
-    if (Result r = Describe(p, &conv, &shape); !r.ok()) return offers.Refuse(r.text());
+    if (Result r = DescribeProblem(p, &conv, &shape); !r.ok()) return offers.Refuse(r.text());
     auto& device = p.device<Device>();
     MiopenDevice::Offers found;
     if (Result r = device.miopen.OffersOf(device, shape, &found); !r.ok()) return offers.Refuse(r.text());
@@ -163,7 +178,7 @@ struct ConvolutionRow {
     MiopenShape shape;
     MiopenDevice::Offers found;
     auto& device = p.device<Device>();
-    if (!Describe(p, &conv, &shape).ok() || !device.miopen.OffersOf(device, shape, &found).ok()) return nullptr;
+    if (!DescribeProblem(p, &conv, &shape).ok() || !device.miopen.OffersOf(device, shape, &found).ok()) return nullptr;
     if (c.variant >= found->size()) return nullptr;
     const MiopenDevice::Offer& offer = (*found)[c.variant];
     auto kernel = std::make_unique<ConvolutionKernel>(device, conv, offer.solution);
@@ -171,7 +186,8 @@ struct ConvolutionRow {
   }
 };
 
-constexpr KernelRow kRows[] = {Row<ConvolutionRow>("Conv")};
+constexpr KernelRow kRows[] = {Row<ConvolutionRow<Describe>>("Conv"),
+                               Row<ConvolutionRow<DescribeTransposed>>("ConvTranspose")};
 
 }  // namespace
 

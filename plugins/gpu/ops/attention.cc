@@ -38,7 +38,7 @@ struct AttentionRow {
     offers.Add({.id = found.type == MGE_DTYPE_F32 ? "gpu.attention.tf32" : "gpu.attention.mma",
                 .rank = -1,
                 .attributes = MatrixUnitsAttributes(found.type),
-                .cost_us = GpuUs(p, BytesOf(p), operations / MatrixUnitsGain(found.type)),
+                .cost_us = GpuUs(p, BytesOf(p), operations / MatrixUnitsGain(p, found.type)),
                 .variant = kMatrixUnits});
   }
   static KernelPtr Make(const Problem& p, const Candidate& c) {

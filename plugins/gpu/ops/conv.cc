@@ -39,7 +39,7 @@ struct ConvRow {
     offers.Add({.id = conv.type == MGE_DTYPE_F32 ? "gpu.conv.tf32" : "gpu.conv.mma",
                 .rank = -1,
                 .attributes = MatrixUnitsAttributes(conv.type),
-                .cost_us = GpuUs(p, BytesOf(p), filled / MatrixUnitsGain(conv.type)),
+                .cost_us = GpuUs(p, BytesOf(p), filled / MatrixUnitsGain(p, conv.type)),
                 .variant = kMatrixUnits,
                 .in_place = in_place});
   }

@@ -62,7 +62,7 @@ struct MatMulRow {
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
     const int64_t splits = args.m && args.n ? SplitsOf(product) : 1;
     const bool units = args.k && HasMatrixUnits(p, product.type);
-    const double gain = MatrixUnitsGain(product.type);
+    const double gain = MatrixUnitsGain(p, product.type);
     const uint64_t units_attributes = MatrixUnitsAttributes(product.type);
     const std::string units_id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.tf32" : "gpu.matmul.mma";
     if (units) {
@@ -160,7 +160,7 @@ struct SiblingsRow {
                 .cost_us = GpuUs(p, bytes, operations) + waves_us,
                 .variant = kTiles});
     if (!HasMatrixUnits(p, product.type)) return;
-    const double gain = MatrixUnitsGain(product.type);
+    const double gain = MatrixUnitsGain(p, product.type);
     offers.Add({.id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.siblings.tf32" : "gpu.matmul.siblings.mma",
                 .rank = -1,
                 .attributes = MatrixUnitsAttributes(product.type),
