@@ -18,8 +18,8 @@ constexpr bool kCopiesRun = true;  // whether copies run in the background
 constexpr bool kCopiesRun = false;
 #endif
 
-// Begins to copy 16 bytes from memory to shared memory. Both addresses are multiples of 16. The thread must wait for the copy
-// before it ends.
+// Begins to copy 16 bytes from memory to shared memory. Both addresses are multiples of 16. The thread must wait for the
+// copy before it ends.
 GPU_DEVICE void CopyAsync(void* to, const void* from, [[maybe_unused]] int thread) {
 #if defined(GPU_EMULATED)
   // The bytes arrive when the thread waits. Until then the place has none that may be read.

@@ -8,7 +8,7 @@ namespace mge::gpu {
 
 inline constexpr int kMaxHeadSize = 128;  // largest head_size and value_size
 
-// What a mask does to the score at its place.
+// The effect of a mask on the score at its place: the mask ...
 enum MaskKind : int32_t {
   kMaskAdds,        // is added to it; the elements have the type of q
   kMaskAddsFloats,  // is added to it; the elements are float

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention by matrix units, of 16-bit floats and of floats rounded to TF32 (phased). It follows T. Dao, "FlashAttention-2"
-// (2023): a block computes 64 queries, 16 of them in each of its 4 warps, in one pass over the keys. Queries, scores and sums
-// stay in registers. The scores of a warp, once they are weights, are the left factor of its second product as they lie. Keys
-// and values are copied to shared memory while the product before them is computed.
+// (2023): a block computes 64 queries, 16 of them in each of its 4 warps, in one pass over the keys. Queries, scores and
+// sums stay in registers. The scores of a warp, once they are weights, are the left factor of its second product as they
+// lie. Keys and values are copied to shared memory while the product before them is computed.
 #include <math.h>
 
 #include "plugins/gpu/kernels/attention_operands.h"
@@ -50,8 +50,8 @@ GPU_DEVICE void LoadKeys(uint32_t (&b)[kAcross][2], Vector<T> (*keys)[Tile::kPit
   }
 }
 
-// Loads step k of the fragments of 8 * kAcross columns of the values, where k runs over keys. Each thread gets the keys whose
-// weights it has (WeightsOf).
+// Loads step k of the fragments of 8 * kAcross columns of the values, where k runs over keys. Each thread gets the keys
+// whose weights it has (WeightsOf).
 template <typename Tile, typename T, int kAcross>
 GPU_DEVICE void LoadValues(uint32_t (&b)[kAcross][2], Vector<T> (*values)[Tile::kPitch], int k, int lane) {
   if constexpr (sizeof(T) == 4) {
@@ -69,8 +69,8 @@ GPU_DEVICE void LoadValues(uint32_t (&b)[kAcross][2], Vector<T> (*values)[Tile::
   }
 }
 
-// Makes step k of the weights, which lie like a result, the left factor. Of floats, a thread has two neighbouring keys of a
-// row: they take the places of keys that are 4 apart, in both factors.
+// Makes step k of the weights, which lie like a result, the left factor. If T is float, a thread has two neighbouring keys
+// of a row: they take the places of keys that are 4 apart, in both factors.
 template <typename T, int kAcross>
 GPU_DEVICE void WeightsOf(uint32_t (&a)[4], const float (&weights)[kAcross][4], int k) {
   GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) {
@@ -110,7 +110,7 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
   GPU_STATE(uint32_t, values_b, Tile::kThreads, [kHead / 8][2]);
   GPU_STATE(float, scores, Tile::kThreads, [1][kKeys / 8][4]);  // then weights
   GPU_STATE(float, sums, Tile::kThreads, [1][kHead / 8][4]);
-  // Of the thread's two rows: row 0 has the registers 0 and 1 of a result, row 1 has 2 and 3.
+  // The thread has two rows: row 0 has the registers 0 and 1 of a result, row 1 has 2 and 3.
   GPU_STATE(float, top, Tile::kThreads, [2]);     // largest score so far
   GPU_STATE(float, before, Tile::kThreads, [2]);  // the same before this step
   GPU_STATE(float, total, Tile::kThreads, [2]);   // sum of the thread's weights so far

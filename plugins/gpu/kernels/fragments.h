@@ -31,7 +31,8 @@ GPU_DEVICE void RoundFactors(uint32_t (&words)[kCount]) {
   }
 }
 
-// Load four registers from four matrices of 8 lines of 16 bytes in shared memory (ldmatrix, PTX ISA 8.5, section 9.7.14.5.15).
+// Load four registers from four matrices of 8 lines of 16 bytes in shared memory (ldmatrix, PTX ISA 8.5, section
+// 9.7.14.5.15).
 // place(i, line) returns the address of a line of matrix i. All threads of a warp take part, each with its lane l.
 //   LoadMatrices            register i: word l % 4 of line l / 4
 //   LoadMatricesTransposed  register i: element l / 4 of the lines 2 (l % 4) and, in the upper half, 2 (l % 4) + 1

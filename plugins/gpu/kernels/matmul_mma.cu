@@ -8,7 +8,8 @@ namespace mge::gpu {
 
 #if !defined(__HIP__)  // AMD's matrix units have other instructions
 
-// Computes tile u of the products of all batches. If kParts, also of all parts of k, and stores the sums without an epilogue.
+// Computes tile u of the products of all batches. If kParts, also of all parts of k, and stores the sums without an
+// epilogue.
 template <typename T, typename Tile, bool kParts, typename... States>
 GPU_DEVICE void ComputeProductTile(const MatMulArgs& args, const ProductPointers& of, int64_t u, States&... states) {
   const int64_t across = (args.n + Tile::kColumns - 1) / Tile::kColumns, down = (args.m + Tile::kRows - 1) / Tile::kRows;

@@ -110,7 +110,7 @@ GPU_DEVICE void FinishStep(const Factor& of, int64_t line0, int64_t k0, int64_t 
   }
 }
 
-// Loads the fragments of 8 words along k, the `words`-th of a stage, for two times 8 lines. In memory order along k, register
+// Loads the fragments of 8 words along k, the `words`-th of a stage, for two times 8 lines. Along k, register
 // 2 i + j has lines 8 i, and words 4 j.
 template <typename Tile, typename T>
 GPU_DEVICE void LoadLines(const Vector<T>* stage, bool along_lines, int line, int words, int lane, uint32_t& r00,

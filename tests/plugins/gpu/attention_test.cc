@@ -95,8 +95,8 @@ std::vector<Tensor> RoundedOnce(const Case& c) {
   return results;
 }
 
-// The tolerance for results of about 1. Of 16-bit floats, it is one unit in the last place for the rounding of the result and
-// one for that of the weights.
+// The tolerance for results of about 1. For 16-bit floats, it is one unit in the last place for the rounding of the result
+// and one for that of the weights.
 Tolerance OfAttention(DType t) {
   if (t != DType::kF32) return ToleranceOf(t, 2);
   Tolerance r = ToleranceOf(t, 16);
