@@ -121,7 +121,7 @@ TEST_F(CudnnPlans, ExistForTransposedConvolutions) {
   }
 }
 
-// Of every mode and type, with one to three axes and pads that differ.
+// Plans pools of every mode and type, with one to three axes and pads that differ.
 TEST_F(CudnnPlans, ExistForPools) {
   for (cudnnResampleMode_t mode :
        {CUDNN_RESAMPLE_MAXPOOL, CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING, CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING}) {
