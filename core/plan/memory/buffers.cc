@@ -247,6 +247,7 @@ class Assigner {
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ValueId v = graph_.outputs()[i];
       BoundValue out = Bound(v);
+      const IoPlace wanted = schedule_.places.output(i);
       const bool constant = IsConstantValue(graph_, v);
       if (cover_.IsDeferred(v)) {
         out.location.kind = Location::Kind::kContinuation;
@@ -255,8 +256,8 @@ class Assigner {
         const uint32_t base = out_.base_count++;
         out.location.slot = {base, 0, 0};
         const int32_t on_device = schedule_.device_outputs.empty() ? -1 : schedule_.device_outputs[i];
-        const bool pinned = schedule_.places.output(i).pinned;
-        if (on_device >= 0 || pinned) out.place = schedule_.places.output(i);
+        const bool pinned = wanted.pinned;
+        if (on_device >= 0 || pinned) out.place = wanted;
         out.queue_base = pinned ? out_.base_count++ : base;
         const int32_t item = on_device >= 0 ? on_device : constant ? -1 : schedule_.HostItem(v);
         Buffer* b = item < 0 ? nullptr : &BufferOf(item);
@@ -274,6 +275,7 @@ class Assigner {
         out.location.kind = Location::Kind::kDynamic;
         out.location.index = constant ? out_.dynamic_constants.at(v) : BufferOf(schedule_.HostItem(v)).dynamic;
       }
+      if (wanted.on_device() && !out.place.device) out.move_to = wanted.device;
       out_.outputs.push_back(std::move(out));
     }
   }
