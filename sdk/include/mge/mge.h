@@ -207,6 +207,12 @@ typedef void (*mge_release_fn)(void* state);
 MGE_API mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
                                        const int64_t* dims, size_t rank, void* address, uint64_t bytes,
                                        mge_release_fn release, void* state, mge_tensor** out);
+/* Creates a tensor like mge_tensor_wrap_on, of memory on a device that has a handle of the driver instead of an address, such
+ * as cl_mem. The elements begin at `offset`, a multiple of the device's buffer_alignment. Fails with E0502 if the backend
+ * cannot use handles. */
+MGE_API mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge_dtype dtype, const int64_t* dims,
+                                           size_t rank, void* handle, uint64_t offset, uint64_t bytes,
+                                           mge_release_fn release, void* state, mge_tensor** out);
 /* Copies the elements into a tensor of the same type and shape. Both may lie anywhere. Returns when the copy is done. Runs
  * that write `source` or use `destination` must have ended. */
 MGE_API mge_status* mge_tensor_copy(const mge_tensor* source, mge_tensor* destination);
