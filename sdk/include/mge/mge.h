@@ -12,7 +12,7 @@
  * Ownership   The caller owns objects that a function named create, load, run or copy returns through an out parameter. It
  *             releases each with the function of its type. Any other returned pointer belongs to the queried object, and is
  *             valid as long as that object. Releasing NULL does nothing. Tensors own or keep their memory; sessions keep
- *             their runtime alive.
+ *             their runtime alive. A tensor that was released is refused as an argument, if its memory still shows that.
  * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
  * Structs     with options begin with struct_size (set it to sizeof). Zero in any other member means the default.
  * Shapes      list dimensions outermost first. Tensors are dense and row-major.
