@@ -9,13 +9,14 @@ usage() {
   cat <<'TEXT'
 usage: gpu-report.sh [options]
 
-Runs the conformance kit, ONNX's test cases, networks compared with the CPU, and benchmarks on one device, and writes a
-page and its data. If PyTorch is installed and sees the GPU, it runs the same architectures.
+Runs the conformance kit, ONNX's test cases, networks compared with the CPU, and benchmarks on one device, measures the
+rates of its memory and of products, and writes a page and its data. If PyTorch is installed and sees the GPU, it runs the
+same architectures.
 
   --device NAME   the device (default: gpu0)
   --python FILE   the Python that has PyTorch (default: python3)
   --quick         a sample of the kit, and fewer models
-  -o DIR          the folder for report.md, report.json and logs (default: gpu-report)
+  -o DIR          the folder for report.md, report.json, rates.toml and logs (default: gpu-report)
   -h, --help      this text
 
 Exit codes: 0 all tests passed; 1 some failed; 2 usage; 5 the device cannot be used.
@@ -72,6 +73,24 @@ verdict() {
 
 # number KEY FILE: the first number with this key.
 number() { grep -oE "\"$1\": *[0-9.e+-]+" "$2" | head -n 1 | grep -oE '[0-9.e+-]+$' || echo -; }
+# rounded KEY FILE: the same, with three digits or all those of its integer part.
+rounded() { number "$1" "$2" | awk '{ if ($1 == "-") print; else printf(($1 >= 100 ? "%.0f\n" : "%.3g\n"), $1) }'; }
+
+# use_from_python VARIABLE FILE: if the system has no such library, uses that of the Python packages that PyTorch comes with.
+use_from_python() {
+  if [[ -n ${!1:-} ]] || /sbin/ldconfig -p 2>/dev/null | grep -q "^[[:space:]]*$2 "; then return; fi
+  local found
+  found=$("$python" -c 'import glob, os, sys
+print(*[f for p in sys.path for f in glob.glob(os.path.join(p, "nvidia", "*", "lib", sys.argv[1]))], sep="\n")' "$2" 2>/dev/null |
+    head -n 1)
+  if [[ -n $found ]]; then export "$1=$(realpath "$found")"; fi
+}
+if [[ -z ${MGE_CUDA_DRIVER:-} ]]; then
+  use_from_python MGE_CUDA_CUBLASLT libcublasLt.so.13
+  use_from_python MGE_CUDA_CUDNN libcudnn.so.9
+  use_from_python MGE_CUDA_NVRTC libnvrtc.so.13
+  use_from_python MGE_CUDA_NCCL libnccl.so.2
+fi
 
 if ! "$mge" run "$here/share/mge/digits/digits.onnx" --device "$device" >"$out/first.log" 2>&1; then
   cat "$out/first.log" >&2
@@ -86,7 +105,11 @@ printf '{"schema": "mge.gpu-report/1",\n' >"$data"
   printf '\n```\n'
   "$mge" devices
   if command -v nvidia-smi >/dev/null; then nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv; fi
-  printf '```\n\n## Correctness\n\n'
+  printf '```\n\n'
+  # Why libraries of the vendor are not used, without which the device is slower.
+  "$mge" plan "$here/share/mge/digits/digits.onnx" --device "$device" --why 2>/dev/null |
+    grep -oE '[A-Za-z]+ (cannot be used: |is not used |is switched off ).*' | sort -u | sed 's/^/- /' || true
+  printf '\n## Correctness\n\n'
 } >"$page"
 
 echo "correctness" >&2
@@ -124,16 +147,15 @@ by_torch() {
       echo "  $name failed; see $name.log" >&2
     add "$name" "$file"
   fi
-  for way in eager graph compiled; do cells+=" $(number "${way}_us" "$file" 2>/dev/null) |"; done
+  for way in eager graph compiled; do cells+=" $(rounded "${way}_us" "$file" 2>/dev/null) |"; done
   echo "$cells"
 }
 
-printf '\n## Speed\n\n%s\n%s\n' \
-  '| model | batch | latency, inputs on the host (us) | on the device (us) | first result (ms) | memory (MiB) | PyTorch eager (us) | CUDA graph (us) | compiled (us) |' \
-  '|---|---|---|---|---|---|---|---|---|' >>"$page"
+printf '\n## Speed\n\n' >>"$page"
 echo "speed" >&2
 models=(resnet50:1 resnet50:32 mobilenetv2:1 bert-base:1)
 if ((${#quick[@]})); then models=(tiny-ops:1); fi
+table=''
 for row in "${models[@]}"; do
   model=${row%:*} batch=${row#*:}
   file=$out/$model-$batch.onnx
@@ -144,14 +166,76 @@ for row in "${models[@]}"; do
     code=0; measured "$model-$batch-$io" "$mge" bench "$file" --device "$device" --io "$io" || code=$?
     if ((code)); then verdict "$model-$batch-$io" "$code"; fi
   done
-  host=$out/$model-$batch-host.json
+  host=$out/$model-$batch-host.json on_device=$out/$model-$batch-device.json
   by_torch "$model" "$batch" >"$out/cells"
-  printf '| %s | %s | %s | %s | %s | %s |%s\n' "$model" "$batch" "$(number p50 "$host")" \
-    "$(number p50 "$out/$model-$batch-device.json")" "$(number first_result_ms "$host")" \
-    "$(awk -v b="$(number planned_peak_bytes "$host")" 'BEGIN { printf "%.1f", b / 1048576 }')" "$(<"$out/cells")" >>"$page"
+  table+="| $model | $batch | $(rounded p50 "$host") | $(rounded p50 "$on_device") |"
+  table+=" $(awk -v us="$(number p50 "$on_device")" -v n="$batch" 'BEGIN { if (us > 0) printf "%.0f", 1e6 * n / us; else print "-" }') |"
+  table+=" $(rounded first_result_ms "$host") |"
+  table+=" $(awk -v b="$(number planned_peak_bytes "$host")" 'BEGIN { printf "%.1f", b / 1048576 }') |$(<"$out/cells")"
+  # How many times as fast as the best way of PyTorch.
+  table+=" $(awk -F'|' -v us="$(number p50 "$on_device")" '{
+    for (i = 1; i <= NF; ++i) if ($i > 0 && (!best || $i + 0 < best)) best = $i + 0
+    if (best && us > 0) printf "%.2f", best / us; else print "-" }' "$out/cells") |"$'\n'
   rm -f "$file"
 done
+rm -f "$out/cells"
+printf '%s\n%s\n%s' \
+  '| model | batch | latency, inputs on the host (us) | on the device (us) | images or texts per second | first result (ms) | memory (MiB) | PyTorch eager (us) | CUDA graph (us) | compiled (us) | speed against PyTorch |' \
+  '|---|---|---|---|---|---|---|---|---|---|---|' "$table" >>"$page"
 if [[ -n $no_torch ]]; then printf '\nPyTorch was not measured: %s\n' "$no_torch" >>"$page"; fi
+
+# measure_rate NAME MODEL BATCH WORK [VARIABLE...]: measures a model of the zoo with inputs on the device. Sets `rate` to
+# WORK * BATCH per microsecond, or to nothing if the model fails.
+measure_rate() {
+  local name=$1 file=$out/$1.onnx code=0
+  rate=
+  "$mge" zoo "$2" --batch "$3" -o "$file" >/dev/null
+  measured "$name" env "${@:5}" "$mge" bench "$file" --device "$device" --io device || code=$?
+  rm -f "$file"
+  if ((code)); then
+    verdict "$name" "$code"
+    return
+  fi
+  rate=$(awk -v us="$(number min "$out/$name.json")" -v work="$(($3 * $4))" 'BEGIN { if (us > 0) printf "%.4g", work / us / 1e6 }')
+}
+
+# show_rate TEXT UNIT [SETTING]: adds a line to `table`, and one to `settings`.
+show_rate() {
+  table+="| $1 | ${rate:--} $2 |"$'\n'
+  if [[ -n ${3:-} && -n $rate ]]; then settings+="$3 = $rate"$'\n'; fi
+}
+
+echo "rates" >&2
+printf '\n## Rates\n\n' >>"$page"
+# The planner estimates the times of the backend's own kernels, so the settings need their rates.
+own=() matrix_setting=
+case $backend in
+  cuda) own=(MGE_CUDA_CUBLASLT=off) matrix_setting=matrix_tflop_s ;;
+  rocm) own=(MGE_ROCM_ROCBLAS=off) ;;
+esac
+millions=128 rows=8192
+if ((${#quick[@]})); then millions=1 rows=1; fi
+bytes=$((2 * 4 << 20))               # of the model `stream` for each million
+operations=$((8 * 2 * 2048 * 2048))  # of the models `products-...` for each row
+table='' settings=''
+measure_rate stream stream "$millions" $((1000 * bytes))
+show_rate "memory" GB/s memory_gb_s
+measure_rate products-f32-own products-f32 "$rows" "$operations" "${own[@]}"
+show_rate "float32 products, own kernels" TFLOP/s compute_tflop_s
+measure_rate products-f16-own products-f16 "$rows" "$operations" "${own[@]}"
+show_rate "float16 products, own kernels" TFLOP/s "$matrix_setting"
+if ((${#own[@]})); then
+  measure_rate products-f32 products-f32 "$rows" "$operations"
+  show_rate "float32 products" TFLOP/s
+  measure_rate products-f16 products-f16 "$rows" "$operations"
+  show_rate "float16 products" TFLOP/s
+fi
+printf '| | measured |\n|---|---|\n%s' "$table" >>"$page"
+if ((${#own[@]})); then
+  printf '# Rates of %s, for the estimates of the planner.\n[%s]\n%s' "$device" "$backend" "$settings" >"$out/rates.toml"
+  # shellcheck disable=SC2016  # the page has a command in backquotes
+  printf '\n`mge --config rates.toml` uses these for its estimates:\n\n```\n%s\n```\n' "$(<"$out/rates.toml")" >>"$page"
+fi
 printf '\n}\n' >>"$data"
 echo "wrote $page and $data" >&2
 cat "$page"

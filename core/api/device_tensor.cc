@@ -45,6 +45,14 @@ absl::StatusOr<mge::Device*> DeviceOf(mge_runtime* runtime, const char* name) {
                    {.fix = "name one device, such as gpu0"});
 }
 
+// Returns an object that calls `release` (nullable) when its last owner is destroyed, also if the function that creates it
+// fails.
+std::shared_ptr<void> CallAtEnd(mge_release_fn release, void* state) {
+  return std::shared_ptr<void>(state, [release](void* s) {
+    if (release) release(s);
+  });
+}
+
 }  // namespace
 
 mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
@@ -62,10 +70,7 @@ MGE_API_CATCH
 mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype, const int64_t* dims,
                                size_t rank, void* address, uint64_t bytes, mge_release_fn release, void* state,
                                mge_tensor** out) try {
-  // Calls `release` at the latest when this function fails.
-  std::shared_ptr<void> released(state, [release](void* s) {
-    if (release) release(s);
-  });
+  const std::shared_ptr<void> released = CallAtEnd(release, state);
   MGE_API_NEEDS({"runtime", runtime}, {"device", device}, {"dims", rank == 0 || dims != nullptr},
                 {"address", bytes == 0 || address != nullptr}, {"out", out});
   MGE_API_RETURN_IF_ERROR(CheckArguments("mge_tensor_wrap_on", place, dtype));
@@ -73,6 +78,22 @@ mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::Wrap(
                                               *on, ClassOf(place), static_cast<DType>(dtype), Shape(dims, dims + rank),
                                               address, bytes, [released] {}, runtime->runtime));
+  *out = New(std::move(tensor));
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge_dtype dtype, const int64_t* dims,
+                                   size_t rank, void* handle, uint64_t offset, uint64_t bytes, mge_release_fn release,
+                                   void* state, mge_tensor** out) try {
+  const std::shared_ptr<void> released = CallAtEnd(release, state);
+  MGE_API_NEEDS({"runtime", runtime}, {"device", device}, {"dims", rank == 0 || dims != nullptr}, {"handle", handle},
+                {"out", out});
+  MGE_API_RETURN_IF_ERROR(CheckArguments("mge_tensor_wrap_handle", MGE_PLACE_DEVICE, dtype));
+  MGE_API_ASSIGN_OR_RETURN(mge::Device* const on, DeviceOf(runtime, device));
+  MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::WrapHandle(
+                                              *on, static_cast<DType>(dtype), Shape(dims, dims + rank), handle, offset,
+                                              bytes, [released] {}, runtime->runtime));
   *out = New(std::move(tensor));
   return nullptr;
 }

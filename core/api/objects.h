@@ -30,8 +30,25 @@ struct mge_string {
   std::string text;
 };
 
+namespace mge::api {
+
+// Marks an object as alive. Memory that was freed mostly keeps its bytes for a while, so that the use of an object after its
+// release is seen, though not always.
+class LifeMark {
+ public:
+  ~LifeMark() { mark_ = 0; }
+  bool alive() const { return mark_ == kAlive; }
+
+ private:
+  static constexpr uint32_t kAlive = 0x4d474521;
+  volatile uint32_t mark_ = kAlive;  // volatile: the compiler keeps the write in the destructor
+};
+
+}  // namespace mge::api
+
 struct mge_tensor {
   mge::HostValue value;
+  mge::api::LifeMark life = {};
 };
 
 struct mge_runtime {
@@ -69,11 +86,13 @@ mge_status* Thrown(const char* function) noexcept;
 // Returns a kApiMisuse status: `function` was called with an invalid argument or in a wrong state.
 mge_status* Misuse(std::string_view function, std::string_view what);
 
-// Returns a kApiMisuse status that names the first argument that is NULL, or NULL if all are given.
+// Returns a kApiMisuse status that names the first argument that is NULL or a released tensor, or NULL if there is none.
 struct Argument {
   const char* name;
-  bool given;
+  bool given, released = false;
   Argument(const char* n, const void* pointer) : name(n), given(pointer != nullptr) {}
+  Argument(const char* n, const mge_tensor* tensor)
+      : name(n), given(tensor != nullptr), released(tensor && !tensor->life.alive()) {}
   Argument(const char* n, bool is_given) : name(n), given(is_given) {}
 };
 mge_status* NullAmong(std::string_view function, std::initializer_list<Argument> arguments);
@@ -96,7 +115,7 @@ ValueType DeclaredInput(const mge_session& s, size_t i);
 // Parses a caller's texts "NAME=VALUE". Defined in runtime.cc.
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
-// Checks the number of inputs and that none is NULL. Fails with kBadInput or kApiMisuse.
+// Checks the number of inputs and that none is NULL or released. Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);
 // Returns the types of the inputs and their places. Fails like CheckGiven(), and with kBadInput for another device.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);

@@ -64,6 +64,10 @@ mge::RunControl* Of(mge_run_control* control) { return control ? &control->run_c
 // Runs with the given outputs and creates those that are NULL. On error, `outputs` does not change.
 template <typename F>
 absl::Status RunInto(const mge_session& session, mge_tensor** outputs, size_t count, mge_run_control* control, F run_into) {
+  for (size_t i = 0; i < count; ++i) {  // first, because a new tensor may get the memory of a released one
+    if (!outputs[i] || outputs[i]->life.alive()) continue;
+    return mge::Fail(mge::errors::kApiMisuse, fmt::format("output {} is a tensor that was released", i));
+  }
   Values out(count);
   absl::InlinedVector<std::unique_ptr<mge_tensor>, kInlineValues> made(count);
   for (size_t i = 0; i < count; ++i) {
@@ -96,6 +100,7 @@ absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_
   }
   for (size_t i = 0; i < count; ++i) {
     if (!inputs[i]) return Fail(errors::kApiMisuse, fmt::format("input {} is NULL", i));
+    if (!inputs[i]->life.alive()) return Fail(errors::kApiMisuse, fmt::format("input {} is a tensor that was released", i));
   }
   return absl::OkStatus();
 }
@@ -201,8 +206,9 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
   std::vector<mge::HostValue> in(graph.inputs().size());
   std::vector<bool> given(in.size(), false);
   for (size_t i = 0; i < input_count; ++i) {
-    if (!input_names[i] || !inputs[i])
-      return Misuse("mge_session_run_named", fmt::format("input {} or its name is NULL", i));
+    if (!input_names[i] || !inputs[i] || !inputs[i]->life.alive()) {
+      return Misuse("mge_session_run_named", fmt::format("input {} or its name is NULL, or it was released", i));
+    }
     MGE_API_ASSIGN_OR_RETURN(const int place, s->session->InputIndex(input_names[i]));
     if (given[static_cast<size_t>(place)]) {
       return Misuse("mge_session_run_named", fmt::format("input '{}' is named twice", input_names[i]));
@@ -273,11 +279,9 @@ mge_status* mge_session_enqueue(mge_session* s, mge_tensor* const* inputs, size_
     return Misuse("mge_session_enqueue",
                   fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
   }
+  MGE_API_RETURN_IF_ERROR(mge::api::CheckGiven(*s->session, inputs, input_count));
   std::vector<mge::HostValue> in(input_count);
-  for (size_t i = 0; i < input_count; ++i) {
-    if (!inputs[i]) return Misuse("mge_session_enqueue", fmt::format("input {} is NULL", i));
-    in[i] = inputs[i]->value;
-  }
+  for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
   std::vector<std::shared_ptr<mge::RunFence>> earlier;
   for (size_t i = 0; i < after_count; ++i) {
     if (!after[i]) return Misuse("mge_session_enqueue", fmt::format("fence {} is NULL", i));

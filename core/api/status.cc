@@ -64,6 +64,7 @@ mge_status* Misuse(std::string_view function, std::string_view what) {
 mge_status* NullAmong(std::string_view function, std::initializer_list<Argument> arguments) {
   for (const Argument& a : arguments) {
     if (!a.given) return Misuse(function, fmt::format("argument '{}' is NULL", a.name));
+    if (a.released) return Misuse(function, fmt::format("argument '{}' is a tensor that was released", a.name));
   }
   return nullptr;
 }

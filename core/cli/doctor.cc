@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge doctor: tests every backend in its own process, and puts a backend that crashes or hangs at its start into quarantine.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -65,28 +64,18 @@ std::string Text(const Json& value) { return value.is_string() ? value.get<std::
 // Lets mge-worker (`worker`) test one file and copies its report to the row. `request` lacks the file.
 ChildEnd TestInChild(const std::string& worker, double timeout_s, Json request, Json& row) {
   request["file"] = row["path"];
-  const std::vector<uint8_t> bytes = Json::to_cbor(request);
-  const Fd input(memfd_create("mge-worker request", MFD_CLOEXEC));
-  if (!input.valid() || write(input.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    return {errno, false, -1, 0, {}};
-  }
-  const std::unique_ptr<Child> child =
-      Child::Execute(worker, {"mge-worker", "probe", std::to_string(getpid())}, input.get(), timeout_s);
+  std::string bytes;
+  Json::to_cbor(request, bytes);
+  const std::unique_ptr<Child> child = Child::Execute(worker, "probe", bytes, timeout_s);
   if (!child) return {errno, false, -1, 0, {}};
-  auto take_lines = [&] {
+  child->ReadToEnd([&] {
     for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
       const Json said = Json::parse(child->report.substr(0, end), nullptr, false);
       if (!said.is_object() || !said.contains("stage")) continue;  // the backend has written it
       row.update(said);
       child->LimitTo(timeout_s);
     }
-  };
-  do {
-    Child::WaitForAny({child.get()});
-    child->Read();
-    take_lines();
-  } while (!child->Ended());
-  take_lines();
+  });
   return child->end();
 }
 

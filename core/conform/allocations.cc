@@ -19,7 +19,6 @@ namespace mge::conform {
 namespace {
 
 constinit thread_local AllocationFailure* t_failure = nullptr;
-constinit thread_local bool t_all_succeed = false;
 constinit std::atomic<int64_t> g_objects{0};
 constinit std::atomic<bool> g_seen{false};  // whether the program's allocator calls AllocationFails()
 constinit const link_map* g_backend = nullptr;
@@ -58,65 +57,57 @@ const link_map* AskingLibrary(const void* caller) {
 class Failures {
  public:
   static constexpr int kTimes = 32;
-  Failures(BackendUnderTest& tested, const std::function<absl::Status()>& work) : tested_(tested), work_(work) {}
+  Failures(BackendUnderTest& tested, const std::function<void()>& work) : tested_(tested), work_(work) {}
 
-  // Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached, or
-  // Broken().
-  absl::StatusOr<bool> Try(uint64_t n, bool for_ever) {
+  // Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached.
+  bool Try(uint64_t n, bool for_ever) {
     // A cache grows once and may shrink again. A leak grows in every round, so it is reported only after 2 * kTimes rounds.
-    for (bool anew : {false, true}) {
-      for (int i = 0; i < kTimes; ++i) {
-        const int64_t before = g_objects.load();
-        bool reached = false;
-        MGE_RETURN_IF_ERROR(Fail(n, for_ever, &reached));
-        if (!reached && i == 0 && !anew) return false;
-        tested_.At("the same again, after {}", where_);
-        if (absl::Status status = work_(); !status.ok()) return StillFails(status);
-        if (g_objects.load() <= before) return true;
-        // A thread of the backend may be about to free something.
-        if (i > kTimes / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+    for (int i = 0; i < 2 * kTimes; ++i) {
+      const int64_t before = g_objects.load();
+      if (!Fail(n, for_ever) && i == 0) return false;
+      tested_.At("the same again, after {}", where_);
+      if (absl::Status status = StatusOf(work_); !status.ok()) StillFails(status);
+      if (g_objects.load() <= before) return true;
+      // A thread of the backend may be about to free something.
+      if (i % kTimes > kTimes / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return Broken("memory is lost each time {}", where_);
+    Broken("memory is lost each time {}", where_);
   }
 
-  // Runs the work once with failing allocation n and checks its status. Does not look for leaks.
-  absl::Status Fail(uint64_t n, bool for_ever, bool* reached) {
+  // Runs the work once with failing allocation n and checks its status. Does not look for leaks. Returns whether allocation n
+  // was reached.
+  bool Fail(uint64_t n, bool for_ever) {
     std::string here;
     AllocationFailure failure(n, for_ever, [&](std::string_view call) {
       if (AllocationFailure::Happened()) return;
       here = fmt::format("allocation {}{} fails while {}", n, for_ever ? " and every later one" : "", call);
       tested_.At(here);
     });
-    absl::Status status = work_();
-    *reached = failure.happened();
-    if (*reached) where_ = here;
-    if (status.ok() || (*reached && absl::IsResourceExhausted(status))) return absl::OkStatus();
-    if (*reached) return Broken("{}: {}", where_, Std(status.message()));
-    return where_.empty() ? status : StillFails(status);
+    const absl::Status status = StatusOf(work_);
+    const bool reached = failure.happened();
+    if (reached) where_ = here;
+    if (reached && !status.ok() && !absl::IsResourceExhausted(status)) Broken("{}: {}", where_, Std(status.message()));
+    if (!reached && !status.ok() && !where_.empty()) StillFails(status);
+    if (!reached) ThrowIfError(status);
+    return reached;
   }
 
  private:
-  absl::Status StillFails(const absl::Status& status) const {
-    return Broken("after {} the same fails with memory: {}", where_, Std(status.message()));
+  [[noreturn]] void StillFails(const absl::Status& status) const {
+    Broken("after {} the same fails with memory: {}", where_, Std(status.message()));
   }
   BackendUnderTest& tested_;
-  const std::function<absl::Status()>& work_;
+  const std::function<void()>& work_;
   std::string where_;  // the last failure
 };
 
 }  // namespace
 
 AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering entering)
-    : n_(n), for_ever_(for_ever), entering_(std::move(entering)) {
-  t_failure = this;
-}
-AllocationFailure::~AllocationFailure() { t_failure = nullptr; }
+    : n_(n), for_ever_(for_ever), entering_(std::move(entering)), outer_(std::exchange(t_failure, this)) {}
+AllocationFailure::~AllocationFailure() { t_failure = outer_; }
+bool AllocationFailure::IsExcluded() { return t_failure && t_failure->n_ == 0; }
 bool AllocationsAreSeen() { return g_seen; }
-AllocationsSucceed::AllocationsSucceed()
-    : spared_(std::exchange(t_failure, nullptr)), before_(std::exchange(t_all_succeed, true)) {}
-AllocationsSucceed::~AllocationsSucceed() { t_failure = spared_, t_all_succeed = before_; }
-bool AllocationsSucceed::Here() { return t_all_succeed; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
 void AllocationFailure::Enter(std::string_view call) {
@@ -141,33 +132,30 @@ bool AllocationFails(const void* caller) noexcept {
 
 void CountObject(int change) noexcept { g_objects.fetch_add(change, std::memory_order_relaxed); }
 
-absl::Status WithoutMemory(std::string_view what) { return absl::ResourceExhaustedError(Absl(what)); }
-
-absl::Status SurvivesFailures(BackendUnderTest& tested, const std::function<absl::Status()>& work, double seconds) {
+void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds) {
   using Clock = std::chrono::steady_clock;
-  if (!AllocationsAreSeen()) return NotOffered("this program does not see allocations");
+  if (!AllocationsAreSeen()) NotOffered("this program does not see allocations");
   Failures failures(tested, work);
   // Many objects are created only at the first use. Lets each allocation of the first use fail before any of them is
   // complete.
   Clock::time_point begin = Clock::now();
   auto gone = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   uint64_t n = 1;
-  for (bool reached = true; reached && gone() < seconds / 4; ++n) MGE_RETURN_IF_ERROR(failures.Fail(n, false, &reached));
+  for (bool reached = true; reached && gone() < seconds / 4; ++n) reached = failures.Fail(n, false);
   begin = Clock::now();
   uint64_t count = 0;
   {
-    AllocationFailure none(0, false, nullptr);
-    MGE_RETURN_IF_ERROR(work());
+    AllocationFailure none;
+    work();
     count = none.seen();
   }
-  if (count == 0 && n == 2) return NotOffered("it takes no memory here, or none that can be seen");
+  if (count == 0 && n == 2) NotOffered("it takes no memory here, or none that can be seen");
   const int least = tested.reporter().Fit(8, 4 * gone());
   begin = Clock::now();
   n = 1;
   for (int tried = 1;; ++tried) {
     for (bool for_ever : {false, true}) {
-      MGE_ASSIGN_OR_RETURN(bool reached, failures.Try(n, for_ever));
-      if (!reached) return absl::OkStatus();
+      if (!failures.Try(n, for_ever)) return;
     }
     // Skips allocations if there is not enough time for all that are left.
     const double left = static_cast<double>(count - std::min(n, count));

@@ -26,23 +26,21 @@ namespace mge::conform {
 class BackendUnderTest;
 
 // Repeats the work with failing allocations (see above). The work must call the backend through Call() or InBackend(), leave
-// no object behind, and return errors. Returns Broken() unless every call returns MGE_OK, or MGE_RESOURCE_EXHAUSTED with a
-// text, nothing leaks, and the same work succeeds afterwards. Returns NotOffered() if no allocation is seen. `seconds` is
+// no object behind, and throw errors. Throws Broken() unless every call returns MGE_OK, or MGE_RESOURCE_EXHAUSTED with a
+// text, nothing leaks, and the same work succeeds afterwards. Throws NotOffered() if no allocation is seen. `seconds` is
 // the approximate time limit; if all allocations would take longer, some are skipped.
-absl::Status SurvivesFailures(BackendUnderTest& tested, const std::function<absl::Status()>& work, double seconds = 0.5);
-
-// Returns the status for a call that correctly failed with MGE_RESOURCE_EXHAUSTED after an allocation failure.
-absl::Status WithoutMemory(std::string_view what);
+void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds = 0.5);
 
 // Returns whether this program sees allocations.
 bool AllocationsAreSeen();
 
 // A scope in which the backend's allocations in this thread are counted and the n-th fails. With `for_ever` all later ones
-// fail too. If `n` is 0, none fails. Only one object per thread may exist at a time.
+// fail too. If `n` is 0, none fails, also of those that the host makes for the backend. An inner scope replaces the outer one
+// until it ends; an inner one with `n` 0 is used while enqueued work is waited for.
 class AllocationFailure {
  public:
   using Entering = std::function<void(std::string_view call)>;  // called before each call of the backend
-  AllocationFailure(uint64_t n, bool for_ever, Entering entering);
+  explicit AllocationFailure(uint64_t n = 0, bool for_ever = false, Entering entering = {});
   ~AllocationFailure();
   AllocationFailure(const AllocationFailure&) = delete;
   AllocationFailure& operator=(const AllocationFailure&) = delete;
@@ -50,6 +48,7 @@ class AllocationFailure {
   uint64_t seen() const { return seen_; }
   bool happened() const { return n_ && seen_ >= n_; }
   static bool Happened();                    // happened() of this thread's object; false if there is none
+  static bool IsExcluded();                  // whether this thread's object, if there is one, lets no allocation fail
   static void Enter(std::string_view call);  // calls `entering` of this thread's object
 
  private:
@@ -57,22 +56,8 @@ class AllocationFailure {
   const uint64_t n_;
   const bool for_ever_;
   const Entering entering_;
+  AllocationFailure* const outer_;
   uint64_t seen_ = 0;
-};
-
-// A scope in which no allocation of this thread fails or is counted, including those that the host makes for the backend.
-// Used while enqueued work is waited for.
-class AllocationsSucceed {
- public:
-  AllocationsSucceed();
-  ~AllocationsSucceed();
-  AllocationsSucceed(const AllocationsSucceed&) = delete;
-  AllocationsSucceed& operator=(const AllocationsSucceed&) = delete;
-  static bool Here();  // in this thread
-
- private:
-  AllocationFailure* const spared_;
-  const bool before_;
 };
 
 // Sets the library (a handle of dlopen) whose allocations count as the backend's: those that its code requests directly or

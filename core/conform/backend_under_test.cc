@@ -15,28 +15,26 @@
 
 namespace mge::conform {
 
-absl::Status Broken(std::string_view what) { return absl::InternalError(Absl(what)); }
-absl::Status NotOffered(std::string_view reason) { return absl::UnimplementedError(Absl(reason)); }
-bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
-
-absl::Status Answer(const mge_error& result, std::string_view what) {
-  if (result.code == MGE_OK) return absl::OkStatus();
+void Answer(const mge_error& result, std::string_view what) {
+  if (result.code == MGE_OK) return;
   if (result.code == MGE_RESOURCE_EXHAUSTED && !result.text.empty() && AllocationFailure::Happened())
-    return WithoutMemory(what);
+    throw absl::ResourceExhaustedError(Absl(what));
   const std::string_view text = result.text.empty() ? "no text" : std::string_view(result.text);
-  return Broken("{} failed: {} ({})", what, text, CodeName(result.code));
+  Broken("{} failed: {} ({})", what, text, CodeName(result.code));
 }
 
-const mge_faults_api* FaultsOf(const BackendUnderTest& tested) {
+const mge_faults_api& FaultsOf(const BackendUnderTest& tested) {
   const auto extension = tested.plugin().extension;
-  return extension ? static_cast<const mge_faults_api*>(extension(MGE_FAULTS_EXTENSION, 1)) : nullptr;
+  const void* faults = extension ? extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
+  if (!faults) NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which causes failures");
+  return *static_cast<const mge_faults_api*>(faults);
 }
 
-absl::StatusOr<NoteReading> NoteOf(const std::string& path) {
+NoteReading NoteOf(const std::string& path) {
   absl::StatusOr<RegularFile> file = OpenRegularFile(path);
-  if (!file.ok()) return Broken("it cannot be read");
+  if (!file.ok()) Broken("it cannot be read");
   NoteReading reading = ReadNote(file->fd.get());
-  if (reading.code != VerdictCode::kOk) return Broken(reading.reason);
+  if (reading.code != VerdictCode::kOk) Broken(reading.reason);
   return reading;
 }
 
@@ -53,7 +51,7 @@ KitHost::KitHost(std::vector<std::string> settings)
   }
   table_ = *inner_.table();
   table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
-    if (!AllocationsSucceed::Here() && ++active_->requests_ == active_->fail_at_) return nullptr;
+    if (!AllocationFailure::IsExcluded() && ++active_->requests_ == active_->fail_at_) return nullptr;
     return active_->inner_.table()->allocate(self, bytes, alignment);
   };
   table_.blob_load = [](void*, const void* key, uint64_t key_bytes, void* context,
@@ -82,68 +80,65 @@ BackendUnderTest::~BackendUnderTest() {
   Stop();
 }
 
-absl::Status BackendUnderTest::Prepare(Needs needs) {
-  if (needs >= Needs::kTable) MGE_RETURN_IF_ERROR(Load());
-  if (needs >= Needs::kStarted) MGE_RETURN_IF_ERROR(Start());
-  if (needs >= Needs::kDevice) MGE_RETURN_IF_ERROR(Open());
-  return absl::OkStatus();
+void BackendUnderTest::Prepare(Needs needs) {
+  if (needs >= Needs::kTable) Load();
+  if (needs >= Needs::kStarted) Start();
+  if (needs >= Needs::kDevice) Open();
 }
 
-absl::Status BackendUnderTest::Load() {
-  if (plugin_) return absl::OkStatus();
+void BackendUnderTest::Load() {
+  if (plugin_) return;
   At("opening the library");
-  before_ = HostStateNow();
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library_) {
-    const char* text = dlerror();
-    return Broken("it cannot be opened: {}", text ? text : "?");
-  }
+  if (!library_) Broken("it cannot be opened: {}", dlerror());
   query_ = reinterpret_cast<mge_plugin_query_fn>(dlsym(library_, MGE_PLUGIN_QUERY_SYMBOL));
-  if (!query_) return Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
-  mge_query_in in = {sizeof(in), MGE_ABI_MAJOR, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
-  mge_query_out out = {sizeof(out), 0, nullptr, {}};
+  if (!query_) Broken("it does not export " MGE_PLUGIN_QUERY_SYMBOL);
   CountAllocationsOf(library_);
   At("asking for the table");
-  if (mge_code code = query_(&in, &out); code != MGE_OK) {
-    return Broken("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code));
-  }
-  if (!out.plugin) return Broken("it returns no table (NULL)");
-  if (std::string why = WhyTableIsBad(*out.plugin); !why.empty()) return Broken(why);
+  const auto [code, out] = Query();
+  if (code != MGE_OK) Broken("it declines to work with this host: {} ({})", CopyText(out.reason), CodeName(code));
+  if (!out.plugin) Broken("it returns no table (NULL)");
+  if (std::string why = WhyTableIsBad(*out.plugin); !why.empty()) Broken(why);
   plugin_ = out.plugin;
-  return absl::OkStatus();
 }
 
-absl::Status BackendUnderTest::Start() {
-  if (started_) return absl::OkStatus();
-  MGE_ASSIGN_OR_RETURN(std::vector<std::string> values, Values());
+std::pair<mge_code, mge_query_out> BackendUnderTest::Query(uint32_t major) const {
+  const mge_query_in in = {sizeof(in), major, MGE_ABI_MINOR, 0, MGE_ABI_HASH};
+  mge_query_out out = {sizeof(out), 0, nullptr, {}};
+  const mge_code code = query_(&in, &out);
+  return {code, out};
+}
+
+void BackendUnderTest::Start() {
+  if (started_) return;
+  std::vector<std::string> values = Values();
   if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
   At("starting");
   const mge_error result = Try("starting", plugin_->start, host_->table());
   if (result.code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
     std::string why = fmt::format("the backend cannot work on this machine: {}", TextOfBackend(result.code, result));
     reporter_.Fact("no_device", why);
-    return NotOffered(why);
+    NotOffered(why);
   }
-  MGE_RETURN_IF_ERROR(Answer(result, "start"));
+  Answer(result, "start");
   started_ = true;
   At("listing devices");
-  MGE_ASSIGN_OR_RETURN(DeviceList list, ListDevices(*plugin_));
+  DeviceList list = ListDevices(*plugin_);
   devices_ = std::move(list.devices);
   unusable_.clear();
   for (const DeviceDescription& d : devices_) {
     if (d.score == 0) unusable_ += fmt::format("{}device {}: {}", unusable_.empty() ? "" : "; ", d.index, d.reason);
   }
   std::erase_if(devices_, [](const DeviceDescription& d) { return d.score == 0; });
-  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> BackendUnderTest::Values() const {
+std::vector<std::string> BackendUnderTest::Values() const {
   absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
   if (resolved.ok()) {
     if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
     return std::move(resolved->values);
   }
-  if (ErrorId(resolved.status()) != errors::kPluginRefused.id) return Broken(FormatError(resolved.status()));
+  if (ErrorId(resolved.status()) != errors::kPluginRefused.id) Broken(FormatError(resolved.status()));
   // A declaration is wrong, which the check settings.declared reports. The other checks use the default values.
   std::vector<std::string> values;
   for (uint64_t i = 0; i < plugin_->setting_count; ++i) values.push_back(CopyText(plugin_->settings[i]->default_value));
@@ -159,21 +154,21 @@ std::string BackendUnderTest::WhyNoDevice() const {
   return "it lists none";
 }
 
-absl::Status BackendUnderTest::Open(size_t position) {
+void BackendUnderTest::Open(size_t position) {
   if (devices_.empty()) {
-    if (AllocationFailure::Happened()) return Broken("no usable device is listed; MGE_RESOURCE_EXHAUSTED is required");
+    if (AllocationFailure::Happened()) Broken("no usable device is listed; MGE_RESOURCE_EXHAUSTED is required");
     reporter_.Fact("no_device", WhyNoDevice());
-    return NotOffered("the backend has no usable device on this machine");
+    NotOffered("the backend has no usable device on this machine");
   }
   position_ = position;
   At("opening a device");
-  MGE_RETURN_IF_ERROR(Call("opening the device", plugin_->device->open, devices_[position].index, &device_));
+  Call("opening the device", plugin_->device->open, devices_[position].index, &device_);
   At("working on a device");
-  return device_ ? absl::OkStatus() : Broken("opening the device returned MGE_OK, but no device");
+  if (!device_) Broken("opening the device returned MGE_OK, but no device");
 }
 
-absl::StatusOr<Owned<mge_device>> BackendUnderTest::OpenAnother() const {
-  if (devices_.size() < 2) return NotOffered("the backend shows one device");
+Owned<mge_device> BackendUnderTest::OpenAnother() const {
+  if (devices_.size() < 2) NotOffered("the backend shows one device");
   return Make("second device", plugin_->device->close, plugin_->device->open, devices_[1].index);
 }
 
@@ -192,44 +187,45 @@ void BackendUnderTest::Stop() {
   if (std::exchange(started_, false)) InBackend("stopping", plugin_->stop);
 }
 
-absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
+// Adds a device to the list, and the first violation of the rules.
+static void AddDevice(const mge_device_info* info, DeviceList& list) {
+  auto broken = [&list](std::string what) {
+    if (list.fault.empty()) list.fault = std::move(what);
+  };
+  if (!info || info->struct_size < sizeof(mge_device_info))
+    return broken("a device is described by a struct that is NULL or too short (struct_size)");
+  const std::string unreadable = WhyDeviceInfoIsBad(*info);
+  if (!unreadable.empty()) broken(unreadable);
+  auto text = [&](const mge_text& t) { return unreadable.empty() ? CopyText(t) : std::string(); };
+  const DeviceDescription d = {.index = info->index,
+                               .class_name = text(info->class_name),
+                               .name = text(info->name),
+                               .fingerprint = text(info->fingerprint),
+                               .device_class = text(info->device_class),
+                               .reason = text(info->reason),
+                               .score = info->score,
+                               .flags = info->flags,
+                               .buffer_alignment = std::max(info->buffer_alignment, 64u)};
+  auto rule = [&](bool kept, std::string_view what) {
+    if (!kept) broken(fmt::format("device {}: {}", d.index, what));
+  };
+  rule(std::ranges::count(list.devices, d.index, &DeviceDescription::index) == 0, "another device has the same index");
+  rule(!(d.flags & ~MGE_DEVICE_KNOWN_BITS), "unknown flags");
+  rule(d.score <= 100, "its score is above 100");
+  rule(d.score > 0 || !d.reason.empty(), "it cannot be used, and gives no reason");
+  rule(!d.class_name.empty() && !d.name.empty() && !d.fingerprint.empty() && !d.device_class.empty(),
+       "class, name, fingerprint or device class is empty");
+  list.devices.push_back(d);
+}
+
+DeviceList ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
   DeviceList list;
-  mge_device_sink sink = {sizeof(sink), 0, &list, [](void* self, const mge_device_info* info) {
-                            auto& to = *static_cast<DeviceList*>(self);
-                            if (!info || info->struct_size < sizeof(mge_device_info)) {
-                              to.fault = "a device is described by a struct that is NULL or too short (struct_size)";
-                              return;
-                            }
-                            const std::string wild = WhyDeviceInfoIsBad(*info);
-                            if (to.fault.empty()) to.fault = wild;
-                            auto text = [&](const mge_text& t) { return wild.empty() ? CopyText(t) : std::string(); };
-                            to.devices.push_back({.index = info->index,
-                                                  .class_name = text(info->class_name),
-                                                  .name = text(info->name),
-                                                  .fingerprint = text(info->fingerprint),
-                                                  .device_class = text(info->device_class),
-                                                  .reason = text(info->reason),
-                                                  .score = info->score,
-                                                  .flags = info->flags,
-                                                  .buffer_alignment = std::max(info->buffer_alignment, 64u)});
-                          }};
-  MGE_RETURN_IF_ERROR(Call("listing devices", plugin.device->enumerate, &sink));
-  for (size_t i = 0; i < list.devices.size() && list.fault.empty(); ++i) {
-    const DeviceDescription& d = list.devices[i];
-    const auto earlier = std::span(list.devices).first(i);
-    const bool same_index = std::ranges::count(earlier, d.index, &DeviceDescription::index) > 0;
-    const bool undeclared = classes && std::ranges::count(*classes, d.class_name) == 0;
-    const std::pair<bool, std::string> faults[] = {
-        {same_index, "another device has the same index"},
-        {d.flags & ~MGE_DEVICE_KNOWN_BITS, "unknown flags"},
-        {d.score > 100, "its score is above 100"},
-        {d.score == 0 && d.reason.empty(), "it cannot be used, and gives no reason"},
-        {d.class_name.empty() || d.name.empty() || d.fingerprint.empty() || d.device_class.empty(),
-         "class, name, fingerprint or device class is empty"},
-        {undeclared, fmt::format("its class '{}' is not in the identity note", d.class_name)}};
-    for (const auto& [broken, what] : faults) {
-      if (broken && list.fault.empty()) list.fault = fmt::format("device {}: {}", d.index, what);
-    }
+  mge_device_sink sink = {sizeof(sink), 0, &list,
+                          [](void* self, const mge_device_info* info) { AddDevice(info, *static_cast<DeviceList*>(self)); }};
+  Call("listing devices", plugin.device->enumerate, &sink);
+  for (const DeviceDescription& d : list.devices) {
+    if (classes && list.fault.empty() && std::ranges::count(*classes, d.class_name) == 0)
+      list.fault = fmt::format("device {}: its class '{}' is not in the identity note", d.index, d.class_name);
   }
   return list;
 }

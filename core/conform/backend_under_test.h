@@ -13,7 +13,6 @@
 #include "core/conform/allocations.h"
 #include "core/conform/check.h"
 #include "core/conform/check_reporter.h"
-#include "core/conform/host_state.h"
 #include "core/conform/settings.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
@@ -64,11 +63,11 @@ class BackendUnderTest {
   BackendUnderTest(const BackendUnderTest&) = delete;
   BackendUnderTest& operator=(const BackendUnderTest&) = delete;
 
-  absl::Status Prepare(Needs needs);                      // calls Load(), Start() and Open() as far as needed
-  absl::Status Load();                                    // opens the library and gets its table
-  absl::Status Start();                                   // starts the backend and lists the devices
-  absl::Status Open(size_t position = 0);                 // opens the position-th usable device as device()
-  absl::StatusOr<Owned<mge_device>> OpenAnother() const;  // opens the second usable device; NotOffered() if there is one
+  void Prepare(Needs needs);              // calls Load(), Start() and Open() as far as needed
+  void Load();                            // opens the library and gets its table
+  void Start();                           // starts the backend and lists the devices
+  void Open(size_t position = 0);         // opens the position-th usable device as device()
+  Owned<mge_device> OpenAnother() const;  // opens the second usable device; throws NotOffered() if there is one
   void Close();
   void Stop();
 
@@ -80,18 +79,18 @@ class BackendUnderTest {
   void At(fmt::format_string<Args...> where, Args&&... args) {
     At(std::string_view(fmt::format(where, std::forward<Args>(args)...)));
   }
-  mge_plugin_query_fn query() const { return query_; }
+  // Calls the entry point as a host of that major version.
+  std::pair<mge_code, mge_query_out> Query(uint32_t major = MGE_ABI_MAJOR) const;
   const mge_plugin& plugin() const { return *plugin_; }
   KitHost& host() { return *host_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable devices
   const DeviceDescription& description() const { return devices_[position_]; }
   mge_device* device() const { return device_; }
-  const HostState& before() const { return before_; }  // the state before the library was opened
-  int64_t device_memory_used() const;                  // bytes used by all programs; 0: unknown, or memory of the host
+  int64_t device_memory_used() const;  // bytes used by all programs; 0: unknown, or memory of the host
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
 
  private:
-  absl::StatusOr<std::vector<std::string>> Values() const;  // values of the declared settings, as the backend gets them
+  std::vector<std::string> Values() const;  // values of the declared settings, as the backend gets them
   std::string WhyNoDevice() const;
 
   std::string path_;
@@ -103,7 +102,6 @@ class BackendUnderTest {
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
   std::string unusable_;  // the listed devices that cannot be used, with the reasons
-  HostState before_;
   size_t position_ = 0;
   mge_device* device_ = nullptr;
   bool started_ = false;
@@ -117,15 +115,15 @@ T Sized() {
   return out;
 }
 
-// Returns the backend's extension that makes work fail and loses devices, or nullptr.
-const mge_faults_api* FaultsOf(const BackendUnderTest& tested);
+// Returns the backend's extension that makes work fail and loses devices. Throws NotOffered() if it has none.
+const mge_faults_api& FaultsOf(const BackendUnderTest& tested);
 
-// Reads the identity note of a file. Returns Broken() if there is none or it is invalid.
-absl::StatusOr<NoteReading> NoteOf(const std::string& path);
+// Reads the identity note of a file. Throws Broken() if there is none or it is invalid.
+NoteReading NoteOf(const std::string& path);
 
-// Converts the result of a call to OK or Broken("WHAT failed: text (CODE)"). Returns WithoutMemory() if the call reports,
-// with a text, an allocation failure that the kit has caused.
-absl::Status Answer(const mge_error& result, std::string_view what);
+// Throws Broken("WHAT failed: text (CODE)") if a call failed. Throws kResourceExhausted if the call reports, with a text, an
+// allocation failure that the kit has caused.
+void Answer(const mge_error& result, std::string_view what);
 // Calls slot(args..., mge_error*) of the backend and returns its code and text.
 template <typename F, typename... Args>
 mge_error Try(std::string_view what, F&& slot, Args&&... args) {
@@ -133,32 +131,32 @@ mge_error Try(std::string_view what, F&& slot, Args&&... args) {
   result.code = InBackend(what, slot, std::forward<Args>(args)..., &result);
   return result;
 }
-// Does the same and converts the result to a status. An exception is Broken().
+// Does the same and throws unless the call succeeds. An exception of the backend becomes Broken().
 template <typename F, typename... Args>
-absl::Status Call(std::string_view what, F&& slot, Args&&... args) {
+void Call(std::string_view what, F&& slot, Args&&... args) {
+  mge_error result;
   try {
-    return Answer(Try(what, slot, std::forward<Args>(args)...), what);
+    result = Try(what, slot, std::forward<Args>(args)...);
   } catch (const std::exception& e) {
-    return Broken(fmt::format("{} throws an exception, which the contract forbids: {}", what, e.what()));
-  } catch (...) {
-    return Broken(fmt::format("{} throws, which the contract forbids", what));
+    Broken("{} throws an exception, which the contract forbids: {}", what, e.what());
   }
+  Answer(result, what);
 }
-// Returns Broken() unless slot(args..., mge_error*) fails with a text, and with the code `required` if it is not MGE_OK.
+// Throws Broken() unless slot(args..., mge_error*) fails with a text, and with the code `required` if it is not MGE_OK.
 template <typename F, typename... Args>
-absl::Status MustFail(mge_code required, std::string_view what, F&& slot, Args&&... args) {
+void MustFail(mge_code required, std::string_view what, F&& slot, Args&&... args) {
   const mge_error result = Try(what, slot, std::forward<Args>(args)...);
   if (required != MGE_OK && result.code != required)
-    return Broken(fmt::format("{} returns {}; {} is required", what, CodeName(result.code), CodeName(required)));
-  if (result.code == MGE_OK) return Broken(fmt::format("{} was accepted; an error is required", what));
-  return result.text.empty() ? Broken(fmt::format("{} was refused without a text", what)) : absl::OkStatus();
+    Broken("{} returns {}; {} is required", what, CodeName(result.code), CodeName(required));
+  if (result.code == MGE_OK) Broken("{} was accepted; an error is required", what);
+  if (result.text.empty()) Broken("{} was refused without a text", what);
 }
 // Creates a handle with create(args..., Handle**, mge_error*). `name` is the name of the object: "queue".
 template <typename Handle, typename F, typename... Args>
-absl::StatusOr<Owned<Handle>> Make(const char* name, void (*destroy)(Handle*), F create, Args&&... args) {
+Owned<Handle> Make(const char* name, void (*destroy)(Handle*), F create, Args&&... args) {
   Handle* made = nullptr;
-  MGE_RETURN_IF_ERROR(Call(fmt::format("creating a {}", name), create, std::forward<Args>(args)..., &made));
-  if (!made) return Broken(fmt::format("creating a {0} returned MGE_OK, but no {0}", name));
+  Call(fmt::format("creating a {}", name), create, std::forward<Args>(args)..., &made);
+  if (!made) Broken("creating a {0} returned MGE_OK, but no {0}", name);
   return Owned<Handle>(made, {destroy, name});
 }
 
@@ -168,6 +166,6 @@ struct DeviceList {
   std::string fault;                       // the first violation of the rules in a description; "" if there is none
 };
 // Lists the devices of a started backend and checks their descriptions. `classes` (optional) are the allowed classes.
-absl::StatusOr<DeviceList> ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
+DeviceList ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
 
 }  // namespace mge::conform

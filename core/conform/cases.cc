@@ -198,21 +198,19 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   lines += fmt::format("{} = {}@{}({}) {}\noutput {}\n", outs, name, spec.version ? spec.version : VersionOf(def), call,
                        spec.AttributesText(), outs);
   MGE_ASSIGN_OR_RETURN(c.graph, ParseGraphText(lines));
-  if (constants != Constants::kNone) {
-    const std::vector<ValueId> inputs = std::exchange(c.graph.inputs(), {});
-    const std::vector<SpecOperand> operands = std::exchange(free, {});
-    if (inputs.size() < 2) return absl::FailedPreconditionError("it has one input only");
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if ((i == 0) != (constants == Constants::kFirst)) {
-        c.graph.inputs().push_back(inputs[i]);
-        free.push_back(operands[i]);
-        continue;
-      }
-      Value& v = c.graph.value(inputs[i]);
-      v.role = Role::kConstant;
-      v.constant = operands[i].special ? SpecialTensor(v.type, std::max<size_t>(i, 1), 0)  // 0: the first free operand
-                                       : DataOf(operands[i], v.type, 29 * i + 7);
+  const std::vector<ValueId> inputs = std::exchange(c.graph.inputs(), {});
+  const std::vector<SpecOperand> operands = std::exchange(free, {});
+  if (constants != Constants::kNone && inputs.size() < 2) return absl::FailedPreconditionError("it has one input only");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (constants == Constants::kNone || (i == 0) != (constants == Constants::kFirst)) {
+      c.graph.inputs().push_back(inputs[i]);
+      free.push_back(operands[i]);
+      continue;
     }
+    Value& v = c.graph.value(inputs[i]);
+    v.role = Role::kConstant;
+    v.constant = operands[i].special ? SpecialTensor(v.type, std::max<size_t>(i, 1), 0)  // 0: the first free operand
+                                     : DataOf(operands[i], v.type, 29 * i + 7);
   }
   MGE_RETURN_IF_ERROR(Finish(c, free));
   return c;

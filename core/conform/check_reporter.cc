@@ -7,29 +7,25 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "absl/strings/str_split.h"
+#include "fmt/format.h"
+
 namespace mge::conform {
 namespace {
 
 constexpr size_t kLongest = 1000;  // longest field in bytes: a record is shorter than PIPE_BUF, so writes are atomic
 
-void AppendField(std::string& line, std::string_view field) {
-  for (char c : field.substr(0, kLongest)) line += c == '\t' || c == '\n' ? ' ' : c;
+std::string Field(std::string_view text) {
+  std::string out(text.substr(0, kLongest));
+  for (char& c : out) c = c == '\t' || c == '\n' ? ' ' : c;
+  return out;
 }
 
 }  // namespace
 
 void CheckReporter::Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what) {
-  std::string line(1, static_cast<char>(kind));
-  for (std::string_view field : {check, where, what}) {
-    line += '\t';
-    AppendField(line, field);
-  }
-  line += '\n';
-  for (size_t at = 0; at < line.size();) {
-    ssize_t n = write(fd_, line.data() + at, line.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // the reader has closed the pipe
-    at += static_cast<size_t>(n);
+  const std::string line = fmt::format("{}\t{}\t{}\t{}\n", static_cast<char>(kind), Field(check), Field(where), Field(what));
+  while (write(fd_, line.data(), line.size()) < 0 && errno == EINTR) {  // another error: the reader has closed the pipe
   }
 }
 
@@ -52,21 +48,13 @@ int CheckReporter::Fit(int wanted, double seconds) {
 
 std::vector<CheckRecord> TakeRecords(std::string& text) {
   std::vector<CheckRecord> out;
-  size_t begin = 0;
-  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    std::string fields[4];
-    size_t at = begin;
-    for (std::string& field : fields) {
-      size_t stop = std::min(text.find('\t', at), end);
-      field = text.substr(at, stop - at);
-      at = std::min(stop + 1, end);
-    }
-    if (fields[0].size() == 1) {
-      out.push_back(
-          {static_cast<RecordKind>(fields[0][0]), std::move(fields[1]), std::move(fields[2]), std::move(fields[3])});
-    }
+  const size_t complete = text.rfind('\n') + 1;  // 0 if there is no line
+  for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), complete), '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+    if (fields.size() == 4 && fields[0].size() == 1)  // else the backend has written it
+      out.push_back({static_cast<RecordKind>(fields[0][0]), fields[1], fields[2], fields[3]});
   }
-  text.erase(0, begin);
+  text.erase(0, complete);
   return out;
 }
 

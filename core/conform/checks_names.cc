@@ -12,7 +12,7 @@
 
 #include "core/base/nearest.h"
 #include "core/conform/kernel_run.h"
-#include "core/process/child.h"
+#include "core/conform/task.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
@@ -22,9 +22,9 @@ constexpr size_t kLongest = 40;  // longest name in bytes
 constexpr int kMostEdits = 2;    // more edits may be an operator that this host does not know, and not a misspelling
 
 // Returns the capitalised, zero-terminated words of a file.
-absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
+std::set<std::string> WordsOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Broken("it cannot be read");
+  if (!file) Broken("it cannot be read");
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   std::set<std::string> words;
   size_t begin = 0;
@@ -38,7 +38,7 @@ absl::StatusOr<std::set<std::string>> WordsOf(const std::string& path) {
 }
 
 // Returns whether the backend offers or refuses the problem of a case after its operator is replaced by `op`.
-absl::StatusOr<bool> Answers(BackendUnderTest& s, const Case& c, const std::string& op) {
+bool Answers(BackendUnderTest& s, const Case& c, const std::string& op) {
   s.At("{} as \"{}\"", c.Name(), op);
   AbiProblem problem(c, MGE_WRITE);
   mge_graph graph = *problem.get()->graph;
@@ -47,86 +47,73 @@ absl::StatusOr<bool> Answers(BackendUnderTest& s, const Case& c, const std::stri
   const mge_node* nodes[] = {&node};
   graph.nodes = nodes;
   problem.get()->graph = &graph;
-  absl::StatusOr<Offers> offers = Enumerate(s, *problem.get());
-  if (!offers.ok()) return false;  // an error is allowed for an unknown operator
-  return !offers->offered.empty() || !offers->refused.empty();
+  const Offers offers = TryEnumerate(s, *problem.get());  // an error is allowed for an unknown operator
+  return !offers.offered.empty() || !offers.refused.empty();
 }
 
-absl::Status CheckNames(BackendUnderTest& s) {
+void CheckNames(BackendUnderTest& s) {
   std::vector<std::string> names;  // operators that a case can be made for
   for (const OpDef* def : CheckableOps()) {
     if (def->domain.empty()) names.emplace_back(def->name);
   }
-  MGE_ASSIGN_OR_RETURN(std::set<std::string> words, WordsOf(s.path()));
   std::string wrong;
-  for (const std::string& word : words) {
+  for (const std::string& word : WordsOf(s.path())) {
     if (std::ranges::any_of(AllOps(), [&](const OpDef* def) { return def->name == word; })) continue;
     const std::string near(Nearest(word, names));
     if (near.empty() || EditDistance(word, near, kMostEdits) > kMostEdits) continue;
     const OpDef& def = *FindOp("", near);
     absl::StatusOr<Case> c = MakeCase(def, TypesOf(def).front(), SpecsFor(def).front());
     if (!c.ok()) continue;
-    MGE_ASSIGN_OR_RETURN(bool answers, Answers(s, *c, word));
-    if (!answers) continue;
-    MGE_ASSIGN_OR_RETURN(bool answers_all, Answers(s, *c, "NoSuchOperator"));
-    if (answers_all) return NotOffered("the backend refuses unknown operators like known ones");
+    if (!Answers(s, *c, word)) continue;
+    if (Answers(s, *c, "NoSuchOperator")) NotOffered("the backend refuses unknown operators like known ones");
     wrong += fmt::format("{}a kernel row names the operator \"{}\", which does not exist.{}", wrong.empty() ? "" : " ", word,
                          DidYouMean(near));
   }
-  return wrong.empty() ? absl::OkStatus() : Broken(wrong);
+  if (!wrong.empty()) Broken(wrong);
 }
-
-constexpr double kSeconds = 10;  // time limit of a process that offers candidates
 
 // Returns the ids of the candidates that a new process is offered, by operator. Failures are ignored, because other checks
 // report them.
 std::map<std::string, std::string> IdsInChild(BackendUnderTest& s, const std::vector<Case>& cases) {
-  std::unique_ptr<Child> child = Child::Fork(
-      [&](int report) {
-        CheckReporter reporter(report, kSeconds);
-        BackendUnderTest tested(s.path(), s.given(), reporter);
-        if (!tested.Prepare(Needs::kDevice).ok()) return;
-        for (const Case& c : cases) {
-          absl::StatusOr<Offers> offers = Enumerate(tested, c);
-          if (offers.ok() && !offers->offered.empty()) reporter.Support(c.def->name, "", true, offers->Ids());
-        }
-      },
-      kSeconds);
+  auto body = [&](CheckReporter& reporter) {
+    BackendUnderTest tested(s.path(), s.given(), reporter);
+    tested.Prepare(Needs::kDevice);
+    for (const Case& c : cases) {
+      const Offers offers = TryEnumerate(tested, c);
+      if (!offers.offered.empty()) reporter.Support(c.def->name, "", true, offers.Ids());
+    }
+  };
   std::map<std::string, std::string> ids;
-  if (!child) return ids;
-  while (!child->Ended()) {
-    Child::WaitForAny({child.get()});
-    child->Read();
-  }
-  for (const CheckRecord& r : TakeRecords(child->report)) {
+  auto take = [&](const Task&, const CheckRecord& r) {
     if (r.kind == RecordKind::kSupported) ids[r.check] = r.what;
-  }
+  };
+  constexpr double kSeconds = 10;
+  RunTasks({{"candidates", "", body, kSeconds}}, 1, take, [](const Task&, double) {}).IgnoreError();
   return ids;
 }
 
-absl::Status CheckStableIds(BackendUnderTest& s) {
+void CheckStableIds(BackendUnderTest& s) {
   std::vector<Case> cases;
   for (const OpDef* def : CheckableOps()) {
     absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), SpecsFor(*def).front());
     if (c.ok()) cases.push_back(*std::move(c));
   }
   const std::map<std::string, std::string> first = IdsInChild(s, cases), second = IdsInChild(s, cases);
-  if (first.empty() || second.empty()) return NotOffered("no process is offered a candidate");
+  if (first.empty() || second.empty()) NotOffered("no process is offered a candidate");
   for (const auto& [op, ids] : first) {
     auto other = second.find(op);
     if (other == second.end() || other->second == ids) continue;
-    return Broken(
+    Broken(
         "for {} one process is offered '{}', another one '{}'; use the same ids in every process, "
         "because caches on disk contain them",
         op, ids, other->second);
   }
-  return absl::OkStatus();
 }
 
 constexpr Check kRows[] = {
     {"kernel.names", "No kernel row names an operator that does not exist.", CheckNames},
     {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", CheckStableIds,
-     Needs::kProcesses},
+     Needs::kNothing},
 };
 
 }  // namespace

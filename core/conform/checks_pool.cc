@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <random>
-#include <thread>
 #include <tuple>
 
 #include "core/base/errors.h"
@@ -67,49 +65,44 @@ class Provider : public DeviceSlabs {
   static inline std::string fault_;
 };
 
-using Blocks = std::vector<mge_reservation>;
-
-absl::Status Disjoint(Blocks blocks) {
-  std::ranges::sort(blocks, {}, &mge_reservation::address);
-  for (size_t i = 1; i < blocks.size(); ++i) {
-    if (End(blocks[i - 1].address, blocks[i - 1].bytes) > blocks[i].address)
-      return Broken("two blocks, of {} and {} bytes, overlap", blocks[i - 1].bytes, blocks[i].bytes);
-  }
-  return absl::OkStatus();
+bool Overlap(const mge_reservation& a, const mge_reservation& b) {
+  return End(a.address, a.bytes) > b.address && End(b.address, b.bytes) > a.address;
 }
 
 // A pool of the backend, and the blocks of it that are in use.
 class Pool {
  public:
-  static absl::StatusOr<std::unique_ptr<Pool>> Create(BackendUnderTest& tested, uint64_t budget = kPlenty) {
-    std::unique_ptr<Pool> pool(new Pool(tested, budget));
-    MGE_ASSIGN_OR_RETURN(pool->pool_, Make("pool", pool->api_.destroy, pool->api_.create, tested.device(), MGE_MEMORY_DEVICE,
-                                           pool->provider_.table()));
-    return pool;
-  }
+  explicit Pool(BackendUnderTest& tested, uint64_t budget = kPlenty)
+      : api_(*tested.plugin().memory->own_pool),
+        provider_(tested, budget),
+        pool_(Make("pool", api_.destroy, api_.create, tested.device(), MGE_MEMORY_DEVICE, provider_.table())) {}
   void Destroy() { pool_.reset(); }
-  mge_error TryAcquire(uint64_t bytes, mge_reservation* out, uint32_t flags = 0, const mge_fence_point* after = nullptr,
-                       uint64_t alignment = 64) {
-    *out = Sized<mge_reservation>();
-    return Try("acquiring a block", api_.acquire, raw(), bytes, alignment, after, flags, out);
+  std::pair<mge_error, mge_reservation> TryAcquire(uint64_t bytes, uint32_t flags = 0,
+                                                   const mge_fence_point* after = nullptr, uint64_t alignment = 64) {
+    auto r = Sized<mge_reservation>();
+    mge_error error = Try("acquiring a block", api_.acquire, raw(), bytes, alignment, after, flags, &r);
+    return {std::move(error), r};
   }
-  absl::StatusOr<mge_reservation> Acquire(uint64_t bytes, uint64_t alignment = 64) {
-    mge_reservation r;
-    const mge_error result = TryAcquire(bytes, &r, 0, nullptr, alignment);
-    MGE_RETURN_IF_ERROR(Answer(result, fmt::format("acquiring {} bytes", bytes)));
+  mge_reservation Acquire(uint64_t bytes, uint64_t alignment = 64) {
+    const auto [result, r] = TryAcquire(bytes, 0, nullptr, alignment);
+    Answer(result, fmt::format("acquiring {} bytes", bytes));
     if (reinterpret_cast<uintptr_t>(r.address) % alignment != 0)
-      return Broken("a block of {} bytes is not aligned to {}", bytes, alignment);
-    if (r.bytes < bytes) return Broken("{} bytes were asked for, the block says {}", bytes, r.bytes);
+      Broken("a block of {} bytes is not aligned to {}", bytes, alignment);
+    if (r.bytes < bytes) Broken("{} bytes were asked for, the block says {}", bytes, r.bytes);
     if (!provider_.Covers(r.address, bytes))
-      return Broken("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes);
+      Broken("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes);
     return r;
   }
-  // Acquires a block for each of the sizes, as long as there is no error, and adds them to held.
-  absl::Status AcquireAll(const std::vector<uint64_t>& sizes) {
-    for (uint64_t bytes : sizes) {
-      MGE_ASSIGN_OR_RETURN(held.emplace_back(), Acquire(bytes));
+  // Adds a block to held. Throws Broken() if it overlaps another one.
+  void Hold(const mge_reservation& r) {
+    for (const mge_reservation& other : held) {
+      if (Overlap(r, other)) Broken("two blocks, of {} and {} bytes, overlap", r.bytes, other.bytes);
     }
-    return absl::OkStatus();
+    held.push_back(r);
+  }
+  // Acquires a block for each of the sizes and adds them to held.
+  void AcquireAll(const std::vector<uint64_t>& sizes) {
+    for (uint64_t bytes : sizes) Hold(Acquire(bytes));
   }
   void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) {
     InBackend("releasing a block", api_.release, raw(), &r, last_use);
@@ -131,10 +124,9 @@ class Pool {
   }
   Provider& provider() { return provider_; }
   mge_pool* raw() const { return pool_.get(); }
-  Blocks held = {};
+  std::vector<mge_reservation> held = {};
 
  private:
-  Pool(BackendUnderTest& tested, uint64_t budget) : api_(*tested.plugin().memory->own_pool), provider_(tested, budget) {}
   const mge_pool_api& api_;
   Provider provider_;
   Owned<mge_pool> pool_;
@@ -147,7 +139,7 @@ std::vector<uint64_t> ManySizes() {
   return out;
 }
 
-absl::Status CheckBlocks(BackendUnderTest& s, Pool& pool) {
+void CheckBlocks(BackendUnderTest& s, Pool& pool) {
   std::mt19937 random(7);
   for (int i = 0; i < 400; ++i) {
     if (!pool.held.empty() && (random() % 3 == 0 || pool.held.size() > 60)) {
@@ -157,164 +149,142 @@ absl::Status CheckBlocks(BackendUnderTest& s, Pool& pool) {
       continue;
     }
     uint64_t bytes = 1 + random() % (random() % 8 == 0 ? 300000 : 5000);
-    MGE_ASSIGN_OR_RETURN(pool.held.emplace_back(), pool.Acquire(bytes, uint64_t{1} << random() % 9));
-    MGE_RETURN_IF_ERROR(Disjoint(pool.held));
+    pool.Hold(pool.Acquire(bytes, uint64_t{1} << random() % 9));
   }
-  MGE_ASSIGN_OR_RETURN(Transfer transfer, Transfer::Create(s));
-  for (const mge_reservation& r : pool.held) {
-    MGE_RETURN_IF_ERROR(
-        transfer.CheckHostAddress(r.address, r.host_address, r.bytes, fmt::format("a block of {} bytes", r.bytes)));
-  }
+  Transfer transfer(s);
+  for (const mge_reservation& r : pool.held)
+    transfer.CheckHostAddress(r.address, r.host_address, r.bytes, fmt::format("a block of {} bytes", r.bytes));
   pool.ReleaseAll();
-  return absl::OkStatus();
 }
 
 // Requests a block while `busy` is released but in use until `last`. Checks that the pool hands out `busy` only if `flags`
 // and `after` allow it.
-absl::Status CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last,
-                            uint32_t flags, const mge_fence_point* after) {
-  mge_reservation r;
-  const mge_error result = pool.TryAcquire(busy.bytes, &r, flags, after);
+void CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy, const mge_fence_point& last,
+                    uint32_t flags, const mge_fence_point* after) {
+  const auto [result, r] = pool.TryAcquire(busy.bytes, flags, after);
   const bool waits = result.code == MGE_NEEDS_WAIT, may_wait = flags & MGE_POOL_MAY_WAIT;
   const bool comes_later = after && after->fence == last.fence && after->value >= last.value;
-  if (waits && !may_wait) return Broken("the pool returns MGE_NEEDS_WAIT to a request without MAY_WAIT");
-  if (!waits) MGE_RETURN_IF_ERROR(Answer(result, fmt::format("acquiring {} bytes", busy.bytes)));
-  if (waits && !r.ready) return Broken("the pool returns MGE_NEEDS_WAIT, but names no fence in `ready`");
-  if (Disjoint({busy, r}).ok()) {
-    pool.held.push_back(r);
-    return absl::OkStatus();
-  }
+  if (waits && !may_wait) Broken("the pool returns MGE_NEEDS_WAIT to a request without MAY_WAIT");
+  if (!waits) Answer(result, fmt::format("acquiring {} bytes", busy.bytes));
+  if (waits && !r.ready) Broken("the pool returns MGE_NEEDS_WAIT, but names no fence in `ready`");
+  if (!Overlap(busy, r)) return pool.held.push_back(r);
   if (waits && s.plugin().queue->host_wait(r.ready, r.ready_value, 0, nullptr) != MGE_DEADLINE_EXCEEDED)
-    return Broken("the fence in `ready` is reached before the block's last use is over");
-  if (!waits && !comes_later) {
-    return Broken(may_wait ? "with MAY_WAIT, a block whose last use is not over was handed out with MGE_OK"
-                  : after  ? "a request that does not come after a block's last use got that block"
-                           : "a block was handed out again before the fence of its last use was reached");
-  }
+    Broken("the fence in `ready` is reached before the block's last use is over");
+  if (!waits && !comes_later)
+    Broken(may_wait ? "with MAY_WAIT, a block whose last use is not over was handed out with MGE_OK"
+           : after  ? "a request that does not come after a block's last use got that block"
+                    : "a block was handed out again before the fence of its last use was reached");
   pool.Release(r, &last);  // restores the state before the request
-  return absl::OkStatus();
 }
 
-// Releases a block whose last use is behind long work, and requests others meanwhile. Sets `*conclusive` if the work lasted
-// until all requests were made.
-absl::Status TryFences(BackendUnderTest& s, const LongWork& work, std::chrono::milliseconds time, bool* conclusive) {
+// Releases a block whose last use is behind long work, and requests others meanwhile. Returns whether the work lasted until
+// all requests were made; else they prove nothing.
+bool TryFences(BackendUnderTest& s, const LongWork& work, std::chrono::milliseconds time) {
   // The fences must outlive the pool, and the enqueued work must end before both are destroyed.
-  MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
-  MGE_ASSIGN_OR_RETURN(Fence other, Fence::Create(s));
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue elsewhere_queue, Queue::Create(s));
-  MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-  MGE_RETURN_IF_ERROR(elsewhere_queue.Signal(other, 9));
-  MGE_RETURN_IF_ERROR(work.Enqueue(queue, time));
-  MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
-  MGE_RETURN_IF_ERROR(queue.Signal(fence, 2));
+  Fence fence(s), other(s);
+  Pool pool(s);
+  Queue elsewhere_queue(s), queue(s);
+  elsewhere_queue.Signal(other, 9);
+  work.Enqueue(queue, time);
+  queue.Signal(fence, 1);
+  queue.Signal(fence, 2);
   const mge_fence_point before = {sizeof(before), 0, fence, 1}, last = {sizeof(last), 0, fence, 2},
                         elsewhere = {sizeof(elsewhere), 0, other, 9};
-  MGE_ASSIGN_OR_RETURN(mge_reservation busy, pool->Acquire(40000));
-  pool->Release(busy, &last);
-  auto request = [&]() -> absl::Status {
+  const mge_reservation busy = pool.Acquire(40000);
+  pool.Release(busy, &last);
+  const absl::Status requested = StatusOf([&] {
     for (uint32_t flags : {0, int{MGE_POOL_MAY_WAIT}}) {
       for (const mge_fence_point* after : std::initializer_list<const mge_fence_point*>{nullptr, &before, &elsewhere})
-        MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, flags, after));
+        CheckWhileBusy(s, pool, busy, last, flags, after);
     }
-    MGE_RETURN_IF_ERROR(CheckWhileBusy(s, *pool, busy, last, 0, &last));
-    MGE_RETURN_IF_ERROR(pool->AcquireAll({64, 20000}));
-    for (const mge_reservation& r : std::span(pool->held).last(2)) {
-      if (!Disjoint({busy, r}).ok()) return Broken("a part of a block was handed out before the fence of its last use");
+    CheckWhileBusy(s, pool, busy, last, 0, &last);
+    pool.AcquireAll({64, 20000});
+    for (const mge_reservation& r : std::span(pool.held).last(2)) {
+      if (Overlap(busy, r)) Broken("a part of a block was handed out before the fence of its last use");
     }
-    return Disjoint(pool->held);
-  };
-  absl::Status requested = request();
-  *conclusive = fence.Ask(2, 0).code == MGE_DEADLINE_EXCEEDED;
-  MGE_RETURN_IF_ERROR(fence.Await(2));
-  if (*conclusive) MGE_RETURN_IF_ERROR(requested);
-  if (requested.ok() && pool->HeldWhenFree() != 0) return Broken("after the fence of the last use, a block is still held");
-  return absl::OkStatus();
+  });
+  const bool conclusive = fence.Ask(2, 0).code == MGE_DEADLINE_EXCEEDED;
+  fence.Await(2);
+  if (conclusive) ThrowIfError(requested);
+  if (requested.ok() && pool.HeldWhenFree() != 0) Broken("after the fence of the last use, a block is still held");
+  return conclusive;
 }
 
-absl::Status CheckFences(BackendUnderTest& s, Pool&) {
-  if (!s.plugin().queue) return NotOffered(kNoQueues);
-  MGE_ASSIGN_OR_RETURN(LongWork work, LongWork::Create(s));
-  bool conclusive = false;
+void CheckFences(BackendUnderTest& s, Pool&) {
+  if (!s.plugin().queue) NotOffered(kNoQueues);
+  LongWork work(s);
   for (int ms : {10, 50, 250}) {
-    MGE_RETURN_IF_ERROR(TryFences(s, work, std::chrono::milliseconds(ms), &conclusive));
-    if (conclusive) return absl::OkStatus();
+    if (TryFences(s, work, std::chrono::milliseconds(ms))) return;
   }
-  return NotOffered("its queues are never busy: a last use is over as soon as it has been enqueued");
+  NotOffered("its queues are never busy: a last use is over as soon as it has been enqueued");
 }
 
-absl::Status CheckBudget(BackendUnderTest&, Pool& pool) {
-  mge_reservation r;
-  mge_error result;
-  while ((result = pool.TryAcquire(600'000, &r)).code == MGE_OK) {
-    pool.held.push_back(r);
+void CheckBudget(BackendUnderTest&, Pool& pool) {
+  for (bool refused = false; !refused;) {
+    const auto [result, r] = pool.TryAcquire(600'000);
+    refused = result.code != MGE_OK;
+    if (!refused) pool.Hold(r);
     if (uint64_t all = pool.held.size() * 600'000; all > kBudget)
-      return Broken("{} bytes are handed out, the budget is {}", all, kBudget);
+      Broken("{} bytes are handed out, the budget is {}", all, kBudget);
+    if (refused && result.code != MGE_OVER_BUDGET)
+      Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(result.code));
+    if (refused && result.text.empty()) Broken("the error MGE_OVER_BUDGET has no text");
   }
-  if (result.code != MGE_OVER_BUDGET)
-    return Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(result.code));
-  if (result.text.empty()) return Broken("the error MGE_OVER_BUDGET has no text");
-  if (pool.held.empty()) return Broken("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget);
+  if (pool.held.empty()) Broken("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget);
   pool.ReleaseAll();
   for (uint64_t bytes : {600'000, 6 << 20}) {  // for a block of another size, the pool must free cached blocks
-    MGE_RETURN_IF_ERROR(pool.AcquireAll({bytes}));
+    pool.AcquireAll({bytes});
     pool.ReleaseAll();
   }
-  return absl::OkStatus();
 }
 
-absl::Status CheckFailures(BackendUnderTest&, Pool& pool) {
+void CheckFailures(BackendUnderTest&, Pool& pool) {
   for (uint64_t n = 1; n <= 12; ++n) {
     pool.provider().FailAt(n);
     for (uint64_t bytes : {100, 70000, 3 << 20, 5000}) {
-      mge_reservation r;
-      const mge_code code = pool.TryAcquire(bytes, &r).code;
-      if (code == MGE_OK)
-        pool.held.push_back(r);
-      else if (code != MGE_RESOURCE_EXHAUSTED)
-        return Broken("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(code));
+      const auto [result, r] = pool.TryAcquire(bytes);
+      if (result.code == MGE_OK)
+        pool.Hold(r);
+      else if (result.code != MGE_RESOURCE_EXHAUSTED)
+        Broken("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(result.code));
     }
     pool.provider().FailAt(0);
-    MGE_RETURN_IF_ERROR(Disjoint(pool.held));
-    if (pool.HeldWhenFree() != 0) return Broken("after the host refused slab {}, memory is lost", n);
+    if (pool.HeldWhenFree() != 0) Broken("after the host refused slab {}, memory is lost", n);
   }
-  return absl::OkStatus();
 }
 
-absl::Status CheckAllocations(BackendUnderTest& s, Pool&) {
-  return SurvivesFailures(s, [&s]() -> absl::Status {
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s));
-    absl::Status status = pool->AcquireAll({100, 70000, 3 << 20});
-    pool->ReleaseAll();
-    if (uint64_t left = pool->Stats().in_use; left > 0)
-      return Broken("every block is released, but the pool reports {} bytes in use", left);
-    if (uint64_t left = pool->HeldWhenFree(); left > 0)
-      return Broken("every block is released, and after a trim the pool keeps {} bytes", left);
-    return status;
+void CheckAllocations(BackendUnderTest& s, Pool&) {
+  SurvivesFailures(s, [&s] {
+    Pool pool(s);
+    const absl::Status acquired = StatusOf([&] { pool.AcquireAll({100, 70000, 3 << 20}); });
+    pool.ReleaseAll();
+    if (uint64_t left = pool.Stats().in_use) Broken("every block is released, but the pool reports {} bytes in use", left);
+    if (uint64_t left = pool.HeldWhenFree())
+      Broken("every block is released, and after a trim the pool keeps {} bytes", left);
+    ThrowIfError(acquired);
   });
 }
 
-absl::Status CheckTrim(BackendUnderTest&, Pool& pool) {
-  MGE_ASSIGN_OR_RETURN(mge_reservation kept, pool.Acquire(10000));
-  MGE_RETURN_IF_ERROR(pool.AcquireAll(ManySizes()));
-  MGE_ASSIGN_OR_RETURN(mge_reservation behind, pool.Acquire(75000));  // probably in a slab behind the freed ones
+void CheckTrim(BackendUnderTest&, Pool& pool) {
+  mge_reservation kept = pool.Acquire(10000);
+  pool.AcquireAll(ManySizes());
+  mge_reservation behind = pool.Acquire(75000);  // probably in a slab behind the freed ones
   pool.ReleaseAll();
   pool.Trim(MGE_TRIM_EXCESS);
   pool.Trim(MGE_TRIM_ALL);
   if (!pool.provider().Covers(kept.address, 10000) || !pool.provider().Covers(behind.address, 75000))
-    return Broken("trimming took the slab of a block that is in use");
+    Broken("trimming took the slab of a block that is in use");
   pool.held = {kept, behind};
-  if (uint64_t left = pool.HeldWhenFree()) return Broken("with nothing in use, trimming everything leaves {} bytes", left);
-  MGE_RETURN_IF_ERROR(pool.AcquireAll({30000}));
+  if (uint64_t left = pool.HeldWhenFree()) Broken("with nothing in use, trimming everything leaves {} bytes", left);
+  pool.AcquireAll({30000});
   pool.ReleaseAll();
   pool.Destroy();
-  if (size_t left = pool.provider().slabs()) return Broken("a pool that was destroyed keeps {} slabs", left);
-  return absl::OkStatus();
+  if (size_t left = pool.provider().slabs()) Broken("a pool that was destroyed keeps {} slabs", left);
 }
 
-absl::Status CheckStats(BackendUnderTest&, Pool& pool) {
+void CheckStats(BackendUnderTest&, Pool& pool) {
   mge_pool_stats stats = pool.Stats();
-  if (stats.presence == 0) return NotOffered("the pool keeps no statistics");
+  if (stats.presence == 0) NotOffered("the pool keeps no statistics");
   uint64_t peak = 0;
   auto compare = [&](std::string_view when) {
     uint64_t in_use = 0;
@@ -327,116 +297,100 @@ absl::Status CheckStats(BackendUnderTest&, Pool& pool) {
         {"bytes held from the host", stats.committed, pool.provider().held()},
         {"requests for slabs", stats.slab_acquires, pool.provider().calls()}};
     for (int bit = 0; const auto& [what, said, is] : numbers) {
-      if ((stats.presence >> bit++ & 1) && said != is)
-        return Broken("{}, there are {} {}, the pool says {}", when, is, what, said);
+      if ((stats.presence >> bit++ & 1) && said != is) Broken("{}, there are {} {}, the pool says {}", when, is, what, said);
     }
-    return absl::OkStatus();
   };
   for (uint64_t bytes : {100, 5000, 70000, 100}) {
-    MGE_RETURN_IF_ERROR(pool.AcquireAll({bytes}));
-    MGE_RETURN_IF_ERROR(compare("after an acquire"));
+    pool.AcquireAll({bytes});
+    compare("after an acquire");
   }
-  mge_reservation r;
   while (!pool.held.empty()) {
-    r = pool.held.back();
+    pool.Release(pool.held.back());
     pool.held.pop_back();
-    pool.Release(r);
-    MGE_RETURN_IF_ERROR(compare("after a release"));
+    compare("after a release");
   }
   stats = pool.Stats();
   const bool tells_largest = stats.presence >> 6 & 1;
   const bool any = tells_largest && stats.largest_free;
-  if (pool.TryAcquire(any ? stats.largest_free : 1, &r, MGE_POOL_NO_GROWTH).code == MGE_OK) {
+  if (const auto [result, r] = pool.TryAcquire(any ? stats.largest_free : 1, MGE_POOL_NO_GROWTH); result.code == MGE_OK) {
     pool.Release(r);
     peak = std::max(peak, r.bytes);
-    if (tells_largest && !any) return Broken("the pool reports no free block, but hands out a block without growth");
+    if (tells_largest && !any) Broken("the pool reports no free block, but hands out a block without growth");
   } else if (any) {
-    return Broken("the pool reports a free block of {} bytes, but does not hand it out without growth", stats.largest_free);
+    Broken("the pool reports a free block of {} bytes, but does not hand it out without growth", stats.largest_free);
   }
   pool.Trim(MGE_TRIM_ALL);
-  MGE_RETURN_IF_ERROR(compare("after trimming"));
-  const mge_code refused = pool.TryAcquire(2 * kPlenty, &r).code;
-  if (refused == MGE_OK) return Broken("more than the budget was handed out");
+  compare("after trimming");
+  const mge_code refused = pool.TryAcquire(2 * kPlenty).first.code;
+  if (refused == MGE_OK) Broken("more than the budget was handed out");
   stats = pool.Stats();
   if ((stats.presence >> 7 & 1) && refused == MGE_OVER_BUDGET && stats.over_budget != 1)
-    return Broken("the budget refused one request, the pool says {}", stats.over_budget);
-  return absl::OkStatus();
+    Broken("the budget refused one request, the pool says {}", stats.over_budget);
 }
 
-absl::Status CheckFlags(BackendUnderTest&, Pool& pool) {
-  mge_reservation r;
-  if (mge_code code = pool.TryAcquire(100, &r, 1u << 31).code; code != MGE_UNIMPLEMENTED)
-    return Broken("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code));
-  uint64_t calls = pool.provider().calls();
-  mge_code code = pool.TryAcquire(1 << 20, &r, MGE_POOL_NO_GROWTH).code;
-  if (pool.provider().calls() != calls) return Broken("the pool acquires a slab for a request with NO_GROWTH");
-  if (code == MGE_OK) {
-    pool.Release(r);
-  } else if (code != MGE_GROWTH_REQUIRED) {
-    return Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(code));
-  }
-  code = pool.TryAcquire(100, &r, MGE_POOL_MAY_WAIT).code;
-  if (code != MGE_OK) return Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(code));
-  if (r.ready) return Broken("the pool names a fence to wait for, but returns MGE_OK");
-  pool.Release(r);
-  return absl::OkStatus();
+void CheckFlags(BackendUnderTest&, Pool& pool) {
+  if (mge_code code = pool.TryAcquire(100, 1u << 31).first.code; code != MGE_UNIMPLEMENTED)
+    Broken("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code));
+  const uint64_t calls = pool.provider().calls();
+  const auto [grown, large] = pool.TryAcquire(1 << 20, MGE_POOL_NO_GROWTH);
+  if (pool.provider().calls() != calls) Broken("the pool acquires a slab for a request with NO_GROWTH");
+  if (grown.code == MGE_OK)
+    pool.Release(large);
+  else if (grown.code != MGE_GROWTH_REQUIRED)
+    Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(grown.code));
+  const auto [waiting, small] = pool.TryAcquire(100, MGE_POOL_MAY_WAIT);
+  if (waiting.code != MGE_OK) Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(waiting.code));
+  if (small.ready) Broken("the pool names a fence to wait for, but returns MGE_OK");
+  pool.Release(small);
 }
 
-absl::Status CheckPolicy(BackendUnderTest& s, Pool& pool) {
+void CheckPolicy(BackendUnderTest& s, Pool& pool) {
   const mge_pool_api* api = s.plugin().memory->own_pool;
-  if (!mge::Covers(api, &mge_pool_api::set_policy) || !api->set_policy)
-    return NotOffered("the pool has no function set_policy");
+  if (!mge::Covers(api, &mge_pool_api::set_policy) || !api->set_policy) NotOffered("the pool has no function set_policy");
   for (uint64_t retain : {UINT64_MAX, uint64_t{200'000}, uint64_t{0}}) {
     auto decision = Sized<mge_reserve_decision>();
     decision.retain = retain;
     api->set_policy(pool.raw(), &decision);
-    MGE_RETURN_IF_ERROR(pool.AcquireAll(ManySizes()));
+    pool.AcquireAll(ManySizes());
     pool.ReleaseAll();
     const uint64_t before = pool.provider().held();
     pool.Trim(MGE_TRIM_EXCESS);
     const uint64_t after = pool.provider().held();
-    if (after > retain) return Broken("the policy retains {} bytes, trimming the excess leaves {}", retain, after);
+    if (after > retain) Broken("the policy retains {} bytes, trimming the excess leaves {}", retain, after);
     if (retain >= before && after != before)
-      return Broken("the policy retains {} bytes, and trimming the excess took some of {}", retain, before);
+      Broken("the policy retains {} bytes, and trimming the excess took some of {}", retain, before);
   }
-  return absl::OkStatus();
 }
 
-absl::Status CheckThreads(BackendUnderTest&, Pool& pool) {
+void CheckThreads(BackendUnderTest&, Pool& pool) {
   std::mutex mutex;
-  absl::Status bad;
-  auto work = [&](unsigned seed) {
-    std::mt19937 random(seed);
+  InThreads(4, [&](int seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
     for (int i = 0; i < 300; ++i) {
-      absl::StatusOr<mge_reservation> r = pool.Acquire(1 + random() % 9000);
+      const mge_reservation r = pool.Acquire(1 + random() % 9000);
       {
         std::lock_guard lock(mutex);
-        if (r.ok()) pool.held.push_back(*r);
-        bad.Update(r.status());
-        bad.Update(Disjoint(pool.held));
-        if (!bad.ok()) return;
+        pool.Hold(r);
       }
       {
         std::lock_guard lock(mutex);
-        std::erase_if(pool.held, [&](const mge_reservation& h) { return h.address == r->address; });
+        std::erase_if(pool.held, [&](const mge_reservation& h) { return h.address == r.address; });
       }
-      pool.Release(*r);
+      pool.Release(r);
     }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned seed = 0; seed < 4; ++seed) threads.emplace_back(work, seed);
-  for (std::thread& t : threads) t.join();
-  return bad;
+  });
 }
 
 // Runs a check. If the pool misused a slab, reports that instead of the check's own result, which is only a consequence.
-template <absl::Status (*kCheck)(BackendUnderTest&, Pool&), uint64_t budget = kPlenty>
-absl::Status OnOwnPool(BackendUnderTest& s) {
-  if (!s.plugin().memory->own_pool) return NotOffered("the backend uses a pool of the host's");
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Pool> pool, Pool::Create(s, budget));
-  absl::Status status = kCheck(s, *pool);
-  pool.reset();
-  return Provider::fault().empty() ? status : Broken(Provider::fault());
+template <void (*kCheck)(BackendUnderTest&, Pool&), uint64_t budget = kPlenty>
+void OnOwnPool(BackendUnderTest& s) {
+  if (!s.plugin().memory->own_pool) NotOffered("the backend uses a pool of the host's");
+  const absl::Status status = StatusOf([&] {
+    Pool pool(s, budget);
+    kCheck(s, pool);
+  });
+  if (!Provider::fault().empty()) Broken(Provider::fault());
+  ThrowIfError(status);
 }
 
 constexpr Check kRows[] = {

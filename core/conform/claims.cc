@@ -65,13 +65,13 @@ constexpr Chain kChains[] = {
      "m = MatMul@13(q, k)\nd = Mul@14(m, f)\ns = Softmax@13(d)\ny = MatMul@13(s, v)\noutput y\n"},
 };
 
-absl::StatusOr<std::vector<Claim>> ClaimsOf(BackendUnderTest& s, const mge_graph& graph) {
+std::vector<Claim> ClaimsOf(BackendUnderTest& s, const mge_graph& graph) {
   std::pair<uint64_t, std::vector<Claim>> out = {graph.node_count, {}};
   mge_claim_sink sink = {sizeof(sink), 0, &out, [](void* self, const mge_claim* claim) {
                            auto& [node_count, claims] = *static_cast<decltype(out)*>(self);
                            claims.push_back(ReadClaim(claim, node_count));
                          }};
-  MGE_RETURN_IF_ERROR(Call("asking for claims", s.plugin().graph->claim, s.device(), &graph, &sink));
+  Call("asking for claims", s.plugin().graph->claim, s.device(), &graph, &sink);
   return std::move(out.second);
 }
 
@@ -87,7 +87,7 @@ std::string WhyMalformed(const Claim& group, int node_count) {
 }
 
 // Creates a case from the nodes of a group. Constants keep their values.
-absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
+Case CaseOfGroup(const Case& whole, const Claim& group) {
   Graph graph = whole.graph;
   const std::vector<std::vector<NodeId>> consumers = graph.Consumers();
   auto inside = [&](NodeId n) { return n != kNone && std::ranges::count(group.nodes, n) > 0; };
@@ -110,62 +110,51 @@ absl::StatusOr<Case> CaseOfGroup(const Case& whole, const Claim& group) {
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     graph.value(v).dead = !inside(graph.value(v).producer) && std::ranges::none_of(consumers[v], inside);
   }
-  MGE_RETURN_IF_ERROR(graph.Compact());
-  return CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.spec), DType::kF32);
+  ThrowIfError(graph.Compact());
+  return OrThrow(CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.spec), DType::kF32));
 }
 
 // Checks the kernels of a group. `failure_seconds` is the time for allocation failures; 0: no allocation fails.
-absl::Status CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
-  MGE_ASSIGN_OR_RETURN(Offers offers, Enumerate(s, c));
-  if (!offers.malformed.empty()) return Broken(offers.malformed);
-  if (offers.offered.empty()) {
-    return Broken("the group is claimed, but nothing is offered for it{}",
-                  offers.refused.empty() ? "" : ": " + offers.refused[0]);
-  }
+void CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
+  Offers offers = Enumerate(s, c);
+  if (!offers.malformed.empty()) Broken(offers.malformed);
+  if (offers.offered.empty())
+    Broken("the group is claimed, but nothing is offered for it{}", offers.refused.empty() ? "" : ": " + offers.refused[0]);
   for (const Candidate& candidate : offers.offered) {
     s.At("{} {}", c.spec, candidate.id);
-    MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(bench, c, candidate, {}));
-    for (int set : {0, 1}) {
-      MGE_ASSIGN_OR_RETURN(RunResult r, kernel_run->Run(set, c.inputs[set], 2, set ? 0x5a : 0xff));
-      MGE_RETURN_IF_ERROR(r.Sound(candidate.id));
-      if (std::string wrong = kernel_run->Wrong(r, set); !wrong.empty()) return Broken("{} {}", candidate.id, wrong);
+    {
+      KernelRun run(bench, c, candidate);
+      for (int set : {0, 1}) run.Expect(run.Run(set, c.inputs[set], 2, set ? 0x5a : 0xff), set, candidate.id + " ");
+      if (bench.transfers[0].has_queue()) CheckQueueOrder(run);
     }
-    absl::Status status = CheckQueueOrder(*kernel_run);
-    if (!status.ok() && !IsNotOffered(status)) return Broken("{}: {}", candidate.id, Std(status.message()));
-    kernel_run.reset();
     if (failure_seconds > 0) CheckKernelAllocations(bench, c, candidate, failure_seconds);
     s.reporter().Begin(kGroups);
   }
-  return absl::OkStatus();
 }
 
-absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
+void CheckChain(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
   CheckReporter& w = s.reporter();
-  w.Begin(kClaims);
-  w.At(c.spec);
+  s.At(c.spec);
   AbiProblem problem(c, MGE_WRITE);
-  MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
-  MGE_ASSIGN_OR_RETURN(std::vector<Claim> again, ClaimsOf(s, *problem.get()->graph));
-  w.Applied(kClaims);
-  if (groups != again) w.Found(kClaims, c.spec, "a second request for claims gets other groups");
-  for (const Claim& g : groups) {
-    if (std::string why = WhyMalformed(g, c.graph.node_count()); !why.empty()) {
-      w.Found(kClaims, c.spec, fmt::format("group '{}': {}", g.name, why));
-      continue;
+  std::vector<Claim> groups;
+  Apply(w, kClaims, c.spec, [&] {
+    groups = ClaimsOf(s, *problem.get()->graph);
+    if (groups != ClaimsOf(s, *problem.get()->graph)) Broken("a second request for claims gets other groups");
+    for (const Claim& g : groups) {
+      if (std::string why = WhyMalformed(g, c.graph.node_count()); !why.empty()) Broken("group '{}': {}", g.name, why);
     }
-    w.Begin(kGroups);
-    w.Applied(kGroups);
-    absl::StatusOr<Case> part = CaseOfGroup(c, g);
-    absl::Status status = part.ok() ? CheckClaimedGroup(s, bench, *part, failure_seconds) : part.status();
-    w.Ran(g.name, fmt::format("{} of {}", g.name, c.spec));
-    if (!status.ok()) w.Found(kGroups, fmt::format("{} of {}", g.name, c.spec), Std(status.message()));
+  });
+  for (const Claim& g : groups) {
+    if (!WhyMalformed(g, c.graph.node_count()).empty()) continue;
+    const std::string where = fmt::format("{} of {}", g.name, c.spec);
+    Apply(w, kGroups, where, [&] { CheckClaimedGroup(s, bench, CaseOfGroup(c, g), failure_seconds); });
+    w.Ran(g.name, where);
   }
-  return absl::OkStatus();
 }
 
 // Checks a chain, then the same chain with the operands of one node exchanged.
-absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, double failure_seconds) {
-  MGE_ASSIGN_OR_RETURN(const Graph written, ParseGraphText(chain.text));
+void CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, double failure_seconds) {
+  const Graph written = OrThrow(ParseGraphText(chain.text));
   for (NodeId exchanged = -1; exchanged < written.node_count(); ++exchanged) {
     Graph graph = written;
     std::string name = chain.name;
@@ -183,10 +172,9 @@ absl::Status CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, d
       value.constant =
           RandomTensor(DType::kF32, value.constant.shape(), 0.5 * fill, 1.5 * fill, 41 + static_cast<uint64_t>(v));
     }
-    MGE_ASSIGN_OR_RETURN(Case c, CaseOfGraph(std::move(graph), std::move(name), DType::kF32));
-    MGE_RETURN_IF_ERROR(CheckChain(s, bench, c, exchanged < 0 ? failure_seconds : 0));
+    const Case c = OrThrow(CaseOfGraph(std::move(graph), std::move(name), DType::kF32));
+    CheckChain(s, bench, c, exchanged < 0 ? failure_seconds : 0);
   }
-  return absl::OkStatus();
 }
 
 // ---- pairs of operators, the second one elementwise, to find claims that the graphs above do not contain
@@ -229,7 +217,7 @@ absl::StatusOr<Graph> Follow(const Case& first, const Case& second, bool constan
   return graph;
 }
 
-absl::Status CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<const OpDef*>& begins) {
+void CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<const OpDef*>& begins) {
   std::vector<Case> followers;
   for (const OpDef* def : CheckableOps()) {
     std::optional<Case> c = FirstCase(*def);
@@ -246,36 +234,31 @@ absl::Status CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<con
         Case unfilled;
         unfilled.graph = *graph;
         AbiProblem problem(unfilled, MGE_WRITE);
-        MGE_ASSIGN_OR_RETURN(std::vector<Claim> groups, ClaimsOf(s, *problem.get()->graph));
+        std::vector<Claim> groups = ClaimsOf(s, *problem.get()->graph);
         if (groups.empty()) continue;
         constexpr const char* kForms[] = {"", ", its operands exchanged", " of a constant"};
         std::string name = fmt::format("{}, {}{}", def->name, second.def->name, kForms[form]);
         absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
-        if (c.ok()) MGE_RETURN_IF_ERROR(CheckChain(s, bench, *c, 0));
+        if (c.ok()) CheckChain(s, bench, *c, 0);
       }
     }
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
 
 std::span<const Check> ClaimChecks() { return kRows; }
 
-absl::Status CheckClaims(BackendUnderTest& tested, bool quick) {
+void CheckClaims(BackendUnderTest& tested, bool quick) {
+  CheckReporter& w = tested.reporter();
   if (!tested.plugin().graph) {
-    for (const Check& row : kRows) tested.reporter().NotOffered(row.name, "the backend claims no groups");
-    return absl::OkStatus();
+    for (const Check& row : kRows) w.NotOffered(row.name, "the backend claims no groups");
+    return;
   }
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(tested));
-  for (const Chain& chain : std::span(kChains).first(quick ? kQuickChains : std::size(kChains))) {
-    absl::Status status = CheckChain(tested, *bench, chain, FailureSeconds(quick));
-    if (!status.ok()) tested.reporter().Found(kClaims, chain.name, Std(status.message()));
-  }
-  if (absl::Status status = CheckPairs(tested, *bench, quick ? QuickOps() : CheckableOps()); !status.ok()) {
-    tested.reporter().Found(kClaims, "two operators in a row", Std(status.message()));
-  }
-  return absl::OkStatus();
+  Bench bench(tested);
+  for (const Chain& chain : std::span(kChains).first(quick ? kQuickChains : std::size(kChains)))
+    Apply(w, kClaims, chain.name, [&] { CheckChain(tested, bench, chain, FailureSeconds(quick)); });
+  Apply(w, kClaims, "two operators in a row", [&] { CheckPairs(tested, bench, quick ? QuickOps() : CheckableOps()); });
 }
 
 }  // namespace mge::conform

@@ -29,13 +29,9 @@ namespace {
 constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
+constexpr const char* kOffers = "kernel.offers";
 
-// Reports a change of floating-point modes that was not already reported for a kernel.
-void RecordModes(CheckReporter& w) {
-  if (std::string changed = TakeModeChange(); !changed.empty()) w.Found("kernel.thread_modes", "", changed);
-}
-
-// Ends the process without closing the device: objects that a failed check has left could make closing fail too.
+// Ends the process without closing the device and stopping the backend.
 [[noreturn]] void Leave(CheckReporter& w) {
   w.End();
   _exit(0);
@@ -53,18 +49,26 @@ Task MakeTask(std::string name, const char* check, std::function<void(BackendUnd
           options.seconds > 0 ? options.seconds : seconds};
 }
 
-// Runs a check, or if `many` the checks of the family `kernel` for an operator or for claims, which report their findings.
-void Run(const char* check, Needs needs, BackendUnderTest& tested, bool many,
-         const std::function<absl::Status(BackendUnderTest&)>& run) {
+// Runs a check. If it finds a fault, ends the process without closing the device: objects that a failed check has left could
+// make closing fail too.
+void RunCheck(const Check& check, BackendUnderTest& tested) {
+  const bool right = Apply(tested.reporter(), check.name, "", [&] {
+    tested.Prepare(check.needs);
+    check.run(tested);
+  });
+  if (!right) Leave(tested.reporter());
+}
+
+// Runs the checks of the family `kernel` for an operator or for claims, which report their findings.
+void RunMany(BackendUnderTest& tested, const std::function<void(BackendUnderTest&)>& run) {
   CheckReporter& w = tested.reporter();
-  absl::Status status = tested.Prepare(needs);
-  if (status.ok()) status = run(tested);
-  RecordModes(w);
-  if (IsNotOffered(status)) return w.NotOffered(check, Std(status.message()));
-  if (!many) w.Applied(check);
-  if (!status.ok()) w.Found(check, "", Std(status.message()));
-  if (!status.ok() && !many) Leave(w);
-  if (many) w.Begin("life.leaks");  // of a failure to close and stop
+  const absl::Status status = StatusOf([&] {
+    tested.Prepare(Needs::kDevice);
+    run(tested);
+  });
+  if (IsNotOffered(status)) return w.NotOffered(kOffers, Std(status.message()));
+  if (!status.ok()) w.Found(kOffers, "", Std(status.message()));
+  w.Begin("life.leaks");  // the check of a failure to close and stop
 }
 
 // A stage that checks depend on. All stages are tried once before the checks, so that a failing stage is one finding, and
@@ -82,30 +86,27 @@ constexpr Stage kStages[] = {
 
 // Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
-  return check.needs >= failed.needs || check.needs == Needs::kProcesses ||
+  return check.needs >= failed.needs || check.needs == Needs::kNothing ||
          (check.needs == Needs::kLives && failed.needs > Needs::kTable) || check.name == std::string_view(failed.check);
 }
 
 // Records the facts about the file for the head of the report.
 void TellFile(BackendUnderTest& tested) {
-  absl::StatusOr<NoteReading> reading = NoteOf(tested.path());
-  if (!reading.ok()) return;  // a finding of abi.note
-  const PluginNote& note = reading->note;
+  NoteReading reading;
+  if (!StatusOf([&] { reading = NoteOf(tested.path()); }).ok()) return;  // a finding of abi.note
+  const PluginNote& note = reading.note;
   CheckReporter& w = tested.reporter();
   w.Fact("name", note.name);
   w.Fact("version", note.version);
   w.Fact("interface", fmt::format("{}.{}", note.abi_major, note.abi_minor));
-  w.Fact("build_id", reading->build_id);
+  w.Fact("build_id", reading.build_id);
   w.Fact("classes", fmt::format("{}", fmt::join(note.classes, ",")));
 }
 
 void TellDevices(BackendUnderTest& tested) {
-  absl::StatusOr<DeviceList> list = ListDevices(tested.plugin());
-  if (!list.ok()) return;
-  for (const DeviceDescription& d : list->devices) {
+  for (const DeviceDescription& d : ListDevices(tested.plugin()).devices)
     tested.reporter().Fact("device",
                            fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
-  }
 }
 
 // Checks the user's settings. Reports an unknown one or an invalid value, and ends the process; passes on warnings.
@@ -129,14 +130,14 @@ void Rehearse(BackendUnderTest& tested) {
   TellFile(tested);
   for (const Stage& stage : kStages) {
     w.Begin(stage.check);
-    absl::Status status = tested.Prepare(stage.needs);
+    const absl::Status status = StatusOf([&] { tested.Prepare(stage.needs); });
     if (IsNotOffered(status)) break;
     if (!status.ok()) {
       w.Found(stage.check, "", Std(status.message()));
       Leave(w);
     }
     if (stage.needs == Needs::kTable) CheckGivenSettings(tested);
-    if (stage.needs == Needs::kStarted) TellDevices(tested);
+    if (stage.needs == Needs::kStarted) (void)StatusOf([&] { TellDevices(tested); });
   }
   w.At("closing and stopping");
   for (const Stage& stage : kStages | std::views::reverse) {
@@ -164,20 +165,19 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
     if (!Wanted(options, check->name)) continue;
     kernels |= !check->run;
     if (!check->run || (failed && IsLost(*check, *failed))) continue;
-    auto run = [check](BackendUnderTest& s) { Run(check->name, check->needs, s, false, check->run); };
+    auto run = [check](BackendUnderTest& s) { RunCheck(*check, s); };
     tasks.push_back(MakeTask(check->name, check->name, run, path, options));
   }
   if (failed) return tasks;
-  auto add = [&](std::string_view name, std::function<absl::Status(BackendUnderTest&)> checks) {
-    constexpr const char* kCheck = "kernel.offers";
-    auto run = [checks = std::move(checks)](BackendUnderTest& s) { Run(kCheck, Needs::kDevice, s, true, checks); };
-    tasks.push_back(MakeTask(std::string(name), kCheck, run, path, options, kOperatorSeconds));
+  auto add = [&](std::string_view name, std::function<void(BackendUnderTest&)> checks) {
+    auto run = [checks = std::move(checks)](BackendUnderTest& s) { RunMany(s, checks); };
+    tasks.push_back(MakeTask(std::string(name), kOffers, run, path, options, kOperatorSeconds));
   };
   for (const OpDef* def : OpsOf(options)) {
     if (!kernels && !Wanted(options, def->name)) continue;
-    add(def->name, [def, &options](BackendUnderTest& s) { return CheckOperator(s, *def, options.quick, options.full); });
+    add(def->name, [def, &options](BackendUnderTest& s) { CheckOperator(s, *def, options.quick, options.full); });
   }
-  if (kernels) add("claims", [&options](BackendUnderTest& s) { return CheckClaims(s, options.quick); });
+  if (kernels) add("claims", [&options](BackendUnderTest& s) { CheckClaims(s, options.quick); });
   return tasks;
 }
 
@@ -361,19 +361,6 @@ std::string Report::Fact(std::string_view name) const {
 std::string_view Report::Result() const {
   if (Count(Outcome::kFailed) || !unexpected_passes.empty()) return "failed";
   return Fact("no_device").empty() && Fact("no_kernel").empty() ? "passed" : "incomplete";
-}
-
-std::span<const Check* const> AllChecks() {
-  static const std::vector<const Check*>* all = [] {
-    auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family :
-         {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), FenceChecks(), CollectiveChecks(),
-          NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
-      for (const Check& check : family) list->push_back(&check);
-    }
-    return list;
-  }();
-  return *all;
 }
 
 absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {

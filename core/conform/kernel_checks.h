@@ -14,31 +14,31 @@
 
 namespace mge::conform {
 
-// Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Fails
+// Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Throws
 // only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
-absl::Status CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
+void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
 
-// Runs one kernel several times concurrently. Returns Broken() if the runs disturb each other.
-absl::Status CheckConcurrentRuns(KernelRun& kernel_run);
+// Runs one kernel several times concurrently. Throws Broken() if the runs disturb each other.
+void CheckConcurrentRuns(KernelRun& kernel_run);
 
-// Runs a kernel whose input arrives over the queue after the launch. Returns Broken() if the kernel does not wait for it,
+// Runs a kernel whose input arrives over the queue after the launch. Throws Broken() if the kernel does not wait for it,
 // and NotOffered() if the backend has no queues.
-absl::Status CheckQueueOrder(KernelRun& kernel_run);
+void CheckQueueOrder(KernelRun& kernel_run);
 // Does the same with given inputs: inputs[0] are in memory at the launch, inputs[1] arrive over the queue. `what_is_wrong`
 // returns "" if a result is that of inputs[1].
-absl::Status CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
-                             const std::function<std::string(const RunResult&)>& what_is_wrong);
+void CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
+                     const std::function<std::string(const std::vector<Tensor>&)>& what_is_wrong);
 
 // Prepares and launches a candidate of a case with failing allocations; see SurvivesFailures(). `seconds` is the time limit.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
 inline constexpr const char* kKernelAllocations = "kernel.allocations";
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
 
-// Returns Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.
-absl::Status CheckLaunchMemory(KernelRun& kernel_run);
+// Throws Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.
+void CheckLaunchMemory(KernelRun& kernel_run);
 
 // Checks the groups of nodes that the backend claims, and the kernels that compute them. Findings are written to the
 // reporter.
-absl::Status CheckClaims(BackendUnderTest& tested, bool quick);
+void CheckClaims(BackendUnderTest& tested, bool quick);
 
 }  // namespace mge::conform

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <functional>
+#include <numeric>
+#include <ranges>
 #include <string_view>
-#include <thread>
 
 #include "core/kernel/candidate.h"
 #include "core/kernel/kernel.h"
@@ -25,13 +25,9 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
     return;
   }
   std::atomic<uint64_t> next = 0;
-  auto work = [&] {
+  InThreads(static_cast<int>(std::min<uint64_t>(width, chunks)), [&](int) {
     for (uint64_t i; (i = next.fetch_add(1)) < chunks;) body(context, i);
-  };
-  std::vector<std::thread> threads;
-  for (uint32_t i = 1; i < std::min<uint64_t>(width, chunks); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
+  });
 }
 
 struct Collector {
@@ -51,19 +47,14 @@ struct Collector {
 }  // namespace
 
 AbiProblem::AbiProblem(const Case& c, int32_t write_mode) : graph_(c.graph) {
-  std::vector<NodeId> order;
-  std::vector<int32_t> uses(static_cast<size_t>(graph_.value_count()), 0);
-  for (NodeId n = 0; n < graph_.node_count(); ++n) {
-    order.push_back(n);
-    for (ValueId v : graph_.node(n).inputs) {
-      if (v != kNone) ++uses[static_cast<size_t>(v)];
-    }
-  }
-  for (ValueId v : graph_.outputs()) ++uses[static_cast<size_t>(v)];
+  std::vector<NodeId> order(static_cast<size_t>(graph_.node_count()));
+  std::iota(order.begin(), order.end(), 0);
+  const std::vector<std::vector<NodeId>> consumers = graph_.Consumers();
+  std::vector<int32_t> uses;
   for (ValueId v = 0; v < graph_.value_count(); ++v) {
-    Value& value = graph_.value(v);
-    if (value.role == Role::kConstant)
-      value.constant = TensorOf(value.constant.dtype(), value.constant.shape(), value.constant.data());
+    uses.push_back(static_cast<int32_t>(consumers[v].size()) + graph_.OutputUses(v));
+    Tensor& constant = graph_.value(v).constant;
+    if (graph_.value(v).role == Role::kConstant) constant = TensorOf(constant.dtype(), constant.shape(), constant.data());
   }
   abi_ = std::make_unique<AbiGraph>(graph_, order, uses);
   modes_.assign(abi_->outputs().size(), write_mode);
@@ -88,103 +79,90 @@ std::string Offers::Ids() const {
   return out;
 }
 
-absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
+Offers Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
   Collector collector = {problem, {}};
   mge_candidate_sink sink = {
       sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
       [](void* self, const mge_text* kernel, const mge_text* reason) {
         static_cast<Collector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
       }};
-  MGE_RETURN_IF_ERROR(
-      Call("enumerating candidates", tested.plugin().kernel->enumerate, tested.device(), &problem, &constraints, &sink));
+  Call("enumerating candidates", tested.plugin().kernel->enumerate, tested.device(), &problem, &constraints, &sink);
   return std::move(collector.offers);
 }
 
-absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(BackendUnderTest& tested) {
-  std::unique_ptr<Bench> bench(new Bench{.tested = tested});
-  for (Transfer& t : bench->transfers) {
-    MGE_ASSIGN_OR_RETURN(t, Transfer::Create(tested));
-  }
-  return bench;
-}
-
-absl::Status Bench::Reserve(uint64_t bytes) {
-  bytes = (bytes + 4095) / 4096 * 4096;
-  if (bytes <= lane_bytes) return absl::OkStatus();
-  slab.Reset();
-  lane_bytes = 0;
-  MGE_ASSIGN_OR_RETURN(slab, Slab::Acquire(tested, kLanes * bytes + alignment() - kAlignment));
-  first_lane = slab.address() + (alignment() - reinterpret_cast<uintptr_t>(slab.address()) % alignment()) % alignment();
-  lane_bytes = bytes;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Bench*> Bench::Aside() {
-  if (!aside) {
-    MGE_ASSIGN_OR_RETURN(aside, Bench::Create(tested));
-  }
-  return aside.get();
-}
-
-absl::StatusOr<Offers> Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode) {
+Offers Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode) {
   return Enumerate(tested, *AbiProblem(c, write_mode).get());
 }
 
-absl::StatusOr<Case> FirstSupportedCase(BackendUnderTest& tested, Offers* offers) {
+Bench::Bench(BackendUnderTest& backend) : tested(backend) {
+  for (int i = 0; i < kLanes; ++i) transfers.emplace_back(tested);
+}
+
+void Bench::Reserve(uint64_t bytes) {
+  bytes = (bytes + 4095) / 4096 * 4096;
+  if (bytes <= lane_bytes) return;
+  slab.Reset();
+  lane_bytes = 0;
+  slab = Slab(tested, kLanes * bytes + alignment() - kAlignment);
+  first_lane = slab.address() + (alignment() - reinterpret_cast<uintptr_t>(slab.address()) % alignment()) % alignment();
+  lane_bytes = bytes;
+}
+
+Bench& Bench::Aside() {
+  if (!aside) aside = std::make_unique<Bench>(tested);
+  return *aside;
+}
+
+std::optional<SupportedCase> FirstSupportedCase(BackendUnderTest& tested) {
   std::vector<const OpDef*> ops = QuickOps(), all = CheckableOps();
   ops.insert(ops.end(), all.begin(), all.end());
   for (const OpDef* def : ops) {
     for (DType dtype : TypesOf(*def)) {
       absl::StatusOr<Case> c = MakeCase(*def, dtype, SpecsFor(*def).front());
       if (!c.ok()) continue;
-      AbiProblem problem(*c, MGE_WRITE);
-      absl::StatusOr<Offers> some = Enumerate(tested, *problem.get());
-      if (!some.ok() || some->offered.empty()) continue;
-      *offers = *std::move(some);
-      return c;
+      const Offers offers = TryEnumerate(tested, *c);
+      if (!offers.offered.empty()) return SupportedCase{*std::move(c), offers.offered[0]};
     }
   }
-  return NotOffered("the backend has no kernel for any operator");
+  return std::nullopt;
 }
 
-static absl::Status UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
-  MGE_RETURN_IF_ERROR(s.Start());
-  if (until == Until::kStart) return absl::OkStatus();
-  MGE_RETURN_IF_ERROR(s.Open());
+static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
+  s.Start();
+  if (until == Until::kStart) return;
+  s.Open();
   if (used) *used = s.device_memory_used();
-  if (until == Until::kOpen) return absl::OkStatus();
+  if (until == Until::kOpen) return;
   Slab slabs[MGE_MEMORY_CLASS_COUNT];
   for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
-    if (!HasMemory(s, memory_class)) continue;
-    MGE_ASSIGN_OR_RETURN(slabs[memory_class], Slab::Acquire(s, 4096, memory_class));
+    if (HasMemory(s, memory_class)) slabs[memory_class] = Slab(s, 4096, memory_class);
   }
-  if (auto status = s.plugin().device->status) MGE_RETURN_IF_ERROR(Call("asking for the status", status, s.device()));
-  if (until == Until::kMemory) return absl::OkStatus();
+  if (auto status = s.plugin().device->status) Call("asking for the status", status, s.device());
+  if (until == Until::kMemory) return;
   if (s.plugin().queue) {
     Bytes host(4096, 1);
     Slab& slab = slabs[MGE_MEMORY_DEVICE];
-    MGE_ASSIGN_OR_RETURN(Queue queue, Queue::Create(s));
-    MGE_ASSIGN_OR_RETURN(Fence fence, Fence::Create(s));
-    MGE_RETURN_IF_ERROR(queue.Copy(slab.address(), host.data(), host.size()));
-    MGE_RETURN_IF_ERROR(queue.Signal(fence, 1));
+    Fence fence(s);
+    Queue queue(s);
+    queue.Copy(slab.address(), host.data(), host.size());
+    queue.Signal(fence, 1);
     if (s.plugin().memory->slab_release_after) slab.ReleaseAfter(fence, 1);
-    MGE_RETURN_IF_ERROR(fence.Await(1));
+    fence.Await(1);
   }
-  if (until == Until::kQueue) return absl::OkStatus();
-  Offers offers;
-  absl::StatusOr<Case> c = FirstSupportedCase(s, &offers);
-  if (!c.ok()) return IsNotOffered(c.status()) ? absl::OkStatus() : c.status();
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Bench> bench, Bench::Create(s));
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> kernel_run, KernelRun::Create(*bench, *c, offers.offered[0], {}));
-  MGE_ASSIGN_OR_RETURN(RunResult result, kernel_run->Run(0, c->inputs[0], 2, 0xff));
-  return Answer(result.step, "the step");
+  if (until == Until::kQueue) return;
+  const std::optional<SupportedCase> first = FirstSupportedCase(s);
+  if (!first) return;
+  Bench bench(s);
+  KernelRun kernel_run(bench, first->c, first->candidate);
+  kernel_run.Stage(0, first->c.inputs[0], 0xff);
+  kernel_run.Step(0, 2, "the step");
 }
 
-absl::Status LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {
-  absl::Status status = UseLikeSession(s, used, until);
+void LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {
+  const absl::Status status = StatusOf([&] { UseLikeSession(s, used, until); });
   s.Close();
   s.Stop();
-  return status;
+  ThrowIfError(status);
 }
 
 std::vector<Operand> InputsOf(const mge_problem& problem) {
@@ -199,26 +177,19 @@ std::vector<Operand> InputsOf(const mge_problem& problem) {
   return out;
 }
 
-std::vector<Operand> OutputsOf(const Case& c) {
-  std::vector<Operand> out;
-  for (const Tensor& t : c.expected[0]) out.push_back({t.dtype(), t.shape(), {}});
-  return out;
-}
-
-absl::Status RunResult::Sound(std::string_view name) const {
-  MGE_RETURN_IF_ERROR(Answer(step, name));
-  return faults.empty() ? absl::OkStatus() : Broken("{}: {}", name, faults[0].second);
-}
-
-std::string WhatIsWrong(const RunResult& r, const std::vector<Tensor>& want, const Candidate& candidate) {
+std::string KernelRun::Wrong(const std::vector<Tensor>& outputs, const std::vector<Tensor>& want) const {
   for (size_t o = 0; o < want.size(); ++o) {
-    std::string wrong = CompareWithReference(r.outputs[o], want[o], candidate.Has(MGE_KERNEL_REDUCED_PRECISION));
+    std::string wrong = CompareWithReference(outputs[o], want[o], candidate_.Has(MGE_KERNEL_REDUCED_PRECISION));
     if (!wrong.empty()) return fmt::format("output {}: {}", o, wrong);
   }
   return {};
 }
 
-KernelRun::Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
+void KernelRun::Expect(const std::vector<Tensor>& outputs, int set, std::string_view begin) const {
+  if (std::string wrong = Wrong(outputs, case_->expected[set]); !wrong.empty()) Broken("{}{}", begin, wrong);
+}
+
+Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
   const uint64_t alignment = bench_.alignment();
   const uint64_t zone = alignment > kRedZone ? alignment : 3 * alignment;
   total_ = (total_ + alignment - 1) / alignment * alignment + zone + shift;
@@ -227,92 +198,82 @@ KernelRun::Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
   return region;
 }
 
-absl::StatusOr<KernelRun::Region> KernelRun::AddOperand(const Operand& operand, const mge_layout& layout,
-                                                        const Options& options) {
+void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options) {
+  const bool any = layout.kind == MGE_LAYOUT_ANY;
+  operand.layout = operand.constant.defined() || (any && !options.any) ? PlainLayout() : any ? *options.any : layout;
+  operand.laid = case_ ? operand.layout : PlainLayout();
   const int64_t element = ElementBytes(operand.dtype);
-  MGE_ASSIGN_OR_RETURN(int64_t bytes, LayoutBytes(layout, element, operand.shape));
-  const bool shifted = options.shifted && layout.kind == MGE_LAYOUT_PLAIN;
-  return AddRegion(static_cast<uint64_t>(bytes), shifted ? static_cast<uint64_t>(element) : 0);
+  const int64_t bytes = OrThrow(LayoutBytes(operand.laid, element, operand.shape));
+  const bool shifted = options.shifted && IsPlain(operand.laid) && !packed;
+  operand.region = AddRegion(packed ? packed : static_cast<uint64_t>(bytes), shifted ? static_cast<uint64_t>(element) : 0);
 }
 
-absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const mge_problem& problem,
-                                                             const Candidate& candidate, std::vector<Operand> inputs,
-                                                             std::vector<Operand> outputs, const Options& options,
-                                                             const std::function<void()>& prepared) {
-  std::unique_ptr<KernelRun> out(new KernelRun(bench));
-  const mge_kernel_api& api = *bench.tested.plugin().kernel;
-  out->candidate_ = candidate;
-  out->inputs_ = std::move(inputs);
-  out->outputs_ = std::move(outputs);
-  const OwnedCandidate::Abi asked = out->candidate_.ToAbi();
-  out->prepared_.struct_size = sizeof(mge_prepared);
-  MGE_RETURN_IF_ERROR(Call("preparing", api.prepare, bench.tested.device(), &problem, &asked.candidate, &out->prepared_));
-  if (std::string why = WhyUnsound(api, out->prepared_, problem.graph->input_count); !why.empty()) return Broken(why);
-  if (prepared) prepared();
-  if (options.only_prepared) return out;
-  MGE_RETURN_IF_ERROR(out->Place(options));
-  MGE_RETURN_IF_ERROR(bench.Reserve(out->total_));
-  MGE_RETURN_IF_ERROR(out->Bind());
-  return out;
+// The private constructor has completed the object: if the rest throws, the destructor runs.
+KernelRun::KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const Options& options) : KernelRun(bench) {
+  AbiProblem problem(c, options.write_mode);
+  case_ = &c;
+  inputs_ = InputsOf(*problem.get());
+  for (const Tensor& t : c.expected[0]) outputs_.push_back({t.dtype(), t.shape()});
+  Prepare(*problem.get(), candidate);
+  problem.SpoilConstants();
+  if (options.only_prepared) return;
+  Place(options);
+  Bind();
 }
 
-absl::Status KernelRun::Place(const Options& options) {
-  auto settle = [&](std::vector<mge_layout> list) {
-    for (mge_layout& l : list) {
-      if (l.kind == MGE_LAYOUT_ANY) l = options.any ? *options.any : PlainLayout();
-    }
-    return list;
-  };
-  settled_in_ = settle(candidate_.inputs);
-  settled_out_ = settle(candidate_.outputs);
+KernelRun::KernelRun(Bench& bench, const mge_problem& reorder, const Candidate& candidate, int64_t in_bytes,
+                     int64_t out_bytes)
+    : KernelRun(bench) {
+  inputs_ = {{DType::kU8, {in_bytes}}};
+  outputs_ = {{DType::kU8, {out_bytes}}};
+  Prepare(reorder, candidate);
+  Place({});
+  Bind();
+}
+
+void KernelRun::Prepare(const mge_problem& problem, const Candidate& candidate) {
+  const mge_kernel_api& api = *bench_.tested.plugin().kernel;
+  candidate_ = candidate;
+  const OwnedCandidate::Abi asked = candidate_.ToAbi();
+  prepared_.struct_size = sizeof(mge_prepared);
+  Call("preparing", api.prepare, bench_.tested.device(), &problem, &asked.candidate, &prepared_);
+  if (std::string why = WhyUnsound(api, prepared_, problem.graph->input_count); !why.empty()) Broken(why);
+}
+
+void KernelRun::Place(const Options& options) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].constant.defined()) settled_in_[i] = PlainLayout();
-  }
-  laid_in_ = options.raw ? std::vector<mge_layout>(inputs_.size(), PlainLayout()) : settled_in_;
-  laid_out_ = options.raw ? std::vector<mge_layout>(outputs_.size(), PlainLayout()) : settled_out_;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Operand& input = inputs_[i];
     const uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
-    const Tensor& constant = inputs_[i].constant;
-    if (packed && !constant.defined()) return Broken("input {} is no constant, but a packed form of it is asked for", i);
-    if (packed) {
-      MGE_ASSIGN_OR_RETURN(Bytes form, Pack(static_cast<uint32_t>(i), packed));
-      input_regions_.push_back(AddRegion(packed));
-      constants_.emplace_back(input_regions_[i], std::move(form));
-      continue;
-    }
-    MGE_ASSIGN_OR_RETURN(Region region, AddOperand(inputs_[i], laid_in_[i], options));
-    input_regions_.push_back(region);
-    if (constant.defined()) constants_.emplace_back(region, BytesOf(constant));
+    if (packed && !input.constant.defined()) Broken("input {} is no constant, but a packed form of it is asked for", i);
+    if (input.constant.defined()) input.content = packed ? Pack(static_cast<uint32_t>(i), packed) : BytesOf(input.constant);
+    PlaceOperand(input, candidate_.inputs[i], packed, options);
   }
   for (size_t o = 0; o < outputs_.size(); ++o) {
-    const bool in_place = options.in_place && options.in_place->output == o;
     const uint64_t before = total_;
-    MGE_ASSIGN_OR_RETURN(Region region, AddOperand(outputs_[o], laid_out_[o], options));
-    if (in_place) {
-      const Region& input = input_regions_[options.in_place->input];
-      if (region.bytes > input.bytes) return Broken("output {} is larger than input {}", o, options.in_place->input);
-      region.offset = input.offset;
-      total_ = before;
-    }
-    output_regions_.push_back(region);
+    PlaceOperand(outputs_[o], candidate_.outputs[o], 0, options);
+    if (!options.in_place || options.in_place->output != o) continue;
+    const Region& input = inputs_[options.in_place->input].region;
+    if (outputs_[o].region.bytes > input.bytes) Broken("output {} is larger than input {}", o, options.in_place->input);
+    outputs_[o].region.offset = input.offset;
+    total_ = before;
   }
   workspace_ = AddRegion(prepared_.workspace_bytes);
-  return absl::OkStatus();
+  bench_.Reserve(total_);
 }
 
-absl::Status KernelRun::Bind() {
+void KernelRun::Bind() {
   const mge_kernel_api& api = *bench_.tested.plugin().kernel;
   std::vector<mge_slot> slots[2];
   std::vector<const mge_layout*> layouts[2];
-  auto add = [&](int list, const std::vector<Region>& regions, const std::vector<mge_layout>& settled) {
-    for (size_t i = 0; i < regions.size(); ++i) {
-      slots[list].push_back({0, 0, regions[i].offset});
+  auto add = [&](int list, const std::vector<Operand>& operands) {
+    for (const Operand& operand : operands) {
+      slots[list].push_back({0, 0, operand.region.offset});
       // The plain layout is passed as NULL, as the host does.
-      layouts[list].push_back(settled[i].kind == MGE_LAYOUT_PLAIN ? nullptr : &settled[i]);
+      layouts[list].push_back(IsPlain(operand.layout) ? nullptr : &operand.layout);
     }
   };
-  add(0, input_regions_, settled_in_);
-  add(1, output_regions_, settled_out_);
+  add(0, inputs_);
+  add(1, outputs_);
   slots[0].push_back({0, 0, 0});  // a kernel that reads one operand too many gets wrong data
   layouts[0].push_back(nullptr);
   const mge_slot workspace = {0, 0, workspace_.offset};
@@ -322,24 +283,14 @@ absl::Status KernelRun::Bind() {
   auto* args = reinterpret_cast<unsigned char*>(args_.data());
   const size_t room = args_.size() * sizeof(std::max_align_t);
   std::memset(args, kCanary, room);
-  MGE_RETURN_IF_ERROR(Call("binding", api.bind, prepared_.kernel, &binding, args, &fn_));
-  if (!fn_) return Broken("binding returned MGE_OK, but no function");
+  Call("binding", api.bind, prepared_.kernel, &binding, args, &fn_);
+  if (!fn_) Broken("binding returned MGE_OK, but no function");
   if (!std::all_of(args + prepared_.args_bytes, args + room, [](unsigned char c) { return c == kCanary; }))
-    args_fault_ = fmt::format("bind wrote behind the {} bytes of arguments that it asked for", prepared_.args_bytes);
+    BrokenAs(kPrepare, fmt::format("bind wrote behind the {} bytes of arguments that it asked for", prepared_.args_bytes));
   for (Lane& lane : lanes_) {
     if (!prepared_.has_state) break;
-    MGE_RETURN_IF_ERROR(Call("creating the kernel's state", api.state_create, prepared_.kernel, &lane.state));
+    Call("creating the kernel's state", api.state_create, prepared_.kernel, &lane.state);
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Create(Bench& bench, const Case& c, const Candidate& candidate,
-                                                             const Options& options) {
-  AbiProblem problem(c, options.write_mode);
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<KernelRun> out, Create(bench, *problem.get(), candidate, InputsOf(*problem.get()),
-                                                              OutputsOf(c), options, [&] { problem.SpoilConstants(); }));
-  out->case_ = &c;
-  return out;
 }
 
 KernelRun::~KernelRun() {
@@ -350,38 +301,28 @@ KernelRun::~KernelRun() {
   if (prepared_.kernel) InBackend("destroying the kernel", api.destroy, prepared_.kernel);
 }
 
-absl::Status KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsigned char fill,
-                              const std::vector<Tensor>& before) {
+void KernelRun::Stage(int index, const std::vector<Tensor>& inputs, unsigned char fill, const std::vector<Tensor>& before) {
   Lane& lane = lanes_[index];
   lane.image.assign(total_, fill);
   unsigned char zone = fill;  // differs per buffer: else a kernel that copies behind the end of both buffers is not seen
-  for (const std::vector<Region>& regions : {input_regions_, output_regions_, {workspace_}}) {
-    for (const Region& r : regions) {
-      const auto begin = lane.image.begin() + static_cast<ptrdiff_t>(r.offset);
-      std::fill(begin - kRedZone, begin, zone);
-      std::fill_n(begin + static_cast<ptrdiff_t>(r.bytes), kRedZone, zone--);
-    }
-  }
   auto put = [&](const Region& region, const Bytes& bytes) {
-    std::copy(bytes.begin(), bytes.end(), lane.image.begin() + static_cast<ptrdiff_t>(region.offset));
+    const auto begin = lane.image.begin() + static_cast<ptrdiff_t>(region.offset);
+    std::fill(begin - kRedZone, begin, zone);
+    std::fill_n(begin + static_cast<ptrdiff_t>(region.bytes), kRedZone, zone--);
+    std::ranges::copy(bytes, begin);
   };
-  for (size_t o = 0; o < before.size(); ++o) {
-    MGE_ASSIGN_OR_RETURN(Bytes bytes, ToLayout(bench_, before[o], laid_out_[o]));
-    put(output_regions_[o], bytes);
-  }
+  put(workspace_, {});
+  for (size_t o = 0; o < outputs_.size(); ++o)
+    put(outputs_[o].region, before.empty() ? Bytes() : ToLayout(bench_, before[o], outputs_[o].laid));
   size_t next = 0;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].constant.defined()) continue;
-    MGE_ASSIGN_OR_RETURN(Bytes bytes, ToLayout(bench_, inputs[next++], laid_in_[i]));
-    put(input_regions_[i], bytes);
-  }
-  for (const auto& [region, bytes] : constants_) put(region, bytes);
-  return bench_.transfers[index].Put(bench_.lane(index), lane.image);
+  for (const Operand& input : inputs_)
+    put(input.region, input.constant.defined() ? input.content : ToLayout(bench_, inputs[next++], input.laid));
+  bench_.transfers[index].Put(bench_.lane(index), lane.image);
 }
 
-absl::Status KernelRun::EnqueueCopy(int from, int index) {
+void KernelRun::EnqueueCopy(int from, int index) {
   lanes_[index].image = lanes_[from].image;
-  return bench_.transfers[index].queue().Copy(bench_.lane(index), bench_.lane(from), total_);
+  bench_.transfers[index].queue().Copy(bench_.lane(index), bench_.lane(from), total_);
 }
 
 mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
@@ -389,8 +330,7 @@ mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
   lane.bases[0] = bench_.lane(index);
   lane.cancel = cancel;
   lane.error = {};
-  lane.run = {};
-  lane.run.struct_size = sizeof(mge_run);
+  lane.run = Sized<mge_run>();
   lane.run.width = width;
   lane.run.bases = lane.bases;
   lane.run.states = &lane.state;
@@ -408,90 +348,81 @@ mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
   return lane.error;
 }
 
-absl::Status KernelRun::Drain(int index) {
+void KernelRun::Drain(int index) {
   Transfer& transfer = bench_.transfers[index];
-  return transfer.has_queue() ? transfer.Drain(transfer.queue()) : absl::OkStatus();
+  if (transfer.has_queue()) transfer.Drain(transfer.queue());
 }
 
-absl::Status KernelRun::Step(int index, uint32_t width, std::string_view what) {
-  const mge_error launched = Launch(index, width);
-  MGE_RETURN_IF_ERROR(Drain(index));  // also if the launch failed after enqueuing work
-  return Answer(launched, what);
+mge_error KernelRun::Finish(int index, uint32_t width, int32_t cancel) {
+  const mge_error launched = Launch(index, width, cancel);
+  Transfer& transfer = bench_.transfers[index];
+  if (!transfer.has_queue()) return launched;
+  const mge_error settled = transfer.Settle(transfer.queue());  // also if the launch failed after enqueuing work
+  return launched.code == MGE_OK ? settled : launched;
 }
 
-absl::StatusOr<bool> KernelRun::Untouched(int index) {
-  MGE_ASSIGN_OR_RETURN(Bytes now, bench_.transfers[index].Get(bench_.lane(index), total_));
-  return now == lanes_[index].image;
+bool KernelRun::Untouched(int index) {
+  return bench_.transfers[index].Get(bench_.lane(index), total_) == lanes_[index].image;
 }
 
-absl::StatusOr<Bytes> KernelRun::Outputs(int index) {
+Bytes KernelRun::Outputs(int index) {
   Bytes out;
-  for (const Region& r : output_regions_) {
-    MGE_ASSIGN_OR_RETURN(Bytes part, bench_.transfers[index].Get(bench_.lane(index) + r.offset, r.bytes));
+  for (const Operand& o : outputs_) {
+    const Bytes part = bench_.transfers[index].Get(bench_.lane(index) + o.region.offset, o.region.bytes);
     out.insert(out.end(), part.begin(), part.end());
   }
   return out;
 }
 
-absl::Status KernelRun::ResetOutputs(int index) {
-  for (const Region& r : output_regions_) {
-    const std::span<const unsigned char> staged = std::span(lanes_[index].image).subspan(r.offset, r.bytes);
-    MGE_RETURN_IF_ERROR(bench_.transfers[index].Put(bench_.lane(index) + r.offset, staged));
-  }
-  return absl::OkStatus();
+void KernelRun::ResetOutputs(int index) {
+  for (const auto& [offset, bytes] : outputs_ | std::views::transform(&Operand::region))
+    bench_.transfers[index].Put(bench_.lane(index) + offset, std::span(lanes_[index].image).subspan(offset, bytes));
 }
 
-absl::StatusOr<RunResult> KernelRun::Collect(int index) {
-  RunResult result;
+std::vector<Tensor> KernelRun::Collect(int index) {
+  std::vector<Tensor> outputs;
   const Bytes& image = lanes_[index].image;
-  MGE_ASSIGN_OR_RETURN(Bytes now, bench_.transfers[index].Get(bench_.lane(index), total_));
+  Bytes now = bench_.transfers[index].Get(bench_.lane(index), total_);
   auto at = [](auto& bytes, uint64_t offset) { return bytes.begin() + static_cast<ptrdiff_t>(offset); };
-  for (size_t o = 0; o < outputs_.size(); ++o) {
-    const Region& r = output_regions_[o];
-    const Bytes laid(at(now, r.offset), at(now, r.offset + r.bytes));
-    MGE_ASSIGN_OR_RETURN(Tensor t, FromLayout(bench_, laid, outputs_[o].dtype, outputs_[o].shape, laid_out_[o]));
-    result.outputs.push_back(std::move(t));
+  for (const Operand& o : outputs_) {
+    const Bytes laid(at(now, o.region.offset), at(now, o.region.offset + o.region.bytes));
+    outputs.push_back(FromLayout(bench_, laid, o.dtype, o.shape, o.laid));
   }
   // Outputs and workspace may have changed, so they are made equal. All other bytes must be unchanged.
-  for (const Region& r : output_regions_) std::copy_n(at(image, r.offset), r.bytes, at(now, r.offset));
+  for (const Operand& o : outputs_) std::copy_n(at(image, o.region.offset), o.region.bytes, at(now, o.region.offset));
   std::copy_n(at(image, workspace_.offset), workspace_.bytes, at(now, workspace_.offset));
-  if (now == image) return result;
+  if (now == image) return outputs;
   auto part = [&](const Region& r) {
     return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));
   };
-  for (size_t i = 0; i < input_regions_.size(); ++i) {
-    if (std::string d = part(input_regions_[i]); !d.empty())
-      result.faults.emplace_back(kInputs, fmt::format("input {} was changed: {}", i, d));
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const bool packed = prepared_.prepack_bytes && prepared_.prepack_bytes[i];
+    if (std::string d = part(inputs_[i].region); !d.empty())
+      BrokenAs(packed ? kPrepack : kInputs, fmt::format("input {} was changed{}: {}", i, packed ? " after prepack" : "", d));
   }
-  if (std::string d = part({workspace_.offset + workspace_.bytes, kRedZone}); !d.empty()) {
-    result.faults.emplace_back(kWorkspace,
-                               fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d));
-  } else if (result.faults.empty()) {
-    const uint64_t i = static_cast<uint64_t>(std::mismatch(now.begin(), now.end(), image.begin()).first - now.begin());
-    std::string what = fmt::format("a byte outside of every operand was changed (offset {})", i);
-    for (size_t o = 0; o < output_regions_.size(); ++o) {
-      const uint64_t begin = output_regions_[o].offset, end = begin + output_regions_[o].bytes;
-      if (i >= end && i < end + kRedZone) what = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
-      if (i < begin && i + kRedZone >= begin) what = fmt::format("byte {} before output {} was changed", begin - i, o);
-    }
-    result.faults.emplace_back(kBounds, std::move(what));
+  if (std::string d = part({workspace_.offset + workspace_.bytes, kRedZone}); !d.empty())
+    BrokenAs(kWorkspace, fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d));
+  const uint64_t i = static_cast<uint64_t>(std::ranges::mismatch(now, image).in1 - now.begin());
+  std::string what = fmt::format("a byte outside of every operand was changed (offset {})", i);
+  for (size_t o = 0; o < outputs_.size(); ++o) {
+    const uint64_t begin = outputs_[o].region.offset, end = begin + outputs_[o].region.bytes;
+    if (i >= end && i < end + kRedZone) what = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
+    if (i < begin && i + kRedZone >= begin) what = fmt::format("byte {} before output {} was changed", begin - i, o);
   }
-  return result;
+  BrokenAs(kBounds, what);
 }
 
-absl::StatusOr<RunResult> KernelRun::Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
-                                         const std::vector<Tensor>& before, int32_t cancel) {
-  MGE_RETURN_IF_ERROR(Stage(lane, inputs, fill, before));
-  mge_error step = Launch(lane, width, cancel);
-  if (Transfer& transfer = bench_.transfers[lane]; transfer.has_queue()) {
-    absl::StatusOr<mge_error> settled = transfer.Settle(transfer.queue());
-    if (step.code == MGE_OK) {
-      MGE_ASSIGN_OR_RETURN(step, settled);
-    }
-  }
-  MGE_ASSIGN_OR_RETURN(RunResult result, Collect(lane));
-  result.step = std::move(step);
-  return result;
+std::vector<Tensor> KernelRun::Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
+                                   const std::vector<Tensor>& before) {
+  Stage(lane, inputs, fill, before);
+  Step(lane, width, "the step");
+  return Collect(lane);
+}
+
+std::vector<Tensor> KernelRun::RunSet(int set, uint32_t width, unsigned char fill, int lane) {
+  std::vector<Tensor> outputs = Run(lane, case_->inputs[set], width, fill);
+  Expect(outputs, set);
+  return outputs;
 }
 
 }  // namespace mge::conform

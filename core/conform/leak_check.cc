@@ -42,18 +42,17 @@ int64_t MappedBytes() {
 }
 
 // Returns the memory that some rounds lose. If `stretched`, the span lasts about three times as long as the rounds.
-absl::StatusOr<Leaks> SpanOf(const LeakCheck& plan, int rounds, bool stretched) {
+Leaks SpanOf(const LeakCheck& plan, int rounds, bool stretched) {
   auto held = [&] {
     const ProcessCounts now = ProcessCounts::Now();
     return Leaks{now.heap, plan.device_used(), now.mapped};
   };
   auto begin = std::chrono::steady_clock::now();
   const Leaks before = held();
-  absl::Status status;
-  InFreshThread([&] {
-    for (int i = 0; i < rounds && status.ok(); ++i) status = plan.round();
+  // In a thread of their own: blocks that malloc caches per thread count as in use until the thread ends.
+  InThreads(1, [&](int) {
+    for (int i = 0; i < rounds; ++i) plan.round();
   });
-  MGE_RETURN_IF_ERROR(status);
   if (stretched) {
     Seconds work = std::chrono::steady_clock::now() - begin;
     std::this_thread::sleep_for(std::clamp(2 * work, Seconds(0.02), Seconds(1)));
@@ -69,18 +68,14 @@ Leaks Least(const Leaks& a, const Leaks& b) {
 
 // Reduces `lost` to the growth that seven of eight single rounds reach. Between the rounds of a driver that keeps blocks at
 // random are some that keep none.
-absl::Status ReduceToUsual(const LeakCheck& plan, Leaks* lost) {
+void ReduceToUsual(const LeakCheck& plan, Leaks* lost) {
   const size_t count = static_cast<size_t>(std::clamp(2 * plan.rounds, 8, 24));
   std::vector<Leaks> rounds;
-  for (size_t i = 0; i < count; ++i) {
-    MGE_ASSIGN_OR_RETURN(Leaks one, SpanOf(plan, 1, false));
-    rounds.push_back(one);
-  }
+  for (size_t i = 0; i < count; ++i) rounds.push_back(SpanOf(plan, 1, false));
   for (int64_t Leaks::*kind : {&Leaks::heap, &Leaks::device, &Leaks::mapped}) {
     std::ranges::sort(rounds, {}, kind);
     lost->*kind = std::min(lost->*kind, std::max<int64_t>(rounds[count / 8].*kind, 0));
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -102,9 +97,9 @@ std::string ProcessCounts::MoreThan(const ProcessCounts& before) const {
   return out;
 }
 
-absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan) {
+Leaks MeasureLeaks(const LeakCheck& plan) {
   const int64_t noise = plan.rounds * int64_t{16};  // smaller leaks of heap bytes are ignored
-  MGE_RETURN_IF_ERROR(SpanOf(plan, plan.first, false).status());
+  SpanOf(plan, plan.first, false);
   plan.began();
   Leaks least = {INT64_MAX, INT64_MAX, INT64_MAX}, plain, stretched;
   auto maps = [&] { return least.mapped >= plan.rounds * kPage; };
@@ -113,7 +108,7 @@ absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan) {
   // cache fills slowly. The device may have other users: their use grows with time, a leak grows with the rounds.
   for (int i = 0; i < 12 && !nothing(); ++i) {
     const bool longer = i >= 4 && i % 2;
-    MGE_ASSIGN_OR_RETURN(Leaks span, SpanOf(plan, plan.rounds, longer));
+    const Leaks span = SpanOf(plan, plan.rounds, longer);
     least = Least(least, span);
     if (i >= 4) (longer ? stretched : plain).device += span.device;
   }
@@ -122,12 +117,11 @@ absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan) {
   if (!out.heap && maps()) out.mapped = least.mapped / plan.rounds;
   if (least.device > 0 && stretched.device * 2 < plain.device * 3)
     out.device = (least.device + plan.rounds - 1) / plan.rounds;
-  for (int again = 0; again < kSeries && (out.heap || out.device || out.mapped); ++again)
-    MGE_RETURN_IF_ERROR(ReduceToUsual(plan, &out));
+  for (int again = 0; again < kSeries && (out.heap || out.device || out.mapped); ++again) ReduceToUsual(plan, &out);
   return out;
 }
 
-absl::StatusOr<std::string> FindLeak(const LeakCheck& plan, std::string_view round, const std::vector<LeakPart>& parts) {
+std::string FindLeak(const LeakCheck& plan, std::string_view round, const std::vector<LeakPart>& parts) {
   auto text_of = [&](const Leaks& lost, const char* slots) -> std::string {
     const std::pair<int64_t, const char*> kinds[] = {
         {lost.heap, "the heap"}, {lost.device, "the device's memory"}, {lost.mapped, "memory that it maps beside the heap"}};
@@ -138,14 +132,12 @@ absl::StatusOr<std::string> FindLeak(const LeakCheck& plan, std::string_view rou
   };
   LeakCheck one = plan;
   one.round = parts.back().round;
-  MGE_ASSIGN_OR_RETURN(Leaks whole, MeasureLeaks(one));
-  std::string text = text_of(whole, parts.back().slots);
+  const std::string text = text_of(MeasureLeaks(one), parts.back().slots);
   one.began = [] {};
   one.rounds = std::min(plan.rounds, 4);
   for (size_t i = 0; i + 1 < parts.size() && !text.empty(); ++i) {
     one.round = parts[i].round;
-    MGE_ASSIGN_OR_RETURN(Leaks lost, MeasureLeaks(one));
-    if (std::string found = text_of(lost, parts[i].slots); !found.empty()) return found;
+    if (std::string found = text_of(MeasureLeaks(one), parts[i].slots); !found.empty()) return found;
   }
   return text;
 }

@@ -11,11 +11,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <thread>
-#include <utility>
 #include <vector>
 
-#include "core/base/status.h"
+#include "core/conform/check.h"
 
 namespace mge::conform {
 
@@ -30,12 +28,6 @@ struct ProcessCounts {
   std::string MoreThan(const ProcessCounts& before) const;
 };
 
-// Runs f in a new thread and waits for it. Blocks that malloc caches per thread count as in use until the thread ends.
-template <typename F>
-void InFreshThread(F&& f) {
-  std::thread(std::forward<F>(f)).join();
-}
-
 // Bytes lost per round; 0 if nothing is lost, or not in every span.
 struct Leaks {
   int64_t heap = 0, device = 0;
@@ -46,22 +38,22 @@ struct Leaks {
 struct LeakCheck {
   int first = 1;   // number of rounds before the measurement
   int rounds = 1;  // number of rounds per span
-  std::function<absl::Status()> round;
+  std::function<void()> round;
   std::function<void()> began;           // called between the first rounds and the measurement
   std::function<int64_t()> device_used;  // returns the used bytes of the device, by all programs
 };
 
-// Measures the leaks, which are none unless they repeat. Returns the first error of a round. No other code of the process
+// Measures the leaks, which are none unless they repeat. Throws what a round throws. No other code of the process
 // may allocate memory meanwhile.
-absl::StatusOr<Leaks> MeasureLeaks(const LeakCheck& plan);
+Leaks MeasureLeaks(const LeakCheck& plan);
 
 // A part of the work, which includes the parts before it.
 struct LeakPart {
   const char* slots;  // the slots that it adds to the part before it
-  std::function<absl::Status()> round;
+  std::function<void()> round;
 };
 // Measures the parts, the last of which is the whole work. Returns "every ROUND loses N bytes of the heap, in SLOTS", with
 // the first part that loses something, or "" if the whole work loses nothing.
-absl::StatusOr<std::string> FindLeak(const LeakCheck& plan, std::string_view round, const std::vector<LeakPart>& parts);
+std::string FindLeak(const LeakCheck& plan, std::string_view round, const std::vector<LeakPart>& parts);
 
 }  // namespace mge::conform

@@ -68,15 +68,12 @@ using Coverage = std::map<std::string, std::map<std::string, std::set<std::strin
 
 Coverage CoverageOf(const Report& report) {
   Coverage out;
-  for (const OpDef* def : AllOps()) {
-    const std::string op(def->name);
-    if (std::ranges::count(report.cases, op, [](const auto& c) { return c.first; }) == 0) continue;
-    for (const Attr& attr : def->attrs) {
+  for (const auto& [op, name] : report.cases) {
+    const auto def = std::ranges::find(AllOps(), op, &OpDef::name);
+    if (def == AllOps().end()) continue;  // a group
+    for (const Attr& attr : (*def)->attrs) {
       if (!attr.name.starts_with('_')) out[op][std::string(attr.name)];
     }
-  }
-  for (const auto& [op, name] : report.cases) {
-    if (!out.contains(op)) continue;
     for (const auto& [attribute, value] : ParseSpec(name).attributes) out[op][attribute].insert(value);
   }
   return out;

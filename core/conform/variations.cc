@@ -108,16 +108,10 @@ class Variations {
       }
     }
     for (size_t i = 0; i < base.operands.size(); ++i) VaryAxis(base, made, i);
-    std::set<std::string> seen = {ResultOf(made)};
-    for (int version = def_.since; def_.upgrade && version < made.graph.node(0).version; ++version) {
-      CaseSpec spec = base;
-      spec.version = version;
-      Try(spec, [&](const Case& c) {
-        const auto& attrs = c.graph.node(0).attrs;  // the host replaces nodes with attributes of its own, such as "_flatten"
-        return std::none_of(attrs.begin(), attrs.end(), [](const auto& a) { return a.first.starts_with('_'); }) &&
-               seen.insert(ResultOf(c)).second;
-      });
-    }
+    std::vector<std::string> versions;
+    for (int version = def_.since; def_.upgrade && version < made.graph.node(0).version; ++version)
+      versions.push_back(std::to_string(version));
+    VaryValue(base, made, versions, false, [](CaseSpec& spec, const std::string& v) { spec.version = std::stoi(v); });
   }
   std::vector<std::string> Take() { return std::move(found_); }
 
@@ -127,7 +121,11 @@ class Variations {
     std::string text = spec.Text();
     if (known_.contains(text)) return;
     absl::StatusOr<Case> c = MakeCase(def_, dtype_, text);
-    if (!c.ok() || !shows_the_change(*c)) return;
+    if (!c.ok()) return;
+    for (const auto& [name, value] : c->graph.node(0).attrs) {
+      if (name.starts_with('_')) return;  // such as "_flatten": the host replaces this node
+    }
+    if (!shows_the_change(*c)) return;
     known_.insert(text);
     found_.push_back(std::move(text));
   }

@@ -73,6 +73,7 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
     q.api = wanted.device->queue_api();
     MGE_RETURN_IF_ERROR(out->CreateQueue(q, wanted.kind));
     MGE_RETURN_IF_ERROR(MakeFence(q, &q.fence));
+    if (q.device->Is(MGE_DEVICE_GPU)) q.permits = &limits.Of(q.device->name(), KindOf(wanted));
   }
   const std::vector<size_t> permits = SharedPermits(plan);
   for (size_t i = 0; i < permits.size(); ++i) out->queues_[i].permit = permits[i];
@@ -254,15 +255,14 @@ bool InstanceQueues::CanReplay(const Segment& segment, Record& record, const mge
 
 absl::Status InstanceQueues::TakePermit(const Queue& q, const RunState& control) {
   Queue& mine = queues_[q.permit];
-  if (mine.permitted || !q.device->Is(MGE_DEVICE_GPU)) return absl::OkStatus();
-  const QueueLimits::Kind kind = KindOf(plan_.queues[q.permit]);
-  if (limits_.TryTake(q.device->name(), kind)) {
+  if (mine.permitted || !mine.permits) return absl::OkStatus();
+  if (mine.permits->TryTake()) {
     mine.permitted = true;
     return absl::OkStatus();
   }
   for (size_t i = 0; i < queues_.size(); ++i) {
     Queue& other = queues_[i];
-    if (!other.permitted || other.device != q.device || KindOf(plan_.queues[i]) != kind) continue;
+    if (!other.permitted || other.permits != mine.permits) continue;
     for (Queue& user : queues_) {
       if (user.permit == i) MGE_RETURN_IF_ERROR(WaitForQueue(user, control));
     }
@@ -276,14 +276,14 @@ absl::Status InstanceQueues::TakePermit(const Queue& q, const RunState& control)
     if (queues_[own.permit].permitted) MGE_RETURN_IF_ERROR(WaitForQueue(own, control));
   }
   GivePermits();
-  MGE_RETURN_IF_ERROR(limits_.Take(q.device->name(), kind, control));
+  MGE_RETURN_IF_ERROR(limits_.Take(*mine.permits, control));
   mine.permitted = true;
   return absl::OkStatus();
 }
 
 void InstanceQueues::GivePermits() {
-  for (size_t i = 0; i < queues_.size(); ++i) {
-    if (std::exchange(queues_[i].permitted, false)) limits_.Give(queues_[i].device->name(), KindOf(plan_.queues[i]));
+  for (Queue& q : queues_) {
+    if (std::exchange(q.permitted, false)) limits_.Give(*q.permits);
   }
 }
 

@@ -76,13 +76,14 @@ class InstanceQueues {
     const mge_queue_api* api = nullptr;
     mge_queue* queue = nullptr;
     mge_fence* fence = nullptr;
-    uint64_t before = 0;         // value of the fence when the run began
-    uint64_t signalled = 0;      // largest value whose signal has been enqueued
-    uint64_t good = 0;           // largest value that is known to have been reached without a failure
-    QueueEnd end;                // waits for the end of a failed run
-    size_t permit = 0;           // index of the queue whose permit it uses
-    bool permitted = false;      // it has a permit of the limits
-    mge_fence* steps = nullptr;  // fence that counts single steps; created at its first use
+    uint64_t before = 0;                      // value of the fence when the run began
+    uint64_t signalled = 0;                   // largest value whose signal has been enqueued
+    uint64_t good = 0;                        // largest value that is known to have been reached without a failure
+    QueueEnd end;                             // waits for the end of a failed run
+    size_t permit = 0;                        // index of the queue whose permit it uses
+    QueueLimits::Permits* permits = nullptr;  // of its GPU; nullptr: its device has no limit
+    bool permitted = false;                   // it has one of them
+    mge_fence* steps = nullptr;               // fence that counts single steps; created at its first use
     uint64_t step_count = 0;
     mge_stamp* stamps[2] = {};  // taken before and after an observed step; created at the first one
   };

@@ -57,9 +57,9 @@ absl::StatusOr<InputType> TypeWithPlace(const Graph& graph, const PlanContext& c
   return type;
 }
 
-absl::StatusOr<std::vector<IoPlace>> OutputPlaces(const Graph& graph, const PlanContext& context,
-                                                  std::span<const HostValue> outputs, const IoPlace& created) {
-  std::vector<IoPlace> places;
+absl::StatusOr<OutputPlaceList> OutputPlaces(const Graph& graph, const PlanContext& context,
+                                             std::span<const HostValue> outputs, const IoPlace& created) {
+  OutputPlaceList places;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& tensor = outputs[i].tensor;
     IoPlace place = created;

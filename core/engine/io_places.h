@@ -3,8 +3,8 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "core/base/status.h"
 #include "core/base/tensor.h"
 #include "core/plan/plan_cache.h"
@@ -17,10 +17,13 @@ namespace mge {
 // device.
 absl::StatusOr<InputType> TypeWithPlace(const Graph& graph, const PlanContext& context, size_t i, const HostValue& input);
 
+// The places of a run's outputs. Few of them need no allocation.
+using OutputPlaceList = absl::InlinedVector<IoPlace, 8>;
+
 // Returns the places of the outputs: those of the tensors that the caller provides, `created` for the others. Returns an
-// empty list, without an allocation, if all are plain host memory. Fails like TypeWithPlace().
-absl::StatusOr<std::vector<IoPlace>> OutputPlaces(const Graph& graph, const PlanContext& context,
-                                                  std::span<const HostValue> outputs, const IoPlace& created);
+// empty list if all are plain host memory. Fails like TypeWithPlace().
+absl::StatusOr<OutputPlaceList> OutputPlaces(const Graph& graph, const PlanContext& context,
+                                             std::span<const HostValue> outputs, const IoPlace& created);
 
 // Returns the place of outputs that a run creates on a device: the memory of the context's first device with queues. Returns
 // plain host memory if there is none.

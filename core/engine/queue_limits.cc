@@ -5,6 +5,8 @@
 #include <deque>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace mge {
 namespace {
 
@@ -12,16 +14,27 @@ constexpr std::chrono::milliseconds kLookSlice{1};  // the interval at which enq
 
 }  // namespace
 
-bool QueueLimits::TryTake(const std::string& device, Kind kind) {
-  std::lock_guard lock(mutex_);
-  int& taken = taken_[device][kind];
-  if (taken >= limits_[kind]) return false;
-  ++taken;
-  return true;
+bool QueueLimits::Permits::TryTake() {
+  int taken = taken_.load();
+  while (taken < limit_) {
+    if (taken_.compare_exchange_weak(taken, taken + 1)) return true;
+  }
+  return false;
 }
 
-absl::Status QueueLimits::Take(const std::string& device, Kind kind, const StopControl& stop) {
-  while (!TryTake(device, kind)) {
+QueueLimits::Permits& QueueLimits::Of(const std::string& device, Kind kind) {
+  std::lock_guard lock(mutex_);
+  auto [at, is_new] = permits_.try_emplace(device);
+  for (size_t k = 0; is_new && k < limits_.size(); ++k) at->second[k].limit_ = limits_[k];
+  return at->second[kind];
+}
+
+// A run that waits first announces itself, then looks at the count. Give() does both in the other order, so one of them sees
+// the other.
+absl::Status QueueLimits::Take(Permits& permits, const StopControl& stop) {
+  ++waiting_;
+  absl::Cleanup end = [&] { --waiting_; };
+  while (!permits.TryTake()) {
     MGE_RETURN_IF_ERROR(stop.CheckStop());
     std::unique_lock lock(mutex_);
     std::vector<std::shared_ptr<EnqueuedRun>> runs = Runs();
@@ -30,16 +43,15 @@ absl::Status QueueLimits::Take(const std::string& device, Kind kind, const StopC
     const std::chrono::milliseconds slice = runs.empty() ? kStopSlice : kLookSlice;
     runs.clear();  // without the lock: the last reference to a run ends it
     lock.lock();
-    if (taken_[device][kind] >= limits_[kind]) given_.wait_for(lock, slice);
+    if (permits.taken_.load() >= permits.limit_) given_.wait_for(lock, slice);
   }
   return absl::OkStatus();
 }
 
-void QueueLimits::Give(const std::string& device, Kind kind) {
-  {
-    std::lock_guard lock(mutex_);
-    --taken_[device][kind];
-  }
+void QueueLimits::Give(Permits& permits) {
+  --permits.taken_;
+  if (waiting_.load() == 0) return;
+  { std::lock_guard lock(mutex_); }  // after this, a run that has looked at the count waits
   given_.notify_all();
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -32,18 +33,30 @@ class EnqueuedRun {
   virtual void EndIfOver() = 0;
 };
 
-// The permits of all GPUs. Thread-safe.
+// The permits of all GPUs. Thread-safe. Taking and giving a permit needs no lock, except while a run waits for one.
 class QueueLimits {
  public:
   enum Kind { kCompute, kCopy };
+  // The permits for the queues of one kind on one GPU.
+  class Permits {
+   public:
+    // Takes a permit if one is free.
+    bool TryTake();
+
+   private:
+    friend class QueueLimits;
+    int limit_ = 0;
+    std::atomic<int> taken_{0};
+  };
+
   // Sets the limits for each GPU, which must be positive.
   QueueLimits(int compute, int copies) : limits_{compute, copies} {}
 
-  // Takes a permit if one is free.
-  bool TryTake(const std::string& device, Kind kind);
+  // Returns the permits of a GPU. They live as long as this object.
+  Permits& Of(const std::string& device, Kind kind);
   // Takes a permit. Waits for one. Fails if `stop` is set meanwhile.
-  absl::Status Take(const std::string& device, Kind kind, const StopControl& stop);
-  void Give(const std::string& device, Kind kind);
+  absl::Status Take(Permits& permits, const StopControl& stop);
+  void Give(Permits& permits);
   // Adds a run that Take() must look at.
   void Add(std::weak_ptr<EnqueuedRun> run);
 
@@ -54,7 +67,8 @@ class QueueLimits {
   const std::array<int, 2> limits_;
   std::mutex mutex_;
   std::condition_variable given_;
-  std::map<std::string, std::array<int, 2>> taken_;  // by device: permits by kind
+  std::atomic<int> waiting_{0};                            // runs in Take()
+  std::map<std::string, std::array<Permits, 2>> permits_;  // by device and kind
   std::vector<std::weak_ptr<EnqueuedRun>> runs_;
 };
 

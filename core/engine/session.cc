@@ -113,6 +113,12 @@ absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& s
   return std::make_shared<Communicators>(group);
 }
 
+// Returns whether the caller wants all outputs in plain host memory.
+bool InHostMemory(const Plan& plan) {
+  auto plain = [](const BoundValue& v) { return !v.place.device && !v.move_to; };
+  return std::all_of(plan.outputs.begin(), plan.outputs.end(), plain);
+}
+
 std::vector<ValueType> OutputTypes(const Graph& graph, const onnx::ModelInfo& info) {
   std::vector<ValueType> out;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
@@ -329,9 +335,10 @@ absl::Status Session::WithControl(RunState& control, F run) {
 absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                  RunState& control) {
   return WithControl(control, [&]() -> absl::Status {
-    if (!control.observer && !created_.device && !pinned_.device) {
-      if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs, outputs)) {
-        return RunPlan(known, "", inputs, outputs, control);
+    if (!control.observer && !pinned_.device) {
+      if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs, outputs, created_)) {
+        return InHostMemory(*known) ? RunPlan(known, "", inputs, outputs, control)
+                                    : RunWithPlaces(known, inputs, outputs, control);
       }
     }
     absl::InlinedVector<InputType, 8> types;
@@ -339,28 +346,26 @@ absl::Status Session::RunProgram(Program& program, std::span<const HostValue> in
       MGE_ASSIGN_OR_RETURN(InputType type, TypeWithPlace(program.graph(), program.context(), i, inputs[i]));
       types.push_back(std::move(type));
     }
-    MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places,
-                         OutputPlaces(program.graph(), program.context(), outputs, created_));
+    MGE_ASSIGN_OR_RETURN(const OutputPlaceList places, OutputPlaces(program.graph(), program.context(), outputs, created_));
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(program, types, control, places));
-    if (pinned_.device) return RunPinned(plan, places, inputs, outputs, control);
-    return RunInTurn(plan, places, inputs, outputs, control);
+    return pinned_.device ? RunPinned(plan, inputs, outputs, control) : RunInTurn(plan, inputs, outputs, control);
   });
 }
 
-absl::Status Session::RunPinned(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
-                                std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
+absl::Status Session::RunPinned(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
+                                std::span<HostValue> outputs, RunState& control) {
   auto create = [&](DType dtype, const Shape& shape) {
     return DeviceMemory::Create(*pinned_.device, MGE_MEMORY_PINNED, dtype, shape, runtime_);
   };
   std::vector<size_t> created;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].tensor.defined() || (!places.empty() && places[i].device)) continue;
-    created.push_back(i);
     const BoundValue& bound = plan->outputs[i];
+    if (outputs[i].tensor.defined() || bound.place.device || bound.move_to) continue;
+    created.push_back(i);
     if (bound.location.kind != Location::Kind::kSlot || bound.type.dtype == DType::kString) continue;
     MGE_ASSIGN_OR_RETURN(outputs[i].tensor, create(bound.type.dtype, bound.type.dims));
   }
-  MGE_RETURN_IF_ERROR(RunInTurn(plan, places, inputs, outputs, control));
+  MGE_RETURN_IF_ERROR(RunInTurn(plan, inputs, outputs, control));
   for (size_t i : created) {
     Tensor& tensor = outputs[i].tensor;
     if (!tensor.defined() || tensor.dtype() == DType::kString || DeviceMemory::Of(tensor)) continue;
@@ -371,14 +376,13 @@ absl::Status Session::RunPinned(const std::shared_ptr<const Plan>& plan, std::sp
   return absl::OkStatus();
 }
 
-absl::Status Session::RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
-                                std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
+absl::Status Session::RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
+                                std::span<HostValue> outputs, RunState& control) {
   if (plan->RunsAlone()) MGE_RETURN_IF_ERROR(turn_.Take(control));
   absl::Cleanup end = [&] {
     if (plan->RunsAlone()) turn_.End();
   };
-  if (places.empty()) return RunPlan(plan, "", inputs, outputs, control);
-  return RunWithPlaces(plan, places, inputs, outputs, control);
+  return RunWithPlaces(plan, inputs, outputs, control);
 }
 
 absl::StatusOr<InputType> Session::InputTypeOf(size_t i, const HostValue& input) const {
@@ -397,28 +401,31 @@ absl::Status Session::CreateOutputs(const Plan& plan, std::span<HostValue> outpu
   return absl::OkStatus();
 }
 
-absl::Status Session::RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
-                                    std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
+absl::Status Session::RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
+                                    std::span<HostValue> outputs, RunState& control) {
   MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
+  const std::vector<BoundValue>& bound = plan->outputs;
+  if (std::none_of(bound.begin(), bound.end(), [](const BoundValue& v) { return v.move_to; })) {
+    return RunPlan(plan, "", inputs, outputs, control);
+  }
   std::vector<HostValue> computed(outputs.begin(), outputs.end());
-  auto moves = [&](size_t i) { return places[i].on_device() && !plan->outputs[i].place.device; };
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (moves(i)) computed[i] = HostValue();
+    if (bound[i].move_to) computed[i] = HostValue();
   }
   MGE_RETURN_IF_ERROR(RunPlan(plan, "", inputs, computed, control));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool plain = computed[i].kind == ValueKind::kTensor && computed[i].tensor.dtype() != DType::kString;
-    if (!moves(i) || !plain) {
+    if (!bound[i].move_to || !plain) {
       outputs[i] = std::move(computed[i]);
       continue;
     }
     const Tensor& from = computed[i].tensor;
     Tensor& to = outputs[i].tensor;
     if (to.defined()) {
-      MGE_RETURN_IF_ERROR(CheckFits(plan->outputs[i].name, from.dtype(), from.shape(), to));
+      MGE_RETURN_IF_ERROR(CheckFits(bound[i].name, from.dtype(), from.shape(), to));
     } else {
       MGE_ASSIGN_OR_RETURN(to,
-                           DeviceMemory::Create(*places[i].device, MGE_MEMORY_DEVICE, from.dtype(), from.shape(), runtime_));
+                           DeviceMemory::Create(*bound[i].move_to, MGE_MEMORY_DEVICE, from.dtype(), from.shape(), runtime_));
     }
     MGE_RETURN_IF_ERROR(CopyTensor(from, to));
     control.staged_bytes += static_cast<uint64_t>(from.bytes());
@@ -455,7 +462,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
       MGE_ASSIGN_OR_RETURN(types[i], InputTypeOf(i, inputs[i]));
     }
     const IoPlace created = DevicePlace(context);
-    MGE_ASSIGN_OR_RETURN(const std::vector<IoPlace> places, OutputPlaces(graph(), context, outputs, created));
+    MGE_ASSIGN_OR_RETURN(const OutputPlaceList places, OutputPlaces(graph(), context, outputs, created));
     for (size_t i = 0; i < outputs.size() && created.device; ++i) {
       if (!outputs[i].tensor.defined() || (!places.empty() && places[i].device)) continue;
       return Fail(
@@ -481,7 +488,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
       fence = RunFence::Ended(runtime_, ended);
       return absl::OkStatus();
     }
-    MGE_RETURN_IF_ERROR(RunInTurn(plan, places, inputs, outputs, control));
+    MGE_RETURN_IF_ERROR(RunInTurn(plan, inputs, outputs, control));
     fence = RunFence::Ended(runtime_);
     return absl::OkStatus();
   }));

@@ -107,15 +107,16 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status WithControl(RunState& control, F run);
   // Creates the outputs on devices that the caller has not provided.
   absl::Status CreateOutputs(const Plan& plan, std::span<HostValue> outputs) const;
-  // Runs the plan. Moves outputs that it computes in host memory to the devices where the caller wants them.
-  absl::Status RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
-                             std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
-  // Runs the plan, alone if it must be. `places` are those of the outputs; empty: all are in plain host memory.
-  absl::Status RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
-                         std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
+  // Runs the plan. Creates outputs on devices, and moves those that it computes in host memory to where the caller wants
+  // them.
+  absl::Status RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
+                             std::span<HostValue> outputs, RunState& control);
+  // Runs the plan, alone if it must be.
+  absl::Status RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
+                         std::span<HostValue> outputs, RunState& control);
   // Runs the plan. Outputs in host memory that the run creates are page-locked for pinned_.
-  absl::Status RunPinned(const std::shared_ptr<const Plan>& plan, std::span<const IoPlace> places,
-                         std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
+  absl::Status RunPinned(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
+                         std::span<HostValue> outputs, RunState& control);
   // Returns the program that computes these outputs only. The kMaxSubsets most recently used ones are kept.
   absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
 

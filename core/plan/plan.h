@@ -194,8 +194,9 @@ struct BoundValue {
   ValueKind kind = ValueKind::kTensor;
   TensorType type;  // static for tensors in slots
   Location location;
-  IoPlace place = {};       // the memory from which the plan reads it, or to which it writes it
-  uint32_t queue_base = 0;  // its base for steps on queues; differs from the location's base only in page-locked memory
+  IoPlace place = {};         // the memory from which the plan reads it, or to which it writes it
+  Device* move_to = nullptr;  // an output that the plan writes to host memory, but that the caller wants on this device
+  uint32_t queue_base = 0;    // its base for steps on queues; differs from the location's base only in page-locked memory
 };
 
 // A constant in host memory.

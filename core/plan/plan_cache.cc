@@ -32,12 +32,17 @@ size_t HashOf(std::span<const InputType> inputs, std::span<const IoPlace> output
 // Returns the bytes of the constants that a plan packed or uploaded.
 int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
 
-// Returns whether the value is in plain host memory. A sequence never is in another.
-bool InPlainMemory(const HostValue& value) { return !DeviceMemory::Of(value.tensor); }
+// Returns whether the value lies in that memory. A sequence lies in plain host memory. So does a tensor of a device without
+// queues.
+bool LiesIn(const HostValue& value, const IoPlace& place) {
+  const DeviceMemory* memory = DeviceMemory::Of(value.tensor);
+  if (!memory || !memory->device().queue_api()) return !place.device;
+  return &memory->device() == place.device && memory->pinned() == place.pinned;
+}
 
-// Returns whether the value is in plain host memory and TypeOfValue(value) == type, without creating the type of a tensor.
+// Returns whether `type` is the type of the value with its place, without creating the type of a tensor.
 bool HasType(const HostValue& value, const InputType& type) {
-  if (type.place.device || !InPlainMemory(value)) return false;
+  if (!LiesIn(value, type.place)) return false;
   if (value.kind != ValueKind::kTensor) return TypeOfValue(value) == type;
   return type.kind == ValueKind::kTensor && value.tensor.dtype() == type.dtype && value.tensor.shape() == type.shape;
 }
@@ -64,14 +69,25 @@ PlanCache::Evicted::~Evicted() {
   for (const auto& plan : idle_) GiveUpIdle(*plan);
 }
 
-std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inputs,
-                                                  std::span<const HostValue> outputs) const {
-  if (!std::all_of(outputs.begin(), outputs.end(), InPlainMemory)) return nullptr;
+// An empty list of places stands for plain host memory.
+inline bool PlanCache::Entry::FitsOutputs(std::span<const HostValue> given, const IoPlace& created) const {
+  if (outputs.empty() && !created.device) {
+    return std::all_of(given.begin(), given.end(), [](const HostValue& v) { return LiesIn(v, IoPlace()); });
+  }
+  if (outputs.size() != given.size()) return false;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!(given[i].tensor.defined() ? LiesIn(given[i], outputs[i]) : created == outputs[i])) return false;
+  }
+  return true;
+}
+
+std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inputs, std::span<const HostValue> outputs,
+                                                  const IoPlace& created) const {
   std::shared_ptr<const Plan> plan;
   readers_.fetch_add(1);
   if (const Entry* entry = recent_.load()) {
     const auto& types = entry->signature;
-    if (entry->outputs.empty() && !entry->plan->RunsAlone() &&
+    if (!entry->plan->RunsAlone() && entry->FitsOutputs(outputs, created) &&
         std::equal(inputs.begin(), inputs.end(), types.begin(), types.end(), HasType))
       plan = entry->plan;
   }

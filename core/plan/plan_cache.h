@@ -67,9 +67,11 @@ class PlanCache {
 
   explicit PlanCache(const PlanCacheLimits& limits) : limits_(limits) {}
 
-  // Returns the most recently used plan if it is for inputs of these types, all of them and the outputs are in plain host
-  // memory, and it writes no state; else nullptr. Allocates nothing. Safe on any thread, without a lock.
-  std::shared_ptr<const Plan> FindRecent(std::span<const HostValue> inputs, std::span<const HostValue> outputs = {}) const;
+  // Returns the most recently used plan if it is for inputs and outputs of these types and places, and it need not run
+  // alone; else nullptr. `created` is the place of outputs that are not defined. Allocates nothing. Safe on any thread,
+  // without a lock.
+  std::shared_ptr<const Plan> FindRecent(std::span<const HostValue> inputs, std::span<const HostValue> outputs = {},
+                                         const IoPlace& created = {}) const;
   // Returns the plan for these inputs and makes it the most recently used one. Returns nullptr if there is none. `outputs`
   // are the places of the outputs; empty: plain host memory.
   std::shared_ptr<const Plan> Find(std::span<const InputType> inputs, Evicted& evicted,
@@ -107,6 +109,7 @@ class PlanCache {
       return std::equal(signature.begin(), signature.end(), inputs.begin(), inputs.end()) &&
              std::equal(outputs.begin(), outputs.end(), places.begin(), places.end());
     }
+    bool FitsOutputs(std::span<const HostValue> given, const IoPlace& created) const;
   };
   using Entries = std::list<Entry>;
 

@@ -124,9 +124,11 @@ class Program {
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr,
                                                       std::span<const IoPlace> outputs = {});
 
-  // Returns the most recently used plan if it fits these inputs, else nullptr. Takes no lock and allocates nothing.
-  std::shared_ptr<const Plan> RecentPlanFor(std::span<const HostValue> inputs, std::span<const HostValue> outputs) {
-    return cache_.FindRecent(inputs, outputs);
+  // Returns the most recently used plan if it fits these inputs and outputs, else nullptr. `created` is the place of outputs
+  // that are not defined. Takes no lock and allocates nothing.
+  std::shared_ptr<const Plan> RecentPlanFor(std::span<const HostValue> inputs, std::span<const HostValue> outputs,
+                                            const IoPlace& created) {
+    return cache_.FindRecent(inputs, outputs, created);
   }
 
   // Returns the plan that was used last by any caller, or nullptr if there is none.

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/plugin/ask.h"
 #include "core/plugin/sync_queue.h"
 #include "fmt/format.h"
+#include "mge/plugin/structs.hpp"
 
 namespace mge {
 namespace {
@@ -32,6 +33,18 @@ absl::Status CheckKind(Device& device, int32_t memory_class, DType dtype) {
   return absl::OkStatus();
 }
 
+// Returns the functions by which the backend uses handles of its driver, or nullptr.
+const mge_memory_handles_api* HandlesOf(const Backend& backend) {
+  const void* table = nullptr;
+  mge_error ignored;
+  CallBackend(ignored, [&](mge_error*) {
+    if (auto extension = backend.plugin().extension) table = extension(MGE_MEMORY_HANDLES_EXTENSION, 1);
+    return MGE_OK;
+  });
+  const auto* api = static_cast<const mge_memory_handles_api*>(table);
+  return api && Covers(api, &mge_memory_handles_api::unwrap) && api->wrap && api->unwrap ? api : nullptr;
+}
+
 // Copies within a device, or between it and memory that its queues can access.
 absl::Status CopyOnQueue(Device& device, void* to, const void* from, size_t bytes) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<SyncQueue> queue, SyncQueue::Create(device));
@@ -40,11 +53,28 @@ absl::Status CopyOnQueue(Device& device, void* to, const void* from, size_t byte
   return queue->Finish();
 }
 
+// Copies between the memories of two devices in pieces, so that a large tensor takes little memory of the host.
+absl::Status CopyThroughHost(Device& source, const char* from, Device& target, char* to, size_t bytes) {
+  constexpr size_t kPiece = 4 << 20;
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<SyncQueue> out, SyncQueue::Create(source, MGE_QUEUE_COPY_OUT));
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<SyncQueue> in, SyncQueue::Create(target, MGE_QUEUE_COPY_IN));
+  std::vector<std::byte> piece(std::min(bytes, kPiece));
+  for (size_t done = 0, part; done < bytes; done += part) {
+    part = std::min(bytes - done, piece.size());
+    MGE_RETURN_IF_ERROR(out->Download(piece.data(), from + done, part));
+    MGE_RETURN_IF_ERROR(in->Upload(to + done, piece.data(), part));
+  }
+  return in->Finish();
+}
+
 }  // namespace
 
 DeviceMemory::~DeviceMemory() {
   // A forked child must not use the parent's driver. The parent frees the memory.
-  if (pool_ && !device_->Orphaned()) pool_->Release(reservation_);
+  if (!device_->Orphaned()) {
+    if (pool_) pool_->Release(reservation_);
+    if (handles_) handles_->unwrap(device_->handle(), &slab_);
+  }
   if (release_) release_();
 }
 
@@ -89,6 +119,41 @@ absl::StatusOr<Tensor> DeviceMemory::Wrap(Device& device, int32_t memory_class, 
   memory->keep_ = std::move(keep);
   memory->address_ = memory->queue_address_ = address;
   MGE_RETURN_IF_ERROR(CheckKind(device, memory_class, dtype));
+  return ViewOfCallers(std::move(memory), dtype, std::move(shape), bytes);
+}
+
+absl::StatusOr<Tensor> DeviceMemory::WrapHandle(Device& device, DType dtype, Shape shape, void* handle, uint64_t offset,
+                                                uint64_t bytes, std::function<void()> release,
+                                                std::shared_ptr<const void> keep) {
+  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(device, MGE_MEMORY_DEVICE));
+  memory->release_ = std::move(release);
+  memory->keep_ = std::move(keep);
+  MGE_RETURN_IF_ERROR(CheckKind(device, MGE_MEMORY_DEVICE, dtype));
+  const mge_memory_handles_api* handles = HandlesOf(device.backend());
+  if (!handles) {
+    return Fail(errors::kDeviceUnusable, fmt::format("device {} cannot use memory by its handle", device.name()),
+                {.what = fmt::format("backend '{}' does not offer the extension " MGE_MEMORY_HANDLES_EXTENSION,
+                                     device.backend().name()),
+                 .fix = "wrap an address that is valid on the device, or copy the elements to a tensor"});
+  }
+  if (offset > UINT64_MAX - bytes) {
+    return Fail(errors::kInvalidTensor, fmt::format("offset {} and {} bytes are larger than any memory", offset, bytes));
+  }
+  mge_slab slab = {};
+  slab.struct_size = sizeof(slab);
+  MGE_RETURN_IF_ERROR(AskDevice(device, "wrapping memory by its handle", [&](mge_error* e) {
+    return handles->wrap(device.handle(), handle, offset + bytes, &slab, e);
+  }));
+  memory->handles_ = handles;
+  memory->slab_ = slab;
+  memory->address_ = memory->queue_address_ = static_cast<char*>(slab.address) + offset;
+  return ViewOfCallers(std::move(memory), dtype, std::move(shape), bytes);
+}
+
+absl::StatusOr<Tensor> DeviceMemory::ViewOfCallers(std::unique_ptr<DeviceMemory> memory, DType dtype, Shape shape,
+                                                   uint64_t bytes) {
+  const Device& device = *memory->device_;
+  const void* const address = memory->queue_address_;
   MGE_ASSIGN_OR_RETURN(const int64_t expected, NumBytes(dtype, shape));
   if (static_cast<uint64_t>(expected) != bytes) {
     return Fail(errors::kInvalidTensor, "the size of the memory does not match the shape",
@@ -135,8 +200,8 @@ absl::Status CopyTensor(const Tensor& from, Tensor& to) {
     return queue->Finish();
   }
   if (&source->device() == &target->device()) return CopyOnQueue(source->device(), to.mutable_data(), from.data(), bytes);
-  MGE_ASSIGN_OR_RETURN(const Tensor between, ToHost(from));
-  return CopyTensor(between, to);
+  return CopyThroughHost(source->device(), static_cast<const char*>(from.data()), target->device(),
+                         static_cast<char*>(to.mutable_data()), bytes);
 }
 
 absl::StatusOr<Tensor> ToHost(const Tensor& from) {

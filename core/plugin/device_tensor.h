@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/base/tensor.h"
 #include "core/plugin/device.h"
+#include "mge/memory_handles.h"
 
 namespace mge {
 
@@ -30,6 +31,12 @@ class DeviceMemory {
   // kInvalidTensor if the size or the alignment is wrong.
   static absl::StatusOr<Tensor> Wrap(Device& device, int32_t memory_class, DType dtype, Shape shape, void* address,
                                      uint64_t bytes, std::function<void()> release, std::shared_ptr<const void> keep);
+
+  // Creates a tensor that uses memory of the caller on the device, from `offset` on. `handle` is the driver's object for that
+  // memory. `release` is called like that of Wrap(). Fails with kDeviceUnusable if the backend cannot use handles, with
+  // kInvalidTensor if the size or the alignment is wrong, and with errors of the backend.
+  static absl::StatusOr<Tensor> WrapHandle(Device& device, DType dtype, Shape shape, void* handle, uint64_t offset,
+                                           uint64_t bytes, std::function<void()> release, std::shared_ptr<const void> keep);
 
   // Returns the memory of the tensor, or nullptr if it is plain host memory.
   static const DeviceMemory* Of(const Tensor& tensor);
@@ -58,17 +65,22 @@ class DeviceMemory {
     void operator()(const void*) { memory.reset(); }
   };
   DeviceMemory(Device& device, int32_t memory_class) : device_(device.shared_from_this()), memory_class_(memory_class) {}
+  // Creates the tensor of memory of the caller. Fails with kInvalidTensor if the size or the alignment is wrong.
+  static absl::StatusOr<Tensor> ViewOfCallers(std::unique_ptr<DeviceMemory> memory, DType dtype, Shape shape,
+                                              uint64_t bytes);
   static Tensor View(std::unique_ptr<DeviceMemory> memory, DType dtype, Shape shape);
 
   std::shared_ptr<const void> keep_;  // destroyed last
   std::shared_ptr<Device> device_;
   int32_t memory_class_;
-  void* address_ = nullptr;             // of the tensor; in page-locked memory the host's address
-  void* queue_address_ = nullptr;       // of the same byte for queues of the device
-  Pool* pool_ = nullptr;                // nullptr: not from a pool
-  mge_reservation reservation_ = {};    // from pool_
-  std::shared_ptr<std::byte> host_;     // memory of a device without queues
-  std::function<void()> release_ = {};  // for memory of the caller
+  void* address_ = nullptr;                          // of the tensor; in page-locked memory the host's address
+  void* queue_address_ = nullptr;                    // of the same byte for queues of the device
+  Pool* pool_ = nullptr;                             // nullptr: not from a pool
+  mge_reservation reservation_ = {};                 // from pool_
+  std::shared_ptr<std::byte> host_;                  // memory of a device without queues
+  std::function<void()> release_ = {};               // for memory of the caller
+  const mge_memory_handles_api* handles_ = nullptr;  // nullptr: no memory by its handle
+  mge_slab slab_ = {};                               // from handles_
 };
 
 // Copies the elements of `from` into the memory of `to`, which has the same type and shape. Each may be in host memory or on

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -124,36 +125,33 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
     _exit(0);
   }
   setpgid(leader, leader);  // the child may not have called it yet
-  Register(leader);
   child->leader_ = leader;
+  Register(leader);
   child->report_ = std::move(report.to_read);
   child->output_ = std::move(output.to_read);
   child->LimitTo(seconds);
   return child;
 }
 
-std::unique_ptr<Child> Child::Execute(const std::string& path, const std::vector<std::string>& arguments, int input,
-                                      double seconds) {
+std::unique_ptr<Child> Child::Execute(const std::string& path, std::string task, std::string_view request, double seconds) {
   std::unique_ptr<Child> child(new Child);
   Pipe report, output;
   if (!report.Open() || !output.Open()) return nullptr;
+  const Fd file(memfd_create("mge-worker request", MFD_CLOEXEC));
+  if (!file.valid() || !WriteRange(file.get(), 0, AsBytes(request), "the request").ok()) return nullptr;
   // Copies above the descriptors that the child replaces, since dup2() onto itself would keep O_CLOEXEC.
-  const Fd in(fcntl(input, F_DUPFD_CLOEXEC, kReportFd + 1)),
+  const Fd in(fcntl(file.get(), F_DUPFD_CLOEXEC, kReportFd + 1)),
       told(fcntl(report.to_write.get(), F_DUPFD_CLOEXEC, kReportFd + 1));
   if (!in.valid() || !told.valid()) return nullptr;
-  std::vector<char*> argv;
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
+  std::string name = "mge-worker", parent = std::to_string(getpid());
+  char* const argv[] = {name.data(), task.data(), parent.data(), nullptr};
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
-  if ((errno = posix_spawn_file_actions_init(&files)) != 0) return nullptr;
-  if ((errno = posix_spawnattr_init(&attributes)) != 0) {
-    posix_spawn_file_actions_destroy(&files);
-    return nullptr;
-  }
+  posix_spawn_file_actions_init(&files);  // neither of the two can fail in glibc
+  posix_spawnattr_init(&attributes);
   int error = 0;
   auto check = [&error](int result) { error = error ? error : result; };
   check(posix_spawn_file_actions_adddup2(&files, in.get(), STDIN_FILENO));
@@ -165,7 +163,7 @@ std::unique_ptr<Child> Child::Execute(const std::string& path, const std::vector
   check(posix_spawnattr_setpgroup(&attributes, 0));
   check(posix_spawnattr_setsigmask(&attributes, &none));
   check(posix_spawnattr_setsigdefault(&attributes, &all));
-  if (error == 0) error = posix_spawn(&child->leader_, path.c_str(), &files, &attributes, argv.data(), environ);
+  if (error == 0) error = posix_spawn(&child->leader_, path.c_str(), &files, &attributes, argv, environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) {
@@ -187,6 +185,15 @@ void Child::LimitTo(double seconds) {
 void Child::Read() {
   ReadInto(report_, report);
   ReadInto(output_, output);
+}
+
+void Child::ReadToEnd(const std::function<void()>& take) {
+  do {
+    WaitForAny({this});
+    Read();
+    take();
+  } while (!Ended());
+  take();
 }
 
 bool Child::Ended() {
@@ -242,10 +249,7 @@ ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& 
   };
   const std::unique_ptr<Child> child = Child::Fork(execute, 1e9);
   if (!child) return {errno, false, -1, 0, {}};
-  do {
-    Child::WaitForAny({child.get()});
-    child->Read();
-  } while (!child->Ended());
+  child->ReadToEnd([] {});
   return child->end();
 }
 

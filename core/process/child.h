@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/file.h"
@@ -41,11 +42,11 @@ class Child {
   // stdout and stderr lead to `output`. No core file is written. The child is killed when the thread that forked it ends.
   // Returns nullptr and sets errno if no process can be started.
   static std::unique_ptr<Child> Fork(const std::function<void(int report)>& body, double seconds);
-  // Executes the program at `path` with these arguments, of which the first is its name. Its stdin is `input`, its report
-  // goes to kReportFd, and it gets no other descriptor. For libraries: changes no signal handler and calls no handler of
-  // fork(). The program should call EndWithParent() first. Returns nullptr and sets errno if it cannot be executed.
-  static std::unique_ptr<Child> Execute(const std::string& path, const std::vector<std::string>& arguments, int input,
-                                        double seconds);
+  // Executes mge-worker, the program at `path`, with the arguments `task` and the id of this process. Its stdin is a file in
+  // memory with the request, its report goes to kReportFd, and it gets no other descriptor. For libraries: changes no signal
+  // handler and calls no handler of fork(). The program should call EndWithParent() first. Returns nullptr and sets errno if
+  // it cannot be executed.
+  static std::unique_ptr<Child> Execute(const std::string& path, std::string task, std::string_view request, double seconds);
   ~Child() { Kill(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -56,6 +57,8 @@ class Child {
   void LimitTo(double seconds);
   // Appends the available bytes to `report` and `output`. Does not block.
   void Read();
+  // Reads until the child has ended. Calls `take` after each read.
+  void ReadToEnd(const std::function<void()>& take);
   // Returns whether the child has ended. If the time limit is over, kills it first. When it has ended, reads the last bytes.
   bool Ended();
   const ChildEnd& end() const { return end_; }  // valid after Ended() has returned true

@@ -24,16 +24,6 @@ using gpu::Refusal;
 constexpr int32_t kTensorCoresLast = -100, kPlainTensors = -70, kOthersLast = -40;
 constexpr uint64_t kAlignment = 256;
 
-bool FindType(mge_dtype type, cudnnDataType_t* out) {
-  switch (type) {
-    case MGE_DTYPE_F32: return *out = CUDNN_DATA_FLOAT, true;
-    case MGE_DTYPE_F64: return *out = CUDNN_DATA_DOUBLE, true;
-    case MGE_DTYPE_F16: return *out = CUDNN_DATA_HALF, true;
-    case MGE_DTYPE_BF16: return *out = CUDNN_DATA_BFLOAT16, true;
-    default: return false;
-  }
-}
-
 // A problem as a convolution of the library, and what is left to do.
 struct Task {
   Convolution conv;
@@ -165,13 +155,9 @@ class ConvolutionKernel : public Kernel {
     if (task_.shape.residual) add(kResidual, At<void>(run, bound.residual));
     if (task_.shape.bias) add(kBias, bias);
     void* const workspace = plan_.workspace ? At<void>(run, bound.workspace) : nullptr;
-    Descriptor pack(library_.library(), CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.SetList(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids.data(), count))
-        .SetList(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(operands.data(), count))
-        .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
-        .Finalize();
-    if (!pack.result().ok()) return pack.result();
-    return QueueOf<gpu::Queue>(run).Enqueue([&](void* stream) { return library_.Execute(plan_.plan, pack, stream); });
+    return QueueOf<gpu::Queue>(run).Enqueue([&](void* stream) {
+      return library_.Execute(plan_.plan, {ids.data(), count}, {operands.data(), count}, workspace, stream);
+    });
   }
 
   CudnnDevice& library_;

@@ -15,7 +15,8 @@ constexpr gpu::LibraryFacts kFacts = {.name = "cuBLASLt",
                                       .setting = &kCublasLt,
                                       .driver_setting = &kDriver,
                                       .files = kFiles,
-                                      .install = "install libcublas of CUDA 13"};
+                                      .install = "install libcublas of CUDA 13",
+                                      .without = "matrix products are slower"};
 
 }  // namespace
 

@@ -5,6 +5,16 @@
 
 namespace mge::cuda {
 
+bool FindType(mge_dtype type, cudnnDataType_t* out) {
+  switch (type) {
+    case MGE_DTYPE_F32: return *out = CUDNN_DATA_FLOAT, true;
+    case MGE_DTYPE_F64: return *out = CUDNN_DATA_DOUBLE, true;
+    case MGE_DTYPE_F16: return *out = CUDNN_DATA_HALF, true;
+    case MGE_DTYPE_BF16: return *out = CUDNN_DATA_BFLOAT16, true;
+    default: return false;
+  }
+}
+
 Descriptor& Descriptor::SetAll(cudnnBackendAttributeName_t name, std::span<Descriptor* const> others) {
   std::vector<cudnnBackendDescriptor_t> raw;
   for (const Descriptor* other : others) {
@@ -12,6 +22,18 @@ Descriptor& Descriptor::SetAll(cudnnBackendAttributeName_t name, std::span<Descr
     raw.push_back(other->raw_);
   }
   return SetRaw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()), raw.data());
+}
+
+Descriptor& Descriptor::SetTensor(cudnnDataType_t type, std::span<const int64_t> sizes, std::span<const int64_t> strides,
+                                  int64_t id, bool is_virtual) {
+  constexpr int64_t kAlignment = 16;  // of operands that are views of others
+  return Set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
+      .SetList(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes)
+      .SetList(CUDNN_ATTR_TENSOR_STRIDES, strides)
+      .Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+      .Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
+      .Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual)
+      .Finalize();
 }
 
 std::string Descriptor::GetText(cudnnBackendAttributeName_t name) {

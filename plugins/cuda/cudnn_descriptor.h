@@ -39,11 +39,20 @@ inline constexpr auto kAttributeType<cudnnConvolutionMode_t> = CUDNN_TYPE_CONVOL
 template <>
 inline constexpr auto kAttributeType<cudnnPointwiseMode_t> = CUDNN_TYPE_POINTWISE_MODE;
 template <>
+inline constexpr auto kAttributeType<cudnnResampleMode_t> = CUDNN_TYPE_RESAMPLE_MODE;
+template <>
+inline constexpr auto kAttributeType<cudnnPaddingMode_t> = CUDNN_TYPE_PADDING_MODE;
+template <>
+inline constexpr auto kAttributeType<cudnnNanPropagation_t> = CUDNN_TYPE_NAN_PROPOGATION;
+template <>
 inline constexpr auto kAttributeType<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
 template <>
 inline constexpr auto kAttributeType<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
 template <>
 inline constexpr auto kAttributeType<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
+
+// Finds the library's number of an element type. Returns false if it computes with no such elements.
+bool FindType(mge_dtype type, cudnnDataType_t* out);
 
 // A descriptor. After a call that failed, further ones do nothing: the caller checks result() once.
 class Descriptor {
@@ -72,6 +81,9 @@ class Descriptor {
     return SetRaw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other.raw_);
   }
   Descriptor& SetAll(cudnnBackendAttributeName_t name, std::span<Descriptor* const> others);
+  // Describes a tensor. `strides`: in elements. `id`: the number by which plans know it.
+  Descriptor& SetTensor(cudnnDataType_t type, std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t id,
+                        bool is_virtual = false);
   Descriptor& SetText(cudnnBackendAttributeName_t name, std::string_view text) {
     return SetList(name, std::span<const char>(text));
   }

@@ -20,12 +20,12 @@ Result CudnnDevice::Open(gpu::Device& device) {
   });
 }
 
-Result CudnnDevice::Read(gpu::Device& device, const std::vector<ConvolutionPlan>& plans, Plans* out) {
+Result CudnnDevice::Read(gpu::Device& device, const std::vector<ExecutionPlan>& plans, Plans* out) {
   std::lock_guard lock(handle_mutex_);
   auto ready = std::make_shared<std::vector<ReadyPlan>>();
   Result last;
   Result r = device.With([&]() -> Result {
-    for (const ConvolutionPlan& text : plans) {
+    for (const ExecutionPlan& text : plans) {
       Descriptor plan(library_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle_)
           .SetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, text.json)
@@ -43,34 +43,41 @@ Result CudnnDevice::Read(gpu::Device& device, const std::vector<ConvolutionPlan>
   return r;
 }
 
-Result CudnnDevice::Find(gpu::Device& device, const ConvolutionShape& shape, Plans* out) {
-  const std::string key = key_ + shape.Text();
-  std::vector<ConvolutionPlan> plans;
+Result CudnnDevice::Find(gpu::Device& device, const std::string& shape, const Finder& find, Plans* out) {
+  const std::string key = key_ + shape;
+  std::vector<ExecutionPlan> plans;
   if (std::string blob; LoadBlob(key, &blob) && ReadPlans(blob, &plans) && Read(device, plans, out).ok()) return {};
   plans.clear();
-  if (Result r = device.With([&] { return FindPlans(library_, *properties_, shape, &plans); }); !r.ok()) return r;
+  if (Result r = device.With([&] { return find(&plans); }); !r.ok()) return r;
   if (Result r = Read(device, plans, out); !r.ok()) return r;
   StoreBlob(key, WritePlans(plans));
   return {};
 }
 
-Result CudnnDevice::PlansOf(gpu::Device& device, const ConvolutionShape& shape, Plans* out) {
+Result CudnnDevice::PlansOf(gpu::Device& device, const std::string& shape, const Finder& find, Plans* out) {
   std::lock_guard lock(mutex_);
   if (Result r = Open(device); !r.ok()) return r;
-  const auto [entry, is_new] = known_.try_emplace(shape.Text());
+  const auto [entry, is_new] = known_.try_emplace(shape);
   Known& known = entry->second;
-  if (is_new) known.result = Find(device, shape, &known.plans);
+  if (is_new) known.result = Find(device, shape, find, &known.plans);
   *out = known.plans;
   const Result result = known.result;
   if (!result.ok() && result.code() != MGE_UNIMPLEMENTED) known_.erase(entry);  // it may succeed later
   return result;
 }
 
-Result CudnnDevice::Execute(const Descriptor& plan, const Descriptor& operands, void* stream) {
+Result CudnnDevice::Execute(const Descriptor& plan, std::span<const int64_t> ids, std::span<void* const> operands,
+                            void* workspace, void* stream) {
+  Descriptor pack(library_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.SetList(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids)
+      .SetList(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, operands)
+      .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
+      .Finalize();
+  if (!pack.result().ok()) return pack.result();
   std::lock_guard lock(handle_mutex_);
   const auto to = static_cast<cudaStream_t>(stream);
   if (Result r = library_.ResultOf(library_.set_stream(handle_, to), "cudnnSetStream"); !r.ok()) return r;
-  return library_.ResultOf(library_.execute(handle_, plan.raw(), operands.raw()), "cudnnBackendExecute");
+  return library_.ResultOf(library_.execute(handle_, plan.raw(), pack.raw()), "cudnnBackendExecute");
 }
 
 void CudnnDevice::Close(gpu::Device& device) {

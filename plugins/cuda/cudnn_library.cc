@@ -15,7 +15,8 @@ constexpr gpu::LibraryFacts kFacts = {.name = "cuDNN",
                                       .setting = &kCudnn,
                                       .driver_setting = &kDriver,
                                       .files = kFiles,
-                                      .install = "install libcudnn 9 for CUDA 13"};
+                                      .install = "install libcudnn 9 for CUDA 13",
+                                      .without = "convolutions are slower"};
 constexpr size_t kLeastVersion = CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100;
 
 std::string Dotted(size_t version) { return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100); }

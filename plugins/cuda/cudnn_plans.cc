@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kMostPerKind = 3;      // plans with the same attributes
 constexpr int64_t kMostConfigs = 64;    // that a heuristic may return
-constexpr int64_t kAlignment = 16;      // of operands that are views of others
 constexpr int64_t kFirstVirtual = 100;  // number of the first intermediate tensor
 
 using Sizes = std::vector<int64_t>;
@@ -58,15 +57,10 @@ class OperationGraph {
   }
 
   Descriptor& Tensor(int64_t id, const Sizes& sizes) {
-    const Sizes strides = gpu::StridesIn(shape_.channels_last ? gpu::Layout::kChannelsLast : gpu::Layout::kPlain, sizes);
-    Descriptor& t = Add(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    t.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, id >= kFirstVirtual ? sum_type_ : shape_.type)
-        .SetList(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const int64_t>(sizes))
-        .SetList(CUDNN_ATTR_TENSOR_STRIDES, std::span<const int64_t>(strides))
-        .Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
-        .Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
-        .Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, id >= kFirstVirtual);
-    return t.Finalize();
+    const gpu::Layout layout = shape_.channels_last ? gpu::Layout::kChannelsLast : gpu::Layout::kPlain;
+    const bool is_virtual = id >= kFirstVirtual;
+    return Add(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+        .SetTensor(is_virtual ? sum_type_ : shape_.type, sizes, gpu::StridesIn(layout, sizes), id, is_virtual);
   }
 
   // Adds the convolution. Returns the tensor of its result.
@@ -167,19 +161,19 @@ uint64_t AttributesOf(Descriptor& engine, cudnnDataType_t type) {
 
 // Appends the plan of a configuration, unless there are enough plans with its attributes or the library refuses it.
 void AddPlan(const Cudnn& library, const Descriptor& properties, cudnnDataType_t type, Descriptor& config,
-             std::vector<ConvolutionPlan>* out) {
+             std::vector<ExecutionPlan>* out) {
   Descriptor engine(library, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   config.GetInto(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
-  ConvolutionPlan found;
+  ExecutionPlan found;
   found.attributes = AttributesOf(engine, type);
   if (!config.result().ok() || !engine.result().ok() || found.attributes & MGE_KERNEL_COMPILES) return;
-  auto alike = [&](const ConvolutionPlan& p) { return p.attributes == found.attributes; };
+  auto alike = [&](const ExecutionPlan& p) { return p.attributes == found.attributes; };
   if (static_cast<size_t>(std::count_if(out->begin(), out->end(), alike)) >= kMostPerKind) return;
   Descriptor plan(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config).Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties).Finalize();
   found.workspace = static_cast<uint64_t>(plan.Get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   found.json = plan.GetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
-  auto same = [&](const ConvolutionPlan& p) { return p.json == found.json; };
+  auto same = [&](const ExecutionPlan& p) { return p.json == found.json; };
   if (plan.result().ok() && std::none_of(out->begin(), out->end(), same)) out->push_back(std::move(found));
 }
 
@@ -208,12 +202,17 @@ std::string ConvolutionShape::Text() const {
 }
 
 Result FindPlans(const Cudnn& library, const Descriptor& properties, const ConvolutionShape& shape,
-                 std::vector<ConvolutionPlan>* out) {
+                 std::vector<ExecutionPlan>* out) {
   OperationGraph graph(library, shape);
   Descriptor* operations = nullptr;
   if (Result r = graph.Build(&operations); !r.ok()) return r;
+  return FindPlansOf(library, properties, *operations, shape.type, out);
+}
+
+Result FindPlansOf(const Cudnn& library, const Descriptor& properties, const Descriptor& graph, cudnnDataType_t type,
+                   std::vector<ExecutionPlan>* out) {
   Result last;
-  auto is_safe = [](const ConvolutionPlan& p) {  // allowed by every setting
+  auto is_safe = [](const ExecutionPlan& p) {  // allowed by every setting
     constexpr uint64_t kRisks = MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_TENSOR_CORE | MGE_KERNEL_WINOGRAD | MGE_KERNEL_FFT;
     return p.attributes & MGE_KERNEL_DETERMINISTIC && !(p.attributes & kRisks);
   };
@@ -221,31 +220,31 @@ Result FindPlans(const Cudnn& library, const Descriptor& properties, const Convo
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     if (std::any_of(out->begin(), out->end(), is_safe)) break;
     Descriptor heuristic(library, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristic.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *operations)
+    heuristic.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
         .Set(CUDNN_ATTR_ENGINEHEUR_MODE, mode)
         .Set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties)
         .Finalize();
     std::vector<Descriptor> configs;
     heuristic.GetAll(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostConfigs, &configs);
     if (!heuristic.result().ok()) last = heuristic.result();
-    for (Descriptor& config : configs) AddPlan(library, properties, shape.type, config, out);
+    for (Descriptor& config : configs) AddPlan(library, properties, type, config, out);
   }
   if (!out->empty()) return {};
-  return last.ok() ? Result(MGE_UNIMPLEMENTED, "cuDNN has no engine for this convolution") : last;
+  return last.ok() ? Result(MGE_UNIMPLEMENTED, "cuDNN has no engine that needs no compilation") : last;
 }
 
-std::string WritePlans(const std::vector<ConvolutionPlan>& plans) {
+std::string WritePlans(const std::vector<ExecutionPlan>& plans) {
   std::string bytes;
-  for (const ConvolutionPlan& plan : plans) {
+  for (const ExecutionPlan& plan : plans) {
     for (uint64_t n : {plan.attributes, plan.workspace, uint64_t{plan.json.size()}}) bytes += std::to_string(n) + " ";
     bytes += plan.json;
   }
   return bytes;
 }
 
-bool ReadPlans(std::string_view bytes, std::vector<ConvolutionPlan>* plans) {
+bool ReadPlans(std::string_view bytes, std::vector<ExecutionPlan>* plans) {
   while (!bytes.empty()) {
-    ConvolutionPlan plan;
+    ExecutionPlan plan;
     uint64_t size = 0;
     if (!ReadNumber(&bytes, &plan.attributes) || !ReadNumber(&bytes, &plan.workspace) || !ReadNumber(&bytes, &size) ||
         size > bytes.size()) {

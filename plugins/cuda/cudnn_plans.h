@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of cuDNN for convolutions.
+// Plans of cuDNN, and the graphs of convolutions.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,21 @@ struct ConvolutionShape {
 enum ConvolutionTensor : int64_t { kX = 1, kW, kResidual, kBias, kY };
 
 // An execution plan in the library's text form.
-struct ConvolutionPlan {
+struct ExecutionPlan {
   uint64_t attributes = 0;  // MGE_KERNEL_ bits of the engine
   uint64_t workspace = 0;   // bytes
   std::string json;
 };
 
-// Returns plans for the device with these properties, the best one first. Engines that compile code when they are planned
-// are left out. Fails if the library has no engine for this convolution.
+// Return plans for the device with these properties, the best one first: of a convolution, and of any graph of operations on
+// tensors of `type`. Engines that compile code when they are planned are left out. Fail if the library has no other one.
 Result FindPlans(const Cudnn& library, const Descriptor& properties, const ConvolutionShape& shape,
-                 std::vector<ConvolutionPlan>* out);
+                 std::vector<ExecutionPlan>* out);
+Result FindPlansOf(const Cudnn& library, const Descriptor& properties, const Descriptor& graph, cudnnDataType_t type,
+                   std::vector<ExecutionPlan>* out);
 
 // Convert plans from and to bytes. ReadPlans returns false if the bytes are not those of WritePlans.
-std::string WritePlans(const std::vector<ConvolutionPlan>& plans);
-bool ReadPlans(std::string_view bytes, std::vector<ConvolutionPlan>* plans);
+std::string WritePlans(const std::vector<ExecutionPlan>& plans);
+bool ReadPlans(std::string_view bytes, std::vector<ExecutionPlan>* plans);
 
 }  // namespace mge::cuda

@@ -15,6 +15,7 @@
 #include "vendor.h"
 #ifdef MGE_CUDNN
 #include "convolutions.h"
+#include "pools.h"
 #endif
 
 namespace mge::cuda {
@@ -25,7 +26,7 @@ struct AllRows {
     static const std::vector<const KernelRow*> all = gpu::RowsWith({mge_kernels_products
 #ifdef MGE_CUDNN
                                                                     ,
-                                                                    mge_kernels_convolutions
+                                                                    mge_kernels_convolutions, mge_kernels_pools
 #endif
     });
     *count = all.size();
@@ -39,7 +40,8 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "cuda,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt, &kNvrtc, &kNccl,
+  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kCublasLt,    &kNvrtc,
+                                                     &kNccl,   &kMemoryRate,    &kComputeRate, &kMatrixRate,
 #ifdef MGE_CUDNN
                                                      &kCudnn
 #endif

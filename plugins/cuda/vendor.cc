@@ -26,10 +26,10 @@ namespace {
   static_assert(SameAbi<int parameters, decltype(::cuda)>::value, #cuda " has other parameters in cuda.h");
 GPU_DRIVER_FUNCTIONS(GPU_DRIVER_CHECK)
 GPU_CUDA_FUNCTIONS(GPU_DRIVER_CHECK)
-static_assert(CU_MEMHOSTALLOC_PORTABLE == 1 && CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
-              CU_STREAM_CAPTURE_MODE_RELAXED == 2 && CU_COMPUTEMODE_PROHIBITED == 2 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 &&
-              CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
-              sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
+static_assert(CUDA_ERROR_DEVICE_UNAVAILABLE == int{kDriverBusy} && CU_MEMHOSTALLOC_PORTABLE == 1 &&
+              CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 && CU_STREAM_CAPTURE_MODE_RELAXED == 2 &&
+              CU_COMPUTEMODE_PROHIBITED == 2 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 && CU_MEM_LOCATION_TYPE_DEVICE == 1 &&
+              CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 && sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
 
 #if __has_include(<nccl.h>)
 #define GPU_NCCL_CHECK(member, function, parameters) \
@@ -74,6 +74,7 @@ const Vendor& TheVendor() {
       .libraries = kLibraries,
       .device_file = nullptr,
       .install = "install the NVIDIA driver, version 580 or later",
+      .visible = "CUDA_VISIBLE_DEVICES",
       .architectures = "MGE_CUDA_ARCHITECTURES",
       .is_hip = false,
       .minimum_version = kToolkit,
@@ -88,6 +89,7 @@ const Vendor& TheVendor() {
                   .native_atomics = CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED},
       .driver_setting = &cuda::kDriver,
       .queues_setting = &cuda::kComputeQueues,
+      .rates = {.memory = &cuda::kMemoryRate, .compute = &cuda::kComputeRate, .matrix = &cuda::kMatrixRate},
       .capability = Decimal,
       // The CUDA C++ Programming Guide, "Arithmetic Instructions": 64 or 128 multiply-adds.
       .operations_per_clock = [](int major, int minor) { return 10 * major + minor <= 80 ? 128 : 256; },

@@ -33,4 +33,19 @@ inline constexpr mge_setting kNccl =
                 "Absolute path of NCCL, which computes collective operators; empty: libnccl.so.2 of the system, unless "
                 "cuda.driver is set; off: there are no collective operators.");
 
+inline constexpr mge_setting kMemoryRate =
+    DoubleSetting("cuda.memory_gb_s", "0", 0, 1e6, "GB/s",
+                  "Measured rate of device memory (gpu-report.sh prints it), for the planner's estimates on all devices of "
+                  "this backend; 0: 80% of the peak that the driver reports.");
+
+inline constexpr mge_setting kComputeRate =
+    DoubleSetting("cuda.compute_tflop_s", "0", 0, 1e6, "TFLOP/s",
+                  "Measured rate of float32 products without tensor cores, for the planner's estimates on all devices of "
+                  "this backend; 0: half of the peak that the driver's properties suggest.");
+
+inline constexpr mge_setting kMatrixRate =
+    DoubleSetting("cuda.matrix_tflop_s", "0", 0, 1e6, "TFLOP/s",
+                  "Measured rate of float16 products by tensor cores, for the planner's estimates on all devices of this "
+                  "backend; 0: 8 times the rate without tensor cores.");
+
 }  // namespace mge::cuda

@@ -10,6 +10,8 @@
 // - In a phased kernel, put code between barriers into GPU_PHASE, and variables that a thread keeps into GPU_STATE. The
 //   emulation then runs loops instead of fibers. GPU_WARP_PHASE is for operations of 32 threads together: GPU_LANES gives
 //   them the states of these threads.
+// - GPU_UNROLL unrolls a loop for speed. GPU_UNROLL_REGISTERS does so only on a GPU, where the indices of arrays must be
+//   constants for them to be registers; the emulation compiles faster without.
 #pragma once
 
 #include <stdint.h>
@@ -30,6 +32,7 @@
 #endif
 #define GPU_DEVICE __device__ __forceinline__
 #define GPU_UNROLL _Pragma("unroll")
+#define GPU_UNROLL_REGISTERS _Pragma("unroll")
 #define GPU_BARRIER() __syncthreads()
 #define GPU_SHARED(T, name, dims) __shared__ T name dims
 #define GPU_DYNAMIC_SHARED(T, name)                                  \

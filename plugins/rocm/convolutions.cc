@@ -43,28 +43,28 @@ struct Task {
   gpu::Packing packing;  // of the filter, with the channels last
 };
 
-// Describes the problem. Refuses what the library does not compute.
-Result Describe(const Problem& p, gpu::Layout layout, Task* task) {
-  Convolution* const conv = &task->conv;
-  MiopenShape* const shape = &task->shape;
-  if (Result r = gpu::FindConvolution(p, conv); !r.ok()) return r;
-  const gpu::ConvArgs& args = conv->args;
-  if (!FindType(conv->type, &shape->type)) return Refusal("MIOpen: the type");
+// Copies sizes from the convolution. Refuses what the library does not compute.
+Result DescribeSizes(const Convolution& conv, MiopenShape* shape) {
+  const bool transposed = shape->mode == kMiopenTransposed;
+  const gpu::ConvArgs& args = conv.args;
+  if (!FindType(conv.type, &shape->type)) return Refusal("MIOpen: the type");
   for (const int64_t elements : {args.images * args.channels * args.axis[0].in * args.axis[1].in * args.axis[2].in,
-                                 args.outputs * conv->depth(), args.images * args.outputs * conv->pixels()}) {
+                                 args.outputs * conv.depth(), args.images * args.outputs * conv.pixels()}) {
     if (elements < 1 || elements > INT_MAX) return Refusal("MIOpen: a tensor without elements or with more than 2^31 - 1");
   }
   const auto number = [](int64_t n) { return static_cast<int>(n); };
   shape->groups = number(args.groups);
   shape->x = {number(args.images), number(args.channels)};
-  shape->w = {number(args.outputs), number(args.channels / args.groups)};
+  shape->w = {number(transposed ? args.channels : args.outputs),
+              number((transposed ? args.outputs : args.channels) / args.groups)};
   shape->y = {number(args.images), number(args.outputs)};
   const gpu::WindowAxis& depth = args.axis[0];
   const bool flat = depth.in == 1 && depth.kernel == 1 && depth.out == 1 && depth.pad_begin == 0;
   for (size_t d = flat ? 1 : 0; d < std::size(args.axis); ++d) {
     const gpu::WindowAxis& a = args.axis[d];
-    const int64_t room = a.in + 2 * a.pad_begin - (a.kernel - 1) * a.dilation - 1;
-    if (a.pad_begin < 0 || room < 0 || room / a.stride + 1 != a.out) {
+    const int64_t wide = transposed ? a.out : a.in, narrow = transposed ? a.in : a.out;
+    const int64_t room = wide + 2 * a.pad_begin - (a.kernel - 1) * a.dilation - 1;
+    if (a.pad_begin < 0 || room < 0 || room / a.stride + 1 != narrow) {
       return Refusal("MIOpen: the pads of both ends of an axis differ");
     }
     shape->x.push_back(number(a.in));
@@ -74,12 +74,27 @@ Result Describe(const Problem& p, gpu::Layout layout, Task* task) {
     shape->strides.push_back(number(a.stride));
     shape->dilations.push_back(number(a.dilation));
   }
-  shape->channels_last = layout == gpu::Layout::kChannelsLast;
-  if (!shape->channels_last) return {};
+  return {};
+}
+
+// Describe the problem. Refuse what the library does not compute.
+Result DescribeConv(const Problem& p, gpu::Layout layout, Task* task) {
+  Convolution* const conv = &task->conv;
+  if (Result r = gpu::FindConvolution(p, conv); !r.ok()) return r;
+  task->shape.channels_last = layout == gpu::Layout::kChannelsLast;
+  if (Result r = DescribeSizes(*conv, &task->shape); !r.ok() || !task->shape.channels_last) return r;
   task->packing = conv->FilterPacking();
   const bool one_use = conv->w != conv->x && conv->w != conv->residual && conv->w != conv->bias;
   if (!task->packing.Moves() || (one_use && p.input(conv->w).is_constant())) return {};
   return Refusal("MIOpen: with the channels last, a filter that is no constant");
+}
+
+Result DescribeTransposed(const Problem& p, gpu::Layout layout, Task* task) {
+  if (layout != gpu::Layout::kPlain) return Refusal("MIOpen: a transposed convolution with the channels last");
+  if (p.node_count() != 1) return Refusal("MIOpen: a group of nodes");
+  if (Result r = gpu::FindTransposed(p, &task->conv); !r.ok()) return r;
+  task->shape.mode = kMiopenTransposed;
+  return DescribeSizes(task->conv, &task->shape);
 }
 
 uint64_t AttributesOf(const MiopenDevice::Offer& offer, mge_dtype type) {
@@ -175,6 +190,7 @@ constexpr uint64_t kLayoutBit = 16;
 gpu::Layout LayoutOf(const Candidate& c) { return static_cast<gpu::Layout>(c.variant >> kLayoutBit); }
 size_t SolutionOf(const Candidate& c) { return c.variant & ((uint64_t{1} << kLayoutBit) - 1); }
 
+template <Result (*Describe)(const Problem&, gpu::Layout, Task*)>
 struct ConvolutionRow {
   // Offers the solutions of all layouts in the order of the library's times.
   static void Offer(const Problem& p, Offers& offers) {
@@ -222,7 +238,8 @@ struct ConvolutionRow {
   }
 };
 
-constexpr KernelRow kRows[] = {Row<ConvolutionRow>("Conv")};
+constexpr KernelRow kRows[] = {Row<ConvolutionRow<DescribeConv>>("Conv"),
+                               Row<ConvolutionRow<DescribeTransposed>>("ConvTranspose")};
 
 }  // namespace
 

@@ -12,8 +12,12 @@ namespace mge::rocm {
 namespace {
 
 constexpr const char* kFiles[] = {"libMIOpen.so.1"};
-constexpr gpu::LibraryFacts kFacts = {
-    .name = "MIOpen", .setting = &kMiopen, .driver_setting = &kDriver, .files = kFiles, .install = "install miopen-hip"};
+constexpr gpu::LibraryFacts kFacts = {.name = "MIOpen",
+                                      .setting = &kMiopen,
+                                      .driver_setting = &kDriver,
+                                      .files = kFiles,
+                                      .install = "install miopen-hip",
+                                      .without = "convolutions are slower"};
 
 constexpr size_t kMostOffers = 8;
 
@@ -53,7 +57,7 @@ Result MiopenConvolution::Describe(const MiopenShape& shape, bool deterministic)
     return r;
   }
   if (Result r = result(library_.convolution_set(convolution_, static_cast<int>(shape.pads.size()), shape.pads.data(),
-                                                 shape.strides.data(), shape.dilations.data(), kMiopenCrossCorrelation),
+                                                 shape.strides.data(), shape.dilations.data(), shape.mode),
                         "miopenInitConvolutionNdDescriptor");
       !r.ok()) {
     return r;

@@ -16,7 +16,7 @@ namespace mge::rocm {
 enum MiopenType : int { kMiopenHalf = 0, kMiopenFloat = 1, kMiopenBfloat16 = 5 };
 enum MiopenStatus : int { kMiopenSuccess = 0, kMiopenAllocFailed = 4, kMiopenNotImplemented = 6 };
 enum MiopenAlgorithm : int { kMiopenGemm = 0, kMiopenDirect = 1, kMiopenFft = 2, kMiopenWinograd = 3 };
-inline constexpr int kMiopenCrossCorrelation = 0;        // a mode
+enum MiopenMode : int { kMiopenCrossCorrelation = 0, kMiopenTransposed = 1 };
 inline constexpr int kMiopenDeterministicAttribute = 1;  // of a convolution
 
 // A way to compute a convolution.
@@ -64,9 +64,11 @@ struct Miopen {
   Result ResultOf(int status, const char* function) const;
 };
 
-// A convolution in the library's terms. The tensors are dense, (images, channels, axes), or (images, axes, channels).
+// A convolution in the library's terms, or a transposed one: y is then its gradient by the input. The tensors are dense,
+// (images, channels, axes), or (images, axes, channels).
 struct MiopenShape {
   int type = kMiopenFloat;
+  int mode = kMiopenCrossCorrelation;
   int groups = 1;
   std::vector<int> x, w, y;                   // sizes
   std::vector<int> pads, strides, dilations;  // of each axis; the pads of both ends are equal

@@ -32,7 +32,8 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kClasses = "rocm,gpu";
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
-  static constexpr const mge_setting* kSettings[] = {&kDriver, &kComputeQueues, &kHiprtc, &kRccl, &kRocblas, &kMiopen};
+  static constexpr const mge_setting* kSettings[] = {&kDriver,  &kComputeQueues, &kHiprtc,     &kRccl,
+                                                     &kRocblas, &kMiopen,        &kMemoryRate, &kComputeRate};
   using Device = rocm::Device;
   using Memory = gpu::Memory;
   using Queue = gpu::Queue;

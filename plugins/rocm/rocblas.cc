@@ -10,8 +10,12 @@ namespace mge::rocm {
 namespace {
 
 constexpr const char* kFiles[] = {"librocblas.so.5", "librocblas.so.4", "librocblas.so.0"};
-constexpr gpu::LibraryFacts kFacts = {
-    .name = "rocBLAS", .setting = &kRocblas, .driver_setting = &kDriver, .files = kFiles, .install = "install rocblas"};
+constexpr gpu::LibraryFacts kFacts = {.name = "rocBLAS",
+                                      .setting = &kRocblas,
+                                      .driver_setting = &kDriver,
+                                      .files = kFiles,
+                                      .install = "install rocblas",
+                                      .without = "matrix products are slower"};
 
 }  // namespace
 

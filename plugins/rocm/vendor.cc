@@ -45,6 +45,7 @@ const Vendor& TheVendor() {
       .libraries = kLibraries,
       .device_file = "/dev/kfd",
       .install = "install the amdgpu kernel driver and the HIP runtime",
+      .visible = "HIP_VISIBLE_DEVICES",
       .architectures = "MGE_HIP_ARCHITECTURES",
       .is_hip = true,
       .minimum_version = 0,  // a library that is too old lacks functions
@@ -59,6 +60,7 @@ const Vendor& TheVendor() {
                   .native_atomics = hipDevP2PAttrNativeAtomicSupported},
       .driver_setting = &rocm::kDriver,
       .queues_setting = &rocm::kComputeQueues,
+      .rates = {.memory = &rocm::kMemoryRate, .compute = &rocm::kComputeRate, .matrix = nullptr},
       .capability = Decimal,
       .operations_per_clock = [](int, int) { return 128; },  // 64 multiply-adds of a compute unit
       .refusal = [](int, int) { return std::string(); },     // the numbers do not tell the architectures apart

@@ -33,4 +33,14 @@ inline constexpr mge_setting kMiopen =
                 "Absolute path of MIOpen, which computes convolutions; empty: libMIOpen.so.1 of the system, unless "
                 "rocm.driver is set; off: kernels of this backend only.");
 
+inline constexpr mge_setting kMemoryRate =
+    DoubleSetting("rocm.memory_gb_s", "0", 0, 1e6, "GB/s",
+                  "Measured rate of device memory (gpu-report.sh prints it), for the planner's estimates on all devices of "
+                  "this backend; 0: 80% of the peak that the driver reports.");
+
+inline constexpr mge_setting kComputeRate =
+    DoubleSetting("rocm.compute_tflop_s", "0", 0, 1e6, "TFLOP/s",
+                  "Measured rate of float32 products without matrix units, for the planner's estimates on all devices of "
+                  "this backend; 0: half of the peak that the driver's properties suggest.");
+
 }  // namespace mge::rocm

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code in the guides of sdk/ must equal regions of sources that the tests build and run.
+// Code in the guides of sdk/ must equal regions of sources that the tests build and run. The sizes that the guides give for
+// these sources must be true.
 //
 //   <!-- sdk/examples/relu/relu.cc [kernel] -->      in a guide, before a block of C++:
 //   ```cpp                                           equal to the lines between two lines "// [kernel]" of that file
@@ -60,9 +61,46 @@ Violations CheckSnippets(const Tree& tree) {
   return out;
 }
 
+// Checks each size of a file of sdk/ in the Markdown files there: "`examples/relu/relu.cc`, 60 lines" is exact, "about 330
+// lines" is rounded to tens.
+Violations CheckSizes(const Tree& tree) {
+  static const std::regex size("`([^` ]+)`, (about )?([0-9]+) lines");
+  Violations out;
+  for (const File& guide : tree.files()) {
+    if (!StartsWith(guide.path, "sdk/") || !EndsWith(guide.path, ".md")) continue;
+    for (size_t i = 0; i < guide.lines.size(); ++i) {
+      const std::string& line = guide.lines[i];
+      for (std::sregex_iterator at(line.begin(), line.end(), size), end; at != end; ++at) {
+        const File* source = tree.Find("sdk/" + (*at)[1].str());
+        const size_t lines = source ? source->lines.size() : 0, given = std::stoul((*at)[3]);
+        const bool fits = (*at)[2].matched ? (lines + 5) / 10 * 10 == given : lines == given;
+        if (!source) out.push_back(At(guide, i, "there is no file sdk/" + (*at)[1].str()));
+        if (source && !fits) out.push_back(At(guide, i, source->path + " has " + std::to_string(lines) + " lines"));
+      }
+    }
+  }
+  return out;
+}
+
 TEST(Snippets, OfTheGuidesEqualTheirSources) {
   Violations violations = CheckSnippets(Tree::Read(MGE_SOURCE_DIR));
   EXPECT_THAT(violations, IsEmpty()) << Join(violations);
+}
+
+TEST(Snippets, HaveTheSizesThatTheGuidesGive) {
+  Violations violations = CheckSizes(Tree::Read(MGE_SOURCE_DIR));
+  EXPECT_THAT(violations, IsEmpty()) << Join(violations);
+}
+
+TEST(SnippetsCheck, FindsSizesThatAreWrong) {
+  std::string eleven;
+  for (int i = 0; i < 11; ++i) eleven += "x\n";
+  Tree tree = {{"sdk/a.cc", eleven},
+               {"sdk/README.md",
+                "(`a.cc`, 11 lines) `a.cc`, about 10 lines\n`a.cc`, 10 lines\n`a.cc`, about 20 lines\n`b.cc`, 1 lines\n"}};
+  EXPECT_THAT(CheckSizes(tree),
+              ElementsAre("sdk/README.md:2: sdk/a.cc has 11 lines", "sdk/README.md:3: sdk/a.cc has 11 lines",
+                          "sdk/README.md:4: there is no file sdk/b.cc"));
 }
 
 TEST(SnippetsCheck, FindsBlocksThatDifferOrHaveNoSource) {

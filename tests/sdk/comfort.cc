@@ -3,6 +3,7 @@
 // exceptions, never run.
 #include "mge/plugin.hpp"
 #include "mge/plugin/blob.hpp"
+#include "mge/plugin/memory_handles.hpp"
 #include "mge/plugin/signals.hpp"
 #include "mge/plugin/slab_numbers.hpp"
 
@@ -150,6 +151,14 @@ void ClaimProducts(const mge::Pattern& graph, mge::ClaimList& claims) {
 
 constexpr mge_setting kDevices = mge::IntSetting("comfort.devices", "1", 1, 8, "devices", "Number of devices.");
 
+struct UserMemory {
+  static mge::Result Wrap(Device&, void* handle, uint64_t bytes, mge_slab* out) {
+    *out = mge::MakeSlab(MGE_MEMORY_DEVICE, bytes, handle, nullptr, handle);
+    return {};
+  }
+  static void Unwrap(Device&, const mge_slab&) {}
+};
+
 struct Backend : mge::BackendDefaults {
   static constexpr std::string_view kName = "comfort", kVersion = "1", kClasses = "comfort,gpu";
   static constexpr const mge_setting* kSettings[] = {&kDevices};
@@ -169,7 +178,9 @@ struct Backend : mge::BackendDefaults {
     if (mge::ToInt(mge::SettingOf(kDevices)) == 0) return {MGE_UNAVAILABLE, "none"};
     return {};
   }
-  static const void* Extension(std::string_view, uint32_t) { return nullptr; }
+  static const void* Extension(std::string_view name, uint32_t min_version) {
+    return mge::MemoryHandles<Device, UserMemory>(name, min_version);
+  }
 };
 
 // Checks whether a table has the slot. Optional slots must exist exactly for the classes that implement them.

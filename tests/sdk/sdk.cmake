@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles the SDK's headers in the language versions that authors use, and builds the test of the offsets of tests/abi.
-set(abi_headers_names types.h plugin.h faults.h log_level.h)
+set(abi_headers_names types.h plugin.h faults.h log_level.h memory_handles.h)
 set(offsets ${CMAKE_CURRENT_BINARY_DIR}/abi_offsets.cc)
 list(TRANSFORM abi_headers_names PREPEND ${PROJECT_SOURCE_DIR}/sdk/include/mge/ OUTPUT_VARIABLE abi_headers)
 add_custom_command(OUTPUT ${offsets}
@@ -70,5 +70,6 @@ block(SCOPE_FOR VARIABLES)
     add_subdirectory(${PROJECT_SOURCE_DIR}/sdk/examples/${example} ${CMAKE_CURRENT_BINARY_DIR}/examples/${example})
     add_dependencies(test_sdk_examples mge_backend_example_${example} mge_cli)
   endforeach()
+  add_dependencies(test_core_api mge_backend_example_driver)
 endblock()
 set_property(GLOBAL PROPERTY MGE_BACKENDS ${listed})

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cli/zoo/architectures.h"
 
+#include <cmath>
+
 #include "core/cli/zoo/model_writer.h"
 #include "fmt/format.h"
 
@@ -55,15 +57,43 @@ std::string WriteEltwiseChain(uint64_t seed, int64_t) {
   return m.Finish();
 }
 
+// Writes one operator that reads and writes `batch` million numbers, to measure the rate of a device's memory.
+std::string WriteStream(uint64_t seed, int64_t batch) {
+  ModelWriter m("stream", seed);
+  m.Node("Relu", {m.Input("x", {batch, 1 << 20})}, {}, "y");
+  m.Output("y", {batch, 1 << 20});
+  return m.Finish();
+}
+
+// Writes products of `batch` x kSize with kSize x kSize, one after the other, to measure the rate of products. `dtype` is a
+// TensorProto.DataType.
+std::string WriteProducts(const char* name, uint64_t seed, int64_t batch, int32_t dtype) {
+  constexpr int64_t kSize = 2048;
+  constexpr int kProducts = 8;
+  constexpr int32_t kFloat32 = 1;
+  ModelWriter m(name, seed);
+  std::string x = m.Input("x", {batch, kSize}, dtype), w = m.Weight("w", {kSize, kSize}, 1 / std::sqrt(float{kSize}));
+  if (dtype != kFloat32) w = m.Node("Cast", {w}, {{"to", int64_t{dtype}}});
+  for (int i = 0; i < kProducts; ++i) x = m.Node("MatMul", {x, w}, {}, i == kProducts - 1 ? "y" : "");
+  m.Output("y", {batch, kSize}, dtype);
+  return m.Finish();
+}
+std::string WriteProducts32(uint64_t seed, int64_t batch) { return WriteProducts("products-f32", seed, batch, 1); }
+std::string WriteProducts16(uint64_t seed, int64_t batch) { return WriteProducts("products-f16", seed, batch, 10); }
+
 constexpr Architecture kArchitectures[] = {
     {"resnet50", "ResNet-50 (version 1.5), 224x224", WriteResNet50, true},
     {"mobilenetv2", "MobileNetV2 1.0, 224x224", WriteMobileNetV2, true},
     {"bert-base", "BERT encoder of 12 layers of 768, 128 tokens", WriteBertBase, true},
+    {"bert-base-f16", "bert-base in float16", WriteBertBaseF16, true},
     {"bert-tiny", "BERT encoder of 2 layers of 128, 128 tokens", WriteBertTiny, true},
     {"tiny-ops", "200 unary operators on 16 numbers", WriteTinyOps, false},
     {"tiny-mixed", "100 times MatMul 16x16 and Softmax over axis 0", WriteTinyMixed, false},
     {"one-op", "one Relu on 16 numbers", WriteOneOp, false},
     {"eltwise-chain", "10 elementwise operators on a million numbers", WriteEltwiseChain, false},
+    {"stream", "one Relu on a million numbers", WriteStream, true},
+    {"products-f32", "8 float32 products of 2048 columns with 2048x2048", WriteProducts32, true},
+    {"products-f16", "8 float16 products of 2048 columns with 2048x2048", WriteProducts16, true},
 };
 
 }  // namespace

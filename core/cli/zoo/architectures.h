@@ -20,6 +20,7 @@ std::span<const Architecture> Architectures();
 std::string WriteResNet50(uint64_t seed, int64_t batch);
 std::string WriteMobileNetV2(uint64_t seed, int64_t batch);
 std::string WriteBertBase(uint64_t seed, int64_t batch);
+std::string WriteBertBaseF16(uint64_t seed, int64_t batch);
 std::string WriteBertTiny(uint64_t seed, int64_t batch);
 
 }  // namespace mge::cli

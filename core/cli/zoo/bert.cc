@@ -13,14 +13,14 @@ namespace {
 struct Sizes {
   const char* name;
   int64_t layers, hidden, heads, feed_forward, tokens, vocabulary, batch;
+  ElementType type = kFloat32;
 };
 
 class Encoder {
  public:
-  Encoder(const Sizes& sizes, uint64_t seed) : s_(sizes), m_(sizes.name, seed) {}
+  Encoder(const Sizes& sizes, uint64_t seed) : s_(sizes), m_(sizes.name, seed, sizes.type) {}
 
   std::string Write() {
-    constexpr int32_t kInt64 = 7;
     two_ = m_.Scalar("two", 2.0f);
     epsilon_ = m_.Scalar("epsilon", 1e-12f);
     root_two_ = m_.Scalar("root_two", std::sqrt(2.0f));
@@ -85,6 +85,10 @@ class Encoder {
 
 std::string WriteBertBase(uint64_t seed, int64_t batch) {
   return Encoder({"bert-base", 12, 768, 12, 3072, 128, 30522, batch}, seed).Write();
+}
+
+std::string WriteBertBaseF16(uint64_t seed, int64_t batch) {
+  return Encoder({"bert-base-f16", 12, 768, 12, 3072, 128, 30522, batch, kFloat16}, seed).Write();
 }
 
 std::string WriteBertTiny(uint64_t seed, int64_t batch) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/base/float16.h"
 #include "fmt/format.h"
 #include "protozero/pbf_writer.hpp"
 
@@ -38,9 +39,8 @@ enum AttributeType : int32_t { kTypeFloat = 1, kTypeInt = 2, kTypeText = 3, kTyp
 
 constexpr int64_t kIrVersion = 8;
 constexpr int64_t kOperatorSet = 17;
-constexpr int32_t kFloat32 = 1, kInt64 = 7;
 
-std::string ValueInfo(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype) {
+std::string ValueInfo(const std::string& name, const std::vector<int64_t>& dims, ElementType element) {
   std::string shape, tensor_type, type_bytes, out;
   protozero::pbf_writer shape_writer(shape);
   for (int64_t d : dims) {
@@ -49,7 +49,7 @@ std::string ValueInfo(const std::string& name, const std::vector<int64_t>& dims,
     shape_writer.add_message(type::kDim, dim);
   }
   protozero::pbf_writer t(tensor_type);
-  t.add_int32(type::kElement, dtype);
+  t.add_int32(type::kElement, element);
   t.add_message(type::kShape, shape);
   protozero::pbf_writer(type_bytes).add_message(type::kTensor, tensor_type);
   protozero::pbf_writer w(out);
@@ -62,23 +62,31 @@ std::string_view Raw(const void* data, size_t bytes) { return {static_cast<const
 
 }  // namespace
 
-std::string ModelWriter::Input(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype) {
-  protozero::pbf_writer(inputs_).add_message(graph::kInput, ValueInfo(name, dims, dtype));
+std::string ModelWriter::Input(const std::string& name, const std::vector<int64_t>& dims, ElementType type) {
+  protozero::pbf_writer(inputs_).add_message(graph::kInput, ValueInfo(name, dims, type));
   return name;
 }
 
-void ModelWriter::Output(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype) {
-  protozero::pbf_writer(outputs_).add_message(graph::kOutput, ValueInfo(name, dims, dtype));
+void ModelWriter::Output(const std::string& name, const std::vector<int64_t>& dims) {
+  protozero::pbf_writer(outputs_).add_message(graph::kOutput, ValueInfo(name, dims, type_));
 }
 
-void ModelWriter::AddTensor(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype, std::string_view raw) {
+void ModelWriter::AddTensor(const std::string& name, const std::vector<int64_t>& dims, ElementType type,
+                            std::string_view raw) {
   std::string bytes;
   protozero::pbf_writer w(bytes);
   for (int64_t d : dims) w.add_int64(tensor::kDims, d);
-  w.add_int32(tensor::kType, dtype);
+  w.add_int32(tensor::kType, type);
   w.add_string(tensor::kName, name);
   w.add_bytes(tensor::kRaw, raw.data(), raw.size());
   protozero::pbf_writer(weights_).add_message(graph::kInitializer, bytes);
+}
+
+void ModelWriter::AddFloats(const std::string& name, const std::vector<int64_t>& dims, std::span<const float> values) {
+  if (type_ == kFloat32) return AddTensor(name, dims, kFloat32, Raw(values.data(), values.size_bytes()));
+  std::vector<Half> halves;
+  for (float v : values) halves.emplace_back(v);
+  AddTensor(name, dims, kFloat16, Raw(halves.data(), halves.size() * sizeof(Half)));
 }
 
 // Returns a normally distributed number by the Box-Muller method. The uniform numbers come from SplitMix64 (G. Steele et
@@ -101,7 +109,7 @@ std::string ModelWriter::Weight(const std::string& name, const std::vector<int64
   if (deviation > 0) {
     for (float& v : values) v += deviation * static_cast<float>(NextNormal());
   }
-  AddTensor(name, dims, kFloat32, Raw(values.data(), values.size() * sizeof(float)));
+  AddFloats(name, dims, values);
   return name;
 }
 
@@ -111,7 +119,7 @@ std::string ModelWriter::Ints(const std::string& name, const std::vector<int64_t
 }
 
 std::string ModelWriter::Scalar(const std::string& name, float value) {
-  AddTensor(name, {}, kFloat32, Raw(&value, sizeof(value)));
+  AddFloats(name, {}, {&value, 1});
   return name;
 }
 

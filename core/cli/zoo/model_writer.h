@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,15 +18,21 @@ struct AttributeRow {
   AttributeData value;
 };
 
+// Element types, as a TensorProto.DataType.
+enum ElementType : int32_t { kFloat32 = 1, kInt64 = 7, kFloat16 = 10 };
+
 class ModelWriter {
  public:
-  ModelWriter(std::string name, uint64_t seed) : name_(std::move(name)), seed_(seed) {}
+  // `type` is the type of all floating values: kFloat32 or kFloat16.
+  ModelWriter(std::string name, uint64_t seed, ElementType type = kFloat32)
+      : name_(std::move(name)), seed_(seed), type_(type) {}
 
-  // Add an input or output. `dtype` is a TensorProto.DataType; 1 is float32. Input() returns the name.
-  std::string Input(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype = 1);
-  void Output(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype = 1);
+  // Add an input or output of floating values, or an input of `type`. Input() returns the name.
+  std::string Input(const std::string& name, const std::vector<int64_t>& dims) { return Input(name, dims, type_); }
+  std::string Input(const std::string& name, const std::vector<int64_t>& dims, ElementType type);
+  void Output(const std::string& name, const std::vector<int64_t>& dims);
 
-  // Adds a float32 weight with normally distributed elements; with deviation 0, all are equal to `mean`. Returns the name.
+  // Adds a floating weight with normally distributed elements; with deviation 0, all are equal to `mean`. Returns the name.
   std::string Weight(const std::string& name, const std::vector<int64_t>& dims, float deviation, float mean = 0);
   std::string Ints(const std::string& name, const std::vector<int64_t>& values);  // int64[n]
   std::string Scalar(const std::string& name, float value);
@@ -38,11 +45,13 @@ class ModelWriter {
   std::string Finish() const;
 
  private:
-  void AddTensor(const std::string& name, const std::vector<int64_t>& dims, int32_t dtype, std::string_view raw);
+  void AddTensor(const std::string& name, const std::vector<int64_t>& dims, ElementType type, std::string_view raw);
+  void AddFloats(const std::string& name, const std::vector<int64_t>& dims, std::span<const float> values);
   double NextNormal();
 
   std::string name_;
   uint64_t seed_;
+  ElementType type_;
   std::string nodes_, weights_, inputs_, outputs_;  // encoded
   int64_t made_ = 0;
 };

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,18 +38,7 @@ struct TimingWorkers::Outcome {
 // Runs a worker. Removes the candidates that were measured from request.measured.
 TimingWorkers::Outcome TimingWorkers::Run(TimingRequest& request, const StopControl* stop) {
   Outcome out;
-  const std::string bytes = TimingRequestBytes(request);
-  const Fd input(memfd_create("mge-worker request", MFD_CLOEXEC));
-  if (!input.valid()) {
-    out.why = fmt::format("no file in memory can be created: {}", ErrnoText(errno));
-    return out;
-  }
-  if (absl::Status written = WriteRange(input.get(), 0, AsBytes(bytes), "the request to mge-worker"); !written.ok()) {
-    out.why = ErrorTitle(written);
-    return out;
-  }
-  const std::unique_ptr<Child> child =
-      Child::Execute(options_.program, {"mge-worker", "time", std::to_string(getpid())}, input.get(), kStartSeconds);
+  const std::unique_ptr<Child> child = Child::Execute(options_.program, "time", TimingRequestBytes(request), kStartSeconds);
   if (!child) {
     out.why = fmt::format("'{}' cannot be executed: {}", options_.program, ErrnoText(errno));
     return out;

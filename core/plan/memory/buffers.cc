@@ -247,6 +247,7 @@ class Assigner {
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ValueId v = graph_.outputs()[i];
       BoundValue out = Bound(v);
+      const IoPlace wanted = schedule_.places.output(i);
       const bool constant = IsConstantValue(graph_, v);
       if (cover_.IsDeferred(v)) {
         out.location.kind = Location::Kind::kContinuation;
@@ -255,8 +256,8 @@ class Assigner {
         const uint32_t base = out_.base_count++;
         out.location.slot = {base, 0, 0};
         const int32_t on_device = schedule_.device_outputs.empty() ? -1 : schedule_.device_outputs[i];
-        const bool pinned = schedule_.places.output(i).pinned;
-        if (on_device >= 0 || pinned) out.place = schedule_.places.output(i);
+        const bool pinned = wanted.pinned;
+        if (on_device >= 0 || pinned) out.place = wanted;
         out.queue_base = pinned ? out_.base_count++ : base;
         const int32_t item = on_device >= 0 ? on_device : constant ? -1 : schedule_.HostItem(v);
         Buffer* b = item < 0 ? nullptr : &BufferOf(item);
@@ -274,6 +275,7 @@ class Assigner {
         out.location.kind = Location::Kind::kDynamic;
         out.location.index = constant ? out_.dynamic_constants.at(v) : BufferOf(schedule_.HostItem(v)).dynamic;
       }
+      if (wanted.on_device() && !out.place.device) out.move_to = wanted.device;
       out_.outputs.push_back(std::move(out));
     }
   }
@@ -364,13 +366,21 @@ class Assigner {
     return static_cast<int32_t>(out_.arenas.size()) - 1;
   }
 
+  // Returns the device that allocates the arena of a space: its own. Devices without queues share host memory, so if its own
+  // device cannot allocate `bytes` at once, another one of them does.
+  Device& AllocatorOf(const Space& space, int64_t bytes) const {
+    if (HasQueues(*space.device) || bytes <= LargestPiece(*space.device)) return *space.device;
+    auto able = [&](Device* d) { return !HasQueues(*d) && bytes <= LargestPiece(*d) && d->Open().ok(); };
+    auto at = std::find_if(context_.devices.begin(), context_.devices.end(), able);
+    return at == context_.devices.end() ? *space.device : **at;
+  }
+
   // Places the buffers of space `a`.
   absl::Status PlaceArena(size_t a) {
     const Space& space = schedule_.spaces[a];
     const int32_t end = static_cast<int32_t>(schedule_.units.size());
     const auto alignment = static_cast<int64_t>(out_.arenas[a].alignment);
     const int64_t zone = context_.red_zones ? std::max(kRedZoneBytes, alignment) : 0;
-    const int64_t most = space.memory_class == MGE_MEMORY_DEVICE ? LargestPiece(*space.device) : INT64_MAX;
     const bool lanes = HasOperationLanes(static_cast<int32_t>(a));
     std::vector<Interval> intervals;
     std::vector<int32_t> placed;
@@ -384,7 +394,16 @@ class Assigner {
       intervals.push_back({RoundUp(b.bytes, alignment) + zones, std::max(b.first - slack, 0), std::min(last + slack, end),
                            HasLanes(b.space) ? unit.queue : unit.lane});
       placed.push_back(static_cast<int32_t>(i));
-      if (intervals.back().bytes > most) return TooLargeAtOnce(*space.device, b.name, intervals.back().bytes);
+    }
+    int64_t most = INT64_MAX;
+    if (space.memory_class == MGE_MEMORY_DEVICE && !intervals.empty()) {
+      auto smaller = [](const Interval& x, const Interval& y) { return x.bytes < y.bytes; };
+      const auto largest = std::max_element(intervals.begin(), intervals.end(), smaller);
+      Device& device = AllocatorOf(space, largest->bytes);
+      most = LargestPiece(device);
+      const Buffer& b = out_.buffers[placed[static_cast<size_t>(largest - intervals.begin())]];
+      if (largest->bytes > most) return TooLargeAtOnce(device, b.name, largest->bytes);
+      out_.arenas[a].device = &device;
     }
     const Placement placement = PlaceSmallest(intervals, context_.match_range, most);
     std::vector<int32_t> arenas = {static_cast<int32_t>(a)};  // index of the arena of each part

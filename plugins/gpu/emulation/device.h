@@ -41,6 +41,14 @@ void BeginPhase(int thread);
 uint64_t* ReductionSlots();
 bool LastOfReduction();
 void FlipReduction();
+// A copy from memory to shared memory that a thread has begun. EndCopy() returns one of them, and forgets it. It returns
+// false if there is none.
+struct Copy {
+  void* to;
+  const void* from;
+};
+void BeginCopy(uint32_t thread, void* to, const void* from);
+bool EndCopy(uint32_t thread, Copy* copy);
 
 // A kernel of this binary. The linker lists all of them.
 struct Kernel {
@@ -106,6 +114,7 @@ GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
 #define gridDim (::mge::gpu::emulation::state.grid)
 #define GPU_DEVICE inline __attribute__((always_inline))
 #define GPU_UNROLL _Pragma("GCC unroll 16")
+#define GPU_UNROLL_REGISTERS
 #define GPU_BARRIER() ::mge::gpu::emulation::Barrier(__FILE__, __LINE__)
 #define GPU_SHARED(T, name, dims)    \
   using name##_shared_type = T dims; \

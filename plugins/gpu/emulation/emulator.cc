@@ -108,7 +108,8 @@ struct Emulator::Block {
   std::vector<char> phase_state;
   std::array<std::array<uint64_t, kMaxThreads + 1>, 2> reduction;
   uint32_t reduction_parity = 0;
-  std::thread::id thread;  // the thread that ran last
+  std::array<std::vector<emulation::Copy>, kMaxThreads> copies;  // [thread], begun
+  std::thread::id thread;                                        // the thread that ran last
   bool failed = false;
   std::string error;
   uint64_t switches = 0;
@@ -398,6 +399,15 @@ uint64_t* ReductionSlots() { return running->reduction[running->reduction_parity
 bool LastOfReduction() { return running->arrived + 1 == running->threads; }
 void FlipReduction() { running->reduction_parity ^= 1; }
 
+void BeginCopy(uint32_t thread, void* to, const void* from) { running->copies[thread].push_back({to, from}); }
+bool EndCopy(uint32_t thread, Copy* copy) {
+  std::vector<Copy>& copies = running->copies[thread];
+  if (copies.empty()) return false;
+  *copy = copies.back();
+  copies.pop_back();
+  return true;
+}
+
 }  // namespace emulation
 
 void Emulator::Block::RunBlock(uint64_t number) {
@@ -420,10 +430,15 @@ void Emulator::Block::RunBlock(uint64_t number) {
     state.thread = {};
     state.linear = state.shared_used = 0;
     kernel->run(args);
-    return;
+  } else {
+    current = main;
+    Go(NewRunner());
   }
-  current = main;
-  Go(NewRunner());
+  for (uint32_t t = 0; t < threads; ++t) {
+    if (copies[t].empty()) continue;
+    Fail("thread %u ends without waiting for its copies to shared memory", t);
+    copies[t].clear();
+  }
 }
 
 Emulator::Emulator(const EmulatorSettings& settings) : block_(std::make_unique<Block>()) {

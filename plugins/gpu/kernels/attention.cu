@@ -4,7 +4,7 @@
 // M. Milakov and N. Gimelshein (2018), in the tiles of T. Dao et al., "FlashAttention" (2022).
 #include <math.h>
 
-#include "plugins/gpu/kernels/attention.h"
+#include "plugins/gpu/kernels/attention_operands.h"
 #include "plugins/gpu/kernels/block_reduce.h"
 #include "plugins/gpu/port.h"
 
@@ -12,23 +12,6 @@ namespace mge::gpu {
 
 constexpr int kAttentionThreads = 256, kQueryTile = 32, kKeyTile = 32;
 constexpr int kThreadsPerQuery = kAttentionThreads / kQueryTile;
-
-struct AttentionPlaces {
-  int64_t q, k, v, mask, y;
-};
-GPU_DEVICE AttentionPlaces PlacesOf(const AttentionArgs& args, int64_t batch) {
-  AttentionPlaces at = {0, 0, 0, 0, 0};
-  for (int d = args.batch_rank - 1; d >= 0; --d) {
-    const int64_t rest = batch / args.batch_dims[d], i = batch - rest * args.batch_dims[d];
-    at.q += i * args.q_batch[d];
-    at.k += i * args.k_batch[d];
-    at.v += i * args.v_batch[d];
-    at.mask += i * args.mask_batch[d];
-    at.y += i * args.y_batch[d];
-    batch = rest;
-  }
-  return at;
-}
 
 // Copies rows [row0, row0 + 32) of a matrix to shared memory, with zeros behind the last row.
 template <typename T, typename C>
@@ -78,10 +61,7 @@ GPU_DEVICE void Attention(const AttentionArgs& args) {
           if (query < args.queries && key < args.keys && key <= query + ahead) {
             score = C(0);
             for (int i = 0; i < args.head_size; ++i) score += q[row][i] * kv[column][i];
-            if (args.mask) {
-              const T* mask = static_cast<const T*>(args.mask) + at.mask;
-              score += Widen(mask[query * args.mask_row + key * args.mask_column]);
-            }
+            if (args.mask) score = Masked<T>(args, at.mask, score, query, key);
           }
           scores[row][column] = score;
         }
@@ -127,5 +107,7 @@ GPU_DEVICE void Attention(const AttentionArgs& args) {
 }
 
 GPU_PHASED_KERNEL(attention_f32, kAttentionThreads, AttentionArgs, Attention<float>)
+GPU_PHASED_KERNEL(attention_f16, kAttentionThreads, AttentionArgs, Attention<f16>)
+GPU_PHASED_KERNEL(attention_bf16, kAttentionThreads, AttentionArgs, Attention<bf16>)
 
 }  // namespace mge::gpu

@@ -16,7 +16,7 @@ struct Windows {
   const T* data;  // the image's first channel of the group
   WindowAxis h, w;
 
-  GPU_DEVICE Line At(int64_t pixel) const { return pixel; }
+  GPU_DEVICE Line LineAt(int64_t pixel) const { return pixel; }
   template <int N>
   GPU_DEVICE Pack<T, N> Load(Line pixel, int64_t k, int64_t k_end) const {
     Pack<T, N> v = {};

@@ -28,13 +28,13 @@ GPU_DEVICE void Product(const ConvArgs& args) {
       for (int i = 0; i < 4; ++i) {
         for (int j = 0; j < 4; ++j) GPU_OWN(sums, t)[i][j] = C(0);
       }
-      GPU_OWN(places, t)[0] = windows.At(row0 + t / (kTileK / kEach));
+      GPU_OWN(places, t)[0] = windows.LineAt(row0 + t / (kTileK / kEach));
     }
     for (int32_t k0 = 0; k0 < depth; k0 += kTileK) {
       GPU_PHASE(t) {
         const int line = t / (kTileK / kEach), k = t % (kTileK / kEach) * kEach;
         const auto left = windows.template Load<kEach>(GPU_OWN(places, t)[0], k0 + k, depth);
-        const auto right = filter.template Load<kEach>(filter.At(column0 + line), k0 + k, depth);
+        const auto right = filter.template Load<kEach>(filter.LineAt(column0 + line), k0 + k, depth);
         GPU_UNROLL for (int i = 0; i < kEach; ++i) a[k + i][line] = Widen(left.at[i]);
         GPU_UNROLL for (int i = 0; i < kEach; ++i) b[k + i][line] = Widen(right.at[i]);
       }

@@ -141,6 +141,8 @@ GPU_PRODUCTS(f64, double)
 GPU_PRODUCTS(f16, f16)
 GPU_PRODUCTS(bf16, bf16)
 GPU_PHASED_KERNEL(matmul_siblings_f32, kTileThreads, SiblingsArgs, MatMulSiblings<float>)
+GPU_PHASED_KERNEL(matmul_siblings_f16, kTileThreads, SiblingsArgs, MatMulSiblings<f16>)
+GPU_PHASED_KERNEL(matmul_siblings_bf16, kTileThreads, SiblingsArgs, MatMulSiblings<bf16>)
 GPU_PHASED_KERNEL(matmul_as_bf16_f32, kTileThreads, MatMulArgs, (MatMul<float, AsBf16, false>))
 GPU_KERNEL(matmul_plain_u32, 256, MatMulArgs, MatMulPlain<uint32_t>)  // also int32
 GPU_KERNEL(matmul_plain_u64, 256, MatMulArgs, MatMulPlain<uint64_t>)  // also int64

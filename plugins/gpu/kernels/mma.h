@@ -20,11 +20,17 @@
 
 namespace mge::gpu {
 
-// Rounds to the nearest TF32, ties away from zero, as the instruction cvt.rna.tf32.f32 does. Units ignore the other bits.
+// Rounds to the nearest TF32, ties away from zero. Units ignore the other bits.
 GPU_DEVICE float RoundToTf32(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+  return BitCast<float>(rounded);
+#else
   const uint32_t bits = BitCast<uint32_t>(x);
   if ((bits & 0x7f800000u) == 0x7f800000u) return bits & 0x7fffffu ? BitCast<float>(bits | 0x400000u) : x;
   return BitCast<float>((bits + 0x1000u) & 0xffffe000u);
+#endif
 }
 
 #if defined(__CUDACC__)
@@ -59,10 +65,10 @@ GPU_DEVICE void MultiplyFragments(float (&d)[kDown][kAcross][4], const uint32_t 
 
 #elif defined(GPU_EMULATED)
 
-// Does the same for the fragments of 32 threads.
+// Does the same for the fragments of 32 threads. Not inlined: kernels call it in unrolled loops.
 template <typename T, int kDown, int kAcross>
-GPU_DEVICE void MultiplyFragments(float (*d)[kDown][kAcross][4], const uint32_t (*a)[kDown][4],
-                                  const uint32_t (*b)[kAcross][2], int i, int j) {
+[[gnu::noinline]] void MultiplyFragments(float (*d)[kDown][kAcross][4], const uint32_t (*a)[kDown][4],
+                                         const uint32_t (*b)[kAcross][2], int i, int j) {
   constexpr int kEach = 4 / sizeof(T), kSteps = 8 * kEach;  // elements of a register, and along k
   float left[16][kSteps], right[8][kSteps];
   auto part = [](uint32_t word, int which) {

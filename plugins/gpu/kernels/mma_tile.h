@@ -2,116 +2,18 @@
 // A tile of a product of 16-bit floats, or of floats rounded to TF32, computed by matrix units (mma.h). Included by phased
 // kernels only.
 //
-// A block computes the tile in steps of 64 bytes along k. Both factors are staged in shared memory with their rows (columns
-// for b) 80 bytes apart, so that the threads of a warp read fragments from 32 different banks. While a step is computed, the
-// loads of the next one are on their way into registers.
+// A block computes the tile in steps of 64 bytes along k. There are two stages in shared memory: while a step is computed
+// from one, the next step is on its way into the other (mma_stage.h).
 #pragma once
 
-#include "plugins/gpu/kernels/mma.h"
-#include "plugins/gpu/kernels/pack.h"
+#include "plugins/gpu/kernels/mma_stage.h"
 
 namespace mge::gpu {
 
-constexpr int kStepVectors = 4, kLineVectors = 5;  // vectors of 16 bytes along k: of a step, between rows in shared memory
-constexpr int kStepWords = 16;                     // registers of a fragment along k, in a step
-template <typename T>
-constexpr int kEach = kWidest<T>;  // elements of a vector
-template <typename T>
-constexpr int kStep = kStepVectors* kEach<T>;
-template <typename T>
-using Vector = Pack<T, kEach<T>>;
-
-// A tile: warps_down x warps_across warps, each with `down` x `across` fragments of the result.
-template <int kDownOf, int kAcrossOf, int kWarpsDownOf, int kWarpsAcrossOf>
-struct MmaTile {
-  static constexpr int kDown = kDownOf, kAcross = kAcrossOf, kWarpsDown = kWarpsDownOf, kWarpsAcross = kWarpsAcrossOf;
-  static constexpr int kRows = 16 * kDown * kWarpsDown, kColumns = 8 * kAcross * kWarpsAcross;
-  static constexpr int kThreads = 32 * kWarpsDown * kWarpsAcross;
-  static constexpr int kVectors = kRows * kStepVectors / kThreads;  // per thread, of each factor
-  static_assert(kRows == kColumns);
-};
-
-// A factor gives a tile vectors of elements: of lines (rows of a, columns of b), along k, or if along_lines is true, of one
-// k across lines. What a thread knows of a line, a Line, is computed once per tile. This is a matrix in memory.
-template <typename T>
-struct Lines {
-  using Line = int64_t;
-  const T* data;
-  int64_t lines, line_stride, k_stride;
-  bool along_lines;  // memory is dense across lines
-
-  GPU_DEVICE Line At(int64_t line) const { return line; }
-  // Loads a vector: with one access if it is dense, aligned and inside of the matrix, else by element, with zeros outside.
-  template <int N>
-  GPU_DEVICE Pack<T, N> Load(Line line, int64_t k, int64_t k_end) const {
-    const T* from = data + line * line_stride + k * k_stride;
-    const bool inside = along_lines ? line + N <= lines && k < k_end : line < lines && k + N <= k_end;
-    const bool dense = along_lines ? line_stride == 1 : k_stride == 1;
-    if (inside && dense && IsAligned(from)) return ReadPack<N>(from);
-    Pack<T, N> v;
-    GPU_UNROLL for (int i = 0; i < N; ++i) {
-      const int64_t at_line = line + (along_lines ? i : 0), at_k = k + (along_lines ? 0 : i);
-      v.at[i] = at_line < lines && at_k < k_end ? data[at_line * line_stride + at_k * k_stride] : T{};
-    }
-    return v;
-  }
-};
-
-// Writes the place of vector i in the tile's part of a factor.
-template <typename Tile, typename T>
-GPU_DEVICE void PlaceOf(bool along_lines, int i, int thread, int* line, int* k) {
-  constexpr int kLines = Tile::kRows / kEach<T>;  // vectors across lines
-  const int e = thread + i * Tile::kThreads;
-  *line = along_lines ? e % kLines * kEach<T> : e / kStepVectors;
-  *k = along_lines ? e / kLines : e % kStepVectors * kEach<T>;
-}
-
-// Finds the lines from which the thread loads vectors.
-template <typename Tile, typename T, typename Factor, typename Line>
-GPU_DEVICE void FindLines(const Factor& of, int64_t line0, Line (&lines)[Tile::kVectors], int thread) {
-  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
-    int line, k;
-    PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
-    lines[i] = of.At(line0 + line);
-  }
-}
-
-template <typename Tile, typename T, typename Factor, typename Line>
-GPU_DEVICE void LoadStep(const Factor& of, const Line (&lines)[Tile::kVectors], int64_t k0, int64_t k_end,
-                         Vector<T> (&to)[Tile::kVectors], int thread) {
-  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
-    int line, k;
-    PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
-    to[i] = of.template Load<kEach<T>>(lines[i], k0 + k, k_end);
-  }
-}
-
-template <typename Tile, typename T, typename Factor>
-GPU_DEVICE void StoreStep(const Factor& of, Vector<T> (&from)[Tile::kVectors], Vector<T> (*to)[kLineVectors], int thread) {
-  GPU_UNROLL for (int i = 0; i < Tile::kVectors; ++i) {
-    int line, k;
-    PlaceOf<Tile, T>(of.along_lines, i, thread, &line, &k);
-    if constexpr (sizeof(T) == 4) {
-      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) from[i].at[j] = RoundToTf32(from[i].at[j]);
-    }
-    if (of.along_lines) {
-      GPU_UNROLL for (int j = 0; j < kEach<T>; ++j) reinterpret_cast<T*>(to[line + j])[k] = from[i].at[j];
-    } else {
-      to[line][k / kEach<T>] = from[i];
-    }
-  }
-}
-
-// Returns the register at word `word` of a line.
-template <typename T>
-GPU_DEVICE uint32_t WordAt(const Vector<T> (&line)[kLineVectors], int word) {
-  return reinterpret_cast<const uint32_t*>(line)[word];
-}
-
 // Declares the shared memory and the states of a kernel with factors of the types A and B.
 #define GPU_MMA_TILE(T, Tile, A, B)                                           \
-  GPU_SHARED(Vector<T>, left, [Tile::kRows][kLineVectors]);                   \
-  GPU_SHARED(Vector<T>, right, [Tile::kColumns][kLineVectors]);               \
+  GPU_SHARED(Vector<T>, left, [2][kStageVectors<Tile>]);                      \
+  GPU_SHARED(Vector<T>, right, [2][kStageVectors<Tile>]);                     \
   GPU_STATE(typename A::Line, left_lines, Tile::kThreads, [Tile::kVectors]);  \
   GPU_STATE(typename B::Line, right_lines, Tile::kThreads, [Tile::kVectors]); \
   GPU_STATE(Vector<T>, next_left, Tile::kThreads, [Tile::kVectors]);          \
@@ -126,64 +28,66 @@ GPU_DEVICE uint32_t WordAt(const Vector<T> (&line)[kLineVectors], int word) {
 // elements (row, column) and (row, column + 1).
 template <typename T, typename Tile, typename LeftLines, typename RightLines, typename Next, typename A, typename B,
           typename Sums, typename Left, typename Right, typename Store>
-GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[Tile::kRows][kLineVectors],
-                               Vector<T> (&right)[Tile::kColumns][kLineVectors], LeftLines& left_lines,
-                               RightLines& right_lines, Next& next_left, Next& next_right, A& a, B& b, Sums& sums,
-                               const Left& rows, const Right& columns, int64_t row0, int64_t column0, int64_t depth,
-                               const Store& store) {
+GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[2][kStageVectors<Tile>], Vector<T> (&right)[2][kStageVectors<Tile>],
+                               LeftLines& left_lines, RightLines& right_lines, Next& next_left, Next& next_right, A& a, B& b,
+                               Sums& sums, const Left& rows, const Right& columns, int64_t row0, int64_t column0,
+                               int64_t depth, const Store& store) {
   GPU_PHASE(t) {
-    GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-      GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-        GPU_UNROLL for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[i][j][r] = 0;
+    GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
+      GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[i][j][r] = 0;
       }
     }
     FindLines<Tile, T>(rows, row0, GPU_OWN(left_lines, t), t);
     FindLines<Tile, T>(columns, column0, GPU_OWN(right_lines, t), t);
-    LoadStep<Tile, T>(rows, GPU_OWN(left_lines, t), 0, depth, GPU_OWN(next_left, t), t);
-    LoadStep<Tile, T>(columns, GPU_OWN(right_lines, t), 0, depth, GPU_OWN(next_right, t), t);
+    BeginStep<Tile, T>(rows, GPU_OWN(left_lines, t), row0, 0, depth, GPU_OWN(next_left, t), left[0], t);
+    BeginStep<Tile, T>(columns, GPU_OWN(right_lines, t), column0, 0, depth, GPU_OWN(next_right, t), right[0], t);
+    FinishStep<Tile, T>(rows, row0, 0, depth, GPU_OWN(next_left, t), left[0], t);
+    FinishStep<Tile, T>(columns, column0, 0, depth, GPU_OWN(next_right, t), right[0], t);
+    AwaitCopies(t);
   }
-  for (int64_t k0 = 0; k0 < depth; k0 += kStep<T>) {
+  GPU_BARRIER();
+  int stage = 0;
+  for (int64_t k0 = 0; k0 < depth; k0 += kStep<T>, stage ^= 1) {
+    const int64_t k1 = k0 + kStep<T>;
     GPU_PHASE(t) {
-      StoreStep<Tile, T>(rows, GPU_OWN(next_left, t), left, t);
-      StoreStep<Tile, T>(columns, GPU_OWN(next_right, t), right, t);
-    }
-    GPU_BARRIER();
-    GPU_PHASE(t) {
-      if (k0 + kStep<T> < depth) {
-        LoadStep<Tile, T>(rows, GPU_OWN(left_lines, t), k0 + kStep<T>, depth, GPU_OWN(next_left, t), t);
-        LoadStep<Tile, T>(columns, GPU_OWN(right_lines, t), k0 + kStep<T>, depth, GPU_OWN(next_right, t), t);
+      if (k1 < depth) {
+        BeginStep<Tile, T>(rows, GPU_OWN(left_lines, t), row0, k1, depth, GPU_OWN(next_left, t), left[stage ^ 1], t);
+        BeginStep<Tile, T>(columns, GPU_OWN(right_lines, t), column0, k1, depth, GPU_OWN(next_right, t), right[stage ^ 1],
+                           t);
       }
     }
-    GPU_UNROLL for (int k = 0; k < kStepWords; k += 8) {
+    GPU_UNROLL_REGISTERS for (int words = 0; words < kStepVectors / 2; ++words) {
       GPU_PHASE(t) {
-        const int warp = t / 32, line = t % 32 / 4, word = k + t % 4;
-        const int row = warp / Tile::kWarpsAcross * Tile::kDown * 16 + line,
-                  column = warp % Tile::kWarpsAcross * Tile::kAcross * 8 + line;
-        GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-          GPU_UNROLL for (int r = 0; r < 4; ++r) {
-            GPU_OWN(a, t)[i][r] = WordAt(left[row + 16 * i + 8 * (r % 2)], word + 4 * (r / 2));
-          }
-        }
-        GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-          GPU_UNROLL for (int r = 0; r < 2; ++r) GPU_OWN(b, t)[j][r] = WordAt(right[column + 8 * j], word + 4 * r);
-        }
+        const int warp = t / 32;
+        LoadLeft<Tile>(GPU_OWN(a, t), left[stage], rows.along_lines, warp / Tile::kWarpsAcross * Tile::kDown * 16, words,
+                       t % 32);
+        LoadRight<Tile>(GPU_OWN(b, t), right[stage], columns.along_lines, warp % Tile::kWarpsAcross * Tile::kAcross * 8,
+                        words, t % 32);
       }
       GPU_WARP_PHASE(first) {
-        GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-          GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
+          GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
             MultiplyFragments<T, Tile::kDown, Tile::kAcross>(GPU_LANES(sums, first), GPU_LANES(a, first),
                                                              GPU_LANES(b, first), i, j);
           }
         }
       }
     }
-    GPU_BARRIER();
+    GPU_PHASE(t) {
+      if (k1 < depth) {
+        FinishStep<Tile, T>(rows, row0, k1, depth, GPU_OWN(next_left, t), left[stage ^ 1], t);
+        FinishStep<Tile, T>(columns, column0, k1, depth, GPU_OWN(next_right, t), right[stage ^ 1], t);
+        AwaitCopies(t);
+      }
+    }
+    GPU_BARRIER();  // the next step is there, and no thread reads this one any more
   }
   GPU_PHASE(t) {
     const int warp = t / 32, lane = t % 32;
-    GPU_UNROLL for (int i = 0; i < Tile::kDown; ++i) {
-      GPU_UNROLL for (int j = 0; j < Tile::kAcross; ++j) {
-        GPU_UNROLL for (int r = 0; r < 4; r += 2) {
+    GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
+      GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
+        GPU_UNROLL_REGISTERS for (int r = 0; r < 4; r += 2) {
           const int64_t row = row0 + (warp / Tile::kWarpsAcross * Tile::kDown + i) * 16 + lane / 4 + 4 * r;
           const int64_t column = column0 + (warp % Tile::kWarpsAcross * Tile::kAcross + j) * 8 + lane % 4 * 2;
           float pair[2] = {GPU_OWN(sums, t)[i][j][r], GPU_OWN(sums, t)[i][j][r + 1]};

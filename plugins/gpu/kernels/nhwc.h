@@ -92,7 +92,7 @@ struct WindowLines {
         stride(static_cast<int32_t>(args.channels)),
         aligned(IsAligned(args.x)) {}
 
-  GPU_DEVICE Line At(int64_t pixel) const { return windows.At(static_cast<int32_t>(pixel)); }
+  GPU_DEVICE Line LineAt(int64_t pixel) const { return windows.At(static_cast<int32_t>(pixel)); }
 
   // Returns N elements of a line from k on, which is a multiple of N; zeros for padding and from `depth` on.
   template <int N>
@@ -142,7 +142,7 @@ struct FilterLines {
     w = static_cast<const T*>(args.w) + group * lines * channels * taps;
   }
 
-  GPU_DEVICE Line At(int64_t line) const { return static_cast<int32_t>(line); }
+  GPU_DEVICE Line LineAt(int64_t line) const { return static_cast<int32_t>(line); }
   template <int N>
   GPU_DEVICE Pack<T, N> Load(const Line& line, int64_t k_wide, int64_t depth_wide) const {
     const auto k = static_cast<int32_t>(k_wide), depth = static_cast<int32_t>(depth_wide);

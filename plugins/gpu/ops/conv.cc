@@ -82,7 +82,7 @@ class ConvOffers {
     Add({.id = conv_.type == MGE_DTYPE_F32 ? "gpu.conv.tf32" : "gpu.conv.mma",
          .rank = -1,
          .attributes = MatrixUnitsAttributes(conv_.type),
-         .cost_us = Us(work.products / MatrixUnitsGain(conv_.type) + work.loads),
+         .cost_us = Us(work.products / MatrixUnitsGain(p_, conv_.type) + work.loads),
          .variant = kind},
         layout);
   }

@@ -13,7 +13,7 @@
 namespace mge::gpu {
 namespace {
 
-enum Kind : uint32_t { kTiles = 0, kSplitK = 1, kAsBf16 = 2, kPlainLoops = 3, kMatrixUnits = 4 };
+enum Kind : uint32_t { kTiles = 0, kSplitK = 1, kAsBf16 = 2, kPlainLoops = 3, kMatrixUnits = 4, kMatrixUnitsSplitK = 5 };
 constexpr int64_t kTile = 64;
 
 // Returns the number of tiles of all batches.
@@ -60,24 +60,37 @@ struct MatMulRow {
     const double tile_us = TileUs(args.k),
                  us = GpuUs(p, BytesOf(p), product.flops()) + tile_us * WavesOf(p, TilesOf(product));
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
-    if (args.k && HasMatrixUnits(p, product.type)) {
-      const double gain = MatrixUnitsGain(product.type);
-      offers.Add({.id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.tf32" : "gpu.matmul.mma",
+    const int64_t splits = args.m && args.n ? SplitsOf(product) : 1;
+    const bool units = args.k && HasMatrixUnits(p, product.type);
+    const double gain = MatrixUnitsGain(p, product.type);
+    const uint64_t units_attributes = MatrixUnitsAttributes(product.type);
+    const std::string units_id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.tf32" : "gpu.matmul.mma";
+    if (units) {
+      offers.Add({.id = units_id,
                   .rank = -1,
-                  .attributes = MatrixUnitsAttributes(product.type),
+                  .attributes = units_attributes,
                   .cost_us = GpuUs(p, BytesOf(p), product.flops() / gain) + tile_us / gain * WavesOf(p, TilesOf(product)),
                   .variant = kMatrixUnits,
                   .in_place = in_place});
     }
-    if (int64_t splits = SplitsOf(product); splits > 1 && args.m && args.n) {
+    if (splits > 1) {
+      const double bytes = BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)),
+                   part_us = tile_us / static_cast<double>(splits) * WavesOf(p, splits * TilesOf(product));
       offers.Add({.id = "gpu.matmul.split_k",
                   .rank = 1,
                   .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
                   .workspace = PartBytes(product),
-                  .cost_us = GpuUs(p, BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)), product.flops(), 2) +
-                             tile_us / static_cast<double>(splits),
+                  .cost_us = GpuUs(p, bytes, product.flops(), 2) + part_us,
                   .variant = kSplitK,
                   .in_place = in_place});
+      if (units) {
+        offers.Add({.id = units_id + "_split_k",
+                    .attributes = units_attributes & ~uint64_t{MGE_KERNEL_BATCH_INVARIANT},
+                    .workspace = PartBytes(product),
+                    .cost_us = GpuUs(p, bytes, product.flops() / gain, 2) + part_us / gain,
+                    .variant = kMatrixUnitsSplitK,
+                    .in_place = in_place});
+      }
     }
     if (product.type == MGE_DTYPE_F32) {  // the result of matrix units, computed with ordinary instructions
       offers.Add({.id = "gpu.matmul.as_bf16",
@@ -100,7 +113,8 @@ struct MatMulRow {
         product.b != product.a && product.b != product.c && product.b != product.bias && product.b != product.residual;
     // A constant factor is stored by columns (Gemm with transB). Tiles are loaded by rows, those for matrix units in any
     // order.
-    if (c.variant != kMatrixUnits && args.b_k == 1 && args.b_column == args.k && args.batch_rank == 0 && one_use &&
+    const bool units = c.variant == kMatrixUnits || c.variant == kMatrixUnitsSplitK;
+    if (!units && args.b_k == 1 && args.b_column == args.k && args.batch_rank == 0 && one_use &&
         p.input(product.b).is_constant() && recipe.Pack(product.b, {1, args.n, args.k, ElementBytes(product.type)})) {
       args.b_k = args.n;
       args.b_column = 1;
@@ -111,10 +125,12 @@ struct MatMulRow {
     if (c.variant == kPlainLoops) {
       recipe.Add(ElementBytes(product.type) == 8 ? "matmul_plain_u64" : "matmul_plain_u32", Spread(outputs), args,
                  {a, b, null, null, null, Operand::Out()});
-    } else if (c.variant == kSplitK) {
+    } else if (c.variant == kSplitK || c.variant == kMatrixUnitsSplitK) {
       args.splits = static_cast<int32_t>(SplitsOf(product));
       recipe.SetWorkspace(PartBytes(product));
-      recipe.Add(KernelFor("matmul_part", product.type), Rows(TilesOf(product) * args.splits), args,
+      Shape3 shape = Rows(TilesOf(product) * args.splits);
+      if (units) shape.block[0] = 128;
+      recipe.Add(KernelFor(units ? "matmul_part_mma64" : "matmul_part", product.type), shape, args,
                  {a, b, null, null, null, Operand::Work()});
       recipe.Add(KernelFor("matmul_join", product.type), Spread(outputs), args,
                  {Operand::Work(), null, start, bias, residual, Operand::Out()});
@@ -137,12 +153,21 @@ struct SiblingsRow {
     if (!FindSiblings(p, &found) || !Accept(p, offers, /*groups=*/true)) return;
     const Product product = ProductOf(p, found.products.front());
     const auto count = static_cast<int64_t>(found.products.size());
+    const double operations = static_cast<double>(count) * product.flops(), bytes = BytesOf(p),
+                 waves_us = TileUs(product.args.k) * WavesOf(p, count * TilesOf(product));
     offers.Add({.id = "gpu.matmul.siblings",
                 .attributes = kExact,
-                .cost_us = GpuUs(p, BytesOf(p), static_cast<double>(count) * product.flops()) +
-                           TileUs(product.args.k) * WavesOf(p, count * TilesOf(product))});
+                .cost_us = GpuUs(p, bytes, operations) + waves_us,
+                .variant = kTiles});
+    if (!HasMatrixUnits(p, product.type)) return;
+    const double gain = MatrixUnitsGain(p, product.type);
+    offers.Add({.id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.siblings.tf32" : "gpu.matmul.siblings.mma",
+                .rank = -1,
+                .attributes = MatrixUnitsAttributes(product.type),
+                .cost_us = GpuUs(p, bytes, operations / gain) + waves_us / gain,
+                .variant = kMatrixUnits});
   }
-  static KernelPtr Make(const Problem& p, const Candidate&) {
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
     Siblings found;
     if (!FindSiblings(p, &found)) return nullptr;
     const Product product = ProductOf(p, found.products.front());
@@ -160,8 +185,14 @@ struct SiblingsRow {
       list->resize(kMaxSiblings, Operand::Null());
       pointers.insert(pointers.end(), list->begin(), list->end());
     }
+    std::string kernel = KernelFor("matmul_siblings", product.type);
+    Shape3 shape = Rows(args.count * TilesOf(product));
+    if (c.variant == kMatrixUnits) {
+      const auto tiles = [&](int64_t tile) { return args.count * TilesOf(product, tile); };
+      kernel = MatrixUnitsKernel("matmul_siblings_mma", product.type, tiles, &shape);
+    }
     Recipe recipe;
-    recipe.Add("matmul_siblings_f32", Rows(args.count * TilesOf(product)), args, std::span<const Operand>(pointers));
+    recipe.Add(kernel, shape, args, std::span<const Operand>(pointers));
     return std::move(recipe).Make();
   }
 };

@@ -37,10 +37,12 @@ double MemoryPeak(int device) {
   return 2e-3 * AttributeOf(device, numbers.memory_clock_khz) * (AttributeOf(device, numbers.bus_bits) / 8.0);
 }
 
-// Returns the roofs of a device that its properties tell.
-Roofs RoofsFromProperties(int device) {
-  // The share of the peaks that kernels without matrix units usually reach.
-  constexpr double kMemoryShare = 0.8, kComputeShare = 0.5;
+double RateOf(const mge_setting* setting) { return setting ? ToDouble(SettingOf(*setting)) : 0; }
+
+// Returns the roofs of a device: the measured rates of the settings, or else what its properties tell.
+Roofs RoofsOfDevice(int device) {
+  // The share of the peaks that kernels without matrix units usually reach, and how much faster matrix units usually are.
+  constexpr double kMemoryShare = 0.8, kComputeShare = 0.5, kMatrixGain = 8;
   const Vendor& v = TheVendor();
   Roofs roofs = kAverageRoofs;
   const double bytes = MemoryPeak(device);
@@ -50,6 +52,10 @@ Roofs RoofsFromProperties(int device) {
   const int per_clock = v.operations_per_clock(AttributeOf(device, v.numbers.major), AttributeOf(device, v.numbers.minor));
   const double clocks_per_us = 1e-3 * AttributeOf(device, v.numbers.clock_khz);
   if (clocks_per_us > 0) roofs.operations_per_us = kComputeShare * roofs.multiprocessors * per_clock * clocks_per_us;
+  if (const double gb_s = RateOf(v.rates.memory); gb_s > 0) roofs.bytes_per_us = 1e3 * gb_s;
+  if (const double tflop_s = RateOf(v.rates.compute); tflop_s > 0) roofs.operations_per_us = 1e6 * tflop_s;
+  const double tflop_s = RateOf(v.rates.matrix);
+  roofs.matrix_operations_per_us = tflop_s > 0 ? 1e6 * tflop_s : kMatrixGain * roofs.operations_per_us;
   return roofs;
 }
 
@@ -110,6 +116,7 @@ Result Device::Init() {
   if (Result r = Call(TheDriver().device_get, &device, ordinal_); !r.ok()) return Keep(std::move(r));
   if (Result r = Call(TheDriver().context_retain, &context_, device); !r.ok()) {
     context_ = nullptr;
+    if (r.code() == MGE_RESOURCE_EXHAUSTED) r = {r.code(), r.text() + ": other processes use the memory of the device"};
     return Keep(std::move(r));
   }
   PhysicalProperties properties;
@@ -120,7 +127,7 @@ Result Device::Init() {
     granularity_ = std::max<uint64_t>(bytes, kLeastGranule);
   }
   FindAccessors();
-  roofs_ = RoofsFromProperties(device);
+  roofs_ = RoofsOfDevice(device);
   return {};
 }
 

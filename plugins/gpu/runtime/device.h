@@ -79,7 +79,7 @@ class Device {
   uint64_t granularity_ = 0;
   Roofs roofs_ = kAverageRoofs;
   std::vector<PhysicalAccess> accessors_;
-  LoadedImages images_;
+  LoadedImages images_{*this};
   CompiledKernels compiled_;
   EventPool events_;
   std::mutex mutex_;

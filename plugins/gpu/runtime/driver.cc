@@ -78,6 +78,10 @@ Result ResultOf(int code, const char* function) {
   if (d.cuda_error_name.call && d.cuda_error_name.call(code, &name) != kDriverOk) name = nullptr;
   std::string text = std::string(function) + " failed with " + (name ? name : "error " + std::to_string(code));
   if (code == kDriverOutOfMemory) return {MGE_RESOURCE_EXHAUSTED, std::move(text)};
+  if (code == kDriverBusy) {
+    return {MGE_UNAVAILABLE,
+            text + ": another process uses the device exclusively; end it, or set the compute mode to shared"};
+  }
   return {IsLoss(code) ? MGE_DEVICE_LOST : MGE_INTERNAL, std::move(text)};
 }
 
@@ -116,8 +120,9 @@ Result LoadDriver() {
   Loaded() = d;
   const int code = d.init.call(0);
   if (code == kDriverNoDevice) {
-    return {MGE_UNAVAILABLE,
-            "the " + std::string(v.product) + " driver finds no device; check that one is installed and visible"};
+    return {MGE_UNAVAILABLE, "the " + std::string(v.product) +
+                                 " driver finds no device; check that one is installed, and that " + v.visible +
+                                 " does not hide it"};
   }
   Result r = ResultOf(code, d.init.name);
   return r.ok() ? r : Result{MGE_UNAVAILABLE, "the driver does not start: " + r.text() + "; " + v.install};

@@ -45,6 +45,7 @@ struct Driver {
 enum DriverCode : int {
   kDriverOk = 0,
   kDriverOutOfMemory = 2,
+  kDriverBusy = 46,
   kDriverNoDevice = 100,
   kDriverNoCode = 209,
   kDriverBadProgram = 218,
@@ -77,6 +78,13 @@ struct PhysicalAccess {
   int flags = 3;  // read and write
 };
 
+// The settings with rates that were measured on the devices, for estimates; 0: not measured.
+struct MeasuredRates {
+  const mge_setting* memory;   // GB/s
+  const mge_setting* compute;  // TFLOP/s of float32 without matrix units
+  const mge_setting* matrix;   // TFLOP/s of float16 by matrix units; null: kernels use none
+};
+
 // The properties of one vendor. Defined by its backend.
 struct Vendor {
   const char* name;                        // the device class: "cuda"
@@ -84,12 +92,14 @@ struct Vendor {
   std::span<const char* const> libraries;  // the names to try, newest first: "libcuda.so.1"
   const char* device_file;                 // absent if the kernel has no driver for such devices; nullptr: none
   const char* install;                     // advice if the driver is missing or too old
+  const char* visible;                     // the environment variable that hides devices from the driver
   const char* architectures;               // the CMake variable that lists the architectures of the embedded code
   bool is_hip;                             // which symbols of functions.h the library has
   int minimum_version;                     // of the driver
   AttributeNumbers numbers;
   const mge_setting* driver_setting;  // path of another library
   const mge_setting* queues_setting;  // number of compute queues
+  MeasuredRates rates;
   // Returns the capability as users write it ("9.0").
   std::string (*capability)(int major, int minor);
   // Returns the float32 operations of a multiprocessor in each clock, without matrix units.

@@ -13,13 +13,20 @@ namespace {
 constexpr std::chrono::microseconds kActive{50};  // a wait with a time limit polls, at first without sleeping
 constexpr std::chrono::microseconds kPause{20};
 
+// Calls a function of the driver on an event, and once more if it fails for another reason than a lost device: the work
+// before the event goes on, so a run that fails would have to wait for it.
+int Ask(const DriverFunction<void*>& function, void* event) {
+  const int code = function.call(event);
+  return code == kDriverOk || code == kDriverNotReady || IsLoss(code) ? code : function.call(event);
+}
+
 // Waits for an event. The driver's own wait has no time limit.
 int Await(void* event, uint64_t timeout_ns) {
   const Driver& d = TheDriver();
-  if (timeout_ns == UINT64_MAX) return d.event_synchronize.call(event);
+  if (timeout_ns == UINT64_MAX) return Ask(d.event_synchronize, event);
   const auto begin = std::chrono::steady_clock::now();
   for (;;) {
-    const int code = d.event_query.call(event);
+    const int code = Ask(d.event_query, event);
     if (code != kDriverNotReady) return code;
     const auto waited = std::chrono::steady_clock::now() - begin;
     if (static_cast<uint64_t>(std::chrono::nanoseconds(waited).count()) >= timeout_ns) return code;

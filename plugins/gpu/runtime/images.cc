@@ -4,9 +4,15 @@
 #include <algorithm>
 
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/runtime/device.h"
 #include "plugins/gpu/runtime/driver.h"
 
 namespace mge::gpu {
+namespace {
+
+std::string TextOf(const Architecture& a) { return a.name.empty() ? TheVendor().capability(a.major, a.minor) : a.name; }
+
+}  // namespace
 
 uint32_t FindKernel(std::string_view name) {
   auto at = std::lower_bound(kImageKernels.begin(), kImageKernels.end(), name,
@@ -14,8 +20,8 @@ uint32_t FindKernel(std::string_view name) {
   return at != kImageKernels.end() && at->name == name ? static_cast<uint32_t>(at - kImageKernels.begin()) : kNoKernel;
 }
 
-LoadedImages::LoadedImages()
-    : functions_(std::make_unique<std::atomic<void*>[]>(kImageKernels.size())), modules_(kImages.size()) {}
+LoadedImages::LoadedImages(const Device& device)
+    : device_(device), functions_(std::make_unique<std::atomic<void*>[]>(kImageKernels.size())), modules_(kImages.size()) {}
 
 Result LoadedImages::FunctionOf(uint32_t kernel, void** out) {
   *out = functions_[kernel].load(std::memory_order_acquire);
@@ -33,11 +39,11 @@ Result LoadedImages::Load(uint32_t kernel, void** out) {
       module = nullptr;
       const bool no_code = code == kDriverNoCode || code == kDriverBadProgram || code == kDriverNewerProgram;
       Result r = ResultOf(code, d.module_load.name);
-      return {r.code(), "the kernels of " + std::string(kImages[k.image].name) + ".cu cannot be loaded: " + r.text() +
-                            (no_code ? "; this build has no code for the architecture of the device: build it with this "
-                                       "one in " +
-                                           std::string(TheVendor().architectures)
-                                     : "")};
+      return {r.code(),
+              "the kernels of " + std::string(kImages[k.image].name) + ".cu cannot be loaded: " + r.text() +
+                  (no_code ? "; this build has no code for " + TextOf(device_.architecture()) +
+                                 ", the architecture of the device: build it with this one in " + TheVendor().architectures
+                           : "")};
     }
   }
   if (Result r = Call(d.module_function, out, module, k.name.data()); !r.ok()) {

@@ -26,10 +26,12 @@ struct ImageKernel {
 extern const std::span<const Image> kImages;
 extern const std::span<const ImageKernel> kImageKernels;  // sorted by name; FindKernel() returns an index of this table
 
+class Device;
+
 // The images that one device has loaded. An image is loaded when one of its kernels is launched for the first time. [any]
 class LoadedImages {
  public:
-  LoadedImages();
+  explicit LoadedImages(const Device& device);
   // Writes the driver's function of a kernel. The caller has made the device's context current.
   Result FunctionOf(uint32_t kernel, void** out);
   // Unloads all images. The caller has made the context current.
@@ -38,6 +40,7 @@ class LoadedImages {
  private:
   Result Load(uint32_t kernel, void** out);
 
+  const Device& device_;
   std::unique_ptr<std::atomic<void*>[]> functions_;
   std::mutex mutex_;
   std::vector<void*> modules_;  // per image; null: not loaded

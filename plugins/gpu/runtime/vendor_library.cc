@@ -5,9 +5,15 @@
 
 namespace mge::gpu {
 
-Result VendorLibrary::Missing(const std::string& why) const {
+Result VendorLibrary::Error(const std::string& why) const {
   return {MGE_UNAVAILABLE, std::string(facts_.name) + " cannot be used: " + why + "; " + facts_.install + ", or set " +
-                               std::string(View(facts_.setting->key)) + " to its path"};
+                               std::string(View(facts_.setting->key)) + " to its path" +
+                               (facts_.without ? ", or to off" : "")};
+}
+
+Result VendorLibrary::Logged(Result r) const {
+  if (!r.ok() && facts_.without) Log(MGE_LOG_WARNING, r.text() + "; without it, " + facts_.without);
+  return r;
 }
 
 Result VendorLibrary::Open() {
@@ -21,9 +27,12 @@ Result VendorLibrary::Open() {
             name + " is not used beside another driver (" + std::string(View(facts_.driver_setting->key)) + ")"};
   }
   if (!path.empty() && path[0] != '/') {
-    return {MGE_INVALID_ARGUMENT, key + " is '" + std::string(path) + "', which is not an absolute path"};
+    return Logged({MGE_INVALID_ARGUMENT, key + " is '" + std::string(path) + "', which is not an absolute path"});
   }
-  if (!path.empty()) return Open(std::string(path));
+  return Logged(path.empty() ? OpenOfSystem() : Open(std::string(path)));
+}
+
+Result VendorLibrary::OpenOfSystem() {
   Result first;
   for (const char* file : facts_.files) {
     Result r = Open(std::string(file));
@@ -38,7 +47,7 @@ Result VendorLibrary::Open(const std::string& path) {
   handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle_) return {};
   const char* error = dlerror();
-  return Missing(error ? error : path);
+  return Error(error ? error : path);
 }
 
 }  // namespace mge::gpu

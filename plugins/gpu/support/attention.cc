@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "plugins/gpu/support/attention_mask.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int kMaxBatchRank = 6;
 
-bool IsPlain(const Value& v) { return v.dtype() == MGE_DTYPE_F32 && v.is_static() && v.elements() > 0; }
+bool HasElements(const Value& v) { return v.is_static() && v.elements() > 0; }
 
 // A matrix with batch dimensions in front, read through strides.
 struct View {
@@ -27,17 +28,22 @@ class Finder {
 
   bool Run(int softmax) {
     const Node n = graph_.node(softmax);
+    const int second = LastProduct(n);
+    if (second < 0) return false;
+    const Node last = graph_.node(second);
+    found_.type = last.output(0).dtype();
     const Value x = n.input(0);
     if (!Joins(n, "Softmax") || AxisOf(n.Int("axis", -1), x.rank()) != x.rank() - 1) return false;
     if (x.rank() < 2 || x.rank() > kMaxBatchRank + 2) return false;
     Take(softmax);
-    const std::vector<int64_t> scores(x.dims().begin(), x.dims().end());
-    const int first = FindScores(n.input_id(0), scores);
-    const int second = ReaderOf(n.output_id(0));
-    if (first < 0 || second < 0) return false;
-    const Node last = graph_.node(second);
-    if (!Joins(last, "MatMul") || last.input_id(0) != n.output_id(0) || last.input_id(1) == n.output_id(0)) return false;
+    const int32_t weights = BehindCasts(last.input_id(0));
+    if (!Joins(last, "MatMul") || weights != n.output_id(0) || last.input_id(1) == last.input_id(0)) return false;
     Take(second);
+    const std::vector<int64_t> scores(x.dims().begin(), x.dims().end());
+    found_.args.queries = scores[scores.size() - 2];
+    found_.args.keys = scores.back();
+    const int first = FindScores(n.input_id(0), scores);
+    if (first < 0) return false;
     View q, k, v;
     if (!Follow(graph_.node(first).input_id(0), true, &q) || !Follow(graph_.node(first).input_id(1), true, &k) ||
         !Follow(last.input_id(1), false, &v)) {
@@ -49,14 +55,20 @@ class Finder {
   }
 
  private:
-  // Returns whether the node is of this operator, and computes one float32 value of known shape.
-  static bool Joins(const Node& n, std::string_view op) {
+  // Returns whether a value between the products may have this type.
+  bool IsType(mge_dtype t) const { return t == MGE_DTYPE_F32 || t == found_.type; }
+  bool IsPlain(const Value& v) const { return IsType(v.dtype()) && HasElements(v); }
+  // Returns whether the node is of this operator, and computes one floating value of known shape. Does not look at inputs
+  // before number `from`.
+  bool Joins(const Node& n, std::string_view op, int from = 0) const {
     if (!n.Is(op) || HasOwnMeaning(n) || n.output_count() != 1 || !n.has_output(0) || !IsPlain(n.output(0))) return false;
-    for (int i = 0; i < n.input_count(); ++i) {
+    for (int i = from; i < n.input_count(); ++i) {
       if (!n.has_input(i) || !IsPlain(n.input(i))) return false;
     }
     return true;
   }
+  // Returns whether the node is a product of the attention's type.
+  bool IsProduct(const Node& n) const { return Joins(n, "MatMul") && n.output(0).dtype() == found_.type; }
   void Take(int node) { found_.nodes.push_back(node); }
   // Returns the node that computes a value with a single reader, or -1.
   int MakerOf(int32_t value) const { return graph_.value(value).uses() == 1 ? graph_.producer(value) : -1; }
@@ -71,48 +83,87 @@ class Finder {
     return -1;
   }
 
+  // Returns the value in front of casts.
+  int32_t BehindCasts(int32_t value) {
+    for (int i = MakerOf(value); i >= 0 && Joins(graph_.node(i), "Cast"); i = MakerOf(value)) {
+      Take(i);
+      value = graph_.node(i).input_id(0);
+    }
+    return value;
+  }
+  // Returns the product that reads the weights, maybe behind casts, or -1. Its type is that of the attention.
+  int LastProduct(const Node& softmax) const {
+    if (softmax.output_count() != 1 || !softmax.has_output(0)) return -1;
+    int i = ReaderOf(softmax.output_id(0));
+    while (i >= 0 && graph_.node(i).Is("Cast")) i = ReaderOf(graph_.node(i).output_id(0));
+    if (i < 0 || !graph_.node(i).Is("MatMul") || !graph_.node(i).has_output(0)) return -1;
+    const mge_dtype t = graph_.node(i).output(0).dtype();
+    return t == MGE_DTYPE_F32 || t == MGE_DTYPE_F16 || t == MGE_DTYPE_BF16 ? i : -1;
+  }
+
   // Reads a node that multiplies or divides by a constant number. Returns the other operand, or -1 if it is no such node.
   int32_t Scaled(const Node& n, float* scale) const {
     const bool product = Joins(n, "Mul");
     if (!product && !Joins(n, "Div")) return -1;
     for (int k = product ? 0 : 1; k < 2; ++k) {
-      const Value number = n.input(k);
-      if (!number.is_constant() || number.elements() != 1 || number.rank() > n.input(1 - k).rank()) continue;
-      *scale = product ? *scale * number.data<float>()[0] : *scale / number.data<float>()[0];
+      float number;
+      if (!ConstantFloat(n.input(k), &number) || n.input(k).rank() > n.input(1 - k).rank()) continue;
+      *scale = product ? *scale * number : *scale / number;
       return n.input_id(1 - k);
     }
     return -1;
   }
 
-  // Finds the product of queries and keys, and the scale and the mask behind it. Returns the product's node, or -1.
+  // Finds the product of queries and keys, and the scale and the masks behind it. Returns the product's node, or -1.
   int FindScores(int32_t value, const std::vector<int64_t>& dims) {
-    const int sum = MakerOf(value);
-    if (sum < 0) return -1;
-    const Node n = graph_.node(sum);
-    if (!Joins(n, "Add")) return FindProduct(value);
-    for (int k = 0; k < 2; ++k) {
-      if (!std::ranges::equal(n.input(k).dims(), dims)) continue;
-      const size_t before = found_.nodes.size();
-      const int product = FindProduct(n.input_id(k));
-      if (product >= 0) {
-        Take(sum);
-        found_.mask = n.input_id(1 - k);
-        return product;
+    value = BehindCasts(value);
+    const int node = MakerOf(value);
+    if (node < 0) return -1;
+    const Node n = graph_.node(node);
+    for (int k = 0; k < n.input_count(); ++k) {
+      Mask mask;
+      if (!ReadMask(n, k, dims, &mask)) continue;
+      const Attention before = found_;
+      Take(node);
+      if (AddMask(mask)) {
+        if (const int product = FindScores(n.input_id(k), dims); product >= 0) return product;
       }
-      found_.nodes.resize(before);
+      found_ = before;
     }
-    return -1;
+    return FindProduct(value);
+  }
+  // Reads a node that masks its operand k.
+  bool ReadMask(const Node& n, int k, const std::vector<int64_t>& dims, Mask* mask) const {
+    if (!n.has_input(k) || !std::ranges::equal(n.input(k).dims(), dims)) return false;
+    if (Joins(n, "Add")) {
+      const Value other = n.input(1 - k);
+      *mask = {n.input_id(1 - k), other.dtype() == found_.type ? kMaskAdds : kMaskAddsFloats, 0};
+      return true;
+    }
+    if (k == 0 || !Joins(n, "Where", 1)) return false;
+    *mask = {n.input_id(0), k == 1 ? kMaskKeeps : kMaskReplaces, 0};
+    return n.input(0).dtype() == MGE_DTYPE_BOOL && HasElements(n.input(0)) && ConstantFloat(n.input(3 - k), &mask->fill);
+  }
+  // Adds a mask to the attention, which has room for a causal one and another.
+  bool AddMask(const Mask& mask) {
+    AttentionArgs& a = found_.args;
+    if (IsCausal(graph_, mask, found_.type, a.queries, a.keys)) return a.causal = 1, true;
+    if (found_.mask >= 0) return false;
+    found_.mask = mask.value;
+    a.mask_kind = mask.kind;
+    a.fill = mask.fill;
+    return true;
   }
   int FindProduct(int32_t value) {
     float scale = 1;
     for (int i = MakerOf(value); i >= 0; i = MakerOf(value)) {
       const Node n = graph_.node(i);
-      if (Joins(n, "MatMul")) {
+      if (IsProduct(n)) {
         Take(i);
         found_.args.scale = scale;
         return i;
       }
-      if (value = Scaled(n, &scale); value < 0) return -1;
+      if (value = Joins(n, "Cast") ? n.input_id(0) : Scaled(n, &scale); value < 0) return -1;
       Take(i);
     }
     return -1;
@@ -137,7 +188,7 @@ class Finder {
       value = next;
     }
     const Value v = graph_.value(value);
-    if (!IsPlain(v) || v.rank() != rank) return false;
+    if (v.dtype() != found_.type || !HasElements(v) || v.rank() != rank) return false;
     const std::vector<int64_t> strides = StridesOf(v.dims());
     view->value = value;
     for (size_t d : order) {
@@ -162,8 +213,6 @@ class Finder {
   bool SetArgs(const std::vector<int64_t>& scores, const View& q, const View& k, const View& v, const Node& last) {
     AttentionArgs& a = found_.args;
     const size_t rank = scores.size();
-    a.queries = scores[rank - 2];
-    a.keys = scores[rank - 1];
     if (q.dims.back() > kMaxHeadSize || v.dims.back() > kMaxHeadSize) return false;
     a.head_size = static_cast<int32_t>(q.dims.back());
     a.value_size = static_cast<int32_t>(v.dims.back());
@@ -212,11 +261,6 @@ class Finder {
     if (found_.mask < 0) return true;
     const Value m = graph_.value(found_.mask);
     if (m.rank() > static_cast<int>(scores.size())) return false;
-    if (IsCausal(m)) {
-      found_.args.causal = 1;
-      found_.mask = -1;
-      return true;
-    }
     View view{found_.mask, {}, {}};
     view.dims.assign(scores.size() - static_cast<size_t>(m.rank()), 1);
     view.dims.insert(view.dims.end(), m.dims().begin(), m.dims().end());
@@ -228,22 +272,6 @@ class Finder {
     }
     found_.args.mask_row = view.dims[rank - 2] == 1 ? 0 : view.strides[rank - 2];
     found_.args.mask_column = view.dims[rank - 1] == 1 ? 0 : view.strides[rank - 1];
-    return true;
-  }
-
-  // Returns whether a constant mask is 0 for the keys up to i + keys - queries of query i, and excludes all others.
-  bool IsCausal(const Value& m) const {
-    const AttentionArgs& a = found_.args;
-    if (!m.is_constant() || a.keys < a.queries || m.elements() != static_cast<uint64_t>(a.queries * a.keys)) return false;
-    if (m.rank() < 2 || m.dim(-1) != a.keys || m.dim(-2) != a.queries) return false;
-    constexpr float kExcluded = -1e30f;  // exp(score + this - maximum) is 0
-    const std::span<const float> values = m.data<float>();
-    for (int64_t i = 0; i < a.queries; ++i) {
-      for (int64_t j = 0; j < a.keys; ++j) {
-        const float v = values[static_cast<size_t>(i * a.keys + j)];
-        if (j <= i + a.keys - a.queries ? v != 0 : !(v <= kExcluded)) return false;
-      }
-    }
     return true;
   }
 

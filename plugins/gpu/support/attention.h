@@ -11,8 +11,10 @@
 
 namespace mge::gpu {
 
-// softmax(scale * q k^T + mask) v. Values are ids in the graph.
+// softmax(scale * q k^T + mask) v. Values are ids in the graph. q, k, v and the output have one type: float32, float16 or
+// bfloat16. Between the products, 16-bit types may be cast to float32 and back.
 struct Attention {
+  mge_dtype type = MGE_DTYPE_UNDEFINED;
   int32_t q = -1, k = -1, v = -1;
   int32_t mask = -1;           // -1: none, or one that args.causal replaces
   int32_t output = -1;         // output 0 of the last node

@@ -5,7 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "mge/float16.hpp"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
@@ -17,17 +16,6 @@ bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims
 
 // Returns whether products and convolutions of the type have epilogues.
 bool HasEpilogues(mge_dtype t) { return t == MGE_DTYPE_F32 || t == MGE_DTYPE_F16 || t == MGE_DTYPE_BF16; }
-
-// Reads a constant of one element. Returns false for any other value, and for types without epilogues.
-bool Scalar(const Value& v, float* out) {
-  if (!v.is_constant() || !v.is_static() || v.elements() != 1) return false;
-  switch (v.dtype()) {
-    case MGE_DTYPE_F32: return *out = v.data<float>()[0], true;
-    case MGE_DTYPE_F16: return *out = static_cast<float>(v.data<F16>()[0]), true;
-    case MGE_DTYPE_BF16: return *out = static_cast<float>(v.data<BF16>()[0]), true;
-    default: return false;
-  }
-}
 
 bool FindActivation(const Node& next, Activation* a) {
   struct Named {
@@ -43,7 +31,8 @@ bool FindActivation(const Node& next, Activation* a) {
   if (!next.Is("Clip")) return false;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   *a = {kClip, -kInfinity, kInfinity};
-  return (!next.has_input(1) || Scalar(next.input(1), &a->low)) && (!next.has_input(2) || Scalar(next.input(2), &a->high));
+  return (!next.has_input(1) || ConstantFloat(next.input(1), &a->low)) &&
+         (!next.has_input(2) || ConstantFloat(next.input(2), &a->high));
 }
 
 // Adds `next`, which reads e->output, to the epilogue. Returns false without changes if it does not fit.

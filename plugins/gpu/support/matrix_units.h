@@ -7,13 +7,17 @@
 #include <string>
 
 #include "plugins/gpu/launch.h"
+#include "plugins/gpu/roofs.h"
 #include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
 
 // Returns about how many times as fast they are as other instructions.
-inline double MatrixUnitsGain(mge_dtype type) { return type == MGE_DTYPE_F32 ? 4 : 8; }
+inline double MatrixUnitsGain(const Problem& p, mge_dtype type) {
+  const Roofs roofs = RoofsOf(p.handle());
+  return roofs.matrix_operations_per_us / roofs.operations_per_us / (type == MGE_DTYPE_F32 ? 2 : 1);
+}
 
 // Returns whether the device's code has kernels for the type. Floats are rounded to TF32.
 inline bool HasMatrixUnits(const Problem& p, mge_dtype type) {

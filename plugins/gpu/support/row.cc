@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mge/float16.hpp"
+
 namespace mge::gpu {
 namespace {
 
@@ -76,6 +78,16 @@ bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out) {
     return false;
   }
   return true;
+}
+
+bool ConstantFloat(const Value& v, float* out) {
+  if (!v.is_constant() || !v.is_static() || v.elements() != 1) return false;
+  switch (v.dtype()) {
+    case MGE_DTYPE_F32: return *out = v.data<float>()[0], true;
+    case MGE_DTYPE_F16: return *out = static_cast<float>(v.data<F16>()[0]), true;
+    case MGE_DTYPE_BF16: return *out = static_cast<float>(v.data<BF16>()[0]), true;
+    default: return false;
+  }
 }
 
 Extent ExtentOf(const Value& v, int64_t axis, Layout layout) {

@@ -51,6 +51,8 @@ inline int64_t AxisOf(int64_t axis, int rank) {
 
 // Reads the integers of a constant operand (int32 or int64). Returns false if the operand is absent or not constant.
 bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out);
+// Reads a constant of one element. Returns false for any other value, and for types other than float32, float16, bfloat16.
+bool ConstantFloat(const Value& v, float* out);
 
 // The dimensions around an axis in memory: `outer` blocks of n by inner elements.
 struct Extent {

@@ -9,7 +9,10 @@
 namespace mge::gpu {
 namespace {
 
-bool IsPlain(const Value& v) { return v.dtype() == MGE_DTYPE_F32 && v.is_static() && v.elements() > 0; }
+bool IsPlain(const Value& v) {
+  return (v.dtype() == MGE_DTYPE_F32 || v.dtype() == MGE_DTYPE_F16 || v.dtype() == MGE_DTYPE_BF16) && v.is_static() &&
+         v.elements() > 0;
+}
 
 // Returns whether the node is a product of a tensor with a constant matrix.
 bool IsProduct(const Node& n) {

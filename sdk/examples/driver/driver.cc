@@ -13,6 +13,7 @@
 
 #include "mge/plugin.hpp"
 #include "mge/plugin/blob.hpp"
+#include "mge/plugin/memory_handles.hpp"
 #include "mge/plugin/signals.hpp"
 #include "mge/plugin/slab_numbers.hpp"
 #include "toy_driver.h"
@@ -101,6 +102,22 @@ struct Memory {
     return amount;
   }
 };
+
+// [handles]
+// Memory that an application has created with the driver. Its range of numbers ends with the tensor, the memory does not.
+struct UserMemory {
+  static mge::Result Wrap(Device& device, void* handle, uint64_t bytes, mge_slab* out) {
+    auto* memory = static_cast<toy_memory*>(handle);
+    if (toy_memory_device(memory) != device.number) return {MGE_INVALID_ARGUMENT, "the memory is on another device"};
+    if (toy_memory_bytes(memory) < bytes) return {MGE_INVALID_ARGUMENT, "the memory has fewer bytes than that"};
+    void* address = device.slabs.Add(memory);
+    if (!address) return {MGE_RESOURCE_EXHAUSTED, "the device has too many slabs"};
+    *out = mge::MakeSlab(MGE_MEMORY_DEVICE, bytes, address, nullptr, memory);
+    return {};
+  }
+  static void Unwrap(Device& device, const mge_slab& slab) { device.slabs.Remove(slab.address); }
+};
+// [handles]
 
 // The state of a fence. Callbacks share it: the host may destroy the fence as soon as its value is reached, while the
 // callback that reached it is still running.
@@ -297,6 +314,9 @@ struct Backend : mge::BackendDefaults {
   using Fence = ::Fence;
   using Kernels = mge::Kernels<kAdd, kRelu, kNeg, kAbs>;
   using Claims = mge::Claims<ClaimAddAndOne>;
+  static const void* Extension(std::string_view name, uint32_t min_version) {
+    return mge::MemoryHandles<Device, UserMemory>(name, min_version);
+  }
   // [start]
   static mge::Result Start() {
     mge::KeepSignalHandlers keep;

@@ -149,6 +149,8 @@ void toy_memory_destroy(toy_memory* memory) {
   g_used[memory->device] -= memory->bytes.size();
   delete memory;
 }
+int toy_memory_device(const toy_memory* memory) { return memory->device; }
+uint64_t toy_memory_bytes(const toy_memory* memory) { return memory->bytes.size(); }
 
 toy_status toy_stream_create(int, toy_stream** out) {
   return NoThrow([&] {

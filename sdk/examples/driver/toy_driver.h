@@ -31,6 +31,8 @@ void toy_memory_info(int device, uint64_t* free_bytes, uint64_t* total_bytes);
 
 toy_status toy_memory_create(int device, uint64_t bytes, toy_memory** out);
 void toy_memory_destroy(toy_memory* memory);
+int toy_memory_device(const toy_memory* memory);
+uint64_t toy_memory_bytes(const toy_memory* memory);
 
 /* Work of a stream runs in order. Destroying a stream waits for its work. */
 toy_status toy_stream_create(int device, toy_stream** out);

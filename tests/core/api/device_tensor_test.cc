@@ -147,6 +147,19 @@ TEST_F(DeviceTensors, AreCopiedBetweenAnyTwoPlaces) {
   EXPECT_THAT(std::string(status.text()), HasSubstr("the source is float32[3], the destination float32[2]"));
 }
 
+TEST_F(DeviceTensors, OfManyMegabytesAreCopiedBetweenDevices) {
+  const int64_t dims[] = {(9 << 20) / 4 + 3};
+  Tensor sent, first, second, got;
+  Expect(Tensor::Create(MGE_DTYPE_F32, dims, &sent));
+  for (size_t i = 0; i < sent.data<float>().size(); ++i) sent.data<float>()[i] = static_cast<float>(i % 10'007);
+  Expect(Tensor::CreateOn(runtime_.get(), "virtual0", MGE_DTYPE_F32, dims, &first));
+  Expect(Tensor::CreateOn(runtime_.get(), "virtual1", MGE_DTYPE_F32, dims, &second));
+  Expect(sent.CopyTo(&first));
+  Expect(first.CopyTo(&second));
+  Expect(second.ToHost(&got));
+  EXPECT_EQ(std::memcmp(got.raw_data(), sent.raw_data(), sent.bytes()), 0);
+}
+
 TEST_F(DeviceTensors, OfASessionOnTwoDevicesMayLieOnEither) {
   Session both = LoadOn("virtual0+virtual1");
   EXPECT_EQ(both.device_count(), 2u);
@@ -175,6 +188,32 @@ TEST_F(DeviceTensors, OfAnotherDeviceAreRefused) {
   EXPECT_EQ(session_.Run({&good, &x}, &wrong).id(), 307);
   wrong[0] = Tensor();
   Expect(session_.Run({&good, &x}, &wrong));  // the session still works
+}
+
+TEST_F(DeviceTensors, ThatWereReleasedAreRefused) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer ends the process";
+#endif
+  for (const char* device : {"", "virtual0"}) {
+    const Tensor x = Host({3, 4});
+    Tensor state = *device ? On(device, {1, 2}) : Host({1, 2});
+    mge_tensor* const gone = state.get();
+    state = Tensor();
+    mge_tensor* in[] = {gone, x.get()};
+    mge_tensor* out[2] = {};
+    mge_run_fence* fence = nullptr;
+    for (const Status& status : {Status(mge_session_run(session_.get(), in, 2, out, 2, nullptr)),
+                                 Status(mge_session_enqueue(session_.get(), in, 2, out, 2, nullptr, 0, nullptr, &fence))}) {
+      EXPECT_EQ(status.id(), 207);
+      EXPECT_THAT(std::string(status.text()), HasSubstr("input 0 is a tensor that was released"));
+    }
+    out[1] = gone;
+    in[0] = x.get();
+    const Status output(mge_session_run(session_.get(), in, 2, out, 2, nullptr));
+    EXPECT_THAT(std::string(output.text()), HasSubstr("output 1 is a tensor that was released"));
+    const Status copied(mge_tensor_copy(x.get(), gone));
+    EXPECT_THAT(std::string(copied.text()), HasSubstr("argument 'destination' is a tensor that was released"));
+  }
 }
 
 TEST_F(DeviceTensors, MustNotBeInputAndOutputOfOneRun) {

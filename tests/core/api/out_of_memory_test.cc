@@ -371,11 +371,12 @@ TEST_P(ModelOutOfMemory, InUsingASessionIsATypedErrorAndTheRuntimeStillWorks) {
 }
 
 // Returns the allocations of all threads and the locks of this thread in 100 runs of a model with one operator, after runs
-// that warm up. The outputs are given. Two shapes alternate if `alternating`.
+// that warm up. The outputs are given. The tensors lie in plain host memory, or on the device if `on_device`. Two shapes
+// alternate if `alternating`.
 struct Costs {
   int64_t allocations = 0, locks = 0;
 };
-Costs CostsOfRuns(mge_runtime* runtime, const char* device, bool alternating) {
+Costs CostsOfRuns(mge_runtime* runtime, const char* device, bool on_device, bool alternating) {
   const std::string bytes = ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
                                                              .inputs = {ValueInfo("x", DType::kF32, {"N", 4})},
                                                              .outputs = {ValueInfo("y", DType::kF32, {"N", 4})}})});
@@ -386,12 +387,16 @@ Costs CostsOfRuns(mge_runtime* runtime, const char* device, bool alternating) {
   options.device = device;
   EXPECT_FALSE(answer.Failed(mge_session_load_bytes(runtime, bytes.data(), bytes.size(), &options, &session)))
       << answer.text;
-  mge_tensor *in[2], *out[2];
+  mge_tensor *in[2] = {}, *out[2] = {};
   for (int i = 0; i < 2; ++i) {
     const int64_t dims[] = {2 + i, 4};
-    EXPECT_FALSE(answer.Failed(mge_tensor_create(MGE_DTYPE_F32, dims, 2, &in[i])));
-    EXPECT_FALSE(answer.Failed(mge_tensor_create(MGE_DTYPE_F32, dims, 2, &out[i])));
-    std::memset(mge_tensor_data(in[i]), 0, sizeof(float) * static_cast<size_t>(dims[0] * dims[1]));
+    for (mge_tensor** tensor : {&in[i], &out[i]}) {
+      EXPECT_FALSE(
+          answer.Failed(on_device ? mge_tensor_create_on(runtime, device, MGE_PLACE_DEVICE, MGE_DTYPE_F32, dims, 2, tensor)
+                                  : mge_tensor_create(MGE_DTYPE_F32, dims, 2, tensor)))
+          << answer.text;
+    }
+    if (void* data = mge_tensor_data(in[i])) std::memset(data, 0, mge_tensor_bytes(in[i]));
   }
   bool ok = true;
   auto run = [&](int i) {
@@ -420,10 +425,16 @@ TEST(RunEntry, AllocatesNothingAndTakesNoLock) {
   mge_runtime* runtime = nullptr;
   Answer created = CreateRuntime(&runtime);
   ASSERT_EQ(created.kind, 0) << created.text;
-  const Costs costs = CostsOfRuns(runtime, "cpu0", false);
-  EXPECT_EQ(costs.allocations, 0);
-  EXPECT_EQ(costs.locks, 0);
-  EXPECT_EQ(CostsOfRuns(runtime, "cpu0", true).allocations, 0);
+  for (bool on_device : {false, true}) {
+    const Costs costs = CostsOfRuns(runtime, "cpu0", on_device, false);
+    EXPECT_EQ(costs.allocations, 0) << on_device;
+    EXPECT_EQ(costs.locks, 0) << on_device;
+    EXPECT_EQ(CostsOfRuns(runtime, "cpu0", on_device, true).allocations, 0) << on_device;
+  }
+  // The queues of the virtual GPU lock, and allocate now and then. An allocation of the host would occur in each of 100 runs.
+  for (bool alternating : {false, true}) {
+    EXPECT_LT(CostsOfRuns(runtime, "virtual0", true, alternating).allocations, 100) << alternating;
+  }
   mge_runtime_release(runtime);
 }
 

@@ -2,6 +2,8 @@
 #include "core/plugin/blob_cache.h"
 
 #include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +122,36 @@ TEST_F(Blobs, EightWritersShareADirectoryWithoutATornBlob) {
   }
   EXPECT_LE(Bytes(), kLimit);
   for (const auto& file : Files()) EXPECT_EQ(file.extension(), ".blob");
+}
+
+TEST_F(Blobs, OnAFullDiskStoringFailsAndOldBlobsStay) {
+  std::filesystem::create_directory(Directory());
+  // A disk of 64 KiB, seen by the child only.
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("mge", Directory().c_str(), "tmpfs", 0, "size=64k,mode=0700") != 0) {
+      _exit(77);
+    }
+    const BlobCache cache = Open();
+    const std::string large(16 << 10, 'x'), rest = Directory() + "/rest";
+    const bool stored = cache.Store(AsBytes("old"), AsBytes("code")).ok();
+    {
+      std::ofstream fill(rest);
+      for (int i = 0; i < 64 && fill; ++i) fill << std::string(1024, 'x') << std::flush;
+    }
+    const absl::Status full = cache.Store(AsBytes("new"), AsBytes(large));
+    const bool refused = ErrorId(full) == errors::kFileWrite.id && FormatError(full).find("space") != std::string::npos;
+    const bool clean = Files().size() == 2 && !cache.Load(AsBytes("new")) && cache.Load(AsBytes("old")) == "code";
+    std::filesystem::remove(rest);
+    const bool again = cache.Store(AsBytes("new"), AsBytes(large)).ok() && cache.Load(AsBytes("new")) == large;
+    _exit((stored ? 0 : 1) + (refused ? 0 : 2) + (clean ? 0 : 4) + (again ? 0 : 8));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs the right to mount a disk";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: not stored, 2: not refused, 4: a blob or a file is wrong, 8: not stored later";
 }
 
 TEST_F(Blobs, ADirectoryThatOthersCanWriteIsNotUsed) {

@@ -90,7 +90,8 @@ TEST_F(CudaConvolutions, AreOneCallInTheOrderThatNeedsNoCompilation) {
     auto session = Load(RuntimeWithLibrary(), form, "cuda0");
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
     const std::vector<HostValue> in = {Numbers({1, 4, 6, 5}), Numbers({1, 6, 6, 5}, 2)};
-    ASSERT_TRUE(ResultsOf(**session, in).ok());
+    const auto first = ResultsOf(**session, in);
+    ASSERT_TRUE(first.ok()) << FormatError(first.status());
     const uint64_t runs = Recorded("recorded_runs"), launches = driver.Calls("cuLaunchKernel");
     const auto got = ResultsOf(**session, in);
     ASSERT_TRUE(got.ok()) << FormatError(got.status());

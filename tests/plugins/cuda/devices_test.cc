@@ -60,6 +60,32 @@ TEST_F(CudaDevices, WithMoreMultiprocessorsHaveSmallerEstimates) {
   EXPECT_GT(few, 1.5 * many);  // the time of the memory is the same
 }
 
+// The rates that gpu-report.sh measures replace those that the driver's properties suggest.
+TEST_F(CudaDevices, HaveEstimatesByMeasuredRates) {
+  ASSERT_EQ(Mge("zoo products-f16 --batch 256 -o products.onnx").code, 0);
+  auto cost_with = [&](const std::string& kernel, const std::string& variables) {
+    const Outcome o = Mge("plan products.onnx --device cuda0 --why --json", Driver("") + " " + variables);
+    EXPECT_EQ(o.code, 0) << o.err;
+    const json report = json::parse(o.out);
+    for (const json& unit : report["units"]) {
+      if (unit["kernel"] == kernel) return unit["cost_us"].get<double>();
+      for (const json& other : unit["alternatives"]) {
+        if (other["id"] == kernel) return other["cost_us"].get<double>();
+      }
+    }
+    ADD_FAILURE() << "no " << kernel << " in " << o.out.substr(0, 4000);
+    return 0.0;
+  };
+  // A product reads and writes 10 MB and computes 2.1 GFLOP.
+  const double usual = cost_with("gpu.matmul.tiles", "");
+  EXPECT_NEAR(cost_with("gpu.matmul.tiles", "MGE_CUDA_MEMORY_GB_S=0.01") / 1e6, 1.05, 0.1);
+  EXPECT_NEAR(cost_with("gpu.matmul.tiles", "MGE_CUDA_COMPUTE_TFLOP_S=0.001") / 1e6, 2.15, 0.2);
+  EXPECT_NEAR(cost_with("gpu.matmul.mma", "MGE_CUDA_MATRIX_TFLOP_S=0.001") / 1e6, 2.15, 0.2);
+  EXPECT_EQ(cost_with("gpu.matmul.tiles", "MGE_CUDA_MATRIX_TFLOP_S=0.001"), usual);
+  Write("rates.toml", "[cuda]\ncompute_tflop_s = 0.001\n");
+  EXPECT_NEAR(cost_with("gpu.matmul.tiles", "MGE_CONFIG=" + Path("rates.toml")) / 1e6, 2.15, 0.2);
+}
+
 TEST_F(CudaDevices, RunAModelByBothNames) {
   const std::string driver = Driver("devices 2\n");
   for (const char* device : {"cuda0", "gpu1", "cuda0+cuda1"}) {
@@ -104,19 +130,43 @@ TEST_F(CudaDevices, WithoutCodeForThemAreListedAsUnusable) {
   for (int code : {209, 222}) {  // no binary, and intermediate code that is newer than the driver
     const std::string failing = Driver("fail cuModuleLoadData 1 " + std::to_string(code) + "\n");
     EXPECT_THAT(Mge("run " + Good() + " --device cuda0", failing).err,
-                testing::AllOf(HasSubstr("the kernels of unary.cu cannot be loaded"), HasSubstr("MGE_CUDA_ARCHITECTURES")));
+                testing::AllOf(HasSubstr("the kernels of unary.cu cannot be loaded"), HasSubstr("no code for 9.0"),
+                               HasSubstr("MGE_CUDA_ARCHITECTURES")));
   }
 }
 
 TEST_F(CudaDevices, AbsentOrBusyAreErrorsWithTheReason) {
   Outcome o = Mge("run " + Good() + " --device cuda0", Driver("devices 0\n"));
   EXPECT_THAT(o.err, HasSubstr("the CUDA driver finds no device"));
+  EXPECT_THAT(o.err, HasSubstr("CUDA_VISIBLE_DEVICES"));
   o = Mge("run " + Good() + " --device cuda0", Driver("fail cuDevicePrimaryCtxRetain 1 46\n"));
   EXPECT_NE(o.code, 0);
-  EXPECT_THAT(o.err, HasSubstr("cuDevicePrimaryCtxRetain failed with"));
+  EXPECT_THAT(o.err, HasSubstr("another process uses the device exclusively"));
   o = Mge("devices", Driver("fail cuDeviceGetName 1 1\ndevices 2\n"));
   EXPECT_THAT(o.out, HasSubstr("it cannot be queried: cuDeviceGetName failed with CUDA_ERROR_INVALID_VALUE"));
   EXPECT_THAT(o.out, HasSubstr("cuda1"));
+}
+
+// A model that takes 0.3 seconds per kernel, so that the host asks for its end while it runs.
+TEST_F(CudaDevices, AreAskedAgainIfAQueryFails) {
+  const std::string run = "run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device cuda0";
+  Outcome o = Mge(run, Driver("launch_latency 300000\nfail cuEventQuery 2 1\n"));
+  EXPECT_EQ(o.code, 0) << o.err;
+  o = Mge(run, Driver("launch_latency 300000\nfail cuEventQuery 2 719\n"));
+  EXPECT_NE(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("cuda0 is lost"));
+}
+
+TEST_F(CudaDevices, CopyDirectlyOnlyIfTheyArePeers) {
+  for (const auto& [cell, way] :
+       {std::pair("25/1.9", "directly over direct link"), {"12/10/host", "there is no direct way between the devices"}}) {
+    Write("links.csv", std::string("0 ") + cell + "\n" + cell + " 0\n");
+    const std::string driver = Driver("devices 2\nlinks " + Path("links.csv") + "\n");
+    const std::string model = MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device cuda0+cuda1";
+    EXPECT_THAT(Mge("plan --why " + model, driver).out, HasSubstr(way));
+    const Outcome o = Mge("run --compare host " + model, driver);
+    EXPECT_EQ(o.code, 0) << o.err;
+  }
 }
 
 TEST_F(CudaDevices, PassTheConformanceKit) {

@@ -68,18 +68,20 @@ TEST_F(CudaModels, ReplayResNet50AsOneGraph) {
 
 // Attention, and its queries, keys and values, are one kernel each.
 TEST_F(CudaModels, RunBertBaseWithAtMost100Launches) {
-  SoftwareDriver driver;
-  auto session = Session::Load(CudaRuntime(), Zoo("bert-base"), {.device = "cuda0"});
-  ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  const std::vector<int64_t> tokens(128, 7);
-  std::vector<HostValue> ids(1);
-  ids[0].tensor = Tensor::Of<int64_t>({1, 128}, tokens);
-  ASSERT_TRUE(ResultsOf(**session, ids).ok());  // makes the plan
-  const uint64_t before = driver.Calls("cuLaunchKernel");
-  ASSERT_TRUE(ResultsOf(**session, ids).ok());  // records
-  const uint64_t launches = driver.Calls("cuLaunchKernel") - before;
-  EXPECT_GT(launches, 12 * 6u);
-  EXPECT_LE(launches, 100u);
+  for (const char* name : {"bert-base", "bert-base-f16"}) {
+    SoftwareDriver driver;
+    auto session = Session::Load(CudaRuntime(), Zoo(name), {.device = "cuda0"});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    const std::vector<int64_t> tokens(128, 7);
+    std::vector<HostValue> ids(1);
+    ids[0].tensor = Tensor::Of<int64_t>({1, 128}, tokens);
+    ASSERT_TRUE(ResultsOf(**session, ids).ok());  // makes the plan
+    const uint64_t before = driver.Calls("cuLaunchKernel");
+    ASSERT_TRUE(ResultsOf(**session, ids).ok());  // records
+    const uint64_t launches = driver.Calls("cuLaunchKernel") - before;
+    EXPECT_GT(launches, 12 * 6u) << name;
+    EXPECT_LE(launches, 100u) << name;
+  }
 }
 
 }  // namespace

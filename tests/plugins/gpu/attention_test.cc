@@ -2,6 +2,7 @@
 // Attention in one kernel: the forms that models have, masks, and the groups that must stay apart.
 #include <limits>
 
+#include "core/ops/op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/plugins/gpu/under_test.h"
@@ -13,19 +14,23 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A case that is built node by node.
+// A case that is built node by node. Its floating values have one type, if nothing else is said.
 class Network {
  public:
-  ValueId In(const Shape& shape, uint64_t seed, DType t = DType::kF32) { return In(Random(t, shape, -2, 2, seed)); }
+  explicit Network(DType type = DType::kF32) : type_(type) {}
+  ValueId In(const Shape& shape, uint64_t seed) { return In(Random(type_, shape, -2, 2, seed)); }
   ValueId In(const Tensor& t) {
     case_.inputs.push_back(t);
     return case_.graph.AddInput("x" + std::to_string(case_.inputs.size()), {t.dtype(), true, t.shape(), {}});
   }
   ValueId Constant(const Tensor& t) { return case_.graph.AddConstant("c" + std::to_string(++constants_), t); }
-  ValueId Number(float x) { return Constant(Fill(DType::kF32, {}, {x})); }
+  ValueId Number(float x) { return Number(x, type_); }
+  ValueId Number(float x, DType type) { return Constant(Fill(type, {}, {x})); }
+  ValueId Cast(ValueId x, DType to) { return Add("Cast", {x}, With({{"to", static_cast<int64_t>(to)}})); }
   ValueId Add(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
     Node node;
     node.op = op;
@@ -43,81 +48,212 @@ class Network {
   }
   Case Done(std::vector<ValueId> outputs) {
     case_.graph.outputs().assign(outputs.begin(), outputs.end());
-    case_.name = "attention";
+    case_.name = "attention of " + std::string(DTypeName(type_));
+    EXPECT_TRUE(InferTypes(case_.graph).ok());
     return case_;
   }
 
  private:
+  const DType type_;
   Case case_;
   int constants_ = 0;
 };
 
+Tensor Cast(const Tensor& t, DType to) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < t.elements(); ++i) values.push_back(At(t, i));
+  return Fill(to, t.shape(), values);
+}
+
+// Returns the results of a case of 16-bit floats that is computed in float32, and rounded at the end only.
+std::vector<Tensor> RoundedOnce(const Case& c) {
+  const auto widened = [](const Tensor& t) {
+    return t.dtype() == DType::kF16 || t.dtype() == DType::kBF16 ? Cast(t, DType::kF32) : t;
+  };
+  std::vector<HostValue> values(static_cast<size_t>(c.graph.value_count()));
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    values[static_cast<size_t>(c.graph.inputs()[i])].tensor = widened(c.inputs[i]);
+  for (ValueId v = 0; v < c.graph.value_count(); ++v) {
+    if (c.graph.value(v).role == Role::kConstant) values[static_cast<size_t>(v)].tensor = widened(c.graph.value(v).constant);
+  }
+  for (NodeId id = 0; id < c.graph.node_count(); ++id) {
+    const Node& node = c.graph.node(id);
+    HostValue& y = values[static_cast<size_t>(node.outputs[0])];
+    if (node.op == "Cast") {
+      y = values[static_cast<size_t>(node.inputs[0])];
+      continue;
+    }
+    std::vector<HostValue> in;
+    for (ValueId v : node.inputs) in.push_back(values[static_cast<size_t>(v)]);
+    auto out = Evaluate(node, in);
+    EXPECT_TRUE(out.ok()) << out.status().message();
+    if (out.ok()) y = (*out)[0];
+  }
+  std::vector<Tensor> results;
+  for (ValueId v : c.graph.outputs())
+    results.push_back(Cast(values[static_cast<size_t>(v)].tensor, c.graph.value(v).type.dtype));
+  return results;
+}
+
+// The tolerance for results of about 1. For 16-bit floats, it is one unit in the last place for the rounding of the result
+// and one for that of the weights.
 Tolerance OfAttention(DType t) {
+  if (t != DType::kF32) return ToleranceOf(t, 2);
   Tolerance r = ToleranceOf(t, 16);
   r.absolute *= 16;
   return r;
 }
 
 void Expect(const Case& c, const std::string& claim) {
+  const bool floats = c.graph.value(c.graph.outputs()[0]).type.dtype == DType::kF32;
+  const std::vector<Tensor> expected = RoundedOnce(c);
   OnEveryMachine([&](Backend& backend) {
     EXPECT_THAT(backend.Claims(c), Contains("attention: " + claim));
-    const Backend::Outcome outcome = backend.Check(c, OfAttention);
-    EXPECT_THAT(outcome.candidates, Contains("gpu.attention"));
+    const Backend::Outcome outcome = backend.Check(c, OfAttention, &expected);
+    EXPECT_THAT(outcome.candidates,
+                UnorderedElementsAre("gpu.attention", floats ? "gpu.attention.tf32" : "gpu.attention.mma"));
   });
 }
 
+constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16}, kShortTypes[] = {DType::kF16, DType::kBF16};
+
 // softmax(q k^T / sqrt(d) + mask) v between transposes, as exporters write it.
 TEST(Attention, OfHeadsBetweenTransposesIsOneKernel) {
-  Network n;
-  const ValueId q = n.Transpose(n.In({2, 37, 3, 16}, 1), {0, 2, 1, 3});
-  const ValueId k = n.Transpose(n.In({2, 41, 3, 16}, 2), {0, 2, 3, 1});
-  const ValueId v = n.Transpose(n.In({2, 41, 3, 24}, 3), {0, 2, 1, 3});
-  const ValueId scores = n.Add("Div", {n.Add("MatMul", {q, k}), n.Number(4)});
-  const ValueId masked = n.Add("Add", {scores, n.In({2, 1, 1, 41}, 4)});
-  const ValueId y = n.Add("MatMul", {n.Add("Softmax", {masked}), v});
-  Expect(n.Done({n.Transpose(y, {0, 2, 1, 3})}), "Transpose Transpose Transpose MatMul Div Add Softmax MatMul Transpose");
+  for (DType t : kTypes) {
+    Network n(t);
+    const ValueId q = n.Transpose(n.In({2, 37, 3, 16}, 1), {0, 2, 1, 3});
+    const ValueId k = n.Transpose(n.In({2, 41, 3, 16}, 2), {0, 2, 3, 1});
+    const ValueId v = n.Transpose(n.In({2, 41, 3, 24}, 3), {0, 2, 1, 3});
+    const ValueId scores = n.Add("Div", {n.Add("MatMul", {q, k}), n.Number(4)});
+    const ValueId masked = n.Add("Add", {scores, n.In({2, 1, 1, 41}, 4)});
+    const ValueId y = n.Add("MatMul", {n.Add("Softmax", {masked}), v});
+    Expect(n.Done({n.Transpose(y, {0, 2, 1, 3})}), "Transpose Transpose Transpose MatMul Div Add Softmax MatMul Transpose");
+  }
 }
 
 TEST(Attention, MayScaleQueriesAndKeysApart) {
-  Network n;
-  const ValueId q = n.Add("Mul", {n.In({2, 5, 16}, 1), n.Number(0.5)});
-  const ValueId k = n.Add("Mul", {n.Number(0.25), n.Transpose(n.In({2, 70, 16}, 2), {0, 2, 1})});
-  const ValueId masked = n.Add("Add", {n.In({5, 70}, 4), n.Add("MatMul", {q, k})});
-  Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {masked}), n.In({2, 70, 128}, 3)})}),
-         "Mul Transpose Mul MatMul Add Softmax MatMul");
+  for (DType t : kTypes) {
+    Network n(t);
+    const ValueId q = n.Add("Mul", {n.In({2, 5, 16}, 1), n.Number(0.5)});
+    const ValueId k = n.Add("Mul", {n.Number(0.25), n.Transpose(n.In({2, 70, 16}, 2), {0, 2, 1})});
+    const ValueId masked = n.Add("Add", {n.In({5, 70}, 4), n.Add("MatMul", {q, k})});
+    Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {masked}), n.In({2, 70, 128}, 3)})}),
+           "Mul Transpose Mul MatMul Add Softmax MatMul");
+  }
 }
 
 TEST(Attention, MayShareKeysAndValuesBetweenHeads) {
-  Network n;
-  const ValueId scores = n.Add("MatMul", {n.In({2, 3, 33, 8}, 1), n.In({2, 1, 8, 9}, 2)});
-  Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({9, 7}, 3)})}), "MatMul Softmax MatMul");
+  for (DType t : kTypes) {
+    Network n(t);
+    const ValueId scores = n.Add("MatMul", {n.In({2, 3, 33, 8}, 1), n.In({2, 1, 8, 9}, 2)});
+    Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({9, 7}, 3)})}), "MatMul Softmax MatMul");
+  }
+}
+
+// Several tiles of queries and of keys, heads of the largest sizes of the tiles, and heads whose rows are not aligned.
+TEST(Attention, OfLongSequencesIsOneKernel) {
+  for (DType t : kTypes) {
+    for (const int64_t head : {int64_t{128}, int64_t{64}, int64_t{33}}) {
+      Network n(t);
+      const ValueId q = n.Add("Mul", {n.In({2, 130, head}, 1), n.Number(0.125)});
+      const ValueId scores = n.Add("MatMul", {q, n.Transpose(n.In({2, 150, head}, 2), {0, 2, 1})});
+      Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({2, 150, head}, 3)})}),
+             "Mul Transpose MatMul Softmax MatMul");
+    }
+  }
+}
+
+// A softmax of 16-bit floats is often computed in float32, with the scale and the mask in front of it or not.
+TEST(Attention, MayHaveASoftmaxOfFloatsBetween16BitProducts) {
+  for (DType t : kShortTypes) {
+    for (bool mask_of_floats : {false, true}) {
+      Network n(t);
+      const Tensor mask = Random(mask_of_floats ? DType::kF32 : t, {35, 41}, -2, 2, 4);
+      ValueId scores = n.Add("MatMul", {n.In({3, 35, 16}, 1), n.Transpose(n.In({3, 41, 16}, 2), {0, 2, 1})});
+      if (mask_of_floats) {
+        scores = n.Add("Mul", {n.Cast(scores, DType::kF32), n.Number(0.25, DType::kF32)});
+        scores = n.Add("Add", {scores, n.In(mask)});
+      } else {
+        scores = n.Cast(n.Add("Add", {n.Add("Mul", {scores, n.Number(0.25)}), n.In(mask)}), DType::kF32);
+      }
+      const ValueId weights = n.Cast(n.Add("Softmax", {scores}), t);
+      Expect(n.Done({n.Add("MatMul", {weights, n.In({3, 41, 16}, 3)})}),
+             mask_of_floats ? "Transpose MatMul Cast Mul Add Softmax Cast MatMul"
+                            : "Transpose MatMul Mul Add Cast Softmax Cast MatMul");
+    }
+  }
+}
+
+// A mask of bool with the number that takes the place of excluded scores.
+TEST(Attention, MayReplaceExcludedScores) {
+  for (DType t : kTypes) {
+    for (bool keeps : {false, true}) {
+      Network n(t);
+      const ValueId scores = n.Add("MatMul", {n.In({2, 3, 35, 16}, 1), n.In({2, 3, 16, 70}, 2)});
+      const ValueId mask = n.In(Random(DType::kBool, {2, 1, 1, 70}, 0, 1, 4)), fill = n.Number(-6.5e4f);
+      const ValueId masked = n.Add("Where", keeps ? std::vector{mask, scores, fill} : std::vector{mask, fill, scores});
+      Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {masked}), n.In({2, 3, 70, 16}, 3)})}),
+             "MatMul Where Softmax MatMul");
+    }
+  }
 }
 
 // Keys ahead of a query are excluded by a constant. Tiles of excluded keys are skipped.
 TEST(Attention, WithACausalMaskOfTheModelIsOneKernel) {
-  for (int64_t keys : {70, 100}) {
-    for (float excluded : {-kInfinity, std::numeric_limits<float>::lowest()}) {
-      std::vector<double> mask;
-      for (int64_t i = 0; i < 70; ++i) {
-        for (int64_t j = 0; j < keys; ++j) mask.push_back(j <= i + keys - 70 ? 0 : excluded);
+  for (DType t : kTypes) {
+    for (int64_t keys : {70, 100}) {
+      for (float excluded : {-kInfinity, t == DType::kF16 ? -65504.0f : -3.3e38f}) {
+        std::vector<double> mask;
+        for (int64_t i = 0; i < 70; ++i) {
+          for (int64_t j = 0; j < keys; ++j) mask.push_back(j <= i + keys - 70 ? 0 : excluded);
+        }
+        Network n(t);
+        const ValueId scores = n.Add("MatMul", {n.In({3, 70, 16}, 1), n.In({3, 16, keys}, 2)});
+        const ValueId masked = n.Add("Add", {scores, n.Constant(Fill(t, {1, 70, keys}, mask))});
+        const Case c = n.Done({n.Add("MatMul", {n.Add("Softmax", {masked}), n.In({3, keys, 16}, 3)})});
+        Expect(c, "MatMul Add Softmax MatMul");
       }
-      Network n;
-      const ValueId scores = n.Add("MatMul", {n.In({3, 70, 16}, 1), n.In({3, 16, keys}, 2)});
-      const ValueId masked = n.Add("Add", {scores, n.Constant(Fill(DType::kF32, {1, 70, keys}, mask))});
-      Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {masked}), n.In({3, keys, 16}, 3)})}), "MatMul Add Softmax MatMul");
     }
+  }
+}
+
+// The causal mask replaces scores, as in GPT-2, and another one is added. The kernel reads only the other one.
+TEST(Attention, MayHaveACausalMaskAndAnother) {
+  for (DType t : kTypes) {
+    std::vector<double> kept;
+    for (int64_t i = 0; i < 70; ++i) {
+      for (int64_t j = 0; j < 70; ++j) kept.push_back(j <= i);
+    }
+    Network n(t);
+    const ValueId scores = n.Add("MatMul", {n.In({2, 70, 16}, 1), n.In({2, 16, 70}, 2)});
+    const ValueId causal = n.Constant(Fill(DType::kBool, {1, 70, 70}, kept));
+    const ValueId masked = n.Add("Where", {causal, scores, n.Number(t == DType::kF16 ? -65504.0f : -3.3e38f)});
+    const ValueId both = n.Add("Add", {masked, n.In({2, 1, 70}, 4)});
+    const Case c = n.Done({n.Add("MatMul", {n.Add("Softmax", {both}), n.In({2, 70, 16}, 3)})});
+    Expect(c, "MatMul Where Add Softmax MatMul");
   }
 }
 
 // The first tiles of a row may have no key at all, and so may a whole row, whose result is NaN.
 TEST(Attention, WithExcludedKeysIsRight) {
-  std::vector<double> mask;
-  for (int64_t i = 0; i < 34; ++i) {
-    for (int64_t j = 0; j < 80; ++j) mask.push_back(i == 33 || (i % 2 && j < 66) ? -kInfinity : 0.25);
+  for (DType t : kTypes) {
+    std::vector<double> mask;
+    for (int64_t i = 0; i < 34; ++i) {
+      for (int64_t j = 0; j < 80; ++j) mask.push_back(i == 33 || (i % 2 && j < 66) ? -kInfinity : 0.25);
+    }
+    Network n(t);
+    const ValueId scores = n.Add("MatMul", {n.In({2, 34, 16}, 1), n.In({2, 16, 80}, 2)});
+    const ValueId masked = n.Add("Add", {scores, n.In(Fill(t, {34, 80}, mask))});
+    Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {masked}), n.In({2, 80, 16}, 3)})}), "MatMul Add Softmax MatMul");
   }
+}
+
+// Rows whose keys all have the lowest number added have the mean of the values as their result, not NaN.
+TEST(Attention, WithRowsOfLowestMaskIsTheMean) {
   Network n;
   const ValueId scores = n.Add("MatMul", {n.In({2, 34, 16}, 1), n.In({2, 16, 80}, 2)});
-  const ValueId masked = n.Add("Add", {scores, n.In(Fill(DType::kF32, {34, 80}, mask))});
+  const ValueId masked = n.Add(
+      "Add", {scores, n.In(Fill(DType::kF32, {34, 1}, std::vector<double>(34, std::numeric_limits<float>::lowest())))});
   Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {masked}), n.In({2, 80, 16}, 3)})}), "MatMul Add Softmax MatMul");
 }
 
@@ -125,14 +261,18 @@ TEST(Attention, IsNotClaimedIfTheKernelCannotComputeIt) {
   struct Form {
     DType type = DType::kF32;
     int64_t head = 16, axis = -1;
-    bool other_reader = false, values_of_weights = false;
+    bool other_reader = false, values_of_weights = false, two_masks = false, other_type = false;
   };
-  for (const Form& f : {Form{.type = DType::kF16}, Form{.head = 129}, Form{.axis = 1}, Form{.other_reader = true},
-                        Form{.values_of_weights = true}}) {
-    Network n;
-    const ValueId scores = n.Add("MatMul", {n.In({2, 8, f.head}, 1, f.type), n.In({2, f.head, 8}, 2, f.type)});
+  for (const Form& f :
+       {Form{.type = DType::kF64}, Form{.head = 129}, Form{.axis = 1}, Form{.other_reader = true},
+        Form{.values_of_weights = true}, Form{.two_masks = true}, Form{.type = DType::kF16, .other_type = true}}) {
+    Network n(f.type);
+    ValueId scores = n.Add("MatMul", {n.In({2, 8, f.head}, 1), n.In({2, f.head, 8}, 2)});
+    for (int i = 0; f.two_masks && i < 2; ++i) scores = n.Add("Add", {scores, n.In({8, 8}, 4)});
+    if (f.other_type) scores = n.Cast(scores, DType::kF32);  // the second product is of float32
     const ValueId weights = n.Add("Softmax", {scores}, With({{"axis", f.axis}}));
-    const ValueId y = n.Add("MatMul", {weights, f.values_of_weights ? weights : n.In({2, 8, 16}, 3, f.type)});
+    const ValueId values = n.In(Random(f.other_type ? DType::kF32 : f.type, {2, 8, 16}, -2, 2, 3));
+    const ValueId y = n.Add("MatMul", {weights, f.values_of_weights ? weights : values});
     const Case c = f.other_reader ? n.Done({y, weights}) : n.Done({y});
     EXPECT_THAT(UnderTest().Claims(c), Each(Not(StartsWith("attention"))));
   }

@@ -64,6 +64,20 @@ TEST(Emulator, MultipliesFragmentsAsMatrixUnitsDo) {
   }
 }
 
+// The bytes of a copy arrive when its thread waits for it.
+TEST(Emulator, CopiesInTheBackground) {
+  for (Order order : {Order::kForward, Order::kReverse, Order::kShuffled}) {
+    Emulator e({.order = order});
+    Trial r("machine_copy");
+    ASSERT_TRUE(e.Run(r.launch)) << e.error();
+    for (size_t i = 0; i < 256; ++i) EXPECT_EQ(r.y[i], static_cast<int32_t>(4 * (63 - i / 4) + i % 4));
+    Trial bad("machine_copy_without_wait");
+    EXPECT_FALSE(e.Run(bad.launch));
+    EXPECT_THAT(e.error(), HasSubstr("thread 0 ends without waiting for its copies to shared memory"));
+    EXPECT_EQ(bad.y[0], -1);
+  }
+}
+
 TEST(Emulator, RoundsToTf32) {
   Trial r("machine_round_to_tf32");
   const std::vector<std::pair<uint32_t, uint32_t>> cases = {

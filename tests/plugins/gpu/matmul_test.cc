@@ -18,8 +18,9 @@ TEST(MatMul, IsOfferedInReducedPrecisionOnMatrixUnits) {
       converted += (attributes & kConverted) == kConverted;
       exact += (attributes & kConverted) == 0;
     }
-    EXPECT_EQ(converted, t == DType::kF32 ? 2 : 0);  // with factors rounded to bfloat16 and to TF32
-    EXPECT_EQ(exact, 2);                             // in one pass, and in partial sums
+    EXPECT_EQ(converted,
+              t == DType::kF32 ? 3 : 0);  // with factors rounded to bfloat16, and to TF32 in one pass and in parts
+    EXPECT_EQ(exact, 2);                  // in one pass, and in partial sums
   }
 }
 
@@ -63,10 +64,27 @@ TEST(MatMul, OfFloatsRunsOnMatrixUnitsInTf32) {
   }
 }
 
-// Queries, keys and values: products of one tensor, the second one without a bias.
-TEST(MatMul, OfOneTensorWithSeveralMatricesIsOneKernel) {
+// A long product with few tiles is split along k. The parts end at steps of the tile, the last one earlier.
+TEST(MatMul, WithFewTilesIsSplitOnMatrixUnits) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const std::string id = t == DType::kF32 ? "gpu.matmul.tf32_split_k" : "gpu.matmul.mma_split_k";
+    OnEveryMachine([&](Backend& backend) {
+      const Case c = OneNode("MatMul", {Random(t, {70, 1000}), Random(t, {1000, 9})});
+      EXPECT_THAT(backend.Check(c, OfProducts(1000)).candidates, ::testing::Contains(id));
+    });
+    Case gemm = OneNode("Gemm", {Random(t, {530, 6}), Random(t, {40, 530}), Random(t, {40})},
+                        With({{"transA", int64_t{1}}, {"transB", int64_t{1}}, {"alpha", 0.5f}}));
+    Then(gemm, "Relu");
+    EXPECT_THAT(UnderTest().Check(gemm, OfProducts(530)).candidates, ::testing::Contains(id));
+    const Case batch = OneNode("MatMul", {Random(t, {2, 6, 700}), Random(t, {2, 700, 40})});
+    EXPECT_THAT(UnderTest().Check(batch, OfProducts(700)).candidates, ::testing::Contains(id));
+  }
+}
+
+// Returns products of one tensor, such as queries, keys and values. The second one has no bias.
+Case Siblings(DType t, const Shape& x_shape, const Shape& w_shape) {
   Case c;
-  const Tensor x = Random(DType::kF32, {2, 35, 20});
+  const Tensor x = Random(t, x_shape);
   c.inputs = {x};
   const ValueId a = c.graph.AddInput("x", {x.dtype(), true, x.shape(), {}});
   auto add = [&](std::string op, ValueId left, ValueId right) {
@@ -82,15 +100,28 @@ TEST(MatMul, OfOneTensorWithSeveralMatricesIsOneKernel) {
   };
   for (uint64_t i = 0; i < 3; ++i) {
     const std::string number = std::to_string(i);
-    ValueId y = add("MatMul", a, c.graph.AddConstant("w" + number, Random(DType::kF32, {20, 70}, -1, 1, i)));
-    if (i != 1) y = add("Add", c.graph.AddConstant("b" + number, Random(DType::kF32, {70}, -1, 1, 10 + i)), y);
+    ValueId y = add("MatMul", a, c.graph.AddConstant("w" + number, Random(t, w_shape, -1, 1, i)));
+    if (i != 1) y = add("Add", c.graph.AddConstant("b" + number, Random(t, {w_shape[1]}, -1, 1, 10 + i)), y);
     c.graph.outputs().push_back(y);
   }
-  c.name = "siblings";
-  EXPECT_THAT(UnderTest().Claims(c), ::testing::Contains("sibling_products: MatMul Add MatMul MatMul Add"));
-  OnEveryMachine([&](Backend& backend) {
-    EXPECT_THAT(backend.Check(c, OfProducts(20)).candidates, ::testing::ElementsAre("gpu.matmul.siblings"));
-  });
+  c.name = "siblings of " + std::string(DTypeName(t));
+  return c;
+}
+
+TEST(MatMul, OfOneTensorWithSeveralMatricesIsOneKernel) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const Case c = Siblings(t, {2, 35, 20}, {20, 70});
+    EXPECT_THAT(UnderTest().Claims(c), ::testing::Contains("sibling_products: MatMul Add MatMul MatMul Add"));
+    const std::string units = t == DType::kF32 ? "gpu.matmul.siblings.tf32" : "gpu.matmul.siblings.mma";
+    OnEveryMachine([&](Backend& backend) {
+      EXPECT_THAT(backend.Check(c, OfProducts(20)).candidates,
+                  ::testing::UnorderedElementsAre("gpu.matmul.siblings", units));
+    });
+    // Enough for large tiles.
+    EXPECT_THAT(UnderTest().Check(Siblings(t, {700, 24}, {24, 840}), OfProducts(24)).candidates, ::testing::Contains(units));
+  }
+  EXPECT_THAT(UnderTest().Claims(Siblings(DType::kF64, {2, 35, 20}, {20, 70})),
+              ::testing::Not(::testing::Contains(::testing::StartsWith("sibling_products"))));
 }
 
 }  // namespace

@@ -96,12 +96,15 @@ class RocmConvolutions : public Command {
   static constexpr char kEmulatingMiopen[] = MGE_BINARY_DIR "/tests/rocm/libmiopen.so";
 };
 
-// Every form of Conv that operators have: groups, dilations, one to three axes, 16-bit floats.
+// Every form of Conv and ConvTranspose that operators have: groups, dilations, one to three axes, 16-bit floats.
 TEST_F(RocmConvolutions, PassTheConformanceKit) {
-  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only Conv --report report",
-                        Environment(kEmulatingMiopen));
-  EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
-  EXPECT_THAT(Read("report/report.json"), HasSubstr("rocm.miopen.91"));
+  for (const char* op : {"Conv", "ConvTranspose"}) {
+    const Outcome o =
+        Mge(std::string("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --report report --only ") + op,
+            Environment(kEmulatingMiopen));
+    EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
+    EXPECT_THAT(Read("report/report.json"), HasSubstr("rocm.miopen.91")) << op;
+  }
 }
 
 TEST_F(RocmConvolutions, OfAResidualBlockAreThoseOfTheLibraryInTheOrderOfItsTimes) {

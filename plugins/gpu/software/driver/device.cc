@@ -25,11 +25,15 @@ int init(unsigned flags) {
   std::lock_guard lock(d.mutex);
   if (d.configuration.devices == 0) return kNoDevice;
   if (d.initialized) return kOk;
+  if (d.configuration.links.size() > 0 && d.configuration.links.size() < d.configuration.devices) return kInvalidValue;
   for (int i = 0; i < d.configuration.devices; ++i) {
     DeviceOptions options;
     options.number = i;
     options.name = "software GPU " + std::to_string(i);
     options.memory_bytes = d.configuration.memory;
+    options.bandwidth_gb_s = d.configuration.bandwidth_gb_s;
+    options.launch_latency_us = d.configuration.launch_latency_us;
+    options.links = d.configuration.links;
     options.emulator.warp = kWarp;
     d.contexts.push_back(std::make_unique<Context>(std::move(options)));
   }
@@ -134,8 +138,9 @@ int context_pop(void** context) {
 }
 
 int can_access_peer(int* can, int device, int peer) {
-  if (!Driver::Get().Find(device) || !Driver::Get().Find(peer)) return kInvalidDevice;
-  *can = device != peer;
+  const Context *from = Driver::Get().Find(device), *to = Driver::Get().Find(peer);
+  if (!from || !to) return kInvalidDevice;
+  *can = device != peer && from->device.LinkTo(to->device).peer;
   return kOk;
 }
 

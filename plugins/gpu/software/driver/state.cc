@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -32,6 +33,11 @@ void Read(std::istream& file, Configuration& configuration, std::vector<Requeste
     if (key == "version") words >> configuration.version;
     if (key == "capability") words >> configuration.capability;
     if (key == "multiprocessors") words >> configuration.multiprocessors;
+    if (key == "bandwidth") words >> configuration.bandwidth_gb_s;
+    if (key == "launch_latency") words >> configuration.launch_latency_us;
+    if (std::string path; key == "links" && words >> path) {
+      if (Result r = LinkMatrix::Read(path, &configuration.links); !r.ok()) std::fprintf(stderr, "%s\n", r.text().c_str());
+    }
     if (RequestedFailure f; key == "fail" && words >> f.function >> f.call >> f.code) failures.push_back(f);
   }
 }

@@ -87,14 +87,16 @@ struct Mapped {
   bool committed = false;
 };
 
-// The devices. Read from the file beside the library (its name with ".conf"), which has lines such as
-// "devices 2", "memory 1073741824", "version 12040", "capability 70", "multiprocessors 132" and "fail cuMemAlloc_v2 3 2".
+// The devices. Read from the file beside the library (its name with ".conf"); README.md shows its lines.
 struct Configuration {
   int devices = 1;
   uint64_t memory = uint64_t{1} << 30;
   int version = 13000;
   int capability = 90;  // 10 * major + minor
   int multiprocessors = 4;
+  double bandwidth_gb_s = 0;  // of copies to and from the host; 0: the speed of memory
+  double launch_latency_us = 0;
+  LinkMatrix links = {};  // without rows: all devices are peers at the speed of memory
 };
 
 // A failure that a test has requested: call number `call` of the function returns `code`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with the graph interface of cuDNN that records what it is asked for, and computes convolutions with the emulated
-// kernel of the driver in software. Like cuDNN, it has engines without compilation only for a convolution, alone or followed
-// by residual, bias and Relu in this order, with a bias.
+// A library with the graph interface of cuDNN that records what it is asked for, and computes convolutions and pools with
+// the emulated kernels of the driver in software. Like cuDNN, it has engines without compilation only for a pool, as a fallback,
+// and for a convolution, alone or followed by residual, bias and Relu in this order, with a bias.
 #include <cudnn_graph.h>
 #include <dlfcn.h>
 
@@ -33,11 +33,11 @@ struct Value {
   int64_t count;
   std::string bytes;
 };
-// The convolution of a graph or a plan.
+// The convolution of a graph or a plan. For pools, `args` has the sizes and the windows.
 struct Operation {
   ConvArgs args = {};
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  std::string order;  // the operations, such as "conv residual bias relu"
+  std::string order;  // the operations, such as "conv residual bias relu", or "max", "average" and "average_pads" for a pool
   int64_t x = 0, w = 0, residual = 0, bias = 0, y = 0;
   bool channels_last = false;
   mge::LayoutsOfTensors layouts = {};  // of graphs
@@ -162,8 +162,48 @@ bool ReadPointwise(const Descriptor& op, Operation* out) {
   return true;
 }
 
+// Reads a pool. Returns false if something is missing.
+bool ReadPool(const Descriptor& op, Operation* out) {
+  const Descriptor *x = To(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC),
+                   *y = To(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC),
+                   *how = To(op, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC);
+  if (!x || !y || !how) return false;
+  const auto in = SizesOf(*x), result = SizesOf(*y);
+  const auto window = List<int64_t>(*how, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS),
+             strides = List<int64_t>(*how, CUDNN_ATTR_RESAMPLE_STRIDES),
+             before = List<int64_t>(*how, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS),
+             after = List<int64_t>(*how, CUDNN_ATTR_RESAMPLE_POST_PADDINGS);
+  const size_t axes = window.size();
+  if (axes < 2 || axes > 3 || in.size() != axes + 2 || result.size() != in.size() || strides.size() != axes ||
+      before.size() != axes || after.size() != axes || result[0] != in[0] || result[1] != in[1]) {
+    return false;
+  }
+  ConvArgs& a = out->args;
+  a.images = in[0];
+  a.channels = in[1];
+  a.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  for (size_t i = 0; i < axes; ++i) {
+    a.axis[3 - axes + i] = {in[i + 2], result[i + 2], window[i], strides[i], 1, before[i], after[i]};
+    if ((in[i + 2] + before[i] + after[i] - window[i]) / strides[i] + 1 != result[i + 2]) return false;
+  }
+  const auto mode = One<cudnnResampleMode_t>(*how, CUDNN_ATTR_RESAMPLE_MODE);
+  const bool is_max = mode == CUDNN_RESAMPLE_MAXPOOL;
+  const auto pad = One<cudnnPaddingMode_t>(*how, CUDNN_ATTR_RESAMPLE_PADDING_MODE);
+  if (pad != (is_max ? CUDNN_NEG_INF_PAD : CUDNN_ZERO_PAD)) return false;
+  out->order = is_max ? "max" : mode == CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING ? "average" : "average_pads";
+  out->type = One<cudnnDataType_t>(*x, CUDNN_ATTR_TENSOR_DATA_TYPE);
+  out->x = IdOf(*x);
+  out->y = IdOf(*y);
+  return true;
+}
+
+bool IsPool(const Operation& op) { return op.order == "max" || op.order.starts_with("average"); }
+
 bool ReadGraph(const Descriptor& graph, Operation* out) {
   const auto ops = List<cudnnBackendDescriptor_t>(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  if (ops.size() == 1 && As(ops[0]).type == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR) {
+    return As(ops[0]).finalized && ReadPool(As(ops[0]), out);
+  }
   for (size_t i = 0; i < ops.size(); ++i) {
     const Descriptor& op = As(ops[i]);
     if (!op.finalized || !(i == 0 ? ReadConvolution(op, out) : ReadPointwise(op, out))) return false;
@@ -204,7 +244,7 @@ bool FromText(const std::string& text, int64_t* engine, Operation* op) {
 // Appends the convolution to the file RECORDED_CONVOLUTIONS.
 void Record(const Operation& op) {
   const char* path = std::getenv("RECORDED_CONVOLUTIONS");
-  if (!path) return;
+  if (!path || IsPool(op)) return;
   std::ofstream out(path, std::ios::app);
   for (int64_t n : {int64_t{op.type}, op.args.images, op.args.channels, op.args.outputs, op.args.groups,
                     int64_t{op.bias != 0}, int64_t{op.residual != 0}, int64_t{op.args.activation.kind == mge::gpu::kRelu},
@@ -217,7 +257,9 @@ void Record(const Operation& op) {
   out << '\n';
 }
 
-std::vector<int64_t> EnginesFor(const std::string& order, cudnnBackendHeurMode_t mode) {
+std::vector<int64_t> EnginesFor(const Operation& op, cudnnBackendHeurMode_t mode) {
+  const std::string& order = op.order;
+  if (IsPool(op)) return mode == CUDNN_HEUR_MODE_FALLBACK ? std::vector<int64_t>{kExact} : std::vector<int64_t>{};
   for (const char* known :
        {"conv", "transposed", "conv bias", "conv residual bias", "conv bias relu", "conv residual bias relu"}) {
     if (order != known) continue;
@@ -331,7 +373,7 @@ EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
       if (!One<cudnnHandle_t>(d, CUDNN_ATTR_DEVICEPROP_HANDLE)) return Refuse("no device");
       break;
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-      if (!ReadGraph(d, &d.operation)) return Refuse("not a convolution");
+      if (!ReadGraph(d, &d.operation)) return Refuse("neither a convolution nor a pool");
       break;
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
       if (!To(d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP) || !To(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH))
@@ -388,7 +430,7 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descripto
       return type == CUDNN_TYPE_BACKEND_DESCRIPTOR ? CUDNN_STATUS_SUCCESS : Refuse("another type");
     }
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
-      const auto engines = EnginesFor(d.operation.order, One<cudnnBackendHeurMode_t>(d, CUDNN_ATTR_ENGINEHEUR_MODE));
+      const auto engines = EnginesFor(d.operation, One<cudnnBackendHeurMode_t>(d, CUDNN_ATTR_ENGINEHEUR_MODE));
       for (size_t i = 0; i < engines.size() && static_cast<int64_t>(i) < most; ++i) {
         Descriptor& config = As(static_cast<cudnnBackendDescriptor_t*>(out)[i]);
         config.engine = engines[i];
@@ -425,7 +467,9 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
   args.residual = find(op.residual);
   args.bias = find(op.bias);
   args.y = find(op.y);
-  if (!args.x || !args.w || !args.y || !args.residual != !op.residual || !args.bias != !op.bias) return Refuse("an operand");
+  const bool is_pool = IsPool(op);
+  if (!args.x || (!args.w && !is_pool) || !args.y || !args.residual != !op.residual || !args.bias != !op.bias)
+    return Refuse("an operand");
   auto* stream = reinterpret_cast<Handle*>(handle)->stream;
   if (plan.engine == kTensor) {  // writes all of its workspace
     if (!workspace) return Refuse("no workspace");
@@ -438,17 +482,23 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
                      : op.type == CUDNN_DATA_BFLOAT16 ? "_bf16"
                                                       : "";
   // With one channel per group, the order of the filter is the same in both layouts, and tiles would be nearly empty.
-  args.packed = op.channels_last && args.channels != args.groups;
   const bool transposed = op.order == "transposed";
-  const char* form = op.channels_last ? (transposed    ? "conv_nhwc_transposed"
-                                         : args.packed ? "conv_nhwc_product"
-                                                       : "conv_nhwc_direct")
-                                      : (transposed ? "conv_transposed" : "conv_direct");
-  if (transposed) args.packed = op.channels_last;
+  args.packed = op.channels_last && (transposed || args.channels != args.groups);
+  mge::gpu::PoolArgs pool = {};
+  pool.x = args.x;
+  pool.y = args.y;
+  pool.n = args.images * args.channels * args.axis[0].out * args.axis[1].out * args.axis[2].out;
+  std::copy(std::begin(args.axis), std::end(args.axis), pool.axis);
+  pool.count_pads = op.order == "average_pads";
+  const char* form = is_pool             ? (op.order == "max" ? "max_pool" : "average_pool")
+                     : !op.channels_last ? (transposed ? "conv_transposed" : "conv_direct")
+                     : transposed        ? "conv_nhwc_transposed"
+                     : args.packed       ? "conv_nhwc_product"
+                                         : "conv_nhwc_direct";
   const std::string kernel = form + std::string(type);
   void* function = KernelOf(kernel.c_str());
   if (!function) return Refuse("the type");
-  void* arguments[] = {&args};
+  void* arguments[] = {is_pool ? static_cast<void*>(&pool) : &args};
   const auto launch =
       Driver<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)>(
           "cuLaunchKernel");

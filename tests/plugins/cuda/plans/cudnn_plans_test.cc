@@ -11,12 +11,15 @@
 #include <memory>
 #include <sstream>
 
+#include "plugins/cuda/cudnn_pools.h"
+
 namespace mge {
 namespace {
 
-using cuda::ConvolutionPlan;
 using cuda::ConvolutionShape;
 using cuda::Descriptor;
+using cuda::ExecutionPlan;
+using cuda::PoolShape;
 
 constexpr char kH200[] =
     R"({"cudaDeviceId":0,"deviceName":"NVIDIA H200","deviceVer":900,"driverVer":13000,"maxGridSize":[2147483647,65535,65535],)"
@@ -64,8 +67,9 @@ class CudnnPlans : public testing::Test {
     return shapes;
   }
 
-  std::vector<ConvolutionPlan> Find(const ConvolutionShape& shape) const {
-    std::vector<ConvolutionPlan> plans;
+  template <typename Shape>
+  std::vector<ExecutionPlan> Find(const Shape& shape) const {
+    std::vector<ExecutionPlan> plans;
     const Result r = FindPlans(library_, *device_, shape, &plans);
     EXPECT_TRUE(r.ok()) << r.text();
     return plans;
@@ -76,7 +80,7 @@ class CudnnPlans : public testing::Test {
 };
 
 // Returns whether all settings allow a plan.
-bool IsStrict(const ConvolutionPlan& plan) {
+bool IsStrict(const ExecutionPlan& plan) {
   constexpr uint64_t kRisks =
       MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_TENSOR_CORE | MGE_KERNEL_WINOGRAD | MGE_KERNEL_FFT | MGE_KERNEL_COMPILES;
   return plan.attributes & MGE_KERNEL_DETERMINISTIC && !(plan.attributes & kRisks);
@@ -95,9 +99,9 @@ TEST_F(CudnnPlans, ExistForEveryConvolutionOfTheZooWithoutCompilation) {
       for (cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
         ConvolutionShape typed = shape;
         typed.type = type;
-        const std::vector<ConvolutionPlan> plans = Find(typed);
+        const std::vector<ExecutionPlan> plans = Find(typed);
         EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), IsStrict));
-        for (const ConvolutionPlan& plan : plans) {
+        for (const ExecutionPlan& plan : plans) {
           EXPECT_FALSE(plan.attributes & MGE_KERNEL_COMPILES);
           EXPECT_LE(plan.workspace, uint64_t{1} << 30);
           if (type == CUDNN_DATA_FLOAT && plan.attributes & MGE_KERNEL_TENSOR_CORE) {
@@ -122,7 +126,25 @@ TEST_F(CudnnPlans, ExistForTransposedConvolutions) {
         shape.axis[0] = {1, 1, 1, 1, 1, 0, 0};
         shape.axis[1] = shape.axis[2] = {14, 29 - pad_end, 4, 2, 1, 1, pad_end};
         SCOPED_TRACE(shape.Text());
-        const std::vector<ConvolutionPlan> plans = Find(shape);
+        const std::vector<ExecutionPlan> plans = Find(shape);
+        EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), IsStrict));
+      }
+    }
+  }
+}
+
+// Plans pools of every mode and type, with one to three axes and pads that differ.
+TEST_F(CudnnPlans, ExistForPools) {
+  for (cudnnResampleMode_t mode :
+       {CUDNN_RESAMPLE_MAXPOOL, CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING, CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING}) {
+    for (cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
+      for (const int first : {0, 1, 2}) {
+        PoolShape shape = {.type = type, .mode = mode, .images = 2, .channels = 6};
+        for (int d = 0; d < 3; ++d) shape.axis[d] = {1, 1, 1, 1, 1, 0, 0};
+        for (int d = first; d < 3; ++d) shape.axis[d] = {12, 6, 3, 2, 1, 1, 0};
+        shape.axis[2] = {8, 5, 3, 2, 1, 1, 2};
+        SCOPED_TRACE(shape.Text());
+        const std::vector<ExecutionPlan> plans = Find(shape);
         EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), IsStrict));
       }
     }
@@ -133,10 +155,10 @@ TEST_F(CudnnPlans, AreReadFromTheirTextWithTheSameWorkspace) {
   ConvolutionShape shape = {.images = 32, .channels = 256, .outputs = 256, .bias = true, .residual = true, .relu = true};
   shape.axis[0] = {1, 1, 1, 1, 1, 0, 0};
   shape.axis[1] = shape.axis[2] = {14, 14, 3, 1, 1, 1, 1};
-  std::vector<ConvolutionPlan> plans;
+  std::vector<ExecutionPlan> plans;
   ASSERT_TRUE(cuda::ReadPlans(cuda::WritePlans(Find(shape)), &plans));
   EXPECT_GE(plans.size(), 4u);
-  for (const ConvolutionPlan& plan : plans) {
+  for (const ExecutionPlan& plan : plans) {
     Descriptor read(library_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     read.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *device_)
         .SetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, plan.json)

@@ -17,31 +17,58 @@
 namespace mge::gpu {
 namespace {
 
-void Attentions(Memory& m, const Check& check) {
+// Attention of 2 heads of 40 queries and 70 keys. `each` elements of q, k, v and y are as large as a float.
+AttentionArgs AttentionOf(Memory& m, size_t head_size, size_t value_size, size_t each) {
   AttentionArgs args = {};
-  args.q = m.Floats(2 * 40 * 10);
-  args.k = m.Floats(2 * 70 * 10);
-  args.v = m.Floats(2 * 70 * 20);
+  args.q = m.Floats(2 * 40 * head_size / each);
+  args.k = m.Floats(2 * 70 * head_size / each);
+  args.v = m.Floats(2 * 70 * value_size / each);
   args.mask = m.Floats(40 * 70);
-  args.y = m.Floats(2 * 40 * 20);
+  args.y = m.Floats(2 * 40 * value_size / each);
   args.queries = 40;
   args.keys = 70;
   args.batch = 2;
-  args.head_size = args.q_row = args.k_row = 10;
-  args.value_size = args.v_row = args.y_row = 20;
+  args.head_size = static_cast<int32_t>(head_size);
+  args.value_size = static_cast<int32_t>(value_size);
+  args.q_row = args.k_row = args.head_size;
+  args.v_row = args.y_row = args.value_size;
   args.q_column = args.k_column = args.v_column = args.mask_column = args.y_column = 1;
   args.mask_row = 70;
   args.batch_rank = 1;
   args.batch_dims[0] = 2;
-  args.q_batch[0] = 400;
-  args.k_batch[0] = 700;
-  args.v_batch[0] = 1400;
-  args.y_batch[0] = 800;
+  args.q_batch[0] = 40 * args.q_row;
+  args.k_batch[0] = 70 * args.k_row;
+  args.v_batch[0] = 70 * args.v_row;
+  args.y_batch[0] = 40 * args.y_row;
   args.scale = 0.5f;
+  args.mask_kind = kMaskAddsFloats;
+  return args;
+}
+
+void Attentions(Memory& m, const Check& check) {
+  AttentionArgs args = AttentionOf(m, 10, 20, 1);
   check("masked", LaunchOf("attention_f32", args, 256, 3));
   args.mask = nullptr;
   args.causal = 1;
   check("causal", LaunchOf("attention_f32", args, 256, 3));
+  args = AttentionOf(m, 10, 20, 2);
+  check("of 16 bits", LaunchOf("attention_f16", args, 256, 3));
+  args.mask = m.Bytes(40 * 70);
+  args.mask_kind = kMaskReplaces;
+  check("masked by bool", LaunchOf("attention_bf16", args, 256, 3));
+}
+
+// Rows of whole vectors of 16 bytes, which are copied in the background, and others. One block computes two heads.
+void MatrixUnitsOfAttention(Memory& m, const Check& check) {
+  AttentionArgs args = AttentionOf(m, 40, 24, 2);
+  check("masked", LaunchOf("attention_mma64_f16", args, 128, 1));
+  args.mask = nullptr;
+  args.causal = 1;
+  check("causal", LaunchOf("attention_mma64_bf16", args, 128, 2));
+  args = AttentionOf(m, 20, 72, 2);
+  check("large, rows that are not aligned", LaunchOf("attention_mma128_f16", args, 128, 2));
+  check("of floats", LaunchOf("attention_mma64_f32", AttentionOf(m, 10, 20, 1), 128, 2));
+  check("large, of floats", LaunchOf("attention_mma128_f32", AttentionOf(m, 128, 12, 1), 128, 1));
 }
 
 void Binaries(Memory& m, const Check& check) {
@@ -239,6 +266,21 @@ void MatrixUnits(Memory& m, const Check& check) {
   product.b_k = 90;
   product.b_column = 1;
   check("float", LaunchOf("matmul_mma128_f32", product, 256, 2));
+  product.splits = 2;
+  product.y = m.Floats(2 * 140 * 90);
+  check("float, parts", LaunchOf("matmul_part_mma64_f32", product, 128, 4));
+
+  SiblingsArgs siblings = {};
+  siblings.a = m.Floats(140 * 25);
+  siblings.count = 2;
+  siblings.product = product;
+  for (int i = 0; i < 2; ++i) {
+    siblings.b[i] = m.Floats(50 * 45);
+    siblings.y[i] = m.Floats(140 * 45);
+  }
+  siblings.bias[1] = m.Floats(45);
+  siblings.product.bias_column = 1;
+  check("siblings", LaunchOf("matmul_siblings_mma64_f16", siblings, 128, 5));
 }
 
 void MatrixUnitsOfConvolutions(Memory& m, const Check& check) {
@@ -443,6 +485,7 @@ void Unaries(Memory& m, const Check& check) {
 }
 
 constexpr KernelFile kFiles[] = {{"attention", Attentions},
+                                 {"attention_mma", MatrixUnitsOfAttention},
                                  {"binary", Binaries},
                                  {"cast", Casts},
                                  {"chain", Chains},

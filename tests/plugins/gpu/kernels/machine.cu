@@ -2,6 +2,7 @@
 // Kernels for the tests of the emulator, and kernels with one fault each for the tests of its checkers.
 #include <unistd.h>
 
+#include "plugins/gpu/kernels/async_copy.h"
 #include "plugins/gpu/kernels/block_reduce.h"
 #include "plugins/gpu/kernels/mma.h"
 #include "plugins/gpu/port.h"
@@ -100,6 +101,17 @@ GPU_DEVICE void MatrixUnits(const MachineArgs& args) {
   }
 }
 
+// Writes into y the elements of x, in groups of 4 from last to first, through copies to shared memory in the background.
+template <bool kAwaits>
+GPU_DEVICE void CopyInBackground(const MachineArgs& args) {
+  GPU_SHARED(CopyUnit, s, [64]);
+  const int t = static_cast<int>(threadIdx.x);
+  CopyAsync(&s[t], args.x + 4 * t, t);
+  if (kAwaits) AwaitCopies(t);
+  GPU_BARRIER();
+  for (int i = 0; i < 4; ++i) args.y[4 * t + i] = static_cast<int32_t>(s[63 - t].words[i]);
+}
+
 // Rounds the floats whose bits x holds to TF32, into y.
 GPU_DEVICE void RoundAll(const MachineArgs& args) {
   const int64_t i = GridThread();
@@ -170,6 +182,8 @@ GPU_KERNEL(machine_place, 256, MachineArgs, Place)
 GPU_PHASED_KERNEL(machine_matrix_units_f16, 64, MachineArgs, MatrixUnits<f16>)
 GPU_PHASED_KERNEL(machine_matrix_units_bf16, 64, MachineArgs, MatrixUnits<bf16>)
 GPU_PHASED_KERNEL(machine_matrix_units_tf32, 64, MachineArgs, MatrixUnits<float>)
+GPU_KERNEL(machine_copy, 64, MachineArgs, CopyInBackground<true>)
+GPU_KERNEL(machine_copy_without_wait, 64, MachineArgs, CopyInBackground<false>)
 GPU_KERNEL(machine_round_to_tf32, 256, MachineArgs, RoundAll)
 GPU_KERNEL(machine_barrier_for_some, 256, MachineArgs, BarrierForSome)
 GPU_KERNEL(machine_two_barriers, 256, MachineArgs, TwoBarriers)

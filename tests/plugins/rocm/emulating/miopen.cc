@@ -41,7 +41,7 @@ struct Tensor {
 struct Convolution {
   std::vector<int> pads, strides, dilations;
   int groups = 1;
-  bool deterministic = false;
+  bool deterministic = false, transposed = false;
 };
 
 // The solutions that a process has compiled.
@@ -63,14 +63,15 @@ mge::LayoutsOfTensors LayoutsOf(const void* w, const void* x, const void* y) {
 bool IsValid(const void* w, const void* x, const void* convolution, const void* y) {
   const Convolution& c = C(convolution);
   const size_t axes = c.pads.size();
-  if (T(w).type != T(x).type || T(y).type != T(x).type || T(x).dims.size() != axes + 2 || T(w).dims.size() != axes + 2 ||
-      T(y).dims.size() != axes + 2 || T(x).dims[1] != T(w).dims[1] * c.groups || T(y).dims[0] != T(x).dims[0] ||
-      T(y).dims[1] != T(w).dims[0] || !LayoutsOf(w, x, y).Agree()) {
+  const std::vector<int>&wide = T(c.transposed ? y : x).dims, &narrow = T(c.transposed ? x : y).dims;
+  if (T(w).type != T(x).type || T(y).type != T(x).type || wide.size() != axes + 2 || T(w).dims.size() != axes + 2 ||
+      narrow.size() != axes + 2 || wide[1] != T(w).dims[1] * c.groups || narrow[0] != wide[0] || narrow[1] != T(w).dims[0] ||
+      !LayoutsOf(w, x, y).Agree()) {
     return false;
   }
   for (size_t d = 0; d < axes; ++d) {
     const int window = (T(w).dims[d + 2] - 1) * c.dilations[d] + 1;
-    if ((T(x).dims[d + 2] + 2 * c.pads[d] - window) / c.strides[d] + 1 != T(y).dims[d + 2]) return false;
+    if ((wide[d + 2] + 2 * c.pads[d] - window) / c.strides[d] + 1 != narrow[d + 2]) return false;
   }
   return true;
 }
@@ -114,9 +115,9 @@ EXPORT int miopenDestroyConvolutionDescriptor(void* convolution) {
 }
 EXPORT int miopenInitConvolutionNdDescriptor(void* convolution, int axes, const int* pads, const int* strides,
                                              const int* dilations, int mode) {
-  if (mode != 0 || axes < 2 || axes > 3) return kNotImplemented;
+  if (mode < 0 || mode > 1 || axes < 2 || axes > 3) return kNotImplemented;
   *static_cast<Convolution*>(convolution) = {
-      {pads, pads + axes}, {strides, strides + axes}, {dilations, dilations + axes}, 1, false};
+      {pads, pads + axes}, {strides, strides + axes}, {dilations, dilations + axes}, 1, false, mode == 1};
   return kSuccess;
 }
 EXPORT int miopenSetConvolutionGroupCount(void* convolution, int groups) {
@@ -165,7 +166,7 @@ EXPORT int miopenConvolutionForwardImmediate(void* handle, void* w, const void* 
   args.y = y_data;
   args.images = T(x).dims[0];
   args.channels = T(x).dims[1];
-  args.outputs = T(w).dims[0];
+  args.outputs = T(y).dims[1];
   args.groups = c.groups;
   args.activation = {mge::gpu::kNoActivation, 0, 0};
   const size_t axes = c.pads.size();
@@ -175,14 +176,17 @@ EXPORT int miopenConvolutionForwardImmediate(void* handle, void* w, const void* 
                                c.dilations[d],   c.pads[d],        c.pads[d]};
   }
   const int type = T(x).type;
-  const char* suffix = type == kFloat ? "_f32" : type == kHalf ? "_f16" : type == kBfloat16 ? "_bf16" : "";
+  const char* suffix = type == kFloat ? "_f32" : type == kHalf ? "_f16" : type == kBfloat16 ? "_bf16" : nullptr;
+  if (!suffix) return kNotImplemented;
   // With one channel per group, the order of the filter is the same in both layouts, and tiles would be nearly empty.
   const bool last = LayoutsOf(w, x, y).ChannelsLast();
+  if (last && c.transposed) return kNotImplemented;
   args.packed = last && args.channels != args.groups;
-  const std::string kernel = std::string(args.packed ? "conv_nhwc_product"
-                                         : last      ? "conv_nhwc_direct"
-                                                     : "conv_direct") +
-                             suffix;
+  const char* form = c.transposed  ? "conv_transposed"
+                     : args.packed ? "conv_nhwc_product"
+                     : last        ? "conv_nhwc_direct"
+                                   : "conv_direct";
+  const std::string kernel = form + std::string(suffix);
   static const mge::EmulatedKernels kernels(MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5", /*is_hip=*/true);
   return kernels.Launch(kernel.c_str(), args, static_cast<Handle*>(handle)->stream) ? kSuccess : kNotImplemented;
 }

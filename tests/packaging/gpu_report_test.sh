@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# gpu_report_test.sh BUILD_DIRECTORY DEVICE: installs MGE into a folder with a space in its name, and runs gpu-report.sh there.
+# DEVICE is that of the machine (skips if there is none), or "software": a driver in software, for which the script's every
+# step must work, too.
+set -euo pipefail
+build=$1 device=$2
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { printf 'FAILED: %s\n' "$*"; exit 1; }
+if ! cases=$(dpkg -L libonnx-testdata 2>/dev/null | awk '/\/data\/node$/'); then echo "skipped: no libonnx-testdata"; exit 77; fi
+
+tree="$work/some folder"
+cmake --install "$build" --prefix "$tree" >"$work/install.log" || { cat "$work/install.log"; fail "cmake --install"; }
+install -D "$root/packaging/gpu-report.sh" "$tree/gpu-report.sh"
+install -D "$root/tests/bench/torch_peer.py" "$tree/share/mge/bench/torch_peer.py"
+mkdir -p "$tree/share/mge/onnx/node"
+cp -r "$cases"/test_{add,conv,matmul,maxpool,softmax}* "$tree/share/mge/onnx/node/"
+# A Python in which PyTorch seems to see the GPU.
+cat >"$work/python" <<'PYTHON'
+#!/bin/sh
+case "$1" in *torch_peer.py) echo '{"schema": "mge.torch/1", "eager_us": 1000000000, "compiled_us": 2000000000}' ;; esac
+PYTHON
+chmod +x "$work/python"
+
+variables=()
+if [[ $device == software ]]; then
+  device=gpu0 variables=(MGE_CUDA_DRIVER="$build/lib/mge/test/libcuda.so.1")
+fi
+code=0
+env "${variables[@]}" "$tree/gpu-report.sh" --device "$device" --quick --python "$work/python" -o "$work/report" \
+  >"$work/report.log" 2>&1 || code=$?
+if ((code == 5)); then cat "$work/report.log"; echo "skipped: no device $device"; exit 77; fi
+if ((code)); then cat "$work/report.log"; fail "exit code $code"; fi
+
+page=$work/report/report.md
+for line in '- kit: passed' '- onnx: passed' '- bert-tiny-compared-with-cpu0: passed' '| memory | [0-9.e+-]* GB/s |' \
+  '| float16 products, own kernels | [0-9.e+-]* TFLOP/s |' '| 1000000000 | - | 2000000000 | [0-9]*.[0-9]* |' \
+  '^memory_gb_s = [0-9]'; do
+  grep -q -- "$line" "$page" || { cat "$page"; fail "the page has no line '$line'"; }
+done
+python3 -c '
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["schema"] == "mge.gpu-report/1" and report["stream"]["latency_us"]["min"] > 0, report' "$work/report/report.json"
+# The planner takes the measured rates.
+MGE_STRICT_ENV=1 env "${variables[@]}" "$tree/bin/mge" run "$tree/share/mge/digits/digits.onnx" --device "$device" \
+  --config "$work/report/rates.toml" >/dev/null || fail "rates.toml"
