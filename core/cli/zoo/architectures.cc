@@ -65,21 +65,19 @@ std::string WriteStream(uint64_t seed, int64_t batch) {
   return m.Finish();
 }
 
-// Writes products of `batch` x kSize with kSize x kSize, one after the other, to measure the rate of products. `dtype` is a
-// TensorProto.DataType.
-std::string WriteProducts(const char* name, uint64_t seed, int64_t batch, int32_t dtype) {
+// Writes products of `batch` x kSize with kSize x kSize, one after the other, to measure the rate of products.
+std::string WriteProducts(const char* name, uint64_t seed, int64_t batch, ElementType type) {
   constexpr int64_t kSize = 2048;
   constexpr int kProducts = 8;
-  constexpr int32_t kFloat32 = 1;
-  ModelWriter m(name, seed);
-  std::string x = m.Input("x", {batch, kSize}, dtype), w = m.Weight("w", {kSize, kSize}, 1 / std::sqrt(float{kSize}));
-  if (dtype != kFloat32) w = m.Node("Cast", {w}, {{"to", int64_t{dtype}}});
+  ModelWriter m(name, seed, type);
+  std::string x = m.Input("x", {batch, kSize});
+  const std::string w = m.Weight("w", {kSize, kSize}, 1 / std::sqrt(float{kSize}));
   for (int i = 0; i < kProducts; ++i) x = m.Node("MatMul", {x, w}, {}, i == kProducts - 1 ? "y" : "");
-  m.Output("y", {batch, kSize}, dtype);
+  m.Output("y", {batch, kSize});
   return m.Finish();
 }
-std::string WriteProducts32(uint64_t seed, int64_t batch) { return WriteProducts("products-f32", seed, batch, 1); }
-std::string WriteProducts16(uint64_t seed, int64_t batch) { return WriteProducts("products-f16", seed, batch, 10); }
+std::string WriteProducts32(uint64_t seed, int64_t batch) { return WriteProducts("products-f32", seed, batch, kFloat32); }
+std::string WriteProducts16(uint64_t seed, int64_t batch) { return WriteProducts("products-f16", seed, batch, kFloat16); }
 
 constexpr Architecture kArchitectures[] = {
     {"resnet50", "ResNet-50 (version 1.5), 224x224", WriteResNet50, true},

@@ -325,7 +325,7 @@ void Norms(Memory& m, const Check& check) {
     float* x = m.Floats(6 * 300);
     float* y = onto(x, 6 * 300);
     check("softmax of a block", LaunchOf("softmax_block_f32", SoftmaxArgs{x, y, 6, 300, 1, 0, 0}, 128, 3));
-    NormArgs norm = {x, m.Floats(300), m.Floats(300), y, m.Floats(6), m.Floats(6), 6, 300, 1, 300, 1, 1e-5, 1, 0};
+    NormArgs norm = {x, m.Floats(300), m.Floats(300), y, m.Floats(6), m.Floats(6), 6, 300, 1, 300, 1, 1e-5, 1, 0, 0};
     check("norm", LaunchOf("norm_f32", norm, 128, 3));
     x = m.Floats(90 * 7);
     y = onto(x, 90 * 7);
