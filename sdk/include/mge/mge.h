@@ -207,9 +207,9 @@ typedef void (*mge_release_fn)(void* state);
 MGE_API mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
                                        const int64_t* dims, size_t rank, void* address, uint64_t bytes,
                                        mge_release_fn release, void* state, mge_tensor** out);
-/* Creates a tensor like mge_tensor_wrap_on, of memory on a device that has a handle of the driver instead of an address, such
- * as cl_mem. The elements begin at `offset`, a multiple of the device's buffer_alignment. Fails with E0502 if the backend
- * cannot use handles. */
+/* Creates a tensor like mge_tensor_wrap_on, of memory on a device that has a handle of the driver instead of an address,
+ * such as cl_mem. The elements begin at `offset`, a multiple of the device's buffer_alignment. Fails with E0502 if the
+ * backend cannot use handles. */
 MGE_API mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge_dtype dtype, const int64_t* dims,
                                            size_t rank, void* handle, uint64_t offset, uint64_t bytes,
                                            mge_release_fn release, void* state, mge_tensor** out);
@@ -334,8 +334,8 @@ MGE_API mge_status* mge_session_run_named(mge_session* session, const char* cons
                                           size_t input_count, const char* const* output_names, mge_tensor** outputs,
                                           size_t output_count, mge_run_control* control);
 
-/* Runs without waiting: on a worker of the engine, or in this thread if engine.type is naive or the device cpu:default. Calls
- * `done` once from there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns.
+/* Runs without waiting: on a worker of the engine, or in this thread if engine.type is naive or the device cpu:default.
+ * Calls `done` once from there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns.
  * The inputs may be released at once. `control` (nullable) and the memory of wrapped tensors must stay valid until `done` is
  * called. */
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);
