@@ -335,9 +335,9 @@ MGE_API mge_status* mge_session_run_named(mge_session* session, const char* cons
                                           size_t output_count, mge_run_control* control);
 
 /* Runs without waiting: on a worker of the engine, or in this thread if engine.type is naive or the device cpu:default.
- * Calls `done` once from there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee owns.
- * The inputs may be released at once. `control` (nullable) and the memory of wrapped tensors must stay valid until `done` is
- * called. */
+ * Calls `done` once from there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee
+ * owns. The inputs may be released at once. `control` (nullable) and the memory of wrapped tensors must stay valid until
+ * `done` is called. */
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);
 MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                           mge_run_control* control, mge_done_fn done, void* state);

@@ -17,6 +17,6 @@ extern "C" __attribute__((visibility("default"))) int vendor_driver_open() {
 // Does some work of a driver with caches: keeps a block of memory, in one of three calls on average.
 extern "C" __attribute__((visibility("default"))) void vendor_driver_work() {
   static thread_local std::minstd_rand random(std::random_device{}());
-  static void* volatile kept;
+  [[maybe_unused]] static void* volatile kept;
   if (random() % 3 == 0) kept = std::malloc(16 + random() % 5000);
 }
