@@ -43,6 +43,7 @@ file(WRITE ${OUTPUT}.new "// Derived from the headers of the plugin interface.
 
 #include \"mge/faults.h\"
 #include \"mge/log_level.h\"
+#include \"mge/memory_handles.h\"
 #include \"mge/plugin.h\"
 #include \"tests/sdk/offsets.h\"
 

@@ -108,7 +108,7 @@ TEST_F(CudnnPlans, ExistForEveryConvolutionOfTheZooWithoutCompilation) {
             EXPECT_TRUE(plan.attributes & MGE_KERNEL_REDUCED_PRECISION);
           }
         }
-        const auto on_tensor_cores = [](const ConvolutionPlan& p) { return p.attributes & MGE_KERNEL_TENSOR_CORE; };
+        const auto on_tensor_cores = [](const ExecutionPlan& p) { return p.attributes & MGE_KERNEL_TENSOR_CORE; };
         if (shape.channels_last && shape.groups == 1) {
           EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), on_tensor_cores)) << "type " << type;
         }
