@@ -145,6 +145,7 @@ mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index) {
 }
 
 mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size) try {
+  MGE_API_NEEDS({"tensor", tensor});
   Tensor& t = tensor->value.tensor;
   if (t.dtype() != DType::kString || index >= static_cast<uint64_t>(t.elements()) || (!text && size)) {
     return Misuse("mge_tensor_set_string", "the tensor has no strings, or the index is out of range");
@@ -180,7 +181,8 @@ size_t mge_tensor_part_count(const mge_tensor* value) {
 }
 
 mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out) try {
-  if (!out || index >= mge_tensor_part_count(value)) return Misuse("mge_tensor_part", "the value has no such part");
+  MGE_API_NEEDS({"value", value}, {"out", out});
+  if (index >= mge_tensor_part_count(value)) return Misuse("mge_tensor_part", "the value has no such part");
   const mge::HostValue& v = value->value;
   auto part = std::make_unique<mge_tensor>();
   if (v.kind == mge::ValueKind::kSequence) {

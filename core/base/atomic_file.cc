@@ -33,10 +33,12 @@ class NoSizeSignal {
   }
   ~NoSizeSignal() {
     if (sigismember(&before_, SIGXFSZ)) return;
+    const int error = errno;  // of the write
     timespec none = {};
     while (sigtimedwait(&signal_, nullptr, &none) > 0) {
     }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
   }
 
  private:

@@ -18,7 +18,7 @@ namespace mge::conform {
 void Answer(const mge_error& result, std::string_view what) {
   if (result.code == MGE_OK) return;
   if (result.code == MGE_RESOURCE_EXHAUSTED && !result.text.empty() && AllocationFailure::Happened())
-    throw absl::ResourceExhaustedError(Absl(what));
+    throw EndedCheck{absl::ResourceExhaustedError(Absl(what))};
   const std::string_view text = result.text.empty() ? "no text" : std::string_view(result.text);
   Broken("{} failed: {} ({})", what, text, CodeName(result.code));
 }

@@ -9,15 +9,15 @@ namespace mge::conform {
 
 static constexpr absl::string_view kOtherCheck = "mge.conform.check";  // key of a status's payload: the name of a check
 
-void Broken(std::string_view what) { throw absl::InternalError(Absl(what)); }
+void Broken(std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what))}; }
 
 void BrokenAs(const char* check, std::string_view what) {
   absl::Status status = absl::InternalError(Absl(what));
   status.SetPayload(kOtherCheck, absl::Cord(check));
-  throw status;
+  throw EndedCheck{std::move(status)};
 }
 
-void NotOffered(std::string_view reason) { throw absl::UnimplementedError(Absl(reason)); }
+void NotOffered(std::string_view reason) { throw EndedCheck{absl::UnimplementedError(Absl(reason))}; }
 
 bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
 

@@ -45,19 +45,24 @@ bool IsNotOffered(const absl::Status& status);
 // Returns the check of BrokenAs(), or "" for any other status.
 std::string OtherCheck(const absl::Status& status);
 
-// Returns the status that f() throws, or OK. Exceptions of other types, which are the backend's, pass through.
+// What a check throws. A type of its own, so that nothing that a backend throws is taken for it.
+struct EndedCheck {
+  absl::Status status;
+};
+
+// Returns the status with which f() ends early, or OK. Exceptions of other types, which are the backend's, pass through.
 template <typename F>
 absl::Status StatusOf(F&& f) {
   try {
     f();
     return absl::OkStatus();
-  } catch (const absl::Status& status) {
-    return status;
+  } catch (const EndedCheck& ended) {
+    return ended.status;
   }
 }
 // Throws the status unless it is OK.
 inline void ThrowIfError(const absl::Status& status) {
-  if (!status.ok()) throw status;
+  if (!status.ok()) throw EndedCheck{status};
 }
 // Returns the value, or throws the status.
 template <typename T>

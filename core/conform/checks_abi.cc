@@ -62,12 +62,15 @@ void CheckImports(BackendUnderTest& s) {
 }
 
 void CheckQueryPure(BackendUnderTest& s) {
+  const auto bytes = [&] { return std::string(reinterpret_cast<const char*>(&s.plugin()), s.plugin().struct_size); };
+  const std::string table = bytes();
   const ProcessCounts before = ProcessCounts::Now();
   for (int call = 2; call < 100; ++call) {
     const auto [code, out] = s.Query();
     if (code != MGE_OK) Broken("call {} of {} is refused", call, MGE_PLUGIN_QUERY_SYMBOL);
     if (out.plugin != &s.plugin()) Broken("call {} of {} returns another table", call, MGE_PLUGIN_QUERY_SYMBOL);
   }
+  if (bytes() != table) Broken("the table changes when it is asked for again");
   std::string more = ProcessCounts::Now().MoreThan(before);
   if (!more.empty()) Broken("asking for the table has side effects: {}", more);
 }

@@ -56,8 +56,9 @@ void QueueLimits::Give(Permits& permits) {
 }
 
 void QueueLimits::Add(std::weak_ptr<EnqueuedRun> run) {
+  std::vector<std::shared_ptr<EnqueuedRun>> alive;  // released without the lock: the last reference to a run ends it
   std::lock_guard lock(mutex_);
-  (void)Runs();  // forgets the runs that have gone
+  alive = Runs();  // forgets the runs that have gone
   runs_.push_back(std::move(run));
 }
 

@@ -40,7 +40,7 @@ TimingWorkers::Outcome TimingWorkers::Run(TimingRequest& request, const StopCont
   Outcome out;
   const std::unique_ptr<Child> child = Child::Execute(options_.program, "time", TimingRequestBytes(request), kStartSeconds);
   if (!child) {
-    out.why = fmt::format("'{}' cannot be executed: {}", options_.program, ErrnoText(errno));
+    out.why = fmt::format("'{}' cannot be started: {}", options_.program, ErrnoText(errno));
     return out;
   }
   std::string failed;

@@ -19,7 +19,7 @@ template <typename T>
 constexpr int kWidest = kWidestAccess / static_cast<int>(sizeof(T));
 
 // Returns whether an address permits the widest access.
-GPU_DEVICE bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kWidestAccess == 0; }
+GPU_DEVICE bool IsAligned(const void* p) { return reinterpret_cast<uint64_t>(p) % kWidestAccess == 0; }
 
 // Read or write elements from `at` on, which is a multiple of N elements from an aligned address. N = 1 needs no alignment.
 template <int N, typename T>

@@ -20,8 +20,9 @@ typedef struct mge_memory_handles_api {
   uint32_t struct_size;
   uint32_t minor;
   /* Describes memory of the application as a slab of class MGE_MEMORY_DEVICE. `handle` is an object of the driver, with at
-   * least `bytes` bytes. The address is aligned like that of other slabs. The memory stays the application's. Fails with
-   * MGE_INVALID_ARGUMENT if the backend can see that the handle is wrong. [any] */
+   * least `bytes` bytes. The address is aligned like that of other slabs. The host replays captured work if all
+   * addresses are equal, so a backend with captures gives no address to a second handle. The memory stays the
+   * application's. Fails with MGE_INVALID_ARGUMENT if the backend can see that the handle is wrong. [any] */
   mge_code (*wrap)(mge_device* device, void* handle, uint64_t bytes, mge_slab* out, mge_error* error);
   /* Ends the slab. Its memory is no longer accessed, and is not released. [any] */
   void (*unwrap)(mge_device* device, const mge_slab* slab);

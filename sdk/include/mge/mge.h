@@ -12,7 +12,8 @@
  * Ownership   The caller owns objects that a function named create, load, run or copy returns through an out parameter. It
  *             releases each with the function of its type. Any other returned pointer belongs to the queried object, and is
  *             valid as long as that object. Releasing NULL does nothing. Tensors own or keep their memory; sessions keep
- *             their runtime alive. A tensor that was released is refused as an argument, if its memory still shows that.
+ *             their runtime alive. Functions that return a status refuse a tensor that was released, if its memory still
+ *             shows that.
  * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
  * Structs     with options begin with struct_size (set it to sizeof). Zero in any other member means the default.
  * Shapes      list dimensions outermost first. Tensors are dense and row-major.
@@ -208,8 +209,9 @@ MGE_API mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device,
                                        const int64_t* dims, size_t rank, void* address, uint64_t bytes,
                                        mge_release_fn release, void* state, mge_tensor** out);
 /* Creates a tensor like mge_tensor_wrap_on, of memory on a device that has a handle of the driver instead of an address,
- * such as cl_mem. The elements begin at `offset`, a multiple of the device's buffer_alignment. Fails with E0502 if the
- * backend cannot use handles. */
+ * such as cl_mem. The elements begin at `offset`, a multiple of the device's buffer_alignment. MGE does not see that two
+ * tensors of one handle overlap: a run must not read one and write the other. Fails with E0502 if the backend cannot use
+ * handles. */
 MGE_API mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge_dtype dtype, const int64_t* dims,
                                            size_t rank, void* handle, uint64_t offset, uint64_t bytes,
                                            mge_release_fn release, void* state, mge_tensor** out);

@@ -38,7 +38,7 @@ class Command : public testing::Test {
 
   // Runs `ENV mge ARGS` through the shell, in the folder. `tree` is the build or install tree of the command.
   Outcome Mge(const std::string& args, const std::string& env = "", const std::string& tree = MGE_BINARY_DIR) const {
-    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 60 " + tree + "/bin/mge " +
+    std::string line = "cd " + folder_ + " && env -u MGE_DEFAULT_DEVICE " + env + " timeout 240 " + tree + "/bin/mge " +
                        args + " >stdout.txt 2>stderr.txt </dev/null";
     int status = std::system(line.c_str());
     Outcome o;
