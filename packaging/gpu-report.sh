@@ -78,11 +78,10 @@ rounded() { number "$1" "$2" | awk '{ if ($1 == "-") print; else printf(($1 >= 1
 
 # use_from_python VARIABLE FILE: if the system has no such library, uses that of the Python packages that PyTorch comes with.
 use_from_python() {
-  if [[ -n ${!1:-} ]] || /sbin/ldconfig -p 2>/dev/null | grep -q "^[[:space:]]*$2 "; then return; fi
+  if [[ -n ${!1:-} ]] || /sbin/ldconfig -p 2>/dev/null | grep "^[[:space:]]*$2 " >/dev/null; then return; fi
   local found
-  found=$("$python" -c 'import glob, os, sys
-print(*[f for p in sys.path for f in glob.glob(os.path.join(p, "nvidia", "*", "lib", sys.argv[1]))], sep="\n")' "$2" 2>/dev/null |
-    head -n 1)
+  found=$({ "$python" -c 'import glob, os, sys
+print(*[f for p in sys.path for f in glob.glob(os.path.join(p, "nvidia", "*", "lib", sys.argv[1]))], sep="\n")' "$2" 2>/dev/null || true; } | head -n 1)
   if [[ -n $found ]]; then export "$1=$(realpath "$found")"; fi
 }
 if [[ -z ${MGE_CUDA_DRIVER:-} ]]; then
@@ -232,7 +231,10 @@ if ((${#own[@]})); then
 fi
 printf '| | measured |\n|---|---|\n%s' "$table" >>"$page"
 if ((${#own[@]})); then
-  printf '# Rates of %s, for the estimates of the planner.\n[%s]\n%s' "$device" "$backend" "$settings" >"$out/rates.toml"
+  trial=
+  if ((${#quick[@]})); then trial=$'\n# Measured with --quick on little data: only to try this file.'; fi
+  printf '# Rates of %s, for the estimates of the planner.%s\n[%s]\n%s' "$device" "$trial" "$backend" "$settings" \
+    >"$out/rates.toml"
   # shellcheck disable=SC2016  # the page has a command in backquotes
   printf '\n`mge --config rates.toml` uses these for its estimates:\n\n```\n%s\n```\n' "$(<"$out/rates.toml")" >>"$page"
 fi

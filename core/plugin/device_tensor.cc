@@ -147,7 +147,8 @@ absl::StatusOr<Tensor> DeviceMemory::WrapHandle(Device& device, DType dtype, Sha
   memory->handles_ = handles;
   memory->slab_ = slab;
   if (!slab.address || reinterpret_cast<uintptr_t>(slab.address) % std::max<uint64_t>(device.BufferAlignment(), 1)) {
-    return Fail(errors::kPluginFault, fmt::format("backend '{}' gave a wrong address for a handle", device.backend().name()),
+    return Fail(errors::kKernelFailed,
+                fmt::format("backend '{}' gave a wrong address for a handle", device.backend().name()),
                 {.what = fmt::format("address {} is null or not a multiple of {}", slab.address, device.BufferAlignment()),
                  .fix = "report this to the author of the backend"});
   }

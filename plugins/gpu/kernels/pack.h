@@ -8,7 +8,7 @@ namespace mge::gpu {
 
 // N neighbouring elements.
 template <typename T, int N>
-struct alignas(sizeof(T) * N) Pack {
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T at[N];
 };
 

@@ -11,7 +11,9 @@ namespace {
 Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Convolution conv;
   if (Result r = FindTransposed(p, &conv); !r.ok()) return r;
-  const bool packs = layout == Layout::kChannelsLast && conv.w != conv.x && p.input(conv.w).is_constant();
+  if (layout == Layout::kChannelsLast && conv.w == conv.x)
+    return Refusal("the filter is the input, and the channels are last");
+  const bool packs = layout == Layout::kChannelsLast && p.input(conv.w).is_constant();
   conv.args.packed = packs && recipe.Pack(conv.w, conv.FilterPacking(/*transposed=*/true));
   recipe.Add(KernelFor(layout == Layout::kPlain ? "conv_transposed" : "conv_nhwc_transposed", conv.type),
              Spread(static_cast<int64_t>(p.node().output(0).elements())), conv.args,
