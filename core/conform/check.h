@@ -45,7 +45,7 @@ bool IsNotOffered(const absl::Status& status);
 // Returns the check of BrokenAs(), or "" for any other status.
 std::string OtherCheck(const absl::Status& status);
 
-// What a check throws. A type of its own, so that nothing that a backend throws is taken for it.
+// Thrown by a check to end. It is a type of its own, so that nothing that a backend throws is taken for it.
 struct EndedCheck {
   absl::Status status;
 };
