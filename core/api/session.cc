@@ -68,12 +68,14 @@ absl::Status RunInto(const mge_session& session, mge_tensor** outputs, size_t co
     if (!outputs[i] || outputs[i]->life.alive()) continue;
     return mge::Fail(mge::errors::kApiMisuse, fmt::format("output {} is a tensor that was released", i));
   }
-  Values out(count);
+  Values out;
+  out.reserve(count);
   absl::InlinedVector<std::unique_ptr<mge_tensor>, kInlineValues> made(count);
   for (size_t i = 0; i < count; ++i) {
     if (outputs[i]) {
-      out[i] = outputs[i]->value;
+      out.push_back(outputs[i]->value);
     } else {
+      out.emplace_back();
       made[i] = std::make_unique<mge_tensor>();
     }
   }

@@ -19,9 +19,9 @@ bool SameSpace(const Tensor& a, const Tensor& b) {
 }
 
 bool Overlap(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined() || !SameSpace(a, b)) return false;
+  if (!a.defined() || !b.defined()) return false;
   const char *x = static_cast<const char*>(a.data()), *y = static_cast<const char*>(b.data());
-  return x < y + b.bytes() && y < x + a.bytes();
+  return x < y + b.bytes() && y < x + a.bytes() && SameSpace(a, b);
 }
 
 bool Overlap(const Tensor& a, const HostValue& b) {
