@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::vector<std::string> folders;
   std::string gaps;  // a gap file, "none", or empty for the gaps of ONNX's own tests
   Tolerance tolerance;
@@ -54,7 +54,7 @@ std::string Reason(const Status& s) {
   return reason;
 }
 
-Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const Options& o) {
+Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const CheckOptions& o) {
   Case c = {folder.filename().string(), "failed", "", 0};
   auto fail = [&](const Status& s) {
     c.status = s.kind() == ExitCode(ErrorKind::kUnsupported) ? "unsupported" : "failed";
@@ -124,7 +124,7 @@ bool ReadGaps(const Globals& globals, const std::string& path, std::vector<Gap>*
   return false;
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunCheck(const Globals& globals, const CheckOptions& o) {
   std::vector<Gap> gaps;
   int code = kExitOk;
   if (!ReadGaps(globals, o.gaps, &gaps, &code)) return code;
@@ -175,7 +175,7 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareCheck(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CheckOptions>();
   app.Add("DIR", o->folders, "Folders of tests, at any depth").Required().ValueName("FOLDER");
   app.Add("--gaps", o->gaps,
           "A file of tests that are known to fail, with lines PATH ERROR REASON, or none; default: ONNX's own tests")
@@ -183,7 +183,7 @@ Action DeclareCheck(Arguments app, const Globals& globals) {
   app.Add("--rtol", o->tolerance.relative, "Relative tolerance").Between(0, 1e9);
   app.Add("--atol", o->tolerance.absolute, "Absolute tolerance").Between(0, 1e9);
   app.AddFlag("-v,--verbose", o->verbose, "Also lists the passed tests");
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunCheck(globals, *o); };
 }
 
 }  // namespace mge::cli

@@ -34,6 +34,7 @@ void Print(std::string_view text);
 void PrintJson(const Json& json);
 void Talk(const Globals& globals, std::string_view text);
 
+RuntimeOptions OptionsOf(const Globals& globals);
 Status MakeRuntime(const Globals& globals, Runtime* out);
 // Creates a runtime and a session with the device and threads of the options. The session computes `outputs` in place of
 // the model's outputs, if `outputs` is not empty. `outputs_on_device` is the option of SessionOptions.
@@ -48,6 +49,7 @@ Globals OnDevice(const Globals& globals, const std::string& device);
 // installation can be moved.
 std::string ProgramPath(const std::string& name);
 
+std::string Text(const Json& value);         // a string itself; another value as JSON
 std::string HumanBytes(uint64_t bytes);      // "97.5 MiB"
 std::string TypeText(const Tensor& tensor);  // "float32[1,10]"
 std::string Escape(std::string_view text);   // escapes control characters

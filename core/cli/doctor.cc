@@ -47,19 +47,10 @@ Json OperatorsToTry() {
   return out;
 }
 
-struct Options {
+struct DoctorOptions {
   double timeout_s = 5;
   std::string release;
 };
-
-RuntimeOptions OptionsOf(const Globals& globals) {
-  RuntimeOptions options;
-  options.command_line = globals.settings;
-  options.config_files = globals.config_files;
-  return options;
-}
-
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 // Lets mge-worker (`worker`) test one file and copies its report to the row. `request` lacks the file.
 ChildEnd TestInChild(const std::string& worker, double timeout_s, Json request, Json& row) {
@@ -80,7 +71,7 @@ ChildEnd TestInChild(const std::string& worker, double timeout_s, Json request, 
 }
 
 // Tests an accepted file and completes its row.
-void Probe(const Globals& globals, const Options& o, const std::string& worker, const Json& request, Json& row) {
+void Probe(const Globals& globals, const DoctorOptions& o, const std::string& worker, const Json& request, Json& row) {
   const std::string path = Text(row["path"]), name = Text(row["name"]);
   const ChildEnd end = TestInChild(worker, o.timeout_s, request, row);
   const std::string stage = row.value("stage", "");
@@ -142,7 +133,7 @@ std::string Render(const Json& report) {
   return out + fmt::format("{} passed, {} failed\n", report["passed"].get<int>(), report["troubled"].get<int>());
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunDoctor(const Globals& globals, const DoctorOptions& o) {
   RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
     if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
@@ -198,11 +189,11 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareDoctor(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<DoctorOptions>();
   app.Add("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       .Between(0.1, 3600);
   app.Add("--release", o->release, "NAME: removes this backend from quarantine first");
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunDoctor(globals, *o); };
 }
 
 }  // namespace mge::cli

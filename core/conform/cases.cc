@@ -231,7 +231,7 @@ absl::StatusOr<Case> FirstRowOf(const Case& c) {
     Tensor& t = row.inputs[set][0];
     Shape shape = t.shape();
     shape[0] = 1;
-    t = Tensor::View(t.dtype(), shape, t.data(), t.owner());
+    t = t.Within(t.dtype(), shape, t.data());
     row.expected[set].clear();
   }
   MGE_RETURN_IF_ERROR(AddExpected(row));

@@ -92,7 +92,7 @@ std::vector<Tensor> FirstRows(const std::vector<Tensor>& tensors, int64_t rows) 
     if (t.rank() == 0 || t.shape()[0] != rows) continue;
     Shape shape = t.shape();
     shape[0] = 1;
-    out.push_back(Tensor::View(t.dtype(), shape, t.data(), t.owner()));
+    out.push_back(t.Within(t.dtype(), shape, t.data()));
   }
   return out;
 }

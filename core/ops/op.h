@@ -22,6 +22,9 @@
 
 namespace mge {
 
+// The limit of nested bodies (Loop, If, Scan). Each level uses the stack of the thread.
+inline constexpr int kMaxBodyDepth = 100;
+
 // A list of at most N entries without heap memory, so that an OpDef is a compile-time constant.
 template <typename T, int N>
 struct Few {
