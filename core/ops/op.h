@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declares operators: one OpDef per source file, with the operator's schema, shape rule and reference evaluator.
 //
-//   // core/ops/operators/relu.cc
+//   // core/ops/operators/relu.cc, in the namespace mge::op_relu
 //   MGE_OP(relu) = {.name = "Relu", .doc = "max(x, 0).",
 //                   .inputs = {{"X", kNumeric}}, .outputs = {{"Y"}},
 //                   .infer = SameTypeAsFirst, .eval = Eval, .in_place = {{0, 0}}, .traits = kElementwise};
