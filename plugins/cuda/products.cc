@@ -259,3 +259,14 @@ constexpr KernelRow kRows[] = {Row<ProductRow>("MatMul"), Row<ProductRow>("Gemm"
 MGE_KERNELS(products) = kRows;
 
 }  // namespace mge::cuda
+
+namespace mge::gpu {
+
+bool HasLibraryOfProducts(mge_device* device, mge_dtype type) {
+  auto& d = DeviceOf<cuda::Device>(device);
+  const Architecture a = d.architecture();
+  cuda::CublasLtHandle::Open open;
+  return a.major >= (type == MGE_DTYPE_F16 ? 7 : 8) && d.cublaslt.Get(d, &open).ok();
+}
+
+}  // namespace mge::gpu

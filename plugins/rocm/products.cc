@@ -3,6 +3,7 @@
 // these behind it.
 #include "products.h"
 
+#include <algorithm>
 #include <climits>
 #include <memory>
 
@@ -30,6 +31,9 @@ constexpr Types kTypes[] = {{MGE_DTYPE_F32, kRocblasF32, kRocblasF32, kOrdinary}
                             {MGE_DTYPE_F64, kRocblasF64, kRocblasF64, kOrdinary},
                             {MGE_DTYPE_F16, kRocblasF16, kRocblasF32, kOrdinary | MGE_KERNEL_TENSOR_CORE},
                             {MGE_DTYPE_BF16, kRocblasBf16, kRocblasF32, kOrdinary | MGE_KERNEL_TENSOR_CORE}};
+
+// The architectures with matrix units begin with these names.
+constexpr const char* kWithMatrixUnits[] = {"gfx908", "gfx90a", "gfx94", "gfx95", "gfx11", "gfx12"};
 
 const Types* FindTypes(mge_dtype type) {
   for (const Types& t : kTypes) {
@@ -143,3 +147,14 @@ constexpr KernelRow kRows[] = {Row<ProductRow>("MatMul"), Row<ProductRow>("Gemm"
 MGE_KERNELS(products) = kRows;
 
 }  // namespace mge::rocm
+
+namespace mge::gpu {
+
+bool HasLibraryOfProducts(mge_device* device, mge_dtype) {
+  auto& d = DeviceOf<rocm::Device>(device);
+  const std::string name = d.architecture().name;
+  const bool has_units = std::ranges::any_of(rocm::kWithMatrixUnits, [&](const char* a) { return name.starts_with(a); });
+  return has_units && d.rocblas.Open(d).ok();
+}
+
+}  // namespace mge::gpu
