@@ -77,12 +77,13 @@ class ProductKernel : public Kernel {
     for (size_t i = 0; i < k.products_.size(); ++i) {
       const ColumnMajorProduct& p = k.products_[i];
       if (Result r = k.Multiply(p, slots[i], bound.workspace, run); !r.ok()) return Report(run->error, r.code(), r.text());
-      void* y = At<void>(run, slots[i].y);
+      void* before = At<void>(run, slots[i].before);
       if (p.bias >= 0) {
-        const mge_code code = k.bias_.Run(run, y, At<void>(run, slots[i].bias), p.batch * p.rows, p.columns, 1);
+        const mge_code code = k.bias_.Run(run, before, At<void>(run, slots[i].bias), p.batch * p.rows, p.columns, 1);
         if (code != MGE_OK) return code;
       }
-      if (const mge_code code = k.activation_.Run(run, y, p.elements(), p.activation); code != MGE_OK) return code;
+      const mge_code code = k.activation_.Run(run, before, At<void>(run, slots[i].y), p.elements(), p.activation);
+      if (code != MGE_OK) return code;
     }
     return MGE_OK;
   }
@@ -100,8 +101,8 @@ class ProductKernel : public Kernel {
                          wide ? static_cast<const void*>(&p.alpha) : &alpha, At<void>(run, x.b), types_.data,
                          number(p.left.ld), p.left_step, At<void>(run, x.a), types_.data, number(p.right.ld), p.right_step,
                          wide ? static_cast<const void*>(&p.beta) : &beta, At<void>(run, x.start), types_.data,
-                         number(p.columns), step, At<void>(run, x.y), types_.data, number(p.columns), step, number(p.batch),
-                         types_.compute, kRocblasStandard, 0, 0);
+                         number(p.columns), step, At<void>(run, x.before), types_.data, number(p.columns), step,
+                         number(p.batch), types_.compute, kRocblasStandard, 0, 0);
         return library.ResultOf(status, "rocblas_gemm_strided_batched_ex");
       });
     });

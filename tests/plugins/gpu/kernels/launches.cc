@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/plugins/gpu/kernels/launches.h"
 
+#include <cmath>
+
 #include "mge/types.h"
 #include "plugins/gpu/kernels/attention.h"
 #include "plugins/gpu/kernels/chain.h"
@@ -221,6 +223,7 @@ void Products(Memory& m, const Check& check) {
   product.a_row = 50;
   product.a_k = product.b_column = product.alpha = 1;
   product.b_k = 90;
+  product.before = m.Floats(70 * 90);
   check("tiles", LaunchOf("matmul_f32", product, 256, 4));
   SiblingsArgs siblings = {};
   siblings.a = product.a;

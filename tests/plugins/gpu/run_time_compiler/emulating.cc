@@ -10,7 +10,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 #ifdef MGE_EMULATING_HIPRTC
@@ -45,7 +47,10 @@ const void* const* mge_twin_kernels(uint64_t* count) {
 )";
 
 std::atomic<uint64_t> g_compilations{0};
-std::atomic<std::atomic<uint64_t>*> g_bytes{nullptr};
+
+// The counts of all compiled kernels. The driver keeps the first one of a name.
+std::mutex g_mutex;
+std::vector<const std::atomic<uint64_t>*> g_bytes;  // guarded by g_mutex
 
 bool CompileTwin(const std::string& source) {
   char folder[] = "/tmp/mge-twin-XXXXXX";
@@ -63,15 +68,21 @@ bool CompileTwin(const std::string& source) {
   uint64_t count = 0;
   auto kernels = reinterpret_cast<const void* const* (*)(uint64_t*)>(dlsym(twin, "mge_twin_kernels"))(&count);
   reinterpret_cast<void (*)(const void* const*, uint64_t)>(dlsym(driver, "mge_driver_add_kernels"))(kernels, count);
-  g_bytes = static_cast<std::atomic<uint64_t>*>(dlsym(twin, "mge_twin_bytes"));
+  std::lock_guard lock(g_mutex);
+  g_bytes.push_back(static_cast<const std::atomic<uint64_t>*>(dlsym(twin, "mge_twin_bytes")));
   return true;
 }
 
 }  // namespace
 
-// Return the number of compilations, and the bytes that the kernel compiled last has moved.
+// Return the number of compilations, and the bytes that all compiled kernels have moved.
 EXPORT uint64_t emulating_compilations() { return g_compilations; }
-EXPORT uint64_t emulating_bytes() { return g_bytes.load() ? g_bytes.load()->load() : 0; }
+EXPORT uint64_t emulating_bytes() {
+  std::lock_guard lock(g_mutex);
+  uint64_t bytes = 0;
+  for (const std::atomic<uint64_t>* twin : g_bytes) bytes += *twin;
+  return bytes;
+}
 
 EXPORT int NAME(nvrtcVersion, hiprtcVersion)(int* major, int* minor) {
   *major = 13;
