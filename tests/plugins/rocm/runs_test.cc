@@ -37,27 +37,27 @@ TEST_F(RocmZoo, ReplaysMobileNetV2AsOneGraph) {
   ExpectReplays(Path("model.onnx"), {Numbers({1, 3, 224, 224})});
 }
 
-// The variable of MegEngine. Without it, the pool grows with the plan.
-TEST(RocmRuns, HaveTheMemoryThatIsReservedAtTheStart) {
-  constexpr uint64_t kBytes = 32 << 20;
-  for (const char* value : {"b:33554432", "0"}) {
-    DriverInSoftware driver(kDriver);
+// The variable of MegEngine: the pool has all of that memory before the first run, in pieces that later plans use, too.
+// Without the variable, it grows with the plans.
+TEST(RocmRuns, HaveTheMemoryThatIsReservedBeforeTheFirstOne) {
+  constexpr uint64_t kBytes = 8 << 20, kPlanning = 64 << 10;  // what planning itself took and gave back is a part of it
+  for (const char* value : {"b:8388608", "0"}) {
+    DriverInSoftware driver(kDriver, 1, 4 * kBytes);
     const auto runtime = RuntimeOver("rocm", kDriver, {}, {{"MGB_ROCM_RESERVE_MEMORY", value}});
     auto session = LoadDigits(runtime, "rocm0");
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
     Device& device = *runtime->devices().Resolve("rocm0", "the test")->devices.front().device;
-    ASSERT_TRUE(ResultsOf(**session, DigitsInput()).ok());
-    const uint64_t slabs = device.Stats().pool.slab_acquires;
+    const InputType input = TypeOfValue(DigitsInput()[0]);
+    ASSERT_TRUE((*session)->PlanFor(std::span(&input, 1)).ok());
+    const auto planned = device.Stats().pool;
+    for (int64_t images : {3, 3, 500, 7}) ASSERT_TRUE(ResultsOf(**session, DigitsInput(images)).ok());
     if (value != std::string_view("0")) {
-      EXPECT_EQ(slabs, 1u);
-      EXPECT_EQ(device.Stats().pool.committed, kBytes);
+      EXPECT_GE(planned.committed, kBytes - kPlanning);
+      EXPECT_LE(planned.committed, kBytes);
+      EXPECT_EQ(device.Stats().pool.slab_acquires, planned.slab_acquires);
     } else {
-      EXPECT_GT(slabs, 0u);
-      EXPECT_LT(device.Stats().pool.committed, kBytes);
-    }
-    for (int64_t images : {3, 3, 7, 1}) ASSERT_TRUE(ResultsOf(**session, DigitsInput(images)).ok());
-    if (value != std::string_view("0")) {
-      EXPECT_EQ(device.Stats().pool.slab_acquires, 1u);
+      EXPECT_LT(planned.committed, kBytes);
+      EXPECT_GT(device.Stats().pool.slab_acquires, planned.slab_acquires);
     }
   }
 }
