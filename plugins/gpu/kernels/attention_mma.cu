@@ -53,9 +53,9 @@ GPU_DEVICE void CopyRows(Row* to, const Lines<T>& of, int64_t row0, int64_t size
 // Loads step k of the fragments of 8 * kAcross keys, which are the columns of the right factor.
 template <typename T, int kAcross, typename Key>
 GPU_DEVICE void LoadKeys(uint32_t (&b)[kAcross][2], const Key* keys, int k, int lane) {
+  const auto at = [&](int key, int vector) { return &keys[key].at[vector]; };
   GPU_UNROLL_REGISTERS for (int j = 0; j < kAcross; j += 2) {
-    const auto place = [&](int i, int line) -> const void* { return &keys[8 * (j + i / 2) + line].at[2 * k + i % 2]; };
-    LoadMatrices(place, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
+    LoadAlongK(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
     RoundFactors<T>(b[j]);
     RoundFactors<T>(b[j + 1]);
   }
@@ -73,9 +73,9 @@ GPU_DEVICE void LoadValues(uint32_t (&b)[kAcross][2], const Value* values, int k
       RoundFactors<T>(b[j]);
     }
   } else {
+    const auto at = [&](int key, int vector) { return &values[key].at[vector]; };
     GPU_UNROLL_REGISTERS for (int j = 0; j < kAcross; j += 2) {
-      const auto place = [&](int i, int line) -> const void* { return &values[16 * k + 8 * (i % 2) + line].at[j + i / 2]; };
-      LoadMatricesTransposed(place, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
+      LoadAcrossLines(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
     }
   }
 }
@@ -149,11 +149,9 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
     GPU_BARRIER();
     GPU_PHASE(t) {
       GPU_UNROLL_REGISTERS for (int step = 0; step < Tile::kHeadSteps; ++step) {
-        const auto place = [&](int i, int line) -> const void* {
-          return &query_rows[t / 32 * 16 + 8 * (i % 2) + line].at[2 * step + i / 2];
-        };
         uint32_t(&to)[4] = GPU_OWN(queries, t)[step];
-        LoadMatrices(place, t % 32, to[0], to[1], to[2], to[3]);
+        const auto place = [&](int row, int vector) { return &query_rows[row].at[vector]; };
+        LoadAlongK(place, t / 32 * 16, step, t % 32, to[0], to[2], to[1], to[3]);
         RoundFactors<T>(to);
       }
       GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) {
