@@ -9,9 +9,9 @@ usage() {
   cat <<'TEXT'
 usage: gpu-report.sh [options]
 
-Runs the conformance kit, ONNX's test cases, networks compared with the CPU, and benchmarks on one device, measures the
-rates of its memory and of products, and writes a page and its data. If PyTorch is installed and sees the GPU, it runs the
-same architectures.
+Runs the conformance kit, ONNX's test cases, the tests of GPUs, networks compared with the CPU, and benchmarks on one device,
+measures the rates of its memory and of products, and writes a page and its data. If PyTorch is installed and sees the GPU,
+it runs the same architectures.
 
   --device NAME   the device (default: gpu0)
   --python FILE   the Python that has PyTorch (default: python3)
@@ -121,6 +121,10 @@ code=0; measured kit "$mge" sdk test "${quick[@]}" "$here/lib/mge/plugins/mge_$b
 verdict kit "$code"
 code=0; measured onnx "$mge" check "$here/share/mge/onnx/node" --device "$device,cpu0" || code=$?
 verdict onnx "$code"
+# The programs that CTest runs with the label gpu.
+code=0
+GPU_TEST_DEVICE=$device GPU_TEST_MODELS=$here/share/mge/digits "$here/lib/mge/test/test_gpu" >"$out/test_gpu.log" 2>&1 || code=$?
+verdict test_gpu "$code"
 networks=(resnet50 mobilenetv2 bert-base)
 if ((${#quick[@]})); then networks=(bert-tiny); fi
 for model in "${networks[@]}"; do
@@ -181,6 +185,13 @@ rm -f "$out/cells"
 printf '%s\n%s\n%s' \
   '| model | batch | latency, inputs on the host (us) | on the device (us) | images or texts per second | first result (ms) | memory (MiB) | PyTorch eager (us) | CUDA graph (us) | compiled (us) | speed against PyTorch |' \
   '|---|---|---|---|---|---|---|---|---|---|---|' "$table" >>"$page"
+"$mge" zoo one-op -o "$out/one-op.onnx" >/dev/null
+rounds=50
+if ((${#quick[@]})); then rounds=1; fi
+code=0; "$here/lib/mge/test/bench_run_entry" "$out/one-op.onnx" "$rounds" "$device" >"$out/run_entry.log" 2>&1 || code=$?
+rm -f "$out/one-op.onnx"
+verdict run_entry "$code"
+printf '\nA run of one operator:\n\n```\n%s\n```\n' "$(<"$out/run_entry.log")" >>"$page"
 if [[ -n $no_torch ]]; then printf '\nPyTorch was not measured: %s\n' "$no_torch" >>"$page"; fi
 
 # measure_rate NAME MODEL BATCH WORK [VARIABLE...]: measures a model of the zoo with inputs on the device. Sets `rate` to

@@ -10,7 +10,8 @@ usage() {
 usage: packaging/tarball.sh [options]
 
 Builds a preset and writes build/mge-VERSION-linux-ARCHITECTURE.tar.xz: the mge command, libmge, all backends, headers,
-the shared libraries that they need, ONNX's test cases, and gpu-report.sh, which tests and measures a GPU.
+the shared libraries that they need, ONNX's test cases, and gpu-report.sh, which tests and measures a GPU with the programs
+of its label in CTest.
 
   -o, --output FILE   the file to write
   -p, --preset NAME   the preset to build: tarball (default) has CUDA code for every generation of GPUs since Turing,
@@ -41,8 +42,8 @@ jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
 
 ensure_packages build test tarball
-if [[ -f $root/build/$preset/CMakeCache.txt ]]; then configure "$preset"; else configure "$preset" -DMGE_TESTS=OFF; fi
-build "$preset" product
+configure "$preset" -DMGE_TESTS=ON
+build "$preset" product gpu_tests
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -52,6 +53,8 @@ tree=$work/$name
 output=${output:-$root/build/$name.tar.xz}
 say "packing $output"
 cmake --install "$root/build/$preset" --prefix "$tree" --strip >/dev/null
+
+install -Dsm 755 -t "$tree/lib/mge/test" "$root/build/$preset/tests/test_gpu" "$root/build/$preset/tests/bench_run_entry"
 
 # is_elf FILE
 is_elf() { [[ $(head -c 4 "$1") == $'\x7fELF' ]]; }

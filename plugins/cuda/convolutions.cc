@@ -141,7 +141,7 @@ class ConvolutionKernel : public Kernel {
       return k.task_.shape.channels_last ? k.bias_.Run(run, y, bias, args.images * pixels, args.outputs, 1)
                                          : k.bias_.Run(run, y, bias, args.images, args.outputs, pixels);
     }
-    return k.activation_.Run(run, y, args.images * args.outputs * pixels, k.task_.activation);
+    return k.activation_.Run(run, y, y, args.images * args.outputs * pixels, k.task_.activation);
   }
 
   Result Convolve(const Bound& bound, void* bias, const mge_run* run) const {

@@ -18,6 +18,7 @@ using gpu::ColumnMajorProduct;
 using gpu::Stored;
 
 constexpr uint64_t kMaxWorkspace = uint64_t{32} << 20;  // what the library's documentation recommends for newer devices
+constexpr uint32_t kAlignment = 16;                     // of operands that are views of others
 constexpr int kMaxChoices = 3;                          // candidates per way to compute
 
 // A way to compute.
@@ -48,6 +49,7 @@ struct Operation {
   bool has_double_scale = false;
   ColumnMajorProduct product;
   bool activation_behind = false;  // computed by a kernel of its own
+  bool writes_before = false;      // the library also writes the activation's argument
 };
 
 // Sets descriptors of the library, and remembers the first error.
@@ -87,13 +89,21 @@ bool EpilogueOf(int32_t activation, bool bias, cublasLtEpilogue_t* out) {
   }
 }
 
-// Describes the product of the operation.
-Result Describe(const CublasLt& library, const Mode& mode, Operation* op) {
+// Returns whether the library can write the activation's argument beside the result: that of a tanh-Gelu, in columns of a
+// multiple of 8 elements.
+bool CanWriteBefore(const ColumnMajorProduct& p) {
+  return p.before >= 0 && p.activation.kind == gpu::kGeluTanh && p.columns % 8 == 0;
+}
+
+// Describes the product of the operation. `before`: the library writes the activation's argument, too.
+Result Describe(const CublasLt& library, const Mode& mode, bool before, Operation* op) {
   const ColumnMajorProduct& p = op->product;
   op->has_double_scale = mode.scale == CUDA_R_64F;
   cublasLtEpilogue_t epilogue;
-  op->activation_behind = !EpilogueOf(p.activation.kind, p.bias >= 0, &epilogue);
+  op->writes_before = before;
+  op->activation_behind = (p.before >= 0 && !before) || !EpilogueOf(p.activation.kind, p.bias >= 0, &epilogue);
   if (op->activation_behind) EpilogueOf(gpu::kNoActivation, p.bias >= 0, &epilogue);
+  if (before) epilogue = p.bias >= 0 ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
 
   Builder b(library);
   b.Keep(library.init_operation(&op->desc, sizeof(op->desc), mode.compute, mode.scale), "cublasLtMatmulDescInit");
@@ -102,6 +112,13 @@ Result Describe(const CublasLt& library, const Mode& mode, Operation* op) {
   b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_TRANSA, transpose_left);
   b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_TRANSB, transpose_right);
   b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (before) {
+    const int64_t stride = p.rows * p.columns;
+    const auto aligned = reinterpret_cast<void*>(uintptr_t{kAlignment});  // only for the choice of algorithms
+    b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
+    b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.columns);
+    b.Set(library.set_operation, &op->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, stride);
+  }
   const Stored result = {p.columns, p.rows, p.columns, false};
   b.Layout(&op->left, mode.data, p.left, p.batch, p.left_step);
   b.Layout(&op->right, mode.data, p.right, p.batch, p.right_step);
@@ -112,10 +129,9 @@ Result Describe(const CublasLt& library, const Mode& mode, Operation* op) {
   // Sums in place use atomic operations, so their order is not fixed.
   const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   b.Set(library.set_preference, &op->preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
-  const uint32_t alignment = 16;  // of operands that are views of others
   for (auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    b.Set(library.set_preference, &op->preference, which, alignment);
+    b.Set(library.set_preference, &op->preference, which, kAlignment);
   }
   return b.result();
 }
@@ -130,12 +146,18 @@ Result Choose(const Problem& p, const Mode& mode, CublasLtHandle::Open* open, st
   for (const ColumnMajorProduct& product : products) {
     Operation& op = ops->emplace_back();
     op.product = product;
-    if (Result r = Describe(library, mode, &op); !r.ok()) return r;
-    Result r = device.With([&] {
-      return library.ResultOf(library.heuristic(open->handle, &op.desc, &op.left, &op.right, &op.start, &op.result,
-                                                &op.preference, kMaxChoices, op.choices.data(), &op.choice_count),
-                              "cublasLtMatmulAlgoGetHeuristic");
-    });
+    // Where the library cannot write the activation's argument, it is the result, and a kernel computes the activation.
+    Result r;
+    for (const bool before : {true, false}) {
+      if (before && !CanWriteBefore(product)) continue;
+      if (r = Describe(library, mode, before, &op); !r.ok()) return r;
+      r = device.With([&] {
+        return library.ResultOf(library.heuristic(open->handle, &op.desc, &op.left, &op.right, &op.start, &op.result,
+                                                  &op.preference, kMaxChoices, op.choices.data(), &op.choice_count),
+                                "cublasLtMatmulAlgoGetHeuristic");
+      });
+      if (r.ok() && op.choice_count > 0) break;
+    }
     if (!r.ok()) return r;
   }
   return {};
@@ -182,7 +204,8 @@ class ProductKernel : public Kernel {
       }
       if (!k.ops_[i].activation_behind) continue;
       const ColumnMajorProduct& p = k.ops_[i].product;
-      const mge_code code = k.activation_.Run(run, At<void>(run, slots[i].y), p.elements(), p.activation);
+      const mge_code code =
+          k.activation_.Run(run, At<void>(run, slots[i].before), At<void>(run, slots[i].y), p.elements(), p.activation);
       if (code != MGE_OK) return code;
     }
     return MGE_OK;
@@ -196,6 +219,13 @@ class ProductKernel : public Kernel {
       const cublasStatus_t status = library.set_operation(&desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
       if (Result r = library.ResultOf(status, "cublasLtMatmulDescSetAttribute"); !r.ok()) return r;
     }
+    if (op.writes_before) {
+      const void* before = At<void>(run, x.before);
+      const cublasStatus_t status =
+          library.set_operation(&desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &before, sizeof(before));
+      if (Result r = library.ResultOf(status, "cublasLtMatmulDescSetAttribute"); !r.ok()) return r;
+    }
+    const Slot& y = op.activation_behind ? x.before : x.y;
     const float alpha = static_cast<float>(op.product.alpha), beta = static_cast<float>(op.product.beta);
     const void* alpha_at = op.has_double_scale ? static_cast<const void*>(&op.product.alpha) : &alpha;
     const void* beta_at = op.has_double_scale ? static_cast<const void*>(&op.product.beta) : &beta;
@@ -205,7 +235,7 @@ class ProductKernel : public Kernel {
     return QueueOf<gpu::Queue>(run).Enqueue([&](void* stream) {
       const cublasStatus_t status =
           library.matmul(open_.handle, &desc, alpha_at, At<void>(run, x.b), layout(op.left), At<void>(run, x.a),
-                         layout(op.right), beta_at, At<void>(run, x.start), layout(op.start), At<void>(run, x.y),
+                         layout(op.right), beta_at, At<void>(run, x.start), layout(op.start), At<void>(run, y),
                          layout(op.result), &choice.algo, choice.workspaceSize ? At<void>(run, workspace) : nullptr,
                          choice.workspaceSize, static_cast<cudaStream_t>(stream));
       return library.ResultOf(status, "cublasLtMatmul");
@@ -259,3 +289,14 @@ constexpr KernelRow kRows[] = {Row<ProductRow>("MatMul"), Row<ProductRow>("Gemm"
 MGE_KERNELS(products) = kRows;
 
 }  // namespace mge::cuda
+
+namespace mge::gpu {
+
+bool HasLibraryOfProducts(mge_device* device, mge_dtype type) {
+  auto& d = DeviceOf<cuda::Device>(device);
+  const Architecture a = d.architecture();
+  cuda::CublasLtHandle::Open open;
+  return a.major >= (type == MGE_DTYPE_F16 ? 7 : 8) && d.cublaslt.Get(d, &open).ok();
+}
+
+}  // namespace mge::gpu

@@ -46,6 +46,8 @@ uint32_t FindKernel(std::string_view name);
 // Returns the compute capability (10 * major + minor) for which the code was compiled that runs on a device, as far as it has
 // NVIDIA's matrix units; 0: it has none.
 int MatrixCapability(mge_device* device);
+// Returns whether a vendor's library computes products of 16-bit floats with the device's matrix units.
+bool HasLibraryOfProducts(mge_device* device, mge_dtype type);
 
 // ---------------------------------------------------------------- implemented by the operators
 

@@ -162,7 +162,7 @@ class ConvolutionKernel : public Kernel {
       const mge_code code = k.add_.Run(run, y, At<void>(run, bound.residual), 1, elements, 1);
       if (code != MGE_OK) return code;
     }
-    return k.activation_.Run(run, y, elements, args.activation);
+    return k.activation_.Run(run, y, y, elements, args.activation);
   }
 
   Result Convolve(const Bound& bound, const mge_run* run) const {

@@ -3,6 +3,7 @@
 // these behind it.
 #include "products.h"
 
+#include <algorithm>
 #include <climits>
 #include <memory>
 
@@ -30,6 +31,9 @@ constexpr Types kTypes[] = {{MGE_DTYPE_F32, kRocblasF32, kRocblasF32, kOrdinary}
                             {MGE_DTYPE_F64, kRocblasF64, kRocblasF64, kOrdinary},
                             {MGE_DTYPE_F16, kRocblasF16, kRocblasF32, kOrdinary | MGE_KERNEL_TENSOR_CORE},
                             {MGE_DTYPE_BF16, kRocblasBf16, kRocblasF32, kOrdinary | MGE_KERNEL_TENSOR_CORE}};
+
+// The architectures with matrix units begin with these names.
+constexpr const char* kWithMatrixUnits[] = {"gfx908", "gfx90a", "gfx94", "gfx95", "gfx11", "gfx12"};
 
 const Types* FindTypes(mge_dtype type) {
   for (const Types& t : kTypes) {
@@ -73,12 +77,13 @@ class ProductKernel : public Kernel {
     for (size_t i = 0; i < k.products_.size(); ++i) {
       const ColumnMajorProduct& p = k.products_[i];
       if (Result r = k.Multiply(p, slots[i], bound.workspace, run); !r.ok()) return Report(run->error, r.code(), r.text());
-      void* y = At<void>(run, slots[i].y);
+      void* before = At<void>(run, slots[i].before);
       if (p.bias >= 0) {
-        const mge_code code = k.bias_.Run(run, y, At<void>(run, slots[i].bias), p.batch * p.rows, p.columns, 1);
+        const mge_code code = k.bias_.Run(run, before, At<void>(run, slots[i].bias), p.batch * p.rows, p.columns, 1);
         if (code != MGE_OK) return code;
       }
-      if (const mge_code code = k.activation_.Run(run, y, p.elements(), p.activation); code != MGE_OK) return code;
+      const mge_code code = k.activation_.Run(run, before, At<void>(run, slots[i].y), p.elements(), p.activation);
+      if (code != MGE_OK) return code;
     }
     return MGE_OK;
   }
@@ -96,8 +101,8 @@ class ProductKernel : public Kernel {
                          wide ? static_cast<const void*>(&p.alpha) : &alpha, At<void>(run, x.b), types_.data,
                          number(p.left.ld), p.left_step, At<void>(run, x.a), types_.data, number(p.right.ld), p.right_step,
                          wide ? static_cast<const void*>(&p.beta) : &beta, At<void>(run, x.start), types_.data,
-                         number(p.columns), step, At<void>(run, x.y), types_.data, number(p.columns), step, number(p.batch),
-                         types_.compute, kRocblasStandard, 0, 0);
+                         number(p.columns), step, At<void>(run, x.before), types_.data, number(p.columns), step,
+                         number(p.batch), types_.compute, kRocblasStandard, 0, 0);
         return library.ResultOf(status, "rocblas_gemm_strided_batched_ex");
       });
     });
@@ -143,3 +148,14 @@ constexpr KernelRow kRows[] = {Row<ProductRow>("MatMul"), Row<ProductRow>("Gemm"
 MGE_KERNELS(products) = kRows;
 
 }  // namespace mge::rocm
+
+namespace mge::gpu {
+
+bool HasLibraryOfProducts(mge_device* device, mge_dtype) {
+  auto& d = DeviceOf<rocm::Device>(device);
+  const std::string name = d.architecture().name;
+  const bool has_units = std::ranges::any_of(rocm::kWithMatrixUnits, [&](const char* a) { return name.starts_with(a); });
+  return has_units && d.rocblas.Open(d).ok();
+}
+
+}  // namespace mge::gpu

@@ -84,6 +84,8 @@ mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, 
 
 int MatrixCapability(mge_device*) { return 80; }  // the emulation has these instructions
 
+bool HasLibraryOfProducts(mge_device*, mge_dtype) { return false; }
+
 Roofs RoofsOf(mge_device*) { return kAverageRoofs; }
 
 Fault* FaultOf(const mge_run* run) { return StreamOf(run).kernel_fault(); }

@@ -4,7 +4,7 @@
 // The tensors lie in plain host memory, or are tensors of the device. The rows alternate in short rounds, so that other work
 // on the machine affects all of them. Prints the least and the median of the rounds' means.
 //
-//   bench_run_entry one.onnx [ROUNDS]     default 200
+//   bench_run_entry one.onnx [ROUNDS] [DEVICE ...]     default 200, on cpu0 and virtual0
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -83,7 +83,7 @@ class Row {
   std::vector<double> ns_;
 };
 
-void Main(const char* model, int rounds) {
+void Main(const char* model, int rounds, const std::vector<std::string>& devices) {
   const char* const settings[] = {"virtual.devices=1"};
   mge_runtime_options options = {};
   options.struct_size = sizeof(options);
@@ -92,8 +92,11 @@ void Main(const char* model, int rounds) {
   mge_runtime* runtime = nullptr;
   Check(mge_runtime_create(&options, &runtime));
   std::vector<std::unique_ptr<Row>> rows;
-  for (const auto& [device, calls] : {std::pair("cpu0", 2000), {"virtual0", 20}}) {
-    for (bool on_device : {false, true}) rows.push_back(std::make_unique<Row>(runtime, model, device, on_device, calls));
+  for (const std::string& device : devices) {
+    const int calls = device.starts_with("virtual") ? 20 : 2000;
+    for (bool on_device : {false, true}) {
+      rows.push_back(std::make_unique<Row>(runtime, model, device.c_str(), on_device, calls));
+    }
   }
   for (int i = 0; i < rounds; ++i) {
     for (const auto& row : rows) row->Round();
@@ -110,9 +113,12 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 200;
   if (argc < 2 || rounds < 1) {
     std::fprintf(stderr,
-                 "bench_run_entry MODEL [ROUNDS]: name a model and, if you like, a number of rounds of 1 and more\n");
+                 "bench_run_entry MODEL [ROUNDS] [DEVICE ...]: name a model and, if you like, a number of rounds of 1 and "
+                 "more, and devices\n");
     return 2;
   }
-  Main(argv[1], rounds);
+  std::vector<std::string> devices(argv + std::min(argc, 3), argv + argc);
+  if (devices.empty()) devices = {"cpu0", "virtual0"};
+  Main(argv[1], rounds, devices);
   return 0;
 }

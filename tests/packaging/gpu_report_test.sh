@@ -15,6 +15,7 @@ tree="$work/some folder"
 cmake --install "$build" --prefix "$tree" >"$work/install.log" || { cat "$work/install.log"; fail "cmake --install"; }
 install -D "$root/packaging/gpu-report.sh" "$tree/gpu-report.sh"
 install -D "$root/tests/bench/torch_peer.py" "$tree/share/mge/bench/torch_peer.py"
+install -D -t "$tree/lib/mge/test" "$build/tests/test_gpu" "$build/tests/bench_run_entry"
 mkdir -p "$tree/share/mge/onnx/node"
 cp -r "$cases"/test_{add,conv,matmul,maxpool,softmax}* "$tree/share/mge/onnx/node/"
 # A Python in which PyTorch seems to see the GPU.
@@ -35,7 +36,7 @@ if ((code == 5)); then cat "$work/report.log"; echo "skipped: no device $device"
 if ((code)); then cat "$work/report.log"; fail "exit code $code"; fi
 
 page=$work/report/report.md
-for line in '- kit: passed' '- onnx: passed' '- bert-tiny-compared-with-cpu0: passed' '| memory | [0-9.e+-]* GB/s |' \
+for line in '- kit: passed' '- onnx: passed' '- test_gpu: passed' '- run_entry: passed' '- bert-tiny-compared-with-cpu0: passed' '| memory | [0-9.e+-]* GB/s |' \
   '| float16 products, own kernels | [0-9.e+-]* TFLOP/s |' '| 1000000000 | - | 2000000000 | [0-9]*.[0-9]* |' \
   '^memory_gb_s = [0-9]'; do
   grep -q -- "$line" "$page" || { cat "$page"; fail "the page has no line '$line'"; }

@@ -16,7 +16,7 @@ tar -C "$work/some folder" -xf "$work/mge.tar.xz"
 cd "$work/some folder"/mge-*
 clean=(env -i HOME="$work" PATH=/usr/bin:/bin)
 
-foreign=$("${clean[@]}" ldd bin/mge lib/mge/mge-conform lib/mge/mge-worker lib/libdnnl.so.* lib/mge/plugins/*.so |
+foreign=$("${clean[@]}" ldd bin/mge lib/mge/mge-conform lib/mge/mge-worker lib/mge/test/* lib/libdnnl.so.* lib/mge/plugins/*.so |
   awk -v here="$PWD/" '$2 == "=>" && index($0, here) == 0 && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ { print $1, $3 }')
 if [[ -n $foreign ]]; then printf 'FAILED: libraries from outside:\n%s\n' "$foreign"; exit 1; fi
 "${clean[@]}" bin/mge demo
@@ -30,6 +30,8 @@ chmod +x "$work/python"
 "${clean[@]}" MGE_VIRTUAL_DEVICES=1 ./gpu-report.sh --device virtual0 --quick --python "$work/python" -o "$work/report"
 grep -q -- '- kit: passed' "$work/report/report.md"
 grep -q -- '- onnx: passed' "$work/report/report.md"
+grep -q -- '- test_gpu: passed' "$work/report/report.md"
+grep -q -- '- run_entry: passed' "$work/report/report.md"
 grep -q '| 12.5 | - | 7.25 |' "$work/report/report.md"
 python3 -c '
 import json, sys

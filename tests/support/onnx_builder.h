@@ -109,6 +109,9 @@ inline Proto IntAttr(const std::string& name, int64_t value) {
 inline Proto IntsAttr(const std::string& name, const std::vector<int64_t>& values) {
   return Attribute(name, onnx::AttributeKind::kInts, PackedIntField(field::attribute::kInts, values));
 }
+inline Proto TextAttr(const std::string& name, const std::string& value) {
+  return Attribute(name, onnx::AttributeKind::kText, TextField(field::attribute::kText, value));
+}
 inline Proto TensorAttr(const std::string& name, const Proto& tensor) {
   return Attribute(name, onnx::AttributeKind::kTensor, TextField(field::attribute::kTensor, tensor));
 }

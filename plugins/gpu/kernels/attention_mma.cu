@@ -2,7 +2,8 @@
 // Attention by matrix units, of 16-bit floats and of floats rounded to TF32 (phased). It follows T. Dao, "FlashAttention-2"
 // (2023): a block computes 64 queries, 16 of them in each of its 4 warps, in one pass over the keys. Queries, scores and
 // sums stay in registers. The scores of a warp, once they are weights, are the left factor of its second product as they
-// lie. Keys and values are copied to shared memory while the product before them is computed.
+// lie. Keys and values are copied to shared memory while the product before them is computed. Registers are enough for 128
+// columns of values: more of them are the work of another block, which computes the scores again.
 #include <math.h>
 
 #include "plugins/gpu/kernels/attention_operands.h"
@@ -13,38 +14,48 @@ namespace mge::gpu {
 
 #if !defined(__HIP__)  // AMD's matrix units have other instructions
 
+// A matrix in shared memory has rows of vectors of 16 bytes, and one more between them: 8 rows are in different banks.
+template <typename T, int kColumns>
+struct SharedRow {
+  static constexpr int kVectors = kColumns / kEach<T>;
+  Vector<T> at[kVectors + 1];
+};
+
 // The tile of a block, for heads of up to kHead elements.
 template <typename T, int kHead>
 struct AttentionTile {
   static constexpr int kThreads = 128, kQueries = 64;
-  static constexpr int kKeys = sizeof(T) == 4 && kHead > 64 ? 32 : 64;  // of a step: two such matrices fit in shared memory
-  static constexpr int kVectors = kHead / kEach<T>;                     // of 16 bytes, of a row
-  static constexpr int kPitch = kVectors + 1;  // between rows in shared memory: 8 rows are in different banks
+  static constexpr int kColumns = kHead > kAttentionColumns ? kAttentionColumns : kHead;  // of values and of sums
+  static constexpr int kKeys = sizeof(T) * kHead > 256 ? 32 : 64;                         // of a step
+  using Key = SharedRow<T, kHead>;
+  using Value = SharedRow<T, kColumns>;
   // Steps of 8 words along the head, and along the keys of a tile.
   static constexpr int kHeadSteps = kHead * sizeof(T) / 32, kKeySteps = kKeys * sizeof(T) / 32;
-  static_assert(kQueries <= 2 * kKeys);
+  // Shared memory has the queries at first, then keys and values.
+  static constexpr int kFirstBytes = kQueries * sizeof(Key), kStepBytes = kKeys * (sizeof(Key) + sizeof(Value));
+  static constexpr int kVectors = (kFirstBytes > kStepBytes ? kFirstBytes : kStepBytes) / 16;
 };
 
 // Begins to copy rows [row0, row0 + kRows) of a matrix, with zeros outside of it. The rows have `size` elements.
-template <typename Tile, int kRows, typename T>
-GPU_DEVICE void CopyRows(Vector<T> (*to)[Tile::kPitch], const Lines<T>& of, int64_t row0, int64_t size, int thread) {
-  const int vector = thread % Tile::kVectors;
+template <typename Tile, int kRows, typename T, typename Row>
+GPU_DEVICE void CopyRows(Row* to, const Lines<T>& of, int64_t row0, int64_t size, int thread) {
+  const int vector = thread % Row::kVectors;
   const int64_t column = vector * kEach<T>;
-  for (int row = thread / Tile::kVectors; row < kRows; row += Tile::kThreads / Tile::kVectors) {
+  for (int row = thread / Row::kVectors; row < kRows; row += Tile::kThreads / Row::kVectors) {
     if (of.IsWhole(row0 + row, column, size)) {
-      CopyAsync(&to[row][vector], of.At(row0 + row, column), thread);
+      CopyAsync(&to[row].at[vector], of.At(row0 + row, column), thread);
     } else {
-      of.CopyElements(row0 + row, column, size, &to[row][vector]);
+      of.CopyElements(row0 + row, column, size, &to[row].at[vector]);
     }
   }
 }
 
 // Loads step k of the fragments of 8 * kAcross keys, which are the columns of the right factor.
-template <typename Tile, typename T, int kAcross>
-GPU_DEVICE void LoadKeys(uint32_t (&b)[kAcross][2], Vector<T> (*keys)[Tile::kPitch], int k, int lane) {
+template <typename T, int kAcross, typename Key>
+GPU_DEVICE void LoadKeys(uint32_t (&b)[kAcross][2], const Key* keys, int k, int lane) {
+  const auto at = [&](int key, int vector) { return &keys[key].at[vector]; };
   GPU_UNROLL_REGISTERS for (int j = 0; j < kAcross; j += 2) {
-    const auto place = [&](int i, int line) -> const void* { return &keys[8 * (j + i / 2) + line][2 * k + i % 2]; };
-    LoadMatrices(place, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
+    LoadAlongK(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
     RoundFactors<T>(b[j]);
     RoundFactors<T>(b[j + 1]);
   }
@@ -52,19 +63,19 @@ GPU_DEVICE void LoadKeys(uint32_t (&b)[kAcross][2], Vector<T> (*keys)[Tile::kPit
 
 // Loads step k of the fragments of 8 * kAcross columns of the values, where k runs over keys. Each thread gets the keys
 // whose weights it has (WeightsOf).
-template <typename Tile, typename T, int kAcross>
-GPU_DEVICE void LoadValues(uint32_t (&b)[kAcross][2], Vector<T> (*values)[Tile::kPitch], int k, int lane) {
+template <typename T, int kAcross, typename Value>
+GPU_DEVICE void LoadValues(uint32_t (&b)[kAcross][2], const Value* values, int k, int lane) {
   if constexpr (sizeof(T) == 4) {
     GPU_UNROLL_REGISTERS for (int j = 0; j < kAcross; ++j) {
       GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) {
-        b[j][r] = BitCast<uint32_t>(reinterpret_cast<const float*>(values[8 * k + lane % 4 * 2 + r])[8 * j + lane / 4]);
+        b[j][r] = BitCast<uint32_t>(reinterpret_cast<const float*>(values[8 * k + lane % 4 * 2 + r].at)[8 * j + lane / 4]);
       }
       RoundFactors<T>(b[j]);
     }
   } else {
+    const auto at = [&](int key, int vector) { return &values[key].at[vector]; };
     GPU_UNROLL_REGISTERS for (int j = 0; j < kAcross; j += 2) {
-      const auto place = [&](int i, int line) -> const void* { return &values[16 * k + 8 * (i % 2) + line][j + i / 2]; };
-      LoadMatricesTransposed(place, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
+      LoadAcrossLines(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
     }
   }
 }
@@ -102,48 +113,52 @@ template <typename T, int kHead>
 GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
   using Tile = AttentionTile<T, kHead>;
   constexpr float kLog2e = 1.44269504088896340736f;
-  constexpr int kKeys = Tile::kKeys;
-  GPU_SHARED(Vector<T>, tile, [2 * kKeys][Tile::kPitch]);  // keys, then values
+  constexpr int kKeys = Tile::kKeys, kColumns = Tile::kColumns;
+  GPU_SHARED(Vector<T>, tile, [Tile::kVectors]);
   GPU_STATE(uint32_t, queries, Tile::kThreads, [Tile::kHeadSteps][4]);
   GPU_STATE(uint32_t, a, Tile::kThreads, [1][4]);
   GPU_STATE(uint32_t, keys_b, Tile::kThreads, [kKeys / 8][2]);
-  GPU_STATE(uint32_t, values_b, Tile::kThreads, [kHead / 8][2]);
+  GPU_STATE(uint32_t, values_b, Tile::kThreads, [kColumns / 8][2]);
   GPU_STATE(float, scores, Tile::kThreads, [1][kKeys / 8][4]);  // then weights
-  GPU_STATE(float, sums, Tile::kThreads, [1][kHead / 8][4]);
+  GPU_STATE(float, sums, Tile::kThreads, [1][kColumns / 8][4]);
   // The thread has two rows: row 0 has the registers 0 and 1 of a result, row 1 has 2 and 3.
   GPU_STATE(float, top, Tile::kThreads, [2]);     // largest score so far
   GPU_STATE(float, before, Tile::kThreads, [2]);  // the same before this step
   GPU_STATE(float, total, Tile::kThreads, [2]);   // sum of the thread's weights so far
-  Vector<T>(*const keys)[Tile::kPitch] = tile, (*const values)[Tile::kPitch] = tile + kKeys;
-  const int64_t tiles = (args.queries + Tile::kQueries - 1) / Tile::kQueries;
-  for (int64_t u = blockIdx.x; u < tiles * args.batch; u += gridDim.x) {
+  GPU_SHARED(int32_t, needs, [Tile::kQueries]);   // whether a query needs the keys that the causal mask excludes
+  auto* const query_rows = reinterpret_cast<typename Tile::Key*>(tile);
+  auto* const keys = query_rows;
+  auto* const values = reinterpret_cast<typename Tile::Value*>(keys + kKeys);
+  const int64_t tiles = (args.queries + Tile::kQueries - 1) / Tile::kQueries,
+                parts = (args.value_size + kColumns - 1) / kColumns;
+  for (int64_t u = blockIdx.x; u < tiles * parts * args.batch; u += gridDim.x) {
     // Causal: the last queries have the most keys, so they begin first.
-    const int64_t row0 = (args.causal ? tiles - 1 - u % tiles : u % tiles) * Tile::kQueries;
-    const AttentionPlaces at = PlacesOf(args, u / tiles);
-    const int64_t ahead = args.causal ? args.keys - args.queries : args.keys;  // the last key of query i is i + ahead
-    const int64_t end = row0 + Tile::kQueries + ahead < args.keys ? row0 + Tile::kQueries + ahead : args.keys;
+    const int64_t row0 = (args.causal.kind != kNotCausal ? tiles - 1 - u % tiles : u % tiles) * Tile::kQueries;
+    const int64_t column0 = u / tiles % parts * kColumns, columns = args.value_size - column0;
+    const AttentionPlaces at = PlacesOf(args, u / tiles / parts);
+    const int64_t last = LastKey(args);  // the last key of query i is i + last
+    int64_t end = row0 + Tile::kQueries + last < args.keys ? row0 + Tile::kQueries + last : args.keys;
     const Lines<T> q = {static_cast<const T*>(args.q) + at.q, args.queries, args.q_row, args.q_column, false},
                    k = {static_cast<const T*>(args.k) + at.k, args.keys, args.k_row, args.k_column, false},
-                   v = {static_cast<const T*>(args.v) + at.v, args.keys, args.v_row, args.v_column, false};
+                   v = {static_cast<const T*>(args.v) + at.v + column0 * args.v_column, args.keys, args.v_row, args.v_column,
+                        false};
     GPU_PHASE(t) {
-      CopyRows<Tile, Tile::kQueries>(tile, q, row0, args.head_size, t);
+      CopyRows<Tile, Tile::kQueries>(query_rows, q, row0, args.head_size, t);
       AwaitCopies(t);
     }
     GPU_BARRIER();
     GPU_PHASE(t) {
       GPU_UNROLL_REGISTERS for (int step = 0; step < Tile::kHeadSteps; ++step) {
-        const auto place = [&](int i, int line) -> const void* {
-          return &tile[t / 32 * 16 + 8 * (i % 2) + line][2 * step + i / 2];
-        };
         uint32_t(&to)[4] = GPU_OWN(queries, t)[step];
-        LoadMatrices(place, t % 32, to[0], to[1], to[2], to[3]);
+        const auto place = [&](int row, int vector) { return &query_rows[row].at[vector]; };
+        LoadAlongK(place, t / 32 * 16, step, t % 32, to[0], to[2], to[1], to[3]);
         RoundFactors<T>(to);
       }
       GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) {
         GPU_OWN(top, t)[r] = -INFINITY;
         GPU_OWN(total, t)[r] = 0;
       }
-      GPU_UNROLL_REGISTERS for (int j = 0; j < kHead / 8; ++j) {
+      GPU_UNROLL_REGISTERS for (int j = 0; j < kColumns / 8; ++j) {
         GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) GPU_OWN(sums, t)[0][j][r] = 0;
       }
     }
@@ -153,7 +168,7 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
       GPU_PHASE(t) AwaitCopies(t);
       GPU_BARRIER();  // the keys are there, and no thread reads values of the step before any more
       GPU_PHASE(t) {
-        CopyRows<Tile, kKeys>(values, v, key0, args.value_size, t);
+        CopyRows<Tile, kKeys>(values, v, key0, columns, t);
         GPU_UNROLL_REGISTERS for (int j = 0; j < kKeys / 8; ++j) {
           GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) GPU_OWN(scores, t)[0][j][r] = 0;
         }
@@ -161,7 +176,7 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
       GPU_UNROLL_REGISTERS for (int step = 0; step < Tile::kHeadSteps; ++step) {
         GPU_PHASE(t) {
           GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) GPU_OWN(a, t)[0][r] = GPU_OWN(queries, t)[step][r];
-          LoadKeys<Tile>(GPU_OWN(keys_b, t), keys, step, t % 32);
+          LoadKeys<T>(GPU_OWN(keys_b, t), keys, step, t % 32);
         }
         GPU_WARP_PHASE(first) {
           GPU_UNROLL_REGISTERS for (int j = 0; j < kKeys / 8; ++j) {
@@ -172,15 +187,15 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
       }
       GPU_PHASE(t) {
         const int64_t query = row0 + t / 32 * 16 + t % 32 / 4, key = key0 + t % 4 * 2;
-        // Whether all of the tile's keys are used by all queries.
-        const bool all = key0 + kKeys <= args.keys && key0 + kKeys - 1 <= row0 + ahead;
+        // Whether all queries use all of the tile's keys, and no mask acts on them.
+        const bool all = !args.mask && key0 + kKeys <= args.keys && key0 + kKeys - 1 <= row0 + last;
         GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) GPU_OWN(before, t)[r] = GPU_OWN(top, t)[r];
         GPU_UNROLL_REGISTERS for (int j = 0; j < kKeys / 8; ++j) {
           GPU_UNROLL_REGISTERS for (int r = 0; r < 4; ++r) {
             const int64_t i = query + 8 * (r / 2), at_key = key + 8 * j + r % 2;
             float score = args.scale * GPU_OWN(scores, t)[0][j][r];
-            if (args.mask && i < args.queries && at_key < args.keys) score = Masked<T>(args, at.mask, score, i, at_key);
-            if (!all && (at_key >= args.keys || at_key > i + ahead)) score = -INFINITY;
+            if (!all && i < args.queries && at_key < args.keys) score = Masked<T>(args, at.mask, score, i, at_key);
+            if (at_key >= args.keys) score = -INFINITY;
             GPU_OWN(scores, t)[0][j][r] = score;
             GPU_OWN(top, t)[r / 2] = JoinMax::Of(GPU_OWN(top, t)[r / 2], score);
           }
@@ -191,10 +206,12 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
         float base[2];
         GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) {
           const float now = GPU_OWN(top, t)[r];
+          const int query = t / 32 * 16 + t % 32 / 4 + 8 * r;
+          if (t % 4 == 0) needs[query] = row0 + query < args.queries && !(now > args.causal.enough);
           base[r] = now == -INFINITY ? 0 : now;  // no key so far: all weights are 0
           const float correction = exp2f((GPU_OWN(before, t)[r] - base[r]) * kLog2e);
           GPU_OWN(total, t)[r] *= correction;
-          GPU_UNROLL_REGISTERS for (int j = 0; j < kHead / 8; ++j) {
+          GPU_UNROLL_REGISTERS for (int j = 0; j < kColumns / 8; ++j) {
             GPU_OWN(sums, t)[0][j][2 * r] *= correction;
             GPU_OWN(sums, t)[0][j][2 * r + 1] *= correction;
           }
@@ -209,33 +226,34 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
         AwaitCopies(t);
       }
       GPU_BARRIER();  // the values are there, and no thread reads keys of this step any more
+      if (key0 + kKeys >= end && end < args.keys && AnyNeeds(needs)) end = args.keys;
       GPU_PHASE(t) {
         if (key0 + kKeys < end) CopyRows<Tile, kKeys>(keys, k, key0 + kKeys, args.head_size, t);
       }
       GPU_UNROLL_REGISTERS for (int step = 0; step < Tile::kKeySteps; ++step) {
         GPU_PHASE(t) {
           WeightsOf<T>(GPU_OWN(a, t)[0], GPU_OWN(scores, t)[0], step);
-          LoadValues<Tile>(GPU_OWN(values_b, t), values, step, t % 32);
+          LoadValues<T>(GPU_OWN(values_b, t), values, step, t % 32);
         }
         GPU_WARP_PHASE(first) {
-          GPU_UNROLL_REGISTERS for (int j = 0; j < kHead / 8; ++j) {
-            MultiplyFragments<T, 1, kHead / 8>(GPU_LANES(sums, first), GPU_LANES(a, first), GPU_LANES(values_b, first), 0,
-                                               j);
+          GPU_UNROLL_REGISTERS for (int j = 0; j < kColumns / 8; ++j) {
+            MultiplyFragments<T, 1, kColumns / 8>(GPU_LANES(sums, first), GPU_LANES(a, first), GPU_LANES(values_b, first), 0,
+                                                  j);
           }
         }
       }
     }
     GPU_WARP_PHASE(first) JoinQuads<JoinSum>(GPU_LANES(total, first));
     GPU_PHASE(t) {
-      T* y = static_cast<T*>(args.y) + at.y;
+      T* y = static_cast<T*>(args.y) + at.y + column0 * args.y_column;
       GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) {
         const int64_t query = row0 + t / 32 * 16 + t % 32 / 4 + 8 * r;
         const float inverse = 1 / GPU_OWN(total, t)[r];
-        GPU_UNROLL_REGISTERS for (int j = 0; j < kHead / 8; ++j) {
+        GPU_UNROLL_REGISTERS for (int j = 0; j < kColumns / 8; ++j) {
           const int column = 8 * j + t % 4 * 2;
           const float* pair = &GPU_OWN(sums, t)[0][j][2 * r];
-          if (query < args.queries && column < args.value_size) {
-            StorePair(y + query * args.y_row + column * args.y_column, args.y_column, column + 1 < args.value_size,
+          if (query < args.queries && column < columns) {
+            StorePair(y + query * args.y_row + column * args.y_column, args.y_column, column + 1 < columns,
                       inverse * pair[0], inverse * pair[1]);
           }
         }
@@ -245,14 +263,17 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
   }
 }
 
-// The kernels NAME64_TYPE and NAME128_TYPE: for heads of up to that size.
+// The kernels NAME64_TYPE and NAME128_TYPE: for heads of up to that size. NAME256_TYPE is for 16-bit floats only: the queries
+// of floats would need more registers than a thread has.
 #define GPU_ATTENTION_KERNELS(type, T)                                                 \
   GPU_PHASED_KERNEL(attention_mma64_##type, 128, AttentionArgs, (AttentionMma<T, 64>)) \
   GPU_PHASED_KERNEL(attention_mma128_##type, 128, AttentionArgs, (AttentionMma<T, 128>))
 
 GPU_ATTENTION_KERNELS(f16, f16)
+GPU_PHASED_KERNEL(attention_mma256_f16, 128, AttentionArgs, (AttentionMma<f16, 256>))
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 GPU_ATTENTION_KERNELS(bf16, bf16)
+GPU_PHASED_KERNEL(attention_mma256_bf16, 128, AttentionArgs, (AttentionMma<bf16, 256>))
 GPU_ATTENTION_KERNELS(f32, float)
 #endif
 

@@ -70,6 +70,23 @@ GPU_DEVICE void LoadMatricesTransposed(const Place& place, int lane, uint32_t& r
 #endif
 }
 
+// Load the fragments of 8 words along k, the `words`-th of a factor in shared memory, for two times 8 lines from `line` on:
+// register 2 i + j has lines 8 i, and words 4 j. at(...) returns the address of a vector of 16 bytes.
+//   LoadAlongK       at(line, vector): of a line's elements along k
+//   LoadAcrossLines  at(k, vector): of the 16-bit elements of a k across lines
+template <typename At>
+GPU_DEVICE void LoadAlongK(const At& at, int line, int words, int lane, uint32_t& r0, uint32_t& r1, uint32_t& r2,
+                           uint32_t& r3) {
+  LoadMatrices([&](int i, int l) -> const void* { return at(line + 8 * (i / 2) + l, 2 * words + i % 2); }, lane, r0, r1, r2,
+               r3);
+}
+template <typename At>
+GPU_DEVICE void LoadAcrossLines(const At& at, int line, int words, int lane, uint32_t& r0, uint32_t& r1, uint32_t& r2,
+                                uint32_t& r3) {
+  LoadMatricesTransposed([&](int i, int l) -> const void* { return at(16 * words + 8 * (i % 2) + l, line / 8 + i / 2); },
+                         lane, r0, r1, r2, r3);
+}
+
 // Joins each of the values v[i] over the four threads that have the same row of a result. All of them get it.
 #if defined(__CUDACC__)
 template <typename Join, int kValues>

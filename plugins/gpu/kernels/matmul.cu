@@ -67,7 +67,7 @@ GPU_DEVICE void ComputeTile(const MatMulArgs& args, const ProductPointers& of, i
         if (Parts)
           static_cast<C*>(of.y)[part * args.batch * args.m * args.n + place] = sum;
         else
-          static_cast<T*>(of.y)[place] = Finished<T>(args, of, at, sum, row, column);
+          static_cast<T*>(of.y)[place] = Finished<T>(args, of, at, sum, row, column, place);
       }
     }
   }
@@ -97,7 +97,7 @@ GPU_DEVICE void MatMulSiblings(const SiblingsArgs& args) {
   const int64_t tiles = TilesOf(args.product);
   for (int64_t u = blockIdx.x; u < tiles * args.count; u += gridDim.x) {
     const int64_t i = u / tiles;
-    const ProductPointers of = {args.a, args.b[i], nullptr, args.bias[i], nullptr, args.y[i]};
+    const ProductPointers of = {args.a, args.b[i], nullptr, args.bias[i], nullptr, args.y[i], nullptr};
     ComputeTile<T, AsItIs<T>, false>(args.product, of, u - i * tiles, a, b, sums);
   }
 }
@@ -112,7 +112,8 @@ GPU_DEVICE void JoinParts(const MatMulArgs& args) {
     C sum = 0;
     for (int64_t s = 0; s < args.splits; ++s) sum += parts[s * n + i];
     const int64_t column = i % args.n, row = i / args.n % args.m;
-    static_cast<T*>(args.y)[i] = Finished<T>(args, PointersOf(args), OffsetsOf(args, i / args.n / args.m), sum, row, column);
+    static_cast<T*>(args.y)[i] =
+        Finished<T>(args, PointersOf(args), OffsetsOf(args, i / args.n / args.m), sum, row, column, i);
   }
 }
 

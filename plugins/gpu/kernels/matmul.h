@@ -9,7 +9,8 @@
 namespace mge::gpu {
 
 // For every batch index: y = f(alpha * a b + beta * c + bias + residual), where a is m x k, b is k x n, y is dense m x n. c,
-// bias (one per column, or a single one) and residual (shaped like y) may be null.
+// bias (one per column, or a single one) and residual (shaped like y) may be null. `before` receives the arguments of f, unless
+// it is null.
 struct MatMulArgs {
   const void* a;
   const void* b;
@@ -17,6 +18,7 @@ struct MatMulArgs {
   const void* bias;
   const void* residual;
   void* y;
+  void* before;
   int64_t m, n, k, batch;
   int64_t a_row, a_k, b_k, b_column;
   int64_t c_row, c_column, bias_column;

@@ -30,16 +30,17 @@ GPU_DEVICE void ComputeProductTile(const MatMulArgs& args, const ProductPointers
                          args.a_row == 1 && args.a_k != 1},
                  columns = {static_cast<const T*>(of.b) + at.b + begin * args.b_k, args.n, args.b_column, args.b_k,
                             args.b_column == 1 && args.b_k != 1};
-  ComputeMmaTile<T, Tile>(
-      states..., rows, columns, row0, column0, end - begin, [&](const float(&pair)[2], int64_t row, int64_t column) {
-        GPU_UNROLL for (int i = 0; i < 2; ++i, ++column) {
-          if (row >= args.m || column >= args.n) return;
-          if constexpr (kParts)
-            sums[row * args.n + column] = pair[i];
-          else
-            y[(batch * args.m + row) * args.n + column] = Finished<T>(args, of, at, pair[i], row, column);
-        }
-      });
+  ComputeMmaTile<T, Tile>(states..., rows, columns, row0, column0, end - begin,
+                          [&](const float(&pair)[2], int64_t row, int64_t column) {
+                            GPU_UNROLL for (int i = 0; i < 2; ++i, ++column) {
+                              if (row >= args.m || column >= args.n) return;
+                              const int64_t place = (batch * args.m + row) * args.n + column;
+                              if constexpr (kParts)
+                                sums[row * args.n + column] = pair[i];
+                              else
+                                y[place] = Finished<T>(args, of, at, pair[i], row, column, place);
+                            }
+                          });
 }
 template <typename Tile>
 GPU_DEVICE int64_t TilesOf(const MatMulArgs& args) {
@@ -64,7 +65,7 @@ GPU_DEVICE void MatMulSiblingsMma(const SiblingsArgs& args) {
   const int64_t tiles = TilesOf<Tile>(args.product);
   for (int64_t u = blockIdx.x; u < tiles * args.count; u += gridDim.x) {
     const int64_t i = u / tiles;
-    const ProductPointers of = {args.a, args.b[i], nullptr, args.bias[i], nullptr, args.y[i]};
+    const ProductPointers of = {args.a, args.b[i], nullptr, args.bias[i], nullptr, args.y[i], nullptr};
     ComputeProductTile<T, Tile, false>(args.product, of, u - i * tiles, GPU_MMA_STATES);
   }
 }

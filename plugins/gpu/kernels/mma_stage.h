@@ -121,21 +121,15 @@ GPU_DEVICE void FinishStep(const Factor& of, int64_t line0, int64_t k0, int64_t 
   }
 }
 
-// Loads the fragments of 8 words along k, the `words`-th of a stage, for two times 8 lines. Along k, register
-// 2 i + j has lines 8 i, and words 4 j.
+// Loads the fragments of 8 words along k, the `words`-th of a stage, for two times 8 lines: the registers of LoadAlongK.
 template <typename Tile, typename T>
 GPU_DEVICE void LoadLines(const Vector<T>* stage, bool along_lines, int line, int words, int lane, uint32_t& r00,
                           uint32_t& r01, uint32_t& r10, uint32_t& r11) {
   if (!along_lines) {
-    const auto place = [&](int i, int l) -> const void* {
-      return &stage[(line + 8 * (i / 2) + l) * kLinePitch + 2 * words + i % 2];
-    };
-    LoadMatrices(place, lane, r00, r01, r10, r11);
+    LoadAlongK([&](int l, int vector) { return &stage[l * kLinePitch + vector]; }, line, words, lane, r00, r01, r10, r11);
   } else if constexpr (sizeof(T) == 2) {
-    const auto place = [&](int i, int l) -> const void* {
-      return &stage[(16 * words + 8 * (i % 2) + l) * kAcrossPitch<Tile, T> + line / 8 + i / 2];
-    };
-    LoadMatricesTransposed(place, lane, r00, r01, r10, r11);
+    LoadAcrossLines([&](int k, int vector) { return &stage[k * kAcrossPitch<Tile, T> + vector]; }, line, words, lane, r00,
+                    r01, r10, r11);
   } else {
     const auto word = [&](int i, int j) {
       const Vector<T>* from = &stage[(8 * words + 4 * j + lane % 4) * kAcrossPitch<Tile, T>];

@@ -31,21 +31,24 @@ struct ProductPointers {
   const void* bias;
   const void* residual;
   void* y;
+  void* before;
 };
 GPU_DEVICE ProductPointers PointersOf(const MatMulArgs& args) {
-  return {args.a, args.b, args.c, args.bias, args.residual, args.y};
+  return {args.a, args.b, args.c, args.bias, args.residual, args.y, args.before};
 }
 
-// Returns an element of the result: the sum after scaling, start value, bias, residual and activation.
+// Returns an element of the result: the sum after scaling, start value, bias, residual and activation. `place` is its number in
+// the result.
 template <typename T, typename C>
 GPU_DEVICE T Finished(const MatMulArgs& args, const ProductPointers& of, const BatchOffsets& at, C sum, int64_t row,
-                      int64_t column) {
+                      int64_t column, int64_t place) {
   C v = static_cast<C>(args.alpha) * sum;
   if (of.c) v += static_cast<C>(args.beta) * Widen(static_cast<const T*>(of.c)[row * args.c_row + column * args.c_column]);
   if (of.bias) v += Widen(static_cast<const T*>(of.bias)[column * args.bias_column]);
   if (of.residual) {
     v += Widen(static_cast<const T*>(of.residual)[at.residual + row * args.residual_row + column * args.residual_column]);
   }
+  if (of.before) static_cast<T*>(of.before)[place] = Narrow<T>::Of(v);
   return Narrow<T>::Of(Activate(args.activation, v));
 }
 

@@ -11,9 +11,13 @@ namespace mge::gpu {
 namespace {
 
 enum Kind : uint32_t { kPlain = 0, kMatrixUnits = 1 };
+constexpr int32_t kMaxHeadSizeOfFloats = 128;  // of the kernels for matrix units
 
 // Returns the number of blocks, which compute `queries` queries each.
 int64_t BlocksOf(const AttentionArgs& args, int64_t queries) { return (args.queries + queries - 1) / queries * args.batch; }
+
+// Returns the number of blocks that share the columns of a query's values in a kernel for matrix units.
+int64_t PartsOf(const AttentionArgs& args) { return (args.value_size + kAttentionColumns - 1) / kAttentionColumns; }
 
 // Finds the attention that is the whole problem.
 bool FindWhole(const Problem& p, Attention* found) {
@@ -25,31 +29,46 @@ bool FindWhole(const Problem& p, Attention* found) {
   return false;
 }
 
+// Returns an estimate of the time in which a library computes the products with matrix units, and kernels between them read
+// and write the scores.
+double ApartUs(const Problem& p, const Attention& a, double operations) {
+  double us = operations / RoofsOf(p.handle()).matrix_operations_per_us;
+  for (int32_t node : a.nodes) us += GpuUs(p, 2.0 * static_cast<double>(p.node(node).output(0).bytes()));
+  return us;
+}
+
 struct AttentionRow {
   static void Offer(const Problem& p, Offers& offers) {
     Attention found;
     if (p.node_count() < 3 || !FindWhole(p, &found) || !Accept(p, offers, /*groups=*/true)) return;
     const AttentionArgs& a = found.args;
     const double products = 2.0 * static_cast<double>(a.batch * a.queries) * static_cast<double>(a.keys);
-    const double operations = products * (a.head_size + a.value_size) / (a.causal ? 2 : 1);
-    offers.Add(
-        {.id = "gpu.attention", .attributes = kExact, .cost_us = GpuUs(p, BytesOf(p), operations), .variant = kPlain});
-    if (!HasMatrixUnits(p, found.type)) return;
+    const double operations = products * (a.head_size + a.value_size) / (a.causal.kind == kNotCausal ? 1 : 2);
+    const double plain_us = GpuUs(p, BytesOf(p), operations);
+    const bool units = HasMatrixUnits(p, found.type) && (found.type != MGE_DTYPE_F32 || a.head_size <= kMaxHeadSizeOfFloats);
+    if (!units && found.type != MGE_DTYPE_F32 && HasLibraryOfProducts(p.handle(), found.type) &&
+        ApartUs(p, found, operations) < plain_us) {
+      return offers.Refuse("the products of a library are faster, because attention has no kernel for matrix units here");
+    }
+    offers.Add({.id = "gpu.attention", .attributes = kExact, .cost_us = plain_us, .variant = kPlain});
+    if (!units) return;
+    const double units_operations = operations + products * a.head_size * static_cast<double>(PartsOf(a) - 1);
     offers.Add({.id = found.type == MGE_DTYPE_F32 ? "gpu.attention.tf32" : "gpu.attention.mma",
                 .rank = -1,
                 .attributes = MatrixUnitsAttributes(found.type),
-                .cost_us = GpuUs(p, BytesOf(p), operations / MatrixUnitsGain(p, found.type)),
+                .cost_us = GpuUs(p, BytesOf(p), units_operations / MatrixUnitsGain(p, found.type)),
                 .variant = kMatrixUnits});
   }
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Attention found;
     if (!FindWhole(p, &found)) return nullptr;
     const AttentionArgs& a = found.args;
-    std::string kernel = "attention";
-    Shape3 shape = Rows(BlocksOf(a, 32));
+    const int32_t size = std::max(a.head_size, a.value_size);
+    std::string kernel = size > 128 ? "attention256" : "attention";
+    Shape3 shape = Rows(BlocksOf(a, size > 128 ? 16 : 32));
     if (c.variant == kMatrixUnits) {
-      kernel += std::max(a.head_size, a.value_size) > 64 ? "_mma128" : "_mma64";
-      shape = Rows(BlocksOf(a, 64));
+      kernel = a.head_size > 128 ? "attention_mma256" : size > 64 ? "attention_mma128" : "attention_mma64";
+      shape = Rows(BlocksOf(a, 64) * PartsOf(a));
       shape.block[0] = 128;
     }
     Recipe recipe;

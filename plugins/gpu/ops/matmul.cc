@@ -45,7 +45,7 @@ struct MatMulRow {
     const MatMulArgs& args = product.args;
     std::vector<mge_in_place> in_place;
     if (product.residual >= 0 && product.residual != product.a && product.residual != product.b) {
-      in_place.push_back({0, static_cast<uint32_t>(product.residual)});
+      in_place.push_back({static_cast<uint32_t>(product.y), static_cast<uint32_t>(product.residual)});
     }
     if (IsInteger(product.type)) {
       if (ElementBytes(product.type) < 4 || p.node_count() > 1 || p.node().Is("Gemm")) {
@@ -121,7 +121,8 @@ struct MatMulRow {
     }
     auto a = Operand::In(product.a), b = Operand::In(product.b), null = Operand::Null();
     auto start = Operand::MaybeIn(product.c), bias = Operand::MaybeIn(product.bias),
-         residual = product.adds ? Operand::Out() : Operand::MaybeIn(product.residual);
+         residual = product.adds ? Operand::Out() : Operand::MaybeIn(product.residual), y = Operand::Out(product.y),
+         before = product.before < 0 ? null : Operand::Out(product.before);
     if (c.variant == kPlainLoops) {
       recipe.Add(ElementBytes(product.type) == 8 ? "matmul_plain_u64" : "matmul_plain_u32", Spread(outputs), args,
                  {a, b, null, null, null, Operand::Out()});
@@ -133,15 +134,15 @@ struct MatMulRow {
       recipe.Add(KernelFor(units ? "matmul_part_mma64" : "matmul_part", product.type), shape, args,
                  {a, b, null, null, null, Operand::Work()});
       recipe.Add(KernelFor("matmul_join", product.type), Spread(outputs), args,
-                 {Operand::Work(), null, start, bias, residual, Operand::Out()});
+                 {Operand::Work(), null, start, bias, residual, y, before});
     } else if (c.variant == kMatrixUnits) {
       Shape3 shape;
       const auto tiles = [&](int64_t tile) { return TilesOf(product, tile); };
       const std::string kernel = MatrixUnitsKernel("matmul_mma", product.type, tiles, &shape);
-      recipe.Add(kernel, shape, args, {a, b, start, bias, residual, Operand::Out()});
+      recipe.Add(kernel, shape, args, {a, b, start, bias, residual, y, before});
     } else {
       std::string kernel = c.variant == kAsBf16 ? "matmul_as_bf16_f32" : KernelFor("matmul", product.type);
-      recipe.Add(kernel, Rows(TilesOf(product)), args, {a, b, start, bias, residual, Operand::Out()});
+      recipe.Add(kernel, Rows(TilesOf(product)), args, {a, b, start, bias, residual, y, before});
     }
     return std::move(recipe).Make();
   }

@@ -147,7 +147,11 @@ class Finder {
   // Adds a mask to the attention, which has room for a causal one and another.
   bool AddMask(const Mask& mask) {
     AttentionArgs& a = found_.args;
-    if (IsCausal(graph_, mask, found_.type, a.queries, a.keys)) return a.causal = 1, true;
+    CausalMask causal;
+    if (a.causal.kind == kNotCausal && ReadCausal(graph_, mask, a.queries, a.keys, &causal)) {
+      causal.last = found_.mask < 0;  // masks are found from the last one on
+      return a.causal = causal, true;
+    }
     if (found_.mask >= 0) return false;
     found_.mask = mask.value;
     a.mask_kind = mask.kind;
@@ -258,6 +262,8 @@ class Finder {
   }
 
   bool SetMask(const std::vector<int64_t>& scores) {
+    AttentionArgs& a = found_.args;
+    if (a.causal.kind != kNotCausal) SetEnough({found_.mask, a.mask_kind, a.fill}, found_.type, &a.causal);
     if (found_.mask < 0) return true;
     const Value m = graph_.value(found_.mask);
     if (m.rank() > static_cast<int>(scores.size())) return false;
@@ -266,12 +272,12 @@ class Finder {
     view.dims.insert(view.dims.end(), m.dims().begin(), m.dims().end());
     view.strides = StridesOf(view.dims);
     const size_t rank = scores.size();
-    if (!Batch(view, scores, found_.args.mask_batch)) return false;
+    if (!Batch(view, scores, a.mask_batch)) return false;
     for (size_t i = rank - 2; i < rank; ++i) {
       if (view.dims[i] != 1 && view.dims[i] != scores[i]) return false;
     }
-    found_.args.mask_row = view.dims[rank - 2] == 1 ? 0 : view.strides[rank - 2];
-    found_.args.mask_column = view.dims[rank - 1] == 1 ? 0 : view.strides[rank - 1];
+    a.mask_row = view.dims[rank - 2] == 1 ? 0 : view.strides[rank - 2];
+    a.mask_column = view.dims[rank - 1] == 1 ? 0 : view.strides[rank - 1];
     return true;
   }
 

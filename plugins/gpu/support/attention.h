@@ -16,7 +16,7 @@ namespace mge::gpu {
 struct Attention {
   mge_dtype type = MGE_DTYPE_UNDEFINED;
   int32_t q = -1, k = -1, v = -1;
-  int32_t mask = -1;           // -1: none, or one that args.causal replaces
+  int32_t mask = -1;           // -1: none but that of args.causal
   int32_t output = -1;         // output 0 of the last node
   std::vector<int32_t> nodes;  // ascending
   AttentionArgs args = {};     // without pointers

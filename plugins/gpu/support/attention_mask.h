@@ -16,8 +16,12 @@ struct Mask {
   float fill = 0;  // of kMaskKeeps and kMaskReplaces
 };
 
-// Returns whether the mask is a constant that leaves the keys up to i + keys - queries of query i as they are, and excludes
-// all others. `type` is that of queries and keys.
-bool IsCausal(const Graph& graph, const Mask& mask, mge_dtype type, int64_t queries, int64_t keys);
+// Reads a mask that is a constant, leaves the keys up to i + keys - queries of query i as they are, and acts on all others in
+// the same way. Returns false if it is no such mask.
+bool ReadCausal(const Graph& graph, const Mask& mask, int64_t queries, int64_t keys, CausalMask* out);
+
+// Sets how large a score must be so that the keys behind a query's last one weigh nothing. `other` acts on the same scores;
+// its value is -1 if there is none. `type` is that of queries and keys.
+void SetEnough(const Mask& other, mge_dtype type, CausalMask* causal);
 
 }  // namespace mge::gpu

@@ -26,10 +26,12 @@ bool ActivationBehind::Init(mge_dtype type) {
   return kernel_ != kNoKernel;
 }
 
-mge_code ActivationBehind::Run(const mge_run* run, void* y, int64_t elements, const Activation& activation) const {
+mge_code ActivationBehind::Run(const mge_run* run, const void* x, void* y, int64_t elements,
+                               const Activation& activation) const {
   if (activation.kind == kNoActivation) return MGE_OK;
   ActivateArgs args = {};  // the padding, too: a GPU in software takes each word for an address that looks like one
-  args.x = args.y = y;
+  args.x = x;
+  args.y = y;
   args.n = elements;
   args.activation = activation;
   return Enqueue(run, kernel_, args);

@@ -58,6 +58,7 @@ Result Read(const Product& p, const std::string& library, ColumnMajorProduct* ou
   out->b = p.b;
   out->bias = p.bias;
   out->activation = args.activation;
+  out->before = p.before;
   if (p.bias >= 0 && args.bias_column == 0) return Refusal(library + ": a bias of one element");
   if (p.c >= 0) {  // a Gemm with an operand C
     const bool whole = (args.c_row == args.n || args.m == 1) && (args.c_column == 1 || args.n == 1);
@@ -84,7 +85,9 @@ Result FindColumnMajor(const Problem& p, const char* library, std::vector<Column
     for (const auto& one : siblings.products) products.emplace_back(ProductOf(p, one), OutputNumber(p, one.output));
   } else {
     products.emplace_back(Product(), 0);
-    if (Result r = FindProduct(p, &products.front().first); !r.ok()) return r;
+    auto& [product, output] = products.front();
+    if (Result r = FindProduct(p, &product); !r.ok()) return r;
+    output = product.y;
   }
   for (const auto& [product, output] : products) {
     ColumnMajorProduct& one = out->emplace_back();
@@ -97,13 +100,17 @@ Result FindColumnMajor(const Problem& p, const char* library, std::vector<Column
 std::vector<mge_in_place> InPlaceOf(const std::vector<ColumnMajorProduct>& products) {
   const ColumnMajorProduct& p = products.front();
   if (p.start < 0 || p.start == p.a || p.start == p.b || p.beta != 1) return {};
-  return {{0, static_cast<uint32_t>(p.start)}};
+  return {{static_cast<uint32_t>(p.output), static_cast<uint32_t>(p.start)}};
 }
 
 ProductSlots SlotsOf(const Binding& binding, const ColumnMajorProduct& p) {
   const Slot y = binding.output(p.output);
-  return {binding.input(p.a), binding.input(p.b), p.start >= 0 ? binding.input(p.start) : y,
-          p.bias >= 0 ? binding.input(p.bias) : y, y};
+  return {binding.input(p.a),
+          binding.input(p.b),
+          p.start >= 0 ? binding.input(p.start) : y,
+          p.bias >= 0 ? binding.input(p.bias) : y,
+          y,
+          p.before >= 0 ? binding.output(p.before) : y};
 }
 
 }  // namespace mge::gpu

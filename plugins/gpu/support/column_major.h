@@ -28,6 +28,7 @@ struct ColumnMajorProduct {
   int bias = -1;   // one element per column of y
   int start = -1;  // -1 with beta 1: the output
   int output = 0;
+  int before = -1;  // output that receives the activation's argument
   Activation activation = {kNoActivation, 0, 0};
   int64_t elements() const { return batch * rows * columns; }  // of y
 };
@@ -38,9 +39,9 @@ Result FindColumnMajor(const Problem& p, const char* library, std::vector<Column
 // Returns the pairs of a problem that a library can compute in place.
 std::vector<mge_in_place> InPlaceOf(const std::vector<ColumnMajorProduct>& products);
 
-// The places of a product's operands in a run. `start` and `bias` are that of y if there is none.
+// The places of a product's operands in a run. `start`, `bias` and `before` are that of y if there is none.
 struct ProductSlots {
-  Slot a, b, start, bias, y;
+  Slot a, b, start, bias, y, before;
 };
 ProductSlots SlotsOf(const Binding& binding, const ColumnMajorProduct& product);
 

@@ -57,6 +57,8 @@ bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue* e)
     }
   } else if (next.input_id(0) != e->output || !FindActivation(next, &grown.activation)) {
     return false;
+  } else {
+    grown.before = e->output;
   }
   *e = grown;
   return true;
@@ -67,6 +69,14 @@ Epilogue StartOf(const Node& product) {
   e.output = product.output_id(0);
   if (product.has_input(2) && product.Is("Conv")) e.bias = kOwn;
   return e;
+}
+
+// Returns the first Gelu that reads a value, or -1.
+int GeluOf(const Graph& graph, int32_t value) {
+  for (int i = 0; i < graph.node_count(); ++i) {
+    if (graph.node(i).Is("Gelu") && graph.node(i).input_id(0) == value) return i;
+  }
+  return -1;
 }
 
 }  // namespace
@@ -86,7 +96,10 @@ bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue* e) {
     if (!Absorb(p.graph(), p.node(i), axis, e)) return false;
   }
   if (e->bias == kOwn) e->bias = p.node().input_id(2);
-  return p.output_count() == 1 && p.graph().raw()->outputs[0] == e->output;
+  const int outputs = p.output_count();
+  if (outputs == 1) e->before = -1;
+  if (outputs == 2 && (axis != ChannelAxis::kLast || e->before < 0 || OutputNumber(p, e->before) < 0)) return false;
+  return outputs <= 2 && OutputNumber(p, e->output) >= 0;
 }
 
 void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view op, ChannelAxis axis) {
@@ -103,6 +116,13 @@ void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view 
       saved += GpuUs(kAverageRoofs, 2.0 * static_cast<double>(n.output(0).bytes()));
       claims.Offer(op == "Conv" ? "conv_epilogue" : "gemm_epilogue", nodes, saved);
     }
+    const int32_t before = e.output;
+    if (axis != ChannelAxis::kLast || pattern.graph().value(before).uses() < 2) continue;
+    const int gelu = GeluOf(pattern.graph(), before);
+    if (gelu < 0 || !Absorb(pattern.graph(), pattern.node(gelu), axis, &e)) continue;
+    nodes.push_back(gelu);
+    saved += GpuUs(kAverageRoofs, static_cast<double>(n.output(0).bytes()));  // the read of the argument, and a launch
+    claims.Offer("gemm_epilogue", nodes, saved, std::span(&before, 1));
   }
 }
 

@@ -89,7 +89,9 @@ Result FindProduct(const Problem& p, Product* out) {
   out->args.residual_row = out->args.n;
   out->args.residual_column = 1;
   out->args.activation = e.activation;
-  out->adds = p.adds(0);
+  out->y = OutputNumber(p, e.output);
+  if (e.before >= 0) out->before = OutputNumber(p, e.before);
+  out->adds = p.adds(out->y) || (out->before >= 0 && p.adds(out->before));
   if (out->adds && (p.node_count() > 1 || !IsFloating(out->type))) {
     return Refusal("adds only a product of floats alone to its output");
   }

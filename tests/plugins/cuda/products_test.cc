@@ -77,6 +77,55 @@ TEST_F(CudaProducts, AreCapturedAndReplayed) {
   EXPECT_EQ(driver.Live(), 0);
 }
 
+// The gradient of a Gelu reads its argument, which the library writes beside the result: for its own form of Gelu, in columns
+// that it can align. Otherwise a kernel computes the activation.
+TEST_F(CudaProducts, WriteTheArgumentOfGeluToo) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  struct Form {
+    DType type;
+    int64_t columns;
+    const char* gelu;
+    bool by_library;
+  };
+  for (const Form& f :
+       {Form{DType::kF32, 24, "tanh", true}, Form{DType::kF16, 8, "tanh", true}, Form{DType::kF32, 20, "tanh", false},
+        Form{DType::kF32, 24, "none", false}, Form{DType::kBF16, 24, "tanh", false}}) {
+    const auto elements = static_cast<size_t>(f.columns);
+    const auto type = IntAttr("to", static_cast<int64_t>(f.type));
+    std::vector<float> weights(16 * elements);
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = 0.25f * static_cast<float>(i % 7) - 0.75f;
+    const std::string model = Write(
+        "gelu.onnx",
+        ModelProto(
+            {.graph = GraphProto(
+                 {.nodes = {NodeProto("Cast", {"weights"}, {"w"}, {.attributes = {type}}),
+                            NodeProto("Cast", {"biases"}, {"b"}, {.attributes = {type}}),
+                            NodeProto("MatMul", {"x", "w"}, {"product"}), NodeProto("Add", {"product", "b"}, {"argument"}),
+                            NodeProto("Gelu", {"argument"}, {"y"}, {.attributes = {TextAttr("approximate", f.gelu)}})},
+                  .inputs = {ValueInfo("x", f.type, {int64_t{2}, int64_t{5}, int64_t{16}})},
+                  .outputs = {TextField(field::value_info::kName, "y"), TextField(field::value_info::kName, "argument")},
+                  .initializers = {FloatTensor("weights", {16, f.columns}, weights),
+                                   FloatTensor("biases", {f.columns}, std::vector<float>(elements, 0.5f))}}),
+             .opsets = {{"", 20}}}));
+    EXPECT_THAT(Mge("plan " + model + " --device cuda0", Environment()).out,
+                HasSubstr("cuda.gemm_epilogue(MatMul+Add+Gelu) cuda.cublaslt.0"));
+    // The reference rounds a product of 16-bit floats before it adds the bias.
+    const char* tolerance = f.type == DType::kF32 ? "" : " --rtol 0.02 --atol 0.02";
+    const Outcome o = Mge("run " + model + " --device cuda0 --compare host" + tolerance, Environment());
+    EXPECT_EQ(o.code, 0) << o.out << o.err;
+    SoftwareDriver driver;
+    const uint64_t before = Recorded("recorded_products_with_argument");
+    auto session = Session::Load(CudaRuntime({{"cuda.cublaslt", kRecording}}), model, {.device = "cuda0"});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    std::vector<HostValue> in(1), out(2);
+    in[0].tensor = *Tensor::Create(f.type, {2, 5, 16});
+    RunState control;
+    const absl::Status status = (*session)->Run(in, out, control);
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+    EXPECT_EQ(Recorded("recorded_products_with_argument") > before, f.by_library) << f.columns << f.gelu;
+  }
+}
+
 TEST_F(CudaProducts, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
   const std::string model = Bert();
   for (const auto& [library, why] : {std::pair("/nowhere/libcublasLt.so.13", "cuBLASLt cannot be used: /nowhere"),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on CUDA devices: results, and the calls of the driver that a run makes.
-#include <map>
 #include <thread>
 
 #include "tests/plugins/cuda/software_driver.h"
@@ -27,27 +26,13 @@ TEST(CudaRuns, DigitsHasTheNumbersOfTheReference) {
   EXPECT_GT(driver.Calls("cuLaunchKernel"), 0u);
 }
 
-// Returns the calls of one run that are not expected in every run.
-std::map<std::string, uint64_t> CallsOfOneRun(SoftwareDriver& driver, Session& session) {
-  std::map<std::string, uint64_t> calls;
-  const auto before = driver.AllCalls();
-  EXPECT_TRUE(ResultsOf(session, DigitsInput()).ok());
-  const auto after = driver.AllCalls();
-  for (size_t i = 0; i < after.size(); ++i) {
-    const std::string& name = after[i].first;
-    if (name == "cuCtxPushCurrent_v2" || name == "cuCtxPopCurrent_v2") continue;  // the context is current per call
-    if (after[i].second > before[i].second) calls[name] = after[i].second - before[i].second;
-  }
-  return calls;
-}
-
 TEST(CudaRuns, ACapturedRunLaunchesOneGraphAndAllocatesNothing) {
   SoftwareDriver driver;
   auto session = LoadDigits(CudaRuntime(), "cuda0");
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
   for (int run = 0; run < 3; ++run) ASSERT_TRUE(ResultsOf(**session, DigitsInput()).ok());
   for (int run = 0; run < 20; ++run) {
-    const std::map<std::string, uint64_t> calls = CallsOfOneRun(driver, **session);
+    const auto calls = driver.CallsOf([&] { EXPECT_TRUE(ResultsOf(**session, DigitsInput()).ok()); });
     EXPECT_EQ(calls.count("cuLaunchKernel"), 0u);
     EXPECT_EQ(calls.at("cuGraphLaunch"), 1u);
     EXPECT_EQ(calls.at("cuMemcpyAsync"), 2u);  // the input, the output

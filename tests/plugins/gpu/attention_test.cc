@@ -104,14 +104,19 @@ Tolerance OfAttention(DType t) {
   return r;
 }
 
-void Expect(const Case& c, const std::string& claim) {
+// Checks that a case is one kernel, by every candidate. `small`: there is one for matrix units of floats.
+void Expect(const Case& c, const std::string& claim, bool small = true) {
   const bool floats = c.graph.value(c.graph.outputs()[0]).type.dtype == DType::kF32;
   const std::vector<Tensor> expected = RoundedOnce(c);
   OnEveryMachine([&](Backend& backend) {
     EXPECT_THAT(backend.Claims(c), Contains("attention: " + claim));
     const Backend::Outcome outcome = backend.Check(c, OfAttention, &expected);
-    EXPECT_THAT(outcome.candidates,
-                UnorderedElementsAre("gpu.attention", floats ? "gpu.attention.tf32" : "gpu.attention.mma"));
+    if (floats && !small) {
+      EXPECT_THAT(outcome.candidates, UnorderedElementsAre("gpu.attention"));
+    } else {
+      EXPECT_THAT(outcome.candidates,
+                  UnorderedElementsAre("gpu.attention", floats ? "gpu.attention.tf32" : "gpu.attention.mma"));
+    }
   });
 }
 
@@ -159,6 +164,22 @@ TEST(Attention, OfLongSequencesIsOneKernel) {
       const ValueId scores = n.Add("MatMul", {q, n.Transpose(n.In({2, 150, head}, 2), {0, 2, 1})});
       Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({2, 150, head}, 3)})}),
              "Mul Transpose MatMul Softmax MatMul");
+    }
+  }
+}
+
+// Heads of up to 256 elements, which floats have by ordinary instructions only, and values of other sizes than the queries.
+TEST(Attention, OfLargeHeadsIsOneKernel) {
+  struct Form {
+    int64_t head, values;
+  };
+  for (DType t : kTypes) {
+    for (const Form& f : {Form{256, 256}, Form{160, 40}, Form{24, 200}, Form{131, 249}}) {
+      Network n(t);
+      const ValueId q = n.Add("Mul", {n.In({2, 70, f.head}, 1), n.Number(0.0625)});
+      const ValueId scores = n.Add("MatMul", {q, n.Transpose(n.In({2, 75, f.head}, 2), {0, 2, 1})});
+      Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({2, 75, f.values}, 3)})}),
+             "Mul Transpose MatMul Softmax MatMul", f.head <= 128);
     }
   }
 }
@@ -234,6 +255,66 @@ TEST(Attention, MayHaveACausalMaskAndAnother) {
   }
 }
 
+// Returns a mask with one number for all keys but the last 20, and another one for these.
+Tensor MaskOfLeadingKeys(DType type, int64_t queries, int64_t keys, double leading, double others) {
+  std::vector<double> mask;
+  for (int64_t i = 0; i < queries; ++i) {
+    for (int64_t j = 0; j < keys; ++j) mask.push_back(j < keys - 20 ? leading : others);
+  }
+  return Fill(type, {queries, keys}, mask);
+}
+
+// A causal mask by a finite number, and another one that excludes all the keys that the first one leaves to a row. The row
+// has the weights of the excluded keys, as in the model, which are in tiles that are skipped for other rows.
+TEST(Attention, WithoutKeysInFrontOfACausalMaskHasTheKeysBehindIt) {
+  constexpr int64_t kQueries = 130, kKeys = 140;
+  for (DType t : kTypes) {
+    const float lowest = t == DType::kF16 ? -65504.0f : -3.3e38f;
+    for (const float other : {-kInfinity, lowest}) {
+      for (const bool causal_first : {true, false}) {
+        for (const bool adds : {true, false}) {
+          std::vector<double> causal;
+          for (int64_t i = 0; i < kQueries; ++i) {
+            for (int64_t j = 0; j < kKeys; ++j)
+              causal.push_back((j <= i + kKeys - kQueries) == adds ? 0 : adds ? lowest : 1);
+          }
+          Network n(t);
+          const ValueId mask = n.In(MaskOfLeadingKeys(t, kQueries, kKeys, other, 0.25));
+          const auto add_causal = [&](ValueId x) {
+            return adds ? n.Add("Add", {x, n.Constant(Fill(t, {kQueries, kKeys}, causal))})
+                        : n.Add("Where", {n.Constant(Fill(DType::kBool, {kQueries, kKeys}, causal)), x, n.Number(lowest)});
+          };
+          ValueId scores = n.Add("MatMul", {n.In({2, kQueries, 16}, 1), n.In({2, 16, kKeys}, 2)});
+          scores = causal_first ? n.Add("Add", {add_causal(scores), mask}) : add_causal(n.Add("Add", {scores, mask}));
+          const Case c = n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({2, kKeys, 16}, 3)})});
+          const std::string first = adds ? "Add" : "Where";
+          Expect(c, causal_first ? "MatMul " + first + " Add Softmax MatMul" : "MatMul Add " + first + " Softmax MatMul");
+        }
+      }
+    }
+  }
+}
+
+// A mask behind the causal one may give excluded keys a number, so that they are no longer excluded, or all keys the same one.
+TEST(Attention, WithACausalMaskAndNumbersBehindItHasTheirWeights) {
+  constexpr int64_t kSize = 100;
+  for (DType t : kTypes) {
+    for (const float number : {-1e4f, 0.5f}) {
+      std::vector<double> causal;
+      for (int64_t i = 0; i < kSize; ++i) {
+        for (int64_t j = 0; j < kSize; ++j) causal.push_back(j <= i ? 0 : -kInfinity);
+      }
+      Network n(t);
+      const ValueId scores = n.Add("MatMul", {n.In({2, kSize, 16}, 1), n.In({2, 16, kSize}, 2)});
+      const ValueId masked = n.Add("Add", {scores, n.Constant(Fill(t, {kSize, kSize}, causal))});
+      const ValueId replaced = n.In(MaskOfLeadingKeys(DType::kBool, kSize, kSize, number < 0, 1));
+      const ValueId both = n.Add("Where", {replaced, n.Number(number), masked});
+      const Case c = n.Done({n.Add("MatMul", {n.Add("Softmax", {both}), n.In({2, kSize, 16}, 3)})});
+      Expect(c, "MatMul Add Where Softmax MatMul");
+    }
+  }
+}
+
 // The first tiles of a row may have no key at all, and so may a whole row, whose result is NaN.
 TEST(Attention, WithExcludedKeysIsRight) {
   for (DType t : kTypes) {
@@ -264,7 +345,7 @@ TEST(Attention, IsNotClaimedIfTheKernelCannotComputeIt) {
     bool other_reader = false, values_of_weights = false, two_masks = false, other_type = false;
   };
   for (const Form& f :
-       {Form{.type = DType::kF64}, Form{.head = 129}, Form{.axis = 1}, Form{.other_reader = true},
+       {Form{.type = DType::kF64}, Form{.head = 257}, Form{.axis = 1}, Form{.other_reader = true},
         Form{.values_of_weights = true}, Form{.two_masks = true}, Form{.type = DType::kF16, .other_type = true}}) {
     Network n(f.type);
     ValueId scores = n.Add("MatMul", {n.In({2, 8, f.head}, 1), n.In({2, f.head, 8}, 2)});

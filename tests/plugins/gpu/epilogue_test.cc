@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 // The nodes before the last one are rounded by the reference, but not by the kernel.
@@ -46,6 +47,36 @@ TEST(Epilogue, Of16BitProductsIsOneKernel) {
       });
     }
   }
+}
+
+// A gradient of Gelu reads its argument, so that the product writes both. Few tiles and many steps are split along k.
+TEST(Epilogue, MayAlsoWriteTheArgumentOfGelu) {
+  for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const char* form : {"none", "tanh"}) {
+      Case c = OneNode("MatMul", {Random(t, {2, 20, 600}), Random(t, {600, 48})});
+      Then(c, "Add", {Random(t, {48}, -1, 1, 5)});
+      Then(c, "Add", {Random(t, {2, 20, 48}, -1, 1, 6)}, {}, false);
+      const ValueId before = c.graph.outputs()[0];
+      Then(c, "Gelu", {}, With({{"approximate", std::string(form)}}));
+      c.graph.outputs().push_back(before);
+      OnEveryMachine([&](Backend& backend) {
+        EXPECT_THAT(backend.Claims(c), Contains("gemm_epilogue: MatMul Add Add Gelu"));
+        const bool floats = t == DType::kF32;
+        EXPECT_THAT(backend.Check(c, OfProducts(600)).candidates,
+                    IsSupersetOf({"gpu.matmul.tiles", "gpu.matmul.split_k", floats ? "gpu.matmul.tf32" : "gpu.matmul.mma",
+                                  floats ? "gpu.matmul.tf32_split_k" : "gpu.matmul.mma_split_k"}));
+      });
+    }
+  }
+}
+
+// The argument is read by a node that would be in a chain with the activation.
+TEST(Epilogue, DoesNotWriteTheArgumentOfOtherActivations) {
+  Case c = OneNode("MatMul", {Random(DType::kF32, {8, 8}), Random(DType::kF32, {8, 8})});
+  const ValueId before = c.graph.outputs()[0];
+  Then(c, "Sigmoid");
+  c.graph.outputs().push_back(before);
+  EXPECT_THAT(UnderTest().Claims(c), Not(Contains(HasSubstr("gemm_epilogue"))));
 }
 
 TEST(Epilogue, IsNotOfferedForFloat64) {

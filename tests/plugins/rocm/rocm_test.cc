@@ -76,6 +76,35 @@ TEST_F(RocmProducts, OfATransformerAreThoseOfTheLibrary) {
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
+// The kernel of attention uses no matrix units, as the library does for 16-bit floats. Few scores are not worth more launches.
+TEST_F(RocmProducts, OfLargeAttentionOf16BitsAreThoseOfTheLibrary) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  const auto attention = [&](int64_t rows, int64_t type) {
+    return Model(
+        "attention.onnx",
+        {NodeProto("Cast", {"x"}, {"q"}, {.attributes = {IntAttr("to", type)}}),
+         NodeProto("Transpose", {"q"}, {"k"}, {.attributes = {IntsAttr("perm", {1, 0})}}),
+         NodeProto("MatMul", {"q", "k"}, {"scores"}), NodeProto("Softmax", {"scores"}, {"weights"}),
+         NodeProto("MatMul", {"weights", "q"}, {"v"}), NodeProto("Cast", {"v"}, {"y"}, {.attributes = {IntAttr("to", 1)}})},
+        {}, {rows, int64_t{128}});
+  };
+  constexpr int64_t kFloat32 = 1, kFloat16 = 10, kBfloat16 = 16;
+  struct Form {
+    int64_t rows, type;
+    const char* library;
+    bool claimed;
+  };
+  for (const Form& f : {Form{512, kFloat16, kEmulatingRocblas, false}, Form{512, kBfloat16, kEmulatingRocblas, false},
+                        Form{16, kFloat16, kEmulatingRocblas, true}, Form{512, kFloat32, kEmulatingRocblas, true},
+                        Form{512, kFloat16, "off", true}}) {
+    const std::string plan = Mge("plan " + attention(f.rows, f.type) + " --device rocm0 --why", Environment(f.library)).out;
+    const auto claim = HasSubstr("rocm.attention(Transpose+MatMul+Softmax+MatMul) gpu.attention");
+    const auto refusal = HasSubstr("the products of a library are faster");
+    EXPECT_EQ(testing::Matches(claim)(plan), f.claimed) << plan;
+    EXPECT_EQ(testing::Matches(refusal)(plan), !f.claimed) << plan;
+  }
+}
+
 TEST_F(RocmProducts, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
   EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
   for (const auto& [library, why] : {std::pair("/nowhere/librocblas.so.4", "rocBLAS cannot be used: /nowhere"),

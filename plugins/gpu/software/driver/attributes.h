@@ -8,7 +8,7 @@ namespace mge::software::driver {
 #ifdef MGE_SOFTWARE_HIP
 inline constexpr unsigned kWarp = 64;
 enum class Attribute : int {
-  kClock = 6,
+  kClock = 5,
   kMajor = 23,
   kBusBits = 59,
   kMemoryClock = 60,

@@ -26,6 +26,8 @@ struct Operation {
   int32_t transpose[2];
   cublasLtEpilogue_t epilogue;
   const void* bias;
+  void* before;
+  int64_t before_ld, before_stride;
 };
 struct Preference {
   uint64_t workspace;
@@ -37,7 +39,9 @@ T& As(Opaque* opaque) {
   return *reinterpret_cast<T*>(opaque);
 }
 
-std::atomic<uint64_t> g_products{0}, g_heuristics{0}, g_handles{0};
+bool WritesBefore(cublasLtEpilogue_t e) { return e == CUBLASLT_EPILOGUE_GELU_AUX || e == CUBLASLT_EPILOGUE_GELU_AUX_BIAS; }
+
+std::atomic<uint64_t> g_products{0}, g_with_argument{0}, g_heuristics{0}, g_handles{0};
 
 const mge::EmulatedKernels& Kernels() {
   static const mge::EmulatedKernels kernels(MGE_BINARY_DIR "/lib/mge/test/libcuda.so.1", /*is_hip=*/false);
@@ -55,7 +59,9 @@ mge::gpu::Activation ActivationOf(cublasLtEpilogue_t e) {
     case CUBLASLT_EPILOGUE_RELU:
     case CUBLASLT_EPILOGUE_RELU_BIAS: return {mge::gpu::kRelu, 0, 0};
     case CUBLASLT_EPILOGUE_GELU:
-    case CUBLASLT_EPILOGUE_GELU_BIAS: return {mge::gpu::kGeluTanh, 0, 0};
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU_AUX:
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: return {mge::gpu::kGeluTanh, 0, 0};
     default: return {mge::gpu::kNoActivation, 0, 0};
   }
 }
@@ -64,7 +70,8 @@ mge::gpu::Activation ActivationOf(cublasLtEpilogue_t e) {
 
 EXPORT uint64_t recorded_products() { return g_products; }
 EXPORT uint64_t recorded_heuristics() { return g_heuristics; }
-EXPORT uint64_t recorded_handles() { return g_handles; }  // that are open
+EXPORT uint64_t recorded_products_with_argument() { return g_with_argument; }  // of an activation, as a second result
+EXPORT uint64_t recorded_handles() { return g_handles; }                       // that are open
 
 EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   void* context = nullptr;
@@ -86,20 +93,27 @@ EXPORT const char* cublasLtGetStatusName(cublasStatus_t status) {
 EXPORT cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t desc, size_t size, cublasComputeType_t compute,
                                                       cudaDataType_t scale) {
   if (size != sizeof(*desc)) return CUBLAS_STATUS_INVALID_VALUE;
-  As<Operation>(desc) = {compute, scale, {0, 0}, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
+  As<Operation>(desc) = {compute, scale, {0, 0}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 0, 0};
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
                                                      const void* value, size_t size) {
   auto& op = As<Operation>(desc);
-  void* to = attribute == CUBLASLT_MATMUL_DESC_TRANSA         ? static_cast<void*>(&op.transpose[0])
-             : attribute == CUBLASLT_MATMUL_DESC_TRANSB       ? static_cast<void*>(&op.transpose[1])
-             : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE     ? static_cast<void*>(&op.epilogue)
-             : attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? static_cast<void*>(&op.bias)
-                                                              : nullptr;
-  if (!to || size != (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? 8u : 4u)) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(to, value, size);
-  return CUBLAS_STATUS_SUCCESS;
+  const auto set = [&](auto* to) {
+    if (size != sizeof(*to)) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(to, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: return set(&op.transpose[0]);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return set(&op.transpose[1]);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(&op.epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(&op.bias);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return set(&op.before);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return set(&op.before_ld);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return set(&op.before_stride);
+    default: return CUBLAS_STATUS_INVALID_VALUE;
+  }
 }
 EXPORT cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t size, cudaDataType type,
                                                         uint64_t rows, uint64_t columns, int64_t ld) {
@@ -156,6 +170,11 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (As<Preference>(preference).schemes & CUBLASLT_REDUCTION_SCHEME_INPLACE) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (WritesBefore(op.epilogue)) {
+    const bool aligned = op.before && reinterpret_cast<uintptr_t>(op.before) % 16 == 0 && op.before_ld % 8 == 0;
+    if (!aligned || op.before_ld < d.rows || op.before_stride % 8 != 0) return CUBLAS_STATUS_INVALID_VALUE;
+    if (d.type == CUDA_R_16BF) return CUBLAS_STATUS_SUCCESS;  // it has no algorithm
+  }
   for (; *count < 2 && *count < wanted; ++*count) {
     results[*count] = {};
     results[*count].algo.data[0] = static_cast<uint64_t>(*count) + 1;
@@ -203,10 +222,16 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
   switch (op.epilogue) {
     case CUBLASLT_EPILOGUE_BIAS:
     case CUBLASLT_EPILOGUE_RELU_BIAS:
-    case CUBLASLT_EPILOGUE_GELU_BIAS: args.bias = op.bias; break;
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: args.bias = op.bias; break;
     default: break;
   }
   args.bias_column = 1;
+  if (WritesBefore(op.epilogue)) {
+    ++g_with_argument;
+    if (op.before_ld != d.rows || (d.batch > 1 && op.before_stride != d.stride)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    args.before = op.before;
+  }
   const char* kernel = d.type == CUDA_R_32F    ? op.compute == CUBLAS_COMPUTE_32F ? "matmul_f32" : "matmul_as_bf16_f32"
                        : d.type == CUDA_R_64F  ? "matmul_f64"
                        : d.type == CUDA_R_16F  ? "matmul_f16"

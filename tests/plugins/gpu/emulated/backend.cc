@@ -49,6 +49,8 @@ struct Kept {
 
 int MatrixCapability(mge_device*) { return 80; }
 
+bool HasLibraryOfProducts(mge_device*, mge_dtype) { return false; }
+
 Roofs RoofsOf(mge_device*) { return kAverageRoofs; }
 
 Fault* FaultOf(const mge_run*) { return &fault; }

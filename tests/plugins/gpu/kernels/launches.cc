@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/plugins/gpu/kernels/launches.h"
 
+#include <cmath>
+
 #include "mge/types.h"
 #include "plugins/gpu/kernels/attention.h"
 #include "plugins/gpu/kernels/chain.h"
@@ -49,13 +51,16 @@ void Attentions(Memory& m, const Check& check) {
   AttentionArgs args = AttentionOf(m, 10, 20, 1);
   check("masked", LaunchOf("attention_f32", args, 256, 3));
   args.mask = nullptr;
-  args.causal = 1;
+  args.causal = {kCausalAdds, 1, -1e9f, -5e8f};
   check("causal", LaunchOf("attention_f32", args, 256, 3));
+  args.causal.enough = INFINITY;
+  check("causal, with all keys", LaunchOf("attention_f32", args, 256, 3));
   args = AttentionOf(m, 10, 20, 2);
   check("of 16 bits", LaunchOf("attention_f16", args, 256, 3));
   args.mask = m.Bytes(40 * 70);
   args.mask_kind = kMaskReplaces;
   check("masked by bool", LaunchOf("attention_bf16", args, 256, 3));
+  check("of large heads", LaunchOf("attention256_f32", AttentionOf(m, 140, 200, 1), 256, 3));
 }
 
 // Rows of whole vectors of 16 bytes, which are copied in the background, and others. One block computes two heads.
@@ -63,11 +68,14 @@ void MatrixUnitsOfAttention(Memory& m, const Check& check) {
   AttentionArgs args = AttentionOf(m, 40, 24, 2);
   check("masked", LaunchOf("attention_mma64_f16", args, 128, 1));
   args.mask = nullptr;
-  args.causal = 1;
+  args.causal = {kCausalReplaces, 1, -1e9f, -5e8f};
   check("causal", LaunchOf("attention_mma64_bf16", args, 128, 2));
+  args.causal.enough = INFINITY;
+  check("causal, with all keys", LaunchOf("attention_mma64_bf16", args, 128, 2));
   args = AttentionOf(m, 20, 72, 2);
   check("large, rows that are not aligned", LaunchOf("attention_mma128_f16", args, 128, 2));
   check("of floats", LaunchOf("attention_mma64_f32", AttentionOf(m, 10, 20, 1), 128, 2));
+  check("of large heads", LaunchOf("attention_mma256_f16", AttentionOf(m, 200, 136, 2), 128, 3));
   check("large, of floats", LaunchOf("attention_mma128_f32", AttentionOf(m, 128, 12, 1), 128, 1));
 }
 
@@ -215,6 +223,7 @@ void Products(Memory& m, const Check& check) {
   product.a_row = 50;
   product.a_k = product.b_column = product.alpha = 1;
   product.b_k = 90;
+  product.before = m.Floats(70 * 90);
   check("tiles", LaunchOf("matmul_f32", product, 256, 4));
   SiblingsArgs siblings = {};
   siblings.a = product.a;

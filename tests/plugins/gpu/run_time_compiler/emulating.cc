@@ -10,7 +10,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 #ifdef MGE_EMULATING_HIPRTC
@@ -25,12 +27,12 @@ constexpr char kDriver[] = MGE_BINARY_DIR "/lib/mge/test/" NAME("libcuda.so.1", 
 constexpr int kFailed = 6;  // compilation
 constexpr char kImage[] = "\177ELF in software";
 
-// Lists the kernels of the library, and counts the bytes that they move. Reads of repeated operands are not counted.
+// Lists the kernels of the library, and counts the bytes that they move, those of repeated operands apart.
 constexpr char kBegin[] = R"(#include <atomic>
 #include <cstdint>
-extern "C" { std::atomic<uint64_t> mge_twin_bytes{0}; }
+extern "C" { std::atomic<uint64_t> mge_twin_bytes{0}, mge_twin_repeated_bytes{0}; }
 #define GPU_COUNT_READ(address, bytes) mge_twin_bytes += (bytes)
-#define GPU_COUNT_REPEATED_READ(address, bytes) (void)0
+#define GPU_COUNT_REPEATED_READ(address, bytes) mge_twin_repeated_bytes += (bytes)
 #define GPU_COUNT_WRITE(address, bytes) mge_twin_bytes += (bytes)
 )";
 constexpr char kEnd[] = R"(
@@ -45,7 +47,17 @@ const void* const* mge_twin_kernels(uint64_t* count) {
 )";
 
 std::atomic<uint64_t> g_compilations{0};
-std::atomic<std::atomic<uint64_t>*> g_bytes{nullptr};
+
+// The counts of all compiled kernels. The driver keeps the first one of a name.
+std::mutex g_mutex;
+std::vector<const std::atomic<uint64_t>*> g_bytes, g_repeated_bytes;  // guarded by g_mutex
+
+uint64_t SumOf(const std::vector<const std::atomic<uint64_t>*>& counts) {
+  std::lock_guard lock(g_mutex);
+  uint64_t sum = 0;
+  for (const std::atomic<uint64_t>* count : counts) sum += *count;
+  return sum;
+}
 
 bool CompileTwin(const std::string& source) {
   char folder[] = "/tmp/mge-twin-XXXXXX";
@@ -63,15 +75,19 @@ bool CompileTwin(const std::string& source) {
   uint64_t count = 0;
   auto kernels = reinterpret_cast<const void* const* (*)(uint64_t*)>(dlsym(twin, "mge_twin_kernels"))(&count);
   reinterpret_cast<void (*)(const void* const*, uint64_t)>(dlsym(driver, "mge_driver_add_kernels"))(kernels, count);
-  g_bytes = static_cast<std::atomic<uint64_t>*>(dlsym(twin, "mge_twin_bytes"));
+  std::lock_guard lock(g_mutex);
+  g_bytes.push_back(static_cast<const std::atomic<uint64_t>*>(dlsym(twin, "mge_twin_bytes")));
+  g_repeated_bytes.push_back(static_cast<const std::atomic<uint64_t>*>(dlsym(twin, "mge_twin_repeated_bytes")));
   return true;
 }
 
 }  // namespace
 
-// Return the number of compilations, and the bytes that the kernel compiled last has moved.
+// Return the number of compilations, the bytes that all compiled kernels have moved, except those of repeated operands, and
+// those of the latter that they have read.
 EXPORT uint64_t emulating_compilations() { return g_compilations; }
-EXPORT uint64_t emulating_bytes() { return g_bytes.load() ? g_bytes.load()->load() : 0; }
+EXPORT uint64_t emulating_bytes() { return SumOf(g_bytes); }
+EXPORT uint64_t emulating_repeated_bytes() { return SumOf(g_repeated_bytes); }
 
 EXPORT int NAME(nvrtcVersion, hiprtcVersion)(int* major, int* minor) {
   *major = 13;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models on a ROCm device: the calls of the driver that a run makes, and the reserve of its memory.
+#include "tests/core/cli/command.h"
+#include "tests/plugins/gpu/vendor/software_driver.h"
+
+namespace mge {
+namespace {
+
+constexpr char kDriver[] = MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5";
+
+// Checks the calls of runs that replay: one graph, the copies of one input and one output, and events that exist already.
+void ExpectReplays(const std::string& model, const std::vector<HostValue>& inputs) {
+  DriverInSoftware driver(kDriver);
+  auto session = Session::Load(RuntimeOver("rocm", kDriver), model, {.device = "rocm0"});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  for (int run = 0; run < 3; ++run) ASSERT_TRUE(ResultsOf(**session, inputs).ok());
+  for (int run = 0; run < 5; ++run) {
+    const auto calls = driver.CallsOf([&] { EXPECT_TRUE(ResultsOf(**session, inputs).ok()); });
+    EXPECT_EQ(calls.at("hipGraphLaunch"), 1u);
+    EXPECT_EQ(calls.at("hipMemcpyAsync"), 2u);
+    for (const auto& [name, count] : calls) {
+      EXPECT_THAT(name, testing::AnyOf("hipGraphLaunch", "hipMemcpyAsync", "hipEventRecord", "hipStreamWaitEvent",
+                                       "hipEventQuery", "hipEventSynchronize"));
+    }
+    EXPECT_LE(calls.count("hipEventSynchronize") ? calls.at("hipEventSynchronize") : 0, 1u);
+  }
+}
+
+TEST(RocmRuns, ThatAreCapturedLaunchOneGraphAndAllocateNothing) {
+  ExpectReplays(MGE_SOURCE_DIR "/packaging/digits/digits.onnx", DigitsInput());
+}
+
+class RocmZoo : public Command {};
+
+TEST_F(RocmZoo, ReplaysMobileNetV2AsOneGraph) {
+  ASSERT_EQ(Mge("zoo mobilenetv2 -o model.onnx").code, 0);
+  ExpectReplays(Path("model.onnx"), {Numbers({1, 3, 224, 224})});
+}
+
+// The variable of MegEngine: the pool has all of that memory before the first run, in pieces that later plans use, too.
+// Without the variable, it grows with the plans.
+TEST(RocmRuns, HaveTheMemoryThatIsReservedBeforeTheFirstOne) {
+  constexpr uint64_t kBytes = 8 << 20, kPlanning = 64 << 10;  // what planning itself took and gave back is a part of it
+  for (const char* value : {"b:8388608", "0"}) {
+    DriverInSoftware driver(kDriver, 1, 4 * kBytes);
+    const auto runtime = RuntimeOver("rocm", kDriver, {}, {{"MGB_ROCM_RESERVE_MEMORY", value}});
+    auto session = LoadDigits(runtime, "rocm0");
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    Device& device = *runtime->devices().Resolve("rocm0", "the test")->devices.front().device;
+    const InputType input = TypeOfValue(DigitsInput()[0]);
+    ASSERT_TRUE((*session)->PlanFor(std::span(&input, 1)).ok());
+    const auto planned = device.Stats().pool;
+    for (int64_t images : {3, 3, 500, 7}) ASSERT_TRUE(ResultsOf(**session, DigitsInput(images)).ok());
+    if (value != std::string_view("0")) {
+      EXPECT_GE(planned.committed, kBytes - kPlanning);
+      EXPECT_LE(planned.committed, kBytes);
+      EXPECT_EQ(device.Stats().pool.slab_acquires, planned.slab_acquires);
+    } else {
+      EXPECT_LT(planned.committed, kBytes);
+      EXPECT_GT(device.Stats().pool.slab_acquires, planned.slab_acquires);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mge
