@@ -29,7 +29,8 @@ struct Case {
   std::string name;
   std::string status;  // passed, failed, unsupported
   std::string reason;
-  int error = 0;  // the id of its error
+  int error = 0;            // the id of its error
+  int steps_elsewhere = 0;  // steps of nodes that another device than the session's first one computes
 };
 
 // Returns the folders with a model.onnx at or below `name`, as sorted absolute paths.
@@ -52,6 +53,18 @@ std::string Reason(const Status& s) {
   if (!s.what().empty()) reason += fmt::format("; {}", s.what());
   if (!s.where().empty()) reason += fmt::format(" ({})", s.where());
   return reason;
+}
+
+// Sets the number of steps that compute nodes on another device than the session's first one.
+Status CountStepsElsewhere(const Session& session, const std::vector<Tensor>& inputs, int* count) {
+  std::string text;
+  if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", /*why=*/false, &text); !s.ok()) return s;
+  *count = 0;
+  const Json plan = Json::parse(text);
+  for (const Json& unit : plan["units"]) {
+    *count += !unit["nodes"].empty() && unit["device"] != session.device(0);
+  }
+  return {};
 }
 
 Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const CheckOptions& o) {
@@ -77,6 +90,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
       return c;
     }
     if (Status s = session.Run(Pointers(inputs), &outputs); !s.ok()) return fail(s);
+    if (Status s = CountStepsElsewhere(session, inputs, &c.steps_elsewhere); !s.ok()) return fail(s);
     for (size_t i = 0; i < expected.size(); ++i) {
       std::string difference = Sentence(Compare(outputs[i], expected[i], o.tolerance));
       if (difference.empty()) continue;
@@ -148,26 +162,31 @@ int RunCheck(const Globals& globals, const CheckOptions& o) {
   auto count = [&](std::string_view status) {
     return std::count_if(cases.begin(), cases.end(), [&](const Case& c) { return c.status == status; });
   };
-  int64_t passed = count("passed"), failed = count("failed"), unsupported = count("unsupported");
+  const int64_t passed = count("passed"), failed = count("failed"), unsupported = count("unsupported");
+  const int64_t on_device = std::count_if(cases.begin(), cases.end(),
+                                          [](const Case& c) { return c.status == "passed" && c.steps_elsewhere == 0; });
   if (globals.json) {
     Json rows = Json::array();
     for (const Case& c : cases) {
       rows.push_back({{"name", c.name},
                       {"status", c.status},
                       {"reason", c.reason},
-                      {"error", c.error ? fmt::format("E{:04d}", c.error) : ""}});
+                      {"error", c.error ? fmt::format("E{:04d}", c.error) : ""},
+                      {"steps_elsewhere", c.steps_elsewhere}});
     }
     PrintJson({{"schema", "mge.check/1"},
                {"passed", passed},
                {"failed", failed},
                {"unsupported", unsupported},
+               {"on_device", on_device},
                {"cases", std::move(rows)}});
   } else {
     for (const Case& c : cases) {
       if (c.status == "passed" && !o.verbose) continue;
       Print(fmt::format("{:<11} {}{}{}\n", c.status, Escape(c.name), c.reason.empty() ? "" : ": ", Escape(c.reason)));
     }
-    Print(fmt::format("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported));
+    Print(fmt::format("{} passed, {} failed, {} unsupported; {} of the passed ones with every step on the first device\n",
+                      passed, failed, unsupported, on_device));
   }
   return failed ? kExitMismatch : kExitOk;
 }
