@@ -199,6 +199,7 @@ if ((${#quick[@]})); then rounds=1; fi
 code=0; "$here/lib/mge/test/bench_run_entry" "$out/one-op.onnx" "$rounds" "$device" >"$out/run_entry.log" 2>&1 || code=$?
 rm -f "$out/one-op.onnx"
 verdict run_entry "$code"
+# shellcheck disable=SC2016  # the page has backquotes
 printf '\nA run of one operator:\n\n```\n%s\n```\n' "$(<"$out/run_entry.log")" >>"$page"
 if [[ -n $no_torch ]]; then printf '\nPyTorch was not measured: %s\n' "$no_torch" >>"$page"; fi
 

@@ -53,6 +53,9 @@ constexpr Chain kChains[] = {
     {"MatMul, Add, Gelu",
      "input x : float32[5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[17]<0.1>\n"
      "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Gelu@20(a)\noutput y\n"},
+    {"MatMul, Add, Gelu, whose argument is read, too",
+     "input x : float32[5,33]\nconst w = float32[33,16]<0.05>\nconst b = float32[16]<0.1>\n"
+     "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Gelu@20(a) {approximate=\"tanh\"}\noutput a\noutput y\n"},
     {"Add, Mul, Tanh, Sub",
      "input x : float32[3,37]\ninput z : float32[37]\na = Add@14(x, z)\nm = Mul@14(a, x)\n"
      "t = Tanh@13(m)\ny = Sub@14(t, z)\noutput y\n"},
