@@ -25,8 +25,6 @@ std::string Lower(std::string text) {
   return text;
 }
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
 // Returns every name of a setting: key, variable, aliases.
 std::vector<std::string> NamesOf(const Json& setting) {
   std::vector<std::string> names = {Text(setting["key"]), Text(setting["variable"])};

@@ -8,8 +8,6 @@
 namespace mge::cli {
 namespace {
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
 std::string DomainText(const Json& domain) { return domain == "" ? "ai.onnx" : Escape(Text(domain)); }
 
 // Loads the model. Returns the error as JSON, or null and the session's report in `loaded`.

@@ -19,8 +19,6 @@ struct Options {
   size_t top = 10;
 };
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
 constexpr int kMeasuredRuns = 5;  // a step's time is the median of these runs
 
 // Measures runs into the profile. The caller must have done a first run.

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
@@ -63,7 +62,7 @@ int Start(const Task& task, RunningTask& running) {
   running.seconds = task.seconds;
   running.check = task.check;
   running.child = Child::Fork([&](int records) { BeChild(task, records, running.calls); }, task.seconds);
-  return running.child ? 0 : errno;
+  return running.child->end().not_started;
 }
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
