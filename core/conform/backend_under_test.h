@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/conform/allocations.h"
+#include "core/conform/backend_call.h"
 #include "core/conform/check.h"
-#include "core/conform/check_reporter.h"
 #include "core/conform/settings.h"
+#include "core/conform/task.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/note.h"

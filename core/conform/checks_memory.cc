@@ -7,6 +7,7 @@
 #include "core/conform/device_memory.h"
 #include "core/conform/kernel_run.h"
 #include "fmt/format.h"
+#include "mge/memory_handles.h"
 
 namespace mge::conform {
 namespace {
@@ -148,6 +149,36 @@ void CheckRanges(BackendUnderTest& s) {
   m.range_release(s.device(), &range);
 }
 
+// Wraps the handle of the memory of a bench, as an application would that has created it with the driver. Runs a kernel there,
+// and compares the content at both addresses.
+void CheckHandles(BackendUnderTest& s) {
+  const auto extension = s.plugin().extension;
+  const void* table = extension ? extension(MGE_MEMORY_HANDLES_EXTENSION, 1) : nullptr;
+  if (!table) NotOffered("the backend does not offer the extension " MGE_MEMORY_HANDLES_EXTENSION);
+  const auto& api = *static_cast<const mge_memory_handles_api*>(table);
+  const std::optional<SupportedCase> first = FirstSupportedCase(s);
+  if (!first) NotOffered("the backend has no kernel");
+  Bench bench(s);
+  KernelRun run(bench, first->c, first->candidate);
+  const mge_slab& own = bench.slab.raw();
+  if (!own.handle) NotOffered("slabs of the backend have no handle");
+  auto wrapped = Sized<mge_slab>();
+  Call("wrapping a handle", api.wrap, s.device(), own.handle, own.bytes, &wrapped);
+  if (!wrapped.address || reinterpret_cast<uintptr_t>(wrapped.address) % bench.alignment() != 0)
+    Broken("the address of a wrapped handle, {}, is NULL or not aligned to {}", wrapped.address, bench.alignment());
+  Transfer& transfer = bench.transfers[0];
+  transfer.CheckHostAddress(wrapped.address, wrapped.host_address, 64, "memory wrapped by its handle");
+  unsigned char* const lane = bench.first_lane;
+  bench.first_lane = static_cast<unsigned char*>(wrapped.address) + (lane - bench.slab.address());
+  run.RunSet(0, 1, 0xff);
+  const Bytes content = transfer.Get(bench.first_lane, bench.lane_bytes);
+  transfer.Expect(lane, content, "memory wrapped by its handle is not the memory of the handle");
+  InBackend("unwrapping a handle", api.unwrap, s.device(), &wrapped);
+  bench.first_lane = lane;
+  transfer.Expect(lane, content, "unwrapping a handle changed its memory");
+  run.RunSet(1, 1, 0xff);
+}
+
 // Checks decisions for devices of several sizes, for a new pool and for a plan.
 void CheckReserve(BackendUnderTest& s) {
   const mge_reserve_api* api = s.plugin().memory->own_reserve;
@@ -181,6 +212,8 @@ constexpr Check kRows[] = {
      Needs::kLives},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", CheckReleaseAfter},
     {"memory.ranges", "Committed parts of virtual memory ranges keep their content.", CheckRanges},
+    {"memory.handles",
+     "Memory wrapped by its handle is that memory: kernels and copies use it, and it outlives the wrapping.", CheckHandles},
     {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", CheckReserve},
 };
 

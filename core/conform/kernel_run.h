@@ -177,7 +177,7 @@ class KernelRun {
   void PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options);
   void Place(const Options& options);  // places all operands and the workspace
   void Bind();
-  // packing.cc: packs the constant input on the host, and on a queue if the backend can.
+  // layouts.cc: packs the constant input on the host, and on a queue if the backend can.
   Bytes Pack(uint32_t input, uint64_t bytes);
   void PackOnQueue(uint32_t input, const Bytes& source, const Bytes& form);
 

@@ -96,6 +96,8 @@ TEST(Named, HostAddressesOfMemoryThatTheHostCannotReach) {
   IsNamed("block_address_lies", "pool.blocks", "pool.blocks");
 }
 
+TEST(Named, MemoryThatIsNotThatOfItsHandle) { IsNamed("wraps_elsewhere", "memory.handles", "memory.handles"); }
+
 TEST(Named, ClaimsThatCrashOrHaveNoNodes) {
   IsNamed("claims_no_nodes", "graph.", "graph.claims");
   IsNamed("claims_crashes", "graph.", "graph.claims");

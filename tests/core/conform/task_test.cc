@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/conform/allocations.h"
+#include "core/conform/backend_call.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
