@@ -126,13 +126,8 @@ struct Trial {
     if (s = ReadReport(runtime, "mge.devices/1", &devices); !s.ok()) return s;
     for (const Json& device : devices["devices"]) {
       if (device["name"] == "host") continue;
-      Json tried = {{"name", device["name"]},
-                    {"class", device["class"]},
-                    {"state", device["state"]},
-                    {"troubled", false},
-                    {"operator", ""},
-                    {"reason", ""},
-                    {"fix", ""}};
+      Json tried = {{"name", device["name"]}, {"class", device["class"]}, {"state", device["state"]}, {"troubled", false}};
+      for (const char* text : {"operator", "reason", "fix"}) tried[text] = "";
       if (device["state"] == "loadable") {
         Enter(fmt::format("running an operator on {}", Text(device["name"])));
         TryDevice(runtime, file, tried);
@@ -147,7 +142,7 @@ struct Trial {
     row["on_demand"] = setting;
     options.command_line.push_back(setting);
     runtime = Runtime();
-    Enter(kFirstStage);
+    Enter(fmt::format("starting with {}", setting));
     return Run(std::move(options));
   }
 };

@@ -40,7 +40,6 @@ ThreadModes ModesNow() {
   out.rounding = std::fegetround();
 #if defined(__x86_64__)
   out.sse = _mm_getcsr() & ~kSseFlags;
-  __asm__ volatile("fnstcw %0" : "=m"(out.x87));
 #endif
   return out;
 }
@@ -49,7 +48,6 @@ void Restore(const ThreadModes& modes) {
   std::fesetround(modes.rounding);
 #if defined(__x86_64__)
   _mm_setcsr(modes.sse | (_mm_getcsr() & kSseFlags));
-  __asm__ volatile("fldcw %0" : : "m"(modes.x87));
 #endif
 }
 
@@ -109,8 +107,8 @@ class Failures {
     Broken("memory is lost each time {}", where_);
   }
 
-  // Runs the work once with failing allocation n and checks its status. Does not look for leaks. Returns whether allocation n
-  // was reached.
+  // Runs the work once with failing allocation n and checks its status. Does not look for leaks. Returns whether allocation
+  // n was reached.
   bool Fail(uint64_t n, bool for_ever) {
     std::string here;
     AllocationFailure failure(n, for_ever, [&](std::string_view call) {
@@ -186,9 +184,9 @@ Within::~Within() {
   std::lock_guard lock(g_mutex);
   if (!g_change.empty()) return;
   g_change = fmt::format(
-      "{} leaves the calling thread with other floating-point modes (rounding {}, MXCSR {:#x}, x87 {:#x}; "
-      "before: {}, {:#x}, {:#x}); put them back before it returns",
-      call_, now.rounding, now.sse, now.x87, modes_.rounding, modes_.sse, modes_.x87);
+      "{} leaves the calling thread with other floating-point modes (rounding {}, MXCSR {:#x}; before: {}, {:#x}); put them "
+      "back before it returns",
+      call_, now.rounding, now.sse, modes_.rounding, modes_.sse);
 }
 
 bool InBackendNow() { return t_in_backend; }

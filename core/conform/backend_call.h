@@ -48,7 +48,6 @@ class CallBoard {
 struct ThreadModes {
   int rounding = 0;  // the value of fegetround()
   uint32_t sse = 0;  // control bits of MXCSR; 0 on other processors
-  uint16_t x87 = 0;  // x87 control word; 0 on other processors
   bool operator==(const ThreadModes&) const = default;
 };
 
@@ -95,8 +94,8 @@ void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& wor
 bool AllocationsAreSeen();
 
 // A scope in which the backend's allocations in this thread are counted and the n-th fails. With `for_ever` all later ones
-// fail too. If `n` is 0, none fails, also of those that the host makes for the backend. An inner scope replaces the outer one
-// until it ends; an inner one with `n` 0 is used while enqueued work is waited for.
+// fail too. If `n` is 0, none fails, also of those that the host makes for the backend. An inner scope replaces the outer
+// one until it ends; an inner one with `n` 0 is used while enqueued work is waited for.
 class AllocationFailure {
  public:
   using Entering = std::function<void(std::string_view call)>;  // called before each call of the backend

@@ -149,8 +149,8 @@ void CheckRanges(BackendUnderTest& s) {
   m.range_release(s.device(), &range);
 }
 
-// Wraps the handle of the memory of a bench, as an application would that has created it with the driver. Runs a kernel there,
-// and compares the content at both addresses.
+// Wraps the handle of the memory of a bench, as an application would that has created it with the driver. Runs a kernel
+// there, and compares the content at both addresses.
 void CheckHandles(BackendUnderTest& s) {
   const auto extension = s.plugin().extension;
   const void* table = extension ? extension(MGE_MEMORY_HANDLES_EXTENSION, 1) : nullptr;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of launches: their heap memory, their order on the queue, and concurrent ones.
 //
-// Each allocation fails once, and a launch must not allocate. The kernel's input is copied over the queue, behind long work. A
-// kernel that does not run on the queue reads the old input. Several lanes run one kernel repeatedly, each with its own data.
-// Each run must give the result that the lane gave when it ran alone.
+// Each allocation fails once, and a launch must not allocate. The kernel's input is copied over the queue, behind long work.
+// A kernel that does not run on the queue reads the old input. Several lanes run one kernel repeatedly, each with its own
+// data. Each run must give the result that the lane gave when it ran alone.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

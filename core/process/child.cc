@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include "core/base/errno_text.h"
@@ -69,13 +68,10 @@ void ReadInto(Fd& fd, std::string& text) {
   if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
 }
 
-std::string LastLine(const std::string& text) {
-  std::istringstream lines(text);
-  std::string last;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r") != line.npos) last = line.substr(0, 300);
-  }
-  return last;
+// Returns the beginning of the last line that is not blank, or "".
+std::string LastLine(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  return std::string(text.substr(text.rfind('\n') + 1, 300));
 }
 
 }  // namespace
