@@ -199,12 +199,17 @@ std::string TakeModeChange() {
 AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering entering)
     : n_(n), for_ever_(for_ever), entering_(std::move(entering)), outer_(std::exchange(t_failure, this)) {}
 AllocationFailure::~AllocationFailure() { t_failure = outer_; }
-bool AllocationFailure::IsExcluded() { return t_failure && t_failure->n_ == 0; }
 bool AllocationsAreSeen() { return g_seen; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
 
 void AllocationFailure::Enter(std::string_view call) {
   if (t_failure && t_failure->entering_) t_failure->entering_(call);
+}
+
+bool AllocationFailure::Refuses() noexcept {
+  if (!InBackendNow() || !t_failure) return false;
+  const uint64_t n = ++t_failure->seen_;
+  return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));
 }
 
 void CountAllocationsOf(void* library) {
@@ -217,17 +222,14 @@ void CountAllocationsOf(void* library) {
 
 bool AllocationFails(const void* caller) noexcept {
   if (!g_seen.load(std::memory_order_relaxed)) g_seen = true;
-  if (!InBackendNow() || !t_failure) return false;
-  if (AskingLibrary(caller) != g_backend) return false;
-  const uint64_t n = ++t_failure->seen_;
-  return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));
+  return InBackendNow() && t_failure && AskingLibrary(caller) == g_backend && AllocationFailure::Refuses();
 }
 
 void CountObject(int change) noexcept { g_objects.fetch_add(change, std::memory_order_relaxed); }
 
-void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds) {
+// Refuses memory as SurvivesFailures() describes. Returns whether the backend takes any.
+static bool RefuseAll(BackendUnderTest& tested, const std::function<void()>& work, double seconds) {
   using Clock = std::chrono::steady_clock;
-  if (!AllocationsAreSeen()) NotOffered("this program does not see allocations");
   Failures failures(tested, work);
   // Many objects are created only at the first use. Lets each allocation of the first use fail before any of them is
   // complete.
@@ -242,19 +244,26 @@ void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& wor
     work();
     count = none.seen();
   }
-  if (count == 0 && n == 2) NotOffered("it takes no memory here, or none that can be seen");
+  if (count == 0 && n == 2) return false;
   const int least = tested.reporter().Fit(8, 4 * gone());
   begin = Clock::now();
   n = 1;
   for (int tried = 1;; ++tried) {
     for (bool for_ever : {false, true}) {
-      if (!failures.Try(n, for_ever)) return;
+      if (!failures.Try(n, for_ever)) return true;
     }
     // Skips allocations if there is not enough time for all that are left.
     const double left = static_cast<double>(count - std::min(n, count));
     const double fit = std::max<double>((seconds / gone() - 1) * tried, least);
     n += std::max<uint64_t>(1, static_cast<uint64_t>(left / fit));
   }
+}
+
+void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds) {
+  const bool refused = RefuseAll(tested, work, seconds);
+  // The requests to the host, for memory and slabs, were refused. That does not show what the other allocations do.
+  if (!AllocationsAreSeen()) NotOffered("this program does not see allocations");
+  if (!refused) NotOffered("it takes no memory here, or none that can be seen");
 }
 
 }  // namespace mge::conform

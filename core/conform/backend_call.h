@@ -13,8 +13,9 @@
 //
 // Only allocations that the backend itself makes in the kit's calling thread fail. Allocations of its own threads do not
 // fail, because no call could report them. Allocations of the driver's libraries do not fail, because they are not under
-// test. For this, a program must link tool/allocator.cc, which replaces malloc. In a program without it, no
-// allocation is seen. SQLite's out-of-memory tests use the same method.
+// test. For this, a program must link tool/allocator.cc, which replaces malloc. In a program without it, only the
+// backend's requests to the host fail: those for memory (mge_host.allocate) and those of its pool for slabs. SQLite's
+// out-of-memory tests use the same method.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +87,8 @@ class BackendUnderTest;
 
 // Repeats the work with failing allocations (see above). The work must call the backend through Call() or InBackend(), leave
 // no object behind, and throw errors. Throws Broken() unless every call returns MGE_OK, or MGE_RESOURCE_EXHAUSTED with a
-// text, nothing leaks, and the same work succeeds afterwards. Throws NotOffered() if no allocation is seen. `seconds` is
-// the approximate time limit; if all allocations would take longer, some are skipped.
+// text, nothing leaks, and the same work succeeds afterwards. Throws NotOffered() at the end if no allocation is seen.
+// `seconds` is the approximate time limit; if all allocations would take longer, some are skipped.
 void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds = 0.5);
 
 // Returns whether this program sees allocations.
@@ -106,12 +107,12 @@ class AllocationFailure {
 
   uint64_t seen() const { return seen_; }
   bool happened() const { return n_ && seen_ >= n_; }
-  static bool Happened();                    // happened() of this thread's object; false if there is none
-  static bool IsExcluded();                  // whether this thread's object, if there is one, lets no allocation fail
+  static bool Happened();  // happened() of this thread's object; false if there is none
+  // Counts a request of the backend for memory of the host. Returns whether it must fail.
+  static bool Refuses() noexcept;
   static void Enter(std::string_view call);  // calls `entering` of this thread's object
 
  private:
-  friend bool AllocationFails(const void*) noexcept;
   const uint64_t n_;
   const bool for_ever_;
   const Entering entering_;

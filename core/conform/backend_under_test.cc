@@ -51,7 +51,7 @@ KitHost::KitHost(std::vector<std::string> settings)
   }
   table_ = *inner_.table();
   table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
-    if (!AllocationFailure::IsExcluded() && ++active_->requests_ == active_->fail_at_) return nullptr;
+    if (AllocationFailure::Refuses()) return nullptr;
     return active_->inner_.table()->allocate(self, bytes, alignment);
   };
   table_.blob_load = [](void*, const void* key, uint64_t key_bytes, void* context,

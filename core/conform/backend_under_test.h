@@ -2,7 +2,6 @@
 // The backend under test, loaded into this (child) process and used only through its table.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <map>
 #include <memory>
@@ -30,16 +29,12 @@ class KitHost {
   explicit KitHost(std::vector<std::string> settings);
   const mge_host* table() const { return &table_; }
   int64_t outstanding() const { return inner_.allocations(); }  // number of blocks that are not released
-  uint64_t requests() const { return requests_; }
-  // Makes the n-th next request fail (1 is the next one); 0: none.
-  void FailAt(uint64_t n) { requests_ = 0, fail_at_ = n; }
 
  private:
   static KitHost* active_;
   HostServices inner_;
   std::mutex blobs_mutex_;
   std::map<std::string, std::string> blobs_;
-  std::atomic<uint64_t> requests_{0}, fail_at_{0};
   mge_host table_;
 };
 

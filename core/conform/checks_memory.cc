@@ -74,30 +74,6 @@ void CheckInfo(BackendUnderTest& s) {
   if (free > total) Broken("it reports {} free bytes of {} in total", free, total);
 }
 
-void CheckHostFailures(BackendUnderTest& s) {
-  auto begin = std::chrono::steady_clock::now();
-  LiveOnce(s);
-  const uint64_t requests = s.host().requests();
-  if (requests == 0) NotOffered("the backend takes no memory from the host");
-  double life = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  // If there is not enough time for all requests, selects evenly spaced ones, including the first and the last.
-  int count = s.reporter().Fit(static_cast<int>(std::min<uint64_t>(requests, 500)), 2 * life);
-  for (int i = 0; i < count; ++i) {
-    uint64_t n = 1 + (count > 1 ? static_cast<uint64_t>(i) * (requests - 1) / static_cast<uint64_t>(count - 1) : 0);
-    s.At("host->allocate fails at request {}", n);
-    s.host().FailAt(n);
-    const absl::Status status = StatusOf([&] { LiveOnce(s); });
-    s.host().FailAt(0);
-    const std::string_view said = Std(status.message());
-    if (said.find("no text") != said.npos)
-      Broken("with request {} of {} for host memory refused, an error comes without a text: {}", n, requests, said);
-    s.At("a good run after request {} failed", n);
-    LiveOnce(s);
-    if (s.host().outstanding() != 0)
-      Broken("after request {} for host memory was refused, {} blocks are not released", n, s.host().outstanding());
-  }
-}
-
 void CheckReleaseAfter(BackendUnderTest& s) {
   if (!s.plugin().memory->slab_release_after) NotOffered("the slot slab_release_after is empty");
   if (!s.plugin().queue) Broken("stream-ordered release without queues");
@@ -208,8 +184,6 @@ constexpr Check kRows[] = {
     {"memory.too_much", "A request for too much memory fails with MGE_RESOURCE_EXHAUSTED, and the device keeps working.",
      CheckTooMuch},
     {"memory.info", "The free memory does not exceed the total memory.", CheckInfo},
-    {"memory.host_failures", "If the host has no memory, an error is returned, and the next use works.", CheckHostFailures,
-     Needs::kLives},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", CheckReleaseAfter},
     {"memory.ranges", "Committed parts of virtual memory ranges keep their content.", CheckRanges},
     {"memory.handles",
