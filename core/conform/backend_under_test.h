@@ -155,12 +155,7 @@ Owned<Handle> Make(const char* name, void (*destroy)(Handle*), F create, Args&&.
   return Owned<Handle>(made, {destroy, name});
 }
 
-// The listed devices.
-struct DeviceList {
-  std::vector<DeviceDescription> devices;  // includes unusable devices; texts are empty if one of a device is invalid
-  std::string fault;                       // the first violation of the rules in a description; "" if there is none
-};
 // Lists the devices of a started backend and checks their descriptions. `classes` (optional) are the allowed classes.
-DeviceList ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
+DeviceListing ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
 
 }  // namespace mge::conform

@@ -18,9 +18,9 @@ void CheckSettings(BackendUnderTest& s) {
 
 void CheckEnumerate(BackendUnderTest& s) {
   NoteReading reading = NoteOf(s.path());
-  DeviceList first = ListDevices(s.plugin(), &reading.note.classes);
+  DeviceListing first = ListDevices(s.plugin(), &reading.note.classes);
   if (!first.fault.empty()) Broken(first.fault);
-  DeviceList second = ListDevices(s.plugin());
+  DeviceListing second = ListDevices(s.plugin());
   auto alike = [](const DeviceDescription& a, const DeviceDescription& b) {
     return a.index == b.index && a.fingerprint == b.fingerprint && a.score == b.score;
   };
