@@ -76,6 +76,13 @@ RuntimeOptions OptionsOf(const Globals& globals) {
 
 Status MakeRuntime(const Globals& globals, Runtime* out) { return Runtime::Create(OptionsOf(globals), out); }
 
+Status ReadReport(const Runtime& runtime, const char* schema, Json* out) {
+  std::string text;
+  Status s = runtime.Report(schema, &text);
+  if (s.ok()) *out = Json::parse(text);
+  return s;
+}
+
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
                  const std::vector<std::string>& skip, const std::vector<std::string>& outputs, bool outputs_on_device) {
   if (!runtime->get()) {

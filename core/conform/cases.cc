@@ -8,7 +8,6 @@
 #include <ranges>
 #include <utility>
 
-#include "core/conform/case_spec.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"

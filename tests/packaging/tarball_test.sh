@@ -22,7 +22,7 @@ foreign=$("${clean[@]}" ldd bin/mge lib/mge/mge-conform lib/mge/mge-worker lib/m
   awk -v here="$PWD/" '$2 == "=>" && index($0, here) == 0 && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ { print $1, $3 }')
 if [[ -n $foreign ]]; then printf 'FAILED: libraries from outside:\n%s\n' "$foreign"; exit 1; fi
 "${clean[@]}" bin/mge demo
-"${clean[@]}" bin/mge doctor  # by mge-worker
+"${clean[@]}" bin/mge doctor
 # A Python in which PyTorch seems to see the GPU.
 cat >"$work/python" <<'PYTHON'
 #!/bin/sh
