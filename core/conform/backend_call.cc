@@ -27,9 +27,9 @@
 namespace mge::conform {
 namespace {
 
-constexpr int kPlaces = 16;           // largest number of recorded calls at a time
-constexpr size_t kLongest = 100;      // longest recorded name in bytes
-constexpr uint32_t kSseFlags = 0x3f;  // exception flags of MXCSR, which any computation may set
+constexpr int kPlaces = 16;                   // largest number of recorded calls at a time
+constexpr size_t kLongestRecordedName = 100;  // longest recorded name in bytes
+constexpr uint32_t kSseFlags = 0x3f;          // exception flags of MXCSR, which any computation may set
 
 constinit thread_local bool t_in_backend = false;
 std::mutex g_mutex;
@@ -139,7 +139,7 @@ class Failures {
 struct CallBoard::Places {
   struct Place {
     std::atomic<bool> taken;
-    char call[kLongest + 1];
+    char call[kLongestRecordedName + 1];
   } places[kPlaces];
 };
 
@@ -169,7 +169,7 @@ Within::Within(std::string_view call) : before_(std::exchange(t_in_backend, true
   for (int i = 0; board && i < kPlaces && place_ < 0; ++i) {
     auto& [taken, name] = board->places[i];
     if (taken.exchange(true)) continue;
-    name[call.copy(name, kLongest)] = 0;
+    name[call.copy(name, kLongestRecordedName)] = 0;
     place_ = i;
   }
   AllocationFailure::Enter(call);

@@ -61,7 +61,7 @@ void CheckLinks(BackendUnderTest& s) {
   }
 }
 
-void CheckAllocations(BackendUnderTest& s) {
+void CheckDeviceAllocations(BackendUnderTest& s) {
   s.Close();
   s.Stop();
   constexpr double kSeconds = 2;
@@ -133,7 +133,7 @@ void CheckAbort(BackendUnderTest& s) {
   if (code != MGE_CANCELLED) Broken("an operation after abort ends with {}; MGE_CANCELLED is required", CodeName(code));
 }
 
-constexpr Check kRows[] = {
+constexpr Check kDeviceChecks[] = {
     {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", CheckSettings,
      Needs::kTable},
     {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", CheckEnumerate,
@@ -144,7 +144,7 @@ constexpr Check kRows[] = {
     {"device.links", "Links between devices have known flags and no negative numbers.", CheckLinks},
     {"device.allocations",
      "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.",
-     CheckAllocations},
+     CheckDeviceAllocations},
     {"collective.one_rank", "The operations of one rank alone copy its data.", CheckOneRank},
     {"collective.absent_rank", "A rank that never comes is an error within the timeout.", CheckAbsentRank},
     {"collective.abort", "An aborted communicator ends operations with MGE_CANCELLED.", CheckAbort},
@@ -152,6 +152,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> DeviceChecks() { return kRows; }
+std::span<const Check> DeviceChecks() { return kDeviceChecks; }
 
 }  // namespace mge::conform

@@ -177,7 +177,7 @@ void CheckReserve(BackendUnderTest& s) {
   }
 }
 
-constexpr Check kRows[] = {
+constexpr Check kMemoryChecks[] = {
     {"memory.slabs", "Slabs are aligned, disjoint and large enough, and keep their content, also if the host writes it.",
      CheckSlabs},
     {"memory.pinned", "Pinned memory can be read and written by the host.", CheckPinned},
@@ -193,6 +193,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> MemoryChecks() { return kRows; }
+std::span<const Check> MemoryChecks() { return kMemoryChecks; }
 
 }  // namespace mge::conform

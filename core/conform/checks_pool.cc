@@ -237,7 +237,7 @@ void CheckBudget(BackendUnderTest&, Pool& pool) {
   }
 }
 
-void CheckAllocations(BackendUnderTest& s, Pool&) {
+void CheckPoolAllocations(BackendUnderTest& s, Pool&) {
   SurvivesFailures(s, [&s] {
     Pool pool(s);
     const absl::Status acquired = StatusOf([&] { pool.AcquireAll({100, 70000, 3 << 20}); });
@@ -377,7 +377,7 @@ void OnOwnPool(BackendUnderTest& s) {
   ThrowIfError(status);
 }
 
-constexpr Check kRows[] = {
+constexpr Check kPoolChecks[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, in slabs of the host, and have the correct host address or none.",
      OnOwnPool<CheckBlocks>},
     {"pool.last_use", "A block is not handed out before the fence of its last use, unless the request may wait.",
@@ -385,7 +385,7 @@ constexpr Check kRows[] = {
     {"pool.budget", "The pool keeps the host's budget, reports MGE_OVER_BUDGET, and works again after a release.",
      OnOwnPool<CheckBudget, kBudget>},
     {"pool.allocations", "A pool survives every failing allocation, and slabs that the host refuses, and loses no block.",
-     OnOwnPool<CheckAllocations>},
+     OnOwnPool<CheckPoolAllocations>},
     {"pool.trim", "Trimming releases all memory that is not in use, and no other; destroying a pool releases every slab.",
      OnOwnPool<CheckTrim>},
     {"pool.stats", "The pool's statistics are correct.", OnOwnPool<CheckStats>},
@@ -396,6 +396,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> PoolChecks() { return kRows; }
+std::span<const Check> PoolChecks() { return kPoolChecks; }
 
 }  // namespace mge::conform

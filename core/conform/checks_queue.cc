@@ -9,7 +9,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kRedZone = 64;
+constexpr size_t kQueueRedZone = 64;
 
 void CheckCreate(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
@@ -34,7 +34,7 @@ struct Place {
 
 // Copies `bytes` bytes over a queue, and checks every byte of source and destination, and of red zones around them.
 void CheckCopy(BackendUnderTest& s, Transfer& transfer, Queue& queue, const Place& from, const Place& to, size_t bytes) {
-  const size_t shift = bytes % 7, at = kRedZone + shift, room = at + bytes + kRedZone;
+  const size_t shift = bytes % 7, at = kQueueRedZone + shift, room = at + bytes + kQueueRedZone;
   const std::string what = fmt::format("copy of {} bytes from {} to {} (offset {})", bytes, from.name, to.name, shift);
   s.At(what);
   auto put = [&](const Place& place, const Bytes& content) {
@@ -49,15 +49,15 @@ void CheckCopy(BackendUnderTest& s, Transfer& transfer, Queue& queue, const Plac
   Bytes b = Pattern(room, static_cast<unsigned>(77 + bytes));
   put(from, a);
   put(to, b);
-  Call(what, s.plugin().queue->copy, queue, to.address + at, from.address + kRedZone, bytes);
+  Call(what, s.plugin().queue->copy, queue, to.address + at, from.address + kQueueRedZone, bytes);
   transfer.Drain(queue);
-  std::copy_n(a.begin() + kRedZone, bytes, b.begin() + static_cast<ptrdiff_t>(at));
+  std::copy_n(a.begin() + kQueueRedZone, bytes, b.begin() + static_cast<ptrdiff_t>(at));
   expect(to, b, ", destination");
   expect(from, a, ", source");
 }
 
 void CheckCopies(BackendUnderTest& s) {
-  constexpr size_t kLargest = (1 << 20) + 3, kRoom = kLargest + 3 * kRedZone;
+  constexpr size_t kLargest = (1 << 20) + 3, kRoom = kLargest + 3 * kQueueRedZone;
   Rig rig(s, 2 * kRoom);
   Queue in(s, MGE_QUEUE_COPY_IN);
   Bytes host(kRoom);
@@ -232,7 +232,7 @@ void UseQueue(Queue& queue, const Fence& fence, unsigned char* memory, uint64_t 
   fence.Await(value);
 }
 
-void CheckAllocations(BackendUnderTest& s) {
+void CheckQueueAllocations(BackendUnderTest& s) {
   Slab slab(s, 128);
   unsigned char* memory = slab.address();
   Fence last(s);
@@ -255,7 +255,7 @@ void CheckAllocations(BackendUnderTest& s) {
   });
 }
 
-constexpr Check kRows[] = {
+constexpr Check kQueueChecks[] = {
     {"queue.create", "Queues of every kind can be created and destroyed, several at once.", CheckCreate},
     {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", CheckCopies},
     {"queue.order", "Work on one queue runs in order.", CheckOrder},
@@ -264,13 +264,13 @@ constexpr Check kRows[] = {
     {"queue.capture",
      "Captured copies do not run during the capture, and each replay equals a direct run, also after an update.",
      CheckCapture},
-    {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", CheckAllocations},
+    {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", CheckQueueAllocations},
     {"queue.peers", "Copies between peer devices are correct.", CheckPeers},
     {"profile.stamps", "A stamp is taken after the work before it; times are in microseconds.", CheckStamps},
 };
 
 }  // namespace
 
-std::span<const Check> QueueChecks() { return kRows; }
+std::span<const Check> QueueChecks() { return kQueueChecks; }
 
 }  // namespace mge::conform

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kClaims = "graph.claims";
 constexpr const char* kGroups = "graph.groups";
 
-constexpr Check kRows[] = {
+constexpr Check kClaimChecks[] = {
     {kClaims, "Groups have a name, a benefit and at least two different existing nodes, and are the same every time."},
     {kGroups, "The kernel of a group gives the same results as its nodes one by one."},
 };
@@ -250,12 +250,12 @@ void CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<const OpDef
 
 }  // namespace
 
-std::span<const Check> ClaimChecks() { return kRows; }
+std::span<const Check> ClaimChecks() { return kClaimChecks; }
 
 void CheckClaims(BackendUnderTest& tested, bool quick) {
   CheckReporter& w = tested.reporter();
   if (!tested.plugin().graph) {
-    for (const Check& row : kRows) w.NotOffered(row.name, "the backend claims no groups");
+    for (const Check& row : kClaimChecks) w.NotOffered(row.name, "the backend claims no groups");
     return;
   }
   Bench bench(tested);

@@ -29,7 +29,6 @@ namespace {
 constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
-constexpr const char* kOffers = "kernel.offers";
 
 // Ends the process without closing the device and stopping the backend.
 [[noreturn]] void Leave(CheckReporter& w) {

@@ -23,10 +23,10 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kLongest = 1000;  // longest field in bytes: a record is shorter than PIPE_BUF, so writes are atomic
+constexpr size_t kLongestField = 1000;  // longest field in bytes: a record is shorter than PIPE_BUF, so writes are atomic
 
 std::string Field(std::string_view text) {
-  std::string out(text.substr(0, kLongest));
+  std::string out(text.substr(0, kLongestField));
   for (char& c : out) c = c == '\t' || c == '\n' ? ' ' : c;
   return out;
 }
