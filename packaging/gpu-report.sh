@@ -125,7 +125,7 @@ code=0; measured onnx-cpu0 "$mge" check "$here/share/mge/onnx" --device cpu0 || 
 verdict onnx-cpu0 "$code"
 printf -- '- onnx: %s cases passed, %s of them with every step on %s; cpu0 passes %s\n' \
   "$(number passed "$out/onnx.json")" "$(number on_device "$out/onnx.json")" "$device" "$(number passed "$out/onnx-cpu0.json")" >>"$page"
-# The programs that CTest runs with the label gpu.
+# The program that CTest runs with the label gpu.
 code=0
 GPU_TEST_DEVICE=$device GPU_TEST_MODELS=$here/share/mge/digits "$here/lib/mge/test/test_gpu" >"$out/test_gpu.log" 2>&1 || code=$?
 verdict test_gpu "$code"

@@ -10,8 +10,7 @@ usage() {
 usage: packaging/tarball.sh [options]
 
 Builds a preset and writes build/mge-VERSION-linux-ARCHITECTURE.tar.xz: the mge command, libmge, all backends, headers,
-the shared libraries that they need, ONNX's test cases, and gpu-report.sh, which tests and measures a GPU with the programs
-of its label in CTest.
+the shared libraries that they need, ONNX's test cases, and gpu-report.sh with its programs, which tests and measures a GPU.
 
   -o, --output FILE   the file to write
   -p, --preset NAME   the preset to build: tarball (default) has CUDA code for every generation of GPUs since Turing,

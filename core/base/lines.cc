@@ -29,6 +29,13 @@ std::string OneLine(std::string_view text) {
   return out;
 }
 
+std::string WithoutControl(std::string_view text) {
+  std::string out(text);
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  return out;
+}
+
 std::string_view TakeUntil(std::string_view& rest, char end) {
   const size_t at = std::min(rest.find(end), rest.size());
   std::string_view out = rest.substr(0, at);

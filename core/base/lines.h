@@ -15,6 +15,9 @@ std::vector<std::string_view> LinesOf(std::string_view text);
 // takes all.
 std::string_view TakeUntil(std::string_view& rest, char end);
 
+// Returns the text with control characters replaced by spaces.
+std::string WithoutControl(std::string_view text);
+
 // Returns the lines joined by " | ", with control characters escaped.
 std::string OneLine(std::string_view text);
 

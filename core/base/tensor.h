@@ -39,8 +39,8 @@ class Tensor {
   // Creates an uninitialised tensor; strings are empty. Errors: kInvalidTensor on overflow, and those of `allocator`.
   static absl::StatusOr<Tensor> Create(DType dtype, Shape shape, HostAllocator& allocator = UnlimitedHostAllocator());
 
-  // Creates a tensor that refers to `data`, without a copy. `owner` keeps `data` alive; if it is null, the caller does.
-  // `data` must be aligned for the element type.
+  // Creates a tensor that refers to `data` in host memory, without a copy. `owner` keeps `data` alive; if it is null, the
+  // caller does. `data` must be aligned for the element type. For a part of another tensor use Within().
   static Tensor View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner) {
     return View(dtype, std::move(shape), data, std::move(owner), nullptr);
   }

@@ -128,7 +128,7 @@ int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vec
   if (!WriteFile(request_file, request.dump(2, ' ', false, Json::error_handler_t::replace))) {
     return CannotWrite(globals, request_file);
   }
-  const auto child = Child::Execute({run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()}, "", 1e9);
+  const auto child = Child::Execute({run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()}, "", kNoTimeLimit);
   child->ReadToEnd([] { return true; });
   std::ifstream in(folder.File("reply.json"), std::ios::binary);
   Json reply = Json::parse(std::string(std::istreambuf_iterator<char>(in), {}), nullptr, false);

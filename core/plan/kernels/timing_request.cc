@@ -196,13 +196,6 @@ void Fields(A& a, TimingRequest& r) {
 
 constexpr std::string_view kWords[] = {"ready", "begin", "end", "result", "failed"};  // by TimingLine::Kind
 
-std::string WithoutControl(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
-}
-
 }  // namespace
 
 void SetGraph(const Graph& graph, const Group& group, TimingRequest& request) {

@@ -18,7 +18,6 @@ namespace mge {
 namespace {
 
 constexpr double kStartSeconds = 60;  // time limit of a worker until its problem is complete
-constexpr double kUnlimited = 1e9;
 
 void Remove(std::vector<std::string>& list, const std::string& id) { std::erase(list, id); }
 
@@ -56,7 +55,7 @@ TimingWorkers::Outcome TimingWorkers::Run(TimingRequest& request, const StopCont
           out.results.emplace_back(line.id, std::move(line.result));
           break;
       }
-      child->LimitTo(out.candidate.empty() ? kUnlimited : options_.seconds);
+      child->LimitTo(out.candidate.empty() ? kNoTimeLimit : options_.seconds);
     }
     out.stopped = !CheckStop(stop).ok();
     return !out.stopped;

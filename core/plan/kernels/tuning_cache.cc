@@ -32,13 +32,7 @@ namespace {
 constexpr std::string_view kHead = "mge.tuning/2";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 
-// Returns the first 1024 bytes of the text, with control characters replaced by spaces.
-std::string FieldText(std::string_view text) {
-  std::string out(text.substr(0, 1024));
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  return out;
-}
+std::string FieldText(std::string_view text) { return WithoutControl(text.substr(0, 1024)); }
 
 absl::Status Damaged(std::string what) { return Fail(errors::kFileAccess, std::move(what)); }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention in one pass over the keys, without the matrix of scores in memory. A block computes 32 queries, or 16 of
-// large heads. For each tile of as many keys it computes the scores, and corrects the sums so far by the change of the row's maximum: the online softmax of
-// M. Milakov and N. Gimelshein (2018), in the tiles of T. Dao et al., "FlashAttention" (2022).
+// large heads. For each tile of as many keys it computes the scores, and corrects the sums so far by the change of the
+// row's maximum: the online softmax of M. Milakov and N. Gimelshein (2018), in the tiles of T. Dao et al.,
+// "FlashAttention" (2022).
 #include <math.h>
 
 #include "plugins/gpu/kernels/attention_operands.h"
@@ -22,7 +23,7 @@ GPU_DEVICE void LoadRows(C (&tile)[kRows][kPitch], const T* from, int64_t row0, 
   }
 }
 
-// For heads of up to kHead elements.
+// Computes heads of up to kHead elements.
 template <typename T, int kHead>
 GPU_DEVICE void Attention(const AttentionArgs& args) {
   using C = Compute<T>;

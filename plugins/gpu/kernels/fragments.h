@@ -70,16 +70,16 @@ GPU_DEVICE void LoadMatricesTransposed(const Place& place, int lane, uint32_t& r
 #endif
 }
 
-// Load the fragments of 8 words along k, the `words`-th of a factor in shared memory, for two times 8 lines from `line` on:
-// register 2 i + j has lines 8 i, and words 4 j. at(...) returns the address of a vector of 16 bytes.
-//   LoadAlongK       at(line, vector): of a line's elements along k
-//   LoadAcrossLines  at(k, vector): of the 16-bit elements of a k across lines
+// Loads fragments of a factor in shared memory: 16 lines from `line` on, and the words 8 `words` to 8 `words` + 7 along k.
+// Register 2 i + j gets the 8 lines from line + 8 i on, and 4 words from 4 j on. at(line, vector) returns the address of 16
+// bytes of a line.
 template <typename At>
 GPU_DEVICE void LoadAlongK(const At& at, int line, int words, int lane, uint32_t& r0, uint32_t& r1, uint32_t& r2,
                            uint32_t& r3) {
   LoadMatrices([&](int i, int l) -> const void* { return at(line + 8 * (i / 2) + l, 2 * words + i % 2); }, lane, r0, r1, r2,
                r3);
 }
+// Does the same for 16-bit elements whose lines are neighbours in memory. at(k, vector) returns the address of 16 bytes of a k.
 template <typename At>
 GPU_DEVICE void LoadAcrossLines(const At& at, int line, int words, int lane, uint32_t& r0, uint32_t& r1, uint32_t& r2,
                                 uint32_t& r3) {

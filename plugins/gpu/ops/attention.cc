@@ -3,6 +3,7 @@
 #include "plugins/gpu/support/attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/moves.h"
@@ -43,11 +44,13 @@ struct AttentionRow {
     if (p.node_count() < 3 || !FindWhole(p, &found) || !Accept(p, offers, /*groups=*/true)) return;
     const AttentionArgs& a = found.args;
     const double products = 2.0 * static_cast<double>(a.batch * a.queries) * static_cast<double>(a.keys);
-    const double operations = products * (a.head_size + a.value_size) / (a.causal.kind == kNotCausal ? 1 : 2);
+    const double whole = products * (a.head_size + a.value_size);
+    const bool skips_tiles = a.causal.kind != kNotCausal && a.causal.enough < INFINITY;
+    const double operations = skips_tiles ? whole / 2 : whole;
     const double plain_us = GpuUs(p, BytesOf(p), operations);
     const bool units = HasMatrixUnits(p, found.type) && (found.type != MGE_DTYPE_F32 || a.head_size <= kMaxHeadSizeOfFloats);
     if (!units && found.type != MGE_DTYPE_F32 && HasLibraryOfProducts(p.handle(), found.type) &&
-        ApartUs(p, found, operations) < plain_us) {
+        ApartUs(p, found, whole) < plain_us) {
       return offers.Refuse("the products of a library are faster, because attention has no kernel for matrix units here");
     }
     offers.Add({.id = "gpu.attention", .attributes = kExact, .cost_us = plain_us, .variant = kPlain});

@@ -3,7 +3,7 @@
  * Memory by the handle of a driver: an extension that a backend may offer, so that applications can use memory that they
  * have allocated with the driver, and that has a handle (such as cl_mem) but no address (mge_tensor_wrap_handle).
  * mge_plugin.extension(MGE_MEMORY_HANDLES_EXTENSION, 1) returns a mge_memory_handles_api. In C++ see
- * plugin/memory_handles.hpp.
+ * plugin/memory_handles.hpp. In the slabs of a backend that offers it, mge_slab.handle is such a handle, or NULL.
  */
 #ifndef MGE_MEMORY_HANDLES_H_
 #define MGE_MEMORY_HANDLES_H_

@@ -299,7 +299,7 @@ typedef struct mge_slab {
   int32_t memory_class;
   void* address;      /* the address passed to steps and copies */
   void* host_address; /* NULL if the host cannot access the memory */
-  void* handle;       /* used by the backend only */
+  void* handle;       /* used by the backend only; see memory_handles.h */
   uint64_t bytes;
 } mge_slab;
 

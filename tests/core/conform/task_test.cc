@@ -3,16 +3,19 @@
 #include "core/conform/task.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
 #include "core/conform/backend_call.h"
+#include "core/process/child.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -181,6 +184,32 @@ TEST(Tasks, EndWithTheirParentWhicheverSignalEndsIt) {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
     EXPECT_TRUE(line.IsCut()) << number;
   }
+}
+
+TEST(Tasks, AnExecutedProgramEndsWithItsParent) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // the program becomes a child of this process
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const auto child = Child::Execute({"/bin/sh", "-c", "echo $$; exec sleep 1000"}, "", 20);
+    child->ReadToEnd([&] { return child->output.find('\n') == std::string::npos; });
+    if (write(ends[1], child->output.data(), child->output.size()) > 0) kill(getpid(), SIGKILL);
+    _exit(1);
+  }
+  char text[32] = {};
+  ASSERT_GT(read(ends[0], text, sizeof(text) - 1), 0);
+  close(ends[0]);
+  close(ends[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(parent, &status, 0), parent);
+  const pid_t program = std::atoi(text);
+  pid_t ended = 0;
+  for (int i = 0; i < 500 && ended == 0; ++i, usleep(10'000)) ended = waitpid(program, &status, WNOHANG);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+  if (ended == 0) kill(program, SIGKILL);
+  ASSERT_EQ(ended, program) << "it has not ended";
+  EXPECT_TRUE(WIFSIGNALED(status)) << status;
 }
 
 // Sets the limit of open files. Call it in a child process only, because the limit cannot be raised again.
