@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on a ROCm device: the calls of the driver that a run makes, and the reserve of its memory.
 #include "tests/core/cli/command.h"
-#include "tests/plugins/gpu/vendor/software_driver.h"
+#include "tests/plugins/gpu/vendor/failing_calls.h"
 
 namespace mge {
 namespace {
@@ -60,6 +60,56 @@ TEST(RocmRuns, HaveTheMemoryThatIsReservedBeforeTheFirstOne) {
       EXPECT_GT(device.Stats().pool.slab_acquires, planned.slab_acquires);
     }
   }
+}
+
+TEST(RocmRuns, UpdateTheGraphIfTheMemoryOfOutputsMoves) {
+  DriverInSoftware driver(kDriver);
+  auto session = Session::Load(RuntimeOver("rocm", kDriver), MGE_SOURCE_DIR "/packaging/digits/digits.onnx",
+                               {.device = "rocm0", .outputs_on_device = true});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<std::vector<HostValue>> kept;  // so that each run has other memory for its output
+  for (int run = 0; run < 6; ++run) {
+    RunState control;
+    kept.emplace_back(1);
+    const absl::Status status = (*session)->Run(DigitsInput(), kept.back(), control);
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+  }
+  EXPECT_EQ(driver.Calls("hipGraphInstantiateWithFlags"), 1u);
+  EXPECT_GE(driver.Calls("hipGraphExecUpdate"), 3u);
+  EXPECT_GE(driver.Calls("hipGraphLaunch"), 4u);
+}
+
+// tests/plugins/cuda fails all functions of its driver. The host code is the same.
+TEST(RocmRuns, OfTwoDevicesWithAFailingCallAreErrorsAndNothingLeaks) {
+  const auto use = [] { return UseTwoDevices("rocm", kDriver); };
+  std::vector<DriverCall> calls;
+  {
+    DriverInSoftware driver(kDriver, 2);
+    const absl::Status status = use();
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+    for (const char* function : {"hipGraphExecUpdate", "hipEventElapsedTime", "hipDeviceCanAccessPeer",
+                                 "hipDeviceGetP2PAttribute", "hipMemcpyPeerAsync", "hipModuleLaunchKernel"}) {
+      const uint64_t count = driver.Calls(function);
+      EXPECT_GT(count, 0u) << function;
+      calls.emplace_back(function, std::min<uint64_t>(count, 3));
+    }
+  }
+  constexpr int kLaunchFailed = 719;
+  auto failures = FailEachCall(kDriver, 2, "rocm", calls, kLaunchFailed, use);
+  EXPECT_GT(failures["hipGraphExecUpdate"], 0);
+  EXPECT_GT(failures["hipMemcpyPeerAsync"], 0);
+}
+
+class RocmVersions : public Command {};
+
+// The functions of the other libraries tell whether they are too old: hiprtc's version number is no help before HIP 6.
+TEST_F(RocmVersions, OfRcclThatAreTooOldAreNamedWithTheNeededOneAndTheFix) {
+  const std::string library = MGE_BINARY_DIR "/tests/rocm/librccl_old.so";
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only collective",
+                        std::string("MGE_ROCM_DRIVER=") + kDriver + " MGE_ROCM_RCCL=" + library);
+  EXPECT_THAT(o.out + o.err, testing::HasSubstr("RCCL cannot be used: " + library +
+                                                " has version 2.13, and this backend needs 2.14 or a later 2.x; install "
+                                                "rccl, or set rocm.rccl to its path"));
 }
 
 }  // namespace
