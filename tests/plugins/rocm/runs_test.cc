@@ -102,7 +102,7 @@ TEST(RocmRuns, OfTwoDevicesWithAFailingCallAreErrorsAndNothingLeaks) {
 
 class RocmVersions : public Command {};
 
-// The functions of the other libraries tell whether they are too old: hiprtc's version number is no help before HIP 6.
+// Other libraries of AMD that are too old lack functions. The version that hiprtc of HIP 5 returns, 9.0, says nothing.
 TEST_F(RocmVersions, OfRcclThatAreTooOldAreNamedWithTheNeededOneAndTheFix) {
   const std::string library = MGE_BINARY_DIR "/tests/rocm/librccl_old.so";
   const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only collective",

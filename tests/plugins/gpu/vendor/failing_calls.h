@@ -21,9 +21,9 @@ inline bool ReleasesSomething(const std::string& function) {
   return false;
 }
 
-// Uses a driver with `devices` devices again and again. In each round, another call fails with `code`. An error must name the
-// function or the device, nothing may leak, and the next use must work. Of each function, fails the first calls and a sample of
-// the others, or all if MGE_TEST_EVERY_CALL is set. Returns how often the use failed, per function.
+// Uses a driver with `devices` devices again and again. In each round, another call fails with `code`: the first calls of each
+// function and a sample of the others, or all calls if MGE_TEST_EVERY_CALL is set. An error must name the function or the
+// device, nothing may leak, and the next use must work. Returns how often the use failed, per function.
 inline std::map<std::string, int> FailEachCall(const char* driver_file, int devices, const std::string& device_name,
                                                const std::vector<DriverCall>& counts, int code,
                                                const std::function<absl::Status()>& use) {
