@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on a ROCm device: the calls of the driver that a run makes, and the reserve of its memory.
+#include <tuple>
+
 #include "tests/core/cli/command.h"
 #include "tests/plugins/gpu/vendor/failing_calls.h"
 
@@ -102,7 +104,6 @@ TEST(RocmRuns, OfTwoDevicesWithAFailingCallAreErrorsAndNothingLeaks) {
 
 class RocmVersions : public Command {};
 
-// Other libraries of AMD that are too old lack functions. The version that hiprtc of HIP 5 returns, 9.0, says nothing.
 TEST_F(RocmVersions, OfRcclThatAreTooOldAreNamedWithTheNeededOneAndTheFix) {
   const std::string library = MGE_BINARY_DIR "/tests/rocm/librccl_old.so";
   const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only collective",
@@ -110,6 +111,26 @@ TEST_F(RocmVersions, OfRcclThatAreTooOldAreNamedWithTheNeededOneAndTheFix) {
   EXPECT_THAT(o.out + o.err, testing::HasSubstr("RCCL cannot be used: " + library +
                                                 " has version 2.13, and this backend needs 2.14 or a later 2.x; install "
                                                 "rccl, or set rocm.rccl to its path"));
+}
+
+// Other libraries of AMD that are too old lack functions. Their versions say less: hiprtc of HIP 5 returns 9.0.
+TEST_F(RocmVersions, OfLibrariesThatLackAFunctionAreErrorsWithTheFunctionAndTheFix) {
+  for (const char* name : {"bert-tiny", "mobilenetv2", "eltwise-chain"}) {
+    ASSERT_EQ(Mge(std::string("zoo ") + name + " -o " + name + ".onnx").code, 0);
+  }
+  for (const auto& [variable, model, message] :
+       {std::tuple("ROCBLAS", "bert-tiny",
+                   " has no function rocblas_create_handle; install rocblas, or set rocm.rocblas to its path, or to off"),
+        {"MIOPEN", "mobilenetv2",
+         " has no function miopenCreate; install miopen-hip, or set rocm.miopen to its path, or to off"},
+        {"HIPRTC", "eltwise-chain",
+         " has no function hiprtcVersion; install the HIP runtime with hiprtc, or set rocm.hiprtc to its path, or to "
+         "off"}}) {
+    const Outcome o = Mge(std::string("plan ") + model + ".onnx --device rocm0 --why",
+                          std::string("MGE_ROCM_DRIVER=") + kDriver + " MGE_ROCM_" + variable + "=" + kDriver);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, testing::HasSubstr(kDriver + std::string(message)));
+  }
 }
 
 }  // namespace
