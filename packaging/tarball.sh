@@ -89,6 +89,6 @@ cp "$root/packaging/gpu-report.sh" "$tree/"
 install -Dm 755 "$root/tests/bench/torch_peer.py" "$tree/share/mge/bench/torch_peer.py"
 cases=$(dpkg -L libonnx-testdata | awk '/\/data\/node$/')
 mkdir -p "$tree/share/mge/onnx"
-cp -r "$cases" "$tree/share/mge/onnx/"
+cp -r "${cases%/*}"/{node,simple,pytorch-converted,pytorch-operator} "$tree/share/mge/onnx/"
 tar -C "$work" --owner=0 --group=0 --sort=name -c "$name" | xz -T "$jobs" -6 >"$output"
 say "wrote $output ($(($(stat -c %s "$output") / 1048576)) MiB)"

@@ -18,12 +18,6 @@ using mge::api::Wrap;
 
 namespace {
 
-mge_tensor* New(Tensor tensor) {
-  auto* out = new mge_tensor;
-  out->value.tensor = std::move(tensor);
-  return out;
-}
-
 absl::Status CheckArguments(std::string_view function, int32_t place, mge_dtype dtype) {
   auto misuse = [&](std::string what) { return mge::Fail(mge::errors::kApiMisuse, fmt::format("{}: {}", function, what)); };
   if (place != MGE_PLACE_DEVICE && place != MGE_PLACE_PAGE_LOCKED) {
@@ -62,7 +56,7 @@ mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32
   MGE_API_ASSIGN_OR_RETURN(mge::Device* const on, DeviceOf(runtime, device));
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::Create(*on, ClassOf(place), static_cast<DType>(dtype),
                                                                Shape(dims, dims + rank), runtime->runtime));
-  *out = New(std::move(tensor));
+  *out = mge::api::NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH
@@ -78,7 +72,7 @@ mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::Wrap(
                                               *on, ClassOf(place), static_cast<DType>(dtype), Shape(dims, dims + rank),
                                               address, bytes, [released] {}, runtime->runtime));
-  *out = New(std::move(tensor));
+  *out = mge::api::NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH
@@ -94,7 +88,7 @@ mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::WrapHandle(
                                               *on, static_cast<DType>(dtype), Shape(dims, dims + rank), handle, offset,
                                               bytes, [released] {}, runtime->runtime));
-  *out = New(std::move(tensor));
+  *out = mge::api::NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH

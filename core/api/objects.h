@@ -98,6 +98,7 @@ struct Argument {
 mge_status* NullAmong(std::string_view function, std::initializer_list<Argument> arguments);
 
 mge_string* NewString(std::string text);
+mge_tensor* NewTensor(Tensor tensor);
 
 // Returns a recorder for a run that begins now: into the profile of `control`, which may be NULL, else into that of the
 // session. Returns nullopt if neither has a profile.

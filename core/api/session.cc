@@ -36,7 +36,7 @@ mge_session* New(std::shared_ptr<mge::Session> session, const mge_runtime& runti
 // Converts uint16 to bfloat16 if the model declares bfloat16. Files of ONNX's tests and of NumPy store bfloat16 as uint16.
 void TakeAs(DType declared, mge::Tensor& tensor) {
   if (declared == DType::kBF16 && tensor.dtype() == DType::kU16) {
-    tensor = mge::Tensor::View(DType::kBF16, tensor.shape(), tensor.data(), tensor.owner());
+    tensor = tensor.Within(DType::kBF16, tensor.shape(), tensor.data());
   }
 }
 

@@ -16,12 +16,6 @@ using mge::api::Wrap;
 
 namespace {
 
-mge_tensor* New(Tensor tensor) {
-  auto* out = new mge_tensor;
-  out->value.tensor = std::move(tensor);
-  return out;
-}
-
 bool Known(mge_dtype dtype) { return mge::kAnyType.Contains(static_cast<DType>(dtype)) && dtype > 0; }
 
 // Splits "file.npz:name" into the path and the name, which is "" if there is none.
@@ -46,6 +40,12 @@ absl::StatusOr<Tensor> ReadNpzMember(const std::string& path, const std::string&
 }
 
 }  // namespace
+
+mge_tensor* mge::api::NewTensor(Tensor tensor) {
+  auto* out = new mge_tensor;
+  out->value.tensor = std::move(tensor);
+  return out;
+}
 
 namespace mge::api {
 
@@ -74,7 +74,7 @@ mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank,
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(static_cast<DType>(dtype), Shape(dims, dims + rank)));
   if (tensor.dtype() != DType::kString && tensor.bytes())
     std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
-  *out = New(std::move(tensor));
+  *out = mge::api::NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH
@@ -96,7 +96,7 @@ mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, v
       static_cast<uintptr_t>(std::min<int64_t>(mge::ElementBytes(static_cast<DType>(dtype)), 8))) {
     return Misuse("mge_tensor_wrap", "the memory is not aligned to its elements");
   }
-  *out = New(Tensor::View(static_cast<DType>(dtype), std::move(shape), data, nullptr));
+  *out = mge::api::NewTensor(Tensor::View(static_cast<DType>(dtype), std::move(shape), data, nullptr));
   return nullptr;
 }
 MGE_API_CATCH
@@ -112,7 +112,7 @@ MGE_API_CATCH
 mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out) try {
   MGE_API_NEEDS({"data", data}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, mge::ReadNpyBytes({static_cast<const std::byte*>(data), size}, "memory"));
-  *out = New(std::move(tensor));
+  *out = mge::api::NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH

@@ -29,4 +29,11 @@ std::string OneLine(std::string_view text) {
   return out;
 }
 
+std::string_view TakeUntil(std::string_view& rest, char end) {
+  const size_t at = std::min(rest.find(end), rest.size());
+  std::string_view out = rest.substr(0, at);
+  rest.remove_prefix(std::min(at + 1, rest.size()));
+  return out;
+}
+
 }  // namespace mge

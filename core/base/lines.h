@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of texts of several lines, such as a compiler's log, for messages of one line.
+// Parts of texts: lines, and fields up to a separator. Conversion of several lines, such as a compiler's log, to one.
 #pragma once
 
 #include <string>
@@ -10,6 +10,10 @@ namespace mge {
 
 // Returns the lines of a text, each without blanks at both ends. Empty lines are left out. The result refers to `text`.
 std::vector<std::string_view> LinesOf(std::string_view text);
+
+// Removes the text up to the first `end` from the front of `rest`, and `end` itself. Returns that text. If there is no `end`,
+// takes all.
+std::string_view TakeUntil(std::string_view& rest, char end);
 
 // Returns the lines joined by " | ", with control characters escaped.
 std::string OneLine(std::string_view text);

@@ -15,9 +15,8 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxHeader = 64 << 10;  // a header is a line of text; NumPy's own default limit is 10000
-constexpr int64_t kMaxFileBytes = int64_t{16} << 30;
 
-absl::Status Bad(std::string_view place, std::string what, std::string fix = {}) {
+absl::Status BadNpy(std::string_view place, std::string what, std::string fix = {}) {
   return Fail(errors::kBadInputFile, "the npy file is malformed",
               {.what = std::move(what), .where = std::string(place), .fix = std::move(fix)});
 }
@@ -69,24 +68,24 @@ bool DecodeText(Bytes data, bool big_endian, std::string& out) {
 absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAllocator& allocator) {
   if (!AsText(bytes).starts_with(kMagic)) {
     bool zip = AsText(bytes).starts_with("PK\x03\x04"), pickle = AsText(bytes).starts_with("\x80");
-    return Bad(place, "it does not begin with NumPy's signature",
-               zip      ? "this is an archive; read it as .npz"
-               : pickle ? "pickled objects are never read; save a plain array with numpy.save"
-                        : "");
+    return BadNpy(place, "it does not begin with NumPy's signature",
+                  zip      ? "this is an archive; read it as .npz"
+                  : pickle ? "pickled objects are never read; save a plain array with numpy.save"
+                           : "");
   }
-  if (bytes.size() < 10) return Bad(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
+  if (bytes.size() < 10) return BadNpy(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
   auto byte = [&](size_t i) { return std::to_integer<size_t>(bytes[i]); };
   size_t version = byte(6), prefix = version == 1 ? 10 : 12;
   if (version < 1 || version > 3 || byte(7) != 0) {
-    return Bad(place,
-               fmt::format("format version {}.{} is not supported; supported are 1.0, 2.0 and 3.0", version, byte(7)));
+    return BadNpy(place,
+                  fmt::format("format version {}.{} is not supported; supported are 1.0, 2.0 and 3.0", version, byte(7)));
   }
-  if (bytes.size() < prefix) return Bad(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
+  if (bytes.size() < prefix) return BadNpy(place, fmt::format("it ends at byte {}, inside of the header", bytes.size()));
   size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
   if (length > kMaxHeader || length > bytes.size() - prefix) {
-    return Bad(place, fmt::format("byte offset 8: the header has {} bytes; {} are left, and the limit is {}", length,
-                                  bytes.size() - prefix, kMaxHeader));
+    return BadNpy(place, fmt::format("byte offset 8: the header has {} bytes; {} are left, and the limit is {}", length,
+                                     bytes.size() - prefix, kMaxHeader));
   }
   absl::StatusOr<NpyHeader> header = ParseNpyHeader(AsText(bytes.subspan(prefix, length)));
   if (!header.ok()) return AddWhere(header.status(), place);
@@ -96,14 +95,14 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
   absl::StatusOr<int64_t> n = NumElements(header->shape);
   int64_t wanted;
   if (!n.ok() || !CheckedMul(*n, header->element_bytes, &wanted)) {
-    return Bad(place, fmt::format("size overflow: the shape is {}", ShapeText(header->shape)));
+    return BadNpy(place, fmt::format("size overflow: the shape is {}", ShapeText(header->shape)));
   }
   if (wanted != static_cast<int64_t>(data.size())) {
-    return Bad(place, fmt::format("shape {} of '{}' needs {} bytes of data, {} are there", ShapeText(header->shape),
-                                  header->descr, wanted, data.size()));
+    return BadNpy(place, fmt::format("shape {} of '{}' needs {} bytes of data, {} are there", ShapeText(header->shape),
+                                     header->descr, wanted, data.size()));
   }
   if (text && header->element_bytes == 0 && *n > (1 << 20)) {
-    return Bad(place, fmt::format("{} empty strings without any data", *n));
+    return BadNpy(place, fmt::format("{} empty strings without any data", *n));
   }
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(header->dtype, header->shape, allocator));
   bool column_major = header->fortran_order && out.rank() > 1;
@@ -116,7 +115,7 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
       if (!text) {
         std::memcpy(to + static_cast<size_t>(i) * width, element.data(), width);
       } else if (!DecodeText(element, header->big_endian, out.MutableData<std::string>()[i])) {
-        return Bad(place, fmt::format("element {} has an invalid Unicode character", i));
+        return BadNpy(place, fmt::format("element {} has an invalid Unicode character", i));
       }
     }
   } else if (!data.empty()) {
@@ -129,15 +128,15 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
   if (out.dtype() == DType::kBool) {
     auto bad = std::find_if(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; });
     if (bad != data.end()) {
-      return Bad(place, fmt::format("element {} of a bool array is byte {}, not 0 or 1", bad - data.begin(),
-                                    std::to_integer<int>(*bad)));
+      return BadNpy(place, fmt::format("element {} of a bool array is byte {}, not 0 or 1", bad - data.begin(),
+                                       std::to_integer<int>(*bad)));
     }
   }
   return out;
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path, HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxFileBytes));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxArrayFileBytes));
   return ReadNpyBytes(file->bytes(), path, allocator);
 }
 

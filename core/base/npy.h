@@ -18,6 +18,8 @@
 
 namespace mge {
 
+inline constexpr int64_t kMaxArrayFileBytes = int64_t{16} << 30;
+
 // Reads one array. `place` is the file's name for messages. The tensor does not refer to `bytes`.
 absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place,
                                     HostAllocator& allocator = UnlimitedHostAllocator());

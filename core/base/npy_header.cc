@@ -69,7 +69,7 @@ class Cursor {
   size_t at_ = 0;
 };
 
-absl::Status Bad(std::string what) {
+absl::Status BadHeader(std::string what) {
   return Fail(errors::kBadInputFile, "the npy file is malformed", {.what = "its header: " + std::move(what)});
 }
 
@@ -128,7 +128,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
   NpyHeader header;
   Cursor cursor(text);
   bool has_descr = false, has_order = false, has_shape = false;
-  if (!cursor.Take('{')) return Bad("it is not a dictionary");
+  if (!cursor.Take('{')) return BadHeader("it is not a dictionary");
   while (!cursor.Take('}')) {
     std::string key;
     bool ok = cursor.TakeString(&key) && cursor.Take(':');
@@ -143,14 +143,15 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
     } else {
       ok = false;
     }
-    if (!ok) return Bad(fmt::format("key '{}' at character {} is unknown, duplicate or malformed", key, cursor.position()));
+    if (!ok)
+      return BadHeader(fmt::format("key '{}' at character {} is unknown, duplicate or malformed", key, cursor.position()));
     if (!cursor.Take(',')) {
-      if (!cursor.Take('}')) return Bad(fmt::format("',' or '}}' is missing at character {}", cursor.position()));
+      if (!cursor.Take('}')) return BadHeader(fmt::format("',' or '}}' is missing at character {}", cursor.position()));
       break;
     }
   }
-  if (!cursor.AtEnd()) return Bad(fmt::format("unexpected text at character {}", cursor.position()));
-  if (!has_descr || !has_order || !has_shape) return Bad("descr, fortran_order and shape are required");
+  if (!cursor.AtEnd()) return BadHeader(fmt::format("unexpected text at character {}", cursor.position()));
+  if (!has_descr || !has_order || !has_shape) return BadHeader("descr, fortran_order and shape are required");
   MGE_RETURN_IF_ERROR(ReadDescr(header));
   return header;
 }

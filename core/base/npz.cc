@@ -12,11 +12,10 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{16} << 30;
 constexpr int64_t kDeflateRatio = 1032;  // the best ratio that deflate can reach
 constexpr size_t kEndBytes = 22, kCentralBytes = 46, kLocalBytes = 30, kEnd64LocatorBytes = 20, kEnd64Bytes = 56;
 
-absl::Status Bad(std::string_view place, std::string what, std::string fix = {}) {
+absl::Status BadNpz(std::string_view place, std::string what, std::string fix = {}) {
   return Fail(errors::kBadInputFile, "the npz archive is malformed",
               {.what = std::move(what), .where = std::string(place), .fix = std::move(fix)});
 }
@@ -48,14 +47,14 @@ absl::StatusOr<Directory> FindDirectory(Bytes file, std::string_view place) {
     size_t lowest = file.size() > kEndBytes + 0xffff ? file.size() - kEndBytes - 0xffff : 0;
     for (at = file.size() - kEndBytes; at > lowest && !HasSignature(file, at, kEndBytes, "PK\x05\x06");) --at;
   }
-  if (!HasSignature(file, at, kEndBytes, "PK\x05\x06")) return Bad(place, "it has no directory at its end");
+  if (!HasSignature(file, at, kEndBytes, "PK\x05\x06")) return BadNpz(place, "it has no directory at its end");
   Directory out{Number(file, at + 10, 2), Number(file, at + 16, 4)};
   if (out.count != 0xffff && out.offset != 0xffffffff) return out;
   if (at < kEnd64LocatorBytes || !HasSignature(file, at - kEnd64LocatorBytes, kEnd64LocatorBytes, "PK\x06\x07")) {
     return out;
   }
   uint64_t end64 = Number(file, at - kEnd64LocatorBytes + 8, 8);
-  if (!HasSignature(file, end64, kEnd64Bytes, "PK\x06\x06")) return Bad(place, "its 64-bit directory is missing");
+  if (!HasSignature(file, end64, kEnd64Bytes, "PK\x06\x06")) return BadNpz(place, "its 64-bit directory is missing");
   return Directory{Number(file, end64 + 32, 8), Number(file, end64 + 48, 8)};
 }
 
@@ -94,11 +93,11 @@ absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view p
   uint64_t at = directory.offset, packed = 0, unpacked = 0;
   for (uint64_t i = 0; i < directory.count; ++i) {
     if (!HasSignature(file, at, kCentralBytes, "PK\x01\x02")) {
-      return Bad(place, fmt::format("byte offset {}: entry {} of its directory is missing", at, i));
+      return BadNpz(place, fmt::format("byte offset {}: entry {} of its directory is missing", at, i));
     }
     size_t name = Number(file, at + 28, 2), extra = Number(file, at + 30, 2), comment = Number(file, at + 32, 2);
     size_t rest = file.size() - at - kCentralBytes;
-    if (name + extra + comment > rest) return Bad(place, fmt::format("byte offset {}: entry {} is cut off", at, i));
+    if (name + extra + comment > rest) return BadNpz(place, fmt::format("byte offset {}: entry {} is cut off", at, i));
     Member member;
     member.name = std::string(AsText(file.subspan(at + kCentralBytes, name)));
     member.method = Number(file, at + 10, 2);
@@ -106,14 +105,14 @@ absl::StatusOr<std::vector<Member>> ReadDirectory(Bytes file, std::string_view p
     member.packed = Number(file, at + 20, 4);
     member.unpacked = Number(file, at + 24, 4);
     member.offset = Number(file, at + 42, 4);
-    if (Number(file, at + 8, 2) & 1) return Bad(place, fmt::format("member '{}' is encrypted", member.name));
+    if (Number(file, at + 8, 2) & 1) return BadNpz(place, fmt::format("member '{}' is encrypted", member.name));
     if (!ReadZip64(file.subspan(at + kCentralBytes + name, extra), member)) {
-      return Bad(place, fmt::format("member '{}' has a broken 64-bit size", member.name));
+      return BadNpz(place, fmt::format("member '{}' has a broken 64-bit size", member.name));
     }
     // A member that shares bytes with another, or exceeds deflate's best ratio, is an attack (zip bomb).
     if (member.packed > file.size() - packed || member.unpacked / kDeflateRatio > member.packed) {
-      return Bad(place,
-                 fmt::format("member '{}' claims to unpack {} bytes from {}", member.name, member.unpacked, member.packed));
+      return BadNpz(
+          place, fmt::format("member '{}' claims to unpack {} bytes from {}", member.name, member.unpacked, member.packed));
     }
     packed += member.packed;
     if (member.unpacked > static_cast<uint64_t>(limits.max_total_bytes) - unpacked) {
@@ -155,24 +154,24 @@ bool Inflate(Bytes packed, std::span<std::byte> out) {
 
 absl::StatusOr<Tensor> ReadMember(Bytes file, std::string_view place, const Member& member, HostAllocator& allocator) {
   if (!HasSignature(file, member.offset, kLocalBytes, "PK\x03\x04")) {
-    return Bad(place, fmt::format("member '{}' is not at byte offset {}", member.name, member.offset));
+    return BadNpz(place, fmt::format("member '{}' is not at byte offset {}", member.name, member.offset));
   }
   uint64_t skip = kLocalBytes + Number(file, member.offset + 26, 2) + Number(file, member.offset + 28, 2);
   uint64_t left = file.size() - member.offset;
-  if (skip > left || member.packed > left - skip) return Bad(place, fmt::format("member '{}' is cut off", member.name));
+  if (skip > left || member.packed > left - skip) return BadNpz(place, fmt::format("member '{}' is cut off", member.name));
   Bytes data = file.subspan(member.offset + skip, member.packed);
   std::shared_ptr<std::byte> memory;
   if (member.method == 8) {
     MGE_ASSIGN_OR_RETURN(memory, allocator.Allocate(static_cast<int64_t>(member.unpacked)));
     std::span<std::byte> out(memory.get(), member.unpacked);
-    if (!Inflate(data, out)) return Bad(place, fmt::format("member '{}' does not unpack to its size", member.name));
+    if (!Inflate(data, out)) return BadNpz(place, fmt::format("member '{}' does not unpack to its size", member.name));
     data = out;
   } else if (member.method != 0 || member.packed != member.unpacked) {
-    return Bad(place, fmt::format("member '{}' is packed by method {}; supported are 0 (stored) and 8 (deflated)",
-                                  member.name, member.method));
+    return BadNpz(place, fmt::format("member '{}' is packed by method {}; supported are 0 (stored) and 8 (deflated)",
+                                     member.name, member.method));
   }
   if (crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()) != member.crc) {
-    return Bad(place, fmt::format("member '{}' has a wrong checksum", member.name));
+    return BadNpz(place, fmt::format("member '{}' has a wrong checksum", member.name));
   }
   return ReadNpyBytes(data, fmt::format("{}: {}", place, member.name), allocator);
 }
@@ -185,11 +184,11 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, c
   NamedTensors out;
   for (const Member& member : members) {
     if (!member.name.ends_with(".npy")) {
-      return Bad(place, fmt::format("member '{}' is not a .npy file", member.name), "save arrays only: numpy.savez");
+      return BadNpz(place, fmt::format("member '{}' is not a .npy file", member.name), "save arrays only: numpy.savez");
     }
     std::string name = member.name.substr(0, member.name.size() - 4);
     for (const auto& [other, tensor] : out) {
-      if (other == name) return Bad(place, fmt::format("member '{}' is in it twice", member.name));
+      if (other == name) return BadNpz(place, fmt::format("member '{}' is in it twice", member.name));
     }
     MGE_ASSIGN_OR_RETURN(Tensor tensor, ReadMember(bytes, place, member, allocator));
     out.emplace_back(std::move(name), std::move(tensor));
@@ -198,7 +197,7 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, c
 }
 
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits, HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxFileBytes));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxArrayFileBytes));
   return ReadNpzBytes(file->bytes(), path, limits, allocator);
 }
 

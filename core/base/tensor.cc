@@ -48,13 +48,15 @@ absl::StatusOr<Tensor> Tensor::Create(DType dtype, Shape shape, HostAllocator& a
   return t;
 }
 
-Tensor Tensor::View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner) {
+Tensor Tensor::View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner,
+                    const DeviceMemory* memory) {
   Tensor t;
   t.dtype_ = dtype;
   t.elements_ = Elements(shape);
   t.shape_ = std::move(shape);
   t.data_ = const_cast<void*>(data);
   t.owner_ = std::move(owner);
+  t.device_memory_ = memory;
   return t;
 }
 

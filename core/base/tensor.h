@@ -27,8 +27,11 @@ class HostAllocator {
 // Returns the allocator without a budget. It fails with kOutOfMemory and never throws. Thread-safe.
 HostAllocator& UnlimitedHostAllocator();
 
-// A dense row-major tensor in host memory. Copies share the same bytes, which live until the last copy is destroyed.
-// The elements of a string tensor are std::string objects.
+class DeviceMemory;
+
+// A dense row-major tensor. Copies share the same bytes, which live until the last copy is destroyed. The bytes lie in host
+// memory unless the tensor has a device memory (core/plugin/device_tensor.h). The elements of a string tensor are
+// std::string objects.
 class Tensor {
  public:
   Tensor() = default;
@@ -38,7 +41,12 @@ class Tensor {
 
   // Creates a tensor that refers to `data`, without a copy. `owner` keeps `data` alive; if it is null, the caller does.
   // `data` must be aligned for the element type.
-  static Tensor View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);
+  static Tensor View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner) {
+    return View(dtype, std::move(shape), data, std::move(owner), nullptr);
+  }
+  // Creates a tensor in `memory`, which `owner` keeps alive.
+  static Tensor View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner,
+                     const DeviceMemory* memory);
 
   // Creates a small tensor with these values, not charged to any budget. Throws std::bad_alloc if there is no memory.
   template <typename T>
@@ -62,6 +70,8 @@ class Tensor {
   const void* data() const { return data_; }
   void* mutable_data() { return data_; }  // for the creator only, before the tensor is shared
   const std::shared_ptr<const void>& owner() const { return owner_; }
+  // Returns nullptr if the tensor lies in plain host memory.
+  const DeviceMemory* device_memory() const { return device_memory_; }
 
   // Returns the elements as T, which must be the C++ type of dtype() (std::string for strings). This is not checked.
   template <typename T>
@@ -73,6 +83,10 @@ class Tensor {
     return {static_cast<T*>(data_), static_cast<size_t>(elements_)};
   }
 
+  // Returns a tensor of another type and shape at `data`, an address within the memory of this one, which it keeps alive.
+  Tensor Within(DType dtype, Shape shape, const void* data) const {
+    return View(dtype, std::move(shape), data, owner_, device_memory_);
+  }
   // Returns a tensor with the same bytes and another shape, which must have the same number of elements.
   Tensor Reshaped(Shape shape) const;
 
@@ -85,6 +99,7 @@ class Tensor {
   int64_t elements_ = 0;
   void* data_ = nullptr;
   std::shared_ptr<const void> owner_;
+  const DeviceMemory* device_memory_ = nullptr;  // kept alive by owner_
 };
 
 template <typename T>

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct BenchOptions {
   std::string model;
   InputOptions inputs;
   double seconds = 2;
@@ -94,7 +94,7 @@ int WriteTrace(const Globals& globals, const Profile& profile, const std::string
   return Report(globals, Fail(errors::kFileWrite, fmt::format("'{}' cannot be written", path), {.where = path}));
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunBench(const Globals& globals, const BenchOptions& o) {
   auto begin = Clock::now();
   Runtime runtime;
   Session session;
@@ -200,7 +200,7 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareBench(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchOptions>();
   app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
   app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
@@ -210,7 +210,7 @@ Action DeclareBench(Arguments app, const Globals& globals) {
       .OneOf({"host", "device"});
   app.Add("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
       .ValueName("FILE");
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunBench(globals, *o); };
 }
 
 }  // namespace mge::cli

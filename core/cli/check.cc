@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::vector<std::string> folders;
   std::string gaps;  // a gap file, "none", or empty for the gaps of ONNX's own tests
   Tolerance tolerance;
@@ -29,7 +29,8 @@ struct Case {
   std::string name;
   std::string status;  // passed, failed, unsupported
   std::string reason;
-  int error = 0;  // the id of its error
+  int error = 0;            // the id of its error
+  int steps_elsewhere = 0;  // steps of nodes that another device than the session's first one computes
 };
 
 // Returns the folders with a model.onnx at or below `name`, as sorted absolute paths.
@@ -54,7 +55,20 @@ std::string Reason(const Status& s) {
   return reason;
 }
 
-Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const Options& o) {
+// Sets the number of steps that compute nodes on another device than the session's first one.
+Status CountStepsElsewhere(const Session& session, const std::vector<Tensor>& inputs, int* count) {
+  std::string text;
+  if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", /*why=*/false, &text); !s.ok()) return s;
+  *count = 0;
+  const Json plan = Json::parse(text);
+  for (const Json& unit : plan["units"]) {
+    if (unit["kind"] == "view") continue;  // computes nothing
+    *count += !unit["nodes"].empty() && unit["device"] != session.device(0);
+  }
+  return {};
+}
+
+Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const CheckOptions& o) {
   Case c = {folder.filename().string(), "failed", "", 0};
   auto fail = [&](const Status& s) {
     c.status = s.kind() == ExitCode(ErrorKind::kUnsupported) ? "unsupported" : "failed";
@@ -77,6 +91,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
       return c;
     }
     if (Status s = session.Run(Pointers(inputs), &outputs); !s.ok()) return fail(s);
+    if (Status s = CountStepsElsewhere(session, inputs, &c.steps_elsewhere); !s.ok()) return fail(s);
     for (size_t i = 0; i < expected.size(); ++i) {
       std::string difference = Sentence(Compare(outputs[i], expected[i], o.tolerance));
       if (difference.empty()) continue;
@@ -124,7 +139,7 @@ bool ReadGaps(const Globals& globals, const std::string& path, std::vector<Gap>*
   return false;
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunCheck(const Globals& globals, const CheckOptions& o) {
   std::vector<Gap> gaps;
   int code = kExitOk;
   if (!ReadGaps(globals, o.gaps, &gaps, &code)) return code;
@@ -148,26 +163,31 @@ int Run(const Globals& globals, const Options& o) {
   auto count = [&](std::string_view status) {
     return std::count_if(cases.begin(), cases.end(), [&](const Case& c) { return c.status == status; });
   };
-  int64_t passed = count("passed"), failed = count("failed"), unsupported = count("unsupported");
+  const int64_t passed = count("passed"), failed = count("failed"), unsupported = count("unsupported");
+  const int64_t on_device = std::count_if(cases.begin(), cases.end(),
+                                          [](const Case& c) { return c.status == "passed" && c.steps_elsewhere == 0; });
   if (globals.json) {
     Json rows = Json::array();
     for (const Case& c : cases) {
       rows.push_back({{"name", c.name},
                       {"status", c.status},
                       {"reason", c.reason},
-                      {"error", c.error ? fmt::format("E{:04d}", c.error) : ""}});
+                      {"error", c.error ? fmt::format("E{:04d}", c.error) : ""},
+                      {"steps_elsewhere", c.steps_elsewhere}});
     }
     PrintJson({{"schema", "mge.check/1"},
                {"passed", passed},
                {"failed", failed},
                {"unsupported", unsupported},
+               {"on_device", on_device},
                {"cases", std::move(rows)}});
   } else {
     for (const Case& c : cases) {
       if (c.status == "passed" && !o.verbose) continue;
       Print(fmt::format("{:<11} {}{}{}\n", c.status, Escape(c.name), c.reason.empty() ? "" : ": ", Escape(c.reason)));
     }
-    Print(fmt::format("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported));
+    Print(fmt::format("{} passed, {} failed, {} unsupported; {} of the passed ones with every step on the first device\n",
+                      passed, failed, unsupported, on_device));
   }
   return failed ? kExitMismatch : kExitOk;
 }
@@ -175,7 +195,7 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareCheck(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CheckOptions>();
   app.Add("DIR", o->folders, "Folders of tests, at any depth").Required().ValueName("FOLDER");
   app.Add("--gaps", o->gaps,
           "A file of tests that are known to fail, with lines PATH ERROR REASON, or none; default: ONNX's own tests")
@@ -183,7 +203,7 @@ Action DeclareCheck(Arguments app, const Globals& globals) {
   app.Add("--rtol", o->tolerance.relative, "Relative tolerance").Between(0, 1e9);
   app.Add("--atol", o->tolerance.absolute, "Absolute tolerance").Between(0, 1e9);
   app.AddFlag("-v,--verbose", o->verbose, "Also lists the passed tests");
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunCheck(globals, *o); };
 }
 
 }  // namespace mge::cli

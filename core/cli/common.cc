@@ -67,11 +67,20 @@ void Talk(const Globals& globals, std::string_view text) {
   if (!globals.quiet) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-Status MakeRuntime(const Globals& globals, Runtime* out) {
+RuntimeOptions OptionsOf(const Globals& globals) {
   RuntimeOptions options;
   options.command_line = globals.settings;
   options.config_files = globals.config_files;
-  return Runtime::Create(options, out);
+  return options;
+}
+
+Status MakeRuntime(const Globals& globals, Runtime* out) { return Runtime::Create(OptionsOf(globals), out); }
+
+Status ReadReport(const Runtime& runtime, const char* schema, Json* out) {
+  std::string text;
+  Status s = runtime.Report(schema, &text);
+  if (s.ok()) *out = Json::parse(text);
+  return s;
 }
 
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
@@ -104,6 +113,8 @@ std::string ProgramPath(const std::string& name) {
   std::filesystem::path library = std::filesystem::canonical(info.dli_fname, code);
   return code ? std::string() : (library.parent_path() / "mge" / name).string();
 }
+
+std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 std::string HumanBytes(uint64_t bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

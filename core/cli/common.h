@@ -34,7 +34,9 @@ void Print(std::string_view text);
 void PrintJson(const Json& json);
 void Talk(const Globals& globals, std::string_view text);
 
+RuntimeOptions OptionsOf(const Globals& globals);
 Status MakeRuntime(const Globals& globals, Runtime* out);
+Status ReadReport(const Runtime& runtime, const char* schema, Json* out);
 // Creates a runtime and a session with the device and threads of the options. The session computes `outputs` in place of
 // the model's outputs, if `outputs` is not empty. `outputs_on_device` is the option of SessionOptions.
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
@@ -51,6 +53,7 @@ std::string ProgramPath(const std::string& name);
 std::string HumanBytes(uint64_t bytes);      // "97.5 MiB"
 std::string TypeText(const Tensor& tensor);  // "float32[1,10]"
 std::string Escape(std::string_view text);   // escapes control characters
+std::string Text(const Json& value);         // a string without quotes, any other value as JSON
 
 // Wraps a text into lines of at most 100 characters, each indented by `indent` blanks and ended by a line break.
 std::string Wrapped(std::string_view text, size_t indent);

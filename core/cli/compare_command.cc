@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostRows = 20;
 
-struct Options {
+struct CompareOptions {
   std::string first, second;
   InputOptions inputs;
   std::string against, with, python = "python3";
@@ -50,7 +50,7 @@ struct Row {
 // The options, and the inputs of the first model, which both models get.
 struct Task {
   const Globals& globals;
-  const Options& o;
+  const CompareOptions& o;
   std::vector<std::string> input_names = {};
   std::vector<Tensor> inputs = {};
   int threads = 1;
@@ -124,7 +124,7 @@ int RunThere(const Task& task, const std::vector<std::string>& outputs, Side* ou
 // Runs both sides and gets these outputs, or the models' own ones if `outputs` is empty. Returns 0, or the exit code of a
 // reported error.
 int RunBoth(const Task& task, const std::vector<std::string>& outputs, Side* a, Side* b) {
-  const Options& o = task.o;
+  const CompareOptions& o = task.o;
   if (Status s = RunHere(task, task.globals, o.first, outputs, a); !s.ok()) return Report(task.globals, s);
   if (!o.with.empty()) return RunThere(task, outputs, b);
   const std::string fallback = o.second.empty() ? "host" : task.globals.device;
@@ -178,7 +178,7 @@ std::string Parting(const std::vector<Row>& layers, const Row* first, bool outpu
       layers.size(), "`mge plan MODEL --why` names them");
 }
 
-void PrintText(const Options& o, const Side& a, const Side& b, const std::vector<Row>& outputs,
+void PrintText(const CompareOptions& o, const Side& a, const Side& b, const std::vector<Row>& outputs,
                const std::vector<Row>& layers, const Row* first, bool differs) {
   Print(fmt::format("A  {}\nB  {}\n", Escape(a.title), Escape(b.title)));
   std::vector<std::vector<std::string>> table = {ComparisonHead("OUTPUT")};
@@ -201,7 +201,7 @@ void PrintText(const Options& o, const Side& a, const Side& b, const std::vector
   Print(Parting(layers, first, differs));
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunCompare(const Globals& globals, const CompareOptions& o) {
   if (!o.with.empty() && o.with != "onnxruntime") {
     return ReportUsage(globals, fmt::format("--with {}: unknown runtime", o.with), "use --with onnxruntime");
   }
@@ -277,7 +277,7 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareCompare(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CompareOptions>();
   app.Add("A", o->first, "An ONNX file; it runs on the device of --device").Required().ValueName("FILE");
   app.Add("B", o->second, "Another model with the same inputs; default: A").ValueName("FILE");
   o->inputs.Declare(app);
@@ -294,7 +294,7 @@ Action DeclareCompare(Arguments app, const Globals& globals) {
   app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
   app.Add("--rtol", o->tolerance.relative, "Relative tolerance").Between(0, 1e9);
   app.Add("--atol", o->tolerance.absolute, "Absolute tolerance").Between(0, 1e9);
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunCompare(globals, *o); };
 }
 
 }  // namespace mge::cli

@@ -39,7 +39,7 @@ Status ReadArray(std::span<const unsigned char> bytes, Tensor* out) {
   return s;
 }
 
-int Run(const Globals& globals) {
+int RunDemo(const Globals& globals) {
   Runtime runtime;
   Session session;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
@@ -123,7 +123,7 @@ int Run(const Globals& globals) {
 }  // namespace
 
 Action DeclareDemo(Arguments, const Globals& globals) {
-  return [&globals] { return Run(globals); };
+  return [&globals] { return RunDemo(globals); };
 }
 
 }  // namespace mge::cli

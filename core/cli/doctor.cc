@@ -2,23 +2,22 @@
 // mge doctor: tests every backend in its own process, and puts a backend that crashes or hangs at its start into quarantine.
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
-#include "core/base/errno_text.h"
-#include "core/base/file.h"
 #include "core/cli/common.h"
+#include "core/cli/unexpected.h"
 #include "core/cli/zoo/model_writer.h"
 #include "core/process/child.h"
-#include "core/worker/probe.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
 namespace {
 
-using worker::kFirstStage;
-using worker::kLastStage;
-
-constexpr int kExitDevice = 5;
+constexpr int kUnsupported = ExitCode(ErrorKind::kUnsupported);  // the settings allow no kernel for the operator
+constexpr std::string_view kFirstStage = "starting";             // a failure in this stage leads to quarantine
+constexpr std::string_view kLastStage = "leaving the process";   // static objects and exit handlers run after it
 
 // An operator with its expected results, which are small whole numbers: every floating-point type represents them exactly.
 struct Operator {
@@ -32,90 +31,186 @@ const Operator kOperators[] = {
     {"Gemm", 2, {-5, 6, -9, 10}}, {"Sub", 2, {0, 0, 0, 0}},   {"Neg", 1, {1, -2, 3, -4}}, {"Abs", 1, {1, 2, 3, 4}},
 };
 
-Json OperatorsToTry() {
-  Json out = Json::array();
-  for (const Operator& op : kOperators) {
-    ModelWriter model(op.name, 0);
-    model.Node(op.name, std::vector<std::string>(op.inputs, model.Input("x", {2, 2})), {}, "y");
-    model.Output("y", {2, 2});
-    const std::string bytes = model.Finish();
-    out.push_back({{"name", op.name},
-                   {"model", Json::binary(std::vector<uint8_t>(bytes.begin(), bytes.end()))},
-                   {"input", kInput},
-                   {"expected", op.expected}});
-  }
-  return out;
-}
-
-struct Options {
+struct DoctorOptions {
   double timeout_s = 5;
   std::string release;
 };
 
-RuntimeOptions OptionsOf(const Globals& globals) {
-  RuntimeOptions options;
-  options.command_line = globals.settings;
-  options.config_files = globals.config_files;
-  return options;
+// ---------------------------------------------------------------- the child process: starts one backend and uses its devices
+
+// Runs the operator if the plan gives it to a kernel of the device, and not to the host's reference evaluator (*offered).
+// Describes a wrong result in *wrong.
+Status RunOperator(Runtime& runtime, const std::string& device, const Operator& op, bool* offered, std::string* wrong) {
+  ModelWriter model(op.name, 0);
+  model.Node(op.name, std::vector<std::string>(op.inputs, model.Input("x", {2, 2})), {}, "y");
+  model.Output("y", {2, 2});
+  const std::string bytes = model.Finish();
+  SessionOptions options;
+  options.device = device;
+  Session session;
+  Tensor input;
+  const Tensor* inputs[] = {&input};
+  std::string plan;
+  Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session);
+  if (s.ok()) s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, kInput, &input);
+  if (!s.ok()) return s;
+  s = session.Plan(inputs, "mge.plan/1", false, &plan);
+  if (!s.ok()) return s.kind() == kUnsupported ? Status() : std::move(s);
+  const Json units = Json::parse(plan)["units"];
+  *offered =
+      std::ranges::any_of(units, [&](const Json& unit) { return unit["kind"] == "kernel" && unit["device"] == device; });
+  std::vector<Tensor> outputs;
+  if (*offered) s = session.Run({&input}, &outputs);
+  if (!*offered || !s.ok()) return s;
+  const auto [got, want] = std::ranges::mismatch(outputs[0].data<float>(), op.expected);
+  if (want != op.expected.end())
+    *wrong = fmt::format("{} gives {} at element {} instead of {}", op.name, *got, want - op.expected.begin(), *want);
+  return s;
 }
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+// Tests a device with the first operator for which it has a kernel. Completes its row.
+void TryDevice(Runtime& runtime, const std::string& file, Json& row) {
+  std::string none;
+  for (const Operator& op : kOperators) {
+    bool offered = false;
+    std::string wrong, fix = "do not use this device; report it to the author of the backend";
+    if (Status s = RunOperator(runtime, row["name"], op, &offered, &wrong); !s.ok()) {
+      wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
+      fix = s.fix();
+    } else if (!offered) {
+      none += (none.empty() ? "" : ", ") + std::string(op.name);
+      continue;
+    }
+    row.update({{"operator", op.name}, {"state", wrong.empty() ? "passed" : "loadable"}, {"troubled", !wrong.empty()}});
+    if (!wrong.empty()) row.update({{"reason", wrong}, {"fix", fix}});
+    return;
+  }
+  row["reason"] = fmt::format("it has no kernel for any of {}, so nothing was run", none);
+  row["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
+}
 
-// Lets mge-worker (`worker`) test one file and copies its report to the row. `request` lacks the file.
-ChildEnd TestInChild(const std::string& worker, double timeout_s, Json request, Json& row) {
-  request["file"] = row["path"];
-  std::string bytes;
-  Json::to_cbor(request, bytes);
-  const std::unique_ptr<Child> child = Child::Execute(worker, "probe", bytes, timeout_s);
-  if (!child) return {errno, false, -1, 0, {}};
+// Returns "NAME=1" if a backend creates devices on demand: it has a setting for their number whose default 0 is in use.
+std::string DeviceSetting(const Json& env) {
+  for (const Json& row : env["settings"]) {
+    if (row["unit"] == "devices" && row["type"] == "int" && row["default"] == "0" && row["origin"] == "default")
+      return row["key"].get<std::string>() + "=1";
+  }
+  return {};
+}
+
+// The test of one backend, in the child process.
+struct Trial {
+  std::string file;
+  int report;  // the pipe to the parent process
+  Json row = Json::object();
+
+  // Reports the next action, which may kill or hang the process, and all that is known of the row.
+  void Enter(std::string_view stage) {
+    row["stage"] = stage;
+    if (dprintf(report, "%s\n", row.dump(-1, ' ', false, Json::error_handler_t::replace).c_str()) < 0) _exit(1);
+  }
+
+  // Starts the backend and tests its devices. If it creates devices on demand, starts it again with one device.
+  Status Run(RuntimeOptions options) {
+    Runtime runtime;
+    Json env, plugins, devices;
+    Status s = Runtime::Create(options, &runtime);
+    if (s.ok()) s = ReadReport(runtime, "mge.env/1", &env);  // starts it
+    if (s.ok()) s = ReadReport(runtime, "mge.plugins/1", &plugins);
+    for (const Json& own : plugins["files"]) {
+      if (own["path"] != file) continue;
+      for (const char* key : {"verdict", "code", "reason", "fix"}) row[key] = own[key];
+    }
+    if (!s.ok() || row.value("verdict", "") != "loaded") return s;
+    Enter("opening its devices");
+    if (s = ReadReport(runtime, "mge.devices/1", &devices); !s.ok()) return s;
+    for (const Json& device : devices["devices"]) {
+      if (device["name"] == "host") continue;
+      Json tried = {{"name", device["name"]}, {"class", device["class"]}, {"state", device["state"]}, {"troubled", false}};
+      for (const char* text : {"operator", "reason", "fix"}) tried[text] = "";
+      if (device["state"] == "loadable") {
+        Enter(fmt::format("running an operator on {}", Text(device["name"])));
+        TryDevice(runtime, file, tried);
+      } else {
+        tried.update({{"state", "found"}, {"troubled", device["usable"]}, {"reason", device["reason"]}});
+      }
+      row["devices"].push_back(std::move(tried));
+    }
+    Enter("stopping");
+    const std::string setting = DeviceSetting(env);
+    if (row.contains("devices") || row.contains("on_demand") || setting.empty()) return s;
+    row["on_demand"] = setting;
+    options.command_line.push_back(setting);
+    runtime = Runtime();
+    Enter(fmt::format("starting with {}", setting));
+    return Run(std::move(options));
+  }
+};
+
+// Tests the backend in `file`, and no other. Writes lines to `report`: each is the row of the file so far.
+void TryBackend(const Globals& globals, const std::string& file, const std::string& others, int report) {
+  LeaveFaults();
+  RuntimeOptions options = OptionsOf(globals);
+  options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
+                      "plan.host_compute=0"};  // the host would compute so few elements
+  options.command_line.push_back("plugin.skip=" + others);
+  options.command_line.push_back("plugin.start_timeout=0");  // the parent process limits the time
+  Trial trial = {file, report};
+  trial.Enter(kFirstStage);
+  if (Status s = trial.Run(std::move(options)); !s.ok()) {
+    trial.row.update({{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}});
+  }
+  trial.Enter(kLastStage);
+  std::exit(0);
+}
+
+// ---------------------------------------------------------------- the parent process
+
+// Tests an accepted file in a child process and completes its row.
+void Probe(const Globals& globals, const DoctorOptions& o, const std::string& others, Json& row) {
+  const std::string path = Text(row["path"]), name = Text(row["name"]);
+  const auto child = Child::Fork([&](int report) { TryBackend(globals, path, others, report); }, o.timeout_s);
   child->ReadToEnd([&] {
-    for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
-      const Json said = Json::parse(child->report.substr(0, end), nullptr, false);
+    for (const std::string& line : child->TakeLines()) {
+      const Json said = Json::parse(line, nullptr, false);
       if (!said.is_object() || !said.contains("stage")) continue;  // the backend has written it
       row.update(said);
-      child->LimitTo(timeout_s);
+      child->LimitTo(o.timeout_s);
     }
+    return true;
   });
-  return child->end();
-}
-
-// Tests an accepted file and completes its row.
-void Probe(const Globals& globals, const Options& o, const std::string& worker, const Json& request, Json& row) {
-  const std::string path = Text(row["path"]), name = Text(row["name"]);
-  const ChildEnd end = TestInChild(worker, o.timeout_s, request, row);
-  const std::string stage = row.value("stage", "");
+  const ChildEnd& end = child->end();
+  const std::string stage = row.value("stage", ""), ending = end.Describe(o.timeout_s);
   row.erase("stage");
   bool failed = false, ran = false;
   for (const Json& d : row["devices"]) {
     failed |= d["troubled"].get<bool>();
-    ran |= Text(d["state"]) == "passed";
+    ran |= d["state"] == "passed";
   }
   const bool whole = end.fine() && stage == kLastStage;  // false also if the backend called exit(0)
-  row["state"] = Text(row["verdict"]) != "loaded" ? "found" : whole && ran && !failed ? "passed" : "loadable";
-  row["troubled"] = !whole || failed || Text(row["verdict"]) == "refused";
-  const bool threw = Text(row["code"]) == "open_threw";  // handled like a crash, because it would end any process
+  row["state"] = row["verdict"] != "loaded" ? "found" : whole && ran && !failed ? "passed" : "loadable";
+  row["troubled"] = !whole || failed || row["verdict"] == "refused";
+  auto say = [&row](std::string_view code, std::string reason, std::string fix) {
+    row.update({{"code", code}, {"reason", std::move(reason)}, {"fix", std::move(fix)}});
+  };
+  const bool threw = row["code"] == "open_threw";  // handled like a crash, because it would end any process
   if (whole && !threw) return;
-  if (stage.empty()) {  // no code of the backend has run
-    row["code"] = "not_probed";
-    row["reason"] = fmt::format("it could not be tested: {}, before any code of the backend ran", end.Describe(o.timeout_s));
-    row["fix"] = "raise the limits of the process (see ulimit -n, -u and -v), then run mge doctor again";
+  if (stage.empty())
+    return say("not_probed", fmt::format("it could not be tested: {}, before any code of the backend ran", ending),
+               "raise the limits of the process (see ulimit -n, -u and -v), then run mge doctor again");
+  if (!threw)
+    say(end.timed_out ? "timed_out" : "crashed", fmt::format("{} while {}", ending, stage),
+        fmt::format("report it to the author of backend '{}', or remove the file", name));
+  if (!threw && stage != kFirstStage) return;
+  const std::string reason = Text(row["reason"]);
+  if (Status s = Plugins::Quarantine(OptionsOf(globals), path, reason); !s.ok()) {
+    row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", reason, s.what());
     return;
   }
-  if (!threw) {
-    row["code"] = end.timed_out ? "timed_out" : "crashed";
-    row["reason"] = fmt::format("{} while {}", end.Describe(o.timeout_s), stage);
-    row["fix"] = fmt::format("report it to the author of backend '{}', or remove the file", name);
-    if (stage != kFirstStage) return;
-  }
-  if (Status s = Plugins::Quarantine(OptionsOf(globals), path, Text(row["reason"])); !s.ok()) {
-    row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", Text(row["reason"]), s.what());
-    return;
-  }
-  row.update({{"verdict", "refused"}, {"code", "quarantined"}, {"quarantined", true}});
-  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --release {}", name);
-  if (end.timed_out && !threw) {
-    row["fix"] = fmt::format("{} --timeout {:.0f}, if it is only slow", Text(row["fix"]), 10 * o.timeout_s);
-  }
+  row.update({{"verdict", "refused"}, {"quarantined", true}});
+  say("quarantined", reason,
+      fmt::format("install another build; to test this one again: mge doctor --release {}{}", name,
+                  end.timed_out ? fmt::format(" --timeout {:.0f}, if it is only slow", 10 * o.timeout_s) : ""));
 }
 
 std::string Render(const Json& report) {
@@ -142,51 +237,40 @@ std::string Render(const Json& report) {
   return out + fmt::format("{} passed, {} failed\n", report["passed"].get<int>(), report["troubled"].get<int>());
 }
 
-int Run(const Globals& globals, const Options& o) {
-  RuntimeOptions options = OptionsOf(globals);
+int RunDoctor(const Globals& globals, const DoctorOptions& o) {
+  const RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
     if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
     Talk(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
   }
-  const std::string worker = ProgramPath("mge-worker");
-  if (access(worker.c_str(), X_OK) != 0) {
-    return Report(globals, Fail(errors::kFileAccess, worker + " cannot be run",
-                                {.what = ErrnoText(errno), .fix = "install all of MGE, or build its target `product`"}));
-  }
-  EndChildrenBySignals();
   std::string text;
   if (Status s = Plugins::Verify(options, "", &text); !s.ok()) return Report(globals, s);
-  Json found = Json::parse(text), rows = Json::array();
-  Json request = {
-      {"config_files", globals.config_files}, {"plugin_directories", Json::array()}, {"operators", OperatorsToTry()}};
-  for (const Json& d : found["directories"]) request["plugin_directories"].push_back(d["path"]);
+  const Json found = Json::parse(text);
+  Json rows = Json::array();
   int passed = 0, troubled = 0;
   Progress progress(globals, "probing backends", found["files"].size());
   for (const Json& file : found["files"]) {
     Json row = {{"state", "found"}};
     row.update(file);
-    row["quarantined"] = Text(row["code"]) == "quarantined";
-    row["troubled"] = Text(row["verdict"]) == "refused";
+    row["quarantined"] = row["code"] == "quarantined";
+    row["troubled"] = row["verdict"] == "refused";
     row["devices"] = Json::array();
     row["on_demand"] = "";
     std::string others;
     for (const Json& other : found["files"]) {
       if (other["name"] != file["name"] && other["name"] != "") others += (others.empty() ? "" : ",") + Text(other["name"]);
     }
-    std::vector<std::string> settings = globals.settings;
-    settings.push_back("plugin.skip=" + others);
-    request["settings"] = std::move(settings);
-    if (Text(row["verdict"]) == "accepted") Probe(globals, o, worker, request, row);
-    passed += Text(row["state"]) == "passed";
+    if (row["verdict"] == "accepted") Probe(globals, o, others, row);
+    passed += row["state"] == "passed";
     troubled += row["troubled"].get<bool>();
     rows.push_back(std::move(row));
     progress.Step(rows.size());
   }
-  Json report = {{"schema", "mge.doctor/1"},
-                 {"timeout_s", o.timeout_s},
-                 {"passed", passed},
-                 {"troubled", troubled},
-                 {"plugins", std::move(rows)}};
+  const Json report = {{"schema", "mge.doctor/1"},
+                       {"timeout_s", o.timeout_s},
+                       {"passed", passed},
+                       {"troubled", troubled},
+                       {"plugins", std::move(rows)}};
   if (globals.json) {
     PrintJson(report);
   } else {
@@ -198,11 +282,11 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareDoctor(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<DoctorOptions>();
   app.Add("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       .Between(0.1, 3600);
   app.Add("--release", o->release, "NAME: removes this backend from quarantine first");
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunDoctor(globals, *o); };
 }
 
 }  // namespace mge::cli

@@ -13,7 +13,7 @@
 namespace mge::cli {
 namespace {
 
-struct Options {
+struct EnvOptions {
   std::string filter;
   bool changed = false;
   bool aliases = false;
@@ -25,8 +25,6 @@ std::string Lower(std::string text) {
   return text;
 }
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
 // Returns every name of a setting: key, variable, aliases.
 std::vector<std::string> NamesOf(const Json& setting) {
   std::vector<std::string> names = {Text(setting["key"]), Text(setting["variable"])};
@@ -34,7 +32,7 @@ std::vector<std::string> NamesOf(const Json& setting) {
   return names;
 }
 
-bool Matches(const Json& setting, const Options& o) {
+bool Matches(const Json& setting, const EnvOptions& o) {
   if (o.changed && Text(setting["origin"]) == "default") return false;
   const std::string wanted = Lower(o.filter);
   for (const std::string& name : NamesOf(setting)) {
@@ -172,7 +170,7 @@ int ExplainSetting(const Globals& globals, const std::string& name) {
 }
 
 Action DeclareEnv(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<EnvOptions>();
   app.Add("FILTER", o->filter, "Part of a key, variable or alias, in any case");
   app.AddFlag("--changed", o->changed, "Lists only settings that differ from their defaults");
   app.AddFlag("--aliases", o->aliases, "Lists the names of other systems (MXNet, MegEngine, Ascend GE) and their settings");

@@ -13,7 +13,7 @@
 namespace mge::cli {
 namespace {
 
-struct Options {
+struct HelpOptions {
   std::vector<std::string> topic;
   std::string format;
 };
@@ -111,7 +111,7 @@ int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vecto
   return kExitOk;
 }
 
-int Run(const Globals& globals, const CLI::App& root, const Options& o) {
+int RunHelp(const Globals& globals, const CLI::App& root, const HelpOptions& o) {
   for (const Page& page : kPages) {
     if (o.format != page.name) continue;
     if (!o.topic.empty()) return ReportUsage(globals, "--format prints a page of all commands", "omit the topic");
@@ -129,7 +129,7 @@ int Run(const Globals& globals, const CLI::App& root, const Options& o) {
 }  // namespace
 
 Action DeclareHelp(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<HelpOptions>();
   std::vector<std::string> formats;
   for (const Page& page : kPages) formats.push_back(page.name);
   app.Add("TOPIC", o->topic, "A command, a setting, an error such as E0502, or errors");
@@ -137,7 +137,7 @@ Action DeclareHelp(Arguments app, const Globals& globals) {
       .OneOf(formats)
       .ValueName(fmt::format("{{{}}}", fmt::join(formats, ",")));
   const CLI::App* root = app.app().get_parent();
-  return [&globals, root, o] { return Run(globals, *root, *o); };
+  return [&globals, root, o] { return RunHelp(globals, *root, *o); };
 }
 
 }  // namespace mge::cli

@@ -8,8 +8,6 @@
 namespace mge::cli {
 namespace {
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
 std::string DomainText(const Json& domain) { return domain == "" ? "ai.onnx" : Escape(Text(domain)); }
 
 // Loads the model. Returns the error as JSON, or null and the session's report in `loaded`.
@@ -111,7 +109,7 @@ std::string Render(const Json& file, const Json& loaded, const Json& problem) {
   return out;
 }
 
-int Run(const Globals& globals, const std::string& model) {
+int RunInspect(const Globals& globals, const std::string& model) {
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   std::string text;
@@ -141,7 +139,7 @@ int Run(const Globals& globals, const std::string& model) {
 Action DeclareInspect(Arguments app, const Globals& globals) {
   auto model = std::make_shared<std::string>();
   app.Add("MODEL", *model, "An ONNX file").Required().ValueName("FILE");
-  return [&globals, model] { return Run(globals, *model); };
+  return [&globals, model] { return RunInspect(globals, *model); };
 }
 
 }  // namespace mge::cli

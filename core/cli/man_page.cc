@@ -23,7 +23,7 @@ std::string Troff(std::string_view text) {
   return out;
 }
 
-std::string Arguments(const CommandRow& command) {
+std::string TroffArguments(const CommandRow& command) {
   std::string out;
   for (const OptionRow& o : command.options) {
     if (!o.names.empty()) continue;
@@ -49,7 +49,7 @@ std::string Options(const CommandRow& command) {
 
 void AddCommands(const CommandRow& row, std::string* out) {
   for (const CommandRow& command : row.commands) {
-    *out += fmt::format(".SS \"mge {}{}\"\n{}\n{}", Troff(command.path), Arguments(command), Troff(command.doc),
+    *out += fmt::format(".SS \"mge {}{}\"\n{}\n{}", Troff(command.path), TroffArguments(command), Troff(command.doc),
                         Options(command));
     AddCommands(command, out);
   }

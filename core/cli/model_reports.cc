@@ -9,7 +9,7 @@
 namespace mge::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string model;
   std::vector<std::string> models;
   InputOptions inputs;
@@ -18,8 +18,6 @@ struct Options {
   std::vector<std::string> skip;
   size_t top = 10;
 };
-
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 constexpr int kMeasuredRuns = 5;  // a step's time is the median of these runs
 
@@ -47,7 +45,7 @@ std::string MeasuredText(const Json& r) {
                    off, steps.size());
 }
 
-int RunPlan(const Globals& globals, const Options& o) {
+int RunPlan(const Globals& globals, const ReportOptions& o) {
   Runtime runtime;
   Session session;
   if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
@@ -130,7 +128,7 @@ std::string RenderMemory(const Json& r, size_t top) {
   return out + "\n" + Table(rows) + "\n" + Timeline(r);
 }
 
-int RunMemory(const Globals& globals, const Options& o) {
+int RunMemory(const Globals& globals, const ReportOptions& o) {
   if (o.models.size() > 1) return ShowModelsMemory(globals, o.models, o.inputs);
   Runtime runtime;
   Session session;
@@ -148,7 +146,7 @@ int RunMemory(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclarePlan(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ReportOptions>();
   app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
   app.AddFlag("--why", o->why, "Adds reasons, alternatives and the place of every buffer");
@@ -158,7 +156,7 @@ Action DeclarePlan(Arguments app, const Globals& globals) {
 }
 
 Action DeclareMemory(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ReportOptions>();
   app.Add("MODEL", o->models, "ONNX files; several run in turn in one runtime, and may share memory")
       .Required()
       .ValueName("FILE");

@@ -47,7 +47,7 @@ Json Summary(const std::vector<std::string>& models, const std::vector<Json>& re
           {"device_peak_charged_bytes", reports.back()["device_peak_charged_bytes"]}};
 }
 
-std::string Render(const Json& r) {
+std::string RenderTotals(const Json& r) {
   auto bytes = [](const Json& value) { return HumanBytes(value.get<uint64_t>()); };
   std::vector<std::vector<std::string>> rows = {{"MODEL", "DEVICE", "ARENA", "WHERE", "CONSTANTS", "PLANNED PEAK"}};
   for (const Json& m : r["models"]) {
@@ -94,7 +94,7 @@ int ShowModelsMemory(const Globals& globals, const std::vector<std::string>& mod
   if (globals.json) {
     PrintJson(summary);
   } else {
-    Print(Render(summary));
+    Print(RenderTotals(summary));
   }
   return kExitOk;
 }

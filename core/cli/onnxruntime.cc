@@ -128,11 +128,12 @@ int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vec
   if (!WriteFile(request_file, request.dump(2, ' ', false, Json::error_handler_t::replace))) {
     return CannotWrite(globals, request_file);
   }
-  const ChildEnd end = RunProgram(run.python, {run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()});
+  const auto child = Child::Execute({run.python, "-c", std::string(OnnxRuntimeScript()), folder.path()}, "", 1e9);
+  child->ReadToEnd([] { return true; });
   std::ifstream in(folder.File("reply.json"), std::ios::binary);
   Json reply = Json::parse(std::string(std::istreambuf_iterator<char>(in), {}), nullptr, false);
   if (!reply.is_object()) reply = Json::object();
-  if (int code = CheckReply(globals, run, end, reply)) return code;
+  if (int code = CheckReply(globals, run, child->end(), reply)) return code;
   *version = reply["version"];
   for (const Json& row : reply["outputs"]) {
     NamedTensor& result = results->emplace_back();

@@ -7,15 +7,6 @@
 namespace mge::cli {
 namespace {
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
-RuntimeOptions OptionsOf(const Globals& globals) {
-  RuntimeOptions options;
-  options.command_line = globals.settings;
-  options.config_files = globals.config_files;
-  return options;
-}
-
 std::string RenderFile(const Json& f) {
   std::string out = fmt::format("{:<8} {}", Text(f["verdict"]), Escape(Text(f["path"])));
   if (!Text(f["name"]).empty()) {

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct ProfileOptions {
   std::string model;
   InputOptions inputs;
   double seconds = 2;
@@ -44,7 +44,7 @@ std::string Estimate(const Json& s) {
   return DurationText(s["estimated_us"].get<double>() * s["calls"].get<double>()) + (s["estimate_off"] ? " !" : "");
 }
 
-std::string StepTable(const Json& report, const Options& o) {
+std::string StepTable(const Json& report, const ProfileOptions& o) {
   std::vector<const Json*> steps;
   for (const Json& s : report["steps"]) steps.push_back(&s);
   auto time = [](const Json* s) { return (*s)["time_us"].get<double>(); };
@@ -85,7 +85,7 @@ std::string StepTable(const Json& report, const Options& o) {
   return out;
 }
 
-std::string Render(const Json& r, const Options& o) {
+std::string Render(const Json& r, const ProfileOptions& o) {
   std::string out = fmt::format(
       "device {}, {} {}, {} runs, means over the faster {}\n", Escape(r["device"].get<std::string>()),
       r["threads"].get<int>(), r["threads"] == 1 ? "thread" : "threads", r["runs"].get<int>(), r["counted_runs"].get<int>());
@@ -103,7 +103,7 @@ std::string Render(const Json& r, const Options& o) {
   return out;
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunProfile(const Globals& globals, const ProfileOptions& o) {
   Runtime runtime;
   Session session;
   if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
@@ -136,7 +136,7 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareProfile(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ProfileOptions>();
   app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
   app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
@@ -145,7 +145,7 @@ Action DeclareProfile(Arguments app, const Globals& globals) {
   app.Add("--top", o->top, "Number of steps to show; 0: all").Between(0, 1e9);
   app.AddFlag("--in-order", o->in_order, "Shows the steps in the order of execution, instead of the longest first");
   app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunProfile(globals, *o); };
 }
 
 }  // namespace mge::cli

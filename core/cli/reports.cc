@@ -7,8 +7,6 @@
 namespace mge::cli {
 namespace {
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
 std::string RenderDevices(const Json& report) {
   std::vector<std::vector<std::string>> rows = {{"DEVICE", "STATE", "BACKEND", "MEMORY", "FREE", "WHAT"}};
   for (const Json& d : report["devices"]) {

@@ -16,7 +16,7 @@
 namespace mge::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string model;
   InputOptions inputs;
   std::string output_dir, dump_dir;
@@ -81,7 +81,7 @@ std::vector<std::string> FileNames(const Session& session) {
   return names;
 }
 
-Status RunOnce(const Globals& globals, const Options& o, Session& session, const std::vector<Tensor>& inputs,
+Status RunOnce(const Globals& globals, const RunOptions& o, Session& session, const std::vector<Tensor>& inputs,
                std::vector<Tensor>* outputs) {
   RunControl control;
   control.SetTimeout(o.timeout);
@@ -89,7 +89,7 @@ Status RunOnce(const Globals& globals, const Options& o, Session& session, const
   return session.Run(Pointers(inputs), outputs, &control);
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunModel(const Globals& globals, const RunOptions& o) {
   Runtime runtime, alone;
   Session session, other;
   Globals dumping = globals;
@@ -188,7 +188,7 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareRun(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RunOptions>();
   app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
   o->inputs.Declare(app);
   app.Add("--output-dir", o->output_dir, "Writes every output there as .npy").ValueName("FOLDER");
@@ -210,7 +210,7 @@ Action DeclareRun(Arguments app, const Globals& globals) {
   };
   tolerance("--rtol", o->rtol, "Relative", check_default.relative, kBetweenDevices.relative);
   tolerance("--atol", o->atol, "Absolute", check_default.absolute, kBetweenDevices.absolute);
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunModel(globals, *o); };
 }
 
 }  // namespace mge::cli

@@ -11,9 +11,8 @@ namespace {
 
 // Names the refused backends on stderr, because a user may search for their devices or settings in vain.
 int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
-  std::string text;
-  if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return Report(globals, s);
-  const Json plugins = Json::parse(text);
+  Json plugins;
+  if (Status s = ReadReport(runtime, "mge.plugins/1", &plugins); !s.ok()) return Report(globals, s);
   for (const Json& file : plugins["files"]) {
     if (file["verdict"] != "refused") continue;
     Talk(globals, fmt::format("refused: {}: {}; fix: {}", Escape(file["path"].get<std::string>()),
@@ -41,9 +40,8 @@ int CheckDefaultDevice(const Globals& globals, const Json& device) {
 int ShowRuntimeReport(const Globals& globals, const char* schema, const std::function<int(Json& report)>& show) {
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
-  std::string text;
-  if (Status s = runtime.Report(schema, &text); !s.ok()) return Report(globals, s);
-  Json report = Json::parse(text);
+  Json report;
+  if (Status s = ReadReport(runtime, schema, &report); !s.ok()) return Report(globals, s);
   const Json device = report["default_device"];
   const bool all_started = report["not_started"].empty();
   int code = show(report);

@@ -5,7 +5,7 @@
 namespace mge::cli {
 namespace {
 
-constexpr Command kCommands[] = {
+constexpr Command kSdkCommands[] = {
     {"new", "Writes the project of a new backend: sources, build, tests.", DeclareSdkNew},
     {"test", "Checks a backend's file with the conformance kit and writes a report.", DeclareSdkTest},
 };
@@ -15,7 +15,7 @@ constexpr Command kCommands[] = {
 Action DeclareSdk(Arguments app, const Globals& globals) {
   app.TakesCommands(1);
   auto actions = std::make_shared<std::vector<std::pair<Arguments, Action>>>();
-  for (const Command& c : kCommands) {
+  for (const Command& c : kSdkCommands) {
     const Arguments sub = app.AddCommand(c.name, c.doc);
     actions->emplace_back(sub, c.declare(sub, globals));
   }

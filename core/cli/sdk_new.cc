@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kTemplate = "null";  // the backend's name in the template
 
-struct Options {
+struct SdkNewOptions {
   std::string name;
   std::string folder;
 };
@@ -71,7 +71,7 @@ int CheckFolder(const Globals& globals, const std::string& folder) {
                      {.what = what, .where = "DIR of mge sdk new", .fix = "give a folder that is empty or does not exist"}));
 }
 
-int Write(const Globals& globals, const Options& o) {
+int Write(const Globals& globals, const SdkNewOptions& o) {
   std::vector<fs::path> written;
   const bool fresh = !fs::exists(o.folder);
   for (const TemplateFile& file : TemplateFiles()) {
@@ -101,11 +101,8 @@ int Write(const Globals& globals, const Options& o) {
 
 // Returns the path of an existing backend with this name, or "". MGE loads only one of two backends with the same name.
 std::string Namesake(const Globals& globals, const std::string& name) {
-  RuntimeOptions options;
-  options.command_line = globals.settings;
-  options.config_files = globals.config_files;
   std::string text;
-  if (!Plugins::Verify(options, "", &text).ok()) return {};
+  if (!Plugins::Verify(OptionsOf(globals), "", &text).ok()) return {};
   const Json found = Json::parse(text);
   for (const Json& file : found["files"]) {
     if (file["name"] == name) return file["path"];
@@ -122,7 +119,7 @@ std::string Prefix() {
   return fs::exists(prefix / MGE_CMAKE_FOLDER / "mgeConfig.cmake", ec) ? prefix.string() : std::string();
 }
 
-int Run(const Globals& globals, const Options& o) {
+int RunSdkNew(const Globals& globals, const SdkNewOptions& o) {
   std::string_view why = WhyNoBackendName(o.name);
   if (why.empty()) why = WhyNoClassList(o.name);  // in the template, the backend and its devices have the same name
   if (!why.empty()) {
@@ -163,10 +160,10 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareSdkNew(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SdkNewOptions>();
   app.Add("NAME", o->name, "The name of the backend and of its devices: a-z and _, not ending in x").Required();
   app.Add("DIR", o->folder, "The folder to write; it must be empty or not exist").ValueName("FOLDER").Required();
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunSdkNew(globals, *o); };
 }
 
 }  // namespace mge::cli

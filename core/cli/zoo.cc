@@ -9,14 +9,14 @@
 namespace mge::cli {
 namespace {
 
-struct Options {
+struct ZooOptions {
   std::string name;
   std::string output;
   uint64_t seed = 1;
   int64_t batch = 1;
 };
 
-int Run(const Globals& globals, const Options& o) {
+int RunZoo(const Globals& globals, const ZooOptions& o) {
   std::vector<std::string> names;
   for (const Architecture& a : Architectures()) {
     names.push_back(a.name);
@@ -59,7 +59,7 @@ int Run(const Globals& globals, const Options& o) {
 }  // namespace
 
 Action DeclareZoo(Arguments app, const Globals& globals) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ZooOptions>();
   std::vector<std::string> names;
   for (const Architecture& a : Architectures()) names.push_back(a.name);
   app.Add("NAME", o->name, "The architecture; if omitted, lists all architectures")
@@ -67,7 +67,7 @@ Action DeclareZoo(Arguments app, const Globals& globals) {
   app.Add("-o,--output", o->output, "The file to write; default NAME.onnx").ValueName("FILE");
   app.Add("--seed", o->seed, "Seed of the random weights");
   app.Add("--batch", o->batch, "Size of the batch dimension, if the architecture has one").Between(1, 4096);
-  return [&globals, o] { return Run(globals, *o); };
+  return [&globals, o] { return RunZoo(globals, *o); };
 }
 
 }  // namespace mge::cli

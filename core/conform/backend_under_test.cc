@@ -51,7 +51,7 @@ KitHost::KitHost(std::vector<std::string> settings)
   }
   table_ = *inner_.table();
   table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) -> void* {
-    if (!AllocationFailure::IsExcluded() && ++active_->requests_ == active_->fail_at_) return nullptr;
+    if (AllocationFailure::Refuses()) return nullptr;
     return active_->inner_.table()->allocate(self, bytes, alignment);
   };
   table_.blob_load = [](void*, const void* key, uint64_t key_bytes, void* context,
@@ -123,7 +123,7 @@ void BackendUnderTest::Start() {
   Answer(result, "start");
   started_ = true;
   At("listing devices");
-  DeviceList list = ListDevices(*plugin_);
+  DeviceListing list = ListDevices(*plugin_);
   devices_ = std::move(list.devices);
   unusable_.clear();
   for (const DeviceDescription& d : devices_) {
@@ -187,45 +187,16 @@ void BackendUnderTest::Stop() {
   if (std::exchange(started_, false)) InBackend("stopping", plugin_->stop);
 }
 
-// Adds a device to the list, and the first violation of the rules.
-static void AddDevice(const mge_device_info* info, DeviceList& list) {
-  auto broken = [&list](std::string what) {
-    if (list.fault.empty()) list.fault = std::move(what);
-  };
-  if (!info || info->struct_size < sizeof(mge_device_info))
-    return broken("a device is described by a struct that is NULL or too short (struct_size)");
-  const std::string unreadable = WhyDeviceInfoIsBad(*info);
-  if (!unreadable.empty()) broken(unreadable);
-  auto text = [&](const mge_text& t) { return unreadable.empty() ? CopyText(t) : std::string(); };
-  const DeviceDescription d = {.index = info->index,
-                               .class_name = text(info->class_name),
-                               .name = text(info->name),
-                               .fingerprint = text(info->fingerprint),
-                               .device_class = text(info->device_class),
-                               .reason = text(info->reason),
-                               .score = info->score,
-                               .flags = info->flags,
-                               .buffer_alignment = std::max(info->buffer_alignment, 64u)};
-  auto rule = [&](bool kept, std::string_view what) {
-    if (!kept) broken(fmt::format("device {}: {}", d.index, what));
-  };
-  rule(std::ranges::count(list.devices, d.index, &DeviceDescription::index) == 0, "another device has the same index");
-  rule(!(d.flags & ~MGE_DEVICE_KNOWN_BITS), "unknown flags");
-  rule(d.score <= 100, "its score is above 100");
-  rule(d.score > 0 || !d.reason.empty(), "it cannot be used, and gives no reason");
-  rule(!d.class_name.empty() && !d.name.empty() && !d.fingerprint.empty() && !d.device_class.empty(),
-       "class, name, fingerprint or device class is empty");
-  list.devices.push_back(d);
-}
-
-DeviceList ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
-  DeviceList list;
-  mge_device_sink sink = {sizeof(sink), 0, &list,
-                          [](void* self, const mge_device_info* info) { AddDevice(info, *static_cast<DeviceList*>(self)); }};
-  Call("listing devices", plugin.device->enumerate, &sink);
+DeviceListing ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes) {
+  DeviceListing list;
+  Call("listing devices", [&](mge_error* error) { return mge::ListDevices(plugin, classes, &list, *error); });
   for (const DeviceDescription& d : list.devices) {
-    if (classes && list.fault.empty() && std::ranges::count(*classes, d.class_name) == 0)
-      list.fault = fmt::format("device {}: its class '{}' is not in the identity note", d.index, d.class_name);
+    const bool named = !d.class_name.empty() && !d.name.empty() && !d.fingerprint.empty() && !d.device_class.empty();
+    const bool explained = d.score > 0 || !d.reason.empty();
+    if (!list.fault.empty() || (named && explained)) continue;
+    list.fault = fmt::format(
+        "device {}: {}", d.index,
+        named ? "it cannot be used, and gives no reason" : "its class, name, fingerprint or device class is empty");
   }
   return list;
 }

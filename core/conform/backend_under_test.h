@@ -2,7 +2,6 @@
 // The backend under test, loaded into this (child) process and used only through its table.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <map>
 #include <memory>
@@ -10,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/conform/allocations.h"
+#include "core/conform/backend_call.h"
 #include "core/conform/check.h"
-#include "core/conform/check_reporter.h"
 #include "core/conform/settings.h"
+#include "core/conform/task.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/note.h"
@@ -30,16 +29,12 @@ class KitHost {
   explicit KitHost(std::vector<std::string> settings);
   const mge_host* table() const { return &table_; }
   int64_t outstanding() const { return inner_.allocations(); }  // number of blocks that are not released
-  uint64_t requests() const { return requests_; }
-  // Makes the n-th next request fail (1 is the next one); 0: none.
-  void FailAt(uint64_t n) { requests_ = 0, fail_at_ = n; }
 
  private:
   static KitHost* active_;
   HostServices inner_;
   std::mutex blobs_mutex_;
   std::map<std::string, std::string> blobs_;
-  std::atomic<uint64_t> requests_{0}, fail_at_{0};
   mge_host table_;
 };
 
@@ -160,12 +155,7 @@ Owned<Handle> Make(const char* name, void (*destroy)(Handle*), F create, Args&&.
   return Owned<Handle>(made, {destroy, name});
 }
 
-// The listed devices.
-struct DeviceList {
-  std::vector<DeviceDescription> devices;  // includes unusable devices; texts are empty if one of a device is invalid
-  std::string fault;                       // the first violation of the rules in a description; "" if there is none
-};
 // Lists the devices of a started backend and checks their descriptions. `classes` (optional) are the allowed classes.
-DeviceList ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
+DeviceListing ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);
 
 }  // namespace mge::conform

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/conform/case_spec.h"
-
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
 #include "core/base/status.h"
+#include "core/conform/cases.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 

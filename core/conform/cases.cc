@@ -8,7 +8,6 @@
 #include <ranges>
 #include <utility>
 
-#include "core/conform/case_spec.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
@@ -231,7 +230,7 @@ absl::StatusOr<Case> FirstRowOf(const Case& c) {
     Tensor& t = row.inputs[set][0];
     Shape shape = t.shape();
     shape[0] = 1;
-    t = Tensor::View(t.dtype(), shape, t.data(), t.owner());
+    t = t.Within(t.dtype(), shape, t.data());
     row.expected[set].clear();
   }
   MGE_RETURN_IF_ERROR(AddExpected(row));

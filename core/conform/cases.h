@@ -4,6 +4,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -42,6 +44,31 @@ std::vector<DType> TypesOf(const OpDef& def);
 //   Split(T[6]) {num_outputs=3} -> 3             the number of outputs; default 1
 //   Softmax@11(T[2,3,5])                         a node of an older operator set
 std::vector<std::string> SpecsFor(const OpDef& def);
+
+// The parts of a spec.
+struct CaseSpec {
+  std::string op;
+  int version = 0;                                              // 0: the newest
+  std::vector<std::string> operands;                            // "T[3,5]@0:1"
+  std::vector<std::pair<std::string, std::string>> attributes;  // "strides", "[2,3]"
+  int outputs = 1;
+
+  std::string AttributesText() const;  // "{strides=[2,3]}", or "" if there are none
+  std::string Text() const;
+};
+
+CaseSpec ParseSpec(std::string_view text);
+
+// The parts of one operand of a spec.
+struct SpecOperand {
+  std::string type;    // "T[3,5]" or "int64[2]"
+  std::string values;  // the text between < and >
+  bool absent = false, constant = false, ranged = false, special = false;
+  double low = 0, high = 0;
+  int same_as = -1;  // the operand that is used again; -1: none
+};
+
+SpecOperand ParseOperand(std::string_view text);
 
 // Returns further specs, derived from the small ones of SpecsFor(): see variations.cc.
 std::vector<std::string> VariationsOf(const OpDef& def);

@@ -3,7 +3,7 @@
 
 #include "absl/strings/cord.h"
 #include "core/conform/backend_call.h"
-#include "core/conform/check_reporter.h"
+#include "core/conform/task.h"
 
 namespace mge::conform {
 
@@ -40,9 +40,8 @@ bool Apply(CheckReporter& reporter, const char* check, std::string_view where, c
 std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family :
-         {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), FenceChecks(), CollectiveChecks(),
-          NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+    for (std::span<const Check> family : {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), QueueChecks(),
+                                          FenceChecks(), NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

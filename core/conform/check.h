@@ -71,11 +71,12 @@ T OrThrow(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
-// Applies a check: does the work and records its result. Returns false if it found a fault. `where` is the place of a finding.
+// Applies a check: does the work and records its result. Returns false if it found a fault. `where` is the place of a
+// finding.
 bool Apply(CheckReporter& reporter, const char* check, std::string_view where, const std::function<void()>& work);
 
-// Calls f(0), f(1), ... in `count` new threads at once. When all have ended, throws what the first one has thrown. If no more
-// threads can be started, the calling thread makes the other calls after that.
+// Calls f(0), f(1), ... in `count` new threads at once. When all have ended, throws what the first one has thrown. If no
+// more threads can be started, the calling thread makes the other calls after that.
 template <typename F>
 void InThreads(int count, F&& f) {
   std::vector<std::future<void>> calls;
@@ -93,7 +94,6 @@ std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();
 std::span<const Check> FenceChecks();
-std::span<const Check> CollectiveChecks();
 std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();

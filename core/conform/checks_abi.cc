@@ -155,7 +155,7 @@ void CheckUnknownBits(BackendUnderTest& s) {
   }
 }
 
-constexpr Check kRows[] = {
+constexpr Check kAbiChecks[] = {
     {"abi.note", "The file has a valid identity note, which is readable without running its code.", CheckNote, Needs::kFile},
     {"abi.exports", "The file exports only its entry point.", CheckExports, Needs::kFile},
     {"abi.imports", "The file imports no symbol of the host.", CheckImports, Needs::kFile},
@@ -170,6 +170,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> AbiChecks() { return kRows; }
+std::span<const Check> AbiChecks() { return kAbiChecks; }
 
 }  // namespace mge::conform

@@ -132,7 +132,7 @@ void CheckFailure(BackendUnderTest& s) {
     Broken("a queue that waits for a fence which has failed waits for ever");
 }
 
-constexpr Check kRows[] = {
+constexpr Check kFenceChecks[] = {
     {"fence.values", "A fence keeps the values that it has reached.", CheckValues},
     {"fence.several_values", "A fence keeps an event for each value that it has not reached yet.", CheckSeveralValues},
     {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", CheckTimeout},
@@ -145,6 +145,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> FenceChecks() { return kRows; }
+std::span<const Check> FenceChecks() { return kFenceChecks; }
 
 }  // namespace mge::conform

@@ -157,7 +157,7 @@ void CheckExit(BackendUnderTest& s) {
   std::exit(0);
 }
 
-constexpr Check kRows[] = {
+constexpr Check kLifeChecks[] = {
     {"life.start", "The backend starts, lists its devices, and stops.", [](BackendUnderTest&) {},
      Needs::kStarted},  // kStarted has done the check
     {"life.host_kept", "Signals, locale, working folder, environment, limits and umask are not changed.", CheckHostKept,
@@ -170,6 +170,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> LifeChecks() { return kRows; }
+std::span<const Check> LifeChecks() { return kLifeChecks; }
 
 }  // namespace mge::conform

@@ -7,6 +7,7 @@
 #include "core/conform/device_memory.h"
 #include "core/conform/kernel_run.h"
 #include "fmt/format.h"
+#include "mge/memory_handles.h"
 
 namespace mge::conform {
 namespace {
@@ -73,30 +74,6 @@ void CheckInfo(BackendUnderTest& s) {
   if (free > total) Broken("it reports {} free bytes of {} in total", free, total);
 }
 
-void CheckHostFailures(BackendUnderTest& s) {
-  auto begin = std::chrono::steady_clock::now();
-  LiveOnce(s);
-  const uint64_t requests = s.host().requests();
-  if (requests == 0) NotOffered("the backend takes no memory from the host");
-  double life = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  // If there is not enough time for all requests, selects evenly spaced ones, including the first and the last.
-  int count = s.reporter().Fit(static_cast<int>(std::min<uint64_t>(requests, 500)), 2 * life);
-  for (int i = 0; i < count; ++i) {
-    uint64_t n = 1 + (count > 1 ? static_cast<uint64_t>(i) * (requests - 1) / static_cast<uint64_t>(count - 1) : 0);
-    s.At("host->allocate fails at request {}", n);
-    s.host().FailAt(n);
-    const absl::Status status = StatusOf([&] { LiveOnce(s); });
-    s.host().FailAt(0);
-    const std::string_view said = Std(status.message());
-    if (said.find("no text") != said.npos)
-      Broken("with request {} of {} for host memory refused, an error comes without a text: {}", n, requests, said);
-    s.At("a good run after request {} failed", n);
-    LiveOnce(s);
-    if (s.host().outstanding() != 0)
-      Broken("after request {} for host memory was refused, {} blocks are not released", n, s.host().outstanding());
-  }
-}
-
 void CheckReleaseAfter(BackendUnderTest& s) {
   if (!s.plugin().memory->slab_release_after) NotOffered("the slot slab_release_after is empty");
   if (!s.plugin().queue) Broken("stream-ordered release without queues");
@@ -148,6 +125,36 @@ void CheckRanges(BackendUnderTest& s) {
   m.range_release(s.device(), &range);
 }
 
+// Wraps the handle of the memory of a bench, as an application would that has created it with the driver. Runs a kernel
+// there, and compares the content at both addresses.
+void CheckHandles(BackendUnderTest& s) {
+  const auto extension = s.plugin().extension;
+  const void* table = extension ? extension(MGE_MEMORY_HANDLES_EXTENSION, 1) : nullptr;
+  if (!table) NotOffered("the backend does not offer the extension " MGE_MEMORY_HANDLES_EXTENSION);
+  const auto& api = *static_cast<const mge_memory_handles_api*>(table);
+  const std::optional<SupportedCase> first = FirstSupportedCase(s);
+  if (!first) NotOffered("the backend has no kernel");
+  Bench bench(s);
+  KernelRun run(bench, first->c, first->candidate);
+  const mge_slab& own = bench.slab.raw();
+  if (!own.handle) NotOffered("slabs of the backend have no handle");
+  auto wrapped = Sized<mge_slab>();
+  Call("wrapping a handle", api.wrap, s.device(), own.handle, own.bytes, &wrapped);
+  if (!wrapped.address || reinterpret_cast<uintptr_t>(wrapped.address) % bench.alignment() != 0)
+    Broken("the address of a wrapped handle, {}, is NULL or not aligned to {}", wrapped.address, bench.alignment());
+  Transfer& transfer = bench.transfers[0];
+  transfer.CheckHostAddress(wrapped.address, wrapped.host_address, 64, "memory wrapped by its handle");
+  unsigned char* const lane = bench.first_lane;
+  bench.first_lane = static_cast<unsigned char*>(wrapped.address) + (lane - bench.slab.address());
+  run.RunSet(0, 1, 0xff);
+  const Bytes content = transfer.Get(bench.first_lane, bench.lane_bytes);
+  transfer.Expect(lane, content, "memory wrapped by its handle is not the memory of the handle");
+  InBackend("unwrapping a handle", api.unwrap, s.device(), &wrapped);
+  bench.first_lane = lane;
+  transfer.Expect(lane, content, "unwrapping a handle changed its memory");
+  run.RunSet(1, 1, 0xff);
+}
+
 // Checks decisions for devices of several sizes, for a new pool and for a plan.
 void CheckReserve(BackendUnderTest& s) {
   const mge_reserve_api* api = s.plugin().memory->own_reserve;
@@ -170,22 +177,22 @@ void CheckReserve(BackendUnderTest& s) {
   }
 }
 
-constexpr Check kRows[] = {
+constexpr Check kMemoryChecks[] = {
     {"memory.slabs", "Slabs are aligned, disjoint and large enough, and keep their content, also if the host writes it.",
      CheckSlabs},
     {"memory.pinned", "Pinned memory can be read and written by the host.", CheckPinned},
     {"memory.too_much", "A request for too much memory fails with MGE_RESOURCE_EXHAUSTED, and the device keeps working.",
      CheckTooMuch},
     {"memory.info", "The free memory does not exceed the total memory.", CheckInfo},
-    {"memory.host_failures", "If the host has no memory, an error is returned, and the next use works.", CheckHostFailures,
-     Needs::kLives},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", CheckReleaseAfter},
     {"memory.ranges", "Committed parts of virtual memory ranges keep their content.", CheckRanges},
+    {"memory.handles",
+     "Memory wrapped by its handle is that memory: kernels and copies use it, and it outlives the wrapping.", CheckHandles},
     {"reserve.pure", "A reserve decision depends only on the plan, and does not exceed the device's memory.", CheckReserve},
 };
 
 }  // namespace
 
-std::span<const Check> MemoryChecks() { return kRows; }
+std::span<const Check> MemoryChecks() { return kMemoryChecks; }
 
 }  // namespace mge::conform

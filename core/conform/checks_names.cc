@@ -18,8 +18,8 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kLongest = 40;  // longest name in bytes
-constexpr int kMostEdits = 2;    // more edits may be an operator that this host does not know, and not a misspelling
+constexpr size_t kLongestName = 40;  // longest name in bytes
+constexpr int kMostEdits = 2;        // more edits may be an operator that this host does not know, and not a misspelling
 
 // Returns the capitalised, zero-terminated words of a file.
 std::set<std::string> WordsOf(const std::string& path) {
@@ -30,7 +30,7 @@ std::set<std::string> WordsOf(const std::string& path) {
   size_t begin = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (std::isalnum(static_cast<unsigned char>(bytes[i])) || bytes[i] == '_') continue;
-    if (bytes[i] == 0 && i - begin <= kLongest && std::isupper(static_cast<unsigned char>(bytes[begin])))
+    if (bytes[i] == 0 && i - begin <= kLongestName && std::isupper(static_cast<unsigned char>(bytes[begin])))
       words.insert(bytes.substr(begin, i - begin));
     begin = i + 1;
   }
@@ -110,7 +110,7 @@ void CheckStableIds(BackendUnderTest& s) {
   }
 }
 
-constexpr Check kRows[] = {
+constexpr Check kNameChecks[] = {
     {"kernel.names", "No kernel row names an operator that does not exist.", CheckNames},
     {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", CheckStableIds,
      Needs::kNothing},
@@ -118,6 +118,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> NameChecks() { return kRows; }
+std::span<const Check> NameChecks() { return kNameChecks; }
 
 }  // namespace mge::conform

@@ -33,7 +33,7 @@ class Provider : public DeviceSlabs {
                     std::make_shared<Budget>("under test", budget)) {}
   absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override {
     std::lock_guard lock(mutex_);
-    if (calls_ + 1 == fail_at_) return ++calls_, Fail(errors::kOutOfMemory, "the device has no more memory");
+    if (AllocationFailure::Refuses()) return Fail(errors::kOutOfMemory, "the device has no more memory");
     absl::StatusOr<mge_slab> slab = DeviceSlabs::Acquire(bytes);
     if (slab.ok() || ErrorId(slab.status()) != errors::kOverBudget.id) ++calls_;
     if (slab.ok()) slabs_[slab->address] = *slab;
@@ -49,7 +49,6 @@ class Provider : public DeviceSlabs {
   uint64_t calls() const { return calls_; }  // number of requests for a slab that the budget allowed
   size_t slabs() const { return slabs_.size(); }
   static const std::string& fault() { return fault_; }  // of the whole process, because a process runs one check
-  void FailAt(uint64_t n) { calls_ = 0, fail_at_ = n; }
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
     auto behind = slabs_.upper_bound(address);
@@ -60,7 +59,7 @@ class Provider : public DeviceSlabs {
 
  private:
   std::mutex mutex_;
-  std::atomic<uint64_t> calls_ = 0, fail_at_ = 0;
+  std::atomic<uint64_t> calls_ = 0;
   std::map<const void*, mge_slab> slabs_;
   static inline std::string fault_;
 };
@@ -238,22 +237,7 @@ void CheckBudget(BackendUnderTest&, Pool& pool) {
   }
 }
 
-void CheckFailures(BackendUnderTest&, Pool& pool) {
-  for (uint64_t n = 1; n <= 12; ++n) {
-    pool.provider().FailAt(n);
-    for (uint64_t bytes : {100, 70000, 3 << 20, 5000}) {
-      const auto [result, r] = pool.TryAcquire(bytes);
-      if (result.code == MGE_OK)
-        pool.Hold(r);
-      else if (result.code != MGE_RESOURCE_EXHAUSTED)
-        Broken("after the host's error MGE_RESOURCE_EXHAUSTED, the pool returns {}", CodeName(result.code));
-    }
-    pool.provider().FailAt(0);
-    if (pool.HeldWhenFree() != 0) Broken("after the host refused slab {}, memory is lost", n);
-  }
-}
-
-void CheckAllocations(BackendUnderTest& s, Pool&) {
+void CheckPoolAllocations(BackendUnderTest& s, Pool&) {
   SurvivesFailures(s, [&s] {
     Pool pool(s);
     const absl::Status acquired = StatusOf([&] { pool.AcquireAll({100, 70000, 3 << 20}); });
@@ -393,15 +377,15 @@ void OnOwnPool(BackendUnderTest& s) {
   ThrowIfError(status);
 }
 
-constexpr Check kRows[] = {
+constexpr Check kPoolChecks[] = {
     {"pool.blocks", "Blocks are aligned, disjoint, in slabs of the host, and have the correct host address or none.",
      OnOwnPool<CheckBlocks>},
     {"pool.last_use", "A block is not handed out before the fence of its last use, unless the request may wait.",
      OnOwnPool<CheckFences>},
     {"pool.budget", "The pool keeps the host's budget, reports MGE_OVER_BUDGET, and works again after a release.",
      OnOwnPool<CheckBudget, kBudget>},
-    {"pool.failures", "If the host refuses a slab, an error is returned and nothing leaks.", OnOwnPool<CheckFailures>},
-    {"pool.allocations", "A pool survives every failing allocation and loses no block.", OnOwnPool<CheckAllocations>},
+    {"pool.allocations", "A pool survives every failing allocation, and slabs that the host refuses, and loses no block.",
+     OnOwnPool<CheckPoolAllocations>},
     {"pool.trim", "Trimming releases all memory that is not in use, and no other; destroying a pool releases every slab.",
      OnOwnPool<CheckTrim>},
     {"pool.stats", "The pool's statistics are correct.", OnOwnPool<CheckStats>},
@@ -412,6 +396,6 @@ constexpr Check kRows[] = {
 
 }  // namespace
 
-std::span<const Check> PoolChecks() { return kRows; }
+std::span<const Check> PoolChecks() { return kPoolChecks; }
 
 }  // namespace mge::conform

@@ -29,7 +29,6 @@ namespace {
 constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
-constexpr const char* kOffers = "kernel.offers";
 
 // Ends the process without closing the device and stopping the backend.
 [[noreturn]] void Leave(CheckReporter& w) {
@@ -232,7 +231,7 @@ class Collector {
       case RecordKind::kRefused:
         report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what});
         break;
-      case RecordKind::kRan: report_.cases.emplace_back(r.check, r.where); break;
+      case RecordKind::kRan: report_.cases.push_back(r.where); break;
       case RecordKind::kFact: Note({r.where, r.what}); break;
       case RecordKind::kWarning:
         if (options_.warn) options_.warn(r.what);

@@ -63,8 +63,8 @@ class Fence {
   Owned<mge_fence> fence_;
 };
 
-// An owned queue of the device. Its destructor waits for its work. Fences, memory, records and stamps that the work uses must
-// be created before the queue, so that they are destroyed after it.
+// An owned queue of the device. Its destructor waits for its work. Fences, memory, records and stamps that the work uses
+// must be created before the queue, so that they are destroyed after it.
 class Queue {
  public:
   explicit Queue(BackendUnderTest& tested, int32_t kind = MGE_QUEUE_COMPUTE);

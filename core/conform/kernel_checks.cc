@@ -14,7 +14,6 @@
 namespace mge::conform {
 namespace {
 
-constexpr const char* kOffers = "kernel.offers";
 constexpr const char* kConstraints = "kernel.constraints";
 constexpr const char* kNumerics = "kernel.numerics";
 constexpr const char* kRepeatable = "kernel.repeatable";
@@ -23,7 +22,7 @@ constexpr const char* kBatch = "kernel.batch_invariant";
 constexpr const char* kInPlace = "kernel.in_place";
 constexpr const char* kWriteAdd = "kernel.write_add";
 constexpr const char* kQueueOrder = "kernel.queue_order";
-constexpr const char* kAlignment = "kernel.alignment";
+constexpr const char* kAlignmentCheck = "kernel.alignment";
 constexpr const char* kConcurrent = "kernel.concurrent";
 constexpr const char* kCancel = "kernel.cancel";
 constexpr const char* kCapture = "kernel.capture";
@@ -35,7 +34,7 @@ constexpr const char* kDescribe = "layout.describe";
 
 constexpr size_t kQuickSpecs = 4;  // number of specs per operator with --quick
 
-constexpr Check kRows[] = {
+constexpr Check kKernelChecks[] = {
     {kOffers, "Candidates are well formed and the same every time; other problems are refused with a reason."},
     {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
     {kPrepare, "Every offered candidate can be prepared and bound, and its arguments fit their size."},
@@ -50,7 +49,7 @@ constexpr Check kRows[] = {
     {kWriteAdd, "A kernel that offers to add to an output does so."},
     {kPrepack, "Packing keeps to its size, reads the source only during the call, and gives equal bytes for equal forms."},
     {kQueueOrder, "Kernels run on their queue, after the work that was enqueued before."},
-    {kAlignment, "Without queues, plain operands and constants may be aligned only to the size of their elements."},
+    {kAlignmentCheck, "Without queues, plain operands and constants may be aligned only to the size of their elements."},
     {kConcurrent, "Concurrent runs of one kernel do not disturb each other."},
     {kCancel, "A cancelled run ends normally, and the next run is correct."},
     {kCapture, "A captured step does not run during the capture; a replay uses the current content of the memory."},
@@ -92,7 +91,7 @@ std::vector<Tensor> FirstRows(const std::vector<Tensor>& tensors, int64_t rows) 
     if (t.rank() == 0 || t.shape()[0] != rows) continue;
     Shape shape = t.shape();
     shape[0] = 1;
-    out.push_back(Tensor::View(t.dtype(), shape, t.data(), t.owner()));
+    out.push_back(t.Within(t.dtype(), shape, t.data()));
   }
   return out;
 }
@@ -148,7 +147,7 @@ class KernelChecker {
     where_ = c.Name();
     for (const Candidate& k : TryEnumerate(tested_, c, MGE_WRITE_ADD).offered)
       Apply(kWriteAdd, [&] { CheckWriteAdd(c, k); });
-    w_.Ran(c.def->name, c.Name());
+    w_.Ran(c.Name());
     return true;
   }
 
@@ -241,7 +240,7 @@ class KernelChecker {
     });
     if (!repeats) return;
     CheckBatch(*run, one);
-    Apply(kAlignment, [&] {
+    Apply(kAlignmentCheck, [&] {
       if (bench_.transfers[0].has_queue())
         NotOffered(fmt::format("it has queues: every operand is aligned to {} bytes", bench_.alignment()));
       KernelRun(bench_, c, candidate, With({.shifted = true})).RunSet(0, 2, 0xff);
@@ -392,7 +391,7 @@ class KernelChecker {
 
 }  // namespace
 
-std::span<const Check> KernelChecks() { return kRows; }
+std::span<const Check> KernelChecks() { return kKernelChecks; }
 
 void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full) {
   Bench bench(tested);

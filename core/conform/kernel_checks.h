@@ -14,6 +14,8 @@
 
 namespace mge::conform {
 
+inline constexpr const char* kOffers = "kernel.offers";
+
 // Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Throws
 // only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
 void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);

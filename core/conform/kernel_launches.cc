@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of launches: their heap memory, their order on the queue, and concurrent ones.
 //
-// Each allocation fails once, and a launch must not allocate. The kernel's input is copied over the queue, behind long work. A
-// kernel that does not run on the queue reads the old input. Several lanes run one kernel repeatedly, each with its own data.
-// Each run must give the result that the lane gave when it ran alone.
+// Each allocation fails once, and a launch must not allocate. The kernel's input is copied over the queue, behind long work.
+// A kernel that does not run on the queue reads the old input. Several lanes run one kernel repeatedly, each with its own
+// data. Each run must give the result that the lane gave when it ran alone.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -25,63 +25,38 @@ using Clock = std::chrono::steady_clock;
 constexpr int kEnough = 1000;
 constexpr int kFew = 30;  // below this, the time limit is extended, because other processes may use the processors
 
-// Returns the time limit. It is shorter for types other than float32, which usually share its source code.
-Clock::duration TimeFor(const Case& c) { return std::chrono::milliseconds(c.dtype == DType::kF32 ? 100 : 30); }
-
-class ConcurrentRuns {
- public:
-  explicit ConcurrentRuns(KernelRun& kernel_run) : run_(kernel_run) {}
-
-  // Runs each lane alone, and stores its outputs. Then runs all lanes concurrently until over() is true. Throws Broken() if a
-  // result is wrong, but not if it is wrong alone, which other checks report.
-  void Check() {
-    const absl::Status alone = StatusOf([&] {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        run_.RunSet(lane % 2, 1, 0xff, lane);
-        alone_[lane] = run_.Outputs(lane);
-      }
-    });
-    begin_ = Clock::now();
-    while (alone.ok() && !over()) RunAll();
-  }
-
- private:
-  bool over() const { return met_ >= kEnough || Clock::now() - begin_ >= TimeFor(run_.subject()) * (met_ < kFew ? 5 : 1); }
-  // Runs all lanes until over() is true or a lane gives other bytes. Then compares with the reference, because other bytes may
-  // be a different rounding.
-  void RunAll() {
-    stop_ = false;
-    InThreads(kLanes, [&](int lane) { RunLane(lane); });
-    for (int lane = 0; lane < kLanes; ++lane) run_.Expect(run_.Collect(lane), lane % 2, "beside other runs, ");
-  }
-  void RunLane(int lane) {
-    for (uint32_t i = 0; !stop_; ++i) {
-      bool same = false;
-      const absl::Status ran = StatusOf([&] { same = RunOnce(lane, 1 + i % 2); });
-      if (!same || over()) stop_ = true;
-      ThrowIfError(ran);
-    }
-  }
-  // Runs the lane once. Returns whether its outputs equal those of the run alone.
-  bool RunOnce(int lane, uint32_t width) {
-    run_.ResetOutputs(lane);
-    const uint64_t mine = ++begun_;
-    run_.Step(lane, width, "beside other runs, the step");
-    if (begun_ != mine) ++met_;
-    return run_.Outputs(lane) == alone_[lane];
-  }
-
-  KernelRun& run_;
-  Bytes alone_[kLanes];
-  Clock::time_point begin_;
-  std::atomic<uint64_t> begun_ = 0;
-  std::atomic<int> met_ = 0;
-  std::atomic<bool> stop_ = false;
-};
-
 }  // namespace
 
-void CheckConcurrentRuns(KernelRun& kernel_run) { ConcurrentRuns(kernel_run).Check(); }
+void CheckConcurrentRuns(KernelRun& run) {
+  Bytes alone[kLanes];  // the outputs of each lane when it runs alone
+  const absl::Status right = StatusOf([&] {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      run.RunSet(lane % 2, 1, 0xff, lane);
+      alone[lane] = run.Outputs(lane);
+    }
+  });
+  // The time limit is shorter for types other than float32, which usually share its source code.
+  const auto limit = std::chrono::milliseconds(run.subject().dtype == DType::kF32 ? 100 : 30);
+  const Clock::time_point begin = Clock::now();
+  std::atomic<uint64_t> begun = 0;
+  std::atomic<int> met = 0;
+  auto over = [&] { return met >= kEnough || Clock::now() - begin >= limit * (met < kFew ? 5 : 1); };
+  while (right.ok() && !over()) {  // other checks report results that are wrong alone
+    std::atomic<bool> stop = false;
+    InThreads(kLanes, [&](int lane) {
+      for (uint32_t i = 0; !stop; ++i) {
+        run.ResetOutputs(lane);
+        const uint64_t mine = ++begun;
+        const absl::Status ran = StatusOf([&] { run.Step(lane, 1 + i % 2, "beside other runs, the step"); });
+        met += begun != mine;
+        if (!ran.ok() || run.Outputs(lane) != alone[lane] || over()) stop = true;
+        ThrowIfError(ran);
+      }
+    });
+    // Compares with the reference, because other bytes than alone may be a different rounding.
+    for (int lane = 0; lane < kLanes; ++lane) run.Expect(run.Collect(lane), lane % 2, "beside other runs, ");
+  }
+}
 
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
   BackendUnderTest& s = bench.tested;

@@ -30,7 +30,7 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
   });
 }
 
-struct Collector {
+struct OfferCollector {
   const mge_problem& problem;
   Offers offers;
 
@@ -80,11 +80,11 @@ std::string Offers::Ids() const {
 }
 
 Offers Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
-  Collector collector = {problem, {}};
+  OfferCollector collector = {problem, {}};
   mge_candidate_sink sink = {
-      sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<Collector*>(self)->Add(c); },
+      sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<OfferCollector*>(self)->Add(c); },
       [](void* self, const mge_text* kernel, const mge_text* reason) {
-        static_cast<Collector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
+        static_cast<OfferCollector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
       }};
   Call("enumerating candidates", tested.plugin().kernel->enumerate, tested.device(), &problem, &constraints, &sink);
   return std::move(collector.offers);

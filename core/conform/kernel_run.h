@@ -119,7 +119,8 @@ class KernelRun {
   // must outlive the KernelRun.
   KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const Options& options);
   KernelRun(Bench& bench, const Case& c, const Candidate& candidate) : KernelRun(bench, c, candidate, Options()) {}
-  // Does the same for a reorder. Its operands are arrays of `in_bytes` and `out_bytes`, which are in the candidate's layouts.
+  // Does the same for a reorder. Its operands are arrays of `in_bytes` and `out_bytes`, which are in the candidate's
+  // layouts.
   KernelRun(Bench& bench, const mge_problem& reorder, const Candidate& candidate, int64_t in_bytes, int64_t out_bytes);
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
@@ -177,7 +178,7 @@ class KernelRun {
   void PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options);
   void Place(const Options& options);  // places all operands and the workspace
   void Bind();
-  // packing.cc: packs the constant input on the host, and on a queue if the backend can.
+  // layouts.cc: packs the constant input on the host, and on a queue if the backend can.
   Bytes Pack(uint32_t input, uint64_t bytes);
   void PackOnQueue(uint32_t input, const Bytes& source, const Bytes& form);
 

@@ -8,11 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 
+#include "absl/strings/str_split.h"
 #include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/conform/backend_call.h"
@@ -21,6 +22,27 @@
 
 namespace mge::conform {
 namespace {
+
+constexpr size_t kLongestField = 1000;  // longest field in bytes: a record is shorter than PIPE_BUF, so writes are atomic
+
+std::string Field(std::string_view text) {
+  std::string out(text.substr(0, kLongestField));
+  for (char& c : out) c = c == '\t' || c == '\n' ? ' ' : c;
+  return out;
+}
+
+// Removes the complete records from the front of `text` and returns them.
+std::vector<CheckRecord> TakeRecords(std::string& text) {
+  std::vector<CheckRecord> out;
+  const size_t complete = text.rfind('\n') + 1;  // 0 if there is no line
+  for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), complete), '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+    if (fields.size() == 4 && fields[0].size() == 1)  // else the backend has written it
+      out.push_back({static_cast<RecordKind>(fields[0][0]), fields[1], fields[2], fields[3]});
+  }
+  text.erase(0, complete);
+  return out;
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -63,7 +85,7 @@ int Start(const Task& task, RunningTask& running) {
   running.seconds = task.seconds;
   running.check = task.check;
   running.child = Child::Fork([&](int records) { BeChild(task, records, running.calls); }, task.seconds);
-  return running.child ? 0 : errno;
+  return running.child->end().not_started;
 }
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -110,6 +132,29 @@ void Finish(RunningTask& running, const OnRecord& on_record, const OnDone& on_do
 }
 
 }  // namespace
+
+void CheckReporter::Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what) {
+  const std::string line = fmt::format("{}\t{}\t{}\t{}\n", static_cast<char>(kind), Field(check), Field(where), Field(what));
+  while (write(fd_, line.data(), line.size()) < 0 && errno == EINTR) {  // another error: the reader has closed the pipe
+  }
+}
+
+void CheckReporter::EndWithExit() {
+  std::FILE* file = fdopen(fd_, "w");  // exit() writes the buffer after all exit handlers
+  if (file) std::fprintf(file, "%c\t\t\t\n", static_cast<char>(RecordKind::kEnd));
+}
+
+int CheckReporter::Fit(int wanted, double seconds) {
+  double gone = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  // The factor 2 allows for a busy machine, on which later pieces are slower.
+  double asked = gone + 2 * wanted * seconds;
+  if (asked > seconds_) {
+    asked = std::min(asked, kMostLimits * seconds_);
+    Write(RecordKind::kTime, {}, {}, std::to_string(asked));
+  }
+  double room = 0.75 * std::max(asked, seconds_) - gone;
+  return seconds * wanted <= room || wanted < 1 ? wanted : std::clamp(static_cast<int>(room / seconds), 1, wanted);
+}
 
 absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
   std::vector<std::unique_ptr<RunningTask>> running;

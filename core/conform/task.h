@@ -1,17 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs tasks in child processes, several at a time. A crash, an exit or a hang of a child becomes a finding of its task.
 //
-// Method: each task runs in a forked child (core/process), whose report consists of records (check_reporter.h).
+// Method: each task runs in a forked child (core/process). The child writes records to a pipe while it runs, so records that
+// were written before a crash are not lost.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/conform/check_reporter.h"
 
 namespace mge::conform {
+
+enum class RecordKind : char {
+  kBegin = 'B',       // a later crash is a finding of `check`
+  kAt = 'A',          // the current action, in `where`
+  kApplied = 'P',     // `check` was applied
+  kFound = 'F',       // a violation of the contract
+  kNotOffered = 'U',  // `check` has nothing to test; `what` is the reason
+  kSupported = 'S',   // operator `check`, element type `where`, candidates `what`
+  kRefused = 'R',     // operator `check`, element type `where`, reason of the refusal `what`
+  kRan = 'C',         // a kernel was tested with the case `where`
+  kFact = 'I',        // a fact for the head of the report: `where` is its name
+  kMisuse = 'M',      // the user's input is invalid: id of the error `check`, title `where`, fix `what`
+  kWarning = 'W',     // a warning `what` for the user; not part of the report
+  kTime = 'T',        // the process requests a time limit of `what` seconds in total
+  kThrown = 'X',      // the task threw an exception with the text `what`
+  kEnd = 'E',         // the task has ended normally
+};
+
+struct CheckRecord {
+  RecordKind kind;
+  std::string check, where, what;
+};
+
+// The factor by which a check may extend its time limit.
+inline constexpr double kMostLimits = 5;
+
+// A writer of records to a pipe. Thread-safe.
+class CheckReporter {
+ public:
+  // `seconds` is the time limit of the process, counted from this call. `fd` is not owned.
+  CheckReporter(int fd, double seconds) : fd_(fd), seconds_(seconds), begin_(std::chrono::steady_clock::now()) {}
+
+  void Begin(std::string_view check) { Write(RecordKind::kBegin, check, {}, {}); }
+  void At(std::string_view where) { Write(RecordKind::kAt, {}, where, {}); }
+  void Applied(std::string_view check) { Write(RecordKind::kApplied, check, {}, {}); }
+  void Found(std::string_view check, std::string_view where, std::string_view what) {
+    Write(RecordKind::kFound, check, where, what);
+  }
+  void NotOffered(std::string_view check, std::string_view reason) { Write(RecordKind::kNotOffered, check, {}, reason); }
+  void Support(std::string_view op, std::string_view dtype, bool supported, std::string_view what) {
+    Write(supported ? RecordKind::kSupported : RecordKind::kRefused, op, dtype, what);
+  }
+  void Ran(std::string_view spec) { Write(RecordKind::kRan, {}, spec, {}); }
+  void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
+  void Misuse(std::string_view id, std::string_view title, std::string_view fix) {
+    Write(RecordKind::kMisuse, id, title, fix);
+  }
+  void Thrown(std::string_view what) { Write(RecordKind::kThrown, {}, {}, what); }
+  void Warning(std::string_view what) { Write(RecordKind::kWarning, {}, {}, what); }
+  void End() { Write(RecordKind::kEnd, {}, {}, {}); }
+  void EndWithExit();  // makes exit() write the kEnd record as its last action
+  // Returns how many of `wanted` pieces of work, of about `seconds` each, fit into the time limit; at least 1. Requests more
+  // time if the limit is too short for all.
+  int Fit(int wanted, double seconds);
+
+ private:
+  void Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what);
+  int fd_;
+  double seconds_;
+  std::chrono::steady_clock::time_point begin_;
+};
 
 struct Task {
   std::string name;

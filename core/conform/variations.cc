@@ -8,7 +8,6 @@
 #include <set>
 
 #include "absl/strings/str_split.h"
-#include "core/conform/case_spec.h"
 #include "core/conform/cases.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"

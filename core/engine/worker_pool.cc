@@ -15,7 +15,7 @@ namespace {
 constexpr int kLooks = 20;  // looks of an idle worker at its queue before it sleeps, about 20 us
 
 // Waits about 1 us. More frequent looks would take the queue's cache line from the thread that adds operations.
-inline void Pause() {
+inline void PauseMicrosecond() {
 #if defined(__x86_64__)
   for (int i = 0; i < 40; ++i) __builtin_ia32_pause();
 #endif
@@ -123,7 +123,7 @@ void WorkerPool::Work(DependencyEngine& engine, State& state, WorkerPool* self) 
     if (state.empty() && !state.stop && !state.spinning) {
       state.spinning = true;
       lock.unlock();
-      for (int i = 0; i < kLooks && state.waiting.load(std::memory_order_relaxed) == 0; ++i) Pause();
+      for (int i = 0; i < kLooks && state.waiting.load(std::memory_order_relaxed) == 0; ++i) PauseMicrosecond();
       lock.lock();
       state.spinning = false;
     }

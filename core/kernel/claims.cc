@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kMaxClaimsPerNode = 64;   // limit of claims per node that the device sees
 constexpr uint64_t kMaxNamedPerNode = 1024;  // limit of nodes in claims, per node that the device sees
 
-struct Collector {
+struct ClaimCollector {
   uint64_t node_count;  // nodes of the graph
   std::vector<Claim> claims = {};
   uint64_t named = 0;   // number of nodes in `claims`
@@ -60,9 +60,9 @@ Claim ReadClaim(const mge_claim* c, uint64_t node_count) {
 absl::StatusOr<std::vector<Claim>> OfferedClaims(Device& device, const AbiGraph& graph) {
   const mge_graph_api* api = device.graph_api();
   if (!api) return std::vector<Claim>();
-  Collector collector = {.node_count = graph.graph()->node_count};
+  ClaimCollector collector = {.node_count = graph.graph()->node_count};
   mge_claim_sink sink = {sizeof(mge_claim_sink), 0, &collector, [](void* self, const mge_claim* c) {
-                           auto& to = *static_cast<Collector*>(self);
+                           auto& to = *static_cast<ClaimCollector*>(self);
                            to.deferred.Run([&] { to.Add(c); });
                          }};
   mge_error error;

@@ -24,7 +24,6 @@ namespace {
 
 constexpr int64_t kSmall = 1024;              // maximum number of elements of a known value
 constexpr int64_t kSmallBytes = 64 << 10;     // maximum memory for the computation of a known value
-constexpr int kMaxDepth = 100;                // levels of nested bodies; each level uses the thread's stack
 constexpr int64_t kMaxBodyNodes = 2'000'000;  // in all inferred bodies together; loops infer their bodies more than once
 
 struct Budget {
@@ -131,9 +130,9 @@ absl::StatusOr<std::vector<ValueType>> Inference::Context::InferBody(const Graph
   }
   Budget& budget = owner_.budget_;
   budget.body_nodes += body.node_count();
-  if (budget.depth >= kMaxDepth || budget.body_nodes > kMaxBodyNodes) {
+  if (budget.depth >= kMaxBodyDepth || budget.body_nodes > kMaxBodyNodes) {
     return Fail(errors::kLimit, "the bodies of control-flow operators are nested too deeply",
-                {.what = fmt::format("the limit is {} levels or {} nodes in all", kMaxDepth, kMaxBodyNodes),
+                {.what = fmt::format("the limit is {} levels or {} nodes in all", kMaxBodyDepth, kMaxBodyNodes),
                  .where = NodePlace(node_)});
   }
   auto typed = std::make_shared<Graph>(body);

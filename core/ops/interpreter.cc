@@ -8,8 +8,6 @@
 namespace mge {
 namespace {
 
-constexpr int kMaxDepth = 100;  // levels of nested bodies; each level uses the thread's stack
-
 absl::Status CheckProduced(const Value& declared, const HostValue& value) {
   if (value.kind != ValueKind::kTensor || declared.kind != ValueKind::kTensor) return absl::OkStatus();
   TensorType actual{.dtype = value.tensor.dtype(), .has_rank = true, .dims = value.tensor.shape()};
@@ -71,8 +69,8 @@ absl::StatusOr<std::vector<HostValue>> Interpreter::Run(const Graph& graph, std:
     return Fail(errors::kBadInput,
                 fmt::format("graph '{}' has {} inputs, {} were given", graph.name, graph.inputs().size(), inputs.size()));
   }
-  if (depth_ >= kMaxDepth) {
-    return Fail(errors::kLimit, fmt::format("bodies are nested deeper than {}", kMaxDepth));
+  if (depth_ >= kMaxBodyDepth) {
+    return Fail(errors::kLimit, fmt::format("bodies are nested deeper than {}", kMaxBodyDepth));
   }
   MGE_ASSIGN_OR_RETURN(const Program* program, Prepare(graph));
   std::vector<HostValue> values(graph.value_count());

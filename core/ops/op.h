@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declares operators: one OpDef per source file, with the operator's schema, shape rule and reference evaluator.
 //
-//   // core/ops/operators/relu.cc
+//   // core/ops/operators/relu.cc, in the namespace mge::op_relu
 //   MGE_OP(relu) = {.name = "Relu", .doc = "max(x, 0).",
 //                   .inputs = {{"X", kNumeric}}, .outputs = {{"Y"}},
 //                   .infer = SameTypeAsFirst, .eval = Eval, .in_place = {{0, 0}}, .traits = kElementwise};
@@ -21,6 +21,9 @@
 #include "core/graph/graph.h"
 
 namespace mge {
+
+// The limit of nested bodies (Loop, If, Scan). Each level uses the stack of the thread.
+inline constexpr int kMaxBodyDepth = 100;
 
 // A list of at most N entries without heap memory, so that an OpDef is a compile-time constant.
 template <typename T, int N>

@@ -39,6 +39,8 @@ absl::StatusOr<TensorType> BroadcastType(InferContext& ctx) {
 
 }  // namespace
 
+absl::Status BadNode(std::string what) { return Fail(errors::kInvalidNode, std::move(what)); }
+
 absl::Status InferContext::Invalid(std::string what) const { return InvalidAt(node(), std::move(what)); }
 absl::Status InferContext::Unsupported(std::string what) const { return UnsupportedAt(node(), std::move(what)); }
 absl::Status EvalContext::Invalid(std::string what) const { return InvalidAt(node(), std::move(what)); }

@@ -7,6 +7,9 @@
 
 namespace mge {
 
+// Returns a kInvalidNode error without a place. The caller of the rule adds the node's name.
+absl::Status BadNode(std::string what);
+
 // Sets output 0 to the type and shape of input 0.
 absl::Status SameTypeAsFirst(InferContext& ctx);
 

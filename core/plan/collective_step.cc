@@ -5,13 +5,12 @@
 
 #include "core/base/errors.h"
 #include "core/ops/effects.h"
+#include "core/plan/plan.h"
 #include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-void* Address(const mge_run* run, const mge_slot& slot) { return static_cast<char*>(run->bases[slot.base]) + slot.offset; }
 
 mge_code Enqueue(const CollectiveStepArgs& step, const CollectiveOperand& o, const mge_run* run) {
   const mge_collective_api& api = step.communicator->api();

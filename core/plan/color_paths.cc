@@ -7,13 +7,13 @@ namespace mge {
 namespace {
 
 // The path with the greatest sum of importance.
-struct Path {
+struct LongestPath {
   int32_t first = -1;              // -1: the sum is 0
   std::vector<int32_t> next = {};  // by node; -1: the path ends
 };
 
-Path BestPath(std::span<const std::vector<int32_t>> inputs, std::span<const int64_t> importance) {
-  Path path;
+LongestPath BestPath(std::span<const std::vector<int32_t>> inputs, std::span<const int64_t> importance) {
+  LongestPath path;
   path.next.assign(inputs.size(), -1);
   std::vector<int64_t> sums(inputs.size(), 0);  // of the best path that begins at the node
   int64_t best = 0;
@@ -39,7 +39,7 @@ std::vector<int32_t> ColorPaths(std::span<const std::vector<int32_t>> inputs, st
   std::vector<int32_t> color_of(inputs.size(), -1);
   int32_t color = 0;
   for (; color + 1 < colors; ++color) {
-    const Path path = BestPath(inputs, importance);
+    const LongestPath path = BestPath(inputs, importance);
     if (path.first < 0) break;
     for (int32_t n = path.first; n >= 0; n = path.next[n]) {
       if (importance[n] == 0) continue;

@@ -14,8 +14,6 @@
 namespace mge {
 namespace {
 
-void* Address(const mge_run* run, const mge_slot& slot) { return static_cast<char*>(run->bases[slot.base]) + slot.offset; }
-
 class StepContext : public EvalContext {
  public:
   StepContext(const HostStepArgs& args, const mge_run* run, HostStepEnvironment& env)

@@ -156,6 +156,11 @@ struct Location {
   uint32_t index = 0;  // kDynamic: index of the dynamic value; kContinuation: index of the continuation's output
 };
 
+// Returns the address of the slot in a run.
+inline void* Address(const mge_run* run, const mge_slot& slot) {
+  return static_cast<char*>(run->bases[slot.base]) + slot.offset;
+}
+
 // A value in one layout and one memory, or a constant. Recorded on request, for dumps and checks of single values.
 struct RecordedValue {
   int32_t id = -1;  // of the value in the planned graph; all versions of a value have the same id

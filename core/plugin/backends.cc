@@ -11,15 +11,26 @@
 #include <thread>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "core/base/errors.h"
 #include "fmt/format.h"
 
 namespace mge {
-namespace {
 
-bool Contains(const std::vector<std::string>& list, std::string_view entry) {
-  return std::find(list.begin(), list.end(), entry) != list.end();
-}
+// The runtime's side of a start in another thread, which may take longer than the runtime exists.
+struct StartGate {
+  StartContext context = {};
+  std::mutex mutex = {};
+  bool closed = false;  // the runtime no longer waits; `context` must not be used
+
+  static void Write(void* self, LogLevel level, std::string_view message) {
+    auto& gate = *static_cast<StartGate*>(self);
+    std::lock_guard lock(gate.mutex);
+    if (!gate.closed) gate.context.logger.Log(level, "{}", message);
+  }
+};
+
+namespace {
 
 void SetDuplicate(PluginFile& file, const PluginFile& first) {
   SetVerdict(
@@ -47,23 +58,10 @@ std::shared_ptr<Backend> LoadFirst(const std::vector<FoundPlugin>& found, const 
   return backend;
 }
 
-// The runtime's side of a start in another thread, which may take longer than the runtime exists.
-struct Gate {
-  StartContext context = {};
-  std::mutex mutex = {};
-  bool closed = false;  // the runtime no longer waits; `context` must not be used
-
-  static void Write(void* self, LogLevel level, std::string_view message) {
-    auto& gate = *static_cast<Gate*>(self);
-    std::lock_guard lock(gate.mutex);
-    if (!gate.closed) gate.context.logger.Log(level, "{}", message);
-  }
-};
-
 // Returns a context that passes calls on to the runtime until the gate is closed.
-StartContext Through(const std::shared_ptr<Gate>& gate) {
+StartContext Through(const std::shared_ptr<StartGate>& gate) {
   StartContext out = gate->context;
-  out.logger = Logger(gate->context.logger.level(), Gate::Write, gate.get());
+  out.logger = Logger(gate->context.logger.level(), StartGate::Write, gate.get());
   out.settings = [gate](std::string_view backend,
                         std::span<const mge_setting* const> rows) -> absl::StatusOr<std::vector<std::string>> {
     std::lock_guard lock(gate->mutex);
@@ -90,7 +88,7 @@ StartContext Through(const std::shared_ptr<Gate>& gate) {
 struct Backends::Attempt {
   Entry* entry = nullptr;          // used only by the caller
   std::vector<FoundPlugin> found;  // a copy, because the thread may outlive the entry
-  std::shared_ptr<Gate> gate;
+  std::shared_ptr<StartGate> gate;
   std::mutex mutex = {};
   std::condition_variable ended = {};
   bool done = false;
@@ -140,7 +138,7 @@ Backends::Backends(Discovery discovery, StartContext context) : context_(std::mo
     }
     Entry& entry = **at;
     for (const std::string& cls : found.file.classes) {
-      if (!Contains(entry.classes, cls)) entry.classes.push_back(cls);
+      if (!absl::c_linear_search(entry.classes, cls)) entry.classes.push_back(cls);
     }
     entry.rows.push_back(files_.size() - 1);
     entry.found.push_back(std::move(found));
@@ -177,7 +175,7 @@ void Backends::Start(std::string_view cls) {
   {
     std::lock_guard lock(RecordMutex());
     for (const auto& entry : entries_) {
-      if (!entry->settled && (cls.empty() || Contains(entry->classes, cls))) wanted.push_back(entry.get());
+      if (!entry->settled && (cls.empty() || absl::c_linear_search(entry->classes, cls))) wanted.push_back(entry.get());
     }
   }
   for (Entry* entry : wanted) {
@@ -189,7 +187,7 @@ void Backends::Start(std::string_view cls) {
 
 std::vector<std::string> Backends::StartAll(std::chrono::duration<double> limit) {
   std::vector<std::shared_ptr<Attempt>> attempts;
-  auto gate = std::make_shared<Gate>();
+  auto gate = std::make_shared<StartGate>();
   gate->context = context_;
   {
     std::lock_guard lock(RecordMutex());
@@ -241,13 +239,15 @@ std::vector<std::string> Backends::StartAll(std::chrono::duration<double> limit)
 }
 
 bool Backends::Settled(std::string_view cls) const {
-  return std::all_of(entries_.begin(), entries_.end(),
-                     [&](const auto& entry) { return entry->settled || entry->late || !Contains(entry->classes, cls); });
+  return std::all_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry->settled || entry->late || !absl::c_linear_search(entry->classes, cls);
+  });
 }
 
 bool Backends::Shares(std::string_view cls, std::string_view other) const {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const auto& entry) { return Contains(entry->classes, cls) && Contains(entry->classes, other); });
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return absl::c_linear_search(entry->classes, cls) && absl::c_linear_search(entry->classes, other);
+  });
 }
 
 std::vector<std::shared_ptr<Backend>> Backends::running() const {

@@ -63,15 +63,15 @@ Wrong NotAName(std::string_view text) {
 }
 
 // The parts of a name such as "gpu1", "gpux" or "gpu". ParseHead() returns nullopt if the text does not have that form.
-struct Head {
+struct NameHead {
   std::string_view cls;
   int number = kLowestUsable;
   bool numbered = false;
 };
-std::optional<Head> ParseHead(std::string_view text) {
+std::optional<NameHead> ParseHead(std::string_view text) {
   size_t digits = text.size();
   while (digits > 0 && IsDigit(text[digits - 1])) --digits;
-  Head head{text.substr(0, digits)};
+  NameHead head{text.substr(0, digits)};
   if (digits < text.size()) {
     std::optional<int> number = ParseNumber(text.substr(digits));
     if (!number) return std::nullopt;
@@ -126,7 +126,7 @@ std::optional<Wrong> Parse(std::string_view text, DeviceName& out) {
     return std::nullopt;
   }
   size_t colon = text.find(':');
-  std::optional<Head> head = ParseHead(text.substr(0, colon));
+  std::optional<NameHead> head = ParseHead(text.substr(0, colon));
   if (!head) return NotAName(text);
   out.cls = head->cls;
   out.number = head->number;

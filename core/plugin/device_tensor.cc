@@ -78,15 +78,9 @@ DeviceMemory::~DeviceMemory() {
   if (release_) release_();
 }
 
-const DeviceMemory* DeviceMemory::Of(const Tensor& tensor) {
-  const auto* deleter = std::get_deleter<Deleter>(tensor.owner());
-  return deleter ? deleter->memory.get() : nullptr;
-}
-
 Tensor DeviceMemory::View(std::unique_ptr<DeviceMemory> memory, DType dtype, Shape shape) {
-  void* address = memory->address_;
-  std::shared_ptr<const void> owner(address, Deleter{std::move(memory)});
-  return Tensor::View(dtype, std::move(shape), address, std::move(owner));
+  const std::shared_ptr<const DeviceMemory> owner = std::move(memory);
+  return Tensor::View(dtype, std::move(shape), owner->address_, owner, owner.get());
 }
 
 absl::StatusOr<Tensor> DeviceMemory::Create(Device& device, int32_t memory_class, DType dtype, Shape shape,

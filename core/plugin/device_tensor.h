@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors in the memory of a device, or in page-locked host memory.
 //
-// A tensor knows its memory by its owner. If the owner is a DeviceMemory, the tensor lies in memory of a device, and only
-// code that has checked DeviceMemory::OnHost() may access its elements. Every other tensor lies in plain host memory.
+// A tensor that lies in memory of a device owns a DeviceMemory. Only code that has checked DeviceMemory::OnHost() may access
+// its elements. Every other tensor lies in plain host memory.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class DeviceMemory {
                                            uint64_t bytes, std::function<void()> release, std::shared_ptr<const void> keep);
 
   // Returns the memory of the tensor, or nullptr if it is plain host memory.
-  static const DeviceMemory* Of(const Tensor& tensor);
+  static const DeviceMemory* Of(const Tensor& tensor) { return tensor.device_memory(); }
   // Returns whether the host may access the elements.
   static bool OnHost(const Tensor& tensor) {
     const DeviceMemory* memory = Of(tensor);
@@ -59,11 +59,6 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
  private:
-  // Destroys the memory. Its type marks the owners that are a DeviceMemory.
-  struct Deleter {
-    std::unique_ptr<DeviceMemory> memory;
-    void operator()(const void*) { memory.reset(); }
-  };
   DeviceMemory(Device& device, int32_t memory_class) : device_(device.shared_from_this()), memory_class_(memory_class) {}
   // Creates the tensor of memory of the caller. Fails with kInvalidTensor if the size or the alignment is wrong.
   static absl::StatusOr<Tensor> ViewOfCallers(std::unique_ptr<DeviceMemory> memory, DType dtype, Shape shape,

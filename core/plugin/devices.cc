@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/plugin/abi_call.h"
@@ -17,10 +18,6 @@
 
 namespace mge {
 namespace {
-
-bool Contains(const std::vector<std::string>& list, std::string_view entry) {
-  return std::find(list.begin(), list.end(), entry) != list.end();
-}
 
 std::string AsVariable(std::string key) {
   for (char& c : key) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -161,7 +158,7 @@ void Devices::Start(std::string_view cls) {
     std::lock_guard lock(RecordMutex());
     for (const auto& [backend, list] : devices_) {
       for (const auto& d : list) {
-        if (d->Is(MGE_DEVICE_GPU) && !Contains(numbered_, d->class_name())) classes.insert(d->class_name());
+        if (d->Is(MGE_DEVICE_GPU) && !absl::c_linear_search(numbered_, d->class_name())) classes.insert(d->class_name());
       }
     }
   }
@@ -253,7 +250,7 @@ void Devices::Number(std::vector<std::string>& warnings) {
   for (const auto& [backend, list] : devices_) {
     for (const auto& d : list) {
       const std::string& cls = d->class_name();
-      const bool done = Contains(numbered_, cls);
+      const bool done = absl::c_linear_search(numbered_, cls);
       const bool waits = d->Is(MGE_DEVICE_GPU) && LimitsGpus() && !backends_->Settled("gpu");
       if (done && d->name().empty()) {
         d->name_ = fmt::format("{}@{}", cls, d->backend().name());
@@ -268,7 +265,7 @@ void Devices::Number(std::vector<std::string>& warnings) {
   if (!gpus_numbered_ && all_numbered && backends_->Settled("gpu")) NumberGpus();
   for (const auto& d : added) SetBudget(*d);
   for (const auto& [name, bytes] : options_.memory_limits) {
-    if (Contains(absent_, name)) continue;
+    if (absl::c_linear_search(absent_, name)) continue;
     const absl::StatusOr<DeviceName> parsed = ParseDeviceName(name);
     const std::string_view cls = parsed.ok() ? ClassOf(*parsed) : std::string_view();
     if (!cls.empty() && (cls == "gpu" ? !gpus_numbered_ : !backends_->Settled(cls))) continue;  // not known yet
@@ -287,7 +284,7 @@ Devices::List Devices::Known() const {
     for (const auto& [of, list] : devices_) {
       if (of != backend.get()) continue;
       std::copy_if(list.begin(), list.end(), std::back_inserter(out),
-                   [&](const auto& d) { return Contains(numbered_, d->class_name()); });
+                   [&](const auto& d) { return absl::c_linear_search(numbered_, d->class_name()); });
     }
   }
   out.push_back(host_);
@@ -352,8 +349,9 @@ bool Devices::KnowsClasses(const DeviceSpec& spec) const {
   auto known = [&](const DeviceName& name) {
     std::span<const std::string_view> well_known = WellKnownDeviceClasses();
     return std::find(well_known.begin(), well_known.end(), name.cls) != well_known.end() ||
-           !OfClass(ClassOf(name)).empty() ||
-           std::any_of(files.begin(), files.end(), [&](const PluginFile& f) { return Contains(f.classes, name.cls); });
+           !OfClass(ClassOf(name)).empty() || std::any_of(files.begin(), files.end(), [&](const PluginFile& f) {
+             return absl::c_linear_search(f.classes, name.cls);
+           });
   };
   return std::all_of(spec.alternatives.begin(), spec.alternatives.end(),
                      [&](const auto& devices) { return std::all_of(devices.begin(), devices.end(), known); });
@@ -369,7 +367,7 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
   if (!others.empty()) {
     fix += fmt::format("{}choose an available device ({})", fix.empty() ? "" : "; or ", fmt::join(others, ", "));
   }
-  if (Contains(others, "cpu0")) fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
+  if (absl::c_linear_search(others, "cpu0")) fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
   return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
               {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
 }
@@ -380,7 +378,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   const List devices = Known();
   const bool any = cls == "xpu";
   for (const PluginFile& file : files) {
-    if (file.code != VerdictCode::kOutOfMemory || !(any || Contains(file.classes, cls))) continue;
+    if (file.code != VerdictCode::kOutOfMemory || !(any || absl::c_linear_search(file.classes, cls))) continue;
     return Fail(errors::kOutOfMemory, fmt::format("device '{}' cannot be used", name.Written()),
                 {.what = fmt::format("{}: {}", file.path, file.reason), .where = std::string(where), .fix = file.fix});
   }
@@ -415,7 +413,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
   }
   std::string idle;
   for (const PluginFile& file : files) {
-    if (file.verdict != Verdict::kLoaded || !Contains(file.classes, cls)) continue;
+    if (file.verdict != Verdict::kLoaded || !absl::c_linear_search(file.classes, cls)) continue;
     idle += fmt::format("{}backend '{}' is loaded and {}", idle.empty() ? "" : "; ", file.name,
                         file.devices == 0 ? "lists no device on this machine" : "finds no such device on this machine");
     for (const std::shared_ptr<Backend>& backend : backends_->running()) {
@@ -431,7 +429,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
     if (file.verdict == Verdict::kLoaded) continue;
     bool nameless = file.classes.empty();
     if (nameless && unknown++ > 0) continue;
-    if (nameless || (any ? !file.classes.empty() : Contains(file.classes, cls))) {
+    if (nameless || (any ? !file.classes.empty() : absl::c_linear_search(file.classes, cls))) {
       why += fmt::format("; {} is {}: {}", file.path, VerdictName(file.verdict), file.reason);
       if (fix.empty()) fix = file.fix;
     }

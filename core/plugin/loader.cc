@@ -172,14 +172,14 @@ boost::dll::shared_library Open(PluginFile& file, std::string& thrown) {
   return handle;
 }
 
-// The receiver of the devices that enumerate() reports. `bad` is the first error, else "".
+// The receiver of the devices that enumerate() reports.
 struct DeviceCollector {
-  std::vector<DeviceDescription> devices;
-  std::string bad;
+  DeviceListing& out;
   const std::vector<std::string>* classes;
   Deferred deferred = {};
 
   void Add(const mge_device_info* info) {
+    auto& [devices, bad] = out;
     if (!bad.empty()) return;
     if (!info || info->struct_size < offsetof(mge_device_info, memory_total)) {
       bad = "it describes a device with a struct that is NULL or too short";
@@ -203,10 +203,12 @@ struct DeviceCollector {
     for (uint64_t i = 0; i < known.property_count; ++i) {
       d.properties.emplace_back(CopyText(known.properties[i]->key), EscapeControl(CopyText(known.properties[i]->value)));
     }
-    auto declares = [&](std::string_view cls) { return std::find(classes->begin(), classes->end(), cls) != classes->end(); };
+    auto declares = [&](std::string_view cls) {
+      return !classes || std::find(classes->begin(), classes->end(), cls) != classes->end();
+    };
     if (devices.size() >= kMaxDevices) {
       bad = fmt::format("it reports more than {} devices", kMaxDevices);
-    } else if (!declares(d.class_name) || d.class_name == "gpu") {
+    } else if (classes && (!declares(d.class_name) || d.class_name == "gpu")) {
       bad = fmt::format("it reports a device of class '{}'; its identity note declares {}", EscapeControl(d.class_name),
                         fmt::join(*classes, ", "));
     } else if ((d.flags & MGE_DEVICE_GPU) && !declares("gpu")) {
@@ -220,7 +222,6 @@ struct DeviceCollector {
     } else if (std::any_of(devices.begin(), devices.end(), [&](const auto& o) { return o.index == d.index; })) {
       bad = fmt::format("it reports two devices with the index {}", d.index);
     } else {
-      if (d.score == 0 && d.reason.empty()) d.reason = "the backend gives no reason";
       devices.push_back(std::move(d));
     }
   }
@@ -235,19 +236,17 @@ VerdictCode VerdictOn(mge_code code, VerdictCode fault) {
 // Lists the devices of a started backend. Returns kOk, or another code with a reason.
 std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin, const std::vector<std::string>& classes,
                                               std::vector<DeviceDescription>& out) {
-  DeviceCollector collector{{}, {}, &classes, {}};
-  mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
-                            auto& to = *static_cast<DeviceCollector*>(self);
-                            to.deferred.Run([&] { to.Add(info); });
-                          }};
   mge_error error;
-  mge_code code = CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
-  collector.deferred.Rethrow();
+  DeviceListing list;
+  const mge_code code = ListDevices(plugin, &classes, &list, error);
   if (code == MGE_UNAVAILABLE) return {VerdictCode::kUnavailable, TextOfBackend(code, error)};
   if (code != MGE_OK)
     return {VerdictOn(code, VerdictCode::kBadDevice), "it cannot list its devices: " + TextOfBackend(code, error)};
-  if (!collector.bad.empty()) return {VerdictCode::kBadDevice, collector.bad};
-  out = std::move(collector.devices);
+  if (!list.fault.empty()) return {VerdictCode::kBadDevice, list.fault};
+  for (DeviceDescription& d : list.devices) {
+    if (d.score == 0 && d.reason.empty()) d.reason = "the backend gives no reason";
+  }
+  out = std::move(list.devices);
   return {VerdictCode::kOk, {}};
 }
 
@@ -347,6 +346,18 @@ void Stop(const mge_plugin& plugin) {
 }
 
 }  // namespace
+
+mge_code ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes, DeviceListing* out,
+                     mge_error& error) {
+  DeviceCollector collector = {*out, classes};
+  mge_device_sink sink = {sizeof(sink), 0, &collector, [](void* self, const mge_device_info* info) {
+                            auto& to = *static_cast<DeviceCollector*>(self);
+                            to.deferred.Run([&] { to.Add(info); });
+                          }};
+  const mge_code code = CallBackend(error, [&](mge_error* e) { return plugin.device->enumerate(&sink, e); });
+  collector.deferred.Rethrow();
+  return code;
+}
 
 std::string WhyTableIsBad(const mge_plugin& plugin) { return BackendTables().Read(plugin); }
 

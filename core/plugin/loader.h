@@ -48,6 +48,16 @@ struct DeviceDescription {
   std::vector<std::pair<std::string, std::string>> properties = {};  // keys and values, in the backend's order
 };
 
+// The devices that a backend lists.
+struct DeviceListing {
+  std::vector<DeviceDescription> devices;
+  std::string fault;  // the first violation of the rules, after which no device is listed; "" if there is none
+};
+// Lists the devices of a started backend. `classes` are the classes that its identity note declares; nullptr: any. Returns
+// the backend's code, with its text in `error`.
+mge_code ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes, DeviceListing* out,
+                     mge_error& error);
+
 // The services of a runtime for the start of its backends.
 struct StartContext {
   ComputeFunctions compute = {};

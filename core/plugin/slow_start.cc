@@ -7,7 +7,7 @@
 namespace mge {
 namespace {
 
-constexpr std::chrono::seconds kPatience(6);  // above the 5 s of `mge doctor`, which reports a slow start itself
+constexpr std::chrono::seconds kStartPatience(6);  // above the 5 s of `mge doctor`, which reports a slow start itself
 
 }  // namespace
 
@@ -30,11 +30,11 @@ SlowStart::~SlowStart() {
 
 void SlowStart::Watch(const Logger& logger, const PluginFile& file) {
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, kPatience, [&] { return over_; })) return;
+  if (changed_.wait_for(lock, kStartPatience, [&] { return over_; })) return;
   logger.Warning(
       "backend '{0}' ({1}) has been starting for {2} s: if it does not end, run `mge doctor` to put it into "
       "quarantine, or set MGE_PLUGIN_SKIP={0} to leave it out",
-      file.name, file.path, kPatience.count());
+      file.name, file.path, kStartPatience.count());
 }
 
 }  // namespace mge

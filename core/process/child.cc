@@ -4,20 +4,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include "core/base/errno_text.h"
@@ -30,46 +25,36 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostUnread = 1 << 20;  // bytes of a child's report or output that are kept
 
-// The leaders of the running groups. The signal handler reads them. It does not kill groups beyond the size of this table.
-std::array<std::atomic<pid_t>, 256> leaders;
-static_assert(std::atomic<pid_t>::is_always_lock_free);
+// Returns a copy of a descriptor above those that a child replaces: dup2() of one onto itself would keep O_CLOEXEC.
+Fd Above(const Fd& low) { return Fd(fcntl(low.get(), F_DUPFD_CLOEXEC, kReportFd + 1)); }
 
-void Register(pid_t leader) {
-  for (std::atomic<pid_t>& place : leaders) {
-    if (pid_t none = 0; place.compare_exchange_strong(none, leader)) break;
-  }
-}
-
-void Unregister(pid_t leader) {
-  for (std::atomic<pid_t>& place : leaders) {
-    pid_t own = leader;
-    place.compare_exchange_strong(own, 0);
-  }
-}
-
-void KillGroupsFirst(int number) {
-  for (const std::atomic<pid_t>& leader : leaders) {
-    if (const pid_t group = leader) kill(-group, SIGKILL);
-  }
-  raise(number);  // ends the process when the handler returns, because SA_RESETHAND restored the default action
-}
-
-// A pipe whose write end is none of stdin, stdout and stderr, which the child replaces. Its read end does not block.
 struct Pipe {
   Fd to_read, to_write;
   bool Open() {  // sets errno on failure
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
     to_read = Fd(ends[0]);
-    Fd low(ends[1]);
-    to_write = Fd(fcntl(low.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    to_write = Above(Fd(ends[1]));
     return to_write.valid() && fcntl(to_read.get(), F_SETFL, O_NONBLOCK) == 0;
   }
 };
 
-void WriteNoCore() {
+// Prepares a new child of the process `parent`. The process may be a copy of one with threads, so only functions that are
+// safe in signal handlers are called here.
+void BeChild(pid_t parent, const Fd& output) {
+  setpgid(0, 0);
+  const int parent_ended = SIGRTMAX - 1;  // a signal that libraries do not use
+  signal(parent_ended, [](int) { kill(-getpid(), SIGKILL); });
+  prctl(PR_SET_PDEATHSIG, parent_ended);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (getppid() != parent) _exit(1);  // it ended before the kernel knew the signal
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
+  dup2(Above(Fd(open("/dev/null", O_RDONLY | O_CLOEXEC))).get(), STDIN_FILENO);
+  dup2(output.get(), STDOUT_FILENO);
+  dup2(output.get(), STDERR_FILENO);
 }
 
 // Appends the available bytes, and closes the descriptor at the end of the stream.
@@ -83,13 +68,10 @@ void ReadInto(Fd& fd, std::string& text) {
   if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
 }
 
-std::string LastLine(const std::string& text) {
-  std::istringstream lines(text);
-  std::string last;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r") != line.npos) last = line.substr(0, 300);
-  }
-  return last;
+// Returns the beginning of the last line that is not blank, or "".
+std::string LastLine(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  return std::string(text.substr(text.rfind('\n') + 1, 300));
 }
 
 }  // namespace
@@ -103,79 +85,51 @@ std::string ChildEnd::Describe(double seconds) const {
   return last_line.empty() ? out : fmt::format("{}; last line of its output: {}", out, last_line);
 }
 
-std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, double seconds) {
+std::unique_ptr<Child> Child::Start(pid_t (*fork_process)(), const std::function<void(int report)>& body, double seconds) {
   std::unique_ptr<Child> child(new Child);
   Pipe report, output;
-  if (!report.Open() || !output.Open()) return nullptr;
-  EndChildrenBySignals();
-  std::fflush(stdout);  // else the child could write the bytes again
-  const pid_t leader = fork();
-  if (leader < 0) return nullptr;
+  const pid_t parent = getpid(), leader = report.Open() && output.Open() ? fork_process() : -1;
+  if (leader < 0) child->end_.not_started = errno;
+  if (leader < 0) return child;
   if (leader == 0) {
-    for (std::atomic<pid_t>& sibling : leaders) sibling = 0;
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    WriteNoCore();
+    BeChild(parent, output.to_write);
     report.to_read = Fd();
     output.to_read = Fd();
-    if (Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC)); nothing.valid()) dup2(nothing.get(), STDIN_FILENO);
-    dup2(output.to_write.get(), STDOUT_FILENO);
-    dup2(output.to_write.get(), STDERR_FILENO);
     body(report.to_write.get());
     _exit(0);
   }
   setpgid(leader, leader);  // the child may not have called it yet
   child->leader_ = leader;
-  Register(leader);
   child->report_ = std::move(report.to_read);
   child->output_ = std::move(output.to_read);
   child->LimitTo(seconds);
   return child;
 }
 
-std::unique_ptr<Child> Child::Execute(const std::string& path, std::string task, std::string_view request, double seconds) {
-  std::unique_ptr<Child> child(new Child);
-  Pipe report, output;
-  if (!report.Open() || !output.Open()) return nullptr;
-  const Fd file(memfd_create("mge-worker request", MFD_CLOEXEC));
-  if (!file.valid() || !WriteRange(file.get(), 0, AsBytes(request), "the request").ok()) return nullptr;
-  // Copies above the descriptors that the child replaces, since dup2() onto itself would keep O_CLOEXEC.
-  const Fd in(fcntl(file.get(), F_DUPFD_CLOEXEC, kReportFd + 1)),
-      told(fcntl(report.to_write.get(), F_DUPFD_CLOEXEC, kReportFd + 1));
-  if (!in.valid() || !told.valid()) return nullptr;
-  std::string name = "mge-worker", parent = std::to_string(getpid());
-  char* const argv[] = {name.data(), task.data(), parent.data(), nullptr};
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawn_file_actions_init(&files);  // neither of the two can fail in glibc
-  posix_spawnattr_init(&attributes);
-  int error = 0;
-  auto check = [&error](int result) { error = error ? error : result; };
-  check(posix_spawn_file_actions_adddup2(&files, in.get(), STDIN_FILENO));
-  check(posix_spawn_file_actions_adddup2(&files, output.to_write.get(), STDOUT_FILENO));
-  check(posix_spawn_file_actions_adddup2(&files, output.to_write.get(), STDERR_FILENO));
-  check(posix_spawn_file_actions_adddup2(&files, told.get(), kReportFd));
-  check(posix_spawn_file_actions_addclosefrom_np(&files, kReportFd + 1));
-  check(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
-  check(posix_spawnattr_setpgroup(&attributes, 0));
-  check(posix_spawnattr_setsigmask(&attributes, &none));
-  check(posix_spawnattr_setsigdefault(&attributes, &all));
-  if (error == 0) error = posix_spawn(&child->leader_, path.c_str(), &files, &attributes, argv, environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) {
-    child->leader_ = 0;
-    errno = error;
-    return nullptr;
-  }
-  Register(child->leader_);
-  child->report_ = std::move(report.to_read);
-  child->output_ = std::move(output.to_read);
-  child->LimitTo(seconds);
-  return child;
+std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, double seconds) {
+  signal(SIGCHLD, SIG_DFL);
+  std::fflush(stdout);  // else the child could write the bytes again
+  return Start(fork, body, seconds);
+}
+
+std::unique_ptr<Child> Child::Execute(const std::vector<std::string>& command, std::string_view input, double seconds) {
+  const Fd in = Above(Fd(memfd_create("the input of a child", MFD_CLOEXEC)));
+  // If the write fails, the program finds a shorter file.
+  WriteRange(in.get(), 0, AsBytes(input), "the input of a child").IgnoreError();
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  auto execute = [&](int report) {  // calls only functions that are safe in signal handlers
+    dup2(in.get(), STDIN_FILENO);
+    dup2(report, kReportFd);
+    for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+    closefrom(kReportFd + 1);
+    execvp(argv[0], argv.data());
+    const char* why = strerrordesc_np(errno);
+    (void)!write(STDERR_FILENO, why, strlen(why));
+    _exit(kNotExecuted);
+  };
+  return Start(_Fork, execute, seconds);
 }
 
 void Child::LimitTo(double seconds) {
@@ -187,16 +141,25 @@ void Child::Read() {
   ReadInto(output_, output);
 }
 
-void Child::ReadToEnd(const std::function<void()>& take) {
+std::vector<std::string> Child::TakeLines() {
+  std::vector<std::string> lines;
+  for (size_t end; (end = report.find('\n')) != std::string::npos; report.erase(0, end + 1)) {
+    lines.push_back(report.substr(0, end));
+  }
+  return lines;
+}
+
+void Child::ReadToEnd(const std::function<bool()>& go_on) {
   do {
     WaitForAny({this});
     Read();
-    take();
+    if (!go_on()) return;
   } while (!Ended());
-  take();
+  go_on();
 }
 
 bool Child::Ended() {
+  if (end_.not_started != 0) return true;
   siginfo_t leader = {};
   const bool waited = waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0;
   // Other code of this process may ignore SIGCHLD or wait for all children. The result is then lost, and the id is free.
@@ -204,7 +167,7 @@ bool Child::Ended() {
   const bool ended = lost || (waited && leader.si_pid != 0);
   if (!ended && Clock::now() < deadline_) return false;
   end_.timed_out = !ended;
-  if (lost) Unregister(std::exchange(leader_, 0));
+  if (lost) leader_ = 0;
   Kill();
   Read();
   end_.last_line = LastLine(output);
@@ -216,7 +179,6 @@ void Child::Kill() {
   if (leader_ == 0) return;
   kill(-leader_, SIGKILL);
   kill(leader_, SIGKILL);  // the leader may have moved to another group
-  Unregister(leader_);
   int status = 0;
   while (waitpid(leader_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -235,39 +197,6 @@ void Child::WaitForAny(const std::vector<Child*>& children) {
     }
   }
   poll(files.data(), files.size(), patience_ms);
-}
-
-ChildEnd RunProgram(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<char*> argv;
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  auto execute = [&](int) {  // calls no function that may need a lock of another thread
-    execvp(program.c_str(), argv.data());
-    const char* why = strerrordesc_np(errno);
-    (void)!write(STDERR_FILENO, why, strlen(why));
-    _exit(kNotExecuted);
-  };
-  const std::unique_ptr<Child> child = Child::Fork(execute, 1e9);
-  if (!child) return {errno, false, -1, 0, {}};
-  child->ReadToEnd([] {});
-  return child->end();
-}
-
-void EndChildrenBySignals() {
-  signal(SIGCHLD, SIG_DFL);  // it may be inherited as ignored; then a child cannot be waited for
-  for (int number : {SIGHUP, SIGINT, SIGTERM}) {
-    struct sigaction present = {}, ours = {};
-    if (sigaction(number, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
-    ours.sa_handler = KillGroupsFirst;
-    ours.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(number, &ours, nullptr);
-  }
-}
-
-void EndWithParent(pid_t parent) {
-  WriteNoCore();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
 }
 
 bool HasChildProcess() {

@@ -216,8 +216,8 @@ Result FindPlansOf(const Cudnn& library, const Descriptor& properties, const Des
     constexpr uint64_t kRisks = MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_TENSOR_CORE | MGE_KERNEL_WINOGRAD | MGE_KERNEL_FFT;
     return p.attributes & MGE_KERNEL_DETERMINISTIC && !(p.attributes & kRisks);
   };
-  // The later modes cost more time, and are asked only if no plan is allowed by every setting.
-  for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+  // The later modes order worse, and are asked only if no plan is allowed by every setting.
+  for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
     if (std::any_of(out->begin(), out->end(), is_safe)) break;
     Descriptor heuristic(library, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     heuristic.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROCm's properties.
+// ROCm's properties, and a check that the declarations of plugins/gpu/runtime match those of HIP.
 #include "vendor.h"
 
 #include <hip/hip_runtime_api.h>
 #include <string.h>
 
+#include "plugins/gpu/runtime/abi_check.h"
 #include "plugins/gpu/runtime/driver.h"
 #include "plugins/gpu/runtime/vendor_library.h"
 #include "run_time_compiler.h"
@@ -12,6 +13,20 @@
 namespace mge::gpu {
 namespace {
 
+// The header overloads these two by templates, which the declarations here hide.
+namespace functions {
+extern "C" hipError_t hipMalloc(void** address, size_t bytes);
+extern "C" hipError_t hipHostMalloc(void** address, size_t bytes, unsigned flags);
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define GPU_DRIVER_CHECK(member, cuda, hip, parameters, arguments) \
+  static_assert(SameAbi<int parameters, decltype(hip)>::value, #hip " has other parameters in hip_runtime_api.h");
+GPU_DRIVER_FUNCTIONS(GPU_DRIVER_CHECK)
+GPU_HIP_FUNCTIONS(GPU_DRIVER_CHECK)
+GPU_HIP_OLD_FUNCTIONS(GPU_DRIVER_CHECK)
+#pragma GCC diagnostic pop
+}  // namespace functions
 static_assert(hipHostMallocPortable == 1 && hipEventDisableTiming == 2 && hipStreamNonBlocking == 1 &&
               hipMemcpyDefault == 4 && hipStreamCaptureModeRelaxed == 2 && hipComputeModeProhibited == 2 &&
               hipErrorGraphExecUpdateFailure == 910);

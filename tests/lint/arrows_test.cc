@@ -49,9 +49,9 @@ Layers ReadLayers(const Tree& tree) {
       layers.may_use[layer].insert(layers.may_use[used].begin(), layers.may_use[used].end());
     }
   }
-  // The command uses the public API, the conformance kit and the worker. From the core it uses only base, for error texts,
+  // The command uses the public API and the conformance kit. From the core it uses only base, for error texts,
   // and process.
-  layers.may_use["cli"] = {"cli", "conform", "worker", "process", "base"};
+  layers.may_use["cli"] = {"cli", "conform", "process", "base"};
   return layers;
 }
 

@@ -41,7 +41,7 @@ absl::StatusOr<HostValue> ReadAs(const fs::path& file, const ValueType& declared
   MGE_ASSIGN_OR_RETURN(onnx::NamedValue read, onnx::ReadValueFile(file, declared.kind));
   Tensor& t = read.value.tensor;
   if (declared.type.dtype == DType::kBF16 && t.dtype() == DType::kU16) {
-    t = Tensor::View(DType::kBF16, t.shape(), t.data(), t.owner());
+    t = t.Within(DType::kBF16, t.shape(), t.data());
   }
   return std::move(read.value);
 }

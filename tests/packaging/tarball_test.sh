@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if ! command -v patchelf >/dev/null; then echo "skipped: patchelf is not installed"; exit 77; fi
 
-"$root/packaging/tarball.sh" --no-install --preset release --output "$work/mge.tar.xz"
+"$root/packaging/tarball.sh" --no-install --output "$work/mge.tar.xz"
 bytes=$(stat -c %s "$work/mge.tar.xz")
 if ((bytes > 50 << 20)); then echo "FAILED: the tarball has $bytes bytes, more than 50 MiB"; exit 1; fi
 mkdir "$work/some folder"
@@ -16,11 +16,13 @@ tar -C "$work/some folder" -xf "$work/mge.tar.xz"
 cd "$work/some folder"/mge-*
 clean=(env -i HOME="$work" PATH=/usr/bin:/bin)
 
+bytes=$(stat -c %s lib/mge/plugins/mge_cuda.so 2>/dev/null || echo 0)
+if ((bytes > 30 << 20)); then echo "FAILED: mge_cuda.so has $bytes bytes, more than 30 MiB"; exit 1; fi
 foreign=$("${clean[@]}" ldd bin/mge lib/mge/mge-conform lib/mge/mge-worker lib/mge/test/* lib/libdnnl.so.* lib/mge/plugins/*.so |
   awk -v here="$PWD/" '$2 == "=>" && index($0, here) == 0 && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ { print $1, $3 }')
 if [[ -n $foreign ]]; then printf 'FAILED: libraries from outside:\n%s\n' "$foreign"; exit 1; fi
 "${clean[@]}" bin/mge demo
-"${clean[@]}" bin/mge doctor  # by mge-worker
+"${clean[@]}" bin/mge doctor
 # A Python in which PyTorch seems to see the GPU.
 cat >"$work/python" <<'PYTHON'
 #!/bin/sh

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces malloc in the program that links this file, and in all libraries that the program opens; the library of C++
-// implements operator new by it. Allocations fail if the kit says so (allocations.h), and objects are counted. A sanitizer
+// implements operator new by it. Allocations fail if the kit says so (backend_call.h), and objects are counted. A sanitizer
 // replaces malloc itself; then this file is empty, and no allocation is seen.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <cerrno>
 
-#include "core/conform/allocations.h"
+#include "core/conform/backend_call.h"
 
 #define MGE_CALLER __builtin_return_address(0)
 

@@ -14,6 +14,7 @@
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/ops/declared_type.h"
+#include "core/ops/examples/contains_any.h"
 #include "core/ops/examples/example_inputs.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
@@ -40,10 +41,6 @@ struct Unknown {
   std::string reason;
 };
 
-bool Contains(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return text.find(w) != text.npos; });
-}
-
 std::string Lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -63,11 +60,11 @@ void Guess(const TensorType& type, int axis, Unknown* out) {
     out->size = size;
     out->reason = reason;
   };
-  if (Contains(name, {"batch"}) || name == "n" || name == "b") return set(1, "a batch of 1");
-  if (Contains(name, {"height", "width"}) || name == "h" || name == "w" || IsImage(type, axis)) {
+  if (ContainsAny(name, {"batch"}) || name == "n" || name == "b") return set(1, "a batch of 1");
+  if (ContainsAny(name, {"height", "width"}) || name == "h" || name == "w" || IsImage(type, axis)) {
     return set(axis == 1 && type.dims.size() == 4 && type.dims[3] < 0 ? 3 : kImageSize, "a usual size of images");
   }
-  if (Contains(name, {"seq", "len", "time", "token", "frame"})) return set(kLength, "a short sequence");
+  if (ContainsAny(name, {"seq", "len", "time", "token", "frame"})) return set(kLength, "a short sequence");
   if (axis == 0) return set(1, "a batch of 1");
   if (type.dims.size() == 4 && axis == 1) return set(3, "a usual number of channels");
   set(kLength, "a small size");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/float16.h"
+#include "core/ops/examples/contains_any.h"
 #include "core/ops/examples/example_inputs.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
@@ -82,10 +83,6 @@ void Follow(const Graph& graph, const std::vector<std::vector<NodeId>>& consumer
   }
 }
 
-bool Contains(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return text.find(w) != text.npos; });
-}
-
 bool IsFloating(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
@@ -94,12 +91,12 @@ ValueRule RuleFor(const Value& input, const Uses& uses, int64_t elements, int va
   std::string name = input.name;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const bool floating = IsFloating(input.type.dtype);
-  if (Contains(name, {"mask"})) return Same(1, "a mask");
-  if (!floating && Contains(name, {"token_type", "segment"})) return Same(0, "one segment");
+  if (ContainsAny(name, {"mask"})) return Same(1, "a mask");
+  if (!floating && ContainsAny(name, {"token_type", "segment"})) return Same(0, "one segment");
   if (elements == 1 && uses.equal_to) return Same(*uses.equal_to, "the model compares it with this value");
   if (floating) {
-    if (Contains(name, {"threshold"})) return Same(0.5, "a threshold");
-    if (elements <= 8 && Contains(name, {"scale", "ratio", "temperature"})) return Same(1, "a factor");
+    if (ContainsAny(name, {"threshold"})) return Same(0.5, "a threshold");
+    if (elements <= 8 && ContainsAny(name, {"scale", "ratio", "temperature"})) return Same(1, "a factor");
     if (variant == 0) return {.words = "floats in [-1, 1)"};
     if (variant == 1) return {.low = 0x1p-20, .high = 1, .words = "floats in (0, 1]"};
     return Same(1, "a value that most models accept");
@@ -112,7 +109,7 @@ ValueRule RuleFor(const Value& input, const Uses& uses, int64_t elements, int va
     return {.kind = ValueRule::Kind::kDigits, .limit = 256, .words = "bytes in 0..255"};
   }
   const int64_t limit = std::max<int64_t>(1, std::min(uses.limit.value_or(kSmallIntegers), kSmallIntegers));
-  if (Contains(name, {"position"})) {
+  if (ContainsAny(name, {"position"})) {
     return {.kind = ValueRule::Kind::kCount,
             .limit = uses.limit.value_or(std::numeric_limits<int64_t>::max()),
             .words = "0, 1, 2, ..."};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
 
+#include "core/ops/op_helpers.h"
+
 namespace mge {
 namespace {
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_geometry.h"
 
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
 
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
-
 // Checks ranks, group and kernel_shape for both directions of a convolution. Returns the spatial sizes of the weights.
 absl::StatusOr<Shape> KernelSizes(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> w) {
   if (x.size() < 3 || w.size() != x.size()) {
-    return Invalid(
+    return BadNode(
         fmt::format("input shape {} and weight shape {} must have the same rank, at least 3", ShapeText(x), ShapeText(w)));
   }
   int64_t group = attrs.Int("group", 1);
-  if (group < 1) return Invalid(fmt::format("attribute group = {} must be at least 1", group));
+  if (group < 1) return BadNode(fmt::format("attribute group = {} must be at least 1", group));
   Shape kernel(w.begin() + 2, w.end());
   if (!attrs.IntList("kernel_shape").empty()) {
     MGE_ASSIGN_OR_RETURN(Ints wanted, KernelShape(attrs, kernel.size()));
@@ -40,11 +39,11 @@ absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<cons
   ConvGeometry g{.batch = x[0], .group = attrs.Int("group", 1), .in_channels = w[1], .out_channels = w[0], .window = {}};
   if (g.in_channels == kUnknownDim) g.in_channels = Divide(x[1], g.group);
   if (x[1] != kUnknownDim && (x[1] % g.group != 0 || x[1] / g.group != g.in_channels)) {
-    return Invalid(fmt::format("the input has {} channels, but weights {} with group = {} require {} per group", x[1],
+    return BadNode(fmt::format("the input has {} channels, but weights {} with group = {} require {} per group", x[1],
                                ShapeText(w), g.group, g.in_channels));
   }
   if (g.out_channels != kUnknownDim && g.out_channels % g.group != 0) {
-    return Invalid(fmt::format("{} output channels cannot be divided into {} groups", g.out_channels, g.group));
+    return BadNode(fmt::format("{} output channels cannot be divided into {} groups", g.out_channels, g.group));
   }
   MGE_ASSIGN_OR_RETURN(g.window, ResolveWindow(attrs, x.subspan(2), kernel));
   return g;
@@ -57,11 +56,11 @@ absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs, std::
   MGE_RETURN_IF_ERROR(RequireSize("the first dimension of the weights (input channels)", w[0], x[1]));
   int64_t channels = x[1] == kUnknownDim ? w[0] : x[1];
   if (channels != kUnknownDim && channels % g.group != 0) {
-    return Invalid(fmt::format("{} input channels cannot be divided into {} groups", channels, g.group));
+    return BadNode(fmt::format("{} input channels cannot be divided into {} groups", channels, g.group));
   }
   g.in_channels = Divide(channels, g.group);
   if (w[1] != kUnknownDim && !CheckedMul(w[1], g.group, &g.out_channels)) {
-    return Invalid(fmt::format("{} output channels in {} groups are too many", w[1], g.group));
+    return BadNode(fmt::format("{} output channels in {} groups are too many", w[1], g.group));
   }
   MGE_ASSIGN_OR_RETURN(g.window, ResolveTransposedWindow(attrs, x.subspan(2), kernel));
   return g;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kMaxLength = int64_t{1} << 40;
 
-Complex* Elements(Tensor& tensor) { return static_cast<Complex*>(tensor.mutable_data()); }
-const Complex* Elements(const Tensor& tensor) { return static_cast<const Complex*>(tensor.data()); }
+Complex* ComplexElements(Tensor& tensor) { return static_cast<Complex*>(tensor.mutable_data()); }
+const Complex* ComplexElements(const Tensor& tensor) { return static_cast<const Complex*>(tensor.data()); }
 
 Complex Root(double turns) { return std::polar(1.0, -2 * std::numbers::pi * turns); }
 
@@ -30,15 +30,15 @@ absl::StatusOr<Fft> Fft::Create(int64_t length, HostAllocator& allocator) {
   fft.padded_ = power ? length : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length - 1)));
   MGE_ASSIGN_OR_RETURN(fft.roots_, Tensor::Create(DType::kC128, {std::max<int64_t>(fft.padded_ / 2, 1)}, allocator));
   for (int64_t k = 0; k < fft.roots_.elements(); ++k) {
-    Elements(fft.roots_)[k] = Root(static_cast<double>(k) / static_cast<double>(fft.padded_));
+    ComplexElements(fft.roots_)[k] = Root(static_cast<double>(k) / static_cast<double>(fft.padded_));
   }
   if (power) return fft;
 
   MGE_ASSIGN_OR_RETURN(fft.chirp_, Tensor::Create(DType::kC128, {length}, allocator));
   MGE_ASSIGN_OR_RETURN(fft.filter_, Tensor::Create(DType::kC128, {fft.padded_}, allocator));
   MGE_ASSIGN_OR_RETURN(fft.work_, Tensor::Create(DType::kC128, {fft.padded_}, allocator));
-  Complex* chirp = Elements(fft.chirp_);
-  Complex* filter = Elements(fft.filter_);
+  Complex* chirp = ComplexElements(fft.chirp_);
+  Complex* filter = ComplexElements(fft.filter_);
   std::fill_n(filter, fft.padded_, Complex(0));
   uint64_t square = 0;  // n^2 modulo 2 * length: keeps the angle exact
   for (int64_t n = 0; n < length; ++n) {
@@ -58,7 +58,7 @@ void Fft::Radix2(Complex* data) const {
     j ^= bit;
     if (i < j) std::swap(data[i], data[j]);
   }
-  const Complex* roots = Elements(roots_);
+  const Complex* roots = ComplexElements(roots_);
   for (int64_t half = 1; half < padded_; half *= 2) {
     const int64_t step = padded_ / (2 * half);
     for (int64_t begin = 0; begin < padded_; begin += 2 * half) {
@@ -79,9 +79,9 @@ void Fft::Transform(std::span<Complex> data, bool inverse) {
   if (!chirp_.defined()) {
     Radix2(data.data());
   } else {
-    const Complex* chirp = Elements(chirp_);
-    const Complex* filter = Elements(filter_);
-    Complex* work = Elements(work_);
+    const Complex* chirp = ComplexElements(chirp_);
+    const Complex* filter = ComplexElements(filter_);
+    Complex* work = ComplexElements(work_);
     std::fill_n(work, padded_, Complex(0));
     for (int64_t n = 0; n < length_; ++n) work[n] = data[n] * chirp[n];
     Radix2(work);

@@ -9,11 +9,11 @@
 namespace mge {
 namespace {
 
-enum class Reduction { kMean, kSum, kNone };
+enum class LossReduction { kMean, kSum, kNone };
 
-absl::StatusOr<Reduction> ReadReduction(const Attributes& attrs) {
+absl::StatusOr<LossReduction> ReadReduction(const Attributes& attrs) {
   MGE_ASSIGN_OR_RETURN(int choice, ReadChoice(attrs, "reduction", "mean", {"mean", "sum", "none"}));
-  return static_cast<Reduction>(choice);
+  return static_cast<LossReduction>(choice);
 }
 
 struct Sums {
@@ -49,7 +49,7 @@ absl::StatusOr<Sums> Accumulate(const Shape& shape, std::span<const Label> label
 
 absl::StatusOr<Shape> LossShape(const Attributes& attrs, std::span<const int64_t> scores, std::span<const int64_t> labels,
                                 const Shape* weights) {
-  MGE_ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(attrs));
+  MGE_ASSIGN_OR_RETURN(LossReduction reduction, ReadReduction(attrs));
   if (scores.size() < 2) {
     return Fail(errors::kInvalidNode,
                 fmt::format("the scores have shape {}; their rank must be at least 2", ShapeText(scores)));
@@ -58,7 +58,7 @@ absl::StatusOr<Shape> LossShape(const Attributes& attrs, std::span<const int64_t
   wanted.erase(wanted.begin() + 1);
   MGE_RETURN_IF_ERROR(RequireShape("the tensor of labels", labels, wanted));
   if (weights) MGE_RETURN_IF_ERROR(RequireShape("the tensor of weights", *weights, Shape{scores[1]}));
-  if (reduction != Reduction::kNone) return Shape{};
+  if (reduction != LossReduction::kNone) return Shape{};
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] == kUnknownDim) wanted[i] = labels[i];
   }
@@ -67,10 +67,10 @@ absl::StatusOr<Shape> LossShape(const Attributes& attrs, std::span<const int64_t
 
 absl::Status InferLoss(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {0, 2}));
-  MGE_ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(LossReduction reduction, ReadReduction(ctx.attrs()));
   const TensorType& scores = ctx.input(0);
   TensorType loss = UnrankedType(scores.dtype);
-  if (reduction != Reduction::kNone) loss = MakeType(scores.dtype, {});
+  if (reduction != LossReduction::kNone) loss = MakeType(scores.dtype, {});
   if (scores.has_rank && ctx.input(1).has_rank) {
     const Shape* weights = ctx.has_input(2) && ctx.input(2).has_rank ? &ctx.input(2).dims : nullptr;
     MGE_ASSIGN_OR_RETURN(Shape shape, LossShape(ctx.attrs(), scores.dims, ctx.input(1).dims, weights));
@@ -99,12 +99,12 @@ absl::Status EvalLoss(EvalContext& ctx, const Tensor& log_probabilities) {
   if (ctx.has_input(2)) {
     MGE_ASSIGN_OR_RETURN(weights, ToDouble(ctx, ctx.input(2)));
   }
-  MGE_ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(LossReduction reduction, ReadReduction(ctx.attrs()));
   MGE_ASSIGN_OR_RETURN(Shape loss_shape,
                        LossShape(ctx.attrs(), shape, labels.shape(), ctx.has_input(2) ? &ctx.input(2).shape() : nullptr));
   MGE_ASSIGN_OR_RETURN(Tensor * loss, ctx.Output(0, ctx.input(0).dtype(), std::move(loss_shape)));
   Tensor each;
-  if (reduction == Reduction::kNone) {
+  if (reduction == LossReduction::kNone) {
     MGE_ASSIGN_OR_RETURN(each, Scratch<double>(ctx, labels.elements()));
   }
   std::optional<int64_t> ignored;
@@ -116,7 +116,7 @@ absl::Status EvalLoss(EvalContext& ctx, const Tensor& log_probabilities) {
   };
   MGE_ASSIGN_OR_RETURN(Sums sums, labels.dtype() == DType::kI32 ? run(labels.Data<int32_t>()) : run(labels.Data<int64_t>()));
   // The mean of no labels is NaN.
-  const double total = reduction == Reduction::kMean ? sums.loss / sums.weight : sums.loss;
+  const double total = reduction == LossReduction::kMean ? sums.loss / sums.weight : sums.loss;
   DispatchFloating(loss->dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::span<T> out = loss->MutableData<T>();

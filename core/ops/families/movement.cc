@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
+#include "core/ops/op_helpers.h"
+
 namespace mge {
 namespace {
 
@@ -73,8 +75,6 @@ absl::Status IndexError(const EvalContext& ctx, std::string_view what, int64_t i
   return Fail(errors::kIndexOutOfRange, fmt::format("{} {} is outside of [{}, {})", what, index, -bound, bound),
               {.what = fmt::format("the indexed dimension has size {}", bound), .where = NodePlace(ctx.node())});
 }
-
-absl::Status BadNode(std::string what) { return Fail(errors::kInvalidNode, std::move(what)); }
 
 std::optional<Ints> KnownInts(const InferContext& ctx, int i) {
   if (!ctx.has_input(i)) return std::nullopt;

@@ -59,9 +59,6 @@ inline absl::Status CheckIndex(const EvalContext& ctx, std::string_view what, in
   return absl::OkStatus();
 }
 
-// Returns a kInvalidNode error without a place. The caller of the rule adds the node's name.
-absl::Status BadNode(std::string what);
-
 // Returns the elements of integer input `i` if the shape rule knows them.
 std::optional<Ints> KnownInts(const InferContext& ctx, int i);
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
 
+#include "core/ops/op_helpers.h"
+
 namespace mge {
-namespace {
-
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<const int64_t> x) {
   if (x.size() < 3) {
-    return Invalid(fmt::format("the input has shape {}; its rank must be at least 3", ShapeText(x)));
+    return BadNode(fmt::format("the input has shape {}; its rank must be at least 3", ShapeText(x)));
   }
   std::span<const int64_t> in = x.subspan(2);
   MGE_ASSIGN_OR_RETURN(Ints kernel, KernelShape(attrs, in.size()));
@@ -19,17 +17,17 @@ absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<cons
   for (size_t i = 0; i < in.size(); ++i) {
     const WindowAxis& axis = g.window[i];
     if (axis.in == 0) {
-      return Invalid(fmt::format("there is nothing to pool in an input of shape {}", ShapeText(x)));
+      return BadNode(fmt::format("there is nothing to pool in an input of shape {}", ShapeText(x)));
     }
     if (std::max(axis.pad_begin, axis.pad_end) >= axis.Extent()) {
-      return Invalid(fmt::format("pads [{},{}] of spatial axis {} must be smaller than the window, which spans {}",
+      return BadNode(fmt::format("pads [{},{}] of spatial axis {} must be smaller than the window, which spans {}",
                                  axis.pad_begin, axis.pad_end, i, axis.Extent()));
     }
   }
   g.output = {x[0], x[1]};
   for (const WindowAxis& axis : g.window) g.output.push_back(axis.out);
   if (x[0] > 0 && x[1] > 0 && !CheckedMul(x[0], x[1], &g.planes)) {
-    return Invalid(fmt::format("{} x {} planes are too many", x[0], x[1]));
+    return BadNode(fmt::format("{} x {} planes are too many", x[0], x[1]));
   }
   return g;
 }
@@ -54,7 +52,7 @@ absl::Status InferGlobalPool(InferContext& ctx) {
     if (y.dims.size() < 2) return RequireRank("the input", y.dims, 2);
     for (size_t i = 2; i < y.dims.size(); ++i) {
       if (y.dims[i] == 0 && y.dims[0] > 0 && y.dims[1] > 0) {
-        return Invalid(fmt::format("there is nothing to pool in an input of shape {}", ShapeText(y.dims)));
+        return BadNode(fmt::format("there is nothing to pool in an input of shape {}", ShapeText(y.dims)));
       }
       y.dims[i] = 1;
     }
@@ -66,7 +64,7 @@ absl::Status InferGlobalPool(InferContext& ctx) {
 absl::StatusOr<int64_t> ReadNorm(const Attributes& attrs) {
   int64_t p = attrs.Int("p", 2);
   if (p >= 1) return p;
-  return Invalid(fmt::format("attribute p = {} must be at least 1", p));
+  return BadNode(fmt::format("attribute p = {} must be at least 1", p));
 }
 
 absl::Status UpgradeNorm(Node& node) {

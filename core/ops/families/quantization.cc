@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/quantization.h"
 
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
 bool IsOne(std::span<const int64_t> shape) { return shape.empty() || (shape.size() == 1 && shape[0] == 1); }
 
@@ -23,7 +22,7 @@ absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs, 
                                                        std::span<const int64_t> scale) {
   QuantizationLayout layout;
   const int64_t block = attrs.Int("block_size");
-  if (block < 0) return Invalid(fmt::format("attribute block_size = {} must not be negative", block));
+  if (block < 0) return BadNode(fmt::format("attribute block_size = {} must not be negative", block));
   if (block == 0 && IsOne(scale)) {
     layout.inner = Product(x);
     return layout;

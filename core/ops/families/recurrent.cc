@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
 struct ActivationRow {
   std::string_view name;
@@ -35,7 +34,7 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs,
   }
   const size_t wanted = kind.activations.size() * static_cast<size_t>(directions);
   if (names.size() != wanted) {
-    return Invalid(fmt::format("attribute activations has {} names; {} are needed", names.size(), wanted));
+    return BadNode(fmt::format("attribute activations has {} names; {} are needed", names.size(), wanted));
   }
   const Floats alphas = attrs.FloatList("activation_alpha"), betas = attrs.FloatList("activation_beta");
   size_t alpha = 0, beta = 0;
@@ -45,14 +44,14 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs,
     std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char ch) { return std::tolower(ch); });
     const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const ActivationRow& r) { return r.name == lower; });
-    if (row == std::end(kActivations)) return Invalid(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
+    if (row == std::end(kActivations)) return BadNode(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
     Activation a{static_cast<Activation::Kind>(row - kActivations), row->alpha, row->beta};
     if (row->takes_alpha && alpha < alphas.size()) a.alpha = alphas[alpha++];
     if (row->takes_beta && beta < betas.size()) a.beta = betas[beta++];
     result.push_back(a);
   }
   if (alpha < alphas.size() || beta < betas.size()) {
-    return Invalid(
+    return BadNode(
         fmt::format("activation_alpha or activation_beta has more values than the activations take ({}, {})", alpha, beta));
   }
   return result;
@@ -64,7 +63,7 @@ absl::Status CheckShapes(const Recurrent& r, const RecurrentKind& kind, const Re
   };
   int64_t rows = kUnknownDim;
   if (r.hidden != kUnknownDim && !CheckedMul(r.hidden, 2 * kind.gates, &rows)) {
-    return Invalid(fmt::format("hidden size {} is too large", r.hidden));
+    return BadNode(fmt::format("hidden size {} is too large", r.hidden));
   }
   const int64_t half = rows == kUnknownDim ? kUnknownDim : rows / 2;
   MGE_RETURN_IF_ERROR(check(kWeights, "W", {r.directions, half, r.input}));
@@ -110,11 +109,11 @@ absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const Recurr
   r.directions = direction == 2 ? 2 : 1;
   r.reverse = direction == 1;
   const int64_t layout = attrs.Int("layout");
-  if (layout != 0 && layout != 1) return Invalid(fmt::format("attribute layout = {} must be 0 or 1", layout));
+  if (layout != 0 && layout != 1) return BadNode(fmt::format("attribute layout = {} must be 0 or 1", layout));
   r.batch_first = layout == 1;
   if (attrs.Has("clip")) {
     r.clip = attrs.Float("clip");
-    if (!(r.clip > 0)) return Invalid(fmt::format("attribute clip = {} must be positive", r.clip));
+    if (!(r.clip > 0)) return BadNode(fmt::format("attribute clip = {} must be positive", r.clip));
   }
   MGE_ASSIGN_OR_RETURN(r.activations, ReadActivations(attrs, kind, r.directions));
   const Shape& x = *shapes[kSequenceX];
@@ -127,7 +126,7 @@ absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const Recurr
   r.hidden = recurrence[2];
   if (attrs.Has("hidden_size")) {
     const int64_t hidden = attrs.Int("hidden_size");
-    if (hidden < 1) return Invalid(fmt::format("attribute hidden_size = {} must be at least 1", hidden));
+    if (hidden < 1) return BadNode(fmt::format("attribute hidden_size = {} must be at least 1", hidden));
     MGE_RETURN_IF_ERROR(RequireSize("the last dimension of R (attribute hidden_size)", r.hidden, hidden));
     r.hidden = hidden;
   }
@@ -163,7 +162,7 @@ absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurre
   std::vector<int64_t> lengths = ctx.input(kLengths).ToInts();
   for (size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] < 0 || lengths[i] > r.steps) {
-      return Invalid(fmt::format("sequence_lens[{}] = {} is outside of 0..{}", i, lengths[i], r.steps));
+      return BadNode(fmt::format("sequence_lens[{}] = {} is outside of 0..{}", i, lengths[i], r.steps));
     }
   }
   return lengths;

@@ -12,7 +12,7 @@ namespace {
 
 using Coordinates = ResizeOptions::Coordinates;
 using Mode = ResizeOptions::Mode;
-using Nearest = ResizeOptions::Nearest;
+using Rounding = ResizeOptions::Nearest;
 
 // The inputs of one axis's outputs: `taps` indices and weights for each. If an output is outside of the region of
 // tf_crop_and_resize, all its indices are -1.
@@ -59,12 +59,12 @@ double Cubic(double x, double a) {
   return 0;
 }
 
-int64_t NearestOffset(Nearest mode, double fraction) {
+int64_t NearestOffset(Rounding mode, double fraction) {
   switch (mode) {
-    case Nearest::kRoundPreferFloor: return fraction > 0.5;
-    case Nearest::kRoundPreferCeil: return fraction >= 0.5;
-    case Nearest::kFloor: return 0;
-    case Nearest::kCeil: return fraction > 0;
+    case Rounding::kRoundPreferFloor: return fraction > 0.5;
+    case Rounding::kRoundPreferCeil: return fraction >= 0.5;
+    case Rounding::kFloor: return 0;
+    case Rounding::kCeil: return fraction > 0;
   }
   return 0;
 }
@@ -250,7 +250,7 @@ absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs) {
   MGE_ASSIGN_OR_RETURN(int nearest, ReadChoice(attrs, "nearest_mode", "round_prefer_floor",
                                                {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
   o.mode = static_cast<Mode>(mode);
-  o.nearest = static_cast<Nearest>(nearest);
+  o.nearest = static_cast<Rounding>(nearest);
   o.coordinates = static_cast<Coordinates>(coordinates);
   o.antialias = attrs.Int("antialias") != 0;
   o.exclude_outside = attrs.Int("exclude_outside") != 0;

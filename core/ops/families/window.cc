@@ -2,6 +2,7 @@
 #include "core/ops/families/window.h"
 
 #include "core/base/errors.h"
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -9,8 +10,6 @@ namespace mge {
 namespace {
 
 enum class AutoPad { kNotSet, kValid, kSameUpper, kSameLower };
-
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
 int64_t CeilDiv(int64_t a, int64_t b) { return a <= 0 ? -(-a / b) : (a - 1) / b + 1; }
 
@@ -20,7 +19,7 @@ absl::StatusOr<AutoPad> ReadAutoPad(const Attributes& attrs) {
   if (text == "VALID") return AutoPad::kValid;
   if (text == "SAME_UPPER") return AutoPad::kSameUpper;
   if (text == "SAME_LOWER") return AutoPad::kSameLower;
-  return Invalid(
+  return BadNode(
       fmt::format("attribute auto_pad = \"{}\" is not one of NOTSET, VALID, SAME_UPPER, SAME_LOWER", EscapeControl(text)));
 }
 
@@ -30,11 +29,11 @@ absl::StatusOr<Ints> ReadList(const Attributes& attrs, std::string_view name, si
   Ints values = attrs.IntList(name);
   if (values.empty()) return Ints(count, fallback);
   if (values.size() != count) {
-    return Invalid(fmt::format("attribute {} has {} values; the input's rank requires {}", name, values.size(), count));
+    return BadNode(fmt::format("attribute {} has {} values; the input's rank requires {}", name, values.size(), count));
   }
   for (int64_t v : values) {
     if (v < low || v > kMaxWindowParameter) {
-      return Invalid(fmt::format("attribute {} = [{}]: {} is outside of {}..{}", name, fmt::join(values, ","), v, low,
+      return BadNode(fmt::format("attribute {} = [{}]: {} is outside of {}..{}", name, fmt::join(values, ","), v, low,
                                  kMaxWindowParameter));
     }
   }
@@ -55,7 +54,7 @@ absl::StatusOr<Parameters> ReadParameters(const Attributes& attrs, std::span<con
   MGE_ASSIGN_OR_RETURN(p.pads, ReadList(attrs, "pads", 2 * n, 0, -kMaxWindowParameter));
   for (int64_t k : kernel) {
     if (k != kUnknownDim && (k < 1 || k > kMaxWindowParameter)) {
-      return Invalid(
+      return BadNode(
           fmt::format("kernel shape [{}]: {} is outside of 1..{}", fmt::join(kernel, ","), k, kMaxWindowParameter));
     }
   }
@@ -102,7 +101,7 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
       axis.pad_end = p.pads[i + in.size()];
     }
     if (axis.in == kUnknownDim || axis.kernel == kUnknownDim) continue;
-    if (axis.in > INT64_MAX / 4) return Invalid(fmt::format("input size {} is too large for a window", axis.in));
+    if (axis.in > INT64_MAX / 4) return BadNode(fmt::format("input size {} is too large for a window", axis.in));
 
     if (IsSame(p.auto_pad)) {
       axis.out = CeilDiv(axis.in, axis.stride);
@@ -114,7 +113,7 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
     axis.out = (ceil_mode ? CeilDiv(room, axis.stride) : room / axis.stride) + 1;
     // With ceil_mode, even the first window may exceed the padded input. An output of size 0 is valid.
     if (room < 0 && (!ceil_mode || axis.out < 0)) {
-      return Invalid(
+      return BadNode(
           fmt::format("the kernel does not fit: {} taps with dilation {} span {}, but the input "
                       "has {} + pads [{},{}] = {} along "
                       "spatial axis {}",
@@ -137,7 +136,7 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
   Ints output_shape = attrs.IntList("output_shape");
   if (output_shape.size() == n + 2) output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
   if (!output_shape.empty() && output_shape.size() != n) {
-    return Invalid(
+    return BadNode(
         fmt::format("attribute output_shape has {} values; the input's rank requires {}", output_shape.size(), n));
   }
   Window window(n);
@@ -149,17 +148,17 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
       axis.pad_end = p.pads[i + n];
     }
     if (!output_shape.empty() && (output_shape[i] < 1 || output_shape[i] > INT64_MAX / 4)) {
-      return Invalid(fmt::format("attribute output_shape = [{}]: {} is outside of 1..{}", fmt::join(output_shape, ","),
+      return BadNode(fmt::format("attribute output_shape = [{}]: {} is outside of 1..{}", fmt::join(output_shape, ","),
                                  output_shape[i], INT64_MAX / 4));
     }
     if (!output_shape.empty()) axis.in = output_shape[i];
     if (axis.out == kUnknownDim || axis.kernel == kUnknownDim) continue;
 
     if (axis.out > (INT64_MAX / 4) / axis.stride) {
-      return Invalid(fmt::format("input size {} times stride {} is too large for a window", axis.out, axis.stride));
+      return BadNode(fmt::format("input size {} times stride {} is too large for a window", axis.out, axis.stride));
     }
     if (axis.out == 0) {
-      return Invalid(fmt::format("the input has size 0 along spatial axis {}; it must be at least 1", i));
+      return BadNode(fmt::format("the input has size 0 along spatial axis {}; it must be at least 1", i));
     }
     int64_t full = (axis.out - 1) * axis.stride + axis.Extent() + output_padding[i];
     if (!output_shape.empty() || IsSame(p.auto_pad)) {
@@ -169,7 +168,7 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
       axis.in = full - axis.pad_begin - axis.pad_end;
     }
     if (axis.in < 1) {
-      return Invalid(fmt::format("the output is empty along spatial axis {}: {} - pads [{},{}] = {}", i, full,
+      return BadNode(fmt::format("the output is empty along spatial axis {}: {} - pads [{},{}] = {}", i, full,
                                  axis.pad_begin, axis.pad_end, axis.in));
     }
   }
@@ -177,7 +176,7 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
 }
 
 absl::StatusOr<Ints> KernelShape(const Attributes& attrs, size_t axes) {
-  if (attrs.IntList("kernel_shape").empty()) return Invalid("attribute kernel_shape is missing");
+  if (attrs.IntList("kernel_shape").empty()) return BadNode("attribute kernel_shape is missing");
   return ReadList(attrs, "kernel_shape", axes, 1, 1);
 }
 

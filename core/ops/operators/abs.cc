@@ -4,7 +4,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_abs {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -36,4 +36,4 @@ MGE_OP(abs) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_abs

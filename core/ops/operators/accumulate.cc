@@ -2,7 +2,7 @@
 #include "core/ops/families/binary.h"
 #include "core/ops/families/update.h"
 
-namespace mge {
+namespace mge::op_accumulate {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -26,4 +26,4 @@ MGE_OP(accumulate) = {
     .traits = kAccumulates,
 };
 
-}  // namespace mge
+}  // namespace mge::op_accumulate

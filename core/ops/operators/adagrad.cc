@@ -3,7 +3,7 @@
 
 #include "core/ops/families/optimizer.h"
 
-namespace mge {
+namespace mge::op_adagrad {
 namespace {
 
 absl::Status Infer(InferContext& ctx) { return InferOptimizer(ctx, 3); }
@@ -40,4 +40,4 @@ MGE_OP(adagrad) = {
         {"(T[]<0.1>, int64[]<1>, T[3,5], T[3,5], T[3,5]@0:1) {norm_coefficient=0.1, epsilon=0.001, decay_factor=0.1} -> 2"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_adagrad

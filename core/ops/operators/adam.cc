@@ -3,7 +3,7 @@
 
 #include "core/ops/families/optimizer.h"
 
-namespace mge {
+namespace mge::op_adam {
 namespace {
 
 absl::Status Infer(InferContext& ctx) { return InferOptimizer(ctx, 4); }
@@ -49,4 +49,4 @@ MGE_OP(adam) = {
     .examples = {"(T[]<0.1>, int64[]<1>, T[3,5], T[3,5], T[3,5], T[3,5]@0:1) {norm_coefficient=0.1} -> 3"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_adam

@@ -2,7 +2,7 @@
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_affine_grid {
 namespace {
 
 // Returns the shape of the grid: [N, spatial sizes..., axes]. theta is [N, axes, axes + 1]. size holds N, C and the
@@ -93,4 +93,4 @@ MGE_OP(affine_grid) = {
     .examples = {"(T[1,2,3], int64[4]<1,2,3,5>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_affine_grid

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/collective.h"
 
-namespace mge {
+namespace mge::op_all_reduce {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -26,4 +26,4 @@ MGE_OP(all_reduce) = {
     .traits = kAllReduce,
 };
 
-}  // namespace mge
+}  // namespace mge::op_all_reduce

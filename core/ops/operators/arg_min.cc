@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/arg_reduce.h"
 
-namespace mge {
+namespace mge::op_arg_min {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -21,4 +21,4 @@ MGE_OP(arg_min) = {
     .examples = {"(T[3,5,7]) {axis=1}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_arg_min

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/update.h"
 
-namespace mge {
+namespace mge::op_assign {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) { return ctx.SetOutput(0, ctx.value(1)); }
@@ -19,4 +19,4 @@ MGE_OP(assign) = {
     .traits = kAssigns,
 };
 
-}  // namespace mge
+}  // namespace mge::op_assign

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_atan {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -24,4 +24,4 @@ MGE_OP(atan) = {
     .since = 7,
 };
 
-}  // namespace mge
+}  // namespace mge::op_atan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
 
-namespace mge {
+namespace mge::op_average_pool {
 namespace {
 
 // Returns the number of taps inside of the padded input. With ceil_mode, the last window may exceed it.
@@ -67,4 +67,4 @@ MGE_OP(average_pool) = {
                  "(T[1,2,9,8]) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,0,1], count_include_pad=1}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_average_pool

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/normalization.h"
 
-namespace mge {
+namespace mge::op_batch_normalization {
 namespace {
 
 constexpr std::string_view kNames[] = {"X", "scale", "B", "input_mean", "input_var"};
@@ -135,4 +135,4 @@ MGE_OP(batch_normalization) = {
     .examples = {"(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_batch_normalization

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/random.h"
 
-namespace mge {
+namespace mge::op_bernoulli {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -48,4 +48,4 @@ MGE_OP(bernoulli) = {
     .since = 15,
 };
 
-}  // namespace mge
+}  // namespace mge::op_bernoulli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_bit_shift {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -37,4 +37,4 @@ MGE_OP(bit_shift) = {
     .examples = {"(T[3,5], T[5]@0:3) {direction=\"LEFT\"}", "(T[11], T[11]@0:3) {direction=\"RIGHT\"}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_bit_shift

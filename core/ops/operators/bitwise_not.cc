@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_bitwise_not {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(bitwise_not) = {
     .since = 18,
 };
 
-}  // namespace mge
+}  // namespace mge::op_bitwise_not

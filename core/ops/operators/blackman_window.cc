@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/window_function.h"
 
-namespace mge {
+namespace mge::op_blackman_window {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) { return EvalWindowFunction(ctx, 0.42, 0.5, 0.08); }
@@ -20,4 +20,4 @@ MGE_OP(blackman_window) = {
     .examples = {"(int64[]<8>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_blackman_window

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/collective.h"
 
-namespace mge {
+namespace mge::op_broadcast {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(broadcast) = {
     .traits = kBroadcast,
 };
 
-}  // namespace mge
+}  // namespace mge::op_broadcast

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_cast {
 namespace {
 
 constexpr TypeSet kTypes = kFixedSize | kStrings;
@@ -66,4 +66,4 @@ MGE_OP(cast) = {
                  "(T[19]@0:9) {to=2}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_cast

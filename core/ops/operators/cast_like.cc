@@ -2,7 +2,7 @@
 #include "core/ops/families/cast.h"
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_cast_like {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -31,4 +31,4 @@ MGE_OP(cast_like) = {
     .examples = {"(T[3,37]@0:3, float32[1])", "(T[9]@0:4, int32[1])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_cast_like

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_celu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -30,4 +30,4 @@ MGE_OP(celu) = {
     .since = 12,
 };
 
-}  // namespace mge
+}  // namespace mge::op_celu

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_center_crop_pad {
 namespace {
 
 // Returns the axes whose sizes `shape` gives: the attribute "axes", or all.
@@ -81,4 +82,4 @@ MGE_OP(center_crop_pad) = {.name = "CenterCropPad",
                            .since = 18,
                            .examples = {"(T[5,7], int64[2]<7,3>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_center_crop_pad

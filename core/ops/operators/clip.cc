@@ -6,7 +6,7 @@
 #include "core/ops/families/movement.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_clip {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -79,4 +79,4 @@ MGE_OP(clip) = {
                  "(T[67]@special, T[]<1>, T[]<3>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_clip

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/scatter.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_col2_im {
 namespace {
 
 // The sizes of the windows. All lists have one entry for each spatial dimension.
@@ -110,4 +111,4 @@ MGE_OP(col2_im) = {
     .since = 18,
     .examples = {"(T[1,5,5], int64[2]<5,5>, int64[2]<1,5>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_col2_im

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_compress {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -63,4 +63,4 @@ MGE_OP(compress) = {.name = "Compress",
                     .traits = kDynamicShape,
                     .since = 9};
 
-}  // namespace mge
+}  // namespace mge::op_compress

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_concat {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -95,4 +95,4 @@ MGE_OP(concat) = {.name = "Concat",
                   .examples = {"(T[3,5], T[3,2]) {axis=1}", "(T[1,3], T[4,3], T[2,3]) {axis=0}", "(T[3,5], =0) {axis=1}",
                                "(T[70001], T[3]) {axis=0}", "(T[130,257], T[130,390]) {axis=1}"}};
 
-}  // namespace mge
+}  // namespace mge::op_concat

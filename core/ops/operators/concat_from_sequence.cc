@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_concat_from_sequence {
 namespace {
 
 absl::StatusOr<bool> AddsAxis(const Attributes& attrs) {
@@ -70,4 +71,4 @@ MGE_OP(concat_from_sequence) = {.name = "ConcatFromSequence",
                                 .traits = kHostOnly,
                                 .since = 11};
 
-}  // namespace mge
+}  // namespace mge::op_concat_from_sequence

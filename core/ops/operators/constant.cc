@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_constant {
 namespace {
 
 absl::StatusOr<Tensor> ValueOf(const Attributes& attrs) {
@@ -47,4 +48,4 @@ MGE_OP(constant) = {.name = "Constant",
                     .infer = Infer,
                     .eval = Eval};
 
-}  // namespace mge
+}  // namespace mge::op_constant

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_constant_of_shape {
 namespace {
 
 // Returns the attribute "value", or a float32 zero if it is absent.
@@ -50,4 +51,4 @@ MGE_OP(constant_of_shape) = {.name = "ConstantOfShape",
                              .since = 9,
                              .examples = {"(int64[2]<3,5>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_constant_of_shape

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_geometry.h"
 
-namespace mge {
+namespace mge::op_conv {
 namespace {
 
 absl::Status CheckBias(const TensorType* bias, int64_t channels) {
@@ -65,4 +65,4 @@ MGE_OP(conv) = {
                  "(T[1,2,4,5,3], T[3,2,2,2,2])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_conv

@@ -2,7 +2,7 @@
 #include "core/ops/families/conv_geometry.h"
 #include "core/ops/families/quantization.h"
 
-namespace mge {
+namespace mge::op_conv_integer {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -54,4 +54,4 @@ MGE_OP(conv_integer) = {
     .examples = {"(T[1,2,6,5]@0:9, T[3,2,3,2]@0:9)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_conv_integer

@@ -2,7 +2,7 @@
 #include "core/ops/families/conv_geometry.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_conv_transpose {
 namespace {
 
 Shape OutputShape(const ConvGeometry& g) {
@@ -123,4 +123,4 @@ MGE_OP(conv_transpose) = {
     .examples = {"(T[1,3,5,4], T[3,2,3,2])", "(T[1,4,3,5], T[4,2,2,3]) {group=2, kernel_shape=[2,3], strides=[2,3]}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_conv_transpose

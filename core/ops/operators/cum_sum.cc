@@ -3,7 +3,7 @@
 #include "core/ops/families/movement.h"
 #include "core/ops/families/reduce.h"
 
-namespace mge {
+namespace mge::op_cum_sum {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -56,4 +56,4 @@ MGE_OP(cum_sum) = {
     .examples = {"(T[3,7], int64[]<1>)", "(T[3,7], int64[]<0>) {exclusive=1, reverse=1}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_cum_sum

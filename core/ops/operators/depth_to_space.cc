@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_depth_to_space {
 namespace {
 
 absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
@@ -57,4 +58,4 @@ MGE_OP(depth_to_space) = {.name = "DepthToSpace",
                           .eval = Eval,
                           .examples = {"(T[2,8,3,5]) {blocksize=2}", "(T[1,8,3,2]) {blocksize=2, mode=\"CRD\"}"}};
 
-}  // namespace mge
+}  // namespace mge::op_depth_to_space

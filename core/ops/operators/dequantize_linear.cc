@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/quantization.h"
 
-namespace mge {
+namespace mge::op_dequantize_linear {
 namespace {
 
 constexpr TypeSet kSources = {DType::kU8, DType::kI8, DType::kU16, DType::kI16, DType::kI32};
@@ -79,4 +79,4 @@ MGE_OP(dequantize_linear) = {
     .examples = {"(T[3,7]@0:9, float32[]<0.1>)", "(T[3,5]@0:9, float32[5]<0.1,0.2,0.3,0.4,0.5>) {axis=1}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_dequantize_linear

@@ -6,7 +6,7 @@
 #include "core/ops/infer_checks.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_det {
 namespace {
 
 absl::Status CheckSquare(std::span<const int64_t> shape) {
@@ -81,4 +81,4 @@ MGE_OP(det) = {
     .examples = {"(T[2,3,3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_det

@@ -3,7 +3,7 @@
 #include "core/ops/infer_checks.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_dft {
 namespace {
 
 enum Input { kSignal, kLength, kAxis };
@@ -151,4 +151,4 @@ MGE_OP(dft) = {
     .examples = {"(T[1,8,1], _, int64[]<1>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_dft

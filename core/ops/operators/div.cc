@@ -4,7 +4,7 @@
 
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_div {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -45,4 +45,4 @@ MGE_OP(div) = {
                  "(T[67]@special, T[67]@special)", "(T[3,7]@1:5, =0)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_div

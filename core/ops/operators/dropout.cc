@@ -2,7 +2,7 @@
 #include "core/ops/families/movement.h"
 #include "core/ops/families/random.h"
 
-namespace mge {
+namespace mge::op_dropout {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -81,4 +81,4 @@ MGE_OP(dropout) = {
     .examples = {"(T[3,7])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_dropout

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/quantization.h"
 
-namespace mge {
+namespace mge::op_dynamic_quantize_linear {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -46,4 +46,4 @@ MGE_OP(dynamic_quantize_linear) = {
     .examples = {"(T[3,7]) -> 3"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_dynamic_quantize_linear

@@ -2,7 +2,7 @@
 #include "core/ops/families/lstm.h"
 #include "core/ops/families/quantization.h"
 
-namespace mge {
+namespace mge::op_dynamic_quantize_lstm {
 namespace {
 
 enum QuantizedInput { kWeightScale = 8, kWeightZero, kRecurrenceScale, kRecurrenceZero };
@@ -171,4 +171,4 @@ MGE_OP(dynamic_quantize_lstm) = {
                  "{hidden_size=5} -> 3"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_dynamic_quantize_lstm

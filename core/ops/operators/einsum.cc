@@ -8,7 +8,7 @@
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_einsum {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -160,4 +160,4 @@ MGE_OP(einsum) = {
     .examples = {"(T[3,5], T[5,7]) {equation=\"ij,jk->ik\"}", "(T[2,3,5]) {equation=\"bij->bji\"}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_einsum

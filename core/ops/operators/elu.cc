@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_elu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -31,4 +31,4 @@ MGE_OP(elu) = {
     .examples = {"(T[3,7]) {alpha=0.5}", "(T[70001])", "(T[67]@special)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_elu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_equal {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(equal) = {
     .traits = kElementwise | kCommutative,
 };
 
-}  // namespace mge
+}  // namespace mge::op_equal

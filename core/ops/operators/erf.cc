@@ -4,7 +4,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_erf {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -32,4 +32,4 @@ MGE_OP(erf) = {
     .since = 9,
 };
 
-}  // namespace mge
+}  // namespace mge::op_erf

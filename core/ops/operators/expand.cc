@@ -2,7 +2,7 @@
 #include "core/ops/families/movement.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_expand {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -43,4 +43,4 @@ MGE_OP(expand) = {.name = "Expand",
                   .since = 8,
                   .examples = {"(T[3,1], int64[3]<2,3,5>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_expand

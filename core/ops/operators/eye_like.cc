@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_eye_like {
 namespace {
 
 constexpr TypeSet kTypes = kNumeric | kBoolean;
@@ -49,4 +49,4 @@ MGE_OP(eye_like) = {.name = "EyeLike",
                     .since = 9,
                     .examples = {"(T[4,5]) {k=1}"}};
 
-}  // namespace mge
+}  // namespace mge::op_eye_like

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_flatten {
 namespace {
 
 absl::StatusOr<Shape> Flattened(std::span<const int64_t> in, int64_t axis) {
@@ -54,4 +55,4 @@ MGE_OP(flatten) = {.name = "Flatten",
                    .traits = kView,
                    .examples = {"(T[2,3,5])"}};
 
-}  // namespace mge
+}  // namespace mge::op_flatten

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_gather {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -55,4 +55,4 @@ MGE_OP(gather) = {.name = "Gather",
                   .eval = Eval,
                   .examples = {"(T[7,5], int64[3]<6,0,-2>)", "(T[3,7,2], int64[2,2]<1,5,0,6>) {axis=1}"}};
 
-}  // namespace mge
+}  // namespace mge::op_gather

@@ -3,7 +3,7 @@
 #include "core/ops/families/scatter.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_gather_elements {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -59,4 +59,4 @@ MGE_OP(gather_elements) = {.name = "GatherElements",
                            .since = 11,
                            .examples = {"(T[3,4], int64[2,4]<0,1,2,0,2,1,0,1>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_gather_elements

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_gather_nd {
 namespace {
 
 // Returns the output's shape; unknown sizes are -1.
@@ -79,4 +80,4 @@ MGE_OP(gather_nd) = {.name = "GatherND",
                      .since = 11,
                      .examples = {"(T[3,4,5], int64[2,2]<0,3,2,1>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_gather_nd

@@ -2,7 +2,7 @@
 #include "core/ops/families/convert.h"
 #include "core/ops/families/matmul.h"
 
-namespace mge {
+namespace mge::op_gemm {
 namespace {
 
 struct Sizes {
@@ -129,4 +129,4 @@ MGE_OP(gemm) = {
                  "(T[33,17], T[17,65], T[33,1])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_gemm

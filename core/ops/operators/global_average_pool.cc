@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
 
-namespace mge {
+namespace mge::op_global_average_pool {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -24,4 +24,4 @@ MGE_OP(global_average_pool) = {
     .examples = {"(T[2,5,7,3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_global_average_pool

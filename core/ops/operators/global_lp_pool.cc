@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
 
-namespace mge {
+namespace mge::op_global_lp_pool {
 namespace {
 
 absl::Status Upgrade(Graph&, Node& node) { return UpgradeNorm(node); }
@@ -34,4 +34,4 @@ MGE_OP(global_lp_pool) = {
     .examples = {"(T[2,5,7,3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_global_lp_pool

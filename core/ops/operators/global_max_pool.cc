@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
 
-namespace mge {
+namespace mge::op_global_max_pool {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -26,4 +26,4 @@ MGE_OP(global_max_pool) = {
     .examples = {"(T[2,5,7,3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_global_max_pool

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_greater {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -22,4 +22,4 @@ MGE_OP(greater) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_greater

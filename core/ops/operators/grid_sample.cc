@@ -7,7 +7,7 @@
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_grid_sample {
 namespace {
 
 constexpr size_t kMaxAxes = 8;  // cubic mode reads 4^axes elements per point
@@ -229,4 +229,4 @@ MGE_OP(grid_sample) = {
     .examples = {"(T[1,2,4,5], T[1,3,3,2])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_grid_sample

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/normalization.h"
 
-namespace mge {
+namespace mge::op_group_normalization {
 namespace {
 
 absl::Status Check(const Node& node, std::span<const int64_t> x, std::span<const int64_t> scale,
@@ -82,4 +82,4 @@ MGE_OP(group_normalization) = {
     .examples = {"(T[2,4,3,5], T[4], T[4]) {num_groups=2}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_group_normalization

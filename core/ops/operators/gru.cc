@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/recurrent.h"
 
-namespace mge {
+namespace mge::op_gru {
 namespace {
 
 constexpr std::string_view kDefaults[] = {"Sigmoid", "Tanh"};
@@ -57,4 +57,4 @@ MGE_OP(gru) = {
          "(T[3,2,4], T[1,15,4], T[1,15,5], T[1,30]) {hidden_size=5, linear_before_reset=1, direction=\"reverse\"} -> 2"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_gru

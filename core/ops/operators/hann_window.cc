@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/window_function.h"
 
-namespace mge {
+namespace mge::op_hann_window {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) { return EvalWindowFunction(ctx, 0.5, 0.5, 0); }
@@ -20,4 +20,4 @@ MGE_OP(hann_window) = {
     .examples = {"(int64[]<8>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_hann_window

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_hard_sigmoid {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -32,4 +32,4 @@ MGE_OP(hard_sigmoid) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_hard_sigmoid

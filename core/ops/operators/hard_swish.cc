@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_hard_swish {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -27,4 +27,4 @@ MGE_OP(hard_swish) = {
     .since = 14,
 };
 
-}  // namespace mge
+}  // namespace mge::op_hard_swish

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/softmax.h"
 
-namespace mge {
+namespace mge::op_hardmax {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -31,4 +31,4 @@ MGE_OP(hardmax) = {
     .examples = {"(T[2,5,3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_hardmax

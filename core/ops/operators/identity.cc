@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_identity {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) { return ctx.SetOutput(0, ctx.value(0)); }
@@ -23,4 +23,4 @@ MGE_OP(identity) = {
     .examples = {"(T[3,7])", "(T[70001])", "(T[67]@special)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_identity

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_if {
 namespace {
 
 constexpr std::string_view kBranches[] = {"then_branch", "else_branch"};
@@ -77,4 +78,4 @@ MGE_OP(if) = {.name = "If",
               .eval = Eval,
               .traits = kHostOnly};
 
-}  // namespace mge
+}  // namespace mge::op_if

@@ -4,7 +4,7 @@
 #include "core/ops/families/normalization.h"
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_instance_normalization {
 namespace {
 
 absl::Status Check(std::span<const int64_t> x, std::span<const int64_t> scale, std::span<const int64_t> bias) {
@@ -60,4 +60,4 @@ MGE_OP(instance_normalization) = {
     .examples = {"(T[2,3,5,4], T[3], T[3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_instance_normalization

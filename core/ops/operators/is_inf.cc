@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_is_inf {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -38,4 +38,4 @@ MGE_OP(is_inf) = {
                  "(T[70001])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_is_inf

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_is_nan {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -30,4 +30,4 @@ MGE_OP(is_nan) = {
     .since = 9,
 };
 
-}  // namespace mge
+}  // namespace mge::op_is_nan

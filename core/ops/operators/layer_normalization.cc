@@ -4,7 +4,7 @@
 #include "core/ops/families/broadcast.h"
 #include "core/ops/families/normalization.h"
 
-namespace mge {
+namespace mge::op_layer_normalization {
 namespace {
 
 // Returns the type of the outputs Mean and InvStdDev.
@@ -103,4 +103,4 @@ MGE_OP(layer_normalization) = {
     .examples = {"(T[3,37], T[37], T[37])", "(T[2,3,5], T[3,5]) {axis=1}", "(T[2,5003], T[5003], T[5003])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_layer_normalization

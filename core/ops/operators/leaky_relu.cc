@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_leaky_relu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -28,4 +28,4 @@ MGE_OP(leaky_relu) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_leaky_relu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_less_or_equal {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -21,4 +21,4 @@ MGE_OP(less_or_equal) = {
     .since = 12,
 };
 
-}  // namespace mge
+}  // namespace mge::op_less_or_equal

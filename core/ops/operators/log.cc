@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_log {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(log) = {
     .examples = {"(T[37]@0.1:4)", "(T[70001]@0.1:4)", "(T[67]@special)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_log

@@ -4,7 +4,7 @@
 
 #include "core/ops/families/softmax.h"
 
-namespace mge {
+namespace mge::op_log_softmax {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -35,4 +35,4 @@ MGE_OP(log_softmax) = {
     .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_log_softmax

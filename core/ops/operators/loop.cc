@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_loop {
 namespace {
 
 // The numbers of carried values. Body inputs: iteration number, condition, states. Body outputs: condition, states,
@@ -119,4 +120,4 @@ MGE_OP(loop) = {.name = "Loop",
                 .eval = Eval,
                 .traits = kHostOnly};
 
-}  // namespace mge
+}  // namespace mge::op_loop

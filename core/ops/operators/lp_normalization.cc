@@ -2,7 +2,7 @@
 #include "core/ops/families/arg_reduce.h"
 #include "core/ops/families/normalization.h"
 
-namespace mge {
+namespace mge::op_lp_normalization {
 namespace {
 
 absl::Status Check(const Node& node, int64_t rank) {
@@ -60,4 +60,4 @@ MGE_OP(lp_normalization) = {
     .examples = {"(T[2,5,3])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_lp_normalization

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
 
-namespace mge {
+namespace mge::op_lp_pool {
 namespace {
 
 absl::Status Upgrade(Graph&, Node& node) { return UpgradeNorm(node); }
@@ -62,4 +62,4 @@ MGE_OP(lp_pool) = {
     .examples = {"(T[1,2,7,5]) {kernel_shape=[3,2]}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_lp_pool

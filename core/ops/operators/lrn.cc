@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/normalization.h"
 
-namespace mge {
+namespace mge::op_lrn {
 namespace {
 
 absl::Status Check(const Node& node, size_t rank) {
@@ -65,4 +65,4 @@ MGE_OP(lrn) = {
     .examples = {"(T[2,7,3,5]) {size=3}", "(T[2,7,3,4]) {size=3, alpha=0.5, beta=0.5, bias=2.0}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_lrn

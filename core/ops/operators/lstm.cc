@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/lstm.h"
 
-namespace mge {
+namespace mge::op_lstm {
 namespace {
 
 absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kLstmKind); }
@@ -34,4 +34,4 @@ MGE_OP(lstm) = {
                  "activations=[\"HardSigmoid\",\"Relu\",\"Tanh\",\"Sigmoid\",\"Tanh\",\"Softsign\"]} -> 3"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_lstm

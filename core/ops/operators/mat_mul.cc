@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/matmul.h"
 
-namespace mge {
+namespace mge::op_mat_mul {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -53,4 +53,4 @@ MGE_OP(mat_mul) = {
                  "(T[37,37], =0)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_mat_mul

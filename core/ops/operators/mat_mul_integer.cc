@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/matmul.h"
 
-namespace mge {
+namespace mge::op_mat_mul_integer {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -74,4 +74,4 @@ MGE_OP(mat_mul_integer) = {
     .examples = {"(T[3,5]@0:9, T[5,7]@0:9)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_mat_mul_integer

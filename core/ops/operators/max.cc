@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/variadic.h"
 
-namespace mge {
+namespace mge::op_max {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -24,4 +24,4 @@ MGE_OP(max) = {
                  "(T[3,7], =0)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_max

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/pool.h"
 
-namespace mge {
+namespace mge::op_max_pool {
 namespace {
 
 // Converts a row-major offset in a plane to the offset in column-major order.
@@ -100,4 +100,4 @@ MGE_OP(max_pool) = {
                  "(T[1,1,4,4]) {kernel_shape=[2,2]} -> 2", "(T[1,2,13]) {kernel_shape=[4], ceil_mode=1, strides=[3]}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_max_pool

@@ -6,7 +6,7 @@
 #include "core/ops/infer_checks.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_max_roi_pool {
 namespace {
 
 absl::StatusOr<Shape> OutputShape(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> rois) {
@@ -112,4 +112,4 @@ MGE_OP(max_roi_pool) = {
     .examples = {"(T[1,2,6,6], T[2,5]<0,0,0,3,3,0,1,1,5,5>) {pooled_shape=[2,2]}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_max_roi_pool

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/pool.h"
 
-namespace mge {
+namespace mge::op_max_unpool {
 namespace {
 
 struct Geometry {
@@ -107,4 +107,4 @@ MGE_OP(max_unpool) = {
     .examples = {"(T[1,1,2,2], int64[1,1,2,2]<5,7,13,15>) {kernel_shape=[2,2], strides=[2,2]}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_max_unpool

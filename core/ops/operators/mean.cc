@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/variadic.h"
 
-namespace mge {
+namespace mge::op_mean {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(mean) = {
     .examples = {"(T[3,7], T[7], T[3,1])", "(T[70001], T[70001])", "(T[67]@special, T[67]@special)", "(T[3,7], =0)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_mean

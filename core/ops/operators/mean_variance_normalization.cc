@@ -4,7 +4,7 @@
 #include "core/ops/families/binary.h"
 #include "core/ops/families/normalization.h"
 
-namespace mge {
+namespace mge::op_mean_variance_normalization {
 namespace {
 
 constexpr double kEpsilon = 1e-9;  // defined by the operator, added to the standard deviation
@@ -63,4 +63,4 @@ MGE_OP(mean_variance_normalization) = {
     .examples = {"(T[2,3,5,4])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_mean_variance_normalization

@@ -4,21 +4,20 @@
 #include <vector>
 
 #include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_mel_weight_matrix {
 namespace {
 
 enum Input { kBins, kLength, kRate, kLow, kHigh };
-
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
 constexpr int64_t kMaxBins = 1 << 20;
 
 absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor, int64_t limit = INT32_MAX) {
   MGE_ASSIGN_OR_RETURN(int64_t value, ScalarInt(name, tensor));
   if (value < 1 || value > limit) {
-    return Invalid(fmt::format("{} = {} is outside of 1..{}", name, value, limit));
+    return BadNode(fmt::format("{} = {} is outside of 1..{}", name, value, limit));
   }
   return value;
 }
@@ -48,7 +47,7 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
     const double frequency = hertz(mel(low) + static_cast<double>(i) * step);
     const double row = std::floor(static_cast<double>(length + 1) * frequency / static_cast<double>(rate));
     if (!(row >= 0 && row < rows)) {
-      return Invalid(fmt::format("the range {}..{} Hz is not valid for a transform of length {} at sample rate {}", low,
+      return BadNode(fmt::format("the range {}..{} Hz is not valid for a transform of length {} at sample rate {}", low,
                                  high, length, rate));
     }
     edges.push_back(static_cast<int64_t>(row));
@@ -104,4 +103,4 @@ MGE_OP(mel_weight_matrix) = {
     .examples = {"(int64[]<4>, int64[]<16>, int64[]<8000>, float32[]<20>, float32[]<4000>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_mel_weight_matrix

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/gelu.h"
 
-namespace mge {
+namespace mge::op_microsoft_gelu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -23,4 +23,4 @@ MGE_OP(microsoft_gelu) = {
     .examples = {"(T[3,37])", "(T[41]) {approximate=\"tanh\"}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_microsoft_gelu

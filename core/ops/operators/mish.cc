@@ -4,7 +4,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_mish {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -29,4 +29,4 @@ MGE_OP(mish) = {
     .since = 18,
 };
 
-}  // namespace mge
+}  // namespace mge::op_mish

@@ -4,7 +4,7 @@
 
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_mod {
 namespace {
 
 template <typename T>
@@ -61,4 +61,4 @@ MGE_OP(mod) = {
     .examples = {"(T[2,3,7], T[7]@1:5) {fmod=1}", "(T[31], T[31]@1:5)", "(T[70001]@0:9, T[70001]@1:5)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_mod

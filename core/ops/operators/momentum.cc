@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/optimizer.h"
 
-namespace mge {
+namespace mge::op_momentum {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -47,4 +47,4 @@ MGE_OP(momentum) = {
                  "norm_coefficient=0.1} -> 2"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_momentum

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_mul {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -23,4 +23,4 @@ MGE_OP(mul) = {
     .traits = kElementwise | kCommutative,
 };
 
-}  // namespace mge
+}  // namespace mge::op_mul

@@ -4,7 +4,7 @@
 
 #include "core/ops/families/random.h"
 
-namespace mge {
+namespace mge::op_multinomial {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -63,4 +63,4 @@ MGE_OP(multinomial) = {
     .since = 7,
 };
 
-}  // namespace mge
+}  // namespace mge::op_multinomial

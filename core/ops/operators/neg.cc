@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_neg {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -32,4 +32,4 @@ MGE_OP(neg) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_neg

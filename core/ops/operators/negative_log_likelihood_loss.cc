@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/loss.h"
 
-namespace mge {
+namespace mge::op_negative_log_likelihood_loss {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -23,4 +23,4 @@ MGE_OP(negative_log_likelihood_loss) = {
     .examples = {"(T[3,5], int64[3]<1,0,4>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_negative_log_likelihood_loss

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_non_max_suppression {
 namespace {
 
 struct Box {
@@ -228,4 +229,4 @@ MGE_OP(non_max_suppression) = {
     .traits = kDynamicShape,
     .since = 10};
 
-}  // namespace mge
+}  // namespace mge::op_non_max_suppression

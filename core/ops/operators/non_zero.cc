@@ -3,7 +3,7 @@
 
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_non_zero {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -68,4 +68,4 @@ MGE_OP(non_zero) = {.name = "NonZero",
                     .traits = kDynamicShape,
                     .since = 9};
 
-}  // namespace mge
+}  // namespace mge::op_non_zero

@@ -2,8 +2,9 @@
 #include <cmath>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_one_hot {
 namespace {
 
 // Returns the one element of `depth`, which may have any numeric type.
@@ -51,7 +52,7 @@ absl::Status Eval(EvalContext& ctx) {
   shape.insert(shape.begin() + axis, depth);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, values.dtype(), std::move(shape)));
   if (y->elements() == 0) return absl::OkStatus();
-  Tensor off = Tensor::View(values.dtype(), {}, values.data(), values.owner());
+  Tensor off = values.Within(values.dtype(), {}, values.data());
   Fill(*y, &off);
   const bool wraps = ctx.attrs().Int("_only_positive") == 0;
   const int64_t inner = Product(indices.shape(), axis, indices.rank());
@@ -90,4 +91,4 @@ MGE_OP(one_hot) = {.name = "OneHot",
                    .since = 9,
                    .examples = {"(int64[3,2]<0,1,4,2,3,-1>, int64[]<5>, T[2])"}};
 
-}  // namespace mge
+}  // namespace mge::op_one_hot

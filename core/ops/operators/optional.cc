@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_optional {
 namespace {
 
 // Returns the type that attribute "type" names, such as "seq(tensor(float32))".
@@ -63,4 +64,4 @@ MGE_OP(optional) = {.name = "Optional",
                     .traits = kHostOnly,
                     .since = 15};
 
-}  // namespace mge
+}  // namespace mge::op_optional

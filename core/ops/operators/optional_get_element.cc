@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
 
-namespace mge {
+namespace mge::op_optional_get_element {
 namespace {
 
 ValueKind Content(ValueKind kind) { return IsSequence(kind) ? ValueKind::kSequence : ValueKind::kTensor; }
@@ -27,4 +27,4 @@ MGE_OP(optional_get_element) = {.name = "OptionalGetElement",
                                 .traits = kHostOnly,
                                 .since = 15};
 
-}  // namespace mge
+}  // namespace mge::op_optional_get_element

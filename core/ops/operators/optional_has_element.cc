@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
 
-namespace mge {
+namespace mge::op_optional_has_element {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -28,4 +28,4 @@ MGE_OP(optional_has_element) = {.name = "OptionalHasElement",
                                 .traits = kHostOnly,
                                 .since = 15};
 
-}  // namespace mge
+}  // namespace mge::op_optional_has_element

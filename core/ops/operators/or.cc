@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
-namespace mge {
+namespace mge::op_or {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -23,4 +23,4 @@ MGE_OP(or) = {
     .traits = kElementwise | kCommutative,
 };
 
-}  // namespace mge
+}  // namespace mge::op_or

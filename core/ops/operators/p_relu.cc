@@ -2,7 +2,7 @@
 #include "core/ops/families/binary.h"
 #include "core/ops/families/broadcast.h"
 
-namespace mge {
+namespace mge::op_p_relu {
 namespace {
 
 // Returns the slope's shape aligned to X. The slope may be broadcast to X, but not X to the slope. Before operator set
@@ -66,4 +66,4 @@ MGE_OP(p_relu) = {
     .examples = {"(T[2,3,7], T[7])", "(T[1,5,3,3], T[5,1,1])", "(T[70001], T[70001])", "(T[67]@special, T[1])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_p_relu

@@ -2,7 +2,7 @@
 #include "core/ops/families/movement.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_pad {
 namespace {
 
 enum Mode { kConstant, kReflect, kEdge, kWrap };
@@ -167,4 +167,4 @@ MGE_OP(pad) = {.name = "Pad",
                .examples = {"(T[3,5], int64[4]<1,0,2,3>, T[]<1>)", "(T[4,5], int64[4]<1,2,2,1>) {mode=\"reflect\"}",
                             "(T[4,5], int64[4]<1,2,2,1>) {mode=\"edge\"}"}};
 
-}  // namespace mge
+}  // namespace mge::op_pad

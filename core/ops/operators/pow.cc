@@ -6,7 +6,7 @@
 #include "core/ops/families/binary.h"
 #include "core/ops/families/convert.h"
 
-namespace mge {
+namespace mge::op_pow {
 namespace {
 
 // Returns the exact power modulo 2^bits.
@@ -89,4 +89,4 @@ MGE_OP(pow) = {
                  "(T[3,7]@1:2, =0)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_pow

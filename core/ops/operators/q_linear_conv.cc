@@ -2,7 +2,7 @@
 #include "core/ops/families/conv_geometry.h"
 #include "core/ops/families/quantization.h"
 
-namespace mge {
+namespace mge::op_q_linear_conv {
 namespace {
 
 enum Input { kX, kXScale, kXZero, kW, kWScale, kWZero, kYScale, kYZero, kBias };
@@ -91,4 +91,4 @@ MGE_OP(q_linear_conv) = {
     .examples = {"(T[1,2,6,5]@0:9, float32[]<0.1>, T[]<1>, T[3,2,3,2]@0:9, float32[]<0.2>, T[]<2>, float32[]<0.5>, T[]<3>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_q_linear_conv

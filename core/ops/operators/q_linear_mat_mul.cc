@@ -4,7 +4,7 @@
 #include "core/ops/families/quantization.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_q_linear_mat_mul {
 namespace {
 
 enum Input { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
@@ -183,4 +183,4 @@ MGE_OP(q_linear_mat_mul) = {
     .examples = {"(T[3,5]@0:9, float32[]<0.1>, T[]<1>, T[5,7]@0:9, float32[]<0.2>, T[]<2>, float32[]<0.5>, T[]<3>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_q_linear_mat_mul

@@ -2,7 +2,7 @@
 #include "core/ops/families/quantization.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_quantize_linear {
 namespace {
 
 constexpr TypeSet kResults = {DType::kU8, DType::kI8, DType::kU16, DType::kI16};
@@ -115,4 +115,4 @@ MGE_OP(quantize_linear) = {
     .examples = {"(T[3,7], T[]<0.1>)", "(T[3,5], T[5]<0.1,0.2,0.3,0.4,0.5>, uint8[5]<0,1,2,3,4>) {axis=1}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_quantize_linear

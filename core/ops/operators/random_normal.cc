@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/random.h"
 
-namespace mge {
+namespace mge::op_random_normal {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -26,4 +26,4 @@ MGE_OP(random_normal) = {
     .traits = kRandom,
 };
 
-}  // namespace mge
+}  // namespace mge::op_random_normal

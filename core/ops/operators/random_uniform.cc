@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/random.h"
 
-namespace mge {
+namespace mge::op_random_uniform {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -27,4 +27,4 @@ MGE_OP(random_uniform) = {
     .traits = kRandom,
 };
 
-}  // namespace mge
+}  // namespace mge::op_random_uniform

@@ -2,8 +2,9 @@
 #include <cmath>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_range {
 namespace {
 
 constexpr TypeSet kTypes = {DType::kF32, DType::kF64, DType::kI16, DType::kI32, DType::kI64, DType::kF16, DType::kBF16};
@@ -85,4 +86,4 @@ MGE_OP(range) = {.name = "Range",
                  .since = 11,
                  .examples = {"(T[]<1>, T[]<9>, T[]<2>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_range

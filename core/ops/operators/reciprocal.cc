@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_reciprocal {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -23,4 +23,4 @@ MGE_OP(reciprocal) = {
     .examples = {"(T[3,7]@0.5:4)", "(T[70001]@0.5:4)", "(T[67]@special)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_reciprocal

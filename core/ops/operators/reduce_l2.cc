@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
 
-namespace mge {
+namespace mge::op_reduce_l2 {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(reduce_l2) = {
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_reduce_l2

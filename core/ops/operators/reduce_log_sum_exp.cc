@@ -3,7 +3,7 @@
 
 #include "core/ops/families/reduce.h"
 
-namespace mge {
+namespace mge::op_reduce_log_sum_exp {
 namespace {
 
 // Evaluates in two passes. Subtracting the largest element before the exponentials prevents overflow.
@@ -50,4 +50,4 @@ MGE_OP(reduce_log_sum_exp) = {
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37]@-100:100, int64[1]<1>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_reduce_log_sum_exp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
 
-namespace mge {
+namespace mge::op_reduce_max {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -32,4 +32,4 @@ MGE_OP(reduce_max) = {
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[2,3,5,7])", "(T[2,20011], int64[1]<-1>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_reduce_max

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
 
-namespace mge {
+namespace mge::op_reduce_prod {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -24,4 +24,4 @@ MGE_OP(reduce_prod) = {
     .examples = {"(T[3,5,4]@0.5:1.5, int64[1]<1>)", "(T[2,3,4]@0.5:1.5)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_reduce_prod

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
 
-namespace mge {
+namespace mge::op_reduce_sum {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(reduce_sum) = {
                  "(T[5,1,3], int64[2]<0,2>)", "(T[2,20011], int64[1]<-1>)", "(T[5003,2], int64[1]<0>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_reduce_sum

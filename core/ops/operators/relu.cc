@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_relu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -20,4 +20,4 @@ MGE_OP(relu) = {.name = "Relu",
                 .in_place = {{0, 0}},
                 .traits = kElementwise};
 
-}  // namespace mge
+}  // namespace mge::op_relu

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_reshape {
 namespace {
 
 // Returns the output shape. `in` is null if the rank is unknown. Dimensions copied by a 0 are divided out before -1 is
@@ -108,4 +109,4 @@ MGE_OP(reshape) = {.name = "Reshape",
                    .traits = kView,
                    .examples = {"(T[3,5,7], int64[2]<7,-1>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_reshape

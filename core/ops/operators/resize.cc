@@ -7,12 +7,10 @@
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_resize {
 namespace {
 
 enum Input { kX, kRoi, kScales, kSizes };
-
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
 
 // Operator set 10 had only the inputs X and scales.
 absl::Status Upgrade(Graph&, Node& node) {
@@ -33,7 +31,7 @@ absl::StatusOr<Ints> ReadAxes(const Attributes& attrs, int64_t rank) {
   std::vector<bool> seen(rank, false);
   for (int64_t& axis : axes) {
     MGE_ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, rank));
-    if (seen[axis]) return Invalid(fmt::format("attribute axes names axis {} twice", axis));
+    if (seen[axis]) return BadNode(fmt::format("attribute axes names axis {} twice", axis));
     seen[axis] = true;
   }
   return axes;
@@ -74,7 +72,7 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
   for (size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = result[axes[i]];
     if (values[i] < 0 || values[i] > (int64_t{1} << 62)) {
-      return Invalid(fmt::format("sizes[{}] = {} is outside of 0..2^62", i, values[i]));
+      return BadNode(fmt::format("sizes[{}] = {} is outside of 0..2^62", i, values[i]));
     }
     axis.out = values[i];
     known = known && axis.in != kUnknownDim;
@@ -87,7 +85,7 @@ absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints&
     ResizeAxis& axis = result[d];
     axis.scale = *common;
     const double size = std::floor(static_cast<double>(axis.in) * *common + 0.5);
-    if (known && !(size < 0x1p62)) return Invalid(fmt::format("size {} times scale {} is too large", axis.in, *common));
+    if (known && !(size < 0x1p62)) return BadNode(fmt::format("size {} times scale {} is too large", axis.in, *common));
     axis.out = known ? static_cast<int64_t>(size) : kUnknownDim;
   }
   return absl::OkStatus();
@@ -101,13 +99,13 @@ absl::StatusOr<std::vector<ResizeAxis>> Resolve(const Attributes& attrs, std::sp
   MGE_ASSIGN_OR_RETURN(Ints axes, ReadAxes(attrs, static_cast<int64_t>(x.size())));
   std::vector<ResizeAxis> result(x.size());
   for (size_t i = 0; i < x.size(); ++i) result[i].in = result[i].out = x[i];
-  if (Given(scales) && Given(sizes)) return Invalid("both scales and sizes are given; give only one");
+  if (Given(scales) && Given(sizes)) return BadNode("both scales and sizes are given; give only one");
   if (Given(scales)) {
     MGE_RETURN_IF_ERROR(FromScales(*scales, axes, result));
   } else if (Given(sizes)) {
     MGE_RETURN_IF_ERROR(FromSizes(attrs, *sizes, axes, result));
   } else if (!x.empty()) {
-    return Invalid("neither scales nor sizes is given; give one");
+    return BadNode("neither scales nor sizes is given; give one");
   }
   MGE_RETURN_IF_ERROR(CheckResizeAxes(result));
   return result;
@@ -186,4 +184,4 @@ MGE_OP(resize) = {
                  "(T[1,1,4,4], _, float32[4]<1,1,1.5,0.5>) {mode=\"cubic\"}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_resize

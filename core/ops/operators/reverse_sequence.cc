@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_reverse_sequence {
 namespace {
 
 struct Axes {
@@ -59,4 +60,4 @@ MGE_OP(reverse_sequence) = {.name = "ReverseSequence",
                             .since = 10,
                             .examples = {"(T[4,3], int64[3]<1,4,2>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_reverse_sequence

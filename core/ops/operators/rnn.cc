@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/recurrent.h"
 
-namespace mge {
+namespace mge::op_rnn {
 namespace {
 
 constexpr std::string_view kDefaults[] = {"Tanh"};
@@ -32,4 +32,4 @@ MGE_OP(rnn) = {
     .examples = {"(T[3,2,4], T[1,5,4], T[1,5,5]) {hidden_size=5} -> 2"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_rnn

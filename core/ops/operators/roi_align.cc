@@ -6,7 +6,7 @@
 #include "core/ops/infer_checks.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_roi_align {
 namespace {
 
 // The maximum number of grid points per bin. A larger region is a mistake and would take too long.
@@ -199,4 +199,4 @@ MGE_OP(roi_align) = {
     .examples = {"(T[1,2,6,6], T[2,4]<0,0,3,3,1,1,5,5>, int64[2]<0,0>) {output_height=2, output_width=2}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_roi_align

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_scan {
 namespace {
 
 // The numbers of inputs and outputs. Node inputs: states, then the scanned sequences. Operator set 8 has an input with
@@ -343,4 +344,4 @@ MGE_OP(scan) = {
     .traits = kHostOnly,
     .since = 8};
 
-}  // namespace mge
+}  // namespace mge::op_scan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/scatter.h"
 
-namespace mge {
+namespace mge::op_scatter {
 
 MGE_OP(scatter) = {.name = "Scatter",
                    .doc = "An older name of ScatterElements.",
@@ -15,4 +15,4 @@ MGE_OP(scatter) = {.name = "Scatter",
                    .until = 10,
                    .examples = {"(T[3,4], int64[1,4]<0,2,1,0>, T[1,4])"}};
 
-}  // namespace mge
+}  // namespace mge::op_scatter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/scatter.h"
 
-namespace mge {
+namespace mge::op_scatter_elements {
 
 MGE_OP(scatter_elements) = {.name = "ScatterElements",
                             .doc = "The data with elements set, or combined by `reduction`, at the indices.",
@@ -14,4 +14,4 @@ MGE_OP(scatter_elements) = {.name = "ScatterElements",
                             .since = 11,
                             .examples = {"(T[3,4], int64[1,4]<0,2,1,0>, T[1,4])"}};
 
-}  // namespace mge
+}  // namespace mge::op_scatter_elements

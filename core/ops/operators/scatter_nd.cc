@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/scatter.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_scatter_nd {
 namespace {
 
 // Returns the required shape of the updates; unknown sizes are -1.
@@ -76,4 +77,4 @@ MGE_OP(scatter_nd) = {.name = "ScatterND",
                       .since = 11,
                       .examples = {"(T[4,5], int64[2,1]<3,0>, T[2,5])"}};
 
-}  // namespace mge
+}  // namespace mge::op_scatter_nd

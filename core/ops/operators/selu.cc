@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_selu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -40,4 +40,4 @@ MGE_OP(selu) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_selu

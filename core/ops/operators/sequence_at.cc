@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_sequence_at {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -27,4 +27,4 @@ MGE_OP(sequence_at) = {.name = "SequenceAt",
                        .traits = kHostOnly,
                        .since = 11};
 
-}  // namespace mge
+}  // namespace mge::op_sequence_at

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_sequence_construct {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -33,4 +33,4 @@ MGE_OP(sequence_construct) = {.name = "SequenceConstruct",
                               .traits = kHostOnly,
                               .since = 11};
 
-}  // namespace mge
+}  // namespace mge::op_sequence_construct

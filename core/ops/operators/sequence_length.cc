@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_sequence_length {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -26,4 +26,4 @@ MGE_OP(sequence_length) = {.name = "SequenceLength",
                            .traits = kHostOnly,
                            .since = 11};
 
-}  // namespace mge
+}  // namespace mge::op_sequence_length

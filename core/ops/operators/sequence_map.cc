@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_sequence_map {
 namespace {
 
 absl::Status CheckBody(const Node& node, const Graph& body) {
@@ -67,4 +68,4 @@ MGE_OP(sequence_map) = {.name = "SequenceMap",
                         .traits = kHostOnly,
                         .since = 17};
 
-}  // namespace mge
+}  // namespace mge::op_sequence_map

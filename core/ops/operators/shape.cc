@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_shape {
 namespace {
 
 // Returns the dimensions from attribute "start" to "end". Both are clamped to the rank.
@@ -43,4 +43,4 @@ MGE_OP(shape) = {.name = "Shape",
                  .eval = Eval,
                  .traits = kHostOnly};
 
-}  // namespace mge
+}  // namespace mge::op_shape

@@ -4,7 +4,7 @@
 #include "core/ops/families/convert.h"
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_shrink {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -41,4 +41,4 @@ MGE_OP(shrink) = {
     .examples = {"(T[3,7]) {lambd=0.5, bias=0.1}", "(T[70001]) {lambd=0.5}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_shrink

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_sigmoid {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -28,4 +28,4 @@ MGE_OP(sigmoid) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_sigmoid

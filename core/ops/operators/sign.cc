@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_sign {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -31,4 +31,4 @@ MGE_OP(sign) = {
     .since = 9,
 };
 
-}  // namespace mge
+}  // namespace mge::op_sign

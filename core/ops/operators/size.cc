@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_size {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -30,4 +30,4 @@ MGE_OP(size) = {.name = "Size",
                 .eval = Eval,
                 .traits = kHostOnly};
 
-}  // namespace mge
+}  // namespace mge::op_size

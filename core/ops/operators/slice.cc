@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_slice {
 namespace {
 
 struct Range {
@@ -124,4 +125,4 @@ MGE_OP(slice) = {.name = "Slice",
                  .examples = {"(T[7,9], int64[2]<1,2>, int64[2]<6,9>)",
                               "(T[7,9], int64[2]<6,8>, int64[2]<0,-99>, int64[2]<0,1>, int64[2]<-2,-3>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_slice

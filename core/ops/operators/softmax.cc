@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mge {
+namespace mge::op_softmax {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -37,4 +37,4 @@ MGE_OP(softmax) = {
                  "(T[2,20011])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_softmax

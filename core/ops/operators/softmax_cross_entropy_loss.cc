@@ -4,7 +4,7 @@
 
 #include "core/ops/families/loss.h"
 
-namespace mge {
+namespace mge::op_softmax_cross_entropy_loss {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -62,4 +62,4 @@ MGE_OP(softmax_cross_entropy_loss) = {
     .examples = {"(T[3,5], int64[3]<1,0,4>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_softmax_cross_entropy_loss

@@ -4,7 +4,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_softplus {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -24,4 +24,4 @@ MGE_OP(softplus) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_softplus

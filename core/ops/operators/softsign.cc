@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_softsign {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -23,4 +23,4 @@ MGE_OP(softsign) = {
     .traits = kElementwise,
 };
 
-}  // namespace mge
+}  // namespace mge::op_softsign

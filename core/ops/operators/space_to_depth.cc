@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_space_to_depth {
 namespace {
 
 absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
@@ -52,4 +53,4 @@ MGE_OP(space_to_depth) = {.name = "SpaceToDepth",
                           .eval = Eval,
                           .examples = {"(T[2,3,4,6]) {blocksize=2}"}};
 
-}  // namespace mge
+}  // namespace mge::op_space_to_depth

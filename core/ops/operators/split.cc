@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_split {
 namespace {
 
 // Returns the sizes of the parts of a dimension. `lengths` is null if the node does not give them.
@@ -108,4 +109,4 @@ MGE_OP(split) = {.name = "Split",
                  .upgrade = Upgrade,
                  .examples = {"(T[7,6]) {axis=1, num_outputs=3} -> 3", "(T[7,3], int64[2]<2,5>) -> 2"}};
 
-}  // namespace mge
+}  // namespace mge::op_split

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_split_to_sequence {
 namespace {
 
 constexpr int64_t kMaxParts = 1 << 24;  // maximum number of tensors in a sequence
@@ -86,4 +86,4 @@ MGE_OP(split_to_sequence) = {.name = "SplitToSequence",
                              .traits = kHostOnly,
                              .since = 11};
 
-}  // namespace mge
+}  // namespace mge::op_split_to_sequence

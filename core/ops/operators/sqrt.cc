@@ -3,7 +3,7 @@
 
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_sqrt {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -25,4 +25,4 @@ MGE_OP(sqrt) = {
     .examples = {"(T[2,19]@0:9)", "(T[70001]@0:9)", "(T[67]@special)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_sqrt

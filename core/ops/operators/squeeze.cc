@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_squeeze {
 namespace {
 
 // Returns the shape without the given axes. If `axes` is null, removes every dimension of size 1.
@@ -66,4 +67,4 @@ MGE_OP(squeeze) = {.name = "Squeeze",
                    .traits = kView,
                    .examples = {"(T[3,1,5], int64[1]<1>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_squeeze

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/fft.h"
 #include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_stft {
 namespace {
 
 enum Input { kSignal, kStep, kWindow, kLength };
@@ -14,22 +15,20 @@ struct Frames {
   Shape output;  // [batch, frames, bins, 2]
 };
 
-absl::Status Invalid(std::string title) { return Fail(errors::kInvalidNode, std::move(title)); }
-
 // Resolves the frames. All sizes must be known. `length` is the value of input frame_length, or kUnknownDim if it is
 // absent.
 absl::StatusOr<Frames> Resolve(const Attributes& attrs, std::span<const int64_t> x, int64_t step,
                                /*nullable*/ const Shape* window, int64_t length) {
   MGE_RETURN_IF_ERROR(RequireRank("the signal", x, 3));
-  if (x[2] != 1 && x[2] != 2) return Invalid(fmt::format("the last dimension is {}; it must be 1 or 2", x[2]));
+  if (x[2] != 1 && x[2] != 2) return BadNode(fmt::format("the last dimension is {}; it must be 1 or 2", x[2]));
   const bool one_sided = attrs.Int("onesided", 1) != 0;
-  if (one_sided && x[2] == 2) return Invalid("a one-sided transform (attribute onesided = 1) requires a real signal");
-  if (step < 1) return Invalid(fmt::format("frame_step = {} must be at least 1", step));
+  if (one_sided && x[2] == 2) return BadNode("a one-sided transform (attribute onesided = 1) requires a real signal");
+  if (step < 1) return BadNode(fmt::format("frame_step = {} must be at least 1", step));
   Frames f;
   f.step = step;
   f.length = length != kUnknownDim ? length : window && !window->empty() ? (*window)[0] : x[1];
   if (f.length < 1 || f.length > x[1]) {
-    return Invalid(fmt::format("frame_length = {} is outside of 1..{} (the signal's length)", f.length, x[1]));
+    return BadNode(fmt::format("frame_length = {} is outside of 1..{} (the signal's length)", f.length, x[1]));
   }
   if (window) MGE_RETURN_IF_ERROR(RequireShape("the window", *window, Shape{f.length}));
   f.output = {x[0], (x[1] - f.length) / step + 1, one_sided ? f.length / 2 + 1 : f.length, 2};
@@ -50,7 +49,7 @@ absl::Status Infer(InferContext& ctx) {
     if (length) {
       MGE_ASSIGN_OR_RETURN(length_value, ScalarInt("frame_length", *length));
     }
-    if (length && length_value < 1) return Invalid(fmt::format("frame_length = {} must be at least 1", length_value));
+    if (length && length_value < 1) return BadNode(fmt::format("frame_length = {} must be at least 1", length_value));
     MGE_ASSIGN_OR_RETURN(Frames f, Resolve(ctx.attrs(), x.dims, step_value,
                                            ctx.has_input(kWindow) ? &ctx.input(kWindow).dims : nullptr, length_value));
     y.dims = std::move(f.output);
@@ -118,4 +117,4 @@ MGE_OP(stft) = {
     .examples = {"(T[1,16,1], int64[]<4>, T[8])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_stft

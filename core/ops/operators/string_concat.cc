@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_string_concat {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -24,4 +24,4 @@ MGE_OP(string_concat) = {.name = "StringConcat",
                          .traits = kHostOnly,
                          .since = 20};
 
-}  // namespace mge
+}  // namespace mge::op_string_concat

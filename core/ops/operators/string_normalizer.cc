@@ -5,8 +5,9 @@
 #include <unordered_set>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_string_normalizer {
 namespace {
 
 enum Case { kNone, kLower, kUpper };
@@ -146,4 +147,4 @@ MGE_OP(string_normalizer) = {.name = "StringNormalizer",
                              .traits = kHostOnly | kDynamicShape,
                              .since = 10};
 
-}  // namespace mge
+}  // namespace mge::op_string_normalizer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_string_split {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
@@ -73,4 +73,4 @@ MGE_OP(string_split) = {.name = "StringSplit",
                         .traits = kHostOnly | kDynamicShape,
                         .since = 20};
 
-}  // namespace mge
+}  // namespace mge::op_string_split

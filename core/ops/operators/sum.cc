@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/variadic.h"
 
-namespace mge {
+namespace mge::op_sum {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -24,4 +24,4 @@ MGE_OP(sum) = {
                  "(T[3,7], =0, T[7])"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_sum

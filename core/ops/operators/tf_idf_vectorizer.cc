@@ -2,8 +2,9 @@
 #include <unordered_map>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_tf_idf_vectorizer {
 namespace {
 
 enum Mode { kTf, kIdf, kTfIdf };
@@ -163,4 +164,4 @@ MGE_OP(tf_idf_vectorizer) = {.name = "TfIdfVectorizer",
                              .traits = kHostOnly,
                              .since = 9};
 
-}  // namespace mge
+}  // namespace mge::op_tf_idf_vectorizer

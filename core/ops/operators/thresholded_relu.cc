@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
 
-namespace mge {
+namespace mge::op_thresholded_relu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
@@ -28,4 +28,4 @@ MGE_OP(thresholded_relu) = {
     .since = 10,
 };
 
-}  // namespace mge
+}  // namespace mge::op_thresholded_relu

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_tile {
 namespace {
 
 // Returns the repeats per dimension. `axis` exists in operator set 1 only, where one dimension was repeated.
@@ -96,4 +97,4 @@ MGE_OP(tile) = {.name = "Tile",
                 .traits = kNoFold,
                 .examples = {"(T[3,5], int64[2]<2,3>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_tile

@@ -6,7 +6,7 @@
 #include "core/ops/families/arg_reduce.h"
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_top_k {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -92,4 +92,4 @@ MGE_OP(top_k) = {
     .examples = {"(T[3,17], int64[1]<4>) -> 2", "(T[5,3], int64[1]<2>) {axis=0, largest=0} -> 2"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_top_k

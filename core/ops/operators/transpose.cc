@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_transpose {
 namespace {
 
 // Returns the attribute "perm", or the axes in reverse order. Fails unless it holds every axis once.
@@ -67,4 +68,4 @@ MGE_OP(transpose) = {.name = "Transpose",
                      .examples = {"(T[3,5,7]) {perm=[2,0,1]}", "(T[2,3,4,5]) {perm=[0,2,3,1]}", "(T[33,17])", "(T[70001,2])",
                                   "(T[257,390])"}};
 
-}  // namespace mge
+}  // namespace mge::op_transpose

@@ -5,7 +5,7 @@
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_trilu {
 namespace {
 
 absl::Status CheckRank(const Node& node, size_t rank) {
@@ -57,4 +57,4 @@ MGE_OP(trilu) = {
     .examples = {"(T[2,5,7])", "(T[5,5], int64[]<1>) {upper=0}"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_trilu

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/movement.h"
 
-namespace mge {
+namespace mge::op_unique {
 namespace {
 
 // The compared items: elements, or slices along `axis`. An item consists of `outer` runs of `block` consecutive
@@ -157,4 +157,4 @@ MGE_OP(unique) = {.name = "Unique",
                   .traits = kDynamicShape,
                   .since = 11};
 
-}  // namespace mge
+}  // namespace mge::op_unique

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/op_helpers.h"
 
-namespace mge {
+namespace mge::op_unsqueeze {
 namespace {
 
 absl::StatusOr<Shape> Unsqueezed(std::span<const int64_t> in, const Ints& axes) {
@@ -62,4 +63,4 @@ MGE_OP(unsqueeze) = {.name = "Unsqueeze",
                      .traits = kView,
                      .examples = {"(T[3,5], int64[1]<1>)"}};
 
-}  // namespace mge
+}  // namespace mge::op_unsqueeze

@@ -3,7 +3,7 @@
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
-namespace mge {
+namespace mge::op_upsample {
 namespace {
 
 // Converts the scales to an input. Before operator set 7 they were the attributes height_scale and width_scale, then a
@@ -88,4 +88,4 @@ MGE_OP(upsample) = {
     .examples = {"(T[1,2,3,4], float32[4]<1,1,2,3>)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_upsample

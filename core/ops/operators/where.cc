@@ -3,7 +3,7 @@
 #include "core/ops/families/movement.h"
 #include "core/ops/infer_checks.h"
 
-namespace mge {
+namespace mge::op_where {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
@@ -59,4 +59,4 @@ MGE_OP(where) = {
                  "(bool[67], T[67]@special, T[67]@special)", "(bool[3,7], T[3,7], =1)"},
 };
 
-}  // namespace mge
+}  // namespace mge::op_where

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_fold.h"
 
-namespace mge {
+namespace mge::rewrite_conv_affine {
 namespace {
 
 // Returns one number per channel from a constant operand of a result of that rank. The constant holds one number, or
@@ -45,4 +45,4 @@ MGE_REWRITE(conv_affine) = {.name = "conv_affine",
                             .doc = "Folds constant per-channel scales and shifts into the convolution before them.",
                             .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_conv_affine

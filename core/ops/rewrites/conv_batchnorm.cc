@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_fold.h"
 
-namespace mge {
+namespace mge::rewrite_conv_batchnorm {
 namespace {
 
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
@@ -31,4 +31,4 @@ MGE_REWRITE(conv_batchnorm) = {.name = "conv_batchnorm",
                                .doc = "Folds a batch normalization with constant parameters into the convolution before it.",
                                .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_conv_batchnorm

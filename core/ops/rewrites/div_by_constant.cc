@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/rewrites/pattern.h"
 
-namespace mge {
+namespace mge::rewrite_div_by_constant {
 namespace {
 
 // Returns 1/x if it is exact and a normal number, else 0. The product is then bitwise equal to the quotient.
@@ -42,4 +42,4 @@ MGE_REWRITE(div_by_constant) = {.name = "div_by_constant",
                                 .doc = "Replaces division by constant powers of two by an equal multiplication.",
                                 .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_div_by_constant

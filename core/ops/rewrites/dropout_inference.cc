@@ -3,7 +3,7 @@
 
 #include "core/ops/rewrite.h"
 
-namespace mge {
+namespace mge::rewrite_dropout_inference {
 namespace {
 
 bool IsUsed(const Graph& graph, ValueId value) {
@@ -46,4 +46,4 @@ MGE_REWRITE(dropout_inference) = {.name = "dropout_inference",
                                   .doc = "Replaces a Dropout outside of training by its input if its mask is unused.",
                                   .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_dropout_inference

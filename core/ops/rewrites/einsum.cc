@@ -17,7 +17,7 @@
 #include "core/ops/families/movement.h"
 #include "core/ops/rewrites/pattern.h"
 
-namespace mge {
+namespace mge::rewrite_einsum {
 namespace {
 
 // A planned operator of the replacement, before it is in the graph. The output of step i, counted from 1, has the value
@@ -359,4 +359,4 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 MGE_REWRITE(einsum) = {
     .name = "einsum", .doc = "Replaces an Einsum by matrix products with transposes, sums and reshapes.", .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_einsum

@@ -4,7 +4,7 @@
 #include "core/ops/families/softmax.h"
 #include "core/ops/rewrite.h"
 
-namespace mge {
+namespace mge::rewrite_flattened_softmax {
 namespace {
 
 NodeId AddStep(Graph& graph, const Node& like, std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
@@ -51,4 +51,4 @@ MGE_REWRITE(flattened_softmax) = {.name = "flattened_softmax",
                                   .doc = "Converts Softmax over several dimensions, from operator sets before 13.",
                                   .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_flattened_softmax

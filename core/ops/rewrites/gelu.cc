@@ -7,7 +7,7 @@
 
 #include "core/ops/rewrites/pattern.h"
 
-namespace mge {
+namespace mge::rewrite_gelu {
 namespace {
 
 constexpr int kDegree = 3;  // maximum power of x; that of t is 1
@@ -163,4 +163,4 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 MGE_REWRITE(gelu) = {
     .name = "gelu", .doc = "Replaces 0.5 x (1 + erf(x / sqrt(2))), or its tanh form, by a Gelu.", .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_gelu

@@ -4,7 +4,7 @@
 
 #include "core/ops/rewrite.h"
 
-namespace mge {
+namespace mge::rewrite_inline_if {
 namespace {
 
 // Returns the branch that a constant condition selects, or null if the condition is not known.
@@ -70,4 +70,4 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 MGE_REWRITE(inline_if) = {
     .name = "inline_if", .doc = "Replaces an If with a known condition by the selected branch.", .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_inline_if

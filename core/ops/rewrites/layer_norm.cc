@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/rewrites/pattern.h"
 
-namespace mge {
+namespace mge::rewrite_layer_norm {
 namespace {
 
 struct Normalized {
@@ -119,4 +119,4 @@ MGE_REWRITE(layer_norm) = {.name = "layer_norm",
                            .doc = "Replaces mean, variance, scale and shift over the last axis by one LayerNormalization.",
                            .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_layer_norm

@@ -3,7 +3,7 @@
 #include "core/ops/infer_checks.h"
 #include "core/ops/rewrite.h"
 
-namespace mge {
+namespace mge::rewrite_old_broadcast {
 namespace {
 
 // Converts an operator that broadcasts B from an axis on to its newest form, for which backends have kernels. An
@@ -48,4 +48,4 @@ MGE_REWRITE(old_broadcast) = {.name = "old_broadcast",
                               .doc = "Converts broadcasting from an axis (before operator set 7) to its newest form.",
                               .apply = Apply};
 
-}  // namespace mge
+}  // namespace mge::rewrite_old_broadcast

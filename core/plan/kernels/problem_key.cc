@@ -33,7 +33,7 @@ bool DecidesByValue(const mge_value& v) {
 
 // A writer of bytes to hash. Different data give different bytes: numbers are little-endian, texts and lists follow their
 // lengths.
-class Writer {
+class KeyWriter {
  public:
   void Number(int64_t n) {
     for (int i = 0; i < 8; ++i) bytes_ += static_cast<char>(static_cast<uint64_t>(n) >> (8 * i));
@@ -50,7 +50,7 @@ class Writer {
   std::string bytes_;
 };
 
-void Write(Writer& w, const mge_layout& l) {
+void Write(KeyWriter& w, const mge_layout& l) {
   w.Number(l.kind);
   if (l.kind == MGE_LAYOUT_OPAQUE) w.Number(static_cast<int64_t>(l.opaque_id));
   if (l.kind != MGE_LAYOUT_PERMUTED) return;
@@ -61,7 +61,7 @@ void Write(Writer& w, const mge_layout& l) {
   }
 }
 
-void Write(Writer& w, const mge_value& v, bool shapes = true) {
+void Write(KeyWriter& w, const mge_value& v, bool shapes = true) {
   w.Number(v.dtype);
   w.Number(v.rank);
   for (int i = 0; shapes && i < v.rank; ++i) w.Number(v.dims[i]);
@@ -71,7 +71,7 @@ void Write(Writer& w, const mge_value& v, bool shapes = true) {
   if (v.layout) Write(w, *v.layout);
 }
 
-void Write(Writer& w, const mge_attr& a) {
+void Write(KeyWriter& w, const mge_attr& a) {
   w.Text(a.name);
   w.Number(a.type);
   switch (a.type) {
@@ -84,7 +84,7 @@ void Write(Writer& w, const mge_attr& a) {
   }
 }
 
-void Write(Writer& w, const mge_node& n) {
+void Write(KeyWriter& w, const mge_node& n) {
   w.Text(n.op);
   w.Text(n.domain);
   w.Number(n.version);
@@ -124,7 +124,7 @@ std::string InWords(const mge_problem& problem) {
 ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t require, uint64_t forbid) {
   const mge_graph& g = *problem.graph;
   const DeviceDescription& d = device.description();
-  Writer w;
+  KeyWriter w;
   w.Text("mge.problem/1");
   w.Text(device.backend().name());
   w.Text(d.class_name);
@@ -155,7 +155,7 @@ ProblemKey KeyOf(const Device& device, const mge_problem& problem, uint64_t requ
 
 std::string FamilyOf(const Device& device, const mge_problem& problem, const std::string& candidate) {
   const mge_graph& g = *problem.graph;
-  Writer w;
+  KeyWriter w;
   w.Text(device.name());
   w.Text(candidate);
   w.Number(problem.threads);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/base/errors.h"
+#include "core/base/lines.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
 #include "mge/mge.h"
@@ -20,7 +21,7 @@ std::string Head() {
 }
 
 // Fields() below lists the fields once, for both directions.
-class Writer {
+class RequestWriter {
  public:
   std::string out;
 
@@ -101,7 +102,7 @@ void Texts(A& a, std::vector<std::string>& list) {
 }
 
 template <typename A, size_t kIndex>
-void Alternative(A& a, size_t index, AttributeValue& value) {
+void VisitAlternative(A& a, size_t index, AttributeValue& value) {
   if (index != kIndex) return;
   if constexpr (A::kReads) value.emplace<kIndex>();
   auto& field = *std::get_if<kIndex>(&value);
@@ -120,7 +121,7 @@ template <typename A>
 void Attribute(A& a, AttributeValue& value) {
   size_t index = value.index();
   a(index);
-  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) { (Alternative<A, kIndex>(a, index, value), ...); }
+  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) { (VisitAlternative<A, kIndex>(a, index, value), ...); }
   (std::make_index_sequence<6>());
 }
 
@@ -195,18 +196,11 @@ void Fields(A& a, TimingRequest& r) {
 
 constexpr std::string_view kWords[] = {"ready", "begin", "end", "result", "failed"};  // by TimingLine::Kind
 
-std::string OneLine(std::string text) {
+std::string WithoutControl(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   return text;
-}
-
-std::string_view TakeUntil(std::string_view& rest, char end) {
-  const size_t at = std::min(rest.find(end), rest.size());
-  std::string_view out = rest.substr(0, at);
-  rest.remove_prefix(std::min(at + 1, rest.size()));
-  return out;
 }
 
 }  // namespace
@@ -231,9 +225,9 @@ void SetGraph(const Graph& graph, const Group& group, TimingRequest& request) {
 }
 
 std::string TimingRequestBytes(const TimingRequest& request) {
-  Writer writer;
+  RequestWriter writer;
   writer.out = Head();
-  Fields(writer, const_cast<TimingRequest&>(request));  // a Writer changes nothing
+  Fields(writer, const_cast<TimingRequest&>(request));  // a RequestWriter changes nothing
   return std::move(writer.out);
 }
 
@@ -250,11 +244,11 @@ absl::StatusOr<TimingRequest> ReadTimingRequest(std::string_view bytes) {
 
 std::string TimingLineText(const TimingLine& line) {
   const Measurement& m = line.result;
-  std::string out = fmt::format("mge\t{}\t{}", kWords[static_cast<size_t>(line.kind)], OneLine(line.id));
+  std::string out = fmt::format("mge\t{}\t{}", kWords[static_cast<size_t>(line.kind)], WithoutControl(line.id));
   if (line.kind == TimingLine::Kind::kResult) {
-    out += fmt::format("\t{}\t{:d}{:d}{:d}\t{}", m.us, m.wrong, m.unchecked, m.kept, OneLine(m.fault));
+    out += fmt::format("\t{}\t{:d}{:d}{:d}\t{}", m.us, m.wrong, m.unchecked, m.kept, WithoutControl(m.fault));
   }
-  return out + OneLine(line.error) + '\n';
+  return out + WithoutControl(line.error) + '\n';
 }
 
 bool ParseTimingLine(std::string_view text, TimingLine* line) {

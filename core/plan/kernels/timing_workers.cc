@@ -38,16 +38,13 @@ struct TimingWorkers::Outcome {
 // Runs a worker. Removes the candidates that were measured from request.measured.
 TimingWorkers::Outcome TimingWorkers::Run(TimingRequest& request, const StopControl* stop) {
   Outcome out;
-  const std::unique_ptr<Child> child = Child::Execute(options_.program, "time", TimingRequestBytes(request), kStartSeconds);
-  if (!child) {
-    out.why = fmt::format("'{}' cannot be started: {}", options_.program, ErrnoText(errno));
-    return out;
-  }
-  std::string failed;
-  auto take_lines = [&] {
-    for (size_t end; (end = child->report.find('\n')) != std::string::npos; child->report.erase(0, end + 1)) {
+  const auto child = Child::Execute({options_.program, "time"}, TimingRequestBytes(request), kStartSeconds);
+  std::string failed, before;  // before: the candidate before the last lines
+  child->ReadToEnd([&] {
+    before = out.candidate;
+    for (const std::string& text : child->TakeLines()) {
       TimingLine line;
-      if (!ParseTimingLine(std::string_view(child->report).substr(0, end), &line)) continue;
+      if (!ParseTimingLine(text, &line)) continue;
       switch (line.kind) {
         case TimingLine::Kind::kBegin: out.candidate = line.id; break;
         case TimingLine::Kind::kReady:
@@ -61,18 +58,12 @@ TimingWorkers::Outcome TimingWorkers::Run(TimingRequest& request, const StopCont
       }
       child->LimitTo(out.candidate.empty() ? kUnlimited : options_.seconds);
     }
-  };
-  do {
-    Child::WaitForAny({child.get()});
-    child->Read();
-    take_lines();
     out.stopped = !CheckStop(stop).ok();
-    if (out.stopped) return out;
-  } while (!child->Ended());
+    return !out.stopped;
+  });
+  if (out.stopped) return out;
   const ChildEnd& end = child->end();
-  const std::string last = out.candidate;
-  take_lines();
-  out.again = end.timed_out && out.candidate != last;
+  out.again = end.timed_out && out.candidate != before;
   if (!failed.empty()) out.candidate.clear();  // its device or its problem failed, not the candidate
   out.why = failed.empty() ? end.Describe(out.candidate.empty() ? kStartSeconds : options_.seconds) : failed;
   out.late = end.timed_out;

@@ -18,6 +18,7 @@
 #include "core/base/errno_text.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/lines.h"
 #include "core/base/shape.h"
 #include "core/plan/kernels/file_lock.h"
 #include "fmt/format.h"
@@ -32,17 +33,10 @@ constexpr std::string_view kHead = "mge.tuning/2";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 
 // Returns the first 1024 bytes of the text, with control characters replaced by spaces.
-std::string OneLine(std::string_view text) {
+std::string FieldText(std::string_view text) {
   std::string out(text.substr(0, 1024));
   std::replace_if(
       out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  return out;
-}
-
-std::string_view TakeUntil(std::string_view& rest, char end) {
-  size_t at = std::min(rest.find(end), rest.size());
-  std::string_view out = rest.substr(0, at);
-  rest.remove_prefix(std::min(at + 1, rest.size()));
   return out;
 }
 
@@ -122,9 +116,9 @@ void TuningRecord::Merge(const TuningRecord& other) {
 }
 
 std::string TuningText(const std::string& key, const TuningRecord& record) {
-  std::string out = fmt::format("{}\nkey\t{}\nproblem\t{}\n", kHead, key, OneLine(record.text));
+  std::string out = fmt::format("{}\nkey\t{}\nproblem\t{}\n", kHead, key, FieldText(record.text));
   for (const Timing& t : record.timings) {
-    const std::string id = OneLine(t.id), fault = OneLine(t.fault);
+    const std::string id = FieldText(t.id), fault = FieldText(t.fault);
     out += t.us >= 0       ? fmt::format("time\t{}\t{}\t{}\n", id, t.us, fault)
            : t.limit_s > 0 ? fmt::format("limit\t{}\t{}\t{}\n", id, t.limit_s, fault)
                            : fmt::format("{}\t{}\t{}\n", t.wrong ? "wrong" : "fails", id, fault);

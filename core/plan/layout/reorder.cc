@@ -7,9 +7,9 @@
 namespace mge {
 namespace {
 
-constexpr double kBytesPerUs = 8000;  // bytes read and written per microsecond
+constexpr double kReorderBytesPerUs = 8000;  // bytes read and written per microsecond
 constexpr double kCallUs = 1;
-constexpr double kNeverUs = 1e9;
+constexpr double kUnableUs = 1e9;
 
 }  // namespace
 
@@ -48,9 +48,9 @@ double ReorderCosts::Us(Device& device, const TensorType& type, const mge_layout
 
 double ReorderCosts::Ask(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) const {
   absl::StatusOr<OwnedCandidate> best = ChooseReorder(context_, device, type, from, to);
-  if (!best.ok()) return kNeverUs;
+  if (!best.ok()) return kUnableUs;
   if (best->cost_us >= 0) return best->cost_us;
-  return kCallUs + 2.0 * static_cast<double>(Elements(type.dims) * ElementBytes(type.dtype)) / kBytesPerUs;
+  return kCallUs + 2.0 * static_cast<double>(Elements(type.dims) * ElementBytes(type.dtype)) / kReorderBytesPerUs;
 }
 
 }  // namespace mge

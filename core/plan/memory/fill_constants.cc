@@ -30,7 +30,7 @@ absl::StatusOr<Tensor> CreateAligned(int64_t bytes, Device& device) {
   MGE_ASSIGN_OR_RETURN(Tensor whole, Tensor::Create(DType::kU8, {bytes + slack}, device.host_allocator()));
   if (slack == 0) return whole;
   const uint64_t skip = (alignment - reinterpret_cast<uintptr_t>(whole.data()) % alignment) % alignment;
-  return Tensor::View(DType::kU8, {bytes}, static_cast<const std::byte*>(whole.data()) + skip, whole.owner());
+  return whole.Within(DType::kU8, {bytes}, static_cast<const std::byte*>(whole.data()) + skip);
 }
 
 class Filler {

@@ -15,7 +15,7 @@ namespace mge::gpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::microseconds kPause{50};  // between two looks at a communicator
+constexpr std::chrono::microseconds kCommunicatorPause{50};  // between two looks at a communicator
 
 bool FindType(mge_dtype type, int* out) {
   switch (type) {
@@ -70,7 +70,7 @@ class Communicator::State : public CollectiveWatch {
     for (;;) {
       bool busy = false;
       if (Result r = Look(/*pending=*/true, &busy); !r.ok() || !busy) return r;
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kCommunicatorPause);
     }
   }
   void Begin() override {

@@ -174,10 +174,6 @@ Result Device::Health() {
   return {MGE_DEVICE_LOST, loss_};
 }
 
-void* Device::peer_handle() const {
-  return TheVendor().is_hip ? reinterpret_cast<void*>(static_cast<uintptr_t>(ordinal_)) : context_;
-}
-
 Result Device::EnablePeer(Device& peer) {
   std::lock_guard lock(mutex_);
   if (peers_.count(peer.ordinal_)) return {};

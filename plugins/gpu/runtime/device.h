@@ -29,6 +29,7 @@ class Device {
   Result Link(Device& to, LinkInfo* out);
 
   int ordinal() const { return ordinal_; }
+  void* context() const { return context_; }
   const std::string& name() const { return name_; }
   LoadedImages& images() { return images_; }
   CompiledKernels& compiled() { return compiled_; }
@@ -39,8 +40,6 @@ class Device {
   uint64_t granularity() const { return granularity_; }
   // Returns the devices that may use memory of its ranges: itself and its peers.
   std::span<const PhysicalAccess> accessors() const { return accessors_; }
-  // Returns the handle of the device in copies between devices.
-  void* peer_handle() const;
   // Lets this device use memory of another, once. The caller has made this device's context current.
   Result EnablePeer(Device& peer);
 

@@ -13,6 +13,8 @@
 
 namespace mge::gpu {
 
+inline constexpr unsigned kForAllContexts = 1;  // flag of host_allocate: CU_MEMHOSTALLOC_PORTABLE, hipHostMallocPortable
+
 class Compiler;
 struct LibraryFacts;
 

@@ -4,10 +4,8 @@
 namespace mge::gpu {
 namespace {
 
-constexpr size_t kBlock = 32;            // events
-constexpr unsigned kWithoutTiming = 2;   // CU_EVENT_DISABLE_TIMING
-constexpr unsigned kForAllContexts = 1;  // CU_MEMHOSTALLOC_PORTABLE
-
+constexpr size_t kBlock = 32;           // events
+constexpr unsigned kWithoutTiming = 2;  // CU_EVENT_DISABLE_TIMING
 }  // namespace
 
 Result EventPool::Grow() {

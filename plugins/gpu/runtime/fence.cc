@@ -11,7 +11,7 @@ namespace mge::gpu {
 namespace {
 
 constexpr std::chrono::microseconds kActive{50};  // a wait with a time limit polls, at first without sleeping
-constexpr std::chrono::microseconds kPause{20};
+constexpr std::chrono::microseconds kFencePause{20};
 
 // Calls a function of the driver on an event, and once more if it fails for another reason than a lost device: the work
 // before the event goes on, so a run that fails would have to wait for it.
@@ -33,7 +33,7 @@ int Await(void* event, uint64_t timeout_ns) {
     if (waited < kActive) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kFencePause);
     }
   }
 }

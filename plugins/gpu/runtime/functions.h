@@ -27,9 +27,6 @@
   F(release, cuMemFree_v2, hipFree, (void* address), (address))                                                            \
   F(host_allocate, cuMemHostAlloc, hipHostMalloc, (void** address, size_t bytes, unsigned flags), (address, bytes, flags)) \
   F(host_release, cuMemFreeHost, hipHostFree, (void* address), (address))                                                  \
-  F(copy_peer, cuMemcpyPeerAsync, hipMemcpyPeerAsync,                                                                      \
-    (void* to, void* to_device, const void* from, void* from_device, size_t bytes, void* stream),                          \
-    (to, to_device, from, from_device, bytes, stream))                                                                     \
   F(fill, cuMemsetD8Async, hipMemsetD8Async, (void* to, unsigned char byte, size_t bytes, void* stream),                   \
     (to, byte, bytes, stream))                                                                                             \
   F(stream_create, cuStreamCreate, hipStreamCreateWithFlags, (void** stream, unsigned flags), (stream, flags))             \
@@ -84,10 +81,16 @@
 // The functions that the two do not have in common.
 #define GPU_CUDA_FUNCTIONS(F)                                                                                        \
   F(cuda_copy, cuMemcpyAsync, , (void* to, const void* from, size_t bytes, void* stream), (to, from, bytes, stream)) \
+  F(cuda_copy_peer, cuMemcpyPeerAsync, ,                                                                             \
+    (void* to, void* to_context, const void* from, void* from_context, size_t bytes, void* stream),                  \
+    (to, to_context, from, from_context, bytes, stream))                                                             \
   F(cuda_error_name, cuGetErrorName, , (int code, const char** name), (code, name))
 #define GPU_HIP_FUNCTIONS(F)                                                                        \
   F(hip_copy, , hipMemcpyAsync, (void* to, const void* from, size_t bytes, int kind, void* stream), \
-    (to, from, bytes, kind, stream))
+    (to, from, bytes, kind, stream))                                                                \
+  F(hip_copy_peer, , hipMemcpyPeerAsync,                                                            \
+    (void* to, int to_device, const void* from, int from_device, size_t bytes, void* stream),       \
+    (to, to_device, from, from_device, bytes, stream))
 // A function that later versions may drop.
 #define GPU_HIP_OLD_FUNCTIONS(F) \
   F(hip_properties, , hipGetDeviceProperties, (void* properties, int device), (properties, device))

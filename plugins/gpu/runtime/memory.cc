@@ -7,8 +7,6 @@
 namespace mge::gpu {
 namespace {
 
-constexpr unsigned kForAllContexts = 1;  // CU_MEMHOSTALLOC_PORTABLE
-
 void* At(const mge_slab& range, uint64_t offset) { return static_cast<char*>(range.address) + offset; }
 
 // Adds the amounts to an error that says that memory ran out.

@@ -66,7 +66,9 @@ Result Queue::CopyPeer(Device& to, void* destination, Device& from, const void* 
     if (&other != &device_) {
       if (Result r = device_.EnablePeer(other); !r.ok()) return r;
     }
-    return Call(TheDriver().copy_peer, destination, to.peer_handle(), source, from.peer_handle(), bytes, stream_);
+    const Driver& d = TheDriver();
+    return TheVendor().is_hip ? Call(d.hip_copy_peer, destination, to.ordinal(), source, from.ordinal(), bytes, stream_)
+                              : Call(d.cuda_copy_peer, destination, to.context(), source, from.context(), bytes, stream_);
   });
 }
 

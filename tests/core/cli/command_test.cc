@@ -235,6 +235,7 @@ TEST_F(Command, AcceptsAFailingTestOnlyWithTheErrorThatTheGapsFileNames) {
   json report = json::parse(Mge("check . --gaps gaps.txt --json").out);
   EXPECT_EQ(report["failed"], 0);
   EXPECT_EQ(report["unsupported"], 1);
+  EXPECT_EQ(report["on_device"], 0);
   EXPECT_THAT(report["cases"][0]["reason"].get<std::string>(), HasSubstr("its six is wrong"));
   EXPECT_EQ(report["cases"][0]["error"], "E0801");
   EXPECT_EQ(Mge("check . --gaps none").code, 8);

@@ -78,7 +78,7 @@ TEST_F(ProfilingTimeout, AKernelThatHangsOrCrashesIsLeftOutWhateverTheSource) {
                              HasSubstr("not breaks: left out: while it was timed, it was killed by signal 6")));
 }
 
-TEST_F(ProfilingTimeout, WithoutMgeWorkerTimingIsInTheProcessAndDoctorSaysWhatIsMissing) {
+TEST_F(ProfilingTimeout, WithoutMgeWorkerTimingIsInTheProcessAndDoctorWorks) {
   // A tree without the program: bin/mge finds libmge beside itself.
   namespace fs = std::filesystem;
   const std::string tree = Path("tree");
@@ -97,8 +97,8 @@ TEST_F(ProfilingTimeout, WithoutMgeWorkerTimingIsInTheProcessAndDoctorSaysWhatIs
             1u)
       << o.err;
   Outcome doctor = Mge("doctor", env, tree);
-  EXPECT_EQ(doctor.code, 7) << doctor.err;
-  EXPECT_THAT(doctor.err, AllOf(HasSubstr(tree + "/lib/mge/mge-worker cannot be run"), HasSubstr("install all of MGE")));
+  EXPECT_EQ(doctor.code, 0) << doctor.out << doctor.err;
+  EXPECT_THAT(doctor.out, HasSubstr("tuner0: Relu runs"));
 }
 
 TEST_F(ProfilingTimeout, KernelsOfVirtualGpusAreTimedInMgeWorkerToo) {

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/conform/allocations.h"
+#include "core/conform/backend_call.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -162,15 +162,14 @@ TEST(Tasks, AreNotTheGroupOfTheirParent) {
   EXPECT_THAT(found, testing::ElementsAre("a first : crashed the process (SIGKILL)", "b first : did not end within 0.2 s"));
 }
 
-TEST(Tasks, EndWhenASignalOfTheTerminalEndsTheirParent) {
-  for (int number : {SIGINT, SIGTERM}) {
+TEST(Tasks, EndWithTheirParentWhicheverSignalEndsIt) {
+  for (int number : {SIGINT, SIGTERM, SIGKILL}) {
     Lifeline line;
     const pid_t parent = fork();
     if (parent == 0) {
       FindingsOf({{"a", "first",
                    [number](CheckReporter&) {
                      if (fork() == 0) StayAlive();
-                     usleep(50000);  // the parent registers the group
                      kill(getppid(), number);
                      StayAlive();
                    },

@@ -214,7 +214,7 @@ TEST(Session, RefusesOneMemoryForTwoOutputs) {
   Tensor both = *Tensor::Create(DType::kF32, {8});
   auto half = [&](int64_t i) {
     HostValue value;
-    value.tensor = Tensor::View(DType::kF32, {4}, both.Data<float>().data() + i, both.owner());
+    value.tensor = both.Within(DType::kF32, {4}, both.Data<float>().data() + i);
     return value;
   };
   std::vector<HostValue> in(1);

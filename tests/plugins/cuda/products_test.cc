@@ -52,6 +52,23 @@ TEST_F(CudaProducts, OfATransformerAreThoseOfTheLibrary) {
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
+// Code for capability 7.5 has no matrix units of bfloat16, as the library has on the device.
+TEST_F(CudaProducts, OfLargeAttentionOfBfloat16AreThoseOfTheLibrary) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  const std::string model = Model(
+      "attention.onnx",
+      {NodeProto("Cast", {"x"}, {"q"}, {.attributes = {IntAttr("to", 16)}}),
+       NodeProto("Transpose", {"q"}, {"k"}, {.attributes = {IntsAttr("perm", {1, 0})}}),
+       NodeProto("MatMul", {"q", "k"}, {"scores"}), NodeProto("Softmax", {"scores"}, {"weights"}),
+       NodeProto("MatMul", {"weights", "q"}, {"v"}), NodeProto("Cast", {"v"}, {"y"}, {.attributes = {IntAttr("to", 1)}})},
+      {}, {int64_t{1024}, int64_t{128}});
+  const std::string alone = Mge("plan " + model + " --device cuda0", Environment("off")).out;
+  if (alone.find("gpu.attention.mma") != std::string::npos) GTEST_SKIP() << "built for capability 8.0";
+  EXPECT_THAT(alone, HasSubstr("gpu.attention"));
+  EXPECT_THAT(Mge("plan " + model + " --device cuda0 --why", Environment()).out,
+              HasSubstr("the products of a library are faster"));
+}
+
 TEST_F(CudaProducts, AreCapturedAndReplayed) {
   SoftwareDriver driver;
   const std::string model = Bert();

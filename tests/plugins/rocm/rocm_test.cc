@@ -105,6 +105,26 @@ TEST_F(RocmProducts, OfLargeAttentionOf16BitsAreThoseOfTheLibrary) {
   }
 }
 
+// The library writes the argument, and a kernel computes the Gelu from it.
+TEST_F(RocmProducts, WriteTheArgumentOfGeluToo) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  const std::string model =
+      Write("gelu.onnx",
+            ModelProto(
+                {.graph = GraphProto(
+                     {.nodes = {NodeProto("MatMul", {"x", "w"}, {"product"}),
+                                NodeProto("Add", {"product", "b"}, {"argument"}), NodeProto("Gelu", {"argument"}, {"y"})},
+                      .inputs = {ValueInfo("x", DType::kF32, {int64_t{5}, int64_t{4}})},
+                      .outputs = {TextField(field::value_info::kName, "y"), TextField(field::value_info::kName, "argument")},
+                      .initializers = {FloatTensor("w", {4, 3}, std::vector<float>(12, 0.75f)),
+                                       FloatTensor("b", {3}, {-1, 0, 1})}}),
+                 .opsets = {{"", 20}}}));
+  EXPECT_THAT(Mge("plan " + model + " --device rocm0", Environment(kEmulatingRocblas)).out,
+              HasSubstr("rocm.gemm_epilogue(MatMul+Add+Gelu) rocm.rocblas"));
+  const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
 TEST_F(RocmProducts, UseOtherKernelsIfTheLibraryIsMissingOrSwitchedOff) {
   EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
   for (const auto& [library, why] : {std::pair("/nowhere/librocblas.so.4", "rocBLAS cannot be used: /nowhere"),

@@ -33,9 +33,9 @@ bool Alike(const Task& a, const Task& b) {
   return a.kind == b.kind && a.bytes == b.bytes && a.launch.kernel == b.launch.kernel;
 }
 
-Context* ContextOf(void* device) {
-  const auto number = reinterpret_cast<uintptr_t>(device);
-  return number < 64 ? Driver::Get().Find(static_cast<int>(number)) : static_cast<Context*>(device);
+int CopyPeer(void* to, Context* target, const void* from, Context* source, size_t bytes, void* stream) {
+  if (!target || !source) return kInvalidContext;
+  return OnStream(stream, [&](Stream& s) { return s.CopyPeer(target->device, to, source->device, from, bytes); });
 }
 
 }  // namespace
@@ -84,10 +84,12 @@ int hip_copy(void* to, const void* from, size_t bytes, int /*kind*/, void* strea
   return cuda_copy(to, from, bytes, stream);
 }
 
-int copy_peer(void* to, void* to_device, const void* from, void* from_device, size_t bytes, void* stream) {
-  Context *target = ContextOf(to_device), *source = ContextOf(from_device);
-  if (!target || !source) return kInvalidContext;
-  return OnStream(stream, [&](Stream& s) { return s.CopyPeer(target->device, to, source->device, from, bytes); });
+int cuda_copy_peer(void* to, void* to_context, const void* from, void* from_context, size_t bytes, void* stream) {
+  return CopyPeer(to, static_cast<Context*>(to_context), from, static_cast<Context*>(from_context), bytes, stream);
+}
+
+int hip_copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes, void* stream) {
+  return CopyPeer(to, Driver::Get().Find(to_device), from, Driver::Get().Find(from_device), bytes, stream);
 }
 
 int fill(void* to, unsigned char byte, size_t bytes, void* stream) {

@@ -14,6 +14,7 @@
 
 #include "kernels.h"
 #include "mge/faults.h"
+#include "mge/plugin/memory_handles.hpp"
 #include "operators.h"
 #include "pool.h"
 
@@ -95,7 +96,8 @@ struct Backend : mge::BackendDefaults {
     mutant::Memory::Sweep();
   }
   static const void* Extension(std::string_view name, uint32_t min_version) {
-    return name == MGE_FAULTS_EXTENSION && min_version <= 1 ? &Faults::kApi : nullptr;
+    if (name == MGE_FAULTS_EXTENSION && min_version <= 1) return &Faults::kApi;
+    return mge::MemoryHandles<mutant::Device, mutant::Memory>(name, min_version);
   }
 };
 

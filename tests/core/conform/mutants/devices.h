@@ -362,6 +362,13 @@ struct Memory {
     return {kTotal - std::min<uint64_t>(in_use, kTotal), kTotal};
   }
   static inline std::atomic<uint64_t> in_use = 0;
+  // The extension mge/memory_handles.h: a handle is that of a slab.
+  static Result Wrap(Device&, void* handle, uint64_t bytes, mge_slab* out) {
+    char* address = static_cast<std::list<Held>*>(handle)->front().base + (Is("wraps_elsewhere") ? 128 : 0);
+    *out = mge::MakeSlab(MGE_MEMORY_DEVICE, bytes, address, nullptr, handle);
+    return {};
+  }
+  static void Unwrap(Device&, const mge_slab&) {}
   static void ReleaseAfter(Device& device, const mge_slab& slab, const mge_fence_point& last_use) {
     if (Is("released_at_once")) {
       std::memset(slab.address, 0xdd, slab.bytes);

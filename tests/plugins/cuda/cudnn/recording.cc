@@ -263,8 +263,8 @@ std::vector<int64_t> EnginesFor(const Operation& op, cudnnBackendHeurMode_t mode
   for (const char* known :
        {"conv", "transposed", "conv bias", "conv residual bias", "conv bias relu", "conv residual bias relu"}) {
     if (order != known) continue;
-    if (mode == CUDNN_HEUR_MODE_INSTANT) return {kTensor, kWinograd, kTensor};
-    if (mode == CUDNN_HEUR_MODE_A) return {kTensor, kExact, kCompiled, kUnordered};
+    if (mode == CUDNN_HEUR_MODE_A) return {kTensor, kWinograd, kTensor};
+    if (mode == CUDNN_HEUR_MODE_INSTANT) return {kTensor, kExact, kCompiled, kUnordered};
     return {};
   }
   return {kCompiled};
