@@ -268,12 +268,12 @@ TEST(CudaRuns, StartAndEndWithFewCallsOfTheDriver) {
   });
   for (const auto& [name, count] : calls) {
     record += name + " " + std::to_string(count) + "\n";
-    sum += count;
+    if (name != "cuEventQuery") sum += count;  // the host asks until the run ends
   }
   for (const char* once : {"cuInit", "cuDevicePrimaryCtxRetain", "cuModuleLoadData", "cuLaunchKernel"}) {
     EXPECT_EQ(calls.count(once) ? calls.at(once) : 0, 1u) << once;
   }
-  EXPECT_LE(sum, 230u) << record;
+  EXPECT_LE(sum, 220u) << record;
 }
 
 TEST(CudaRuns, ReleaseEverythingAtTheEnd) {
