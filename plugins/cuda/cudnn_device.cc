@@ -15,7 +15,8 @@ Result CudnnDevice::Open(gpu::Device& device) {
     properties_ = std::make_unique<Descriptor>(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     properties_->Set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle_).Finalize();
     key_ = "cudnn " + std::to_string(library_.version()) + " " +
-           properties_->GetText(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION) + " ";
+           properties_->GetText(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION) + " driver " +
+           std::to_string(gpu::TheDriver().version) + " ";
     return properties_->result();
   });
 }

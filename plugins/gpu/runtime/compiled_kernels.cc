@@ -30,7 +30,9 @@ Result CompiledKernels::Ready(Device& device) {
   if (opened_) return ready_;
   opened_ = true;
   architecture_ = device.architecture();
-  return ready_ = TheVendor().compiler->Open(architecture_, &identity_);
+  ready_ = TheVendor().compiler->Open(architecture_, &identity_);
+  identity_ += "\ndriver " + std::to_string(TheDriver().version);
+  return ready_;
 }
 
 Result CompiledKernels::FunctionOf(Device& device, const KernelSource& source, void** out) {

@@ -27,6 +27,8 @@ struct Architecture {
 class Compiler {
  public:
   virtual ~Compiler() = default;
+  // Makes the next Open() read the settings again. Called when the backend starts, before other functions.
+  virtual void Restart() = 0;
   // Opens the library at the first call. Writes everything on which the code depends besides the source: the compiler's
   // version, its options, the architecture. Fails with MGE_UNAVAILABLE and the reason if the compiler cannot be used.
   virtual Result Open(const Architecture& architecture, std::string* identity) = 0;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "mge/plugin/signals.hpp"
+#include "plugins/gpu/runtime/compiler.h"
+#include "plugins/gpu/runtime/nccl.h"
 
 namespace mge::gpu {
 namespace {
@@ -88,6 +90,8 @@ Result ResultOf(int code, const char* function) {
 Result LoadDriver() {
   const KeepSignalHandlers keep;  // some drivers install their own
   const Vendor& v = TheVendor();
+  v.compiler->Restart();
+  Nccl::Restart();
   std::string path;
   void* library = nullptr;
   if (Result r = Open(&path, &library); !r.ok()) return r;

@@ -120,7 +120,8 @@ struct Vendor {
 };
 const Vendor& TheVendor();
 
-// Opens the driver's library and starts the driver. Called by the backend's Start().
+// Opens the driver's library and starts the driver. The compiler and NCCL are opened again at their next use, because settings
+// may have changed since the last start. Called by the backend's Start().
 Result LoadDriver();
 // Returns the loaded driver. Valid after LoadDriver() has succeeded.
 const Driver& TheDriver();

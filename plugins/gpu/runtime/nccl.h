@@ -8,14 +8,17 @@
 
 namespace mge::gpu {
 
+// The first version that does not block the host.
+inline constexpr int kNcclLeast = 21400;
+
 struct NcclId {
   char bytes[MGE_UNIQUE_ID_BYTES];
 };
-// The members that version 2.14 has. Later versions take the size as the end of what is set.
+// The members that the oldest version (kNcclLeast) has. Later versions take the size as the end of what is set.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
-  unsigned version = 21400;
+  unsigned version = kNcclLeast;
   int blocking = 0;
 };
 
@@ -36,6 +39,7 @@ enum NcclReduction : int { kNcclSum = 0, kNcclProduct = 1, kNcclMax = 2, kNcclMi
 
 // F(member, function, parameters)
 #define GPU_NCCL_FUNCTIONS(F)                                                                                \
+  F(version, ncclGetVersion, (int* version))                                                                 \
   F(unique_id, ncclGetUniqueId, (NcclId * id))                                                               \
   F(init, ncclCommInitRankConfig, (void** communicator, int ranks, NcclId id, int rank, NcclConfig* config)) \
   F(destroy, ncclCommDestroy, (void* communicator))                                                          \
@@ -51,8 +55,10 @@ enum NcclReduction : int { kNcclSum = 0, kNcclProduct = 1, kNcclMax = 2, kNcclMi
 // The opened library.
 class Nccl {
  public:
-  // Returns the library of this process. Opens it at the first call. Fails with MGE_UNAVAILABLE and what to do.
+  // Returns the library. Opens it at the first call. Fails with MGE_UNAVAILABLE and what to do. [any]
   static Result Get(const Nccl** out);
+  // Makes the next Get() read the settings again. Called when the backend starts.
+  static void Restart();
   // Returns an error with the library's text, unless the code is kNcclOk or kNcclInProgress.
   Result ResultOf(int code, const char* function) const;
 
@@ -62,7 +68,11 @@ class Nccl {
 
  private:
   Result Load();
+  static Nccl& Instance();
 
+  std::mutex mutex_;
+  bool tried_ = false;
+  Result result_;
   const char* (*error_text_)(int code) = nullptr;
 };
 

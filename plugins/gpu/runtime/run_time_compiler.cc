@@ -23,6 +23,11 @@ Result RunTimeCompiler::Load() {
   return Start(major);
 }
 
+void RunTimeCompiler::Restart() {
+  std::lock_guard lock(mutex_);
+  tried_ = false;
+}
+
 Result RunTimeCompiler::Open(const Architecture& architecture, std::string* identity) {
   std::lock_guard lock(mutex_);
   if (!tried_) {

@@ -40,6 +40,7 @@ struct CompilerFacts {
 class RunTimeCompiler : public Compiler {
  public:
   explicit RunTimeCompiler(const CompilerFacts& facts) : facts_(facts), library_(facts.library) {}
+  void Restart() final;
   Result Open(const Architecture& architecture, std::string* identity) final;
   Result Compile(const std::string& source, const Architecture& architecture, std::string* image) final;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA devices as users see them, and drivers that are missing, too old or broken. The commands use the driver in software.
+#include <cctype>
+
 #include "nlohmann/json.hpp"
 #include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
@@ -183,14 +185,35 @@ TEST_F(CudaDevices, AreNotStartedForOtherDevices) {
   EXPECT_THAT(Mge("run " + Good() + " --device cuda0", driver).err, HasSubstr("the driver does not start: cuInit failed"));
 }
 
+// The libraries that other work needs are named by the settings, so they would be found.
 TEST_F(CudaDevices, MapNoLibraryOfTheVendorButTheDriver) {
-  const std::string driver = Driver("devices 1\n") + " LD_DEBUG=files";
-  EXPECT_THAT(Mge("plugins", driver).err, Not(HasSubstr("mge_cuda.so")));
-  const Outcome o = Mge("run " + Good() + " --device cuda0", driver);
-  EXPECT_THAT(o.err, HasSubstr("/libcuda.so.1"));
-  for (const char* library : {"libcudart", "libcudnn", "libcublas", "libnvrtc", "libnccl"}) {
-    EXPECT_THAT(o.err, Not(HasSubstr(library)));
+  constexpr const char* kLibraries[] = {"cudnn", "cublasLt", "nvrtc", "nccl"};
+  std::string environment = Driver("devices 1\n") + " LD_DEBUG=files";
+  for (const char* library : kLibraries) {
+    std::string name = std::string("MGE_CUDA_") + library;
+    for (char& c : name) c = static_cast<char>(std::toupper(c));
+    environment += " " + name + "=" MGE_BINARY_DIR "/tests/cuda/lib" + library + ".so";
   }
+  const std::string plugins = Mge("plugins", environment).err;
+  EXPECT_THAT(plugins, HasSubstr("libc.so.6"));
+  EXPECT_THAT(plugins, Not(HasSubstr("mge_cuda.so")));
+  EXPECT_THAT(plugins, Not(HasSubstr("/libcuda.so.1")));
+  for (const std::string& command : {std::string("devices"), "run " + Good() + " --device cuda0"}) {
+    const Outcome o = Mge(command, environment);
+    EXPECT_EQ(o.code, 0);
+    EXPECT_THAT(o.err, HasSubstr("/libcuda.so.1"));
+    EXPECT_THAT(o.err, Not(HasSubstr("libcudart")));
+    for (const char* library : kLibraries) {
+      EXPECT_THAT(o.err, Not(HasSubstr("/lib" + std::string(library) + ".so"))) << command;
+    }
+  }
+  // A transformer needs products and chains, and no convolutions or collectives.
+  ASSERT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
+  const std::string plan = Mge("plan bert.onnx --device cuda0", environment).err;
+  EXPECT_THAT(plan, HasSubstr("/libcublasLt.so"));
+  EXPECT_THAT(plan, HasSubstr("/libnvrtc.so"));
+  EXPECT_THAT(plan, Not(HasSubstr("/libcudnn.so")));
+  EXPECT_THAT(plan, Not(HasSubstr("/libnccl.so")));
 }
 
 }  // namespace

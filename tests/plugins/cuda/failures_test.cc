@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failing calls of the driver: each is a clear error, the process lives, nothing leaks, and the next session works unless
 // the device is lost.
-#include <algorithm>
-
-#include "fmt/format.h"
 #include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/plugins/gpu/vendor/failing_calls.h"
 
 namespace mge {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr int kOutOfMemory = 2, kInvalidValue = 1, kLaunchFailed = 719;
@@ -26,49 +23,40 @@ absl::Status UseDigits(const std::shared_ptr<Runtime>& runtime, const std::strin
   return absl::OkStatus();
 }
 
-// Returns whether a failing call of the function may leave an object that nobody can release.
-bool ReleasesSomething(const std::string& function) {
-  for (const char* word : {"Free", "Destroy", "Release", "Unload", "Unmap", "PushCurrent"}) {
-    if (function.find(word) != std::string::npos) return true;
-  }
-  return false;
+// Returns the counts of the calls that a use makes, except those that fail only if no context is current.
+std::vector<DriverCall> CallsOf(int devices, const std::function<absl::Status()>& use) {
+  SoftwareDriver driver(devices);
+  const absl::Status status = use();
+  EXPECT_TRUE(status.ok()) << FormatError(status);
+  std::vector<DriverCall> calls = driver.AllCalls();
+  std::erase_if(calls, [](const DriverCall& c) { return c.first == "cuCtxPopCurrent_v2"; });
+  return calls;
 }
 
-// Fails each call of each function of the driver that the use of digits makes, one per round.
+// Fails the calls of all functions that the use makes.
 class EveryCall : public testing::TestWithParam<int> {};
 
 TEST_P(EveryCall, ThatFailsIsAnErrorAndNothingLeaks) {
-  std::vector<std::pair<std::string, uint64_t>> calls;
-  {
-    SoftwareDriver driver;
-    ASSERT_TRUE(UseDigits(CudaRuntime()).ok());
-    calls = driver.AllCalls();
-  }
+  const auto use = [] { return UseDigits(CudaRuntime()); };
   int failures = 0;
-  for (const auto& [function, count] : calls) {
-    if (function == "cuCtxPopCurrent_v2") continue;  // fails only if no context is current
-    // Calls that a run makes many times: all of the first ones, then a sample, unless all are asked for.
-    const bool every = std::getenv("MGE_TEST_EVERY_CALL") != nullptr;
-    for (uint64_t n = 1; n <= count; n += every || n < 12 ? 1 : std::max<uint64_t>(1, count / 12)) {
-      SCOPED_TRACE(fmt::format("{} call {} of {} returns {}", function, n, count, GetParam()));
-      {
-        SoftwareDriver driver;
-        driver.Fail(function, n, GetParam());
-        const absl::Status status = UseDigits(CudaRuntime());
-        if (!ReleasesSomething(function)) {
-          EXPECT_EQ(driver.Live(), 0);
-        }
-        if (!status.ok()) {
-          ++failures;
-          EXPECT_NE(ErrorId(status), errors::kInternal.id) << FormatError(status);
-          EXPECT_THAT(FormatError(status), AnyOf(HasSubstr(function), HasSubstr("cuda0")));
-        }
-      }
-      SoftwareDriver driver;
-      EXPECT_TRUE(UseDigits(CudaRuntime()).ok());
-    }
+  for (const auto& [function, count] : FailEachCall(kSoftwareDriver, 1, "cuda0", CallsOf(1, use), GetParam(), use)) {
+    failures += count;
   }
   EXPECT_GT(failures, 50);
+}
+
+// Some functions are called for two devices, for outputs that move, or for times of kernels only.
+TEST_P(EveryCall, OfTwoDevicesThatAreMeasuredIsAnErrorAndNothingLeaks) {
+  const auto use = [] { return UseTwoDevices("cuda", kSoftwareDriver); };
+  const std::vector<DriverCall> calls = CallsOf(2, use);
+  for (const char* function : {"cuGraphExecUpdate", "cuEventElapsedTime", "cuDeviceCanAccessPeer", "cuDeviceGetP2PAttribute",
+                               "cuMemcpyPeerAsync"}) {
+    EXPECT_THAT(calls, testing::Contains(testing::Pair(function, testing::Gt(0u))));
+  }
+  auto failures = FailEachCall(kSoftwareDriver, 2, "cuda", calls, GetParam(), use);
+  EXPECT_GT(failures["cuMemcpyPeerAsync"], 0);
+  // Without an update, the run enqueues its steps one by one, unless the device is lost.
+  EXPECT_EQ(failures["cuGraphExecUpdate"] > 0, GetParam() == kLaunchFailed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, EveryCall, testing::Values(kInvalidValue, kOutOfMemory, kLaunchFailed));

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on CUDA devices: results, and the calls of the driver that a run makes.
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/plugins/cuda/software_driver.h"
@@ -146,6 +151,129 @@ TEST(CudaRuns, AnIndexOutOfRangeIsAnErrorOfTheRunAndNotOfTheDevice) {
                 HasSubstr("index 7 is outside of [-4, 4)"));
   }
   EXPECT_TRUE(ResultsOf(**session, {Numbers({4}), indices(0)}).ok());
+}
+
+// Ten dimensions are too many for the kernels of a GPU. The CPU merges them into fewer.
+TEST(CudaRuns, LeaveAStepWithoutAKernelToTheCpu) {
+  constexpr char kModel[] = R"(
+input x : float32[2,512]
+const ten = int64[10]<2,2,2,2,2,2,2,2,2,2>
+const two = int64[2]<2,512>
+a = Relu(x)
+b = Reshape(a, ten)
+c = Transpose(b) {perm=[9,7,8,6,5,3,4,1,2,0]}
+d = Reshape(c, two)
+e = Neg(d)
+output e
+)";
+  SoftwareDriver driver;
+  const auto runtime = CudaRuntime();
+  const auto load = [&](const char* device) {
+    auto session = Session::Create(runtime, {*ParseGraphText(kModel), {}}, {.device = device});
+    EXPECT_TRUE(session.ok()) << FormatError(session.status());
+    return *session;
+  };
+  const std::vector<HostValue> in = {Numbers({2, 512})};
+  const auto expected = ResultsOf(*load("host"), in);
+  const auto session = load("cuda0,cpu0");
+  for (int run = 0; run < 3; ++run) {
+    const auto got = ResultsOf(*session, in);
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+    EXPECT_EQ(*got, *expected);
+  }
+  std::vector<std::string> places;
+  for (const Unit& u : session->last_plan()->units) {
+    if (u.kind == Unit::Kind::kKernel) places.push_back(u.device);
+  }
+  EXPECT_THAT(places, testing::ElementsAre("cuda0", "cpu0", "cuda0")) << PlanText(*session->last_plan(), true);
+}
+
+// A copy of the driver whose copies take time, 16 ms each. Each device receives four inputs and returns four outputs. The
+// first output can follow after one copy, so the least time is five copies. It is eight if inputs and outputs alternate.
+TEST(CudaRuns, CopyBothWaysAtOnce) {
+  constexpr std::chrono::microseconds kCopy{16'384};
+  const std::string folder = testing::TempDir() + "mge_slow_copies_" + std::to_string(getpid()),
+                    file = folder + "/libcuda.so.1";
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy_file(kSoftwareDriver, file);
+  std::ofstream(file + ".conf") << "bandwidth 0.001\n";
+  std::string text;
+  std::vector<HostValue> in;
+  for (int i = 0; i < 8; ++i) {
+    in.push_back(Numbers({4096}, i));
+    text += "input x" + std::to_string(i) + " : float32[4096]\n";
+  }
+  for (int i = 0; i < 8; ++i) {
+    const std::string n = std::to_string(i);
+    text += "y" + n + " = Relu(x" + n + ") on \"cuda" + std::to_string(i % 2) + "\"\n";
+  }
+  for (int i = 0; i < 8; ++i) text += "output y" + std::to_string(i) + "\n";
+  {
+    const DriverInSoftware driver(file.c_str(), 2);
+    auto session =
+        Session::Create(RuntimeOver("cuda", file.c_str()), {*ParseGraphText(text), {}}, {.device = "cuda0+cuda1"});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    for (int run = 0; run < 3; ++run) ASSERT_TRUE(ResultsOf(**session, in).ok());
+    auto shortest = std::chrono::steady_clock::duration::max();
+    for (int attempt = 0; attempt < 20 && shortest >= 8 * kCopy; ++attempt) {  // repeats, because the machine may be busy
+      const auto begin = std::chrono::steady_clock::now();
+      ASSERT_TRUE(ResultsOf(**session, in).ok());
+      shortest = std::min(shortest, std::chrono::steady_clock::now() - begin);
+    }
+    EXPECT_GE(shortest, 5 * kCopy);
+    EXPECT_LT(shortest, 8 * kCopy) << PlanText(*(*session)->last_plan(), true);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// An application may use the driver itself.
+TEST(CudaRuns, LeaveTheContextOfTheApplicationCurrent) {
+  SoftwareDriver driver(2);
+  auto runtime = CudaRuntime();
+  void* library = dlopen(kSoftwareDriver, RTLD_NOW | RTLD_NOLOAD);
+  const auto function = [&](const char* name) { return dlsym(library, name); };
+  const auto push = reinterpret_cast<int (*)(void*)>(function("cuCtxPushCurrent_v2"));
+  const auto pop = reinterpret_cast<int (*)(void**)>(function("cuCtxPopCurrent_v2"));
+  auto session = LoadDigits(runtime, "cuda0");  // starts the driver
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  void *own = nullptr, *current = nullptr;
+  ASSERT_EQ(reinterpret_cast<int (*)(void**, int)>(function("cuDevicePrimaryCtxRetain"))(&own, 1), 0);
+  ASSERT_EQ(push(own), 0);
+  for (int64_t images : {3, 3, 3, 2}) ASSERT_TRUE(ResultsOf(**session, DigitsInput(images)).ok());
+  for (const char* device : {"cuda0+cuda1", "cuda0,cpu0"}) {
+    auto other = LoadDigits(runtime, device);
+    ASSERT_TRUE(other.ok()) << FormatError(other.status());
+    ASSERT_TRUE(ResultsOf(**other, DigitsInput()).ok());
+  }
+  driver.Fail("cuLaunchKernel", driver.Calls("cuLaunchKernel") + 1, 1);
+  EXPECT_FALSE(ResultsOf(**session, DigitsInput(7)).ok());
+  session->reset();
+  runtime.reset();
+  ASSERT_EQ(pop(&current), 0);
+  EXPECT_EQ(current, own);
+  EXPECT_NE(pop(&current), 0);  // there is no other one
+  reinterpret_cast<int (*)(int)>(function("cuDevicePrimaryCtxRelease_v2"))(1);
+}
+
+// One operator from the start of the backend to its end: one image, one context, and few calls.
+TEST(CudaRuns, StartAndEndWithFewCallsOfTheDriver) {
+  SoftwareDriver driver;
+  std::string record;
+  uint64_t sum = 0;
+  const auto calls = driver.CallsOf([&] {
+    auto graph = ParseGraphText("input x : float32[4,4]\ny = Relu(x)\noutput y\n");
+    auto session = Session::Create(CudaRuntime(), {*std::move(graph), {}}, {.device = "cuda0"});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    ASSERT_TRUE(ResultsOf(**session, {Numbers({4, 4})}).ok());
+  });
+  for (const auto& [name, count] : calls) {
+    record += name + " " + std::to_string(count) + "\n";
+    if (name != "cuEventQuery") sum += count;  // the host asks until the run ends
+  }
+  for (const char* once : {"cuInit", "cuDevicePrimaryCtxRetain", "cuModuleLoadData", "cuLaunchKernel"}) {
+    EXPECT_EQ(calls.count(once) ? calls.at(once) : 0, 1u) << once;
+  }
+  EXPECT_LE(sum, 220u) << record;
 }
 
 TEST(CudaRuns, ReleaseEverythingAtTheEnd) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models on a ROCm device: the calls of the driver that a run makes, and the reserve of its memory.
+#include <tuple>
+
 #include "tests/core/cli/command.h"
-#include "tests/plugins/gpu/vendor/software_driver.h"
+#include "tests/plugins/gpu/vendor/failing_calls.h"
 
 namespace mge {
 namespace {
@@ -59,6 +61,75 @@ TEST(RocmRuns, HaveTheMemoryThatIsReservedBeforeTheFirstOne) {
       EXPECT_LT(planned.committed, kBytes);
       EXPECT_GT(device.Stats().pool.slab_acquires, planned.slab_acquires);
     }
+  }
+}
+
+TEST(RocmRuns, UpdateTheGraphIfTheMemoryOfOutputsMoves) {
+  DriverInSoftware driver(kDriver);
+  auto session = Session::Load(RuntimeOver("rocm", kDriver), MGE_SOURCE_DIR "/packaging/digits/digits.onnx",
+                               {.device = "rocm0", .outputs_on_device = true});
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  std::vector<std::vector<HostValue>> kept;  // so that each run has other memory for its output
+  for (int run = 0; run < 6; ++run) {
+    RunState control;
+    kept.emplace_back(1);
+    const absl::Status status = (*session)->Run(DigitsInput(), kept.back(), control);
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+  }
+  EXPECT_EQ(driver.Calls("hipGraphInstantiateWithFlags"), 1u);
+  EXPECT_GE(driver.Calls("hipGraphExecUpdate"), 3u);
+  EXPECT_GE(driver.Calls("hipGraphLaunch"), 4u);
+}
+
+// tests/plugins/cuda fails all functions of its driver. The host code is the same.
+TEST(RocmRuns, OfTwoDevicesWithAFailingCallAreErrorsAndNothingLeaks) {
+  const auto use = [] { return UseTwoDevices("rocm", kDriver); };
+  std::vector<DriverCall> calls;
+  {
+    DriverInSoftware driver(kDriver, 2);
+    const absl::Status status = use();
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+    for (const char* function : {"hipGraphExecUpdate", "hipEventElapsedTime", "hipDeviceCanAccessPeer",
+                                 "hipDeviceGetP2PAttribute", "hipMemcpyPeerAsync", "hipModuleLaunchKernel"}) {
+      const uint64_t count = driver.Calls(function);
+      EXPECT_GT(count, 0u) << function;
+      calls.emplace_back(function, std::min<uint64_t>(count, 3));
+    }
+  }
+  constexpr int kLaunchFailed = 719;
+  auto failures = FailEachCall(kDriver, 2, "rocm", calls, kLaunchFailed, use);
+  EXPECT_GT(failures["hipGraphExecUpdate"], 0);
+  EXPECT_GT(failures["hipMemcpyPeerAsync"], 0);
+}
+
+class RocmVersions : public Command {};
+
+TEST_F(RocmVersions, OfRcclThatAreTooOldAreNamedWithTheNeededOneAndTheFix) {
+  const std::string library = MGE_BINARY_DIR "/tests/rocm/librccl_old.so";
+  const Outcome o = Mge("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_rocm.so --only collective",
+                        std::string("MGE_ROCM_DRIVER=") + kDriver + " MGE_ROCM_RCCL=" + library);
+  EXPECT_THAT(o.out + o.err, testing::HasSubstr("RCCL cannot be used: " + library +
+                                                " has version 2.13, and this backend needs 2.14 or a later 2.x; install "
+                                                "rccl, or set rocm.rccl to its path"));
+}
+
+// Other libraries of AMD that are too old lack functions. Their versions say less: hiprtc of HIP 5 returns 9.0.
+TEST_F(RocmVersions, OfLibrariesThatLackAFunctionAreErrorsWithTheFunctionAndTheFix) {
+  for (const char* name : {"bert-tiny", "mobilenetv2", "eltwise-chain"}) {
+    ASSERT_EQ(Mge(std::string("zoo ") + name + " -o " + name + ".onnx").code, 0);
+  }
+  for (const auto& [variable, model, message] :
+       {std::tuple("ROCBLAS", "bert-tiny",
+                   " has no function rocblas_create_handle; install rocblas, or set rocm.rocblas to its path, or to off"),
+        {"MIOPEN", "mobilenetv2",
+         " has no function miopenCreate; install miopen-hip, or set rocm.miopen to its path, or to off"},
+        {"HIPRTC", "eltwise-chain",
+         " has no function hiprtcVersion; install the HIP runtime with hiprtc, or set rocm.hiprtc to its path, or to "
+         "off"}}) {
+    const Outcome o = Mge(std::string("plan ") + model + ".onnx --device rocm0 --why",
+                          std::string("MGE_ROCM_DRIVER=") + kDriver + " MGE_ROCM_" + variable + "=" + kDriver);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.out, testing::HasSubstr(kDriver + std::string(message)));
   }
 }
 

@@ -85,7 +85,13 @@ EXPORT cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
   --g_handles;
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORT size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
+EXPORT size_t cublasLtGetVersion() {
+#ifdef MGE_OLD
+  return 120900;
+#else
+  return CUBLAS_VERSION;
+#endif
+}
 EXPORT const char* cublasLtGetStatusName(cublasStatus_t status) {
   return status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_NOT_SUPPORTED";
 }

@@ -67,6 +67,14 @@ using namespace mge;  // NOLINT: the functions below are the interface
 EXPORT const char* ncclGetErrorString(int code) {
   return code == kRemoteError ? "remote process exited or there was a network error" : "invalid usage";
 }
+EXPORT int ncclGetVersion(int* version) {
+#ifdef MGE_OLD
+  *version = 21304;
+#else
+  *version = gpu::kNcclLeast;
+#endif
+  return gpu::kNcclOk;
+}
 EXPORT int ncclGetUniqueId(NcclId* id) {
   return SharedGroup::NewId(UniqueId(reinterpret_cast<uint8_t*>(id->bytes), sizeof(id->bytes))).ok() ? gpu::kNcclOk
                                                                                                      : kInvalidUsage;

@@ -90,7 +90,11 @@ EXPORT uint64_t emulating_bytes() { return SumOf(g_bytes); }
 EXPORT uint64_t emulating_repeated_bytes() { return SumOf(g_repeated_bytes); }
 
 EXPORT int NAME(nvrtcVersion, hiprtcVersion)(int* major, int* minor) {
+#ifdef MGE_OLD
+  *major = 12;
+#else
   *major = 13;
+#endif
   *minor = 0;
   return 0;
 }
