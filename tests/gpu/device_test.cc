@@ -116,20 +116,21 @@ TEST_F(Gpus, RunWhatIsEnqueuedInItsOrder) {
   ASSERT_TRUE(Load(Gpu(), {.outputs_on_device = true}, &on_device).ok());
   // All runs write one tensor, from different images. Only the last one is that of the expected numbers.
   constexpr size_t kRuns = 10;
-  std::vector<std::vector<Tensor>> in(kRuns, Images(session_, 8));
-  for (size_t i = 0; i + 1 < kRuns; ++i) {
-    std::vector<float> pixels = Numbers(in[kRuns - 1][0]);
-    for (float& p : pixels) p *= static_cast<float>(i + 2);
-    ASSERT_TRUE(Tensor::OfSpan<float>({8, 1, 8, 8}, pixels, &in[i][0]).ok());
+  const std::vector<Tensor> images = Images(session_, 8);
+  std::vector<Tensor> in(kRuns);
+  for (size_t i = 0; i < kRuns; ++i) {
+    std::vector<float> pixels = Numbers(images[0]);
+    for (float& p : pixels) p *= static_cast<float>(kRuns - i);
+    ASSERT_TRUE(Tensor::OfSpan<float>(std::vector<int64_t>{8, 1, 8, 8}, pixels, &in[i]).ok());
   }
-  const std::vector<float> expected = Run(session_, in.back()[0]);
-  EXPECT_NE(Run(session_, in[0][0]), expected);
+  const std::vector<float> expected = Run(session_, in.back());
+  EXPECT_NE(Run(session_, in[0]), expected);
   std::vector<Tensor> output;
-  ASSERT_TRUE(on_device.Run({&in[0][0]}, &output).ok());
+  ASSERT_TRUE(on_device.Run({&in[0]}, &output).ok());
   EXPECT_NE(output[0].device(), "");
   std::vector<RunFence> fences(kRuns);
   for (size_t i = 0; i < kRuns; ++i) {
-    const Tensor* const input[] = {&in[i][0]};
+    const Tensor* const input[] = {&in[i]};
     std::vector<const RunFence*> after;
     if (i) after.push_back(&fences[i - 1]);
     const Status s = on_device.Enqueue(std::span(input), &output, &fences[i], std::span<const RunFence* const>(after));
