@@ -14,6 +14,7 @@ using mge::DType;
 using mge::Shape;
 using mge::Tensor;
 using mge::api::Misuse;
+using mge::api::NewTensor;
 using mge::api::Wrap;
 
 namespace {
@@ -56,7 +57,7 @@ mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32
   MGE_API_ASSIGN_OR_RETURN(mge::Device* const on, DeviceOf(runtime, device));
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::Create(*on, ClassOf(place), static_cast<DType>(dtype),
                                                                Shape(dims, dims + rank), runtime->runtime));
-  *out = mge::api::NewTensor(std::move(tensor));
+  *out = NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH
@@ -72,7 +73,7 @@ mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::Wrap(
                                               *on, ClassOf(place), static_cast<DType>(dtype), Shape(dims, dims + rank),
                                               address, bytes, [released] {}, runtime->runtime));
-  *out = mge::api::NewTensor(std::move(tensor));
+  *out = NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH
@@ -88,7 +89,7 @@ mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, DeviceMemory::WrapHandle(
                                               *on, static_cast<DType>(dtype), Shape(dims, dims + rank), handle, offset,
                                               bytes, [released] {}, runtime->runtime));
-  *out = mge::api::NewTensor(std::move(tensor));
+  *out = NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH

@@ -12,6 +12,7 @@ using mge::DType;
 using mge::Shape;
 using mge::Tensor;
 using mge::api::Misuse;
+using mge::api::NewTensor;
 using mge::api::Wrap;
 
 namespace {
@@ -74,7 +75,7 @@ mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank,
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(static_cast<DType>(dtype), Shape(dims, dims + rank)));
   if (tensor.dtype() != DType::kString && tensor.bytes())
     std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
-  *out = mge::api::NewTensor(std::move(tensor));
+  *out = NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH
@@ -96,7 +97,7 @@ mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, v
       static_cast<uintptr_t>(std::min<int64_t>(mge::ElementBytes(static_cast<DType>(dtype)), 8))) {
     return Misuse("mge_tensor_wrap", "the memory is not aligned to its elements");
   }
-  *out = mge::api::NewTensor(Tensor::View(static_cast<DType>(dtype), std::move(shape), data, nullptr));
+  *out = NewTensor(Tensor::View(static_cast<DType>(dtype), std::move(shape), data, nullptr));
   return nullptr;
 }
 MGE_API_CATCH
@@ -112,7 +113,7 @@ MGE_API_CATCH
 mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out) try {
   MGE_API_NEEDS({"data", data}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, mge::ReadNpyBytes({static_cast<const std::byte*>(data), size}, "memory"));
-  *out = mge::api::NewTensor(std::move(tensor));
+  *out = NewTensor(std::move(tensor));
   return nullptr;
 }
 MGE_API_CATCH

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense tensors in host memory, and ONNX's sequences and optionals of tensors.
+// Dense tensors, and ONNX's sequences and optionals of tensors.
 #pragma once
 
 #include <cstddef>

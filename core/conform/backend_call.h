@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of the backend. Their names are in memory that a child process shares with its parent: after a crash or a hang, the
 // parent can name the call. A call must leave the floating-point modes of its thread unchanged, which belong to the host.
-//
-// Allocation failures: makes allocations of the backend fail, and checks that the backend reports the error and recovers.
-//
-// Why: a backend that crashes or leaks when memory runs out ends or degrades the user's process, and no normal test shows
-// it.
-//
-// Algorithm (SurvivesFailures): run the work with its n-th allocation failing, then with all allocations from the n-th on
-// failing, for n = 1, 2, ... After each failure run the same work with memory, and compare the number of live objects.
-// A failure is repeated before it counts as a leak, because a cache may be filled once.
-//
-// Only allocations that the backend itself makes in the kit's calling thread fail. Allocations of its own threads do not
-// fail, because no call could report them. Allocations of the driver's libraries do not fail, because they are not under
-// test. For this, a program must link tool/allocator.cc, which replaces malloc. In a program without it, only the
-// backend's requests to the host fail: those for memory (mge_host.allocate) and those of its pool for slabs. SQLite's
-// out-of-memory tests use the same method.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "core/base/status.h"
 
 namespace mge::conform {
 
@@ -49,6 +31,7 @@ class CallBoard {
 struct ThreadModes {
   int rounding = 0;  // the value of fegetround()
   uint32_t sse = 0;  // control bits of MXCSR; 0 on other processors
+  uint16_t x87 = 0;  // x87 control word; 0 on other processors
   bool operator==(const ThreadModes&) const = default;
 };
 
@@ -80,55 +63,5 @@ auto InBackend(std::string_view call, F&& f, Args&&... args) {
 
 // Returns the first change of modes since the last call, in any thread, as a sentence, or "". Thread-safe.
 std::string TakeModeChange();
-
-// ---- allocation failures
-
-class BackendUnderTest;
-
-// Repeats the work with failing allocations (see above). The work must call the backend through Call() or InBackend(), leave
-// no object behind, and throw errors. Throws Broken() unless every call returns MGE_OK, or MGE_RESOURCE_EXHAUSTED with a
-// text, nothing leaks, and the same work succeeds afterwards. Throws NotOffered() at the end if no allocation is seen.
-// `seconds` is the approximate time limit; if all allocations would take longer, some are skipped.
-void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds = 0.5);
-
-// Returns whether this program sees allocations.
-bool AllocationsAreSeen();
-
-// A scope in which the backend's allocations in this thread are counted and the n-th fails. With `for_ever` all later ones
-// fail too. If `n` is 0, none fails, also of those that the host makes for the backend. An inner scope replaces the outer
-// one until it ends; an inner one with `n` 0 is used while enqueued work is waited for.
-class AllocationFailure {
- public:
-  using Entering = std::function<void(std::string_view call)>;  // called before each call of the backend
-  explicit AllocationFailure(uint64_t n = 0, bool for_ever = false, Entering entering = {});
-  ~AllocationFailure();
-  AllocationFailure(const AllocationFailure&) = delete;
-  AllocationFailure& operator=(const AllocationFailure&) = delete;
-
-  uint64_t seen() const { return seen_; }
-  bool happened() const { return n_ && seen_ >= n_; }
-  static bool Happened();  // happened() of this thread's object; false if there is none
-  // Counts a request of the backend for memory of the host. Returns whether it must fail.
-  static bool Refuses() noexcept;
-  static void Enter(std::string_view call);  // calls `entering` of this thread's object
-
- private:
-  const uint64_t n_;
-  const bool for_ever_;
-  const Entering entering_;
-  AllocationFailure* const outer_;
-  uint64_t seen_ = 0;
-};
-
-// Sets the library (a handle of dlopen) whose allocations count as the backend's: those that its code requests directly or
-// through the C and C++ libraries.
-void CountAllocationsOf(void* library);
-
-// ---- functions for the allocator of the program
-
-// Returns whether an allocation that the code at `caller` requests must fail.
-bool AllocationFails(const void* caller) noexcept;
-// Counts an object that was allocated (1) or freed (-1) by any code of the process.
-void CountObject(int change) noexcept;
 
 }  // namespace mge::conform

@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/conform/allocations.h"
 #include "core/env/registry.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/tables.h"

@@ -40,8 +40,9 @@ bool Apply(CheckReporter& reporter, const char* check, std::string_view where, c
 std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family : {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), QueueChecks(),
-                                          FenceChecks(), NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+    for (std::span<const Check> family :
+         {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), FenceChecks(), CollectiveChecks(),
+          NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "core/base/errors.h"
+#include "core/conform/allocations.h"
 #include "core/conform/device_memory.h"
 #include "core/plugin/memory/budget.h"
 #include "core/plugin/memory/slab_provider.h"

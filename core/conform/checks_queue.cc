@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/conform/allocations.h"
 #include "core/conform/device_memory.h"
 #include "fmt/format.h"
 

@@ -151,7 +151,7 @@ void CheckChain(BackendUnderTest& s, Bench& bench, const Case& c, double failure
     if (!WhyMalformed(g, c.graph.node_count()).empty()) continue;
     const std::string where = fmt::format("{} of {}", g.name, c.spec);
     Apply(w, kGroups, where, [&] { CheckClaimedGroup(s, bench, CaseOfGroup(c, g), failure_seconds); });
-    w.Ran(where);
+    w.Ran(g.name, where);
   }
 }
 

@@ -231,7 +231,7 @@ class Collector {
       case RecordKind::kRefused:
         report_.support.push_back({r.check, r.where, r.kind == RecordKind::kSupported, r.what});
         break;
-      case RecordKind::kRan: report_.cases.push_back(r.where); break;
+      case RecordKind::kRan: report_.cases.emplace_back(r.check, r.where); break;
       case RecordKind::kFact: Note({r.where, r.what}); break;
       case RecordKind::kWarning:
         if (options_.warn) options_.warn(r.what);

@@ -72,8 +72,8 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<CheckResult> checks;  // the requested checks
   std::vector<Support> support;
-  std::vector<std::string> cases;              // those that ran
-  std::vector<std::string> unexpected_passes;  // lines of the list of expected failures that matched no finding
+  std::vector<std::pair<std::string, std::string>> cases;  // operator (or name of a group) and case, of each that ran
+  std::vector<std::string> unexpected_passes;              // lines of the list of expected failures that matched no finding
 
   size_t Count(Outcome outcome) const;
   std::string Fact(std::string_view name) const;  // the first fact with this name, or ""

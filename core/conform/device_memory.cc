@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/conform/allocations.h"
 #include "fmt/format.h"
 
 namespace mge::conform {

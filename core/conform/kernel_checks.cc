@@ -147,7 +147,7 @@ class KernelChecker {
     where_ = c.Name();
     for (const Candidate& k : TryEnumerate(tested_, c, MGE_WRITE_ADD).offered)
       Apply(kWriteAdd, [&] { CheckWriteAdd(c, k); });
-    w_.Ran(c.Name());
+    w_.Ran(c.def->name, c.Name());
     return true;
   }
 

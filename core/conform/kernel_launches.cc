@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "core/conform/allocations.h"
 #include "core/conform/kernel_checks.h"
 #include "fmt/format.h"
 

@@ -2,8 +2,11 @@
 // The report as JSON (for programs) and as Markdown (for people).
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "core/conform/cases.h"
 #include "core/conform/conform.h"
+#include "core/ops/op.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
@@ -56,6 +59,40 @@ std::string Matrix(const Report& report) {
   std::string out = body.empty() ? "" : head + "\n" + line + "\n" + body;
   if (!none.empty()) out += fmt::format("\nWithout a kernel: {}.\n", none);
   if (!reasons.empty()) out += "\nRefused problems, with the reason:\n\n" + reasons;
+  return out;
+}
+
+// The values of each attribute that the cases which ran set, by operator and attribute. An attribute without values was
+// tested with its default only.
+using Coverage = std::map<std::string, std::map<std::string, std::set<std::string>>>;
+
+Coverage CoverageOf(const Report& report) {
+  Coverage out;
+  for (const auto& [op, name] : report.cases) {
+    const auto def = std::ranges::find(AllOps(), op, &OpDef::name);
+    if (def == AllOps().end()) continue;  // a group
+    for (const Attr& attr : (*def)->attrs) {
+      if (!attr.name.starts_with('_')) out[op][std::string(attr.name)];
+    }
+    for (const auto& [attribute, value] : ParseSpec(name).attributes) out[op][attribute].insert(value);
+  }
+  return out;
+}
+
+// Returns the number of cases, and the attributes that no case sets.
+std::string CoverageText(const Report& report) {
+  size_t all = 0, set = 0;
+  std::string unset;
+  for (const auto& [op, attributes] : CoverageOf(report)) {
+    for (const auto& [name, values] : attributes) {
+      ++all;
+      set += !values.empty();
+      if (values.empty()) unset += fmt::format("{}{}.{}", unset.empty() ? "" : ", ", op, name);
+    }
+  }
+  std::string out =
+      fmt::format("{} cases ran; they set {} of the {} attributes of their operators.\n", report.cases.size(), set, all);
+  if (!unset.empty()) out += fmt::format("Only with their defaults: {}.\n", unset);
   return out;
 }
 
@@ -117,7 +154,8 @@ std::string ReportJson(const Report& report) {
                               {s.supported ? "candidates" : "reason", s.what}});
   }
   out["cases"] = Json::array();
-  for (const std::string& name : report.cases) out["cases"].push_back(name);
+  for (const auto& [op, name] : report.cases) out["cases"].push_back(name);
+  out["coverage"] = CoverageOf(report);
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -168,7 +206,7 @@ std::string ReportMarkdown(const Report& report) {
     if (!c.reason.empty()) result += ": " + Cell(c.reason);
     out += fmt::format("| {} | {} | {} |\n", c.name, result, Cell(c.proves));
   }
-  if (!report.cases.empty()) out += fmt::format("\n{} cases ran; the JSON report lists them.\n", report.cases.size());
+  if (!report.cases.empty()) out += "\n## Cases\n\n" + CoverageText(report);
   if (std::string matrix = Matrix(report); !matrix.empty()) out += "\n## Operators\n\n" + matrix;
   return out + "\n" + LastLine(report);
 }

@@ -56,7 +56,7 @@ class CheckReporter {
   void Support(std::string_view op, std::string_view dtype, bool supported, std::string_view what) {
     Write(supported ? RecordKind::kSupported : RecordKind::kRefused, op, dtype, what);
   }
-  void Ran(std::string_view spec) { Write(RecordKind::kRan, {}, spec, {}); }
+  void Ran(std::string_view op, std::string_view spec) { Write(RecordKind::kRan, op, spec, {}); }
   void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
   void Misuse(std::string_view id, std::string_view title, std::string_view fix) {
     Write(RecordKind::kMisuse, id, title, fix);

@@ -5,7 +5,7 @@
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <cerrno>
 
-#include "core/conform/backend_call.h"
+#include "core/conform/allocations.h"
 
 #define MGE_CALLER __builtin_return_address(0)
 

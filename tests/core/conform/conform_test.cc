@@ -12,7 +12,7 @@
 #include <random>
 #include <thread>
 
-#include "core/conform/backend_call.h"
+#include "core/conform/allocations.h"
 #include "core/conform/cases.h"
 #include "core/conform/leak_check.h"
 #include "fmt/format.h"

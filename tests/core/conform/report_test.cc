@@ -27,12 +27,13 @@ TEST(Report, ShowsTheMatrixAndTheReasons) {
   EXPECT_THAT(text, HasSubstr("Without a kernel: "));
 }
 
-TEST(Report, ListsTheCasesThatRan) {
+TEST(Report, ListsTheCasesThatRanAndTheAttributesThatTheySet) {
   absl::StatusOr<Report> report =
       CheckBackend(MGE_BINARY_DIR "/tests/mutants/none.so", {.quick = true, .only = {"Softmax"}});
   ASSERT_TRUE(report.ok());
-  EXPECT_THAT(ReportJson(*report), HasSubstr("\"Softmax(T[2,5,3]) {axis=-2} T=float32\""));
-  EXPECT_THAT(ReportMarkdown(*report), HasSubstr(" cases ran; the JSON report lists them.\n"));
+  EXPECT_THAT(ReportJson(*report), AllOf(HasSubstr("\"Softmax(T[2,5,3]) {axis=-2} T=float32\""),
+                                         HasSubstr("\"Softmax\": {\n      \"axis\": [\n        \"-1\"")));
+  EXPECT_THAT(ReportMarkdown(*report), HasSubstr(" cases ran; they set 1 of the 1 attributes of their operators.\n"));
 }
 
 // Writes a copy of a correct backend whose note is changed by `edit`. Returns its path.

@@ -51,16 +51,7 @@ TEST(CudaRuns, ACapturedRunLaunchesOneGraphAndAllocatesNothing) {
 
 TEST(CudaRuns, AGraphIsUpdatedIfTheMemoryOfOutputsMoves) {
   SoftwareDriver driver;
-  auto session = Session::Load(CudaRuntime(), MGE_SOURCE_DIR "/packaging/digits/digits.onnx",
-                               {.device = "cuda0", .outputs_on_device = true});
-  ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  std::vector<std::vector<HostValue>> kept;  // so that each run has other memory for its output
-  for (int run = 0; run < 6; ++run) {
-    RunState control;
-    kept.emplace_back(1);
-    const absl::Status status = (*session)->Run(DigitsInput(), kept.back(), control);
-    ASSERT_TRUE(status.ok()) << FormatError(status);
-  }
+  RunWithMovingOutputs(CudaRuntime(), "cuda0");
   EXPECT_EQ(driver.Calls("cuGraphInstantiateWithFlags"), 1u);
   EXPECT_GE(driver.Calls("cuGraphExecUpdate"), 3u);
   EXPECT_GE(driver.Calls("cuGraphLaunch"), 4u);

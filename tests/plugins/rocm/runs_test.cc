@@ -66,16 +66,7 @@ TEST(RocmRuns, HaveTheMemoryThatIsReservedBeforeTheFirstOne) {
 
 TEST(RocmRuns, UpdateTheGraphIfTheMemoryOfOutputsMoves) {
   DriverInSoftware driver(kDriver);
-  auto session = Session::Load(RuntimeOver("rocm", kDriver), MGE_SOURCE_DIR "/packaging/digits/digits.onnx",
-                               {.device = "rocm0", .outputs_on_device = true});
-  ASSERT_TRUE(session.ok()) << FormatError(session.status());
-  std::vector<std::vector<HostValue>> kept;  // so that each run has other memory for its output
-  for (int run = 0; run < 6; ++run) {
-    RunState control;
-    kept.emplace_back(1);
-    const absl::Status status = (*session)->Run(DigitsInput(), kept.back(), control);
-    ASSERT_TRUE(status.ok()) << FormatError(status);
-  }
+  RunWithMovingOutputs(RuntimeOver("rocm", kDriver), "rocm0");
   EXPECT_EQ(driver.Calls("hipGraphInstantiateWithFlags"), 1u);
   EXPECT_GE(driver.Calls("hipGraphExecUpdate"), 3u);
   EXPECT_GE(driver.Calls("hipGraphLaunch"), 4u);

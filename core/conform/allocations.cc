@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/conform/allocations.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "core/conform/backend_under_test.h"
+#include "fmt/format.h"
+
+namespace mge::conform {
+namespace {
+
+constinit thread_local AllocationFailure* t_failure = nullptr;
+constinit std::atomic<int64_t> g_objects{0};
+constinit std::atomic<bool> g_seen{false};  // whether the program's allocator calls AllocationFails()
+constinit const link_map* g_backend = nullptr;
+constinit const link_map* g_languages[2] = {};  // the libraries of C++ and C
+
+const link_map* LibraryOf(const void* code) {
+  dl_find_object found;
+  return _dl_find_object(const_cast<void*>(code), &found) == 0 ? found.dlfo_link_map : nullptr;
+}
+
+bool IsOfLanguage(const link_map* library) {
+  return std::find(std::begin(g_languages), std::end(g_languages), library) != std::end(g_languages);
+}
+
+// Returns the library that requests memory: that of `caller`, or the first caller outside of the C and C++ libraries.
+const link_map* AskingLibrary(const void* caller) {
+  struct Walk {
+    const void* caller;
+    const link_map* library;
+    bool begun = false;
+  } walk = {caller, LibraryOf(caller)};
+  if (!IsOfLanguage(walk.library)) return walk.library;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* context, void* self) {
+        Walk& w = *static_cast<Walk*>(self);
+        const void* code = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+        w.begun |= code == w.caller;
+        if (!w.begun) return _URC_NO_REASON;
+        w.library = LibraryOf(code);
+        return IsOfLanguage(w.library) ? _URC_NO_REASON : _URC_NORMAL_STOP;
+      },
+      &walk);
+  return walk.library;
+}
+
+class Failures {
+ public:
+  static constexpr int kTimes = 32;
+  Failures(BackendUnderTest& tested, const std::function<void()>& work) : tested_(tested), work_(work) {}
+
+  // Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached.
+  bool Try(uint64_t n, bool for_ever) {
+    // A cache grows once and may shrink again. A leak grows in every round, so it is reported only after 2 * kTimes rounds.
+    for (int i = 0; i < 2 * kTimes; ++i) {
+      const int64_t before = g_objects.load();
+      if (!Fail(n, for_ever) && i == 0) return false;
+      tested_.At("the same again, after {}", where_);
+      if (absl::Status status = StatusOf(work_); !status.ok()) StillFails(status);
+      if (g_objects.load() <= before) return true;
+      // A thread of the backend may be about to free something.
+      if (i % kTimes > kTimes / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    Broken("memory is lost each time {}", where_);
+  }
+
+  // Runs the work once with failing allocation n and checks its status. Does not look for leaks. Returns whether allocation
+  // n was reached.
+  bool Fail(uint64_t n, bool for_ever) {
+    std::string here;
+    AllocationFailure failure(n, for_ever, [&](std::string_view call) {
+      if (AllocationFailure::Happened()) return;
+      here = fmt::format("allocation {}{} fails while {}", n, for_ever ? " and every later one" : "", call);
+      tested_.At(here);
+    });
+    const absl::Status status = StatusOf(work_);
+    const bool reached = failure.happened();
+    if (reached) where_ = here;
+    if (reached && !status.ok() && !absl::IsResourceExhausted(status)) Broken("{}: {}", where_, Std(status.message()));
+    if (!reached && !status.ok() && !where_.empty()) StillFails(status);
+    if (!reached) ThrowIfError(status);
+    return reached;
+  }
+
+ private:
+  [[noreturn]] void StillFails(const absl::Status& status) const {
+    Broken("after {} the same fails with memory: {}", where_, Std(status.message()));
+  }
+  BackendUnderTest& tested_;
+  const std::function<void()>& work_;
+  std::string where_;  // the last failure
+};
+
+// Refuses memory as SurvivesFailures() describes. Returns whether the backend takes any.
+bool RefuseAll(BackendUnderTest& tested, const std::function<void()>& work, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  Failures failures(tested, work);
+  // Many objects are created only at the first use. Lets each allocation of the first use fail before any of them is
+  // complete.
+  Clock::time_point begin = Clock::now();
+  auto gone = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  uint64_t n = 1;
+  for (bool reached = true; reached && gone() < seconds / 4; ++n) reached = failures.Fail(n, false);
+  begin = Clock::now();
+  uint64_t count = 0;
+  {
+    AllocationFailure none;
+    work();
+    count = none.seen();
+  }
+  if (count == 0 && n == 2) return false;
+  const int least = tested.reporter().Fit(8, 4 * gone());
+  begin = Clock::now();
+  n = 1;
+  for (int tried = 1;; ++tried) {
+    for (bool for_ever : {false, true}) {
+      if (!failures.Try(n, for_ever)) return true;
+    }
+    // Skips allocations if there is not enough time for all that are left.
+    const double left = static_cast<double>(count - std::min(n, count));
+    const double fit = std::max<double>((seconds / gone() - 1) * tried, least);
+    n += std::max<uint64_t>(1, static_cast<uint64_t>(left / fit));
+  }
+}
+
+}  // namespace
+
+AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering entering)
+    : n_(n), for_ever_(for_ever), entering_(std::move(entering)), outer_(std::exchange(t_failure, this)) {}
+AllocationFailure::~AllocationFailure() { t_failure = outer_; }
+bool AllocationsAreSeen() { return g_seen; }
+bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
+
+void AllocationFailure::Enter(std::string_view call) {
+  if (t_failure && t_failure->entering_) t_failure->entering_(call);
+}
+
+bool AllocationFailure::Refuses() noexcept {
+  if (!InBackendNow() || !t_failure) return false;
+  const uint64_t n = ++t_failure->seen_;
+  return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));
+}
+
+void CountAllocationsOf(void* library) {
+  link_map* map = nullptr;
+  dlinfo(library, RTLD_DI_LINKMAP, &map);
+  g_backend = map;
+  g_languages[0] = LibraryOf(reinterpret_cast<const void*>(&std::set_new_handler));
+  g_languages[1] = LibraryOf(reinterpret_cast<const void*>(&std::getenv));
+}
+
+bool AllocationFails(const void* caller) noexcept {
+  if (!g_seen.load(std::memory_order_relaxed)) g_seen = true;
+  return InBackendNow() && t_failure && AskingLibrary(caller) == g_backend && AllocationFailure::Refuses();
+}
+
+void CountObject(int change) noexcept { g_objects.fetch_add(change, std::memory_order_relaxed); }
+
+void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds) {
+  const bool refused = RefuseAll(tested, work, seconds);
+  // The requests to the host, for memory and slabs, were refused. That does not show what the other allocations do.
+  if (!AllocationsAreSeen()) NotOffered("this program does not see allocations");
+  if (!refused) NotOffered("it takes no memory here, or none that can be seen");
+}
+
+}  // namespace mge::conform
