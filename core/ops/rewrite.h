@@ -19,6 +19,8 @@ namespace mge {
 struct Rewrite {
   std::string_view name;  // shown by `--why`; the setting planner.skip disables rewrites by name
   std::string_view doc;
+  // True: is applied only if the first device's backend has `allow_rewrite` (mge/plugin.h) and allows it.
+  bool on_request = false;
   // Replaces the pattern whose last node is `node`. Returns true if the graph changed. The caller binds the new nodes
   // and infers their types. `allocator` supplies the memory of new constants. If it fails, the graph must be unchanged.
   absl::StatusOr<bool> (*apply)(Graph& graph, NodeId node, HostAllocator& allocator);

@@ -45,6 +45,7 @@ struct Backend : BackendDefaults {
   using Claims = mge::Claims<gpu::FindClaims, gpu::OfferCompiledChains>;
 
   static Result Start() { return gpu::LoadDriver(); }
+  static bool AllowRewrite(Device&, std::string_view) { return true; }
 };
 
 }  // namespace

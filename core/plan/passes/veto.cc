@@ -10,6 +10,10 @@
 namespace mge {
 
 absl::Status ApplyVetoes(PlanContext& context) {
+  const mge_graph_api* first = context.devices.empty() ? nullptr : context.devices.front()->graph_api();
+  for (const Rewrite* rewrite : AllRewrites()) {
+    if (rewrite->on_request && (!first || !first->allow_rewrite)) context.skip.emplace_back(rewrite->name);
+  }
   for (Device* device : context.devices) {
     const mge_graph_api* api = device->graph_api();
     if (!api || !api->allow_rewrite) continue;

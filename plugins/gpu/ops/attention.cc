@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention, a group that begins with a transpose, a scale or the product of queries and keys.
+// Attention, a group that begins with a Split, a transpose, a scale or the product of queries and keys.
 #include "plugins/gpu/support/attention.h"
 
 #include <algorithm>
@@ -34,7 +34,9 @@ bool FindWhole(const Problem& p, Attention* found) {
 // and write the scores.
 double ApartUs(const Problem& p, const Attention& a, double operations) {
   double us = operations / RoofsOf(p.handle()).matrix_operations_per_us;
-  for (int32_t node : a.nodes) us += GpuUs(p, 2.0 * static_cast<double>(p.node(node).output(0).bytes()));
+  for (int32_t node : a.nodes) {
+    if (!p.node(node).Is("Reshape")) us += GpuUs(p, 2.0 * static_cast<double>(p.node(node).output(0).bytes()));
+  }
   return us;
 }
 
@@ -74,16 +76,19 @@ struct AttentionRow {
       shape = Rows(BlocksOf(a, 64) * PartsOf(a));
       shape.block[0] = 128;
     }
+    const auto in = [&](int32_t value, int64_t start) {
+      return Operand::In(p.operand(value), start * ElementBytes(found.type));
+    };
     Recipe recipe;
     recipe.Add(KernelFor(kernel, found.type), shape, a,
-               {Operand::In(p.operand(found.q)), Operand::In(p.operand(found.k)), Operand::In(p.operand(found.v)),
+               {in(found.q, found.q_start), in(found.k, found.k_start), in(found.v, found.v_start),
                 found.mask < 0 ? Operand::Null() : Operand::In(p.operand(found.mask)), Operand::Out()});
     return std::move(recipe).Make();
   }
 };
 
 constexpr KernelRow kRows[] = {Row<AttentionRow>("MatMul"), Row<AttentionRow>("Transpose"), Row<AttentionRow>("Mul"),
-                               Row<AttentionRow>("Div")};
+                               Row<AttentionRow>("Div"), Row<AttentionRow>("Split")};
 
 }  // namespace
 

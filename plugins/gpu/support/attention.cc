@@ -15,10 +15,19 @@ constexpr int kMaxBatchRank = 6;
 
 bool HasElements(const Value& v) { return v.is_static() && v.elements() > 0; }
 
+// The columns of a tensor that one output of a Split has, maybe with a Reshape of the rows behind it.
+struct Part {
+  int split = -1, reshape = -1;  // nodes; -1: absent
+  int64_t start = 0;             // elements in front of it
+  std::vector<int64_t> strides;
+};
+
 // A matrix with batch dimensions in front, read through strides.
 struct View {
   int32_t value = -1;
+  int64_t start = 0;
   std::vector<int64_t> dims, strides;
+  Part part;  // another way to read it
 };
 
 // Collects the nodes of one attention.
@@ -48,6 +57,10 @@ class Finder {
     if (!Follow(graph_.node(first).input_id(0), true, &q) || !Follow(graph_.node(first).input_id(1), true, &k) ||
         !Follow(last.input_id(1), false, &v)) {
       return false;
+    }
+    if (q.part.split >= 0 && k.part.split == q.part.split && v.part.split == q.part.split) {
+      for (View* view : {&q, &k, &v}) ReadPart(view);
+      Take(q.part.split);
     }
     std::swap(k.dims[k.dims.size() - 2], k.dims.back());  // MatMul reads keys transposed
     std::swap(k.strides[k.strides.size() - 2], k.strides.back());
@@ -194,12 +207,52 @@ class Finder {
     const Value v = graph_.value(value);
     if (v.dtype() != found_.type || !HasElements(v) || v.rank() != rank) return false;
     const std::vector<int64_t> strides = StridesOf(v.dims());
+    const Part part = PartOf(value);
     view->value = value;
-    for (size_t d : order) {
-      view->dims.push_back(v.dims()[d]);
-      view->strides.push_back(strides[d]);
+    view->part = part;
+    for (size_t i = 0; i < order.size(); ++i) {
+      view->dims.push_back(v.dims()[order[i]]);
+      view->strides.push_back(strides[order[i]]);
+      if (part.split >= 0) view->part.strides[i] = part.strides[order[i]];
     }
     return true;
+  }
+
+  // Finds the Split into three that gives a value, if nothing else reads the output.
+  Part PartOf(int32_t value) const {
+    Part part;
+    const std::span<const int64_t> dims = graph_.value(value).dims();
+    int i = MakerOf(value);
+    if (i >= 0 && graph_.node(i).Is("Reshape") && graph_.node(i).input(1).is_constant()) {
+      part.reshape = i;
+      value = graph_.node(i).input_id(0);
+      i = MakerOf(value);
+    }
+    if (i < 0) return {};
+    const Node n = graph_.node(i);
+    if (!n.Is("Split") || HasOwnMeaning(n) || n.output_count() != 3 || !HasElements(n.input(0))) return {};
+    const Value whole = n.input(0);
+    if (AxisOf(n.Int("axis", 0), whole.rank()) != whole.rank() - 1) return {};
+    const int64_t columns = whole.dims().back(), own = graph_.value(value).dims().back();
+    for (int k = 0; n.output_id(k) != value; ++k) part.start += n.output(k).dims().back();
+    // Dimensions outside of a row have strides of whole rows.
+    bool keeps_rows = false;
+    int64_t stride = 1;
+    part.strides.resize(dims.size());
+    for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
+      keeps_rows |= stride == own;
+      part.strides[d] = keeps_rows ? stride / own * columns : stride;
+    }
+    if (!keeps_rows && stride != own) return {};
+    part.split = i;
+    return part;
+  }
+  // Reads an operand in the tensor that the Split divides.
+  void ReadPart(View* view) {
+    if (view->part.reshape >= 0) Take(view->part.reshape);
+    view->value = graph_.node(view->part.split).input_id(0);
+    view->start = view->part.start;
+    view->strides = view->part.strides;
   }
 
   // Sets the strides of the batch dimensions. Returns false if the operand does not broadcast to them.
@@ -234,6 +287,9 @@ class Finder {
     found_.q = q.value;
     found_.k = k.value;
     found_.v = v.value;
+    found_.q_start = q.start;
+    found_.k_start = k.start;
+    found_.v_start = v.start;
     return SetOutput(scores, last) && SetMask(scores);
   }
 
@@ -267,7 +323,8 @@ class Finder {
     if (found_.mask < 0) return true;
     const Value m = graph_.value(found_.mask);
     if (m.rank() > static_cast<int>(scores.size())) return false;
-    View view{found_.mask, {}, {}};
+    View view;
+    view.value = found_.mask;
     view.dims.assign(scores.size() - static_cast<size_t>(m.rank()), 1);
     view.dims.insert(view.dims.end(), m.dims().begin(), m.dims().end());
     view.strides = StridesOf(view.dims);
@@ -303,6 +360,7 @@ void OfferAttention(const Pattern& pattern, ClaimList& claims) {
     double saved = 0;
     for (int32_t node : found.nodes) {
       const Value y = graph.node(node).output(0);
+      if (graph.node(node).Is("Reshape")) continue;  // it copies nothing
       if (graph.node(node).output_id(0) != found.output) saved += GpuUs(kAverageRoofs, 2.0 * static_cast<double>(y.bytes()));
     }
     claims.Offer("attention", found.nodes, saved);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds attention in a graph: a product of queries and keys, a scale, a mask, a softmax, and a product with values, with the
-// transposes around them.
+// transposes around them, and the Split of one tensor into queries, keys and values.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ namespace mge::gpu {
 struct Attention {
   mge_dtype type = MGE_DTYPE_UNDEFINED;
   int32_t q = -1, k = -1, v = -1;
-  int32_t mask = -1;           // -1: none but that of args.causal
-  int32_t output = -1;         // output 0 of the last node
-  std::vector<int32_t> nodes;  // ascending
-  AttentionArgs args = {};     // without pointers
+  int64_t q_start = 0, k_start = 0, v_start = 0;  // elements in front of the operand in its value
+  int32_t mask = -1;                              // -1: none but that of args.causal
+  int32_t output = -1;                            // output 0 of the last node
+  std::vector<int32_t> nodes;                     // ascending
+  AttentionArgs args = {};                        // without pointers
 };
 
 // Finds the attention around node `softmax`. A value between its nodes has no other reader. Returns false if there is none

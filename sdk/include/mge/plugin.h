@@ -746,7 +746,8 @@ typedef struct mge_graph_api {
   /* Offers groups of two or more nodes that one kernel computes. Each accepted group becomes a problem. Per node of the
    * graph, the host accepts up to 64 offers with 1024 nodes in total. [any] */
   mge_code (*claim)(mge_device* device, const mge_graph* graph, const mge_claim_sink* sink, mge_error* error);
-  /* [optional] Returns 0 if the host must not apply this rewrite (`mge plan` lists the names) to models for the device. */
+  /* [optional] Returns 0 if the host must not apply this rewrite (`mge plan` lists the names) to models for the device. A
+   * backend without it gets all rewrites but `attention_projections`. */
   int32_t (*allow_rewrite)(mge_device* device, const mge_text* name); /* [any] */
 } mge_graph_api;
 

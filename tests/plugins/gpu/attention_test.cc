@@ -32,17 +32,28 @@ class Network {
   ValueId Number(float x, DType type) { return Constant(Fill(type, {}, {x})); }
   ValueId Cast(ValueId x, DType to) { return Add("Cast", {x}, With({{"to", static_cast<int64_t>(to)}})); }
   ValueId Add(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    return Add(1, op, std::move(inputs), std::move(attrs))[0];
+  }
+  // Adds a node with several outputs.
+  std::vector<ValueId> Add(int outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
     Node node;
     node.op = op;
     node.version = 24;
     node.name = op + std::to_string(case_.graph.node_count());
     node.attrs = std::move(attrs);
     node.inputs.assign(inputs.begin(), inputs.end());
-    node.outputs = {case_.graph.AddTemporary("y")};
-    const ValueId y = node.outputs[0];
+    std::vector<ValueId> y;
+    for (int i = 0; i < outputs; ++i) y.push_back(case_.graph.AddTemporary("y"));
+    node.outputs.assign(y.begin(), y.end());
     case_.graph.AddNode(std::move(node));
     return y;
   }
+  // Divides the columns of a tensor into parts of these sizes.
+  std::vector<ValueId> Split(ValueId x, const std::vector<int64_t>& sizes) {
+    return Add(static_cast<int>(sizes.size()), "Split", {x, Ints(sizes)}, With({{"axis", int64_t{-1}}}));
+  }
+  ValueId Reshape(ValueId x, const std::vector<int64_t>& shape) { return Add("Reshape", {x, Ints(shape)}); }
+  ValueId Ints(const std::vector<int64_t>& values) { return Constant(Tensor::Vector<int64_t>(values)); }
   ValueId Transpose(ValueId x, std::vector<int64_t> perm) {
     return Add("Transpose", {x}, With({{"perm", std::move(perm)}}));
   }
@@ -78,16 +89,15 @@ std::vector<Tensor> RoundedOnce(const Case& c) {
   }
   for (NodeId id = 0; id < c.graph.node_count(); ++id) {
     const Node& node = c.graph.node(id);
-    HostValue& y = values[static_cast<size_t>(node.outputs[0])];
     if (node.op == "Cast") {
-      y = values[static_cast<size_t>(node.inputs[0])];
+      values[static_cast<size_t>(node.outputs[0])] = values[static_cast<size_t>(node.inputs[0])];
       continue;
     }
     std::vector<HostValue> in;
     for (ValueId v : node.inputs) in.push_back(values[static_cast<size_t>(v)]);
     auto out = Evaluate(node, in);
     EXPECT_TRUE(out.ok()) << out.status().message();
-    if (out.ok()) y = (*out)[0];
+    for (size_t i = 0; out.ok() && i < out->size(); ++i) values[static_cast<size_t>(node.outputs[i])] = (*out)[i];
   }
   std::vector<Tensor> results;
   for (ValueId v : c.graph.outputs())
@@ -152,6 +162,45 @@ TEST(Attention, MayShareKeysAndValuesBetweenHeads) {
     Network n(t);
     const ValueId scores = n.Add("MatMul", {n.In({2, 3, 33, 8}, 1), n.In({2, 1, 8, 9}, 2)});
     Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({9, 7}, 3)})}), "MatMul Softmax MatMul");
+  }
+}
+
+// Queries, keys and values are columns of one tensor, with rows of tokens, or of batches and tokens. The parts may differ in
+// size, and their rows may be heads already.
+TEST(Attention, ReadsQueriesKeysAndValuesWhereASplitFindsThem) {
+  for (DType t : kTypes) {
+    Network n(t);
+    const std::vector<ValueId> parts = n.Split(n.In({2, 37, 48 + 48 + 72}, 1), {48, 48, 72});
+    const ValueId q = n.Transpose(n.Reshape(parts[0], {2, 37, 3, 16}), {0, 2, 1, 3});
+    const ValueId k = n.Transpose(n.Reshape(parts[1], {2, 37, 3, 16}), {0, 2, 3, 1});
+    const ValueId v = n.Transpose(n.Reshape(parts[2], {2, 37, 3, 24}), {0, 2, 1, 3});
+    const ValueId y = n.Add("MatMul", {n.Add("Softmax", {n.Add("MatMul", {q, k})}), v});
+    Expect(n.Done({n.Transpose(y, {0, 2, 1, 3})}),
+           "Split Reshape Transpose Reshape Transpose Reshape Transpose MatMul Softmax MatMul Transpose");
+  }
+  Network rows;  // of tokens
+  const std::vector<ValueId> parts = rows.Split(rows.In({2 * 5, 3 * 8}, 1), {8, 8, 8});
+  const ValueId v = rows.Reshape(parts[0], {2, 5, 8}), q = rows.Reshape(parts[1], {2, 5, 8});
+  const ValueId k = rows.Transpose(rows.Reshape(parts[2], {2, 5, 8}), {0, 2, 1});
+  Expect(rows.Done({rows.Add("MatMul", {rows.Add("Softmax", {rows.Add("MatMul", {q, k})}), v})}),
+         "Split Reshape Reshape Reshape Transpose MatMul Softmax MatMul");
+  Network heads;
+  const std::vector<ValueId> part = heads.Split(heads.In({2, 5, 3 * 8}, 1), {8, 8, 8});
+  const ValueId scores = heads.Add("MatMul", {part[0], heads.Transpose(part[1], {0, 2, 1})});
+  Expect(heads.Done({heads.Add("MatMul", {heads.Add("Softmax", {scores}), part[2]})}),
+         "Split Transpose MatMul Softmax MatMul");
+}
+
+TEST(Attention, LeavesASplitApartIfOthersReadAPartOrItsRowsAreNotKept) {
+  for (const bool other_reader : {true, false}) {
+    Network n;
+    const std::vector<ValueId> parts = n.Split(n.In({6, 5, 3 * 8}, 1), {8, 8, 8});
+    const auto rows = [&](ValueId part) { return other_reader ? part : n.Reshape(part, {10, 2, 12}); };
+    const ValueId scores = n.Add("MatMul", {rows(parts[0]), n.Transpose(rows(parts[1]), {0, 2, 1})});
+    const ValueId y = n.Add("MatMul", {n.Add("Softmax", {scores}), rows(parts[2])});
+    const Case c = n.Done(other_reader ? std::vector{y, parts[2]} : std::vector{y});
+    OnEveryMachine(
+        [&](Backend& backend) { EXPECT_THAT(backend.Claims(c), Contains("attention: Transpose MatMul Softmax MatMul")); });
   }
 }
 

@@ -147,5 +147,22 @@ TEST(Rewrites, AreNotAppliedIfABackendForbidsThem) {
   }
 }
 
+// The backend `virtual` asks for the rewrite, because its attention reads the parts of a Split in place.
+TEST(Rewrites, OfAttentionAreAppliedOnlyIfTheFirstDeviceAsksForThem) {
+  const std::string graph =
+      "input x : float32[2,3]\nconst wq = float32[3,2]<1>\nconst wk = float32[3,2]<2>\nconst wv = float32[3,2]<3>\n"
+      "q = MatMul(x, wq)\nk = MatMul(x, wk)\nv = MatMul(x, wv)\nkt = Transpose(k)\ns = MatMul(q, kt)\n"
+      "w = Softmax(s)\ny = MatMul(w, v)\noutput y\n";
+  for (const char* devices : {"virtual0", "virtual0+cpu0", "cpu0", "cpu0+virtual0"}) {
+    auto session = Load(NewRuntime({{"virtual.devices", "1"}}), graph, devices);
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    auto plan = (*session)->PlanFor(std::vector<InputType>{{.dtype = DType::kF32, .shape = {2, 3}}});
+    ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+    EXPECT_EQ(Holds((*plan)->pass_log, "attention_projections: 1 changes"),
+              std::string_view(devices).starts_with("virtual0"))
+        << devices;
+  }
+}
+
 }  // namespace
 }  // namespace mge
