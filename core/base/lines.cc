@@ -21,6 +21,9 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 }
 
 std::string OneLine(std::string_view text) {
+  const auto is_word = [](unsigned char c) { return c > 0x20 && c < 0x7f; };
+  const bool is_line = std::ranges::all_of(text, [&](unsigned char c) { return is_word(c) || c == ' '; });
+  if (!text.empty() && is_line && is_word(text.front()) && is_word(text.back())) return std::string(text);
   std::string out;
   for (std::string_view line : LinesOf(text)) {
     if (!out.empty()) out += " | ";

@@ -2,6 +2,7 @@
 #include "core/graph/graph.h"
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 
 #include "core/base/errors.h"
@@ -151,21 +152,29 @@ void Graph::RemoveNode(NodeId id) {
 
 absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
   std::vector<int> waiting(nodes_.size(), 0);
-  std::vector<std::vector<NodeId>> followers(nodes_.size());
+  // The followers of node p are at [first[p], first[p + 1]).
+  std::vector<size_t> first(nodes_.size() + 1, 0);
   int live = 0;
-  auto producer_of = [&](ValueId v) { return v == kNone ? kNone : values_[v].producer; };
-  for (NodeId id = 0; id < node_count(); ++id) {
-    const Node& n = nodes_[id];
-    if (n.dead) continue;
-    ++live;
-    for (const auto* list : {&n.inputs, &n.captures}) {
+  auto for_each_producer = [&](NodeId id, auto visit) {
+    for (const auto* list : {&nodes_[id].inputs, &nodes_[id].captures}) {
       for (ValueId v : *list) {
-        if (NodeId p = producer_of(v); p != kNone) {
-          followers[p].push_back(id);
-          ++waiting[id];
-        }
+        if (v != kNone && values_[v].producer != kNone) visit(values_[v].producer);
       }
     }
+  };
+  for (NodeId id = 0; id < node_count(); ++id) {
+    if (nodes_[id].dead) continue;
+    ++live;
+    for_each_producer(id, [&](NodeId p) {
+      ++first[static_cast<size_t>(p) + 1];
+      ++waiting[id];
+    });
+  }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<NodeId> followers(first.back());
+  std::vector<size_t> next(first.begin(), first.end() - 1);
+  for (NodeId id = 0; id < node_count(); ++id) {
+    if (!nodes_[id].dead) for_each_producer(id, [&](NodeId p) { followers[next[p]++] = id; });
   }
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   for (NodeId id = 0; id < node_count(); ++id) {
@@ -177,8 +186,8 @@ absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
     NodeId id = ready.top();
     ready.pop();
     order.push_back(id);
-    for (NodeId f : followers[id]) {
-      if (--waiting[f] == 0) ready.push(f);
+    for (size_t i = first[id]; i < first[static_cast<size_t>(id) + 1]; ++i) {
+      if (--waiting[followers[i]] == 0) ready.push(followers[i]);
     }
   }
   if (static_cast<int>(order.size()) == live) return order;
@@ -192,14 +201,12 @@ absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
   while (!seen[at]) {
     seen[at] = 1;
     path.push_back(at);
-    NodeId next = kNone;
-    for (const auto* list : {&nodes_[at].inputs, &nodes_[at].captures}) {
-      for (ValueId v : *list) {
-        if (next == kNone && waits(producer_of(v))) next = producer_of(v);
-      }
-    }
-    MGE_CHECK(next != kNone);
-    at = next;
+    NodeId back = kNone;
+    for_each_producer(at, [&](NodeId p) {
+      if (back == kNone && waits(p)) back = p;
+    });
+    MGE_CHECK(back != kNone);
+    at = back;
   }
   path.erase(path.begin(), std::find(path.begin(), path.end(), at));
   constexpr size_t kShown = 8;

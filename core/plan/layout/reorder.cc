@@ -40,8 +40,15 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device&
 }
 
 double ReorderCosts::Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
-  const std::string key = fmt::format("{} {} {} {}", device.name(), type.ToString(), LayoutText(from), LayoutText(to));
-  auto [at, is_new] = known_.try_emplace(key, 0);
+  // The bytes of all that the time depends on.
+  std::string key(reinterpret_cast<const char*>(type.dims.data()), type.dims.size() * sizeof(int64_t));
+  auto add = [&key](const auto& part) { key.append(reinterpret_cast<const char*>(&part), sizeof(part)); };
+  const Device* on = &device;
+  add(on);
+  add(type.dtype);
+  add(from);
+  add(to);
+  auto [at, is_new] = known_.try_emplace(std::move(key), 0);
   if (is_new) at->second = Ask(device, type, from, to);
   return at->second;
 }

@@ -2,8 +2,8 @@
 // Reorders: kernels of a backend that copy a tensor from one layout to another.
 #pragma once
 
-#include <map>
 #include <string>
+#include <unordered_map>
 
 #include "core/kernel/abi_graph.h"
 #include "core/kernel/candidate.h"
@@ -32,7 +32,7 @@ class ReorderCosts {
   double Ask(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) const;
 
   const PlanContext& context_;
-  std::map<std::string, double> known_;
+  std::unordered_map<std::string, double> known_;
 };
 
 }  // namespace mge

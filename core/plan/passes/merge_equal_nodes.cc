@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <string>
+#include <unordered_map>
 
+#include "absl/strings/str_cat.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/passes/pass.h"
@@ -14,20 +15,20 @@ namespace {
 
 // Returns a text that is equal for equal nodes, or "" if the node must not be merged.
 std::string NodeKey(const Node& node) {
-  std::string key = fmt::format("{}|{}|{}|", node.domain, node.op, node.version);
-  for (ValueId v : node.inputs) key += fmt::format("{},", v);
-  key += fmt::format("|{}|", node.outputs.size());
+  std::string key = absl::StrCat(node.domain, "|", node.op, "|", node.version, "|");
+  for (ValueId v : node.inputs) absl::StrAppend(&key, v, ",");
+  absl::StrAppend(&key, "|", node.outputs.size(), "|");
   std::vector<std::string> attrs;
   for (const auto& [name, value] : node.attrs) {
     std::string text = name + "=";
     if (const auto* i = std::get_if<int64_t>(&value)) {
-      text += fmt::format("i{}", *i);
+      absl::StrAppend(&text, "i", *i);
     } else if (const auto* f = std::get_if<float>(&value)) {
       text += fmt::format("f{:a}", *f);
     } else if (const auto* t = std::get_if<std::string>(&value)) {
       text += fmt::format("t{}:{}", t->size(), *t);
     } else if (const auto* ints = std::get_if<Ints>(&value)) {
-      for (int64_t x : *ints) text += fmt::format("{},", x);
+      for (int64_t x : *ints) absl::StrAppend(&text, x, ",");
     } else if (const auto* floats = std::get_if<Floats>(&value)) {
       for (float x : *floats) text += fmt::format("{:a},", x);
     } else {
@@ -44,7 +45,7 @@ std::string NodeKey(const Node& node) {
 
 absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
   int changes = 0;
-  std::map<std::string, NodeId> seen;
+  std::unordered_map<std::string, NodeId> seen;
   Replacements replacements(graph);
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
   for (NodeId id : order) {
