@@ -126,22 +126,6 @@ TEST_F(CompiledChains, AreInterpretedIfThereIsNoCompiler) {
   }
 }
 
-// The cases have expected results, so the second run also compares what the chains compute.
-TEST_F(CompiledChains, OfTheCasesOfOnnxAreCompiledByNvrtcAndAsOneUnit) {
-  constexpr char kCases[] = "/usr/share/libonnx-testdata/data";
-  if (!std::filesystem::exists(kCases)) GTEST_SKIP() << "no " << kCases << " (Debian's libonnx-testdata)";
-  const std::string folder = Path("chains"), unit = Path("chains.so"), check = std::string("check --device cuda0 ") + kCases;
-  std::filesystem::create_directory(folder);
-  const Outcome collected = Mge(check, Environment() + " " + kCollectVariable + "=" + folder);
-  ASSERT_EQ(collected.code, 0) << collected.err;
-  const std::vector<std::string> sources = CollectedSources(folder);
-  EXPECT_GT(sources.size(), 50u);
-  ASSERT_TRUE(CompileTwins(sources, kSoftwareDriver, unit));
-  const Outcome o = Mge(check, Environment() + " " + kUnitVariable + "=" + unit);
-  EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
-}
-
 // Compiles a source by the library that the tests load in place of NVRTC.
 void Compile(const char* source) {
   void* library = dlopen(kEmulating, RTLD_NOW | RTLD_LOCAL);

@@ -15,7 +15,7 @@ namespace mge {
 // Variables of the libraries in place of NVRTC and hiprtc (emulating.cc). With the first one, they write the source of each
 // kernel to a file NAME.cu of this folder, and their images have no twin. With the second one, they take all twins from this
 // library, and a source without one ends the process.
-inline constexpr char kCollectVariable[] = "MGE_TEST_COLLECT_CHAINS", kUnitVariable[] = "MGE_TEST_CHAINS";
+inline constexpr char kCollectVariable[] = "GPU_TEST_COLLECT_CHAINS", kUnitVariable[] = "GPU_TEST_CHAINS";
 
 // Returns the name of the kernel of a generated source.
 inline std::string KernelNameIn(const std::string& source) {
