@@ -11,6 +11,9 @@ namespace {
 
 class CudaGeneratedChains : public GeneratedChains {
  protected:
+  static std::string Environment() {
+    return std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver + " MGE_CUDA_NVRTC=" MGE_TEST_NVRTC;
+  }
   static constexpr Libraries kUsed = {kSoftwareDriver, MGE_TEST_NVRTC, "/usr/local/cuda/lib64/libnvrtc.so.13"};
 };
 
@@ -19,8 +22,14 @@ TEST_F(CudaGeneratedChains, OfEveryOperatorAndTypeAreCompiledByNvrtc) {
 }
 
 TEST_F(CudaGeneratedChains, OfTheCasesOfOnnxAreCompiledByNvrtcAndAsOneUnit) {
-  ExpectCasesOfOnnxCompileAsOneUnit(
-      "cuda0", std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver + " MGE_CUDA_NVRTC=" MGE_TEST_NVRTC, kUsed);
+  ExpectCasesOfOnnxCompileAsOneUnit("cuda0", Environment(), kUsed);
+}
+
+// The kit compares each group with its nodes one by one.
+TEST_F(CudaGeneratedChains, OfTheConformanceKitAreCompiledByNvrtcAndPassItAsOneUnit) {
+  const Outcome o =
+      RunWithOneUnit("sdk test " MGE_BINARY_DIR "/lib/mge/plugins/mge_cuda.so --quick --only graph", Environment(), kUsed);
+  EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
 }
 
 }  // namespace

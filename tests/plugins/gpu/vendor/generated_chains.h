@@ -128,20 +128,24 @@ class GeneratedChains : public Command {
     EXPECT_GE(reinterpret_cast<uint64_t (*)()>(dlsym(compiler, "emulating_true_compilations"))(), std::size(kChainTypes));
   }
 
-  // The cases have expected results, so the second run also compares what the chains compute. `environment` selects the
-  // driver and the compiler.
+  // Runs the command, which collects sources of chains. Compiles them as one unit, and runs the command with these twins.
+  // `environment` selects the driver and the compiler.
+  Outcome RunWithOneUnit(const std::string& command, const std::string& environment, const Libraries& use) const {
+    const std::string folder = Path("chains"), unit = Path("chains.so");
+    std::filesystem::create_directory(folder);
+    Mge(command, environment + " " + kCollectVariable + "=" + folder);
+    const std::vector<std::string> sources = CollectedSources(folder);
+    EXPECT_GT(sources.size(), 50u);
+    EXPECT_TRUE(CompileTwins(sources, use.driver, unit));
+    return Mge(command, environment + " " + kUnitVariable + "=" + unit);
+  }
+
+  // The cases have expected results, with which the second run compares what the chains compute.
   void ExpectCasesOfOnnxCompileAsOneUnit(const std::string& device, const std::string& environment,
                                          const Libraries& use) const {
     constexpr char kCases[] = "/usr/share/libonnx-testdata/data";
     if (!std::filesystem::exists(kCases)) GTEST_SKIP() << "no " << kCases << " (Debian's libonnx-testdata)";
-    const std::string folder = Path("chains"), unit = Path("chains.so"), check = "check --device " + device + " " + kCases;
-    std::filesystem::create_directory(folder);
-    const Outcome collected = Mge(check, environment + " " + kCollectVariable + "=" + folder);
-    ASSERT_EQ(collected.code, 0) << collected.err;
-    const std::vector<std::string> sources = CollectedSources(folder);
-    EXPECT_GT(sources.size(), 50u);
-    ASSERT_TRUE(CompileTwins(sources, use.driver, unit));
-    const Outcome o = Mge(check, environment + " " + kUnitVariable + "=" + unit);
+    const Outcome o = RunWithOneUnit("check --device " + device + " " + kCases, environment, use);
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_THAT(o.err, testing::Not(testing::HasSubstr("cannot be compiled")));
     if (!std::filesystem::exists(use.true_one)) GTEST_SKIP() << "compiled for this machine only: no " << use.true_one;
