@@ -117,6 +117,10 @@ backend=$(awk -F'"' -v want="$device" '
   $2 == "name" { name = $4 }
   $2 == "plugin" { plugin = $4 }
   $2 == "alias" && (name == want || $4 == want) { print plugin; exit }' "$out/devices.json")
+capability=$(awk -F'"' -v want="$device" '
+  $2 == "name" { name = $4 }
+  $2 == "alias" && $4 == want { name = want }
+  $2 == "capability" && name == want { print $4; exit }' "$out/devices.json")
 code=0; measured kit "$mge" sdk test "${quick[@]}" "$here/lib/mge/plugins/mge_$backend.so" || code=$?
 verdict kit "$code"
 code=0; measured onnx "$mge" check "$here/share/mge/onnx" --device "$device" || code=$?
@@ -227,9 +231,11 @@ show_rate() {
 echo "rates" >&2
 printf '\n## Rates\n\n' >>"$page"
 # The planner estimates the times of the backend's own kernels, so the settings need their rates.
-own=() matrix_setting=
+has_narrow=no own=() matrix_setting=
 case $backend in
-  cuda) own=(MGE_CUDA_CUBLASLT=off) matrix_setting=matrix_tflop_s ;;
+  cuda)
+    own=(MGE_CUDA_CUBLASLT=off) matrix_setting=matrix_tflop_s
+    if [[ ${capability%.*} -ge 8 ]]; then has_narrow=yes; fi ;; # tensor cores for bfloat16 and TF32
   rocm) own=(MGE_ROCM_ROCBLAS=off) ;;
 esac
 millions=128 rows=8192
@@ -239,16 +245,22 @@ operations=$((8 * 2 * 2048 * 2048))  # of the models `products-...` for each row
 table='' settings=''
 measure_rate stream stream "$millions" $((1000 * bytes))
 show_rate "memory" GB/s memory_gb_s
-measure_rate products-f32-own products-f32 "$rows" "$operations" "${own[@]}"
-show_rate "float32 products, own kernels" TFLOP/s compute_tflop_s
-measure_rate products-f16-own products-f16 "$rows" "$operations" "${own[@]}"
-show_rate "float16 products, own kernels" TFLOP/s "$matrix_setting"
-if ((${#own[@]})); then
-  measure_rate products-f32 products-f32 "$rows" "$operations"
-  show_rate "float32 products" TFLOP/s
-  measure_rate products-f16 products-f16 "$rows" "$operations"
-  show_rate "float16 products" TFLOP/s
-fi
+# measure_products [SUFFIX TEXT [VARIABLE...]]: measures products of every type with these variables, and adds their lines.
+measure_products() {
+  local suffix=${1:-} text=${2:-}
+  measure_rate "products-f32$suffix" products-f32 "$rows" "$operations" "${@:3}"
+  show_rate "float32 products$text" TFLOP/s "${suffix:+compute_tflop_s}"
+  measure_rate "products-f16$suffix" products-f16 "$rows" "$operations" "${@:3}"
+  show_rate "float16 products$text" TFLOP/s "${suffix:+$matrix_setting}"
+  if [[ $has_narrow == yes ]]; then
+    measure_rate "products-bf16$suffix" products-bf16 "$rows" "$operations" "${@:3}"
+    show_rate "bfloat16 products$text" TFLOP/s
+    measure_rate "products-tf32$suffix" products-f32 "$rows" "$operations" "${@:3}" MGE_SELECT_TENSOR_CORE_CONVERSION=1
+    show_rate "float32 products in TF32$text" TFLOP/s
+  fi
+}
+measure_products -own ", own kernels" "${own[@]}"
+if ((${#own[@]})); then measure_products; fi
 printf '| | measured |\n|---|---|\n%s' "$table" >>"$page"
 if ((${#own[@]})); then
   trial=

@@ -78,6 +78,7 @@ std::string WriteProducts(const char* name, uint64_t seed, int64_t batch, Elemen
 }
 std::string WriteProducts32(uint64_t seed, int64_t batch) { return WriteProducts("products-f32", seed, batch, kFloat32); }
 std::string WriteProducts16(uint64_t seed, int64_t batch) { return WriteProducts("products-f16", seed, batch, kFloat16); }
+std::string WriteProductsB16(uint64_t seed, int64_t batch) { return WriteProducts("products-bf16", seed, batch, kBFloat16); }
 
 constexpr Architecture kArchitectures[] = {
     {"resnet50", "ResNet-50 (version 1.5), 224x224", WriteResNet50, true},
@@ -92,6 +93,7 @@ constexpr Architecture kArchitectures[] = {
     {"stream", "one Relu on a million numbers", WriteStream, true},
     {"products-f32", "8 float32 products of 2048 columns with 2048x2048", WriteProducts32, true},
     {"products-f16", "8 float16 products of 2048 columns with 2048x2048", WriteProducts16, true},
+    {"products-bf16", "8 bfloat16 products of 2048 columns with 2048x2048", WriteProductsB16, true},
 };
 
 }  // namespace

@@ -84,9 +84,9 @@ void ModelWriter::AddTensor(const std::string& name, const std::vector<int64_t>&
 
 void ModelWriter::AddFloats(const std::string& name, const std::vector<int64_t>& dims, std::span<const float> values) {
   if (type_ == kFloat32) return AddTensor(name, dims, kFloat32, Raw(values.data(), values.size_bytes()));
-  std::vector<Half> halves;
-  for (float v : values) halves.emplace_back(v);
-  AddTensor(name, dims, kFloat16, Raw(halves.data(), halves.size() * sizeof(Half)));
+  std::vector<uint16_t> halves;
+  for (float v : values) halves.push_back(type_ == kFloat16 ? FloatToHalfBits(v) : FloatToBFloat16Bits(v));
+  AddTensor(name, dims, type_, Raw(halves.data(), halves.size() * sizeof(uint16_t)));
 }
 
 // Returns a normally distributed number by the Box-Muller method. The uniform numbers come from SplitMix64 (G. Steele et

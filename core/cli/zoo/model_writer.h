@@ -19,11 +19,11 @@ struct AttributeRow {
 };
 
 // Element types, as a TensorProto.DataType.
-enum ElementType : int32_t { kFloat32 = 1, kInt64 = 7, kFloat16 = 10 };
+enum ElementType : int32_t { kFloat32 = 1, kInt64 = 7, kFloat16 = 10, kBFloat16 = 16 };
 
 class ModelWriter {
  public:
-  // `type` is the type of all floating values: kFloat32 or kFloat16.
+  // `type` is the type of all floating values: kFloat32, kFloat16 or kBFloat16.
   ModelWriter(std::string name, uint64_t seed, ElementType type = kFloat32)
       : name_(std::move(name)), seed_(seed), type_(type) {}
 

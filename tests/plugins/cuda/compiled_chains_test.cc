@@ -7,6 +7,7 @@
 
 #include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/plugins/gpu/run_time_compiler/twins.h"
 
 namespace mge {
 namespace {
@@ -123,6 +124,39 @@ TEST_F(CompiledChains, AreInterpretedIfThereIsNoCompiler) {
     EXPECT_THAT(o.out, HasSubstr("gpu.chain"));
     EXPECT_THAT(o.out, Not(HasSubstr("gpu.compiled_chain")));
   }
+}
+
+// Compiles a source by the library that the tests load in place of NVRTC.
+void Compile(const char* source) {
+  void* library = dlopen(kEmulating, RTLD_NOW | RTLD_LOCAL);
+  const auto create =
+      reinterpret_cast<int (*)(void**, const char*, const char*, int, const char* const*, const char* const*)>(
+          dlsym(library, "nvrtcCreateProgram"));
+  const auto compile = reinterpret_cast<int (*)(void*, int, const char* const*)>(dlsym(library, "nvrtcCompileProgram"));
+  void* program = nullptr;
+  create(&program, source, "chain.cu", 0, nullptr, nullptr);
+  compile(program, 0, nullptr);
+}
+
+TEST_F(CompiledChains, ThatNvrtcRefusesOrThatHaveNoTwinInTheUnitEndATestWithTheirSource) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  constexpr char kOther[] =
+      "#include \"plugins/gpu/port.h\"\n"
+      "namespace mge::gpu {\n"
+      "struct Args {\n  void* p;\n};\n"
+      "GPU_DEVICE void Run(const Args&) {}\n"
+      "GPU_KERNEL(other, 64, Args, Run)\n"
+      "}\n";
+  ASSERT_TRUE(CompileTwins({kOther}, kSoftwareDriver, Path("chains.so")));
+  const auto with_unit = [&](const char* source) {
+    setenv(kUnitVariable, Path("chains.so").c_str(), 1);
+    const SoftwareDriver driver;
+    Compile(source);
+  };
+  EXPECT_DEATH(with_unit("// GPU_KERNEL(chain_1, 256)"), "chain_1: it has no twin in");
+  if (!std::filesystem::exists(kReal)) GTEST_SKIP() << "no " << kReal;
+  EXPECT_DEATH(Compile("float x = ;  // GPU_KERNEL(chain_2, 256)"),
+               "chain_2: .*libnvrtc.so.13 refuses it:(.|\n)*float x = ;");
 }
 
 // The driver in software has no twin of a kernel that NVRTC has compiled.
