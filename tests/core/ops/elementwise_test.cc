@@ -19,6 +19,8 @@ TEST(Unary, GivesKnownValues) {
   EXPECT_EQ(RunOp("Sigmoid", {"float32[3]<0, 1000, -1000>"}), "float32[3]<0.5, 1.0, 0.0>");
   EXPECT_EQ(RunOp("Softplus", {"float32[2]<1000, -1000>"}), "float32[2]<1000.0, 0.0>");
   EXPECT_EQ(RunOp("HardSwish", {"float32[3]<-4, 3, 4>"}), "float32[3]<-0.0, 3.0, 4.0>");
+  EXPECT_EQ(RunOp("Swish", {"float32[3]<0, 100, -1000>"}), "float32[3]<0.0, 100.0, -0.0>");
+  EXPECT_EQ(RunOp("Swish", {"float16[2]<3, -3>"}, "{alpha=0.0}"), "float16[2]<1.5, -1.5>");
   EXPECT_EQ(RunOp("Shrink", {"int32[3]<-3, 0, 3>"}, "{lambd=1.0, bias=1.0}"), "int32[3]<-2, 0, 2>");
   EXPECT_EQ(RunOp("ThresholdedRelu", {"float32[2]<1, 1.5>"}), "float32[2]<0.0, 1.5>");
   EXPECT_EQ(RunOp("Not", {"bool[2]<true, false>"}), "bool[2]<false, true>");
