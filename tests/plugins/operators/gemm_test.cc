@@ -140,7 +140,6 @@ TEST(MatMulEpilogue, BiasResidualAndActivation) {
                               {"Gelu", {}, With({{"approximate", std::string("tanh")}})},
                               {"HardSwish", {}, {}},
                               {"Swish", {}, {}},
-                              {"Swish", {}, With({{"alpha", 1.702f}})},
                               {"LeakyRelu", {}, With({{"alpha", 0.2f}})},
                               {"Clip", {Fill(DType::kF32, {}, {-0.5}), Fill(DType::kF32, {}, {0.75})}, {}}};
   OnEveryMachine([&](Backend& backend) {
