@@ -39,14 +39,15 @@ inline absl::StatusOr<RotaryShape> RotaryShapeOf(const Attributes& attrs, std::s
   return s;
 }
 
-// Checks the shape of a cache: [positions, rotated / 2] with position_ids, else [batch, sequence, rotated / 2], where batch
-// and sequence may be 1.
+// Checks the shape of a cache: [positions, n] with position_ids, else [batch, sequence, n], where batch and sequence may be
+// 1. The first rotated / 2 elements of its rows are used; ONNX 1.19 allowed longer rows.
 inline absl::Status CheckRotaryCache(std::string_view name, const RotaryShape& s, std::span<const int64_t> cache,
                                      bool has_positions) {
   MGE_RETURN_IF_ERROR(RequireRank(name, cache, has_positions ? 2 : 3));
   if (!has_positions && cache[0] != 1) MGE_RETURN_IF_ERROR(RequireSize("the cache's batch", cache[0], s.batch));
   if (!has_positions && cache[1] != 1) MGE_RETURN_IF_ERROR(RequireSize("the cache's sequence", cache[1], s.sequence));
-  return RequireSize("the cache's last dimension", cache.back(), s.rotated == kUnknownDim ? kUnknownDim : s.rotated / 2);
+  if (cache.back() == kUnknownDim || cache.back() >= s.rotated / 2) return absl::OkStatus();
+  return BadNode(fmt::format("{} has rows of {}, expected {}", name, cache.back(), s.rotated / 2));
 }
 
 }  // namespace mge

@@ -25,7 +25,7 @@ absl::Status Infer(InferContext& ctx) {
 struct Cache {
   const Tensor& values;
   /*nullable*/ const Tensor* positions;
-  int64_t sequence, half;
+  int64_t sequence;
 
   // Sets `*at` to the index of the row's first element.
   absl::Status Find(const EvalContext& ctx, int64_t b, int64_t t, int64_t* at) const {
@@ -37,7 +37,7 @@ struct Cache {
     } else {
       row = (shape[0] == 1 ? 0 : b) * shape[1] + (shape[1] == 1 ? 0 : t);
     }
-    *at = row * half;
+    *at = row * shape.back();
     return absl::OkStatus();
   }
 };
@@ -64,8 +64,7 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor* positions = has_positions ? &ctx.input(3) : nullptr;
   if (positions) MGE_RETURN_IF_ERROR(RequireShape("position_ids", positions->shape(), Shape{s.batch, s.sequence}));
   const bool interleaved = ctx.attrs().Int("interleaved", 0) != 0;
-  const Cache cos{ctx.input(1), positions, s.sequence, s.rotated / 2},
-      sin{ctx.input(2), positions, s.sequence, s.rotated / 2};
+  const Cache cos{ctx.input(1), positions, s.sequence}, sin{ctx.input(2), positions, s.sequence};
   const int64_t head_step = x.rank() == 4 ? s.sequence * s.head_size : s.head_size;
   const int64_t token_step = x.rank() == 4 ? s.head_size : s.heads * s.head_size;
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));

@@ -31,8 +31,7 @@ class Parts {
     return Add(std::move(op), std::move(inputs), 1, axis)[0];
   }
   ValueId Integers(const std::vector<int64_t>& values) {
-    return AddFreshConstant(graph_, stem_,
-                            Tensor::Of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)));
+    return AddFreshConstant(graph_, stem_, Tensor::Vector(std::span(values)));
   }
   // Divides the last dimension into parts of these sizes.
   std::vector<ValueId> Split(ValueId x, const std::vector<int64_t>& sizes) {
@@ -61,6 +60,8 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 
   // Returns a cache with the dimensions of the heads, where it has the dimension 1 for the axis of heads.
   auto cache = [&](ValueId rows) {
+    const int64_t row = graph.value(rows).type.dims.back();
+    if (row > half) rows = parts.Split(rows, {half, row - half})[0];
     if (has_positions) rows = parts.Add("Gather", {rows, node.inputs[3]}, 0);
     const int64_t heads = dims.size() == 4 ? 1 : 2;
     return parts.Add("Unsqueeze", {rows, parts.Integers(interleaved ? std::vector<int64_t>{heads, 4} : std::vector{heads})});

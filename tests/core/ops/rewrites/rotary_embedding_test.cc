@@ -31,6 +31,10 @@ TEST(RotaryEmbeddingRewrite, KeepsTheResultsOfEveryForm) {
   }
 }
 
+TEST(RotaryEmbeddingRewrite, CutsRowsThatAreTooLong) {
+  EXPECT_THAT(AfterRewrite("rotary_embedding", Model("[2,2,3,8]", "[7,5]", "", true)), testing::HasSubstr("Mul Sub"));
+}
+
 TEST(RotaryEmbeddingRewrite, NeedsFewNodesForHalves) {
   const std::string ops = AfterRewrite("rotary_embedding", Model("[2,2,3,8]", "[2,3,4]", "", false));
   EXPECT_EQ(std::count(ops.begin(), ops.end(), ' '), 10) << ops;
