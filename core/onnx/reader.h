@@ -32,7 +32,7 @@ namespace mge::onnx {
 inline constexpr int64_t kOldestIrVersion = 1;
 inline constexpr int64_t kFirstIrWithOpsets = 3;
 inline constexpr int64_t kNewestIrVersion = 14;
-inline constexpr int64_t kNewestOpset = 26;  // of ai.onnx
+inline constexpr int64_t kNewestOpset = 28;  // of ai.onnx
 
 struct ReadOptions {
   int64_t max_file_bytes = (int64_t{1} << 31) - 1;  // protobuf's own limit for a message

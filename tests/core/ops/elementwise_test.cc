@@ -52,6 +52,15 @@ TEST(Selu, OlderOperatorSetsHadOtherDefaults) {
   EXPECT_EQ(RunOp("Selu@6", {"float32[]<1>"}), "float32[]<1.050701>");
 }
 
+TEST(BitCast, KeepsTheBits) {
+  EXPECT_EQ(RunOp("BitCast", {"float32[2]<1, -0.0>"}, "{to=6}"), "int32[2]<1065353216, -2147483648>");
+  EXPECT_EQ(RunOp("BitCast", {"uint16[1]<15360>"}, "{to=10}"), "float16[1]<1.0>");
+  EXPECT_EQ(RunOp("BitCast", {"uint8[3]<0, 1, 2>"}, "{to=9}"), "bool[3]<false, true, true>");
+  EXPECT_EQ(RunOp("BitCast", {"int64[0]<>"}, "{to=11}"), "float64[0]<>");
+  EXPECT_THAT(RunOp("BitCast", {"float32[1]<1>"}, "{to=7}"), HasSubstr("float32 have 4 bytes, those of int64 8"));
+  EXPECT_THAT(RunOp("BitCast", {"float32[1]<1>"}, "{to=8}"), HasSubstr("to"));
+}
+
 TEST(Binary, Broadcasts) {
   EXPECT_EQ(RunOp("Add", {"float32[2,1]<1, 2>", "float32[3]<10, 20, 30>"}),
             "float32[2,3]<11.0, 21.0, 31.0, 12.0, 22.0, 32.0>");

@@ -58,5 +58,44 @@ TEST(RotaryEmbedding, NamesWhatDoesNotFit) {
   EXPECT_THAT(Both("RotaryEmbedding", {"float32[2,4]<1>", kCos, kSin}), HasSubstr("X has 2 dimensions"));
 }
 
+const char* const kCache = "int32[2,3,1]<1, 2, 3, 4, 5, 6>";
+const char* const kTokens = "int32[2,2,1]<10, 20, 30, 40>";
+
+TEST(TensorScatter, WritesTheTokensFromTheIndexOfEachBatch) {
+  EXPECT_EQ(Both("TensorScatter", {kCache, kTokens, "int64[2]<0, 1>"}), "int32[2,3,1]<10, 20, 3, 4, 30, 40>");
+  EXPECT_EQ(Both("TensorScatter", {kCache, kTokens}), "int32[2,3,1]<10, 20, 3, 30, 40, 6>");
+  EXPECT_EQ(Both("TensorScatter", {"string[1,2]<\"a\", \"b\">", "string[1,1]<\"c\">", "int64[1]<1>"}, "{axis=1}"),
+            "string[1,2]<\"a\", \"c\">");
+  EXPECT_EQ(Both("TensorScatter", {kCache, "int32[2,0,1]<>", "int64[2]<0, 3>"}), "int32[2,3,1]<1, 2, 3, 4, 5, 6>");
+}
+
+TEST(TensorScatter, CutsTheCacheInEveryDimensionBeforeTheSequence) {
+  EXPECT_EQ(Both("TensorScatter", {"int32[2,2,2]<0>", "int32[2,2,1]<1, 2, 3, 4>", "int64[2]<0, 1>"}, "{axis=-1}"),
+            "int32[2,2,2]<1, 0, 2, 0, 0, 3, 0, 4>");
+}
+
+TEST(TensorScatter, WrapsAroundInTheModeCircular) {
+  EXPECT_EQ(Both("TensorScatter", {kCache, kTokens, "int64[2]<2, -1>"}, "{mode=\"circular\"}"),
+            "int32[2,3,1]<20, 2, 10, 40, 5, 30>");
+  EXPECT_EQ(
+      Both("TensorScatter", {kCache, kTokens, "int64[2]<9223372036854775807, -9223372036854775808>"}, "{mode=\"circular\"}"),
+      "int32[2,3,1]<1, 10, 20, 4, 30, 40>");
+}
+
+TEST(TensorScatter, NamesWhatDoesNotFit) {
+  EXPECT_THAT(Both("TensorScatter", {kCache, kTokens, "int64[2]<2, 0>"}), HasSubstr("index 2 leaves no place for 2 tokens"));
+  EXPECT_THAT(Both("TensorScatter", {kCache, kTokens, "int64[2]<0, -1>"}), HasSubstr("index -1"));
+  EXPECT_THAT(Both("TensorScatter", {kCache, kTokens, "int64[1]<0>"}), HasSubstr("write_indices"));
+  EXPECT_THAT(Both("TensorScatter", {kTokens, kCache}), HasSubstr("the update has 3 tokens, the cache 2"));
+  EXPECT_THAT(Both("TensorScatter", {kCache, kTokens}, "{axis=0}"), HasSubstr("axis 0 is the batch"));
+  EXPECT_THAT(Both("TensorScatter", {kCache, kTokens}, "{mode=\"ring\"}"), HasSubstr("ring"));
+}
+
+TEST(SwiGlu, MultipliesByTheSwishOfTheGate) {
+  EXPECT_EQ(Both("SwiGLU", {"float32[2]<0, 100>", "float32[2]<5, -3>"}), "float32[2]<0.0, -300.0>");
+  EXPECT_EQ(Both("SwiGLU", {"float16[2]<3, -3>", "float16[2]<2, 1>"}, "{alpha=0.0}"), "float16[2]<3.0, -1.5>");
+  EXPECT_THAT(Both("SwiGLU", {"float32[2]<0>", "float32[1]<0>"}), HasSubstr("B"));
+}
+
 }  // namespace
 }  // namespace mge
