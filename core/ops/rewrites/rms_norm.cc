@@ -48,17 +48,20 @@ std::optional<Normalized> MatchNormalized(const Graph& graph, ValueId value) {
   return std::nullopt;
 }
 
-// Does the same with a value that was computed in float32 and rounded back to the 16-bit type of x.
-std::optional<Normalized> MatchWidened(const Graph& graph, ValueId value) {
+bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
+// Does the same with a value that was computed in float32 and rounded to a 16-bit type. If x was widened from that type, the
+// result is normalised from there.
+std::optional<Normalized> MatchRounded(const Graph& graph, ValueId value) {
   const Node* narrow = Producer(graph, value, "Cast");
   if (!narrow) return MatchNormalized(graph, value);
   std::optional<Normalized> out = MatchNormalized(graph, narrow->inputs[0]);
-  const Node* widen = out ? Producer(graph, out->x, "Cast") : nullptr;
-  if (!widen || graph.value(out->x).type.dtype != DType::kF32) return std::nullopt;
-  out->x = widen->inputs[0];
+  const DType dtype = graph.value(value).type.dtype;
+  if (!out || graph.value(out->x).type.dtype != DType::kF32 || !IsHalf(dtype)) return std::nullopt;
   out->inner.push_back(value);
-  const DType dtype = graph.value(out->x).type.dtype;
-  return dtype == DType::kF16 || dtype == DType::kBF16 ? out : std::nullopt;
+  const Node* widen = Producer(graph, out->x, "Cast");
+  if (widen && graph.value(widen->inputs[0]).type.dtype == dtype) out->x = widen->inputs[0];
+  return out;
 }
 
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
@@ -66,10 +69,11 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   if (!IsOp(mul, "Mul")) return false;
   for (int i = 0; i < 2; ++i) {
     const ValueId scale = mul.inputs[1 - i];
-    std::optional<Normalized> norm = MatchWidened(graph, mul.inputs[i]);
+    std::optional<Normalized> norm = MatchRounded(graph, mul.inputs[i]);
     if (!norm || scale == kNone) continue;
-    const Value& x = graph.value(norm->x);
-    if (!SameTypeAndRank(x, graph.value(mul.outputs[0])) || !FitsLastAxis(graph.value(scale), x)) continue;
+    const Value &x = graph.value(norm->x), &y = graph.value(mul.outputs[0]);
+    const bool floating = kFloating.Contains(x.type.dtype) && x.type.has_rank && y.type.has_rank;
+    if (!floating || x.type.dims.size() != y.type.dims.size() || !FitsLastAxis(graph.value(scale), x)) continue;
     if (!ServeOnly(graph, norm->inner, id)) continue;
     const bool wide = x.type.dtype == DType::kF64;
     Attributes& attrs = graph.node(Replace(graph, id, "RMSNormalization", {norm->x, scale})).attrs;

@@ -40,8 +40,8 @@ inline std::optional<double> MatchMeanSquare(const Graph& graph, ValueId value, 
 
 // Returns true if the value has one element for each position of x's last axis.
 inline bool FitsLastAxis(const Value& value, const Value& x) {
-  return value.type.dtype == x.type.dtype && value.type.has_rank && value.type.dims.size() == 1 && !x.type.dims.empty() &&
-         value.type.dims[0] >= 0 && value.type.dims[0] == x.type.dims.back();
+  return value.type.has_rank && value.type.dims.size() == 1 && !x.type.dims.empty() && value.type.dims[0] >= 0 &&
+         value.type.dims[0] == x.type.dims.back();
 }
 
 }  // namespace mge

@@ -63,11 +63,31 @@ TEST(RmsNormRewrite, MatchesHalvesThatAreNormalizedInFloat32) {
   EXPECT_EQ(AfterRewrite("rms_norm", Widened("bfloat16", "float32", "1", "16"), 2e-2), "RMSNormalization");
 }
 
+// A Cast from float32 may be absent where a value of float32 is at hand.
+TEST(RmsNormRewrite, MatchesFloat32ThatIsScaledInHalf) {
+  const std::string text =
+      "input x : float32[2,3,8]\nconst axes = int64[1]<-1>\nconst two = float32[]<2>\nconst eps = float32[]<0.01>\n"
+      "const rgamma = float16[8]<1>\ns = Pow(x, two)\nv = ReduceMean(s, axes)\ne = Add(v, eps)\nd = Sqrt(e)\n"
+      "r = Reciprocal(d)\nn = Mul(x, r)\nc = Cast(n) {to=10}\ny = Mul(rgamma, c)\noutput y\n";
+  EXPECT_EQ(AfterRewrite("rms_norm", text, 2e-3), "RMSNormalization");
+}
+
 // The operator's kernels compute float32 in float32, and float32 must not gain precision either.
 TEST(RmsNormRewrite, DoesNotMatchOtherTypesBetweenCasts) {
   const std::string unchanged = "Cast Pow ReduceMean Add Sqrt Reciprocal Mul Cast Mul";
   EXPECT_EQ(AfterRewrite("rms_norm", Widened("float32", "float64", "11", "1")), unchanged);
   EXPECT_EQ(AfterRewrite("rms_norm", Widened("float32", "float16", "10", "1")), unchanged);
+}
+
+TEST(RmsNormTypesRewrite, ComputesInTheWiderType) {
+  auto model = [](const std::string& x, const std::string& scale) {
+    return "input x : " + x + "[2,8]\nconst rs = " + scale + "[8]<1>\ny = RMSNormalization(x, rs) {epsilon=0.5}\noutput y\n";
+  };
+  EXPECT_EQ(AfterRewrite("rms_norm_types", model("float16", "float32")), "Cast RMSNormalization");
+  EXPECT_EQ(AfterRewrite("rms_norm_types", model("float32", "float16"), 2e-3), "Cast RMSNormalization Cast");
+  EXPECT_EQ(AfterRewrite("rms_norm_types", model("bfloat16", "float16"), 2e-3), "Cast Cast RMSNormalization Cast");
+  EXPECT_EQ(AfterRewrite("rms_norm_types", model("float32", "float64")), "Cast RMSNormalization");
+  EXPECT_EQ(AfterRewrite("rms_norm_types", model("float16", "float16")), "RMSNormalization");
 }
 
 TEST(RmsNormRewrite, DoesNotMatchOtherGraphs) {
