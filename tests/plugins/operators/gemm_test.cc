@@ -139,7 +139,6 @@ TEST(MatMulEpilogue, BiasResidualAndActivation) {
                               {"Gelu", {}, {}},
                               {"Gelu", {}, With({{"approximate", std::string("tanh")}})},
                               {"HardSwish", {}, {}},
-                              {"Swish", {}, {}},
                               {"LeakyRelu", {}, With({{"alpha", 0.2f}})},
                               {"Clip", {Fill(DType::kF32, {}, {-0.5}), Fill(DType::kF32, {}, {0.75})}, {}}};
   OnEveryMachine([&](Backend& backend) {
