@@ -89,15 +89,6 @@ void TryDevice(Runtime& runtime, const std::string& file, Json& row) {
   row["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
 }
 
-// Returns "NAME=1" if a backend creates devices on demand: it has a setting for their number whose default 0 is in use.
-std::string DeviceSetting(const Json& env) {
-  for (const Json& row : env["settings"]) {
-    if (row["unit"] == "devices" && row["type"] == "int" && row["default"] == "0" && row["origin"] == "default")
-      return row["key"].get<std::string>() + "=1";
-  }
-  return {};
-}
-
 // The test of one backend, in the child process.
 struct Trial {
   std::string file;
@@ -110,12 +101,12 @@ struct Trial {
     if (dprintf(report, "%s\n", row.dump(-1, ' ', false, Json::error_handler_t::replace).c_str()) < 0) _exit(1);
   }
 
-  // Starts the backend and tests its devices. If it creates devices on demand, starts it again with one device.
-  Status Run(RuntimeOptions options) {
+  // Starts the backend and tests its devices.
+  Status Run(const RuntimeOptions& options) {
     Runtime runtime;
-    Json env, plugins, devices;
+    Json settings, plugins, devices;
     Status s = Runtime::Create(options, &runtime);
-    if (s.ok()) s = ReadReport(runtime, "mge.env/1", &env);  // starts it
+    if (s.ok()) s = ReadReport(runtime, "mge.env/1", &settings);  // starts it
     if (s.ok()) s = ReadReport(runtime, "mge.plugins/1", &plugins);
     for (const Json& own : plugins["files"]) {
       if (own["path"] != file) continue;
@@ -137,13 +128,7 @@ struct Trial {
       row["devices"].push_back(std::move(tried));
     }
     Enter("stopping");
-    const std::string setting = DeviceSetting(env);
-    if (row.contains("devices") || row.contains("on_demand") || setting.empty()) return s;
-    row["on_demand"] = setting;
-    options.command_line.push_back(setting);
-    runtime = Runtime();
-    Enter(fmt::format("starting with {}", setting));
-    return Run(std::move(options));
+    return s;
   }
 };
 
@@ -157,7 +142,7 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
   options.command_line.push_back("plugin.start_timeout=0");  // the parent process limits the time
   Trial trial = {file, report};
   trial.Enter(kFirstStage);
-  if (Status s = trial.Run(std::move(options)); !s.ok()) {
+  if (Status s = trial.Run(options); !s.ok()) {
     trial.row.update({{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}});
   }
   trial.Enter(kLastStage);
@@ -227,7 +212,6 @@ std::string Render(const Json& report) {
       out += fmt::format("  {:<9} {}: {}\n", Text(d["state"]), Escape(Text(d["name"])), ran);
       add("fix:", d["fix"]);
     }
-    if (f["on_demand"] != "") out += "  it creates devices only on demand: tested with --set " + Text(f["on_demand"]) + "\n";
     if (f["verdict"] == "loaded" && f["devices"].empty() && f["troubled"] == false) out += "  it has no device\n";
     add("warn:", f["warning"]);
     add("why:", f["reason"], fmt::format(" ({})", Text(f["code"])));
@@ -255,7 +239,6 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
     row["quarantined"] = row["code"] == "quarantined";
     row["troubled"] = row["verdict"] == "refused";
     row["devices"] = Json::array();
-    row["on_demand"] = "";
     std::string others;
     for (const Json& other : found["files"]) {
       if (other["name"] != file["name"] && other["name"] != "") others += (others.empty() ? "" : ",") + Text(other["name"]);

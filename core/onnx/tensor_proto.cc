@@ -200,9 +200,59 @@ absl::StatusOr<Tensor> DecodeTyped(const Parts& parts, DType dtype, const Shape&
   return tensor;
 }
 
+// Integers of less than a byte, several in each byte, the first one in its lowest bits.
+struct PackedInts {
+  int bits = 0;  // 0: another type
+  DType dtype = DType::kUndefined;
+};
+PackedInts PackedType(int64_t data_type) {
+  switch (data_type) {
+    case 21: return {4, DType::kU8};  // uint4
+    case 22: return {4, DType::kI8};  // int4
+    case 25: return {2, DType::kU8};  // uint2
+    case 26: return {2, DType::kI8};  // int2
+    default: return {};
+  }
+}
+
+// Returns the element type of the decoded tensor.
+absl::StatusOr<DType> DecodedType(int64_t data_type) {
+  const PackedInts packed = PackedType(data_type);
+  return packed.bits ? packed.dtype : ElementType(data_type);
+}
+
+absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, ExternalFiles* external,
+                              HostAllocator& allocator, bool may_view);
+
+// Decodes packed integers into elements of one byte.
+absl::StatusOr<Tensor> DecodePacked(const Parts& parts, PackedInts packed, const WireSource& source, ExternalFiles* external,
+                                    HostAllocator& allocator) {
+  const Shape shape(parts.dims.begin(), parts.dims.end());
+  if (absl::StatusOr<int64_t> n = NumBytes(packed.dtype, shape); !n.ok()) return Invalid(parts, ErrorTitle(n.status()));
+  const int64_t per_byte = 8 / packed.bits, n = Elements(shape);
+  Parts as_bytes = parts;
+  as_bytes.data_type = static_cast<int64_t>(DType::kU8);
+  as_bytes.dims = {n / per_byte + (n % per_byte != 0)};
+  MGE_ASSIGN_OR_RETURN(const Tensor bytes, Decode(as_bytes, source, external, allocator, /*may_view=*/true));
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(packed.dtype, shape, allocator));
+  const std::span<const uint8_t> from = bytes.Data<uint8_t>();
+  auto* to = static_cast<uint8_t*>(out.mutable_data());
+  const int unused = 8 - packed.bits;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto high = static_cast<uint8_t>(from[static_cast<size_t>(i / per_byte)]
+                                           << (unused - static_cast<int>(i % per_byte) * packed.bits));
+    to[i] = packed.dtype == DType::kU8 ? static_cast<uint8_t>(high >> unused)
+                                       : static_cast<uint8_t>(static_cast<int8_t>(high) >> unused);
+  }
+  return out;
+}
+
 absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, ExternalFiles* external,
                               HostAllocator& allocator, bool may_view) {
   if (parts.data_type == 0) return Invalid(parts, "it has no element type");
+  if (const PackedInts packed = PackedType(parts.data_type); packed.bits) {
+    return DecodePacked(parts, packed, source, external, allocator);
+  }
   MGE_ASSIGN_OR_RETURN(DType dtype, ElementType(parts.data_type));
   if (static_cast<int>(parts.dims.size()) > kMaxRank) {
     return Invalid(parts, fmt::format("it has rank {}; the limit is {}", parts.dims.size(), kMaxRank));
@@ -252,7 +302,7 @@ absl::StatusOr<DType> ElementType(int64_t data_type) {
 
 absl::StatusOr<TensorDecoder::Size> TensorDecoder::SizeOf(Bytes message) const {
   MGE_ASSIGN_OR_RETURN(Parts parts, ReadParts(source_, message));
-  MGE_ASSIGN_OR_RETURN(DType dtype, ElementType(parts.data_type));
+  MGE_ASSIGN_OR_RETURN(DType dtype, DecodedType(parts.data_type));
   MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, Shape(parts.dims.begin(), parts.dims.end())));
   return Size{parts.name, bytes};
 }

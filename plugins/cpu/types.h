@@ -136,6 +136,9 @@ MGE_CPU_INLINE constexpr bool IsHalf(mge_dtype t) { return t == MGE_DTYPE_F16 ||
 MGE_CPU_INLINE constexpr bool IsInteger(mge_dtype t) {
   return (t >= MGE_DTYPE_U8 && t <= MGE_DTYPE_I64) || t == MGE_DTYPE_U32 || t == MGE_DTYPE_U64;
 }
+MGE_CPU_INLINE constexpr bool IsSigned(mge_dtype t) {
+  return t == MGE_DTYPE_I8 || t == MGE_DTYPE_I16 || t == MGE_DTYPE_I32 || t == MGE_DTYPE_I64;
+}
 MGE_CPU_INLINE constexpr bool IsSupported(mge_dtype t) { return IsFloating(t) || IsInteger(t) || t == MGE_DTYPE_BOOL; }
 
 // Returns the size of an element. Elements are moved by size, whatever their type.

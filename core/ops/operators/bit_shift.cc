@@ -16,8 +16,10 @@ absl::Status Eval(EvalContext& ctx) {
   bool left = ctx.attrs().Text("direction") == "LEFT";
   return EvalBinary(ctx, kForInteger, [left](auto a, auto b) {
     using T = decltype(a);
-    if (b >= static_cast<T>(8 * sizeof(T))) return T(0);
-    return static_cast<T>(left ? static_cast<uint64_t>(a) << b : static_cast<uint64_t>(a) >> b);
+    const auto count = static_cast<uint64_t>(b);  // of a negative number: a large one
+    const bool all = count >= 8 * sizeof(T);
+    if (left) return all ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << count);
+    return static_cast<T>(all ? (a < T(0) ? T(-1) : T(0)) : a >> count);
   });
 }
 
@@ -25,8 +27,11 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(bit_shift) = {
     .name = "BitShift",
-    .doc = "X shifted by Y bits, with broadcasting. The result is 0 if Y is at least the number of bits.",
-    .inputs = {{"X", kUnsigned}, {"Y", kUnsigned}},
+    .doc =
+        "X shifted by Y bits, with broadcasting. A shift to the right keeps the sign. All bits are shifted out if Y is "
+        "negative, or "
+        "at least the number of bits.",
+    .inputs = {{"X", kInteger}, {"Y", kInteger}},
     .outputs = {{"Z"}},
     .attrs = {{"direction", AttrType::kText, true}},
     .infer = Infer,

@@ -10,7 +10,10 @@ namespace {
 template <typename T>
 T Remainder(T a, T b, bool sign_of_dividend) {
   if constexpr (std::is_floating_point_v<T>) {
-    return std::fmod(a, b);
+    const T r = std::fmod(a, b);
+    if (sign_of_dividend || std::isnan(r)) return r;
+    if (r == 0) return std::copysign(r, b);
+    return (r < 0) == (b < 0) ? r : std::isinf(b) ? b : r + b;
   } else {
     if constexpr (std::is_signed_v<T>) {
       if (b == T(-1)) return T(0);  // the lowest integer % -1 causes a trap on some machines
@@ -20,18 +23,7 @@ T Remainder(T a, T b, bool sign_of_dividend) {
   }
 }
 
-absl::Status CheckMode(const Node& node, DType dtype) {
-  if (node.attrs.Int("fmod") != 0 || !kFloating.Contains(dtype)) return absl::OkStatus();
-  return Fail(errors::kInvalidNode, "Mod: floating types require fmod = 1", {.where = NodePlace(node)});
-}
-
-absl::Status Infer(InferContext& ctx) {
-  MGE_RETURN_IF_ERROR(CheckMode(ctx.node(), ctx.input(0).dtype));
-  return BinaryInfer(ctx);
-}
-
 absl::Status Eval(EvalContext& ctx) {
-  MGE_RETURN_IF_ERROR(CheckMode(ctx.node(), ctx.input(0).dtype()));
   bool sign_of_dividend = ctx.attrs().Int("fmod") != 0;
   bool by_zero = false;
   MGE_RETURN_IF_ERROR(EvalBinary(ctx, kForNumeric, [&](auto a, auto b) {
@@ -53,7 +45,7 @@ MGE_OP(mod) = {
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .attrs = {{"fmod", AttrType::kInt}},
-    .infer = Infer,
+    .infer = BinaryInfer,
     .eval = Eval,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,

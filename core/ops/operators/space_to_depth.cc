@@ -23,6 +23,7 @@ absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
+  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "mode", "DCR", {"DCR", "CRD"}).status());
   Shape dims = x.has_rank ? x.dims : Shape(4, kUnknownDim);
   MGE_ASSIGN_OR_RETURN(Shape out, Result(dims, ctx.attrs().Int("blocksize")));
   ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
@@ -34,10 +35,14 @@ absl::Status Eval(EvalContext& ctx) {
   const int64_t b = ctx.attrs().Int("blocksize");
   MGE_ASSIGN_OR_RETURN(Shape shape, Result(x.shape(), b));
   const int64_t channels = x.shape()[1], h = shape[2], w = shape[3], row = x.shape()[3];
-  Shape extents = {shape[0], b, b, channels, h, w};
-  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(ctx.attrs(), "mode", "DCR", {"DCR", "CRD"}));
   const int64_t plane = x.shape()[2] * row;
-  Shape strides = {channels * plane, row, 1, plane, b * row, b};
+  // DCR: the output's channel is (row, column, channel). CRD: it is (channel, row, column).
+  const bool rows_first = mode == 0;
+  Shape extents = rows_first ? Shape{shape[0], b, b, channels, h, w} : Shape{shape[0], channels, b, b, h, w};
+  Shape strides =
+      rows_first ? Shape{channels * plane, row, 1, plane, b * row, b} : Shape{channels * plane, plane, row, 1, b * row, b};
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), std::move(shape)));
   CopyRegion(x, 0, strides, *y, 0, Strides(extents), extents);
   return absl::OkStatus();
 }
@@ -48,9 +53,9 @@ MGE_OP(space_to_depth) = {.name = "SpaceToDepth",
                           .doc = "Moves blocks of pixels into blocks of channels.",
                           .inputs = {{"input"}},
                           .outputs = {{"output"}},
-                          .attrs = {{"blocksize", AttrType::kInt, true}},
+                          .attrs = {{"blocksize", AttrType::kInt, true}, {"mode", AttrType::kText}},
                           .infer = Infer,
                           .eval = Eval,
-                          .examples = {"(T[2,3,4,6]) {blocksize=2}"}};
+                          .examples = {"(T[2,3,4,6]) {blocksize=2}", "(T[2,3,4,6]) {blocksize=2, mode=\"CRD\"}"}};
 
 }  // namespace mge::op_space_to_depth

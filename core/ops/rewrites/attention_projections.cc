@@ -20,29 +20,6 @@ struct Projection {
   ValueId output(const Graph& graph) const { return graph.node(last).outputs[0]; }
 };
 
-// A node that reads a value as its input number `slot`.
-struct Reader {
-  NodeId node = kNone;
-  size_t slot = 0;
-};
-
-// Returns the only reader of a value. Returns no node if there are several, or if the value is an output.
-Reader OnlyReader(const Graph& graph, ValueId value) {
-  Reader only;
-  if (std::ranges::count(graph.outputs(), value) > 0) return {};
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead) continue;
-    if (std::ranges::count(node.captures, value) > 0) return {};
-    for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
-      if (node.inputs[slot] != value) continue;
-      if (only.node != kNone) return {};
-      only = {id, slot};
-    }
-  }
-  return only;
-}
-
 // Follows a value through nodes that alone read what comes from it, up to the next node of this operator.
 Reader FollowTo(const Graph& graph, ValueId value, std::string_view op) {
   for (int step = 0; step < kMostSteps; ++step) {

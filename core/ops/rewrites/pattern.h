@@ -69,6 +69,29 @@ inline bool ServeOnly(const Graph& graph, std::span<const ValueId> values, NodeI
   return true;
 }
 
+// A node that reads a value as its input number `slot`.
+struct Reader {
+  NodeId node = kNone;
+  size_t slot = 0;
+};
+
+// Returns the only reader of a value. Returns no node if there are several, or if the value is an output.
+inline Reader OnlyReader(const Graph& graph, ValueId value) {
+  Reader only;
+  if (std::ranges::count(graph.outputs(), value) > 0) return {};
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead) continue;
+    if (std::ranges::count(node.captures, value) > 0) return {};
+    for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
+      if (node.inputs[slot] != value) continue;
+      if (only.node != kNone) return {};
+      only = {id, slot};
+    }
+  }
+  return only;
+}
+
 // Adds a constant with a unique name that starts with `stem`.
 inline ValueId AddFreshConstant(Graph& graph, std::string stem, Tensor tensor) {
   ValueId id = graph.AddTemporary(stem, {.dtype = tensor.dtype(), .has_rank = true, .dims = tensor.shape()});

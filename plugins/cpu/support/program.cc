@@ -334,6 +334,7 @@ class ProgramBuilder {
         break;
       case Form::kMod: r = Divide(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, type, &out, target); break;
       case Form::kShift:
+        if (IsSigned(type)) return No("a shift of signed integers");
         r = Binary(n, n.Word("direction") == "LEFT" ? TileOp::kShiftLeft : TileOp::kShiftRight, Source(n, 0), Source(n, 1),
                    type, &out, target);
         break;

@@ -169,7 +169,7 @@ Result DepthSpace(const Problem& p, Layout layout, Recipe& recipe, bool to_space
   Value deep = to_space ? n.input(0) : n.output(0), wide = to_space ? n.output(0) : n.input(0);
   int64_t block = n.Int("blocksize", 0);
   if (deep.rank() != 4 || block <= 0) return Refusal("needs four dimensions and a positive blocksize");
-  bool column_first = !to_space || n.Word("mode", "DCR") == "DCR";  // depth = (row, column, channel)
+  bool column_first = n.Word("mode", "DCR") == "DCR";  // depth = (row, column, channel)
   int64_t channels = wide.dim(1);
   std::vector<int64_t> d = StridesIn(layout, deep.dims()), w = StridesIn(layout, wide.dims());
   int64_t row = column_first ? block * channels : block, column = column_first ? channels : 1,

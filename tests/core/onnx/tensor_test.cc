@@ -113,6 +113,23 @@ TEST(TensorProto, ValuesOutsideOfTheTypeAreRefused) {
   ExpectError(Decode(RawTensor("w", DType::kBool, {2}, "\x01\x02")).status(), errors::kInvalidTensor, "not 0 or 1");
 }
 
+TEST(TensorProto, IntegersOfLessThanAByteBecomeBytes) {
+  const auto packed = [](int type, std::vector<int64_t> shape, const std::string& bytes) {
+    return Decode(RawTensor("w", static_cast<DType>(type), std::move(shape), bytes));
+  };
+  constexpr int kUint4 = 21, kInt4 = 22, kUint2 = 25, kInt2 = 26;
+  EXPECT_THAT(packed(kUint4, {3}, "\x8f\x07")->ToInts(), testing::ElementsAre(15, 8, 7));
+  EXPECT_THAT(packed(kInt4, {1, 3}, "\x8f\x07")->ToInts(), testing::ElementsAre(-1, -8, 7));
+  EXPECT_THAT(packed(kUint2, {4}, "\xe4")->ToInts(), testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(packed(kInt2, {5}, "\xe4\x03")->ToInts(), testing::ElementsAre(0, 1, -2, -1, -1));
+  EXPECT_EQ(packed(kInt4, {2}, "\x8f")->dtype(), DType::kI8);
+  // Typed data has one byte per number.
+  auto typed = Decode(TensorHead("w", static_cast<DType>(kInt4), {3}) + PackedIntField(field::tensor::kInt32s, {0x8f, 7}));
+  ASSERT_TRUE(typed.ok()) << FormatError(typed.status());
+  EXPECT_THAT(typed->ToInts(), testing::ElementsAre(-1, -8, 7));
+  ExpectError(packed(kInt4, {3}, "\x8f").status(), errors::kInvalidTensor, "expected 2 bytes, got 1");
+}
+
 TEST(TensorProto, UnknownElementTypesAreNamed) {
   ExpectError(Decode(RawTensor("w", static_cast<DType>(17), {1}, "1")).status(), errors::kUnsupportedType, "float8e4m3fn");
   ExpectError(Decode(RawTensor("w", static_cast<DType>(99), {1}, "1")).status(), errors::kInvalidTensor, "99");

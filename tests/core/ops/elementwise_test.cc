@@ -106,7 +106,10 @@ TEST(Mod, GivesTheSignThatFmodSelects) {
   EXPECT_EQ(RunOp("Mod", {"int32[4]<7, -7, 7, -7>", "int32[4]<3, 3, -3, -3>"}, "{fmod=1}"), "int32[4]<1, -1, 1, -1>");
   EXPECT_EQ(RunOp("Mod", {"int64[1]<-9223372036854775808>", "int64[1]<-1>"}), "int64[1]<0>");
   EXPECT_EQ(RunOp("Mod", {"float32[1]<-7.5>", "float32[1]<2>"}, "{fmod=1}"), "float32[1]<-1.5>");
-  EXPECT_THAT(RunOp("Mod", {"float32[1]<1>", "float32[1]<2>"}), HasSubstr("fmod = 1"));
+  EXPECT_EQ(RunOp("Mod", {"float32[4]<7.5, -7.5, 7.5, -7.5>", "float32[4]<2, 2, -2, -2>"}),
+            "float32[4]<1.5, 0.5, -0.5, -1.5>");
+  EXPECT_EQ(RunOp("Mod", {"float32[4]<0, -0.0, 1, -1>", "float32[4]<-2, 2, -inf, -inf>"}),
+            "float32[4]<-0.0, 0.0, -inf, -1.0>");
 }
 
 TEST(Pow, MixesTypes) {
@@ -135,6 +138,9 @@ TEST(BitShift, ShiftsAllBitsOut) {
   EXPECT_EQ(RunOp("BitShift", {"uint8[3]<255, 1, 1>", "uint8[3]<1, 7, 8>"}, "{direction=\"LEFT\"}"),
             "uint8[3]<254, 128, 0>");
   EXPECT_EQ(RunOp("BitShift", {"uint64[2]<256, 1>", "uint64[2]<8, 64>"}, "{direction=\"RIGHT\"}"), "uint64[2]<1, 0>");
+  EXPECT_EQ(RunOp("BitShift", {"int8[4]<-9, -9, 9, -9>", "int8[4]<1, 8, 8, -1>"}, "{direction=\"RIGHT\"}"),
+            "int8[4]<-5, -1, 0, -1>");
+  EXPECT_EQ(RunOp("BitShift", {"int8[3]<65, 1, 1>", "int8[3]<1, 8, -1>"}, "{direction=\"LEFT\"}"), "int8[3]<-126, 0, 0>");
   EXPECT_THAT(RunOp("BitShift", {"uint8[1]<1>", "uint8[1]<1>"}, "{direction=\"UP\"}"), HasSubstr("'UP'"));
   EXPECT_THAT(RunOp("BitShift", {"uint8[1]<1>", "uint8[1]<1>"}), HasSubstr("'direction' is required"));
 }

@@ -74,6 +74,29 @@ TEST(Gemm, AppliesAllAttributes) {
   EXPECT_THAT(RunOp("Gemm", {"float32[3]<1>", kB}), HasSubstr("rank"));
 }
 
+// With queries of 0, all keys that a query sees have one weight, so the results are means of the values 1, 3 and 8.
+TEST(Attention, WeighsTheValuesOfTheKeysThatAQuerySees) {
+  const std::vector<std::string> same = {"float32[1,1,3,1]<0>", "float32[1,1,3,1]<1>", "float32[1,1,3,1]<1, 3, 8>"};
+  auto run = [&](std::vector<std::string> more, const std::string& attrs) {
+    more.insert(more.begin(), same.begin(), same.end());
+    return RunOp("Attention", more, attrs);
+  };
+  EXPECT_EQ(run({}, ""), "float32[1,1,3,1]<4.0, 4.0, 4.0>");
+  EXPECT_EQ(run({}, "{is_causal=1}"), "float32[1,1,3,1]<1.0, 2.0, 4.0>");
+  EXPECT_EQ(run({}, "{left_window_size=0, right_window_size=1}"), "float32[1,1,3,1]<2.0, 5.5, 8.0>");
+  EXPECT_EQ(run({"bool[3,3]<true, false, true, false, true, false, false, false, false>"}, ""),
+            "float32[1,1,3,1]<4.5, 3.0, 0.0>");
+  EXPECT_EQ(run({"bool[3,1]<true>"}, ""), "float32[1,1,3,1]<1.0, 1.0, 1.0>");  // keys behind the mask are not seen
+}
+
+TEST(Attention, ScalesAndCapsTheScores) {
+  // Scores 2 * ln 3 * 0.5: the weights are 1/4 and 3/4.
+  const std::vector<std::string> inputs = {"float32[1,1,1,1]<2>", "float32[1,1,2,1]<0, 1.0986123>",
+                                           "float32[1,1,2,1]<4, 8>"};
+  EXPECT_EQ(RunOp("Attention", inputs, "{scale=0.5}"), "float32[1,1,1,1]<7.0>");
+  EXPECT_EQ(RunOp("Attention", inputs, "{softcap=0.000001}"), "float32[1,1,1,1]<6.000001>");
+}
+
 TEST(Det, GivesTheDeterminantOfSquareMatrices) {
   EXPECT_EQ(RunOp("Det", {"float32[2,2]<1, 2, 3, 4>"}), "float32[]<-2.0>");
   EXPECT_EQ(RunOp("Det", {"float32[2,2,2]<0, 1, 1, 0, 1, 2, 2, 4>"}), "float32[2]<-1.0, 0.0>");

@@ -120,11 +120,19 @@ TEST(Slice, RefusesBadAxesAndSteps) {
   EXPECT_THAT(Both("Slice", {"int8[]<1>", "int64[1]<0>", "int64[1]<1>"}), HasSubstr("do not match"));
 }
 
-TEST(DepthToSpace, IsUndoneBySpaceToDepth) {
+TEST(DepthToSpace, IsUndoneBySpaceToDepthInBothOrders) {
   const char* x = "int8[1,4,1,2]<0, 1, 2, 3, 4, 5, 6, 7>";
   EXPECT_EQ(Both("DepthToSpace", {x}, "{blocksize=2}"), "int8[1,1,2,4]<0, 2, 1, 3, 4, 6, 5, 7>");
   EXPECT_EQ(Both("SpaceToDepth", {"int8[1,1,2,4]<0, 2, 1, 3, 4, 6, 5, 7>"}, "{blocksize=2}"),
             "int8[1,4,1,2]<0, 1, 2, 3, 4, 5, 6, 7>");
+  // With two channels, the orders differ.
+  const char* deep = "int8[1,8,1,1]<0, 1, 2, 3, 4, 5, 6, 7>";
+  for (const auto& [mode, wide] :
+       {std::pair{"DCR", "int8[1,2,2,2]<0, 2, 4, 6, 1, 3, 5, 7>"}, {"CRD", "int8[1,2,2,2]<0, 1, 2, 3, 4, 5, 6, 7>"}}) {
+    const std::string attrs = fmt::format("{{blocksize=2, mode=\"{}\"}}", mode);
+    EXPECT_EQ(Both("DepthToSpace", {deep}, attrs), wide);
+    EXPECT_EQ(Both("SpaceToDepth", {wide}, attrs), deep);
+  }
   EXPECT_THAT(Both("DepthToSpace", {x}, "{blocksize=3}"), HasSubstr("not a multiple of 9"));
   EXPECT_THAT(Both("DepthToSpace", {x}, "{blocksize=0}"), HasSubstr("blocksize 0 is out of range"));
   EXPECT_THAT(Both("SpaceToDepth", {x}, "{blocksize=4294967296}"), HasSubstr("blocksize 4294967296 is out of range"));

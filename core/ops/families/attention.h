@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dimensions of an Attention, and the keys that its queries may see.
+#pragma once
+
+#include <span>
+
+#include "core/ops/infer_checks.h"
+
+namespace mge {
+
+// Queries are batch x q_heads x queries x head, keys batch x kv_heads x new_keys x head, and values batch x kv_heads x
+// new_keys x value_head. In operands of rank 3, the heads lie within a row: batch x queries x (q_heads * head).
+struct AttentionDims {
+  bool in_rows = false;  // the operands have rank 3
+  int64_t batch = 0, q_heads = 0, kv_heads = 0, queries = 0, new_keys = 0, past = 0, head = 0, value_head = 0;
+  int64_t keys() const { return past + new_keys; }
+  int64_t heads_per_key() const { return q_heads / kv_heads; }
+  Shape Output() const {
+    return in_rows ? Shape{batch, queries, q_heads * value_head} : Shape{batch, q_heads, queries, value_head};
+  }
+};
+
+// Reads the dimensions from known shapes. `past_key` and `past_value` are null if the node has no past. Fails with
+// kInvalidNode if they do not fit together.
+absl::StatusOr<AttentionDims> ResolveAttention(const Attributes& attrs, const Shape& q, const Shape& k, const Shape& v,
+                                               /*nullable*/ const Shape* past_key, /*nullable*/ const Shape* past_value);
+
+// The rule of the attributes is_causal, left_window_size and right_window_size. A query i has the position p = i + offset.
+struct AttentionWindow {
+  bool causal = false;  // it sees keys j <= p
+  int64_t left = -1;    // it sees keys j >= p - left; -1: all
+  int64_t right = -1;   // it sees keys j <= p + right; -1: all
+  bool limits() const { return causal || left >= 0 || right >= 0; }
+  bool Sees(int64_t position, int64_t key) const {
+    return (!causal || key <= position) && (left < 0 || key >= position - left) && (right < 0 || key <= position + right);
+  }
+};
+absl::StatusOr<AttentionWindow> ReadAttentionWindow(const Attributes& attrs);
+
+// Returns the factor of the scores.
+double AttentionScale(const Attributes& attrs, int64_t head);
+
+}  // namespace mge

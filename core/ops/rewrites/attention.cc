@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replaces Attention by matrix products with a softmax between them, for which backends have kernels and claims. All shapes
+// must be known.
+//
+// Heads that share keys become a batch dimension of their own, over which keys, values and masks are broadcast. What a query
+// may see by its position is a constant mask; with numbers of valid keys, it is a comparison with constants. A query that
+// sees no key gets zeros behind the last product, so that the nodes before it stay as other exporters write them.
+#include "core/ops/families/attention.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ops/rewrites/pattern.h"
+
+namespace mge::rewrite_attention {
+namespace {
+
+enum Input { kQ, kK, kV, kMask, kPastKey, kPastValue, kValidKeys };
+enum Output { kY, kPresentKey, kPresentValue, kScores };
+
+// Returns a constant of `queries` x `keys` elements T.
+template <typename T, typename F>
+absl::StatusOr<Tensor> Matrix(DType type, const AttentionDims& d, HostAllocator& allocator, F number) {
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(type, {d.queries, d.keys()}, allocator));
+  auto to = out.MutableData<T>().begin();
+  for (int64_t i = 0; i < d.queries; ++i) {
+    for (int64_t j = 0; j < d.keys(); ++j) *to++ = static_cast<T>(number(i, j));
+  }
+  return out;
+}
+
+// Adds the nodes that replace one Attention.
+class Builder {
+ public:
+  Builder(Graph& graph, NodeId id, const AttentionDims& dims, HostAllocator& allocator)
+      : graph_(graph), node_(graph.node(id)), d_(dims), allocator_(allocator), type_(TypeOf(node_.inputs[kQ])) {}
+
+  absl::Status Run(const AttentionWindow& window) {
+    MGE_RETURN_IF_ERROR(MakeMasks(window));
+    const ValueId q = Heads(node_.inputs[kQ], d_.q_heads, d_.head);
+    const ValueId k = Joined(kK, kPastKey, kPresentKey, d_.head), v = Joined(kV, kPastValue, kPresentValue, d_.value_head);
+    ValueId scores = Add("MatMul", {Scaled(q), Add("Transpose", {Grouped(k, 1, d_.keys(), d_.head)}, PermOfLastTwo())});
+    Show(scores, 0);
+    if (const float cap = node_.attrs.Float("softcap"); cap > 0) {
+      const ValueId number = Number(cap);
+      scores = Add("Mul", {Add("Tanh", {Add("Div", {scores, number})}), number});
+    }
+    Show(scores, 1);
+    if (limits_ != kNone) scores = Add("Where", {limits_, scores, Lowest()});
+    if (mask_ != kNone) {
+      scores = mask_is_bool_ ? Add("Where", {mask_, scores, Lowest()}) : Add("Add", {scores, mask_});
+    }
+    const auto precision = static_cast<DType>(node_.attrs.Int("softmax_precision", static_cast<int64_t>(type_)));
+    const ValueId weights = Add("Softmax", {Cast(scores, type_, precision)}, {{"axis", int64_t{-1}}});
+    ValueId y = Add("MatMul", {Cast(weights, precision, type_), Grouped(v, 1, d_.keys(), d_.value_head)});
+    Result(y);
+    return absl::OkStatus();
+  }
+
+ private:
+  using Attrs = std::vector<std::pair<std::string, AttributeValue>>;
+
+  DType TypeOf(ValueId v) const { return graph_.value(v).type.dtype; }
+  bool Has(int input) const { return static_cast<size_t>(input) < node_.inputs.size() && node_.inputs[input] != kNone; }
+  ValueId OutputOf(int output) const {
+    return static_cast<size_t>(output) < node_.outputs.size() ? node_.outputs[output] : kNone;
+  }
+  bool Shares() const { return d_.q_heads != d_.kv_heads; }
+
+  // Adds a node with one output, which is `output` if that is given.
+  ValueId Add(std::string op, std::vector<ValueId> inputs, Attrs attrs = {}, ValueId output = kNone) {
+    Node node;
+    node.op = std::move(op);
+    node.name = node_.name + "." + node.op;
+    node.device = node_.device;
+    node.inputs = std::move(inputs);
+    for (auto& [name, value] : attrs) node.attrs.Set(std::move(name), std::move(value));
+    const ValueId y = output == kNone ? graph_.AddTemporary(node.name) : output;
+    node.outputs = {y};
+    graph_.AddNode(std::move(node));
+    return y;
+  }
+  // Adds a constant, or returns the one that another Attention has added under this name. Equal nodes of several layers are
+  // then merged.
+  ValueId Constant(std::string_view what, Tensor tensor) {
+    const std::string name = fmt::format("attention.{}.{}{}", what, DTypeName(tensor.dtype()), ShapeText(tensor.shape()));
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      if (!IsConstant(graph_, v) || graph_.value(v).name != name) continue;
+      const Tensor& old = graph_.value(v).constant;
+      const bool same = old.dtype() == tensor.dtype() && old.shape() == tensor.shape() &&
+                        std::memcmp(old.data(), tensor.data(), static_cast<size_t>(tensor.bytes())) == 0;
+      if (same) return v;
+    }
+    return AddFreshConstant(graph_, name, std::move(tensor));
+  }
+  ValueId Ints(std::span<const int64_t> values) { return Constant(ShapeText(values), Tensor::Vector<int64_t>(values)); }
+  // Adds a number of the attention's type.
+  ValueId Number(double x) {
+    ValueId id = kNone;
+    DispatchFloating(type_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      id = Constant(fmt::format("{}", x), Tensor::Scalar<T>(static_cast<T>(static_cast<float>(x))));
+    });
+    return id;
+  }
+  ValueId Lowest() { return Number(-std::numeric_limits<double>::infinity()); }
+  ValueId Reshape(ValueId x, const Shape& shape, ValueId output = kNone) {
+    return Add("Reshape", {x, Ints(shape)}, {{"allowzero", int64_t{1}}}, output);
+  }
+  ValueId Cast(ValueId x, DType from, DType to) {
+    return from == to ? x : Add("Cast", {x}, {{"to", static_cast<int64_t>(to)}});
+  }
+  Attrs PermOfLastTwo() const { return {{"perm", Shares() ? mge::Ints{0, 1, 2, 4, 3} : mge::Ints{0, 1, 3, 2}}}; }
+
+  ValueId Scaled(ValueId q) {
+    const double scale = AttentionScale(node_.attrs, d_.head);
+    const ValueId grouped = Grouped(q, d_.heads_per_key(), d_.queries, d_.head);
+    return scale == 1 ? grouped : Add("Mul", {grouped, Number(scale)});
+  }
+  // Moves the heads of an operand out of its rows.
+  ValueId Heads(ValueId x, int64_t heads, int64_t size) {
+    if (!d_.in_rows) return x;
+    const int64_t tokens = graph_.value(x).type.dims[1];
+    return Add("Transpose", {Reshape(x, {d_.batch, tokens, heads, size})}, {{"perm", mge::Ints{0, 2, 1, 3}}});
+  }
+  // Returns the keys or values, behind those of the past.
+  ValueId Joined(int now, int past, int present, int64_t size) {
+    const ValueId x = Heads(node_.inputs[now], d_.kv_heads, size), output = OutputOf(present);
+    if (Has(past)) return Add("Concat", {node_.inputs[past], x}, {{"axis", int64_t{2}}}, output);
+    if (output != kNone) Add("Identity", {x}, {}, output);
+    return x;
+  }
+  // Gives the `heads` heads that share keys a dimension of their own, if there are such heads.
+  ValueId Grouped(ValueId x, int64_t heads, int64_t rows, int64_t size) {
+    return Shares() ? Reshape(x, {d_.batch, d_.kv_heads, heads, rows, size}) : x;
+  }
+  // Sets the fourth output to the scores of a stage.
+  void Show(ValueId scores, int64_t stage) {
+    const ValueId output = OutputOf(kScores);
+    if (output == kNone || node_.attrs.Int("qk_matmul_output_mode") != stage) return;
+    Reshape(scores, {d_.batch, d_.q_heads, d_.queries, d_.keys()}, output);
+  }
+  // Moves the heads of the result back into its rows, and gives zeros to the queries that see no key. A Transpose of the node
+  // behind it, which does the same, is part of that.
+  void Result(ValueId y) {
+    ValueId none = sees_none_, output = node_.outputs[kY];
+    Shape shape = d_.Output();
+    const NodeId next = d_.in_rows ? kNone : OnlyReader(graph_, output).node;
+    const bool transposed = next != kNone && IsOp(graph_.node(next), "Transpose") &&
+                            graph_.node(next).attrs.IntList("perm") == mge::Ints{0, 2, 1, 3};
+    if (transposed) {
+      output = graph_.node(next).outputs[0];
+      shape = {d_.batch, d_.queries, d_.q_heads, d_.value_head};
+    }
+    if (d_.in_rows || transposed) {
+      const Attrs perm = {{"perm", Shares() ? mge::Ints{0, 3, 1, 2, 4} : mge::Ints{0, 2, 1, 3}}};
+      y = Add("Transpose", {y}, perm);
+      if (none != kNone) none = Add("Transpose", {none}, perm);
+    }
+    if (none != kNone) y = Add("Where", {none, Number(0), y});
+    Reshape(y, shape, output);
+    if (transposed) graph_.RemoveNode(next);
+  }
+
+  // Returns the mask in the form of the scores.
+  ValueId MaskInGroups() {
+    const ValueId mask = node_.inputs[kMask];
+    Shape dims = graph_.value(mask).type.dims;
+    mask_is_bool_ = TypeOf(mask) == DType::kBool;
+    const ValueId cast = mask_is_bool_ ? mask : Cast(mask, TypeOf(mask), type_);
+    mask_dims_ = dims;
+    if (!Shares() || dims.size() < 3) return cast;
+    const bool one = dims[dims.size() - 3] == 1;
+    dims.insert(dims.end() - 2, one ? 1 : d_.heads_per_key());
+    dims[dims.size() - 4] = one ? 1 : d_.kv_heads;
+    mask_dims_ = dims;
+    return Reshape(cast, dims);
+  }
+  // Makes `limits_` and `mask_`, and the queries that see no key. Allocates all memory before it adds nodes.
+  absl::Status MakeMasks(const AttentionWindow& window) {
+    if (Has(kValidKeys)) {
+      MGE_RETURN_IF_ERROR(LimitByValidKeys(window));
+    } else if (window.limits()) {
+      const auto sees = [&](int64_t i, int64_t j) { return window.Sees(i + d_.past, j); };
+      const auto added = [&](int64_t i, int64_t j) { return sees(i, j) ? 0.f : -std::numeric_limits<float>::infinity(); };
+      if (Has(kMask)) {
+        MGE_ASSIGN_OR_RETURN(Tensor limits, Matrix<bool>(DType::kBool, d_, allocator_, sees));
+        limits_ = Constant("window", std::move(limits));
+      } else {
+        absl::StatusOr<Tensor> bias;
+        DispatchFloating(type_,
+                         [&](auto tag) { bias = Matrix<typename decltype(tag)::type>(type_, d_, allocator_, added); });
+        MGE_RETURN_IF_ERROR(bias.status());
+        mask_ = Constant("window", *std::move(bias));
+      }
+    }
+    if (Has(kMask)) mask_ = MaskInGroups();
+    if (Has(kMask) || Has(kValidKeys) || window.left >= 0 || window.right >= 0) sees_none_ = SeesNone();
+    return absl::OkStatus();
+  }
+  // A query i of a batch with n valid keys has the position i + n - queries. So it sees key j if n lies within limits.
+  absl::Status LimitByValidKeys(const AttentionWindow& w) {
+    const auto difference = [&](int64_t i, int64_t j) { return j - i + d_.queries; };  // of the positions, plus n
+    const auto least = [&](int64_t i, int64_t j) {
+      const int64_t n = w.causal ? std::max(j + 1, difference(i, j)) : j + 1;
+      return w.right < 0 ? n : std::max(n, difference(i, j) - w.right);
+    };
+    const auto most = [&](int64_t i, int64_t j) { return difference(i, j) + w.left; };
+    MGE_ASSIGN_OR_RETURN(Tensor lower, Matrix<int64_t>(DType::kI64, d_, allocator_, least));
+    MGE_ASSIGN_OR_RETURN(Tensor upper, Matrix<int64_t>(DType::kI64, d_, allocator_, most));
+    Shape shape(Shares() ? 5 : 4, 1);
+    shape[0] = d_.batch;
+    const ValueId n = Reshape(node_.inputs[kValidKeys], shape);
+    limits_ = Add("LessOrEqual", {Constant("first", std::move(lower)), n});
+    if (w.left >= 0) limits_ = Add("And", {limits_, Add("LessOrEqual", {n, Constant("last", std::move(upper))})});
+    return absl::OkStatus();
+  }
+  // Returns which queries see no key, in the form of the scores with one column.
+  ValueId SeesNone() {
+    ValueId bias = mask_;
+    if (mask_is_bool_) bias = Add("Where", {mask_, Number(0), Lowest()});
+    if (limits_ != kNone) bias = Add("Where", {limits_, bias == kNone ? Number(0) : bias, Lowest()});
+    const ValueId none = Add("Equal", {Add("ReduceMax", {bias, Ints(mge::Ints{-1})}, {{"keepdims", int64_t{1}}}), Lowest()});
+    Shape shape(Shares() ? 5 : 4, 1);
+    const auto join = [&](const Shape& dims) {  // broadcasts, but for the keys
+      for (size_t i = 2; i <= dims.size(); ++i) {
+        if (dims[dims.size() - i] != 1) shape[shape.size() - i] = dims[dims.size() - i];
+      }
+    };
+    join(mask_dims_);
+    if (limits_ != kNone || !Has(kMask)) shape[shape.size() - 2] = d_.queries;
+    if (Has(kValidKeys)) shape[0] = d_.batch;
+    return Reshape(none, shape);
+  }
+
+  Graph& graph_;
+  const Node node_;  // a copy: adding nodes moves it
+  const AttentionDims d_;
+  HostAllocator& allocator_;
+  const DType type_;
+  ValueId mask_ = kNone;  // is added to the scores; or bool: keeps a score
+  bool mask_is_bool_ = false;
+  Shape mask_dims_;            // of a mask that the node has
+  ValueId limits_ = kNone;     // bool: keeps a score
+  ValueId sees_none_ = kNone;  // bool
+};
+
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
+  const Node& node = graph.node(id);
+  if (!IsOp(node, "Attention")) return false;
+  const auto has = [&](size_t i) { return i < node.inputs.size() && node.inputs[i] != kNone; };
+  const auto type = [&](size_t i) -> const TensorType& { return graph.value(node.inputs[i]).type; };
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (has(i) && !type(i).IsStatic()) return false;
+  }
+  if (type(kQ).dtype != type(kV).dtype || !kFloating.Contains(type(kQ).dtype)) return false;
+  absl::StatusOr<AttentionDims> dims =
+      ResolveAttention(node.attrs, type(kQ).dims, type(kK).dims, type(kV).dims,
+                       has(kPastKey) ? &type(kPastKey).dims : nullptr, has(kPastValue) ? &type(kPastValue).dims : nullptr);
+  absl::StatusOr<AttentionWindow> window = ReadAttentionWindow(node.attrs);
+  if (!dims.ok() || !window.ok() || dims->keys() == 0) return false;
+  const bool shows = node.outputs.size() > kScores && node.outputs[kScores] != kNone;
+  if (has(kMask) && type(kMask).dims.back() != dims->keys()) return false;  // the rest of the keys is masked
+  if (shows && node.attrs.Int("qk_matmul_output_mode") > 1) return false;   // the weights of a query that sees no key
+  if (absl::Status s = Builder(graph, id, *dims, allocator).Run(*window); !s.ok()) return s;
+  graph.RemoveNode(id);
+  return true;
+}
+
+}  // namespace
+
+MGE_REWRITE(attention) = {
+    .name = "attention", .doc = "Replaces Attention by matrix products with a softmax between them.", .apply = Apply};
+
+}  // namespace mge::rewrite_attention
