@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backends have kernels of RMSNormalization for one type. Where the scale has another type than X, both get the wider type,
 // and the result is rounded to the scale's.
-#include "core/ops/rewrites/pattern.h"
+#include "core/ops/rewrites/parts.h"
 
 namespace mge::rewrite_rms_norm_types {
 namespace {
@@ -13,32 +13,18 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   if (x == scale || !kFloating.Contains(x) || !kFloating.Contains(scale)) return false;
   const DType wide = x == DType::kF64 || scale == DType::kF64 ? DType::kF64 : DType::kF32;
 
-  auto add = [&](std::string op, std::vector<ValueId> inputs, Attributes attrs) {
-    Node part;
-    part.op = std::move(op);
-    part.name = node.name;
-    part.device = node.device;
-    part.inputs = std::move(inputs);
-    part.attrs = std::move(attrs);
-    const ValueId y = graph.AddTemporary(graph.value(node.outputs[0]).name);
-    part.outputs = {y};
-    graph.AddNode(std::move(part));
-    return y;
+  Parts parts(graph, node);
+  auto widened = [&](ValueId v, DType dtype) {
+    return dtype == wide ? v : parts.Add("Cast", {v}, IntAttribute("to", static_cast<int64_t>(wide)));
   };
-  auto to = [](DType dtype) {
-    Attributes attrs;
-    attrs.Set("to", static_cast<int64_t>(dtype));
-    return attrs;
-  };
-  auto widened = [&](ValueId v, DType dtype) { return dtype == wide ? v : add("Cast", {v}, to(wide)); };
   const std::vector<ValueId> inputs = {widened(node.inputs[0], x), widened(node.inputs[1], scale)};
   if (scale == wide) {
     const NodeId norm = Replace(graph, id, "RMSNormalization", inputs);
     graph.node(norm).attrs = node.attrs;
   } else {
-    const ValueId y = add("RMSNormalization", inputs, node.attrs);
+    const ValueId y = parts.Add("RMSNormalization", inputs, node.attrs);
     const NodeId cast = Replace(graph, id, "Cast", {y});
-    graph.node(cast).attrs = to(scale);
+    graph.node(cast).attrs = IntAttribute("to", static_cast<int64_t>(scale));
   }
   return true;
 }

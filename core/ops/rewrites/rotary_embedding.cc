@@ -11,39 +11,6 @@
 namespace mge::rewrite_rotary_embedding {
 namespace {
 
-// Adds nodes that stand for parts of another node.
-class Parts {
- public:
-  Parts(Graph& graph, const Node& whole)
-      : graph_(graph), stem_(graph.value(whole.outputs[0]).name), name_(whole.name), device_(whole.device) {}
-
-  std::vector<ValueId> Add(std::string op, std::vector<ValueId> inputs, size_t outputs, int64_t axis) {
-    Node node;
-    node.op = std::move(op);
-    node.name = name_;
-    node.device = device_;
-    node.inputs = std::move(inputs);
-    for (size_t i = 0; i < outputs; ++i) node.outputs.push_back(graph_.AddTemporary(stem_));
-    if (axis != kNoAxis) node.attrs.Set("axis", axis);
-    return graph_.node(graph_.AddNode(std::move(node))).outputs;
-  }
-  ValueId Add(std::string op, std::vector<ValueId> inputs, int64_t axis = kNoAxis) {
-    return Add(std::move(op), std::move(inputs), 1, axis)[0];
-  }
-  ValueId Integers(const std::vector<int64_t>& values) {
-    return AddFreshConstant(graph_, stem_, Tensor::Vector(std::span(values)));
-  }
-  // Divides the last dimension into parts of these sizes.
-  std::vector<ValueId> Split(ValueId x, const std::vector<int64_t>& sizes) {
-    return sizes.size() == 1 ? std::vector<ValueId>{x} : Add("Split", {x, Integers(sizes)}, sizes.size(), -1);
-  }
-
- private:
-  static constexpr int64_t kNoAxis = 99;
-  Graph& graph_;
-  std::string stem_, name_, device_;
-};
-
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);  // a copy: adding nodes moves it
   if (!IsOp(node, "RotaryEmbedding")) return false;
@@ -62,7 +29,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   auto cache = [&](ValueId rows) {
     const int64_t row = graph.value(rows).type.dims.back();
     if (row > half) rows = parts.Split(rows, {half, row - half})[0];
-    if (has_positions) rows = parts.Add("Gather", {rows, node.inputs[3]}, 0);
+    if (has_positions) rows = parts.Add("Gather", {rows, node.inputs[3]});
     const int64_t heads = dims.size() == 4 ? 1 : 2;
     return parts.Add("Unsqueeze", {rows, parts.Integers(interleaved ? std::vector<int64_t>{heads, 4} : std::vector{heads})});
   };
@@ -95,10 +62,10 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   std::vector<ValueId> joined = {real, imaginary};
   if (interleaved) {
     heads.back() = s.rotated;
-    joined = {reshape(parts.Add("Concat", joined, -1), heads)};
+    joined = {reshape(parts.Add("Concat", joined, IntAttribute("axis", -1)), heads)};
   }
   if (rest) joined.push_back(split[2]);
-  const ValueId y = joined.size() == 1 ? joined[0] : parts.Add("Concat", joined, -1);
+  const ValueId y = joined.size() == 1 ? joined[0] : parts.Add("Concat", joined, IntAttribute("axis", -1));
   Replace(graph, id, "Reshape", {y, parts.Integers({dims.begin(), dims.end()})});
   return true;
 }

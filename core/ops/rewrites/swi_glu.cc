@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/rewrites/pattern.h"
+#include "core/ops/rewrites/parts.h"
 
 namespace mge::rewrite_swi_glu {
 namespace {
@@ -8,15 +8,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);  // a copy: adding nodes moves it
   if (!IsOp(node, "SwiGLU")) return false;
   if (!graph.value(node.inputs[0]).type.IsStatic() || !graph.value(node.inputs[1]).type.IsStatic()) return false;
-  Node swish;
-  swish.op = "Swish";
-  swish.name = node.name;
-  swish.device = node.device;
-  swish.attrs = node.attrs;
-  swish.inputs = {node.inputs[0]};
-  const ValueId gate = graph.AddTemporary(graph.value(node.outputs[0]).name);
-  swish.outputs = {gate};
-  graph.AddNode(std::move(swish));
+  const ValueId gate = Parts(graph, node).Add("Swish", {node.inputs[0]}, node.attrs);
   Replace(graph, id, "Mul", {gate, node.inputs[1]});
   return true;
 }
