@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/ops/families/broadcast.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
@@ -40,6 +41,12 @@ inline std::vector<double> Doubles(const Tensor& tensor) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(in[i]);
   });
   return out;
+}
+
+// Checks that a parameter can be broadcast to the normalized input `x`. Fails with kInvalidNode.
+inline absl::Status CheckFits(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> x) {
+  if (FitsBroadcastTo(shape, x)) return absl::OkStatus();
+  return Fail(errors::kInvalidNode, fmt::format("{} {} cannot be broadcast to X {}", name, ShapeText(shape), ShapeText(x)));
 }
 
 // Checks that a parameter has shape [channels], where channels is dimension 1 of `x`. Fails with kInvalidNode.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
-#include "core/ops/families/broadcast.h"
 #include "core/ops/families/normalization.h"
 
 namespace mge::op_layer_normalization {
@@ -9,12 +8,6 @@ namespace {
 
 // Returns the type of the outputs Mean and InvStdDev.
 absl::StatusOr<DType> StashType(const Attributes& attrs) { return ReadDType(attrs, "stash_type", DType::kF32, kFloating); }
-
-// Checks that scale or bias can be broadcast to the normalized dimensions.
-absl::Status CheckFits(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> x) {
-  if (FitsBroadcastTo(shape, x)) return absl::OkStatus();
-  return Fail(errors::kInvalidNode, fmt::format("{} {} cannot be broadcast to X {}", name, ShapeText(shape), ShapeText(x)));
-}
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);

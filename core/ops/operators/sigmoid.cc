@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include "core/ops/families/sigmoid.h"
 
 #include "core/ops/families/unary.h"
 
@@ -7,11 +7,7 @@ namespace mge::op_sigmoid {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  return EvalUnaryFloating(ctx, [](auto x) {
-    using T = decltype(x);
-    T e = std::exp(-std::abs(x));  // at most 1, so that neither branch overflows
-    return x < 0 ? e / (1 + e) : 1 / (1 + e);
-  });
+  return EvalUnaryFloating(ctx, [](auto x) { return Sigmoid(x); });
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ constexpr OpWork kRows[] = {
     {"LogSoftmax", PerInput<5>},
     {"LpNormalization", PerInput<3>},
     {"LayerNormalization", PerInput<7>},
+    {"RMSNormalization", PerInput<4>},
     {"InstanceNormalization", PerInput<7>},
     {"GroupNormalization", PerInput<7>},
     {"MeanVarianceNormalization", PerInput<7>},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/rewrites/pattern.h"
+#include "core/ops/rewrites/row_norm.h"
 
 namespace mge::rewrite_layer_norm {
 namespace {
@@ -9,23 +9,6 @@ struct Normalized {
   double epsilon = 0;
   std::vector<ValueId> inner;  // the values between x and the normalised value
 };
-
-// If the value is a ReduceMean over the last axis that keeps the axis, returns its input, else kNone.
-ValueId MeanOverLastAxis(const Graph& graph, ValueId value) {
-  const Node* mean = Producer(graph, value, "ReduceMean");
-  if (!mean || mean->inputs.size() != 2 || !IsConstant(graph, mean->inputs[1])) return kNone;
-  const Value& x = graph.value(mean->inputs[0]);
-  std::vector<int64_t> axes = graph.value(mean->inputs[1]).constant.ToInts();
-  if (!x.type.has_rank || axes.size() != 1 || mean->attrs.Int("keepdims", 1) != 1) return kNone;
-  int64_t rank = static_cast<int64_t>(x.type.dims.size());
-  return axes[0] == -1 || axes[0] == rank - 1 ? mean->inputs[0] : kNone;
-}
-
-bool IsSquareOf(const Graph& graph, ValueId value, ValueId x) {
-  if (const Node* mul = Producer(graph, value, "Mul")) return mul->inputs[0] == x && mul->inputs[1] == x;
-  const Node* pow = Producer(graph, value, "Pow");
-  return pow && pow->inputs[0] == x && ConstantNumber(graph, pow->inputs[1]) == 2.0;
-}
 
 // Matches centred / sqrt(mean(centred^2) + epsilon), or centred multiplied by the reciprocal.
 std::optional<Normalized> MatchNormalized(const Graph& graph, ValueId value) {
@@ -45,24 +28,13 @@ std::optional<Normalized> MatchNormalized(const Graph& graph, ValueId value) {
   }
   const Node* sqrt = Producer(graph, root, "Sqrt");
   const Node* sub = Producer(graph, centred, "Sub");
-  const Node* add = sqrt ? Producer(graph, sqrt->inputs[0], "Add") : nullptr;
-  if (!sub || !add || MeanOverLastAxis(graph, sub->inputs[1]) != sub->inputs[0]) return std::nullopt;
-  for (int i = 0; i < 2; ++i) {
-    std::optional<double> epsilon = ConstantNumber(graph, add->inputs[1 - i]);
-    ValueId squares = MeanOverLastAxis(graph, add->inputs[i]);
-    if (!epsilon || !(*epsilon >= 0) || squares == kNone || !IsSquareOf(graph, squares, centred)) continue;
-    out.x = sub->inputs[0];
-    out.epsilon = *epsilon;
-    out.inner.insert(out.inner.end(), {value, root, sqrt->inputs[0], add->inputs[i], squares, centred, sub->inputs[1]});
-    return out;
-  }
-  return std::nullopt;
-}
-
-// Returns true if the value has one element for each position of x's last axis.
-bool FitsLastAxis(const Value& value, const Value& x) {
-  return value.type.dtype == x.type.dtype && value.type.has_rank && value.type.dims.size() == 1 && !x.type.dims.empty() &&
-         value.type.dims[0] >= 0 && value.type.dims[0] == x.type.dims.back();
+  if (!sub || !sqrt || MeanOverLastAxis(graph, sub->inputs[1]) != sub->inputs[0]) return std::nullopt;
+  std::optional<double> epsilon = MatchMeanSquare(graph, sqrt->inputs[0], centred, out.inner);
+  if (!epsilon) return std::nullopt;
+  out.x = sub->inputs[0];
+  out.epsilon = *epsilon;
+  out.inner.insert(out.inner.end(), {value, root, centred, sub->inputs[1]});
+  return out;
 }
 
 // Matches normalised * gamma.

@@ -19,6 +19,8 @@ TEST(Unary, GivesKnownValues) {
   EXPECT_EQ(RunOp("Sigmoid", {"float32[3]<0, 1000, -1000>"}), "float32[3]<0.5, 1.0, 0.0>");
   EXPECT_EQ(RunOp("Softplus", {"float32[2]<1000, -1000>"}), "float32[2]<1000.0, 0.0>");
   EXPECT_EQ(RunOp("HardSwish", {"float32[3]<-4, 3, 4>"}), "float32[3]<-0.0, 3.0, 4.0>");
+  EXPECT_EQ(RunOp("Swish", {"float32[3]<0, 100, -1000>"}), "float32[3]<0.0, 100.0, -0.0>");
+  EXPECT_EQ(RunOp("Swish", {"float16[2]<3, -3>"}, "{alpha=0.0}"), "float16[2]<1.5, -1.5>");
   EXPECT_EQ(RunOp("Shrink", {"int32[3]<-3, 0, 3>"}, "{lambd=1.0, bias=1.0}"), "int32[3]<-2, 0, 2>");
   EXPECT_EQ(RunOp("ThresholdedRelu", {"float32[2]<1, 1.5>"}), "float32[2]<0.0, 1.5>");
   EXPECT_EQ(RunOp("Not", {"bool[2]<true, false>"}), "bool[2]<false, true>");
@@ -48,6 +50,15 @@ TEST(IsInf, DistinguishesTheSigns) {
 TEST(Selu, OlderOperatorSetsHadOtherDefaults) {
   EXPECT_EQ(RunOp("Selu@1", {"float32[]<1>"}), "float32[]<1.0507>");
   EXPECT_EQ(RunOp("Selu@6", {"float32[]<1>"}), "float32[]<1.050701>");
+}
+
+TEST(BitCast, KeepsTheBits) {
+  EXPECT_EQ(RunOp("BitCast", {"float32[2]<1, -0.0>"}, "{to=6}"), "int32[2]<1065353216, -2147483648>");
+  EXPECT_EQ(RunOp("BitCast", {"uint16[1]<15360>"}, "{to=10}"), "float16[1]<1.0>");
+  EXPECT_EQ(RunOp("BitCast", {"uint8[3]<0, 1, 2>"}, "{to=9}"), "bool[3]<false, true, true>");
+  EXPECT_EQ(RunOp("BitCast", {"int64[0]<>"}, "{to=11}"), "float64[0]<>");
+  EXPECT_THAT(RunOp("BitCast", {"float32[1]<1>"}, "{to=7}"), HasSubstr("float32 have 4 bytes, those of int64 8"));
+  EXPECT_THAT(RunOp("BitCast", {"float32[1]<1>"}, "{to=8}"), HasSubstr("to"));
 }
 
 TEST(Binary, Broadcasts) {

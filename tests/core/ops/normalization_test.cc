@@ -61,6 +61,21 @@ TEST(LayerNormalization, GivesAllOutputs) {
   EXPECT_THAT(RunOp("LayerNormalization", {"float32[2,2]<1>", "float32[2]<1>"}, "{axis=2}"), HasSubstr("axis 2"));
 }
 
+TEST(RmsNormalization, DividesByTheRootOfTheMeanSquare) {
+  EXPECT_EQ(RunOp("RMSNormalization", {"float32[2,2]<1, 7, 0, 0>", "float32[2]<1, 2>"}),
+            "float32[2,2]<0.19999996, 2.7999995, 0.0, 0.0>");
+  EXPECT_EQ(RunOp("RMSNormalization", {"float32[1,2,2]<1, 1, 1, 1>", "float32[2,1]<2, 3>"}, "{axis=1, epsilon=3.0}"),
+            "float32[1,2,2]<1.0, 1.0, 1.5, 1.5>");
+  EXPECT_EQ(RunOp("RMSNormalization", {"float32[2,0]<>", "float32[0]<>"}), "float32[2,0]<>");
+  EXPECT_THAT(RunOp("RMSNormalization", {"float32[2,2]<1>", "float32[3]<1>"}), HasSubstr("scale [3]"));
+  EXPECT_THAT(RunOp("RMSNormalization", {"float32[2,2]<1>", "float32[2]<1>"}, "{axis=2}"), HasSubstr("axis 2"));
+}
+
+TEST(RmsNormalization, TakesTheResultsTypeFromTheScale) {
+  EXPECT_EQ(RunOp("RMSNormalization", {"float16[1,2]<3, 3>", "float32[2]<1, 2>"}, "{epsilon=0.0}"),
+            "float32[1,2]<1.0, 2.0>");
+}
+
 TEST(LpNormalization, KeepsZeros) {
   EXPECT_EQ(RunOp("LpNormalization", {"float32[2,2]<3, 4, 0, 0>"}), "float32[2,2]<0.6, 0.8, 0.0, 0.0>");
   EXPECT_EQ(RunOp("LpNormalization", {"float32[2,2]<3, 4, 1, 0>"}, "{p=1, axis=0}"), "float32[2,2]<0.75, 1.0, 0.25, 0.0>");

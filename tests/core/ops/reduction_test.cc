@@ -99,6 +99,16 @@ TEST(Softmax, FlattensBeforeOperatorSet13) {
   EXPECT_EQ(RunOp("Hardmax@13", {"float32[1,2,2]<1, 2, 2, 1>"}), "float32[1,2,2]<0.0, 1.0, 1.0, 0.0>");
 }
 
+TEST(CumProd, MultipliesInBothDirections) {
+  EXPECT_EQ(RunOp("CumProd", {"int32[3]<1, 2, 3>", "int32[]<0>"}), "int32[3]<1, 2, 6>");
+  EXPECT_EQ(RunOp("CumProd", {"int32[3]<1, 2, 3>", "int32[]<0>"}, "{exclusive=1}"), "int32[3]<1, 1, 2>");
+  EXPECT_EQ(RunOp("CumProd", {"int32[3]<1, 2, 3>", "int64[]<-1>"}, "{reverse=1}"), "int32[3]<6, 6, 3>");
+  EXPECT_EQ(RunOp("CumProd", {"float32[3]<1, 2, 3>", "int64[]<0>"}, "{reverse=1, exclusive=1}"),
+            "float32[3]<6.0, 3.0, 1.0>");
+  EXPECT_EQ(RunOp("CumProd", {"int64[2]<4294967296, 4294967296>", "int64[]<0>"}), "int64[2]<4294967296, 0>");
+  EXPECT_THAT(RunOp("CumProd", {"float32[3]<1>", "int64[]<1>"}), HasSubstr("axis 1"));
+}
+
 TEST(CumSum, SumsInBothDirections) {
   EXPECT_EQ(RunOp("CumSum", {"int32[3]<1, 2, 3>", "int32[]<0>"}), "int32[3]<1, 3, 6>");
   EXPECT_EQ(RunOp("CumSum", {"int32[3]<1, 2, 3>", "int32[]<0>"}, "{exclusive=1}"), "int32[3]<0, 1, 3>");

@@ -44,6 +44,17 @@ void ThenSwish(Case& c) {
   c.graph.node(c.graph.node_count() - 1).inputs.push_back(x);
 }
 
+TEST(ConvEpilogue, IncludesASwishWhoseFactorIsOne) {
+  for (float alpha : {1.0f, 1.702f}) {
+    Case c = OneNode("Conv", {Random(DType::kF32, {1, 8, 20, 21}, -1, 1, 1), Random(DType::kF32, {8, 8, 3, 3}, -1, 1, 2)},
+                     {}, {1});
+    Then(c, "Swish", {}, With({{"alpha", alpha}}));
+    std::vector<std::string> claims = UnderTest().Claims(c);
+    EXPECT_EQ(std::count(claims.begin(), claims.end(), "conv_epilogue: Conv Swish"), alpha == 1);
+    if (alpha == 1) OnEveryMachine([&](Backend& backend) { backend.Check(c, OfProducts(72)); });
+  }
+}
+
 TEST(ConvEpilogue, IncludesAProductWithTheSigmoidOfTheSameValue) {
   for (int64_t group : {1, 24}) {
     for (bool adds : {false, true}) {

@@ -57,7 +57,8 @@ TEST(Elementwise, UnaryFloatingOperatorsAgreeWithTheReference) {
       {"Cos", -9, 9},    {"Tan", -1.4, 1.4},   {"Asin", -1, 1},        {"Acos", -1, 1},        {"Atan", -9, 9},
       {"Sinh", -5, 5},   {"Cosh", -5, 5},      {"Asinh", -9, 9},       {"Acosh", 1, 9},        {"Atanh", -0.9, 0.9},
       {"Elu", -5, 5},    {"Celu", -5, 5},      {"Selu", -5, 5},        {"LeakyRelu", -5, 5},   {"ThresholdedRelu", -3, 3},
-      {"Shrink", -2, 2}, {"IsNaN", -1, 1},     {"IsInf", -1, 1},       {"Identity", -1, 1},    {"Dropout", -1, 1}};
+      {"Shrink", -2, 2}, {"IsNaN", -1, 1},     {"IsInf", -1, 1},       {"Identity", -1, 1},    {"Dropout", -1, 1},
+      {"Swish", -20, 20}};
   OnEveryMachine([&](Backend& backend) {
     for (const Op& op : kOps) {
       for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {

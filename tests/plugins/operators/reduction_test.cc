@@ -80,6 +80,8 @@ TEST(Reduction, Normalisations) {
       Tensor c = Random(t, {6}, 0.5, 2, 2), d = Random(t, {6}, -1, 1, 3);
       backend.Check(OneNode("LayerNormalization", {x, Random(t, {35}, 0.5, 2), Random(t, {35}, -1, 1, 4)}), OfSums);
       backend.Check(OneNode("LayerNormalization", {x, Random(t, {4, 35}, 0.5, 2)}, With({{"axis", int64_t{2}}})), OfSums);
+      backend.Check(OneNode("RMSNormalization", {x, Random(t, {35}, 0.5, 2)}, With({{"epsilon", 0.5f}})), OfSums);
+      backend.Check(OneNode("RMSNormalization", {x, Random(t, {4, 35}, 0.5, 2)}, With({{"axis", int64_t{-2}}})), OfSums);
       backend.Check(OneNode("InstanceNormalization", {x, c, d}), OfSums);
       backend.Check(OneNode("GroupNormalization", {x, c, d}, With({{"num_groups", int64_t{1}}})), OfSums);
       backend.Check(OneNode("GroupNormalization", {x, c, d}, With({{"num_groups", int64_t{3}}})), OfSums);

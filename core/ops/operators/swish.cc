@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/sigmoid.h"
+#include "core/ops/families/unary.h"
+
+namespace mge::op_swish {
+namespace {
+
+absl::Status Eval(EvalContext& ctx) {
+  const float alpha = ctx.attrs().Float("alpha", 1.0f);
+  return EvalUnaryFloating(ctx, [=](auto x) { return Swish(x, alpha); });
+}
+
+}  // namespace
+
+MGE_OP(swish) = {
+    .name = "Swish",
+    .doc = "x * sigmoid(alpha * x).",
+    .inputs = {{"X", kFloating}},
+    .outputs = {{"Y"}},
+    .attrs = {{"alpha", AttrType::kFloat}},
+    .infer = SameTypeAsFirst,
+    .eval = Eval,
+    .in_place = {{0, 0}},
+    .traits = kElementwise,
+    .since = 24,
+    .examples = {"(T[3,37])", "(T[41]) {alpha=1.702}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"},
+};
+
+}  // namespace mge::op_swish

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replaces a RotaryEmbedding by simple operators: the pairs of elements become two tensors, which are multiplied by the
+// cosines and sines of the tokens' positions.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ops/families/rotary.h"
+#include "core/ops/rewrites/pattern.h"
+
+namespace mge::rewrite_rotary_embedding {
+namespace {
+
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
+  const Node node = graph.node(id);  // a copy: adding nodes moves it
+  if (!IsOp(node, "RotaryEmbedding")) return false;
+  for (int i = 0; i < 3; ++i) {
+    if (!graph.value(node.inputs[i]).type.IsStatic()) return false;
+  }
+  const Shape dims = graph.value(node.inputs[0]).type.dims;
+  MGE_ASSIGN_OR_RETURN(const RotaryShape s, RotaryShapeOf(node.attrs, dims));
+  if (s.rotated == 0) return false;
+  const int64_t half = s.rotated / 2, rest = s.head_size - s.rotated;
+  const bool interleaved = node.attrs.Int("interleaved", 0) != 0;
+  const bool has_positions = node.inputs.size() > 3 && node.inputs[3] != kNone;
+  Parts parts(graph, node);
+
+  // Returns a cache with the dimensions of the heads, where it has the dimension 1 for the axis of heads.
+  auto cache = [&](ValueId rows) {
+    const int64_t row = graph.value(rows).type.dims.back();
+    if (row > half) rows = parts.Split(rows, {half, row - half})[0];
+    if (has_positions) rows = parts.Add("Gather", {rows, node.inputs[3]});
+    const int64_t heads = dims.size() == 4 ? 1 : 2;
+    return parts.Add("Unsqueeze", {rows, parts.Integers(interleaved ? std::vector<int64_t>{heads, 4} : std::vector{heads})});
+  };
+  const ValueId cos = cache(node.inputs[1]), sin = cache(node.inputs[2]);
+
+  Shape heads = dims;  // the shape of X with a dimension of heads
+  ValueId x = node.inputs[0];
+  auto reshape = [&](ValueId value, const Shape& shape) {
+    return parts.Add("Reshape", {value, parts.Integers({shape.begin(), shape.end()})});
+  };
+  if (dims.size() == 3) {
+    heads = {s.batch, s.sequence, s.heads, s.head_size};
+    x = reshape(x, heads);
+  }
+  std::vector<ValueId> split;  // the two elements of each pair, and the elements that stay
+  if (interleaved) {
+    split = parts.Split(x, rest ? std::vector<int64_t>{s.rotated, rest} : std::vector<int64_t>{s.rotated});
+    Shape pairs = heads;
+    pairs.back() = half;
+    pairs.push_back(2);
+    const std::vector<ValueId> two = parts.Split(reshape(split[0], pairs), {1, 1});
+    split[0] = two[1];
+    split.insert(split.begin(), two[0]);
+  } else {
+    split = parts.Split(x, rest ? std::vector<int64_t>{half, half, rest} : std::vector<int64_t>{half, half});
+  }
+  const ValueId a = split[0], b = split[1];
+  const ValueId real = parts.Add("Sub", {parts.Add("Mul", {cos, a}), parts.Add("Mul", {sin, b})});
+  const ValueId imaginary = parts.Add("Add", {parts.Add("Mul", {sin, a}), parts.Add("Mul", {cos, b})});
+  std::vector<ValueId> joined = {real, imaginary};
+  if (interleaved) {
+    heads.back() = s.rotated;
+    joined = {reshape(parts.Add("Concat", joined, IntAttribute("axis", -1)), heads)};
+  }
+  if (rest) joined.push_back(split[2]);
+  const ValueId y = joined.size() == 1 ? joined[0] : parts.Add("Concat", joined, IntAttribute("axis", -1));
+  Replace(graph, id, "Reshape", {y, parts.Integers({dims.begin(), dims.end()})});
+  return true;
+}
+
+}  // namespace
+
+MGE_REWRITE(rotary_embedding) = {
+    .name = "rotary_embedding", .doc = "Replaces a RotaryEmbedding by products with the cosines and sines.", .apply = Apply};
+
+}  // namespace mge::rewrite_rotary_embedding
