@@ -11,6 +11,7 @@
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/norm.h"
+#include "plugins/gpu/kernels/quantize.h"
 #include "plugins/gpu/kernels/random.h"
 #include "plugins/gpu/kernels/recurrent.h"
 #include "plugins/gpu/kernels/reduce.h"
@@ -486,6 +487,32 @@ void Draws(Memory& m, const Check& check) {
   check("dropout in place", LaunchOf("dropout_f32", DropoutArgs{state, x, x, m.Bytes(333), 333, 0.5}, 64, 2));
 }
 
+void Quantizations(Memory& m, const Check& check) {
+  QuantizeArgs args = {};
+  args.x = m.Floats(301);
+  args.scale = m.Floats(1);
+  args.y = m.Bytes(301);
+  args.n = 301;
+  args.dim = args.inner = 1;
+  args.type = args.scale_type = args.division = MGE_DTYPE_F32;
+  check("with one scale", LaunchOf("quantize_to_u8", args, 64, 2));
+  args.scale = m.Floats(43);
+  args.zero = m.Bytes(43);
+  args.dim = 43;
+  args.inner = 7;
+  check("with scales of an axis", LaunchOf("quantize_to_i8", args, 64, 2));
+  args.x = m.Bytes(301);
+  args.y = m.Floats(301);
+  args.type = MGE_DTYPE_I8;
+  args.scale = m.Floats(5 * 7);
+  args.zero = nullptr;
+  args.block = 10;
+  check("with scales of blocks", LaunchOf("dequantize_to_f32", args, 64, 2));
+  const DynamicQuantizeArgs dynamic = {m.Floats(301), m.Floats(4), m.Bytes(301), m.Floats(1), nullptr, 301, 2};
+  check("ranges", LaunchOf("quantize_ranges", dynamic, 128, 2));
+  check("in a range", LaunchOf("quantize_in_range", dynamic, 128, 2));
+}
+
 void Unaries(Memory& m, const Check& check) {
   float* x = m.Floats(300);
   check("in place", LaunchOf("relu_f32", UnaryArgs{x, x, 300, 0, 0}, 64, 3));
@@ -508,6 +535,7 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"matmul_mma", MatrixUnits},
                                  {"norm", Norms},
                                  {"pool", Pools},
+                                 {"quantize", Quantizations},
                                  {"random", Draws},
                                  {"recurrent", Recurrences},
                                  {"reduce", Reductions},

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of quantized models. Their results are equal to those of the reference evaluators in every bit.
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/plugins/gpu/under_test.h"
+#include "tests/support/chain.h"
+
+namespace mge::testing {
+namespace {
+
+constexpr DType kFloats[] = {DType::kF32, DType::kF16, DType::kBF16};
+
+// Returns values over a range that is wider than that of the type.
+Tensor Real(DType t, Shape shape) { return Random(t, std::move(shape), -400, 400); }
+// Returns values over the range of a quantized type.
+Tensor Quantized(DType t, Shape shape, uint64_t seed = 1) {
+  const bool is_signed = t == DType::kI8 || t == DType::kI16 || t == DType::kI32;
+  return Random(t, std::move(shape), is_signed ? -128 : 0, is_signed ? 127 : 255, seed);
+}
+
+// Runs every candidate. Expects that there is one.
+std::vector<std::string> Candidates(Backend& backend, const Case& c) {
+  Backend::Outcome outcome = backend.Check(c, Exactly);
+  EXPECT_THAT(outcome.candidates, ::testing::Not(::testing::IsEmpty()))
+      << c.name << ": " << ::testing::PrintToString(outcome.refusals);
+  return outcome.candidates;
+}
+
+TEST(Quantization, QuantizesEveryTypeAndSize) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType to : {DType::kU8, DType::kI8, DType::kU16, DType::kI16}) {
+      for (DType from : {DType::kF32, DType::kF16, DType::kBF16, DType::kI32}) {
+        for (DType scale : kFloats) {
+          for (int64_t n : {0, 1, 7, 64, 1003}) {
+            Candidates(backend, OneNode("QuantizeLinear", {Real(from, {n}), Fill(scale, {}, {0.37}), Quantized(to, {})}));
+          }
+        }
+      }
+    }
+    Candidates(backend, OneNode("QuantizeLinear", {Real(DType::kF32, {70}), Fill(DType::kF32, {1}, {1.5})}));
+  });
+}
+
+TEST(Quantization, DequantizesEveryTypeAndSize) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType from : {DType::kU8, DType::kI8, DType::kU16, DType::kI16, DType::kI32}) {
+      for (DType to : kFloats) {
+        for (int64_t n : {0, 1, 7, 64, 1003}) {
+          Candidates(backend,
+                     OneNode("DequantizeLinear", {Quantized(from, {n}), Fill(to, {}, {0.37}), Quantized(from, {}, 2)}));
+        }
+      }
+    }
+    const Tensor large = Fill(DType::kI32, {3}, {-2147483648.0, 2147483647, 16777217});
+    Candidates(backend,
+               OneNode("DequantizeLinear", {large, Fill(DType::kF32, {}, {1}), Fill(DType::kI32, {}, {2147483647})}));
+    Candidates(backend, OneNode("DequantizeLinear", {Quantized(DType::kI32, {70}), Fill(DType::kF32, {}, {1.5})}));
+    Candidates(backend, OneNode("DequantizeLinear", {Quantized(DType::kU8, {70}), Fill(DType::kF32, {}, {0.3})},
+                                With({{"output_dtype", static_cast<int64_t>(DType::kF16)}})));
+  });
+}
+
+TEST(Quantization, RoundsHalvesToEvenAndSaturates) {
+  const Tensor x = Fill(DType::kF32, {14},
+                        {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 1e10, -1e10, INFINITY, -INFINITY, NAN, 127.5, 254.5});
+  OnEveryMachine([&](Backend& backend) {
+    for (DType t : {DType::kU8, DType::kI8, DType::kU16, DType::kI16}) {
+      for (double zero : {0, 1, 100}) {
+        Candidates(backend, OneNode("QuantizeLinear", {x, Fill(DType::kF32, {}, {1}), Fill(t, {}, {zero})}));
+      }
+    }
+    Candidates(backend, OneNode("QuantizeLinear", {x, Fill(DType::kF32, {}, {0}), Fill(DType::kU8, {}, {3})}));
+  });
+}
+
+TEST(Quantization, DividesInTheTypeOfTheScaleOrOfTheAttribute) {
+  OnEveryMachine([&](Backend& backend) {
+    for (DType scale : kFloats) {
+      for (DType precision : kFloats) {
+        Candidates(backend,
+                   OneNode("QuantizeLinear",
+                           {Random(DType::kF32, {300}, -9000, 9000), Fill(scale, {}, {1.1}), Fill(DType::kI16, {}, {-7})},
+                           With({{"precision", static_cast<int64_t>(precision)}})));
+      }
+    }
+  });
+}
+
+// Packs of neighbouring elements with one scale, with several, and with the last and the first scale of the axis.
+TEST(Quantization, HasScalesPerAxis) {
+  OnEveryMachine([](Backend& backend) {
+    for (const Shape& shape : {Shape{2, 3, 5, 7}, {1, 16, 4, 4}, {3, 1, 2, 2}, {4, 5, 3, 1}}) {
+      for (int64_t axis = -1; axis < 4; ++axis) {
+        const int64_t count = shape[static_cast<size_t>(axis < 0 ? 3 : axis)];
+        const Attributes attrs = With({{"axis", axis}});
+        const Tensor scale = Random(DType::kF32, {count}, 0.5, 3);
+        const Case q = OneNode("QuantizeLinear", {Real(DType::kF32, shape), scale, Quantized(DType::kI8, {count})}, attrs);
+        const Case dq =
+            OneNode("DequantizeLinear", {Quantized(DType::kU8, shape), scale, Quantized(DType::kU8, {count})}, attrs);
+        for (const Case& c : {q, dq}) {
+          EXPECT_THAT(Candidates(backend, c), ::testing::ElementsAre("gpu.elementwise", "gpu.elementwise.nhwc")) << c.name;
+        }
+      }
+    }
+  });
+}
+
+TEST(Quantization, HasScalesPerBlock) {
+  OnEveryMachine([](Backend& backend) {
+    for (int64_t axis = 0; axis < 3; ++axis) {
+      for (int64_t block : {1, 2, 5, 100}) {
+        Shape scales = {4, 10, 3};
+        int64_t& along = scales[static_cast<size_t>(axis)];
+        along = (along + block - 1) / block;
+        const Attributes attrs = With({{"axis", axis}, {"block_size", block}});
+        const Tensor scale = Random(DType::kF32, scales, 0.5, 3);
+        Candidates(backend,
+                   OneNode("QuantizeLinear", {Real(DType::kF32, {4, 10, 3}), scale, Quantized(DType::kU8, scales)}, attrs));
+        Candidates(backend, OneNode("DequantizeLinear", {Quantized(DType::kI32, {4, 10, 3}), scale}, attrs));
+      }
+    }
+  });
+}
+
+TEST(Quantization, FindsTheRangeOfTheData) {
+  OnEveryMachine([](Backend& backend) {
+    for (int64_t n : {0, 1, 5, 1000, 30001}) {
+      for (auto [low, high] : {std::pair<double, double>{-2, 3}, {1, 4}, {-4, -1}, {0, 0}}) {
+        Candidates(backend, OneNode("DynamicQuantizeLinear", {Random(DType::kF32, {n}, low, high)}, {}, {}, 3));
+      }
+    }
+    const Tensor odd = Fill(DType::kF32, {2, 3}, {1, NAN, -0.0, 1e-40, 3e38, -2});
+    Candidates(backend, OneNode("DynamicQuantizeLinear", {odd}, {}, {}, 3));
+    EXPECT_THAT(Candidates(backend, OneNode("DynamicQuantizeLinear", {Random(DType::kF32, {2, 3, 5, 7})}, {}, {}, 3)),
+                ::testing::ElementsAre("gpu.quantize", "gpu.quantize.nhwc"));
+  });
+}
+
+}  // namespace
+}  // namespace mge::testing
