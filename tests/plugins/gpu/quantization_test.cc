@@ -138,5 +138,115 @@ TEST(Quantization, FindsTheRangeOfTheData) {
   });
 }
 
+constexpr DType kBytes[] = {DType::kU8, DType::kI8};
+const std::vector<int> kVariable, kSecond = {1}, kFourth = {3};
+
+TEST(MatMulInteger, ComputesEveryRemainderOfRowsColumnsAndTerms) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType left : kBytes) {
+      for (DType right : kBytes) {
+        for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1},
+                               {3, 4, 5},
+                               {64, 64, 64},
+                               {65, 67, 66},
+                               {7, 130, 68},
+                               {70, 16, 3},
+                               {5, 200, 64}}) {
+          for (const std::vector<int>& constants : {kVariable, kSecond}) {
+            const Tensor a = Quantized(left, {m, k}), b = Quantized(right, {k, n}, 2);
+            Candidates(backend, OneNode("MatMulInteger", {a, b}, {}, constants));
+            Candidates(backend,
+                       OneNode("MatMulInteger", {a, b, Quantized(left, {}, 3), Quantized(right, {1}, 4)}, {}, constants));
+            Candidates(backend,
+                       OneNode("MatMulInteger", {a, b, Quantized(left, {m}, 3), Quantized(right, {n}, 4)}, {}, constants));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(MatMulInteger, BatchesAndZeroPointsBroadcast) {
+  constexpr DType kA = DType::kU8, kB = DType::kI8;
+  struct Form {
+    Shape a, b, a_zero, b_zero;
+  };
+  const Form kForms[] = {{{3, 5, 7}, {7, 9}, {}, {9}},
+                         {{3, 5, 7}, {7, 9}, {5}, {}},
+                         {{3, 5, 7}, {7, 9}, {3, 5, 1}, {1, 9}},
+                         {{3, 5, 7}, {7, 9}, {3, 1, 1}, {1, 1}},
+                         {{3, 5, 7}, {7, 9}, {5, 1}, {9}},
+                         {{3, 5, 7}, {3, 7, 9}, {3, 5, 1}, {3, 1, 9}},
+                         {{5, 7}, {3, 7, 9}, {5, 1}, {3, 1, 9}},
+                         {{2, 1, 5, 7}, {3, 7, 9}, {2, 1, 5, 1}, {3, 1, 1}},
+                         {{1, 4, 5, 7}, {2, 1, 7, 9}, {1, 4, 1, 1}, {2, 1, 1, 9}},
+                         {{7}, {7, 9}, {}, {9}},
+                         {{2, 5, 7}, {7}, {5}, {}},
+                         {{7}, {7}, {1}, {}},
+                         {{4, 1, 7}, {7, 3}, {4, 1, 1}, {}}};
+  OnEveryMachine([&](Backend& backend) {
+    for (const Form& f : kForms) {
+      for (const std::vector<int>& constants : {kVariable, kSecond}) {
+        Candidates(backend, OneNode("MatMulInteger",
+                                    {Quantized(kA, f.a), Quantized(kB, f.b, 2), Quantized(kA, f.a_zero, 3),
+                                     Quantized(kB, f.b_zero, 4)},
+                                    {}, constants));
+      }
+    }
+    // Zero points that differ along k are left to the reference evaluator.
+    const Case whole = OneNode("MatMulInteger", {Quantized(kA, {5, 7}), Quantized(kB, {7, 9}), Quantized(kA, {5, 7})});
+    EXPECT_THAT(backend.Offers(whole).candidates, ::testing::IsEmpty());
+  });
+}
+
+TEST(MatMulInteger, GivesZerosIfThereIsNothingToSum) {
+  OnEveryMachine([](Backend& backend) {
+    for (auto [a, b] : {std::pair<Shape, Shape>{{3, 0}, {0, 4}}, {{0, 4}, {4, 5}}, {{3, 4}, {4, 0}}, {{0, 3, 4}, {4, 5}}}) {
+      Candidates(backend, OneNode("MatMulInteger", {Quantized(DType::kU8, a), Quantized(DType::kU8, b)}));
+    }
+  });
+}
+
+TEST(MatMulInteger, SumsOfTheLargestFactorsWrapAroundExactly) {
+  const Tensor most = Fill(DType::kU8, {1, 70000}, std::vector<double>(70000, 255)),
+               least = Fill(DType::kI8, {70000, 1}, std::vector<double>(70000, -128));
+  for (const Case& c : {OneNode("MatMulInteger", {most, least, Fill(DType::kU8, {}, {0}), Fill(DType::kI8, {}, {127})}),
+                        OneNode("MatMulInteger", {most, least, Fill(DType::kU8, {}, {255})})}) {
+    Candidates(UnderTest(), c);
+  }
+}
+
+// Returns a QLinearMatMul whose results cover the range of their type, and exceed it.
+Case QLinearMatMul(DType a, DType b, DType y, DType scale, const Shape& a_shape, const Shape& b_shape,
+                   const Shape& of_a = {}, const Shape& of_b = {}, const std::vector<int>& constants = kVariable) {
+  return OneNode("QLinearMatMul",
+                 {Quantized(a, a_shape), Random(scale, of_a, 0.01, 0.02, 5), Quantized(a, of_a, 6), Quantized(b, b_shape, 2),
+                  Random(scale, of_b, 0.01, 0.02, 7), Quantized(b, of_b, 8), Fill(scale, {}, {0.03}), Fill(y, {}, {17})},
+                 {}, constants);
+}
+
+TEST(QLinearMatMul, RescalesEveryTypeAndSize) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType a : kBytes) {
+      for (DType b : kBytes) {
+        for (DType y : kBytes) {
+          for (DType scale : kFloats) {
+            for (const std::vector<int>& constants : {kVariable, kFourth}) {
+              Candidates(backend, QLinearMatMul(a, b, y, scale, {67, 35}, {35, 70}, {}, {}, constants));
+              Candidates(backend, QLinearMatMul(a, b, y, scale, {3, 35}, {35, 8}, {3}, {8}, constants));
+            }
+          }
+        }
+      }
+    }
+    constexpr DType kU8 = DType::kU8;
+    Candidates(backend, QLinearMatMul(kU8, kU8, kU8, DType::kF32, {2, 3, 20}, {2, 20, 5}, {2, 3, 1}, {2, 1, 5}));
+    Candidates(backend, QLinearMatMul(kU8, kU8, kU8, DType::kF32, {2, 3, 20}, {20, 5}, {2, 3, 1}, {5}));
+    Candidates(backend, QLinearMatMul(kU8, kU8, kU8, DType::kF32, {2, 3, 20}, {20, 5}, {3}, {5}));
+    Candidates(backend, QLinearMatMul(kU8, kU8, kU8, DType::kF32, {20}, {20, 5}));
+    Candidates(backend, QLinearMatMul(kU8, kU8, kU8, DType::kF32, {3, 0}, {0, 5}));
+  });
+}
+
 }  // namespace
 }  // namespace mge::testing

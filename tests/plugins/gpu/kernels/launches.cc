@@ -9,6 +9,7 @@
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/kernels/copy.h"
 #include "plugins/gpu/kernels/index.h"
+#include "plugins/gpu/kernels/integer_matmul.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/norm.h"
 #include "plugins/gpu/kernels/quantize.h"
@@ -210,6 +211,31 @@ void Gathers(Memory& m, const Check& check) {
   float* x = m.Floats(2 * 10 * 15);
   TriluArgs triangle = {x, m.Longs(1, [](size_t) { return int64_t{-20}; }), x, 2 * 10 * 15, 10, 15, 1, 0};  // in place
   check("triangle", LaunchOf("trilu_4", triangle, 64, 3));
+}
+
+void IntegerProducts(Memory& m, const Check& check) {
+  IntegerMatMulArgs args = {};
+  args.a = m.Bytes(70 * 133);
+  args.b = m.Bytes(133 * 67);
+  args.a_zero = m.Bytes(70);
+  args.b_zero = m.Bytes(67);
+  args.y = m.Floats(70 * 67);
+  args.m = 70;
+  args.n = 67;
+  args.k = 133;
+  args.batch = 1;
+  args.a_zero_of.line = args.b_zero_of.line = 1;
+  check("of rows and columns", LaunchOf("integer_matmul", args, 256, 3));
+  args.packed = 1;
+  check("of rows and packed columns", LaunchOf("integer_matmul_packed", args, 256, 3));
+  args.a_scale = m.Floats(70);
+  args.b_scale = m.Floats(67);
+  args.y_scale = m.Floats(1);
+  args.y_zero = args.b_zero;
+  args.y = m.Bytes(70 * 67);
+  args.scale_type = MGE_DTYPE_F32;
+  args.a_scale_of.line = args.b_scale_of.line = 1;
+  check("with rescaled sums", LaunchOf("qlinear_matmul_packed", args, 256, 3));
 }
 
 void Products(Memory& m, const Check& check) {
@@ -531,6 +557,7 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"conv_nhwc_mma", MatrixUnitsWithChannelsLast},
                                  {"copy", Copies},
                                  {"gather", Gathers},
+                                 {"integer_matmul", IntegerProducts},
                                  {"matmul", Products},
                                  {"matmul_mma", MatrixUnits},
                                  {"norm", Norms},
