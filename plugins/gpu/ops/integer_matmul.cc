@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plugins/gpu/support/bytes.h"
 #include "plugins/gpu/support/integer_product.h"
 #include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
@@ -13,8 +14,6 @@ namespace mge::gpu {
 namespace {
 
 constexpr int64_t kTile = 64;
-// A dot product of four bytes takes about as long as an operation of floats and a half, and counts as eight operations.
-constexpr double kGainOfBytes = 3;
 
 int64_t TilesOf(const IntegerMatMulArgs& args) {
   return (args.m + kTile - 1) / kTile * ((args.n + kTile - 1) / kTile) * args.batch;

@@ -14,9 +14,7 @@ struct IntegerProduct {
   int64_t b_matrices = 1;  // in b
 
   bool quantizes() const { return y_scale >= 0; }
-  double operations() const {
-    return 2.0 * static_cast<double>(args.batch * args.m * args.n) * static_cast<double>(args.k);
-  }
+  double operations() const { return 2.0 * static_cast<double>(args.batch * args.m * args.n) * static_cast<double>(args.k); }
 };
 
 // Refuses what no kernel computes.

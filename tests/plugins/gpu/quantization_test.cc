@@ -248,5 +248,86 @@ TEST(QLinearMatMul, RescalesEveryTypeAndSize) {
   });
 }
 
+// A convolution, its filter's shape, and its attributes.
+struct Form {
+  Shape x, w;
+  Attributes attrs = {};
+};
+// Channels that are and are not multiples of what one access loads, groups, depthwise ones, one to three axes, strides,
+// dilations and pads on one side only.
+const Form kConvolutions[] = {
+    {{2, 3, 7, 6}, {5, 3, 3, 2}, With({{"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}, {"pads", Ints{0, 1, 2, 3}}})},
+    {{2, 16, 9, 8}, {70, 16, 3, 3}, With({{"pads", Ints{1, 1, 1, 1}}})},
+    {{1, 4, 9, 8}, {8, 4, 3, 3}, With({{"auto_pad", std::string("SAME_LOWER")}})},
+    {{2, 20, 5, 6}, {68, 20, 1, 1}},
+    {{1, 6, 9, 9}, {10, 3, 2, 3}, With({{"group", int64_t{2}}})},
+    {{2, 8, 7, 6}, {8, 1, 3, 2}, With({{"group", int64_t{8}}, {"strides", Ints{2, 1}}, {"pads", Ints{0, 1, 2, 3}}})},
+    {{1, 5, 7, 6}, {5, 1, 3, 3}, With({{"group", int64_t{5}}, {"pads", Ints{1, 1, 1, 1}}})},
+    {{1, 4, 7, 6}, {8, 1, 3, 3}, With({{"group", int64_t{4}}})},
+    {{2, 8, 30}, {5, 8, 4}, With({{"strides", Ints{2}}, {"pads", Ints{1, 2}}})},
+    {{1, 8, 3, 6, 5}, {6, 4, 2, 3, 3}, With({{"group", int64_t{2}}, {"pads", Ints{1, 0, 1, 0, 1, 1}}})}};
+
+bool IsDepthwise(const Form& f) { return f.w[0] == f.x[1] && f.w[1] == 1; }
+
+void ExpectEveryKernel(const std::vector<std::string>& candidates, const Form& f, bool constant) {
+  using ::testing::Contains;
+  EXPECT_THAT(candidates, ::testing::IsSupersetOf({"gpu.conv.integer.product", "gpu.conv.integer.direct"}));
+  if (IsDepthwise(f)) {
+    EXPECT_THAT(candidates, Contains("gpu.conv.integer.depthwise.nhwc"));
+  } else {
+    EXPECT_THAT(candidates, Contains("gpu.conv.integer.direct.nhwc"));
+    if (constant) {
+      EXPECT_THAT(candidates, Contains("gpu.conv.integer.product.nhwc"));
+    }
+  }
+}
+
+TEST(ConvInteger, ComputesEveryForm) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType x : kBytes) {
+      for (DType w : kBytes) {
+        for (const Form& f : kConvolutions) {
+          for (const std::vector<int>& constants : {kVariable, kSecond}) {
+            const Tensor left = Quantized(x, f.x), right = Quantized(w, f.w, 2);
+            ExpectEveryKernel(Candidates(backend, OneNode("ConvInteger", {left, right}, f.attrs, constants)), f,
+                              constants == kSecond);
+            for (const Shape& zeros : {Shape{}, {1}, {f.w[0]}}) {
+              Candidates(backend, OneNode("ConvInteger", {left, right, Quantized(x, {}, 3), Quantized(w, zeros, 4)}, f.attrs,
+                                          constants));
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(QLinearConv, RescalesEveryForm) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType x : kBytes) {
+      for (DType w : kBytes) {
+        for (DType y : kBytes) {
+          for (const Form& f : kConvolutions) {
+            for (const Shape& of_w : {Shape{}, {f.w[0]}}) {
+              const Tensor scale = Fill(DType::kF32, {}, {0.013});
+              std::vector<Tensor> inputs = {Quantized(x, f.x),
+                                            scale,
+                                            Quantized(x, {}, 3),
+                                            Quantized(w, f.w, 2),
+                                            Random(DType::kF32, of_w, 0.01, 0.02, 7),
+                                            Quantized(w, of_w, 4),
+                                            Fill(DType::kF32, {}, {0.03}),
+                                            Fill(y, {}, {17})};
+              Candidates(backend, OneNode("QLinearConv", inputs, f.attrs, of_w.empty() ? kVariable : kFourth));
+              inputs.push_back(Random(DType::kI32, {f.w[0]}, -9999, 9999, 8));
+              ExpectEveryKernel(Candidates(backend, OneNode("QLinearConv", inputs, f.attrs, kFourth)), f, true);
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace mge::testing

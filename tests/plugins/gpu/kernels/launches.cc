@@ -9,6 +9,7 @@
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/kernels/copy.h"
 #include "plugins/gpu/kernels/index.h"
+#include "plugins/gpu/kernels/integer_conv.h"
 #include "plugins/gpu/kernels/integer_matmul.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/norm.h"
@@ -211,6 +212,39 @@ void Gathers(Memory& m, const Check& check) {
   float* x = m.Floats(2 * 10 * 15);
   TriluArgs triangle = {x, m.Longs(1, [](size_t) { return int64_t{-20}; }), x, 2 * 10 * 15, 10, 15, 1, 0};  // in place
   check("triangle", LaunchOf("trilu_4", triangle, 64, 3));
+}
+
+void IntegerConvolutions(Memory& m, const Check& check) {
+  IntegerConvArgs conv = {};
+  conv.shape.images = conv.shape.groups = conv.shape.packed = 1;
+  conv.shape.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  conv.shape.axis[1] = conv.shape.axis[2] = {9, 9, 3, 1, 1, 1, 1};
+  conv.w_zero_step = conv.w_scale_step = 1;
+  for (const size_t channels : {5, 16}) {
+    conv.shape.channels = static_cast<int64_t>(channels);
+    conv.shape.outputs = 70;
+    conv.x = m.Bytes(channels * 81);
+    conv.w = m.Bytes(70 * channels * 9);
+    conv.w_zero = m.Bytes(70);
+    conv.y = m.Floats(70 * 81);
+    check("product", LaunchOf("integer_conv_product", conv, 256, 4));
+    check("product, channels last", LaunchOf("integer_conv_nhwc_product", conv, 256, 4));
+    check("direct", LaunchOf("integer_conv_nhwc_direct", conv, 64, 4));
+    conv.x_scale = m.Floats(1);
+    conv.w_scale = m.Floats(70);
+    conv.y_scale = m.Floats(1);
+    conv.y_zero = conv.w_zero;
+    conv.bias = reinterpret_cast<const int32_t*>(m.Floats(70));
+    conv.y = m.Bytes(70 * 81);
+    check("rescaled product", LaunchOf("qlinear_conv_product", conv, 256, 4));
+    check("rescaled product, channels last", LaunchOf("qlinear_conv_nhwc_product", conv, 256, 4));
+    check("rescaled", LaunchOf("qlinear_conv_direct", conv, 64, 4));
+  }
+  conv.shape.channels = conv.shape.outputs = conv.shape.groups = 8;
+  conv.x = m.Bytes(8 * 81);
+  conv.w = m.Bytes(8 * 9);
+  conv.y = m.Bytes(8 * 81);
+  check("depthwise", LaunchOf("qlinear_conv_nhwc_depthwise", conv, 64, 2));
 }
 
 void IntegerProducts(Memory& m, const Check& check) {
@@ -557,6 +591,7 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"conv_nhwc_mma", MatrixUnitsWithChannelsLast},
                                  {"copy", Copies},
                                  {"gather", Gathers},
+                                 {"integer_conv", IntegerConvolutions},
                                  {"integer_matmul", IntegerProducts},
                                  {"matmul", Products},
                                  {"matmul_mma", MatrixUnits},
