@@ -62,18 +62,19 @@ struct PlainWindows {
     int64_t channel = k / taps, row = (k - channel * taps) / w.kernel;
     int64_t kw = k - channel * taps - row * w.kernel, kd = row / h.kernel, kh = row - kd * h.kernel;
     GPU_UNROLL for (int i = 0; i < 16; ++i) {
-      if (k + i >= depth) break;
       const int64_t id = line.d + kd * d.dilation, ih = line.h + kh * h.dilation, iw = line.w + kw * w.dilation;
       const bool inside = id >= 0 && id < d.in && ih >= 0 && ih < h.in && iw >= 0 && iw < w.in;
-      const uint32_t byte = inside ? x[((channel * d.in + id) * h.in + ih) * w.in + iw] ^ (signs & 0x80) : padding & 0xff;
+      uint32_t byte = 0;
+      if (k + i < depth) {
+        byte = inside ? x[((channel * d.in + id) * h.in + ih) * w.in + iw] ^ (signs & 0x80) : padding & 0xff;
+      }
       words.at[i / 4] |= byte << (8 * (i % 4));
-      if (++kw < w.kernel) continue;
-      kw = 0;
-      if (++kh < h.kernel) continue;
-      kh = 0;
-      if (++kd < d.kernel) continue;
-      kd = 0;
-      ++channel;
+      const bool row_ends = ++kw == w.kernel, slice_ends = row_ends && kh + 1 == h.kernel,
+                 channel_ends = slice_ends && kd + 1 == d.kernel;
+      kw = row_ends ? 0 : kw;
+      kh = slice_ends ? 0 : kh + row_ends;
+      kd = channel_ends ? 0 : kd + slice_ends;
+      channel += channel_ends;
     }
     return words;
   }

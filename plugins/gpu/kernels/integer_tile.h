@@ -15,7 +15,9 @@ namespace mge::gpu {
 
 constexpr int kStepBytes = 4 * kTileK;
 using Words = Pack<uint32_t, 4>;
-using WordTile = TileA<uint32_t>;
+// The words of a step: [word along k][line / 4].at[line % 4].
+constexpr int kTilePitch = (kTileRows + kTilePad) / 4;
+using WordTile = Words[kTileK][kTilePitch];
 
 // Four words of one line.
 struct WordsAlongK {
@@ -45,9 +47,10 @@ template <int N>
 GPU_DEVICE Pack<uint32_t, N> ReadWords(const uint8_t* from) {
   Pack<uint32_t, N> words;
   const auto address = reinterpret_cast<uint64_t>(from);
-  if (address % (4 * N) == 0) return BitCast<Pack<uint32_t, N>>(ReadPack<4 * N>(from));
+  const auto* whole = reinterpret_cast<const uint32_t*>(from);
+  if (address % (4 * N) == 0) return ReadPack<N>(whole);
   if (address % 4 == 0) {
-    GPU_UNROLL for (int i = 0; i < N; ++i) words.at[i] = BitCast<uint32_t>(ReadPack<4>(from + 4 * i));
+    GPU_UNROLL for (int i = 0; i < N; ++i) words.at[i] = whole[i];
     return words;
   }
   GPU_UNROLL for (int i = 0; i < N; ++i) {
@@ -113,8 +116,8 @@ struct ByteColumns {
 
 // Declares the shared memory and the states of a kernel with factors of the types Left and Right.
 #define GPU_INTEGER_TILE(Left, Right)                              \
-  GPU_SHARED(uint32_t, a, [kTileK][kTileRows + kTilePad]);         \
-  GPU_SHARED(uint32_t, b, [kTileK][kTileRows + kTilePad]);         \
+  GPU_SHARED(Words, a, [kTileK][kTilePitch]);                      \
+  GPU_SHARED(Words, b, [kTileK][kTilePitch]);                      \
   GPU_STATE(typename Left::Line, left_lines, kTileThreads, [1]);   \
   GPU_STATE(typename Right::Line, right_lines, kTileThreads, [1]); \
   GPU_STATE(Words, next_left, kTileThreads, [1]);                  \
@@ -135,7 +138,8 @@ struct IntegerSums {
 template <typename Cells, typename Values>
 GPU_DEVICE void PutWords(const Values& values, WordTile& tile, int thread) {
   GPU_UNROLL for (int i = 0; i < 4; ++i) {
-    tile[Cells::Word(thread, i)][Cells::Line(thread, i)] = static_cast<uint32_t>(values[i]);
+    const int line = Cells::Line(thread, i);
+    tile[Cells::Word(thread, i)][line / 4].at[line % 4] = static_cast<uint32_t>(values[i]);
   }
 }
 
@@ -174,12 +178,12 @@ GPU_DEVICE void ComputeIntegerTile(WordTile& a, WordTile& b, LeftLines& left_lin
     GPU_BARRIER();
     GPU_PHASE(t) {
       if (k0 + kStepBytes < depth) load(k0 + kStepBytes, t);
-      const int row = t / 16 * 4, column = t % 16 * 4;
       GPU_UNROLL for (int k = 0; k < kTileK; ++k) {
+        const Words left = a[k][t / 16], right = b[k][t % 16];
         GPU_UNROLL for (int i = 0; i < 4; ++i) {
           GPU_UNROLL for (int j = 0; j < 4; ++j) {
             int32_t& sum = GPU_OWN(sums, t)[i][j];
-            sum = DotOfBytes(a[k][row + i], b[k][column + j], sum);
+            sum = DotOfBytes(left.at[i], right.at[j], sum);
           }
         }
       }
@@ -193,11 +197,11 @@ GPU_DEVICE void ComputeIntegerTile(WordTile& a, WordTile& b, LeftLines& left_lin
   }
   GPU_BARRIER();
   GPU_PHASE(t) {
-    const int row = t / 16 * 4, column = t % 16 * 4;
     uint32_t row_sums[4] = {}, column_sums[4] = {};
     GPU_UNROLL for (int k = 0; k < kTileK; ++k) {
-      GPU_UNROLL for (int i = 0; i < 4; ++i) row_sums[i] += a[k][row + i];
-      GPU_UNROLL for (int i = 0; i < 4; ++i) column_sums[i] += b[k][column + i];
+      const Words left = a[k][t / 16], right = b[k][t % 16];
+      GPU_UNROLL for (int i = 0; i < 4; ++i) row_sums[i] += left.at[i];
+      GPU_UNROLL for (int i = 0; i < 4; ++i) column_sums[i] += right.at[i];
     }
     IntegerSums all;
     GPU_UNROLL for (int i = 0; i < 4; ++i) {
@@ -205,7 +209,7 @@ GPU_DEVICE void ComputeIntegerTile(WordTile& a, WordTile& b, LeftLines& left_lin
       all.rows[i] = static_cast<int32_t>(row_sums[i]);
       all.columns[i] = static_cast<int32_t>(column_sums[i]);
     }
-    store(all, row0 + row, column0 + column);
+    store(all, row0 + t / 16 * 4, column0 + t % 16 * 4);
   }
   GPU_BARRIER();
 }
