@@ -138,6 +138,37 @@ TEST(Quantization, FindsTheRangeOfTheData) {
   });
 }
 
+// Both ends are 8-bit integers, and one in the middle. Scales are one, or of the last axis.
+TEST(Quantization, IsPartOfChains) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType t : {DType::kU8, DType::kI8}) {
+      for (const Shape& scales : {Shape{}, Shape{7}}) {
+        const Attributes last = With({{"axis", int64_t{-1}}});
+        const Tensor scale = Random(DType::kF32, scales, 0.5, 2), zero = Quantized(t, scales, 3);
+        Case c = OneNode("DequantizeLinear", {Quantized(t, {2, 3, 5, 7}), scale, zero}, last);
+        Then(c, "Add", {Random(DType::kF32, {3, 1, 1}, -50, 50, 2)}, {}, false);
+        Then(c, "QuantizeLinear", {scale, zero}, last);
+        Then(c, "DequantizeLinear", {scale}, last);
+        const ValueId middle = c.graph.outputs()[0];
+        Then(c, "Relu");
+        Then(c, "QuantizeLinear", {Fill(DType::kF32, {}, {1.5})});
+        EXPECT_THAT(backend.Claims(c),
+                    ::testing::Contains("elementwise_chain: DequantizeLinear Add QuantizeLinear DequantizeLinear Relu "
+                                        "QuantizeLinear"));
+        EXPECT_THAT(Candidates(backend, c), ::testing::ElementsAre("gpu.chain", "gpu.chain.nhwc"));
+        c.graph.outputs().push_back(middle);
+        EXPECT_THAT(Candidates(backend, c), ::testing::ElementsAre("gpu.chain", "gpu.chain.nhwc"));
+      }
+    }
+    Case halves = OneNode("QuantizeLinear", {Real(DType::kF16, {70}), Fill(DType::kF16, {}, {2})});
+    Then(halves, "DequantizeLinear", {Fill(DType::kF16, {}, {2})});
+    EXPECT_THAT(backend.Claims(halves), ::testing::IsEmpty());
+    Case channels = OneNode("QuantizeLinear", {Real(DType::kF32, {2, 3, 4}), Random(DType::kF32, {3}, 0.5, 2)});
+    Then(channels, "DequantizeLinear", {Random(DType::kF32, {3}, 0.5, 2)});
+    EXPECT_THAT(backend.Claims(channels), ::testing::IsEmpty());
+  });
+}
+
 constexpr DType kBytes[] = {DType::kU8, DType::kI8};
 const std::vector<int> kVariable, kSecond = {1}, kFourth = {3};
 
