@@ -108,7 +108,7 @@ GPU_DEVICE void PlainProduct(const IntegerConvArgs& args) {
               y.at[j] = Result::Of(args, sum, output);
             }
             auto* to = static_cast<typename Result::type*>(args.y);
-            StoreFour(to + (image * shape.outputs + output) * pixels + pixel, y, pixels - pixel);
+            StoreNeighbours(to + (image * shape.outputs + output) * pixels + pixel, y, pixels - pixel);
           }
         });
   }
@@ -202,7 +202,7 @@ GPU_DEVICE void NhwcProduct(const IntegerConvArgs& args) {
                              y.at[j] = Result::Of(args, sum, group * outputs + column + j);
                            }
                            auto* to = static_cast<typename Result::type*>(args.y);
-                           StoreFour(to + (row1 + i) * shape.outputs + group * outputs + column, y, outputs - column);
+                           StoreNeighbours(to + (row1 + i) * shape.outputs + group * outputs + column, y, outputs - column);
                          }
                        });
   }

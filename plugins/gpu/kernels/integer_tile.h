@@ -222,11 +222,11 @@ GPU_DEVICE int32_t Centred(int32_t products, int32_t row_sum, int32_t column_sum
                               static_cast<uint32_t>(depth) * wide(row_zero) * wide(column_zero));
 }
 
-// Stores the first `count` of 4 neighbours, at once if they are whole and aligned.
-template <typename T>
-GPU_DEVICE void StoreFour(T* to, const Pack<T, 4>& values, int64_t count) {
-  if (count >= 4 && reinterpret_cast<uint64_t>(to) % sizeof(values) == 0) return WritePack(to, values);
-  GPU_UNROLL for (int i = 0; i < 4; ++i) {
+// Stores the first `count` of N neighbours, at once if they are whole and aligned.
+template <typename T, int N>
+GPU_DEVICE void StoreNeighbours(T* to, const Pack<T, N>& values, int64_t count) {
+  if (count >= N && reinterpret_cast<uint64_t>(to) % sizeof(values) == 0) return WritePack(to, values);
+  GPU_UNROLL for (int i = 0; i < N; ++i) {
     if (i < count) to[i] = values.at[i];
   }
 }

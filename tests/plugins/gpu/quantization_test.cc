@@ -185,7 +185,10 @@ TEST(MatMulInteger, ComputesEveryRemainderOfRowsColumnsAndTerms) {
                                {5, 200, 64}}) {
           for (const std::vector<int>& constants : {kVariable, kSecond}) {
             const Tensor a = Quantized(left, {m, k}), b = Quantized(right, {k, n}, 2);
-            Candidates(backend, OneNode("MatMulInteger", {a, b}, {}, constants));
+            const auto candidates = Candidates(backend, OneNode("MatMulInteger", {a, b}, {}, constants));
+            if (constants == kSecond) {
+              EXPECT_THAT(candidates, ::testing::ElementsAre("gpu.matmul.integer", "gpu.matmul.integer.mma"));
+            }
             Candidates(backend,
                        OneNode("MatMulInteger", {a, b, Quantized(left, {}, 3), Quantized(right, {1}, 4)}, {}, constants));
             Candidates(backend,
@@ -195,6 +198,17 @@ TEST(MatMulInteger, ComputesEveryRemainderOfRowsColumnsAndTerms) {
       }
     }
   });
+}
+
+// Enough for large tiles of matrix units.
+TEST(MatMulInteger, OfManyTilesComputesThemAll) {
+  for (DType left : kBytes) {
+    const Case c = OneNode("MatMulInteger",
+                           {Quantized(left, {1290, 90}), Quantized(DType::kI8, {90, 1270}, 2), Quantized(left, {1290}, 3),
+                            Quantized(DType::kI8, {1270}, 4)},
+                           {}, kSecond);
+    EXPECT_THAT(Candidates(UnderTest(), c), ::testing::Contains("gpu.matmul.integer.mma"));
+  }
 }
 
 TEST(MatMulInteger, BatchesAndZeroPointsBroadcast) {

@@ -41,29 +41,48 @@ void IntegerConvolutions(Memory& m, const Check& check) {
   check("depthwise", LaunchOf("qlinear_conv_nhwc_depthwise", conv, 64, 2));
 }
 
-void IntegerProducts(Memory& m, const Check& check) {
+// Operands of a product with parameters of each row and column.
+IntegerMatMulArgs IntegerProduct(Memory& m, bool quantizes) {
   IntegerMatMulArgs args = {};
   args.a = m.Bytes(70 * 133);
   args.b = m.Bytes(133 * 67);
   args.a_zero = m.Bytes(70);
   args.b_zero = m.Bytes(67);
-  args.y = m.Floats(70 * 67);
   args.m = 70;
   args.n = 67;
   args.k = 133;
   args.batch = 1;
-  args.a_zero_of.line = args.b_zero_of.line = 1;
-  check("of rows and columns", LaunchOf("integer_matmul", args, 256, 3));
-  args.packed = 1;
-  check("of rows and packed columns", LaunchOf("integer_matmul_packed", args, 256, 3));
+  args.a_zero_of.line = args.b_zero_of.line = args.a_scale_of.line = args.b_scale_of.line = 1;
+  args.scale_type = MGE_DTYPE_F32;
+  if (!quantizes) {
+    args.y = m.Floats(70 * 67);
+    return args;
+  }
   args.a_scale = m.Floats(70);
   args.b_scale = m.Floats(67);
   args.y_scale = m.Floats(1);
   args.y_zero = args.b_zero;
   args.y = m.Bytes(70 * 67);
-  args.scale_type = MGE_DTYPE_F32;
-  args.a_scale_of.line = args.b_scale_of.line = 1;
+  return args;
+}
+
+void IntegerProducts(Memory& m, const Check& check) {
+  IntegerMatMulArgs args = IntegerProduct(m, false);
+  check("of rows and columns", LaunchOf("integer_matmul", args, 256, 3));
+  args.packed = 1;
+  check("of rows and packed columns", LaunchOf("integer_matmul_packed", args, 256, 3));
+  args = IntegerProduct(m, true);
+  args.packed = 1;
   check("with rescaled sums", LaunchOf("qlinear_matmul_packed", args, 256, 3));
+}
+
+void MatrixUnitsOfIntegers(Memory& m, const Check& check) {
+  IntegerMatMulArgs args = IntegerProduct(m, false);
+  args.packed = 1;
+  check("small tiles", LaunchOf("integer_matmul_mma64_i8", args, 128, 3));
+  args = IntegerProduct(m, true);
+  args.packed = 1;
+  check("large tiles, with rescaled sums", LaunchOf("qlinear_matmul_mma128_i8", args, 256, 1));
 }
 
 void Quantizations(Memory& m, const Check& check) {
