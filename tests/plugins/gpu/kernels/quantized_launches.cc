@@ -41,6 +41,25 @@ void IntegerConvolutions(Memory& m, const Check& check) {
   check("depthwise", LaunchOf("qlinear_conv_nhwc_depthwise", conv, 64, 2));
 }
 
+void MatrixUnitsOfIntegerConvolutions(Memory& m, const Check& check) {
+  IntegerConvArgs conv = {};
+  conv.shape.images = conv.shape.groups = conv.shape.packed = 1;
+  conv.shape.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  conv.shape.axis[1] = conv.shape.axis[2] = {9, 9, 3, 1, 1, 1, 1};
+  conv.shape.outputs = 70;
+  conv.w_zero_step = 1;
+  conv.w_zero = m.Bytes(70);
+  conv.y = m.Floats(70 * 81);
+  conv.shape.channels = 5;
+  conv.x = m.Bytes(5 * 81);
+  conv.w = m.Bytes(70 * 5 * 9);
+  check("small tiles", LaunchOf("integer_conv_nhwc_mma64_i8", conv, 128, 4));
+  conv.shape.channels = 16;
+  conv.x = m.Bytes(16 * 81);
+  conv.w = m.Bytes(70 * 16 * 9);
+  check("large tiles", LaunchOf("integer_conv_nhwc_mma128_i8", conv, 256, 1));
+}
+
 // Operands of a product with parameters of each row and column.
 IntegerMatMulArgs IntegerProduct(Memory& m, bool quantizes) {
   IntegerMatMulArgs args = {};

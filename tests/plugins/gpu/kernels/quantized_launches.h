@@ -9,6 +9,7 @@ namespace mge::gpu {
 void IntegerConvolutions(Memory& m, const Check& check);
 void IntegerProducts(Memory& m, const Check& check);
 void MatrixUnitsOfIntegers(Memory& m, const Check& check);
+void MatrixUnitsOfIntegerConvolutions(Memory& m, const Check& check);
 void Quantizations(Memory& m, const Check& check);
 
 }  // namespace mge::gpu
