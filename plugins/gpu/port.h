@@ -132,6 +132,21 @@ struct Narrow<bf16> {
   }
 };
 
+// Returns sum + the products of the signed bytes of a and b. Sums wrap around.
+GPU_DEVICE int32_t DotOfBytes(uint32_t a, uint32_t b, int32_t sum) {
+#if defined(__CUDA_ARCH__)
+  return __dp4a(static_cast<int32_t>(a), static_cast<int32_t>(b), sum);
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx1030__)
+  return __builtin_amdgcn_sdot4(static_cast<int32_t>(a), static_cast<int32_t>(b), sum, false);
+#else
+  auto total = static_cast<uint32_t>(sum);
+  for (int shift = 0; shift < 32; shift += 8) {
+    total += static_cast<uint32_t>(static_cast<int8_t>(a >> shift) * static_cast<int8_t>(b >> shift));
+  }
+  return static_cast<int32_t>(total);
+#endif
+}
+
 // Return the thread's index in the grid and the grid's number of threads, in one dimension.
 GPU_DEVICE int64_t GridThread() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 GPU_DEVICE int64_t GridThreads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }

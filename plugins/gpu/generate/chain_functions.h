@@ -5,6 +5,7 @@
 #include "plugins/gpu/kernels/binary_functions.h"
 #include "plugins/gpu/kernels/cast.h"
 #include "plugins/gpu/kernels/pack.h"
+#include "plugins/gpu/kernels/quantization.h"
 #include "plugins/gpu/kernels/unary_functions.h"
 #include "plugins/gpu/port.h"
 

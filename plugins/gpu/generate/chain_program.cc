@@ -99,6 +99,8 @@ class Expression {
         return V(0) + " ? " + V(1) + " : " + V(2);
       case Form::kCast: return Cast(x, y);
       case Form::kClip: return Clip(x);
+      case Form::kQuantize:
+      case Form::kDequantize: return Quantization(op->form == Form::kQuantize);
       case Form::kShift:
       case Form::kCopy: return {};
     }
@@ -140,6 +142,20 @@ class Expression {
     if (to == MGE_DTYPE_BOOL) return "ToBool(" + V(0) + ")";
     const std::string cast = std::string("CastTo<") + StorageType(to) + ">::Of(" + V(0) + ")";
     return to == MGE_DTYPE_F16 || to == MGE_DTYPE_BF16 ? "Widen(" + cast + ")" : cast;
+  }
+
+  // Scales that broadcast as an elementwise operand does: one, or one per index of the last dimension.
+  std::string Quantization(bool quantizes) const {
+    const Value x = n_.input(0), scale = n_.input(1);
+    const bool one = scale.elements() == 1 && scale.rank() <= 1;
+    if (n_.Int("block_size", 0) || (!one && AxisOf(n_.Int("axis", 1), x.rank()) != x.rank() - 1)) return {};
+    const mge_dtype y = n_.output(0).dtype(), quantized = quantizes ? y : x.dtype();
+    const int64_t precision = n_.Int("precision", 0);
+    const mge_dtype division = precision ? static_cast<mge_dtype>(precision) : scale.dtype();
+    const std::string type = ComputeType(quantized), zero = n_.has_input(2) ? V(2) : "0",
+                      operands = V(1) + ", static_cast<" + type + ">(" + zero + "))";
+    if (!quantizes) return "Dequantized<" + type + ">(" + V(0) + ", " + operands;
+    return "Quantized<" + type + ", " + StorageType(division) + ">(static_cast<float>(" + V(0) + "), " + operands;
   }
 
   std::string Clip(mge_dtype type) const {

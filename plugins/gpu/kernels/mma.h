@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by matrix units: the instructions mma.sync.m16n8k8 and m16n8k16 with 16-bit or TF32 factors and float sums
+// Products by matrix units: the instructions mma.sync.m16n8k8 and m16n8k16 with 16-bit or TF32 factors and float sums, and
+// m16n8k32 with signed bytes and int32 sums, which wrap around
 // (PTX ISA 8.5, section 9.7.14, "Warp Level Matrix Multiply-Accumulate Instructions"). Included by kernels only.
 //
 // 32 threads compute d (16 x 8) += a (16 x 16) b (16 x 8) together. Each holds fragments. For thread l, with g = l / 4 and
@@ -13,7 +14,8 @@
 // and b is 8 x 8:
 //   a[0]: row g, k t    a[1]: row g + 8, k t    a[2], a[3]: the same rows, k t + 4
 //   b[0]: column g, k t    b[1]: column g, k t + 4
-// In 32-bit words along k, these are the places of the 16-bit factors.
+// In 32-bit words along k, these are the places of the 16-bit factors, and of bytes, of which a register has four. Devices of
+// capability 7.5 multiply bytes in quarters of the fragments (m8n8k16).
 #pragma once
 
 #include "plugins/gpu/port.h"
@@ -63,6 +65,25 @@ GPU_DEVICE void MultiplyFragments(float (&d)[kDown][kAcross][4], const uint32_t 
 #endif
 }
 
+template <typename T, int kDown, int kAcross>
+GPU_DEVICE void MultiplyFragments(int32_t (&d)[kDown][kAcross][4], const uint32_t (&a)[kDown][4],
+                                  const uint32_t (&b)[kAcross][2], int i, int j) {
+  int32_t(&s)[4] = d[i][j];
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])
+      : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
+#else
+  GPU_UNROLL for (int half = 0; half < 2; ++half) {
+    GPU_UNROLL for (int k = 0; k < 2; ++k) {
+      asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+          : "+r"(s[2 * half]), "+r"(s[2 * half + 1])
+          : "r"(a[i][half + 2 * k]), "r"(b[j][k]));
+    }
+  }
+#endif
+}
+
 #elif defined(GPU_EMULATED)
 
 // Does the same for the fragments of 32 threads. Not inlined: kernels call it in unrolled loops.
@@ -90,6 +111,22 @@ template <typename T, int kDown, int kAcross>
       float sum = d[l][i][j][r];
       for (int k = 0; k < kSteps; ++k) sum += row[k] * column[k];
       d[l][i][j][r] = sum;
+    }
+  }
+}
+
+template <typename T, int kDown, int kAcross>
+[[gnu::noinline]] void MultiplyFragments(int32_t (*d)[kDown][kAcross][4], const uint32_t (*a)[kDown][4],
+                                         const uint32_t (*b)[kAcross][2], int i, int j) {
+  uint32_t left[16][8], right[8][8];  // words along k
+  for (int l = 0; l < 32; ++l) {
+    for (int r = 0; r < 4; ++r) left[l / 4 + 8 * (r % 2)][l % 4 + 4 * (r / 2)] = a[l][i][r];
+    for (int r = 0; r < 2; ++r) right[l / 4][l % 4 + 4 * r] = b[l][j][r];
+  }
+  for (int l = 0; l < 32; ++l) {
+    for (int r = 0; r < 4; ++r) {
+      int32_t& sum = d[l][i][j][r];
+      for (int k = 0; k < 8; ++k) sum = DotOfBytes(left[l / 4 + 8 * (r / 2)][k], right[2 * (l % 4) + r % 2][k], sum);
     }
   }
 }

@@ -33,7 +33,8 @@ struct MmaTile {
 
 // A factor gives a tile vectors of elements: of lines, along k, or if along_lines is true, of one k across lines. Factors that
 // compute where elements are have LineAt(line), which returns what a thread knows of a line and is called once per tile, and
-// Load<N>(Line, k, k_end), which returns a vector with zeros outside of the factor. This factor is a matrix in memory.
+// Load<N>(Line, k, k_end), which returns a vector with zeros outside of the factor. Factors of bytes have no along_lines, and
+// Load() adds the bytes to Line::total. This factor is a matrix in memory.
 template <typename T>
 struct Lines {
   struct Line {};
@@ -90,7 +91,7 @@ GPU_DEVICE void FindLines(const Factor& of, int64_t line0, Line (&lines)[Tile::k
 // Begin and finish to bring a step into a stage. Vectors that are whole in memory are copied in the background if the device
 // can do so. Others, which a factor computes by Load(), wait in registers.
 template <typename Tile, typename T, typename Factor, typename Line>
-GPU_DEVICE void BeginStep(const Factor& of, const Line (&lines)[Tile::kVectors], int64_t line0, int64_t k0, int64_t k_end,
+GPU_DEVICE void BeginStep(const Factor& of, Line (&lines)[Tile::kVectors], int64_t line0, int64_t k0, int64_t k_end,
                           Vector<T> (&next)[Tile::kVectors], Vector<T>* stage, int thread) {
   GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kVectors; ++i) {
     const StagePlace at = PlaceOf<Tile, T>(of.along_lines, i, thread);
@@ -119,6 +120,24 @@ GPU_DEVICE void FinishStep(const Factor& of, int64_t line0, int64_t k0, int64_t 
       stage[at.vector] = next[i];
     }
   }
+}
+
+// Puts the totals of the vectors of bytes that a thread has loaded into a stage that is free.
+template <typename Tile, typename T, typename Line>
+GPU_DEVICE void PutTotals(const Line (&lines)[Tile::kVectors], Vector<T>* stage, int thread) {
+  GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kVectors; ++i) {
+    const Pack<int32_t, 4> total = {{lines[i].total, 0, 0, 0}};
+    stage[PlaceOf<Tile, T>(false, i, thread).vector] = BitCast<Vector<T>>(total);
+  }
+}
+// Returns the total of a line.
+template <typename T>
+GPU_DEVICE int32_t TotalOf(const Vector<T>* stage, int line) {
+  uint32_t total = 0;
+  GPU_UNROLL for (int i = 0; i < kStepVectors; ++i) {
+    total += static_cast<uint32_t>(BitCast<Pack<int32_t, 4>>(stage[line * kLinePitch + i]).at[0]);
+  }
+  return static_cast<int32_t>(total);
 }
 
 // Loads the fragments of 8 words along k, the `words`-th of a stage, for two times 8 lines: the registers of LoadAlongK.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of a product of 16-bit floats, or of floats rounded to TF32, computed by matrix units (mma.h). Included by phased
-// kernels only.
+// A tile of a product of 16-bit floats, of floats rounded to TF32, or of signed bytes, computed by matrix units (mma.h).
+// Included by phased kernels only.
 //
 // A block computes the tile in steps of 64 bytes along k. There are two stages in shared memory: while a step is computed
 // from one, the next step is on its way into the other (mma_stage.h).
@@ -9,6 +9,18 @@
 #include "plugins/gpu/kernels/mma_stage.h"
 
 namespace mge::gpu {
+
+// The type of sums.
+template <typename T>
+struct MmaSumOf {
+  using type = float;
+};
+template <>
+struct MmaSumOf<int8_t> {
+  using type = int32_t;
+};
+template <typename T>
+using MmaSum = typename MmaSumOf<T>::type;
 
 // Declares the shared memory and the states of a kernel with factors of the types A and B.
 #define GPU_MMA_TILE(T, Tile, A, B)                                           \
@@ -20,12 +32,13 @@ namespace mge::gpu {
   GPU_STATE(Vector<T>, next_right, Tile::kThreads, [Tile::kVectors]);         \
   GPU_STATE(uint32_t, fragments_a, Tile::kThreads, [Tile::kDown][4]);         \
   GPU_STATE(uint32_t, fragments_b, Tile::kThreads, [Tile::kAcross][2]);       \
-  GPU_STATE(float, sums, Tile::kThreads, [Tile::kDown][Tile::kAcross][4])
+  GPU_STATE(MmaSum<T>, sums, Tile::kThreads, [Tile::kDown][Tile::kAcross][4])
 // Their names, as arguments of ComputeMmaTile().
 #define GPU_MMA_STATES left, right, left_lines, right_lines, next_left, next_right, fragments_a, fragments_b, sums
 
 // Computes the tile at (row0, column0) of a product with `depth` terms. Calls store(sums, row, column) for each pair of
-// elements (row, column) and (row, column + 1).
+// elements (row, column) and (row, column + 1). For bytes, calls store(sums, row, column, total, totals) with the totals of the
+// row and of the two columns.
 template <typename T, typename Tile, typename LeftLines, typename RightLines, typename Next, typename A, typename B,
           typename Sums, typename Left, typename Right, typename Store>
 GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[2][kStageVectors<Tile>], Vector<T> (&right)[2][kStageVectors<Tile>],
@@ -83,19 +96,33 @@ GPU_DEVICE void ComputeMmaTile(Vector<T> (&left)[2][kStageVectors<Tile>], Vector
     }
     GPU_BARRIER();  // the next step is there, and no thread reads this one any more
   }
+  constexpr bool kBytes = sizeof(T) == 1;
+  if constexpr (kBytes) {
+    GPU_PHASE(t) {
+      PutTotals<Tile, T>(GPU_OWN(left_lines, t), left[0], t);
+      PutTotals<Tile, T>(GPU_OWN(right_lines, t), right[0], t);
+    }
+    GPU_BARRIER();
+  }
   GPU_PHASE(t) {
     const int warp = t / 32, lane = t % 32;
     GPU_UNROLL_REGISTERS for (int i = 0; i < Tile::kDown; ++i) {
       GPU_UNROLL_REGISTERS for (int j = 0; j < Tile::kAcross; ++j) {
         GPU_UNROLL_REGISTERS for (int r = 0; r < 4; r += 2) {
-          const int64_t row = row0 + (warp / Tile::kWarpsAcross * Tile::kDown + i) * 16 + lane / 4 + 4 * r;
-          const int64_t column = column0 + (warp % Tile::kWarpsAcross * Tile::kAcross + j) * 8 + lane % 4 * 2;
-          float pair[2] = {GPU_OWN(sums, t)[i][j][r], GPU_OWN(sums, t)[i][j][r + 1]};
-          store(pair, row, column);
+          const int row = (warp / Tile::kWarpsAcross * Tile::kDown + i) * 16 + lane / 4 + 4 * r;
+          const int column = (warp % Tile::kWarpsAcross * Tile::kAcross + j) * 8 + lane % 4 * 2;
+          MmaSum<T> pair[2] = {GPU_OWN(sums, t)[i][j][r], GPU_OWN(sums, t)[i][j][r + 1]};
+          if constexpr (kBytes) {
+            const int32_t totals[2] = {TotalOf<T>(right[0], column), TotalOf<T>(right[0], column + 1)};
+            store(pair, row0 + row, column0 + column, TotalOf<T>(left[0], row), totals);
+          } else {
+            store(pair, row0 + row, column0 + column);
+          }
         }
       }
     }
   }
+  if constexpr (kBytes) GPU_BARRIER();  // no thread reads the totals any more
 }
 
 using LargeMmaTile = MmaTile<4, 4, 2, 4>;  // 128 x 128 outputs

@@ -2,9 +2,11 @@
 // Elementwise operators and chains of them as launches. An operator supports the types that its kernels are compiled for.
 #include "plugins/gpu/kernels/elementwise.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
+#include "plugins/gpu/kernels/quantize.h"
 #include "plugins/gpu/support/broadcast.h"
 #include "plugins/gpu/support/chain.h"
 #include "plugins/gpu/support/elementwise_ops.h"
@@ -45,6 +47,8 @@ class Builder {
       case Form::kCast: return Cast(In(0), n_.input(0).dtype(), n_.input(0).elements(), y_.dtype(), Operand::Out());
       case Form::kClip: return Clip();
       case Form::kCopy: return Copy();
+      case Form::kQuantize:
+      case Form::kDequantize: return Quantization(op.kernel);
     }
     return No("unknown");
   }
@@ -218,6 +222,34 @@ class Builder {
     auto limit = [&](int k) { return n_.has_input(k) ? In(k) : Operand::Null(); };
     recipe_.Add(KernelFor("clip", type), Spread(n()), ClipArgs{nullptr, nullptr, nullptr, nullptr, n()},
                 {In(0), limit(1), limit(2), Operand::Out()});
+    return {};
+  }
+
+  // The scale and the zero point are one number, or one per index of an axis, or one per block of neighbours along it.
+  Result Quantization(std::string_view base) {
+    const Value x = n_.input(0), scale = n_.input(1);
+    const std::string kernel = KernelFor(base, y_.dtype());
+    if (!Exists(kernel)) return NoType(y_.dtype());
+    QuantizeArgs args = {};
+    args.n = n();
+    args.dim = args.inner = 1;
+    args.block = n_.Int("block_size", 0);
+    args.type = static_cast<int32_t>(x.dtype());
+    args.scale_type = static_cast<int32_t>(scale.dtype());
+    args.division = static_cast<int32_t>(n_.Int("precision", 0));
+    if (args.division == 0) args.division = args.scale_type;
+    if (args.block || scale.rank() > 1 || scale.elements() != 1) {
+      if (args.block && layout_ != Layout::kPlain) return No("scales of blocks have the plain layout only");
+      const int64_t axis = AxisOf(n_.Int("axis", 1), x.rank());
+      if (axis < 0) return No("the axis is outside of the rank");
+      const Extent extent = ExtentOf(x, axis, layout_);
+      args.dim = extent.n;
+      args.inner = extent.inner;
+    }
+    if (!n()) return {};
+    const uint64_t widest = std::max(ElementBytes(x.dtype()), ElementBytes(y_.dtype()));
+    recipe_.Add(kernel, Spread(n() / static_cast<int64_t>(16 / widest)), args,
+                {In(0), In(1), n_.has_input(2) ? In(2) : Operand::Null(), Operand::Out()});
     return {};
   }
 

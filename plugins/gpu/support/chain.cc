@@ -16,10 +16,40 @@ constexpr std::string_view kNames[] = {GPU_CHAIN_UNARY(GPU_CHAIN_NAME) GPU_CHAIN
 #undef GPU_CHAIN_NAME
 static_assert(std::size(kNames) == kChainCodes);
 
+// Finds the type of a value. Returns false if values of chains do not have it.
+bool FindType(const Value& v, ChainType* type) {
+  switch (v.dtype()) {
+    case MGE_DTYPE_F32: *type = kChainF32; return true;
+    case MGE_DTYPE_U8: *type = kChainU8; return true;
+    case MGE_DTYPE_I8: *type = kChainI8; return true;
+    default: return false;
+  }
+}
+
+// Finds the step of a QuantizeLinear or DequantizeLinear. Returns false if chains do not support it: they do so between float32
+// and 8 bits, with one scale or one per index of the last dimension, which broadcasts as an elementwise operand does.
+bool FindQuantization(const Node& n, bool quantizes, ChainStep* step, int* operands) {
+  *operands = n.has_input(2) ? 3 : 2;
+  if (!n.has_input(0) || !n.has_input(1) || !n.has_output(0)) return false;
+  const Value x = n.input(0), scale = n.input(1), y = n.output(0);
+  if (!scale.is_static() || scale.dtype() != MGE_DTYPE_F32 || n.Int("block_size", 0)) return false;
+  if (quantizes && n.Int("precision", MGE_DTYPE_F32) != MGE_DTYPE_F32) return false;
+  const bool one = scale.elements() == 1 && scale.rank() <= 1;
+  if (!one && AxisOf(n.Int("axis", 1), x.rank()) != x.rank() - 1) return false;
+  ChainType type;
+  if (!FindType(quantizes ? y : x, &type) || type == kChainF32) return false;
+  if ((quantizes ? x : y).dtype() != MGE_DTYPE_F32) return false;
+  *step = {};
+  step->code = !quantizes ? kChainDequantize : type == kChainU8 ? kChainQuantizeToU8 : kChainQuantizeToI8;
+  return true;
+}
+
 // Finds the node's function and its parameters. Returns false if chains do not support it.
 bool FindStep(const Node& n, ChainStep* step, int* operands) {
   const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
   if (!op) return false;
+  const bool quantizes = op->form == Form::kQuantize;
+  if (quantizes || op->form == Form::kDequantize) return FindQuantization(n, quantizes, step, operands);
   std::string_view kernel = op->kernel;
   if (op->form == Form::kGelu) kernel = n.Word("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
   bool unary = op->form == Form::kUnary || op->form == Form::kGelu;
@@ -27,15 +57,22 @@ bool FindStep(const Node& n, ChainStep* step, int* operands) {
   auto at = std::find(std::begin(kNames), std::end(kNames), kernel);
   if (at == std::end(kNames) || (!unary && !binary)) return false;
   *operands = unary ? 1 : 2;
-  *step = {static_cast<int32_t>(at - kNames), 0, 0, n.Float(op->p, op->a), n.Float(op->q, op->b)};
-  return n.input_count() == *operands;
+  *step = {};
+  step->code = static_cast<int32_t>(at - kNames);
+  step->a = n.Float(op->p, op->a);
+  step->b = n.Float(op->q, op->b);
+  if (n.input_count() != *operands) return false;
+  for (int k = 0; k < *operands; ++k) {
+    if (!n.has_input(k) || n.input(k).dtype() != MGE_DTYPE_F32) return false;
+  }
+  return n.has_output(0) && n.output(0).dtype() == MGE_DTYPE_F32;
 }
 
 bool Fits(const Node& n) {
   ChainStep step;
   int operands = 0;
   if (HasOwnMeaning(n) || !FindStep(n, &step, &operands) || n.output_count() != 1 || !n.has_output(0)) return false;
-  auto plain = [](const Value& v) { return v.is_static() && v.dtype() == MGE_DTYPE_F32 && v.rank() <= kMaxRank; };
+  auto plain = [](const Value& v) { return v.is_static() && v.rank() <= kMaxRank; };
   for (int k = 0; k < operands; ++k) {
     if (!n.has_input(k) || !plain(n.input(k))) return false;
   }
@@ -60,7 +97,7 @@ Result Chain::Build(const Problem& p, Layout layout, Recipe* recipe) {
     int operands = 0;
     if (!Fits(n) || !FindStep(n, &args.steps[i], &operands)) return no("a function that chains do not have");
     if (!SameDims(n.output(0), y)) return no("results of different shapes");
-    int16_t values[2] = {};
+    int16_t values[3] = {0, 0, -1};
     for (int k = 0; k < operands; ++k) {
       const int before = p.graph().producer(n.input_id(k));
       int value = before >= 0 ? args.input_count + before : p.operand(n.input_id(k));
@@ -69,6 +106,7 @@ Result Chain::Build(const Problem& p, Layout layout, Recipe* recipe) {
     }
     args.steps[i].x = values[0];
     args.steps[i].y = values[1];
+    args.steps[i].z = values[2];
   }
   std::vector<Value> inputs;
   std::vector<Operand> pointers;
@@ -76,14 +114,18 @@ Result Chain::Build(const Problem& p, Layout layout, Recipe* recipe) {
     if (p.input(k).rank() > y.rank()) return no("an operand has more dimensions than the result");
     inputs.push_back(p.input(k));
     pointers.push_back(Operand::In(k));
-    if (SameDims(p.input(k), y) && (layout == Layout::kPlain || !p.input(k).is_constant()))
+    if (!FindType(p.input(k), &args.input_types[k])) return no("an operand of another type");
+    if (SameDims(p.input(k), y) && p.input(k).bytes() == y.bytes() &&
+        (layout == Layout::kPlain || !p.input(k).is_constant()))
       in_place_.push_back({static_cast<uint32_t>(OutputOf(p, 0, p.node_count() - 1)), static_cast<uint32_t>(k)});
   }
   pointers.resize(kMaxChainInputs, Operand::Null());
   pointers.push_back(Operand::Out(OutputOf(p, 0, p.node_count() - 1)));
+  FindType(y, &args.output_type);
   for (int i = 0; i + 1 < p.node_count(); ++i) {
     const int output = OutputOf(p, 0, i);
     if (output < 0) continue;
+    FindType(p.output(output), &args.extra_types[args.extra_count]);
     args.extra_steps[args.extra_count++] = i;
     pointers.push_back(Operand::Out(output));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of elementwise float32 nodes, each of which reads the result of the one before it. Computed in one pass. A chain
-// can also write results in its middle that nodes outside of it read.
+// can also write results in its middle that nodes outside of it read, and quantize to 8 bits and dequantize.
 #pragma once
 
 #include <vector>

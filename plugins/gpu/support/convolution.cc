@@ -33,17 +33,13 @@ bool FitsNhwc(const Problem& p, const Convolution& conv) {
          fits({args.outputs, args.channels / args.groups, d->kernel, h->kernel, w->kernel});
 }
 
-Result FindConvolution(const Problem& p, Convolution* out) {
-  Node n = p.node();
-  Value x = n.input(0), w = n.input(1), y = n.output(0);
+Result FindSizes(const Node& n, const Value& w, Convolution* out) {
+  const Value x = n.input(0);
   out->type = x.dtype();
-  if (!IsFloating(x.dtype())) return Refusal("only floating types");
-  if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
-    return Refusal("operands of different types");
   if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
   if (Result r = ReadWindow(n, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
   // An image without pixels can still have padding, so only empty outputs and filters are refused.
-  if (y.elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
+  if (n.output(0).elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
   ConvArgs& a = out->args;
   a.images = x.dim(0);
   a.channels = x.dim(1);
@@ -51,13 +47,23 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   a.groups = n.Int("group", 1);
   if (a.groups < 1 || a.channels != a.groups * w.dim(1) || a.outputs % a.groups)
     return Refusal("the groups do not divide the channels");
+  return {};
+}
+
+Result FindConvolution(const Problem& p, Convolution* out) {
+  Node n = p.node();
+  Value x = n.input(0), w = n.input(1);
+  if (!IsFloating(x.dtype())) return Refusal("only floating types");
+  if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
+    return Refusal("operands of different types");
+  if (Result r = FindSizes(n, w, out); !r.ok()) return r;
   Epilogue e;
   if (!FindEpilogue(p, ChannelAxis::kSecond, &e)) return Refusal("unsupported epilogue");
   out->x = InputOf(p, 0);
   out->w = InputOf(p, 1);
   out->bias = p.operand(e.bias);
   out->residual = p.operand(e.residual);
-  a.activation = e.activation;
+  out->args.activation = e.activation;
   return {};
 }
 

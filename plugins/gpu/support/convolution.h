@@ -42,6 +42,9 @@ struct Convolution {
 // layout, and indices fit in 32 bits.
 bool FitsNhwc(const Problem& p, const Convolution& conv);
 
+// Reads the sizes of a convolution of input 0 with a filter w, the window and the groups.
+Result FindSizes(const Node& n, const Value& w, Convolution* out);
+
 // Reads a problem whose first node is a Conv. Refuses what no kernel computes.
 Result FindConvolution(const Problem& p, Convolution* out);
 

@@ -22,6 +22,8 @@ enum class Form : uint8_t {
   kCast,
   kClip,
   kCopy,
+  kQuantize,  // and kDequantize: y = f(x, scale, zero point)
+  kDequantize,
 };
 
 // An operator and the kernel that computes it.
@@ -57,6 +59,7 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Clip", Form::kClip, "clip"},
     {"Cos", Form::kUnary, "cos"},
     {"Cosh", Form::kUnary, "cosh"},
+    {"DequantizeLinear", Form::kDequantize, "dequantize_to"},
     {"Div", Form::kBinary, "div"},
     {"Dropout", Form::kCopy},
     {"Elu", Form::kUnary, "elu", "alpha", 1.0f},
@@ -87,6 +90,7 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Or", Form::kBinary, "or"},
     {"PRelu", Form::kBinary, "prelu"},
     {"Pow", Form::kPow, "pow"},
+    {"QuantizeLinear", Form::kQuantize, "quantize_to"},
     {"Reciprocal", Form::kUnary, "reciprocal"},
     {"Relu", Form::kUnary, "relu"},
     {"Round", Form::kUnary, "round"},

@@ -16,12 +16,15 @@ namespace mge::gpu {
 // Returns about how many times as fast they are as other instructions.
 inline double MatrixUnitsGain(const Problem& p, mge_dtype type) {
   const Roofs roofs = RoofsOf(p.handle());
-  return roofs.matrix_operations_per_us / roofs.operations_per_us / (type == MGE_DTYPE_F32 ? 2 : 1);
+  const double of_type = type == MGE_DTYPE_F32 ? 0.5 : type == MGE_DTYPE_I8 ? 2 : 1;
+  return roofs.matrix_operations_per_us / roofs.operations_per_us * of_type;
 }
 
-// Returns whether the device's code has kernels for the type. Floats are rounded to TF32.
+// Returns whether the device's code has kernels for the type. Floats are rounded to TF32. int8 stands for uint8, too.
 inline bool HasMatrixUnits(const Problem& p, mge_dtype type) {
-  const int least = type == MGE_DTYPE_F16 ? 75 : type == MGE_DTYPE_BF16 || type == MGE_DTYPE_F32 ? 80 : INT_MAX;
+  const int least = type == MGE_DTYPE_F16 || type == MGE_DTYPE_I8     ? 75
+                    : type == MGE_DTYPE_BF16 || type == MGE_DTYPE_F32 ? 80
+                                                                      : INT_MAX;
   return MatrixCapability(p.handle()) >= least;
 }
 inline uint64_t MatrixUnitsAttributes(mge_dtype type) {

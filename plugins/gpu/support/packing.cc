@@ -32,6 +32,7 @@ std::string Packing::Form() const {
 
 Result Packing::OnHost(const void* from, void* to) const {
   switch (element_bytes) {
+    case 1: Transpose<uint8_t>(*this, from, to); break;
     case 2: Transpose<uint16_t>(*this, from, to); break;
     case 4: Transpose<uint32_t>(*this, from, to); break;
     default: Transpose<uint64_t>(*this, from, to);

@@ -9,7 +9,7 @@
 
 namespace mge::gpu {
 
-// `batch` matrices of rows x columns elements of 2, 4 or 8 bytes. The functions are those of mge::Kernel for one input.
+// `batch` matrices of rows x columns elements of 1, 2, 4 or 8 bytes. The functions are those of mge::Kernel for one input.
 struct Packing {
   int64_t batch = 0, rows = 0, columns = 0;
   uint64_t element_bytes = 0;

@@ -32,8 +32,9 @@ Result FindGemm(const Node& n, MatMulArgs* args) {
   return {};
 }
 
-Result FindMatMul(const Node& n, MatMulArgs* args) {
-  Value a = n.input(0), b = n.input(1);
+}  // namespace
+
+Result FindMatMul(const Value& a, const Value& b, MatMulArgs* args) {
   if (a.rank() < 1 || b.rank() < 1) return Refusal("MatMul needs operands with at least one dimension");
   args->m = a.rank() == 1 ? 1 : a.dim(-2);
   args->k = a.dim(-1);
@@ -57,22 +58,28 @@ Result FindMatMul(const Node& n, MatMulArgs* args) {
     b_step *= db;
     args->batch *= args->batch_dims[at];
   }
-  bool same_b = std::all_of(args->b_batch, args->b_batch + rank, [](int64_t s) { return s == 0; });
-  if (rank && same_b &&
-      a_step == args->batch * args->m * args->k) {  // the same B for all batches: the rows of all batches form one matrix
-    args->m *= args->batch;
-    args->batch = 1;
-    args->batch_rank = 0;
-  }
   return {};
 }
 
-}  // namespace
+bool MergeBatches(MatMulArgs* args) {
+  const int rank = args->batch_rank;
+  if (rank == 0 || !std::all_of(args->b_batch, args->b_batch + rank, [](int64_t step) { return step == 0; })) return false;
+  int64_t step = args->m * args->k;
+  for (int d = rank - 1; d >= 0; --d) {
+    if (args->batch_dims[d] != 1 && args->a_batch[d] != step) return false;
+    step *= args->batch_dims[d];
+  }
+  args->m *= args->batch;
+  args->batch = 1;
+  args->batch_rank = 0;
+  return true;
+}
 
 Result FindProduct(const Problem& p, Product* out) {
   Node n = p.node();
   bool gemm = n.Is("Gemm");
-  if (Result r = gemm ? FindGemm(n, &out->args) : FindMatMul(n, &out->args); !r.ok()) return r;
+  if (Result r = gemm ? FindGemm(n, &out->args) : FindMatMul(n.input(0), n.input(1), &out->args); !r.ok()) return r;
+  if (!gemm) MergeBatches(&out->args);
   out->type = n.output(0).dtype();
   out->a = InputOf(p, 0);
   out->b = InputOf(p, 1);

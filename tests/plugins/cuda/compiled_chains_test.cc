@@ -32,6 +32,18 @@ class CompiledChains : public Command {
     EXPECT_EQ(Mge("zoo " + name + " -o " + name + ".onnx").code, 0);
     return Path(name + ".onnx");
   }
+  // Returns a model that quantizes and dequantizes twice, with these dimensions of the scales.
+  std::string Quantized(const std::vector<int64_t>& scales) const {
+    using namespace onnx_builder;  // NOLINT: its functions build models
+    std::vector<float> s(scales.empty() ? 1 : static_cast<size_t>(scales[0]));
+    for (size_t i = 0; i < s.size(); ++i) s[i] = 0.01f + 0.001f * static_cast<float>(i);
+    const std::string zeros(s.size(), '\x40');
+    return Model("quantized.onnx",
+                 {NodeProto("QuantizeLinear", {"x", "s", "z"}, {"q"}), NodeProto("DequantizeLinear", {"q", "s", "z"}, {"d"}),
+                  NodeProto("Sigmoid", {"d"}, {"t"}), NodeProto("QuantizeLinear", {"t", "s", "z"}, {"u"}),
+                  NodeProto("DequantizeLinear", {"u", "s", "z"}, {"y"})},
+                 {FloatTensor("s", scales, s), RawTensor("z", DType::kU8, scales, zeros)}, {int64_t{11}, int64_t{37}});
+  }
 };
 
 TEST_F(CompiledChains, ComputeWhatTheReferenceComputes) {
@@ -42,6 +54,16 @@ TEST_F(CompiledChains, ComputeWhatTheReferenceComputes) {
   }
   EXPECT_THAT(Mge("plan " + Path("eltwise-chain.onnx") + " --device cuda0", Environment()).out,
               HasSubstr("gpu.compiled_chain"));
+}
+
+TEST_F(CompiledChains, QuantizeAndDequantize) {
+  for (const std::vector<int64_t>& scales : {std::vector<int64_t>{}, {37}}) {
+    const std::string model = Quantized(scales);
+    const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
+    EXPECT_EQ(o.code, 0) << o.out << o.err;
+    EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
+    EXPECT_THAT(Mge("plan " + model + " --device cuda0", Environment()).out, HasSubstr("gpu.compiled_chain"));
+  }
 }
 
 TEST_F(CompiledChains, OfAnyLengthReadAndWriteEachByteOnce) {
@@ -162,8 +184,9 @@ TEST_F(CompiledChains, ThatNvrtcRefusesOrThatHaveNoTwinInTheUnitEndATestWithThei
 // The driver in software has no twin of a kernel that NVRTC has compiled.
 TEST_F(CompiledChains, AreCompiledByNvrtcAndInterpretedIfTheDriverRefusesThem) {
   if (!std::filesystem::exists(kReal)) GTEST_SKIP() << "no " << kReal;
-  for (const char* name : {"eltwise-chain", "tiny-ops", "tiny-mixed"}) {
-    const Outcome o = Mge("run " + Zoo(name) + " --device cuda0 --compare host", Environment(kReal));
+  for (const char* name : {"eltwise-chain", "tiny-ops", "tiny-mixed", "quantized"}) {
+    const std::string model = name == std::string_view("quantized") ? Quantized({37}) : Zoo(name);
+    const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment(kReal));
     EXPECT_EQ(o.code, 0) << o.out << o.err;
     EXPECT_THAT(o.err, Not(HasSubstr("nvrtcCompileProgram")));
     if (name != std::string_view("tiny-mixed")) {

@@ -20,7 +20,8 @@ if(NOT MGE_SANITIZE)
   mge_gpu_emulate(${kernels})
   list(APPEND kernels plugins/gpu/kernels/machine.cu)
   set(emulation ${PROJECT_SOURCE_DIR}/plugins/gpu/emulation)
-  set(emulator plugins/gpu/kernels/launches.cc ${emulation}/emulator.cc ${emulation}/fiber.cc)
+  set(emulator plugins/gpu/kernels/launches.cc plugins/gpu/kernels/quantized_launches.cc
+      ${emulation}/emulator.cc ${emulation}/fiber.cc)
 
   mge_test(plugins/gpu/overruns LINK mge_sdk)
   set_target_properties(test_plugins_gpu_overruns PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)  # compiled without the sanitizer

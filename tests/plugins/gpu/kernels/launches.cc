@@ -15,6 +15,7 @@
 #include "plugins/gpu/kernels/recurrent.h"
 #include "plugins/gpu/kernels/reduce.h"
 #include "plugins/gpu/kernels/resize.h"
+#include "tests/plugins/gpu/kernels/quantized_launches.h"
 
 namespace mge::gpu {
 namespace {
@@ -109,9 +110,23 @@ void Chains(Memory& m, const Check& check) {
   chain.strides[0][0] = 20;
   chain.strides[0][1] = chain.strides[1][1] = 1;
   chain.input_count = chain.step_count = 2;
-  chain.steps[0] = {kChain_add, 0, 1, 0, 0};
-  chain.steps[1] = {kChain_relu, 2, 0, 0, 0};
+  chain.steps[0] = {kChain_add, 0, 1, 0, 0, -1, 0};
+  chain.steps[1] = {kChain_relu, 2, 0, 0, 0, -1, 0};
   check("chain", LaunchOf("chain_f32", chain, 64, 3));
+  chain = {};
+  chain.inputs[0] = m.Bytes(400);
+  chain.inputs[1] = m.Floats(1);
+  chain.input_types[0] = kChainU8;
+  chain.output = m.Bytes(400);
+  chain.output_type = kChainI8;
+  chain.extras[0] = m.Floats(400);
+  chain.n = 400;
+  chain.steps_of[0] = 1;
+  chain.input_count = chain.step_count = 2;
+  chain.extra_count = 1;
+  chain.steps[0] = {kChainDequantize, 0, 1, 0, 0, -1, 0};
+  chain.steps[1] = {kChainQuantizeToI8, 2, 1, 0, 0, -1, 0};
+  check("dequantizes and quantizes", LaunchOf("chain_f32", chain, 64, 3));
 }
 
 void Convolutions(Memory& m, const Check& check) {
@@ -504,10 +519,15 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"conv_nhwc_mma", MatrixUnitsWithChannelsLast},
                                  {"copy", Copies},
                                  {"gather", Gathers},
+                                 {"integer_conv", IntegerConvolutions},
+                                 {"integer_conv_mma", MatrixUnitsOfIntegerConvolutions},
+                                 {"integer_matmul", IntegerProducts},
+                                 {"integer_matmul_mma", MatrixUnitsOfIntegers},
                                  {"matmul", Products},
                                  {"matmul_mma", MatrixUnits},
                                  {"norm", Norms},
                                  {"pool", Pools},
+                                 {"quantize", Quantizations},
                                  {"random", Draws},
                                  {"recurrent", Recurrences},
                                  {"reduce", Reductions},

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/gpu/support/integer_product.h"
+
+#include <algorithm>
+
+#include "plugins/gpu/support/product.h"
+#include "plugins/gpu/support/row.h"
+
+namespace mge::gpu {
+namespace {
+
+// A scale or a zero point of a factor: one number, a vector with a number per line, or a tensor that broadcasts to the factor
+// and has the size 1 along k.
+struct Parameter {
+  int input;
+  LineParameter* of;
+};
+
+// Finds the strides of a parameter along the `lines` lines of a matrix and along the batch.
+Result Find(const Value& v, const Value& matrix, bool of_rows, int64_t lines, int batch_rank, LineParameter* of) {
+  const auto wrong = [] { return Refusal("a scale or a zero point that differs within a line"); };
+  if (v.elements() == 1 && v.rank() <= 1) return {};
+  if (v.rank() == 1) {
+    of->line = 1;
+    return v.dim(0) == lines ? Result() : wrong();
+  }
+  const int64_t along = v.dim(of_rows ? -2 : -1);
+  if (v.dim(of_rows ? -1 : -2) != 1 || (along != 1 && along != lines) || v.rank() > matrix.rank()) return wrong();
+  of->line = along == 1 ? 0 : 1;
+  int64_t step = along;
+  for (int i = 3; i <= v.rank(); ++i) {
+    if (v.dim(-i) != 1 && v.dim(-i) != matrix.dim(-i)) return wrong();
+    of->batch[batch_rank - (i - 2)] = v.dim(-i) == 1 ? 0 : step;
+    step *= v.dim(-i);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
+  const Node n = p.node();
+  const bool quantizes = n.Is("QLinearMatMul");
+  const int b_input = quantizes ? 3 : 1;
+  const Value a = n.input(0), b = n.input(b_input);
+  MatMulArgs sizes = {};
+  if (Result r = FindMatMul(a, b, &sizes); !r.ok()) return r;
+  IntegerMatMulArgs& args = out->args;
+  const Parameter of_a[] = {{2, &args.a_zero_of}, {quantizes ? 1 : -1, &args.a_scale_of}},
+                  of_b[] = {{quantizes ? 5 : 3, &args.b_zero_of}, {quantizes ? 4 : -1, &args.b_scale_of}};
+  const auto absent = [&](const Parameter& parameter) { return parameter.input < 0 || !n.has_input(parameter.input); };
+  // The parameters of the rows of all batches are neighbours, or one.
+  const bool merges = std::ranges::all_of(of_a, [&](const Parameter& parameter) {
+    if (absent(parameter)) return true;
+    const auto count = static_cast<int64_t>(n.input(parameter.input).elements());
+    return count == 1 || count == sizes.batch * sizes.m;
+  });
+  const int64_t rows = sizes.m;
+  const int batch_rank = sizes.batch_rank;
+  const bool merged = merges && MergeBatches(&sizes);
+  for (const Parameter& parameter : of_a) {
+    if (absent(parameter)) continue;
+    if (Result r = Find(n.input(parameter.input), a, true, rows, batch_rank, parameter.of); !r.ok()) return r;
+    if (merged) *parameter.of = {n.input(parameter.input).elements() == 1 ? 0 : 1, {}};
+  }
+  for (const Parameter& parameter : of_b) {
+    if (absent(parameter)) continue;
+    if (Result r = Find(n.input(parameter.input), b, false, sizes.n, batch_rank, parameter.of); !r.ok()) return r;
+  }
+  args.m = sizes.m;
+  args.n = sizes.n;
+  args.k = sizes.k;
+  args.batch = sizes.batch;
+  args.batch_rank = sizes.batch_rank;
+  std::ranges::copy(sizes.batch_dims, args.batch_dims);
+  std::ranges::copy(sizes.a_batch, args.a_batch);
+  std::ranges::copy(sizes.b_batch, args.b_batch);
+  args.a_signed = a.dtype() == MGE_DTYPE_I8;
+  args.b_signed = b.dtype() == MGE_DTYPE_I8;
+  out->b_matrices = static_cast<int64_t>(b.elements()) / std::max<int64_t>(1, args.k * args.n);
+  const auto number = [&](int input) { return n.has_input(input) ? InputOf(p, input) : -1; };
+  out->a = number(0);
+  out->b = number(b_input);
+  out->a_zero = number(2);
+  out->b_zero = number(quantizes ? 5 : 3);
+  if (!quantizes) return {};
+  out->a_scale = number(1);
+  out->b_scale = number(4);
+  out->y_scale = number(6);
+  out->y_zero = number(7);
+  args.y_signed = n.output(0).dtype() == MGE_DTYPE_I8;
+  args.scale_type = static_cast<int32_t>(n.input(6).dtype());
+  return {};
+}
+
+}  // namespace mge::gpu
