@@ -80,6 +80,7 @@ Processor Detect() {
   bool avx512 = avx2 && avx512_state && Bit(seven.b, 16) && Bit(seven.b, 30) && Bit(seven.b, 17) && Bit(seven.b, 31) &&
                 Bit(seven.b, 28);
   p.isa = avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kPortable;
+  p.avx_vnni = avx2 && Bit(seven_1.a, 4);
   if (avx512) {
     p.avx512_vnni = Bit(seven.c, 11);
     p.avx512_bf16 = Bit(seven_1.a, 5);

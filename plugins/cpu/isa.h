@@ -19,6 +19,7 @@ enum class Isa : uint8_t {
 // The features, caches and name of a processor.
 struct Processor {
   Isa isa = Isa::kPortable;
+  bool avx_vnni = false;     // only with kAvx2 or more
   bool avx512_vnni = false;  // the following only with kAvx512
   bool avx512_bf16 = false;
   bool avx512_fp16 = false;
