@@ -106,8 +106,14 @@ const Processor& ThisProcessor() {
 
 Isa AllowedIsa() {
   std::string_view cap = SettingOf(kIsaSetting);
-  Isa limit = cap == "portable" ? Isa::kPortable : cap == "avx2" ? Isa::kAvx2 : Isa::kAvx512;
+  Isa limit = cap == "portable" ? Isa::kPortable : cap.starts_with("avx2") ? Isa::kAvx2 : Isa::kAvx512;
   return std::min(limit, ThisProcessor().isa);
+}
+
+bool AllowsVnni(Isa isa) {
+  std::string_view cap = SettingOf(kIsaSetting);
+  if (isa == Isa::kAvx512) return ThisProcessor().avx512_vnni && cap == "auto";
+  return isa == Isa::kAvx2 && ThisProcessor().avx_vnni && (cap == "auto" || cap == "avx2_vnni");
 }
 
 std::string_view IsaName(Isa isa) {

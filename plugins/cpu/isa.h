@@ -40,6 +40,9 @@ const Processor& ThisProcessor();
 // Returns the processor's instruction set, limited by the setting cpu.isa. [any]
 Isa AllowedIsa();
 
+// Returns whether the processor has VNNI instructions for the vectors of this set, and the setting cpu.isa allows them. [any]
+bool AllowsVnni(Isa isa);
+
 std::string_view IsaName(Isa isa);
 
 }  // namespace mge::cpu

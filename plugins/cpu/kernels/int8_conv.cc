@@ -107,7 +107,7 @@ class DepthwiseKernel : public Kernel {
     x_ = c.x;
     weights_ = c.weights;
     const bool centred = HasCentredWeights(p, a.parameters);
-    a.vnni = HasVnni(isa) && Int8Depthwise(isa).run_vnni && centred;
+    a.vnni = AllowsVnni(isa) && Int8Depthwise(isa).run_vnni && centred;
     a.run = a.vnni ? Int8Depthwise(isa).run_vnni : Int8Depthwise(isa).run;
     a.task.x_signed = a.parameters.a_signed;
     a.task.windows = c.windows;
@@ -189,7 +189,7 @@ struct Int8ConvRow {
       c.cost_us = ConvRunUs(p, product.serial_us(isa));
       c.variant = kProduct;
     }
-    if (HasVnni(isa)) c.id += ".vnni";
+    if (AllowsVnni(isa)) c.id += ".vnni";
     c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
     if (!product.a_constant) c.inputs[static_cast<size_t>(product.a)] = ChannelsLast(conv.rank);
     c.outputs = {ChannelsLast(conv.rank)};

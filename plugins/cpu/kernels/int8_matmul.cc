@@ -13,7 +13,7 @@ struct Int8MatMulRow {
     if (Result r = FindInt8Product(p, &product); !r.ok()) return offers.Refuse(r.text());
     const Isa isa = AllowedIsa();
     Add(offers, isa,
-        {.id = HasVnni(isa) ? "cpu.int8.matmul.vnni" : "cpu.int8.matmul",
+        {.id = AllowsVnni(isa) ? "cpu.int8.matmul.vnni" : "cpu.int8.matmul",
          .attributes = kExact,
          .workspace = Int8Workspace(product, isa),
          .cost_us = RunUs(p, product.serial_us(isa))});

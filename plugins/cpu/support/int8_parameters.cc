@@ -178,7 +178,7 @@ void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const
 }
 
 double Int8SerialUs(const GemmSize& s, Isa isa, double copies_ns) {
-  const bool vnni = HasVnni(isa);
+  const bool vnni = AllowsVnni(isa);
   const double per_us = isa == Isa::kAvx512 && vnni ? 700e3 : vnni ? 300e3 : isa == Isa::kPortable ? 5e3 : 110e3;
   const double m = static_cast<double>(s.m), n = static_cast<double>(Int8Panels(s.n) * kInt8Columns),
                k = static_cast<double>(s.k);

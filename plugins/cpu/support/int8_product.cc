@@ -121,7 +121,7 @@ class Int8Kernel : public Kernel {
     const Int8Parameters& q = p.parameters;
     Args& a = args_;
     a.table = &Int8(isa);
-    a.run = Int8Run(isa);
+    a.run = AllowsVnni(isa) ? a.table->run_vnni : a.table->run;
     a.split = SplitGemm(p.size, static_cast<int>(kInt8Columns), p.serial_us(isa));
     a.threads = p.windowed ? ConvThreads() : 0;
     a.parameters = q;

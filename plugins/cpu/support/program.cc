@@ -63,10 +63,47 @@ class ProgramBuilder {
 
   // ------------------------------------------------------------ shapes, tiles, access
 
-  // Returns the strides of a value, plain or (`last`) with channels last, in the order of iteration.
-  std::vector<int64_t> StridesOf(const Value& v, bool last) const {
+  // Finds the inputs that have one element per index of one dimension: scales and zero points per axis.
+  Result FindAxes() {
+    axes_.assign(static_cast<size_t>(p_.input_count()), -1);
+    for (int i = 0; i < p_.node_count(); ++i) {
+      const Node n = p_.node(i);
+      const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
+      if (!op || (op->form != Form::kQuantize && op->form != Form::kDequantize)) continue;
+      if (n.Int("block_size", 0)) return No("scales of blocks");
+      const int64_t axis = AxisOf(n.Int("axis", 1), n.output(0).rank());
+      for (int k = 1; k < 3; ++k) {
+        if (!n.has_input(k) || n.input(k).elements() == 1) continue;
+        const int input = p_.operand(i, k);
+        if (input < 0 || axis < 0 || n.input(k).rank() != 1 || n.input(k).dim(0) != n.output(0).dim(static_cast<int>(axis))) {
+          return No("scales that are neither one nor one per index of an axis");
+        }
+        int& known = axes_[static_cast<size_t>(input)];
+        if (known >= 0 && known != axis) return No("scales of two axes");
+        known = static_cast<int>(axis);
+      }
+    }
+    for (int i = 0; i < p_.node_count(); ++i) {
+      const Node n = p_.node(i);
+      const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
+      const bool scales = op && (op->form == Form::kQuantize || op->form == Form::kDequantize);
+      for (int k = 0; k < n.input_count(); ++k) {
+        const int input = p_.operand(i, k);
+        if (input >= 0 && axes_[static_cast<size_t>(input)] >= 0 && !(scales && k > 0)) return No("scales that are also data");
+      }
+    }
+    return {};
+  }
+
+  // Returns the strides of an input, plain or (`last`) with channels last, in the order of iteration.
+  std::vector<int64_t> StridesOf(int input, bool last) const {
+    const Value v = p_.input(input);
     int rank = static_cast<int>(dims_.size()), own = v.rank();
     std::vector<int64_t> strides(rank, 0);
+    if (const int axis = axes_[static_cast<size_t>(input)]; axis >= 0) {
+      for (int i = 0; i < rank; ++i) strides[i] = order_[i] == axis ? 1 : 0;
+      return strides;
+    }
     std::vector<int> order(own);
     for (int i = 0; i < own; ++i) order[i] = last ? order_[i] : i;  // dimensions in memory order, outermost first
     int64_t step = 1;
@@ -102,10 +139,11 @@ class ProgramBuilder {
       }
     }
 
+    if (Result r = FindAxes(); !r.ok()) return r;
     std::vector<std::vector<int64_t>> strides;
     for (int i = 0; i < p_.input_count(); ++i) {
       if (p_.input(i).rank() > rank) return No("an operand has more dimensions than the result");
-      strides.push_back(StridesOf(p_.input(i), TakesChannelsLast(i)));
+      strides.push_back(StridesOf(i, TakesChannelsLast(i)));
     }
     Collapse(walked, strides);
     SetTiles(walked);
@@ -116,7 +154,7 @@ class ProgramBuilder {
   // Returns whether the input has channels last: it must have the full rank. Constants are always plain.
   bool TakesChannelsLast(int input) const {
     Value v = p_.input(input);
-    return channels_last_ && v.rank() == static_cast<int>(dims_.size()) && !v.is_constant();
+    return channels_last_ && axes_[static_cast<size_t>(input)] < 0 && v.rank() == static_cast<int>(dims_.size()) && !v.is_constant();
   }
 
   // Removes dimensions of one element and merges neighbours that are contiguous in every operand.
@@ -358,9 +396,51 @@ class ProgramBuilder {
         Alias(n);
         return {};
       case Form::kPow: r = Pow(n, type, &out, target); break;
+      case Form::kQuantize: r = Quantize(n, &out, target); break;
+      case Form::kDequantize: r = Dequantize(n, &out, target); break;
     }
     if (!r.ok()) return r;
     Define(n, *op, out);
+    return {};
+  }
+
+  // Returns the zero point of a QuantizeLinear or DequantizeLinear, or kAbsent.
+  int ZeroPoint(const Node& n) { return n.has_input(2) ? Source(n, 2) : kAbsent; }
+  float CountOf(int parameter) const { return parameter < 0 ? 0.0f : data_[parameter].single ? 1.0f : 2.0f; }
+
+  Result Quantize(const Node& n, int* out, int target) {
+    mge_dtype to = n.output(0).dtype(), half = n.input(1).dtype();
+    int x = Source(n, 0), scale = Source(n, 1), zero = ZeroPoint(n);
+    if (n.Int("precision", 0)) return No("a division of another precision");
+    if (data_[x].type == MGE_DTYPE_I32) x = CastTo(x, MGE_DTYPE_F32);
+    if (data_[x].type != MGE_DTYPE_F32 || data_[scale].type != MGE_DTYPE_F32) return No("scales of this type");
+    if (IsHalf(half) || !data_[scale].single) {  // divides first
+      if (IsHalf(half) && n.input(0).dtype() != half) x = RoundTo(x, half);
+      if (Result r = Binary(n, TileOp::kDiv, x, scale, MGE_DTYPE_F32, &x, kAbsent); !r.ok()) return r;
+      if (IsHalf(half)) x = RoundTo(x, half);
+      scale = kAbsent;
+    }
+    if (zero >= 0 && data_[zero].type != to) return No("a zero point of another type");
+    if (data_[x].single && CountOf(zero) == 2) return No("one element with several zero points");
+    const float params[2] = {CountOf(scale), CountOf(zero)};
+    TileFn fn = FindQuantize(isa_, to, CountOf(zero) == 2);
+    if (!fn) return No("no quantization to " + std::string(TypeName(to)));
+    ns_ += TileOpNs(isa_, scale < 0 ? TileOp::kAdd : TileOp::kDiv, MGE_DTYPE_F32);
+    *out = Emit(fn, to, x, scale, zero, target, params);
+    return {};
+  }
+
+  Result Dequantize(const Node& n, int* out, int target) {
+    int x = Source(n, 0), scale = Source(n, 1), zero = ZeroPoint(n);
+    mge_dtype from = data_[x].type;
+    if (data_[scale].type != MGE_DTYPE_F32 || ComputeType(n.output(0).dtype()) != MGE_DTYPE_F32) return No("scales of this type");
+    if (zero >= 0 && data_[zero].type != from) return No("a zero point of another type");
+    const float params[2] = {CountOf(scale), CountOf(zero)};
+    if (data_[x].single && (params[0] == 2 || params[1] == 2)) return No("one element with several scales");
+    TileFn fn = FindDequantize(isa_, from, params[0] == 2 || params[1] == 2);
+    if (!fn) return No("no dequantization of " + std::string(TypeName(from)));
+    ns_ += TileOpNs(isa_, TileOp::kAdd, MGE_DTYPE_F32);
+    *out = Emit(fn, MGE_DTYPE_F32, x, scale, zero, target, params);
     return {};
   }
 
@@ -574,6 +654,7 @@ class ProgramBuilder {
   std::unique_ptr<Program> program_;
   std::vector<int64_t> dims_;  // logical dimensions of every output
   std::vector<int> order_;     // dimensions in memory order, outermost first
+  std::vector<int> axes_;      // for each input, the axis of its scales or zero points; -1: others
   int64_t tiles_ = 0;
   double ns_ = 0;  // time per element
   std::vector<Datum> data_;

@@ -83,11 +83,4 @@ struct Int8Table {
 
 MGE_CPU_DISPATCH(Int8Table, Int8)
 
-// Returns whether run_vnni of the instruction set can be used on this processor.
-inline bool HasVnni(Isa isa) {
-  if (isa == Isa::kAvx512) return ThisProcessor().avx512_vnni;
-  return isa == Isa::kAvx2 && ThisProcessor().avx_vnni;
-}
-inline auto Int8Run(Isa isa) { return HasVnni(isa) ? Int8(isa).run_vnni : Int8(isa).run; }
-
 }  // namespace mge::cpu
