@@ -80,6 +80,7 @@ Processor Detect() {
   bool avx512 = avx2 && avx512_state && Bit(seven.b, 16) && Bit(seven.b, 30) && Bit(seven.b, 17) && Bit(seven.b, 31) &&
                 Bit(seven.b, 28);
   p.isa = avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kPortable;
+  p.avx_vnni = avx2 && Bit(seven_1.a, 4);
   if (avx512) {
     p.avx512_vnni = Bit(seven.c, 11);
     p.avx512_bf16 = Bit(seven_1.a, 5);
@@ -105,8 +106,14 @@ const Processor& ThisProcessor() {
 
 Isa AllowedIsa() {
   std::string_view cap = SettingOf(kIsaSetting);
-  Isa limit = cap == "portable" ? Isa::kPortable : cap == "avx2" ? Isa::kAvx2 : Isa::kAvx512;
+  Isa limit = cap == "portable" ? Isa::kPortable : cap.starts_with("avx2") ? Isa::kAvx2 : Isa::kAvx512;
   return std::min(limit, ThisProcessor().isa);
+}
+
+bool AllowsVnni(Isa isa) {
+  std::string_view cap = SettingOf(kIsaSetting);
+  if (isa == Isa::kAvx512) return ThisProcessor().avx512_vnni && cap == "auto";
+  return isa == Isa::kAvx2 && ThisProcessor().avx_vnni && (cap == "auto" || cap == "avx2_vnni");
 }
 
 std::string_view IsaName(Isa isa) {

@@ -19,6 +19,7 @@ enum class Isa : uint8_t {
 // The features, caches and name of a processor.
 struct Processor {
   Isa isa = Isa::kPortable;
+  bool avx_vnni = false;     // only with kAvx2 or more
   bool avx512_vnni = false;  // the following only with kAvx512
   bool avx512_bf16 = false;
   bool avx512_fp16 = false;
@@ -38,6 +39,9 @@ const Processor& ThisProcessor();
 
 // Returns the processor's instruction set, limited by the setting cpu.isa. [any]
 Isa AllowedIsa();
+
+// Returns whether the processor has VNNI instructions for the vectors of this set, and the setting cpu.isa allows them. [any]
+bool AllowsVnni(Isa isa);
 
 std::string_view IsaName(Isa isa);
 

@@ -76,7 +76,7 @@ class RecurrentKernel : public Kernel {
     a.gemm = &Gemm(isa);
     a.cells = &RecurrentCells(isa);
     a.bytes = &Int8(isa);
-    a.int8 = r.quantized && ThisProcessor().avx512_vnni && a.bytes->run && a.gemm->columns == kInt8Columns;
+    a.int8 = r.quantized && AllowsVnni(isa) && a.gemm->columns % kInt8Columns == 0;
     a.order = GateOrder(r, a.gemm->columns);
     auto packed = [&](int operand) {
       const int others[] = {r.x, r.w, r.r, r.b, r.h, r.c, r.p};

@@ -18,8 +18,8 @@ struct Axis {
 
 int64_t At(std::span<const int64_t> list, size_t i, int64_t fallback) { return i < list.size() ? list[i] : fallback; }
 
-Axis FindAxis(const Node& n, int i) {
-  Value x = n.input(0), w = n.input(1), y = n.output(0);
+Axis FindAxis(const Node& n, const Value& x, const Value& w, int i) {
+  Value y = n.output(0);
   auto at = static_cast<size_t>(i);
   Axis a = {
       x.dim(2 + i), w.dim(2 + i), At(n.Ints("strides"), at, 1), At(n.Ints("dilations"), at, 1), At(n.Ints("pads"), at, 0),
@@ -35,12 +35,11 @@ Axis FindAxis(const Node& n, int i) {
 
 }  // namespace
 
-Result FindConvolution(const Problem& p, Convolution* out) {
+Result FindConvolution(const Problem& p, int x_input, int w_input, Convolution* out) {
   Node n = p.node();
-  Value x = n.input(0), w = n.input(1), y = n.output(0);
+  Value x = n.input(x_input), w = n.input(w_input), y = n.output(0);
   int spatial = x.rank() - 2;
   if (spatial < 1 || spatial > 3) return {MGE_UNIMPLEMENTED, "only one to three spatial dimensions"};
-  if (x.dtype() != MGE_DTYPE_F32 || w.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only float32"};
   if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
   // An image without pixels can still have padding, so only empty outputs and filters are refused.
   if (y.elements() == 0 || w.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
@@ -52,9 +51,9 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   if (out->groups < 1 || out->channels != out->groups * w.dim(1) || out->outputs % out->groups) {
     return {MGE_INVALID_ARGUMENT, "the groups do not divide the channels"};
   }
-  Axis depth = spatial == 3 ? FindAxis(n, 0) : Axis();
-  Axis rows = spatial >= 2 ? FindAxis(n, spatial - 2) : Axis();
-  Axis columns = FindAxis(n, spatial - 1);
+  Axis depth = spatial == 3 ? FindAxis(n, x, w, 0) : Axis();
+  Axis rows = spatial >= 2 ? FindAxis(n, x, w, spatial - 2) : Axis();
+  Axis columns = FindAxis(n, x, w, spatial - 1);
   if (depth.pointwise()) {  // every layer is an image
     out->images *= depth.in;
     depth = Axis();
@@ -68,16 +67,23 @@ Result FindConvolution(const Problem& p, Convolution* out) {
                   columns.kernel, rows.stride,      columns.stride,  rows.pad_begin, columns.pad_begin,
                   rows.dilation,  columns.dilation, rows.out,        columns.out,    depth.in,
                   depth.kernel,   depth.stride,     depth.pad_begin, depth.dilation, depth.out};
+  out->x = p.operand(0, x_input);
+  out->weights = p.operand(0, w_input);
+  out->x_constant = x.is_constant();
+  out->weights_constant = w.is_constant();
+  return {};
+}
+
+Result FindConvolution(const Problem& p, Convolution* out) {
+  Node n = p.node();
+  if (n.input(0).dtype() != MGE_DTYPE_F32 || n.input(1).dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only float32"};
+  if (Result r = FindConvolution(p, 0, 1, out); !r.ok()) return r;
   if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "unsupported epilogue"};
-  out->x = p.operand(0, 0);
-  out->weights = p.operand(0, 1);
   out->bias = n.has_input(2) ? p.operand(0, 2) : p.operand(out->epilogue.bias);
   out->add = p.operand(out->epilogue.add);
   for (int other : {out->x, out->bias, out->add}) {
     if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter is also another operand"};
   }
-  out->x_constant = x.is_constant();
-  out->weights_constant = w.is_constant();
   out->add_constant = out->add >= 0 && p.input(out->add).is_constant();
   return {};
 }

@@ -37,7 +37,11 @@ struct Convolution {
   }
 };
 
-// Reads the convolution of a problem. Fails with the reason if it is not supported. All shapes must be known.
+// Reads the geometry of a convolution by the problem's first node, whose inputs x_input and w_input are the image and the
+// filter. All shapes must be known. Leaves the types, the bias and the epilogue to the caller.
+Result FindConvolution(const Problem& p, int x_input, int w_input, Convolution* out);
+
+// Reads the convolution of a problem of float32. Fails with the reason if it is not supported. All shapes must be known.
 Result FindConvolution(const Problem& p, Convolution* out);
 
 }  // namespace mge::cpu

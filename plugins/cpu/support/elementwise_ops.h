@@ -25,6 +25,8 @@ enum class Form : uint8_t {
   kShift,
   kGelu,
   kIsInf,
+  kQuantize,
+  kDequantize,
 };
 
 // An operator and its instruction.
@@ -60,6 +62,7 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Clip", Form::kClip},
     {"Cos", Form::kUnary, TileOp::kCos},
     {"Cosh", Form::kUnary, TileOp::kCosh},
+    {"DequantizeLinear", Form::kDequantize},
     {"Div", Form::kBinary, TileOp::kDiv},
     {"Dropout", Form::kCopy},
     {"Elu", Form::kUnary, TileOp::kElu, "alpha", 1.0f},
@@ -90,6 +93,7 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Or", Form::kBinary, TileOp::kOr},
     {"PRelu", Form::kBinary, TileOp::kPRelu},
     {"Pow", Form::kPow},
+    {"QuantizeLinear", Form::kQuantize},
     {"Reciprocal", Form::kUnary, TileOp::kReciprocal},
     {"Relu", Form::kUnary, TileOp::kRelu},
     {"Round", Form::kUnary, TileOp::kRound},

@@ -23,8 +23,9 @@ Result FindGemm(const Node& n, Product* out) {
   return {};
 }
 
-Result FindMatMul(const Node& n, Product* out) {
-  Value a = n.input(0), b = n.input(1);
+}  // namespace
+
+Result FindMatMul(const Value& a, const Value& b, Product* out) {
   if (a.rank() < 1 || b.rank() < 1) return {MGE_INVALID_ARGUMENT, "MatMul needs operands with at least one dimension"};
   int64_t m = a.rank() == 1 ? 1 : a.dim(-2), k = a.dim(-1), columns = b.rank() == 1 ? 1 : b.dim(-1);
   if ((b.rank() == 1 ? b.dim(0) : b.dim(-2)) != k) return {MGE_INVALID_ARGUMENT, "the matrix sizes do not match"};
@@ -54,8 +55,6 @@ Result FindMatMul(const Node& n, Product* out) {
   return {};
 }
 
-}  // namespace
-
 std::vector<Product::Item> Product::Items() const {
   std::vector<Item> items;
   items.reserve(static_cast<size_t>(size.batch));
@@ -79,7 +78,7 @@ std::vector<Product::Item> Product::Items() const {
 Result FindProduct(const Problem& p, Product* out) {
   Node n = p.node();
   bool gemm = n.Is("Gemm");
-  if (Result r = gemm ? FindGemm(n, out) : FindMatMul(n, out); !r.ok()) return r;
+  if (Result r = gemm ? FindGemm(n, out) : FindMatMul(n.input(0), n.input(1), out); !r.ok()) return r;
   out->type = n.output(0).dtype();
   out->a = p.operand(0, 0);
   out->b = p.operand(0, 1);

@@ -38,6 +38,9 @@ struct Product {
   std::vector<Item> Items() const;  // returns the whole batch; call it only for a kernel that will run
 };
 
+// Reads sizes, strides and the batch of a MatMul of two operands. Fails with the reason if it is not supported.
+Result FindMatMul(const Value& a, const Value& b, Product* out);
+
 // Reads the product of a problem. Fails with the reason if it is not supported. All shapes must be known.
 Result FindProduct(const Problem& p, Product* out);
 

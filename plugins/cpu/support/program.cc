@@ -5,6 +5,7 @@
 
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
+#include "support/program_checks.h"
 
 namespace mge::cpu {
 namespace {
@@ -63,10 +64,15 @@ class ProgramBuilder {
 
   // ------------------------------------------------------------ shapes, tiles, access
 
-  // Returns the strides of a value, plain or (`last`) with channels last, in the order of iteration.
-  std::vector<int64_t> StridesOf(const Value& v, bool last) const {
+  // Returns the strides of an input, plain or (`last`) with channels last, in the order of iteration.
+  std::vector<int64_t> StridesOf(int input, bool last) const {
+    const Value v = p_.input(input);
     int rank = static_cast<int>(dims_.size()), own = v.rank();
     std::vector<int64_t> strides(rank, 0);
+    if (const int axis = axes_[static_cast<size_t>(input)]; axis >= 0) {
+      for (int i = 0; i < rank; ++i) strides[i] = order_[i] == axis ? 1 : 0;
+      return strides;
+    }
     std::vector<int> order(own);
     for (int i = 0; i < own; ++i) order[i] = last ? order_[i] : i;  // dimensions in memory order, outermost first
     int64_t step = 1;
@@ -96,16 +102,15 @@ class ProgramBuilder {
       for (int k = 0; k < p_.node(i).output_count(); ++k) {
         if (!p_.node(i).has_output(k)) continue;
         Value v = p_.node(i).output(k);
-        if (!std::equal(v.dims().begin(), v.dims().end(), dims_.begin(), dims_.end())) {
-          return No("outputs of different shapes");
-        }
+        if (!std::ranges::equal(v.dims(), dims_)) return No("outputs of different shapes");
       }
     }
 
+    if (Result r = FindScaleAxes(p_, &axes_); !r.ok()) return r;
     std::vector<std::vector<int64_t>> strides;
     for (int i = 0; i < p_.input_count(); ++i) {
       if (p_.input(i).rank() > rank) return No("an operand has more dimensions than the result");
-      strides.push_back(StridesOf(p_.input(i), TakesChannelsLast(i)));
+      strides.push_back(StridesOf(i, TakesChannelsLast(i)));
     }
     Collapse(walked, strides);
     SetTiles(walked);
@@ -116,29 +121,8 @@ class ProgramBuilder {
   // Returns whether the input has channels last: it must have the full rank. Constants are always plain.
   bool TakesChannelsLast(int input) const {
     Value v = p_.input(input);
-    return channels_last_ && v.rank() == static_cast<int>(dims_.size()) && !v.is_constant();
-  }
-
-  // Removes dimensions of one element and merges neighbours that are contiguous in every operand.
-  static void Collapse(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides) {
-    for (size_t d = dims.size(); d-- > 0;) {
-      bool drop = dims[d] == 1;
-      bool join = false;
-      if (!drop && d + 1 < dims.size()) {
-        join = true;
-        for (auto& s : strides) join &= s[d] == s[d + 1] * dims[d + 1];
-      }
-      if (!drop && !join) continue;
-      if (join) {
-        dims[d + 1] *= dims[d];
-      }
-      dims.erase(dims.begin() + static_cast<int64_t>(d));
-      for (auto& s : strides) s.erase(s.begin() + static_cast<int64_t>(d));
-    }
-    if (dims.empty()) {
-      dims.push_back(1);
-      for (auto& s : strides) s.push_back(0);
-    }
+    return channels_last_ && axes_[static_cast<size_t>(input)] < 0 && v.rank() == static_cast<int>(dims_.size()) &&
+           !v.is_constant();
   }
 
   void SetTiles(const std::vector<int64_t>& dims) {
@@ -359,13 +343,54 @@ class ProgramBuilder {
         Alias(n);
         return {};
       case Form::kPow: r = Pow(n, type, &out, target); break;
+      case Form::kQuantize: r = Quantize(n, &out, target); break;
+      case Form::kDequantize: r = Dequantize(n, &out, target); break;
     }
     if (!r.ok()) return r;
     Define(n, *op, out);
     return {};
   }
 
-  static bool IsFalse(const Value& v) { return v.is_constant() && v.elements() == 1 && !v.data<uint8_t>()[0]; }
+  // Returns the zero point of a QuantizeLinear or DequantizeLinear, or kAbsent.
+  int ZeroPoint(const Node& n) { return n.has_input(2) ? Source(n, 2) : kAbsent; }
+  float CountOf(int parameter) const { return parameter < 0 ? 0.0f : data_[parameter].single ? 1.0f : 2.0f; }
+
+  Result Quantize(const Node& n, int* out, int target) {
+    mge_dtype to = n.output(0).dtype(), half = n.input(1).dtype();
+    int x = Source(n, 0), scale = Source(n, 1), zero = ZeroPoint(n);
+    if (n.Int("precision", 0)) return No("a division of another precision");
+    if (data_[x].type == MGE_DTYPE_I32) x = CastTo(x, MGE_DTYPE_F32);
+    if (data_[x].type != MGE_DTYPE_F32 || data_[scale].type != MGE_DTYPE_F32) return No("scales of this type");
+    if (IsHalf(half) || !data_[scale].single) {  // divides first
+      if (IsHalf(half) && n.input(0).dtype() != half) x = RoundTo(x, half);
+      if (Result r = Binary(n, TileOp::kDiv, x, scale, MGE_DTYPE_F32, &x, kAbsent); !r.ok()) return r;
+      if (IsHalf(half)) x = RoundTo(x, half);
+      scale = kAbsent;
+    }
+    if (zero >= 0 && data_[zero].type != to) return No("a zero point of another type");
+    if (data_[x].single && CountOf(zero) == 2) return No("one element with several zero points");
+    const float params[2] = {CountOf(scale), CountOf(zero)};
+    TileFn fn = FindQuantize(isa_, to, CountOf(zero) == 2);
+    if (!fn) return No("no quantization to " + std::string(TypeName(to)));
+    ns_ += TileOpNs(isa_, scale < 0 ? TileOp::kAdd : TileOp::kDiv, MGE_DTYPE_F32);
+    *out = Emit(fn, to, x, scale, zero, target, params);
+    return {};
+  }
+
+  Result Dequantize(const Node& n, int* out, int target) {
+    int x = Source(n, 0), scale = Source(n, 1), zero = ZeroPoint(n);
+    mge_dtype from = data_[x].type;
+    if (data_[scale].type != MGE_DTYPE_F32 || ComputeType(n.output(0).dtype()) != MGE_DTYPE_F32)
+      return No("scales of this type");
+    if (zero >= 0 && data_[zero].type != from) return No("a zero point of another type");
+    const float params[2] = {CountOf(scale), CountOf(zero)};
+    if (data_[x].single && (params[0] == 2 || params[1] == 2)) return No("one element with several scales");
+    TileFn fn = FindDequantize(isa_, from, params[0] == 2 || params[1] == 2);
+    if (!fn) return No("no dequantization of " + std::string(TypeName(from)));
+    ns_ += TileOpNs(isa_, TileOp::kAdd, MGE_DTYPE_F32);
+    *out = Emit(fn, MGE_DTYPE_F32, x, scale, zero, target, params);
+    return {};
+  }
 
   // Makes the output another name of the input.
   void Alias(const Node& n) {
@@ -438,27 +463,6 @@ class ProgramBuilder {
   Result Divide(const Node& n, TileOp op, mge_dtype type, int* out, int target) {
     if (IsInteger(type) && !HoldsNoneBelow(n.input(1), 1)) return No("an integer divisor that could be zero or negative");
     return Binary(n, op, Source(n, 0), Source(n, 1), type, out, target);
-  }
-
-  // Returns whether v is an integer constant whose elements are all >= `least`.
-  static bool HoldsNoneBelow(const Value& v, int64_t least) {
-    if (!v.is_constant()) return v.elements() == 0;
-    bool good = true;
-    bool known = DispatchInteger(v.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (T x : v.data<T>()) good &= x >= 0 && static_cast<uint64_t>(x) >= static_cast<uint64_t>(least);
-    });
-    return known && good;
-  }
-
-  static double NumberOf(const Value& v) {
-    switch (v.dtype()) {
-      case MGE_DTYPE_F32: return v.data<float>()[0];
-      case MGE_DTYPE_F64: return v.data<double>()[0];
-      case MGE_DTYPE_I32: return v.data<int32_t>()[0];
-      case MGE_DTYPE_I64: return static_cast<double>(v.data<int64_t>()[0]);
-      default: return 0;
-    }
   }
 
   // Copies an output's value into its memory if no instruction wrote it there.
@@ -575,6 +579,7 @@ class ProgramBuilder {
   std::unique_ptr<Program> program_;
   std::vector<int64_t> dims_;  // logical dimensions of every output
   std::vector<int> order_;     // dimensions in memory order, outermost first
+  std::vector<int> axes_;      // for each input, the axis of its scales or zero points; -1: others
   int64_t tiles_ = 0;
   double ns_ = 0;  // time per element
   std::vector<Datum> data_;

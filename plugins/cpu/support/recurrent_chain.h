@@ -157,10 +157,24 @@ class Chain {
   void MultiplyBytes(const Int8Rows& rows, int64_t row, int64_t step, float* weights, const float* bias, float* c,
                      int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
     const Int8Weights w(weights, rows.k, width_);
-    a_.bytes->run(
-        {rows.row(row), step * rows.pitch(), rows.sum(row), step * rows.pitch() / 4, static_cast<int32_t>(rows.zero),
-         rows.scale, w.panels, w.sums, w.zeros, w.scales, rows.k, bias, c, width_},
-        m0, m1, p0, p1);
+    Int8Task t = {};
+    t.a = {rows.row(row), false, step * rows.pitch(), true, nullptr, 0};
+    t.b = w.panels;
+    t.k = rows.k;
+    t.n = width_;
+    t.b_sums = w.sums;
+    t.b_zero = w.zeros;
+    t.a_sums = rows.sum(row);
+    t.a_sums_stride = step * rows.pitch() / 4;
+    t.a_zero = static_cast<int32_t>(rows.zero);
+    t.result = bias ? Int8Result::kFloat : Int8Result::kAddFloat;
+    t.scale = w.scales;
+    t.a_scale = rows.scale;
+    t.bias = bias;
+    t.c = c;
+    t.ldc = width_;
+    const int64_t panels = a_.order.columns / kInt8Columns;
+    a_.bytes->run_vnni(t, m0, m1, p0 * panels, p1 * panels);
   }
 
   // Computes gates = start + state times the recurrent weights for panels p0..p1. If `start` is null, starts from the sums

@@ -111,10 +111,20 @@ struct TileCastTable {
   TileFn (*find)(mge_dtype from, mge_dtype to);
 };
 
+// Instructions between float32 (a of quantize) and integers. b is the scale, c the zero point, of the integers' type. The first
+// parameter is 0 if there is no scale, 1 for one, 2 for one per element; the second is the same for the zero point.
+struct TileQuantizeTable {
+  // out = saturate(round(a / scale) + zero point). At most one scale. NaN gives the lowest integer.
+  TileFn (*quantize)(mge_dtype to, bool zero_per_element);
+  // out = (a - zero point) * scale. `per_element`: whether scales or zero points are.
+  TileFn (*dequantize)(mge_dtype from, bool per_element);
+};
+
 MGE_CPU_DISPATCH(TileUnaryTable, TileUnary)
 MGE_CPU_DISPATCH(TileBinaryTable, TileBinary)
 MGE_CPU_DISPATCH(TileBinaryTable, TileLogic)
 MGE_CPU_DISPATCH(TileCastTable, TileCast)
+MGE_CPU_DISPATCH(TileQuantizeTable, TileQuantize)
 
 // Returns the micro-kernel for an instruction set, or the portable one (integers have no other). For kWhere, `type` is the
 // type of the second operand.
@@ -131,6 +141,15 @@ inline TileFn FindTile(Isa isa, TileOp op, mge_dtype type, int mode) {
 inline TileFn FindCast(Isa isa, mge_dtype from, mge_dtype to) {
   TileFn f = TileCast(isa).find(from, to);
   return f ? f : TileCast(Isa::kPortable).find(from, to);
+}
+
+inline TileFn FindQuantize(Isa isa, mge_dtype to, bool zero_per_element) {
+  TileFn f = TileQuantize(isa).quantize(to, zero_per_element);
+  return f ? f : TileQuantize(Isa::kPortable).quantize(to, zero_per_element);
+}
+inline TileFn FindDequantize(Isa isa, mge_dtype from, bool per_element) {
+  TileFn f = TileQuantize(isa).dequantize(from, per_element);
+  return f ? f : TileQuantize(Isa::kPortable).dequantize(from, per_element);
 }
 
 }  // namespace mge::cpu

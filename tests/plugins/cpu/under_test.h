@@ -15,7 +15,7 @@ inline Backend& UnderTest() {
 
 // Runs the test with each value of cpu.isa. A value that the machine lacks gives the next lower one.
 inline void OnEveryMachine(const std::function<void(Backend&)>& test) {
-  for (const char* isa : {"portable", "avx2", "avx512"}) {
+  for (const char* isa : {"portable", "avx2", "avx2_vnni", "avx512", "auto"}) {
     UnderTest().Set("cpu.isa", isa);
     test(UnderTest());
   }

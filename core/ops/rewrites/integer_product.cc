@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rewrites/quantized.h"
+
+namespace mge::rewrite_integer_product {
+namespace {
+
+// Returns a constant matrix of bytes, transposed.
+absl::StatusOr<Tensor> Transposed(const Tensor& matrix, HostAllocator& allocator) {
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(matrix.dtype(), {columns, rows}, allocator));
+  const auto* from = static_cast<const std::byte*>(matrix.data());
+  auto* to = static_cast<std::byte*>(out.mutable_data());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+  }
+  return out;
+}
+
+bool MayApply(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return (IsOp(node, "MatMul") || IsOp(node, "Gemm")) && Producer(graph, node.inputs[0], "DequantizeLinear") &&
+         Producer(graph, node.inputs[1], "DequantizeLinear");
+}
+
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
+  if (!MayApply(graph, id)) return false;
+  const Node node = graph.node(id);  // a copy: adding nodes moves it
+  const bool gemm = node.op == "Gemm", transposed = gemm && node.attrs.Int("transB", 0) != 0;
+  const std::optional<Quantization> a = FindDequantized(graph, node.inputs[0]), b = FindDequantized(graph, node.inputs[1]);
+  if (!a || !b || !a->Is8Bit() || !b->Is8Bit() || !HasOneElement(graph, a->scale)) return false;
+  const bool has_addend = gemm && node.inputs.size() > 2 && node.inputs[2] != kNone;
+  if (gemm && (node.attrs.Int("transA", 0) != 0 || (has_addend && node.attrs.Float("beta", 1.0f) != 1.0f))) return false;
+  if (transposed && !IsConstant(graph, b->data)) return false;
+  if (!gemm && IsQuantizedNext(graph, node.outputs[0])) return false;
+  const TensorType& type = graph.value(b->data).type;
+  if (!HasOneElement(graph, b->scale)) {  // one scale per column of a matrix
+    const int64_t axis = b->axis < 0 ? b->axis + 2 : b->axis;
+    if (!type.has_rank || type.dims.size() != 2 || axis != (transposed ? 0 : 1)) return false;
+  }
+
+  const double factor = ScaleAt(graph, *a, 0) * (gemm ? node.attrs.Float("alpha", 1.0f) : 1.0f);
+  MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, *b, static_cast<float>(factor), 0, allocator));
+  ValueId matrix = b->data;
+  if (transposed) {
+    MGE_ASSIGN_OR_RETURN(Tensor turned, Transposed(graph.value(matrix).constant, allocator));
+    matrix = AddFreshConstant(graph, graph.value(matrix).name, std::move(turned));
+  }
+  MGE_ASSIGN_OR_RETURN(ValueId a_zero, ZeroOf(graph, *a, allocator));
+  MGE_ASSIGN_OR_RETURN(ValueId b_zero, ZeroOf(graph, *b, allocator));
+  const ValueId factors = AddFreshConstant(graph, graph.value(node.outputs[0]).name + ".scale", std::move(scale));
+  Attributes to;
+  to.Set("to", int64_t{1});
+  const ValueId sums = AddStep(graph, node, "MatMulInteger", {a->data, matrix, a_zero, b_zero});
+  const ValueId floats = AddStep(graph, node, "Cast", {sums}, std::move(to));
+  if (!has_addend) {
+    Replace(graph, id, "Mul", {floats, factors});
+    return true;
+  }
+  const ValueId scaled = AddStep(graph, node, "Mul", {floats, factors});
+  Replace(graph, id, "Add", {scaled, node.inputs[2]});
+  return true;
+}
+
+}  // namespace
+
+MGE_REWRITE(integer_product) = {
+    .name = "integer_product",
+    .doc = "Replaces a MatMul or Gemm of two DequantizeLinear by a MatMulInteger and a scale.",
+    .apply = Apply,
+    .needs = "MatMulInteger",
+    .may_apply = MayApply,
+    .keeps = "DequantizeLinear",
+};
+
+}  // namespace mge::rewrite_integer_product
