@@ -11,7 +11,7 @@ struct LineParameter {
   int64_t line, batch[6];
 };
 
-// What a product of 8-bit integers gives.
+// The result of a product of 8-bit integers.
 enum class IntegerResult {
   kSums,       // int32: MatMulInteger
   kQuantized,  // uint8 or int8, sum * (a_scale * b_scale / y_scale) + y_zero: QLinearMatMul

@@ -38,7 +38,7 @@ Result Find(const Value& v, const Value& matrix, bool of_rows, int64_t lines, in
   return {};
 }
 
-// What follows a MatMulInteger. Values are ids in the graph; -1: absent.
+// The nodes behind a MatMulInteger. Values are ids in the graph; -1: absent.
 struct Behind {
   int32_t output = -1, scale = -1, bias = -1;
   bool casts = false;
