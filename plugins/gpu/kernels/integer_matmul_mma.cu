@@ -7,7 +7,7 @@ namespace mge::gpu {
 
 #if !defined(__HIP__)  // AMD's matrix units have other instructions
 
-template <typename T, typename Tile, bool kQuantizes>
+template <typename T, typename Tile, IntegerResult kResult>
 GPU_DEVICE void MultiplyBytes(const IntegerMatMulArgs& args) {
   using Factor = MmaBytes<ByteLines>;
   GPU_MMA_TILE(T, Tile, Factor, Factor);
@@ -15,7 +15,7 @@ GPU_DEVICE void MultiplyBytes(const IntegerMatMulArgs& args) {
   for (int64_t u = blockIdx.x; u < across * down * args.batch; u += gridDim.x) {
     const int64_t column0 = u % across * Tile::kColumns, row0 = u / across % down * Tile::kRows;
     const IntegerBatch of(args, u / across / down);
-    const IntegerStore<kQuantizes> store(args, of);
+    const IntegerStore<kResult> store(args, of);
     const Factor rows = {{args.a + of.a, args.m, args.k, SignsOf(args.a_signed)}},
                  columns = {{args.b + of.b, args.n, args.k, SignsOf(args.b_signed)}};
     ComputeMmaTile<T, Tile>(
@@ -27,15 +27,20 @@ GPU_DEVICE void MultiplyBytes(const IntegerMatMulArgs& args) {
 }
 template <typename T, typename Tile>
 GPU_DEVICE void IntegerMatMulMma(const IntegerMatMulArgs& args) {
-  MultiplyBytes<T, Tile, false>(args);
+  MultiplyBytes<T, Tile, IntegerResult::kSums>(args);
 }
 template <typename T, typename Tile>
 GPU_DEVICE void QlinearMatMulMma(const IntegerMatMulArgs& args) {
-  MultiplyBytes<T, Tile, true>(args);
+  MultiplyBytes<T, Tile, IntegerResult::kQuantized>(args);
+}
+template <typename T, typename Tile>
+GPU_DEVICE void ScaledMatMulMma(const IntegerMatMulArgs& args) {
+  MultiplyBytes<T, Tile, IntegerResult::kReals>(args);
 }
 
 GPU_MMA_KERNELS(integer_matmul_mma, i8, int8_t, IntegerMatMulArgs, IntegerMatMulMma)
 GPU_MMA_KERNELS(qlinear_matmul_mma, i8, int8_t, IntegerMatMulArgs, QlinearMatMulMma)
+GPU_MMA_KERNELS(scaled_matmul_mma, i8, int8_t, IntegerMatMulArgs, ScaledMatMulMma)
 
 #endif
 

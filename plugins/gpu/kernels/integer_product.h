@@ -28,9 +28,11 @@ struct IntegerBatch {
   }
 };
 
-// Stores results: sums, or if kQuantizes, quantized numbers.
-template <bool kQuantizes>
+// Stores results.
+template <IntegerResult kResult>
 class IntegerStore {
+  static constexpr bool kQuantizes = kResult == IntegerResult::kQuantized, kScales = kResult == IntegerResult::kReals;
+
  public:
   GPU_DEVICE IntegerStore(const IntegerMatMulArgs& args, const IntegerBatch& of) : args_(args), of_(of) {
     if (!kQuantizes) return;
@@ -50,19 +52,28 @@ class IntegerStore {
         kQuantizes ? ScaleAt(args_.a_scale, args_.scale_type, of_.a_scale + row * args_.a_scale_of.line) : 0;
     Pack<int32_t, N> y = {};
     Pack<uint8_t, N> bytes = {};
+    Pack<float, N> reals = {};
     GPU_UNROLL for (int j = 0; j < N; ++j) {
       if (j < count) {
-        const int32_t zero = ZeroAt(args_.b_zero, of_.b_zero + (column + j) * args_.b_zero_of.line, SignsOf(args_.b_signed));
+        const int64_t at = column + j;
+        const int32_t zero = ZeroAt(args_.b_zero, of_.b_zero + at * args_.b_zero_of.line, SignsOf(args_.b_signed));
         y.at[j] = Centred(products[j], row_total, column_totals[j], row_zero, zero, args_.k);
+        if (!kQuantizes && !kScales) continue;
+        const float scale = ScaleAt(args_.b_scale, args_.scale_type, of_.b_scale + at * args_.b_scale_of.line);
+        const auto sum = static_cast<float>(y.at[j]);
         if (kQuantizes) {
-          const float scale = ScaleAt(args_.b_scale, args_.scale_type, of_.b_scale + (column + j) * args_.b_scale_of.line);
-          const float real = static_cast<float>(y.at[j]) * (row_scale * scale / y_scale_);
+          const float real = sum * (row_scale * scale / y_scale_);
           bytes.at[j] = static_cast<uint8_t>(SaturatedTo(lowest_, lowest_ + 255, real, zero_));
+        } else {
+          reals.at[j] = sum * scale;
+          if (args_.bias) reals.at[j] += args_.bias[at * args_.bias_step];
         }
       }
     }
     if (kQuantizes)
       StoreNeighbours(static_cast<uint8_t*>(args_.y) + place, bytes, count);
+    else if (kScales)
+      StoreNeighbours(static_cast<float*>(args_.y) + place, reals, count);
     else
       StoreNeighbours(static_cast<int32_t*>(args_.y) + place, y, count);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMulInteger and QLinearMatMul.
+// MatMulInteger, alone or with the nodes that make its sums real numbers, and QLinearMatMul.
 #include "plugins/gpu/kernels/integer_matmul.h"
 
 #include <algorithm>
@@ -20,17 +20,26 @@ int64_t TilesOf(const IntegerMatMulArgs& args, int64_t tile = 64) {
   return (args.m + tile - 1) / tile * ((args.n + tile - 1) / tile) * args.batch;
 }
 
+const char* KernelOf(IntegerResult result) {
+  switch (result) {
+    case IntegerResult::kQuantized: return "qlinear_matmul";
+    case IntegerResult::kReals: return "scaled_matmul";
+    case IntegerResult::kSums: break;
+  }
+  return "integer_matmul";
+}
+
 // Returns the packing of b whose columns are dense along k.
 Packing PackingOf(const IntegerProduct& product) { return {product.b_matrices, product.args.k, product.args.n, 1}; }
 bool CanPack(const Problem& p, const IntegerProduct& product) {
   const int others[] = {product.a,       product.a_zero,  product.b_zero, product.a_scale,
-                        product.b_scale, product.y_scale, product.y_zero};
+                        product.b_scale, product.y_scale, product.y_zero, product.bias};
   return p.input(product.b).is_constant() && std::ranges::find(others, product.b) == std::end(others);
 }
 
 struct IntegerMatMulRow {
   static void Offer(const Problem& p, Offers& offers) {
-    if (!Accept(p, offers)) return;
+    if (!Accept(p, offers, /*groups=*/true)) return;
     IntegerProduct product;
     if (Result r = FindIntegerProduct(p, &product); !r.ok()) return offers.Refuse(r.text());
     // A tile is computed by one block, so few tiles leave the device idle.
@@ -58,7 +67,7 @@ struct IntegerMatMulRow {
     if (args.batch * args.m * args.n == 0) return std::move(recipe).Make();
     const Packing packing = PackingOf(product);
     args.packed = !packing.Moves() || (CanPack(p, product) && recipe.Pack(product.b, packing));
-    std::string kernel = product.quantizes() ? "qlinear_matmul" : "integer_matmul";
+    std::string kernel = KernelOf(product.result);
     Shape3 shape = Rows(TilesOf(args));
     if (c.variant == kMatrixUnits) {
       const auto tiles = [&](int64_t tile) { return TilesOf(args, tile); };
@@ -69,7 +78,7 @@ struct IntegerMatMulRow {
     const auto in = [](int input) { return Operand::MaybeIn(input); };
     recipe.Add(kernel, shape, args,
                {in(product.a), in(product.b), in(product.a_zero), in(product.b_zero), in(product.a_scale),
-                in(product.b_scale), in(product.y_scale), in(product.y_zero), Operand::Out()});
+                in(product.b_scale), in(product.y_scale), in(product.y_zero), in(product.bias), Operand::Out()});
     return std::move(recipe).Make();
   }
 };

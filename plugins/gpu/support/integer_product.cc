@@ -2,7 +2,9 @@
 #include "plugins/gpu/support/integer_product.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/product.h"
 #include "plugins/gpu/support/row.h"
 
@@ -36,7 +38,54 @@ Result Find(const Value& v, const Value& matrix, bool of_rows, int64_t lines, in
   return {};
 }
 
+// The nodes behind a MatMulInteger. Values are ids in the graph; -1: absent.
+struct Behind {
+  int32_t output = -1, scale = -1, bias = -1;
+  bool casts = false;
+};
+
+// Adds `next`, which reads b->output. Returns false if it does not fit.
+bool Absorb(const Graph& graph, const Node& next, Behind* b) {
+  if (HasOwnMeaning(next) || next.output_count() != 1 || !next.has_output(0)) return false;
+  const Value y = next.output(0);
+  if (!y.is_static() || y.dtype() != MGE_DTYPE_F32 || !std::ranges::equal(y.dims(), graph.value(b->output).dims()))
+    return false;
+  if (!b->casts) {
+    b->casts = next.Is("Cast");
+  } else {
+    int32_t* operand = b->scale < 0 ? &b->scale : &b->bias;
+    if (*operand >= 0 || !next.Is(operand == &b->scale ? "Mul" : "Add")) return false;
+    *operand = next.input_id(next.input_id(0) == b->output ? 1 : 0);
+    const Value v = graph.value(*operand);
+    if (*operand == b->output || !v.is_static() || v.dtype() != MGE_DTYPE_F32) return false;
+    const bool one = v.elements() == 1 && v.rank() <= y.rank();
+    if (!one && !IsPerChannel(v, y, ChannelAxis::kLast)) return false;
+  }
+  b->output = next.output_id(0);
+  return b->casts;
+}
+
+// Returns whether the columns of the product are the last dimension of the result.
+bool HasColumns(const Node& n) { return n.input(0).rank() >= 2 && n.input(1).rank() >= 2; }
+
 }  // namespace
+
+void OfferIntegerProducts(const Pattern& pattern, ClaimList& claims) {
+  for (int i = 0; i < pattern.graph().node_count(); ++i) {
+    const Node n = pattern.node(i);
+    if (!n.Is("MatMulInteger") || !n.has_output(0) || !n.output(0).is_static() || HasOwnMeaning(n)) continue;
+    if (!n.input(0).is_static() || !n.input(1).is_static() || !HasColumns(n) || n.output(0).elements() == 0) continue;
+    Behind behind = {.output = n.output_id(0)};
+    std::vector<int32_t> nodes = {i};
+    double saved = 0;
+    for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
+      if (!Absorb(pattern.graph(), pattern.node(next), &behind)) break;
+      nodes.push_back(next);
+      saved += GpuUs(kAverageRoofs, 2.0 * static_cast<double>(n.output(0).bytes()));
+      if (behind.scale >= 0) claims.Offer("integer_product", nodes, saved);
+    }
+  }
+}
 
 Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
   const Node n = p.node();
@@ -79,11 +128,26 @@ Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
   args.b_signed = b.dtype() == MGE_DTYPE_I8;
   out->b_matrices = static_cast<int64_t>(b.elements()) / std::max<int64_t>(1, args.k * args.n);
   const auto number = [&](int input) { return n.has_input(input) ? InputOf(p, input) : -1; };
+  if (p.node_count() > 1) {
+    Behind behind = {.output = n.output_id(0)};
+    bool fits = n.Is("MatMulInteger") && HasColumns(n) && p.output_count() == 1;
+    for (int i = 1; i < p.node_count(); ++i) fits = fits && Absorb(p.graph(), p.node(i), &behind);
+    if (!fits || behind.scale < 0 || OutputNumber(p, behind.output) != 0) return Refusal("unsupported epilogue");
+    out->result = IntegerResult::kReals;
+    out->b_scale = p.operand(behind.scale);
+    args.b_scale_of.line = p.input(out->b_scale).elements() == 1 ? 0 : 1;
+    args.scale_type = static_cast<int32_t>(MGE_DTYPE_F32);
+    if (behind.bias >= 0) {
+      out->bias = p.operand(behind.bias);
+      args.bias_step = p.input(out->bias).elements() == 1 ? 0 : 1;
+    }
+  }
   out->a = number(0);
   out->b = number(b_input);
   out->a_zero = number(2);
   out->b_zero = number(quantizes ? 5 : 3);
   if (!quantizes) return {};
+  out->result = IntegerResult::kQuantized;
   out->a_scale = number(1);
   out->b_scale = number(4);
   out->y_scale = number(6);

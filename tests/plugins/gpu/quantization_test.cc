@@ -261,6 +261,35 @@ TEST(MatMulInteger, SumsOfTheLargestFactorsWrapAroundExactly) {
   }
 }
 
+// A scale of all columns, found in the run, or of each; a bias or none; and constant and variable factors.
+TEST(MatMulInteger, IsOneKernelWithCastScaleAndBias) {
+  constexpr DType kU8 = DType::kU8, kI8 = DType::kI8;
+  OnEveryMachine([](Backend& backend) {
+    for (const Shape& scale : {Shape{}, Shape{1}, Shape{70}}) {
+      for (const std::vector<int>& constants : {kVariable, kSecond}) {
+        Case c =
+            OneNode("MatMulInteger",
+                    {Quantized(kU8, {2, 35, 67}), Quantized(kI8, {67, 70}, 2), Fill(kU8, {}, {117}), Fill(kI8, {}, {3})}, {},
+                    constants);
+        Then(c, "Cast", {}, With({{"to", static_cast<int64_t>(DType::kF32)}}));
+        Then(c, "Mul", {Random(DType::kF32, scale, 0.01, 0.02, 5)}, {}, scale.empty());
+        EXPECT_THAT(backend.Claims(c), ::testing::Contains("integer_product: MatMulInteger Cast Mul"));
+        const std::vector<std::string> candidates = Candidates(backend, c);
+        EXPECT_THAT(candidates, ::testing::Contains("gpu.matmul.integer"));
+        EXPECT_EQ(candidates.size(), constants == kSecond ? 2u : 1u);
+        Then(c, "Add", {Random(DType::kF32, {70}, -9, 9, 6)});
+        EXPECT_THAT(backend.Claims(c), ::testing::Contains("integer_product: MatMulInteger Cast Mul Add"));
+        Candidates(backend, c);
+      }
+    }
+    Case rows = OneNode("MatMulInteger", {Quantized(kU8, {5, 67}), Quantized(kI8, {67, 70}, 2)});
+    Then(rows, "Cast", {}, With({{"to", static_cast<int64_t>(DType::kF32)}}));
+    Then(rows, "Mul", {Random(DType::kF32, {5, 1})});
+    for (const std::string& claim : backend.Claims(rows))
+      EXPECT_EQ(claim.find("integer_product"), std::string::npos) << claim;
+  });
+}
+
 // Returns a QLinearMatMul whose results cover the range of their type, and exceed it.
 Case QLinearMatMul(DType a, DType b, DType y, DType scale, const Shape& a_shape, const Shape& b_shape,
                    const Shape& of_a = {}, const Shape& of_b = {}, const std::vector<int>& constants = kVariable) {
@@ -364,7 +393,7 @@ TEST(QLinearConv, RescalesEveryForm) {
   OnEveryMachine([](Backend& backend) {
     for (DType x : kBytes) {
       for (DType w : kBytes) {
-        for (DType y : kBytes) {
+        for (DType y : {x == w ? DType::kU8 : DType::kI8}) {
           for (const Form& f : kConvolutions) {
             for (const Shape& of_w : {Shape{}, {f.w[0]}}) {
               const Tensor scale = Fill(DType::kF32, {}, {0.013});

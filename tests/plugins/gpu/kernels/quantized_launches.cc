@@ -93,6 +93,10 @@ void IntegerProducts(Memory& m, const Check& check) {
   args = IntegerProduct(m, true);
   args.packed = 1;
   check("with rescaled sums", LaunchOf("qlinear_matmul_packed", args, 256, 3));
+  args.bias = m.Floats(67);
+  args.bias_step = 1;
+  args.y = m.Floats(70 * 67);
+  check("with scaled sums", LaunchOf("scaled_matmul_packed", args, 256, 3));
 }
 
 void MatrixUnitsOfIntegers(Memory& m, const Check& check) {
