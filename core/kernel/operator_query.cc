@@ -60,16 +60,20 @@ class OneNode {
 
 }  // namespace
 
-std::vector<std::string> BackendsWithOperator(std::span<const std::shared_ptr<Device>> devices, const OperatorShape& op) {
+bool HasOperator(Device& device, const OperatorShape& op) {
   const OneNode node(op);
   const mge_problem problem = {sizeof(mge_problem), 1, node.graph(), nullptr, nullptr, 0};
   const mge_constraints all = {sizeof(mge_constraints), 0, 0, 0, std::numeric_limits<uint64_t>::max()};
+  if (!device.usable() || !device.Open().ok()) return false;
+  absl::StatusOr<CandidateList> list = EnumerateCandidates(device, problem, all);
+  return list.ok() && !(list->offered.empty() && list->refused.empty());
+}
+
+std::vector<std::string> BackendsWithOperator(std::span<const std::shared_ptr<Device>> devices, const OperatorShape& op) {
   std::vector<std::string> out;
   for (const auto& device : devices) {
     const std::string name(device->backend().name());
-    if (std::find(out.begin(), out.end(), name) != out.end() || !device->usable() || !device->Open().ok()) continue;
-    absl::StatusOr<CandidateList> list = EnumerateCandidates(*device, problem, all);
-    if (list.ok() && !(list->offered.empty() && list->refused.empty())) out.push_back(name);
+    if (std::find(out.begin(), out.end(), name) == out.end() && HasOperator(*device, op)) out.push_back(name);
   }
   return out;
 }

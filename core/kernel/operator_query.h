@@ -18,6 +18,10 @@ struct OperatorShape {
   int inputs = 1, outputs = 1;
 };
 
+// Returns whether the device offers or refuses a kernel for such a node. The node's operands are float32 vectors of one
+// element, so the result shows only that the backend has kernels of that name. Opens the device; returns false if it cannot.
+bool HasOperator(Device& device, const OperatorShape& op);
+
 // Returns the names, each once, of the backends that offer or refuse a kernel for such a node. The node's operands are
 // float32 vectors of one element, so the result shows only that a backend has kernels of that name. Ignores devices that
 // cannot be opened.

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/kernel/operator_query.h"
 #include "core/ops/declared_type.h"
 #include "core/ops/op.h"
 #include "core/plan/first_shapes.h"
@@ -58,6 +60,22 @@ absl::Status ForEachOnPool(const PlanContext& context, uint64_t count, const std
   return failed == results.end() ? absl::OkStatus() : *failed;
 }
 
+namespace {
+
+// Returns the name of a device that has no kernels for an ai.onnx operator, or "" if there is none.
+std::string DeviceWithoutKernels(const PlanContext& context, std::string_view op) {
+  const OpDef* def = FindOp("", op);
+  MGE_CHECK(def);
+  const OperatorShape shape = {"", op, def->since, static_cast<int>(def->inputs.size()),
+                               static_cast<int>(def->outputs.size())};
+  for (Device* device : context.devices) {
+    if (device == context.host || !HasOperator(*device, shape)) return std::string(device->name());
+  }
+  return {};
+}
+
+}  // namespace
+
 Program::Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part)
     : graph_(std::move(graph)), context_(std::move(context)), part_(std::move(part)), cache_(context_->cache) {}
 
@@ -66,6 +84,18 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::share
   MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip));
   std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context), std::move(part)));
   PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(), .skip = program->context_->skip};
+  std::map<std::string, std::string, std::less<>> lacking;  // operator -> the device without kernels, or ""
+  passes.has_kernels = [&](std::string_view op) {
+    auto known = lacking.find(op);
+    if (known == lacking.end()) {
+      known = lacking.emplace(op, DeviceWithoutKernels(*program->context_, op)).first;
+      if (!known->second.empty()) {
+        program->pass_log_.push_back(
+            fmt::format("rewrites to {}: not applied, because {} has no kernels for it", op, known->second));
+      }
+    }
+    return known->second.empty();
+  };
   MGE_RETURN_IF_ERROR(RunPasses(program->graph_, passes, &program->pass_log_));
   return program;
 }

@@ -5,6 +5,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
 #include "core/ops/known_values.h"
+#include "core/ops/rewrite.h"
 #include "core/plan/passes/pass.h"
 #include "core/plan/passes/replacements.h"
 
@@ -58,6 +59,14 @@ class Denied {
   const Graph& graph_;
   std::vector<bool> denied_;
 };
+
+// Returns whether a rewrite needs to see the node. It is then folded in the second round.
+bool IsKept(const Node& node, const PassContext& context) {
+  if (!context.first_round || !node.domain.empty() || context.Skips("rewrite")) return false;
+  return std::any_of(AllRewrites().begin(), AllRewrites().end(), [&](const Rewrite* rewrite) {
+    return !rewrite->keeps.empty() && rewrite->keeps == node.op && !context.Skips(rewrite->name);
+  });
+}
 
 enum class Inputs { kUnknown, kConstant, kDenied };
 
@@ -121,6 +130,10 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
     const Node node = graph.node(id);
     const Inputs inputs = InputsOf(graph, node, denied);
     if (inputs == Inputs::kUnknown) continue;
+    if (IsKept(node, context)) {
+      if (context.waits_for_round) *context.waits_for_round = true;
+      continue;
+    }
     if (inputs == Inputs::kConstant) {
       absl::StatusOr<std::vector<HostValue>> results =
           Evaluate(node, ConstantsOf(graph, node), *context.allocator, [&] { return context.CheckStop(); });

@@ -48,9 +48,12 @@ absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::
   int64_t unused = 0;
   PassContext context = given;
   context.rewrite_counts = &rewrites;
+  bool waits = false;
+  context.waits_for_round = &waits;
   if (!context.denied_bytes) context.denied_bytes = &unused;
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = 0;
+    context.first_round = round == 0;
     *context.denied_bytes = 0;  // each round counts from zero, since it tries all of them again
     for (size_t i = 0; i < std::size(kPasses); ++i) {
       const Pass& pass = kPasses[i];
@@ -65,7 +68,7 @@ absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::
       changes += n;
       if (context.trace) context.trace(context.trace_self, pass.name, n, graph);
     }
-    if (changes == 0) break;
+    if (changes == 0 && !(context.first_round && waits)) break;
   }
   for (size_t i = 0; log && i < std::size(kPasses); ++i) {
     if (totals[i]) log->push_back(fmt::format("{}: {} changes", kPasses[i].name, totals[i]));

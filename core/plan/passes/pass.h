@@ -2,6 +2,7 @@
 // Passes: changes of the graph before devices are considered. They are rows of one table, and RunPasses() runs them.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,10 @@ struct PassContext {
   void* trace_self = nullptr;
   const StopControl* stop = nullptr;           // stop flag of the run that waits for the graph; nullable
   std::vector<int>* rewrite_counts = nullptr;  // receives the number of changes of each row of AllRewrites()
+  // Returns whether every device has kernels for an ai.onnx operator. Empty: none has.
+  std::function<bool(std::string_view op)> has_kernels = {};
+  bool first_round = false;         // set by RunPasses()
+  bool* waits_for_round = nullptr;  // set to true by a pass that has left work to the second round; nullable
 
   bool Skips(std::string_view name) const;
   absl::Status CheckStop() const { return mge::CheckStop(stop); }

@@ -32,6 +32,10 @@ absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
     for (size_t r = 0; r < AllRewrites().size() && !graph.node(id).dead; ++r) {
       const Rewrite* rewrite = AllRewrites()[r];
       if (context.Skips(rewrite->name)) continue;
+      if (!rewrite->needs.empty() &&
+          (!rewrite->may_apply(graph, id) || !context.has_kernels || !context.has_kernels(rewrite->needs))) {
+        continue;
+      }
       int32_t first_new = graph.node_count();
       absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
       // Rewrites that would exceed the budget are skipped.

@@ -38,46 +38,80 @@ Result Find(const Problem& p, const Node& n, int input, int64_t columns, Int8Par
   return {};
 }
 
-// Reads the other operand of a Mul or Add that follows the sums.
-Result FindNext(const Problem& p, const Node& n, int32_t sums, ChannelAxis axis, int64_t columns, Int8Parameter* out) {
-  const int other = n.input_id(0) == sums ? 1 : 0;
-  if (out->present() || n.input_id(1 - other) != sums || n.input_id(other) == sums) {
-    return {MGE_UNIMPLEMENTED, "unsupported nodes after the integer product"};
-  }
-  Value v = n.input(other), y = n.output(0);
+// Returns the input of a Mul or Add that is not `value`, or -1 if both are or none is.
+int OtherInput(const Node& n, int32_t value) {
+  if ((n.input_id(0) == value) == (n.input_id(1) == value)) return -1;
+  return n.input_id(0) == value ? 1 : 0;
+}
+
+// Returns whether the float32 value is one number, or one per column of y.
+bool IsPerColumn(const Value& v, const Value& y, ChannelAxis axis, int64_t columns) {
+  if (v.dtype() != MGE_DTYPE_F32 || !v.is_static() || v.rank() > y.rank()) return false;
   const int channel = axis == ChannelAxis::kLast ? y.rank() - 1 : 1;
-  bool fits = v.dtype() == MGE_DTYPE_F32 && v.is_static() && v.rank() <= y.rank();
-  for (int i = 1; fits && i <= v.rank(); ++i) {
-    fits = v.dim(-i) == 1 || (y.rank() - i == channel && v.dim(-i) == columns);
+  for (int i = 1; i <= v.rank(); ++i) {
+    if (v.dim(-i) != 1 && (y.rank() - i != channel || v.dim(-i) != columns)) return false;
   }
-  if (!fits) return {MGE_UNIMPLEMENTED, "a scale or bias that is neither one number nor one per column"};
-  out->operand = p.operand(n.input_id(other));
-  out->type = v.dtype();
-  out->per_column = v.elements() != 1;
-  return {};
+  return true;
 }
 
 Result FindFollowing(const Problem& p, ChannelAxis axis, int64_t columns, Int8Parameters* out) {
-  constexpr const char* kSteps[] = {"Cast", "Mul", "Add"};
-  if (p.node_count() > 4 || p.node_count() == 2) return {MGE_UNIMPLEMENTED, "unsupported number of nodes"};
+  Int8Step step = Int8Step::kSums;
+  auto take = [&](const Node& n, int input) {
+    return Int8Parameter{p.operand(n.input_id(input)), n.input(input).dtype(), n.input(input).elements() != 1, {}};
+  };
   for (int i = 1; i < p.node_count(); ++i) {
     Node n = p.node(i);
-    const int32_t sums = p.node(i - 1).output_id(0);
-    if (!n.Is(kSteps[i - 1]) || n.output(0).dtype() != MGE_DTYPE_F32 ||
-        !std::ranges::equal(n.output(0).dims(), p.node().output(0).dims())) {
-      return {MGE_UNIMPLEMENTED, "unsupported nodes after the integer product"};
+    const int32_t value = p.node(i - 1).output_id(0);
+    if (!FollowsInt8(n, value, axis, columns, step)) return {MGE_UNIMPLEMENTED, "unsupported nodes after the integer sums"};
+    switch (step) {
+      case Int8Step::kScaled: out->scale = take(n, OtherInput(n, value)); break;
+      case Int8Step::kBiased: out->bias = take(n, OtherInput(n, value)); break;
+      case Int8Step::kQuantized:
+        out->y_scale = take(n, 1);
+        if (n.has_input(2)) out->y_zero = take(n, 2);
+        break;
+      default: break;
     }
-    if (i == 1 && n.input_id(0) != sums) return {MGE_UNIMPLEMENTED, "unsupported nodes after the integer product"};
-    if (i == 1) continue;
-    if (Result r = FindNext(p, n, sums, axis, columns, i == 2 ? &out->scale : &out->bias); !r.ok()) return r;
   }
-  if (p.node_count() > 1) out->result = Int8Result::kFloat;
+  if (step == Int8Step::kQuantized) {
+    out->result = p.last().output(0).dtype() == MGE_DTYPE_I8 ? Int8Result::kInt8 : Int8Result::kUint8;
+  } else if (step != Int8Step::kSums) {
+    out->result = Int8Result::kFloat;
+  }
   const mge_graph& g = *p.raw()->graph;
   if (g.output_count != 1 || g.outputs[0] != p.last().output_id(0)) return {MGE_UNIMPLEMENTED, "another output"};
   return {};
 }
 
 }  // namespace
+
+bool FollowsInt8(const Node& next, int32_t value, ChannelAxis axis, int64_t columns, Int8Step& step) {
+  if (HasOwnMeaning(next) || next.output_count() != 1 || !next.has_output(0) || !next.output(0).is_static()) return false;
+  Value y = next.output(0);
+  auto grow = [&](bool fits, Int8Step to) {
+    if (fits) step = to;
+    return fits;
+  };
+  if (step == Int8Step::kSums) {
+    return grow(next.Is("Cast") && next.input_id(0) == value && y.dtype() == MGE_DTYPE_F32, Int8Step::kCast);
+  }
+  const bool scales = step == Int8Step::kCast && next.Is("Mul"), adds = step == Int8Step::kScaled && next.Is("Add");
+  if (scales || adds) {
+    const int other = OtherInput(next, value);
+    const bool fits = other >= 0 && IsPerColumn(next.input(other), y, axis, columns) &&
+                      std::ranges::equal(next.input(1 - other).dims(), y.dims());
+    return grow(fits, scales ? Int8Step::kScaled : Int8Step::kBiased);
+  }
+  if ((step == Int8Step::kScaled || step == Int8Step::kBiased) && next.Is("QuantizeLinear")) {
+    auto is_one = [&](int input, mge_dtype type) {
+      return next.input(input).dtype() == type && next.input(input).is_static() && next.input(input).elements() == 1;
+    };
+    const bool fits = next.input_id(0) == value && IsByte(y.dtype()) && is_one(1, MGE_DTYPE_F32) &&
+                      (!next.has_input(2) || is_one(2, y.dtype())) && !next.Int("block_size", 0) && !next.Int("precision", 0);
+    return grow(fits, Int8Step::kQuantized);
+  }
+  return false;
+}
 
 int Int8LeftInput(const Node& n) { return InputsOf(n).a; }
 int Int8RightInput(const Node& n) { return InputsOf(n).b; }
@@ -132,7 +166,7 @@ Result FindInt8Parameters(const Problem& p, ChannelAxis axis, int64_t columns, I
   }
   if (out->a_zero.present() && out->a_zero.type != a.dtype()) return {MGE_INVALID_ARGUMENT, "a zero point of another type"};
   if (out->b_zero.present() && out->b_zero.type != b.dtype()) return {MGE_INVALID_ARGUMENT, "a zero point of another type"};
-  if (out->y_scale.present()) {
+  if (at.y_scale >= 0) {
     out->result = n.output(0).dtype() == MGE_DTYPE_I8 ? Int8Result::kInt8 : Int8Result::kUint8;
     return p.node_count() == 1 ? Result() : Result(MGE_UNIMPLEMENTED, "computes one node, not a group");
   }
@@ -160,7 +194,7 @@ void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const
     zero[i] = b_zero;
     any_zero |= b_zero != 0;
     if (p.b_scale.present()) {
-      scale[i] = a_scale * p.b_scale.Number(run, column) / y_scale;
+      scale[i] = a_scale * p.b_scale.Number(run, column) / y_scale;  // as QLinearConv is defined
     } else {
       scale[i] = p.scale.present() ? p.scale.Number(run, column) : 1;
     }
@@ -173,6 +207,7 @@ void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const
   task.result = p.result;
   task.scale = p.result == Int8Result::kInt32 ? nullptr : scale;
   task.a_scale = 1;
+  task.divisor = p.b_scale.present() ? 1 : y_scale;
   task.bias = p.bias.present() ? bias : nullptr;
   task.y_zero = p.y_zero.present() ? p.y_zero.Integer(run, 0) : 0;
 }

@@ -24,7 +24,7 @@ struct Int8Parameter {
 };
 
 // The parameters of a problem. Its first node is MatMulInteger, QLinearMatMul, ConvInteger or QLinearConv. After an integer
-// one, Cast, Mul by a scale and Add of a bias may follow.
+// one, these may follow: Cast, Mul by a scale, Add of a bias, QuantizeLinear.
 struct Int8Parameters {
   Int8Parameter a_scale, a_zero, b_scale, b_zero, y_scale, y_zero;
   Int8Parameter start;        // int32, added to the sums
@@ -40,6 +40,11 @@ struct Int8Parameters {
 // Reads the parameters. `columns` is the size of the output's channel dimension. Fails with the reason if the nodes are not
 // supported.
 Result FindInt8Parameters(const Problem& p, ChannelAxis axis, int64_t columns, Int8Parameters* out);
+// The last node of a group that begins with an integer product.
+enum class Int8Step { kSums, kCast, kScaled, kBiased, kQuantized };
+// Returns whether the group can grow by `next`, which reads its result `value`. Then advances the step. `columns`: as above.
+bool FollowsInt8(const Node& next, int32_t value, ChannelAxis axis, int64_t columns, Int8Step& step);
+
 // The numbers of the inputs that are the two tensors.
 int Int8LeftInput(const Node& n);
 int Int8RightInput(const Node& n);

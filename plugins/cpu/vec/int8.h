@@ -25,7 +25,7 @@ enum class Int8Result : uint8_t {
   kInt32,     // the sums
   kFloat,     // scaled, plus the bias
   kAddFloat,  // scaled, added to C
-  kUint8,     // scaled, rounded, plus the zero point, saturated
+  kUint8,     // scaled, plus the bias, divided, rounded, plus the zero point, saturated
   kInt8,
 };
 
@@ -55,6 +55,7 @@ struct Int8Task {
   const float* scale;  // per column
   float a_scale;       // multiplies all scales
   const float* bias;   // per column; nullable
+  float divisor;         // of kUint8 and kInt8: divides after the bias was added
   int32_t y_zero;
   void* c;
   int64_t ldc;  // elements between rows

@@ -30,7 +30,10 @@ MGE_INLINE void FinishVector(const Int8Task& t, VI sum, int64_t at, int lanes, V
       StoreN(c, v, lanes);
   } else {
     constexpr bool kSigned = Result == Int8Result::kInt8;
-    const VI q = Quantized(ToVF(sum) * scale, t.y_zero, kSigned ? -128 : 0, kSigned ? 127 : 255);
+    VF v = ToVF(sum) * scale;
+    if (t.bias) v += bias;
+    if (t.divisor != 1) v /= t.divisor;
+    const VI q = Quantized(v, t.y_zero, kSigned ? -128 : 0, kSigned ? 127 : 255);
     uint8_t* c = static_cast<uint8_t*>(t.c) + at;
     if (whole)
       StoreBytes(c, q);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rewrites/quantized.h"
+
+namespace mge::rewrite_integer_product {
+namespace {
+
+// Adds a node with one output of a new name.
+ValueId Add(Graph& graph, const Node& like, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+  Node node;
+  node.op = std::move(op);
+  node.name = like.name;
+  node.device = like.device;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  const ValueId out = graph.AddTemporary(like.name + "." + node.op);
+  node.outputs = {out};
+  graph.AddNode(std::move(node));
+  return out;
+}
+
+// Returns a constant matrix of bytes, transposed.
+absl::StatusOr<Tensor> Transposed(const Tensor& matrix, HostAllocator& allocator) {
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(matrix.dtype(), {columns, rows}, allocator));
+  const auto* from = static_cast<const std::byte*>(matrix.data());
+  auto* to = static_cast<std::byte*>(out.mutable_data());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+  }
+  return out;
+}
+
+// Returns whether another rewrite may replace the node together with the QuantizeLinear that follows it.
+bool IsQuantizedNext(const Graph& graph, ValueId result) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead || std::find(node.inputs.begin(), node.inputs.end(), result) == node.inputs.end()) continue;
+    if (IsOp(node, "QuantizeLinear")) return true;
+    if ((IsOp(node, "Relu") || IsOp(node, "Clip")) && IsQuantizedNext(graph, node.outputs[0])) return true;
+  }
+  return false;
+}
+
+bool MayApply(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return (IsOp(node, "MatMul") || IsOp(node, "Gemm")) && Producer(graph, node.inputs[0], "DequantizeLinear") &&
+         Producer(graph, node.inputs[1], "DequantizeLinear");
+}
+
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
+  if (!MayApply(graph, id)) return false;
+  const Node node = graph.node(id);  // a copy: adding nodes moves it
+  const bool gemm = node.op == "Gemm", transposed = gemm && node.attrs.Int("transB", 0) != 0;
+  const std::optional<Quantization> a = FindDequantized(graph, node.inputs[0]), b = FindDequantized(graph, node.inputs[1]);
+  if (!a || !b || !a->Is8Bit() || !b->Is8Bit() || !HasOneElement(graph, a->scale)) return false;
+  const bool has_addend = gemm && node.inputs.size() > 2 && node.inputs[2] != kNone;
+  if (gemm && (node.attrs.Int("transA", 0) != 0 || (has_addend && node.attrs.Float("beta", 1.0f) != 1.0f))) return false;
+  if (transposed && !IsConstant(graph, b->data)) return false;
+  if (!gemm && IsQuantizedNext(graph, node.outputs[0])) return false;
+  const TensorType& type = graph.value(b->data).type;
+  if (!HasOneElement(graph, b->scale)) {  // one scale per column of a matrix
+    const int64_t axis = b->axis < 0 ? b->axis + 2 : b->axis;
+    if (!type.has_rank || type.dims.size() != 2 || axis != (transposed ? 0 : 1)) return false;
+  }
+
+  const Tensor& each = graph.value(b->scale).constant;
+  MGE_ASSIGN_OR_RETURN(Tensor scale, Tensor::Create(DType::kF32, each.elements() == 1 ? Shape{} : each.shape(), allocator));
+  const float factor = graph.value(a->scale).constant.Data<float>()[0] * (gemm ? node.attrs.Float("alpha", 1.0f) : 1.0f);
+  for (int64_t i = 0; i < scale.elements(); ++i) scale.MutableData<float>()[i] = factor * each.Data<float>()[i];
+  ValueId matrix = b->data;
+  if (transposed) {
+    MGE_ASSIGN_OR_RETURN(Tensor turned, Transposed(graph.value(matrix).constant, allocator));
+    matrix = AddFreshConstant(graph, graph.value(matrix).name, std::move(turned));
+  }
+  MGE_ASSIGN_OR_RETURN(ValueId a_zero, ZeroOf(graph, *a, allocator));
+  MGE_ASSIGN_OR_RETURN(ValueId b_zero, ZeroOf(graph, *b, allocator));
+  const ValueId factors = AddFreshConstant(graph, node.name + ".scale", std::move(scale));
+  Attributes to;
+  to.Set("to", int64_t{1});
+  const ValueId sums = Add(graph, node, "MatMulInteger", {a->data, matrix, a_zero, b_zero});
+  const ValueId floats = Add(graph, node, "Cast", {sums}, std::move(to));
+  if (!has_addend) {
+    graph.node(Replace(graph, id, "Mul", {floats, factors}));
+    return true;
+  }
+  const ValueId scaled = Add(graph, node, "Mul", {floats, factors});
+  graph.node(Replace(graph, id, "Add", {scaled, node.inputs[2]}));
+  return true;
+}
+
+}  // namespace
+
+MGE_REWRITE(integer_product) = {
+    .name = "integer_product",
+    .doc = "Replaces a MatMul or Gemm of two DequantizeLinear by a MatMulInteger and a scale.",
+    .apply = Apply,
+    .needs = "MatMulInteger",
+    .may_apply = MayApply,
+    .keeps = "DequantizeLinear",
+};
+
+}  // namespace mge::rewrite_integer_product

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of the rewrites of quantized models: tensors that pass a QuantizeLinear or DequantizeLinear with constant scales.
+#pragma once
+
+#include <cstring>
+
+#include "core/ops/rewrites/pattern.h"
+
+namespace mge {
+
+// The operands of a QuantizeLinear or DequantizeLinear.
+struct Quantization {
+  ValueId data = kNone;  // the integers
+  ValueId scale = kNone, zero = kNone;
+  DType type = DType::kUndefined;
+  int64_t axis = 0;  // as the attribute; with one scale it has no meaning
+
+  bool Is8Bit() const { return type == DType::kU8 || type == DType::kI8; }
+};
+
+inline bool HasOneElement(const Graph& graph, ValueId constant) { return graph.value(constant).constant.elements() == 1; }
+
+// Reads a node whose scale and zero point are constants of float32 and of the integers' type.
+inline std::optional<Quantization> FindQuantization(const Graph& graph, const Node& node, ValueId data) {
+  Quantization q = {data, node.inputs[1], node.inputs.size() > 2 ? node.inputs[2] : kNone, graph.value(data).type.dtype,
+                    node.attrs.Int("axis", 1)};
+  if (node.attrs.Int("block_size", 0) != 0 || node.attrs.Int("precision", 0) != 0) return std::nullopt;
+  if (!IsConstant(graph, q.scale) || graph.value(q.scale).constant.dtype() != DType::kF32) return std::nullopt;
+  if (q.zero != kNone && (!IsConstant(graph, q.zero) || graph.value(q.zero).constant.dtype() != q.type)) return std::nullopt;
+  return q;
+}
+
+// Returns the integers of a float32 value that a DequantizeLinear produces.
+inline std::optional<Quantization> FindDequantized(const Graph& graph, ValueId value) {
+  const Node* node = Producer(graph, value, "DequantizeLinear");
+  if (!node || graph.value(value).type.dtype != DType::kF32) return std::nullopt;
+  return FindQuantization(graph, *node, node->inputs[0]);
+}
+
+// Returns the result of a QuantizeLinear of float32 with one scale.
+inline std::optional<Quantization> FindQuantized(const Graph& graph, const Node& node) {
+  if (!IsOp(node, "QuantizeLinear") || graph.value(node.inputs[0]).type.dtype != DType::kF32) return std::nullopt;
+  std::optional<Quantization> q = FindQuantization(graph, node, node.outputs[0]);
+  return q && HasOneElement(graph, q->scale) ? q : std::nullopt;
+}
+
+inline double ScaleAt(const Graph& graph, const Quantization& q, int64_t i) {
+  const Tensor& scale = graph.value(q.scale).constant;
+  return scale.Data<float>()[scale.elements() == 1 ? 0 : i];
+}
+inline int64_t ZeroAt(const Graph& graph, const Quantization& q, int64_t i) {
+  if (q.zero == kNone) return 0;
+  const Tensor& zero = graph.value(q.zero).constant;
+  return zero.ToInts()[static_cast<size_t>(zero.elements() == 1 ? 0 : i)];
+}
+
+// Returns whether two quantizations have the same type, one equal scale and one equal zero point.
+inline bool SameQuantization(const Graph& graph, const Quantization& a, const Quantization& b) {
+  return a.type == b.type && HasOneElement(graph, a.scale) && HasOneElement(graph, b.scale) &&
+         ScaleAt(graph, a, 0) == ScaleAt(graph, b, 0) && ZeroAt(graph, a, 0) == ZeroAt(graph, b, 0);
+}
+
+// Returns the zero point, or a new constant of zeros with the shape of the scale if there is none.
+inline absl::StatusOr<ValueId> ZeroOf(Graph& graph, const Quantization& q, HostAllocator& allocator) {
+  if (q.zero != kNone) return q.zero;
+  MGE_ASSIGN_OR_RETURN(Tensor zero, Tensor::Create(q.type, graph.value(q.scale).constant.shape(), allocator));
+  if (zero.bytes() > 0) std::memset(zero.mutable_data(), 0, static_cast<size_t>(zero.bytes()));
+  return AddFreshConstant(graph, graph.value(q.data).name + ".zero", std::move(zero));
+}
+
+// Returns the lowest or highest integer of an 8-bit type.
+inline int64_t LimitOf(DType type, bool high) {
+  const int64_t low = type == DType::kI8 ? -128 : 0;
+  return high ? low + 255 : low;
+}
+
+// Returns the value that reaches a QuantizeLinear through a Relu or Clip that cannot change its result, because the integers
+// saturate at the same limits or before. Returns `value` itself if there is no such node.
+inline ValueId BeforeClip(const Graph& graph, ValueId value, const Quantization& q) {
+  double low = 0, high = std::numeric_limits<double>::infinity();
+  const Node* clip = Producer(graph, value, "Relu");
+  if (!clip) {
+    clip = Producer(graph, value, "Clip");
+    if (!clip) return value;
+    low = -high;
+    for (size_t i = 1; i < clip->inputs.size(); ++i) {
+      if (clip->inputs[i] == kNone) continue;
+      std::optional<double> limit = ConstantNumber(graph, clip->inputs[i]);
+      if (!limit) return value;
+      (i == 1 ? low : high) = *limit;
+    }
+  }
+  const double scale = ScaleAt(graph, q, 0), zero = static_cast<double>(ZeroAt(graph, q, 0));
+  auto rounded = [&](double v) { return std::nearbyint(static_cast<float>(v) / static_cast<float>(scale)) + zero; };
+  const bool saturates = rounded(low) <= static_cast<double>(LimitOf(q.type, false)) &&
+                         rounded(high) >= static_cast<double>(LimitOf(q.type, true));
+  return saturates ? clip->inputs[0] : value;
+}
+
+// Returns whether only `root` needs the value, through at most one Relu or Clip whose result is `last`.
+inline bool ServesOnlyThrough(const Graph& graph, ValueId value, ValueId last, NodeId root) {
+  if (value == last) return ServeOnly(graph, std::vector<ValueId>{value}, root);
+  return ServeOnly(graph, std::vector<ValueId>{value, last}, root);
+}
+
+}  // namespace mge

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rewrites/quantized.h"
+
+namespace mge::rewrite_quantized_move {
+namespace {
+
+// Operators that select or move elements of input 0.
+constexpr std::string_view kMoves[] = {"DepthToSpace", "Expand",       "Flatten", "Gather",    "MaxPool",  "Reshape",
+                                       "Slice",        "SpaceToDepth", "Squeeze", "Transpose", "Unsqueeze"};
+
+bool MayApply(const Graph& graph, NodeId id) { return IsOp(graph.node(id), "QuantizeLinear"); }
+
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
+  const std::optional<Quantization> y = FindQuantized(graph, graph.node(id));
+  if (!y || !y->Is8Bit()) return false;
+  const ValueId moved = graph.node(id).inputs[0];
+  if (std::optional<Quantization> x = FindDequantized(graph, moved)) {
+    const bool given_out = graph.OutputUses(y->data) > 0;
+    if (given_out || !SameQuantization(graph, *x, *y)) return false;
+    graph.ReplaceUses(y->data, x->data);
+    graph.RemoveNode(id);
+    return true;
+  }
+  const NodeId producer = graph.value(moved).producer;
+  if (producer == kNone) return false;
+  const Node move = graph.node(producer);  // a copy: adding nodes moves it
+  if (std::none_of(std::begin(kMoves), std::end(kMoves), [&](std::string_view op) { return IsOp(move, op); })) return false;
+  if (move.outputs.size() != 1 || !ServeOnly(graph, std::vector<ValueId>{moved}, id)) return false;
+  const std::optional<Quantization> x = FindDequantized(graph, move.inputs[0]);
+  if (!x || !SameQuantization(graph, *x, *y)) return false;
+  std::vector<ValueId> inputs = move.inputs;
+  inputs[0] = x->data;
+  Node& integers = graph.node(Replace(graph, id, move.op, std::move(inputs)));
+  integers.attrs = move.attrs;
+  integers.name = move.name;
+  integers.device = move.device;
+  return true;
+}
+
+}  // namespace
+
+MGE_REWRITE(quantized_move) = {
+    .name = "quantized_move",
+    .doc = "Moves integers instead of floats between DequantizeLinear and QuantizeLinear of the same scale.",
+    .apply = Apply,
+    .needs = "QLinearConv",  // a sign that the devices compute quantized models with integers
+    .may_apply = MayApply,
+    .keeps = {},
+};
+
+}  // namespace mge::rewrite_quantized_move
