@@ -73,7 +73,8 @@ class Finder {
       for (int k = 0; k < n.input_count(); ++k) {
         int producer = pattern_.Producer(i, k);
         if (producer < 0) continue;
-        joins |= member_[static_cast<size_t>(producer)];
+        joins |= member_[static_cast<size_t>(producer)] && !IsReadAgain(n, producer);
+        taint |= member_[static_cast<size_t>(producer)] && IsReadAgain(n, producer);
         taint |= tainted_[static_cast<size_t>(producer)];
       }
       if (!joins && !taint) continue;
@@ -94,6 +95,10 @@ class Finder {
     std::sort(group.begin(), group.end());
     return group;
   }
+
+  // Returns whether n only turns integers of the group back to floats, and others need the integers. Reading the integers again
+  // is cheaper than writing both forms.
+  bool IsReadAgain(const Node& n, int producer) const { return n.Is("DequantizeLinear") && pattern_.Next(producer) < 0; }
 
   // Adds fitting nodes between `first` and i that only node i reads, such as the other branch of a gate. They do not depend
   // on the group: otherwise they would be members or tainted.

@@ -47,7 +47,7 @@ double SerialUs(const Node& n, const PoolSpec& s, Isa isa, bool channels_last) {
   double taps = 1;
   for (const PoolAxis& a : s.axis) taps *= static_cast<double>(a.kernel);
   Value x = n.input(0), y = n.output(0);
-  double vector_ns = (isa == Isa::kAvx512 ? 0.055 : isa == Isa::kAvx2 ? 0.09 : 0.3) * (IsFloating(x.dtype()) ? 1 : 8);
+  double vector_ns = (isa == Isa::kAvx512 ? 0.055 : isa == Isa::kAvx2 ? 0.09 : 0.3) * (SizeOf(x.dtype()) == 1 ? 0.3 : 1);
   double ns = channels_last ? vector_ns * taps : vector_ns * taps * static_cast<double>(s.axis[2].stride) + 1.5;
   return WindowUs(static_cast<double>(x.bytes() + y.bytes())) + 1e-3 * ns * static_cast<double>(y.elements());
 }

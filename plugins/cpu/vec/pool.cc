@@ -6,6 +6,46 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
+template <typename T>
+struct PoolLanes : LaneOf<T> {};
+
+// Bytes: vectors of one register.
+template <typename T>
+struct ByteLanes {
+  using C = T;
+  typedef T V __attribute__((vector_size(kVectorBytes)));
+  static constexpr int kWidth = kVectorBytes;
+  MGE_INLINE V Get(const T* p, int n) {
+    V v = {};
+    if (n == kWidth) {
+      __builtin_memcpy(&v, p, kWidth);
+      return v;
+    }
+#if defined(__AVX512F__)
+    return (V)_mm512_maskz_loadu_epi8(_bzhi_u64(~uint64_t{0}, static_cast<uint32_t>(n)), p);
+#else
+    for (int i = 0; i < n; ++i) v[i] = p[i];
+    return v;
+#endif
+  }
+  MGE_INLINE void Put(T* p, V v, int n) {
+    if (n == kWidth) return __builtin_memcpy(p, &v, kWidth), void();
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_epi8(p, _bzhi_u64(~uint64_t{0}, static_cast<uint32_t>(n)), (__m512i)v);
+#else
+    for (int i = 0; i < n; ++i) p[i] = v[i];
+#endif
+  }
+  MGE_INLINE V All(T x) { return x - V{}; }
+};
+template <>
+struct PoolLanes<int8_t> : ByteLanes<int8_t> {};
+template <>
+struct PoolLanes<uint8_t> : ByteLanes<uint8_t> {};
+template <typename V>
+inline constexpr bool kIsBytes =
+    std::is_same_v<V, typename ByteLanes<int8_t>::V> || std::is_same_v<V, typename ByteLanes<uint8_t>::V>;
+
 template <PoolOp Op, typename C>
 MGE_INLINE C Start() {
   if constexpr (Op != PoolOp::kMax) return 0;
@@ -14,7 +54,8 @@ MGE_INLINE C Start() {
 }
 template <PoolOp Op, typename V>
 MGE_INLINE V Join(V a, V b) {
-  if constexpr (Op == PoolOp::kMax) return Larger(a, b);
+  if constexpr (kIsBytes<V>) return a > b ? a : b;
+  if constexpr (Op == PoolOp::kMax && !kIsBytes<V>) return Larger(a, b);
   return static_cast<V>(a + b);
 }
 
@@ -59,7 +100,7 @@ MGE_INLINE V Finish(V v, int64_t count, C) {
 // constants, so that the sums stay in registers.
 template <PoolOp Op, typename T, int kVectors>
 MGE_INLINE void PoolChannels(const PoolSpec& s, const Taps* t, const T* x, T* y, int lanes, int64_t count) {
-  using L = LaneOf<T>;
+  using L = PoolLanes<T>;
   using V = typename L::V;
   using C = typename L::C;
   constexpr int W = L::kWidth;
@@ -81,7 +122,7 @@ MGE_INLINE void PoolChannels(const PoolSpec& s, const Taps* t, const T* x, T* y,
 
 template <PoolOp Op, typename T>
 void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
-  constexpr int W = LaneOf<T>::kWidth;
+  constexpr int W = PoolLanes<T>::kWidth;
   const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
   for (int64_t u = begin; u < end; ++u) {
     int64_t height = u % ah.out, depth = u / ah.out % ad.out, image = u / ah.out / ad.out;
@@ -104,10 +145,10 @@ void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t b
 // neutral elements.
 template <PoolOp Op, typename T>
 void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, int64_t end) {
-  using L = LaneOf<T>;
+  using L = PoolLanes<T>;
   using V = typename L::V;
   using C = typename L::C;
-  using Line = LaneOf<C>;
+  using Line = PoolLanes<C>;
   constexpr int W = L::kWidth;
   constexpr int64_t kSpan = 1024;  // positions of the padded input row per piece
   const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];

@@ -148,6 +148,21 @@ TEST(Reduction, PoolsWithPadsStridesAndDilation) {
   });
 }
 
+TEST(Reduction, PoolsOfBytes) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType t : {DType::kU8, DType::kI8}) {
+      const double low = t == DType::kU8 ? 0 : -128;
+      for (int64_t channels : {1, 3, 31, 64, 150}) {
+        for (const Ints& pads : {Ints{0, 0, 0, 0}, Ints{1, 1, 1, 1}}) {
+          backend.Check(OneNode("MaxPool", {Random(t, {2, channels, 11, 70}, low, low + 255)},
+                                With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", pads}})),
+                        Exactly);
+        }
+      }
+    }
+  });
+}
+
 TEST(Reduction, PoolsWhoseKernelIsLargerThanTheInput) {
   OnEveryMachine([](Backend& backend) {
     for (const char* op : {"MaxPool", "AveragePool"}) {
