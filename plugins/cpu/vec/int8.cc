@@ -195,6 +195,20 @@ void Finish(const Int8Task& t, const int32_t* sums, const int32_t* a_sums, int64
   }
 }
 
+#if defined(__AVX512F__)
+template <bool Signed>
+void FinishRows64(const Int8Task& t, const int32_t* sums, int64_t row, int rows, int64_t column) {
+  const auto finish = Finish64<Signed>::Of(t, column, kLd);
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  for (int r = 0; r < rows; ++r) {
+    VI sum[4];
+    for (int v = 0; v < 4; ++v) sum[v] = (VI)_mm512_load_si512(sums + r * kLd + 16 * v);
+    _mm512_storeu_si512(static_cast<uint8_t*>(t.c) + (row + r) * t.ldc + column,
+                        _mm512_permutexvar_epi32(order, finish.Bytes(sum)));
+  }
+}
+#endif
+
 using FinishFn = void (*)(const Int8Task&, const int32_t*, const int32_t*, int64_t, int64_t, int, int64_t, int64_t);
 constexpr FinishFn kFinish[] = {Finish<Int8Result::kInt32>, Finish<Int8Result::kFloat>, Finish<Int8Result::kAddFloat>,
                                 Finish<Int8Result::kUint8>, Finish<Int8Result::kInt8>};
@@ -289,6 +303,17 @@ int64_t RowTiles(const Int8Task& t, const Block& block, int64_t row, int64_t fir
     Tiles::template kTile<ASigned, Rows, Panels>(block.data + first * block.pitch, block.pitch,
                                                  static_cast<const uint8_t*>(t.b) + panel * panel_bytes, panel_bytes,
                                                  groups, sums);
+#if defined(__AVX512F__)
+    const bool bytes = t.result == Int8Result::kUint8 || t.result == Int8Result::kInt8;
+    if (bytes && columns == kLd && Finish64<false>::Fits(t)) {
+      if (t.result == Int8Result::kInt8)
+        FinishRows64<true>(t, sums, row + first, Rows, column);
+      else
+        FinishRows64<false>(t, sums, row + first, Rows, column);
+      first += Rows;
+      continue;
+    }
+#endif
     kFinish[static_cast<int>(t.result)](t, sums, block.sums + first * block.sums_stride, block.sums_stride, row + first, Rows,
                                         column, columns);
     first += Rows;

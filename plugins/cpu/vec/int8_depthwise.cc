@@ -119,11 +119,122 @@ void RunVnniWith(const Int8DepthwiseTask& t, int64_t r0, int64_t r1) {
   });
 }
 
+// ---------------------------------------------------------------- 3 x 3 to bytes
+
+struct Vectors {
+  __m512i v[4];
+};
+
+// Exchanges lanes and vectors: lane L of vector i becomes lane i of vector L.
+MGE_INLINE Vectors Exchanged(const Vectors& x) {
+  const __m512i a = _mm512_shuffle_i32x4(x.v[0], x.v[1], 0x44), b = _mm512_shuffle_i32x4(x.v[0], x.v[1], 0xee);
+  const __m512i d = _mm512_shuffle_i32x4(x.v[2], x.v[3], 0x44), e = _mm512_shuffle_i32x4(x.v[2], x.v[3], 0xee);
+  return {{_mm512_shuffle_i32x4(a, d, 0x88), _mm512_shuffle_i32x4(a, d, 0xdd), _mm512_shuffle_i32x4(b, e, 0x88),
+           _mm512_shuffle_i32x4(b, e, 0xdd)}};
+}
+
+// Computes a row of one block of at most 64 channels. Pair: of at most 32 channels, and two pixels at a time.
+template <bool Signed, bool Pair>
+MGE_VNNI void Row3x3(const Int8DepthwiseTask& t, int64_t row, int64_t c) {
+  const ConvWindows& w = t.windows;
+  const int64_t n = t.channels, left_over = n - c, channels = left_over < 64 ? left_over : 64;
+  const auto mask = static_cast<__mmask64>(_bzhi_u64(~uint64_t{0}, static_cast<uint32_t>(channels)));
+  const auto half = static_cast<__mmask32>(mask);
+  const __m512i flip = _mm512_set1_epi8(t.x_signed ? -128 : 0);
+
+  // Weights and steps in the order of the interleaved sums.
+  __m512i weights[12];
+  const int8_t* from = static_cast<const int8_t*>(t.weights) + c * 12;
+  for (int i = 0; i < 12; ++i) {
+    const __m512i v = _mm512_loadu_si512(from + 64 * i);
+    weights[i] = Pair ? _mm512_shuffle_i64x2(v, v, 0x44) : v;
+  }
+  auto finish = Finish64<Signed>::Of(t.result, c, channels);
+  if (Pair) {
+    for (int v = 0; v < 2; ++v) finish.start[v + 2] = finish.start[v], finish.scale[v + 2] = finish.scale[v];
+  }
+  Vectors start, scale;
+  for (int v = 0; v < 4; ++v) start.v[v] = (__m512i)finish.start[v], scale.v[v] = (__m512i)finish.scale[v];
+  start = Exchanged(start);
+  scale = Exchanged(scale);
+  for (int v = 0; v < 4; ++v) finish.start[v] = (VI)start.v[v], finish.scale[v] = (VF)scale.v[v];
+
+  const uint8_t* image = static_cast<const uint8_t*>(t.x) + row / w.oh * w.h * w.w * n + c;
+  const int64_t top = row % w.oh * w.sh - w.ph;
+  const uint8_t* lines[3];
+  for (int64_t k = 0; k < 3; ++k) {
+    const int64_t y = top + k * w.dh;
+    lines[k] = y >= 0 && y < w.h ? image + y * w.w * n : nullptr;
+  }
+  auto find = [&](int64_t x, const uint8_t** taps) {
+    const int64_t left = x * w.sw - w.pw;
+    for (int k = 0; k < 9; ++k) {
+      const int64_t ix = left + k % 3 * w.dw;
+      taps[k] = lines[k / 3] && ix >= 0 && ix < w.w ? lines[k / 3] + ix * n : t.outside;
+    }
+  };
+  uint8_t* out = static_cast<uint8_t*>(t.result.c) + row * w.ow * n + c;
+  for (int64_t x = 0; x < w.ow; x += Pair ? 2 : 1) {
+    const uint8_t* taps[9];
+    const uint8_t* second[9];
+    find(x, taps);
+    const bool has_second = Pair && x + 1 < w.ow;
+    if (Pair) find(has_second ? x + 1 : x, second);
+    auto load = [&](int k) __attribute__((always_inline)) {
+      if constexpr (!Pair) return _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, taps[k]), flip);
+      const __m512i first = _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(half, taps[k]));
+      return _mm512_xor_si512(_mm512_inserti64x4(first, _mm256_maskz_loadu_epi8(half, second[k]), 1), flip);
+    };
+    VI sum[4];
+    MGE_UNROLL
+    for (int q = 0; q < 3; ++q) {
+      const __m512i zero = _mm512_setzero_si512(), x0 = load(4 * q);
+      const __m512i x1 = q < 2 ? load(4 * q + 1) : zero;
+      const __m512i low01 = _mm512_unpacklo_epi8(x0, x1), high01 = _mm512_unpackhi_epi8(x0, x1);
+      __m512i low23 = zero, high23 = zero;
+      if (q < 2) {
+        const __m512i x2 = load(4 * q + 2), x3 = load(4 * q + 3);
+        low23 = _mm512_unpacklo_epi8(x2, x3);
+        high23 = _mm512_unpackhi_epi8(x2, x3);
+      }
+      const __m512i four[4] = {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
+                               _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
+      MGE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        sum[i] = (VI)_mm512_dpbusd_epi32(q ? (__m512i)sum[i] : zero, four[i], weights[4 * q + i]);
+      }
+    }
+    const __m512i bytes = finish.Bytes(sum);
+    if constexpr (Pair) {
+      _mm256_mask_storeu_epi8(out + x * n, half, _mm512_castsi512_si256(bytes));
+      if (has_second) _mm256_mask_storeu_epi8(out + (x + 1) * n, half, _mm512_extracti64x4_epi64(bytes, 1));
+    } else {
+      _mm512_mask_storeu_epi8(out + x * n, mask, bytes);
+    }
+  }
+}
+
+template <bool Signed>
+void Run3x3(const Int8DepthwiseTask& t, int64_t r0, int64_t r1) {
+  for (int64_t row = r0; row < r1; ++row) {
+    for (int64_t c = 0; c < t.channels; c += kInt8DepthwiseBlock) {
+      if (t.channels - c > 32)
+        Row3x3<Signed, false>(t, row, c);
+      else
+        Row3x3<Signed, true>(t, row, c);
+    }
+  }
+}
+
 constexpr RunFn kVnniRuns[] = {RunVnniWith<Int8Result::kInt32>, RunVnniWith<Int8Result::kFloat>,
                                RunVnniWith<Int8Result::kAddFloat>, RunVnniWith<Int8Result::kUint8>,
                                RunVnniWith<Int8Result::kInt8>};
 
 void RunVnni(const Int8DepthwiseTask& t, int64_t r0, int64_t r1) {
+  const bool bytes = t.result.result == Int8Result::kUint8 || t.result.result == Int8Result::kInt8;
+  if (bytes && t.windows.kh == 3 && t.windows.kw == 3 && Finish64<false>::Fits(t.result)) {
+    return (t.result.result == Int8Result::kInt8 ? Run3x3<true> : Run3x3<false>)(t, r0, r1);
+  }
   kVnniRuns[static_cast<int>(t.result.result)](t, r0, r1);
 }
 #endif

@@ -42,4 +42,45 @@ MGE_INLINE void FinishVector(const Int8Task& t, VI sum, int64_t at, int lanes, V
   }
 }
 
+#if defined(__AVX512F__)
+
+// The steps from sums to bytes for 64 columns at a time.
+template <bool Signed>
+struct Finish64 {
+  VI start[4];
+  VF scale[4];
+  VF high;         // the highest byte minus the zero point
+  __m512i y_zero;  // as 16-bit integers
+
+  // Returns whether a task needs no other steps.
+  MGE_INLINE bool Fits(const Int8Task& t) { return !t.b_zero && !t.b_sums && !t.bias && t.divisor == 1 && t.start; }
+
+  // `columns` exist of the 64 that begin at `column`.
+  MGE_INLINE Finish64 Of(const Int8Task& t, int64_t column, int64_t columns) {
+    Finish64 f = {};
+    for (int v = 0; v < 4; ++v) {
+      if (16 * v >= columns) break;  // the arrays end with the panel
+      f.start[v] = (VI)Load(reinterpret_cast<const float*>(t.start + column + 16 * v));
+      f.scale[v] = t.a_scale * Load(t.scale + column + 16 * v);
+    }
+    f.high = Splat(static_cast<float>((Signed ? 127 : 255) - t.y_zero));
+    f.y_zero = _mm512_set1_epi16(static_cast<int16_t>(t.y_zero));
+    return f;
+  }
+  // Returns the bytes. Lane L of the result has 4 bytes of lane L of each vector.
+  __attribute__((always_inline)) __m512i Bytes(const VI* sums) const {
+    __m512i q[4];
+    for (int v = 0; v < 4; ++v) {
+      // The minimum of a NaN is NaN, which is converted to the lowest integer, as are floats that are too low.
+      const VF scaled = MinRaw(high, ToVF(sums[v] + start[v]) * scale[v]);
+      q[v] = _mm512_cvtps_epi32((__m512)scaled);
+    }
+    const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[1]), y_zero);
+    const __m512i high_half = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[3]), y_zero);
+    return Signed ? _mm512_packs_epi16(low, high_half) : _mm512_packus_epi16(low, high_half);
+  }
+};
+
+#endif
+
 }  // namespace mge::cpu::MGE_CPU_ISA
