@@ -70,12 +70,12 @@ TEST(PlanFiles, HaveTwoOrThreeParts) {
 
 // ---- passes: a graph, `---`, and the graph after the passes
 
-std::vector<std::string> SkippedBy(const std::string& text) {
-  constexpr std::string_view kMark = "# skip:";
+// Returns the names between commas on the line that begins with `mark`.
+std::vector<std::string> NamesAfter(std::string_view mark, const std::string& text) {
   std::vector<std::string> names;
-  size_t at = text.find(kMark);
+  size_t at = text.find(mark);
   if (at == std::string::npos) return names;
-  std::istringstream line(text.substr(at + kMark.size(), text.find('\n', at) - at - kMark.size()));
+  std::istringstream line(text.substr(at + mark.size(), text.find('\n', at) - at - mark.size()));
   for (std::string name; line >> name;) {
     if (name.back() == ',') name.pop_back();
     names.push_back(name);
@@ -83,11 +83,20 @@ std::vector<std::string> SkippedBy(const std::string& text) {
   return names;
 }
 
+// Returns the passes' context of a file. `skip` must live as long as it.
+PassContext ContextOf(const std::string& text, const std::vector<std::string>& skip) {
+  PassContext context = {.allocator = &UnlimitedHostAllocator(), .skip = skip};
+  context.has_kernels = [ops = NamesAfter("# kernels:", text)](std::string_view op) {
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+  };
+  return context;
+}
+
 std::string Simplified(const std::string& text) {
   auto graph = ParseGraphText(text);
   if (!graph.ok()) return FormatError(graph.status());
-  std::vector<std::string> skip = SkippedBy(text);
-  if (absl::Status s = RunPasses(*graph, {.allocator = &UnlimitedHostAllocator(), .skip = skip}, nullptr); !s.ok()) {
+  const std::vector<std::string> skip = NamesAfter("# skip:", text);
+  if (absl::Status s = RunPasses(*graph, ContextOf(text, skip), nullptr); !s.ok()) {
     return FormatError(s) + "\n";
   }
   return GraphText(*graph);
@@ -104,8 +113,8 @@ TEST_P(Passes, ChangeNothingIfRunAgain) {
   const Parts parts(ReadAll(GetParam()));
   auto graph = ParseGraphText(parts.before[0]);
   ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
-  std::vector<std::string> skip = SkippedBy(parts.before[0]);
-  PassContext context = {.allocator = &UnlimitedHostAllocator(), .skip = skip};
+  const std::vector<std::string> skip = NamesAfter("# skip:", parts.before[0]);
+  const PassContext context = ContextOf(parts.before[0], skip);
   if (!RunPasses(*graph, context, nullptr).ok()) return;
   std::string once = GraphText(*graph);
   ASSERT_TRUE(RunPasses(*graph, context, nullptr).ok());

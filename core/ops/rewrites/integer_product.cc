@@ -12,7 +12,7 @@ ValueId Add(Graph& graph, const Node& like, std::string op, std::vector<ValueId>
   node.device = like.device;
   node.inputs = std::move(inputs);
   node.attrs = std::move(attrs);
-  const ValueId out = graph.AddTemporary(like.name + "." + node.op);
+  const ValueId out = graph.AddTemporary(graph.value(like.outputs[0]).name + "." + node.op);
   node.outputs = {out};
   graph.AddNode(std::move(node));
   return out;
@@ -74,7 +74,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   }
   MGE_ASSIGN_OR_RETURN(ValueId a_zero, ZeroOf(graph, *a, allocator));
   MGE_ASSIGN_OR_RETURN(ValueId b_zero, ZeroOf(graph, *b, allocator));
-  const ValueId factors = AddFreshConstant(graph, node.name + ".scale", std::move(scale));
+  const ValueId factors = AddFreshConstant(graph, graph.value(node.outputs[0]).name + ".scale", std::move(scale));
   Attributes to;
   to.Set("to", int64_t{1});
   const ValueId sums = Add(graph, node, "MatMulInteger", {a->data, matrix, a_zero, b_zero});

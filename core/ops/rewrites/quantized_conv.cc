@@ -21,8 +21,7 @@ absl::StatusOr<ValueId> BiasOf(Graph& graph, ValueId bias, const Quantization& x
   if (static_cast<int64_t>(numbers.size()) != channels) return kNone;
   MGE_ASSIGN_OR_RETURN(Tensor sums, Tensor::Create(DType::kI32, {channels}, allocator));
   for (int64_t c = 0; c < channels; ++c) {
-    const double number =
-        std::nearbyint(numbers[static_cast<size_t>(c)] / (ScaleAt(graph, x, 0) * ScaleAt(graph, w, c)));
+    const double number = std::nearbyint(numbers[static_cast<size_t>(c)] / (ScaleAt(graph, x, 0) * ScaleAt(graph, w, c)));
     if (!(std::abs(number) < 2147483648.0)) return kNone;
     sums.MutableData<int32_t>()[c] = static_cast<int32_t>(number);
   }
@@ -39,7 +38,8 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   if (!found || !ServesOnlyThrough(graph, result, last, id)) return false;
   const Node conv = *found;  // a copy: adding nodes moves it
   const std::optional<Quantization> x = FindDequantized(graph, conv.inputs[0]), w = FindDequantized(graph, conv.inputs[1]);
-  if (!x || !w || !x->Is8Bit() || !w->Is8Bit() || !HasOneElement(graph, x->scale) || !IsConstant(graph, w->data)) return false;
+  if (!x || !w || !x->Is8Bit() || !w->Is8Bit() || !HasOneElement(graph, x->scale) || !IsConstant(graph, w->data))
+    return false;
   const Tensor& filter = graph.value(w->data).constant;
   const int64_t channels = filter.rank() > 0 ? filter.shape()[0] : 0;
   if (!HasOneElement(graph, w->scale) && (w->axis != 0 || graph.value(w->scale).constant.shape() != Shape{channels})) {

@@ -17,8 +17,14 @@ namespace {
 bool IsDepthwise(const Convolution& c) { return c.depthwise() && c.taps() <= kInt8DepthwiseTaps; }
 
 double DepthwiseUs(const Convolution& c, Isa isa, bool vnni) {
-  const double channels = static_cast<double>((c.channels + 63) / 64 * 64), taps = static_cast<double>((c.taps() + 3) / 4 * 4);
-  const double ns = vnni ? 0.008 * taps + 0.03 : (isa == Isa::kPortable ? 1.5 : isa == Isa::kAvx2 ? 0.12 : 0.06) * taps + 0.1;
+  const double channels = static_cast<double>((c.channels + 63) / 64 * 64),
+               taps = static_cast<double>((c.taps() + 3) / 4 * 4);
+  const double ns = vnni ? 0.008 * taps + 0.03
+                         : (isa == Isa::kPortable ? 1.5
+                            : isa == Isa::kAvx2   ? 0.12
+                                                  : 0.06) *
+                                   taps +
+                               0.1;
   return 0.1 + 1e-3 * ns * static_cast<double>(c.rows()) * channels +
          WindowUs(static_cast<double>(c.images * c.in_pixels() * c.channels + c.rows() * c.channels));
 }
@@ -92,9 +98,8 @@ mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
   t.outside = outside;
   t.x = At<char>(run, s.x);
   t.result.c = At<char>(run, s.y);
-  ForConvChunks(run, s.threads, s.chunks, [&](uint64_t begin, uint64_t end) {
-    s.run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
-  });
+  ForConvChunks(run, s.threads, s.chunks,
+                [&](uint64_t begin, uint64_t end) { s.run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
   return MGE_OK;
 }
 

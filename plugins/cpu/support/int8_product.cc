@@ -185,8 +185,8 @@ class Int8Kernel : public Kernel {
              std::to_string(c.images / c.batch * c.in_pixels());
     }
     std::string form = args_.source.packs_signed ? "int8 panels" : "uint8 panels";
-    for (int64_t n : {product_.b_items, args_.source.taps, args_.source.channels, args_.source.n, args_.source.channel_stride,
-                      int64_t{args_.source.is_signed}}) {
+    for (int64_t n : {product_.b_items, args_.source.taps, args_.source.channels, args_.source.n,
+                      args_.source.channel_stride, int64_t{args_.source.is_signed}}) {
       form += " " + std::to_string(n);
     }
     return form;

@@ -20,9 +20,9 @@ struct Int8Product {
   int64_t ldc = 0;
   Int8Source source = {};  // the first matrix of B
   bool sets_differ = false;
-  bool windowed = false;     // the rows are windows, or pixels, of an image
-  bool pointwise = false;    // the pixels are the rows
-  Convolution convolution;   // if `windowed`
+  bool windowed = false;    // the rows are windows, or pixels, of an image
+  bool pointwise = false;   // the pixels are the rows
+  Convolution convolution;  // if `windowed`
   std::vector<Product::BatchAxis> batch_axes;
   Int8Parameters parameters;
 

@@ -5,6 +5,7 @@
 
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
+#include "support/program_checks.h"
 
 namespace mge::cpu {
 namespace {
@@ -63,38 +64,6 @@ class ProgramBuilder {
 
   // ------------------------------------------------------------ shapes, tiles, access
 
-  // Finds the inputs that have one element per index of one dimension: scales and zero points per axis.
-  Result FindAxes() {
-    axes_.assign(static_cast<size_t>(p_.input_count()), -1);
-    for (int i = 0; i < p_.node_count(); ++i) {
-      const Node n = p_.node(i);
-      const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
-      if (!op || (op->form != Form::kQuantize && op->form != Form::kDequantize)) continue;
-      if (n.Int("block_size", 0)) return No("scales of blocks");
-      const int64_t axis = AxisOf(n.Int("axis", 1), n.output(0).rank());
-      for (int k = 1; k < 3; ++k) {
-        if (!n.has_input(k) || n.input(k).elements() == 1) continue;
-        const int input = p_.operand(i, k);
-        if (input < 0 || axis < 0 || n.input(k).rank() != 1 || n.input(k).dim(0) != n.output(0).dim(static_cast<int>(axis))) {
-          return No("scales that are neither one nor one per index of an axis");
-        }
-        int& known = axes_[static_cast<size_t>(input)];
-        if (known >= 0 && known != axis) return No("scales of two axes");
-        known = static_cast<int>(axis);
-      }
-    }
-    for (int i = 0; i < p_.node_count(); ++i) {
-      const Node n = p_.node(i);
-      const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
-      const bool scales = op && (op->form == Form::kQuantize || op->form == Form::kDequantize);
-      for (int k = 0; k < n.input_count(); ++k) {
-        const int input = p_.operand(i, k);
-        if (input >= 0 && axes_[static_cast<size_t>(input)] >= 0 && !(scales && k > 0)) return No("scales that are also data");
-      }
-    }
-    return {};
-  }
-
   // Returns the strides of an input, plain or (`last`) with channels last, in the order of iteration.
   std::vector<int64_t> StridesOf(int input, bool last) const {
     const Value v = p_.input(input);
@@ -133,13 +102,11 @@ class ProgramBuilder {
       for (int k = 0; k < p_.node(i).output_count(); ++k) {
         if (!p_.node(i).has_output(k)) continue;
         Value v = p_.node(i).output(k);
-        if (!std::equal(v.dims().begin(), v.dims().end(), dims_.begin(), dims_.end())) {
-          return No("outputs of different shapes");
-        }
+        if (!std::ranges::equal(v.dims(), dims_)) return No("outputs of different shapes");
       }
     }
 
-    if (Result r = FindAxes(); !r.ok()) return r;
+    if (Result r = FindScaleAxes(p_, &axes_); !r.ok()) return r;
     std::vector<std::vector<int64_t>> strides;
     for (int i = 0; i < p_.input_count(); ++i) {
       if (p_.input(i).rank() > rank) return No("an operand has more dimensions than the result");
@@ -154,29 +121,8 @@ class ProgramBuilder {
   // Returns whether the input has channels last: it must have the full rank. Constants are always plain.
   bool TakesChannelsLast(int input) const {
     Value v = p_.input(input);
-    return channels_last_ && axes_[static_cast<size_t>(input)] < 0 && v.rank() == static_cast<int>(dims_.size()) && !v.is_constant();
-  }
-
-  // Removes dimensions of one element and merges neighbours that are contiguous in every operand.
-  static void Collapse(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides) {
-    for (size_t d = dims.size(); d-- > 0;) {
-      bool drop = dims[d] == 1;
-      bool join = false;
-      if (!drop && d + 1 < dims.size()) {
-        join = true;
-        for (auto& s : strides) join &= s[d] == s[d + 1] * dims[d + 1];
-      }
-      if (!drop && !join) continue;
-      if (join) {
-        dims[d + 1] *= dims[d];
-      }
-      dims.erase(dims.begin() + static_cast<int64_t>(d));
-      for (auto& s : strides) s.erase(s.begin() + static_cast<int64_t>(d));
-    }
-    if (dims.empty()) {
-      dims.push_back(1);
-      for (auto& s : strides) s.push_back(0);
-    }
+    return channels_last_ && axes_[static_cast<size_t>(input)] < 0 && v.rank() == static_cast<int>(dims_.size()) &&
+           !v.is_constant();
   }
 
   void SetTiles(const std::vector<int64_t>& dims) {
@@ -433,7 +379,8 @@ class ProgramBuilder {
   Result Dequantize(const Node& n, int* out, int target) {
     int x = Source(n, 0), scale = Source(n, 1), zero = ZeroPoint(n);
     mge_dtype from = data_[x].type;
-    if (data_[scale].type != MGE_DTYPE_F32 || ComputeType(n.output(0).dtype()) != MGE_DTYPE_F32) return No("scales of this type");
+    if (data_[scale].type != MGE_DTYPE_F32 || ComputeType(n.output(0).dtype()) != MGE_DTYPE_F32)
+      return No("scales of this type");
     if (zero >= 0 && data_[zero].type != from) return No("a zero point of another type");
     const float params[2] = {CountOf(scale), CountOf(zero)};
     if (data_[x].single && (params[0] == 2 || params[1] == 2)) return No("one element with several scales");
@@ -443,8 +390,6 @@ class ProgramBuilder {
     *out = Emit(fn, MGE_DTYPE_F32, x, scale, zero, target, params);
     return {};
   }
-
-  static bool IsFalse(const Value& v) { return v.is_constant() && v.elements() == 1 && !v.data<uint8_t>()[0]; }
 
   // Makes the output another name of the input.
   void Alias(const Node& n) {
@@ -517,27 +462,6 @@ class ProgramBuilder {
   Result Divide(const Node& n, TileOp op, mge_dtype type, int* out, int target) {
     if (IsInteger(type) && !HoldsNoneBelow(n.input(1), 1)) return No("an integer divisor that could be zero or negative");
     return Binary(n, op, Source(n, 0), Source(n, 1), type, out, target);
-  }
-
-  // Returns whether v is an integer constant whose elements are all >= `least`.
-  static bool HoldsNoneBelow(const Value& v, int64_t least) {
-    if (!v.is_constant()) return v.elements() == 0;
-    bool good = true;
-    bool known = DispatchInteger(v.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (T x : v.data<T>()) good &= x >= 0 && static_cast<uint64_t>(x) >= static_cast<uint64_t>(least);
-    });
-    return known && good;
-  }
-
-  static double NumberOf(const Value& v) {
-    switch (v.dtype()) {
-      case MGE_DTYPE_F32: return v.data<float>()[0];
-      case MGE_DTYPE_F64: return v.data<double>()[0];
-      case MGE_DTYPE_I32: return v.data<int32_t>()[0];
-      case MGE_DTYPE_I64: return static_cast<double>(v.data<int64_t>()[0]);
-      default: return 0;
-    }
   }
 
   // Copies an output's value into its memory if no instruction wrote it there.

@@ -301,8 +301,8 @@ int64_t RowTiles(const Int8Task& t, const Block& block, int64_t row, int64_t fir
   alignas(64) int32_t sums[Rows * kLd];
   while (rows - first >= Rows) {
     Tiles::template kTile<ASigned, Rows, Panels>(block.data + first * block.pitch, block.pitch,
-                                                 static_cast<const uint8_t*>(t.b) + panel * panel_bytes, panel_bytes,
-                                                 groups, sums);
+                                                 static_cast<const uint8_t*>(t.b) + panel * panel_bytes, panel_bytes, groups,
+                                                 sums);
 #if defined(__AVX512F__)
     const bool bytes = t.result == Int8Result::kUint8 || t.result == Int8Result::kInt8;
     if (bytes && columns == kLd && Finish64<false>::Fits(t)) {
@@ -314,8 +314,8 @@ int64_t RowTiles(const Int8Task& t, const Block& block, int64_t row, int64_t fir
       continue;
     }
 #endif
-    kFinish[static_cast<int>(t.result)](t, sums, block.sums + first * block.sums_stride, block.sums_stride, row + first, Rows,
-                                        column, columns);
+    kFinish[static_cast<int>(t.result)](t, sums, block.sums + first * block.sums_stride, block.sums_stride, row + first,
+                                        Rows, column, columns);
     first += Rows;
   }
   if constexpr (Rows > 1) {

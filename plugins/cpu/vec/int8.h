@@ -55,7 +55,7 @@ struct Int8Task {
   const float* scale;  // per column
   float a_scale;       // multiplies all scales
   const float* bias;   // per column; nullable
-  float divisor;         // of kUint8 and kInt8: divides after the bias was added
+  float divisor;       // of kUint8 and kInt8: divides after the bias was added
   int32_t y_zero;
   void* c;
   int64_t ldc;  // elements between rows

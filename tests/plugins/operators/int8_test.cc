@@ -28,9 +28,7 @@ Tensor ZeroOf(DType t, Zero zero, int64_t columns, uint64_t seed) {
 }
 
 // Checks that the backend offers a kernel and that all kernels give the reference's bits.
-void CheckOffered(Backend& backend, const Case& c) {
-  EXPECT_FALSE(backend.Check(c, Exactly).candidates.empty()) << c.name;
-}
+void CheckOffered(Backend& backend, const Case& c) { EXPECT_FALSE(backend.Check(c, Exactly).candidates.empty()) << c.name; }
 
 std::vector<int> ConstantsIf(bool constant, std::vector<int> inputs) { return constant ? inputs : std::vector<int>(); }
 
@@ -82,8 +80,8 @@ TEST(MatMulInteger, LongSumsWrapAsThoseOfTheReference) {
 TEST(MatMulInteger, LargestProductsAreExact) {
   OnEveryMachine([](Backend& backend) {
     for (double low : {-128.0, 127.0}) {
-      Case c = OneNode("MatMulInteger", {Random(DType::kU8, {6, 64}, 255, 255, 1), Random(DType::kI8, {64, 64}, low, low, 2)},
-                       {}, {1});
+      Case c = OneNode("MatMulInteger",
+                       {Random(DType::kU8, {6, 64}, 255, 255, 1), Random(DType::kI8, {64, 64}, low, low, 2)}, {}, {1});
       CheckOffered(backend, c);
     }
   });
@@ -182,9 +180,10 @@ Case QLinearConv(DType a, DType b, DType y, const Shape& x, int64_t outputs, con
                                 Number(DType::kF32, 0.31),
                                 Number(y, 11)};
   if (bias) inputs.push_back(Random(DType::kI32, {outputs}, -20000, 20000, 5));
-  return OneNode("QLinearConv", std::move(inputs),
-                 With({{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"group", w.group}}),
-                 ConstantsIf(constant, bias ? std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8} : std::vector<int>{1, 2, 3, 4, 5, 6, 7}));
+  return OneNode(
+      "QLinearConv", std::move(inputs),
+      With({{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"group", w.group}}),
+      ConstantsIf(constant, bias ? std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8} : std::vector<int>{1, 2, 3, 4, 5, 6, 7}));
 }
 
 void CheckConv(const Shape& x, int64_t outputs, const Window& w) {

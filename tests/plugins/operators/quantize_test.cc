@@ -19,9 +19,7 @@ Tensor Codes(DType t, Shape shape, uint64_t seed) {
 }
 
 // Checks that the backend offers a kernel and that all kernels give the reference's bits.
-void CheckOffered(Backend& backend, const Case& c) {
-  EXPECT_FALSE(backend.Check(c, Exactly).candidates.empty()) << c.name;
-}
+void CheckOffered(Backend& backend, const Case& c) { EXPECT_FALSE(backend.Check(c, Exactly).candidates.empty()) << c.name; }
 
 TEST(QuantizeLinear, EveryTypeWithOneScale) {
   OnEveryMachine([](Backend& backend) {
@@ -44,8 +42,9 @@ TEST(QuantizeLinear, HalvesRoundToEvenAndTheRestSaturates) {
   OnEveryMachine([](Backend& backend) {
     for (DType t : kQuantized) {
       for (double zero : {0.0, 1.0, 100.0}) {
-        const Tensor x = Fill(DType::kF32, {19}, {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 127.5, 128.5, 254.5, 255.5, 1e9, -1e9, 3e38,
-                                                  -3e38, kInfinity, -kInfinity, std::nan(""), -0.0, 0.49999997});
+        const Tensor x = Fill(DType::kF32, {19},
+                              {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 127.5, 128.5, 254.5, 255.5, 1e9, -1e9, 3e38, -3e38,
+                               kInfinity, -kInfinity, std::nan(""), -0.0, 0.49999997});
         CheckOffered(backend, OneNode("QuantizeLinear", {x, Fill(DType::kF32, {}, {1}), Fill(t, {}, {zero})}));
       }
     }
@@ -104,7 +103,8 @@ TEST(QuantizedChain, AddsTwoQuantizedTensors) {
   OnEveryMachine([](Backend& backend) {
     for (DType t : {DType::kU8, DType::kI8}) {
       for (const Shape& shape : {Shape{2, 12, 9, 7}, Shape{1500}}) {
-        Case c = OneNode("DequantizeLinear", {Codes(t, shape, 1), Fill(DType::kF32, {}, {0.02}), Fill(t, {}, {3})}, {}, {1, 2});
+        Case c =
+            OneNode("DequantizeLinear", {Codes(t, shape, 1), Fill(DType::kF32, {}, {0.02}), Fill(t, {}, {3})}, {}, {1, 2});
         Then(c, "Add", {Random(DType::kF32, shape, -2, 2, 4)}, {}, false);
         Then(c, "Relu");
         Then(c, "QuantizeLinear", {Fill(DType::kF32, {}, {0.03}), Fill(t, {}, {5})});

@@ -28,7 +28,9 @@ std::string Model(const std::string& body, const std::string& shape, const std::
 }
 
 // Returns the operators after the rewrite. The results, which are at most 12.75, differ by at most one quantum.
-std::string After(const std::string& name, const std::string& text) { return AfterRewrite(name, text, 1.01 * kQuantum / 12.75); }
+std::string After(const std::string& name, const std::string& text) {
+  return AfterRewrite(name, text, 1.01 * kQuantum / 12.75);
+}
 
 std::string Filter(bool per_channel, const std::string& bias) {
   return Integers("wq", "int8[6,4,3,3]", 216, -128, 127) +
@@ -46,8 +48,8 @@ TEST(QuantizedConvRewrite, BecomesQLinearConv) {
     EXPECT_EQ(After("quantized_conv", Model(Filter(per_channel, "") + kConv, "1,4,5,6")), done);
     EXPECT_EQ(After("quantized_conv", Model(Filter(per_channel, kFloatBias) + kBiasedConv, "1,4,5,6")), done);
   }
-  const std::string integers = Integers("bq", "int32[6]", 6, -30000, 30000) +
-                               "const bs = float32[]<0.00004>\nb = DequantizeLinear(bq, bs)\n";
+  const std::string integers =
+      Integers("bq", "int32[6]", 6, -30000, 30000) + "const bs = float32[]<0.00004>\nb = DequantizeLinear(bq, bs)\n";
   EXPECT_EQ(After("quantized_conv", Model(Filter(false, integers) + kBiasedConv, "1,4,5,6")), done);
 }
 
@@ -110,8 +112,9 @@ TEST(IntegerProductRewrite, ReplacesAGemm) {
   const std::string done = "QuantizeLinear MatMulInteger Cast Mul Add QuantizeLinear DequantizeLinear";
   EXPECT_EQ(After("integer_product", Model(Matrix(true) + kFloatBias + "r = Gemm(xf, wf, b) {alpha=0.5}\n", "3,4", "", 128)),
             done);
-  const std::string turned = Integers("wq", "int8[6,4]", 24, -128, 127) +
-                             "const ws = float32[6]<0.01,0.02,0.03,0.01,0.02,0.04>\nwf = DequantizeLinear(wq, ws) {axis=0}\n";
+  const std::string turned =
+      Integers("wq", "int8[6,4]", 24, -128, 127) +
+      "const ws = float32[6]<0.01,0.02,0.03,0.01,0.02,0.04>\nwf = DequantizeLinear(wq, ws) {axis=0}\n";
   EXPECT_EQ(After("integer_product", Model(turned + kFloatBias + "r = Gemm(xf, wf, b) {transB=1}\n", "3,4", "", 128)), done);
   EXPECT_EQ(After("integer_product", Model(Matrix(true) + kFloatBias + "r = Gemm(xf, wf, b) {beta=0.5}\n", "3,4", "", 128)),
             "QuantizeLinear DequantizeLinear DequantizeLinear Gemm QuantizeLinear DequantizeLinear");
@@ -119,7 +122,8 @@ TEST(IntegerProductRewrite, ReplacesAGemm) {
 
 // Like Model(), but the result has the scale of x.
 std::string Moved(const std::string& body, const std::string& shape, const std::string& scale = "xs") {
-  return "input x : float32[" + shape + "]\nconst xs = float32[]<0.02>\nconst xz = uint8[]<100>\nconst other = float32[]<0.03>\n"
+  return "input x : float32[" + shape +
+         "]\nconst xs = float32[]<0.02>\nconst xz = uint8[]<100>\nconst other = float32[]<0.03>\n"
          "const flat = int64[1]<-1>\n"
          "xq = QuantizeLinear(x, xs, xz)\nxf = DequantizeLinear(xq, xs, xz)\n" +
          body + "q = QuantizeLinear(r, " + scale + ", xz)\ny = DequantizeLinear(q, " + scale + ", xz)\noutput y\n";
@@ -127,7 +131,7 @@ std::string Moved(const std::string& body, const std::string& shape, const std::
 
 TEST(QuantizedMoveRewrite, MovesIntegers) {
   for (const std::string move : {"MaxPool(xf) {kernel_shape=[2,2], pads=[1,1,0,0]}", "Transpose(xf) {perm=[0,2,3,1]}",
-                                  "Reshape(xf, flat)", "Flatten(xf)"}) {
+                                 "Reshape(xf, flat)", "Flatten(xf)"}) {
     const std::string op = move.substr(0, move.find('('));
     EXPECT_EQ(AfterRewrite("quantized_move", Moved("r = " + move + "\n", "1,4,5,6"), 0),
               "QuantizeLinear " + op + " DequantizeLinear");
