@@ -196,15 +196,17 @@ void Finish(const Int8Task& t, const int32_t* sums, const int32_t* a_sums, int64
 }
 
 #if defined(__AVX512F__)
-template <bool Signed>
-void FinishRows64(const Int8Task& t, const int32_t* sums, int64_t row, int rows, int64_t column) {
-  const auto finish = Finish64<Signed>::Of(t, column, kLd);
+// The same to bytes, for the columns of some panels, if no other steps are needed.
+template <bool Signed, int Panels, bool Whole>
+void FinishBytes(const Int8Task& t, const int32_t* sums, int64_t row, int rows, int64_t column, int64_t columns) {
+  if (Whole) columns = Panels * kInt8Columns;
+  const auto finish = Finish64<Signed>::Of(t, column, columns);
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   for (int r = 0; r < rows; ++r) {
-    VI sum[4];
-    for (int v = 0; v < 4; ++v) sum[v] = (VI)_mm512_load_si512(sums + r * kLd + 16 * v);
-    _mm512_storeu_si512(static_cast<uint8_t*>(t.c) + (row + r) * t.ldc + column,
-                        _mm512_permutexvar_epi32(order, finish.Bytes(sum)));
+    VI sum[Panels];
+    for (int v = 0; v < Panels; ++v) sum[v] = (VI)_mm512_load_si512(sums + r * kLd + 16 * v);
+    const __m512i bytes = _mm512_permutexvar_epi32(order, finish.template Bytes<Panels>(sum));
+    StoreFirst(static_cast<uint8_t*>(t.c) + (row + r) * t.ldc + column, bytes, columns);
   }
 }
 #endif
@@ -241,11 +243,19 @@ void CopyWindows(const Int8A& a, int64_t m0, int64_t m1, int64_t pitch, uint8_t*
   // If all channels are read and taps are neighbours, a whole row of the window is contiguous.
   const bool whole = g.dw == 1 && g.pixel == g.channels;
   const int64_t taps = whole ? g.kw : 1, plane = g.h * g.w * g.pixel;
+  const bool entire = whole && g.d == 1 && g.kd == 1 && g.pd == 0;
   int64_t x = m0 % g.ow, y = m0 / g.ow % g.oh, z = m0 / (g.ow * g.oh) % g.od, n = m0 / (g.ow * g.oh * g.od);
   for (int64_t i = m0; i < m1; ++i, out += pitch) {
     const uint8_t* image = static_cast<const uint8_t*>(a.data) + n * g.d * plane;
     uint8_t* o = out;
-    for (int64_t kz = 0; kz < g.kd; ++kz) {
+    const int64_t left = x * g.sw - g.pw, top = y * g.sh - g.ph;
+    if (entire && left >= 0 && left + g.kw <= g.w && top >= 0 && top + (g.kh - 1) * g.dh < g.h) {  // the common case
+      const uint8_t* in = image + (top * g.w + left) * g.pixel;
+      for (int64_t ky = 0; ky < g.kh; ++ky, in += g.dh * g.w * g.pixel, o += g.kw * g.channels) {
+        CopyBytes(o, in, g.kw * g.channels);
+      }
+    }
+    for (int64_t kz = o == out ? 0 : g.kd; kz < g.kd; ++kz) {
       const int64_t iz = z * g.sd - g.pd + kz * g.dd;
       for (int64_t ky = 0; ky < g.kh; ++ky) {
         const int64_t iy = y * g.sh - g.ph + ky * g.dh;
@@ -305,11 +315,11 @@ int64_t RowTiles(const Int8Task& t, const Block& block, int64_t row, int64_t fir
                                                  sums);
 #if defined(__AVX512F__)
     const bool bytes = t.result == Int8Result::kUint8 || t.result == Int8Result::kInt8;
-    if (bytes && columns == kLd && Finish64<false>::Fits(t)) {
-      if (t.result == Int8Result::kInt8)
-        FinishRows64<true>(t, sums, row + first, Rows, column);
-      else
-        FinishRows64<false>(t, sums, row + first, Rows, column);
+    if (bytes && Finish64<false>::Fits(t)) {
+      const bool whole = columns == Panels * kInt8Columns, is_signed = t.result == Int8Result::kInt8;
+      (is_signed ? (whole ? FinishBytes<true, Panels, true> : FinishBytes<true, Panels, false>)
+                 : (whole ? FinishBytes<false, Panels, true> : FinishBytes<false, Panels, false>))(t, sums, row + first,
+                                                                                                   Rows, column, columns);
       first += Rows;
       continue;
     }
@@ -383,23 +393,45 @@ void Pack(const Int8Source& s, int64_t p0, int64_t p1, void* out, int32_t* sums)
     const uint8_t* source = static_cast<const uint8_t*>(s.data) + p * kInt8Columns * s.column_stride;
     const int64_t columns = s.n - p * kInt8Columns < kInt8Columns ? s.n - p * kInt8Columns : kInt8Columns;
     if (columns < kInt8Columns || k % 4 != 0) __builtin_memset(panel, 0, static_cast<size_t>(panel_bytes));
+    int64_t packed = 0;
+#if defined(__x86_64__)
+    if (s.column_stride == 1 && s.taps == 1 && columns == kInt8Columns) {
+      const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+      for (; packed + 4 <= k; packed += 4) {
+        __m128i row[4];
+        for (int i = 0; i < 4; ++i) {
+          const uint8_t* from = source + (packed + i) * s.channel_stride;
+          row[i] = _mm_xor_si128(_mm_loadu_si128((const __m128i*)from), flips);
+        }
+        const __m128i low01 = _mm_unpacklo_epi8(row[0], row[1]), low23 = _mm_unpacklo_epi8(row[2], row[3]);
+        const __m128i high01 = _mm_unpackhi_epi8(row[0], row[1]), high23 = _mm_unpackhi_epi8(row[2], row[3]);
+        auto* to = (__m128i*)(panel + packed * kInt8Columns);
+        _mm_storeu_si128(to, _mm_unpacklo_epi16(low01, low23));
+        _mm_storeu_si128(to + 1, _mm_unpackhi_epi16(low01, low23));
+        _mm_storeu_si128(to + 2, _mm_unpacklo_epi16(high01, high23));
+        _mm_storeu_si128(to + 3, _mm_unpackhi_epi16(high01, high23));
+      }
+    }
+#endif
     for (int64_t t = 0; t < s.taps; ++t) {
-      for (int64_t c = 0; c < s.channels; ++c) {
+      for (int64_t c = packed; c < s.channels; ++c) {
         const int64_t at = t * s.channels + c;
         const uint8_t* from = source + t * s.tap_stride + c * s.channel_stride;
         uint8_t* to = panel + at / 4 * 64 + at % 4;
         for (int64_t j = 0; j < columns; ++j) to[4 * j] = from[j * s.column_stride] ^ flip;
       }
     }
-    for (int64_t j = 0; j < kInt8Columns; ++j) {
-      uint32_t sum = 0;
+    for (int64_t j = 0; j < kInt8Columns; j += kF) {  // a lane has the 4 bytes of a column
+      VI sum = {};
       for (int64_t g = 0; g < panel_bytes; g += 64) {
-        for (int i = 0; i < 4; ++i) {
-          const uint8_t byte = panel[g + 4 * j + i];
-          sum += static_cast<uint32_t>(s.packs_signed ? static_cast<int8_t>(byte) : byte);
+        VI four;
+        __builtin_memcpy(&four, panel + g + 4 * j, kVectorBytes);
+        for (int shift = 24; shift >= 0; shift -= 8) {
+          const VI byte = four << shift;
+          sum += s.packs_signed ? byte >> 24 : (VI)((VU)byte >> 24);
         }
       }
-      sums[p * kInt8Columns + j] = static_cast<int32_t>(sum);
+      __builtin_memcpy(sums + p * kInt8Columns + j, &sum, kVectorBytes);
     }
   }
 }

@@ -205,12 +205,8 @@ MGE_VNNI void Row3x3(const Int8DepthwiseTask& t, int64_t row, int64_t c) {
       }
     }
     const __m512i bytes = finish.Bytes(sum);
-    if constexpr (Pair) {
-      _mm256_mask_storeu_epi8(out + x * n, half, _mm512_castsi512_si256(bytes));
-      if (has_second) _mm256_mask_storeu_epi8(out + (x + 1) * n, half, _mm512_extracti64x4_epi64(bytes, 1));
-    } else {
-      _mm512_mask_storeu_epi8(out + x * n, mask, bytes);
-    }
+    StoreFirst(out + x * n, bytes, channels);
+    if (has_second) StoreFirst(out + (x + 1) * n, _mm512_shuffle_i64x2(bytes, bytes, 0x4e), channels);
   }
 }
 

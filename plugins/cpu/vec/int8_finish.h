@@ -44,6 +44,19 @@ MGE_INLINE void FinishVector(const Int8Task& t, VI sum, int64_t at, int lanes, V
 
 #if defined(__AVX512F__)
 
+// Stores the first n bytes. Stores with a mask are slow on some processors.
+MGE_INLINE void StoreFirst(uint8_t* p, __m512i bytes, int64_t n) {
+  if (n == 64) {
+    _mm512_storeu_si512(p, bytes);
+  } else if (n == 32) {
+    _mm256_storeu_si256((__m256i*)p, _mm512_castsi512_si256(bytes));
+  } else if (n == 16) {
+    _mm_storeu_si128((__m128i*)p, _mm512_castsi512_si128(bytes));
+  } else {
+    _mm512_mask_storeu_epi8(p, _bzhi_u64(~uint64_t{0}, static_cast<uint32_t>(n)), bytes);
+  }
+}
+
 // The steps from sums to bytes for 64 columns at a time.
 template <bool Signed>
 struct Finish64 {
@@ -67,10 +80,11 @@ struct Finish64 {
     f.y_zero = _mm512_set1_epi16(static_cast<int16_t>(t.y_zero));
     return f;
   }
-  // Returns the bytes. Lane L of the result has 4 bytes of lane L of each vector.
+  // Returns the bytes of the first `Vectors` vectors. Lane L of the result has 4 bytes of lane L of each.
+  template <int Vectors = 4>
   __attribute__((always_inline)) __m512i Bytes(const VI* sums) const {
-    __m512i q[4];
-    for (int v = 0; v < 4; ++v) {
+    __m512i q[4] = {};
+    for (int v = 0; v < Vectors; ++v) {
       // The minimum of a NaN is NaN, which is converted to the lowest integer, as are floats that are too low.
       const VF scaled = MinRaw(high, ToVF(sums[v] + start[v]) * scale[v]);
       q[v] = _mm512_cvtps_epi32((__m512)scaled);

@@ -125,7 +125,12 @@ TEST(MatMulInteger, WithTheNodesOfDynamicQuantization) {
         Then(c, "Cast", {}, With({{"to", int64_t{1}}}));
         Then(c, "Mul", {Scales(per_column ? Shape{50} : Shape{1}, 4)}, {}, false);
         if (bias) Then(c, "Add", {Random(DType::kF32, {50}, -1, 1, 5)});
+        const std::string group = bias ? "MatMulInteger Cast Mul Add" : "MatMulInteger Cast Mul";
+        EXPECT_THAT(backend.Claims(c), ::testing::Contains("int8_epilogue: " + group));
         EXPECT_EQ(backend.Check(c, Closely).candidates.size(), 1u);
+        Then(c, "QuantizeLinear", {Number(DType::kF32, 0.05), Number(DType::kI8, 3)});
+        EXPECT_THAT(backend.Claims(c), ::testing::Contains("int8_epilogue: " + group + " QuantizeLinear"));
+        CheckOffered(backend, c);
       }
     }
   });
