@@ -185,7 +185,8 @@ void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const
   const auto k = static_cast<uint32_t>(task.k);
   const float a_scale = p.a_scale.present() ? p.a_scale.Number(run, 0) : 1;
   const float y_scale = p.y_scale.present() ? p.y_scale.Number(run, 0) : 1;
-  bool any_zero = false;
+  const int32_t first_zero = (p.b_zero.present() ? p.b_zero.Integer(run, first) : 0) + b_moved;
+  bool one_zero = true;
   for (int64_t i = 0; i < columns.padded; ++i) {
     const bool real = i < columns.n;
     const int64_t column = first + (real ? i : 0);
@@ -193,7 +194,7 @@ void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const
     const uint32_t own = real && p.start.present() ? static_cast<uint32_t>(p.start.Integer(run, column)) : 0;
     start[i] = static_cast<int32_t>(own - a_zero * (static_cast<uint32_t>(sums[i]) - k * static_cast<uint32_t>(b_zero)));
     zero[i] = b_zero;
-    any_zero |= b_zero != 0;
+    one_zero &= !real || b_zero == first_zero;
     if (p.b_scale.present()) {
       scale[i] = a_scale * p.b_scale.Number(run, column) / y_scale;  // as QLinearConv is defined
     } else {
@@ -204,7 +205,8 @@ void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const
   task.start = start;
   // The start contains a_zero's part of the product of both zero points.
   task.a_zero = 0;
-  task.b_zero = any_zero ? zero : nullptr;
+  task.b_zero = one_zero ? nullptr : zero;
+  task.b_one_zero = one_zero ? first_zero : 0;
   task.result = p.result;
   task.scale = p.result == Int8Result::kInt32 ? nullptr : scale;
   task.a_scale = 1;

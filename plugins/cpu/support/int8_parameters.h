@@ -62,7 +62,7 @@ struct Int8Columns {
 };
 
 // Writes the arrays of a set. `sums` are the sums of B's packed bytes, which are `b_moved` more than B's. `a_moved`: the same
-// for A. Sets the task's members that the arrays and parameters give; b_zero only if a zero point is not 0.
+// for A. Sets the members of the task that the arrays and parameters give.
 void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const mge_run* run, int64_t set,
                       const int32_t* sums, int32_t a_moved, int32_t b_moved, void* memory, Int8Task& task);
 

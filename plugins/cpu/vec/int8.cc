@@ -184,12 +184,13 @@ void Finish(const Int8Task& t, const int32_t* sums, const int32_t* a_sums, int64
     auto ints = [&](const int32_t* p) { return (VI)Load(reinterpret_cast<const float*>(p + column + v)); };
     VI start = t.start ? ints(t.start) : VI{};
     if (t.b_sums) start -= t.a_zero * ints(t.b_sums);
-    const VI zero = t.b_zero ? ints(t.b_zero) : VI{};
+    const bool zeros = t.b_zero || t.b_one_zero;
+    const VI zero = t.b_zero ? ints(t.b_zero) : SplatI(t.b_one_zero);
     const VF scale = t.scale ? t.a_scale * Load(t.scale + column + v) : VF{};
     const VF bias = t.bias ? Load(t.bias + column + v) : VF{};
     for (int r = 0; r < rows; ++r) {
       VI sum = (VI)Load(reinterpret_cast<const float*>(sums + r * kLd + v)) + start;
-      if (t.b_zero) sum -= zero * (a_sums[r * a_sums_stride] - static_cast<int32_t>(t.k) * t.a_zero);
+      if (zeros) sum -= zero * (a_sums[r * a_sums_stride] - static_cast<int32_t>(t.k) * t.a_zero);
       FinishVector<Result>(t, sum, (row + r) * t.ldc + column + v, lanes, scale, bias);
     }
   }
@@ -197,17 +198,32 @@ void Finish(const Int8Task& t, const int32_t* sums, const int32_t* a_sums, int64
 
 #if defined(__AVX512F__)
 // The same to bytes, for the columns of some panels, if no other steps are needed.
-template <bool Signed, int Panels, bool Whole>
-void FinishBytes(const Int8Task& t, const int32_t* sums, int64_t row, int rows, int64_t column, int64_t columns) {
+template <bool Signed, int Panels, bool Whole, Steps kSteps>
+void FinishBytes(const Int8Task& t, const int32_t* sums, const int32_t* a_sums, int64_t row, int rows, int64_t column,
+                 int64_t columns) {
   if (Whole) columns = Panels * kInt8Columns;
-  const auto finish = Finish64<Signed>::Of(t, column, columns);
+  const auto finish = Finish64<Signed, kSteps>::Of(t, column, columns);
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   for (int r = 0; r < rows; ++r) {
     VI sum[Panels];
     for (int v = 0; v < Panels; ++v) sum[v] = (VI)_mm512_load_si512(sums + r * kLd + 16 * v);
-    const __m512i bytes = _mm512_permutexvar_epi32(order, finish.template Bytes<Panels>(sum));
+    const __m512i bytes =
+        _mm512_permutexvar_epi32(order, finish.template Bytes<Panels>(sum, SplatI(t.b_one_zero * a_sums[r])));
     StoreFirst(static_cast<uint8_t*>(t.c) + (row + r) * t.ldc + column, bytes, columns);
   }
+}
+
+using BytesFinishFn = void (*)(const Int8Task&, const int32_t*, const int32_t*, int64_t, int, int64_t, int64_t);
+template <bool Signed, int Panels>
+BytesFinishFn BytesFn(const Int8Task& t, int64_t columns) {
+  const bool whole = columns == Panels * kInt8Columns;
+  if (t.bias || t.divisor != 1) {
+    return whole ? FinishBytes<Signed, Panels, true, Steps::kAll> : FinishBytes<Signed, Panels, false, Steps::kAll>;
+  }
+  if (t.b_one_zero) {
+    return whole ? FinishBytes<Signed, Panels, true, Steps::kRowTerm> : FinishBytes<Signed, Panels, false, Steps::kRowTerm>;
+  }
+  return whole ? FinishBytes<Signed, Panels, true, Steps::kScale> : FinishBytes<Signed, Panels, false, Steps::kScale>;
 }
 #endif
 
@@ -283,15 +299,33 @@ void CopyWindows(const Int8A& a, int64_t m0, int64_t m1, int64_t pitch, uint8_t*
   }
 }
 
+// Returns the sum of n bytes.
 template <typename B>
 int32_t SumOf(const B* p, int64_t n) {
-  uint32_t sum = 0;
+  int32_t sum = 0;
   int64_t i = 0;
-  VI sums = {};
-  for (; i + kF <= n; i += kF) sums += LoadBytes(p + i);
-  for (int k = 0; k < kF; ++k) sum += static_cast<uint32_t>(sums[k]);
-  for (; i < n; ++i) sum += static_cast<uint32_t>(p[i]);
-  return static_cast<int32_t>(sum);
+#if defined(__AVX2__)
+  // The instruction adds unsigned bytes: 128 is added to signed ones, and subtracted from the sum.
+  constexpr int kFlip = static_cast<B>(-1) < 0 ? 128 : 0;
+  __m256i sums = _mm256_setzero_si256();
+  auto add = [&](__m256i bytes) {
+    const __m256i flipped = _mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(kFlip)));
+    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(flipped, _mm256_setzero_si256()));
+  };
+  for (; i + 32 <= n; i += 32) add(_mm256_loadu_si256((const __m256i*)(p + i)));
+  int64_t added = i;
+#if defined(__AVX512F__)
+  if (i < n) {
+    add(_mm256_maskz_loadu_epi8(_bzhi_u32(~uint32_t{0}, static_cast<uint32_t>(n - i)), p + i));
+    added += 32;
+    i = n;
+  }
+#endif
+  const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  sum = static_cast<int32_t>(_mm_cvtsi128_si64(half) + _mm_extract_epi64(half, 1) - added * kFlip);
+#endif
+  for (; i < n; ++i) sum += p[i];
+  return sum;
 }
 
 // ---------------------------------------------------------------- the product
@@ -315,11 +349,10 @@ int64_t RowTiles(const Int8Task& t, const Block& block, int64_t row, int64_t fir
                                                  sums);
 #if defined(__AVX512F__)
     const bool bytes = t.result == Int8Result::kUint8 || t.result == Int8Result::kInt8;
-    if (bytes && Finish64<false>::Fits(t)) {
-      const bool whole = columns == Panels * kInt8Columns, is_signed = t.result == Int8Result::kInt8;
-      (is_signed ? (whole ? FinishBytes<true, Panels, true> : FinishBytes<true, Panels, false>)
-                 : (whole ? FinishBytes<false, Panels, true> : FinishBytes<false, Panels, false>))(t, sums, row + first,
-                                                                                                   Rows, column, columns);
+    if (bytes && HasSteps(t)) {
+      const bool is_signed = t.result == Int8Result::kInt8;
+      (is_signed ? BytesFn<true, Panels>(t, columns) : BytesFn<false, Panels>(t, columns))(
+          t, sums, block.sums + first, row + first, Rows, column, columns);
       first += Rows;
       continue;
     }
@@ -370,7 +403,7 @@ void Run(const Int8Task& t, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
     if (t.a_sums) {
       block.sums = t.a_sums + m * t.a_sums_stride;
       block.sums_stride = t.a_sums_stride;
-    } else if (t.b_zero) {
+    } else if (t.b_zero || t.b_one_zero) {
       for (int64_t r = 0; r < rows; ++r) {
         const uint8_t* p = block.data + r * block.pitch;
         row_sums[r] = t.a.is_signed ? SumOf(reinterpret_cast<const int8_t*>(p), t.k) : SumOf(p, t.k);

@@ -47,10 +47,11 @@ struct Int8Task {
   int64_t k, n;
   const int32_t* start;   // per column; nullable
   const int32_t* b_sums;  // per column; null: the start contains this term
-  const int32_t* b_zero;  // per column; null: zeros
-  const int32_t* a_sums;  // per row, a_sums_stride apart; null: computed if b_zero is set
+  const int32_t* b_zero;  // per column; null: b_one_zero for all
+  const int32_t* a_sums;  // per row, a_sums_stride apart; null: computed if B has zero points
   int64_t a_sums_stride;
   int32_t a_zero;
+  int32_t b_one_zero;  // the zero point of all columns, if b_zero is null
   Int8Result result;
   const float* scale;  // per column
   float a_scale;       // multiplies all scales

@@ -149,7 +149,7 @@ MGE_VNNI void Row3x3(const Int8DepthwiseTask& t, int64_t row, int64_t c) {
     const __m512i v = _mm512_loadu_si512(from + 64 * i);
     weights[i] = Pair ? _mm512_shuffle_i64x2(v, v, 0x44) : v;
   }
-  auto finish = Finish64<Signed>::Of(t.result, c, channels);
+  auto finish = Finish64<Signed, Steps::kScale>::Of(t.result, c, channels);
   if (Pair) {
     for (int v = 0; v < 2; ++v) finish.start[v + 2] = finish.start[v], finish.scale[v + 2] = finish.scale[v];
   }
@@ -204,7 +204,7 @@ MGE_VNNI void Row3x3(const Int8DepthwiseTask& t, int64_t row, int64_t c) {
         sum[i] = (VI)_mm512_dpbusd_epi32(q ? (__m512i)sum[i] : zero, four[i], weights[4 * q + i]);
       }
     }
-    const __m512i bytes = finish.Bytes(sum);
+    const __m512i bytes = finish.Bytes(sum, VI{});
     StoreFirst(out + x * n, bytes, channels);
     if (has_second) StoreFirst(out + (x + 1) * n, _mm512_shuffle_i64x2(bytes, bytes, 0x4e), channels);
   }
@@ -228,7 +228,8 @@ constexpr RunFn kVnniRuns[] = {RunVnniWith<Int8Result::kInt32>, RunVnniWith<Int8
 
 void RunVnni(const Int8DepthwiseTask& t, int64_t r0, int64_t r1) {
   const bool bytes = t.result.result == Int8Result::kUint8 || t.result.result == Int8Result::kInt8;
-  if (bytes && t.windows.kh == 3 && t.windows.kw == 3 && Finish64<false>::Fits(t.result)) {
+  const Int8Task& r = t.result;
+  if (bytes && !r.bias && r.divisor == 1 && t.windows.kh == 3 && t.windows.kw == 3 && HasSteps(r) && !r.b_one_zero) {
     return (t.result.result == Int8Result::kInt8 ? Run3x3<true> : Run3x3<false>)(t, r0, r1);
   }
   kVnniRuns[static_cast<int>(t.result.result)](t, r0, r1);

@@ -58,15 +58,20 @@ MGE_INLINE void StoreFirst(uint8_t* p, __m512i bytes, int64_t n) {
 }
 
 // The steps from sums to bytes for 64 columns at a time.
-template <bool Signed>
+// Returns whether Finish64 has the steps of a task.
+MGE_INLINE bool HasSteps(const Int8Task& t) { return !t.b_zero && !t.b_sums && !t.a_sums && t.start; }
+
+// The optional steps of a task.
+enum class Steps { kScale, kRowTerm, kAll };  // kRowTerm: the sums of A's rows enter; kAll: also a bias and a division
+
+template <bool Signed, Steps kSteps>
 struct Finish64 {
   VI start[4];
   VF scale[4];
+  VF bias[4];
+  VF divisor;
   VF high;         // the highest byte minus the zero point
   __m512i y_zero;  // as 16-bit integers
-
-  // Returns whether a task needs no other steps.
-  MGE_INLINE bool Fits(const Int8Task& t) { return !t.b_zero && !t.b_sums && !t.bias && t.divisor == 1 && t.start; }
 
   // `columns` exist of the 64 that begin at `column`.
   MGE_INLINE Finish64 Of(const Int8Task& t, int64_t column, int64_t columns) {
@@ -75,19 +80,24 @@ struct Finish64 {
       if (16 * v >= columns) break;  // the arrays end with the panel
       f.start[v] = (VI)Load(reinterpret_cast<const float*>(t.start + column + 16 * v));
       f.scale[v] = t.a_scale * Load(t.scale + column + 16 * v);
+      if (kSteps == Steps::kAll && t.bias) f.bias[v] = Load(t.bias + column + 16 * v);
     }
+    f.divisor = Splat(t.divisor);
     f.high = Splat(static_cast<float>((Signed ? 127 : 255) - t.y_zero));
     f.y_zero = _mm512_set1_epi16(static_cast<int16_t>(t.y_zero));
     return f;
   }
-  // Returns the bytes of the first `Vectors` vectors. Lane L of the result has 4 bytes of lane L of each.
+  // Returns the bytes of the first `Vectors` vectors of sums, minus `less`. Lane L of the result has 4 bytes of lane L of each.
   template <int Vectors = 4>
-  __attribute__((always_inline)) __m512i Bytes(const VI* sums) const {
+  __attribute__((always_inline)) __m512i Bytes(const VI* sums, VI less) const {
     __m512i q[4] = {};
     for (int v = 0; v < Vectors; ++v) {
       // The minimum of a NaN is NaN, which is converted to the lowest integer, as are floats that are too low.
-      const VF scaled = MinRaw(high, ToVF(sums[v] + start[v]) * scale[v]);
-      q[v] = _mm512_cvtps_epi32((__m512)scaled);
+      VI sum = sums[v] + start[v];
+      if (kSteps != Steps::kScale) sum -= less;
+      VF x = ToVF(sum) * scale[v];
+      if (kSteps == Steps::kAll) x = (x + bias[v]) / divisor;
+      q[v] = _mm512_cvtps_epi32((__m512)MinRaw(high, x));
     }
     const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[1]), y_zero);
     const __m512i high_half = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[3]), y_zero);
