@@ -4,20 +4,6 @@
 namespace mge::rewrite_integer_product {
 namespace {
 
-// Adds a node with one output of a new name.
-ValueId Add(Graph& graph, const Node& like, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
-  Node node;
-  node.op = std::move(op);
-  node.name = like.name;
-  node.device = like.device;
-  node.inputs = std::move(inputs);
-  node.attrs = std::move(attrs);
-  const ValueId out = graph.AddTemporary(graph.value(like.outputs[0]).name + "." + node.op);
-  node.outputs = {out};
-  graph.AddNode(std::move(node));
-  return out;
-}
-
 // Returns a constant matrix of bytes, transposed.
 absl::StatusOr<Tensor> Transposed(const Tensor& matrix, HostAllocator& allocator) {
   const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
@@ -28,17 +14,6 @@ absl::StatusOr<Tensor> Transposed(const Tensor& matrix, HostAllocator& allocator
     for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
   }
   return out;
-}
-
-// Returns whether another rewrite may replace the node together with the QuantizeLinear that follows it.
-bool IsQuantizedNext(const Graph& graph, ValueId result) {
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead || std::find(node.inputs.begin(), node.inputs.end(), result) == node.inputs.end()) continue;
-    if (IsOp(node, "QuantizeLinear")) return true;
-    if ((IsOp(node, "Relu") || IsOp(node, "Clip")) && IsQuantizedNext(graph, node.outputs[0])) return true;
-  }
-  return false;
 }
 
 bool MayApply(const Graph& graph, NodeId id) {
@@ -63,10 +38,8 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
     if (!type.has_rank || type.dims.size() != 2 || axis != (transposed ? 0 : 1)) return false;
   }
 
-  const Tensor& each = graph.value(b->scale).constant;
-  MGE_ASSIGN_OR_RETURN(Tensor scale, Tensor::Create(DType::kF32, each.elements() == 1 ? Shape{} : each.shape(), allocator));
-  const float factor = graph.value(a->scale).constant.Data<float>()[0] * (gemm ? node.attrs.Float("alpha", 1.0f) : 1.0f);
-  for (int64_t i = 0; i < scale.elements(); ++i) scale.MutableData<float>()[i] = factor * each.Data<float>()[i];
+  const double factor = ScaleAt(graph, *a, 0) * (gemm ? node.attrs.Float("alpha", 1.0f) : 1.0f);
+  MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, *b, static_cast<float>(factor), 0, allocator));
   ValueId matrix = b->data;
   if (transposed) {
     MGE_ASSIGN_OR_RETURN(Tensor turned, Transposed(graph.value(matrix).constant, allocator));
@@ -77,14 +50,14 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const ValueId factors = AddFreshConstant(graph, graph.value(node.outputs[0]).name + ".scale", std::move(scale));
   Attributes to;
   to.Set("to", int64_t{1});
-  const ValueId sums = Add(graph, node, "MatMulInteger", {a->data, matrix, a_zero, b_zero});
-  const ValueId floats = Add(graph, node, "Cast", {sums}, std::move(to));
+  const ValueId sums = AddStep(graph, node, "MatMulInteger", {a->data, matrix, a_zero, b_zero});
+  const ValueId floats = AddStep(graph, node, "Cast", {sums}, std::move(to));
   if (!has_addend) {
-    graph.node(Replace(graph, id, "Mul", {floats, factors}));
+    Replace(graph, id, "Mul", {floats, factors});
     return true;
   }
-  const ValueId scaled = Add(graph, node, "Mul", {floats, factors});
-  graph.node(Replace(graph, id, "Add", {scaled, node.inputs[2]}));
+  const ValueId scaled = AddStep(graph, node, "Mul", {floats, factors});
+  Replace(graph, id, "Add", {scaled, node.inputs[2]});
   return true;
 }
 

@@ -103,4 +103,65 @@ inline bool ServesOnlyThrough(const Graph& graph, ValueId value, ValueId last, N
   return ServeOnly(graph, std::vector<ValueId>{value, last}, root);
 }
 
+// Returns the scales times `factor`. With several, appends `ones` dimensions of one element and puts one before.
+inline absl::StatusOr<Tensor> ScaledBy(const Graph& graph, const Quantization& q, float factor, int64_t ones,
+                                       HostAllocator& allocator) {
+  const Tensor& scale = graph.value(q.scale).constant;
+  Shape shape;
+  if (scale.elements() != 1) {
+    shape = scale.shape();
+    if (ones > 0) shape.insert(shape.begin(), 1);
+    shape.insert(shape.end(), static_cast<size_t>(ones), 1);
+  }
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(DType::kF32, std::move(shape), allocator));
+  for (int64_t i = 0; i < out.elements(); ++i) out.MutableData<float>()[i] = factor * scale.Data<float>()[i];
+  return out;
+}
+
+// Returns the numbers of a constant of float32, or of constant integers after a DequantizeLinear. Returns an empty list for
+// other values.
+inline std::vector<double> ConstantFloats(const Graph& graph, ValueId value) {
+  std::vector<double> numbers;
+  if (std::optional<Quantization> q = FindDequantized(graph, value)) {
+    if (!IsConstant(graph, q->data)) return numbers;
+    const std::vector<int64_t> integers = graph.value(q->data).constant.ToInts();
+    if (!HasOneElement(graph, q->scale) &&
+        graph.value(q->scale).constant.elements() != static_cast<int64_t>(integers.size())) {
+      return numbers;
+    }
+    for (size_t i = 0; i < integers.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      numbers.push_back(static_cast<double>(integers[i] - ZeroAt(graph, *q, at)) * ScaleAt(graph, *q, at));
+    }
+  } else if (IsConstant(graph, value) && graph.value(value).constant.dtype() == DType::kF32) {
+    for (float number : graph.value(value).constant.Data<float>()) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// Adds a node before `like`, with one output of a new name.
+inline ValueId AddStep(Graph& graph, const Node& like, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+  Node node;
+  node.op = std::move(op);
+  node.name = like.name;
+  node.device = like.device;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  const ValueId out = graph.AddTemporary(graph.value(like.outputs[0]).name + "." + node.op);
+  node.outputs = {out};
+  graph.AddNode(std::move(node));
+  return out;
+}
+
+// Returns whether a QuantizeLinear reads the value, directly or through a Relu or Clip. Another rewrite may then replace both.
+inline bool IsQuantizedNext(const Graph& graph, ValueId result) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead || std::find(node.inputs.begin(), node.inputs.end(), result) == node.inputs.end()) continue;
+    if (IsOp(node, "QuantizeLinear")) return true;
+    if ((IsOp(node, "Relu") || IsOp(node, "Clip")) && IsQuantizedNext(graph, node.outputs[0])) return true;
+  }
+  return false;
+}
+
 }  // namespace mge

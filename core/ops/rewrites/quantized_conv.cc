@@ -7,17 +7,7 @@ namespace {
 // Returns the bias as integers with the scale of the sums, which is x_scale * w_scale. Returns kNone if a number does not fit.
 absl::StatusOr<ValueId> BiasOf(Graph& graph, ValueId bias, const Quantization& x, const Quantization& w, int64_t channels,
                                HostAllocator& allocator) {
-  std::vector<double> numbers;
-  if (std::optional<Quantization> q = FindDequantized(graph, bias)) {
-    if (!IsConstant(graph, q->data)) return kNone;
-    const std::vector<int64_t> integers = graph.value(q->data).constant.ToInts();
-    for (size_t i = 0; i < integers.size(); ++i) {
-      const auto at = static_cast<int64_t>(i);
-      numbers.push_back(static_cast<double>(integers[i] - ZeroAt(graph, *q, at)) * ScaleAt(graph, *q, at));
-    }
-  } else if (IsConstant(graph, bias) && graph.value(bias).constant.dtype() == DType::kF32) {
-    for (float number : graph.value(bias).constant.Data<float>()) numbers.push_back(number);
-  }
+  const std::vector<double> numbers = ConstantFloats(graph, bias);
   if (static_cast<int64_t>(numbers.size()) != channels) return kNone;
   MGE_ASSIGN_OR_RETURN(Tensor sums, Tensor::Create(DType::kI32, {channels}, allocator));
   for (int64_t c = 0; c < channels; ++c) {

@@ -89,6 +89,14 @@ TEST(CpuBackend, SettingsBeginWithItsNameAndHaveADoc) {
   EXPECT_TRUE(keys.contains("cpu.isa"));
 }
 
+TEST(CpuBackend, HasKernelsForQuantizedOperators) {  // the host asks so, with operands that no kernel takes
+  for (auto [op, inputs] : {std::pair("QLinearConv", 9), {"QLinearMatMul", 8}, {"MatMulInteger", 4}, {"ConvInteger", 4}}) {
+    const Case c = OneNode(op, std::vector<Tensor>(static_cast<size_t>(inputs), Random(DType::kF32, {1})));
+    const std::vector<Tensor> output = {Random(DType::kF32, {1})};
+    EXPECT_THAT(UnderTest().Offers(c, &output).refusals, ::testing::SizeIs(1)) << op;
+  }
+}
+
 TEST(CpuBackend, TheSettingLimitsTheInstructionSet) {
   Case c = OneNode("Relu", {Random(DType::kF32, {4})});
   UnderTest().Set("cpu.isa", "portable");

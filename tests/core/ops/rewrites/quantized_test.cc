@@ -120,6 +120,19 @@ TEST(IntegerProductRewrite, ReplacesAGemm) {
             "QuantizeLinear DequantizeLinear DequantizeLinear Gemm QuantizeLinear DequantizeLinear");
 }
 
+TEST(IntegerConvRewrite, ReplacesAConvWithAFloatResult) {
+  for (bool per_channel : {false, true}) {
+    const std::string after = "c = Tanh(r)\n", start = "QuantizeLinear ConvInteger Cast Mul ";
+    EXPECT_EQ(After("integer_conv", Model(Filter(per_channel, "") + kConv, "1,4,5,6", after, 128)),
+              start + "Tanh QuantizeLinear DequantizeLinear");
+    EXPECT_EQ(After("integer_conv", Model(Filter(per_channel, kFloatBias) + kBiasedConv, "1,4,5,6", after, 128)),
+              start + "Add Tanh QuantizeLinear DequantizeLinear");
+  }
+  EXPECT_EQ(After("integer_conv", Model(Filter(true, "") + kConv, "1,4,5,6", "c = Relu(r)\n")),
+            "QuantizeLinear DequantizeLinear DequantizeLinear Conv Relu QuantizeLinear DequantizeLinear")
+      << "left to quantized_conv";
+}
+
 // Like Model(), but the result has the scale of x.
 std::string Moved(const std::string& body, const std::string& shape, const std::string& scale = "xs") {
   return "input x : float32[" + shape +
