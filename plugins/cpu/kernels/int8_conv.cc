@@ -20,7 +20,7 @@ double DepthwiseUs(const Convolution& c, Isa isa, bool vnni) {
   const double channels = static_cast<double>((c.channels + 63) / 64 * 64),
                taps = static_cast<double>((c.taps() + 3) / 4 * 4);
   const double ns = vnni ? 0.008 * taps + 0.03
-                         : (isa == Isa::kPortable ? 1.5
+                         : (isa == Isa::kPortable ? 0.4
                             : isa == Isa::kAvx2   ? 0.12
                                                   : 0.06) *
                                    taps +
@@ -66,7 +66,7 @@ void PackDepthwise(const DepthwiseArgs& s, const void* source, F&& zero, void* o
       const int32_t w = raw - zero(c);
       sums[c] += w;
       if (!s.vnni) {
-        static_cast<int32_t*>(out)[t * n + c] = w;
+        static_cast<float*>(out)[t * n + c] = static_cast<float>(w);
         continue;
       }
       const int64_t block = c / kInt8DepthwiseBlock * kInt8DepthwiseBlock * quads * 4, lane = c % kInt8DepthwiseBlock;
