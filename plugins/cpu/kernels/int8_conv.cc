@@ -56,7 +56,7 @@ template <typename F>
 void PackDepthwise(const DepthwiseArgs& s, const void* source, F&& zero, void* out) {
   const int64_t n = s.task.channels, taps = s.task.windows.kh * s.task.windows.kw, quads = (taps + 3) / 4;
   auto* sums = reinterpret_cast<int32_t*>(static_cast<char*>(out) + s.sums_at);
-  std::fill_n(static_cast<char*>(out), s.sums_at, '\0');
+  std::fill_n(static_cast<char*>(out), s.sums_at + s.columns.padded * 4, '\0');
   for (int64_t c = 0; c < n; ++c) {
     sums[c] = 0;
     for (int64_t t = 0; t < taps; ++t) {
