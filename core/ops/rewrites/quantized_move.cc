@@ -8,6 +8,27 @@ namespace {
 constexpr std::string_view kMoves[] = {"DepthToSpace", "Expand",       "Flatten", "Gather",    "MaxPool",  "Reshape",
                                        "Slice",        "SpaceToDepth", "Squeeze", "Transpose", "Unsqueeze"};
 
+// Quantizes the operands of a Concat instead of its result. An operand that has the result's quantization needs no node.
+bool QuantizeBeforeConcat(Graph& graph, NodeId id, const Node& concat, const Quantization& y) {
+  std::vector<ValueId> integers;
+  for (ValueId input : concat.inputs) {
+    const std::optional<Quantization> x = FindDequantized(graph, input);
+    if (!x || !x->Is8Bit()) return false;
+    integers.push_back(SameQuantization(graph, *x, y) ? x->data : kNone);
+  }
+  std::vector<ValueId> steps = {kNone, y.scale};
+  if (y.zero != kNone) steps.push_back(y.zero);
+  for (size_t i = 0; i < integers.size(); ++i) {
+    steps[0] = concat.inputs[i];
+    if (integers[i] == kNone) integers[i] = AddStep(graph, concat, "QuantizeLinear", steps, graph.node(id).attrs);
+  }
+  const NodeId whole = Replace(graph, id, "Concat", std::move(integers));
+  graph.node(whole).attrs = concat.attrs;
+  graph.node(whole).name = concat.name;
+  graph.node(whole).device = concat.device;
+  return true;
+}
+
 bool MayApply(const Graph& graph, NodeId id) { return IsOp(graph.node(id), "QuantizeLinear"); }
 
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
@@ -24,8 +45,10 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const NodeId producer = graph.value(moved).producer;
   if (producer == kNone) return false;
   const Node move = graph.node(producer);  // a copy: adding nodes moves it
+  const bool served = move.outputs.size() == 1 && ServeOnly(graph, std::vector<ValueId>{moved}, id);
+  if (served && IsOp(move, "Concat")) return QuantizeBeforeConcat(graph, id, move, *y);
   if (std::none_of(std::begin(kMoves), std::end(kMoves), [&](std::string_view op) { return IsOp(move, op); })) return false;
-  if (move.outputs.size() != 1 || !ServeOnly(graph, std::vector<ValueId>{moved}, id)) return false;
+  if (!served) return false;
   const std::optional<Quantization> x = FindDequantized(graph, move.inputs[0]);
   if (!x || !SameQuantization(graph, *x, *y)) return false;
   std::vector<ValueId> inputs = move.inputs;
@@ -41,7 +64,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 
 MGE_REWRITE(quantized_move) = {
     .name = "quantized_move",
-    .doc = "Moves integers instead of floats between DequantizeLinear and QuantizeLinear of the same scale.",
+    .doc = "Moves and joins integers instead of floats between DequantizeLinear and QuantizeLinear.",
     .apply = Apply,
     .needs = "QLinearConv",  // a sign that the devices compute quantized models with integers
     .may_apply = MayApply,

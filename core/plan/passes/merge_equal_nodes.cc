@@ -4,19 +4,36 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/passes/pass.h"
 #include "core/plan/passes/replacements.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge {
 namespace {
 
+// Appends the number of a value. For a small constant, appends its content, because exporters write equal constants again.
+void AppendInput(const Graph& graph, ValueId v, std::string& key) {
+  constexpr int64_t kSmallBytes = 64;
+  if (v != kNone && graph.value(v).role == Role::kConstant) {
+    const Tensor& tensor = graph.value(v).constant;
+    if (tensor.dtype() != DType::kString && tensor.bytes() <= kSmallBytes) {
+      absl::StrAppend(&key, DTypeName(tensor.dtype()), "[", absl::StrJoin(tensor.shape(), ","), "]:");
+      key.append(static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
+      key += ',';
+      return;
+    }
+  }
+  absl::StrAppend(&key, v, ",");
+}
+
 // Returns a text that is equal for equal nodes, or "" if the node must not be merged.
-std::string NodeKey(const Node& node) {
+std::string NodeKey(const Graph& graph, const Node& node) {
   std::string key = absl::StrCat(node.domain, "|", node.op, "|", node.version, "|");
-  for (ValueId v : node.inputs) absl::StrAppend(&key, v, ",");
+  for (ValueId v : node.inputs) AppendInput(graph, v, key);
   absl::StrAppend(&key, "|", node.outputs.size(), "|");
   std::vector<std::string> attrs;
   for (const auto& [name, value] : node.attrs) {
@@ -52,7 +69,7 @@ absl::StatusOr<int> MergeEqualNodes(Graph& graph, const PassContext&) {
     Node& node = graph.node(id);
     replacements.Update(node);
     if (!node.def || !IsPure(*node.def) || !node.captures.empty()) continue;
-    std::string key = NodeKey(node);
+    std::string key = NodeKey(graph, node);
     if (key.empty()) continue;
     auto [it, fresh] = seen.try_emplace(key, id);
     if (fresh) continue;

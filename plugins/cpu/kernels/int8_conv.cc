@@ -20,7 +20,7 @@ double DepthwiseUs(const Convolution& c, Isa isa, bool vnni) {
   const double channels = static_cast<double>((c.channels + 63) / 64 * 64),
                taps = static_cast<double>((c.taps() + 3) / 4 * 4);
   const double ns = vnni ? 0.008 * taps + 0.03
-                         : (isa == Isa::kPortable ? 1.5
+                         : (isa == Isa::kPortable ? 0.4
                             : isa == Isa::kAvx2   ? 0.12
                                                   : 0.06) *
                                    taps +
@@ -56,7 +56,7 @@ template <typename F>
 void PackDepthwise(const DepthwiseArgs& s, const void* source, F&& zero, void* out) {
   const int64_t n = s.task.channels, taps = s.task.windows.kh * s.task.windows.kw, quads = (taps + 3) / 4;
   auto* sums = reinterpret_cast<int32_t*>(static_cast<char*>(out) + s.sums_at);
-  std::fill_n(static_cast<char*>(out), s.sums_at, '\0');
+  std::fill_n(static_cast<char*>(out), s.sums_at + s.columns.padded * 4, '\0');
   for (int64_t c = 0; c < n; ++c) {
     sums[c] = 0;
     for (int64_t t = 0; t < taps; ++t) {
@@ -66,7 +66,7 @@ void PackDepthwise(const DepthwiseArgs& s, const void* source, F&& zero, void* o
       const int32_t w = raw - zero(c);
       sums[c] += w;
       if (!s.vnni) {
-        static_cast<int32_t*>(out)[t * n + c] = w;
+        static_cast<float*>(out)[t * n + c] = static_cast<float>(w);
         continue;
       }
       const int64_t block = c / kInt8DepthwiseBlock * kInt8DepthwiseBlock * quads * 4, lane = c % kInt8DepthwiseBlock;

@@ -217,12 +217,16 @@ void WriteInt8Columns(const Int8Parameters& p, const Int8Columns& columns, const
 
 double Int8SerialUs(const GemmSize& s, Isa isa, double copies_ns) {
   const bool vnni = AllowsVnni(isa);
-  const double per_us = isa == Isa::kAvx512 && vnni ? 700e3 : vnni ? 300e3 : isa == Isa::kPortable ? 5e3 : 110e3;
+  const double per_us = isa == Isa::kAvx512 && vnni ? 700e3
+                        : vnni                      ? 300e3
+                        : isa == Isa::kPortable     ? 30e3
+                        : isa == Isa::kAvx2         ? 110e3
+                                                    : 200e3;
   const double m = static_cast<double>(s.m), n = static_cast<double>(Int8Panels(s.n) * kInt8Columns),
                k = static_cast<double>(s.k);
   const double rows = std::max(m, std::min(4.0, 64.0 / n));
   const double arithmetic = 2.0 * rows * n * k / per_us, weights = StreamUs(k * n);
-  const double finish_ns = isa == Isa::kAvx512 ? 0.05 : isa == Isa::kAvx2 ? 0.1 : 2;
+  const double finish_ns = isa == Isa::kAvx512 ? 0.05 : isa == Isa::kAvx2 ? 0.1 : 0.5;
   const double rest = StreamUs(m * n) + 1e-3 * (finish_ns * m * n + copies_ns * m * k);
   return static_cast<double>(s.batch) * (0.03 + std::max(arithmetic, weights) + rest);
 }

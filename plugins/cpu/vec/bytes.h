@@ -12,6 +12,11 @@ MGE_INLINE VI LoadBytes(const uint8_t* p) {
   return (VI)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
 #elif defined(__AVX2__)
   return (VI)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+#elif defined(__SSE2__)
+  int32_t four;
+  __builtin_memcpy(&four, p, 4);
+  const __m128i zero = _mm_setzero_si128();
+  return (VI)_mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(four), zero), zero);
 #else
   VI v;
   for (int i = 0; i < kF; ++i) v[i] = p[i];
@@ -23,6 +28,11 @@ MGE_INLINE VI LoadBytes(const int8_t* p) {
   return (VI)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p));
 #elif defined(__AVX2__)
   return (VI)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p));
+#elif defined(__SSE2__)
+  int32_t four;
+  __builtin_memcpy(&four, p, 4);
+  const __m128i bytes = _mm_cvtsi32_si128(four), twice = _mm_unpacklo_epi8(bytes, bytes);
+  return (VI)_mm_srai_epi32(_mm_unpacklo_epi16(twice, twice), 24);
 #else
   VI v;
   for (int i = 0; i < kF; ++i) v[i] = p[i];
@@ -40,6 +50,10 @@ MGE_INLINE void StoreBytes(B* p, VI v) {
   const __m256i packed = _mm256_shuffle_epi8((__m256i)v, low);
   const int32_t halves[2] = {_mm256_extract_epi32(packed, 0), _mm256_extract_epi32(packed, 4)};
   __builtin_memcpy(p, halves, 8);
+#elif defined(__SSE2__)
+  const __m128i low = _mm_and_si128((__m128i)v, _mm_set1_epi32(255)), words = _mm_packs_epi32(low, low);
+  const int32_t four = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+  __builtin_memcpy(p, &four, 4);
 #else
   for (int i = 0; i < kF; ++i) p[i] = static_cast<B>(v[i]);
 #endif
@@ -65,6 +79,8 @@ MGE_INLINE VI RoundToVI(VF v) {
   return (VI)_mm512_cvtps_epi32((__m512)v);
 #elif defined(__AVX2__)
   return (VI)_mm256_cvtps_epi32((__m256)v);
+#elif defined(__SSE2__)
+  return (VI)_mm_cvtps_epi32((__m128)v);
 #else
   return ToVI(RoundEven(v));
 #endif

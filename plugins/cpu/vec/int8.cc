@@ -99,7 +99,49 @@ struct VnniTiles {
 };
 #endif
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+
+// Widens bytes to 16 bits and adds pairs of products. A vector contains the sums of the even and odd pairs of 8 columns.
+template <bool ASigned, int Rows, int Panels>
+void PlainTile(const uint8_t* a, int64_t stride, const uint8_t* b, int64_t panel_bytes, int64_t groups, int32_t* sums) {
+  static_assert(Panels == 1);
+  (void)panel_bytes;
+  __m512i sum[Rows][2];
+  MGE_UNROLL
+  for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
+  for (int64_t g = 0; g < groups; ++g, a += 4, b += 64) {
+    __m512i w[2];
+    MGE_UNROLL
+    for (int v = 0; v < 2; ++v) {
+      const __m256i bytes = _mm256_loadu_si256((const __m256i*)(b + 32 * v));
+      w[v] = ASigned ? _mm512_cvtepu8_epi16(bytes) : _mm512_cvtepi8_epi16(bytes);
+    }
+    MGE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const __m256i four = _mm256_set1_epi32(FourBytes(a + r * stride));
+      const __m512i x = ASigned ? _mm512_cvtepi8_epi16(four) : _mm512_cvtepu8_epi16(four);
+      MGE_UNROLL
+      for (int v = 0; v < 2; ++v) sum[r][v] = _mm512_add_epi32(sum[r][v], _mm512_madd_epi16(x, w[v]));
+    }
+  }
+  MGE_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    MGE_UNROLL
+    for (int v = 0; v < 2; ++v) {
+      const __m512i pairs = _mm512_add_epi32(sum[r][v], _mm512_srli_epi64(sum[r][v], 32));
+      _mm256_storeu_si256((__m256i*)(sums + r * kLd + 8 * v), _mm512_cvtepi64_epi32(pairs));
+    }
+  }
+}
+
+struct PlainTiles {
+  static constexpr int kPanels = 1;
+  static constexpr int Rows(int) { return 6; }
+  template <bool ASigned, int R, int P>
+  static constexpr TileFn kTile = PlainTile<ASigned, R, P>;
+};
+
+#elif defined(__AVX2__)
 
 // Widens bytes to 16 bits and adds pairs of products. A vector contains the sums of the even and odd pairs of 4 columns.
 template <bool ASigned, int Rows, int Panels>
@@ -140,6 +182,48 @@ void PlainTile(const uint8_t* a, int64_t stride, const uint8_t* b, int64_t panel
 struct PlainTiles {
   static constexpr int kPanels = 1;
   static constexpr int Rows(int) { return 3; }
+  template <bool ASigned, int R, int P>
+  static constexpr TileFn kTile = PlainTile<ASigned, R, P>;
+};
+
+#elif defined(__SSE2__)
+
+// The same with vectors of 2 columns.
+template <bool ASigned, int Rows, int Panels>
+void PlainTile(const uint8_t* a, int64_t stride, const uint8_t* b, int64_t panel_bytes, int64_t groups, int32_t* sums) {
+  static_assert(Rows == 1 && Panels == 1);
+  (void)stride;
+  (void)panel_bytes;
+  // Widen the low or high 8 bytes.
+  auto low = [](__m128i bytes, bool is_signed) {
+    return is_signed ? _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8) : _mm_unpacklo_epi8(bytes, _mm_setzero_si128());
+  };
+  auto high = [](__m128i bytes, bool is_signed) {
+    return is_signed ? _mm_srai_epi16(_mm_unpackhi_epi8(bytes, bytes), 8) : _mm_unpackhi_epi8(bytes, _mm_setzero_si128());
+  };
+  __m128i sum[8];
+  MGE_UNROLL
+  for (int v = 0; v < 8; ++v) sum[v] = _mm_setzero_si128();
+  for (int64_t g = 0; g < groups; ++g, a += 4, b += 64) {
+    const __m128i x = low(_mm_set1_epi32(FourBytes(a)), ASigned);
+    MGE_UNROLL
+    for (int v = 0; v < 4; ++v) {
+      const __m128i bytes = _mm_loadu_si128((const __m128i*)(b + 16 * v));
+      sum[2 * v] = _mm_add_epi32(sum[2 * v], _mm_madd_epi16(x, low(bytes, !ASigned)));
+      sum[2 * v + 1] = _mm_add_epi32(sum[2 * v + 1], _mm_madd_epi16(x, high(bytes, !ASigned)));
+    }
+  }
+  MGE_UNROLL
+  for (int v = 0; v < 4; ++v) {
+    const __m128 p = _mm_castsi128_ps(sum[2 * v]), q = _mm_castsi128_ps(sum[2 * v + 1]);
+    const __m128i even = _mm_castps_si128(_mm_shuffle_ps(p, q, 0x88)), odd = _mm_castps_si128(_mm_shuffle_ps(p, q, 0xdd));
+    _mm_storeu_si128((__m128i*)(sums + 4 * v), _mm_add_epi32(even, odd));
+  }
+}
+
+struct PlainTiles {
+  static constexpr int kPanels = 1;
+  static constexpr int Rows(int) { return 1; }
   template <bool ASigned, int R, int P>
   static constexpr TileFn kTile = PlainTile<ASigned, R, P>;
 };

@@ -45,20 +45,20 @@ MGE_INLINE void FinishSums(const Int8Task& t, VI sum, int64_t pixel, int64_t cha
 template <typename B, Int8Result Result>
 void RunWith(const Int8DepthwiseTask& t, int64_t r0, int64_t r1) {
   const int64_t taps = t.windows.kh * t.windows.kw, n = t.channels;
-  const int32_t* weights = static_cast<const int32_t*>(t.weights);
+  const float* weights = static_cast<const float*>(t.weights);
   ForPixels(t, r0, r1, [&](const uint8_t* const* tap, int64_t pixel) {
     for (int64_t c = 0; c < n; c += kF) {
       const int lanes = static_cast<int>(n - c < kF ? n - c : kF);
-      VI sum = {};
+      VF sum = {};  // exact: the numbers are integers below 2^24
       for (int64_t k = 0; k < taps; ++k) {
         const B* x = reinterpret_cast<const B*>(tap[k]) + c;
-        const float* w = reinterpret_cast<const float*>(weights + k * n + c);
+        const float* w = weights + k * n + c;
         if (lanes == kF)
-          sum += LoadBytes(x) * (VI)Load(w);
+          sum = Fma(ToVF(LoadBytes(x)), Load(w), sum);
         else
-          sum += LoadBytesN(x, lanes) * (VI)LoadN(w, lanes);
+          sum = Fma(ToVF(LoadBytesN(x, lanes)), LoadN(w, lanes), sum);
       }
-      FinishSums<Result>(t.result, sum, pixel, n, c, lanes);
+      FinishSums<Result>(t.result, ToVI(sum), pixel, n, c, lanes);
     }
   });
 }

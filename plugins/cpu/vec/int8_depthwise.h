@@ -21,14 +21,14 @@ struct Int8DepthwiseTask {
 };
 
 struct Int8DepthwiseTable {
-  // Computes rows r0..r1 of output pixels. A weight is an int32: tap * channels + channel.
+  // Computes rows r0..r1 of output pixels. A weight is an integer as a float, at tap * channels + channel.
   void (*run)(const Int8DepthwiseTask& task, int64_t r0, int64_t r1);
   // The same with VNNI instructions, which the processor must have. Null if the instruction set has none. Weights are signed
   // bytes in blocks. If x is signed, 128 is added to it, which the start must contain.
   void (*run_vnni)(const Int8DepthwiseTask& task, int64_t r0, int64_t r1);
 };
 
-// The number of taps that a convolution may have.
+// The number of taps that a convolution may have. Sums of so many products of 8-bit differences are exact as floats.
 inline constexpr int64_t kInt8DepthwiseTaps = 128;
 
 MGE_CPU_DISPATCH(Int8DepthwiseTable, Int8Depthwise)

@@ -23,6 +23,14 @@ MGE_INLINE void StoreIntegers(Q* p, VI v, int lanes) {
   for (int i = 0; i < lanes; ++i) p[i] = static_cast<Q>(v[i]);
 }
 
+// Calls step(i, lanes) for n elements by vectors. `lanes` is a constant except at the end.
+template <typename F>
+MGE_INLINE void ForVectors(int64_t n, F step) {
+  int64_t i = 0;
+  for (; i + kF <= n; i += kF) step(i, kF);
+  if (i < n) step(i, static_cast<int>(n - i));
+}
+
 template <typename Q, bool ZeroVectors>
 void Quantize(const void* a, const void* b, const void* c, void* out, int64_t n, const float* params) {
   constexpr int32_t kLow = std::is_signed_v<Q> ? -(1 << (8 * sizeof(Q) - 1)) : 0;
@@ -32,17 +40,17 @@ void Quantize(const void* a, const void* b, const void* c, void* out, int64_t n,
   const VF scale = params[0] != 0 ? Splat(*static_cast<const float*>(b)) : Splat(1.0f);
   const Q* zeros = params[1] != 0 ? static_cast<const Q*>(c) : nullptr;
   const int32_t zero = zeros ? *zeros : 0;
-  for (int64_t i = 0; i < n; i += kF) {
-    const int lanes = static_cast<int>(n - i < kF ? n - i : kF);
-    const VF v = lanes == kF ? Load(x + i) : LoadN(x + i, lanes);
-    if constexpr (ZeroVectors) {
-      const VI each = LoadIntegers(zeros + i, lanes);
-      const VF low = ToVF(kLow - each), high = ToVF(kHigh - each);
-      StoreIntegers(y + i, RoundToVI(MinRaw(MaxRaw(v / scale, low), high)) + each, lanes);
-    } else {
-      StoreIntegers(y + i, Quantized(v / scale, zero, kLow, kHigh), lanes);
-    }
-  }
+  ForVectors(
+      n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+        const VF v = lanes == kF ? Load(x + i) : LoadN(x + i, lanes);
+        if constexpr (ZeroVectors) {
+          const VI each = LoadIntegers(zeros + i, lanes);
+          const VF low = ToVF(kLow - each), high = ToVF(kHigh - each);
+          StoreIntegers(y + i, RoundToVI(MinRaw(MaxRaw(v / scale, low), high)) + each, lanes);
+        } else {
+          StoreIntegers(y + i, Quantized(v / scale, zero, kLow, kHigh), lanes);
+        }
+      });
 }
 
 template <typename Q, bool Vectors>
@@ -60,20 +68,20 @@ void Dequantize(const void* a, const void* b, const void* c, void* out, int64_t 
   } else {
     const VF scale = Splat(*scales);
     const VI zero = SplatI(zeros ? *zeros : 0);
-    for (int64_t i = 0; i < n; i += kF) {
-      const int lanes = static_cast<int>(n - i < kF ? n - i : kF);
-      VI z = zero;
-      VF s = scale;
-      if constexpr (Vectors) {
-        if (zero_vectors) z = LoadIntegers(zeros + i, lanes);
-        if (params[0] == 2) s = lanes == kF ? Load(scales + i) : LoadN(scales + i, lanes);
-      }
-      const VF v = ToVF(LoadIntegers(x + i, lanes) - z) * s;
-      if (lanes == kF)
-        Store(y + i, v);
-      else
-        StoreN(y + i, v, lanes);
-    }
+    ForVectors(
+        n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+          VI z = zero;
+          VF s = scale;
+          if constexpr (Vectors) {
+            if (zero_vectors) z = LoadIntegers(zeros + i, lanes);
+            if (params[0] == 2) s = lanes == kF ? Load(scales + i) : LoadN(scales + i, lanes);
+          }
+          const VF v = ToVF(LoadIntegers(x + i, lanes) - z) * s;
+          if (lanes == kF)
+            Store(y + i, v);
+          else
+            StoreN(y + i, v, lanes);
+        });
   }
 }
 

@@ -51,6 +51,33 @@ TEST(QuantizeLinear, HalvesRoundToEvenAndTheRestSaturates) {
   });
 }
 
+TEST(QuantizeLinear, NumbersNextToHalves) {  // where a quotient with a wrong last bit gives another integer
+  std::vector<double> numbers;
+  const Tensor scales = Random(DType::kF32, {40}, 0.001, 3, 1);
+  for (int64_t s = 0; s < 40; ++s) {
+    const auto scale = static_cast<float>(s == 0 ? std::nextafter(1.0f, 0.0f) : At(scales, s));
+    numbers.clear();
+    for (int half = -300; half < 300; ++half) {
+      float at = (static_cast<float>(half) + 0.5f) * scale;
+      for (int k = 0; k < 3; ++k) at = std::nextafter(at, -1e30f);
+      for (int k = 0; k < 7; ++k, at = std::nextafter(at, 1e30f)) numbers.push_back(at);
+    }
+    OnEveryMachine([&](Backend& backend) {
+      const Tensor x = Fill(DType::kF32, {static_cast<int64_t>(numbers.size())}, numbers);
+      CheckOffered(backend, OneNode("QuantizeLinear", {x, Fill(DType::kF32, {}, {scale}), Fill(DType::kI8, {}, {3})}));
+    });
+  }
+}
+
+TEST(QuantizeLinear, ScalesOutsideOfTheUsualRange) {
+  OnEveryMachine([](Backend& backend) {
+    for (double scale : {1e-45, 1e-38, 1e-30, 1e-20, 1e20, 1e30, 3e38, 0.0, -0.5}) {
+      const Tensor x = Fill(DType::kF32, {9}, {0, 1e-45, -1e-38, 1e-30, 1, -1, 1e20, 3e38, -1e30});
+      CheckOffered(backend, OneNode("QuantizeLinear", {x, Fill(DType::kF32, {}, {scale}), Fill(DType::kU8, {}, {3})}));
+    }
+  });
+}
+
 TEST(QuantizeLinear, ScalesPerAxis) {
   OnEveryMachine([](Backend& backend) {
     for (const Shape& shape : {Shape{4, 5, 6, 7}, Shape{2, 5, 300}, Shape{2, 33, 3, 3}}) {
