@@ -10,7 +10,6 @@
 #include "core/plan/passes/pass.h"
 #include "core/plan/passes/replacements.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
 namespace mge {
 namespace {
@@ -21,7 +20,7 @@ void AppendInput(const Graph& graph, ValueId v, std::string& key) {
   if (v != kNone && graph.value(v).role == Role::kConstant) {
     const Tensor& tensor = graph.value(v).constant;
     if (tensor.dtype() != DType::kString && tensor.bytes() <= kSmallBytes) {
-      absl::StrAppend(&key, DTypeName(tensor.dtype()), "[", absl::StrJoin(tensor.shape(), ","), "]:");
+      absl::StrAppend(&key, static_cast<int>(tensor.dtype()), "[", absl::StrJoin(tensor.shape(), ","), "]:");
       key.append(static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
       key += ',';
       return;

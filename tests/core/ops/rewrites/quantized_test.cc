@@ -153,8 +153,6 @@ TEST(QuantizedMoveRewrite, MovesIntegers) {
   }
 }
 
-<<<<<<< HEAD
-=======
 TEST(QuantizedMoveRewrite, JoinsIntegers) {
   const std::string half = "hq = QuantizeLinear(x, other, xz)\nhf = DequantizeLinear(hq, other, xz)\n";
   EXPECT_EQ(AfterRewrite("quantized_move", Moved(half + "r = Concat(xf, hf, xf) {axis=1}\n", "2,4"), 0),
@@ -163,7 +161,6 @@ TEST(QuantizedMoveRewrite, JoinsIntegers) {
             "QuantizeLinear DequantizeLinear Concat QuantizeLinear DequantizeLinear");
 }
 
->>>>>>> h-cpuq
 TEST(QuantizedMoveRewrite, DropsAPairThatChangesNothing) {
   const std::string pair = "p = QuantizeLinear(xf, xs, xz)\nr = DequantizeLinear(p, xs, xz)\n";
   EXPECT_EQ(AfterRewrite("quantized_move", Moved(pair, "1,4"), 0), "QuantizeLinear DequantizeLinear");
