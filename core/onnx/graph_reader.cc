@@ -50,6 +50,7 @@ absl::Status GraphReader::ReadGraph(Bytes bytes, Scope& scope, bool is_main) {
   // Declare all names before the first node is read, because some exporters do not sort the nodes.
   MGE_RETURN_IF_ERROR(DeclareOutputs(parts.nodes, scope));
   for (Bytes node : parts.nodes) MGE_RETURN_IF_ERROR(ReadNode(node, scope));
+  MGE_RETURN_IF_ERROR(CheckPacked(scope));
   return ReadOutputs(parts, scope, is_main);
 }
 
@@ -74,6 +75,26 @@ absl::Status GraphReader::TooLittleMemory(absl::Status refused, std::span<const 
   return Fail(errors::kOverBudget, ErrorTitle(refused), std::move(parts));
 }
 
+// Checks that only nodes which need no more than the values read weights of less than a byte. Others depend on the range of the
+// type, which the graph does not have.
+absl::Status GraphReader::CheckPacked(const Scope& scope) const {
+  const Graph& graph = frames_[scope.frame].graph;
+  for (ValueId weight : scope.packed) {
+    for (NodeId id = 0; id < graph.node_count(); ++id) {
+      const Node& node = graph.node(id);
+      for (const auto* list : {&node.inputs, &node.captures}) {
+        for (size_t i = 0; i < list->size(); ++i) {
+          const bool takes = list == &node.inputs && (node.op == "Cast" || (node.op == "DequantizeLinear" && i != 1));
+          if ((*list)[i] != weight || takes) continue;
+          return Fail(errors::kUnsupportedType, "integers of 4 or 2 bits are supported for DequantizeLinear and Cast only",
+                      {.what = fmt::format("tensor '{}'", graph.value(weight).name), .where = NodePlace(node)});
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope) {
   auto add = [&](absl::StatusOr<NamedTensor> read) -> absl::Status {
     MGE_RETURN_IF_ERROR(read.status());
@@ -93,9 +114,13 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     return absl::OkStatus();
   };
   for (Bytes tensor : parts.initializers) {
-    absl::Status added = add(model_.tensors.Dense(tensor));
+    bool packed = false;
+    absl::StatusOr<NamedTensor> read = model_.tensors.Dense(tensor, &packed);
+    const std::string name(read.ok() ? read->name : "");
+    absl::Status added = add(std::move(read));
     if (ErrorId(added) == errors::kOverBudget.id) return TooLittleMemory(std::move(added), parts.initializers);
     MGE_RETURN_IF_ERROR(std::move(added));
+    if (packed) scope.packed.push_back(scope.names.at(name));
   }
   for (Bytes tensor : parts.sparse_initializers) {
     absl::StatusOr<NamedTensor> read = model_.tensors.Sparse(tensor);

@@ -250,13 +250,13 @@ absl::StatusOr<Tensor> DecodePacked(const Parts& parts, PackedInts packed, const
 absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, ExternalFiles* external,
                               HostAllocator& allocator, bool may_view) {
   if (parts.data_type == 0) return Invalid(parts, "it has no element type");
+  if (static_cast<int>(parts.dims.size()) > kMaxRank) {
+    return Invalid(parts, fmt::format("it has rank {}; the limit is {}", parts.dims.size(), kMaxRank));
+  }
   if (const PackedInts packed = PackedType(parts.data_type); packed.bits) {
     return DecodePacked(parts, packed, source, external, allocator);
   }
   MGE_ASSIGN_OR_RETURN(DType dtype, ElementType(parts.data_type));
-  if (static_cast<int>(parts.dims.size()) > kMaxRank) {
-    return Invalid(parts, fmt::format("it has rank {}; the limit is {}", parts.dims.size(), kMaxRank));
-  }
   Shape shape(parts.dims.begin(), parts.dims.end());
   absl::StatusOr<int64_t> bytes = NumBytes(dtype, shape);
   if (!bytes.ok()) return Invalid(parts, ErrorTitle(bytes.status()));
@@ -307,9 +307,12 @@ absl::StatusOr<TensorDecoder::Size> TensorDecoder::SizeOf(Bytes message) const {
   return Size{parts.name, bytes};
 }
 
-absl::StatusOr<NamedTensor> TensorDecoder::Dense(Bytes message) const {
+absl::StatusOr<NamedTensor> TensorDecoder::Dense(Bytes message, bool* packed) const {
   MGE_ASSIGN_OR_RETURN(Parts parts, ReadParts(source_, message));
-  absl::StatusOr<Tensor> tensor = Decode(parts, source_, external_, allocator_, may_view_);
+  const bool is_packed = PackedType(parts.data_type).bits > 0;
+  absl::StatusOr<Tensor> tensor = is_packed && !packed ? absl::StatusOr<Tensor>(ElementType(parts.data_type).status())
+                                                       : Decode(parts, source_, external_, allocator_, may_view_);
+  if (packed) *packed = is_packed;
   if (!tensor.ok()) {
     absl::Status status = tensor.status();
     if (ErrorTitle(status).find(parts.name) == std::string::npos) {

@@ -21,9 +21,10 @@ class TensorDecoder {
   TensorDecoder(const WireSource& source, /*nullable*/ ExternalFiles* external, HostAllocator& allocator, bool may_view)
       : source_(source), external_(external), allocator_(allocator), may_view_(may_view) {}
 
-  // Decodes a TensorProto. Integers of 4 or 2 bits become int8 or uint8 with the same values. Errors: kInvalidTensor if the size of the data does not match the shape, if there
+  // Decodes a TensorProto. If `packed` is given, integers of 4 or 2 bits become int8 or uint8 with the same values, and
+  // *packed is set to whether that was done; else they are refused. Errors: kInvalidTensor if the size of the data does not match the shape, if there
   // are two kinds of data, or if a value is out of range; those of external data and of the allocator.
-  absl::StatusOr<NamedTensor> Dense(Bytes message) const;
+  absl::StatusOr<NamedTensor> Dense(Bytes message, /*nullable*/ bool* packed = nullptr) const;
 
   // The name of a tensor, and the bytes that Dense() will return for it.
   struct Size {

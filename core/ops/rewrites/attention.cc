@@ -3,35 +3,26 @@
 // must be known.
 //
 // Heads that share keys become a batch dimension of their own, over which keys, values and masks are broadcast. What a query
-// may see by its position is a constant mask; with numbers of valid keys, it is a comparison with constants. A query that
-// sees no key gets zeros behind the last product, so that the nodes before it stay as other exporters write them.
+// may see by its position is a constant mask; with numbers of valid keys, it is a comparison of positions. A query that sees
+// no key gets zeros behind the last product, so that the nodes before it stay as other exporters write them.
 #include "core/ops/families/attention.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/ops/rewrites/pattern.h"
+#include "fmt/format.h"
 
 namespace mge::rewrite_attention {
 namespace {
 
 enum Input { kQ, kK, kV, kMask, kPastKey, kPastValue, kValidKeys };
 enum Output { kY, kPresentKey, kPresentValue, kScores };
-
-// Returns a constant of `queries` x `keys` elements T.
-template <typename T, typename F>
-absl::StatusOr<Tensor> Matrix(DType type, const AttentionDims& d, HostAllocator& allocator, F number) {
-  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(type, {d.queries, d.keys()}, allocator));
-  auto to = out.MutableData<T>().begin();
-  for (int64_t i = 0; i < d.queries; ++i) {
-    for (int64_t j = 0; j < d.keys(); ++j) *to++ = static_cast<T>(number(i, j));
-  }
-  return out;
-}
 
 // Adds the nodes that replace one Attention.
 class Builder {
@@ -97,7 +88,7 @@ class Builder {
     }
     return AddFreshConstant(graph_, name, std::move(tensor));
   }
-  ValueId Ints(std::span<const int64_t> values) { return Constant(ShapeText(values), Tensor::Vector<int64_t>(values)); }
+  ValueId Ints(std::span<const int64_t> values) { return Constant("integers", Tensor::Vector<int64_t>(values)); }
   // Adds a number of the attention's type.
   ValueId Number(double x) {
     ValueId id = kNone;
@@ -183,41 +174,37 @@ class Builder {
   // Makes `limits_` and `mask_`, and the queries that see no key. Allocates all memory before it adds nodes.
   absl::Status MakeMasks(const AttentionWindow& window) {
     if (Has(kValidKeys)) {
-      MGE_RETURN_IF_ERROR(LimitByValidKeys(window));
+      LimitByValidKeys(window);
     } else if (window.limits()) {
-      const auto sees = [&](int64_t i, int64_t j) { return window.Sees(i + d_.past, j); };
-      const auto added = [&](int64_t i, int64_t j) { return sees(i, j) ? 0.f : -std::numeric_limits<float>::infinity(); };
-      if (Has(kMask)) {
-        MGE_ASSIGN_OR_RETURN(Tensor limits, Matrix<bool>(DType::kBool, d_, allocator_, sees));
-        limits_ = Constant("window", std::move(limits));
-      } else {
-        absl::StatusOr<Tensor> bias;
-        DispatchFloating(type_,
-                         [&](auto tag) { bias = Matrix<typename decltype(tag)::type>(type_, d_, allocator_, added); });
-        MGE_RETURN_IF_ERROR(bias.status());
-        mask_ = Constant("window", *std::move(bias));
+      MGE_ASSIGN_OR_RETURN(Tensor limits, Tensor::Create(DType::kBool, {d_.queries, d_.keys()}, allocator_));
+      auto to = limits.MutableData<bool>().begin();
+      for (int64_t i = 0; i < d_.queries; ++i) {
+        for (int64_t j = 0; j < d_.keys(); ++j) *to++ = window.Sees(i + d_.past, j);
       }
+      limits_ = Constant("window", std::move(limits));
     }
     if (Has(kMask)) mask_ = MaskInGroups();
     if (Has(kMask) || Has(kValidKeys) || window.left >= 0 || window.right >= 0) sees_none_ = SeesNone();
     return absl::OkStatus();
   }
-  // A query i of a batch with n valid keys has the position i + n - queries. So it sees key j if n lies within limits.
-  absl::Status LimitByValidKeys(const AttentionWindow& w) {
-    const auto difference = [&](int64_t i, int64_t j) { return j - i + d_.queries; };  // of the positions, plus n
-    const auto least = [&](int64_t i, int64_t j) {
-      const int64_t n = w.causal ? std::max(j + 1, difference(i, j)) : j + 1;
-      return w.right < 0 ? n : std::max(n, difference(i, j) - w.right);
-    };
-    const auto most = [&](int64_t i, int64_t j) { return difference(i, j) + w.left; };
-    MGE_ASSIGN_OR_RETURN(Tensor lower, Matrix<int64_t>(DType::kI64, d_, allocator_, least));
-    MGE_ASSIGN_OR_RETURN(Tensor upper, Matrix<int64_t>(DType::kI64, d_, allocator_, most));
+  // Limits the keys by the positions of the queries: query i of a batch with n valid keys has the position n + i - queries.
+  void LimitByValidKeys(const AttentionWindow& w) {
     Shape shape(Shares() ? 5 : 4, 1);
     shape[0] = d_.batch;
     const ValueId n = Reshape(node_.inputs[kValidKeys], shape);
-    limits_ = Add("LessOrEqual", {Constant("first", std::move(lower)), n});
-    if (w.left >= 0) limits_ = Add("And", {limits_, Add("LessOrEqual", {n, Constant("last", std::move(upper))})});
-    return absl::OkStatus();
+    std::vector<int64_t> numbers(static_cast<size_t>(std::max(d_.keys(), d_.queries)));
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    const ValueId keys = Ints(std::span(numbers).first(static_cast<size_t>(d_.keys())));
+    numbers.resize(static_cast<size_t>(d_.queries));
+    for (int64_t& row : numbers) row -= d_.queries;
+    const ValueId rows = Constant("rows", Tensor::Of<int64_t>({d_.queries, 1}, numbers)), positions = Add("Add", {n, rows});
+    limits_ = Add("Less", {keys, n});
+    const auto limit = [&](std::string op, ValueId bound) {
+      limits_ = Add("And", {limits_, Add(std::move(op), {keys, bound})});
+    };
+    if (w.causal) limit("LessOrEqual", positions);
+    if (w.right >= 0) limit("LessOrEqual", Add("Add", {positions, Ints(mge::Ints{w.right})}));
+    if (w.left >= 0) limit("GreaterOrEqual", Add("Sub", {positions, Ints(mge::Ints{w.left})}));
   }
   // Returns which queries see no key, in the form of the scores with one column.
   ValueId SeesNone() {

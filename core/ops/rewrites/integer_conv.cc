@@ -13,16 +13,11 @@ bool MayApply(const Graph& graph, NodeId id) {
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   if (!MayApply(graph, id)) return false;
   const Node node = graph.node(id);  // a copy: adding nodes moves it
-  const std::optional<Quantization> x = FindDequantized(graph, node.inputs[0]), w = FindDequantized(graph, node.inputs[1]);
-  if (!x || !w || !x->Is8Bit() || !w->Is8Bit() || !HasOneElement(graph, x->scale) || !IsConstant(graph, w->data))
-    return false;
-  if (IsQuantizedNext(graph, node.outputs[0])) return false;
-  const int64_t rank = graph.value(w->data).constant.rank();
-  if (rank < 3) return false;
-  const int64_t channels = graph.value(w->data).constant.shape()[0];
-  if (!HasOneElement(graph, w->scale) && (w->axis != 0 || graph.value(w->scale).constant.shape() != Shape{channels})) {
-    return false;
-  }
+  const std::optional<ConvOperands> found = FindConvOperands(graph, node);
+  if (!found || IsQuantizedNext(graph, node.outputs[0])) return false;
+  const auto& [x, w, channels, largest_sum] = *found;
+  const int64_t rank = graph.value(w.data).constant.rank();
+  MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, w, static_cast<float>(ScaleAt(graph, x, 0)), rank - 2, allocator));
   ValueId bias = kNone;
   if (node.inputs.size() > 2 && node.inputs[2] != kNone) {
     const std::vector<double> numbers = ConstantFloats(graph, node.inputs[2]);
@@ -30,18 +25,14 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
     Shape shape(static_cast<size_t>(rank), 1);
     shape[1] = channels;
     MGE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(DType::kF32, std::move(shape), allocator));
-    for (int64_t c = 0; c < channels; ++c)
-      tensor.MutableData<float>()[c] = static_cast<float>(numbers[static_cast<size_t>(c)]);
+    std::ranges::transform(numbers, tensor.MutableData<float>().begin(), [](double n) { return static_cast<float>(n); });
     bias = AddFreshConstant(graph, graph.value(node.inputs[2]).name, std::move(tensor));
   }
-  const auto x_scale = static_cast<float>(ScaleAt(graph, *x, 0));
-  MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, *w, x_scale, rank - 2, allocator));
-  MGE_ASSIGN_OR_RETURN(ValueId x_zero, ZeroOf(graph, *x, allocator));
-  MGE_ASSIGN_OR_RETURN(ValueId w_zero, ZeroOf(graph, *w, allocator));
+  const ValueId x_zero = ZeroOf(graph, x), w_zero = ZeroOf(graph, w);
   const ValueId factors = AddFreshConstant(graph, graph.value(node.outputs[0]).name + ".scale", std::move(scale));
   Attributes to;
-  to.Set("to", int64_t{1});
-  const ValueId sums = AddStep(graph, node, "ConvInteger", {x->data, w->data, x_zero, w_zero}, node.attrs);
+  to.Set("to", static_cast<int64_t>(DType::kF32));
+  const ValueId sums = AddStep(graph, node, "ConvInteger", {x.data, w.data, x_zero, w_zero}, node.attrs);
   const ValueId floats = AddStep(graph, node, "Cast", {sums}, std::move(to));
   if (bias == kNone) {
     Replace(graph, id, "Mul", {floats, factors});

@@ -26,31 +26,26 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   if (!MayApply(graph, id)) return false;
   const Node node = graph.node(id);  // a copy: adding nodes moves it
   const bool gemm = node.op == "Gemm", transposed = gemm && node.attrs.Int("transB", 0) != 0;
-  const std::optional<Quantization> a = FindDequantized(graph, node.inputs[0]), b = FindDequantized(graph, node.inputs[1]);
-  if (!a || !b || !a->Is8Bit() || !b->Is8Bit() || !HasOneElement(graph, a->scale)) return false;
+  const std::optional<ProductOperands> found = FindProductOperands(graph, node, transposed);
+  if (!found) return false;
+  const auto& [a, b] = *found;
   const bool has_addend = gemm && node.inputs.size() > 2 && node.inputs[2] != kNone;
   if (gemm && (node.attrs.Int("transA", 0) != 0 || (has_addend && node.attrs.Float("beta", 1.0f) != 1.0f))) return false;
-  if (transposed && !IsConstant(graph, b->data)) return false;
+  if (transposed && !IsConstant(graph, b.data)) return false;
   if (!gemm && IsQuantizedNext(graph, node.outputs[0])) return false;
-  const TensorType& type = graph.value(b->data).type;
-  if (!HasOneElement(graph, b->scale)) {  // one scale per column of a matrix
-    const int64_t axis = b->axis < 0 ? b->axis + 2 : b->axis;
-    if (!type.has_rank || type.dims.size() != 2 || axis != (transposed ? 0 : 1)) return false;
-  }
 
-  const double factor = ScaleAt(graph, *a, 0) * (gemm ? node.attrs.Float("alpha", 1.0f) : 1.0f);
-  MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, *b, static_cast<float>(factor), 0, allocator));
-  ValueId matrix = b->data;
+  const double factor = ScaleAt(graph, a, 0) * (gemm ? node.attrs.Float("alpha", 1.0f) : 1.0f);
+  MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, b, static_cast<float>(factor), 0, allocator));
+  ValueId matrix = b.data;
   if (transposed) {
     MGE_ASSIGN_OR_RETURN(Tensor turned, Transposed(graph.value(matrix).constant, allocator));
     matrix = AddFreshConstant(graph, graph.value(matrix).name, std::move(turned));
   }
-  MGE_ASSIGN_OR_RETURN(ValueId a_zero, ZeroOf(graph, *a, allocator));
-  MGE_ASSIGN_OR_RETURN(ValueId b_zero, ZeroOf(graph, *b, allocator));
+  const ValueId a_zero = ZeroOf(graph, a), b_zero = ZeroOf(graph, b);
   const ValueId factors = AddFreshConstant(graph, graph.value(node.outputs[0]).name + ".scale", std::move(scale));
   Attributes to;
-  to.Set("to", int64_t{1});
-  const ValueId sums = AddStep(graph, node, "MatMulInteger", {a->data, matrix, a_zero, b_zero});
+  to.Set("to", static_cast<int64_t>(DType::kF32));
+  const ValueId sums = AddStep(graph, node, "MatMulInteger", {a.data, matrix, a_zero, b_zero});
   const ValueId floats = AddStep(graph, node, "Cast", {sums}, std::move(to));
   if (!has_addend) {
     Replace(graph, id, "Mul", {floats, factors});

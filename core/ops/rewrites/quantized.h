@@ -2,7 +2,8 @@
 // Helpers of the rewrites of quantized models: tensors that pass a QuantizeLinear or DequantizeLinear with constant scales.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
+#include <limits>
 
 #include "core/ops/rewrites/pattern.h"
 
@@ -20,13 +21,15 @@ struct Quantization {
 
 inline bool HasOneElement(const Graph& graph, ValueId constant) { return graph.value(constant).constant.elements() == 1; }
 
-// Reads a node whose scale and zero point are constants of float32 and of the integers' type.
+// Reads a node whose scale and zero point are constants of float32 and of the integers' type. All scales are positive.
 inline std::optional<Quantization> FindQuantization(const Graph& graph, const Node& node, ValueId data) {
   Quantization q = {data, node.inputs[1], node.inputs.size() > 2 ? node.inputs[2] : kNone, graph.value(data).type.dtype,
                     node.attrs.Int("axis", 1)};
   if (node.attrs.Int("block_size", 0) != 0 || node.attrs.Int("precision", 0) != 0) return std::nullopt;
   if (!IsConstant(graph, q.scale) || graph.value(q.scale).constant.dtype() != DType::kF32) return std::nullopt;
   if (q.zero != kNone && (!IsConstant(graph, q.zero) || graph.value(q.zero).constant.dtype() != q.type)) return std::nullopt;
+  const auto is_scale = [](float s) { return s > 0 && s < std::numeric_limits<float>::infinity(); };
+  if (!std::ranges::all_of(graph.value(q.scale).constant.Data<float>(), is_scale)) return std::nullopt;
   return q;
 }
 
@@ -60,18 +63,75 @@ inline bool SameQuantization(const Graph& graph, const Quantization& a, const Qu
          ScaleAt(graph, a, 0) == ScaleAt(graph, b, 0) && ZeroAt(graph, a, 0) == ZeroAt(graph, b, 0);
 }
 
-// Returns the zero point, or a new constant of zeros with the shape of the scale if there is none.
-inline absl::StatusOr<ValueId> ZeroOf(Graph& graph, const Quantization& q, HostAllocator& allocator) {
+// Returns the zero point of 8-bit integers, or a new constant of zeros with the shape of the scale if there is none.
+inline ValueId ZeroOf(Graph& graph, const Quantization& q) {
   if (q.zero != kNone) return q.zero;
-  MGE_ASSIGN_OR_RETURN(Tensor zero, Tensor::Create(q.type, graph.value(q.scale).constant.shape(), allocator));
-  if (zero.bytes() > 0) std::memset(zero.mutable_data(), 0, static_cast<size_t>(zero.bytes()));
-  return AddFreshConstant(graph, graph.value(q.data).name + ".zero", std::move(zero));
+  const Shape& shape = graph.value(q.scale).constant.shape();
+  const std::vector<int8_t> zeros(static_cast<size_t>(Elements(shape)));
+  const Tensor tensor = Tensor::Of<int8_t>(shape, zeros);
+  return AddFreshConstant(graph, graph.value(q.data).name + ".zero", tensor.Within(q.type, shape, tensor.data()));
 }
 
 // Returns the lowest or highest integer of an 8-bit type.
 inline int64_t LimitOf(DType type, bool high) {
   const int64_t low = type == DType::kI8 ? -128 : 0;
   return high ? low + 255 : low;
+}
+
+// Returns the largest distance between 8-bit integers and their zero points.
+inline int64_t LargestOf(const Graph& graph, const Quantization& q) {
+  int64_t largest = 0;
+  const int64_t zeros = q.zero == kNone ? 1 : graph.value(q.zero).constant.elements();
+  for (int64_t i = 0; i < zeros; ++i) {
+    const int64_t zero = ZeroAt(graph, q, i);
+    largest = std::max({largest, zero - LimitOf(q.type, false), LimitOf(q.type, true) - zero});
+  }
+  return largest;
+}
+// Returns a limit of the sums of `count` products of such integers. A sum fits into int32 if the limit is below 2^31.
+inline double LargestSum(const Graph& graph, const Quantization& a, const Quantization& b, int64_t count) {
+  return static_cast<double>(count) * static_cast<double>(LargestOf(graph, a)) * static_cast<double>(LargestOf(graph, b));
+}
+inline constexpr double kMostInt32 = 2147483647.0;
+
+// The operands of a Conv of 8-bit integers with a constant filter.
+struct ConvOperands {
+  Quantization x, w;
+  int64_t channels = 0;
+  double largest_sum = 0;
+};
+// Finds them if the data has one scale, the filter one or one per channel, and all sums fit into int32.
+inline std::optional<ConvOperands> FindConvOperands(const Graph& graph, const Node& conv) {
+  const std::optional<Quantization> x = FindDequantized(graph, conv.inputs[0]), w = FindDequantized(graph, conv.inputs[1]);
+  if (!x || !w || !x->Is8Bit() || !w->Is8Bit() || !HasOneElement(graph, x->scale) || !IsConstant(graph, w->data)) return {};
+  const Tensor& filter = graph.value(w->data).constant;
+  if (filter.rank() < 3 || filter.elements() == 0) return {};
+  ConvOperands out = {*x, *w, filter.shape()[0]};
+  if (!HasOneElement(graph, w->scale) && (w->axis != 0 || graph.value(w->scale).constant.shape() != Shape{out.channels})) {
+    return {};
+  }
+  out.largest_sum = LargestSum(graph, *x, *w, filter.elements() / out.channels);
+  return out.largest_sum <= kMostInt32 ? std::optional(out) : std::nullopt;
+}
+
+// The operands of a product of 8-bit integers.
+struct ProductOperands {
+  Quantization a, b;
+};
+// Finds them if a has one scale, b one or one per column of a matrix, and all sums fit into int32. `transposed`: the rows of b
+// are the columns of the product.
+inline std::optional<ProductOperands> FindProductOperands(const Graph& graph, const Node& product, bool transposed) {
+  const std::optional<Quantization> a = FindDequantized(graph, product.inputs[0]),
+                                    b = FindDequantized(graph, product.inputs[1]);
+  if (!a || !b || !a->Is8Bit() || !b->Is8Bit() || !HasOneElement(graph, a->scale)) return {};
+  const TensorType& type = graph.value(b->data).type;
+  if (!type.has_rank || type.dims.empty()) return {};
+  const auto rank = static_cast<int64_t>(type.dims.size());
+  const int64_t depth = rank == 1 ? type.dims[0] : type.dims[static_cast<size_t>(transposed ? rank - 1 : rank - 2)];
+  if (depth == kUnknownDim || LargestSum(graph, *a, *b, depth) > kMostInt32) return {};
+  const int64_t axis = b->axis < 0 ? b->axis + rank : b->axis;
+  if (!HasOneElement(graph, b->scale) && (rank != 2 || axis != (transposed ? 0 : 1))) return {};
+  return ProductOperands{*a, *b};
 }
 
 // Returns the value that reaches a QuantizeLinear through a Relu or Clip that cannot change its result, because the integers

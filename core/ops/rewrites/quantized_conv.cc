@@ -4,18 +4,23 @@
 namespace mge::rewrite_quantized_conv {
 namespace {
 
-// Returns the bias as integers with the scale of the sums, which is x_scale * w_scale. Returns kNone if a number does not fit.
-absl::StatusOr<ValueId> BiasOf(Graph& graph, ValueId bias, const Quantization& x, const Quantization& w, int64_t channels,
-                               HostAllocator& allocator) {
+constexpr double kMostError = 0.05;  // of a result's scale, by the rounding of a bias
+
+// Returns the bias as integers with the scale of the sums, which is x_scale * w_scale. Returns an undefined tensor if that
+// changes results, or if sums with the bias do not fit into int32.
+absl::StatusOr<Tensor> BiasOf(const Graph& graph, ValueId bias, const ConvOperands& conv, const Quantization& y,
+                              HostAllocator& allocator) {
   const std::vector<double> numbers = ConstantFloats(graph, bias);
-  if (static_cast<int64_t>(numbers.size()) != channels) return kNone;
-  MGE_ASSIGN_OR_RETURN(Tensor sums, Tensor::Create(DType::kI32, {channels}, allocator));
-  for (int64_t c = 0; c < channels; ++c) {
-    const double number = std::nearbyint(numbers[static_cast<size_t>(c)] / (ScaleAt(graph, x, 0) * ScaleAt(graph, w, c)));
-    if (!(std::abs(number) < 2147483648.0)) return kNone;
-    sums.MutableData<int32_t>()[c] = static_cast<int32_t>(number);
+  if (static_cast<int64_t>(numbers.size()) != conv.channels) return Tensor();
+  MGE_ASSIGN_OR_RETURN(Tensor sums, Tensor::Create(DType::kI32, {conv.channels}, allocator));
+  for (int64_t c = 0; c < conv.channels; ++c) {
+    const double scale = ScaleAt(graph, conv.x, 0) * ScaleAt(graph, conv.w, c);
+    const double exact = numbers[static_cast<size_t>(c)] / scale, number = std::nearbyint(exact);
+    const bool fits = std::abs(number) + conv.largest_sum <= kMostInt32;
+    if (!fits || std::abs(number - exact) * scale > kMostError * ScaleAt(graph, y, 0)) return Tensor();
+    sums.MutableData<int32_t>()[static_cast<size_t>(c)] = static_cast<int32_t>(number);
   }
-  return AddFreshConstant(graph, graph.value(bias).name, std::move(sums));
+  return sums;
 }
 
 bool MayApply(const Graph& graph, NodeId id) { return IsOp(graph.node(id), "QuantizeLinear"); }
@@ -27,23 +32,17 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const Node* found = Producer(graph, result, "Conv");
   if (!found || !ServesOnlyThrough(graph, result, last, id)) return false;
   const Node conv = *found;  // a copy: adding nodes moves it
-  const std::optional<Quantization> x = FindDequantized(graph, conv.inputs[0]), w = FindDequantized(graph, conv.inputs[1]);
-  if (!x || !w || !x->Is8Bit() || !w->Is8Bit() || !HasOneElement(graph, x->scale) || !IsConstant(graph, w->data))
-    return false;
-  const Tensor& filter = graph.value(w->data).constant;
-  const int64_t channels = filter.rank() > 0 ? filter.shape()[0] : 0;
-  if (!HasOneElement(graph, w->scale) && (w->axis != 0 || graph.value(w->scale).constant.shape() != Shape{channels})) {
-    return false;
-  }
+  const std::optional<ConvOperands> operands = FindConvOperands(graph, conv);
+  if (!operands) return false;
+  const Quantization &x = operands->x, &w = operands->w;
   ValueId bias = kNone;
   if (conv.inputs.size() > 2 && conv.inputs[2] != kNone) {
-    MGE_ASSIGN_OR_RETURN(bias, BiasOf(graph, conv.inputs[2], *x, *w, channels, allocator));
-    if (bias == kNone) return false;
+    MGE_ASSIGN_OR_RETURN(Tensor sums, BiasOf(graph, conv.inputs[2], *operands, *y, allocator));
+    if (!sums.defined()) return false;
+    bias = AddFreshConstant(graph, graph.value(conv.inputs[2]).name, std::move(sums));
   }
-  MGE_ASSIGN_OR_RETURN(ValueId x_zero, ZeroOf(graph, *x, allocator));
-  MGE_ASSIGN_OR_RETURN(ValueId w_zero, ZeroOf(graph, *w, allocator));
-  MGE_ASSIGN_OR_RETURN(ValueId y_zero, ZeroOf(graph, *y, allocator));
-  std::vector<ValueId> inputs = {x->data, x->scale, x_zero, w->data, w->scale, w_zero, y->scale, y_zero};
+  const ValueId x_zero = ZeroOf(graph, x), w_zero = ZeroOf(graph, w), y_zero = ZeroOf(graph, *y);
+  std::vector<ValueId> inputs = {x.data, x.scale, x_zero, w.data, w.scale, w_zero, y->scale, y_zero};
   if (bias != kNone) inputs.push_back(bias);
   Node& quantized = graph.node(Replace(graph, id, "QLinearConv", std::move(inputs)));
   quantized.attrs = conv.attrs;

@@ -6,25 +6,19 @@ namespace {
 
 bool MayApply(const Graph& graph, NodeId id) { return IsOp(graph.node(id), "QuantizeLinear"); }
 
-absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
+absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const std::optional<Quantization> y = FindQuantized(graph, graph.node(id));
   if (!y || !y->Is8Bit()) return false;
   const ValueId last = graph.node(id).inputs[0], result = BeforeClip(graph, last, *y);
   const Node* found = Producer(graph, result, "MatMul");
   if (!found || !ServesOnlyThrough(graph, result, last, id)) return false;
   const Node product = *found;  // a copy: adding nodes moves it
-  const std::optional<Quantization> a = FindDequantized(graph, product.inputs[0]),
-                                    b = FindDequantized(graph, product.inputs[1]);
-  if (!a || !b || !a->Is8Bit() || !b->Is8Bit() || !HasOneElement(graph, a->scale)) return false;
-  if (!HasOneElement(graph, b->scale)) {  // one scale per column of a matrix
-    const TensorType& type = graph.value(b->data).type;
-    if (!type.has_rank || type.dims.size() != 2 || (b->axis != 1 && b->axis != -1)) return false;
-  }
-  MGE_ASSIGN_OR_RETURN(ValueId a_zero, ZeroOf(graph, *a, allocator));
-  MGE_ASSIGN_OR_RETURN(ValueId b_zero, ZeroOf(graph, *b, allocator));
-  MGE_ASSIGN_OR_RETURN(ValueId y_zero, ZeroOf(graph, *y, allocator));
-  Node& quantized = graph.node(
-      Replace(graph, id, "QLinearMatMul", {a->data, a->scale, a_zero, b->data, b->scale, b_zero, y->scale, y_zero}));
+  const std::optional<ProductOperands> operands = FindProductOperands(graph, product, /*transposed=*/false);
+  if (!operands) return false;
+  const auto& [a, b] = *operands;
+  const ValueId a_zero = ZeroOf(graph, a), b_zero = ZeroOf(graph, b), y_zero = ZeroOf(graph, *y);
+  Node& quantized =
+      graph.node(Replace(graph, id, "QLinearMatMul", {a.data, a.scale, a_zero, b.data, b.scale, b_zero, y->scale, y_zero}));
   quantized.name = product.name;
   quantized.device = product.device;
   return true;

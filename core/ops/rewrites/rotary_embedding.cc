@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/ops/families/rotary.h"
+#include "core/ops/rewrites/parts.h"
 #include "core/ops/rewrites/pattern.h"
 
 namespace mge::rewrite_rotary_embedding {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces a TensorScatter by operators that backends have, so that a cache stays in the device's memory. Without indices the
-// update is the begin of the result; else a ScatterND writes each token to its coordinates. A negative index, which the mode
-// linear forbids, then counts from the end.
+// update is the start of the result; else a ScatterND writes each token to its coordinates.
 #include <vector>
 
 #include "core/ops/op_helpers.h"
@@ -57,7 +56,11 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   for (int64_t t = 0; t < tokens; ++t) steps[t] = t;
   const bool circular = node.attrs.Text("mode", "linear") == "circular";
   auto wrapped = [&](ValueId v) { return circular ? parts.Add("Mod", {v, parts.Integers({size})}) : v; };
-  const ValueId starts = wrapped(parts.Add("Reshape", {node.inputs[2], parts.Integers(per_batch)}));
+  ValueId starts = wrapped(parts.Add("Reshape", {node.inputs[2], parts.Integers(per_batch)}));
+  if (!circular) {  // a negative index is an error, which ScatterND reports for a place behind the end
+    const ValueId negative = parts.Add("Less", {starts, parts.Integers({0})});
+    starts = parts.Add("Where", {negative, parts.Integers({size}), starts});
+  }
   const ValueId column = parts.Constant(Tensor::Of<int64_t>({tokens, 1}, std::span<const int64_t>(steps)));
   std::vector<int64_t> whole(dims.begin(), dims.end());
   whole.push_back(1);

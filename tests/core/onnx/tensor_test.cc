@@ -113,9 +113,25 @@ TEST(TensorProto, ValuesOutsideOfTheTypeAreRefused) {
   ExpectError(Decode(RawTensor("w", DType::kBool, {2}, "\x01\x02")).status(), errors::kInvalidTensor, "not 0 or 1");
 }
 
-TEST(TensorProto, IntegersOfLessThanAByteBecomeBytes) {
+// Returns the weight of a model whose node reads it as its only input, or as the first of two.
+absl::StatusOr<Tensor> ReadWeight(const Proto& weight, const std::string& op) {
+  std::vector<std::string> inputs = {"w"};
+  if (op != "Cast") inputs.push_back("s");
+  const std::vector<Proto> attrs = op == "Cast" ? std::vector<Proto>{IntAttr("to", 1)} : std::vector<Proto>();
+  auto model = Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto(op, inputs, {"y"}, {.attributes = attrs})},
+                                                     .outputs = {ValueInfo("y", DType::kF32, {})},
+                                                     .initializers = {weight, FloatTensor("s", {}, {1})}}),
+                                .opsets = {{"", 23}}}));
+  if (!model.ok()) return model.status();
+  for (ValueId v = 0; v < model->graph.value_count(); ++v) {
+    if (model->graph.value(v).name == "w") return model->graph.value(v).constant;
+  }
+  return Tensor();
+}
+
+TEST(TensorProto, WeightsOfLessThanAByteBecomeBytes) {
   const auto packed = [](int type, std::vector<int64_t> shape, const std::string& bytes) {
-    return Decode(RawTensor("w", static_cast<DType>(type), std::move(shape), bytes));
+    return ReadWeight(RawTensor("w", static_cast<DType>(type), std::move(shape), bytes), "DequantizeLinear");
   };
   constexpr int kUint4 = 21, kInt4 = 22, kUint2 = 25, kInt2 = 26;
   EXPECT_THAT(packed(kUint4, {3}, "\x8f\x07")->ToInts(), testing::ElementsAre(15, 8, 7));
@@ -124,10 +140,18 @@ TEST(TensorProto, IntegersOfLessThanAByteBecomeBytes) {
   EXPECT_THAT(packed(kInt2, {5}, "\xe4\x03")->ToInts(), testing::ElementsAre(0, 1, -2, -1, -1));
   EXPECT_EQ(packed(kInt4, {2}, "\x8f")->dtype(), DType::kI8);
   // Typed data has one byte per number.
-  auto typed = Decode(TensorHead("w", static_cast<DType>(kInt4), {3}) + PackedIntField(field::tensor::kInt32s, {0x8f, 7}));
-  ASSERT_TRUE(typed.ok()) << FormatError(typed.status());
-  EXPECT_THAT(typed->ToInts(), testing::ElementsAre(-1, -8, 7));
+  const Proto typed = TensorHead("w", static_cast<DType>(kInt4), {3}) + PackedIntField(field::tensor::kInt32s, {0x8f, 7});
+  EXPECT_THAT(ReadWeight(typed, "DequantizeLinear")->ToInts(), testing::ElementsAre(-1, -8, 7));
+  EXPECT_THAT(ReadWeight(typed, "Cast")->ToInts(), testing::ElementsAre(-1, -8, 7));
   ExpectError(packed(kInt4, {3}, "\x8f").status(), errors::kInvalidTensor, "expected 2 bytes, got 1");
+  ExpectError(packed(kInt4, std::vector<int64_t>(100, 1), "1").status(), errors::kInvalidTensor, "rank 100");
+}
+
+// A QuantizeLinear to such a type, for example, would saturate at its limits, which the weight no longer has.
+TEST(TensorProto, WeightsOfLessThanAByteAreRefusedWhereTheirRangeMatters) {
+  const Proto weight = RawTensor("w", static_cast<DType>(22), {2}, "\x8f");
+  ExpectError(ReadWeight(weight, "Mul").status(), errors::kUnsupportedType, "integers of 4 or 2 bits");
+  ExpectError(Decode(weight).status(), errors::kUnsupportedType, "int4");
 }
 
 TEST(TensorProto, UnknownElementTypesAreNamed) {

@@ -87,6 +87,30 @@ std::string Matrix(bool per_column, const std::string& axis = "1") {
          "wf = DequantizeLinear(wq, ws, wz) {axis=" + axis + "}\n";
 }
 
+// The bias 0.45 is no multiple of 0.02 * 10, the scale of the sums, so results would be off by steps of 0.05.
+TEST(QuantizedConvRewrite, StaysFloatIfTheBiasWouldBeRounded) {
+  const std::string coarse = "const wq = int8[1,4,3,3]<1>\nconst ws = float32[]<10>\nwf = DequantizeLinear(wq, ws)\n";
+  EXPECT_EQ(After("quantized_conv", Model(coarse + "const b = float32[1]<0.45>\n" + kBiasedConv, "1,4,5,6")),
+            "QuantizeLinear DequantizeLinear DequantizeLinear Conv QuantizeLinear DequantizeLinear");
+  EXPECT_EQ(After("quantized_conv", Model(coarse + "const b = float32[1]<0.4>\n" + kBiasedConv, "1,4,5,6")),
+            "QuantizeLinear QLinearConv DequantizeLinear");
+}
+
+// 40000 products of 255 by 255 are more than 2^31.
+TEST(IntegerRewrites, StayFloatIfASumMightNotFitIntoInt32) {
+  const auto wide = [](int depth) {
+    return "input xq : uint8[1," + std::to_string(depth) + "]\nconst s = float32[]<0.000001>\nconst wq = uint8[" +
+           std::to_string(depth) +
+           ",1]<255>\nxf = DequantizeLinear(xq, s)\nwf = DequantizeLinear(wq, s)\nr = MatMul(xf, wf)\n";
+  };
+  const std::string quantized = "q = QuantizeLinear(r, s)\noutput q\n";
+  EXPECT_EQ(RewrittenOps("integer_product", wide(40000) + "output r\n"), "DequantizeLinear DequantizeLinear MatMul");
+  EXPECT_EQ(RewrittenOps("integer_product", wide(30000) + "output r\n"), "MatMulInteger Cast Mul");
+  EXPECT_EQ(RewrittenOps("quantized_matmul", wide(40000) + quantized),
+            "DequantizeLinear DequantizeLinear MatMul QuantizeLinear");
+  EXPECT_EQ(RewrittenOps("quantized_matmul", wide(30000) + quantized), "QLinearMatMul");
+}
+
 TEST(QuantizedMatMulRewrite, BecomesQLinearMatMul) {
   for (bool per_column : {false, true}) {
     EXPECT_EQ(After("quantized_matmul", Model(Matrix(per_column) + "r = MatMul(xf, wf)\n", "2,3,4", "", 128)),
@@ -159,6 +183,14 @@ TEST(QuantizedMoveRewrite, JoinsIntegers) {
             "QuantizeLinear QuantizeLinear DequantizeLinear QuantizeLinear Concat DequantizeLinear");
   EXPECT_EQ(AfterRewrite("quantized_move", Moved("r = Concat(xf, x) {axis=1}\n", "2,4"), 0),
             "QuantizeLinear DequantizeLinear Concat QuantizeLinear DequantizeLinear");
+}
+
+// The largest of floats with a negative scale is the smallest of the integers.
+TEST(QuantizedMoveRewrite, NeedsPositiveScales) {
+  const std::string model =
+      "input xq : uint8[1,1,4,4]\nconst s = float32[]<-0.05>\nxf = DequantizeLinear(xq, s)\n"
+      "r = MaxPool(xf) {kernel_shape=[2,2]}\nq = QuantizeLinear(r, s)\noutput q\n";
+  EXPECT_EQ(RewrittenOps("quantized_move", model), "DequantizeLinear MaxPool QuantizeLinear");
 }
 
 TEST(QuantizedMoveRewrite, DropsAPairThatChangesNothing) {

@@ -40,6 +40,28 @@ inline std::string LiveOps(const Graph& graph) {
   return ops;
 }
 
+// Applies a rewrite to every node of the graph. Returns an error that it has, or that the new graph has.
+inline absl::Status ApplyEverywhere(std::string_view rewrite_name, Graph& graph) {
+  auto rewrite =
+      std::find_if(AllRewrites().begin(), AllRewrites().end(), [&](const Rewrite* r) { return r->name == rewrite_name; });
+  if (rewrite == AllRewrites().end()) return Fail(errors::kInternal, "no such rewrite");
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  for (NodeId id : order) {
+    if (!graph.node(id).dead) MGE_RETURN_IF_ERROR((*rewrite)->apply(graph, id, UnlimitedHostAllocator()).status());
+  }
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return VerifyGraph(graph);
+}
+
+// Returns the operators behind a rewrite, of a graph that is not run.
+inline std::string RewrittenOps(std::string_view rewrite_name, const std::string& text) {
+  auto graph = ParseGraphText(text);
+  if (!graph.ok()) return FormatError(graph.status());
+  if (absl::Status s = InferTypes(*graph); !s.ok()) return FormatError(s);
+  if (absl::Status s = ApplyEverywhere(rewrite_name, *graph); !s.ok()) return FormatError(s);
+  return LiveOps(*graph);
+}
+
 // Applies the rewrite. Returns the remaining operators, or an error if the results differ by more than `tolerance` times the
 // largest element. Inputs and constants named r... get random elements, so their text may give one element for all.
 inline std::string AfterRewrite(std::string_view rewrite_name, const std::string& text, double tolerance = 1e-5) {
@@ -61,17 +83,7 @@ inline std::string AfterRewrite(std::string_view rewrite_name, const std::string
   auto before = Interpret(*graph, inputs);
   if (!before.ok()) return FormatError(before.status());
 
-  auto rewrite =
-      std::find_if(AllRewrites().begin(), AllRewrites().end(), [&](const Rewrite* r) { return r->name == rewrite_name; });
-  if (rewrite == AllRewrites().end()) return "no such rewrite";
-  auto order = graph->TopologicalOrder();
-  for (NodeId id : *order) {
-    if (graph->node(id).dead) continue;
-    auto changed = (*rewrite)->apply(*graph, id, UnlimitedHostAllocator());
-    if (!changed.ok()) return FormatError(changed.status());
-  }
-  if (absl::Status s = InferTypes(*graph); !s.ok()) return FormatError(s);
-  if (absl::Status s = VerifyGraph(*graph); !s.ok()) return FormatError(s);
+  if (absl::Status s = ApplyEverywhere(rewrite_name, *graph); !s.ok()) return FormatError(s);
   auto after = Interpret(*graph, inputs);
   if (!after.ok()) return FormatError(after.status());
 
