@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces a TensorScatter by operators that backends have, so that a cache stays in the device's memory. Without indices the
-// update is the begin of the result; else a ScatterND writes each token to its coordinates. A negative index, which the mode
+// update is the start of the result; else a ScatterND writes each token to its coordinates. A negative index, which the mode
 // linear forbids, then counts from the end.
 #include <vector>
 
