@@ -16,7 +16,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr int kVersion = 24;  // the operator set version of the nodes, if the operator exists in it
+constexpr int kVersion = 24;  // the operator set version of the nodes, or the nearest one in which the operator exists
 constexpr std::string_view kQuickOps[] = {"Relu", "Add", "Sub", "MatMul", "Gemm", "ReduceSum", "Softmax", "Conv"};
 
 // Returns a tensor of special values for operand number `operand`. Over several operands, all combinations of values occur.
@@ -69,7 +69,9 @@ absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
   return AddExpected(c);
 }
 
-int VersionOf(const OpDef& def) { return def.domain.empty() ? std::min(kVersion, def.until) : std::max(1, def.since); }
+int VersionOf(const OpDef& def) {
+  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
+}
 
 // Adds specs with the operands of the schema and several shapes. MakeCase() later fails for those that are not allowed.
 void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {

@@ -16,7 +16,7 @@ absl::Status Eval(EvalContext& ctx) {
   bool left = ctx.attrs().Text("direction") == "LEFT";
   return EvalBinary(ctx, kForInteger, [left](auto a, auto b) {
     using T = decltype(a);
-    const auto count = static_cast<uint64_t>(b);  // of a negative number: a large one
+    const auto count = static_cast<uint64_t>(b);  // a negative number becomes a large one
     const bool all = count >= 8 * sizeof(T);
     if (left) return all ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << count);
     return static_cast<T>(all ? (a < T(0) ? T(-1) : T(0)) : a >> count);
@@ -29,8 +29,7 @@ MGE_OP(bit_shift) = {
     .name = "BitShift",
     .doc =
         "X shifted by Y bits, with broadcasting. A shift to the right keeps the sign. All bits are shifted out if Y is "
-        "negative, or "
-        "at least the number of bits.",
+        "negative, or at least the number of bits.",
     .inputs = {{"X", kInteger}, {"Y", kInteger}},
     .outputs = {{"Z"}},
     .attrs = {{"direction", AttrType::kText, true}},

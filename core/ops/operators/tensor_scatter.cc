@@ -73,7 +73,7 @@ MGE_OP(tensor_scatter) = {
     .name = "TensorScatter",
     .doc =
         "The cache with the update's tokens from an index of each batch on. In the mode `circular`, tokens behind the "
-        "end are written to the begin.",
+        "end are written to the start.",
     .inputs = {{"past_cache"}, {"update"}, {"write_indices", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"present_cache"}},
     .attrs = {{"axis", AttrType::kInt}, {"mode", AttrType::kText}},

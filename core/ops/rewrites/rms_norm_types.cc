@@ -32,7 +32,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
 }  // namespace
 
 MGE_REWRITE(rms_norm_types) = {.name = "rms_norm_types",
-                               .doc = "Gives the scale of an RMSNormalization the type of X, or both the wider type.",
+                               .doc = "Computes in float32 or float64 if X and the scale have different types.",
                                .apply = Apply};
 
 }  // namespace mge::rewrite_rms_norm_types

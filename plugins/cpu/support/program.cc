@@ -310,11 +310,8 @@ class ProgramBuilder {
       }
       case Form::kBinary:
       case Form::kCompare:
-        if (op->tile == TileOp::kDiv) {
-          r = Divide(n, TileOp::kDiv, type, &out, target);
-          break;
-        }
-        r = Binary(n, op->tile, Source(n, 0), Source(n, 1), type, &out, target);
+        r = op->tile == TileOp::kDiv ? Divide(n, op->tile, type, &out, target)
+                                     : Binary(n, op->tile, Source(n, 0), Source(n, 1), type, &out, target);
         break;
       case Form::kMod: r = Divide(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, type, &out, target); break;
       case Form::kShift:

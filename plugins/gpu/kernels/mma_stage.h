@@ -33,7 +33,7 @@ struct MmaTile {
 
 // A factor gives a tile vectors of elements: of lines, along k, or if along_lines is true, of one k across lines. Factors that
 // compute where elements are have LineAt(line), which returns what a thread knows of a line and is called once per tile, and
-// Load<N>(Line, k, k_end), which returns a vector with zeros outside of the factor. Factors of bytes have no along_lines, and
+// Load<N>(Line, k, k_end), which returns a vector with zeros outside of the factor. Factors of bytes are never along lines, and
 // Load() adds the bytes to Line::total. This factor is a matrix in memory.
 template <typename T>
 struct Lines {

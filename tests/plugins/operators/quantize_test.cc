@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "tests/plugins/operators/exact.h"
 #include "tests/support/chain.h"
 #include "under_test.h"
 
@@ -17,9 +18,6 @@ Tensor Codes(DType t, Shape shape, uint64_t seed) {
   const double high = t == DType::kU8 || t == DType::kI8 ? 255 : t == DType::kI32 ? 1e9 : 65535;
   return Random(t, std::move(shape), is_signed ? -high / 2 : 0, is_signed ? high / 2 : high, seed);
 }
-
-// Checks that the backend offers a kernel and that all kernels give the reference's bits.
-void CheckOffered(Backend& backend, const Case& c) { EXPECT_FALSE(backend.Check(c, Exactly).candidates.empty()) << c.name; }
 
 TEST(QuantizeLinear, EveryTypeWithOneScale) {
   OnEveryMachine([](Backend& backend) {
@@ -105,14 +103,6 @@ TEST(DequantizeLinear, EveryTypeWithOneScale) {
         CheckOffered(backend, OneNode("DequantizeLinear", {x, s}));
       }
     }
-  });
-}
-
-TEST(DequantizeLinear, ScalesOfBlocksAreRefused) {
-  OnEveryMachine([](Backend& backend) {
-    Case c = OneNode("DequantizeLinear", {Codes(DType::kU8, {4, 6}, 1), Random(DType::kF32, {4, 3}, 0.1, 0.3, 2)},
-                     With({{"axis", int64_t{1}}, {"block_size", int64_t{2}}}));
-    EXPECT_TRUE(backend.Offers(c).candidates.empty());
   });
 }
 
