@@ -6,8 +6,6 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-#define MGE_UNROLL _Pragma("GCC unroll 16")
-
 // Neighbouring outputs whose sums stay in registers.
 constexpr int kPixels = 4;
 

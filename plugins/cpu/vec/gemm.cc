@@ -19,8 +19,6 @@ constexpr int64_t kAhead = 24;  // prefetch distance in rows of B
 // row stride of the copy of A; not a power of two, so that rows do not share cache sets
 constexpr int64_t kStride = kGemmMaxK + 16;
 
-#define MGE_UNROLL _Pragma("GCC unroll 16")
-
 // The start values and the final steps of the sums of a tile.
 struct Edges {
   const float* bias;

@@ -6,8 +6,6 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-#define MGE_UNROLL _Pragma("GCC unroll 16")
-
 constexpr int kMaxPanels = 4;  // of a tile
 constexpr int kLd = kMaxPanels * kInt8Columns;
 
@@ -24,7 +22,6 @@ MGE_INLINE int32_t FourBytes(const uint8_t* p) {
 // ---------------------------------------------------------------- tiles
 
 #if defined(__AVX512F__)
-#define MGE_VNNI __attribute__((target("avx512vnni")))
 
 template <bool ASigned, int Rows, int Panels>
 MGE_VNNI void VnniTile(const uint8_t* a, int64_t stride, const uint8_t* b, int64_t panel_bytes, int64_t groups,
@@ -63,7 +60,6 @@ struct VnniTiles {
 };
 
 #elif defined(__AVX2__)
-#define MGE_VNNI __attribute__((target("avxvnni")))
 
 template <bool ASigned, int Rows, int Panels>
 MGE_VNNI void VnniTile(const uint8_t* a, int64_t stride, const uint8_t* b, int64_t panel_bytes, int64_t groups,

@@ -6,8 +6,6 @@
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
 
-#define MGE_UNROLL _Pragma("GCC unroll 16")
-
 // Calls pixel(taps, index) for each output pixel of rows r0..r1, with the addresses of the input pixels under the filter. The
 // number of taps is rounded up to a multiple of 4.
 template <typename F>
@@ -73,12 +71,23 @@ void Run(const Int8DepthwiseTask& t, int64_t r0, int64_t r1) {
 }
 
 #if defined(__AVX512F__)
-#define MGE_VNNI __attribute__((target("avx512vnni")))
+
+struct Vectors {
+  __m512i v[4];
+};
+
+// Exchanges lanes and vectors: lane L of vector i becomes lane i of vector L.
+MGE_INLINE Vectors Exchanged(const Vectors& x) {
+  const __m512i a = _mm512_shuffle_i32x4(x.v[0], x.v[1], 0x44), b = _mm512_shuffle_i32x4(x.v[0], x.v[1], 0xee);
+  const __m512i d = _mm512_shuffle_i32x4(x.v[2], x.v[3], 0x44), e = _mm512_shuffle_i32x4(x.v[2], x.v[3], 0xee);
+  return {{_mm512_shuffle_i32x4(a, d, 0x88), _mm512_shuffle_i32x4(a, d, 0xdd), _mm512_shuffle_i32x4(b, e, 0x88),
+           _mm512_shuffle_i32x4(b, e, 0xdd)}};
+}
 
 // Computes the sums of 64 channels. `mask` selects the channels that exist.
 MGE_VNNI void BlockSums(const uint8_t* const* tap, int64_t c, int64_t quads, const int8_t* weights, __mmask64 mask,
                         __m512i flip, int32_t* sums) {
-  __m512i sum[4] = {};
+  Vectors sum = {};
   for (int64_t q = 0; q < quads; ++q, tap += 4, weights += 256) {
     __m512i x[4];
     MGE_UNROLL
@@ -89,15 +98,11 @@ MGE_VNNI void BlockSums(const uint8_t* const* tap, int64_t c, int64_t quads, con
     const __m512i four[4] = {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
                              _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
     MGE_UNROLL
-    for (int i = 0; i < 4; ++i) sum[i] = _mm512_dpbusd_epi32(sum[i], four[i], _mm512_loadu_si512(weights + 64 * i));
+    for (int i = 0; i < 4; ++i) sum.v[i] = _mm512_dpbusd_epi32(sum.v[i], four[i], _mm512_loadu_si512(weights + 64 * i));
   }
-  // Transposes the lanes, so that channels are in order.
-  const __m512i a = _mm512_shuffle_i32x4(sum[0], sum[1], 0x44), b = _mm512_shuffle_i32x4(sum[0], sum[1], 0xee);
-  const __m512i d = _mm512_shuffle_i32x4(sum[2], sum[3], 0x44), e = _mm512_shuffle_i32x4(sum[2], sum[3], 0xee);
-  _mm512_storeu_si512(sums, _mm512_shuffle_i32x4(a, d, 0x88));
-  _mm512_storeu_si512(sums + 16, _mm512_shuffle_i32x4(a, d, 0xdd));
-  _mm512_storeu_si512(sums + 32, _mm512_shuffle_i32x4(b, e, 0x88));
-  _mm512_storeu_si512(sums + 48, _mm512_shuffle_i32x4(b, e, 0xdd));
+  sum = Exchanged(sum);  // channels in order
+  MGE_UNROLL
+  for (int i = 0; i < 4; ++i) _mm512_storeu_si512(sums + 16 * i, sum.v[i]);
 }
 
 template <Int8Result Result>
@@ -120,18 +125,6 @@ void RunVnniWith(const Int8DepthwiseTask& t, int64_t r0, int64_t r1) {
 }
 
 // ---------------------------------------------------------------- 3 x 3 to bytes
-
-struct Vectors {
-  __m512i v[4];
-};
-
-// Exchanges lanes and vectors: lane L of vector i becomes lane i of vector L.
-MGE_INLINE Vectors Exchanged(const Vectors& x) {
-  const __m512i a = _mm512_shuffle_i32x4(x.v[0], x.v[1], 0x44), b = _mm512_shuffle_i32x4(x.v[0], x.v[1], 0xee);
-  const __m512i d = _mm512_shuffle_i32x4(x.v[2], x.v[3], 0x44), e = _mm512_shuffle_i32x4(x.v[2], x.v[3], 0xee);
-  return {{_mm512_shuffle_i32x4(a, d, 0x88), _mm512_shuffle_i32x4(a, d, 0xdd), _mm512_shuffle_i32x4(b, e, 0x88),
-           _mm512_shuffle_i32x4(b, e, 0xdd)}};
-}
 
 // Computes a row of one block of at most 64 channels. Pair: of at most 32 channels, and two pixels at a time.
 template <bool Signed, bool Pair>

@@ -41,6 +41,14 @@ inline constexpr int kF = kVectorBytes / 4;                     // lanes of VF
 inline constexpr int kD = kVectorBytes / 8;
 
 #define MGE_INLINE static inline __attribute__((always_inline))
+#define MGE_UNROLL _Pragma("GCC unroll 16")  // unrolls the loop behind it
+
+// Functions with it may use dot products of bytes, which are an extension of the instruction set.
+#if defined(__AVX512F__)
+#define MGE_VNNI __attribute__((target("avx512vnni")))
+#elif defined(__AVX2__)
+#define MGE_VNNI __attribute__((target("avxvnni")))
+#endif
 
 // The vector type for the compute type C.
 template <typename C>

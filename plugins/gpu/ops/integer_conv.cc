@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "plugins/gpu/support/bytes.h"
 #include "plugins/gpu/support/integer_convolution.h"
 #include "plugins/gpu/support/layout.h"
 #include "plugins/gpu/support/matrix_units.h"

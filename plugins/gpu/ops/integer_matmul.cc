@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plugins/gpu/support/bytes.h"
 #include "plugins/gpu/support/integer_product.h"
 #include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/recipe.h"

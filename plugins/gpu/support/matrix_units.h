@@ -20,6 +20,10 @@ inline double MatrixUnitsGain(const Problem& p, mge_dtype type) {
   return roofs.matrix_operations_per_us / roofs.operations_per_us * of_type;
 }
 
+// A dot product of four bytes without them takes somewhat longer than an operation of floats, and counts as eight operations,
+// not two.
+inline constexpr double kGainOfBytes = 3;
+
 // Returns whether the device's code has kernels for the type. Floats are rounded to TF32. int8 stands for uint8, too.
 inline bool HasMatrixUnits(const Problem& p, mge_dtype type) {
   const int least = type == MGE_DTYPE_F16 || type == MGE_DTYPE_I8     ? 75

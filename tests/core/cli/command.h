@@ -63,6 +63,23 @@ class Command : public testing::Test {
                                                         .outputs = {TextField(field::value_info::kName, "y")},
                                                         .initializers = weights})}));
   }
+  // Writes a model of two products of one tensor with biases, whose results are multiplied. Returns its path.
+  std::string TwoProducts() const {
+    using namespace onnx_builder;  // NOLINT: its functions build models
+    std::vector<float> a(16 * 16), b(16 * 16);
+    for (size_t i = 0; i < a.size(); ++i) {
+      a[i] = 0.25f * static_cast<float>(i % 7) - 0.75f;
+      b[i] = 0.25f * static_cast<float>(i % 5) - 0.5f;
+    }
+    const std::vector<float> biases(16, 0.5f);
+    return Model("two_products.onnx",
+                 {NodeProto("MatMul", {"x", "a"}, {"xa"}), NodeProto("Add", {"xa", "of_a"}, {"s"}),
+                  NodeProto("MatMul", {"x", "b"}, {"xb"}), NodeProto("Add", {"xb", "of_b"}, {"t"}),
+                  NodeProto("Mul", {"s", "t"}, {"y"})},
+                 {FloatTensor("a", {16, 16}, a), FloatTensor("b", {16, 16}, b), FloatTensor("of_a", {16}, biases),
+                  FloatTensor("of_b", {16}, biases)},
+                 {int64_t{16}, int64_t{16}});
+  }
   std::string Good() const { return Model("good.onnx", {onnx_builder::NodeProto("Relu", {"x"}, {"y"})}); }
 
   std::string folder_;

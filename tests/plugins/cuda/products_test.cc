@@ -45,9 +45,18 @@ TEST_F(CudaProducts, PassTheConformanceKit) {
 TEST_F(CudaProducts, OfATransformerAreThoseOfTheLibrary) {
   const std::string model = Bert();
   const std::string plan = Mge("plan " + model + " --device cuda0", Environment()).out;
-  EXPECT_THAT(plan, HasSubstr("cuda.sibling_products(MatMul+Add+MatMul+Add+MatMul+Add) cuda.cublaslt.0"));
+  EXPECT_THAT(plan, HasSubstr("cuda.gemm_epilogue(MatMul+Add) cuda.cublaslt.0"));  // queries, keys and values
+  EXPECT_THAT(plan, HasSubstr("cuda.attention(Split+Reshape+"));
   EXPECT_THAT(plan, HasSubstr("cuda.gemm_epilogue(MatMul+Add+Gelu) cuda.cublaslt.0"));
   EXPECT_THAT(plan, HasSubstr("cuda.gemm_epilogue(MatMul+Add+Add) cuda.cublaslt.0"));
+  const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
+TEST_F(CudaProducts, OfOneTensorAreThoseOfTheLibrary) {
+  const std::string model = TwoProducts();
+  EXPECT_THAT(Mge("plan " + model + " --device cuda0", Environment()).out,
+              HasSubstr("cuda.sibling_products(MatMul+Add+MatMul+Add) cuda.cublaslt.0"));
   const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }

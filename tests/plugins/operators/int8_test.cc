@@ -195,8 +195,7 @@ TEST(QLinearConv, DilationAndGroups) {
 
 TEST(QLinearConv, Depthwise) {
   CheckConv({2, 5, 7, 9}, 5, {.group = 5});
-  CheckConv({1, 64, 4, 5}, 64, {.group = 64});
-  CheckConv({1, 150, 5, 5}, 150, {.strides = {2, 2}, .group = 150});
+  CheckConv({1, 70, 5, 5}, 70, {.strides = {2, 2}, .group = 70});
   CheckConv({1, 33, 6, 5}, 33, {.kernel = {5, 5}, .pads = {2, 2, 2, 2}, .group = 33});
   CheckConv({1, 16, 9, 7}, 16, {.pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = 16});
   CheckConv({1, 4, 15, 14}, 4, {.kernel = {12, 12}, .pads = {0, 0, 0, 0}, .group = 4});

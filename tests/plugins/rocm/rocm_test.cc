@@ -70,8 +70,17 @@ TEST_F(RocmProducts, OfATransformerAreThoseOfTheLibrary) {
   EXPECT_EQ(Mge("zoo bert-tiny -o bert.onnx").code, 0);
   const std::string model = Path("bert.onnx");
   const std::string plan = Mge("plan " + model + " --device rocm0", Environment(kEmulatingRocblas)).out;
-  EXPECT_THAT(plan, HasSubstr("rocm.sibling_products(MatMul+Add+MatMul+Add+MatMul+Add) rocm.rocblas"));
+  EXPECT_THAT(plan, HasSubstr("rocm.gemm_epilogue(MatMul+Add) rocm.rocblas"));  // queries, keys and values
+  EXPECT_THAT(plan, HasSubstr("rocm.attention(Split+Reshape+"));
   EXPECT_THAT(plan, HasSubstr("rocm.gemm_epilogue(MatMul+Add+Gelu) rocm.rocblas"));
+  const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+}
+
+TEST_F(RocmProducts, OfOneTensorAreThoseOfTheLibrary) {
+  const std::string model = TwoProducts();
+  EXPECT_THAT(Mge("plan " + model + " --device rocm0", Environment(kEmulatingRocblas)).out,
+              HasSubstr("rocm.sibling_products(MatMul+Add+MatMul+Add) rocm.rocblas"));
   const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
