@@ -69,7 +69,10 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
   table_.self = this;
   table_.fail = FailSlot;
   table_.log = [](void* self, int32_t severity, const char* text, uint64_t size) {
-    if (text) Of(self).Log(severity, {text, std::min(size, kMaxText)});
+    try {
+      if (text) Of(self).Log(severity, {text, std::min(size, kMaxText)});
+    } catch (const std::bad_alloc&) {  // the message is lost; an exception must not pass the backend's functions
+    }
   };
   table_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
     const ComputeFunctions& compute = Of(self).compute_;

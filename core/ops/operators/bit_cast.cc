@@ -43,6 +43,8 @@ MGE_OP(bit_cast) = {
     .eval = Eval,
     .in_place = {{0, 0}},
     .since = 26,
+    .examples = {"(T[3,37]) {to=6}", "(T[41]) {to=1}", "(T[67]@special) {to=12}", "(T[70001]) {to=3}", "(T[3,5]) {to=5}",
+                 "(T[5,7]) {to=7}"},
 };
 
 }  // namespace mge::op_bit_cast

@@ -9,9 +9,11 @@
 namespace mge::gpu {
 namespace {
 
-// The rule of support/matrix_units.h: those for bfloat16, and for float32 rounded to TF32, need capability 8.0.
+// The rule of support/matrix_units.h: those for bfloat16, and for float32 rounded to TF32, need capability 8.0; those for
+// float16 and for bytes do not.
 bool Has(std::string_view target, std::string_view kernel) {
-  const bool needs_80 = kernel.find("_mma") != std::string_view::npos && !kernel.ends_with("_f16");
+  const bool needs_80 =
+      kernel.find("_mma") != std::string_view::npos && !kernel.ends_with("_f16") && !kernel.ends_with("_i8");
   return !needs_80 || std::atoi(target.data() + target.find('_') + 1) >= 80;
 }
 
