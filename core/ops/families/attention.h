@@ -8,6 +8,14 @@
 
 namespace mge {
 
+// The inputs and outputs of the operator.
+struct AttentionSlots {
+  enum Input : int { kQ, kK, kV, kMask, kPastKey, kPastValue, kValidKeys };
+  enum Output : int { kY, kPresentKey, kPresentValue, kScores };
+};
+using AttentionInput = AttentionSlots::Input;
+using AttentionOutput = AttentionSlots::Output;
+
 // Queries are batch x q_heads x queries x head, keys batch x kv_heads x new_keys x head, and values batch x kv_heads x
 // new_keys x value_head. In operands of rank 3, the heads lie within a row: batch x queries x (q_heads * head).
 struct AttentionDims {

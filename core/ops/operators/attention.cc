@@ -11,8 +11,8 @@
 namespace mge::op_attention {
 namespace {
 
-enum Input { kQ, kK, kV, kMask, kPastKey, kPastValue, kValidKeys };
-enum Output { kY, kPresentKey, kPresentValue, kScores };
+using enum AttentionInput;
+using enum AttentionOutput;
 // The stage of the scores that output 3 has.
 enum Mode { kScaled, kCapped, kBiased, kWeights };
 
@@ -38,6 +38,7 @@ absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {kV, kPastValue}));
   MGE_RETURN_IF_ERROR(ReadMode(ctx.attrs()).status());
   MGE_RETURN_IF_ERROR(ReadAttentionWindow(ctx.attrs()).status());
+  MGE_RETURN_IF_ERROR(ReadDType(ctx.attrs(), "softmax_precision", DType::kF32, kFloating).status());
   if (ctx.has_input(kPastKey) && ctx.has_input(kValidKeys)) {
     return ctx.Invalid("past_key and nonpad_kv_seqlen are given; they exclude each other");
   }

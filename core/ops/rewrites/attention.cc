@@ -15,26 +15,32 @@
 #include <utility>
 #include <vector>
 
-#include "core/ops/rewrites/pattern.h"
+#include "core/ops/rewrites/node_adder.h"
 #include "fmt/format.h"
 
 namespace mge::rewrite_attention {
 namespace {
 
-enum Input { kQ, kK, kV, kMask, kPastKey, kPastValue, kValidKeys };
-enum Output { kY, kPresentKey, kPresentValue, kScores };
+using enum AttentionInput;
+using enum AttentionOutput;
 
 // Adds the nodes that replace one Attention.
 class Builder {
  public:
   Builder(Graph& graph, NodeId id, const AttentionDims& dims, HostAllocator& allocator)
-      : graph_(graph), node_(graph.node(id)), d_(dims), allocator_(allocator), type_(TypeOf(node_.inputs[kQ])) {}
+      : graph_(graph),
+        node_(graph.node(id)),
+        nodes_(graph, node_),
+        d_(dims),
+        allocator_(allocator),
+        type_(TypeOf(node_.inputs[kQ])) {}
 
   absl::Status Run(const AttentionWindow& window) {
     MGE_RETURN_IF_ERROR(MakeMasks(window));
     const ValueId q = Heads(node_.inputs[kQ], d_.q_heads, d_.head);
     const ValueId k = Joined(kK, kPastKey, kPresentKey, d_.head), v = Joined(kV, kPastValue, kPresentValue, d_.value_head);
-    ValueId scores = Add("MatMul", {Scaled(q), Add("Transpose", {Grouped(k, 1, d_.keys(), d_.head)}, PermOfLastTwo())});
+    const Ints last_two = Shares() ? Ints{0, 1, 2, 4, 3} : Ints{0, 1, 3, 2};
+    ValueId scores = Add("MatMul", {Scaled(q), Transpose(Grouped(k, 1, d_.keys(), d_.head), last_two)});
     Show(scores, 0);
     if (const float cap = node_.attrs.Float("softcap"); cap > 0) {
       const ValueId number = Number(cap);
@@ -45,16 +51,14 @@ class Builder {
     if (mask_ != kNone) {
       scores = mask_is_bool_ ? Add("Where", {mask_, scores, Lowest()}) : Add("Add", {scores, mask_});
     }
-    const auto precision = static_cast<DType>(node_.attrs.Int("softmax_precision", static_cast<int64_t>(type_)));
-    const ValueId weights = Add("Softmax", {Cast(scores, type_, precision)}, {{"axis", int64_t{-1}}});
-    ValueId y = Add("MatMul", {Cast(weights, precision, type_), Grouped(v, 1, d_.keys(), d_.value_head)});
+    MGE_ASSIGN_OR_RETURN(const DType precision, ReadDType(node_.attrs, "softmax_precision", type_, kFloating));
+    const ValueId weights = Add("Softmax", {Cast(scores, type_, precision)}, IntAttribute("axis", -1));
+    const ValueId y = Add("MatMul", {Cast(weights, precision, type_), Grouped(v, 1, d_.keys(), d_.value_head)});
     Result(y);
     return absl::OkStatus();
   }
 
  private:
-  using Attrs = std::vector<std::pair<std::string, AttributeValue>>;
-
   DType TypeOf(ValueId v) const { return graph_.value(v).type.dtype; }
   bool Has(int input) const { return static_cast<size_t>(input) < node_.inputs.size() && node_.inputs[input] != kNone; }
   ValueId OutputOf(int output) const {
@@ -62,22 +66,12 @@ class Builder {
   }
   bool Shares() const { return d_.q_heads != d_.kv_heads; }
 
-  // Adds a node with one output, which is `output` if that is given.
-  ValueId Add(std::string op, std::vector<ValueId> inputs, Attrs attrs = {}, ValueId output = kNone) {
-    Node node;
-    node.op = std::move(op);
-    node.name = node_.name + "." + node.op;
-    node.device = node_.device;
-    node.inputs = std::move(inputs);
-    for (auto& [name, value] : attrs) node.attrs.Set(std::move(name), std::move(value));
-    const ValueId y = output == kNone ? graph_.AddTemporary(node.name) : output;
-    node.outputs = {y};
-    graph_.AddNode(std::move(node));
-    return y;
+  ValueId Add(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    return nodes_.Add(std::move(op), std::move(inputs), std::move(attrs));
   }
-  // Adds a constant, or returns the one that another Attention has added under this name. Equal nodes of several layers are
-  // then merged.
-  ValueId Constant(std::string_view what, Tensor tensor) {
+  // Adds a constant, or returns the equal one that another Attention has added, so that equal nodes of several layers are
+  // merged. The pass compares only small constants.
+  ValueId Shared(std::string_view what, Tensor tensor) {
     const std::string name = fmt::format("attention.{}.{}{}", what, DTypeName(tensor.dtype()), ShapeText(tensor.shape()));
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
       if (!IsConstant(graph_, v) || graph_.value(v).name != name) continue;
@@ -88,24 +82,24 @@ class Builder {
     }
     return AddFreshConstant(graph_, name, std::move(tensor));
   }
-  ValueId Ints(std::span<const int64_t> values) { return Constant("integers", Tensor::Vector<int64_t>(values)); }
   // Adds a number of the attention's type.
   ValueId Number(double x) {
     ValueId id = kNone;
     DispatchFloating(type_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      id = Constant(fmt::format("{}", x), Tensor::Scalar<T>(static_cast<T>(static_cast<float>(x))));
+      id = nodes_.Constant(Tensor::Scalar<T>(static_cast<T>(static_cast<float>(x))));
     });
     return id;
   }
   ValueId Lowest() { return Number(-std::numeric_limits<double>::infinity()); }
-  ValueId Reshape(ValueId x, const Shape& shape, ValueId output = kNone) {
-    return Add("Reshape", {x, Ints(shape)}, {{"allowzero", int64_t{1}}}, output);
+  ValueId Reshape(ValueId x, const Shape& shape) {
+    return Add("Reshape", {x, nodes_.Integers(shape)}, IntAttribute("allowzero", 1));
   }
-  ValueId Cast(ValueId x, DType from, DType to) {
-    return from == to ? x : Add("Cast", {x}, {{"to", static_cast<int64_t>(to)}});
+  void ReshapeTo(ValueId output, ValueId x, const Shape& shape) {
+    nodes_.AddTo({output}, "Reshape", {x, nodes_.Integers(shape)}, IntAttribute("allowzero", 1));
   }
-  Attrs PermOfLastTwo() const { return {{"perm", Shares() ? mge::Ints{0, 1, 2, 4, 3} : mge::Ints{0, 1, 3, 2}}}; }
+  ValueId Transpose(ValueId x, Ints perm) { return Add("Transpose", {x}, OneAttribute("perm", std::move(perm))); }
+  ValueId Cast(ValueId x, DType from, DType to) { return from == to ? x : Add("Cast", {x}, CastTo(to)); }
 
   ValueId Scaled(ValueId q) {
     const double scale = AttentionScale(node_.attrs, d_.head);
@@ -116,14 +110,18 @@ class Builder {
   ValueId Heads(ValueId x, int64_t heads, int64_t size) {
     if (!d_.in_rows) return x;
     const int64_t tokens = graph_.value(x).type.dims[1];
-    return Add("Transpose", {Reshape(x, {d_.batch, tokens, heads, size})}, {{"perm", mge::Ints{0, 2, 1, 3}}});
+    return Transpose(Reshape(x, {d_.batch, tokens, heads, size}), {0, 2, 1, 3});
   }
   // Returns the keys or values, behind those of the past.
   ValueId Joined(int now, int past, int present, int64_t size) {
     const ValueId x = Heads(node_.inputs[now], d_.kv_heads, size), output = OutputOf(present);
-    if (Has(past)) return Add("Concat", {node_.inputs[past], x}, {{"axis", int64_t{2}}}, output);
-    if (output != kNone) Add("Identity", {x}, {}, output);
-    return x;
+    if (!Has(past)) {
+      if (output != kNone) nodes_.AddTo({output}, "Identity", {x});
+      return x;
+    }
+    if (output == kNone) return Add("Concat", {node_.inputs[past], x}, IntAttribute("axis", 2));
+    nodes_.AddTo({output}, "Concat", {node_.inputs[past], x}, IntAttribute("axis", 2));
+    return output;
   }
   // Gives the `heads` heads that share keys a dimension of their own, if there are such heads.
   ValueId Grouped(ValueId x, int64_t heads, int64_t rows, int64_t size) {
@@ -133,7 +131,7 @@ class Builder {
   void Show(ValueId scores, int64_t stage) {
     const ValueId output = OutputOf(kScores);
     if (output == kNone || node_.attrs.Int("qk_matmul_output_mode") != stage) return;
-    Reshape(scores, {d_.batch, d_.q_heads, d_.queries, d_.keys()}, output);
+    ReshapeTo(output, scores, {d_.batch, d_.q_heads, d_.queries, d_.keys()});
   }
   // Moves the heads of the result back into its rows, and gives zeros to the queries that see no key. A Transpose of the node
   // behind it, which does the same, is part of that.
@@ -141,19 +139,19 @@ class Builder {
     ValueId none = sees_none_, output = node_.outputs[kY];
     Shape shape = d_.Output();
     const NodeId next = d_.in_rows ? kNone : OnlyReader(graph_, output).node;
-    const bool transposed = next != kNone && IsOp(graph_.node(next), "Transpose") &&
-                            graph_.node(next).attrs.IntList("perm") == mge::Ints{0, 2, 1, 3};
+    const bool transposed =
+        next != kNone && IsOp(graph_.node(next), "Transpose") && graph_.node(next).attrs.IntList("perm") == Ints{0, 2, 1, 3};
     if (transposed) {
       output = graph_.node(next).outputs[0];
       shape = {d_.batch, d_.queries, d_.q_heads, d_.value_head};
     }
     if (d_.in_rows || transposed) {
-      const Attrs perm = {{"perm", Shares() ? mge::Ints{0, 3, 1, 2, 4} : mge::Ints{0, 2, 1, 3}}};
-      y = Add("Transpose", {y}, perm);
-      if (none != kNone) none = Add("Transpose", {none}, perm);
+      const Ints perm = Shares() ? Ints{0, 3, 1, 2, 4} : Ints{0, 2, 1, 3};
+      y = Transpose(y, perm);
+      if (none != kNone) none = Transpose(none, perm);
     }
     if (none != kNone) y = Add("Where", {none, Number(0), y});
-    Reshape(y, shape, output);
+    ReshapeTo(output, y, shape);
     if (transposed) graph_.RemoveNode(next);
   }
 
@@ -181,7 +179,7 @@ class Builder {
       for (int64_t i = 0; i < d_.queries; ++i) {
         for (int64_t j = 0; j < d_.keys(); ++j) *to++ = window.Sees(i + d_.past, j);
       }
-      limits_ = Constant("window", std::move(limits));
+      limits_ = Shared("window", std::move(limits));
     }
     if (Has(kMask)) mask_ = MaskInGroups();
     if (Has(kMask) || Has(kValidKeys) || window.left >= 0 || window.right >= 0) sees_none_ = SeesNone();
@@ -194,24 +192,26 @@ class Builder {
     const ValueId n = Reshape(node_.inputs[kValidKeys], shape);
     std::vector<int64_t> numbers(static_cast<size_t>(std::max(d_.keys(), d_.queries)));
     std::iota(numbers.begin(), numbers.end(), int64_t{0});
-    const ValueId keys = Ints(std::span(numbers).first(static_cast<size_t>(d_.keys())));
+    const std::span<const int64_t> all_keys(numbers.data(), static_cast<size_t>(d_.keys()));
+    const ValueId keys = Shared("keys", Tensor::Vector(all_keys));
     numbers.resize(static_cast<size_t>(d_.queries));
     for (int64_t& row : numbers) row -= d_.queries;
-    const ValueId rows = Constant("rows", Tensor::Of<int64_t>({d_.queries, 1}, numbers)), positions = Add("Add", {n, rows});
+    const ValueId rows = Shared("queries", Tensor::Of<int64_t>({d_.queries, 1}, numbers)), positions = Add("Add", {n, rows});
     limits_ = Add("Less", {keys, n});
     const auto limit = [&](std::string op, ValueId bound) {
       limits_ = Add("And", {limits_, Add(std::move(op), {keys, bound})});
     };
     if (w.causal) limit("LessOrEqual", positions);
-    if (w.right >= 0) limit("LessOrEqual", Add("Add", {positions, Ints(mge::Ints{w.right})}));
-    if (w.left >= 0) limit("GreaterOrEqual", Add("Sub", {positions, Ints(mge::Ints{w.left})}));
+    if (w.right >= 0) limit("LessOrEqual", Add("Add", {positions, nodes_.Integers({w.right})}));
+    if (w.left >= 0) limit("GreaterOrEqual", Add("Sub", {positions, nodes_.Integers({w.left})}));
   }
   // Returns which queries see no key, in the form of the scores with one column.
   ValueId SeesNone() {
     ValueId bias = mask_;
     if (mask_is_bool_) bias = Add("Where", {mask_, Number(0), Lowest()});
     if (limits_ != kNone) bias = Add("Where", {limits_, bias == kNone ? Number(0) : bias, Lowest()});
-    const ValueId none = Add("Equal", {Add("ReduceMax", {bias, Ints(mge::Ints{-1})}, {{"keepdims", int64_t{1}}}), Lowest()});
+    const ValueId none =
+        Add("Equal", {Add("ReduceMax", {bias, nodes_.Integers({-1})}, IntAttribute("keepdims", 1)), Lowest()});
     Shape shape(Shares() ? 5 : 4, 1);
     const auto join = [&](const Shape& dims) {  // broadcasts, but for the keys
       for (size_t i = 2; i <= dims.size(); ++i) {
@@ -219,13 +219,14 @@ class Builder {
       }
     };
     join(mask_dims_);
-    if (limits_ != kNone || !Has(kMask)) shape[shape.size() - 2] = d_.queries;
+    if (limits_ != kNone) shape[shape.size() - 2] = d_.queries;
     if (Has(kValidKeys)) shape[0] = d_.batch;
     return Reshape(none, shape);
   }
 
   Graph& graph_;
   const Node node_;  // a copy: adding nodes moves it
+  NodeAdder nodes_;
   const AttentionDims d_;
   HostAllocator& allocator_;
   const DType type_;

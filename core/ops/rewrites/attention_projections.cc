@@ -3,10 +3,9 @@
 // a device better than three small ones. The Split costs nothing where attention is one kernel, which reads the columns of
 // each part; elsewhere it is a copy. So the backend must ask for this rewrite.
 #include <array>
-#include <string>
 #include <vector>
 
-#include "core/ops/rewrites/pattern.h"
+#include "core/ops/rewrites/node_adder.h"
 
 namespace mge::rewrite_attention_projections {
 namespace {
@@ -119,33 +118,17 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
     if (p.bias != kNone) biases.push_back(&graph.value(p.bias).constant);
   }
   MGE_ASSIGN_OR_RETURN(Tensor matrix, SideBySide(weights, allocator));
-  MGE_ASSIGN_OR_RETURN(Tensor lengths, Tensor::Create(DType::kI64, {3}, allocator));
-  std::ranges::copy(columns, lengths.MutableData<int64_t>().begin());
   Tensor bias;
   if (!biases.empty()) {
     MGE_ASSIGN_OR_RETURN(bias, SideBySide(biases, allocator));
   }
 
-  const std::string stem = graph.value(parts[0].output(graph)).name;
-  auto add = [&](std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs) -> Node& {
-    Node node;
-    node.op = std::move(op);
-    node.name = first.name;
-    node.device = first.device;
-    node.inputs = std::move(inputs);
-    node.outputs = std::move(outputs);
-    return graph.node(graph.AddNode(std::move(node)));
-  };
-  ValueId y = graph.AddTemporary(stem);
-  add("MatMul", {first.inputs[0], AddFreshConstant(graph, stem + ".weights", std::move(matrix))}, {y});
-  if (!biases.empty()) {
-    const ValueId sum = graph.AddTemporary(stem);
-    add("Add", {y, AddFreshConstant(graph, stem + ".bias", std::move(bias))}, {sum});
-    y = sum;
-  }
+  NodeAdder nodes(graph, first);
+  ValueId y = nodes.Add("MatMul", {first.inputs[0], nodes.Constant(std::move(matrix))});
+  if (bias.defined()) y = nodes.Add("Add", {y, nodes.Constant(std::move(bias))});
   std::vector<ValueId> outputs;
   for (const Projection& p : parts) outputs.push_back(p.output(graph));
-  add("Split", {y, AddFreshConstant(graph, stem + ".lengths", std::move(lengths))}, outputs).attrs.Set("axis", int64_t{-1});
+  nodes.AddTo(outputs, "Split", {y, nodes.Integers(columns)}, IntAttribute("axis", -1));
   for (const Projection& p : parts) graph.RemoveNode(p.last);
   return true;
 }

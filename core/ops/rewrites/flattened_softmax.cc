@@ -2,20 +2,10 @@
 #include <algorithm>
 
 #include "core/ops/families/softmax.h"
-#include "core/ops/rewrite.h"
+#include "core/ops/rewrites/node_adder.h"
 
 namespace mge::rewrite_flattened_softmax {
 namespace {
-
-NodeId AddStep(Graph& graph, const Node& like, std::string op, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
-  Node step;
-  step.op = std::move(op);
-  step.name = like.name + "." + step.op;
-  step.device = like.device;
-  step.inputs = std::move(inputs);
-  step.outputs = std::move(outputs);
-  return graph.AddNode(std::move(step));
-}
 
 // Converts Softmax, LogSoftmax and Hardmax of operator sets before 13, where all dimensions from the axis on form one
 // row. If only one of them is larger than 1, the newest form means the same. Otherwise flattens the input and restores
@@ -30,13 +20,10 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   graph.node(id).attrs.Remove("_flatten");
   if (std::all_of(type.dims.begin() + axis + 1, type.dims.end(), [](int64_t d) { return d == 1; })) return true;
 
-  ValueId flat = graph.AddTemporary(node.name + ".flat"), result = graph.AddTemporary(node.name + ".rows");
-  ValueId shape = graph.AddTemporary(node.name + ".shape");
-  NodeId flatten = AddStep(graph, node, "Flatten", {node.inputs[0]}, {flat});
-  graph.node(flatten).attrs.Set("axis", axis);
-  AddStep(graph, node, "Shape", {node.inputs[0]}, {shape});
-  NodeId reshape = AddStep(graph, node, "Reshape", {result, shape}, {node.outputs[0]});
-  graph.node(reshape).attrs.Set("allowzero", int64_t{1});
+  NodeAdder nodes(graph, node);
+  const ValueId flat = nodes.Add("Flatten", {node.inputs[0]}, IntAttribute("axis", axis));
+  const ValueId shape = nodes.Add("Shape", {node.inputs[0]}), result = graph.AddTemporary(node.name + ".rows");
+  nodes.AddTo({node.outputs[0]}, "Reshape", {result, shape}, IntAttribute("allowzero", 1));
   Node& softmax = graph.node(id);
   softmax.attrs.Set("axis", int64_t{1});
   softmax.inputs[0] = flat;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rewrites/node_adder.h"
 #include "core/ops/rewrites/quantized.h"
 
 namespace mge::rewrite_integer_conv {
@@ -30,15 +31,14 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   }
   const ValueId x_zero = ZeroOf(graph, x), w_zero = ZeroOf(graph, w);
   const ValueId factors = AddFreshConstant(graph, graph.value(node.outputs[0]).name + ".scale", std::move(scale));
-  Attributes to;
-  to.Set("to", static_cast<int64_t>(DType::kF32));
-  const ValueId sums = AddStep(graph, node, "ConvInteger", {x.data, w.data, x_zero, w_zero}, node.attrs);
-  const ValueId floats = AddStep(graph, node, "Cast", {sums}, std::move(to));
+  NodeAdder nodes(graph, node);
+  const ValueId sums = nodes.Add("ConvInteger", {x.data, w.data, x_zero, w_zero}, node.attrs);
+  const ValueId floats = nodes.Add("Cast", {sums}, CastTo(DType::kF32));
   if (bias == kNone) {
     Replace(graph, id, "Mul", {floats, factors});
     return true;
   }
-  const ValueId scaled = AddStep(graph, node, "Mul", {floats, factors});
+  const ValueId scaled = nodes.Add("Mul", {floats, factors});
   Replace(graph, id, "Add", {scaled, bias});
   return true;
 }

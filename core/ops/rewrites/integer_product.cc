@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rewrites/node_adder.h"
 #include "core/ops/rewrites/quantized.h"
 
 namespace mge::rewrite_integer_product {
@@ -43,15 +44,14 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   }
   const ValueId a_zero = ZeroOf(graph, a), b_zero = ZeroOf(graph, b);
   const ValueId factors = AddFreshConstant(graph, graph.value(node.outputs[0]).name + ".scale", std::move(scale));
-  Attributes to;
-  to.Set("to", static_cast<int64_t>(DType::kF32));
-  const ValueId sums = AddStep(graph, node, "MatMulInteger", {a.data, matrix, a_zero, b_zero});
-  const ValueId floats = AddStep(graph, node, "Cast", {sums}, std::move(to));
+  NodeAdder nodes(graph, node);
+  const ValueId sums = nodes.Add("MatMulInteger", {a.data, matrix, a_zero, b_zero});
+  const ValueId floats = nodes.Add("Cast", {sums}, CastTo(DType::kF32));
   if (!has_addend) {
     Replace(graph, id, "Mul", {floats, factors});
     return true;
   }
-  const ValueId scaled = AddStep(graph, node, "Mul", {floats, factors});
+  const ValueId scaled = nodes.Add("Mul", {floats, factors});
   Replace(graph, id, "Add", {scaled, node.inputs[2]});
   return true;
 }

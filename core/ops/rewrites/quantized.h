@@ -199,20 +199,6 @@ inline std::vector<double> ConstantFloats(const Graph& graph, ValueId value) {
   return numbers;
 }
 
-// Adds a node before `like`, with one output of a new name.
-inline ValueId AddStep(Graph& graph, const Node& like, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
-  Node node;
-  node.op = std::move(op);
-  node.name = like.name;
-  node.device = like.device;
-  node.inputs = std::move(inputs);
-  node.attrs = std::move(attrs);
-  const ValueId out = graph.AddTemporary(graph.value(like.outputs[0]).name + "." + node.op);
-  node.outputs = {out};
-  graph.AddNode(std::move(node));
-  return out;
-}
-
 // Returns whether a QuantizeLinear reads the value, directly or through a Relu or Clip. Another rewrite may then replace both.
 inline bool IsQuantizedNext(const Graph& graph, ValueId result) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {

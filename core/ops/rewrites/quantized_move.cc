@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rewrites/node_adder.h"
 #include "core/ops/rewrites/quantized.h"
 
 namespace mge::rewrite_quantized_move {
@@ -20,7 +21,7 @@ bool QuantizeBeforeConcat(Graph& graph, NodeId id, const Node& concat, const Qua
   if (y.zero != kNone) steps.push_back(y.zero);
   for (size_t i = 0; i < integers.size(); ++i) {
     steps[0] = concat.inputs[i];
-    if (integers[i] == kNone) integers[i] = AddStep(graph, concat, "QuantizeLinear", steps, graph.node(id).attrs);
+    if (integers[i] == kNone) integers[i] = NodeAdder(graph, concat).Add("QuantizeLinear", steps, graph.node(id).attrs);
   }
   const NodeId whole = Replace(graph, id, "Concat", std::move(integers));
   graph.node(whole).attrs = concat.attrs;

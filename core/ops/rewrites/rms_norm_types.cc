@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backends have kernels of RMSNormalization for one type. Where the scale has another type than X, both get the wider type,
 // and the result is rounded to the scale's.
-#include "core/ops/rewrites/parts.h"
+#include "core/ops/rewrites/node_adder.h"
 
 namespace mge::rewrite_rms_norm_types {
 namespace {
@@ -13,18 +13,16 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   if (x == scale || !kFloating.Contains(x) || !kFloating.Contains(scale)) return false;
   const DType wide = x == DType::kF64 || scale == DType::kF64 ? DType::kF64 : DType::kF32;
 
-  Parts parts(graph, node);
-  auto widened = [&](ValueId v, DType dtype) {
-    return dtype == wide ? v : parts.Add("Cast", {v}, IntAttribute("to", static_cast<int64_t>(wide)));
-  };
+  NodeAdder nodes(graph, node);
+  auto widened = [&](ValueId v, DType dtype) { return dtype == wide ? v : nodes.Add("Cast", {v}, CastTo(wide)); };
   const std::vector<ValueId> inputs = {widened(node.inputs[0], x), widened(node.inputs[1], scale)};
   if (scale == wide) {
     const NodeId norm = Replace(graph, id, "RMSNormalization", inputs);
     graph.node(norm).attrs = node.attrs;
   } else {
-    const ValueId y = parts.Add("RMSNormalization", inputs, node.attrs);
+    const ValueId y = nodes.Add("RMSNormalization", inputs, node.attrs);
     const NodeId cast = Replace(graph, id, "Cast", {y});
-    graph.node(cast).attrs = IntAttribute("to", static_cast<int64_t>(scale));
+    graph.node(cast).attrs = CastTo(scale);
   }
   return true;
 }

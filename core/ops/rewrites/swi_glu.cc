@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/rewrites/parts.h"
+#include "core/ops/rewrites/node_adder.h"
 
 namespace mge::rewrite_swi_glu {
 namespace {
@@ -8,7 +8,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);  // a copy: adding nodes moves it
   if (!IsOp(node, "SwiGLU")) return false;
   if (!graph.value(node.inputs[0]).type.IsStatic() || !graph.value(node.inputs[1]).type.IsStatic()) return false;
-  const ValueId gate = Parts(graph, node).Add("Swish", {node.inputs[0]}, node.attrs);
+  const ValueId gate = NodeAdder(graph, node).Add("Swish", {node.inputs[0]}, node.attrs);
   Replace(graph, id, "Mul", {gate, node.inputs[1]});
   return true;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/ops/op_helpers.h"
-#include "core/ops/rewrites/parts.h"
+#include "core/ops/rewrites/node_adder.h"
 
 namespace mge::rewrite_tensor_scatter {
 namespace {
@@ -34,7 +34,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const auto rank = static_cast<int64_t>(cache_type.dims.size());
   MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(node.attrs.Int("axis", -2), rank));
   const int64_t size = cache_type.dims[axis], tokens = update_type.dims[axis];
-  Parts parts(graph, node);
+  NodeAdder nodes(graph, node);
 
   if (node.inputs.size() < 3 || node.inputs[2] == kNone) {
     if (tokens == size) {
@@ -42,7 +42,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
       return true;
     }
     const ValueId rest =
-        parts.Add("Slice", {cache, parts.Integers({tokens}), parts.Integers({size}), parts.Integers({axis})});
+        nodes.Add("Slice", {cache, nodes.Integers({tokens}), nodes.Integers({size}), nodes.Integers({axis})});
     const NodeId concat = Replace(graph, id, "Concat", {update, rest});
     graph.node(concat).attrs.Set("axis", axis);
     return true;
@@ -55,17 +55,17 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   per_batch[0] = dims[0];
   for (int64_t t = 0; t < tokens; ++t) steps[t] = t;
   const bool circular = node.attrs.Text("mode", "linear") == "circular";
-  auto wrapped = [&](ValueId v) { return circular ? parts.Add("Mod", {v, parts.Integers({size})}) : v; };
-  ValueId starts = wrapped(parts.Add("Reshape", {node.inputs[2], parts.Integers(per_batch)}));
+  auto wrapped = [&](ValueId v) { return circular ? nodes.Add("Mod", {v, nodes.Integers({size})}) : v; };
+  ValueId starts = wrapped(nodes.Add("Reshape", {node.inputs[2], nodes.Integers(per_batch)}));
   if (!circular) {  // a negative index is an error, which ScatterND reports for a place behind the end
-    const ValueId negative = parts.Add("Less", {starts, parts.Integers({0})});
-    starts = parts.Add("Where", {negative, parts.Integers({size}), starts});
+    const ValueId negative = nodes.Add("Less", {starts, nodes.Integers({0})});
+    starts = nodes.Add("Where", {negative, nodes.Integers({size}), starts});
   }
-  const ValueId column = parts.Constant(Tensor::Of<int64_t>({tokens, 1}, std::span<const int64_t>(steps)));
+  const ValueId column = nodes.Constant(Tensor::Of<int64_t>({tokens, 1}, std::span<const int64_t>(steps)));
   std::vector<int64_t> whole(dims.begin(), dims.end());
   whole.push_back(1);
-  const ValueId places = parts.Add("Expand", {wrapped(parts.Add("Add", {starts, column})), parts.Integers(whole)});
-  const ValueId coordinates = parts.Add("Concat", {parts.Constant(std::move(leading)), places}, IntAttribute("axis", -1));
+  const ValueId places = nodes.Add("Expand", {wrapped(nodes.Add("Add", {starts, column})), nodes.Integers(whole)});
+  const ValueId coordinates = nodes.Add("Concat", {nodes.Constant(std::move(leading)), places}, IntAttribute("axis", -1));
   Replace(graph, id, "ScatterND", {cache, coordinates, update});
   return true;
 }

@@ -107,6 +107,7 @@ TEST(AttentionRewrite, RefusesShapesThatDoNotFit) {
               HasSubstr("3 heads of queries cannot share 2 heads of keys"));
   EXPECT_THAT(Rewritten(kRows, "y = Attention(q, k, v)"), HasSubstr("cannot be divided into 0 heads"));
   EXPECT_THAT(Rewritten(kHeads + "input m : float32[7]\n", "y = Attention(q, k, v, m)"), HasSubstr("attn_mask"));
+  EXPECT_THAT(Rewritten(kHeads, "y = Attention(q, k, v) {softmax_precision=6}"), HasSubstr("softmax_precision"));
 }
 
 }  // namespace

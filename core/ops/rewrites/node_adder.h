@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds the nodes that together replace one node.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ops/rewrites/pattern.h"
+
+namespace mge {
+
+// One attribute, as a set of attributes.
+inline Attributes OneAttribute(std::string name, AttributeValue value) {
+  Attributes attrs;
+  attrs.Set(std::move(name), std::move(value));
+  return attrs;
+}
+inline Attributes IntAttribute(std::string name, int64_t value) { return OneAttribute(std::move(name), value); }
+inline Attributes CastTo(DType type) { return IntAttribute("to", static_cast<int64_t>(type)); }
+
+class NodeAdder {
+ public:
+  // `whole` is the node to replace. The new nodes have its name and device. `graph` must outlive this object.
+  NodeAdder(Graph& graph, const Node& whole)
+      : graph_(graph), stem_(graph.value(whole.outputs[0]).name), name_(whole.name), device_(whole.device) {}
+
+  // Adds a node that produces these values.
+  void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    Node node;
+    node.op = std::move(op);
+    node.name = name_;
+    node.device = device_;
+    node.inputs = std::move(inputs);
+    node.outputs.assign(outputs.begin(), outputs.end());
+    node.attrs = std::move(attrs);
+    graph_.AddNode(std::move(node));
+  }
+  // Adds a node with new outputs and returns them.
+  std::vector<ValueId> Add(std::string op, std::vector<ValueId> inputs, size_t outputs, Attributes attrs) {
+    std::vector<ValueId> values;
+    for (size_t i = 0; i < outputs; ++i) values.push_back(graph_.AddTemporary(stem_));
+    AddTo(values, std::move(op), std::move(inputs), std::move(attrs));
+    return values;
+  }
+  ValueId Add(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    return Add(std::move(op), std::move(inputs), 1, std::move(attrs))[0];
+  }
+
+  // Adds a constant.
+  ValueId Constant(Tensor tensor) { return AddFreshConstant(graph_, stem_, std::move(tensor)); }
+  ValueId Integers(std::span<const int64_t> values) { return Constant(Tensor::Vector(values)); }
+  ValueId Integers(std::initializer_list<int64_t> values) { return Integers(std::span(values.begin(), values.size())); }
+
+  // Divides the last dimension into parts of these sizes.
+  std::vector<ValueId> Split(ValueId x, const std::vector<int64_t>& sizes) {
+    if (sizes.size() == 1) return {x};
+    return Add("Split", {x, Integers(sizes)}, sizes.size(), IntAttribute("axis", -1));
+  }
+
+ private:
+  Graph& graph_;
+  std::string stem_, name_, device_;
+};
+
+}  // namespace mge
