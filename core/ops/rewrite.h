@@ -24,14 +24,11 @@ struct Rewrite {
   // Replaces the pattern whose last node is `node`. Returns true if the graph changed. The caller binds the new nodes
   // and infers their types. `allocator` supplies the memory of new constants. If it fails, the graph must be unchanged.
   absl::StatusOr<bool> (*apply)(Graph& graph, NodeId node, HostAllocator& allocator);
-  // An operator that the new nodes contain. The rewrite is applied only if every device has kernels of that name. Empty: it is
-  // always applied.
+  // An operator for which every device must have kernels, mostly that of the new nodes. Empty: the rewrite is always applied.
   std::string_view needs = {};
-  // Returns whether the pattern could end at the node, by a cheap check. The devices are asked only if it does. Must not be
-  // null if `needs` is not empty.
-  bool (*may_apply)(const Graph& graph, NodeId node) = nullptr;
-  // An operator in the pattern that must not be folded before the rewrite was tried. Empty: none.
-  std::string_view keeps = {};
+  // If `needs` is not empty: an operator that the pattern contains. The devices are asked only for graphs with such a node,
+  // and it is not folded before the rewrite was tried.
+  std::string_view contains = {};
 };
 
 // Declares the rewrite of a source file. `id` must be the file's name without .cc.

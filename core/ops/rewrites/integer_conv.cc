@@ -5,15 +5,9 @@
 namespace mge::rewrite_integer_conv {
 namespace {
 
-bool MayApply(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  return IsOp(node, "Conv") && Producer(graph, node.inputs[0], "DequantizeLinear") &&
-         Producer(graph, node.inputs[1], "DequantizeLinear");
-}
-
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
-  if (!MayApply(graph, id)) return false;
   const Node node = graph.node(id);  // a copy: adding nodes moves it
+  if (!IsOp(node, "Conv")) return false;
   const std::optional<ConvOperands> found = FindConvOperands(graph, node);
   if (!found || IsQuantizedNext(graph, node.outputs[0])) return false;
   const auto& [x, w, channels, largest_sum] = *found;
@@ -50,8 +44,7 @@ MGE_REWRITE(integer_conv) = {
     .doc = "Replaces a Conv of two DequantizeLinear by a ConvInteger and a scale.",
     .apply = Apply,
     .needs = "ConvInteger",
-    .may_apply = MayApply,
-    .keeps = "DequantizeLinear",
+    .contains = "DequantizeLinear",
 };
 
 }  // namespace mge::rewrite_integer_conv

@@ -17,15 +17,9 @@ absl::StatusOr<Tensor> Transposed(const Tensor& matrix, HostAllocator& allocator
   return out;
 }
 
-bool MayApply(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  return (IsOp(node, "MatMul") || IsOp(node, "Gemm")) && Producer(graph, node.inputs[0], "DequantizeLinear") &&
-         Producer(graph, node.inputs[1], "DequantizeLinear");
-}
-
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
-  if (!MayApply(graph, id)) return false;
   const Node node = graph.node(id);  // a copy: adding nodes moves it
+  if (!IsOp(node, "MatMul") && !IsOp(node, "Gemm")) return false;
   const bool gemm = node.op == "Gemm", transposed = gemm && node.attrs.Int("transB", 0) != 0;
   const std::optional<ProductOperands> found = FindProductOperands(graph, node, transposed);
   if (!found) return false;
@@ -63,8 +57,7 @@ MGE_REWRITE(integer_product) = {
     .doc = "Replaces a MatMul or Gemm of two DequantizeLinear by a MatMulInteger and a scale.",
     .apply = Apply,
     .needs = "MatMulInteger",
-    .may_apply = MayApply,
-    .keeps = "DequantizeLinear",
+    .contains = "DequantizeLinear",
 };
 
 }  // namespace mge::rewrite_integer_product

@@ -23,8 +23,6 @@ absl::StatusOr<Tensor> BiasOf(const Graph& graph, ValueId bias, const ConvOperan
   return sums;
 }
 
-bool MayApply(const Graph& graph, NodeId id) { return IsOp(graph.node(id), "QuantizeLinear"); }
-
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const std::optional<Quantization> y = FindQuantized(graph, graph.node(id));
   if (!y || !y->Is8Bit()) return false;
@@ -58,8 +56,7 @@ MGE_REWRITE(quantized_conv) = {
     .doc = "Replaces a Conv between DequantizeLinear and QuantizeLinear by a QLinearConv.",
     .apply = Apply,
     .needs = "QLinearConv",
-    .may_apply = MayApply,
-    .keeps = "DequantizeLinear",
+    .contains = "DequantizeLinear",
 };
 
 }  // namespace mge::rewrite_quantized_conv

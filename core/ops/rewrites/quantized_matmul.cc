@@ -4,8 +4,6 @@
 namespace mge::rewrite_quantized_matmul {
 namespace {
 
-bool MayApply(const Graph& graph, NodeId id) { return IsOp(graph.node(id), "QuantizeLinear"); }
-
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const std::optional<Quantization> y = FindQuantized(graph, graph.node(id));
   if (!y || !y->Is8Bit()) return false;
@@ -31,8 +29,7 @@ MGE_REWRITE(quantized_matmul) = {
     .doc = "Replaces a MatMul between DequantizeLinear and QuantizeLinear by a QLinearMatMul.",
     .apply = Apply,
     .needs = "QLinearMatMul",
-    .may_apply = MayApply,
-    .keeps = "DequantizeLinear",
+    .contains = "DequantizeLinear",
 };
 
 }  // namespace mge::rewrite_quantized_matmul

@@ -30,8 +30,6 @@ bool QuantizeBeforeConcat(Graph& graph, NodeId id, const Node& concat, const Qua
   return true;
 }
 
-bool MayApply(const Graph& graph, NodeId id) { return IsOp(graph.node(id), "QuantizeLinear"); }
-
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const std::optional<Quantization> y = FindQuantized(graph, graph.node(id));
   if (!y || !y->Is8Bit()) return false;
@@ -68,8 +66,7 @@ MGE_REWRITE(quantized_move) = {
     .doc = "Moves and joins integers instead of floats between DequantizeLinear and QuantizeLinear.",
     .apply = Apply,
     .needs = "QLinearConv",  // a sign that the devices compute quantized models with integers
-    .may_apply = MayApply,
-    .keeps = {},
+    .contains = "DequantizeLinear",
 };
 
 }  // namespace mge::rewrite_quantized_move

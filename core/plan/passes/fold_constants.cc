@@ -64,7 +64,7 @@ class Denied {
 bool IsKept(const Node& node, const PassContext& context) {
   if (!context.first_round || !node.domain.empty() || context.Skips("rewrite")) return false;
   return std::any_of(AllRewrites().begin(), AllRewrites().end(), [&](const Rewrite* rewrite) {
-    return !rewrite->keeps.empty() && rewrite->keeps == node.op && !context.Skips(rewrite->name);
+    return !rewrite->contains.empty() && rewrite->contains == node.op && !context.Skips(rewrite->name);
   });
 }
 

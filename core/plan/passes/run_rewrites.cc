@@ -22,20 +22,38 @@ class DenialCounter : public HostAllocator {
   int64_t& denied_;
 };
 
+bool Contains(const Graph& graph, std::string_view op) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (!node.dead && node.domain.empty() && node.op == op) return true;
+  }
+  return false;
+}
+
+// Returns the indices of the rewrites that may be applied to the graph.
+std::vector<size_t> Allowed(const Graph& graph, const PassContext& context) {
+  std::vector<size_t> allowed;
+  for (size_t r = 0; r < AllRewrites().size(); ++r) {
+    const Rewrite& rewrite = *AllRewrites()[r];
+    if (context.Skips(rewrite.name)) continue;
+    const bool able = rewrite.needs.empty() ||
+                      (context.has_kernels && Contains(graph, rewrite.contains) && context.has_kernels(rewrite.needs));
+    if (able) allowed.push_back(r);
+  }
+  return allowed;
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
   int changes = 0;
   DenialCounter allocator(*context.allocator, *context.denied_bytes);
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  const std::vector<size_t> allowed = Allowed(graph, context);
   for (NodeId id : order) {
-    for (size_t r = 0; r < AllRewrites().size() && !graph.node(id).dead; ++r) {
+    for (size_t r : allowed) {
+      if (graph.node(id).dead) break;
       const Rewrite* rewrite = AllRewrites()[r];
-      if (context.Skips(rewrite->name)) continue;
-      if (!rewrite->needs.empty() &&
-          (!rewrite->may_apply(graph, id) || !context.has_kernels || !context.has_kernels(rewrite->needs))) {
-        continue;
-      }
       int32_t first_new = graph.node_count();
       absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
       // Rewrites that would exceed the budget are skipped.
