@@ -5,7 +5,7 @@
 
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
-#include "support/program_checks.h"
+#include "support/program_operands.h"
 
 namespace mge::cpu {
 namespace {

@@ -39,13 +39,13 @@ Result Find(const Value& v, const Value& matrix, bool of_rows, int64_t lines, in
 }
 
 // The nodes behind a MatMulInteger. Values are ids in the graph; -1: absent.
-struct Behind {
+struct IntegerEpilogue {
   int32_t output = -1, scale = -1, bias = -1;
   bool casts = false;
 };
 
 // Adds `next`, which reads b->output. Returns false if it does not fit.
-bool Absorb(const Graph& graph, const Node& next, Behind* b) {
+bool Absorb(const Graph& graph, const Node& next, IntegerEpilogue* b) {
   if (HasOwnMeaning(next) || next.output_count() != 1 || !next.has_output(0)) return false;
   const Value y = next.output(0);
   if (!y.is_static() || y.dtype() != MGE_DTYPE_F32 || !std::ranges::equal(y.dims(), graph.value(b->output).dims()))
@@ -75,14 +75,14 @@ void OfferIntegerProducts(const Pattern& pattern, ClaimList& claims) {
     const Node n = pattern.node(i);
     if (!n.Is("MatMulInteger") || !n.has_output(0) || !n.output(0).is_static() || HasOwnMeaning(n)) continue;
     if (!n.input(0).is_static() || !n.input(1).is_static() || !HasColumns(n) || n.output(0).elements() == 0) continue;
-    Behind behind = {.output = n.output_id(0)};
+    IntegerEpilogue epilogue = {.output = n.output_id(0)};
     std::vector<int32_t> nodes = {i};
     double saved = 0;
     for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
-      if (!Absorb(pattern.graph(), pattern.node(next), &behind)) break;
+      if (!Absorb(pattern.graph(), pattern.node(next), &epilogue)) break;
       nodes.push_back(next);
       saved += GpuUs(kAverageRoofs, 2.0 * static_cast<double>(n.output(0).bytes()));
-      if (behind.scale >= 0) claims.Offer("integer_product", nodes, saved);
+      if (epilogue.scale >= 0) claims.Offer("integer_product", nodes, saved);
     }
   }
 }
@@ -129,16 +129,16 @@ Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
   out->b_matrices = static_cast<int64_t>(b.elements()) / std::max<int64_t>(1, args.k * args.n);
   const auto number = [&](int input) { return n.has_input(input) ? InputOf(p, input) : -1; };
   if (p.node_count() > 1) {
-    Behind behind = {.output = n.output_id(0)};
+    IntegerEpilogue epilogue = {.output = n.output_id(0)};
     bool fits = n.Is("MatMulInteger") && HasColumns(n) && p.output_count() == 1;
-    for (int i = 1; i < p.node_count(); ++i) fits = fits && Absorb(p.graph(), p.node(i), &behind);
-    if (!fits || behind.scale < 0 || OutputNumber(p, behind.output) != 0) return Refusal("unsupported epilogue");
+    for (int i = 1; i < p.node_count(); ++i) fits = fits && Absorb(p.graph(), p.node(i), &epilogue);
+    if (!fits || epilogue.scale < 0 || OutputNumber(p, epilogue.output) != 0) return Refusal("unsupported epilogue");
     out->result = IntegerResult::kReals;
-    out->b_scale = p.operand(behind.scale);
+    out->b_scale = p.operand(epilogue.scale);
     args.b_scale_of.line = p.input(out->b_scale).elements() == 1 ? 0 : 1;
     args.scale_type = static_cast<int32_t>(MGE_DTYPE_F32);
-    if (behind.bias >= 0) {
-      out->bias = p.operand(behind.bias);
+    if (epilogue.bias >= 0) {
+      out->bias = p.operand(epilogue.bias);
       args.bias_step = p.input(out->bias).elements() == 1 ? 0 : 1;
     }
   }

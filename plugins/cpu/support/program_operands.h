@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the construction of elementwise programs that do not depend on the program: dimensions and constants.
+// The operands of elementwise programs: their dimensions, scales per axis, and constants.
 #pragma once
 
 #include <vector>

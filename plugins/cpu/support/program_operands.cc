@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/program_checks.h"
+#include "support/program_operands.h"
 
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
