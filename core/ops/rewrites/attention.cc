@@ -49,7 +49,7 @@ class Builder {
     Show(scores, 1);
     if (limits_ != kNone) scores = Add("Where", {limits_, scores, Lowest()});
     if (mask_ != kNone) {
-      scores = mask_is_bool_ ? Add("Where", {mask_, scores, Lowest()}) : Add("Add", {scores, mask_});
+      scores = MaskIsBool() ? Add("Where", {mask_, scores, Lowest()}) : Add("Add", {scores, mask_});
     }
     MGE_ASSIGN_OR_RETURN(const DType precision, ReadDType(node_.attrs, "softmax_precision", type_, kFloating));
     const ValueId weights = Add("Softmax", {Cast(scores, type_, precision)}, IntAttribute("axis", -1));
@@ -64,6 +64,7 @@ class Builder {
   ValueId OutputOf(int output) const {
     return static_cast<size_t>(output) < node_.outputs.size() ? node_.outputs[output] : kNone;
   }
+  bool MaskIsBool() const { return Has(kMask) && TypeOf(node_.inputs[kMask]) == DType::kBool; }
   bool Shares() const { return d_.q_heads != d_.kv_heads; }
 
   ValueId Add(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
@@ -159,8 +160,7 @@ class Builder {
   ValueId MaskInGroups() {
     const ValueId mask = node_.inputs[kMask];
     Shape dims = graph_.value(mask).type.dims;
-    mask_is_bool_ = TypeOf(mask) == DType::kBool;
-    const ValueId cast = mask_is_bool_ ? mask : Cast(mask, TypeOf(mask), type_);
+    const ValueId cast = MaskIsBool() ? mask : Cast(mask, TypeOf(mask), type_);
     mask_dims_ = dims;
     if (!Shares() || dims.size() < 3) return cast;
     const bool one = dims[dims.size() - 3] == 1;
@@ -208,7 +208,7 @@ class Builder {
   // Returns which queries see no key, in the form of the scores with one column.
   ValueId SeesNone() {
     ValueId bias = mask_;
-    if (mask_is_bool_) bias = Add("Where", {mask_, Number(0), Lowest()});
+    if (MaskIsBool()) bias = Add("Where", {mask_, Number(0), Lowest()});
     if (limits_ != kNone) bias = Add("Where", {limits_, bias == kNone ? Number(0) : bias, Lowest()});
     const ValueId none =
         Add("Equal", {Add("ReduceMax", {bias, nodes_.Integers({-1})}, IntAttribute("keepdims", 1)), Lowest()});
@@ -230,9 +230,8 @@ class Builder {
   const AttentionDims d_;
   HostAllocator& allocator_;
   const DType type_;
-  ValueId mask_ = kNone;  // is added to the scores; or bool: keeps a score
-  bool mask_is_bool_ = false;
-  Shape mask_dims_;            // of a mask that the node has
+  ValueId mask_ = kNone;  // the node's mask: is added to the scores; or bool: keeps a score
+  Shape mask_dims_;
   ValueId limits_ = kNone;     // bool: keeps a score
   ValueId sees_none_ = kNone;  // bool
 };

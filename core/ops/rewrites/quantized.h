@@ -51,16 +51,15 @@ inline double ScaleAt(const Graph& graph, const Quantization& q, int64_t i) {
   const Tensor& scale = graph.value(q.scale).constant;
   return scale.Data<float>()[scale.elements() == 1 ? 0 : i];
 }
-inline int64_t ZeroAt(const Graph& graph, const Quantization& q, int64_t i) {
-  if (q.zero == kNone) return 0;
-  const Tensor& zero = graph.value(q.zero).constant;
-  return zero.ToInts()[static_cast<size_t>(zero.elements() == 1 ? 0 : i)];
+// Returns the zero points: one, or one per scale.
+inline std::vector<int64_t> ZerosOf(const Graph& graph, const Quantization& q) {
+  return q.zero == kNone ? std::vector<int64_t>{0} : graph.value(q.zero).constant.ToInts();
 }
 
 // Returns whether two quantizations have the same type, one equal scale and one equal zero point.
 inline bool SameQuantization(const Graph& graph, const Quantization& a, const Quantization& b) {
   return a.type == b.type && HasOneElement(graph, a.scale) && HasOneElement(graph, b.scale) &&
-         ScaleAt(graph, a, 0) == ScaleAt(graph, b, 0) && ZeroAt(graph, a, 0) == ZeroAt(graph, b, 0);
+         ScaleAt(graph, a, 0) == ScaleAt(graph, b, 0) && ZerosOf(graph, a)[0] == ZerosOf(graph, b)[0];
 }
 
 // Returns the zero point of 8-bit integers, or a new constant of zeros with the shape of the scale if there is none.
@@ -81,9 +80,7 @@ inline int64_t LimitOf(DType type, bool high) {
 // Returns the largest distance between 8-bit integers and their zero points.
 inline int64_t LargestOf(const Graph& graph, const Quantization& q) {
   int64_t largest = 0;
-  const int64_t zeros = q.zero == kNone ? 1 : graph.value(q.zero).constant.elements();
-  for (int64_t i = 0; i < zeros; ++i) {
-    const int64_t zero = ZeroAt(graph, q, i);
+  for (int64_t zero : ZerosOf(graph, q)) {
     largest = std::max({largest, zero - LimitOf(q.type, false), LimitOf(q.type, true) - zero});
   }
   return largest;
@@ -150,7 +147,7 @@ inline ValueId BeforeClip(const Graph& graph, ValueId value, const Quantization&
       (i == 1 ? low : high) = *limit;
     }
   }
-  const double scale = ScaleAt(graph, q, 0), zero = static_cast<double>(ZeroAt(graph, q, 0));
+  const double scale = ScaleAt(graph, q, 0), zero = static_cast<double>(ZerosOf(graph, q)[0]);
   auto rounded = [&](double v) { return std::nearbyint(static_cast<float>(v) / static_cast<float>(scale)) + zero; };
   const bool saturates = rounded(low) <= static_cast<double>(LimitOf(q.type, false)) &&
                          rounded(high) >= static_cast<double>(LimitOf(q.type, true));
@@ -189,9 +186,10 @@ inline std::vector<double> ConstantFloats(const Graph& graph, ValueId value) {
         graph.value(q->scale).constant.elements() != static_cast<int64_t>(integers.size())) {
       return numbers;
     }
+    const std::vector<int64_t> zeros = ZerosOf(graph, *q);
     for (size_t i = 0; i < integers.size(); ++i) {
-      const auto at = static_cast<int64_t>(i);
-      numbers.push_back(static_cast<double>(integers[i] - ZeroAt(graph, *q, at)) * ScaleAt(graph, *q, at));
+      const int64_t zero = zeros[zeros.size() == 1 ? 0 : i];
+      numbers.push_back(static_cast<double>(integers[i] - zero) * ScaleAt(graph, *q, static_cast<int64_t>(i)));
     }
   } else if (IsConstant(graph, value) && graph.value(value).constant.dtype() == DType::kF32) {
     for (float number : graph.value(value).constant.Data<float>()) numbers.push_back(number);
