@@ -213,12 +213,7 @@ class Builder {
     const ValueId none =
         Add("Equal", {Add("ReduceMax", {bias, nodes_.Integers({-1})}, IntAttribute("keepdims", 1)), Lowest()});
     Shape shape(Shares() ? 5 : 4, 1);
-    const auto join = [&](const Shape& dims) {  // broadcasts, but for the keys
-      for (size_t i = 2; i <= dims.size(); ++i) {
-        if (dims[dims.size() - i] != 1) shape[shape.size() - i] = dims[dims.size() - i];
-      }
-    };
-    join(mask_dims_);
+    for (size_t i = 2; i <= mask_dims_.size(); ++i) shape[shape.size() - i] = mask_dims_[mask_dims_.size() - i];
     if (limits_ != kNone) shape[shape.size() - 2] = d_.queries;
     if (Has(kValidKeys)) shape[0] = d_.batch;
     return Reshape(none, shape);
