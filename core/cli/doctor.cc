@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ranges>
+#include <set>
 
 #include "core/cli/common.h"
 #include "core/cli/unexpected.h"
 #include "core/cli/zoo/model_writer.h"
 #include "core/process/child.h"
-#include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::cli {
 namespace {
@@ -38,71 +40,57 @@ struct DoctorOptions {
 
 // ---------------------------------------------------------------- the child process: starts one backend and uses its devices
 
-// Runs the operator if the plan gives it to a kernel of the device, and not to the host's reference evaluator (*offered).
-// Describes a wrong result in *wrong.
-Status RunOperator(Runtime& runtime, const std::string& device, const Operator& op, bool* offered, std::string* wrong) {
+// Returns whether the plan gives a node to a kernel of the device, and not to the host's reference evaluator.
+bool UsesDevice(const std::string& plan, const Json& device) {
+  const Json units = Json::parse(plan)["units"];
+  return std::ranges::any_of(units, [&](const Json& u) { return u["kind"] == "kernel" && u["device"] == device; });
+}
+
+// Runs the operator on the device of the row and completes the row. Returns false if the device has no kernel for it.
+bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
   ModelWriter model(op.name, 0);
   model.Node(op.name, std::vector<std::string>(op.inputs, model.Input("x", {2, 2})), {}, "y");
   model.Output("y", {2, 2});
   const std::string bytes = model.Finish();
   SessionOptions options;
-  options.device = device;
+  options.device = row["name"];
   Session session;
   Tensor input;
   const Tensor* inputs[] = {&input};
-  std::string plan;
+  std::vector<Tensor> outputs;
+  std::string plan, wrong, fix = "do not use this device; report it to the author of the backend";
   Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session);
   if (s.ok()) s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, kInput, &input);
-  if (!s.ok()) return s;
-  s = session.Plan(inputs, "mge.plan/1", false, &plan);
-  if (!s.ok()) return s.kind() == kUnsupported ? Status() : std::move(s);
-  const Json units = Json::parse(plan)["units"];
-  *offered =
-      std::ranges::any_of(units, [&](const Json& unit) { return unit["kind"] == "kernel" && unit["device"] == device; });
-  std::vector<Tensor> outputs;
-  if (*offered) s = session.Run({&input}, &outputs);
-  if (!*offered || !s.ok()) return s;
-  const auto [got, want] = std::ranges::mismatch(outputs[0].data<float>(), op.expected);
-  if (want != op.expected.end())
-    *wrong = fmt::format("{} gives {} at element {} instead of {}", op.name, *got, want - op.expected.begin(), *want);
-  return s;
-}
-
-// Tests a device with the first operator for which it has a kernel. Completes its row.
-void TryDevice(Runtime& runtime, const std::string& file, Json& row) {
-  std::string none;
-  for (const Operator& op : kOperators) {
-    bool offered = false;
-    std::string wrong, fix = "do not use this device; report it to the author of the backend";
-    if (Status s = RunOperator(runtime, row["name"], op, &offered, &wrong); !s.ok()) {
-      wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
-      fix = s.fix();
-    } else if (!offered) {
-      none += (none.empty() ? "" : ", ") + std::string(op.name);
-      continue;
-    }
-    row.update({{"operator", op.name}, {"state", wrong.empty() ? "passed" : "loadable"}, {"troubled", !wrong.empty()}});
-    if (!wrong.empty()) row.update({{"reason", wrong}, {"fix", fix}});
-    return;
+  if (s.ok()) s = session.Plan(inputs, "mge.plan/1", false, &plan);
+  if (s.kind() == kUnsupported || (s.ok() && !UsesDevice(plan, row["name"]))) return false;
+  if (s.ok()) s = session.Run({&input}, &outputs);
+  if (!s.ok()) {
+    wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
+    fix = s.fix();
+  } else if (const auto [got, want] = std::ranges::mismatch(outputs[0].data<float>(), op.expected);
+             want != op.expected.end()) {
+    wrong = fmt::format("{} gives {} at element {} instead of {}", op.name, *got, want - op.expected.begin(), *want);
   }
-  row["reason"] = fmt::format("it has no kernel for any of {}, so nothing was run", none);
-  row["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
+  row.update({{"operator", op.name}, {"state", wrong.empty() ? "passed" : "loadable"}, {"troubled", !wrong.empty()}});
+  if (!wrong.empty()) row.update({{"reason", wrong}, {"fix", fix}});
+  return true;
 }
 
-// The test of one backend, in the child process.
-struct Trial {
-  std::string file;
-  int report;  // the pipe to the parent process
+// Tests the backend in `file`, and no other. Writes lines to `report` before each stage, which may kill or hang the process:
+// each is the row of the file so far.
+void TryBackend(const Globals& globals, const std::string& file, const std::string& others, int report) {
+  LeaveFaults();
   Json row = Json::object();
-
-  // Reports the next action, which may kill or hang the process, and all that is known of the row.
-  void Enter(std::string_view stage) {
+  auto enter = [&](std::string_view stage) {
     row["stage"] = stage;
     if (dprintf(report, "%s\n", row.dump(-1, ' ', false, Json::error_handler_t::replace).c_str()) < 0) _exit(1);
-  }
-
-  // Starts the backend and tests its devices.
-  Status Run(const RuntimeOptions& options) {
+  };
+  auto run = [&] {
+    RuntimeOptions options = OptionsOf(globals);
+    options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
+                        "plan.host_compute=0"};  // the host would compute so few elements
+    // The parent process limits the time.
+    options.command_line.insert(options.command_line.end(), {"plugin.skip=" + others, "plugin.start_timeout=0"});
     Runtime runtime;
     Json settings, plugins, devices;
     Status s = Runtime::Create(options, &runtime);
@@ -113,39 +101,32 @@ struct Trial {
       for (const char* key : {"verdict", "code", "reason", "fix"}) row[key] = own[key];
     }
     if (!s.ok() || row.value("verdict", "") != "loaded") return s;
-    Enter("opening its devices");
+    enter("opening its devices");
     if (s = ReadReport(runtime, "mge.devices/1", &devices); !s.ok()) return s;
     for (const Json& device : devices["devices"]) {
       if (device["name"] == "host") continue;
       Json tried = {{"name", device["name"]}, {"class", device["class"]}, {"state", device["state"]}, {"troubled", false}};
       for (const char* text : {"operator", "reason", "fix"}) tried[text] = "";
-      if (device["state"] == "loadable") {
-        Enter(fmt::format("running an operator on {}", Text(device["name"])));
-        TryDevice(runtime, file, tried);
-      } else {
+      if (device["state"] != "loadable") {
         tried.update({{"state", "found"}, {"troubled", device["usable"]}, {"reason", device["reason"]}});
+      } else {
+        enter(fmt::format("running an operator on {}", Text(device["name"])));
+        if (std::ranges::none_of(kOperators, [&](const Operator& op) { return TryOperator(runtime, op, tried); })) {
+          const auto names = kOperators | std::views::transform(&Operator::name);
+          tried["reason"] = fmt::format("it has no kernel for any of {}, so nothing was run", fmt::join(names, ", "));
+          tried["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
+        }
       }
       row["devices"].push_back(std::move(tried));
     }
-    Enter("stopping");
+    enter("stopping");
     return s;
+  };
+  enter(kFirstStage);
+  if (Status s = run(); !s.ok()) {
+    row.update({{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}});
   }
-};
-
-// Tests the backend in `file`, and no other. Writes lines to `report`: each is the row of the file so far.
-void TryBackend(const Globals& globals, const std::string& file, const std::string& others, int report) {
-  LeaveFaults();
-  RuntimeOptions options = OptionsOf(globals);
-  options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
-                      "plan.host_compute=0"};  // the host would compute so few elements
-  options.command_line.push_back("plugin.skip=" + others);
-  options.command_line.push_back("plugin.start_timeout=0");  // the parent process limits the time
-  Trial trial = {file, report};
-  trial.Enter(kFirstStage);
-  if (Status s = trial.Run(options); !s.ok()) {
-    trial.row.update({{"verdict", "refused"}, {"code", "bad_setting"}, {"reason", s.title()}, {"fix", s.fix()}});
-  }
-  trial.Enter(kLastStage);
+  enter(kLastStage);
   std::exit(0);
 }
 
@@ -167,13 +148,12 @@ void Probe(const Globals& globals, const DoctorOptions& o, const std::string& ot
   const ChildEnd& end = child->end();
   const std::string stage = row.value("stage", ""), ending = end.Describe(o.timeout_s);
   row.erase("stage");
-  bool failed = false, ran = false;
-  for (const Json& d : row["devices"]) {
-    failed |= d["troubled"].get<bool>();
-    ran |= d["state"] == "passed";
-  }
+  auto any = [&](const char* key, const Json& value) {
+    return std::ranges::any_of(row["devices"], [&](const Json& device) { return device[key] == value; });
+  };
   const bool whole = end.fine() && stage == kLastStage;  // false also if the backend called exit(0)
-  row["state"] = row["verdict"] != "loaded" ? "found" : whole && ran && !failed ? "passed" : "loadable";
+  const bool failed = any("troubled", true), passed = whole && !failed && any("state", "passed");
+  row["state"] = row["verdict"] != "loaded" ? "found" : passed ? "passed" : "loadable";
   row["troubled"] = !whole || failed || row["verdict"] == "refused";
   auto say = [&row](std::string_view code, std::string reason, std::string fix) {
     row.update({{"code", code}, {"reason", std::move(reason)}, {"fix", std::move(fix)}});
@@ -229,31 +209,29 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
   }
   std::string text;
   if (Status s = Plugins::Verify(options, "", &text); !s.ok()) return Report(globals, s);
-  const Json found = Json::parse(text);
+  const Json files = Json::parse(text)["files"];
   Json rows = Json::array();
   int passed = 0, troubled = 0;
-  Progress progress(globals, "probing backends", found["files"].size());
-  for (const Json& file : found["files"]) {
+  Progress progress(globals, "probing backends", files.size());
+  for (const Json& file : files) {
+    const bool quarantined = file["code"] == "quarantined", refused = file["verdict"] == "refused";
     Json row = {{"state", "found"}};
     row.update(file);
-    row["quarantined"] = row["code"] == "quarantined";
-    row["troubled"] = row["verdict"] == "refused";
-    row["devices"] = Json::array();
-    std::string others;
-    for (const Json& other : found["files"]) {
-      if (other["name"] != file["name"] && other["name"] != "") others += (others.empty() ? "" : ",") + Text(other["name"]);
+    row.update({{"quarantined", quarantined}, {"troubled", refused}, {"devices", Json::array()}});
+    if (file["verdict"] == "accepted") {
+      std::set<std::string> others;
+      for (const Json& other : files) others.insert(Text(other["name"]));
+      others.erase(Text(file["name"]));
+      others.erase("");
+      Probe(globals, o, fmt::format("{}", fmt::join(others, ",")), row);
     }
-    if (row["verdict"] == "accepted") Probe(globals, o, others, row);
     passed += row["state"] == "passed";
     troubled += row["troubled"].get<bool>();
     rows.push_back(std::move(row));
     progress.Step(rows.size());
   }
-  const Json report = {{"schema", "mge.doctor/1"},
-                       {"timeout_s", o.timeout_s},
-                       {"passed", passed},
-                       {"troubled", troubled},
-                       {"plugins", std::move(rows)}};
+  Json report = {{"schema", "mge.doctor/1"}, {"timeout_s", o.timeout_s}, {"passed", passed}, {"troubled", troubled}};
+  report["plugins"] = std::move(rows);
   if (globals.json) {
     PrintJson(report);
   } else {

@@ -60,9 +60,7 @@ void BeChild(pid_t parent, const Fd& output) {
 // Appends the available bytes, and closes the descriptor at the end of the stream.
 void ReadInto(Fd& fd, std::string& text) {
   char buffer[1 << 16];  // as large as a pipe
-  ssize_t n = 0;
-  while (fd.valid() && (n = read(fd.get(), buffer, sizeof(buffer))) < 0 && errno == EINTR) {
-  }
+  const ssize_t n = fd.valid() ? read(fd.get(), buffer, sizeof(buffer)) : -1;
   if (n > 0) text.append(buffer, static_cast<size_t>(n));
   if (n == 0) fd = Fd();
   if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
@@ -197,11 +195,6 @@ void Child::WaitForAny(const std::vector<Child*>& children) {
     }
   }
   poll(files.data(), files.size(), patience_ms);
-}
-
-bool HasChildProcess() {
-  siginfo_t child = {};
-  return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 }  // namespace mge

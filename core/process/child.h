@@ -76,7 +76,4 @@ class Child {
   ChildEnd end_;
 };
 
-// Returns whether this process has a child process, running or ended.
-bool HasChildProcess();
-
 }  // namespace mge

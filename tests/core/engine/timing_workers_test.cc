@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timing of kernels in mge-worker: a kernel that hangs or crashes is left out of the choice.
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <chrono>
 
-#include "core/process/child.h"
 #include "tests/core/engine/tuner_test.h"
 
 namespace mge {
@@ -22,6 +22,12 @@ constexpr char kRelu[] = "input x : float32[?]\ny = Relu(x)\noutput y\n";
 constexpr char kNeg[] = "input x : float32[?]\ny = Neg(x)\noutput y\n";
 constexpr char kBackends[] = MGE_BINARY_DIR "/tests/engine_fakes";
 constexpr char kWorker[] = MGE_BINARY_DIR "/lib/mge/mge-worker";
+
+// Returns whether this process has a child process, running or ended.
+bool HasChildProcess() {
+  siginfo_t child = {};
+  return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
 
 class Workers : public testing::Test {
  protected:
