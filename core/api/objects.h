@@ -32,6 +32,14 @@ struct mge_string {
 
 namespace mge::api {
 
+// The model that a session trains, as it was loaded.
+struct TrainedModel {
+  std::shared_ptr<const MappedFile> file;  // null for a model from memory, which its owner keeps
+  Bytes bytes;
+  std::string folder;  // of the file
+  std::vector<std::string> parameters;
+};
+
 // Marks an object as alive. Memory that was freed mostly keeps its bytes for a while, so that the use of an object after its
 // release is seen, though not always.
 class LifeMark {
@@ -58,7 +66,8 @@ struct mge_runtime {
 
 struct mge_session {
   std::shared_ptr<mge::Session> session;
-  std::shared_ptr<mge::Profile> profile;  // of the runtime; nullable
+  std::shared_ptr<mge::Profile> profile;               // of the runtime; nullable
+  std::optional<mge::api::TrainedModel> trained = {};  // of a session that trains
 };
 
 struct mge_run_fence {
@@ -115,6 +124,9 @@ ValueType DeclaredInput(const mge_session& s, size_t i);
 
 // Parses a caller's texts "NAME=VALUE". Defined in runtime.cc.
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
+
+// Turns a model into a training step (core/train). `trained` has its bytes, and gets its parameters. Defined in training.cc.
+absl::Status PrepareTraining(const mge_training_options& given, onnx::Model& model, TrainedModel& trained);
 
 // Checks the number of inputs and that none is NULL or released. Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 
 #include "absl/container/inlined_vector.h"
 #include "core/api/objects.h"
@@ -16,9 +17,13 @@ using mge::api::Wrap;
 
 namespace {
 
-absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options* given) {
+mge_session_options Known(const mge_session_options* given) {
   mge_session_options o = {};
   if (given) std::memcpy(&o, given, std::min(given->struct_size, sizeof(o)));
+  return o;
+}
+
+absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o) {
   mge::SessionOptions options;
   if (o.device) options.device = o.device;
   options.threads = o.threads;
@@ -29,8 +34,22 @@ absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options* given) 
   return options;
 }
 
-mge_session* New(std::shared_ptr<mge::Session> session, const mge_runtime& runtime) {
-  return new mge_session{std::move(session), runtime.profile};
+// Creates the session of a model that `read` reads. `trained` has the model's bytes for a session that trains.
+template <typename Read>
+absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_session_options& given, Read read,
+                                        mge::api::TrainedModel trained) {
+  MGE_ASSIGN_OR_RETURN(mge::SessionOptions options, OptionsOf(given));
+  mge::onnx::ReadOptions how;
+  how.allocator = &runtime.runtime->devices().host().host_allocator();
+  MGE_ASSIGN_OR_RETURN(mge::onnx::Model model, read(how));
+  if (given.training) MGE_RETURN_IF_ERROR(mge::api::PrepareTraining(*given.training, model, trained));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
+                       mge::Session::Create(runtime.runtime, std::move(model), options));
+  auto out = std::make_unique<mge_session>();
+  out->session = std::move(session);
+  out->profile = runtime.profile;
+  if (given.training) out->trained = std::move(trained);
+  return out.release();
 }
 
 // Converts uint16 to bfloat16 if the model declares bfloat16. Files of ONNX's tests and of NumPy store bfloat16 as uint16.
@@ -143,9 +162,15 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
 mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
                              mge_session** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
-  MGE_API_ASSIGN_OR_RETURN(mge::SessionOptions wanted, OptionsOf(options));
-  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session, mge::Session::Load(runtime->runtime, path, wanted));
-  *out = New(std::move(session), *runtime);
+  const mge_session_options given = Known(options);
+  mge::api::TrainedModel trained;
+  if (given.training) {
+    MGE_API_ASSIGN_OR_RETURN(trained.file, mge::MappedFile::Open(path, mge::onnx::ReadOptions().max_file_bytes));
+    trained.bytes = trained.file->bytes();
+    trained.folder = std::filesystem::path(path).parent_path();
+  }
+  auto read = [&](const mge::onnx::ReadOptions& how) { return mge::onnx::ReadModel(path, how); };
+  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, read, std::move(trained)));
   return nullptr;
 }
 MGE_API_CATCH
@@ -153,12 +178,10 @@ MGE_API_CATCH
 mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size, const mge_session_options* options,
                                    mge_session** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"data", data}, {"out", out});
-  MGE_API_ASSIGN_OR_RETURN(mge::SessionOptions wanted, OptionsOf(options));
-  MGE_API_ASSIGN_OR_RETURN(mge::onnx::Model model,
-                           mge::onnx::ReadModelBytes({static_cast<const std::byte*>(data), size}, nullptr));
-  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
-                           mge::Session::Create(runtime->runtime, std::move(model), wanted));
-  *out = New(std::move(session), *runtime);
+  mge::api::TrainedModel trained;
+  trained.bytes = {static_cast<const std::byte*>(data), size};
+  auto read = [&](const mge::onnx::ReadOptions&) { return mge::onnx::ReadModelBytes(trained.bytes, nullptr); };
+  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, Known(options), read, trained));
   return nullptr;
 }
 MGE_API_CATCH

@@ -19,6 +19,9 @@ constexpr Command kCommands[] = {
     {"compare", "Compares two models, devices or runtimes, by their outputs or node by node.", DeclareCompare,
      "mge compare model.onnx --device cpu0\nmge compare model.onnx quantized.onnx --rtol 0.05\n"
      "mge compare model.onnx --layers --with onnxruntime --python venv/bin/python"},
+    {"train", "Trains a model on examples, and writes it with its new weights.", DeclareTrain,
+     "mge train model.onnx --data examples.npz --optimizer adam --epochs 5 -o trained.onnx\n"
+     "mge train model.onnx --input x=x.npy --input labels=y.npy --loss mse -o trained.onnx"},
     {"check", "Runs folders of ONNX backend tests and compares the results with the expected ones.", DeclareCheck,
      "mge check onnx/backend/test/data/node\nmge check test_relu --gaps none -v"},
     {"bench", "Measures latency, load time and memory of a model.", DeclareBench,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <unordered_map>
 
 #include "absl/cleanup/cleanup.h"
@@ -383,6 +384,28 @@ absl::Status Session::RunInTurn(const std::shared_ptr<const Plan>& plan, std::sp
     if (plan->RunsAlone()) turn_.End();
   };
   return RunWithPlaces(plan, inputs, outputs, control);
+}
+
+absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
+  const Graph& graph = program_->graph();
+  std::vector<std::string> names;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    if (value.dead || value.role != Role::kState) continue;
+    names.push_back(value.name);
+    if (value.name != name) continue;
+    RunState control;
+    MGE_RETURN_IF_ERROR(turn_.Take(control));
+    const absl::Cleanup end = [&] { turn_.End(); };
+    MGE_ASSIGN_OR_RETURN(Tensor tensor, program_->context().states->Read(name, &control));
+    if (tensor.defined()) return tensor;
+    if (value.constant.defined()) return value.constant;
+    MGE_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Create(value.type.dtype, value.type.dims));
+    if (zeros.bytes() > 0) std::memset(zeros.mutable_data(), 0, static_cast<size_t>(zeros.bytes()));
+    return zeros;
+  }
+  return Fail(errors::kBadInput, fmt::format("the session has no state '{}'", name),
+              {.fix = DidYouMeanOr(Nearest(name, names), "")});
 }
 
 absl::StatusOr<InputType> Session::InputTypeOf(size_t i, const HostValue& input) const {

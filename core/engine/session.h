@@ -87,6 +87,9 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                        RunState& control);
 
+  // Returns a copy of the elements of a state, when no run is changing it. Fails with kBadInput if there is no such state.
+  absl::StatusOr<Tensor> ReadState(const std::string& name);
+
   // Runs the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
   // thread, others a worker: one of those for prioritized runs if control.priority is set. A session on cpu:default uses the
   // calling thread. On a named stream, the run starts after the earlier ones of this function. Calls `done` once, in that

@@ -74,6 +74,7 @@ Bytes WireReader::Delimited() { return Take(Varint()); }
 bool WireReader::Next() {
   if (!status_.ok() || rest_.empty()) return false;
   Bytes at = rest_;
+  field_begin_ = at.data();
   uint64_t tag = Varint();
   if (!status_.ok()) return false;
   field_ = static_cast<uint32_t>(tag >> 3);
@@ -114,6 +115,11 @@ void WireReader::Skip() {
     case kFixed32: Take(4); break;
     default: Delimited(); break;
   }
+}
+
+Bytes WireReader::Whole() {
+  Skip();
+  return status_.ok() ? Bytes(field_begin_, static_cast<size_t>(rest_.data() - field_begin_)) : Bytes();
 }
 
 Bytes WireReader::Run(Packed element) {

@@ -53,6 +53,7 @@ class WireReader {
   std::string_view Text();
   Bytes Message();
   void Skip();
+  Bytes Whole();  // skips the value and returns the bytes of the field, with its tag
 
   // Returns the bytes of a repeated number's field, without tag and length: one element or a packed run of elements.
   // `element` is the wire type of an unpacked element.
@@ -77,6 +78,7 @@ class WireReader {
   const char* type_;
   Bytes message_;
   Bytes rest_;  // from the current field's value to the end of the message
+  const std::byte* field_begin_ = nullptr;
   uint32_t field_ = 0;
   uint32_t wire_type_ = 0;
   absl::Status status_;

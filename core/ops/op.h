@@ -22,6 +22,8 @@
 
 namespace mge {
 
+class GradientContext;  // core/ops/gradient.h
+
 // The limit of nested bodies (Loop, If, Scan). Each level uses the stack of the thread.
 inline constexpr int kMaxBodyDepth = 100;
 
@@ -151,6 +153,8 @@ using EvalFn = absl::Status (*)(EvalContext&);
 // input. It may add constants. It must not add nodes, because that would move `node`. A meaning that the newest form
 // cannot express is kept in attributes whose names begin with "_"; models must not use such names.
 using UpgradeFn = absl::Status (*)(Graph&, Node&);
+// Adds nodes that compute the gradients of a node's inputs (gradient.h).
+using GradientFn = absl::Status (*)(GradientContext&);
 
 struct OpDef {
   std::string_view name;
@@ -162,6 +166,7 @@ struct OpDef {
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
+  GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
   Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;
   int since = 1;    // first operator set that contains it

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_abs {
 namespace {
@@ -22,6 +23,8 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy() * Unary("Sign", g.x())); }
+
 }  // namespace
 
 MGE_OP(abs) = {
@@ -32,6 +35,7 @@ MGE_OP(abs) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <vector>
 
 #include "core/ops/families/normalization.h"
+#include "core/ops/families/normalization_gradient.h"
 
 namespace mge::op_batch_normalization {
 namespace {
@@ -119,6 +121,26 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+// With training_mode, mean and variance are those of the batch and depend on X; else they are constants.
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  const double epsilon = g.attrs().Float("epsilon", 1e-5f);
+  const PerChannel channels(g, rank);
+  const Term d = g.dy() * channels.Wide(g.x(1));
+  std::optional<Term> x;
+  if (g.attrs().Int("training_mode") != 0) {
+    const Normalized n(g, g.x(), channels.others(), epsilon);
+    x = n.x;
+    MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(d)));
+  } else {
+    const Term scale = 1 / Unary("Sqrt", channels.Wide(g.x(4)) + epsilon);
+    x = (g.x() - channels.Wide(g.x(3))) * scale;
+    MGE_RETURN_IF_ERROR(g.Give(0, d * scale));
+  }
+  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * *x)));
+  return g.Give(2, channels.Sum(g.dy()));
+}
+
 }  // namespace
 
 MGE_OP(batch_normalization) = {
@@ -131,6 +153,7 @@ MGE_OP(batch_normalization) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .examples = {"(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2)"},
 };

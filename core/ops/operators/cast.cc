@@ -2,6 +2,7 @@
 #include "core/ops/families/cast.h"
 
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_cast {
 namespace {
@@ -49,6 +50,8 @@ absl::Status Upgrade(Graph&, Node& node) {
               {.where = NodePlace(node)});
 }
 
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.CastTo(g.dy(), g.type(0).dtype)); }
+
 }  // namespace
 
 MGE_OP(cast) = {
@@ -60,6 +63,7 @@ MGE_OP(cast) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .traits = kElementwise,
     .examples = {"(T[3,37]@0:3) {to=1}", "(T[70001]@0:3) {to=1}", "(T[67]@special) {to=11}", "(T[41]) {to=7}",
                  "(T[41]@0:4) {to=10}", "(T[67]@special) {to=10}", "(T[5,3]) {to=9}", "(T[67]@special) {to=9}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/cast.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_cast_like {
 namespace {
@@ -17,6 +18,8 @@ absl::Status Eval(EvalContext& ctx) {
   return ctx.SetOutput(0, TensorValue(std::move(y)));
 }
 
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.CastTo(g.dy(), g.type(0).dtype)); }
+
 }  // namespace
 
 MGE_OP(cast_like) = {
@@ -27,6 +30,7 @@ MGE_OP(cast_like) = {
     .attrs = {{"saturate", AttrType::kInt}},  // affects float8 only
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .since = 15,
     .examples = {"(T[3,37]@0:3, float32[1])", "(T[9]@0:4, int32[1])"},
 };

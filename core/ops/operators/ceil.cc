@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_ceil {
 namespace {
@@ -20,6 +21,7 @@ MGE_OP(ceil) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = ZeroGradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_celu {
 namespace {
@@ -15,6 +16,10 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() / g.attrs().Float("alpha", 1) + 1)));
+}
+
 }  // namespace
 
 MGE_OP(celu) = {
@@ -25,6 +30,7 @@ MGE_OP(celu) = {
     .attrs = {{"alpha", AttrType::kFloat}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 12,

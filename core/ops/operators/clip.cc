@@ -4,6 +4,7 @@
 
 #include "core/ops/families/convert.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_clip {
@@ -63,6 +64,10 @@ absl::Status Upgrade(Graph& graph, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.Where(Binary("Equal", g.x(), g.y()).id(), g.dy(), g.Number(0)));
+}
+
 }  // namespace
 
 MGE_OP(clip) = {
@@ -73,6 +78,7 @@ MGE_OP(clip) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .examples = {"(T[3,37], T[]<-1>, T[]<1>)", "(T[17], T[]<1>, T[]<3>)", "(T[70001], T[]<1>, T[]<3>)",

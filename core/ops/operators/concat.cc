@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_concat {
 namespace {
@@ -82,6 +83,20 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const int64_t axis = g.attrs().Int("axis");
+  std::vector<ValueId> sizes;
+  for (int i = 0; i < g.input_count(); ++i) {
+    Attributes along = IntAttribute("start", axis);
+    if (axis != -1) along.Set("end", axis + 1);
+    sizes.push_back(g.Add("Shape", {g.x(i).id()}, std::move(along)));
+  }
+  const ValueId split = g.Add("Concat", sizes, IntAttribute("axis", 0));
+  const std::vector<ValueId> parts = g.Add("Split", {g.dy().id(), split}, sizes.size(), IntAttribute("axis", axis));
+  for (int i = 0; i < g.input_count(); ++i) MGE_RETURN_IF_ERROR(g.Give(i, {g, parts[static_cast<size_t>(i)]}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 MGE_OP(concat) = {.name = "Concat",
@@ -92,6 +107,7 @@ MGE_OP(concat) = {.name = "Concat",
                   .infer = Infer,
                   .eval = Eval,
                   .upgrade = Upgrade,
+                  .gradient = Gradient,
                   .examples = {"(T[3,5], T[3,2]) {axis=1}", "(T[1,3], T[4,3], T[2,3]) {axis=0}", "(T[3,5], =0) {axis=1}",
                                "(T[70001], T[3]) {axis=0}", "(T[130,257], T[130,390]) {axis=1}"}};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_depth_to_space {
@@ -47,6 +48,12 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  Attributes attrs = IntAttribute("blocksize", g.attrs().Int("blocksize"));
+  attrs.Set("mode", g.attrs().Text("mode", "DCR"));
+  return g.Give(0, g.Of("SpaceToDepth", {g.dy().id()}, std::move(attrs)));
+}
+
 }  // namespace
 
 MGE_OP(depth_to_space) = {.name = "DepthToSpace",
@@ -56,6 +63,7 @@ MGE_OP(depth_to_space) = {.name = "DepthToSpace",
                           .attrs = {{"blocksize", AttrType::kInt, true}, {"mode", AttrType::kText}},
                           .infer = Infer,
                           .eval = Eval,
+                          .gradient = Gradient,
                           .examples = {"(T[2,8,3,5]) {blocksize=2}", "(T[1,8,3,2]) {blocksize=2, mode=\"CRD\"}"}};
 
 }  // namespace mge::op_depth_to_space

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "core/ops/families/binary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_div {
 namespace {
@@ -28,6 +29,11 @@ absl::Status Eval(EvalContext& ctx) {
   return fault ? ctx.Invalid(fault) : absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_RETURN_IF_ERROR(g.GiveSum(0, g.dy() / g.x(1)));
+  return g.GiveSum(1, -g.dy() * g.y() / g.x(1));
+}
+
 }  // namespace
 
 MGE_OP(div) = {
@@ -39,6 +45,7 @@ MGE_OP(div) = {
     .infer = BinaryInfer,
     .eval = Eval,
     .upgrade = UpgradeOldBroadcast,
+    .gradient = Gradient,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,
     .examples = {"(T[2,3,7], T[7]@1:5)", "(T[3,1], T[1,5]@1:5)", "(T[67]@-9:9, T[]@2:3)", "(T[70001], T[70001]@1:5)",

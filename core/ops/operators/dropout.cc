@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 #include "core/ops/families/random.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_dropout {
 namespace {
@@ -65,6 +66,20 @@ absl::Status Upgrade(Graph& graph, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Tensor *ratio = g.constant(1), *training = g.constant(2);
+  if (!g.has_input(2) || (training && !training->Data<bool>()[0])) return g.Give(0, g.dy());
+  if (!training || (g.has_input(1) && !ratio)) return g.Unsupported("a Dropout whose ratio or mode is not constant");
+  double dropped = 0.5;
+  if (ratio)
+    DispatchFloating(ratio->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      dropped = static_cast<double>(static_cast<Compute<T>>(ratio->Data<T>()[0]));
+    });
+  if (dropped >= 1) return absl::OkStatus();
+  return g.Give(0, g.dy() * g.CastTo(g.y(1), g.type(0).dtype) / (1 - dropped));
+}
+
 }  // namespace
 
 MGE_OP(dropout) = {
@@ -76,6 +91,7 @@ MGE_OP(dropout) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kRandom,
     .examples = {"(T[3,7])"},

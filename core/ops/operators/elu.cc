@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_elu {
 namespace {
@@ -15,6 +16,10 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() + g.attrs().Float("alpha", 1))));
+}
+
 }  // namespace
 
 MGE_OP(elu) = {
@@ -26,6 +31,7 @@ MGE_OP(elu) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .examples = {"(T[3,7]) {alpha=0.5}", "(T[70001])", "(T[67]@special)"},

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <numbers>
 #include <type_traits>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_erf {
 namespace {
@@ -18,6 +20,10 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.dy() * (2 * std::numbers::inv_sqrtpi) * Unary("Exp", -g.x() * g.x()));
+}
+
 }  // namespace
 
 MGE_OP(erf) = {
@@ -27,6 +33,7 @@ MGE_OP(erf) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 9,

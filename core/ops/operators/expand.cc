@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_expand {
@@ -31,6 +32,8 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) { return g.GiveSum(0, g.dy()); }
+
 }  // namespace
 
 MGE_OP(expand) = {.name = "Expand",
@@ -39,6 +42,7 @@ MGE_OP(expand) = {.name = "Expand",
                   .outputs = {{"output"}},
                   .infer = Infer,
                   .eval = Eval,
+                  .gradient = Gradient,
                   .traits = kNoFold,
                   .since = 8,
                   .examples = {"(T[3,1], int64[3]<2,3,5>)"}};

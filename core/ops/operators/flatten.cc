@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_flatten {
@@ -51,6 +52,7 @@ MGE_OP(flatten) = {.name = "Flatten",
                    .attrs = {{"axis", AttrType::kInt}},
                    .infer = Infer,
                    .eval = Eval,
+                   .gradient = SameElementsGradient,
                    .in_place = {{0, 0}},
                    .traits = kView,
                    .examples = {"(T[2,3,5])"}};

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_floor {
 namespace {
@@ -20,6 +21,7 @@ MGE_OP(floor) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = ZeroGradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_gather {
 namespace {
@@ -44,6 +45,31 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+// Adds the rows of the gradient to those of zeros that were gathered. ScatterND does that for the first axis; other axes are
+// moved there and back.
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  MGE_ASSIGN_OR_RETURN(const int64_t rank_of_indices, g.Rank(1));
+  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis"), static_cast<size_t>(rank)));
+  const Term indices = g.Of("Unsqueeze", {g.CastTo(g.x(1), DType::kI64).id(), g.Integers({-1})});
+  auto scatter = [&](const Term& zeros, const Term& updates) {
+    return g.Of("ScatterND", {zeros.id(), indices.id(), updates.id()}, OneAttribute("reduction", std::string("add")));
+  };
+  if (axis == 0) return g.Give(0, scatter(g.Fill(0, g.x()), g.dy()));
+  Ints front, updates_front;  // the axis first, then the others
+  for (int64_t i = 0; i < rank_of_indices; ++i) updates_front.push_back(axis + i);
+  front.push_back(axis);
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i == axis) continue;
+    front.push_back(i);
+    updates_front.push_back(i < axis ? i : i - 1 + rank_of_indices);
+  }
+  Ints back(front.size());
+  for (size_t i = 0; i < front.size(); ++i) back[static_cast<size_t>(front[i])] = static_cast<int64_t>(i);
+  auto moved = [&](const Term& x, const Ints& perm) { return g.Of("Transpose", {x.id()}, OneAttribute("perm", perm)); };
+  return g.Give(0, moved(scatter(moved(g.Fill(0, g.x()), front), moved(g.dy(), updates_front)), back));
+}
+
 }  // namespace
 
 MGE_OP(gather) = {.name = "Gather",
@@ -53,6 +79,7 @@ MGE_OP(gather) = {.name = "Gather",
                   .attrs = {{"axis", AttrType::kInt}},
                   .infer = Infer,
                   .eval = Eval,
+                  .gradient = Gradient,
                   .examples = {"(T[7,5], int64[3]<6,0,-2>)", "(T[3,7,2], int64[2,2]<1,5,0,6>) {axis=1}"}};
 
 }  // namespace mge::op_gather

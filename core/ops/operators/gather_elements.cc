@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 #include "core/ops/families/scatter.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_gather_elements {
@@ -47,6 +48,12 @@ absl::Status Eval(EvalContext& ctx) {
   return status;
 }
 
+absl::Status Gradient(GradientContext& g) {
+  Attributes attrs = IntAttribute("axis", g.attrs().Int("axis"));
+  attrs.Set("reduction", std::string("add"));
+  return g.Give(0, g.Of("ScatterElements", {g.Fill(0, g.x()).id(), g.x(1).id(), g.dy().id()}, std::move(attrs)));
+}
+
 }  // namespace
 
 MGE_OP(gather_elements) = {.name = "GatherElements",
@@ -56,6 +63,7 @@ MGE_OP(gather_elements) = {.name = "GatherElements",
                            .attrs = {{"axis", AttrType::kInt}},
                            .infer = Infer,
                            .eval = Eval,
+                           .gradient = Gradient,
                            .since = 11,
                            .examples = {"(T[3,4], int64[2,4]<0,1,2,0,2,1,0,1>)"}};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_gather_nd {
@@ -68,6 +69,12 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  if (g.attrs().Int("batch_dims") != 0) return g.Unsupported("a GatherND with batch dimensions");
+  return g.Give(0, g.Of("ScatterND", {g.Fill(0, g.x()).id(), g.x(1).id(), g.dy().id()},
+                        OneAttribute("reduction", std::string("add"))));
+}
+
 }  // namespace
 
 MGE_OP(gather_nd) = {.name = "GatherND",
@@ -77,6 +84,7 @@ MGE_OP(gather_nd) = {.name = "GatherND",
                      .attrs = {{"batch_dims", AttrType::kInt}},
                      .infer = Infer,
                      .eval = Eval,
+                     .gradient = Gradient,
                      .since = 11,
                      .examples = {"(T[3,4,5], int64[2,2]<0,3,2,1>)"}};
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/gelu.h"
 
+#include <numbers>
+
+#include "core/ops/gradient.h"
+
 namespace mge::op_gelu {
 namespace {
 
@@ -9,6 +13,17 @@ absl::Status Eval(EvalContext& ctx) {
   if (approximate == "none") return EvalUnaryFloating(ctx, [](auto x) { return Gelu(x); });
   if (approximate == "tanh") return EvalUnaryFloating(ctx, [](auto x) { return GeluTanh(x); });
   return ctx.Invalid(fmt::format("attribute 'approximate' is '{}', expected 'none' or 'tanh'", approximate));
+}
+
+absl::Status Gradient(GradientContext& g) {
+  const Term x = g.x();
+  if (g.attrs().Text("approximate", "none") == "none") {
+    const Term density = Unary("Exp", x * x * -0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+    return g.Give(0, g.dy() * (0.5 * (1 + Unary("Erf", x / std::numbers::sqrt2)) + x * density));
+  }
+  const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, cubic = 0.044715;
+  const Term t = Unary("Tanh", x * (1 + x * x * cubic) * scale);
+  return g.Give(0, g.dy() * (0.5 * (1 + t) + x * (1 - t * t) * (1 + x * x * (3 * cubic)) * (0.5 * scale)));
 }
 
 }  // namespace
@@ -21,6 +36,7 @@ MGE_OP(gelu) = {
     .attrs = {{"approximate", AttrType::kText}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 20,

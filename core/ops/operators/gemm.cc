@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/convert.h"
 #include "core/ops/families/matmul.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_gemm {
 namespace {
@@ -110,6 +111,26 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
 
+absl::Status Gradient(GradientContext& g) {
+  const bool transposed_a = g.attrs().Int("transA") != 0, transposed_b = g.attrs().Int("transB") != 0;
+  auto product = [&](const Term& a, bool t_a, const Term& b, bool t_b) {
+    Attributes attrs;
+    attrs.Set("alpha", g.attrs().Float("alpha", 1));
+    attrs.Set("transA", int64_t{t_a});
+    attrs.Set("transB", int64_t{t_b});
+    return g.Of("Gemm", {a.id(), b.id()}, std::move(attrs));
+  };
+  const Term a = g.x(0), b = g.x(1), dy = g.dy();
+  if (g.wants(0)) {
+    MGE_RETURN_IF_ERROR(g.Give(0, transposed_a ? product(b, transposed_b, dy, true) : product(dy, false, b, !transposed_b)));
+  }
+  if (g.wants(1)) {
+    MGE_RETURN_IF_ERROR(g.Give(1, transposed_b ? product(dy, true, a, transposed_a) : product(a, !transposed_a, dy, false)));
+  }
+  const double beta = g.attrs().Float("beta", 1);
+  return g.wants(2) ? g.GiveSum(2, beta == 1 ? dy : dy * beta) : absl::OkStatus();
+}
+
 }  // namespace
 
 MGE_OP(gemm) = {
@@ -124,6 +145,7 @@ MGE_OP(gemm) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .examples = {"(T[3,5], T[5,7])", "(T[3,5], T[5,7], T[3,7])", "(T[5,3], T[5,7]) {transA=1}",
                  "(T[3,5], T[7,5]) {transB=1}", "(T[5,3], T[7,5], T[7]) {transA=1, transB=1, alpha=0.5, beta=2.0}",
                  "(T[33,17], T[17,65], T[33,1])"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_global_average_pool {
 namespace {
@@ -12,6 +13,11 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Term elements = g.CastTo(Unary("Size", g.x()), g.dtype()) / g.CastTo(Unary("Size", g.dy()), g.dtype());
+  return g.Give(0, g.Of("Expand", {(g.dy() / elements).id(), g.ShapeOf(g.x())}));
+}
+
 }  // namespace
 
 MGE_OP(global_average_pool) = {
@@ -21,6 +27,7 @@ MGE_OP(global_average_pool) = {
     .outputs = {{"Y"}},
     .infer = InferGlobalPool,
     .eval = Eval,
+    .gradient = Gradient,
     .examples = {"(T[2,5,7,3])"},
 };
 

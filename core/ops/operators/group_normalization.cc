@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/ops/families/normalization.h"
+#include "core/ops/families/normalization_gradient.h"
 
 namespace mge::op_group_normalization {
 namespace {
@@ -63,6 +64,16 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  auto grouped = [&](const Term& x) { return g.Of("Reshape", {x.id(), g.Integers({0, g.attrs().Int("num_groups"), -1})}); };
+  const Normalized n(g, grouped(g.x()), {2}, g.attrs().Float("epsilon", 1e-5f));
+  const PerChannel channels(g, rank);
+  MGE_RETURN_IF_ERROR(g.Give(0, g.ReshapeLike(n.Gradient(grouped(g.dy() * channels.Wide(g.x(1)))), g.x())));
+  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * g.ReshapeLike(n.x, g.x()))));
+  return g.Give(2, channels.Sum(g.dy()));
+}
+
 }  // namespace
 
 MGE_OP(group_normalization) = {
@@ -77,6 +88,7 @@ MGE_OP(group_normalization) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .since = 18,
     .examples = {"(T[2,4,3,5], T[4], T[4]) {num_groups=2}"},

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_hard_sigmoid {
 namespace {
@@ -17,6 +18,11 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Term inner = g.Where(g.y() < 1, g.dy() * g.attrs().Float("alpha", 0.2f), g.Number(0));
+  return g.Give(0, g.Where(g.y() > 0, inner, g.Number(0)));
+}
+
 }  // namespace
 
 MGE_OP(hard_sigmoid) = {
@@ -28,6 +34,7 @@ MGE_OP(hard_sigmoid) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_hard_swish {
 namespace {
@@ -13,6 +14,11 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Term inner = g.Where(g.x() < 3, g.dy() * (g.x() / 3 + 0.5), g.dy());
+  return g.Give(0, g.Where(g.x() > -3, inner, g.Number(0)));
+}
+
 }  // namespace
 
 MGE_OP(hard_swish) = {
@@ -22,6 +28,7 @@ MGE_OP(hard_swish) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 14,

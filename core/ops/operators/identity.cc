@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_identity {
 namespace {
@@ -7,6 +8,8 @@ namespace {
 absl::Status Eval(EvalContext& ctx) { return ctx.SetOutput(0, ctx.value(0)); }
 
 absl::Status Upgrade(Graph& graph, Node& node) { return DropConsumedInputs(graph, node); }
+
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy()); }
 
 }  // namespace
 
@@ -18,6 +21,7 @@ MGE_OP(identity) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise | kIdentity,
     .examples = {"(T[3,7])", "(T[70001])", "(T[67]@special)"},

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/ops/families/normalization.h"
+#include "core/ops/families/normalization_gradient.h"
 #include "core/ops/families/unary.h"
 
 namespace mge::op_instance_normalization {
@@ -45,6 +46,15 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  const Normalized n(g, g.x(), AxesFrom(2, rank), g.attrs().Float("epsilon", 1e-5f));
+  const PerChannel channels(g, rank);
+  MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(g.dy() * channels.Wide(g.x(1)))));
+  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * n.x)));
+  return g.Give(2, channels.Sum(g.dy()));
+}
+
 }  // namespace
 
 MGE_OP(instance_normalization) = {
@@ -56,6 +66,7 @@ MGE_OP(instance_normalization) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .examples = {"(T[2,3,5,4], T[3], T[3])"},
 };

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/ops/families/normalization.h"
+#include "core/ops/families/normalization_gradient.h"
 
 namespace mge::op_layer_normalization {
 namespace {
@@ -81,6 +82,15 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis", -1), static_cast<size_t>(rank)));
+  const Normalized n(g, g.x(), AxesFrom(axis, rank), g.attrs().Float("epsilon", 1e-5f));
+  MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(g.dy() * g.x(1))));
+  MGE_RETURN_IF_ERROR(g.GiveSum(1, g.dy() * n.x));
+  return g.wants(2) ? g.GiveSum(2, g.dy()) : absl::OkStatus();
+}
+
 }  // namespace
 
 MGE_OP(layer_normalization) = {
@@ -91,6 +101,7 @@ MGE_OP(layer_normalization) = {
     .attrs = {{"axis", AttrType::kInt}, {"epsilon", AttrType::kFloat}, {"stash_type", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .since = 17,
     .examples = {"(T[3,37], T[37], T[37])", "(T[2,3,5], T[3,5]) {axis=1}", "(T[2,5003], T[5003], T[5003])"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_leaky_relu {
 namespace {
@@ -13,6 +14,10 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * g.attrs().Float("alpha", 0.01f)));
+}
+
 }  // namespace
 
 MGE_OP(leaky_relu) = {
@@ -24,6 +29,7 @@ MGE_OP(leaky_relu) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

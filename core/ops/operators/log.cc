@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_log {
 namespace {
@@ -9,6 +10,8 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   return EvalUnaryFloating(ctx, [](auto x) { return std::log(x); });
 }
+
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy() / g.x()); }
 
 }  // namespace
 
@@ -20,6 +23,7 @@ MGE_OP(log) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .examples = {"(T[37]@0.1:4)", "(T[70001]@0.1:4)", "(T[67]@special)"},

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/families/softmax.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_log_softmax {
 namespace {
@@ -20,6 +21,11 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Ints axis = {g.attrs().Int("axis", -1)};
+  return g.Give(0, g.dy() - Unary("Exp", g.y()) * g.Sum(g.dy(), axis));
+}
+
 }  // namespace
 
 MGE_OP(log_softmax) = {
@@ -31,6 +37,7 @@ MGE_OP(log_softmax) = {
     .infer = SoftmaxInfer,
     .eval = Eval,
     .upgrade = UpgradeSoftmax,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"},
 };

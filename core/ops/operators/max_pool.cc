@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "core/ops/families/pool.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_max_pool {
 namespace {
@@ -80,6 +81,17 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+// Adds each element of the gradient to that of the input whose index the pool has returned.
+absl::Status Gradient(GradientContext& g) {
+  if (g.attrs().Int("storage_order") != 0) return g.Unsupported("a MaxPool with storage_order 1");
+  auto flat = [&](const Term& x) { return g.Of("Reshape", {x.id(), g.Integers({-1})}); };
+  Attributes attrs = IntAttribute("axis", 0);
+  attrs.Set("reduction", std::string("add"));
+  const Term zeros = flat(g.Fill(0, g.x())), indices = flat(g.y(1)), updates = flat(g.dy());
+  const Term sums = g.Of("ScatterElements", {zeros.id(), indices.id(), updates.id()}, std::move(attrs));
+  return g.Give(0, g.ReshapeLike(sums, g.x()));
+}
+
 }  // namespace
 
 MGE_OP(max_pool) = {
@@ -96,6 +108,7 @@ MGE_OP(max_pool) = {
               {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}", "(T[1,2,9,8]) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,0,1]}",
                  "(T[1,1,4,4]) {kernel_shape=[2,2]} -> 2", "(T[1,2,13]) {kernel_shape=[4], ceil_mode=1, strides=[3]}"},
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/variadic.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_mean {
 namespace {
@@ -8,6 +9,12 @@ absl::Status Eval(EvalContext& ctx) {
   return EvalVariadic(
       ctx, kForFloating, [](auto a, auto b) { return a + b; },
       [n = ctx.input_count()](auto sum) { return sum / static_cast<decltype(sum)>(n); });
+}
+
+absl::Status Gradient(GradientContext& g) {
+  const Term part = g.dy() / g.input_count();
+  for (int i = 0; i < g.input_count(); ++i) MGE_RETURN_IF_ERROR(g.GiveSum(i, part));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -20,6 +27,7 @@ MGE_OP(mean) = {
     .infer = BroadcastInfer,
     .eval = Eval,
     .upgrade = UpgradeVariadic,
+    .gradient = Gradient,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise | kCommutative,
     .examples = {"(T[3,7], T[7], T[3,1])", "(T[70001], T[70001])", "(T[67]@special, T[67]@special)", "(T[3,7], =0)"},

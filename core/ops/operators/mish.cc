@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_mish {
 namespace {
@@ -15,6 +16,11 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Term t = Unary("Tanh", Unary("Softplus", g.x()));
+  return g.Give(0, g.dy() * (t + g.x() * (1 - t * t) * Unary("Sigmoid", g.x())));
+}
+
 }  // namespace
 
 MGE_OP(mish) = {
@@ -24,6 +30,7 @@ MGE_OP(mish) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 18,

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_neg {
 namespace {
@@ -18,6 +19,8 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) { return g.Give(0, -g.dy()); }
+
 }  // namespace
 
 MGE_OP(neg) = {
@@ -28,6 +31,7 @@ MGE_OP(neg) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 #include "core/ops/families/broadcast.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_p_relu {
 namespace {
@@ -50,6 +51,11 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_RETURN_IF_ERROR(g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * g.x(1))));
+  return g.GiveSum(1, g.Where(g.x() > 0, g.Number(0), g.dy() * g.x(0)));
+}
+
 }  // namespace
 
 MGE_OP(p_relu) = {
@@ -61,6 +67,7 @@ MGE_OP(p_relu) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .examples = {"(T[2,3,7], T[7])", "(T[1,5,3,3], T[5,1,1])", "(T[70001], T[70001])", "(T[67]@special, T[1])"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_pad {
@@ -151,6 +152,14 @@ absl::Status Upgrade(Graph& graph, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const std::string mode = g.attrs().Text("mode", "constant");
+  if (mode != "constant") return g.Unsupported(fmt::format("a Pad of mode {}", mode));
+  std::vector<ValueId> inputs = {g.dy().id(), Unary("Neg", g.x(1)).id()};
+  if (g.has_input(3)) inputs.insert(inputs.end(), {kNone, g.x(3).id()});
+  return g.Give(0, g.Of("Pad", inputs));
+}
+
 }  // namespace
 
 MGE_OP(pad) = {.name = "Pad",
@@ -164,6 +173,7 @@ MGE_OP(pad) = {.name = "Pad",
                .infer = Infer,
                .eval = Eval,
                .upgrade = Upgrade,
+               .gradient = Gradient,
                .examples = {"(T[3,5], int64[4]<1,0,2,3>, T[]<1>)", "(T[4,5], int64[4]<1,2,2,1>) {mode=\"reflect\"}",
                             "(T[4,5], int64[4]<1,2,2,1>) {mode=\"edge\"}"}};
 

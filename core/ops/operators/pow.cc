@@ -5,6 +5,7 @@
 
 #include "core/ops/families/binary.h"
 #include "core/ops/families/convert.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_pow {
 namespace {
@@ -71,6 +72,15 @@ absl::Status Eval(EvalContext& ctx) {
   return fault ? ctx.Invalid("integer zero is raised to a negative power") : absl::OkStatus();
 }
 
+// By the exponent, the gradient is 0 where the base is not positive.
+absl::Status Gradient(GradientContext& g) {
+  const Term base = g.x(0), exponent = g.type(1).dtype == g.type(0).dtype ? g.x(1) : g.CastTo(g.x(1), g.type(0).dtype);
+  MGE_RETURN_IF_ERROR(g.GiveSum(0, g.dy() * exponent * Binary("Pow", base, exponent - 1)));
+  if (!g.wants(1)) return absl::OkStatus();
+  const Term logarithm = Unary("Log", g.Where(base > 0, base, g.Number(1)));
+  return g.GiveSum(1, g.dy() * g.y() * logarithm);
+}
+
 }  // namespace
 
 MGE_OP(pow) = {
@@ -82,6 +92,7 @@ MGE_OP(pow) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeOldBroadcast,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .examples = {"(T[2,3,7]@0.5:3, T[7]@0:3)", "(T[35]@1:3, T[]@2:2)", "(T[70001]@0.5:3, T[70001]@0:3)",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
+#include "core/ops/families/reduce_gradient.h"
 
 namespace mge::op_reduce_l1 {
 namespace {
@@ -9,6 +10,11 @@ absl::Status Eval(EvalContext& ctx) {
       ctx, kForNumeric, [](auto) { return 0; },
       [](auto sum, auto x, int64_t) { return AddWrapping(sum, x < 0 ? MulWrapping(x, decltype(x)(-1)) : x); },
       [](auto sum) { return sum; });
+}
+
+absl::Status Gradient(GradientContext& g) {
+  const Reduced r(g);
+  return g.Give(0, r.dy * Unary("Sign", g.x()));
 }
 
 }  // namespace
@@ -22,6 +28,7 @@ MGE_OP(reduce_l1) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .gradient = Gradient,
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])"},
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
+#include "core/ops/families/reduce_gradient.h"
 
 namespace mge::op_reduce_log_sum {
 namespace {
@@ -8,6 +9,11 @@ absl::Status Eval(EvalContext& ctx) {
   return EvalReduce(
       ctx, kForNumeric, [](auto) { return 0; }, [](auto sum, auto x, int64_t) { return AddWrapping(sum, x); },
       [](auto sum) { return std::log(static_cast<double>(sum)); });
+}
+
+absl::Status Gradient(GradientContext& g) {
+  const Reduced r(g);
+  return g.Give(0, r.Spread(r.dy / Unary("Exp", r.y)));
 }
 
 }  // namespace
@@ -21,6 +27,7 @@ MGE_OP(reduce_log_sum) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .gradient = Gradient,
     .examples = {"(T[3,5,7]@0.5:2, int64[1]<1>)", "(T[2,3,4]@0.5:2)"},
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/reduce.h"
+#include "core/ops/families/reduce_gradient.h"
 
 namespace mge::op_reduce_log_sum_exp {
 namespace {
@@ -36,6 +37,11 @@ absl::Status Eval(EvalContext& ctx) {
   return status;
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Reduced r(g);
+  return g.Give(0, r.dy * Unary("Exp", g.x() - r.y));
+}
+
 }  // namespace
 
 MGE_OP(reduce_log_sum_exp) = {
@@ -47,6 +53,7 @@ MGE_OP(reduce_log_sum_exp) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .gradient = Gradient,
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37]@-100:100, int64[1]<1>)"},
 };
 

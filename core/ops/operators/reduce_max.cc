@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
+#include "core/ops/families/reduce_gradient.h"
 
 namespace mge::op_reduce_max {
 namespace {
@@ -18,6 +19,11 @@ absl::Status Eval(EvalContext& ctx) {
       [](auto best, auto x, int64_t) { return best > x || best != best ? best : x; }, [](auto best) { return best; });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Reduced r(g);
+  return g.Give(0, r.Share());
+}
+
 }  // namespace
 
 MGE_OP(reduce_max) = {
@@ -29,6 +35,7 @@ MGE_OP(reduce_max) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .gradient = Gradient,
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[2,3,5,7])", "(T[2,20011], int64[1]<-1>)"},
 };
 

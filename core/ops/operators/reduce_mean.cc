@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
+#include "core/ops/families/reduce_gradient.h"
 
 namespace mge::op_reduce_mean {
 namespace {
@@ -14,6 +15,11 @@ absl::Status Eval(EvalContext& ctx) {
       [n = r.count](auto sum) { return n == 0 ? static_cast<decltype(sum)>(NAN) : sum / static_cast<decltype(sum)>(n); });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Reduced r(g);
+  return g.Give(0, r.Spread(r.dy / r.Count()));
+}
+
 }  // namespace
 
 MGE_OP(reduce_mean) = {
@@ -25,6 +31,7 @@ MGE_OP(reduce_mean) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .gradient = Gradient,
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37], int64[1]<-1>) {keepdims=0}"},
 };
 

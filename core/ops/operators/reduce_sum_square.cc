@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/reduce.h"
+#include "core/ops/families/reduce_gradient.h"
 
 namespace mge::op_reduce_sum_square {
 namespace {
@@ -8,6 +9,11 @@ absl::Status Eval(EvalContext& ctx) {
   return EvalReduce(
       ctx, kForNumeric, [](auto) { return 0; },
       [](auto sum, auto x, int64_t) { return AddWrapping(sum, MulWrapping(x, x)); }, [](auto sum) { return sum; });
+}
+
+absl::Status Gradient(GradientContext& g) {
+  const Reduced r(g);
+  return g.Give(0, r.dy * g.x() * 2);
 }
 
 }  // namespace
@@ -21,6 +27,7 @@ MGE_OP(reduce_sum_square) = {
     .infer = ReduceInfer,
     .eval = Eval,
     .upgrade = UpgradeReduce,
+    .gradient = Gradient,
     .examples = {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])"},
 };
 

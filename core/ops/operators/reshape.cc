@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_reshape {
@@ -105,6 +106,7 @@ MGE_OP(reshape) = {.name = "Reshape",
                    .infer = Infer,
                    .eval = Eval,
                    .upgrade = Upgrade,
+                   .gradient = SameElementsGradient,
                    .in_place = {{0, 0}},
                    .traits = kView,
                    .examples = {"(T[3,5,7], int64[2]<7,-1>)"}};

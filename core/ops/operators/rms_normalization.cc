@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/ops/families/normalization.h"
+#include "core/ops/families/normalization_gradient.h"
 
 namespace mge::op_rms_normalization {
 namespace {
@@ -52,6 +53,16 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis", -1), static_cast<size_t>(rank)));
+  const Ints axes = AxesFrom(axis, rank);
+  const Term scale = 1 / Unary("Sqrt", g.Mean(g.x() * g.x(), axes) + g.attrs().Float("epsilon", 1e-5f));
+  const Term x = g.x() * scale, d = g.dy() * g.x(1);
+  MGE_RETURN_IF_ERROR(g.Give(0, scale * (d - x * g.Mean(d * x, axes))));
+  return g.GiveSum(1, g.dy() * x);
+}
+
 }  // namespace
 
 MGE_OP(rms_normalization) = {
@@ -62,6 +73,7 @@ MGE_OP(rms_normalization) = {
     .attrs = {{"axis", AttrType::kInt}, {"epsilon", AttrType::kFloat}, {"stash_type", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .since = 23,
     .examples = {"(T[3,37], T[37])", "(T[2,3,5], T[3,5]) {axis=1}", "(T[2,5003], T[5003])"},

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_round {
 namespace {
@@ -19,6 +20,7 @@ MGE_OP(round) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = ZeroGradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 11,

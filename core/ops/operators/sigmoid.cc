@@ -2,6 +2,7 @@
 #include "core/ops/families/sigmoid.h"
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_sigmoid {
 namespace {
@@ -9,6 +10,8 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   return EvalUnaryFloating(ctx, [](auto x) { return Sigmoid(x); });
 }
+
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy() * g.y() * (1 - g.y())); }
 
 }  // namespace
 
@@ -20,6 +23,7 @@ MGE_OP(sigmoid) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_sign {
 namespace {
@@ -26,6 +27,7 @@ MGE_OP(sign) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = ZeroGradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 9,

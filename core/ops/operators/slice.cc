@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_slice {
@@ -109,6 +112,32 @@ absl::Status Upgrade(Graph& graph, Node& node) {
   return absl::OkStatus();
 }
 
+// Pads the gradient with zeros on both sides of each sliced axis. The sizes are computed from shapes.
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  if (g.has_input(4)) {
+    const Tensor* steps = g.constant(4);
+    bool ones = steps && kIndex.Contains(steps->dtype());
+    if (ones) {
+      DispatchNumeric(steps->dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        ones = std::ranges::all_of(steps->Data<T>(), [](T step) { return step == T(1); });
+      });
+    }
+    if (!ones) return g.Unsupported("a Slice with other steps than 1");
+  }
+  auto wide = [&](int i) { return g.CastTo(g.x(i), DType::kI64); };
+  Ints all(static_cast<size_t>(rank));
+  std::iota(all.begin(), all.end(), 0);
+  const Term axes = g.has_input(3) ? wide(3) : Term(g, g.Integers(all)), starts = wide(1);
+  const Term size = Binary("Gather", {g, g.ShapeOf(g.x())}, axes), kept = Binary("Gather", {g, g.ShapeOf(g.dy())}, axes);
+  const Term zero(g, g.Constant(Tensor::Scalar<int64_t>(0)));
+  const Term from_start = g.Where(starts < zero, starts + size, starts);
+  const Term before = Binary("Min", Binary("Max", from_start, zero), size);
+  const Term pads = g.Of("Concat", {before.id(), (size - before - kept).id()}, IntAttribute("axis", 0));
+  return g.Give(0, g.Of("Pad", {g.dy().id(), pads.id(), kNone, axes.id()}));
+}
+
 }  // namespace
 
 MGE_OP(slice) = {.name = "Slice",
@@ -122,6 +151,7 @@ MGE_OP(slice) = {.name = "Slice",
                  .infer = Infer,
                  .eval = Eval,
                  .upgrade = Upgrade,
+                 .gradient = Gradient,
                  .examples = {"(T[7,9], int64[2]<1,2>, int64[2]<6,9>)",
                               "(T[7,9], int64[2]<6,8>, int64[2]<0,-99>, int64[2]<0,1>, int64[2]<-2,-3>)"}};
 

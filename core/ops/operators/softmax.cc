@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/gradient.h"
+
 namespace mge::op_softmax {
 namespace {
 
@@ -21,6 +23,11 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Ints axis = {g.attrs().Int("axis", -1)};
+  return g.Give(0, g.y() * (g.dy() - g.Sum(g.dy() * g.y(), axis)));
+}
+
 }  // namespace
 
 MGE_OP(softmax) = {
@@ -32,6 +39,7 @@ MGE_OP(softmax) = {
     .infer = SoftmaxInfer,
     .eval = Eval,
     .upgrade = UpgradeSoftmax,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[1,1])", "(T[3,37]@-100:100)", "(T[257,3])",
                  "(T[2,20011])"},

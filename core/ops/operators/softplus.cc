@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_softplus {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   return EvalUnaryFloating(ctx, [](auto x) { return std::max(x, decltype(x)(0)) + std::log1p(std::exp(-std::abs(x))); });
 }
+
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy() * Unary("Sigmoid", g.x())); }
 
 }  // namespace
 
@@ -20,6 +23,7 @@ MGE_OP(softplus) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -2,12 +2,18 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_softsign {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalUnaryFloating(ctx, [](auto x) { return x / (1 + std::abs(x)); });
+}
+
+absl::Status Gradient(GradientContext& g) {
+  const Term d = 1 + Unary("Abs", g.x());
+  return g.Give(0, g.dy() / (d * d));
 }
 
 }  // namespace
@@ -19,6 +25,7 @@ MGE_OP(softsign) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

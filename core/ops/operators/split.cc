@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_split {
@@ -97,6 +98,12 @@ absl::Status Upgrade(Graph& graph, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  std::vector<ValueId> parts;
+  for (int i = 0; i < g.output_count(); ++i) parts.push_back(g.dy(i).id());
+  return g.Give(0, g.Of("Concat", parts, IntAttribute("axis", g.attrs().Int("axis"))));
+}
+
 }  // namespace
 
 MGE_OP(split) = {.name = "Split",
@@ -107,6 +114,7 @@ MGE_OP(split) = {.name = "Split",
                  .infer = Infer,
                  .eval = Eval,
                  .upgrade = Upgrade,
+                 .gradient = Gradient,
                  .examples = {"(T[7,6]) {axis=1, num_outputs=3} -> 3", "(T[7,3], int64[2]<2,5>) -> 2"}};
 
 }  // namespace mge::op_split

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_squeeze {
@@ -63,6 +64,7 @@ MGE_OP(squeeze) = {.name = "Squeeze",
                    .infer = Infer,
                    .eval = Eval,
                    .upgrade = Upgrade,
+                   .gradient = SameElementsGradient,
                    .in_place = {{0, 0}},
                    .traits = kView,
                    .examples = {"(T[3,1,5], int64[1]<1>)"}};

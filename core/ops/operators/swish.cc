@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/sigmoid.h"
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_swish {
 namespace {
@@ -8,6 +9,12 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   const float alpha = ctx.attrs().Float("alpha", 1.0f);
   return EvalUnaryFloating(ctx, [=](auto x) { return Swish(x, alpha); });
+}
+
+absl::Status Gradient(GradientContext& g) {
+  const double alpha = g.attrs().Float("alpha", 1);
+  const Term s = Unary("Sigmoid", g.x() * alpha);
+  return g.Give(0, g.dy() * (s + g.y() * (1 - s) * alpha));
 }
 
 }  // namespace
@@ -20,6 +27,7 @@ MGE_OP(swish) = {
     .attrs = {{"alpha", AttrType::kFloat}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 24,

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_tan {
 namespace {
@@ -9,6 +10,8 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   return EvalUnaryFloating(ctx, [](auto x) { return std::tan(x); });
 }
+
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy() * (1 + g.y() * g.y())); }
 
 }  // namespace
 
@@ -19,6 +22,7 @@ MGE_OP(tan) = {
     .outputs = {{"Y"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 7,

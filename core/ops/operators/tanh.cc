@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_tanh {
 namespace {
@@ -9,6 +10,8 @@ namespace {
 absl::Status Eval(EvalContext& ctx) {
   return EvalUnaryFloating(ctx, [](auto x) { return std::tanh(x); });
 }
+
+absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy() * (1 - g.y() * g.y())); }
 
 }  // namespace
 
@@ -20,6 +23,7 @@ MGE_OP(tanh) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

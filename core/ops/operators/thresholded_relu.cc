@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_thresholded_relu {
 namespace {
@@ -13,6 +14,10 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.Where(g.x() > g.attrs().Float("alpha", 1), g.dy(), g.Number(0)));
+}
+
 }  // namespace
 
 MGE_OP(thresholded_relu) = {
@@ -23,6 +28,7 @@ MGE_OP(thresholded_relu) = {
     .attrs = {{"alpha", AttrType::kFloat}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 10,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_tile {
@@ -85,6 +86,17 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+// Dimension i of the output is [repeats[i], size[i]]: sums over the repeats.
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  auto column = [&](ValueId v) { return g.Add("Unsqueeze", {v, g.Integers({1})}); };
+  const ValueId pairs = g.Add("Concat", {column(g.x(1).id()), column(g.ShapeOf(g.x()))}, IntAttribute("axis", 1));
+  const Term parts = g.Of("Reshape", {g.dy().id(), g.Add("Reshape", {pairs, g.Integers({-1})})});
+  Ints repeats;
+  for (int64_t i = 0; i < rank; ++i) repeats.push_back(2 * i);
+  return g.Give(0, g.Of("ReduceSum", {parts.id(), g.Integers(repeats)}, IntAttribute("keepdims", 0)));
+}
+
 }  // namespace
 
 MGE_OP(tile) = {.name = "Tile",
@@ -94,6 +106,7 @@ MGE_OP(tile) = {.name = "Tile",
                 .infer = Infer,
                 .eval = Eval,
                 .upgrade = Upgrade,
+                .gradient = Gradient,
                 .traits = kNoFold,
                 .examples = {"(T[3,5], int64[2]<2,3>)"}};
 

@@ -5,6 +5,7 @@
 
 #include "core/ops/families/arg_reduce.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_top_k {
 namespace {
@@ -78,6 +79,12 @@ absl::Status Upgrade(Graph& graph, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  Attributes attrs = IntAttribute("axis", g.attrs().Int("axis", -1));
+  attrs.Set("reduction", std::string("add"));
+  return g.Give(0, g.Of("ScatterElements", {g.Fill(0, g.x()).id(), g.y(1).id(), g.dy().id()}, std::move(attrs)));
+}
+
 }  // namespace
 
 MGE_OP(top_k) = {
@@ -89,6 +96,7 @@ MGE_OP(top_k) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .examples = {"(T[3,17], int64[1]<4>) -> 2", "(T[5,3], int64[1]<2>) {axis=0, largest=0} -> 2"},
 };
 

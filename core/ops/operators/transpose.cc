@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_transpose {
@@ -55,6 +56,16 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const Ints perm = g.attrs().IntList("perm");
+  Ints inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) {
+    const int64_t from = perm[i] < 0 ? perm[i] + std::ssize(perm) : perm[i];
+    inverse[static_cast<size_t>(from)] = static_cast<int64_t>(i);
+  }
+  return g.Give(0, g.Of("Transpose", {g.dy().id()}, perm.empty() ? Attributes() : OneAttribute("perm", inverse)));
+}
+
 }  // namespace
 
 MGE_OP(transpose) = {.name = "Transpose",
@@ -64,6 +75,7 @@ MGE_OP(transpose) = {.name = "Transpose",
                      .attrs = {{"perm", AttrType::kInts}},
                      .infer = Infer,
                      .eval = Eval,
+                     .gradient = Gradient,
                      .traits = kTranspose,
                      .examples = {"(T[3,5,7]) {perm=[2,0,1]}", "(T[2,3,4,5]) {perm=[0,2,3,1]}", "(T[33,17])", "(T[70001,2])",
                                   "(T[257,390])"}};

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
@@ -42,6 +43,12 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(
+      0, g.Of("Trilu", g.has_input(1) ? std::vector<ValueId>{g.dy().id(), g.x(1).id()} : std::vector<ValueId>{g.dy().id()},
+              IntAttribute("upper", g.attrs().Int("upper", 1))));
+}
+
 }  // namespace
 
 MGE_OP(trilu) = {
@@ -52,6 +59,7 @@ MGE_OP(trilu) = {
     .attrs = {{"upper", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .since = 14,
     .examples = {"(T[2,5,7])", "(T[5,5], int64[]<1>) {upper=0}"},

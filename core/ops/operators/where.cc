@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 
 namespace mge::op_where {
@@ -43,6 +44,11 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_RETURN_IF_ERROR(g.GiveSum(1, g.Where(g.x(0).id(), g.dy(), g.Number(0))));
+  return g.GiveSum(2, g.Where(g.x(0).id(), g.Number(0), g.dy()));
+}
+
 }  // namespace
 
 MGE_OP(where) = {
@@ -52,6 +58,7 @@ MGE_OP(where) = {
     .outputs = {{"output"}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 1}, {0, 2}},
     .traits = kElementwise,
     .since = 9,

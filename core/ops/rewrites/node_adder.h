@@ -25,6 +25,8 @@ class NodeAdder {
   // `whole` is the node to replace. The new nodes have its name and device. `graph` must outlive this object.
   NodeAdder(Graph& graph, const Node& whole)
       : graph_(graph), stem_(graph.value(whole.outputs[0]).name), name_(whole.name), device_(whole.device) {}
+  // The new values and nodes are named after `stem`.
+  NodeAdder(Graph& graph, std::string stem) : graph_(graph), stem_(stem), name_(std::move(stem)) {}
 
   // Adds a node that produces these values.
   void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
@@ -48,10 +50,26 @@ class NodeAdder {
     return Add(std::move(op), std::move(inputs), 1, std::move(attrs))[0];
   }
 
+  // Adds a node of the domain "mge" and returns its output.
+  ValueId AddOurs(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    const ValueId y = Add(std::move(op), std::move(inputs), std::move(attrs));
+    graph_.node(graph_.value(y).producer).domain = "mge";
+    return y;
+  }
+
   // Adds a constant.
   ValueId Constant(Tensor tensor) { return AddFreshConstant(graph_, stem_, std::move(tensor)); }
   ValueId Integers(std::span<const int64_t> values) { return Constant(Tensor::Vector(values)); }
   ValueId Integers(std::initializer_list<int64_t> values) { return Integers(std::span(values.begin(), values.size())); }
+  // Adds a number of a numeric type.
+  ValueId Number(DType type, double x) {
+    Tensor tensor;
+    DispatchNumeric(type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      tensor = Tensor::Scalar<T>(static_cast<T>(static_cast<Compute<T>>(x)));
+    });
+    return Constant(std::move(tensor));
+  }
 
   // Divides the last dimension into parts of these sizes.
   std::vector<ValueId> Split(ValueId x, const std::vector<int64_t>& sizes) {

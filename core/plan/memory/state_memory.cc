@@ -44,6 +44,24 @@ absl::StatusOr<void*> StateMemory::AddressOf(Device& device, const Value& state,
   return address;
 }
 
+absl::StatusOr<Tensor> StateMemory::Read(const std::string& name, const StopControl* stop) {
+  std::lock_guard lock(mutex_);
+  const auto at = states_.find(name);
+  if (at == states_.end()) return Tensor();
+  const State& state = at->second;
+  MGE_ASSIGN_OR_RETURN(Tensor copy, Tensor::Create(state.type.dtype, state.type.dims, state.device->host_allocator()));
+  const auto bytes = static_cast<size_t>(copy.bytes());
+  if (bytes == 0) return copy;
+  if (!state.block) {
+    std::memcpy(copy.mutable_data(), state.address, bytes);
+    return copy;
+  }
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<SyncQueue> queue, SyncQueue::Create(*state.device, MGE_QUEUE_COPY_OUT));
+  queue->Uses(state.block);
+  MGE_RETURN_IF_ERROR(queue->Download(copy.mutable_data(), state.address, bytes, stop));
+  return copy;
+}
+
 absl::StatusOr<std::vector<StateBase>> BindStates(const Graph& graph, const MemoryPlan& memory, const PlanContext& context,
                                                   const StopControl* stop) {
   std::vector<StateBase> out;

@@ -25,6 +25,9 @@ class StateMemory {
   // copies the state's first elements there: those of its initializer, or zeros. Fails with kOverBudget, kOutOfMemory, or
   // kInvalidGraph if another plan knows the state with another type.
   absl::StatusOr<void*> AddressOf(Device& device, const Value& state, const StopControl* stop);
+  // Returns a copy of a state's elements. No run may be using the state. Returns an undefined tensor if no run has used it yet.
+  // Fails with kOverBudget, kOutOfMemory or the error of the device.
+  absl::StatusOr<Tensor> Read(const std::string& name, const StopControl* stop);
   // Returns the number of the first Philox block for a run. Each run has 2^32 blocks of its own.
   uint64_t NextRunBlocks() { return runs_.fetch_add(1, std::memory_order_relaxed) << 32; }
 

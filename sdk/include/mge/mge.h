@@ -244,6 +244,24 @@ MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_t
 
 /* ---------------------------------------------------------------- sessions */
 
+/* Options that make a session train its model; see mge_session_options. 0 and NULL stand for the default. */
+typedef struct mge_training_options {
+  size_t struct_size;
+  /* "cross_entropy" (default): softmax cross-entropy of scores [N,C,...] and class numbers [N,...]; labels that are no numbers
+   * of classes, such as -1, do not count. "binary_cross_entropy": of scores and probabilities. "mse", "mae": mean squared or
+   * absolute error. "output": the model computes its loss, so that there are no labels. */
+  const char* loss;
+  const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
+  const char* optimizer;     /* "sgd" (default), "adam" or "adamw" */
+  double momentum;           /* of sgd */
+  double beta1, beta2;       /* of adam and adamw; defaults: 0.9 and 0.999 */
+  double epsilon;            /* of adam and adamw; default: 1e-8 */
+  double weight_decay;       /* sgd and adam add it to the gradient; adamw decays the weights apart from it */
+  double clip_norm;          /* limit of the Euclidean norm of all gradients together; default: none */
+  const char* const* frozen; /* names of initializers that keep their values */
+  size_t frozen_count;
+} mge_training_options;
+
 /* Options of a session. The strings are used only during the call. */
 typedef struct mge_session_options {
   size_t struct_size;
@@ -263,6 +281,11 @@ typedef struct mge_session_options {
    * not computed. NULL: the model's outputs. */
   const char* const* outputs;
   size_t output_count;
+  /* Not NULL: each run is a training step. It computes the loss of a batch and its gradients, and updates the parameters, which
+   * stay in the session: every float32 and float64 initializer with dimensions that the loss depends on. The inputs are those
+   * of the model, then "labels" (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
+   * the loss, then those of the model. Runs of the session follow one another. */
+  const mge_training_options* training;
 } mge_session_options;
 
 MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path,
@@ -360,6 +383,17 @@ MGE_API mge_status* mge_session_enqueue(mge_session* session, mge_tensor* const*
 MGE_API mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached);
 /* Releases the fence. If nothing else holds the fence of an unfinished run, waits for the run, up to a minute. */
 MGE_API void mge_run_fence_release(mge_run_fence* fence);
+
+/* ---- training sessions: see mge_training_options */
+
+/* The names of the model's parameters that the session changes. NULL if `index` is out of range. */
+MGE_API size_t mge_session_parameter_count(const mge_session* session); /* 0: it does not train */
+MGE_API const char* mge_session_parameter_name(const mge_session* session, size_t index);
+/* Returns a copy of a parameter's elements, or of another state's, such as "NAME.mean" of adam. */
+MGE_API mge_status* mge_session_read_state(mge_session* session, const char* name, mge_tensor** out);
+/* Writes the model with its present parameters as an ONNX file, completely or not at all. Everything else is as in the model
+ * that was loaded, whose file must not have changed. */
+MGE_API mge_status* mge_session_save(mge_session* session, const char* path);
 
 /* Returns the plan for inputs of these types as JSON "mge.plan/1" or text. Does not read the tensors' data. `why` adds
  * the alternatives and reasons. */

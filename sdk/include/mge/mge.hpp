@@ -17,6 +17,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -228,6 +229,15 @@ class RunControl {
   internal::Handle<mge_run_control, mge_run_control_release> control_;
 };
 
+// Options of a training; see mge_training_options.
+struct TrainingOptions {
+  std::string loss = "cross_entropy";
+  std::string output = {};
+  std::string optimizer = "sgd";
+  double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
+  std::vector<std::string> frozen = {};
+};
+
 // Options of a session; see mge_session_options.
 struct SessionOptions {
   std::string device = {};
@@ -237,6 +247,7 @@ struct SessionOptions {
   // values to compute instead of the model's outputs, intermediate values included; empty: the model's outputs
   std::vector<std::string> outputs = {};
   bool outputs_on_device = false;  // runs create outputs in the memory of the session's first device that has its own
+  std::optional<TrainingOptions> training = {};  // present: each run is a training step
 };
 
 // The end of a run that may still be in progress; see mge_session_enqueue. The destructor waits for the run.
@@ -454,6 +465,17 @@ class Session {
     out->struct_size = sizeof(*out);
     return Status(mge_session_memory(get(), out));
   }
+
+  // Only in a session that trains: its parameters, copies of their elements, and the model with them as a file.
+  size_t parameter_count() const { return mge_session_parameter_count(get()); }
+  std::string_view parameter_name(size_t i) const { return Text(mge_session_parameter_name(get(), i)); }
+  Status ReadState(const std::string& name, Tensor* out) const {
+    mge_tensor* t = nullptr;
+    Status s(mge_session_read_state(get(), name.c_str(), &t));
+    *out = Tensor(t);
+    return s;
+  }
+  Status Save(const std::string& path) const { return Status(mge_session_save(get(), path.c_str())); }
   mge_session* get() const { return session_.get(); }
 
  private:
@@ -478,6 +500,15 @@ class Session {
     o.outputs = outputs.data();
     o.output_count = outputs.size();
     o.outputs_on_device = options.outputs_on_device;
+    mge_training_options training = {};
+    std::vector<const char*> frozen;
+    if (options.training) {
+      const TrainingOptions& t = *options.training;
+      for (const std::string& name : t.frozen) frozen.push_back(name.c_str());
+      training = {sizeof(training), t.loss.c_str(), t.output.c_str(), t.optimizer.c_str(), t.momentum,    t.beta1,
+                  t.beta2,          t.epsilon,      t.weight_decay,   t.clip_norm,         frozen.data(), frozen.size()};
+      o.training = &training;
+    }
     mge_session* session = nullptr;
     Status s(make(&o, &session));
     out->session_.reset(session);

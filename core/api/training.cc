@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API functions of sessions that train.
+#include "core/train/training.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "core/api/objects.h"
+#include "core/onnx/weights_writer.h"
+#include "fmt/format.h"
+
+using mge::api::Misuse;
+using mge::api::Wrap;
+
+namespace mge::api {
+
+absl::Status PrepareTraining(const mge_training_options& given, onnx::Model& model, TrainedModel& trained) {
+  mge_training_options o = {};
+  std::memcpy(&o, &given, std::min(given.struct_size, sizeof(o)));
+  TrainingOptions options;
+  auto set = [](const char* text, std::string& to) {
+    if (text && *text) to = text;
+  };
+  set(o.loss, options.loss);
+  set(o.output, options.output);
+  set(o.optimizer, options.optimizer);
+  options.momentum = o.momentum;
+  if (o.beta1 != 0) options.beta1 = o.beta1;
+  if (o.beta2 != 0) options.beta2 = o.beta2;
+  if (o.epsilon != 0) options.epsilon = o.epsilon;
+  options.weight_decay = o.weight_decay;
+  options.clip_norm = o.clip_norm;
+  for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);
+  MGE_ASSIGN_OR_RETURN(trained.parameters, MakeTrainingStep(model, options));
+  return absl::OkStatus();
+}
+
+}  // namespace mge::api
+
+size_t mge_session_parameter_count(const mge_session* s) { return s->trained ? s->trained->parameters.size() : 0; }
+
+const char* mge_session_parameter_name(const mge_session* s, size_t i) {
+  return i < mge_session_parameter_count(s) ? s->trained->parameters[i].c_str() : nullptr;
+}
+
+mge_status* mge_session_read_state(mge_session* s, const char* name, mge_tensor** out) try {
+  MGE_API_NEEDS({"session", s}, {"name", name}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(mge::Tensor tensor, s->session->ReadState(name));
+  *out = mge::api::NewTensor(std::move(tensor));
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_session_save(mge_session* s, const char* path) try {
+  MGE_API_NEEDS({"session", s}, {"path", path});
+  if (!s->trained) return Misuse("mge_session_save", "the session does not train, so that nothing has changed");
+  std::map<std::string, mge::Tensor> weights;
+  for (const std::string& name : s->trained->parameters) {
+    MGE_API_ASSIGN_OR_RETURN(weights[name], s->session->ReadState(name));
+  }
+  return Wrap(mge::onnx::WriteWithWeights(s->trained->bytes, weights, path, s->trained->folder));
+}
+MGE_API_CATCH

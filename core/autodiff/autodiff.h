@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reverse-mode automatic differentiation of a graph.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace mge {
+
+// Adds nodes that compute the gradients of `loss` by the values `wanted`, and returns these gradients in the same order; kNone
+// where the loss does not depend on a value. The graph's types must be inferred. `loss` must be a floating value with one
+// element. Fails with kUnsupportedFeature, which names the node, if an operator on the way has no gradient, and with
+// kInvalidGraph for a loss of another type.
+absl::StatusOr<std::vector<ValueId>> AddGradients(Graph& graph, ValueId loss, std::span<const ValueId> wanted);
+
+}  // namespace mge

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge train: trains a model on examples from files, and writes it with its new weights.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <random>
+
+#include "core/cli/inputs.h"
+#include "core/cli/training_data.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+struct TrainOptions {
+  std::string model, output, data, validation;
+  std::vector<std::string> inputs, validation_inputs;
+  TrainingOptions training;
+  double learning_rate = 0;  // 0: the optimizer's usual one
+  std::string schedule = "constant";
+  int64_t epochs = 1, batch = 32;
+  uint64_t seed = 0;
+
+  double FirstRate() const { return learning_rate > 0 ? learning_rate : training.optimizer == "sgd" ? 0.01 : 0.001; }
+};
+
+// Returns the learning rate at a part of the training from 0 to 1.
+double RateAt(const TrainOptions& o, double part) {
+  return o.schedule == "cosine" ? o.FirstRate() * 0.5 * (1 + std::cos(std::numbers::pi * part)) : o.FirstRate();
+}
+
+double LossOf(const Tensor& t) { return t.dtype() == MGE_DTYPE_F64 ? t.data<double>()[0] : t.data<float>()[0]; }
+
+// Trains one epoch in the given order of the examples. Sets the mean loss over the examples.
+Status TrainEpoch(const TrainOptions& o, const TrainingData& data, std::span<const int64_t> order, int64_t epoch,
+                  Session& session, double* loss) {
+  double sum = 0;
+  const auto total = static_cast<double>(o.epochs * data.examples());
+  for (int64_t begin = 0; begin < data.examples(); begin += o.batch) {
+    const int64_t size = std::min(o.batch, data.examples() - begin);
+    const double part = static_cast<double>(epoch * data.examples() + begin) / total;
+    const float rate = static_cast<float>(RateAt(o, part));
+    std::vector<Tensor> batch, outputs;
+    if (Status s = data.Batch(order.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)), &batch); !s.ok())
+      return s;
+    if (Status s = Tensor::Of<float>({}, {rate}, &batch.emplace_back()); !s.ok()) return s;
+    if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
+    sum += LossOf(outputs[0]) * static_cast<double>(size);
+  }
+  *loss = sum / static_cast<double>(data.examples());
+  return {};
+}
+
+// Returns how many examples have their largest score at their label, for scores [N,C] and labels [N].
+int64_t CountRight(const Tensor& scores, const Tensor& labels) {
+  int64_t right = 0;
+  const auto classes = static_cast<size_t>(scores.dims()[1]);
+  auto count = [&](auto all) {
+    for (size_t n = 0; n < static_cast<size_t>(scores.dims()[0]); ++n) {
+      const auto row = all.subspan(n * classes, classes);
+      right += std::ranges::max_element(row) - row.begin() == labels.data<int64_t>()[n];
+    }
+  };
+  if (scores.dtype() == MGE_DTYPE_F32) count(scores.data<float>());
+  if (scores.dtype() == MGE_DTYPE_F64) count(scores.data<double>());
+  return right;
+}
+
+// Runs the written model on the examples of the validation. Sets the part of them that it classifies right.
+Status Validate(const Globals& globals, const TrainOptions& o, const TrainingData& data, size_t output, double* accuracy) {
+  Runtime runtime;
+  Session session;
+  if (Status s = OpenModel(globals, o.output, &runtime, &session); !s.ok()) return s;
+  int64_t right = 0;
+  for (int64_t begin = 0; begin < data.examples(); begin += o.batch) {
+    std::vector<int64_t> numbers(static_cast<size_t>(std::min(o.batch, data.examples() - begin)));
+    std::iota(numbers.begin(), numbers.end(), begin);
+    std::vector<Tensor> batch, outputs;
+    if (Status s = data.Batch(numbers, &batch); !s.ok()) return s;
+    const Tensor labels = std::move(batch.back());
+    batch.pop_back();
+    if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
+    right += CountRight(outputs[output], labels);
+  }
+  *accuracy = static_cast<double>(right) / static_cast<double>(data.examples());
+  return {};
+}
+
+// Returns the index of the model's output that is compared with the labels. Output 0 of a training session is the loss.
+size_t ComparedOutput(const Session& session, const std::string& name) {
+  for (size_t i = 1; i < session.output_count(); ++i) {
+    if (session.output_name(i) == name) return i - 1;
+  }
+  return 0;
+}
+
+int RunTrain(const Globals& globals, const TrainOptions& o) {
+  const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
+  if (validates && (o.output.empty() || o.training.loss != "cross_entropy")) {
+    return ReportUsage(globals, "--validate needs the loss cross_entropy, and --output for the model that it runs");
+  }
+  Runtime runtime;
+  Session session;
+  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
+  SessionOptions options;
+  options.device = globals.device;
+  options.threads = globals.threads;
+  options.training = o.training;
+  if (Status s = Session::Load(runtime, o.model, options, &session); !s.ok()) return Report(globals, s);
+  const size_t arrays = session.input_count() - 1;  // all but the learning rate
+  TrainingData data, held_out;
+  int usage = 0;
+  Status read = TrainingData::Read(globals, session, arrays, o.data, o.inputs, &data, &usage);
+  if (read.ok() && !usage && validates) {
+    read = TrainingData::Read(globals, session, arrays, o.validation, o.validation_inputs, &held_out, &usage);
+  }
+  if (!read.ok()) return Report(globals, read);
+  if (usage) return usage;
+  const size_t output = ComparedOutput(session, o.training.output);
+  Talk(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
+                            o.training.optimizer, session.device(0)));
+
+  Json rows = Json::array();
+  std::vector<std::vector<std::string>> table = {{"EPOCH", "LOSS", "EXAMPLES/S"}};
+  if (validates) table[0].push_back("ACCURACY");
+  std::vector<int64_t> order(static_cast<size_t>(data.examples()));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(o.seed);
+  Progress progress(globals, "training", static_cast<size_t>(o.epochs));
+  for (int64_t epoch = 0; epoch < o.epochs; ++epoch) {
+    std::ranges::shuffle(order, random);
+    const auto begin = std::chrono::steady_clock::now();
+    double loss = 0, accuracy = 0;
+    if (Status s = TrainEpoch(o, data, order, epoch, session, &loss); !s.ok()) return Report(globals, s);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    const double speed = static_cast<double>(data.examples()) / took.count();
+    if (!o.output.empty()) {  // after each epoch, so that an end of the process loses one epoch at most
+      if (Status s = session.Save(o.output); !s.ok()) return Report(globals, s);
+    }
+    rows.push_back({{"epoch", epoch + 1}, {"loss", loss}, {"examples_per_second", speed}});
+    table.push_back({std::to_string(epoch + 1), fmt::format("{:.6g}", loss), fmt::format("{:.0f}", speed)});
+    if (validates) {
+      if (Status s = Validate(globals, o, held_out, output, &accuracy); !s.ok()) return Report(globals, s);
+      rows.back()["accuracy"] = accuracy;
+      table.back().push_back(fmt::format("{:.4f}", accuracy));
+    }
+    progress.Step(static_cast<size_t>(epoch + 1));
+  }
+  if (globals.json) {
+    PrintJson({{"schema", "mge.train/1"},
+               {"device", session.device(0)},
+               {"parameters", session.parameter_count()},
+               {"examples", data.examples()},
+               {"epochs", std::move(rows)},
+               {"file", o.output}});
+  } else {
+    Print(Table(table));
+  }
+  if (!o.output.empty()) Talk(globals, "wrote " + o.output);
+  return kExitOk;
+}
+
+}  // namespace
+
+Action DeclareTrain(Arguments app, const Globals& globals) {
+  auto o = std::make_shared<TrainOptions>();
+  TrainingOptions& t = o->training;
+  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("-o,--output", o->output, "Writes the trained model there after each epoch").ValueName("FILE");
+  app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one named labels")
+      .ValueName("FILE");
+  app.Add("--input", o->inputs, "NAME=FILE: the array of one input, or of labels (.npy)").Repeats();
+  app.Add("--validate", o->validation, "Examples like --data; shows the accuracy of the written model after each epoch")
+      .ValueName("FILE");
+  app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").Repeats();
+  app.Add("--loss", t.loss, "The loss; output: the model computes it, and there are no labels")
+      .OneOf({"cross_entropy", "binary_cross_entropy", "mse", "mae", "output"});
+  app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
+      .ValueName("NAME");
+  app.Add("--optimizer", t.optimizer, "The optimizer").OneOf({"sgd", "adam", "adamw"});
+  app.Add("--learning-rate", o->learning_rate, "The learning rate; 0: 0.01 for sgd, 0.001 for adam and adamw")
+      .Between(0, 1e6);
+  app.Add("--schedule", o->schedule, "The learning rate over time; cosine: falls to 0 along half a wave")
+      .OneOf({"constant", "cosine"});
+  app.Add("--momentum", t.momentum, "Momentum of sgd").Between(0, 0.9999999);
+  app.Add("--weight-decay", t.weight_decay,
+          "Factor of the parameters that sgd and adam add to the gradient, and adamw to the step")
+      .Between(0, 1e6);
+  app.Add("--clip-norm", t.clip_norm, "Limit of the norm of all gradients together; 0: none").Between(0, 1e30);
+  app.Add("--freeze", t.frozen, "An initializer that keeps its value").Repeats().ValueName("NAME");
+  app.Add("--epochs", o->epochs, "Number of passes over all examples").Between(1, 1e9);
+  app.Add("--batch", o->batch, "Examples per step; the last step of an epoch may have fewer").Between(1, 1e9);
+  app.Add("--seed", o->seed, "Seed of the order of the examples");
+  return [&globals, o] { return RunTrain(globals, *o); };
+}
+
+}  // namespace mge::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a copy of a model with other weights: after a training, for example.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/base/file.h"
+#include "core/base/tensor.h"
+
+namespace mge::onnx {
+
+// Writes `model`, the bytes of an ONNX file, to `path`, with the elements of the initializers that `weights` names replaced.
+// Everything else stays as it is, bit for bit. The types and shapes must be those of the model. The file is written
+// completely or not at all. `model_directory` is the folder of the model, to which external data is relative: initializers
+// that stay there can be read from the same folder only. Fails with kFileWrite; with kLimit if the file would be larger than
+// 2 GiB; with kMalformedModel; and with kBadInput if the main graph has no initializer of a name.
+absl::Status WriteWithWeights(Bytes model, const std::map<std::string, Tensor>& weights, const std::string& path,
+                              const std::string& model_directory);
+
+}  // namespace mge::onnx

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient rules: each differentiable operator has a function in its row that adds nodes for the gradients of its inputs.
+//
+//   absl::Status Gradient(GradientContext& g) {  // of Tanh
+//     return g.Give(0, g.dy() * (1 - g.y() * g.y()));
+//   }
+//
+// The gradient of a value x is that of a scalar, the loss, by x. It has the type and shape of x. A rule gets the gradients of
+// the node's outputs and gives those of its inputs. It consists of other operators, so that backends need no kernels of
+// their own for it. Shapes may be unknown: a rule is written for all of them. core/autodiff calls the rules.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ops/expression.h"
+#include "core/ops/op.h"
+
+namespace mge {
+
+// The node of a rule, the gradients of its outputs, and those that the rule gives. New nodes have the node's name and device.
+class GradientContext : public ExpressionBuilder {
+ public:
+  // `gradients` are those of the node's outputs, kNone for one that the loss does not depend on. `wanted` says for which
+  // inputs gradients are needed, at least one. `graph` must outlive this object.
+  GradientContext(Graph& graph, NodeId id, std::vector<ValueId> gradients, std::vector<bool> wanted);
+
+  const Attributes& attrs() const { return node_.attrs; }
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }
+  int output_count() const { return static_cast<int>(node_.outputs.size()); }
+  bool has_input(int i) const { return i < input_count() && node_.inputs[static_cast<size_t>(i)] != kNone; }
+  // Returns whether the rule must give the gradient of input `i`.
+  bool wants(int i) const { return static_cast<size_t>(i) < wanted_.size() && wanted_[static_cast<size_t>(i)]; }
+  const TensorType& type(int i) const { return graph_.value(node_.inputs[static_cast<size_t>(i)]).type; }
+  // Returns the number of dimensions of input `i`. Fails with kUnsupportedFeature if it is unknown.
+  absl::StatusOr<int64_t> Rank(int i) const;
+  // Returns the elements of input `i` if they are constant, else null. The tensor is valid until the next value is added.
+  /*nullable*/ const Tensor* constant(int i) const;
+
+  Term x(int i = 0) { return {*this, node_.inputs[static_cast<size_t>(i)]}; }  // requires has_input(i)
+  Term y(int i = 0);  // adds the output to the node if the model does not use it
+  // Returns the gradient of output `i`; zeros if the loss does not depend on it.
+  Term dy(int i = 0);
+  bool has_dy(int i) const {
+    return static_cast<size_t>(i) < gradients_.size() && gradients_[static_cast<size_t>(i)] != kNone;
+  }
+
+  // Gives the gradient of input `i`. Ignored if it is not wanted.
+  absl::Status Give(int i, const Term& gradient);
+  // Gives the gradient of input `i`, which was broadcast: sums over the dimensions in which it was repeated.
+  absl::Status GiveSum(int i, const Term& gradient) { return Give(i, wants(i) ? SumTo(gradient, x(i)) : gradient); }
+  // Returns the given gradients; kNone for those that are zero or not wanted.
+  const std::vector<ValueId>& given() const { return given_; }
+
+  // Returns a kUnsupportedFeature error: `what` has no gradient.
+  absl::Status Unsupported(std::string what) const;
+
+ private:
+  Graph& graph_;
+  const NodeId id_;
+  Node node_;  // a copy: adding nodes moves it
+  std::vector<ValueId> gradients_, given_;
+  std::vector<bool> wanted_;
+};
+
+// The rule of an operator whose output does not change with small changes of its inputs (Floor, Sign).
+inline absl::Status ZeroGradient(GradientContext&) { return absl::OkStatus(); }
+// The rule of an operator that keeps the elements and their order (Reshape, Squeeze, Identity).
+inline absl::Status SameElementsGradient(GradientContext& g) { return g.Give(0, g.ReshapeLike(g.dy(), g.x())); }
+
+}  // namespace mge

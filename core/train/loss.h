@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses: how far a model's output is from the labels.
+#pragma once
+
+#include <string_view>
+
+#include "core/graph/graph.h"
+
+namespace mge {
+
+struct AddedLoss {
+  ValueId loss;    // a scalar
+  ValueId labels;  // a new input of the graph
+};
+
+// Adds the loss of an output, and the labels as an input. `name` is one of Losses(), except for "output". A
+// cross-entropy of the output of a Softmax or Sigmoid uses the scores before it. Fails with kBadInput
+// if the loss does not fit the output's type.
+absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view name);
+
+}  // namespace mge

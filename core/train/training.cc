@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/autodiff/autodiff.h"
+#include "core/base/errors.h"
+#include "core/base/nearest.h"
+#include "core/ops/op.h"
+#include "core/train/loss.h"
+#include "core/train/optimizer.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr TrainingChoice kLosses[] = {
+    {"cross_entropy", "softmax cross-entropy: scores [N,C,...] against class numbers [N,...]; other numbers do not count"},
+    {"binary_cross_entropy", "sigmoid cross-entropy: scores against probabilities of the same shape"},
+    {"mse", "mean squared error: values against values of the same shape"},
+    {"mae", "mean absolute error: values against values of the same shape"},
+    {"output", "the model computes its loss: the output has one element, and there are no labels"},
+};
+constexpr TrainingChoice kOptimizers[] = {
+    {"sgd", "stochastic gradient descent, with momentum if it is given"},
+    {"adam", "Adam (Kingma and Ba, 2015)"},
+    {"adamw", "Adam with decoupled weight decay (Loshchilov and Hutter, 2019)"},
+};
+
+absl::Status BadOption(std::string title, std::string fix = {}) {
+  return Fail(errors::kBadInput, std::move(title), {.where = "training options", .fix = std::move(fix)});
+}
+
+absl::Status CheckChoice(std::string_view what, std::string_view name, std::span<const TrainingChoice> all) {
+  std::vector<std::string_view> names;
+  for (const TrainingChoice& choice : all) names.push_back(choice.name);
+  if (std::ranges::find(names, name) != names.end()) return absl::OkStatus();
+  return BadOption(fmt::format("there is no {} '{}'", what, name), fmt::format("use one of {}", fmt::join(names, ", ")));
+}
+
+absl::Status CheckNumber(std::string_view what, double value, double least, double most, bool most_included) {
+  if (value >= least && (value < most || (most_included && value == most))) return absl::OkStatus();
+  return BadOption(fmt::format("{} = {} is outside of [{}, {}{}", what, value, least, most, most_included ? "]" : ")"));
+}
+
+absl::Status Check(const TrainingOptions& o) {
+  MGE_RETURN_IF_ERROR(CheckChoice("loss", o.loss, kLosses));
+  MGE_RETURN_IF_ERROR(CheckChoice("optimizer", o.optimizer, kOptimizers));
+  MGE_RETURN_IF_ERROR(CheckNumber("momentum", o.momentum, 0, 1, false));
+  MGE_RETURN_IF_ERROR(CheckNumber("beta1", o.beta1, 0, 1, false));
+  MGE_RETURN_IF_ERROR(CheckNumber("beta2", o.beta2, 0, 1, false));
+  MGE_RETURN_IF_ERROR(CheckNumber("epsilon", o.epsilon, 1e-30, 1, true));
+  MGE_RETURN_IF_ERROR(CheckNumber("weight_decay", o.weight_decay, 0, 1e6, true));
+  return CheckNumber("clip_norm", o.clip_norm, 0, 1e30, true);
+}
+
+// Returns the value that is compared with the labels, or is the loss.
+absl::StatusOr<ValueId> FindOutput(const Graph& graph, const std::string& name) {
+  std::vector<std::string> names;
+  for (ValueId v : graph.outputs()) {
+    if (name.empty() || graph.value(v).name == name) return v;
+    names.push_back(graph.value(v).name);
+  }
+  if (names.empty()) return BadOption("the model has no output");
+  return BadOption(fmt::format("the model has no output '{}'", name), fmt::format("use one of {}", fmt::join(names, ", ")));
+}
+
+// Returns the initializers that can be trained.
+absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::vector<std::string>& frozen) {
+  std::vector<ValueId> out;
+  std::vector<std::string> names;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    if (value.dead || value.role != Role::kConstant || value.kind != ValueKind::kTensor || value.constant.shape().empty())
+      continue;
+    if (value.constant.dtype() != DType::kF32 && value.constant.dtype() != DType::kF64) continue;
+    names.push_back(value.name);
+    if (std::ranges::find(frozen, value.name) == frozen.end()) out.push_back(v);
+  }
+  for (const std::string& name : frozen) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    return BadOption(fmt::format("the model has no parameter '{}' that could be frozen", name),
+                     DidYouMeanOr(Nearest(name, names), ""));
+  }
+  return out;
+}
+
+// Lets every BatchNormalization with training_mode update its mean and variance. Returns these.
+std::vector<ValueId> UpdateStatistics(Graph& graph) {
+  std::vector<ValueId> out;
+  for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
+    const Node node = graph.node(id);  // a copy: adding nodes moves it
+    if (node.dead || node.op != "BatchNormalization" || !node.domain.empty() || node.attrs.Int("training_mode") == 0)
+      continue;
+    for (size_t i : {1, 2}) {
+      const ValueId target = node.inputs[i + 2];
+      if (graph.value(target).role != Role::kConstant) continue;
+      std::vector<ValueId>& outputs = graph.node(id).outputs;
+      if (outputs.size() <= i) outputs.resize(i + 1, kNone);
+      if (outputs[i] == kNone) {
+        const ValueId made = graph.AddTemporary(graph.value(target).name + ".running", graph.value(target).type);
+        graph.value(made).producer = id;
+        graph.node(id).outputs[i] = made;
+      }
+      AddAssign(graph, target, graph.node(id).outputs[i]);
+      out.push_back(target);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<const TrainingChoice> Losses() { return kLosses; }
+std::span<const TrainingChoice> Optimizers() { return kOptimizers; }
+
+absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options) {
+  MGE_RETURN_IF_ERROR(Check(options));
+  Graph& graph = model.graph;
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.output));
+  MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
+  ValueId loss = output;
+  if (options.loss != "output") {
+    MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss));
+    loss = added.loss;
+    model.info.inputs.push_back({std::string(kLabels), {graph.value(added.labels).type}});
+  }
+  const ValueId rate = graph.AddInput(std::string(kLearningRate), {.dtype = DType::kF32, .has_rank = true});
+  model.info.inputs.push_back({std::string(kLearningRate), {graph.value(rate).type}});
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+
+  const std::vector<ValueId> statistics = UpdateStatistics(graph);
+  std::erase_if(candidates, [&](ValueId v) { return std::ranges::find(statistics, v) != statistics.end(); });
+  MGE_ASSIGN_OR_RETURN(std::vector<ValueId> gradients, AddGradients(graph, loss, candidates));
+  std::vector<TrainedValue> trained;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (gradients[i] != kNone) trained.push_back({candidates[i], gradients[i]});
+  }
+  if (trained.empty()) {
+    return Fail(errors::kBadInput, fmt::format("the loss depends on no parameter of graph '{}'", graph.name),
+                {.what = "parameters are initializers of float32 or float64 with at least one dimension",
+                 .where = "training options"});
+  }
+  AddOptimizer(graph, trained, rate, options);
+
+  graph.outputs().insert(graph.outputs().begin(), loss);
+  model.info.outputs.insert(model.info.outputs.begin(), {graph.value(loss).name, {graph.value(loss).type}});
+  std::vector<std::string> names;
+  for (const TrainedValue& t : trained) names.push_back(graph.value(t.parameter).name);
+  for (ValueId v : statistics) names.push_back(graph.value(v).name);
+  return names;
+}
+
+}  // namespace mge
