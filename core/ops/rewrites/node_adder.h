@@ -26,14 +26,15 @@ class NodeAdder {
   NodeAdder(Graph& graph, const Node& whole)
       : graph_(graph), stem_(graph.value(whole.outputs[0]).name), name_(whole.name), device_(whole.device) {}
 
-  // Adds a node that produces these values.
+  // Adds a node that produces these values; kNone stands for an absent output.
   void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
     Node node;
     node.op = std::move(op);
     node.name = name_;
     node.device = device_;
     node.inputs = std::move(inputs);
-    node.outputs.assign(outputs.begin(), outputs.end());
+    while (!outputs.empty() && outputs.back() == kNone) outputs.pop_back();
+    node.outputs = std::move(outputs);
     node.attrs = std::move(attrs);
     graph_.AddNode(std::move(node));
   }
@@ -52,6 +53,24 @@ class NodeAdder {
   ValueId Constant(Tensor tensor) { return AddFreshConstant(graph_, stem_, std::move(tensor)); }
   ValueId Integers(std::span<const int64_t> values) { return Constant(Tensor::Vector(values)); }
   ValueId Integers(std::initializer_list<int64_t> values) { return Integers(std::span(values.begin(), values.size())); }
+  // Adds a number of a numeric type.
+  ValueId Number(DType type, double x) {
+    Tensor tensor;
+    DispatchNumeric(type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      tensor = Tensor::Scalar<T>(static_cast<T>(static_cast<Compute<T>>(x)));
+    });
+    return Constant(std::move(tensor));
+  }
+
+  ValueId Reshape(ValueId x, const Shape& shape) {
+    return Add("Reshape", {x, Integers(shape)}, IntAttribute("allowzero", 1));
+  }
+  void ReshapeTo(ValueId output, ValueId x, const Shape& shape) {
+    AddTo({output}, "Reshape", {x, Integers(shape)}, IntAttribute("allowzero", 1));
+  }
+  ValueId Transpose(ValueId x, Ints perm) { return Add("Transpose", {x}, OneAttribute("perm", std::move(perm))); }
+  ValueId Cast(ValueId x, DType from, DType to) { return from == to ? x : Add("Cast", {x}, CastTo(to)); }
 
   // Divides the last dimension into parts of these sizes.
   std::vector<ValueId> Split(ValueId x, const std::vector<int64_t>& sizes) {
