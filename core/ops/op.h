@@ -23,6 +23,7 @@
 namespace mge {
 
 class GradientContext;  // core/ops/gradient.h
+class FunctionBody;  // core/ops/function_body.h
 
 // The limit of nested bodies (Loop, If, Scan). Each level uses the stack of the thread.
 inline constexpr int kMaxBodyDepth = 100;
@@ -59,6 +60,10 @@ struct Attr {
   AttrType type;
   bool required = false;
 };
+
+using InputList = Few<Slot, 18>;
+using OutputList = Few<Slot, 10>;
+using AttrList = Few<Attr, 20>;
 
 struct InPlacePair {
   int output;
@@ -156,17 +161,24 @@ using UpgradeFn = absl::Status (*)(Graph&, Node&);
 // Adds nodes that compute the gradients of a node's inputs (gradient.h).
 using GradientFn = absl::Status (*)(GradientContext&);
 
+// Adds nodes that compute the outputs of a node of a function operator. Returns false, and adds nothing, if more must be known
+// about the inputs' types. The element types are always known.
+using BodyFn = absl::StatusOr<bool> (*)(FunctionBody&);
+
 struct OpDef {
   std::string_view name;
   std::string_view domain = "";
   std::string_view doc = {};
-  Few<Slot, 14> inputs = {};
-  Few<Slot, 10> outputs = {};
-  Few<Attr, 16> attrs = {};
+  InputList inputs = {};
+  OutputList outputs = {};
+  AttrList attrs = {};
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
   GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
+  // Not null: a function operator. The planner replaces its nodes by the body's. `infer` and `eval` may be InferByBody and
+  // EvalByBody (function_body.h).
+  BodyFn body = nullptr;
   Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;
   int since = 1;    // first operator set that contains it

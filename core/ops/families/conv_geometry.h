@@ -11,9 +11,9 @@
 namespace mge {
 
 // The attributes of all forward convolutions.
-inline constexpr Few<Attr, 16> kConvAttrs = {{"auto_pad", AttrType::kText}, {"dilations", AttrType::kInts},
-                                             {"group", AttrType::kInt},     {"kernel_shape", AttrType::kInts},
-                                             {"pads", AttrType::kInts},     {"strides", AttrType::kInts}};
+inline constexpr AttrList kConvAttrs = {{"auto_pad", AttrType::kText}, {"dilations", AttrType::kInts},
+                                        {"group", AttrType::kInt},     {"kernel_shape", AttrType::kInts},
+                                        {"pads", AttrType::kInts},     {"strides", AttrType::kInts}};
 
 // The sizes of a convolution of X [batch, group * in_channels, in...] with W [out_channels, in_channels, kernel...].
 struct ConvGeometry {

@@ -42,29 +42,29 @@ struct RecurrentKind {
 };
 
 // Return the common schema, extended by `more`.
-constexpr Few<Slot, 14> RecurrentInputs(std::initializer_list<Slot> more = {}) {
-  Few<Slot, 14> out = {{"X", kFloating},
-                       {"W", kFloating},
-                       {"R", kFloating},
-                       {"B", kFloating, Arity::kOptional},
-                       {"sequence_lens", {DType::kI32}, Arity::kOptional},
-                       {"initial_h", kFloating, Arity::kOptional}};
+constexpr InputList RecurrentInputs(std::initializer_list<Slot> more = {}) {
+  InputList out = {{"X", kFloating},
+                   {"W", kFloating},
+                   {"R", kFloating},
+                   {"B", kFloating, Arity::kOptional},
+                   {"sequence_lens", {DType::kI32}, Arity::kOptional},
+                   {"initial_h", kFloating, Arity::kOptional}};
   for (const Slot& slot : more) out.items[out.count++] = slot;
   return out;
 }
-constexpr Few<Slot, 10> RecurrentOutputs(std::initializer_list<Slot> more = {}) {
-  Few<Slot, 10> out = {{.name = "Y", .arity = Arity::kOptional}, {.name = "Y_h", .arity = Arity::kOptional}};
+constexpr OutputList RecurrentOutputs(std::initializer_list<Slot> more = {}) {
+  OutputList out = {{.name = "Y", .arity = Arity::kOptional}, {.name = "Y_h", .arity = Arity::kOptional}};
   for (const Slot& slot : more) out.items[out.count++] = slot;
   return out;
 }
-constexpr Few<Attr, 16> RecurrentAttrs(std::initializer_list<Attr> more = {}) {
-  Few<Attr, 16> out = {{"activation_alpha", AttrType::kFloats},
-                       {"activation_beta", AttrType::kFloats},
-                       {"activations", AttrType::kTexts},
-                       {"clip", AttrType::kFloat},
-                       {"direction", AttrType::kText},
-                       {"hidden_size", AttrType::kInt},
-                       {"layout", AttrType::kInt}};
+constexpr AttrList RecurrentAttrs(std::initializer_list<Attr> more = {}) {
+  AttrList out = {{"activation_alpha", AttrType::kFloats},
+                  {"activation_beta", AttrType::kFloats},
+                  {"activations", AttrType::kTexts},
+                  {"clip", AttrType::kFloat},
+                  {"direction", AttrType::kText},
+                  {"hidden_size", AttrType::kInt},
+                  {"layout", AttrType::kInt}};
   for (const Attr& attr : more) out.items[out.count++] = attr;
   return out;
 }

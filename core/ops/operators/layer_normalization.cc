@@ -103,7 +103,7 @@ MGE_OP(layer_normalization) = {
     .eval = Eval,
     .gradient = Gradient,
     .in_place = {{0, 0}},
-    .since = 17,
+    .since = 1,  // 17 in ONNX; ONNX Runtime writes it into models of older operator sets
     .examples = {"(T[3,37], T[37], T[37])", "(T[2,3,5], T[3,5]) {axis=1}", "(T[2,5003], T[5003], T[5003])"},
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/families/gelu.h"
+#include "core/ops/function_body.h"
 
 namespace mge::op_microsoft_gelu {
 namespace {
 
-absl::Status Eval(EvalContext& ctx) {
-  return EvalUnaryFloating(ctx, [](auto x) { return Gelu(x); });
+absl::StatusOr<bool> Body(FunctionBody& f) {
+  f.Result(0, "Gelu", {f.input(0)});
+  return true;
 }
 
 }  // namespace
@@ -16,11 +17,10 @@ MGE_OP(microsoft_gelu) = {
     .doc = "x times the Gaussian distribution function of x.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .infer = SameTypeAsFirst,
-    .eval = Eval,
-    .in_place = {{0, 0}},
-    .traits = kElementwise,
-    .examples = {"(T[3,37])", "(T[41]) {approximate=\"tanh\"}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"},
+    .infer = InferByBody,
+    .eval = EvalByBody,
+    .body = Body,
+    .examples = {"(T[3,37])"},
 };
 
 }  // namespace mge::op_microsoft_gelu

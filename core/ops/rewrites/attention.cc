@@ -83,24 +83,11 @@ class Builder {
     }
     return AddFreshConstant(graph_, name, std::move(tensor));
   }
-  // Adds a number of the attention's type.
-  ValueId Number(double x) {
-    ValueId id = kNone;
-    DispatchFloating(type_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      id = nodes_.Constant(Tensor::Scalar<T>(static_cast<T>(static_cast<float>(x))));
-    });
-    return id;
-  }
+  ValueId Number(double x) { return nodes_.Number(type_, x); }
   ValueId Lowest() { return Number(-std::numeric_limits<double>::infinity()); }
-  ValueId Reshape(ValueId x, const Shape& shape) {
-    return Add("Reshape", {x, nodes_.Integers(shape)}, IntAttribute("allowzero", 1));
-  }
-  void ReshapeTo(ValueId output, ValueId x, const Shape& shape) {
-    nodes_.AddTo({output}, "Reshape", {x, nodes_.Integers(shape)}, IntAttribute("allowzero", 1));
-  }
-  ValueId Transpose(ValueId x, Ints perm) { return Add("Transpose", {x}, OneAttribute("perm", std::move(perm))); }
-  ValueId Cast(ValueId x, DType from, DType to) { return from == to ? x : Add("Cast", {x}, CastTo(to)); }
+  ValueId Reshape(ValueId x, const Shape& shape) { return nodes_.Reshape(x, shape); }
+  ValueId Transpose(ValueId x, Ints perm) { return nodes_.Transpose(x, std::move(perm)); }
+  ValueId Cast(ValueId x, DType from, DType to) { return nodes_.Cast(x, from, to); }
 
   ValueId Scaled(ValueId q) {
     const double scale = AttentionScale(node_.attrs, d_.head);
@@ -132,7 +119,7 @@ class Builder {
   void Show(ValueId scores, int64_t stage) {
     const ValueId output = OutputOf(kScores);
     if (output == kNone || node_.attrs.Int("qk_matmul_output_mode") != stage) return;
-    ReshapeTo(output, scores, {d_.batch, d_.q_heads, d_.queries, d_.keys()});
+    nodes_.ReshapeTo(output, scores, {d_.batch, d_.q_heads, d_.queries, d_.keys()});
   }
   // Moves the heads of the result back into its rows, and gives zeros to the queries that see no key. A Transpose of the node
   // behind it, which does the same, is part of that.
@@ -152,7 +139,7 @@ class Builder {
       if (none != kNone) none = Transpose(none, perm);
     }
     if (none != kNone) y = Add("Where", {none, Number(0), y});
-    ReshapeTo(output, y, shape);
+    nodes_.ReshapeTo(output, y, shape);
     if (transposed) graph_.RemoveNode(next);
   }
 

@@ -28,14 +28,15 @@ class NodeAdder {
   // The new values and nodes are named after `stem`.
   NodeAdder(Graph& graph, std::string stem) : graph_(graph), stem_(stem), name_(std::move(stem)) {}
 
-  // Adds a node that produces these values.
+  // Adds a node that produces these values; kNone stands for an absent output.
   void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
     Node node;
     node.op = std::move(op);
     node.name = name_;
     node.device = device_;
     node.inputs = std::move(inputs);
-    node.outputs.assign(outputs.begin(), outputs.end());
+    while (!outputs.empty() && outputs.back() == kNone) outputs.pop_back();
+    node.outputs = std::move(outputs);
     node.attrs = std::move(attrs);
     graph_.AddNode(std::move(node));
   }
@@ -70,6 +71,15 @@ class NodeAdder {
     });
     return Constant(std::move(tensor));
   }
+
+  ValueId Reshape(ValueId x, const Shape& shape) {
+    return Add("Reshape", {x, Integers(shape)}, IntAttribute("allowzero", 1));
+  }
+  void ReshapeTo(ValueId output, ValueId x, const Shape& shape) {
+    AddTo({output}, "Reshape", {x, Integers(shape)}, IntAttribute("allowzero", 1));
+  }
+  ValueId Transpose(ValueId x, Ints perm) { return Add("Transpose", {x}, OneAttribute("perm", std::move(perm))); }
+  ValueId Cast(ValueId x, DType from, DType to) { return from == to ? x : Add("Cast", {x}, CastTo(to)); }
 
   // Divides the last dimension into parts of these sizes.
   std::vector<ValueId> Split(ValueId x, const std::vector<int64_t>& sizes) {

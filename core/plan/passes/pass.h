@@ -55,6 +55,7 @@ absl::Status CheckSkippedNames(std::span<const std::string> names);
 // The passes, one file each. Each is documented by its row in the table (pass.cc).
 absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext& context);
 absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context);
+absl::StatusOr<int> ExpandFunctions(Graph& graph, const PassContext& context);
 absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context);
 absl::StatusOr<int> RemoveIdentities(Graph& graph, const PassContext& context);
 absl::StatusOr<int> MergeTransposes(Graph& graph, const PassContext& context);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Function operators: operators that other operators compute. The row has a function that adds these nodes, its body:
+//
+//   absl::StatusOr<bool> Body(FunctionBody& f) {
+//     f.Result(0, "Gelu", {f.Add("Add", {f.input(0), f.input(1)})});
+//     return true;
+//   }
+//   MGE_OP(bias_gelu) = {.name = "BiasGelu", ..., .infer = InferByBody, .eval = EvalByBody, .body = Body};
+//
+// The planner replaces each node by its body, so that backends, rewrites and fusions see only the other operators.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ops/op.h"
+#include "core/ops/rewrites/node_adder.h"
+
+namespace mge {
+
+// Adds the nodes of one body, and reads the node that they replace.
+class FunctionBody : public NodeAdder {
+ public:
+  // `graph` must outlive this object.
+  FunctionBody(Graph& graph, NodeId id) : NodeAdder(graph, graph.node(id)), graph_(graph), node_(graph.node(id)) {}
+
+  const Attributes& attrs() const { return node_.attrs; }
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }
+  bool has_input(int i) const { return i < input_count() && node_.inputs[static_cast<size_t>(i)] != kNone; }
+  // Returns kNone for an absent input or output.
+  ValueId input(int i) const { return has_input(i) ? node_.inputs[static_cast<size_t>(i)] : kNone; }
+  ValueId output(int i) const {
+    return static_cast<size_t>(i) < node_.outputs.size() ? node_.outputs[static_cast<size_t>(i)] : kNone;
+  }
+  // The following require has_input(i).
+  TensorType type(int i) const { return graph_.value(input(i)).type; }
+  DType dtype(int i) const { return graph_.value(input(i)).type.dtype; }
+  bool has_rank(int i) const { return graph_.value(input(i)).type.has_rank; }
+  Shape dims(int i) const { return graph_.value(input(i)).type.dims; }
+  int64_t rank(int i) const { return static_cast<int64_t>(graph_.value(input(i)).type.dims.size()); }
+  // Returns the elements of an input if they are known, else null. The tensor is valid until the next value is added.
+  /*nullable*/ const Tensor* constant(int i) const {
+    return IsConstant(graph_, input(i)) ? &graph_.value(input(i)).constant : nullptr;
+  }
+  // Returns whether the shapes of all inputs are known.
+  bool IsStatic() const;
+
+  // Adds the node that computes output `i`. Adds nothing if that output is absent.
+  void Result(int i, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    if (output(i) != kNone) AddTo({output(i)}, std::move(op), std::move(inputs), std::move(attrs));
+  }
+  // Returns a new value, for AddTo().
+  ValueId NewValue() { return graph_.AddTemporary(node_.name.empty() ? node_.op : node_.name); }
+  // Adds a node of the domain com.microsoft.
+  ValueId AddMicrosoft(std::string op, std::vector<ValueId> inputs, Attributes attrs = {});
+  void AddMicrosoftTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {});
+  // Adds a node in the form of an older operator set. 0 is the newest form.
+  ValueId AddVersion(int version, std::string op, std::vector<ValueId> inputs, Attributes attrs = {});
+  // Returns the sum, or `x` if `addend` is kNone.
+  ValueId Plus(ValueId x, ValueId addend) { return addend == kNone ? x : Add("Add", {x, addend}); }
+  // Returns the attributes with these names that the node has.
+  Attributes Only(std::initializer_list<std::string_view> names) const;
+
+  // Return a kInvalidNode or kUnsupportedFeature error that names the node.
+  absl::Status Invalid(std::string what) const;
+  absl::Status Unsupported(std::string what) const;
+
+ private:
+  Graph& graph_;
+  const Node node_;  // a copy: adding nodes moves it
+};
+
+// Replaces a bound node of a function operator by its body, and binds the new nodes. Returns false, and leaves the node, if
+// more must be known about its inputs.
+absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id);
+
+// Infers the types of the outputs from the body. They are unknown until the body can be made.
+absl::Status InferByBody(InferContext& ctx);
+
+// Computes the outputs with the evaluators of the body's nodes.
+absl::Status EvalByBody(EvalContext& ctx);
+
+}  // namespace mge

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/fused_quantized.h"
+
+namespace mge::op_q_linear_average_pool {
+namespace {
+
+absl::StatusOr<bool> Body(FunctionBody& f) {
+  return QuantizedPool(f, "AveragePool",
+                       f.Only({"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}));
+}
+
+}  // namespace
+
+MGE_OP(q_linear_average_pool) = {
+    .name = "QLinearAveragePool",
+    .domain = "com.microsoft",
+    .doc = "AveragePool of a quantized tensor.",
+    .inputs = {{"X", kQuantized8},
+               {"X_scale", kFloat32},
+               {"X_zero_point", kQuantized8, Arity::kOptional},
+               {"Y_scale", kFloat32},
+               {"Y_zero_point", kQuantized8, Arity::kOptional}},
+    .outputs = {{"Y"}},
+    .attrs = {{"auto_pad", AttrType::kText},
+              {"ceil_mode", AttrType::kInt},
+              {"channels_last", AttrType::kInt},
+              {"count_include_pad", AttrType::kInt},
+              {"kernel_shape", AttrType::kInts, true},
+              {"pads", AttrType::kInts},
+              {"strides", AttrType::kInts}},
+    .infer = InferByBody,
+    .eval = EvalByBody,
+    .body = Body,
+    .examples = {"(T[2,3,5,4], float32[]<0.05>, T[]<3>, float32[]<0.04>, T[]<2>) {kernel_shape=[2,2], strides=[2,2]}",
+                 "(T[2,5,4,3], float32[]<0.05>, T[]<3>, float32[]<0.04>, T[]<2>) {channels_last=1, kernel_shape=[3,3]}"},
+};
+
+}  // namespace mge::op_q_linear_average_pool

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/fused_quantized.h"
+
+namespace mge::op_q_linear_leaky_relu {
+namespace {
+
+absl::StatusOr<bool> Body(FunctionBody& f) { return QuantizedUnary(f, "LeakyRelu", f.Only({"alpha"})); }
+
+}  // namespace
+
+MGE_OP(q_linear_leaky_relu) = {
+    .name = "QLinearLeakyRelu",
+    .domain = "com.microsoft",
+    .doc = "LeakyRelu of a quantized tensor.",
+    .inputs = {{"X", kQuantized8},
+               {"X_scale", kFloat32},
+               {"X_zero_point", kQuantized8, Arity::kOptional},
+               {"Y_scale", kFloat32},
+               {"Y_zero_point", kQuantized8, Arity::kOptional}},
+    .outputs = {{"Y"}},
+    .attrs = {{"alpha", AttrType::kFloat}},
+    .infer = InferByBody,
+    .eval = EvalByBody,
+    .body = Body,
+    .examples = {"(T[3,37], float32[]<0.05>, T[]<3>, float32[]<0.05>, T[]<2>) {alpha=0.1}"},
+};
+
+}  // namespace mge::op_q_linear_leaky_relu
