@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_average_pool {
 namespace {
@@ -47,6 +48,33 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+// A convolution with equal weights, whose sums are divided by the number of elements that each window has.
+absl::Status Gradient(GradientContext& g) {
+  if (g.attrs().Int("ceil_mode") != 0) return g.Unsupported("an AveragePool with ceil_mode");
+  if (!g.type(0).has_rank || g.type(0).dims[1] == kUnknownDim)
+    return g.Unsupported("an AveragePool of an unknown number of channels");
+  const int64_t channels = g.type(0).dims[1];
+  const Ints kernel = g.attrs().IntList("kernel_shape");
+  Shape weights = {channels, 1};
+  double elements = 1;
+  for (int64_t k : kernel) {
+    weights.push_back(k);
+    elements *= static_cast<double>(k);
+  }
+  Attributes window = g.attrs();
+  window.Remove("count_include_pad");
+  window.Remove("ceil_mode");
+  Term dy = g.dy() / elements;
+  if (g.attrs().Int("count_include_pad") == 0) {
+    Attributes whole = window;
+    whole.Set("count_include_pad", int64_t{1});
+    dy = dy / g.Of("AveragePool", {g.Fill(1, g.x()).id()}, std::move(whole));  // the part of each window that is not padding
+  }
+  window.Set("group", channels);
+  const Term ones = g.Of("Expand", {g.Number(1).id(), g.Integers(weights)});
+  return g.Give(0, {g, g.AddOurs("ConvInputGradient", {dy.id(), ones.id(), g.x().id()}, std::move(window))});
+}
+
 }  // namespace
 
 MGE_OP(average_pool) = {
@@ -63,6 +91,7 @@ MGE_OP(average_pool) = {
               {"strides", AttrType::kInts}},
     .infer = InferPool,
     .eval = Eval,
+    .gradient = Gradient,
     .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}",
                  "(T[1,2,9,8]) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,0,1], count_include_pad=1}"},
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_geometry.h"
+#include "core/ops/families/normalization_gradient.h"
 
 namespace mge::op_conv {
 namespace {
@@ -44,6 +45,17 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  if (g.wants(0)) {
+    MGE_RETURN_IF_ERROR(g.Give(0, {g, g.AddOurs("ConvInputGradient", {g.dy().id(), g.x(1).id(), g.x(0).id()}, g.attrs())}));
+  }
+  if (g.wants(1)) {
+    MGE_RETURN_IF_ERROR(g.Give(1, {g, g.AddOurs("ConvWeightGradient", {g.x(0).id(), g.dy().id(), g.x(1).id()}, g.attrs())}));
+  }
+  return g.wants(2) ? g.Give(2, PerChannel(g, rank).Sum(g.dy())) : absl::OkStatus();
+}
+
 }  // namespace
 
 MGE_OP(conv) = {
@@ -54,6 +66,7 @@ MGE_OP(conv) = {
     .attrs = kConvAttrs,
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .traits = kConvolution,
     .examples = {"(T[2,3,7,5], T[4,3,2,3])",
                  "(T[1,4,9,8], T[6,2,3,2], T[6]) {group=2, kernel_shape=[3,2], pads=[1,0,0,1], strides=[2,3]}",

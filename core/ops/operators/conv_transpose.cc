@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_geometry.h"
+#include "core/ops/families/normalization_gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_conv_transpose {
@@ -100,6 +101,26 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  const Attributes& given = g.attrs();
+  if (given.Text("auto_pad", "NOTSET") != "NOTSET" || given.Has("output_shape")) {
+    return g.Unsupported("a ConvTranspose with auto_pad or output_shape");
+  }
+  Attributes window = given;
+  if (const Ints more = given.IntList("output_padding"); !more.empty()) {  // no window reads the added elements
+    Ints pads = given.IntList("pads", Ints(2 * more.size(), 0));
+    for (size_t i = 0; i < more.size(); ++i) pads[more.size() + i] -= more[i];
+    window.Set("pads", pads);
+    window.Remove("output_padding");
+  }
+  if (g.wants(0)) MGE_RETURN_IF_ERROR(g.Give(0, g.Of("Conv", {g.dy().id(), g.x(1).id()}, window)));
+  if (g.wants(1)) {
+    MGE_RETURN_IF_ERROR(g.Give(1, {g, g.AddOurs("ConvWeightGradient", {g.dy().id(), g.x(0).id(), g.x(1).id()}, window)}));
+  }
+  return g.wants(2) ? g.Give(2, PerChannel(g, rank).Sum(g.dy())) : absl::OkStatus();
+}
+
 }  // namespace
 
 MGE_OP(conv_transpose) = {
@@ -119,6 +140,7 @@ MGE_OP(conv_transpose) = {
               {"strides", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .traits = kConvolution,
     .examples = {"(T[1,3,5,4], T[3,2,3,2])", "(T[1,4,3,5], T[4,2,2,3]) {group=2, kernel_shape=[2,3], strides=[2,3]}"},
 };

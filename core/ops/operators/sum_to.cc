@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
-
 #include "core/ops/families/broadcast.h"
-#include "core/ops/op_helpers.h"
+#include "core/ops/function_body.h"
 
 namespace mge::op_sum_to {
 namespace {
@@ -14,28 +12,24 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::Status Eval(EvalContext& ctx) {
-  const Tensor& x = ctx.input(0);
-  const Shape& to = ctx.input(1).shape();
-  if (!FitsBroadcastTo(to, x.shape())) {
-    return ctx.Invalid(fmt::format("shape {} cannot be broadcast to {}", ShapeText(to), ShapeText(x.shape())));
+absl::StatusOr<bool> Body(FunctionBody& f) {
+  if (!f.IsStatic()) return false;
+  const Shape from = f.dims(0), to = f.dims(1);
+  if (!FitsBroadcastTo(to, from)) {
+    return f.Invalid(fmt::format("shape {} cannot be broadcast to {}", ShapeText(to), ShapeText(from)));
   }
-  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), to));
-  const Shape strides = BroadcastStrides(to, x.shape());
-  const bool known = DispatchFloating(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    std::vector<double> sums(static_cast<size_t>(y->elements()));
-    Shape index(x.shape().size(), 0);
-    for (const T& element : x.Data<T>()) {
-      int64_t at = 0;
-      for (size_t d = 0; d < index.size(); ++d) at += index[d] * strides[d];
-      sums[static_cast<size_t>(at)] += static_cast<double>(element);
-      NextIndex(x.shape(), std::span<int64_t>(index.data(), index.size()));
-    }
-    std::span<T> out = y->MutableData<T>();
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<T>(static_cast<Compute<T>>(sums[i]));
-  });
-  return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+  const size_t added = from.size() - to.size();
+  Ints axes;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (i < added || to[i - added] != from[i]) axes.push_back(static_cast<int64_t>(i));
+  }
+  if (axes.empty()) {
+    f.Result(0, "Identity", {f.input(0)});
+  } else {
+    const ValueId sum = f.Add("ReduceSum", {f.input(0), f.Integers(axes)});
+    f.Result(0, "Reshape", {sum, f.Integers(to)}, IntAttribute("allowzero", 1));
+  }
+  return true;
 }
 
 }  // namespace
@@ -49,7 +43,8 @@ MGE_OP(sum_to) = {
     .inputs = {{"x", kFloating}, {"like"}},
     .outputs = {{"Y"}},
     .infer = Infer,
-    .eval = Eval,
+    .eval = EvalByBody,
+    .body = Body,
     .examples = {"(T[2,3,5], T[3,1])", "(T[4,7], T[7])", "(T[3,5], T[3,5])", "(T[6,2], T[])"},
 };
 
