@@ -32,9 +32,11 @@ absl::StatusOr<int64_t> GradientContext::Rank(int i) const {
 }
 
 const Tensor* GradientContext::constant(int i) const {
-  return has_input(i) && IsConstant(graph_, node_.inputs[static_cast<size_t>(i)])
-             ? &graph_.value(node_.inputs[static_cast<size_t>(i)]).constant
-             : nullptr;
+  if (!has_input(i)) return nullptr;
+  const Value& value = graph_.value(node_.inputs[static_cast<size_t>(i)]);
+  if (value.role == Role::kConstant) return &value.constant;
+  const bool computed = value.producer != kNone && IsOp(graph_.node(value.producer), "Constant");
+  return computed ? graph_.node(value.producer).attrs.TensorOrNull("value") : nullptr;
 }
 
 Term GradientContext::y(int i) {
