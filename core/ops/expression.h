@@ -38,6 +38,7 @@ class ExpressionBuilder : public NodeAdder {
   Term Of(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
     return {*this, Add(std::move(op), std::move(inputs), std::move(attrs))};
   }
+  using NodeAdder::Number;
   Term Number(double x) { return {*this, NodeAdder::Number(dtype_, x)}; }
   ValueId ShapeOf(const Term& x) { return Add("Shape", {x.id()}); }  // int64[rank]
   // Returns `x` with the shape of `like`, which has as many elements.

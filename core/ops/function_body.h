@@ -10,20 +10,22 @@
 // The planner replaces each node by its body, so that backends, rewrites and fusions see only the other operators.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/ops/expression.h"
 #include "core/ops/op.h"
-#include "core/ops/rewrites/node_adder.h"
 
 namespace mge {
 
 // Adds the nodes of one body, and reads the node that they replace.
-class FunctionBody : public NodeAdder {
+class FunctionBody : public ExpressionBuilder {
  public:
   // `graph` must outlive this object.
-  FunctionBody(Graph& graph, NodeId id) : NodeAdder(graph, graph.node(id)), graph_(graph), node_(graph.node(id)) {}
+  FunctionBody(Graph& graph, NodeId id)
+      : ExpressionBuilder(graph, graph.node(id), FirstType(graph, graph.node(id))), graph_(graph), node_(graph.node(id)) {}
 
   const Attributes& attrs() const { return node_.attrs; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
@@ -34,6 +36,7 @@ class FunctionBody : public NodeAdder {
     return static_cast<size_t>(i) < node_.outputs.size() ? node_.outputs[static_cast<size_t>(i)] : kNone;
   }
   // The following require has_input(i).
+  Term x(int i = 0) { return {*this, input(i)}; }
   TensorType type(int i) const { return graph_.value(input(i)).type; }
   DType dtype(int i) const { return graph_.value(input(i)).type.dtype; }
   bool has_rank(int i) const { return graph_.value(input(i)).type.has_rank; }
@@ -67,6 +70,12 @@ class FunctionBody : public NodeAdder {
   absl::Status Unsupported(std::string what) const;
 
  private:
+  // Returns the element type of the first present input, which numbers in expressions get.
+  static DType FirstType(const Graph& graph, const Node& node) {
+    const auto first = std::ranges::find_if(node.inputs, [](ValueId v) { return v != kNone; });
+    return first == node.inputs.end() ? DType::kUndefined : graph.value(*first).type.dtype;
+  }
+
   Graph& graph_;
   const Node node_;  // a copy: adding nodes moves it
 };

@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "core/ops/families/normalization.h"
-#include "core/ops/families/normalization_gradient.h"
+#include "core/ops/families/normalized.h"
+#include "core/ops/function_body.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_batch_normalization {
 namespace {
@@ -121,8 +123,28 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+// Replaces a node in training by elementwise operators and means, which the planner shares with the gradient. The reference
+// evaluator, which computes in float64, keeps the nodes of 16-bit types.
+absl::StatusOr<bool> Body(FunctionBody& f) {
+  const bool exact = f.dtype(0) == DType::kF32 || f.dtype(0) == DType::kF64;
+  if (f.attrs().Int("training_mode") == 0 || !f.has_rank(0) || !exact) return false;
+  const PerChannel channels(f, f.rank(0));
+  const Normalized n(f, f.x(), channels.others(), f.attrs().Float("epsilon", 1e-5f));
+  f.Result(0, "Add", {(n.x * channels.Wide(f.x(1))).id(), channels.Wide(f.x(2)).id()});
+  const double momentum = f.attrs().Float("momentum", 0.9f);
+  auto running = [&](int output, const Term& old, const Term& now) {
+    const Term flat = f.ReshapeLike(f.dtype(3) == f.dtype(0) ? now : f.CastTo(now, f.dtype(3)), old);
+    const ValueId keep = f.Number(f.dtype(3), momentum), take = f.Number(f.dtype(3), 1 - momentum);
+    f.Result(output, "Add", {f.Add("Mul", {old.id(), keep}), f.Add("Mul", {flat.id(), take})});
+  };
+  running(1, f.x(3), n.mean);
+  running(2, f.x(4), n.variance);
+  return true;
+}
+
 // With training_mode, mean and variance are those of the batch and depend on X; else they are constants.
 absl::Status Gradient(GradientContext& g) {
+  if (g.has_dy(1) || g.has_dy(2)) return g.Unsupported("a loss of running statistics");
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   const double epsilon = g.attrs().Float("epsilon", 1e-5f);
   const PerChannel channels(g, rank);
@@ -154,8 +176,11 @@ MGE_OP(batch_normalization) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .gradient = Gradient,
+    .body = Body,
     .in_place = {{0, 0}},
-    .examples = {"(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2)"},
+    .examples = {"(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2)",
+                 "(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2) {training_mode=1}",
+                 "(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2) {training_mode=1} -> 3"},
 };
 
 }  // namespace mge::op_batch_normalization

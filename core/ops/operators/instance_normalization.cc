@@ -2,8 +2,9 @@
 #include <vector>
 
 #include "core/ops/families/normalization.h"
-#include "core/ops/families/normalization_gradient.h"
+#include "core/ops/families/normalized.h"
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_instance_normalization {
 namespace {

@@ -2,7 +2,8 @@
 #include <vector>
 
 #include "core/ops/families/normalization.h"
-#include "core/ops/families/normalization_gradient.h"
+#include "core/ops/families/normalized.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_layer_normalization {
 namespace {

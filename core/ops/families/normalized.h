@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for the gradients of normalizations.
+// Normalizations as expressions, for bodies and gradients.
 #pragma once
 
-#include "core/ops/gradient.h"
+#include "core/ops/expression.h"
 
 namespace mge {
 
@@ -17,8 +17,10 @@ inline Ints AxesFrom(int64_t first, int64_t rank) {
 struct Normalized {
   Normalized(ExpressionBuilder& b, const Term& given, Ints over, double epsilon)
       : axes(std::move(over)),
-        centred(given - b.Mean(given, axes)),
-        scale(1 / Unary("Sqrt", b.Mean(centred * centred, axes) + epsilon)),
+        mean(b.Mean(given, axes)),
+        centred(given - mean),
+        variance(b.Mean(centred * centred, axes)),
+        scale(1 / Unary("Sqrt", variance + epsilon)),
         x(centred * scale) {}
 
   // Returns the gradient of the given values from that of x. Mean and variance depend on the values, too.
@@ -28,7 +30,7 @@ struct Normalized {
   }
 
   Ints axes;
-  Term centred, scale, x;
+  Term mean, centred, variance, scale, x;
 };
 
 // Parameters with one element per channel, which is dimension 1 of the data.
