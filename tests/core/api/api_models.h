@@ -16,4 +16,8 @@ std::string TwoOutputs();
 // Returns the model total = state + x, y = relu(total) * total. All are float32[n].
 std::string RunningTotal();
 
+// Returns the model y = x w + b with w = 1 and b = 0.5. x and y are float32[N,1]. `rest` receives the bytes of an initializer
+// that no node reads, and of a node.
+std::string Line(std::string rest[2]);
+
 }  // namespace mge::api_models

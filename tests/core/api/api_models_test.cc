@@ -33,6 +33,17 @@ std::string api_models::RunningTotal() {
                           .outputs = {ValueInfo("total", DType::kF32, {"n"}), ValueInfo("y", DType::kF32, {"n"})}})});
 }
 
+std::string api_models::Line(std::string rest[2]) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  rest[0] = FloatTensor("c", {2}, {7, 8});
+  rest[1] = NodeProto("Add", {"p", "b"}, {"y"});
+  return ModelProto(
+      {.graph = GraphProto({.nodes = {NodeProto("MatMul", {"x", "w"}, {"p"}), rest[1]},
+                            .inputs = {ValueInfo("x", DType::kF32, {"N", int64_t{1}})},
+                            .outputs = {ValueInfo("y", DType::kF32, {"N", int64_t{1}})},
+                            .initializers = {FloatTensor("w", {1, 1}, {1}), FloatTensor("b", {1}, {0.5f}), rest[0]}})});
+}
+
 namespace {
 
 TEST(SixteenBitFloats, AreConvertedAsInTheCore) {

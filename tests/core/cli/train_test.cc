@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge train: trains the digits' network of `mge demo` on its images.
+#include <gmock/gmock.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/core/cli/command.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kDigits[] = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
+constexpr char kData[] =
+    " --input image=" MGE_SOURCE_DIR "/packaging/digits/digits_images.npy --input labels=" MGE_SOURCE_DIR
+    "/packaging/digits/digits_labels.npy";
+
+class Train : public Command {};
+
+TEST_F(Train, LowersTheLossAndWritesAModelThatIsRightMoreOften) {
+  const std::string validation =
+      " --validate-input image=" MGE_SOURCE_DIR "/packaging/digits/digits_images.npy --validate-input labels=" MGE_SOURCE_DIR
+      "/packaging/digits/digits_labels.npy";
+  const Outcome o = Mge(std::string("train ") + kDigits + kData + validation +
+                        " --epochs 4 --batch 20 --optimizer adam -o trained.onnx --json");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto report = nlohmann::json::parse(o.out);
+  EXPECT_EQ(report["schema"], "mge.train/1");
+  EXPECT_EQ(report["examples"], 48);
+  EXPECT_EQ(report["parameters"], 6);
+  ASSERT_EQ(report["epochs"].size(), 4u);
+  EXPECT_LT(report["epochs"][3]["loss"], report["epochs"][0]["loss"]);
+  EXPECT_EQ(report["epochs"][3]["accuracy"], 1.0);  // 47 of 48 before
+  EXPECT_EQ(Mge("inspect trained.onnx").code, 0);
+}
+
+TEST_F(Train, GivesTheSameLossForTheSameSeed) {
+  const std::string line = std::string("train ") + kDigits + kData + " --seed 5 --batch 7 --json --threads 1";
+  const auto a = nlohmann::json::parse(Mge(line).out), b = nlohmann::json::parse(Mge(line).out);
+  EXPECT_EQ(a["epochs"][0]["loss"], b["epochs"][0]["loss"]);
+}
+
+TEST_F(Train, NamesTheArraysThatAreMissing) {
+  const Outcome o = Mge(std::string("train ") + kDigits);
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("no data for the input 'image'"), HasSubstr("arrays image, labels")));
+}
+
+TEST_F(Train, RefusesArraysOfDifferentLengths) {
+  const std::string images = MGE_SOURCE_DIR "/packaging/digits/digits_images.npy";
+  Write("labels.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) +
+                          "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }" + std::string(60, ' ') + "\n" +
+                          std::string(16, '\0'));
+  const Outcome o = Mge(std::string("train ") + kDigits + " --input image=" + images + " --input labels=labels.npy");
+  EXPECT_EQ(o.code, 2) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("'image' has 48 examples"));
+}
+
+}  // namespace
+}  // namespace mge

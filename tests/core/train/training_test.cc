@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model becomes a training step: its inputs, outputs and parameters, and the options that are refused.
+#include "core/train/training.h"
+
+#include <gmock/gmock.h>
+
+#include "core/base/errors.h"
+#include "core/ops/op.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kLinear[] = R"(input x : float32[N,3]
+const w = float32[3,2]<1, 2, 3, 4, 5, 6>
+const b = float32[2]<0.5, -0.5>
+p = MatMul(x, w)
+y = Add(p, b)
+output y
+)";
+
+onnx::Model ModelOf(std::string_view text) {
+  absl::StatusOr<Graph> graph = ParseGraphText(text);
+  EXPECT_TRUE(graph.ok()) << FormatError(graph.status());
+  onnx::Model model;
+  if (graph.ok()) model.graph = *std::move(graph);
+  return model;
+}
+
+std::vector<std::string> NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
+  std::vector<std::string> out;
+  for (ValueId v : values) out.push_back(graph.value(v).name);
+  return out;
+}
+
+std::string ErrorOf(std::string_view text, const TrainingOptions& options) {
+  onnx::Model model = ModelOf(text);
+  return FormatError(MakeTrainingStep(model, options).status());
+}
+
+TEST(TrainingStep, HasLabelsAndALearningRateAsInputsAndTheLossAsFirstOutput) {
+  onnx::Model model = ModelOf(kLinear);
+  auto parameters = MakeTrainingStep(model, {});
+  ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
+  EXPECT_THAT(*parameters, ElementsAre("w", "b"));
+  EXPECT_THAT(NamesOf(model.graph, model.graph.inputs()), ElementsAre("x", "labels", "learning_rate"));
+  EXPECT_EQ(model.graph.value(model.graph.inputs()[1]).type.ToString(), "int64[?]");
+  ASSERT_EQ(model.graph.outputs().size(), 2u);
+  EXPECT_EQ(model.graph.value(model.graph.outputs()[1]).name, "y");
+  ASSERT_TRUE(InferTypes(model.graph).ok());
+  EXPECT_EQ(model.graph.value(model.graph.outputs()[0]).type.ToString(), "float32[]");
+}
+
+TEST(TrainingStep, KeepsFrozenInitializersAndThoseThatTheLossDoesNotDependOn) {
+  onnx::Model model = ModelOf(std::string(kLinear) + "const other = float32[2]<1, 2>\nz = Neg(other)\noutput z\n");
+  auto parameters = MakeTrainingStep(model, {.loss = "mse", .frozen = {"b"}});
+  ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
+  EXPECT_THAT(*parameters, ElementsAre("w"));
+}
+
+TEST(TrainingStep, OfAModelThatComputesItsLossHasNoLabels) {
+  onnx::Model model = ModelOf(
+      "input x : float32[4,3]\nconst w = float32[3,1]<1>\np = MatMul(x, w)\nq = Mul(p, p)\n"
+      "l = ReduceMean(q) {keepdims=0}\noutput p\noutput l\n");
+  auto parameters = MakeTrainingStep(model, {.loss = "output", .output = "l"});
+  ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
+  EXPECT_THAT(NamesOf(model.graph, model.graph.inputs()), ElementsAre("x", "learning_rate"));
+  EXPECT_THAT(NamesOf(model.graph, model.graph.outputs()), ElementsAre("l", "p", "l"));
+}
+
+TEST(TrainingStep, RefusesOptionsThatItDoesNotKnow) {
+  EXPECT_THAT(ErrorOf(kLinear, {.loss = "hinge"}), AllOf(HasSubstr("no loss 'hinge'"), HasSubstr("cross_entropy")));
+  EXPECT_THAT(ErrorOf(kLinear, {.optimizer = "lion"}), AllOf(HasSubstr("no optimizer 'lion'"), HasSubstr("adamw")));
+  EXPECT_THAT(ErrorOf(kLinear, {.output = "z"}), AllOf(HasSubstr("no output 'z'"), HasSubstr("use one of y")));
+  EXPECT_THAT(ErrorOf(kLinear, {.momentum = 1}), HasSubstr("momentum = 1 is outside of [0, 1)"));
+  EXPECT_THAT(ErrorOf(kLinear, {.clip_norm = -1}), HasSubstr("clip_norm = -1"));
+  EXPECT_THAT(ErrorOf(kLinear, {.frozen = {"ww"}}), AllOf(HasSubstr("no parameter 'ww'"), HasSubstr("did you mean 'w'?")));
+}
+
+TEST(TrainingStep, RefusesModelsThatCannotBeTrained) {
+  EXPECT_THAT(ErrorOf("input x : float32[2,3]\ny = Neg(x)\noutput y\n", {}), HasSubstr("the loss depends on no parameter"));
+  EXPECT_THAT(ErrorOf("input x : float32[2,3]\nconst w = float32[3]<1>\ny = Add(x, w)\noutput y\n", {.loss = "output"}),
+              HasSubstr("'y' cannot be a loss"));
+  EXPECT_THAT(ErrorOf("input x : float32[3]\nconst w = float32[3]<1>\ny = Add(x, w)\noutput y\n", {}),
+              HasSubstr("scores have the dimensions [N,C,...]"));
+  EXPECT_THAT(
+      ErrorOf("input labels : float32[2,3]\nconst w = float32[3]<1>\ny = Add(labels, w)\noutput y\n", {.loss = "mse"}),
+      HasSubstr("the model has an input 'labels' already"));
+  EXPECT_THAT(ErrorOf("input x : float32[3,3]\nconst w = float32[3,3]<1>\np = Add(x, w)\nd = Det(p) as \"det\"\noutput d\n",
+                      {.loss = "output"}),
+              AllOf(HasSubstr("operator Det has no gradient"), HasSubstr("node 'det'")));
+}
+
+}  // namespace
+}  // namespace mge

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps on devices: parameters, states of optimizers and statistics have the values of their definitions.
+#include "core/train/training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/plugins/virtual/sessions/virtual_session.h"
+
+namespace mge {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+
+constexpr char kLine[] = "input x : float32[N,1]\nconst w = float32[1]<2>\ny = Mul(x, w)\noutput y\n";
+
+class Training : public testing::TestWithParam<const char*> {
+ protected:
+  void Start(std::string_view text, const TrainingOptions& options) {
+    runtime_ = NewRuntime({{"virtual.devices", "1"}, {"virtual.poison", "1"}});
+    ASSERT_NE(runtime_, nullptr);
+    auto graph = ParseGraphText(text);
+    ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
+    onnx::Model model;
+    model.graph = *std::move(graph);
+    auto parameters = MakeTrainingStep(model, options);
+    ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
+    auto session = Session::Create(runtime_, std::move(model), {.device = GetParam()});
+    ASSERT_TRUE(session.ok()) << FormatError(session.status());
+    session_ = *session;
+  }
+  // Runs a step and returns the loss.
+  double Step(std::vector<HostValue> inputs, float rate) {
+    inputs.push_back({});
+    inputs.back().tensor = Tensor::Scalar<float>(rate);
+    auto r = ResultsOf(*session_, inputs);
+    EXPECT_TRUE(r.ok()) << FormatError(r.status());
+    return r.ok() ? (*r)[0] : 0;
+  }
+  std::vector<float> State(const std::string& name) {
+    auto tensor = session_->ReadState(name);
+    EXPECT_TRUE(tensor.ok()) << FormatError(tensor.status());
+    if (!tensor.ok()) return {};
+    return {tensor->Data<float>().begin(), tensor->Data<float>().end()};
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<Session> session_;
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::Values("cpu0", "virtual0", "host"));
+
+template <typename T>
+HostValue Of(Shape shape, std::vector<T> elements) {
+  HostValue v;
+  v.tensor = *Tensor::Create(kDTypeOf<T>, std::move(shape));
+  std::copy(elements.begin(), elements.end(), v.tensor.MutableData<T>().begin());
+  return v;
+}
+
+// The loss of y = 2 x against labels: mean((2 x - t)^2), with the gradient mean(2 x (2 x - t)).
+TEST_P(Training, SgdWithMomentumAndDecayFollowsItsDefinition) {
+  Start(kLine, {.loss = "mse", .momentum = 0.5, .weight_decay = 0.1});
+  const auto x = Of<float>({2, 1}, {1, 3}), t = Of<float>({2, 1}, {1, 1});
+  EXPECT_THAT(State("w"), ElementsAre(2));
+  EXPECT_FLOAT_EQ(static_cast<float>(Step({x, t}, 0.1f)), 13);  // (1 + 25) / 2
+  double w = 2, v = 2 * (1 * 1 + 3 * 5) / 2.0 + 0.1 * 2;
+  w -= 0.1 * v;
+  EXPECT_THAT(State("w"), ElementsAre(FloatNear(static_cast<float>(w), 1e-5f)));
+  EXPECT_THAT(State("w.momentum"), ElementsAre(FloatNear(static_cast<float>(v), 1e-5f)));
+  Step({x, t}, 0.1f);
+  v = 0.5 * v + 2 * (1 * (w - 1) + 3 * (3 * w - 1)) / 2.0 + 0.1 * w;
+  w -= 0.1 * v;
+  EXPECT_THAT(State("w"), ElementsAre(FloatNear(static_cast<float>(w), 1e-4f)));
+}
+
+TEST_P(Training, AdamsFirstStepIsTheLearningRate) {
+  Start(kLine, {.loss = "mse", .optimizer = "adam"});
+  Step({Of<float>({2, 1}, {1, 3}), Of<float>({2, 1}, {1, 1})}, 0.25f);
+  EXPECT_THAT(State("w"), ElementsAre(FloatNear(1.75f, 1e-5f)));
+  EXPECT_THAT(State("optimizer.step"), ElementsAre(1));
+}
+
+TEST_P(Training, AdamwDecaysTheWeightsApartFromTheGradient) {
+  Start(kLine, {.loss = "mse", .optimizer = "adamw", .weight_decay = 0.2});
+  Step({Of<float>({2, 1}, {1, 3}), Of<float>({2, 1}, {1, 1})}, 0.25f);
+  EXPECT_THAT(State("w"), ElementsAre(FloatNear(2 - 0.25f * (1 + 0.2f * 2), 1e-5f)));
+}
+
+TEST_P(Training, TheNormOfTheGradientsIsLimited) {
+  Start(kLine, {.loss = "mse", .clip_norm = 0.5});
+  Step({Of<float>({2, 1}, {1, 3}), Of<float>({2, 1}, {1, 1})}, 1);
+  EXPECT_THAT(State("w"), ElementsAre(FloatNear(1.5f, 1e-5f)));
+}
+
+TEST_P(Training, BatchesOfOtherSizesUseTheSameParameters) {
+  Start(kLine, {.loss = "mae"});
+  Step({Of<float>({2, 1}, {1, 3}), Of<float>({2, 1}, {1, 1})}, 0.5f);  // the gradient is (1 + 3) / 2
+  EXPECT_THAT(State("w"), ElementsAre(1));
+  EXPECT_FLOAT_EQ(static_cast<float>(Step({Of<float>({1, 1}, {4}), Of<float>({1, 1}, {1})}, 0.5f)), 3);
+  EXPECT_THAT(State("w"), ElementsAre(-1));
+}
+
+// Scores 0 and w for two classes: the loss of label 1 is log(1 + exp(-w)).
+TEST_P(Training, CrossEntropyIgnoresLabelsThatAreNoClasses) {
+  Start("input x : float32[N,2]\nconst w = float32[2]<0, 0>\ny = Mul(x, w)\noutput y\n", {});
+  const double loss = Step({Of<float>({3, 2}, {1, 1, 1, 1, 1, 1}), Of<int64_t>({3}, {1, -1, 7})}, 1);
+  EXPECT_NEAR(loss, std::log(2), 1e-6);
+  EXPECT_THAT(State("w"), ElementsAre(FloatNear(-0.5f, 1e-6f), FloatNear(0.5f, 1e-6f)));
+}
+
+TEST_P(Training, ProbabilitiesOfASoftmaxGiveTheLossOfItsScores) {
+  const char* text =
+      "input x : float32[N,2]\nconst w = float32[2]<0, 200>\ns = Mul(x, w)\ny = Softmax(s) {axis=1}\noutput y\n";
+  Start(text, {});
+  const double loss = Step({Of<float>({1, 2}, {1, 1}), Of<int64_t>({1}, {0})}, 0);
+  EXPECT_NEAR(loss, 200, 1e-3);  // the probability itself is 0 in float32
+}
+
+TEST_P(Training, BinaryCrossEntropyComparesScoresWithProbabilities) {
+  Start(kLine, {.loss = "binary_cross_entropy"});
+  const double loss = Step({Of<float>({2, 1}, {1, -100}), Of<float>({2, 1}, {1, 1})}, 1);
+  EXPECT_NEAR(loss, (std::log1p(std::exp(-2)) + 200) / 2, 1e-4);
+}
+
+TEST_P(Training, BatchNormalizationUpdatesItsStatistics) {
+  Start(R"(input x : float32[N,1]
+const scale = float32[1]<1>
+const bias = float32[1]<0>
+const mean = float32[1]<10>
+const var = float32[1]<1>
+y = BatchNormalization(x, scale, bias, mean, var) {training_mode=1, momentum=0.75}
+output y
+)",
+        {.loss = "mse"});
+  Step({Of<float>({2, 1}, {1, 3}), Of<float>({2, 1}, {0, 0})}, 0);
+  EXPECT_THAT(State("mean"), ElementsAre(FloatNear(8, 1e-5f)));  // 0.75 * 10 + 0.25 * 2
+  EXPECT_THAT(State("var"), ElementsAre(FloatNear(1, 1e-5f)));   // 0.75 * 1 + 0.25 * 1
+  EXPECT_THAT(State("scale"), ElementsAre(FloatNear(1, 1e-5f)));
+}
+
+TEST_P(Training, AStateThatDoesNotExistIsAnError) {
+  Start(kLine, {.loss = "mse"});
+  EXPECT_THAT(FormatError(session_->ReadState("v").status()), HasSubstr("no state 'v'"));
+}
+
+}  // namespace
+}  // namespace mge
