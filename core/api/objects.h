@@ -126,7 +126,8 @@ ValueType DeclaredInput(const mge_session& s, size_t i);
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
 // Turns a model into a training step (core/train). `trained` has its bytes, and gets its parameters. Defined in training.cc.
-absl::Status PrepareTraining(const mge_training_options& given, onnx::Model& model, TrainedModel& trained);
+absl::Status PrepareTraining(const mge_training_options& given, const Snapshot& settings, onnx::Model& model,
+                             TrainedModel& trained);
 
 // Checks the number of inputs and that none is NULL or released. Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);

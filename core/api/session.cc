@@ -42,7 +42,11 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   mge::onnx::ReadOptions how;
   how.allocator = &runtime.runtime->devices().host().host_allocator();
   MGE_ASSIGN_OR_RETURN(mge::onnx::Model model, read(how));
-  if (given.training) MGE_RETURN_IF_ERROR(mge::api::PrepareTraining(*given.training, model, trained));
+  if (given.training) {
+    MGE_ASSIGN_OR_RETURN(const auto settings, runtime.runtime->registry().SnapshotWith(options.settings));
+    MGE_RETURN_IF_ERROR(mge::api::PrepareTraining(*given.training, *settings, model, trained));
+  }
+  options.training = given.training != nullptr;
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
                        mge::Session::Create(runtime.runtime, std::move(model), options));
   auto out = std::make_unique<mge_session>();

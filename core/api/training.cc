@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/api/objects.h"
+#include "core/env/settings_train.h"
 #include "core/onnx/weights_writer.h"
 #include "fmt/format.h"
 
@@ -15,7 +16,8 @@ using mge::api::Wrap;
 
 namespace mge::api {
 
-absl::Status PrepareTraining(const mge_training_options& given, onnx::Model& model, TrainedModel& trained) {
+absl::Status PrepareTraining(const mge_training_options& given, const Snapshot& settings, onnx::Model& model,
+                             TrainedModel& trained) {
   mge_training_options o = {};
   std::memcpy(&o, &given, std::min(given.struct_size, sizeof(o)));
   TrainingOptions options;
@@ -32,6 +34,7 @@ absl::Status PrepareTraining(const mge_training_options& given, onnx::Model& mod
   options.weight_decay = o.weight_decay;
   options.clip_norm = o.clip_norm;
   for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);
+  options.mirror = settings.Get<kTrainMirror>();
   MGE_ASSIGN_OR_RETURN(trained.parameters, MakeTrainingStep(model, options));
   return absl::OkStatus();
 }

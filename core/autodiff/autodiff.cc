@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -17,7 +18,8 @@ bool CarriesGradient(const Value& v) { return v.kind == ValueKind::kTensor && kF
 // Adds the gradients of one graph.
 class Backward {
  public:
-  explicit Backward(Graph& graph) : graph_(graph), sums_(static_cast<size_t>(graph.value_count()), kNone) {}
+  Backward(Graph& graph, const GradientOptions& options)
+      : graph_(graph), options_(options), sums_(static_cast<size_t>(graph.value_count()), kNone) {}
 
   absl::Status Run(ValueId loss, std::span<const ValueId> wanted) {
     MGE_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
@@ -74,7 +76,10 @@ class Backward {
     if (!node.def->gradient) return NoRule(node, fmt::format("operator {}", node.op));
     std::vector<bool> wants;
     for (ValueId v : node.inputs) wants.push_back(Depends(v) && CarriesGradient(graph_.value(v)));
-    GradientContext context(graph_, id, std::move(gradients), wants);
+    const NodeId source = IsCheap(node) ? MirrorOf(id) : id;
+    std::vector<ValueId> inputs;
+    for (ValueId v : node.inputs) inputs.push_back(Mirrored(v));
+    GradientContext context(graph_, source, std::move(inputs), std::move(gradients), wants);
     if (absl::Status s = node.def->gradient(context); !s.ok()) {
       return PartsOf(s).where.empty() ? AddWhere(s, NodePlace(node)) : s;
     }
@@ -82,6 +87,30 @@ class Backward {
       if (context.given()[i] != kNone) Contribute(node.inputs[i], context.given()[i], node);
     }
     return absl::OkStatus();
+  }
+  // Returns whether the node is computed again for the gradients.
+  bool IsCheap(const Node& node) const {
+    const OpDef& def = *node.def;
+    return options_.mirror && !def.Is(kRandom) && (def.Is(kElementwise) || def.KeepsBytes() || def.Is(kTranspose));
+  }
+  // Returns the value, or an equal one that is computed again.
+  ValueId Mirrored(ValueId v) {
+    const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
+    if (producer == kNone || !IsCheap(graph_.node(producer))) return v;
+    const auto slot = std::ranges::find(graph_.node(producer).outputs, v) - graph_.node(producer).outputs.begin();
+    return graph_.node(MirrorOf(producer)).outputs[static_cast<size_t>(slot)];
+  }
+  // Returns the node that computes again what `id` does. It is added at its first use, so that it runs late.
+  NodeId MirrorOf(NodeId id) {
+    if (graph_.node(id).recomputed) return id;
+    if (const auto known = mirrors_.find(id); known != mirrors_.end()) return known->second;
+    Node copy = graph_.node(id);
+    copy.recomputed = true;
+    for (ValueId& v : copy.inputs) v = Mirrored(v);
+    for (ValueId& v : copy.outputs) {
+      if (v != kNone) v = graph_.AddTemporary(graph_.value(v).name + "_mirror", graph_.value(v).type);
+    }
+    return mirrors_[id] = graph_.AddNode(std::move(copy));
   }
   void Contribute(ValueId v, ValueId gradient, const Node& reader) {
     ValueId& sum = sums_[static_cast<size_t>(v)];
@@ -92,14 +121,17 @@ class Backward {
   }
 
   Graph& graph_;
+  const GradientOptions options_;
+  std::unordered_map<NodeId, NodeId> mirrors_;
   std::vector<ValueId> sums_;  // by value of the forward graph: its gradient so far
   std::vector<bool> depends_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<ValueId>> AddGradients(Graph& graph, ValueId loss, std::span<const ValueId> wanted) {
-  Backward backward(graph);
+absl::StatusOr<std::vector<ValueId>> AddGradients(Graph& graph, ValueId loss, std::span<const ValueId> wanted,
+                                                  const GradientOptions& options) {
+  Backward backward(graph, options);
   MGE_RETURN_IF_ERROR(backward.Run(loss, wanted));
   std::vector<ValueId> out;
   for (ValueId v : wanted) out.push_back(backward.GradientOf(v));

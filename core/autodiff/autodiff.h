@@ -9,10 +9,17 @@
 
 namespace mge {
 
+struct GradientOptions {
+  // Computes the results of cheap nodes again where a gradient needs them, so that they need not be kept: elementwise nodes
+  // and those that only move elements. Source: MXNet's memory mirroring (MXNET_BACKWARD_DO_MIRROR).
+  bool mirror = false;
+};
+
 // Adds nodes that compute the gradients of `loss` by the values `wanted`, and returns these gradients in the same order; kNone
 // where the loss does not depend on a value. The graph's types must be inferred. `loss` must be a floating value with one
 // element. Fails with kUnsupportedFeature, which names the node, if an operator on the way has no gradient, and with
 // kInvalidGraph for a loss of another type.
-absl::StatusOr<std::vector<ValueId>> AddGradients(Graph& graph, ValueId loss, std::span<const ValueId> wanted);
+absl::StatusOr<std::vector<ValueId>> AddGradients(Graph& graph, ValueId loss, std::span<const ValueId> wanted,
+                                                  const GradientOptions& options = {});
 
 }  // namespace mge

@@ -181,7 +181,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
   context->red_zones = settings->Get<kDebugCheckMemory>();
   const bool naive = runtime->engine().kind() == EngineKind::kNaive;
-  context->bulk = settings->Get<kBulkInference>() && !naive;
+  context->bulk = settings->Get<kBulkInference>() && !naive && !options.training;
+  if (options.training && settings->Get<kBulkTrain>() && !naive) {
+    context->operation_steps = static_cast<int32_t>(std::max<int64_t>(settings->Get<kBulkTrainNodes>(), 1));
+  }
   auto checks = std::make_shared<StepCheckOptions>();
   checks->dump_directory = settings->Get<kDebugDumpDir>();
   checks->dump_inputs = settings->Get<kDebugDumpInputs>();

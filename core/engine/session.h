@@ -28,6 +28,7 @@ struct SessionOptions {
   std::vector<Assignment> settings = {};  // dynamic settings for this session only
   std::vector<std::string> outputs = {};  // values of the model to compute; empty: the model's outputs
   bool outputs_on_device = false;         // runs create outputs in the memory of the session's first device with queues
+  bool training = false;                  // the model is a training step (core/train): engine.bulk_train applies
 };
 
 // A session. Any number of threads may run it at the same time.

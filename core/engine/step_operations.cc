@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/step_operations.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/base/exception.h"
@@ -24,17 +26,28 @@ StepOperations::StepOperations(const Plan& plan, DependencyEngine& engine, std::
   const Variable environment = DependencyEngine::NewVariable();
   operations_.reserve(plan.steps.size());
   for (const Segment& segment : plan.segments) {
-    for (int32_t i = segment.first_step; i < segment.first_step + segment.step_count; ++i) {
-      const StepAccess& access = plan.accesses[static_cast<size_t>(i)];
+    const int32_t last = segment.first_step + segment.step_count;
+    for (int32_t first = segment.first_step; first < last; first += plan.operation_steps) {
+      const int32_t end = std::min(first + plan.operation_steps, last);
       Operation operation;
-      operation.run = [this, i] {
-        RunStep(i);
+      operation.run = [this, first, end] {
+        RunSteps(first, end);
         return absl::OkStatus();
       };
-      for (int32_t v : access.reads) operation.reads.push_back(buffers[static_cast<size_t>(v)]);
-      for (int32_t v : access.writes) operation.writes.push_back(buffers[static_cast<size_t>(v)]);
+      std::set<int32_t> reads, writes;
+      bool host = false;
+      for (int32_t i = first; i < end; ++i) {
+        const StepAccess& access = plan.accesses[static_cast<size_t>(i)];
+        reads.insert(access.reads.begin(), access.reads.end());
+        writes.insert(access.writes.begin(), access.writes.end());
+        host |= plan.steps[static_cast<size_t>(i)].fn == RunHostStep;
+      }
+      for (int32_t v : reads) {
+        if (!writes.contains(v)) operation.reads.push_back(buffers[static_cast<size_t>(v)]);
+      }
+      for (int32_t v : writes) operation.writes.push_back(buffers[static_cast<size_t>(v)]);
       if (segment.queue != kCallingThread) operation.writes.push_back(queues[static_cast<size_t>(segment.queue)]);
-      if (plan.steps[static_cast<size_t>(i)].fn == RunHostStep) operation.writes.push_back(environment);
+      if (host) operation.writes.push_back(environment);
       operation.device = segment.device->name();
       operation.work = WorkOf(plan, segment);
       operations_.emplace_back(std::move(operation));
@@ -53,9 +66,13 @@ absl::Status StepOperations::Run(const RunState& control) {
   return std::exchange(failure_, absl::OkStatus());
 }
 
-void StepOperations::RunStep(int32_t step) {
-  if (failed_.load(std::memory_order_acquire)) return;
-  absl::Status status = NoThrow([&] { return run_step_(step); });
+void StepOperations::RunSteps(int32_t first, int32_t end) {
+  absl::Status status;
+  int32_t step = first;
+  for (; step < end && !failed_.load(std::memory_order_acquire); ++step) {
+    status = NoThrow([&] { return run_step_(step); });
+    if (!status.ok()) break;
+  }
   if (status.ok()) return;
   std::lock_guard lock(mutex_);
   if (failure_.ok() || step < failed_step_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of an instance if each step is an operation of the dependency engine: engine.bulk_inference is false, or
-// the engine is naive.
+// The operations of an instance if its steps are operations of the dependency engine: engine.bulk_inference is false, the
+// engine is naive, or the session trains. An operation has one step, or up to engine.bulk_train_max_nodes steps in a row of one
+// queue.
 //
 // The engine orders the steps by variables for the plan's buffers (Plan::accesses). Steps on one queue write a variable of
 // that queue, because a queue has one user at a time. Host steps write a common variable, because they share the instance's
@@ -23,7 +24,7 @@ namespace mge {
 // The operations of one instance. Used for one run at a time. The plan and the engine must outlive their runs.
 class StepOperations {
  public:
-  // Makes one operation for each step. It calls run_step() with the index of the step, on a thread of the engine.
+  // Makes the operations. They call run_step() with the index of a step, on a thread of the engine.
   StepOperations(const Plan& plan, DependencyEngine& engine, std::function<absl::Status(int32_t step)> run_step);
 
   // Runs all steps and waits for them. After a failure, skips the steps that have not started. Returns the error of the
@@ -32,7 +33,8 @@ class StepOperations {
   int64_t count() const { return static_cast<int64_t>(operations_.size()); }
 
  private:
-  void RunStep(int32_t step);
+  // Runs steps one after the other until one fails.
+  void RunSteps(int32_t first, int32_t end);
 
   DependencyEngine& engine_;
   const std::function<absl::Status(int32_t)> run_step_;

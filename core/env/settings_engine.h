@@ -90,19 +90,17 @@ inline constexpr Setting<bool> kBulkTrain = {
     .key = "engine.bulk_train",
     .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Runs a training plan in segments of several nodes, instead of step by step.",
+    .doc = "Lets an operation of the engine run several steps of a training, instead of one.",
     .aliases = "MXNET_EXEC_BULK_EXEC_TRAIN",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kBulkTrainNodes = {
     .key = "engine.bulk_train_max_nodes",
     .default_value = 15,
     .range = Range<int64_t>{0, 1'000'000},
-    .unit = "nodes",
+    .unit = "steps",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Maximum number of nodes in one bulk segment of a training plan; 0 and 1 mean one node.",
+    .doc = "Maximum number of steps that one operation of the engine runs in a training; 0 and 1 mean one step.",
     .aliases = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr auto kEngineRows = SettingRows(kEngineType, kCpuWorkers, kCpuPriorityWorkers, kGpuWorkers, kGpuCopyWorkers,

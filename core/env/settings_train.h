@@ -43,10 +43,9 @@ inline constexpr Setting<bool> kTrainMirror = {
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Recomputes cheap forward operators in the backward pass instead of keeping their "
-        "results.",
+        "Computes the results of cheap nodes of a model again for its gradients, instead of keeping them: elementwise nodes "
+        "and those that only move elements.",
     .aliases = "MXNET_BACKWARD_DO_MIRROR",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kTrainInplaceUpdate = {
     .key = "train.inplace_update",

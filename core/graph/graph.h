@@ -78,6 +78,8 @@ struct Node {
   std::vector<ValueId> captures = {};
   Attributes attrs = {};
   std::string device = {};  // the device on which the node should run; empty for any
+  // It computes again what an equal node computes, so that its result need not be kept in between. The two are not merged.
+  bool recomputed = false;
   bool dead = false;
 };
 

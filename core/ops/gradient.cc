@@ -17,14 +17,17 @@ DType TypeOfGradients(const Graph& graph, const Node& node, const std::vector<bo
 
 }  // namespace
 
-GradientContext::GradientContext(Graph& graph, NodeId id, std::vector<ValueId> gradients, std::vector<bool> wanted)
+GradientContext::GradientContext(Graph& graph, NodeId id, std::vector<ValueId> inputs, std::vector<ValueId> gradients,
+                                 std::vector<bool> wanted)
     : ExpressionBuilder(graph, graph.node(id), TypeOfGradients(graph, graph.node(id), wanted)),
       graph_(graph),
       id_(id),
       node_(graph.node(id)),
       gradients_(std::move(gradients)),
       given_(node_.inputs.size(), kNone),
-      wanted_(std::move(wanted)) {}
+      wanted_(std::move(wanted)) {
+  node_.inputs = std::move(inputs);
+}
 
 absl::StatusOr<int64_t> GradientContext::Rank(int i) const {
   if (!type(i).has_rank) return Unsupported(fmt::format("an input {} of unknown rank", i));

@@ -22,9 +22,11 @@ namespace mge {
 // The node of a rule, the gradients of its outputs, and those that the rule gives. New nodes have the node's name and device.
 class GradientContext : public ExpressionBuilder {
  public:
-  // `gradients` are those of the node's outputs, kNone for one that the loss does not depend on. `wanted` says for which
-  // inputs gradients are needed, at least one. `graph` must outlive this object.
-  GradientContext(Graph& graph, NodeId id, std::vector<ValueId> gradients, std::vector<bool> wanted);
+  // `inputs` are the values that the rule reads, the node's own or equal ones. `gradients` are those of the node's outputs,
+  // kNone for one that the loss does not depend on. `wanted` says for which inputs gradients are needed, at least one. `graph`
+  // must outlive this object.
+  GradientContext(Graph& graph, NodeId id, std::vector<ValueId> inputs, std::vector<ValueId> gradients,
+                  std::vector<bool> wanted);
 
   const Attributes& attrs() const { return node_.attrs; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }

@@ -285,9 +285,10 @@ class Plan {
   std::vector<PlanQueue> queues;  // empty: all steps run in the calling thread
   std::vector<Step> steps;
   std::vector<Unit> units;
-  // By step, if each step is an operation of the engine. Empty: a run calls all steps itself.
+  // By step, if steps are operations of the engine. Empty: a run calls all steps itself.
   std::vector<StepAccess> accesses;
   int32_t access_variables = 0;  // number of variables in `accesses`
+  int32_t operation_steps = 1;   // the most steps of one operation
 
   std::string part;                // name of the program in messages; empty: a whole model
   std::vector<BoundValue> inputs;  // in the graph's order

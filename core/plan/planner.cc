@@ -87,6 +87,7 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
                    std::move(segments), std::move(continuation));
   plan->accesses = std::move(accesses);
   plan->access_variables = access_variables;
+  plan->operation_steps = context->operation_steps;
   plan->values = std::move(records.values);
   plan->recorded_units = std::move(records.units);
   return plan;

@@ -51,7 +51,8 @@ struct PlanContext {
   uint64_t workspace_limit = UINT64_MAX;                      // bytes per kernel
   std::optional<GpuConvolutions> gpu_convolutions = {};       // nullopt: they are chosen like other kernels
   bool in_place = true;
-  bool bulk = true;                      // false: each step is an operation of the engine (Plan::accesses)
+  bool bulk = true;                      // false: steps are operations of the engine (Plan::accesses)
+  int32_t operation_steps = 1;           // the most steps of one operation, if `bulk` is false
   MatchRange match_range = {};           // for buffers that share memory
   std::optional<int32_t> num_temp = {};  // workspaces per device, and compute queues in use; nullopt: as many as help
   // The same for kernels without queues, if their steps are operations of the engine. nullopt: each has its own workspace.

@@ -27,6 +27,7 @@ struct TrainingOptions {
   double weight_decay = 0;               // sgd, adam: added to the gradient; adamw: decoupled from it
   double clip_norm = 0;                  // limit of the Euclidean norm of all gradients together; 0: no limit
   std::vector<std::string> frozen = {};  // initializers that keep their values
+  bool mirror = false;                   // GradientOptions::mirror
 };
 
 // A loss or an optimizer: its name and a sentence.

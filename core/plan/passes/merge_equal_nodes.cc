@@ -31,7 +31,7 @@ void AppendInput(const Graph& graph, ValueId v, std::string& key) {
 
 // Returns a text that is equal for equal nodes, or "" if the node must not be merged.
 std::string NodeKey(const Graph& graph, const Node& node) {
-  std::string key = absl::StrCat(node.domain, "|", node.op, "|", node.version, "|");
+  std::string key = absl::StrCat(node.recomputed ? "again " : "", node.domain, "|", node.op, "|", node.version, "|");
   for (ValueId v : node.inputs) AppendInput(graph, v, key);
   absl::StrAppend(&key, "|", node.outputs.size(), "|");
   std::vector<std::string> attrs;
