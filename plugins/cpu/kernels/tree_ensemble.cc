@@ -15,93 +15,110 @@
 namespace mge::cpu {
 namespace {
 
-constexpr int kWalks = 8;                  // side by side
-constexpr int64_t kBlockBytes = 64 << 10;  // rows of one block, which all trees read
-constexpr double kStepUs = 1.2e-3;         // of a walk, per node
+constexpr int64_t kLanes = kTreeLanes;
+constexpr int64_t kBlockBytes = 32 << 10;  // rows of one block, which all trees read
+constexpr uint64_t kMostWorkspace = 32 << 20;
+constexpr double kStepUs = 0.8e-3;  // of a walk, per node
 
 enum Aggregate : int64_t { kAverage = 0, kSum = 1, kMin = 2, kMax = 3 };
 
 template <typename Real>
 struct Args {
   const Forest<Real>* forest;
-  Slot x, y;
-  int64_t columns, targets, block;
+  Slot x, y, workspace;
+  int64_t columns, targets;
+  int64_t group;   // elements of a group of rows: kLanes of each feature, and of the additional one
+  int64_t groups;  // of a block
   int64_t aggregate;
   Chunks chunks;  // of rows
 };
 
-// Sets at[i], the root of a tree, to the leaf that rows[i] reaches in it.
-template <typename Real, bool kStrict, bool kNan, int N>
-void Walk(const TreeNode<Real>* nodes, const Real* const* rows, uint32_t* at) {
-  uint32_t moved = 1;
-  auto step = [&](int i) {
-    const TreeNode<Real>& node = nodes[at[i]];
-    const Real x = rows[i][kNan ? node.feature & ~kNanHolds : node.feature];
+// Sets at[i], the root of a tree, to the leaf that lane i of a group of rows reaches in it.
+template <typename Real, bool kStrict, bool kNan>
+void Walk(const TreeNode<Real>* nodes, const Real* group, uint32_t* at) {
+  auto step = [&](uint32_t from, int lane) {
+    const auto& node = *reinterpret_cast<const TreeNode<Real>*>(reinterpret_cast<const char*>(nodes) + from);
+    const uint32_t feature = kNan ? node.feature & ~kNanHolds : node.feature;
+    const Real x = *reinterpret_cast<const Real*>(reinterpret_cast<const char*>(group + lane) + feature);
     bool holds = kStrict ? x < node.split : x <= node.split;
-    if constexpr (kNan) holds = holds | ((x != x) & (node.feature >= kNanHolds));
-    return node.next[holds];
+    if constexpr (kNan) holds = holds | ((x != x) & (node.feature & kNanHolds));
+    return node.next + (holds ? 0 : static_cast<uint32_t>(sizeof(TreeNode<Real>)));
+  };
+  uint32_t a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7], moved = 1;
+  auto all = [&] {
+    a = step(a, 0), b = step(b, 1), c = step(c, 2), d = step(d, 3);
+    e = step(e, 4), f = step(f, 5), g = step(g, 6), h = step(h, 7);
   };
   while (moved) {
-    for (int k = 0; k < 2; ++k) {
-      for (int i = 0; i < N; ++i) at[i] = step(i);
-    }
-    moved = 0;
-    for (int i = 0; i < N; ++i) {
-      const uint32_t next = step(i);
-      moved |= next ^ at[i];
-      at[i] = next;
+    all();
+    all();
+    const uint32_t before[] = {a, b, c, d, e, f, g, h};
+    all();
+    moved = (a ^ before[0]) | (b ^ before[1]) | (c ^ before[2]) | (d ^ before[3]) | (e ^ before[4]) | (f ^ before[5]) |
+            (g ^ before[6]) | (h ^ before[7]);
+  }
+  at[0] = a, at[1] = b, at[2] = c, at[3] = d, at[4] = e, at[5] = f, at[6] = g, at[7] = h;
+}
+
+// Fills groups of rows: lane i of a group gets row i, or all lanes get the same row if `step` is 0.
+template <typename Real>
+void Arrange(const Args<Real>& a, const Real* x, int64_t groups, int64_t step, Real* to) {
+  const std::vector<uint32_t>& features = a.forest->features;
+  for (int64_t g = 0; g < groups; ++g, x += kLanes * step, to += a.group) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const Real* row = x + lane * step;
+      Real* out = to + lane;
+      for (uint32_t f : features) {
+        *out = row[f];
+        out += kLanes;
+      }
+      *out = -std::numeric_limits<Real>::infinity();
     }
   }
 }
 
 template <typename Real>
 void AddLeaf(const Forest<Real>& f, uint32_t at, int64_t aggregate, Real* scores) {
-  const TreeNode<Real>& leaf = f.nodes[at];
+  const auto& leaf = *reinterpret_cast<const TreeNode<Real>*>(reinterpret_cast<const char*>(f.nodes.data()) + at);
   if (f.single) {
     switch (aggregate) {
-      case kMin: *scores = std::min(*scores, leaf.split); return;
-      case kMax: *scores = std::max(*scores, leaf.split); return;
-      default: *scores += leaf.split; return;
+      case kMin: *scores = std::min(*scores, leaf.value); return;
+      case kMax: *scores = std::max(*scores, leaf.value); return;
+      default: *scores += leaf.value; return;
     }
   }
   uint32_t number;
-  std::memcpy(&number, &leaf.split, sizeof(number));
+  std::memcpy(&number, &leaf.value, sizeof(number));
   for (uint32_t i = f.leaves[number]; i < f.leaves[number + 1]; ++i) scores[f.targets[i]] += f.weights[i];
 }
 
+// Computes the scores of at most a.groups * kLanes rows.
 template <typename Real, bool kStrict, bool kNan>
-void ScoreRows(const Args<Real>& a, const Real* x, Real* y, int64_t rows) {
+void ScoreRows(const Args<Real>& a, const Real* x, Real* y, int64_t rows, Real* block) {
   const Forest<Real>& f = *a.forest;
   const Real first = a.aggregate == kMin   ? std::numeric_limits<Real>::infinity()
                      : a.aggregate == kMax ? -std::numeric_limits<Real>::infinity()
                                            : Real(0);
   std::fill_n(y, rows * a.targets, first);
-  uint32_t at[kWalks];
-  const Real* from[kWalks];
-  const int64_t side = rows - rows % kWalks;
-  for (uint32_t root : f.roots) {
-    for (int64_t r = 0; r < side; r += kWalks) {
-      for (int i = 0; i < kWalks; ++i) {
-        at[i] = root;
-        from[i] = x + (r + i) * a.columns;
-      }
-      Walk<Real, kStrict, kNan, kWalks>(f.nodes.data(), from, at);
-      for (int i = 0; i < kWalks; ++i) AddLeaf(f, at[i], a.aggregate, y + (r + i) * a.targets);
+  uint32_t at[kLanes];
+  const int64_t groups = rows / kLanes;
+  const size_t trees = f.roots.size();
+  Arrange(a, x, groups, a.columns, block);
+  for (size_t t = 0; t < trees && groups > 0; ++t) {
+    for (int64_t g = 0; g < groups; ++g) {
+      std::fill_n(at, kLanes, f.roots[t]);
+      Walk<Real, kStrict, kNan>(f.nodes.data(), block + g * a.group, at);
+      for (int64_t i = 0; i < kLanes; ++i) AddLeaf(f, at[i], a.aggregate, y + (g * kLanes + i) * a.targets);
     }
   }
-  const size_t trees = f.roots.size();
-  for (int64_t r = side; r < rows; ++r) {
-    std::fill_n(from, kWalks, x + r * a.columns);
-    size_t t = 0;
-    for (; t + kWalks <= trees; t += kWalks) {
-      std::copy_n(f.roots.begin() + static_cast<int64_t>(t), kWalks, at);
-      Walk<Real, kStrict, kNan, kWalks>(f.nodes.data(), from, at);
-      for (uint32_t leaf : at) AddLeaf(f, leaf, a.aggregate, y + r * a.targets);
-    }
-    for (; t < trees; ++t) {
-      at[0] = f.roots[t];
-      Walk<Real, kStrict, kNan, 1>(f.nodes.data(), from, at);
-      AddLeaf(f, at[0], a.aggregate, y + r * a.targets);
+  for (int64_t r = groups * kLanes; r < rows; ++r) {
+    Arrange(a, x + r * a.columns, 1, 0, block);
+    for (size_t t = 0; t < trees; t += kLanes) {
+      const size_t count = std::min<size_t>(kLanes, trees - t);
+      std::fill_n(at, kLanes, f.roots[t]);
+      std::copy_n(f.roots.begin() + static_cast<int64_t>(t), count, at);
+      Walk<Real, kStrict, kNan>(f.nodes.data(), block, at);
+      for (size_t i = 0; i < count; ++i) AddLeaf(f, at[i], a.aggregate, y + r * a.targets);
     }
   }
   for (Real* row = y; row < y + rows * a.targets; row += a.targets) {
@@ -118,10 +135,12 @@ mge_code Launch(const Args<Real>& a, const mge_run* run) {
   auto* y = At<Real>(run, a.y);
   auto* score = a.forest->strict ? (a.forest->nan ? ScoreRows<Real, true, true> : ScoreRows<Real, true, false>)
                                  : (a.forest->nan ? ScoreRows<Real, false, true> : ScoreRows<Real, false, false>);
-  ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
-    for (auto r = static_cast<int64_t>(begin); r < static_cast<int64_t>(end); r += a.block) {
-      const int64_t rows = std::min(a.block, static_cast<int64_t>(end) - r);
-      score(a, x + r * a.columns, y + r * a.targets, rows);
+  auto* workspace = At<Real>(run, a.workspace);
+  ParallelFor(run, a.chunks.count, [&](uint64_t chunk) {
+    Real* block = workspace + static_cast<int64_t>(chunk) * a.groups * a.group;
+    const auto end = static_cast<int64_t>(a.chunks.end(chunk));
+    for (auto r = static_cast<int64_t>(a.chunks.begin(chunk)); r < end; r += a.groups * kLanes) {
+      score(a, x + r * a.columns, y + r * a.targets, std::min(a.groups * kLanes, end - r), block);
     }
   });
   return MGE_OK;
@@ -134,27 +153,48 @@ double SerialUs(const Node& n) {
   return static_cast<double>(n.output(0).dim(0)) * (trees * steps * kStepUs + 0.01);
 }
 
+// Returns a bound of the workspace of one chunk. All columns may be features.
+uint64_t BlockBytes(const Node& n) {
+  const auto row = static_cast<uint64_t>(std::min(n.input(0).dim(-1), n.input(1).dim(0)) + 1) * SizeOf(n.input(0).dtype());
+  return std::max<uint64_t>(row * kTreeLanes, kBlockBytes);
+}
+
+// Splits the rows. Rows with very many features are split less, because each chunk has a workspace.
+Chunks ChunksOf(const Node& n) {
+  const auto rows = static_cast<uint64_t>(n.output(0).dim(0));
+  Chunks c = SplitWork(rows, rows ? SerialUs(n) / static_cast<double>(rows) : 0);
+  const uint64_t most = std::max<uint64_t>(1, kMostWorkspace / BlockBytes(n));
+  if (c.count > most) {
+    c.per_chunk = (rows + most - 1) / most;
+    c.count = (rows + c.per_chunk - 1) / c.per_chunk;
+  }
+  return c;
+}
+
 template <typename Real>
 class TreeKernel : public Kernel {
  public:
   TreeKernel(const Problem& p, std::shared_ptr<const Forest<Real>> forest) : forest_(std::move(forest)) {
     const Node n = p.node();
     input_ = p.operand(0, 0);
-    const auto rows = static_cast<uint64_t>(n.output(0).dim(0));
     args_ = {};
     args_.forest = forest_.get();
     args_.columns = n.input(0).dim(-1);
     args_.targets = n.output(0).dim(-1);
-    const int64_t row_bytes = args_.columns * static_cast<int64_t>(sizeof(Real));
-    args_.block = std::clamp<int64_t>(kBlockBytes / row_bytes / kWalks, 4, 64) * kWalks;
+    args_.group = static_cast<int64_t>(forest_->features.size() + 1) * kLanes;
+    args_.groups = std::max<int64_t>(1, kBlockBytes / (args_.group * static_cast<int64_t>(sizeof(Real))));
     args_.aggregate = n.Int("aggregate_function", kSum);
-    args_.chunks = SplitWork(rows, rows ? SerialUs(n) / static_cast<double>(rows) : 0);
+    args_.chunks = ChunksOf(n);
   }
   uint32_t args_bytes() const override { return sizeof(Args<Real>); }
+  uint64_t workspace_bytes() const override {
+    return args_.chunks.count * static_cast<uint64_t>(args_.groups * args_.group) * sizeof(Real);
+  }
   Result Bind(const Binding& b, void* args, StepFn* step) override {
     auto* a = new (args) Args<Real>(args_);
     a->x = b.input(input_);
     a->y = b.output(0);
+    a->workspace = b.workspace();
     *step = StepFn::Of<Launch<Real>>();
     return {};
   }
@@ -192,7 +232,10 @@ struct TreeRow {
       return offers.Refuse("only sums, averages and extremes, without a transform");
     }
     if (aggregate >= kMin && n.output(0).dim(-1) != 1) return offers.Refuse("extremes of one target only");
-    offers.Add({.id = "cpu.tree_ensemble", .attributes = kExact, .cost_us = RunUs(p, SerialUs(n))});
+    offers.Add({.id = "cpu.tree_ensemble",
+                .attributes = kExact,
+                .workspace = ChunksOf(n).count * BlockBytes(n),
+                .cost_us = RunUs(p, SerialUs(n))});
   }
 
   static KernelPtr Make(const Problem& p, const Candidate&) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <utility>
 
 namespace mge::cpu {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 // The flags of a node of the operator.
 enum Compare : int32_t { kLessEqual, kLess, kGreaterEqual, kGreater, kEqual, kNotEqual };
 constexpr int32_t kCompareMask = 7, kMissingHolds = 8;
-constexpr size_t kMostNodes = size_t{1} << 30;
-constexpr uint32_t kUnplaced = UINT32_MAX;
+constexpr size_t kMostNodes = size_t{1} << 25;  // of the operator; each becomes at most four
+constexpr size_t kUnplaced = SIZE_MAX;
 
 template <typename Real>
 std::vector<Real> Reals(const Value& value) {
@@ -45,55 +46,56 @@ Condition<Real> ConditionOf(const int32_t* node, Real split) {
   return c;
 }
 
-// Places the nodes of the operator level by level, in the form that the kernel walks.
+// Places the nodes of the operator level by level, in the form that the kernel walks. The two nodes behind a condition are
+// neighbours. Where paths join, all but the first lead over a node whose condition always holds.
 template <typename Real>
 class Builder {
  public:
-  Builder(std::span<const int32_t> nodes, std::vector<Real> splits, size_t leaves, Forest<Real>& out)
-      : given_(nodes), splits_(std::move(splits)), place_(nodes.size() / 4, kUnplaced), leaf_(leaves, kUnplaced), out_(out) {
+  Builder(std::span<const int32_t> nodes, std::vector<Real> splits, Forest<Real>& out)
+      : given_(nodes), splits_(std::move(splits)), place_(nodes.size() / 4, kUnplaced), out_(out) {
     bool order = false, below = false;
     for (size_t n = 0; n < place_.size(); ++n) {
       const int32_t compare = given_[4 * n + 1] & kCompareMask;
       const bool strict = compare == kLess || compare == kGreaterEqual;
       below = below || strict;
       order = order || !strict;
+      out_.features.push_back(static_cast<uint32_t>(given_[4 * n]));
     }
     out_.strict = below && !order;
+    std::ranges::sort(out_.features);
+    out_.features.erase(std::ranges::unique(out_.features).begin(), out_.features.end());
   }
 
   void AddTree(int32_t root) {
-    out_.roots.push_back(Place(root));
-    while (done_ < queue_.size()) Expand(queue_[done_++]);
+    const size_t index = Add(1);
+    out_.roots.push_back(OffsetOf(index));
+    open_ = {{root, index}};
+    for (size_t i = 0; i < open_.size(); ++i) Expand(open_[i].first, open_[i].second);
   }
 
  private:
-  // Returns the index of a place. A new inner node is filled later.
-  uint32_t Place(int32_t place) {
-    uint32_t& index =
-        place < 0 ? leaf_[static_cast<size_t>(-1 - static_cast<int64_t>(place))] : place_[static_cast<size_t>(place)];
-    if (index != kUnplaced) return index;
-    index = Add();
-    if (place >= 0) {
-      queue_.push_back(place);
-    } else {
-      TreeNode<Real>& leaf = out_.nodes[index];
-      leaf = {0, 0, {index, index}};
-      const auto number = static_cast<uint32_t>(-1 - static_cast<int64_t>(place));
-      if (out_.single) {
-        leaf.split = out_.weights[number];
-      } else {
-        std::memcpy(&leaf.split, &number, sizeof(number));
-      }
-    }
-    return index;
+  static uint32_t OffsetOf(size_t index) { return static_cast<uint32_t>(index * sizeof(TreeNode<Real>)); }
+  // The offset of a feature in a group of rows. The additional feature lies behind the others.
+  uint32_t FeatureOf(int32_t column) const {
+    const auto at = std::ranges::lower_bound(out_.features, static_cast<uint32_t>(column));
+    return GroupOffset(static_cast<size_t>(at - out_.features.begin()));
   }
-  uint32_t Add() {
-    out_.nodes.push_back({});
-    return static_cast<uint32_t>(out_.nodes.size() - 1);
+  static uint32_t GroupOffset(size_t feature) { return static_cast<uint32_t>(feature * kTreeLanes * sizeof(Real)); }
+
+  size_t Add(size_t count) {
+    out_.nodes.resize(out_.nodes.size() + count);
+    return out_.nodes.size() - count;
   }
-  void Set(uint32_t index, int32_t feature, Real split, bool nan, uint32_t holds, uint32_t fails) {
-    out_.nodes[index] = {split, static_cast<uint32_t>(feature) | (nan ? kNanHolds : 0), {fails, holds}};
+  // Sets a condition and returns the first of the two nodes behind it.
+  size_t Set(size_t index, int32_t column, Real split, bool nan) {
+    const size_t next = Add(2);
+    out_.nodes[index] = {split, FeatureOf(column) + (nan ? kNanHolds : 0), OffsetOf(next), 0};
     out_.nan = out_.nan || nan;
+    return next;
+  }
+  void SetAlways(size_t index, size_t next, Real value) {
+    const Real infinity = std::numeric_limits<Real>::infinity();
+    out_.nodes[index] = {infinity, GroupOffset(out_.features.size()), OffsetOf(next), value};
   }
   static Real Below(Real split) {
     const Real infinity = std::numeric_limits<Real>::infinity();
@@ -101,30 +103,44 @@ class Builder {
     return split == -infinity ? std::numeric_limits<Real>::quiet_NaN() : std::nextafter(split, -infinity);
   }
 
-  void Expand(int32_t number) {
-    const int32_t* node = given_.data() + 4 * static_cast<size_t>(number);
-    const uint32_t index = place_[static_cast<size_t>(number)];
-    const Real split = splits_[static_cast<size_t>(number)];
+  // Fills the node `index` for a place of the operator.
+  void Expand(int32_t place, size_t index) {
+    if (place < 0) {
+      const auto number = static_cast<uint32_t>(-1 - static_cast<int64_t>(place));
+      Real value = 0;
+      if (out_.single) {
+        value = out_.weights[number];
+      } else {
+        std::memcpy(&value, &number, sizeof(number));
+      }
+      return SetAlways(index, index, value);
+    }
+    const auto n = static_cast<size_t>(place);
+    if (place_[n] != kUnplaced) return SetAlways(index, place_[n], 0);
+    place_[n] = index;
+    const int32_t* node = given_.data() + 4 * n;
     const int32_t compare = node[1] & kCompareMask;
     if (compare < kEqual) {
-      const Condition<Real> c = ConditionOf(node, split);
-      const uint32_t holds = Place(c.holds), fails = Place(c.fails);
-      return Set(index, node[0], c.strict && !out_.strict ? Below(split) : split, c.nan, holds, fails);
+      const Condition<Real> c = ConditionOf(node, splits_[n]);
+      const size_t next = Set(index, node[0], c.strict && !out_.strict ? Below(c.split) : c.split, c.nan);
+      open_.push_back({c.holds, next});
+      open_.push_back({c.fails, next + 1});
+      return;
     }
     // "Equal" is "at most split, but not at most the number below it". NaN is not equal, and takes the side of the flag.
-    const bool nan = (node[1] & kMissingHolds) != 0 && compare == kEqual;
-    const uint32_t holds = Place(compare == kEqual ? node[2] : node[3]),
-                   fails = Place(compare == kEqual ? node[3] : node[2]);
-    const uint32_t second = Add();
-    Set(index, node[0], split, nan, second, fails);
-    Set(second, node[0], Below(split), false, fails, holds);
+    const bool equal = compare == kEqual, nan = equal && (node[1] & kMissingHolds) != 0;
+    const int32_t same = node[equal ? 2 : 3], other = node[equal ? 3 : 2];
+    const size_t first = Set(index, node[0], splits_[n], nan);
+    open_.push_back({other, first + 1});
+    const size_t second = Set(first, node[0], Below(splits_[n]), false);
+    open_.push_back({other, second});
+    open_.push_back({same, second + 1});
   }
 
   std::span<const int32_t> given_;
   std::vector<Real> splits_;
-  std::vector<uint32_t> place_, leaf_;  // index of each inner node and leaf
-  std::vector<int32_t> queue_;          // inner nodes whose index is known
-  size_t done_ = 0;                     // of the queue
+  std::vector<size_t> place_;                     // index of each inner node
+  std::vector<std::pair<int32_t, size_t>> open_;  // places of the tree, and the indices of their nodes
   Forest<Real>& out_;
 };
 
@@ -167,7 +183,7 @@ std::shared_ptr<const Forest<Real>> MakeForest(const Node& node) {
   auto out = std::make_shared<Forest<Real>>();
   out->weights = Reals<Real>(node.input(6));
   const bool sizes = leaf_count >= 0 && nodes.size() % 4 == 0 && node.input(2).elements() == nodes.size() / 4 &&
-                     out->weights.size() == targets.size() && nodes.size() < kMostNodes && leaves.size() < kMostNodes;
+                     out->weights.size() == targets.size() && nodes.size() / 4 + roots.size() < kMostNodes;
   if (!sizes || !Valid(nodes, roots, leaf_count, columns)) return nullptr;
   if (leaves.front() != 0 || leaves.back() != static_cast<int64_t>(targets.size()) || !std::ranges::is_sorted(leaves)) {
     return nullptr;
@@ -184,8 +200,8 @@ std::shared_ptr<const Forest<Real>> MakeForest(const Node& node) {
     if (out->base.size() == 1) out->base.assign(static_cast<size_t>(target_count), out->base[0]);
     if (!out->base.empty() && static_cast<int64_t>(out->base.size()) != target_count) return nullptr;
   }
-  out->nodes.reserve(nodes.size() / 4 + static_cast<size_t>(leaf_count));
-  Builder<Real> builder(nodes, Reals<Real>(node.input(2)), static_cast<size_t>(leaf_count), *out);
+  out->nodes.reserve(nodes.size() / 2 + roots.size());
+  Builder<Real> builder(nodes, Reals<Real>(node.input(2)), *out);
   for (int32_t root : roots) builder.AddTree(root);
   return out;
 }
