@@ -2,8 +2,8 @@
 // TreeEnsemble, float32 and float64. A walk waits for memory at each node, so several walks go on side by side: those of
 // several rows in one tree or, for few rows, those of one row in several trees. The sums are in the order of the trees.
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -15,7 +15,6 @@
 namespace mge::cpu {
 namespace {
 
-constexpr int64_t kLanes = kTreeLanes;
 constexpr int64_t kBlockBytes = 32 << 10;  // rows of one block, which all trees read
 constexpr uint64_t kMostWorkspace = 32 << 20;
 constexpr double kStepUs = 0.8e-3;  // of a walk, per node
@@ -27,24 +26,23 @@ struct Args {
   const Forest<Real>* forest;
   Slot x, y, workspace;
   int64_t columns, targets;
-  int64_t group;   // elements of a group of rows: kLanes of each feature, and of the additional one
+  int64_t group;   // words of a group of rows: kTreeLanes of each feature
   int64_t groups;  // of a block
   int64_t aggregate;
   Chunks chunks;  // of rows
 };
 
 // Sets at[i], the root of a tree, to the leaf that lane i of a group of rows reaches in it.
-template <typename Real, bool kStrict, bool kNan>
-void Walk(const TreeNode<Real>* nodes, const Real* group, uint32_t* at) {
-  auto step = [&](uint32_t from, int lane) {
-    const auto& node = *reinterpret_cast<const TreeNode<Real>*>(reinterpret_cast<const char*>(nodes) + from);
-    const uint32_t feature = kNan ? node.feature & ~kNanHolds : node.feature;
-    const Real x = *reinterpret_cast<const Real*>(reinterpret_cast<const char*>(group + lane) + feature);
-    bool holds = kStrict ? x < node.split : x <= node.split;
-    if constexpr (kNan) holds = holds | ((x != x) & (node.feature & kNanHolds));
-    return node.next + (holds ? 0 : static_cast<uint32_t>(sizeof(TreeNode<Real>)));
+template <typename Word, bool kNan>
+void Walk(const Word* words, const Word* group, Word* at) {
+  auto step = [&](Word place, int lane) -> Word {
+    const Word offset = words[place + kTreeFeature];
+    const Word x = *reinterpret_cast<const Word*>(reinterpret_cast<const char*>(group + lane) + offset);
+    if constexpr (!kNan) return words[place + kTreeNext] + (words[place + kTreeSplit] < x);
+    const bool missing = (x == static_cast<Word>(~Word{0})) & (words[place + kTreeValue] != 0);
+    return words[place + kTreeNext] + ((words[place + kTreeSplit] < x) & !missing);
   };
-  uint32_t a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7], moved = 1;
+  Word a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7], moved = 1;
   auto all = [&] {
     a = step(a, 0), b = step(b, 1), c = step(c, 2), d = step(d, 3);
     e = step(e, 4), f = step(f, 5), g = step(g, 6), h = step(h, 7);
@@ -52,7 +50,7 @@ void Walk(const TreeNode<Real>* nodes, const Real* group, uint32_t* at) {
   while (moved) {
     all();
     all();
-    const uint32_t before[] = {a, b, c, d, e, f, g, h};
+    const Word before[] = {a, b, c, d, e, f, g, h};
     all();
     moved = (a ^ before[0]) | (b ^ before[1]) | (c ^ before[2]) | (d ^ before[3]) | (e ^ before[4]) | (f ^ before[5]) |
             (g ^ before[6]) | (h ^ before[7]);
@@ -60,64 +58,66 @@ void Walk(const TreeNode<Real>* nodes, const Real* group, uint32_t* at) {
   at[0] = a, at[1] = b, at[2] = c, at[3] = d, at[4] = e, at[5] = f, at[6] = g, at[7] = h;
 }
 
-// Fills groups of rows: lane i of a group gets row i, or all lanes get the same row if `step` is 0.
+// Fills groups with the keys of rows: lane i of a group gets row i, or all lanes get the same row if `step` is 0. Returns
+// whether a feature is NaN.
 template <typename Real>
-void Arrange(const Args<Real>& a, const Real* x, int64_t groups, int64_t step, Real* to) {
+bool Arrange(const Args<Real>& a, const Real* x, int64_t groups, int64_t step, TreeWord<Real>* to) {
   const std::vector<uint32_t>& features = a.forest->features;
-  for (int64_t g = 0; g < groups; ++g, x += kLanes * step, to += a.group) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
+  bool nan = false;
+  for (int64_t g = 0; g < groups; ++g, x += kTreeLanes * step, to += a.group) {
+    for (int64_t lane = 0; lane < kTreeLanes; ++lane) {
       const Real* row = x + lane * step;
-      Real* out = to + lane;
-      for (uint32_t f : features) {
-        *out = row[f];
-        out += kLanes;
+      for (size_t f = 0; f < features.size(); ++f) {
+        const TreeWord<Real> key = TreeKey(row[features[f]]);
+        to[static_cast<int64_t>(f) * kTreeLanes + lane] = key;
+        nan |= key == kNanKey<Real>;
       }
-      *out = -std::numeric_limits<Real>::infinity();
     }
   }
+  return nan;
 }
 
 template <typename Real>
-void AddLeaf(const Forest<Real>& f, uint32_t at, int64_t aggregate, Real* scores) {
-  const auto& leaf = *reinterpret_cast<const TreeNode<Real>*>(reinterpret_cast<const char*>(f.nodes.data()) + at);
+void AddLeaf(const Forest<Real>& f, TreeWord<Real> at, int64_t aggregate, Real* scores) {
+  const TreeWord<Real> value = f.words[at + kTreeValue];
   if (f.single) {
+    const Real weight = std::bit_cast<Real>(value);
     switch (aggregate) {
-      case kMin: *scores = std::min(*scores, leaf.value); return;
-      case kMax: *scores = std::max(*scores, leaf.value); return;
-      default: *scores += leaf.value; return;
+      case kMin: *scores = std::min(*scores, weight); return;
+      case kMax: *scores = std::max(*scores, weight); return;
+      default: *scores += weight; return;
     }
   }
-  uint32_t number;
-  std::memcpy(&number, &leaf.value, sizeof(number));
-  for (uint32_t i = f.leaves[number]; i < f.leaves[number + 1]; ++i) scores[f.targets[i]] += f.weights[i];
+  for (uint32_t i = f.leaves[value]; i < f.leaves[value + 1]; ++i) scores[f.targets[i]] += f.weights[i];
 }
 
-// Computes the scores of at most a.groups * kLanes rows.
-template <typename Real, bool kStrict, bool kNan>
-void ScoreRows(const Args<Real>& a, const Real* x, Real* y, int64_t rows, Real* block) {
+// Computes the scores of at most a.groups * kTreeLanes rows.
+template <typename Real>
+void ScoreRows(const Args<Real>& a, const Real* x, Real* y, int64_t rows, TreeWord<Real>* block) {
+  using Word = TreeWord<Real>;
   const Forest<Real>& f = *a.forest;
   const Real first = a.aggregate == kMin   ? std::numeric_limits<Real>::infinity()
                      : a.aggregate == kMax ? -std::numeric_limits<Real>::infinity()
                                            : Real(0);
   std::fill_n(y, rows * a.targets, first);
-  uint32_t at[kLanes];
-  const int64_t groups = rows / kLanes;
+  Word at[kTreeLanes];
+  const int64_t groups = rows / kTreeLanes;
   const size_t trees = f.roots.size();
-  Arrange(a, x, groups, a.columns, block);
+  auto* walk = Arrange(a, x, groups, a.columns, block) && f.nan ? Walk<Word, true> : Walk<Word, false>;
   for (size_t t = 0; t < trees && groups > 0; ++t) {
     for (int64_t g = 0; g < groups; ++g) {
-      std::fill_n(at, kLanes, f.roots[t]);
-      Walk<Real, kStrict, kNan>(f.nodes.data(), block + g * a.group, at);
-      for (int64_t i = 0; i < kLanes; ++i) AddLeaf(f, at[i], a.aggregate, y + (g * kLanes + i) * a.targets);
+      std::fill_n(at, kTreeLanes, f.roots[t]);
+      walk(f.words.data(), block + g * a.group, at);
+      for (int64_t i = 0; i < kTreeLanes; ++i) AddLeaf(f, at[i], a.aggregate, y + (g * kTreeLanes + i) * a.targets);
     }
   }
-  for (int64_t r = groups * kLanes; r < rows; ++r) {
-    Arrange(a, x + r * a.columns, 1, 0, block);
-    for (size_t t = 0; t < trees; t += kLanes) {
-      const size_t count = std::min<size_t>(kLanes, trees - t);
-      std::fill_n(at, kLanes, f.roots[t]);
+  for (int64_t r = groups * kTreeLanes; r < rows; ++r) {
+    walk = Arrange(a, x + r * a.columns, 1, 0, block) && f.nan ? Walk<Word, true> : Walk<Word, false>;
+    for (size_t t = 0; t < trees; t += kTreeLanes) {
+      const size_t count = std::min<size_t>(kTreeLanes, trees - t);
+      std::fill_n(at, kTreeLanes, f.roots[t]);
       std::copy_n(f.roots.begin() + static_cast<int64_t>(t), count, at);
-      Walk<Real, kStrict, kNan>(f.nodes.data(), block, at);
+      walk(f.words.data(), block, at);
       for (size_t i = 0; i < count; ++i) AddLeaf(f, at[i], a.aggregate, y + r * a.targets);
     }
   }
@@ -133,14 +133,12 @@ template <typename Real>
 mge_code Launch(const Args<Real>& a, const mge_run* run) {
   auto* x = At<const Real>(run, a.x);
   auto* y = At<Real>(run, a.y);
-  auto* score = a.forest->strict ? (a.forest->nan ? ScoreRows<Real, true, true> : ScoreRows<Real, true, false>)
-                                 : (a.forest->nan ? ScoreRows<Real, false, true> : ScoreRows<Real, false, false>);
-  auto* workspace = At<Real>(run, a.workspace);
+  auto* workspace = At<TreeWord<Real>>(run, a.workspace);
   ParallelFor(run, a.chunks.count, [&](uint64_t chunk) {
-    Real* block = workspace + static_cast<int64_t>(chunk) * a.groups * a.group;
+    TreeWord<Real>* block = workspace + static_cast<int64_t>(chunk) * a.groups * a.group;
     const auto end = static_cast<int64_t>(a.chunks.end(chunk));
-    for (auto r = static_cast<int64_t>(a.chunks.begin(chunk)); r < end; r += a.groups * kLanes) {
-      score(a, x + r * a.columns, y + r * a.targets, std::min(a.groups * kLanes, end - r), block);
+    for (auto r = static_cast<int64_t>(a.chunks.begin(chunk)); r < end; r += a.groups * kTreeLanes) {
+      ScoreRows(a, x + r * a.columns, y + r * a.targets, std::min(a.groups * kTreeLanes, end - r), block);
     }
   });
   return MGE_OK;
@@ -156,7 +154,7 @@ double SerialUs(const Node& n) {
 // Returns a bound of the workspace of one chunk. All columns may be features.
 uint64_t BlockBytes(const Node& n) {
   const auto row = static_cast<uint64_t>(std::min(n.input(0).dim(-1), n.input(1).dim(0)) + 1) * SizeOf(n.input(0).dtype());
-  return std::max<uint64_t>(row * kTreeLanes, kBlockBytes);
+  return std::max<uint64_t>(row * static_cast<uint64_t>(kTreeLanes), kBlockBytes);
 }
 
 // Splits the rows. Rows with very many features are split less, because each chunk has a workspace.
@@ -181,7 +179,7 @@ class TreeKernel : public Kernel {
     args_.forest = forest_.get();
     args_.columns = n.input(0).dim(-1);
     args_.targets = n.output(0).dim(-1);
-    args_.group = static_cast<int64_t>(forest_->features.size() + 1) * kLanes;
+    args_.group = static_cast<int64_t>(std::max<size_t>(1, forest_->features.size())) * kTreeLanes;
     args_.groups = std::max<int64_t>(1, kBlockBytes / (args_.group * static_cast<int64_t>(sizeof(Real))));
     args_.aggregate = n.Int("aggregate_function", kSum);
     args_.chunks = ChunksOf(n);

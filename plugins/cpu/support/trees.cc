@@ -2,9 +2,6 @@
 #include "support/trees.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -14,8 +11,7 @@ namespace {
 // The flags of a node of the operator.
 enum Compare : int32_t { kLessEqual, kLess, kGreaterEqual, kGreater, kEqual, kNotEqual };
 constexpr int32_t kCompareMask = 7, kMissingHolds = 8;
-constexpr size_t kMostNodes = size_t{1} << 25;  // of the operator; each becomes at most four
-constexpr size_t kUnplaced = SIZE_MAX;
+constexpr size_t kMostNodes = size_t{1} << 26;  // of the operator; each becomes at most two blocks
 
 template <typename Real>
 std::vector<Real> Reals(const Value& value) {
@@ -25,122 +21,87 @@ std::vector<Real> Reals(const Value& value) {
   return out;
 }
 
-// The condition of a node as "at most split" or, if `strict`, "below split".
-template <typename Real>
-struct Condition {
-  Real split;
-  bool strict, nan;
-  int32_t holds, fails;  // places, see the operator
-};
-
-// Returns the condition of a node that compares for order.
-template <typename Real>
-Condition<Real> ConditionOf(const int32_t* node, Real split) {
-  const int32_t compare = node[1] & kCompareMask;
-  Condition<Real> c = {split, compare == kLess || compare == kGreaterEqual, (node[1] & kMissingHolds) != 0, node[2],
-                       node[3]};
-  if (compare == kGreaterEqual || compare == kGreater) {  // the opposite condition, which NaN fulfils in the opposite case
-    std::swap(c.holds, c.fails);
-    c.nan = !c.nan;
-  }
-  return c;
-}
-
-// Places the nodes of the operator level by level, in the form that the kernel walks. The two nodes behind a condition are
-// neighbours. Where paths join, all but the first lead over a node whose condition always holds.
+// Places the nodes of the operator level by level, in the form that the kernel walks. Where paths join, all but the first
+// lead over a node whose condition always holds.
 template <typename Real>
 class Builder {
  public:
+  using Word = TreeWord<Real>;
+
   Builder(std::span<const int32_t> nodes, std::vector<Real> splits, Forest<Real>& out)
       : given_(nodes), splits_(std::move(splits)), place_(nodes.size() / 4, kUnplaced), out_(out) {
-    bool order = false, below = false;
-    for (size_t n = 0; n < place_.size(); ++n) {
-      const int32_t compare = given_[4 * n + 1] & kCompareMask;
-      const bool strict = compare == kLess || compare == kGreaterEqual;
-      below = below || strict;
-      order = order || !strict;
-      out_.features.push_back(static_cast<uint32_t>(given_[4 * n]));
-    }
-    out_.strict = below && !order;
+    for (size_t n = 0; n < place_.size(); ++n) out_.features.push_back(static_cast<uint32_t>(given_[4 * n]));
     std::ranges::sort(out_.features);
     out_.features.erase(std::ranges::unique(out_.features).begin(), out_.features.end());
   }
 
   void AddTree(int32_t root) {
-    const size_t index = Add(1);
-    out_.roots.push_back(OffsetOf(index));
-    open_ = {{root, index}};
+    const Word place = AddBlock();
+    out_.roots.push_back(place);
+    open_ = {{root, place}};
     for (size_t i = 0; i < open_.size(); ++i) Expand(open_[i].first, open_[i].second);
   }
 
  private:
-  static uint32_t OffsetOf(size_t index) { return static_cast<uint32_t>(index * sizeof(TreeNode<Real>)); }
-  // The offset of a feature in a group of rows. The additional feature lies behind the others.
-  uint32_t FeatureOf(int32_t column) const {
-    const auto at = std::ranges::lower_bound(out_.features, static_cast<uint32_t>(column));
-    return GroupOffset(static_cast<size_t>(at - out_.features.begin()));
-  }
-  static uint32_t GroupOffset(size_t feature) { return static_cast<uint32_t>(feature * kTreeLanes * sizeof(Real)); }
+  static constexpr Word kUnplaced = static_cast<Word>(~Word{0});
 
-  size_t Add(size_t count) {
-    out_.nodes.resize(out_.nodes.size() + count);
-    return out_.nodes.size() - count;
+  Word AddBlock() {
+    out_.words.resize(out_.words.size() + 8, 0);
+    return static_cast<Word>(out_.words.size() - 8);
   }
-  // Sets a condition and returns the first of the two nodes behind it.
-  size_t Set(size_t index, int32_t column, Real split, bool nan) {
-    const size_t next = Add(2);
-    out_.nodes[index] = {split, FeatureOf(column) + (nan ? kNanHolds : 0), OffsetOf(next), 0};
+  void Set(Word place, Word split, Word feature, Word next, Word value) {
+    out_.words[place + kTreeSplit] = split;
+    out_.words[place + kTreeFeature] = feature;
+    out_.words[place + kTreeNext] = next;
+    out_.words[place + kTreeValue] = value;
+  }
+  // Sets a condition and returns the first of the two places behind it.
+  Word SetCondition(Word place, int32_t column, Word split, bool nan) {
+    const Word next = AddBlock();
+    const auto at = std::ranges::lower_bound(out_.features, static_cast<uint32_t>(column)) - out_.features.begin();
+    Set(place, split, static_cast<Word>(at * kTreeLanes * static_cast<int64_t>(sizeof(Real))), next, nan ? 1 : 0);
     out_.nan = out_.nan || nan;
     return next;
   }
-  void SetAlways(size_t index, size_t next, Real value) {
-    const Real infinity = std::numeric_limits<Real>::infinity();
-    out_.nodes[index] = {infinity, GroupOffset(out_.features.size()), OffsetOf(next), value};
-  }
-  static Real Below(Real split) {
-    const Real infinity = std::numeric_limits<Real>::infinity();
-    // Nothing is below -infinity: no feature is at most NaN.
-    return split == -infinity ? std::numeric_limits<Real>::quiet_NaN() : std::nextafter(split, -infinity);
-  }
+  void SetAlways(Word place, Word next, Word value) { Set(place, kNanKey<Real>, 0, next, value); }
 
-  // Fills the node `index` for a place of the operator.
-  void Expand(int32_t place, size_t index) {
-    if (place < 0) {
-      const auto number = static_cast<uint32_t>(-1 - static_cast<int64_t>(place));
-      Real value = 0;
-      if (out_.single) {
-        value = out_.weights[number];
-      } else {
-        std::memcpy(&value, &number, sizeof(number));
-      }
-      return SetAlways(index, index, value);
+  // Fills a node. `from` is its place in the operator's form.
+  void Expand(int32_t from, Word place) {
+    if (from < 0) {
+      const auto number = static_cast<uint32_t>(-1 - static_cast<int64_t>(from));
+      return SetAlways(place, place, out_.single ? std::bit_cast<Word>(out_.weights[number]) : number);
     }
-    const auto n = static_cast<size_t>(place);
-    if (place_[n] != kUnplaced) return SetAlways(index, place_[n], 0);
-    place_[n] = index;
+    const auto n = static_cast<size_t>(from);
+    if (place_[n] != kUnplaced) return SetAlways(place, place_[n], 0);
+    place_[n] = place;
     const int32_t* node = given_.data() + 4 * n;
     const int32_t compare = node[1] & kCompareMask;
+    const bool missing = (node[1] & kMissingHolds) != 0;
+    // Nothing is at most the key 0, and nothing compares with a split that is NaN.
+    const Real number = splits_[n];
+    const Word split = number == number ? TreeKey(number) : 0, below = split > 0 ? static_cast<Word>(split - 1) : 0;
     if (compare < kEqual) {
-      const Condition<Real> c = ConditionOf(node, splits_[n]);
-      const size_t next = Set(index, node[0], c.strict && !out_.strict ? Below(c.split) : c.split, c.nan);
-      open_.push_back({c.holds, next});
-      open_.push_back({c.fails, next + 1});
+      const bool opposite = compare == kGreaterEqual || compare == kGreater;  // NaN fulfils it in the opposite case
+      const bool strict = compare == kLess || compare == kGreaterEqual;
+      const Word next = SetCondition(place, node[0], strict ? below : split, missing != opposite);
+      open_.push_back({node[opposite ? 3 : 2], next});
+      open_.push_back({node[opposite ? 2 : 3], next + 1});
       return;
     }
-    // "Equal" is "at most split, but not at most the number below it". NaN is not equal, and takes the side of the flag.
-    const bool equal = compare == kEqual, nan = equal && (node[1] & kMissingHolds) != 0;
+    // "Equal" is "at most split, but not below it". NaN is not equal, and takes the side of the flag.
+    const bool equal = compare == kEqual;
     const int32_t same = node[equal ? 2 : 3], other = node[equal ? 3 : 2];
-    const size_t first = Set(index, node[0], splits_[n], nan);
+    const Word first = SetCondition(place, node[0], split, equal && missing);
     open_.push_back({other, first + 1});
-    const size_t second = Set(first, node[0], Below(splits_[n]), false);
+    const Word second = SetCondition(first, node[0], below, false);
     open_.push_back({other, second});
     open_.push_back({same, second + 1});
   }
 
   std::span<const int32_t> given_;
   std::vector<Real> splits_;
-  std::vector<size_t> place_;                     // index of each inner node
-  std::vector<std::pair<int32_t, size_t>> open_;  // places of the tree, and the indices of their nodes
+  std::vector<Word> place_;                     // of each inner node
+  std::vector<std::pair<int32_t, Word>> open_;  // nodes of the tree that are not filled, with their places
   Forest<Real>& out_;
 };
 
@@ -200,7 +161,7 @@ std::shared_ptr<const Forest<Real>> MakeForest(const Node& node) {
     if (out->base.size() == 1) out->base.assign(static_cast<size_t>(target_count), out->base[0]);
     if (!out->base.empty() && static_cast<int64_t>(out->base.size()) != target_count) return nullptr;
   }
-  out->nodes.reserve(nodes.size() / 2 + roots.size());
+  out->words.reserve(2 * nodes.size() + 8 * roots.size());
   Builder<Real> builder(nodes, Reals<Real>(node.input(2)), *out);
   for (int32_t root : roots) builder.AddTree(root);
   return out;

@@ -1,45 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decision trees in the form that the kernel of TreeEnsemble walks.
+//
+// Features and splits are unsigned integers, their keys, in the order of the numbers. A node is reached by few instructions:
+// both nodes behind a condition lie in one block, and the second one is reached by the carry of the comparison.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "types.h"
 
 namespace mge::cpu {
 
-constexpr uint32_t kTreeLanes = 8;  // walks side by side; the features of their rows lie side by side, too
+inline constexpr int64_t kTreeLanes = 8;  // walks side by side; the features of their rows lie side by side, too
 
-// A node. Places and features are offsets in bytes, so that a step needs no multiplication. If the feature is at most `split`
-// or, with Forest::strict, below it, a walk goes to `next`, else to the node behind `next`. A leaf leads to itself, so that a
-// walk may take more steps than its path has: its feature is an additional one, -infinity, and its split +infinity.
 template <typename Real>
-struct TreeNode {
-  Real split;
-  uint32_t feature;  // offset in a group of rows; kNanHolds may be added
-  uint32_t next;     // offset in Forest::nodes
-  Real value;        // of a leaf: its weight, or the bytes of its number (uint32_t) if leaves have several weights
+using TreeWord = std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t>;
+
+// Returns the key of a number. NaN has the highest key of all, and no number has the key 0. Both zeros have one key.
+template <typename Real>
+MGE_CPU_INLINE TreeWord<Real> TreeKey(Real x) {
+  using Word = TreeWord<Real>;
+  constexpr Word kSign = Word{1} << (8 * sizeof(Word) - 1);
+  const auto bits = std::bit_cast<Word>(x + Real(0));
+  const Word key = bits & kSign ? static_cast<Word>(~bits) : static_cast<Word>(bits | kSign);
+  return x != x ? static_cast<Word>(~Word{0}) : key;
+}
+template <typename Real>
+inline constexpr TreeWord<Real> kNanKey = static_cast<TreeWord<Real>>(~TreeWord<Real>{0});
+
+// The words of a node, as distances from the place of the node. The words of two nodes alternate in a block of 8 words: the
+// places of the first block are 0 and 1, those of the second block 8 and 9.
+enum TreeField : uint32_t {
+  kTreeSplit = 0,    // key: a walk goes to `next` if the feature is at most this, else to the place behind
+  kTreeFeature = 2,  // offset of the feature's lanes in a group of rows, in bytes
+  kTreeNext = 4,     // place; that of a leaf is its own
+  // The bytes of a leaf's weight or, if leaves have several weights, its number. Of other nodes: 1 if NaN goes to `next`.
+  kTreeValue = 6,
 };
-inline constexpr uint32_t kNanHolds = 1;  // NaN goes to `next`
 
 // All trees. The nodes of a tree lie level by level, one tree behind the other.
 template <typename Real>
 struct Forest {
-  std::vector<TreeNode<Real>> nodes;
-  std::vector<uint32_t> roots;     // offsets in `nodes`
-  std::vector<uint32_t> features;  // the columns of the input that the trees compare, ascending
-  bool strict = false;             // the condition is "below", not "at most"
-  bool nan = false;                // some node has kNanHolds
-  bool single = false;             // one target, and each leaf has one weight, which is in the leaf's node
-  std::vector<uint32_t> leaves;    // of several weights: first weight of each leaf, then the number of weights
+  std::vector<TreeWord<Real>> words;
+  std::vector<TreeWord<Real>> roots;  // places
+  std::vector<uint32_t> features;     // the columns of the input that the trees compare, ascending
+  bool nan = false;                   // NaN goes to `next` at some node
+  bool single = false;                // one target, and each leaf has one weight
+  std::vector<uint32_t> leaves;       // of several weights: first weight of each leaf, then the number of weights
   std::vector<uint32_t> targets;
   std::vector<Real> weights;
   std::vector<Real> base;  // empty, or one for each target
 };
 
-// Creates the trees of a node with constant inputs. Returns null if they are not valid, or need more than 4 GiB.
+// Creates the trees of a node with constant inputs. Returns null if they are not valid, or too many.
 template <typename Real>
 std::shared_ptr<const Forest<Real>> MakeForest(const Node& node);
 
