@@ -47,20 +47,36 @@ absl::StatusOr<Ints> TakeInts(Node& node, const std::string& name) {
 class NodeIndex {
  public:
   absl::Status Build(const Node& node, const Ints& trees, const Ints& ids) {
-    index_.reserve(trees.size());
+    // Most models list the nodes of a tree together, in the order of their numbers 0, 1, ...: they need no table.
+    bool numbered = true;
+    for (size_t i = 0; i < trees.size() && numbered; ++i) {
+      const bool starts = i == 0 || trees[i] != trees[i - 1];
+      if (starts) numbered = blocks_.emplace(trees[i], Block{static_cast<int32_t>(i), 0}).second;
+      Block& block = blocks_.at(trees[i]);
+      numbered = numbered && ids[i] == block.count++;
+    }
+    if (numbered) return absl::OkStatus();
+    blocks_.clear();
+    nodes_.reserve(trees.size());
     for (size_t i = 0; i < trees.size(); ++i) {
-      if (index_.emplace(Key{trees[i], ids[i]}, static_cast<int32_t>(i)).second) continue;
+      if (nodes_.emplace(Key{trees[i], ids[i]}, static_cast<int32_t>(i)).second) continue;
       return BadTree(node, fmt::format("node {} of tree {} is given twice", ids[i], trees[i]));
     }
     return absl::OkStatus();
   }
   absl::StatusOr<int32_t> Find(const Node& node, int64_t tree, int64_t id) const {
-    auto at = index_.find(Key{tree, id});
-    if (at != index_.end()) return at->second;
+    if (auto block = blocks_.find(tree); block != blocks_.end()) {
+      if (id >= 0 && id < block->second.count) return block->second.first + static_cast<int32_t>(id);
+    } else if (auto at = nodes_.find(Key{tree, id}); at != nodes_.end()) {
+      return at->second;
+    }
     return BadTree(node, fmt::format("tree {} has no node {}", tree, id));
   }
 
  private:
+  struct Block {
+    int32_t first, count;
+  };
   struct Key {
     int64_t tree, id;
     bool operator==(const Key&) const = default;
@@ -70,7 +86,8 @@ class NodeIndex {
       return static_cast<size_t>((static_cast<uint64_t>(k.tree) << 32 ^ static_cast<uint64_t>(k.id)) * 0x9e3779b97f4a7c15u);
     }
   };
-  std::unordered_map<Key, int32_t, Hash> index_;
+  std::unordered_map<int64_t, Block> blocks_;
+  std::unordered_map<Key, int32_t, Hash> nodes_;
 };
 
 // The weights of all leaves, as the model lists them.

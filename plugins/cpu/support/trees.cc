@@ -30,9 +30,15 @@ class Builder {
 
   Builder(std::span<const int32_t> nodes, std::vector<Real> splits, Forest<Real>& out)
       : given_(nodes), splits_(std::move(splits)), place_(nodes.size() / 4, kUnplaced), out_(out) {
-    for (size_t n = 0; n < place_.size(); ++n) out_.features.push_back(static_cast<uint32_t>(given_[4 * n]));
-    std::ranges::sort(out_.features);
-    out_.features.erase(std::ranges::unique(out_.features).begin(), out_.features.end());
+    std::vector<bool> used;
+    for (size_t n = 0; n < place_.size(); ++n) {
+      const auto column = static_cast<size_t>(given_[4 * n]);
+      if (column >= used.size()) used.resize(column + 1);
+      used[column] = true;
+    }
+    for (size_t column = 0; column < used.size(); ++column) {
+      if (used[column]) out_.features.push_back(static_cast<uint32_t>(column));
+    }
   }
 
   void AddTree(int32_t root) {

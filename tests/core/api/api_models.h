@@ -16,4 +16,7 @@ std::string TwoOutputs();
 // Returns the model total = state + x, y = relu(total) * total. All are float32[n].
 std::string RunningTotal();
 
+// Returns the model maps = ZipMap(scores[n,2]) with the labels "no" and "yes".
+std::string LabelledScores();
+
 }  // namespace mge::api_models

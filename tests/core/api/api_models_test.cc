@@ -33,6 +33,21 @@ std::string api_models::RunningTotal() {
                           .outputs = {ValueInfo("total", DType::kF32, {"n"}), ValueInfo("y", DType::kF32, {"n"})}})});
 }
 
+std::string api_models::LabelledScores() {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  namespace f = onnx::field;
+  const Proto labels =
+      Attribute("classlabels_strings", onnx::AttributeKind::kTexts, TextFields(f::attribute::kTexts, {"no", "yes"}));
+  const Proto map = TextField(f::type::kMap, IntField(f::map_type::kKey, MGE_DTYPE_STRING) +
+                                                 TextField(f::map_type::kValue, TensorTypeProto(DType::kF32, {})));
+  const Proto maps = TextField(f::type::kSequence, TextField(f::nested_type::kElement, map));
+  return ModelProto({.graph = GraphProto({.nodes = {NodeProto("ZipMap", {"scores"}, {"maps"},
+                                                              {.attributes = {labels}, .domain = "ai.onnx.ml"})},
+                                          .inputs = {ValueInfo("scores", DType::kF32, {"n", 2})},
+                                          .outputs = {ValueInfo("maps", maps)}}),
+                     .opsets = {{"", 13}, {"ai.onnx.ml", 3}}});
+}
+
 namespace {
 
 TEST(SixteenBitFloats, AreConvertedAsInTheCore) {
