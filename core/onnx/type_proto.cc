@@ -109,7 +109,8 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
         return out;
       }
       case field::type::kMap:
-        if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kSequence) return Unsupported("map within this type");
+        if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kSequence)
+          return Unsupported("map in a map or an optional");
         out.kind = out.kind == ValueKind::kSequence ? ValueKind::kMapSequence : ValueKind::kMap;
         break;
       case field::type::kOpaque: return Unsupported("opaque");
@@ -120,7 +121,7 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
         break;
       default:
         if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kOptional) {
-          return Unsupported("sequence within this type");
+          return Unsupported(out.kind == ValueKind::kMap ? "map of sequences" : "sequence of sequences");
         }
         out.kind = out.kind == ValueKind::kOptional ? ValueKind::kOptionalSequence : ValueKind::kSequence;
     }

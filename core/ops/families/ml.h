@@ -62,7 +62,7 @@ struct LookupTable {
   Tensor keys, values;  // vectors of one length
   Tensor fallback;      // the value for elements that are not a key, a scalar
 };
-// Writes output 0, the value of each element of input 0. Of equal keys, the first counts. NaN equals NaN.
+// Writes output 0, the value of each element of input 0. If keys are equal, the first one counts. NaN equals NaN.
 absl::Status EvalLookup(EvalContext& ctx, const LookupTable& table);
 
 }  // namespace mge

@@ -20,9 +20,7 @@ using Ranges = std::vector<std::pair<uint32_t, uint32_t>>;
 constexpr size_t kMostAtoms = 64;
 constexpr int kUnbounded = std::numeric_limits<int>::max();
 
-bool IsWord(uint32_t c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-}
+bool IsWord(uint32_t c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
 
 // Returns the class behind a backslash. The letter of an upper-case class gives the ranges of the lower-case one.
 std::optional<Ranges> ClassOf(uint32_t letter) {
@@ -64,8 +62,7 @@ absl::StatusOr<CodePoints> ToCodePoints(std::string_view text) {
 
 absl::StatusOr<TokenPattern> TokenPattern::Parse(std::string_view text) {
   const auto refuse = [&](std::string_view what) {
-    return Fail(errors::kUnsupportedFeature,
-                fmt::format("the regular expression \"{}\" has {}", EscapeControl(text), what));
+    return Fail(errors::kUnsupportedFeature, fmt::format("the regular expression \"{}\" has {}", EscapeControl(text), what));
   };
   MGE_ASSIGN_OR_RETURN(const CodePoints points, ToCodePoints(text));
   const std::vector<uint32_t>& p = points.values;

@@ -32,7 +32,7 @@ class TokenPattern {
  private:
   struct Atom {
     std::vector<std::pair<uint32_t, uint32_t>> ranges;  // both ends included
-    bool negated = false;   // any code point that is not in the ranges
+    bool negated = false;                               // any code point that is not in the ranges
     bool boundary = false;  // a place between a word character and another one; takes no code point
     int least = 1, most = 1;
   };

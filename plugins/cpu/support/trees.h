@@ -39,7 +39,8 @@ enum TreeField : uint32_t {
   kTreeSplit = 0,    // key: a walk goes to `next` if the feature is at most this, else to the place behind
   kTreeFeature = 2,  // offset of the feature's lanes in a group of rows, in bytes
   kTreeNext = 4,     // place; that of a leaf is its own
-  // The bytes of a leaf's weight or, if leaves have several weights, its number. Of other nodes: 1 if NaN goes to `next`.
+  // A leaf has the bytes of its weight or, if leaves have several weights, its number. Another node has 1 if NaN goes to
+  // `next`.
   kTreeValue = 6,
 };
 

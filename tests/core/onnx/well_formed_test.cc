@@ -228,9 +228,9 @@ TEST(WellFormed, InputsMayBeMapsAndSequencesOfMaps) {
   ASSERT_TRUE(many.ok()) << FormatError(many.status());
   EXPECT_EQ(many->graph.value(many->graph.inputs()[0]).kind, ValueKind::kMapSequence);
   ExpectError(read(TextField(field::type::kMap, TextField(field::map_type::kValue, map))).status(), errors::kUnsupportedType,
-              "map within");
+              "map in a map or an optional");
   ExpectError(read(TextField(field::type::kOptional, TextField(field::nested_type::kElement, map))).status(),
-              errors::kUnsupportedType, "map within");
+              errors::kUnsupportedType, "map in a map or an optional");
 }
 
 TEST(WellFormed, HostileNamesAreEscapedInMessages) {

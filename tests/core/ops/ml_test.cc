@@ -50,8 +50,10 @@ TEST(LabelEncoder, FindsNanAndTheFirstOfEqualKeys) {
 }
 
 TEST(LabelEncoder, NamesListsThatDoNotFit) {
-  EXPECT_THAT(Ml("LabelEncoder@2", {"int64[1]<1>"}, "{keys_int64s=[1,2], values_int64s=[1]}"), HasSubstr("2 keys and 1 values"));
-  EXPECT_THAT(Ml("LabelEncoder@2", {"int64[1]<1>"}, "{keys_floats=[1.0], values_int64s=[1]}"), HasSubstr("the keys are float32"));
+  EXPECT_THAT(Ml("LabelEncoder@2", {"int64[1]<1>"}, "{keys_int64s=[1,2], values_int64s=[1]}"),
+              HasSubstr("2 keys and 1 values"));
+  EXPECT_THAT(Ml("LabelEncoder@2", {"int64[1]<1>"}, "{keys_floats=[1.0], values_int64s=[1]}"),
+              HasSubstr("the keys are float32"));
   EXPECT_THAT(Ml("LabelEncoder@2", {"int64[1]<1>"}, "{keys_int64s=[1]}"), HasSubstr("values_strings"));
 }
 
@@ -63,9 +65,9 @@ TEST(FeatureVectorizer, CutsAndFillsColumns) {
 }
 
 TEST(Imputer, ReplacesNanAndNumbers) {
-  EXPECT_EQ(Ml("Imputer@1", {"float32[2,2]<nan, 1.0, 2.0, nan>"},
-               "{imputed_value_floats=[5.0,6.0], replaced_value_float=nan}"),
-            "float32[2,2]<5.0, 1.0, 2.0, 6.0>");
+  EXPECT_EQ(
+      Ml("Imputer@1", {"float32[2,2]<nan, 1.0, 2.0, nan>"}, "{imputed_value_floats=[5.0,6.0], replaced_value_float=nan}"),
+      "float32[2,2]<5.0, 1.0, 2.0, 6.0>");
   EXPECT_EQ(Ml("Imputer@1", {"int64[3]<0, 1, 0>"}, "{imputed_value_int64s=[7]}"), "int64[3]<7, 1, 7>");
   EXPECT_THAT(Ml("Imputer@1", {"float32[1,3]<1.0>"}, "{imputed_value_floats=[5.0,6.0]}"), HasSubstr("2 imputed values"));
 }
@@ -114,7 +116,8 @@ constexpr std::string_view kTwoVectors =
 
 TEST(SvmClassifier, VotesForPairsOfClasses) {
   EXPECT_EQ(Ml("SVMClassifier@1", {"float32[2,2]<1.0, 0.0, 0.0, 1.0>"}, kTwoVectors), "int64[2]<3, 8>");
-  EXPECT_EQ(Ml("SVMClassifier@1", {"float32[2,2]<1.0, 0.0, 0.0, 1.0>"}, kTwoVectors, 1), "float32[2,2]<-1.5, 1.5, 0.5, -0.5>");
+  EXPECT_EQ(Ml("SVMClassifier@1", {"float32[2,2]<1.0, 0.0, 0.0, 1.0>"}, kTwoVectors, 1),
+            "float32[2,2]<-1.5, 1.5, 0.5, -0.5>");
   EXPECT_THAT(Ml("SVMClassifier@1", {"float32[1,3]<1.0>"}, kTwoVectors), HasSubstr("number of features"));
 }
 
@@ -135,9 +138,9 @@ TEST(SvmRegressor, SumsKernelsAndReportsOneClass) {
   EXPECT_EQ(Ml("SVMRegressor@1", {"float32[2,2]<1.0, 0.0, 0.0, 1.0>"}, "{" + attrs + "}"), "float32[2,1]<-0.5, 0.5>");
   EXPECT_EQ(Ml("SVMRegressor@1", {"float32[2,2]<1.0, 0.0, 0.0, 1.0>"}, "{one_class=1, " + attrs + "}"),
             "float32[2,1]<-1.0, 1.0>");
-  EXPECT_EQ(Ml("SVMRegressor@1", {"float32[1,2]<1.0, 0.0>"},
-               "{kernel_type=\"POLY\", kernel_params=[2.0,1.0,2.0], " + attrs + "}"),
-            "float32[1,1]<9.5>");
+  EXPECT_EQ(
+      Ml("SVMRegressor@1", {"float32[1,2]<1.0, 0.0>"}, "{kernel_type=\"POLY\", kernel_params=[2.0,1.0,2.0], " + attrs + "}"),
+      "float32[1,1]<9.5>");
 }
 
 TEST(ZipMap, ReturnsAMapForEachRow) {
@@ -172,7 +175,8 @@ TEST(DictVectorizer, OrdersValuesByTheVocabulary) {
   EXPECT_EQ(OnMap("DictVectorizer@1(m) {string_vocabulary=[\"a\",\"b\",\"c\"]}", "float32", kTextKeys,
                   Tensor::Vector<float>(std::vector<float>{2, 1})),
             "float32[1,3]<1.0, 2.0, 0.0>");
-  EXPECT_EQ(OnMap("DictVectorizer@1(m) {int64_vocabulary=[1,2]}", "string", kIntKeys, kTextKeys), "string[1,2]<\"a\", \"\">");
+  EXPECT_EQ(OnMap("DictVectorizer@1(m) {int64_vocabulary=[1,2]}", "string", kIntKeys, kTextKeys),
+            "string[1,2]<\"a\", \"\">");
   EXPECT_THAT(OnMap("DictVectorizer@1(m) {int64_vocabulary=[1,2]}", "string", kTextKeys, kTextKeys),
               HasSubstr("differs from the vocabulary's"));
 }
@@ -203,11 +207,13 @@ TEST(TreeEnsembleRegressor, FollowsThePathsOfEachRow) {
       kNodes);
   const std::string x = "float32[5,2]<0.5, 0.5, 0.5, 1.0, 1.0, 2.0, 1.0, 1.0, nan, nan>";
   EXPECT_EQ(Ml("TreeEnsembleRegressor@1", {x}, attrs + "}"), "float32[5,1]<1.0, 2.0, 4.0, 8.0, 8.0>");
-  EXPECT_EQ(Ml("TreeEnsembleRegressor@1", {x}, attrs + ", base_values=[0.5], nodes_missing_value_tracks_true=[1,1,0,0,0,0,0]}"),
-            "float32[5,1]<1.5, 2.5, 4.5, 8.5, 1.5>");
+  EXPECT_EQ(
+      Ml("TreeEnsembleRegressor@1", {x}, attrs + ", base_values=[0.5], nodes_missing_value_tracks_true=[1,1,0,0,0,0,0]}"),
+      "float32[5,1]<1.5, 2.5, 4.5, 8.5, 1.5>");
   EXPECT_EQ(Ml("TreeEnsembleRegressor@3", {"float64[1,2]<0.5, 0.5>"},
                fmt::format("{{{}, target_treeids=[0,0], target_nodeids=[3,3], target_ids=[1,0], "
-                           "target_weights_as_tensor=float64[2]<0.25, 0.5>, n_targets=2, aggregate_function=\"AVERAGE\"}}", kNodes)),
+                           "target_weights_as_tensor=float64[2]<0.25, 0.5>, n_targets=2, aggregate_function=\"AVERAGE\"}}",
+                           kNodes)),
             "float32[1,2]<0.5, 0.25>");
 }
 
@@ -268,10 +274,11 @@ TEST(TreeEnsemble, ComparesWithSets) {
 TEST(TreeEnsemble, CombinesTreesInEveryWay) {
   auto run = [](int aggregate) {
     return Ml("TreeEnsemble@5", {"float64[1,1]<7.0>"},
-              fmt::format("{{tree_roots=[0,1], nodes_modes=uint8[2]<0>, nodes_featureids=[0,0], nodes_splits=float64[2]<9.0, 1.0>, "
-                          "nodes_truenodeids=[0,0], nodes_trueleafs=[1,1], nodes_falsenodeids=[1,1], nodes_falseleafs=[1,1], "
-                          "leaf_targetids=[0,0], leaf_weights=float64[2]<1.0, 2.0>, aggregate_function={}}}",
-                          aggregate));
+              fmt::format(
+                  "{{tree_roots=[0,1], nodes_modes=uint8[2]<0>, nodes_featureids=[0,0], nodes_splits=float64[2]<9.0, 1.0>, "
+                  "nodes_truenodeids=[0,0], nodes_trueleafs=[1,1], nodes_falsenodeids=[1,1], nodes_falseleafs=[1,1], "
+                  "leaf_targetids=[0,0], leaf_weights=float64[2]<1.0, 2.0>, aggregate_function={}}}",
+                  aggregate));
   };
   EXPECT_EQ(run(0), "float64[1,1]<1.5>");
   EXPECT_EQ(run(1), "float64[1,1]<3.0>");

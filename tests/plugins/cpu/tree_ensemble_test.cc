@@ -12,7 +12,7 @@ namespace {
 struct Ensemble {
   DType type = DType::kF32;
   int64_t rows = 67, columns = 5, targets = 1, trees = 11;
-  int depth = 6;                   // most nodes of a path
+  int depth = 6;                     // most nodes of a path
   std::vector<int32_t> flags = {0};  // the kinds of nodes
   int64_t weights_per_leaf = 1;
   int64_t aggregate = 1;

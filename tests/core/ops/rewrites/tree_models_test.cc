@@ -24,11 +24,12 @@ TEST(TreeModelsRewrite, MakesATreeEnsembleOfARegressor) {
   EXPECT_EQ(AfterRewrite("tree_models", Model("float32[7,3]", op, "target", "0,0,0", rest)), "TreeEnsemble");
   EXPECT_EQ(AfterRewrite("tree_models", Model("int64[7,3]", op, "target", "0,0,0", rest + ", base_values=[0.5]")),
             "Cast TreeEnsemble");
-  EXPECT_EQ(AfterRewrite("tree_models", Model("float32[7,3]", op, "target", "0,0,0", rest,
-                                              "_weights_as_tensor=float64[3]<1.0, 2.0, 4.0>")),
+  EXPECT_EQ(AfterRewrite("tree_models",
+                         Model("float32[7,3]", op, "target", "0,0,0", rest, "_weights_as_tensor=float64[3]<1.0, 2.0, 4.0>")),
             "Cast TreeEnsemble Cast");
-  EXPECT_EQ(AfterRewrite("tree_models", Model("float32[7,3]", op, "target", "0,0,0", rest + ", post_transform=\"LOGISTIC\"")),
-            "TreeEnsembleRegressor");
+  EXPECT_EQ(
+      AfterRewrite("tree_models", Model("float32[7,3]", op, "target", "0,0,0", rest + ", post_transform=\"LOGISTIC\"")),
+      "TreeEnsembleRegressor");
 }
 
 TEST(TreeModelsRewrite, SeparatesTheScoresOfAClassifierFromItsLabels) {
