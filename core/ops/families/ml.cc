@@ -48,15 +48,56 @@ uint64_t KeyOf(T value) {
   }
 }
 
-// Sets `found` to the index of each element of `x` among the keys, or to -1.
-template <typename Key, typename T, typename F>
-void FindKeys(std::span<const T> keys, std::span<const T> x, F key_of, std::vector<int64_t>& found) {
-  std::unordered_map<Key, int64_t> index;
-  for (size_t i = 0; i < keys.size(); ++i) index.emplace(key_of(keys[i]), static_cast<int64_t>(i));
-  for (size_t i = 0; i < x.size(); ++i) {
-    auto at = index.find(key_of(x[i]));
-    found[i] = at == index.end() ? -1 : at->second;
+// A table with the index of each key.
+struct IndexedTable {
+  LookupTable table;
+  std::unordered_map<std::string_view, int64_t> texts;  // views of the keys
+  std::unordered_map<uint64_t, int64_t> numbers;
+
+  template <typename T>
+  int64_t Find(const T& x) const {
+    if constexpr (std::is_same_v<T, std::string>) {
+      auto at = texts.find(x);
+      return at == texts.end() ? -1 : at->second;
+    } else {
+      auto at = numbers.find(KeyOf(x));
+      return at == numbers.end() ? -1 : at->second;
+    }
   }
+};
+
+// Calls f(TypeTag<T>{}) for the type of keys.
+template <typename F>
+void DispatchKeys(DType dtype, F f) {
+  if (dtype == DType::kString) return f(TypeTag<std::string>{});
+  DispatchNumeric(dtype, [&](auto tag) {
+    if constexpr (std::is_arithmetic_v<typename decltype(tag)::type>) f(tag);
+  });
+}
+
+absl::StatusOr<IndexedTable> Indexed(EvalContext& ctx, const std::function<absl::StatusOr<LookupTable>()>& make) {
+  IndexedTable out;
+  MGE_ASSIGN_OR_RETURN(out.table, make());
+  const Tensor& keys = out.table.keys;
+  if (ctx.input(0).dtype() != keys.dtype()) {
+    return ctx.Invalid(
+        fmt::format("the input is {}, the keys are {}", DTypeName(ctx.input(0).dtype()), DTypeName(keys.dtype())));
+  }
+  if (keys.elements() != out.table.values.elements()) {
+    return ctx.Invalid(fmt::format("{} keys and {} values", keys.elements(), out.table.values.elements()));
+  }
+  DispatchKeys(keys.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < keys.elements(); ++i) {
+      const T& key = static_cast<const T*>(keys.data())[i];
+      if constexpr (std::is_same_v<T, std::string>) {
+        out.texts.emplace(key, i);
+      } else {
+        out.numbers.emplace(KeyOf(key), i);
+      }
+    }
+  });
+  return out;
 }
 
 }  // namespace
@@ -137,32 +178,27 @@ absl::StatusOr<MapView> MapInput(const EvalContext& ctx) {
   return ctx.Invalid("the input is not a map with one value for each key");
 }
 
-absl::Status EvalLookup(EvalContext& ctx, const LookupTable& table) {
+absl::Status EvalLookup(EvalContext& ctx, const std::function<absl::StatusOr<LookupTable>()>& make) {
   const Tensor& x = ctx.input(0);
-  if (x.dtype() != table.keys.dtype()) {
-    return ctx.Invalid(fmt::format("the input is {}, the keys are {}", DTypeName(x.dtype()), DTypeName(table.keys.dtype())));
+  MGE_ASSIGN_OR_RETURN(auto indexed, Prepared<IndexedTable>(ctx, [&] { return Indexed(ctx, make); }));
+  if (indexed->table.keys.dtype() != x.dtype()) {  // the type of the input differs from that of an earlier run
+    MGE_ASSIGN_OR_RETURN(IndexedTable own, Indexed(ctx, make));
+    indexed = std::make_shared<const IndexedTable>(std::move(own));
   }
-  if (table.keys.elements() != table.values.elements()) {
-    return ctx.Invalid(fmt::format("{} keys and {} values", table.keys.elements(), table.values.elements()));
-  }
-  std::vector<int64_t> found(static_cast<size_t>(x.elements()));
-  if (x.dtype() == DType::kString) {
-    FindKeys<std::string_view>(
-        table.keys.Data<std::string>(), x.Data<std::string>(), [](const std::string& s) { return std::string_view(s); },
-        found);
-  } else {
-    DispatchNumeric(x.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if constexpr (std::is_arithmetic_v<T>) FindKeys<uint64_t>(table.keys.Data<T>(), x.Data<T>(), KeyOf<T>, found);
-    });
-  }
+  const LookupTable& table = indexed->table;
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, table.values.dtype(), x.shape()));
-  DispatchCopy(y->dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* values = static_cast<const T*>(table.values.data());
-    const T& fallback = *static_cast<const T*>(table.fallback.data());
-    T* out = static_cast<T*>(y->mutable_data());
-    for (size_t i = 0; i < found.size(); ++i) out[i] = found[i] < 0 ? fallback : values[found[i]];
+  DispatchKeys(x.dtype(), [&](auto key_tag) {
+    using Key = typename decltype(key_tag)::type;
+    DispatchCopy(y->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const Key* in = static_cast<const Key*>(x.data());
+      const T* values = static_cast<const T*>(table.values.data());
+      T* out = static_cast<T*>(y->mutable_data());
+      for (int64_t i = 0; i < x.elements(); ++i) {
+        const int64_t found = indexed->Find(in[i]);
+        out[i] = found < 0 ? *static_cast<const T*>(table.fallback.data()) : values[found];
+      }
+    });
   });
   return absl::OkStatus();
 }

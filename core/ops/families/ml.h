@@ -3,6 +3,7 @@
 // transforms of scores. Where the ONNX standard leaves a case open, the operators compute what onnxruntime does.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -62,7 +63,8 @@ struct LookupTable {
   Tensor keys, values;  // vectors of one length
   Tensor fallback;      // the value for elements that are not a key, a scalar
 };
-// Writes output 0, the value of each element of input 0. If keys are equal, the first one counts. NaN equals NaN.
-absl::Status EvalLookup(EvalContext& ctx, const LookupTable& table);
+// Writes output 0, the value of each element of input 0. If keys are equal, the first one counts. NaN equals NaN. `make`
+// returns the table. It depends only on the node and the type of the input.
+absl::Status EvalLookup(EvalContext& ctx, const std::function<absl::StatusOr<LookupTable>()>& make);
 
 }  // namespace mge

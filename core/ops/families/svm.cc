@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/svm.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mge {
+namespace {
+
+Floats Transposed(const Floats& matrix, int64_t rows, int64_t columns) {
+  Floats out(matrix.size());
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = matrix[r * columns + c];
+  }
+  return out;
+}
+
+// The usual degrees are 2 and 3.
+float Power(float x, float degree) {
+  if (degree == 2) return x * x;
+  return degree == 3 ? x * x * x : std::pow(x, degree);
+}
+
+}  // namespace
 
 absl::StatusOr<Svm> ReadSvm(const Attributes& attrs, int64_t count, int64_t classes) {
   Svm svm;
@@ -31,27 +49,33 @@ absl::StatusOr<Svm> ReadSvm(const Attributes& attrs, int64_t count, int64_t clas
   }
   svm.columns = size / rows;
   if (svm.rho.empty()) return BadNode("rho has no elements");
+  Floats& rows_first = count > 0 ? svm.vectors : svm.coefficients;
+  rows_first = Transposed(rows_first, rows, svm.columns);
   return svm;
 }
 
 void SvmKernels(const Svm& svm, std::span<const float> row, const Floats& vectors, std::span<float> out) {
+  const size_t count = out.size();
+  std::fill(out.begin(), out.end(), 0.0f);
   const float* v = vectors.data();
-  for (float& value : out) {
-    float sum = 0;
+  for (float x : row) {
     if (svm.kernel == SvmKernel::kRbf) {
-      for (float x : row) {
-        const float difference = x - *v++;
-        sum += difference * difference;
-      }
+      for (size_t i = 0; i < count; ++i) out[i] += (x - v[i]) * (x - v[i]);
     } else {
-      for (float x : row) sum += x * *v++;
+      for (size_t i = 0; i < count; ++i) out[i] += x * v[i];
     }
-    switch (svm.kernel) {
-      case SvmKernel::kLinear: value = sum; break;
-      case SvmKernel::kPoly: value = std::pow(svm.gamma * sum + svm.coef0, svm.degree); break;
-      case SvmKernel::kRbf: value = std::exp(-svm.gamma * sum); break;
-      case SvmKernel::kSigmoid: value = std::tanh(svm.gamma * sum + svm.coef0); break;
-    }
+    v += count;
+  }
+  switch (svm.kernel) {
+    case SvmKernel::kLinear: return;
+    case SvmKernel::kPoly:
+      for (float& k : out) k = Power(svm.gamma * k + svm.coef0, svm.degree);
+      return;
+    case SvmKernel::kRbf:
+      for (float& k : out) k = std::exp(-svm.gamma * k);
+      return;
+    case SvmKernel::kSigmoid:
+      for (float& k : out) k = std::tanh(svm.gamma * k + svm.coef0);
   }
 }
 

@@ -315,16 +315,24 @@ void FinishTreeRow(const TreeClasses& c, std::span<const float> scores, std::spa
     SetLabel(y, row, c.labels, std::max<int64_t>(best, 0));
     return TransformScores(c.transform, out);
   }
-  // The score of the second label decides. A model with one score gives it to the first or the second class.
+  if (scored[0] && scored[1]) {
+    SetLabel(y, row, c.labels, scores[1] > scores[0] ? 1 : 0);
+    return TransformScores(c.transform, out);
+  }
+  // The only score is that of the second label, whatever its class. Both columns follow from a score of the first class.
   const float score = scored[1] ? scores[1] : scores[0];
-  SetLabel(y, row, c.labels, score > (c.binary && c.positive ? 0.5f : 0.0f) ? 1 : 0);
+  const bool probability = c.binary && c.positive;
+  SetLabel(y, row, c.labels, score > (probability ? 0.5f : 0.0f) ? 1 : 0);
   if (scored[1]) return TransformScores(c.transform, out);
   out[1] = score;
-  if (c.transform == PostTransform::kProbit || (c.transform == PostTransform::kLogistic && !(c.binary && c.positive))) {
+  if (c.transform == PostTransform::kLogistic) {
+    out[0] = Logistic(-score);
+    out[1] = Logistic(score);
+  } else if (c.transform == PostTransform::kProbit) {
     TransformScores(c.transform, out.last(1));
-    out[0] = c.transform == PostTransform::kLogistic ? Logistic(-score) : 1 - out[1];
+    out[0] = 1 - out[1];
   } else {
-    out[0] = c.binary && c.positive ? 1 - score : -score;
+    out[0] = probability ? 1 - score : -score;
   }
 }
 

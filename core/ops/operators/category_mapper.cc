@@ -11,13 +11,15 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<LookupTable> TableFor(const Attributes& attrs, DType x) {
+  const Tensor texts = Tensor::Vector<std::string>(attrs.TextList("cats_strings"));
+  const Tensor ints = Tensor::Vector<int64_t>(attrs.IntList("cats_int64s"));
+  if (x == DType::kString) return LookupTable{texts, ints, Tensor::Scalar(attrs.Int("default_int64", -1))};
+  return LookupTable{ints, texts, Tensor::Scalar(attrs.Text("default_string", "_Unused"))};
+}
+
 absl::Status Eval(EvalContext& ctx) {
-  const Tensor texts = Tensor::Vector<std::string>(ctx.attrs().TextList("cats_strings"));
-  const Tensor ints = Tensor::Vector<int64_t>(ctx.attrs().IntList("cats_int64s"));
-  if (ctx.input(0).dtype() == DType::kString) {
-    return EvalLookup(ctx, {texts, ints, Tensor::Scalar(ctx.attrs().Int("default_int64", -1))});
-  }
-  return EvalLookup(ctx, {ints, texts, Tensor::Scalar(ctx.attrs().Text("default_string", "_Unused"))});
+  return EvalLookup(ctx, [&] { return TableFor(ctx.attrs(), ctx.input(0).dtype()); });
 }
 
 }  // namespace

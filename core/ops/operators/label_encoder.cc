@@ -68,8 +68,7 @@ absl::Status Infer(InferContext& ctx) {
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(LookupTable table, TableFor(ctx.attrs(), ctx.input(0).dtype()));
-  return EvalLookup(ctx, table);
+  return EvalLookup(ctx, [&] { return TableFor(ctx.attrs(), ctx.input(0).dtype()); });
 }
 
 }  // namespace

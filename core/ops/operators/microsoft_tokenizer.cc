@@ -94,7 +94,8 @@ absl::StatusOr<Texts> Tokens(const Settings& s, const std::string& text) {
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(const Settings s, Read(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(const auto settings, Prepared<Settings>(ctx, [&] { return Read(ctx.attrs()); }));
+  const Settings& s = *settings;
   MGE_RETURN_IF_ERROR(CheckShape(x.shape()));
   std::vector<Texts> all;
   size_t most = 0;

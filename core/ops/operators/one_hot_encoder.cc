@@ -24,16 +24,29 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Sets the element of each category to 1. If a category is listed twice, its last position counts.
-template <typename Key, typename List, typename Find>
-absl::Status Encode(EvalContext& ctx, const List& list, int64_t count, Find key, Tensor& y) {
-  std::unordered_map<Key, int64_t> position;
-  for (const auto& category : list) position[category] = static_cast<int64_t>(&category - list.data());
+// The position of each category. If one is listed twice, its last position counts.
+struct Positions {
+  std::unordered_map<std::string, int64_t> texts;
+  std::unordered_map<int64_t, int64_t> ints;
+};
+
+absl::StatusOr<Positions> ReadPositions(const Attributes& attrs) {
+  Positions out;
+  int64_t i = 0;
+  for (std::string& text : attrs.TextList("cats_strings")) out.texts[std::move(text)] = i++;
+  for (int64_t number : attrs.IntList("cats_int64s")) out.ints[number] = i++;
+  return out;
+}
+
+// Sets the element of each category to 1. key(i) is element i of the input.
+template <typename Key, typename F>
+absl::Status Encode(EvalContext& ctx, const std::unordered_map<Key, int64_t>& positions, F key, Tensor& y) {
   const bool zeros = ctx.attrs().Int("zeros", 1) != 0;
+  const int64_t width = y.shape().back();
   float* out = y.MutableData<float>().data();
-  for (int64_t i = 0; i < count; ++i, out += list.size()) {
-    auto at = position.find(key(i));
-    if (at != position.end()) {
+  for (int64_t i = 0; i < ctx.input(0).elements(); ++i, out += width) {
+    auto at = positions.find(key(i));
+    if (at != positions.end()) {
       out[at->second] = 1;
     } else if (!zeros) {
       return ctx.Invalid(fmt::format("element {} is no known category, and zeros is 0", i));
@@ -45,25 +58,25 @@ absl::Status Encode(EvalContext& ctx, const List& list, int64_t count, Find key,
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(int64_t categories, Categories(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(const auto positions, Prepared<Positions>(ctx, [&] { return ReadPositions(ctx.attrs()); }));
   Shape shape = x.shape();
   shape.push_back(categories);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kF32, std::move(shape)));
   Fill(*y, nullptr);
-  const Texts texts = ctx.attrs().TextList("cats_strings");
-  if ((x.dtype() == DType::kString) != !texts.empty()) {
+  if ((x.dtype() == DType::kString) == positions->texts.empty()) {
     return ctx.Invalid(fmt::format("the input is {}; its type differs from the categories'", DTypeName(x.dtype())));
   }
-  if (!texts.empty()) {
+  if (x.dtype() == DType::kString) {
     const std::string* in = x.Data<std::string>().data();
-    return Encode<std::string_view>(
-        ctx, texts, x.elements(), [in](int64_t i) { return std::string_view(in[i]); }, *y);
+    return Encode(
+        ctx, positions->texts, [in](int64_t i) -> const std::string& { return in[i]; }, *y);
   }
   absl::Status status;
   DispatchNumeric(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = x.Data<T>().data();
-    status = Encode<int64_t>(
-        ctx, ctx.attrs().IntList("cats_int64s"), x.elements(), [in](int64_t i) { return Convert<int64_t>(in[i]); }, *y);
+    status = Encode(
+        ctx, positions->ints, [in](int64_t i) { return Convert<int64_t>(in[i]); }, *y);
   });
   return status;
 }

@@ -135,7 +135,9 @@ int64_t LinearChoice(const Classifier& c, std::span<const float> scores) {
 absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(const Tensor x, AsFloats(ctx.input(0), ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(RowShape shape, RowShapeOf(x.shape()));
-  MGE_ASSIGN_OR_RETURN(const Classifier c, Read(ctx.attrs(), shape.columns));
+  MGE_ASSIGN_OR_RETURN(const auto prepared, Prepared<Classifier>(ctx, [&] { return Read(ctx.attrs(), shape.columns); }));
+  const Classifier& c = *prepared;
+  MGE_RETURN_IF_ERROR(RequireSize("the number of features", shape.columns, c.svm.columns));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, c.labels.dtype(), {shape.rows}));
   MGE_ASSIGN_OR_RETURN(Tensor * z, ctx.Output(1, DType::kF32, {shape.rows, c.width()}));
   Floats kernels(c.svm.count), scores(c.pairs);

@@ -25,7 +25,9 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(PostTransform transform, ReadPostTransform(ctx.attrs()));
   MGE_ASSIGN_OR_RETURN(const Tensor x, AsFloats(ctx.input(0), ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(RowShape shape, RowShapeOf(x.shape()));
-  MGE_ASSIGN_OR_RETURN(const Svm svm, Read(ctx.attrs(), shape.columns));
+  MGE_ASSIGN_OR_RETURN(const auto prepared, Prepared<Svm>(ctx, [&] { return Read(ctx.attrs(), shape.columns); }));
+  const Svm& svm = *prepared;
+  MGE_RETURN_IF_ERROR(RequireSize("the number of features", shape.columns, svm.columns));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kF32, {shape.rows, 1}));
   const bool one_class = ctx.attrs().Int("one_class") != 0;
   Floats kernels(svm.count > 0 ? svm.count : 1);

@@ -33,7 +33,7 @@ absl::Status Eval(EvalContext& ctx) {
     Floats scores(static_cast<size_t>(count));
     return ForEachTreeRow<Real>(ctx, trees, shape, count, TreeAggregate::kSum, [&](int64_t row, TreeScores<Real>& s) {
       for (int64_t i = 0; i < base; ++i) {
-        s.scores[base < count && s.scored[1] ? 1 : i] += trees.base.Data<Real>()[i];  // a single one is of the only score
+        s.scores[i] += trees.base.Data<Real>()[i];  // a single one is of the first class
         if (base == count) s.scored[i] = 1;
       }
       std::copy(s.scores.begin(), s.scores.end(), scores.begin());

@@ -129,7 +129,7 @@ bool ReplaceClassifier(Graph& graph, NodeId id) {
   ReadWeightSigns(r.Constant(kTreeTargets).Data<int32_t>(), r.Constant(kTreeWeights), classes);
   if (r.old().inputs.size() > kTreeBase && r.old().inputs[kTreeBase] != kNone) {
     const int64_t base = r.Constant(kTreeBase).elements();
-    // A single base value of several classes is added to one of them. This is exact only if no other score is used.
+    // A single base value is of the first class, but TreeEnsemble adds it to all: their scores must not be used.
     if (base != count && (count != 2 || *scored != Ints{0})) return false;
     if (base == count) {
       for (int64_t c = 0; c < count; ++c) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators of ai.onnx.ml, and the tokenizer that models of texts begin with.
+#include "core/ops/eval_context.h"
 #include "core/ops/families/token_pattern.h"
 #include "tests/core/ops/ops_test_util.h"
 
@@ -55,6 +56,60 @@ TEST(LabelEncoder, NamesListsThatDoNotFit) {
   EXPECT_THAT(Ml("LabelEncoder@2", {"int64[1]<1>"}, "{keys_floats=[1.0], values_int64s=[1]}"),
               HasSubstr("the keys are float32"));
   EXPECT_THAT(Ml("LabelEncoder@2", {"int64[1]<1>"}, "{keys_int64s=[1]}"), HasSubstr("values_strings"));
+}
+
+// A step of a plan, which keeps what an evaluator prepares.
+class Step {
+ public:
+  explicit Step(Node node) : node_(std::move(node)) {}
+  Node& node() { return node_; }
+  std::string Run(Tensor x) {
+    HostValue input;
+    input.tensor = std::move(x);
+    Context context(*this, input);
+    auto results = context.Run();
+    return results.ok() ? TensorToText(results->front().tensor) : "error: " + ErrorTitle(results.status());
+  }
+
+ private:
+  struct Context : HostEvalContext {
+    Context(Step& step, const HostValue& input)
+        : HostEvalContext(step.node_, {&input}, UnlimitedHostAllocator(), kNoStop, 0), step(step) {}
+    PreparedData* prepared() override { return &step.kept_; }
+    static inline const StopCheck kNoStop = nullptr;
+    Step& step;
+  };
+  Node node_;
+  PreparedData kept_;
+};
+
+Node NodeOf(std::string op, Attributes attrs) {
+  Node node;
+  node.op = std::move(op);
+  node.domain = "ai.onnx.ml";
+  node.inputs = {0};
+  node.outputs = {0};
+  node.attrs = std::move(attrs);
+  return node;
+}
+
+TEST(LabelEncoder, BuildsItsTableInTheFirstRunOfAStepOnly) {
+  Attributes attrs;
+  attrs.Set("classes_strings", Texts{"a", "b"});
+  Step step(NodeOf("LabelEncoder", attrs));
+  EXPECT_EQ(step.Run(Tensor::Scalar<std::string>("b")), "int64[]<1>");
+  step.node().attrs.Set("classes_strings", Texts{"b", "a"});
+  EXPECT_EQ(step.Run(Tensor::Scalar<std::string>("b")), "int64[]<1>");
+  EXPECT_EQ(step.Run(Tensor::Scalar<int64_t>(0)), "string[]<\"b\">");  // of another type: a table of its own
+}
+
+TEST(SvmRegressor, ChecksTheFeaturesOfEachRunOfAStep) {
+  Attributes attrs;
+  attrs.Set("coefficients", Floats{1, 2});
+  attrs.Set("rho", Floats{0.5f});
+  Step step(NodeOf("SVMRegressor", attrs));
+  EXPECT_EQ(step.Run(Tensor::Vector<float>(Floats{1, 1})), "float32[1,1]<3.5>");
+  EXPECT_THAT(step.Run(Tensor::Vector<float>(Floats{1, 1, 1})), HasSubstr("number of features"));
 }
 
 TEST(FeatureVectorizer, CutsAndFillsColumns) {
