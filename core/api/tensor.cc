@@ -161,7 +161,9 @@ const char* mge_dtype_name(mge_dtype dtype) { return mge::DTypeName(static_cast<
 int32_t mge::api::PublicKind(ValueKind kind) {
   switch (kind) {
     case ValueKind::kTensor: return MGE_VALUE_TENSOR;
-    case ValueKind::kSequence: return MGE_VALUE_SEQUENCE;
+    case ValueKind::kSequence:
+    case ValueKind::kMapSequence: return MGE_VALUE_SEQUENCE;
+    case ValueKind::kMap: return MGE_VALUE_MAP;
     case ValueKind::kOptional:
     case ValueKind::kOptionalSequence: break;
   }
@@ -174,7 +176,9 @@ size_t mge_tensor_part_count(const mge_tensor* value) {
   const mge::HostValue& v = value->value;
   switch (v.kind) {
     case mge::ValueKind::kTensor: return 0;
-    case mge::ValueKind::kSequence: return v.sequence.size();
+    case mge::ValueKind::kSequence:
+    case mge::ValueKind::kMap: return v.sequence.size();
+    case mge::ValueKind::kMapSequence: return v.sequence.size() / 2;
     case mge::ValueKind::kOptional:
     case mge::ValueKind::kOptionalSequence: return v.present ? 1 : 0;
   }
@@ -186,8 +190,11 @@ mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** 
   if (index >= mge_tensor_part_count(value)) return Misuse("mge_tensor_part", "the value has no such part");
   const mge::HostValue& v = value->value;
   auto part = std::make_unique<mge_tensor>();
-  if (v.kind == mge::ValueKind::kSequence) {
+  if (v.kind == mge::ValueKind::kSequence || v.kind == mge::ValueKind::kMap) {
     part->value.tensor = v.sequence[index];
+  } else if (v.kind == mge::ValueKind::kMapSequence) {
+    part->value.kind = mge::ValueKind::kMap;
+    part->value.sequence = {v.sequence[2 * index], v.sequence[2 * index + 1]};
   } else if (v.kind == mge::ValueKind::kOptionalSequence) {
     part->value.kind = mge::ValueKind::kSequence;
     part->value.sequence = v.sequence;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense tensors, and ONNX's sequences and optionals of tensors.
+// Dense tensors, and ONNX's sequences, optionals and maps of tensors.
 #pragma once
 
 #include <cstddef>
@@ -113,14 +113,16 @@ Tensor Tensor::Of(Shape shape, std::span<const T> values) {
 }
 
 // The kind of a value at run time.
-enum class ValueKind { kTensor, kSequence, kOptional, kOptionalSequence };
+enum class ValueKind { kTensor, kSequence, kOptional, kOptionalSequence, kMap, kMapSequence };
 
 // A value at run time, in host memory.
 struct HostValue {
   ValueKind kind = ValueKind::kTensor;
   Tensor tensor;                 // kTensor, kOptional
-  std::vector<Tensor> sequence;  // kSequence, kOptionalSequence
+  std::vector<Tensor> sequence;  // kSequence, kOptionalSequence; kMap and kMapSequence: see below
   bool present = true;           // kOptional and kOptionalSequence only: false when empty
+  // A map is a vector of keys, integers or strings, followed by the vector of their values. A sequence of maps holds the two
+  // vectors of each map in turn.
 };
 
 }  // namespace mge

@@ -129,6 +129,10 @@ std::string HumanBytes(uint64_t bytes) {
 
 std::string TypeText(const Tensor& tensor) {
   if (tensor.kind() == MGE_VALUE_SEQUENCE) return fmt::format("sequence of {}", tensor.part_count());
+  if (tensor.kind() == MGE_VALUE_MAP) {
+    Tensor keys;
+    return fmt::format("map of {}", tensor.Part(0, &keys).ok() ? keys.elements() : 0);
+  }
   if (tensor.kind() == MGE_VALUE_OPTIONAL) return tensor.part_count() ? "optional" : "empty optional";
   return fmt::format("{}{}", mge_dtype_name(tensor.dtype()), ShapeText(tensor.dims()));
 }

@@ -31,9 +31,14 @@ struct RunOptions {
   }
 };
 
-// Returns the first values of a tensor as text.
+// Returns the first values of a tensor as text; of another value, those of its first part. A map shows keys, then values.
 std::string Glance(const Tensor& t) {
-  if (t.kind() != MGE_VALUE_TENSOR) return "";
+  if (t.kind() != MGE_VALUE_TENSOR) {
+    Tensor first, second;
+    if (t.part_count() == 0 || !t.Part(0, &first).ok()) return "";
+    if (t.kind() != MGE_VALUE_MAP) return Glance(first) + (t.part_count() > 1 ? " ..." : "");
+    return t.Part(1, &second).ok() ? fmt::format("{{{}: {}}}", Glance(first), Glance(second)) : "";
+  }
   std::string out;
   uint64_t shown = std::min<uint64_t>(t.elements(), 6);
   auto add = [&](auto span) {

@@ -13,7 +13,7 @@ namespace mge {
 std::string TensorType::ToString() const { return TypeText(ValueKind::kTensor, *this); }
 
 std::string TypeText(ValueKind kind, const TensorType& type) {
-  constexpr std::string_view kKinds[] = {"", "seq ", "optional ", "optional seq "};
+  constexpr std::string_view kKinds[] = {"", "seq ", "optional ", "optional seq ", "map ", "seq map "};
   std::string out(kKinds[static_cast<int>(kind)]);
   out += type.dtype == DType::kUndefined ? "?" : std::string(DTypeName(type.dtype));
   if (!type.has_rank) return out;

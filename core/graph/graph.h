@@ -42,7 +42,8 @@ struct TensorType {
   std::string ToString() const;  // "float32[1,3,?,?]"
 };
 
-// The type of a value. For a sequence or optional, `type` is the type of its elements.
+// The type of a value. For a sequence or optional, `type` is the type of its elements; for a map, of its
+// values. The type of a map's keys is known only at run time.
 struct ValueType {
   TensorType type;
   ValueKind kind = ValueKind::kTensor;
@@ -133,7 +134,7 @@ class Graph {
 };
 
 // Returns "?" if nothing is known, "float32" if the rank is unknown, else text such as "float32[1,N,?]". The prefix is
-// "seq ", "optional " or "optional seq " for other kinds than tensors.
+// "seq ", "optional ", "optional seq ", "map " or "seq map " for other kinds than tensors.
 std::string TypeText(ValueKind kind, const TensorType& type);
 
 // Returns the combined information of both types. Fails with kInvalidGraph if they contradict each other. `where` is the

@@ -2,7 +2,7 @@
 // Parses the text form of a graph: one statement per line; '#' begins a comment.
 //
 //   name "g"
-//   input x : float32[1,N,?]              also: capture, state. Types: ?, float32, seq float32[?], optional [seq] ...
+//   input x : float32[1,N,?]              also: capture, state. Types: ?, float32, seq float32[?], optional [seq] ..., [seq] map ...
 //   const w = float32[2]<1, 2.5>          a single element is repeated for the whole shape
 //   y, _ = Domain::Op@13(x, _, w) captures(a) {k=1, a=0.5, s="t", l=[1,2], t=int64[1]<3>, b=graph {
 //     input z : float32
@@ -171,7 +171,9 @@ class Parser {
     if (Take("_")) return absl::OkStatus();
     bool optional = TakeWord("optional");
     bool sequence = TakeWord("seq");
+    bool map = !optional && TakeWord("map");
     value.kind = optional ? (sequence ? ValueKind::kOptionalSequence : ValueKind::kOptional)
+                 : map    ? (sequence ? ValueKind::kMapSequence : ValueKind::kMap)
                           : (sequence ? ValueKind::kSequence : ValueKind::kTensor);
     MGE_ASSIGN_OR_RETURN(value.type, ParseTensorType());
     return absl::OkStatus();

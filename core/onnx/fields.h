@@ -75,6 +75,9 @@ enum : uint32_t { kElement = 1, kShape = 2 };
 namespace nested_type {  // TypeProto.Sequence, TypeProto.Optional
 enum : uint32_t { kElement = 1 };
 }
+namespace map_type {  // TypeProto.Map
+enum : uint32_t { kKey = 1, kValue = 2 };
+}
 namespace shape {
 enum : uint32_t { kDim = 1 };
 }
@@ -116,6 +119,9 @@ enum : uint32_t {
 }
 namespace sequence {
 enum : uint32_t { kName = 1, kKind = 2, kTensors = 3, kSparses = 4, kSequences = 5, kMaps = 6, kOptionals = 7 };
+}
+namespace map {
+enum : uint32_t { kName = 1, kKeyType = 2, kKeys = 3, kTextKeys = 4, kValues = 5 };
 }
 namespace optional {
 enum : uint32_t { kName = 1, kKind = 2, kTensor = 3, kSparse = 4, kSequence = 5, kMap = 6, kOptional = 7 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx/tensor_file.h"
 
+#include <cstring>
 #include <protozero/pbf_writer.hpp>
 
 #include "core/base/errors.h"
+#include "core/graph/attribute.h"
 #include "core/onnx/fields.h"
 #include "core/onnx/tensor_proto.h"
 #include "fmt/format.h"
@@ -16,6 +18,7 @@ constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;
 // SequenceProto.DataType and OptionalProto.DataType
 constexpr int64_t kHoldsTensors = 1;
 constexpr int64_t kHoldsSequence = 3;
+constexpr int64_t kHoldsMaps = 4;
 
 absl::Status Unsupported(const WireSource& source, std::string_view what) {
   return Fail(errors::kUnsupportedType, fmt::format("{} are not supported", what), {.where = source.place});
@@ -43,6 +46,65 @@ absl::StatusOr<std::vector<Tensor>> ReadSequence(const WireSource& source, const
       case field::sequence::kMaps:
       case field::sequence::kOptionals: return Unsupported(source, "sequences of anything but tensors");
       default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  return out;
+}
+
+// Appends the keys and the values of a map to `out`.
+absl::Status ReadMap(const WireSource& source, const TensorDecoder& decoder, Bytes message, std::string& name,
+                     std::vector<Tensor>& out) {
+  Ints ints;
+  Texts texts;
+  Bytes values;
+  WireReader reader(source, "MapProto", message);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::map::kName: name = std::string(reader.Text()); break;
+      case field::map::kKeys: reader.AppendInts(ints); break;
+      case field::map::kTextKeys: texts.emplace_back(reader.Text()); break;
+      case field::map::kValues: values = reader.Message(); break;
+      default: reader.Skip();
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  std::string inner_name;
+  MGE_ASSIGN_OR_RETURN(std::vector<Tensor> elements, ReadSequence(source, decoder, values, inner_name));
+  const size_t count = texts.empty() ? ints.size() : texts.size();
+  const DType dtype = elements.empty() ? DType::kF32 : elements[0].dtype();
+  MGE_ASSIGN_OR_RETURN(Tensor joined, Tensor::Create(dtype, {static_cast<int64_t>(count)}));
+  bool valid = elements.size() == count && (texts.empty() || ints.empty());
+  for (size_t i = 0; valid && i < count; ++i) {
+    valid = elements[i].dtype() == dtype && elements[i].elements() == 1;
+    if (!valid) break;
+    if (dtype == DType::kString) {
+      joined.MutableData<std::string>()[i] = elements[i].Data<std::string>()[0];
+    } else {
+      const auto size = static_cast<size_t>(ElementBytes(dtype));
+      std::memcpy(static_cast<std::byte*>(joined.mutable_data()) + i * size, elements[i].data(), size);
+    }
+  }
+  if (!valid) return reader.Error("a map needs keys of one type, and for each key a value of one element and one type");
+  out.push_back(texts.empty() ? Tensor::Vector<int64_t>(ints) : Tensor::Vector<std::string>(texts));
+  out.push_back(std::move(joined));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Tensor>> ReadMaps(const WireSource& source, const TensorDecoder& decoder, std::string& name) {
+  std::vector<Tensor> out;
+  WireReader reader(source, "SequenceProto", source.bytes);
+  while (reader.Next()) {
+    if (reader.field() == field::sequence::kMaps) {
+      std::string inner_name;
+      MGE_RETURN_IF_ERROR(ReadMap(source, decoder, reader.Message(), inner_name, out));
+    } else if (reader.field() == field::sequence::kName) {
+      name = std::string(reader.Text());
+    } else if (reader.field() == field::sequence::kKind) {
+      const int64_t kind = reader.Int();
+      if (kind != 0 && kind != kHoldsMaps) return reader.Error("the sequence does not hold maps");
+    } else {
+      reader.Skip();
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
@@ -106,6 +168,14 @@ absl::StatusOr<NamedValue> Read(const WireSource& source, ValueKind kind, HostAl
     }
     case ValueKind::kSequence: {
       MGE_ASSIGN_OR_RETURN(out.value.sequence, ReadSequence(source, decoder, source.bytes, out.name));
+      return out;
+    }
+    case ValueKind::kMap: {
+      MGE_RETURN_IF_ERROR(ReadMap(source, decoder, source.bytes, out.name, out.value.sequence));
+      return out;
+    }
+    case ValueKind::kMapSequence: {
+      MGE_ASSIGN_OR_RETURN(out.value.sequence, ReadMaps(source, decoder, out.name));
       return out;
     }
     default: return ReadOptional(source, decoder, kind);

@@ -80,7 +80,7 @@ absl::Status Unsupported(std::string_view what) {
 
 absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message) {
   ValueType out;
-  // optional(sequence(tensor)) is the deepest supported type. Each iteration goes one level down.
+  // optional(sequence(tensor)) and sequence(map(tensor)) are the deepest supported types. Each iteration goes one level down.
   for (int level = 0;; ++level) {
     uint32_t kind = 0;
     Bytes inner;
@@ -104,9 +104,15 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
       case 0: return out;
       case field::type::kTensor: {
         MGE_ASSIGN_OR_RETURN(out.type, ReadTensorType(source, inner));
+        // A map declares the type of one value. The vector of its values has any length.
+        if (out.kind == ValueKind::kMap || out.kind == ValueKind::kMapSequence) out.type = {.dtype = out.type.dtype};
         return out;
       }
-      case field::type::kMap: return Unsupported("map");
+      case field::type::kMap:
+        if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kSequence)
+          return Unsupported("map in a map or an optional");
+        out.kind = out.kind == ValueKind::kSequence ? ValueKind::kMapSequence : ValueKind::kMap;
+        break;
       case field::type::kOpaque: return Unsupported("opaque");
       case field::type::kSparse: return Unsupported("sparse tensor");
       case field::type::kOptional:
@@ -115,14 +121,15 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
         break;
       default:
         if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kOptional) {
-          return Unsupported("sequence of sequences");
+          return Unsupported(out.kind == ValueKind::kMap ? "map of sequences" : "sequence of sequences");
         }
         out.kind = out.kind == ValueKind::kOptional ? ValueKind::kOptionalSequence : ValueKind::kSequence;
     }
     WireReader nested(source, "TypeProto", inner);
     message = {};
+    const uint32_t element = kind == field::type::kMap ? field::map_type::kValue : field::nested_type::kElement;
     while (nested.Next()) {
-      if (nested.field() == field::nested_type::kElement) {
+      if (nested.field() == element) {
         message = nested.Message();
       } else {
         nested.Skip();
@@ -157,7 +164,10 @@ absl::StatusOr<DeclaredValue> ReadValueInfo(const WireSource& source, Bytes mess
 std::string ValueTypeText(const ValueType& type) {
   std::string out = fmt::format("tensor({})", DTypeName(type.type.dtype));
   bool optional = type.kind == ValueKind::kOptional || type.kind == ValueKind::kOptionalSequence;
-  if (type.kind == ValueKind::kSequence || type.kind == ValueKind::kOptionalSequence) out = fmt::format("seq({})", out);
+  const bool maps = type.kind == ValueKind::kMap || type.kind == ValueKind::kMapSequence;
+  if (maps) out = fmt::format("map({})", out);
+  if (type.kind == ValueKind::kSequence || type.kind == ValueKind::kOptionalSequence || type.kind == ValueKind::kMapSequence)
+    out = fmt::format("seq({})", out);
   if (optional) out = fmt::format("optional({})", out);
   return out;
 }

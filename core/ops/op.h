@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,6 +118,13 @@ class InferContext {
   absl::Status Unsupported(std::string what) const;
 };
 
+// Data that an evaluator derives from the node alone, such as the table of a vocabulary. A step of a plan keeps it between
+// runs. Several runs may use it at the same time.
+struct PreparedData {
+  std::mutex mutex;  // protects `data` until it is set
+  std::shared_ptr<const void> data;
+};
+
 // The interface between a reference evaluator and the run. All tensors are in host memory. `infer` has already accepted
 // the inputs' types and shapes, except for operators with bodies, sequences or optionals. The evaluator checks
 // everything that depends on data. The context owns inputs and outputs; references to inputs are valid until the
@@ -147,6 +156,8 @@ class EvalContext {
   // Returns the seed for a random operator: the node's own attribute if present.
   virtual uint64_t seed() = 0;
   virtual HostAllocator& allocator() = 0;
+  // Returns the data that the step keeps, or null if the node is evaluated only once. Evaluators use Prepared().
+  virtual /*nullable*/ PreparedData* prepared() { return nullptr; }
 
   absl::Status Invalid(std::string what) const;
   absl::Status Unsupported(std::string what) const;

@@ -23,6 +23,24 @@ absl::Status BroadcastBoolInfer(InferContext& ctx);
 // repeated.
 absl::StatusOr<Ints> NormalizeAxes(const Ints& axes, int64_t rank);
 
+// Returns make(), of type absl::StatusOr<T>. If the step keeps data, calls it only in the first run. It may use only the node:
+// the types and shapes of the inputs may differ in the next run.
+template <typename T, typename F>
+absl::StatusOr<std::shared_ptr<const T>> Prepared(EvalContext& ctx, F make) {
+  auto create = [&]() -> absl::StatusOr<std::shared_ptr<const T>> {
+    absl::StatusOr<T> made = make();
+    if (!made.ok()) return made.status();
+    return std::make_shared<const T>(*std::move(made));
+  };
+  PreparedData* kept = ctx.prepared();
+  if (!kept) return create();
+  std::lock_guard lock(kept->mutex);
+  if (!kept->data) {
+    MGE_ASSIGN_OR_RETURN(kept->data, create());
+  }
+  return std::static_pointer_cast<const T>(kept->data);
+}
+
 // Returns the stride of each output dimension in an input of shape `shape`, in elements. Dimensions that are broadcast
 // have stride 0. The rank of `out` must not be smaller than that of `shape`.
 Shape BroadcastStrides(std::span<const int64_t> shape, std::span<const int64_t> out);

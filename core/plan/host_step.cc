@@ -79,6 +79,7 @@ class StepContext : public EvalContext {
   absl::Status CheckStop() override { return env_.CheckStop(); }
   uint64_t seed() override { return env_.NextSeed(); }
   HostAllocator& allocator() override { return env_.allocator(); }
+  PreparedData* prepared() override { return args_.prepared.get(); }
 
   absl::Status CheckDynamicInputs() const {
     std::vector<const HostValue*> present;

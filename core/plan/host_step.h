@@ -10,6 +10,7 @@
 
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
+#include "core/ops/op.h"
 #include "core/plan/plan.h"
 
 namespace mge {
@@ -37,6 +38,7 @@ struct HostStepArgs {
   Node node;
   std::vector<HostOperand> inputs, outputs, captures;
   std::vector<BodyProgram> bodies;
+  std::shared_ptr<PreparedData> prepared = std::make_shared<PreparedData>();
   bool check_inputs = false;  // true: some input types are known only during the run, so the step checks them
 };
 

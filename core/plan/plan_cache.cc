@@ -58,7 +58,7 @@ InputType TypeOfValue(const HostValue& value) {
     type.dtype = value.tensor.dtype();
     type.shape = value.tensor.shape();
   } else if (!value.sequence.empty()) {
-    type.dtype = value.sequence.front().dtype();
+    type.dtype = value.sequence.back().dtype();  // of a map: the type of its values, which follow the keys
   } else {
     type.dtype = value.tensor.dtype();
   }

@@ -171,6 +171,10 @@ void Fill(const ValueRule& rule, uint64_t seed, Tensor& tensor) {
 absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, const ExampleOptions& options,
                                            const Shape& shape, HostAllocator& allocator, std::string* words) {
   const Value& value = typed.value(typed.inputs()[input]);
+  if (value.kind == ValueKind::kMap || value.kind == ValueKind::kMapSequence) {
+    return Fail(errors::kBadInput, fmt::format("input '{}' is a map, for which no values are generated", value.name),
+                {.fix = "pass the map as a .pb file"});
+  }
   MGE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(value.type.dtype, shape, allocator));
   Uses uses;
   int steps = kMostSteps;

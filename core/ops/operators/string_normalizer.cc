@@ -5,33 +5,13 @@
 #include <unordered_set>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/families/utf8.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_string_normalizer {
 namespace {
 
 enum Case { kNone, kLower, kUpper };
-
-// A code point and its length in bytes. The length is 0 if the text is not valid UTF-8.
-struct CodePoint {
-  uint32_t value = 0;
-  int length = 0;
-};
-
-CodePoint Decode(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  if (byte(0) < 0x80) return {byte(0), 1};
-  int length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || static_cast<int>(text.size()) < length) return {};
-  uint32_t value = byte(0) & (0x7f >> length);
-  for (int i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    value = value << 6 | (byte(i) & 0x3f);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kSmallest[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {};
-  return {value, length};
-}
 
 void Encode(uint32_t value, std::string& out) {
   if (value < 0x80) {
@@ -58,7 +38,7 @@ class Folder {
     if (to == kNone) return std::string(text);
     std::string out;
     while (!text.empty()) {
-      CodePoint c = Decode(text);
+      CodePoint c = DecodeUtf8(text);
       if (c.length == 0) return BadNode("a string of the input is not valid UTF-8");
       if (c.value < 0x80) {
         bool change = to == kLower ? c.value >= 'A' && c.value <= 'Z' : c.value >= 'a' && c.value <= 'z';

@@ -90,6 +90,12 @@ std::string Key(const Ints& gram) {
   return std::string(reinterpret_cast<const char*>(gram.data()), gram.size() * sizeof(int64_t));
 }
 
+// The settings, with the number of every n-gram of the pool.
+struct Vocabulary {
+  Settings settings;
+  std::unordered_map<std::string, int64_t> numbers;
+};
+
 // Returns the number of every n-gram of the pool, in order.
 std::unordered_map<std::string, int64_t> Number(const Settings& s) {
   std::unordered_map<std::string, int64_t> numbers;
@@ -103,9 +109,16 @@ std::unordered_map<std::string, int64_t> Number(const Settings& s) {
   return numbers;
 }
 
+absl::StatusOr<Vocabulary> ReadVocabulary(const Attributes& attrs) {
+  MGE_ASSIGN_OR_RETURN(Settings settings, Read(attrs));
+  std::unordered_map<std::string, int64_t> numbers = Number(settings);
+  return Vocabulary{std::move(settings), std::move(numbers)};
+}
+
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(Settings s, Read(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(const auto vocabulary, Prepared<Vocabulary>(ctx, [&] { return ReadVocabulary(ctx.attrs()); }));
+  const Settings& s = vocabulary->settings;
   MGE_ASSIGN_OR_RETURN(Shape shape, Result(x.shape(), s.width));
   const bool strings = x.dtype() == DType::kString;
   if (strings != ctx.attrs().Has("pool_strings")) {
@@ -114,7 +127,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kF32, std::move(shape)));
   Fill(*y, nullptr);
   if (x.elements() == 0 || s.width == 0) return absl::OkStatus();
-  const std::unordered_map<std::string, int64_t> numbers = Number(s);
+  const std::unordered_map<std::string, int64_t>& numbers = vocabulary->numbers;
   const int64_t length = x.shape().back(), rows = x.elements() / length;
   auto token = [&](int64_t i) -> int64_t {
     if (!strings) return IndexView(x)[i];

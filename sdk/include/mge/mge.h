@@ -236,8 +236,9 @@ MGE_API mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLMana
 MGE_API mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, struct DLManagedTensor* managed,
                                            mge_tensor** out);
 
-/* Some models return sequences and optionals of tensors. These values have parts, and no data of their own. */
-enum { MGE_VALUE_TENSOR = 0, MGE_VALUE_SEQUENCE = 1, MGE_VALUE_OPTIONAL = 2 };
+/* Some models return sequences and optionals of tensors, maps, or sequences of maps. These values have parts, and no data of
+ * their own. A map has two parts, vectors of one length: the keys (int64 or strings) and their values. */
+enum { MGE_VALUE_TENSOR = 0, MGE_VALUE_SEQUENCE = 1, MGE_VALUE_OPTIONAL = 2, MGE_VALUE_MAP = 3 };
 MGE_API int32_t mge_tensor_kind(const mge_tensor* value);
 MGE_API size_t mge_tensor_part_count(const mge_tensor* value); /* 0 for tensors and empty optionals */
 MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out);

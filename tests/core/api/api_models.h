@@ -20,4 +20,7 @@ std::string RunningTotal();
 // that no node reads, and of a node.
 std::string Line(std::string rest[2]);
 
+// Returns the model maps = ZipMap(scores[n,2]) with the labels "no" and "yes".
+std::string LabelledScores();
+
 }  // namespace mge::api_models

@@ -44,6 +44,21 @@ std::string api_models::Line(std::string rest[2]) {
                             .initializers = {FloatTensor("w", {1, 1}, {1}), FloatTensor("b", {1}, {0.5f}), rest[0]}})});
 }
 
+std::string api_models::LabelledScores() {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  namespace f = onnx::field;
+  const Proto labels =
+      Attribute("classlabels_strings", onnx::AttributeKind::kTexts, TextFields(f::attribute::kTexts, {"no", "yes"}));
+  const Proto map = TextField(f::type::kMap, IntField(f::map_type::kKey, MGE_DTYPE_STRING) +
+                                                 TextField(f::map_type::kValue, TensorTypeProto(DType::kF32, {})));
+  const Proto maps = TextField(f::type::kSequence, TextField(f::nested_type::kElement, map));
+  return ModelProto({.graph = GraphProto({.nodes = {NodeProto("ZipMap", {"scores"}, {"maps"},
+                                                              {.attributes = {labels}, .domain = "ai.onnx.ml"})},
+                                          .inputs = {ValueInfo("scores", DType::kF32, {"n", 2})},
+                                          .outputs = {ValueInfo("maps", maps)}}),
+                     .opsets = {{"", 13}, {"ai.onnx.ml", 3}}});
+}
+
 namespace {
 
 TEST(SixteenBitFloats, AreConvertedAsInTheCore) {

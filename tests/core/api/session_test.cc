@@ -92,6 +92,27 @@ TEST_F(PublicSession, NamesTheInputOrOutputThatIsWrong) {
   EXPECT_THAT(std::string(s.text()), HasSubstr("no output 'yy'"));
 }
 
+TEST_F(PublicSession, ReturnsMapsAsKeysAndValues) {
+  model_ = api_models::LabelledScores();
+  Session session;
+  ASSERT_TRUE(Load(&session).ok());
+  EXPECT_EQ(session.output_kind(0), MGE_VALUE_SEQUENCE);
+  Tensor scores, map, keys, values;
+  ASSERT_TRUE(Tensor::Of<float>({2, 2}, {0.25f, 0.75f, 1, 0}, &scores).ok());
+  std::vector<Tensor> out;
+  Status s = session.Run({&scores}, &out);
+  ASSERT_TRUE(s.ok()) << s.text();
+  EXPECT_EQ(out[0].kind(), MGE_VALUE_SEQUENCE);
+  ASSERT_EQ(out[0].part_count(), 2u);
+  ASSERT_TRUE(out[0].Part(1, &map).ok());
+  EXPECT_EQ(map.kind(), MGE_VALUE_MAP);
+  ASSERT_EQ(map.part_count(), 2u);
+  ASSERT_TRUE(map.Part(0, &keys).ok());
+  ASSERT_TRUE(map.Part(1, &values).ok());
+  EXPECT_EQ(keys.string(1), "yes");
+  EXPECT_THAT(values.data<float>(), ElementsAre(1, 0));
+}
+
 TEST_F(PublicSession, ReturnsIntermediateValuesAsOutputs) {
   Session session;
   Status s = Load(&session, {.outputs = {"t", "y"}});

@@ -228,6 +228,31 @@ TEST(ValueFile, HoldsSequencesAndOptionals) {
               errors::kUnsupportedType, "sequences of anything but tensors");
 }
 
+TEST(ValueFile, HoldsMapsAndSequencesOfMaps) {
+  const Proto values = IntField(field::sequence::kKind, 1) +
+                       TextFields(field::sequence::kTensors, {FloatTensor("", {}, {1}), FloatTensor("", {1}, {2})});
+  const Proto map =
+      TextField(field::map::kName, "m") + PackedIntField(field::map::kKeys, {7, 9}) + TextField(field::map::kValues, values);
+  auto one = ReadValueBytes(AsBytes(map), ValueKind::kMap);
+  ASSERT_TRUE(one.ok()) << FormatError(one.status());
+  EXPECT_EQ(one->name, "m");
+  ASSERT_EQ(one->value.sequence.size(), 2u);
+  EXPECT_THAT(one->value.sequence[0].Data<int64_t>(), ::testing::ElementsAre(7, 9));
+  EXPECT_THAT(one->value.sequence[1].Data<float>(), ::testing::ElementsAre(1, 2));
+  const Proto texts = TextFields(field::map::kTextKeys, {"a", "b"}) + TextField(field::map::kValues, values);
+  const Proto sequence = IntField(field::sequence::kKind, 4) + TextFields(field::sequence::kMaps, {map, texts});
+  auto many = ReadValueBytes(AsBytes(sequence), ValueKind::kMapSequence);
+  ASSERT_TRUE(many.ok()) << FormatError(many.status());
+  ASSERT_EQ(many->value.sequence.size(), 4u);
+  EXPECT_THAT(many->value.sequence[2].Data<std::string>(), ::testing::ElementsAre("a", "b"));
+  ExpectError(ReadValueBytes(AsBytes(PackedIntField(field::map::kKeys, {7}) + TextField(field::map::kValues, values)),
+                             ValueKind::kMap)
+                  .status(),
+              errors::kBadInputFile, "for each key");
+  ExpectError(ReadValueBytes(AsBytes(IntField(field::sequence::kKind, 1)), ValueKind::kMapSequence).status(),
+              errors::kBadInputFile, "does not hold maps");
+}
+
 TEST(ValueFile, EveryPrefixIsAnError) {
   Proto tensor = FloatTensor("name", {2, 1}, {1, 2});
   for (size_t n = 0; n < tensor.size(); ++n) {

@@ -204,12 +204,33 @@ TEST(WellFormed, AttributesAreChecked) {
 }
 
 TEST(WellFormed, UnsupportedTypesOfInputsAreNamed) {
-  Proto map = TextField(field::type::kMap, "");
-  ExpectError(
-      Read(ModelProto({.graph = GraphProto(
-                           {.nodes = {NodeProto("Relu", {"x"}, {"y"})}, .inputs = {ValueInfo("x", map)}, .outputs = {kY}})}))
-          .status(),
-      errors::kUnsupportedType, "map");
+  Proto opaque = TextField(field::type::kOpaque, "");
+  ExpectError(Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto("Relu", {"x"}, {"y"})},
+                                                    .inputs = {ValueInfo("x", opaque)},
+                                                    .outputs = {kY}})}))
+                  .status(),
+              errors::kUnsupportedType, "opaque");
+}
+
+TEST(WellFormed, InputsMayBeMapsAndSequencesOfMaps) {
+  auto read = [](const Proto& type) {
+    return Read(ModelProto(
+        {.graph = GraphProto(
+             {.nodes = {NodeProto("Identity", {"x"}, {"y"})}, .inputs = {ValueInfo("x", type)}, .outputs = {kY}})}));
+  };
+  const Proto map = TextField(field::type::kMap, IntField(field::map_type::kKey, 7) +
+                                                     TextField(field::map_type::kValue, TensorTypeProto(DType::kF32, {1})));
+  auto one = read(map);
+  ASSERT_TRUE(one.ok()) << FormatError(one.status());
+  const Value& x = one->graph.value(one->graph.inputs()[0]);
+  EXPECT_EQ(TypeText(x.kind, x.type), "map float32");
+  auto many = read(TextField(field::type::kSequence, TextField(field::nested_type::kElement, map)));
+  ASSERT_TRUE(many.ok()) << FormatError(many.status());
+  EXPECT_EQ(many->graph.value(many->graph.inputs()[0]).kind, ValueKind::kMapSequence);
+  ExpectError(read(TextField(field::type::kMap, TextField(field::map_type::kValue, map))).status(), errors::kUnsupportedType,
+              "map in a map or an optional");
+  ExpectError(read(TextField(field::type::kOptional, TextField(field::nested_type::kElement, map))).status(),
+              errors::kUnsupportedType, "map in a map or an optional");
 }
 
 TEST(WellFormed, HostileNamesAreEscapedInMessages) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/ops/families/linear_model.h"
+
+namespace mge::op_linear_classifier {
+namespace {
+
+// A model with one score for two labels: the score is that of the second label.
+bool IsBinary(const LinearModel& model, const ClassLabels& labels) { return model.targets == 1 && labels.count() == 2; }
+
+absl::StatusOr<LinearModel> Read(const Attributes& attrs, const ClassLabels& labels, int64_t columns) {
+  MGE_ASSIGN_OR_RETURN(LinearModel model, ReadLinearModel(attrs, columns));
+  if (model.targets == kUnknownDim || model.targets == labels.count() || IsBinary(model, labels)) return model;
+  return BadNode(fmt::format("{} scores for {} labels", model.targets, labels.count()));
+}
+
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(ReadPostTransform(ctx.attrs()).status());
+  MGE_ASSIGN_OR_RETURN(ClassLabels labels, ReadLabels(ctx.attrs(), "classlabels_ints"));
+  MGE_ASSIGN_OR_RETURN(RowShape shape, InferredRows(ctx));
+  MGE_RETURN_IF_ERROR(Read(ctx.attrs(), labels, shape.columns).status());
+  SetClassifierOutputs(ctx, labels, shape.rows, labels.count());
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  MGE_ASSIGN_OR_RETURN(PostTransform transform, ReadPostTransform(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(const ClassLabels labels, ReadLabels(ctx.attrs(), "classlabels_ints"));
+  MGE_ASSIGN_OR_RETURN(const Tensor x, AsFloats(ctx.input(0), ctx.allocator()));
+  MGE_ASSIGN_OR_RETURN(RowShape shape, RowShapeOf(x.shape()));
+  MGE_ASSIGN_OR_RETURN(const LinearModel model, Read(ctx.attrs(), labels, shape.columns));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, labels.dtype(), {shape.rows}));
+  MGE_ASSIGN_OR_RETURN(Tensor * z, ctx.Output(1, DType::kF32, {shape.rows, labels.count()}));
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    const std::span<float> out = z->MutableData<float>().subspan(row * labels.count(), labels.count());
+    const std::span<float> scores = out.last(model.targets);
+    LinearScores(model, x.Data<float>().subspan(row * shape.columns, shape.columns), scores.data());
+    if (IsBinary(model, labels)) {
+      SetLabel(*y, row, labels, scores[0] > 0 ? 1 : 0);
+    } else {
+      SetLabel(*y, row, labels, std::max_element(scores.begin(), scores.end()) - scores.begin());
+    }
+    TransformScores(transform, scores);
+    if (IsBinary(model, labels)) out[0] = 1 - out[1];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MGE_OP(linear_classifier) = {
+    .name = "LinearClassifier",
+    .domain = kMlDomain,
+    .doc = "The label with the highest linear score, and the transformed scores of all labels.",
+    .inputs = {{"X", kMlNumbers}},
+    .outputs = {{"Y"}, {"Z"}},
+    .attrs = {{"classlabels_ints", AttrType::kInts},
+              {"classlabels_strings", AttrType::kTexts},
+              {"coefficients", AttrType::kFloats, true},
+              {"intercepts", AttrType::kFloats},
+              {"multi_class", AttrType::kInt},
+              {"post_transform", AttrType::kText}},
+    .infer = Infer,
+    .eval = Eval,
+    .examples = {"(T[5,3]) {coefficients=[0.5,1.5,-1.0], intercepts=[0.25], classlabels_ints=[3,7], "
+                 "post_transform=\"LOGISTIC\"} -> 2",
+                 "(T[7,2]) {coefficients=[0.5,1.5,-1.0,2.0,0.75,-0.5], intercepts=[0.25,-1.0,0.5], "
+                 "classlabels_ints=[0,1,2], post_transform=\"SOFTMAX\"} -> 2"},
+};
+
+}  // namespace mge::op_linear_classifier

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/trees.h"
+
+namespace mge::op_tree_ensemble_classifier {
+namespace {
+
+absl::Status Upgrade(Graph& graph, Node& node) {
+  MGE_ASSIGN_OR_RETURN(const ClassLabels labels, ReadLabels(node.attrs, "classlabels_int64s"));
+  return PackTreeAttributes(graph, node, "class", labels.count());
+}
+
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(ReadPostTransform(ctx.attrs()).status());
+  MGE_ASSIGN_OR_RETURN(const ClassLabels labels, ReadLabels(ctx.attrs(), "classlabels_int64s"));
+  MGE_ASSIGN_OR_RETURN(RowShape shape, InferredRows(ctx));
+  SetClassifierOutputs(ctx, labels, shape.rows, labels.count());
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  TreeClasses classes;
+  MGE_ASSIGN_OR_RETURN(classes.labels, ReadLabels(ctx.attrs(), "classlabels_int64s"));
+  MGE_ASSIGN_OR_RETURN(classes.transform, ReadPostTransform(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(RowShape shape, RowShapeOf(ctx.input(kTreeX).shape()));
+  const int64_t count = classes.labels.count();
+  MGE_ASSIGN_OR_RETURN(const Trees trees, ReadTrees(ctx, shape.columns, count));
+  ReadWeightSigns(trees.targets, trees.weights, classes);
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, classes.labels.dtype(), {shape.rows}));
+  MGE_ASSIGN_OR_RETURN(Tensor * z, ctx.Output(1, DType::kF32, {shape.rows, count}));
+  const int64_t base = trees.base.defined() ? trees.base.elements() : 0;
+  auto run = [&](auto real) {
+    using Real = decltype(real);
+    Floats scores(static_cast<size_t>(count));
+    return ForEachTreeRow<Real>(ctx, trees, shape, count, TreeAggregate::kSum, [&](int64_t row, TreeScores<Real>& s) {
+      for (int64_t i = 0; i < base; ++i) {
+        s.scores[i] += trees.base.Data<Real>()[i];  // a single one is of the first class
+        if (base == count) s.scored[i] = 1;
+      }
+      std::copy(s.scores.begin(), s.scores.end(), scores.begin());
+      FinishTreeRow(classes, scores, s.scored, row, *y, z->MutableData<float>().subspan(row * count, count));
+    });
+  };
+  return trees.wide ? run(double()) : run(float());
+}
+
+}  // namespace
+
+MGE_OP(tree_ensemble_classifier) = {
+    .name = "TreeEnsembleClassifier",
+    .domain = kMlDomain,
+    .doc =
+        "The label that an ensemble of decision trees chooses, and the transformed scores of all labels. The host packs "
+        "the attributes of a model into the inputs after X.",
+    .inputs = TreeInputs(kMlNumbers),
+    .outputs = {{"Y"}, {"Z"}},
+    .attrs = {{"classlabels_int64s", AttrType::kInts},
+              {"classlabels_strings", AttrType::kTexts},
+              {"post_transform", AttrType::kText}},
+    .infer = Infer,
+    .eval = Eval,
+    .upgrade = Upgrade,
+    .examples = {"(T[67,3], int32[3,4]<0,0,1,2, 1,0,-1,-2, 2,8,-3,-4>, float32[3]<0.25,-0.5,1.0>, int32[1]<0>, "
+                 "int32[5]<0,1,2,3,4>, int32[4]<0,1,2,0>, float32[4]<1,2,4,8>) {classlabels_int64s=[3,5,7]} -> 2"},
+};
+
+}  // namespace mge::op_tree_ensemble_classifier

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "core/ops/families/trees.h"
+
+namespace mge::op_tree_ensemble_regressor {
+namespace {
+
+int64_t Targets(const Attributes& attrs) {
+  const int64_t targets = attrs.Int("n_targets", 1);
+  return targets >= 1 && targets <= std::numeric_limits<int32_t>::max() ? targets : 0;
+}
+
+absl::Status Upgrade(Graph& graph, Node& node) { return PackTreeAttributes(graph, node, "target", Targets(node.attrs)); }
+
+absl::StatusOr<TreeAggregate> AggregateOf(const Attributes& attrs) {
+  MGE_ASSIGN_OR_RETURN(int choice, ReadChoice(attrs, "aggregate_function", "SUM", {"AVERAGE", "SUM", "MIN", "MAX"}));
+  return static_cast<TreeAggregate>(choice);
+}
+
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(AggregateOf(ctx.attrs()).status());
+  MGE_RETURN_IF_ERROR(ReadPostTransform(ctx.attrs()).status());
+  MGE_ASSIGN_OR_RETURN(RowShape shape, InferredRows(ctx));
+  if (Targets(ctx.attrs()) == 0) return ctx.Invalid(fmt::format("n_targets is {}", ctx.attrs().Int("n_targets")));
+  ctx.SetOutput(0, MakeType(DType::kF32, {shape.rows, Targets(ctx.attrs())}));
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  MGE_ASSIGN_OR_RETURN(RowShape shape, RowShapeOf(ctx.input(kTreeX).shape()));
+  const int64_t targets = Targets(ctx.attrs());
+  MGE_ASSIGN_OR_RETURN(const TreeAggregate aggregate, AggregateOf(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(const PostTransform transform, ReadPostTransform(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(const Trees trees, ReadTrees(ctx, shape.columns, targets));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kF32, {shape.rows, targets}));
+  auto run = [&](auto real) {
+    using Real = decltype(real);
+    return ForEachTreeRow<Real>(ctx, trees, shape, targets, aggregate, [&](int64_t row, const TreeScores<Real>& s) {
+      const std::span<float> out = y->MutableData<float>().subspan(row * targets, targets);
+      for (int64_t t = 0; t < targets; ++t) out[t] = static_cast<float>(s.scores[t] + TreeBase<Real>(trees, t));
+      TransformScores(transform, out);
+    });
+  };
+  return trees.wide ? run(double()) : run(float());
+}
+
+}  // namespace
+
+MGE_OP(tree_ensemble_regressor) = {
+    .name = "TreeEnsembleRegressor",
+    .domain = kMlDomain,
+    .doc = "The scores of an ensemble of decision trees. The host packs the attributes of a model into the inputs after X.",
+    .inputs = TreeInputs(kMlNumbers),
+    .outputs = {{"Y"}},
+    .attrs = {{"aggregate_function", AttrType::kText}, {"n_targets", AttrType::kInt}, {"post_transform", AttrType::kText}},
+    .infer = Infer,
+    .eval = Eval,
+    .upgrade = Upgrade,
+    .examples = {"(T[67,3], int32[3,4]<0,0,1,2, 1,0,-1,-2, 2,8,-3,-4>, float32[3]<0.25,-0.5,1.0>, int32[1]<0>, "
+                 "int32[5]<0,1,2,3,4>, int32[4]<0>, float32[4]<1,2,4,8>)"},
+};
+
+}  // namespace mge::op_tree_ensemble_regressor
