@@ -172,8 +172,8 @@ struct OpDef {
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
-  // Not null: a function operator. The planner replaces its nodes by the body's. `infer` and `eval` may be InferByBody and
-  // EvalByBody (function_body.h).
+  // Not null: a function operator. The planner replaces a node by the body's, unless every device has a kernel for the node.
+  // `infer` and `eval` may be InferByBody and EvalByBody (function_body.h).
   BodyFn body = nullptr;
   Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;
