@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMulNBits of ONNX Runtime: float32 rows times weights of 2, 4 or 8 bits, which stay packed. Few rows are multiplied with
-// the packed weights. For many rows, each chunk unpacks one panel of columns after the other.
+// the packed weights. For many rows, each chunk unpacks one panel of columns after the other. If the node
+// allows it (accuracy_level 4), rows are rounded to 8 bits.
 #include "vec/packed_weights.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string>
 
 #include "support/gemm.h"
 #include "support/kernel.h"
 #include "support/work.h"
+#include "vec/packed_int8.h"
 
 namespace mge::cpu {
 namespace {
@@ -121,6 +124,13 @@ std::string ReadSizes(const Node& node, Sizes* out) {
   return {};
 }
 
+// Returns a zero point of column n from packed ones.
+float ZeroAt(const uint8_t* bytes, const Sizes& s, int64_t n, int64_t block) {
+  const int64_t bit = block * s.bits;
+  const uint8_t byte = bytes[n * ((s.blocks * s.bits + 7) / 8) + bit / 8];
+  return static_cast<float>(byte >> (bit % 8) & ((1 << s.bits) - 1));
+}
+
 class PackedKernel : public Kernel {
  public:
   PackedKernel(const Problem& p, const Sizes& s, Isa isa) : sizes_(s) {
@@ -172,13 +182,8 @@ class PackedKernel : public Kernel {
   Result Prepack(int, const void* source, void* destination) override {
     const auto* bytes = static_cast<const uint8_t*>(source);
     auto* out = static_cast<float*>(destination);
-    const int64_t row = (sizes_.blocks * sizes_.bits + 7) / 8;
     for (int64_t n = 0; n < sizes_.n; ++n) {
-      for (int64_t i = 0; i < sizes_.blocks; ++i) {
-        const int64_t bit = i * sizes_.bits;
-        const int number = bytes[n * row + bit / 8] >> (bit % 8) & ((1 << sizes_.bits) - 1);
-        out[n * sizes_.blocks + i] = static_cast<float>(number);
-      }
+      for (int64_t i = 0; i < sizes_.blocks; ++i) *out++ = ZeroAt(bytes, sizes_, n, i);
     }
     return {};
   }
@@ -215,21 +220,170 @@ class PackedKernel : public Kernel {
   bool packs_zeros_ = false;
 };
 
+// ---------------------------------------------------------------- rows of 8 bits
+
+struct Int8Args {
+  const PackedInt8Table* table;
+  PackedInt8Task task;
+  Chunks rows, panels;
+  uint64_t blocks_offset;
+  Slot a, b, scales, zeros, bias, c, workspace;
+  bool has_zeros, has_bias;
+};
+
+mge_code LaunchInt8(const Int8Args& s, const mge_run* run) {
+  PackedInt8Task t = s.task;
+  const float* a = At<float>(run, s.a);
+  auto* rows = At<int8_t>(run, s.workspace);
+  auto* blocks = reinterpret_cast<Int8RowBlock*>(At<char>(run, s.workspace) + s.blocks_offset);
+  ForChunks(run, s.rows, [&](uint64_t begin, uint64_t end) {
+    for (auto r = static_cast<int64_t>(begin); r < static_cast<int64_t>(end); ++r) {
+      s.table->round(a + r * t.size.k, t.size, rows + r * t.size.blocks * t.size.block, blocks + r * t.size.blocks);
+    }
+  });
+  t.panels = At<uint32_t>(run, s.b);
+  t.scales = At<float>(run, s.scales);
+  if (s.has_zeros) t.zeros = At<float>(run, s.zeros);
+  if (s.has_bias) t.bias = At<float>(run, s.bias);
+  t.rows = rows;
+  t.row_blocks = blocks;
+  t.c = At<float>(run, s.c);
+  ForChunks(run, s.panels,
+            [&](uint64_t begin, uint64_t end) { s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  return MGE_OK;
+}
+
+class Int8WeightsKernel : public Kernel {
+ public:
+  Int8WeightsKernel(const Problem& p, const Sizes& s, Isa isa) : sizes_(s) {
+    for (int i = kA; i <= kBias; ++i) operands_[i] = p.operand(0, i);
+    args_.table = &PackedInt8(isa);
+    args_.task.size = {s.k, s.n, s.blocks, s.block, s.bits};
+    args_.task.rows_count = s.rows;
+    args_.has_zeros = operands_[kZeros] >= 0;
+    args_.has_bias = operands_[kBias] >= 0;
+    args_.blocks_offset = BlocksOffset(s);
+    packs_bits_ = args_.has_zeros && p.node().input(kZeros).dtype() == MGE_DTYPE_U8;
+    args_.rows = SplitWork(static_cast<uint64_t>(s.rows), 1e-3 * static_cast<double>(s.k));
+    args_.panels = SplitWork(static_cast<uint64_t>(panels()), SerialUs(s, isa) / static_cast<double>(panels()));
+  }
+
+  // Returns whether the operands allow packing, and the processor the products.
+  static bool Allows(const Problem& p, const Sizes& s, Isa isa) {
+    const Node& node = p.node();
+    if (node.Int("accuracy_level", 0) != 4 || s.bits == 2 || !AllowsVnni(isa) || !PackedInt8(isa).run) return false;
+    const int packed[] = {p.operand(0, kB), p.operand(0, kScales), p.operand(0, kZeros), p.operand(0, kBias)};
+    for (int i = 0; i < 3; ++i) {
+      if (packed[i] < 0) continue;
+      if (!p.input(packed[i]).is_constant() || std::count(std::begin(packed), std::end(packed), packed[i]) != 1)
+        return false;
+    }
+    return true;
+  }
+  static uint64_t WorkspaceOf(const Sizes& s) {
+    return BlocksOffset(s) + static_cast<uint64_t>(s.rows * s.blocks) * sizeof(Int8RowBlock);
+  }
+  static double SerialUs(const Sizes& s, Isa isa) {
+    const double per_us = isa == Isa::kAvx512 ? 200e3 : 80e3;  // products
+    const double weights = static_cast<double>(s.n) * static_cast<double>(s.blocks * s.block);
+    const double rows = static_cast<double>(s.rows) + 1;
+    return 0.1 + std::max(StreamUs(weights * s.bits / 8), rows * weights / per_us);
+  }
+
+  uint32_t args_bytes() const override { return sizeof(Int8Args); }
+  uint64_t workspace_bytes() const override { return WorkspaceOf(sizes_); }
+  uint64_t prepack_bytes(int input) const override {
+    const auto numbers = static_cast<uint64_t>(panels() * lanes() * sizes_.blocks) * sizeof(float);
+    if (input == operands_[kB]) return static_cast<uint64_t>(panels() * lanes() * words()) * sizeof(uint32_t);
+    return input == operands_[kScales] || (args_.has_zeros && input == operands_[kZeros]) ? numbers : 0;
+  }
+  Result Prepack(int input, const void* source, void* destination) override {
+    if (input == operands_[kB]) {
+      for (int64_t p = 0; p < panels(); ++p) {
+        args_.table->pack(static_cast<const uint32_t*>(source), words(), sizes_.n, p, static_cast<uint32_t*>(destination));
+      }
+      return {};
+    }
+    const bool zeros = input != operands_[kScales];
+    const auto* bytes = static_cast<const uint8_t*>(source);
+    auto* out = static_cast<float*>(destination);
+    const float middle = static_cast<float>(1 << (sizes_.bits - 1));
+    for (int64_t p = 0; p < panels(); ++p) {
+      for (int64_t i = 0; i < sizes_.blocks; ++i) {
+        for (int64_t l = 0; l < lanes(); ++l, ++out) {
+          const int64_t n = p * lanes() + l;
+          if (n >= sizes_.n) {
+            *out = 0;
+          } else if (zeros && packs_bits_) {
+            *out = ZeroAt(bytes, sizes_, n, i) - middle;
+          } else {
+            std::memcpy(out, bytes + (n * sizes_.blocks + i) * static_cast<int64_t>(sizeof(float)), sizeof(float));
+            if (zeros) *out -= middle;
+          }
+        }
+      }
+    }
+    return {};
+  }
+  std::string prepack_form(int input) const override {
+    std::string form = input == operands_[kB] ? "words of" : input == operands_[kScales] ? "scales of" : "zero points of";
+    for (int64_t n : {sizes_.n, sizes_.blocks, sizes_.block, int64_t{sizes_.bits}, lanes()}) form += " " + std::to_string(n);
+    return form;
+  }
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
+    auto* a = new (args) Int8Args(args_);
+    a->a = binding.input(operands_[kA]);
+    a->b = binding.input(operands_[kB]);
+    a->scales = binding.input(operands_[kScales]);
+    if (a->has_zeros) a->zeros = binding.input(operands_[kZeros]);
+    if (a->has_bias) a->bias = binding.input(operands_[kBias]);
+    a->c = binding.output(0);
+    a->workspace = binding.workspace();
+    *step = StepFn::Of<LaunchInt8>();
+    return {};
+  }
+
+ private:
+  static uint64_t BlocksOffset(const Sizes& s) {
+    return (static_cast<uint64_t>(s.rows * s.blocks * s.block) + 63) / 64 * 64;
+  }
+  int64_t lanes() const { return args_.table->lanes; }
+  int64_t panels() const { return (sizes_.n - 1) / lanes() + 1; }
+  int64_t words() const { return sizes_.blocks * sizes_.block * sizes_.bits / 32; }
+
+  const Sizes sizes_;
+  int operands_[kBias + 1];  // operand numbers; -1: absent
+  Int8Args args_ = {};
+  bool packs_bits_ = false;
+};
+
 struct PackedWeightsRow {
+  enum Variant : uint64_t { kFloat, kInt8 };
+
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Sizes s;
     if (const std::string why = ReadSizes(p.node(), &s); !why.empty()) return offers.Refuse(why);
     const Isa isa = AllowedIsa();
+    if (Int8WeightsKernel::Allows(p, s, isa)) {
+      Add(offers, isa,
+          {.id = "cpu.packed_weights.int8",
+           .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION,
+           .workspace = Int8WeightsKernel::WorkspaceOf(s),
+           .cost_us = RunUs(p, Int8WeightsKernel::SerialUs(s, isa)),
+           .variant = kInt8});
+    }
     Add(offers, isa,
         {.id = "cpu.packed_weights",
          .attributes = kExact,
          .workspace = PackedKernel::WorkspaceOf(s, isa),
-         .cost_us = RunUs(p, PackedKernel::SerialUs(s, isa))});
+         .cost_us = RunUs(p, PackedKernel::SerialUs(s, isa)),
+         .variant = kFloat});
   }
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Sizes s;
     if (!ReadSizes(p.node(), &s).empty()) return nullptr;
+    if (KindOf(c) == kInt8) return std::make_unique<Int8WeightsKernel>(p, s, IsaOf(c));
     return std::make_unique<PackedKernel>(p, s, IsaOf(c));
   }
 };

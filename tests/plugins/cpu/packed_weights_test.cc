@@ -17,6 +17,7 @@ struct Weights {
   Zeros zeros = Zeros::kNone;
   bool bias = false;
   std::vector<int> constants = {1, 2, 3, 5};
+  int64_t accuracy_level = 0;
 };
 
 Case CaseOf(const Weights& w) {
@@ -29,7 +30,12 @@ Case CaseOf(const Weights& w) {
       "MatMulNBits",
       {Random(DType::kF32, {1, w.rows, w.k}, -1, 1, 1), Random(DType::kU8, {w.n, blocks, w.block * w.bits / 8}, 0, 255, 2),
        Random(DType::kF32, {w.n, blocks}, 0.01, 0.1, 3), zeros, Tensor(), bias},
-      With({{"K", w.k}, {"N", w.n}, {"block_size", w.block}, {"bits", int64_t{w.bits}}}), w.constants, 1, "com.microsoft");
+      With({{"K", w.k},
+            {"N", w.n},
+            {"block_size", w.block},
+            {"bits", int64_t{w.bits}},
+            {"accuracy_level", w.accuracy_level}}),
+      w.constants, 1, "com.microsoft");
   c.name = "MatMulNBits of " + std::to_string(w.bits) + " bits, " + std::to_string(w.rows) + " rows";
   return c;
 }
@@ -65,6 +71,23 @@ TEST(PackedWeights, ComputeManyColumnsInChunks) {
 TEST(PackedWeights, MayBeComputedByOtherNodes) {
   OnEveryMachine([](Backend& backend) {
     for (int64_t rows : {1, 12}) backend.Check(CaseOf({rows, 64, 20, 16, 4, Zeros::kFloat, true, {}}), OfSums);
+  });
+}
+
+// The error of numbers of 8 bits.
+Tolerance OfBytes(DType) { return {2e-2, 1e-1}; }
+
+TEST(PackedWeights, RoundRowsToBytesIfTheNodeAllowsIt) {
+  OnEveryMachine([](Backend& backend) {
+    for (int bits : {4, 8}) {
+      for (Zeros zeros : {Zeros::kNone, Zeros::kPacked, Zeros::kFloat}) {
+        for (int64_t rows : {1, 3, 17}) {
+          backend.Check(CaseOf({rows, 120, 37, 32, bits, zeros, rows == 3, {1, 2, 3, 5}, 4}), OfBytes);
+        }
+      }
+    }
+    backend.Check(CaseOf({2, 64, 20, 16, 4, Zeros::kFloat, true, {}, 4}), OfBytes);
+    backend.Check(CaseOf({5, 512, 1030, 128, 4, Zeros::kPacked, true, {1, 2, 3, 5}, 4}), OfBytes);
   });
 }
 
