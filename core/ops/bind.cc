@@ -41,6 +41,9 @@ absl::Status UnknownOp(const Node& node) {
   }
   std::string elsewhere = domains.empty() ? "" : fmt::format("the domain '{}' has an operator of this name", domains[0]);
   std::string fix = DidYouMeanOr(Nearest(node.op, names), elsewhere);
+  if (node.domain == "com.microsoft.nchwc") {  // its tensors have the block size of the machine, which no file tells
+    fix = "ONNX Runtime optimized the model for one processor. Save it with the level ORT_ENABLE_EXTENDED.";
+  }
   std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
   return Fail(errors::kUnsupportedOp, fmt::format("operator '{}' is not implemented", QualifiedName(domain, node.op)),
               {.what = names.empty() ? fmt::format("no operator of the domain '{}' is known", domain)

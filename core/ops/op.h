@@ -187,8 +187,8 @@ struct OpDef {
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
   GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
-  // Not null: a function operator. The planner replaces its nodes by the body's. `infer` and `eval` may be InferByBody and
-  // EvalByBody (function_body.h).
+  // Not null: a function operator. The planner replaces a node by the body's, unless every device has a kernel for the node.
+  // `infer` and `eval` may be InferByBody and EvalByBody (function_body.h).
   BodyFn body = nullptr;
   Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;

@@ -13,6 +13,7 @@
 #include "core/ops/op.h"
 #include "core/plan/first_shapes.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/passes/function_kernels.h"
 #include "core/plan/passes/pass.h"
 #include "fmt/format.h"
 
@@ -96,6 +97,8 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::share
     }
     return known->second.empty();
   };
+  FunctionKernels kernels(*program->context_);
+  passes.keeps_function = [&](const Graph& g, NodeId id) { return kernels.Has(g, id); };
   MGE_RETURN_IF_ERROR(RunPasses(program->graph_, passes, &program->pass_log_));
   return program;
 }

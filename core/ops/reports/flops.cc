@@ -43,6 +43,9 @@ double MatMul(const NodeTypes& t) {
   return a.empty() ? 0 : 2 * Count(*t.outputs[0]) * static_cast<double>(a.back());
 }
 
+// Returns the operations of a product of A with N columns. The weights are packed.
+double PackedWeights(const NodeTypes& t) { return 2 * Count(*t.inputs[0]) * static_cast<double>(t.node.attrs.Int("N")); }
+
 double Gemm(const NodeTypes& t) {
   const Shape& a = t.inputs[0]->dims;
   const bool transposed = t.node.attrs.Int("transA") != 0;
@@ -98,6 +101,7 @@ constexpr OpWork kRows[] = {
     {"GRU", Recurrent},
     {"RNN", Recurrent},
     {.op = "DynamicQuantizeLSTM", .flops = Recurrent, .domain = "com.microsoft"},
+    {.op = "MatMulNBits", .flops = PackedWeights, .domain = "com.microsoft"},
     {"AveragePool", Pool},
     {"MaxPool", Pool},
     {"LpPool", Pool},

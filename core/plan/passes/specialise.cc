@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/passes/specialise.h"
 
+#include "core/plan/passes/function_kernels.h"
 #include "core/plan/passes/pass.h"
 
 namespace mge {
@@ -17,10 +18,12 @@ absl::StatusOr<SpecialisedGraph> Specialise(const Graph& graph, std::span<const 
     v.type.dims = inputs[i].shape;
     v.type.symbols.clear();
   }
+  FunctionKernels kernels(context);
   PassContext passes = {.allocator = &context.devices.front()->host_allocator(),
                         .denied_bytes = &out.denied_bytes,
                         .skip = context.skip,
-                        .stop = stop};
+                        .stop = stop,
+                        .keeps_function = [&](const Graph& g, NodeId id) { return kernels.Has(g, id); }};
   MGE_RETURN_IF_ERROR(RunPasses(out.graph, passes, &out.pass_log));
   return out;
 }

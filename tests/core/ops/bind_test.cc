@@ -40,6 +40,12 @@ TEST(BindNode, ChecksAttributes) {
   EXPECT_THAT(FormatError(Bind("input x\ny = Add@6(x, x) {_axis=1}\noutput y\n")), HasSubstr("no attribute '_axis'"));
 }
 
+TEST(BindNode, SaysHowToSaveAModelThatIsOptimizedForOneProcessor) {
+  absl::Status status = Bind("input x\ny = com.microsoft.nchwc::ReorderInput@1(x)\noutput y\n");
+  EXPECT_EQ(ErrorId(status), errors::kUnsupportedOp.id);
+  EXPECT_THAT(FormatError(status), HasSubstr("ORT_ENABLE_EXTENDED"));
+}
+
 TEST(BindNode, ChecksElementTypes) {
   absl::Status status = Bind("input x : string[2]\ny = Relu@13(x)\noutput y\n");
   EXPECT_EQ(ErrorId(status), errors::kUnsupportedType.id);

@@ -83,6 +83,13 @@ TEST(Flops, OfRecurrentLayersAreThoseOfTheirProducts) {
       2.0 * 7 * 2 * (16 * 10 + 16 * 4));
 }
 
+TEST(Flops, OfPackedWeightsAreThoseOfTheProduct) {
+  EXPECT_EQ(WorkOfLast("input x : float32[3,32]\ninput b : uint8[5,2,8]\ninput s : float32[5,2]\n"
+                       "y = com.microsoft::MatMulNBits(x, b, s) {K=32, N=5, block_size=16}\noutput y\n")
+                .flops,
+            2.0 * 3 * 32 * 5);
+}
+
 TEST(Flops, OfElementwiseNodesAreOneForEachOutput) {
   EXPECT_EQ(WorkOfLast("input a : float32[3,1]\ninput b : float32[1,6]\ny = Add(a, b)\noutput y\n").flops, 18);
   EXPECT_EQ(WorkOfLast("input x : float32[1,2,8,8]\ny = MaxPool(x) {kernel_shape=[2,2], strides=[2,2]}\noutput y\n").flops,

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMulNBits of ONNX Runtime: float32 rows times weights of 2, 4 or 8 bits, which stay packed. Few rows are multiplied with
+// the packed weights. For many rows, each chunk unpacks one panel of columns after the other. If the node
+// allows it (accuracy_level 4), rows are rounded to 8 bits.
+#include "vec/packed_weights.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "support/gemm.h"
+#include "support/kernel.h"
+#include "support/work.h"
+#include "vec/packed_int8.h"
+
+namespace mge::cpu {
+namespace {
+
+enum Operand : int { kA, kB, kScales, kZeros, kGroups, kBias };
+
+constexpr int64_t kManyRows = 8;
+constexpr uint64_t kMostPanelChunks = 16;  // each has a panel in the workspace
+
+struct Args {
+  const PackedTable* table;
+  const GemmTable* gemm;
+  PackedTask task;
+  Chunks rows, columns;  // for many rows, `columns` are panels
+  int64_t n, registers;
+  uint64_t sums_offset;
+  Slot a, b, scales, zeros, bias, c, workspace;
+  bool has_zeros, has_bias;
+};
+
+PackedTask TaskOf(const Args& s, const mge_run* run) {
+  PackedTask t = s.task;
+  t.weights.data = At<uint8_t>(run, s.b);
+  t.weights.scales = At<float>(run, s.scales);
+  if (s.has_zeros) t.weights.zeros = At<float>(run, s.zeros);
+  if (s.has_bias) t.bias = At<float>(run, s.bias);
+  t.c = At<float>(run, s.c);
+  return t;
+}
+
+mge_code LaunchFewRows(const Args& s, const mge_run* run) {
+  PackedTask t = TaskOf(s, run);
+  const float* a = At<float>(run, s.a);
+  auto* rows = At<float>(run, s.workspace);
+  auto* sums = reinterpret_cast<float*>(At<char>(run, s.workspace) + s.sums_offset);
+  const int lanes = s.table->lanes;
+  const int64_t floats = ArrangedFloats(s.registers, t.weights.bits, lanes);
+  ForChunks(run, s.rows, [&](uint64_t begin, uint64_t end) {
+    for (auto r = static_cast<int64_t>(begin); r < static_cast<int64_t>(end); ++r) {
+      s.table->arrange(a + r * t.k, t.k, t.weights.bits, s.registers, rows + r * floats, sums + r * s.registers * lanes);
+    }
+  });
+  t.rows = rows;
+  t.sums = sums;
+  ForChunks(run, s.columns,
+            [&](uint64_t begin, uint64_t end) { s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  return MGE_OK;
+}
+
+mge_code LaunchManyRows(const Args& s, const mge_run* run) {
+  const PackedTask t = TaskOf(s, run);
+  const int64_t columns = s.gemm->columns;
+  ForChunks(run, s.columns, [&](uint64_t begin, uint64_t end) {
+    float* panel = At<float>(run, s.workspace) + static_cast<int64_t>(begin / s.columns.per_chunk) * t.k * columns;
+    for (auto p = static_cast<int64_t>(begin); p < static_cast<int64_t>(end); ++p) {
+      const int64_t n0 = p * columns;
+      s.table->unpack(t.weights, t.k, n0, s.n, columns, panel);
+      GemmTask product = {};
+      product.a = {At<float>(run, s.a), MGE_DTYPE_F32, t.k, 1, 1.0f, nullptr};
+      product.b = panel;
+      product.m = t.rows_count;
+      product.n = std::min(columns, s.n - n0);
+      product.k = t.k;
+      product.c = t.c + n0;
+      product.ldc = t.ldc;
+      product.bias = t.bias ? t.bias + n0 : nullptr;
+      s.gemm->run(product, 0, product.m, 0, 1);
+    }
+  });
+  return MGE_OK;
+}
+
+// The sizes of a node.
+struct Sizes {
+  int64_t rows = 0, k = 0, n = 0, blocks = 0, block = 0;
+  int bits = 4;
+};
+
+// Reads the sizes. Returns the reason if the node is not supported.
+std::string ReadSizes(const Node& node, Sizes* out) {
+  Sizes s = {.k = node.Int("K", 0),
+             .n = node.Int("N", 0),
+             .block = node.Int("block_size", 0),
+             .bits = static_cast<int>(node.Int("bits", 4))};
+  if (s.bits != 2 && s.bits != 4 && s.bits != 8) return "the weights have another number of bits than 2, 4 or 8";
+  if (s.block < 16 || !std::has_single_bit(static_cast<uint64_t>(s.block)))
+    return "the block is not a power of two from 16 on";
+  if (s.k <= 0 || s.n <= 0 || node.Int("weight_prepacked", 0) != 0) return "the weights are in another form";
+  if (node.has_input(kGroups)) return "g_idx is present";
+  const Value a = node.input(kA);
+  if (a.dtype() != MGE_DTYPE_F32 || node.input(kScales).dtype() != MGE_DTYPE_F32) return "the type is not float32";
+  if (a.rank() < 1 || a.dim(-1) != s.k) return "A does not have K columns";
+  s.blocks = (s.k - 1) / s.block + 1;
+  s.rows = static_cast<int64_t>(a.elements()) / s.k;
+  const auto scales = static_cast<uint64_t>(s.n * s.blocks);
+  if (node.input(kB).elements() != scales * static_cast<uint64_t>(s.block / 8 * s.bits) ||
+      node.input(kScales).elements() != scales) {
+    return "B and scales do not fit";
+  }
+  if (node.has_input(kBias) && node.input(kBias).elements() != static_cast<uint64_t>(s.n)) return "the bias is broadcast";
+  if (node.has_input(kZeros)) {
+    const Value z = node.input(kZeros);
+    if (z.dtype() == MGE_DTYPE_U8 && !z.is_constant()) return "packed zero points are not constant";
+    const uint64_t bytes = static_cast<uint64_t>(s.n * ((s.blocks * s.bits + 7) / 8));
+    if (z.elements() != (z.dtype() == MGE_DTYPE_U8 ? bytes : scales)) return "zero_points do not fit";
+    if (z.dtype() != MGE_DTYPE_U8 && z.dtype() != MGE_DTYPE_F32) return "zero_points have another type";
+  }
+  *out = s;
+  return {};
+}
+
+// Returns a zero point of column n from packed ones.
+float ZeroAt(const uint8_t* bytes, const Sizes& s, int64_t n, int64_t block) {
+  const int64_t bit = block * s.bits;
+  const uint8_t byte = bytes[n * ((s.blocks * s.bits + 7) / 8) + bit / 8];
+  return static_cast<float>(byte >> (bit % 8) & ((1 << s.bits) - 1));
+}
+
+class PackedKernel : public Kernel {
+ public:
+  PackedKernel(const Problem& p, const Sizes& s, Isa isa) : sizes_(s) {
+    for (int i = kA; i <= kBias; ++i) operands_[i] = p.operand(0, i);
+    args_.table = &PackedProduct(isa);
+    args_.registers = PackedRegisters(s.blocks, s.block, s.bits, args_.table->lanes);
+    args_.task.weights = {nullptr, nullptr, nullptr, s.blocks, s.block, s.bits};
+    args_.task.k = s.k;
+    args_.task.rows_count = s.rows;
+    args_.task.ldc = s.n;
+    args_.has_zeros = operands_[kZeros] >= 0;
+    args_.has_bias = operands_[kBias] >= 0;
+    packs_zeros_ = args_.has_zeros && p.node().input(kZeros).dtype() == MGE_DTYPE_U8;
+    args_.gemm = &Gemm(isa);
+    args_.n = s.n;
+    workspace_ = WorkspaceOf(s, isa);
+    if (s.rows >= kManyRows) {
+      args_.columns = PanelChunks(s, isa);
+      return;
+    }
+    const int64_t floats = ArrangedFloats(args_.registers, s.bits, args_.table->lanes);
+    args_.sums_offset = static_cast<uint64_t>(s.rows * floats) * sizeof(float);
+    args_.rows = SplitWork(static_cast<uint64_t>(s.rows), 1e-3 * static_cast<double>(s.k));
+    args_.columns = SplitWork(static_cast<uint64_t>(s.n), SerialUs(s, isa) / static_cast<double>(s.n));
+  }
+
+  static uint64_t WorkspaceOf(const Sizes& s, Isa isa) {
+    if (s.rows >= kManyRows) {
+      return PanelChunks(s, isa).count * static_cast<uint64_t>(s.k * Gemm(isa).columns) * sizeof(float);
+    }
+    const int lanes = PackedProduct(isa).lanes;
+    const int64_t registers = PackedRegisters(s.blocks, s.block, s.bits, lanes);
+    return static_cast<uint64_t>(s.rows * (ArrangedFloats(registers, s.bits, lanes) + registers * lanes)) * sizeof(float);
+  }
+  static double SerialUs(const Sizes& s, Isa isa) {
+    const double per_us = isa == Isa::kAvx512 ? 70e3 : isa == Isa::kAvx2 ? 30e3 : 4e3;  // products
+    const double weights = static_cast<double>(s.n) * static_cast<double>(s.blocks * s.block);
+    if (s.rows >= kManyRows) return 5 * weights / per_us + GemmSerialUs({s.rows, s.n, s.k}, isa);
+    const double rows = static_cast<double>(s.rows) + 1;  // unpacking costs as much as a row
+    return 0.1 + std::max(StreamUs(weights * s.bits / 8), rows * weights / per_us);
+  }
+
+  uint32_t args_bytes() const override { return sizeof(Args); }
+  uint64_t workspace_bytes() const override { return workspace_; }
+  uint64_t prepack_bytes(int input) const override {
+    return packs_zeros_ && input == operands_[kZeros] ? static_cast<uint64_t>(sizes_.n * sizes_.blocks) * sizeof(float) : 0;
+  }
+  // Unpacks zero points to floats.
+  Result Prepack(int, const void* source, void* destination) override {
+    const auto* bytes = static_cast<const uint8_t*>(source);
+    auto* out = static_cast<float*>(destination);
+    for (int64_t n = 0; n < sizes_.n; ++n) {
+      for (int64_t i = 0; i < sizes_.blocks; ++i) *out++ = ZeroAt(bytes, sizes_, n, i);
+    }
+    return {};
+  }
+  std::string prepack_form(int) const override {
+    return "zero points " + std::to_string(sizes_.n) + " " + std::to_string(sizes_.blocks) + " " +
+           std::to_string(sizes_.bits);
+  }
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
+    Args* a = new (args) Args(args_);
+    a->a = binding.input(operands_[kA]);
+    a->b = binding.input(operands_[kB]);
+    a->scales = binding.input(operands_[kScales]);
+    if (a->has_zeros) a->zeros = binding.input(operands_[kZeros]);
+    if (a->has_bias) a->bias = binding.input(operands_[kBias]);
+    a->c = binding.output(0);
+    a->workspace = binding.workspace();
+    *step = sizes_.rows >= kManyRows ? StepFn::Of<LaunchManyRows>() : StepFn::Of<LaunchFewRows>();
+    return {};
+  }
+
+ private:
+  static Chunks PanelChunks(const Sizes& s, Isa isa) {
+    const auto panels = static_cast<uint64_t>((s.n - 1) / Gemm(isa).columns + 1);
+    Chunks c = SplitWork(panels, SerialUs(s, isa) / static_cast<double>(panels));
+    if (c.count > kMostPanelChunks) c.per_chunk = (panels + kMostPanelChunks - 1) / kMostPanelChunks;
+    c.count = (panels + c.per_chunk - 1) / c.per_chunk;
+    return c;
+  }
+
+  const Sizes sizes_;
+  int operands_[kBias + 1];  // operand numbers; -1: absent
+  Args args_ = {};
+  uint64_t workspace_ = 0;
+  bool packs_zeros_ = false;
+};
+
+// ---------------------------------------------------------------- rows of 8 bits
+
+struct Int8Args {
+  const PackedInt8Table* table;
+  PackedInt8Task task;
+  Chunks rows, panels;
+  uint64_t blocks_offset;
+  Slot a, b, scales, zeros, bias, c, workspace;
+  bool has_zeros, has_bias;
+};
+
+mge_code LaunchInt8(const Int8Args& s, const mge_run* run) {
+  PackedInt8Task t = s.task;
+  const float* a = At<float>(run, s.a);
+  auto* rows = At<int8_t>(run, s.workspace);
+  auto* blocks = reinterpret_cast<Int8RowBlock*>(At<char>(run, s.workspace) + s.blocks_offset);
+  ForChunks(run, s.rows, [&](uint64_t begin, uint64_t end) {
+    for (auto r = static_cast<int64_t>(begin); r < static_cast<int64_t>(end); ++r) {
+      s.table->round(a + r * t.size.k, t.size, rows + r * t.size.blocks * t.size.block, blocks + r * t.size.blocks);
+    }
+  });
+  t.panels = At<uint32_t>(run, s.b);
+  t.scales = At<float>(run, s.scales);
+  if (s.has_zeros) t.zeros = At<float>(run, s.zeros);
+  if (s.has_bias) t.bias = At<float>(run, s.bias);
+  t.rows = rows;
+  t.row_blocks = blocks;
+  t.c = At<float>(run, s.c);
+  ForChunks(run, s.panels,
+            [&](uint64_t begin, uint64_t end) { s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  return MGE_OK;
+}
+
+class Int8WeightsKernel : public Kernel {
+ public:
+  Int8WeightsKernel(const Problem& p, const Sizes& s, Isa isa) : sizes_(s) {
+    for (int i = kA; i <= kBias; ++i) operands_[i] = p.operand(0, i);
+    args_.table = &PackedInt8(isa);
+    args_.task.size = {s.k, s.n, s.blocks, s.block, s.bits};
+    args_.task.rows_count = s.rows;
+    args_.has_zeros = operands_[kZeros] >= 0;
+    args_.has_bias = operands_[kBias] >= 0;
+    args_.blocks_offset = BlocksOffset(s);
+    packs_bits_ = args_.has_zeros && p.node().input(kZeros).dtype() == MGE_DTYPE_U8;
+    args_.rows = SplitWork(static_cast<uint64_t>(s.rows), 1e-3 * static_cast<double>(s.k));
+    args_.panels = SplitWork(static_cast<uint64_t>(panels()), SerialUs(s, isa) / static_cast<double>(panels()));
+  }
+
+  // Returns whether the operands allow packing, and the processor the products.
+  static bool Allows(const Problem& p, const Sizes& s, Isa isa) {
+    const Node& node = p.node();
+    if (node.Int("accuracy_level", 0) != 4 || s.bits == 2 || !AllowsVnni(isa) || !PackedInt8(isa).run) return false;
+    const int packed[] = {p.operand(0, kB), p.operand(0, kScales), p.operand(0, kZeros), p.operand(0, kBias)};
+    for (int i = 0; i < 3; ++i) {
+      if (packed[i] < 0) continue;
+      if (!p.input(packed[i]).is_constant() || std::count(std::begin(packed), std::end(packed), packed[i]) != 1)
+        return false;
+    }
+    return true;
+  }
+  static uint64_t WorkspaceOf(const Sizes& s) {
+    return BlocksOffset(s) + static_cast<uint64_t>(s.rows * s.blocks) * sizeof(Int8RowBlock);
+  }
+  static double SerialUs(const Sizes& s, Isa isa) {
+    const double per_us = isa == Isa::kAvx512 ? 200e3 : 80e3;  // products
+    const double weights = static_cast<double>(s.n) * static_cast<double>(s.blocks * s.block);
+    const double rows = static_cast<double>(s.rows) + 1;
+    return 0.1 + std::max(StreamUs(weights * s.bits / 8), rows * weights / per_us);
+  }
+
+  uint32_t args_bytes() const override { return sizeof(Int8Args); }
+  uint64_t workspace_bytes() const override { return WorkspaceOf(sizes_); }
+  uint64_t prepack_bytes(int input) const override {
+    const auto numbers = static_cast<uint64_t>(panels() * lanes() * sizes_.blocks) * sizeof(float);
+    if (input == operands_[kB]) return static_cast<uint64_t>(panels() * lanes() * words()) * sizeof(uint32_t);
+    return input == operands_[kScales] || (args_.has_zeros && input == operands_[kZeros]) ? numbers : 0;
+  }
+  Result Prepack(int input, const void* source, void* destination) override {
+    if (input == operands_[kB]) {
+      for (int64_t p = 0; p < panels(); ++p) {
+        args_.table->pack(static_cast<const uint32_t*>(source), words(), sizes_.n, p, static_cast<uint32_t*>(destination));
+      }
+      return {};
+    }
+    const bool zeros = input != operands_[kScales];
+    const auto* bytes = static_cast<const uint8_t*>(source);
+    auto* out = static_cast<float*>(destination);
+    const float middle = static_cast<float>(1 << (sizes_.bits - 1));
+    for (int64_t p = 0; p < panels(); ++p) {
+      for (int64_t i = 0; i < sizes_.blocks; ++i) {
+        for (int64_t l = 0; l < lanes(); ++l, ++out) {
+          const int64_t n = p * lanes() + l;
+          if (n >= sizes_.n) {
+            *out = 0;
+          } else if (zeros && packs_bits_) {
+            *out = ZeroAt(bytes, sizes_, n, i) - middle;
+          } else {
+            std::memcpy(out, bytes + (n * sizes_.blocks + i) * static_cast<int64_t>(sizeof(float)), sizeof(float));
+            if (zeros) *out -= middle;
+          }
+        }
+      }
+    }
+    return {};
+  }
+  std::string prepack_form(int input) const override {
+    std::string form = input == operands_[kB] ? "words of" : input == operands_[kScales] ? "scales of" : "zero points of";
+    for (int64_t n : {sizes_.n, sizes_.blocks, sizes_.block, int64_t{sizes_.bits}, lanes()}) form += " " + std::to_string(n);
+    return form;
+  }
+  Result Bind(const Binding& binding, void* args, StepFn* step) override {
+    auto* a = new (args) Int8Args(args_);
+    a->a = binding.input(operands_[kA]);
+    a->b = binding.input(operands_[kB]);
+    a->scales = binding.input(operands_[kScales]);
+    if (a->has_zeros) a->zeros = binding.input(operands_[kZeros]);
+    if (a->has_bias) a->bias = binding.input(operands_[kBias]);
+    a->c = binding.output(0);
+    a->workspace = binding.workspace();
+    *step = StepFn::Of<LaunchInt8>();
+    return {};
+  }
+
+ private:
+  static uint64_t BlocksOffset(const Sizes& s) {
+    return (static_cast<uint64_t>(s.rows * s.blocks * s.block) + 63) / 64 * 64;
+  }
+  int64_t lanes() const { return args_.table->lanes; }
+  int64_t panels() const { return (sizes_.n - 1) / lanes() + 1; }
+  int64_t words() const { return sizes_.blocks * sizes_.block * sizes_.bits / 32; }
+
+  const Sizes sizes_;
+  int operands_[kBias + 1];  // operand numbers; -1: absent
+  Int8Args args_ = {};
+  bool packs_bits_ = false;
+};
+
+struct PackedWeightsRow {
+  enum Variant : uint64_t { kFloat, kInt8 };
+
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Sizes s;
+    if (const std::string why = ReadSizes(p.node(), &s); !why.empty()) return offers.Refuse(why);
+    const Isa isa = AllowedIsa();
+    if (Int8WeightsKernel::Allows(p, s, isa)) {
+      Add(offers, isa,
+          {.id = "cpu.packed_weights.int8",
+           .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION,
+           .workspace = Int8WeightsKernel::WorkspaceOf(s),
+           .cost_us = RunUs(p, Int8WeightsKernel::SerialUs(s, isa)),
+           .variant = kInt8});
+    }
+    Add(offers, isa,
+        {.id = "cpu.packed_weights",
+         .attributes = kExact,
+         .workspace = PackedKernel::WorkspaceOf(s, isa),
+         .cost_us = RunUs(p, PackedKernel::SerialUs(s, isa)),
+         .variant = kFloat});
+  }
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Sizes s;
+    if (!ReadSizes(p.node(), &s).empty()) return nullptr;
+    if (KindOf(c) == kInt8) return std::make_unique<Int8WeightsKernel>(p, s, IsaOf(c));
+    return std::make_unique<PackedKernel>(p, s, IsaOf(c));
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<PackedWeightsRow>("MatMulNBits", "com.microsoft")};
+
+}  // namespace
+
+MGE_KERNELS(packed_weights) = kRows;
+
+}  // namespace mge::cpu
