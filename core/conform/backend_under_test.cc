@@ -41,6 +41,8 @@ NoteReading NoteOf(const std::string& path) {
 
 KitHost* KitHost::active_ = nullptr;
 
+static std::string BytesAt(const void* data, uint64_t bytes) { return {static_cast<const char*>(data), bytes}; }
+
 KitHost::KitHost(std::vector<std::string> settings)
     : inner_("under test", {.owner = {}, .thread_count = [](void*) -> uint32_t { return 2; }}) {
   active_ = this;
@@ -57,20 +59,17 @@ KitHost::KitHost(std::vector<std::string> settings)
   };
   table_.blob_load = [](void*, const void* key, uint64_t key_bytes, void* context,
                         void (*found)(void*, const void*, uint64_t)) -> mge_code {
-    std::string blob;
-    {
-      std::lock_guard lock(active_->blobs_mutex_);
-      auto at = active_->blobs_.find(std::string(static_cast<const char*>(key), key_bytes));
-      if (at == active_->blobs_.end()) return MGE_NOT_FOUND;
-      blob = at->second;
-    }
+    std::unique_lock lock(active_->blobs_mutex_);
+    auto at = active_->blobs_.find(BytesAt(key, key_bytes));
+    if (at == active_->blobs_.end()) return MGE_NOT_FOUND;
+    const std::string blob = at->second;
+    lock.unlock();
     found(context, blob.data(), blob.size());
     return MGE_OK;
   };
   table_.blob_store = [](void*, const void* key, uint64_t key_bytes, const void* data, uint64_t bytes) -> mge_code {
     std::lock_guard lock(active_->blobs_mutex_);
-    active_->blobs_.insert_or_assign(std::string(static_cast<const char*>(key), key_bytes),
-                                     std::string(static_cast<const char*>(data), bytes));
+    active_->blobs_.insert_or_assign(BytesAt(key, key_bytes), BytesAt(data, bytes));
     return MGE_OK;
   };
 }
@@ -112,8 +111,7 @@ std::pair<mge_code, mge_query_out> BackendUnderTest::Query(uint32_t major) const
 
 void BackendUnderTest::Start() {
   if (started_) return;
-  std::vector<std::string> values = Values();
-  if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
+  if (!host_) host_ = std::make_unique<KitHost>(Values());
   At("starting");
   const mge_error result = Try("starting", plugin_->start, host_->table());
   if (result.code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
@@ -124,18 +122,21 @@ void BackendUnderTest::Start() {
   Answer(result, "start");
   started_ = true;
   At("listing devices");
-  DeviceListing list = ListDevices(*plugin_);
-  devices_ = std::move(list.devices);
-  unusable_.clear();
+  devices_ = ListDevices(*plugin_).devices;
+  std::string unusable;
   for (const DeviceDescription& d : devices_) {
-    if (d.score == 0) unusable_ += fmt::format("{}device {}: {}", unusable_.empty() ? "" : "; ", d.index, d.reason);
+    if (d.score == 0) unusable += fmt::format("{}device {}: {}", unusable.empty() ? "" : "; ", d.index, d.reason);
   }
+  if (!unusable.empty()) why_no_device_ = unusable;
   std::erase_if(devices_, [](const DeviceDescription& d) { return d.score == 0; });
 }
 
-std::vector<std::string> BackendUnderTest::Values() const {
+std::vector<std::string> BackendUnderTest::Values() {
+  why_no_device_ = "it lists none";
   absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
   if (resolved.ok()) {
+    if (!resolved->device_setting.empty())
+      why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
     if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
     return std::move(resolved->values);
   }
@@ -146,19 +147,10 @@ std::vector<std::string> BackendUnderTest::Values() const {
   return values;
 }
 
-std::string BackendUnderTest::WhyNoDevice() const {
-  if (!unusable_.empty()) return unusable_;
-  for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
-    std::string key = CopyText(plugin_->settings[i]->key);
-    if (MakesDevices(*plugin_->settings[i])) return fmt::format("it lists none; --set {}=2 requests two", key);
-  }
-  return "it lists none";
-}
-
 void BackendUnderTest::Open(size_t position) {
   if (devices_.empty()) {
     if (AllocationFailure::Happened()) Broken("no usable device is listed; MGE_RESOURCE_EXHAUSTED is required");
-    reporter_.Fact("no_device", WhyNoDevice());
+    reporter_.Fact("no_device", why_no_device_);
     NotOffered("the backend has no usable device on this machine");
   }
   position_ = position;

@@ -52,7 +52,7 @@ using Owned = std::unique_ptr<Handle, Destroyer<Handle>>;
 class BackendUnderTest {
  public:
   // `given` and `reporter` must outlive this object.
-  BackendUnderTest(std::string path, const Given& given, CheckReporter& reporter)
+  BackendUnderTest(std::string path, const Sources& given, CheckReporter& reporter)
       : path_(std::move(path)), given_(given), reporter_(reporter) {}
   ~BackendUnderTest();
   BackendUnderTest(const BackendUnderTest&) = delete;
@@ -67,7 +67,7 @@ class BackendUnderTest {
   void Stop();
 
   const std::string& path() const { return path_; }
-  const Given& given() const { return given_; }
+  const Sources& given() const { return given_; }
   CheckReporter& reporter() { return reporter_; }
   void At(std::string_view where) { reporter_.At(where); }
   template <typename... Args>
@@ -85,18 +85,17 @@ class BackendUnderTest {
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
 
  private:
-  std::vector<std::string> Values() const;  // values of the declared settings, as the backend gets them
-  std::string WhyNoDevice() const;
+  std::vector<std::string> Values();  // values of the declared settings, as the backend gets them
 
   std::string path_;
-  const Given& given_;
+  const Sources& given_;
   CheckReporter& reporter_;
   void* library_ = nullptr;
   mge_plugin_query_fn query_ = nullptr;
   const mge_plugin* plugin_ = nullptr;
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
-  std::string unusable_;  // the listed devices that cannot be used, with the reasons
+  std::string why_no_device_;  // the listed devices that cannot be used, with the reasons, or how to get devices
   size_t position_ = 0;
   mge_device* device_ = nullptr;
   bool started_ = false;

@@ -1,39 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/conform/check.h"
 
-#include "absl/strings/cord.h"
 #include "core/conform/backend_call.h"
 #include "core/conform/task.h"
 
 namespace mge::conform {
 
-static constexpr absl::string_view kOtherCheck = "mge.conform.check";  // key of a status's payload: the name of a check
-
 void Broken(std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what))}; }
 
-void BrokenAs(const char* check, std::string_view what) {
-  absl::Status status = absl::InternalError(Absl(what));
-  status.SetPayload(kOtherCheck, absl::Cord(check));
-  throw EndedCheck{std::move(status)};
-}
+void BrokenAs(const char* check, std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what)), check}; }
 
 void NotOffered(std::string_view reason) { throw EndedCheck{absl::UnimplementedError(Absl(reason))}; }
 
 bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
 
-std::string OtherCheck(const absl::Status& status) {
-  const auto check = status.GetPayload(kOtherCheck);
-  return check ? std::string(*check) : std::string();
-}
-
 bool Apply(CheckReporter& reporter, const char* check, std::string_view where, const std::function<void()>& work) {
   reporter.Begin(check);
-  const absl::Status status = StatusOf(work);
+  EndedCheck ended;
+  try {
+    work();
+  } catch (const EndedCheck& e) {
+    ended = e;
+  }
   if (std::string changed = TakeModeChange(); !changed.empty()) reporter.Found("kernel.thread_modes", where, changed);
+  const absl::Status& status = ended.status;
   if (IsNotOffered(status)) return reporter.NotOffered(check, Std(status.message())), true;
-  const std::string other = OtherCheck(status);
-  if (other.empty()) reporter.Applied(check);
-  if (!status.ok()) reporter.Found(other.empty() ? check : other, where, Std(status.message()));
+  if (!ended.check) reporter.Applied(check);
+  if (!status.ok()) reporter.Found(ended.check ? ended.check : check, where, Std(status.message()));
   return status.ok();
 }
 

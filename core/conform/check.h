@@ -42,12 +42,11 @@ template <typename... Args>
 [[noreturn]] void BrokenAs(const char* check, std::string_view what);
 [[noreturn]] void NotOffered(std::string_view reason);
 bool IsNotOffered(const absl::Status& status);
-// Returns the check of BrokenAs(), or "" for any other status.
-std::string OtherCheck(const absl::Status& status);
 
 // Thrown by a check to end. It is a type of its own, so that nothing that a backend throws is taken for it.
 struct EndedCheck {
   absl::Status status;
+  const char* check = nullptr;  // of BrokenAs(), else NULL
 };
 
 // Returns the status with which f() ends early, or OK. Exceptions of other types, which are the backend's, pass through.

@@ -27,6 +27,7 @@ namespace mge::conform {
 namespace {
 
 constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
+constexpr double kLives = 100;        // starts and stops that a time limit allows for
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
 
@@ -36,16 +37,16 @@ constexpr const char* kOpening = "abi.table";
   _exit(0);
 }
 
-// Creates a task that gets the backend, which is not loaded. `seconds` is the time limit unless the user gave one.
-Task MakeTask(std::string name, const char* check, std::function<void(BackendUnderTest&)> body, const std::string& path,
-              const Options& options, double seconds = kCheckSeconds) {
-  return {std::move(name), check,
+// Creates a task that gets the backend, which is not loaded.
+Task MakeTask(const char* check, std::function<void(BackendUnderTest&)> body, const std::string& path,
+              const Options& options, double seconds) {
+  return {check,
           [body = std::move(body), path, check, &options](CheckReporter& w) {
             w.Begin(check);
             BackendUnderTest tested(path, options.given, w);
             body(tested);
           },
-          options.seconds > 0 ? options.seconds : seconds};
+          seconds};
 }
 
 // Runs a check. If it finds a fault, ends the process without closing the device: objects that a failed check has left could
@@ -59,11 +60,11 @@ void RunCheck(const Check& check, BackendUnderTest& tested) {
 }
 
 // Runs the checks of the family `kernel` for an operator or for claims, which report their findings.
-void RunMany(BackendUnderTest& tested, const std::function<void(BackendUnderTest&)>& run) {
+void RunMany(BackendUnderTest& tested, const std::function<void()>& run) {
   CheckReporter& w = tested.reporter();
   const absl::Status status = StatusOf([&] {
     tested.Prepare(Needs::kDevice);
-    run(tested);
+    run();
   });
   if (IsNotOffered(status)) return w.NotOffered(kOffers, Std(status.message()));
   if (!status.ok()) w.Found(kOffers, "", Std(status.message()));
@@ -76,12 +77,10 @@ struct Stage {
   Needs needs;
   const char* check;    // the check that gets the finding
   const char* failure;  // the reason given for the checks that are then not tried
-  void (BackendUnderTest::*undo)() = nullptr;
 };
-constexpr Stage kStages[] = {
-    {Needs::kTable, kOpening, "the table cannot be read"},
-    {Needs::kStarted, "life.start", "the backend does not start and stop", &BackendUnderTest::Stop},
-    {Needs::kDevice, "device.open_close", "the device cannot be opened and closed", &BackendUnderTest::Close}};
+constexpr Stage kStages[] = {{Needs::kTable, kOpening, "the table cannot be read"},
+                             {Needs::kStarted, "life.start", "the backend does not start and stop"},
+                             {Needs::kDevice, "device.open_close", "the device cannot be opened and closed"}};
 
 // Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
@@ -108,13 +107,14 @@ void TellDevices(BackendUnderTest& tested) {
                            fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
 }
 
-// Checks the user's settings. Reports an unknown one or an invalid value, and ends the process; passes on warnings.
+// Checks the user's settings. Reports invalid input and ends the process; passes on warnings.
 void CheckGivenSettings(BackendUnderTest& tested) {
   CheckReporter& w = tested.reporter();
-  if (tested.given().empty()) return;
-  absl::Status status = CheckGiven(tested.plugin(), tested.given(), [&w](auto& text) { w.Warning(text); });
-  if (status.ok()) return;
-  ErrorParts parts = PartsOf(status);
+  const Logger logger(
+      LogLevel::kWarning, [](void* to, LogLevel, auto text) { static_cast<CheckReporter*>(to)->Warning(text); }, &w);
+  const absl::Status status = ResolveSettings(tested.plugin(), tested.given(), logger).status();
+  if (status.ok() || ErrorId(status) == errors::kPluginRefused.id) return;  // a finding of settings.declared
+  const ErrorParts parts = PartsOf(status);
   std::string title = ErrorTitle(status);
   for (const std::string& part : {parts.what, parts.where}) {
     if (!part.empty()) title += fmt::format(" ({})", part);
@@ -139,11 +139,10 @@ void Rehearse(BackendUnderTest& tested) {
     if (stage.needs == Needs::kStarted) (void)StatusOf([&] { TellDevices(tested); });
   }
   w.At("closing and stopping");
-  for (const Stage& stage : kStages | std::views::reverse) {
-    if (!stage.undo) continue;
-    w.Begin(stage.check);
-    (tested.*stage.undo)();
-  }
+  w.Begin("device.open_close");
+  tested.Close();
+  w.Begin("life.start");
+  tested.Stop();
 }
 
 bool StartsWithOne(const std::vector<std::string>& begins, std::string_view name) {
@@ -157,26 +156,28 @@ bool Wanted(const Options& options, std::string_view name) {
 std::vector<const OpDef*> OpsOf(const Options& options) { return options.quick ? QuickOps() : CheckableOps(); }
 
 // Creates the tasks of the requested checks. Leaves out those that need the failed stage (nullptr: none has failed).
-std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed) {
+// `life_seconds` is the duration of a start and a stop.
+std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed, double life_seconds) {
   std::vector<Task> tasks;
+  auto add = [&](const char* check, double seconds, std::function<void(BackendUnderTest&)> run) {
+    const double limit = (options.seconds > 0 ? options.seconds : seconds) + kLives * life_seconds;
+    tasks.push_back(MakeTask(check, std::move(run), path, options, limit));
+  };
   bool kernels = false;
   for (const Check* check : AllChecks()) {
     if (!Wanted(options, check->name)) continue;
     kernels |= !check->run;
-    if (!check->run || (failed && IsLost(*check, *failed))) continue;
-    auto run = [check](BackendUnderTest& s) { RunCheck(*check, s); };
-    tasks.push_back(MakeTask(check->name, check->name, run, path, options));
+    if (check->run && !(failed && IsLost(*check, *failed)))
+      add(check->name, kCheckSeconds, [check](BackendUnderTest& s) { RunCheck(*check, s); });
   }
   if (failed) return tasks;
-  auto add = [&](std::string_view name, std::function<void(BackendUnderTest&)> checks) {
-    auto run = [checks = std::move(checks)](BackendUnderTest& s) { RunMany(s, checks); };
-    tasks.push_back(MakeTask(std::string(name), kOffers, run, path, options, kOperatorSeconds));
-  };
   for (const OpDef* def : OpsOf(options)) {
     if (!kernels && !Wanted(options, def->name)) continue;
-    add(def->name, [def, &options](BackendUnderTest& s) { CheckOperator(s, *def, options.quick, options.full); });
+    add(kOffers, kOperatorSeconds,
+        [def, &options](BackendUnderTest& s) { RunMany(s, [&] { CheckOperator(s, *def, options.quick, options.full); }); });
   }
-  if (kernels) add("claims", [&options](BackendUnderTest& s) { CheckClaims(s, options.quick); });
+  if (kernels)
+    add(kOffers, kOperatorSeconds, [&options](BackendUnderTest& s) { RunMany(s, [&] { CheckClaims(s, options.quick); }); });
   return tasks;
 }
 
@@ -220,7 +221,7 @@ class Collector {
     }
   }
 
-  void Add(const Task&, const CheckRecord& r) {
+  void Add(const CheckRecord& r) {
     switch (r.kind) {
       case RecordKind::kApplied: applied_.insert(r.check); break;
       case RecordKind::kFound: Find(r); break;
@@ -236,11 +237,7 @@ class Collector {
       case RecordKind::kWarning:
         if (options_.warn) options_.warn(r.what);
         break;
-      case RecordKind::kMisuse:
-        for (const ErrorRow* row : errors::kAll) {
-          if (std::to_string(row->id) == r.check) misuse_ = Fail(*row, r.where, {.fix = r.what});
-        }
-        break;
+      case RecordKind::kMisuse: misuse_ = Fail(*errors::Find(std::stoi(r.check)), r.where, {.fix = r.what}); break;
       default: break;
     }
   }
@@ -401,20 +398,22 @@ absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& opti
   report.path = absolute.string();
   report.quick = options.quick;
   Collector collector(options, report, std::move(expected));
-  int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
-  size_t done = 0;
-  auto begin = std::chrono::steady_clock::now();
-  auto add = [&](const Task& t, const CheckRecord& r) { collector.Add(t, r); };
-  MGE_RETURN_IF_ERROR(
-      RunTasks({MakeTask("rehearsal", kOpening, Rehearse, report.path, options)}, 1, add, [](const Task&, double) {}));
+  const auto begin = std::chrono::steady_clock::now();
+  auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const double limit = options.seconds > 0 ? options.seconds : kCheckSeconds;
+  MGE_RETURN_IF_ERROR(RunTasks({MakeTask(kOpening, Rehearse, report.path, options, limit)}, 1,
+                               [&](const CheckRecord& r) { collector.Add(r); }));
   MGE_RETURN_IF_ERROR(collector.misuse());
   const Stage* failed = collector.FailedStage();
   if (failed) collector.Skip(*failed);
-  std::vector<Task> tasks = MakeTasks(report.path, options, failed);
-  MGE_RETURN_IF_ERROR(RunTasks(tasks, jobs, add, [&](const Task&, double) {
-    if (options.progress) options.progress(++done, tasks.size());
+  const std::vector<Task> tasks = MakeTasks(report.path, options, failed, failed ? 0 : seconds());
+  int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
+  size_t done = 0;
+  MGE_RETURN_IF_ERROR(RunTasks(tasks, jobs, [&](const CheckRecord& r) {
+    collector.Add(r);
+    if (r.kind == RecordKind::kDone && options.progress) options.progress(++done, tasks.size());
   }));
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.seconds = seconds();
   collector.Finish(!options.quick && options.only.empty() && !failed);
   return report;
 }

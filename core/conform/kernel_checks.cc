@@ -143,7 +143,7 @@ class KernelChecker {
       mge_layout last = {};
       if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) CheckOne(c, k, false, &last);
     }
-    any_ = nullptr;
+    bench_.any = PlainLayout();
     where_ = c.Name();
     for (const Candidate& k : TryEnumerate(tested_, c, MGE_WRITE_ADD).offered)
       Apply(kWriteAdd, [&] { CheckWriteAdd(c, k); });
@@ -193,10 +193,6 @@ class KernelChecker {
     w_.At(where_);
   }
   bool Apply(const char* check, const std::function<void()>& work) { return conform::Apply(w_, check, where_, work); }
-  KernelRun::Options With(KernelRun::Options options) const {
-    options.any = any_;
-    return options;
-  }
 
   void CheckConstraints(const Case& c, const AbiProblem& problem, uint64_t forbidden) {
     constexpr uint32_t kSize = sizeof(mge_constraints);
@@ -207,7 +203,7 @@ class KernelChecker {
         {{kSize, 0, ~MGE_KERNEL_KNOWN_BITS, 0, UINT64_MAX}, "an attribute is required that this interface does not have"}};
     for (const auto& [limit, reason] : limits) {
       for (const Candidate& k : Enumerate(tested_, *problem.get(), limit).offered) {
-        if ((limit.require & ~k.attributes) || k.Has(limit.forbid) || k.workspace > limit.workspace_limit)
+        if ((limit.require & ~k.attributes) || (limit.forbid & k.attributes) || k.workspace > limit.workspace_limit)
           Broken("'{}' is offered, though {}", k.id, reason);
       }
     }
@@ -218,9 +214,9 @@ class KernelChecker {
   // Runs all checks on one candidate. `any` is the layout for operands with the layout ANY; nullptr: plain.
   void CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any) {
     At(fmt::format("{} {}{}", c.Name(), candidate.id, any ? " in " + LayoutText(*any) : ""));
-    any_ = any;
+    bench_.any = any ? *any : PlainLayout();
     std::optional<KernelRun> run;
-    if (!Apply(kPrepare, [&] { run.emplace(bench_, c, candidate, With({})); })) return;
+    if (!Apply(kPrepare, [&] { run.emplace(bench_, c, candidate); })) return;
     const bool packs = run->prepared().prepack_bytes;
     Apply(kWorkspace, [&] {
       if (uint64_t asked = run->prepared().workspace_bytes; asked > candidate.workspace)
@@ -231,7 +227,7 @@ class KernelChecker {
     for (const char* check : {kBounds, kInputs, kModes}) w_.Applied(check);
     if (!Apply(packs ? kPrepack : kNumerics, [&] { run->Expect(one, 0); })) return;
     if (!Apply(kRepeatable, [&] { run->RunSet(1, 3, 0x5a, 1); })) return;
-    const bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
+    const bool claims = candidate.attributes & MGE_KERNEL_DETERMINISTIC;
     const bool repeats = Apply(claims ? kDeterministic : kRepeatable, [&] {
       for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
         const std::vector<Tensor> again = run->RunSet(0, 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a, i % 2);
@@ -243,15 +239,15 @@ class KernelChecker {
     Apply(kAlignmentCheck, [&] {
       if (bench_.transfers[0].has_queue())
         NotOffered(fmt::format("it has queues: every operand is aligned to {} bytes", bench_.alignment()));
-      KernelRun(bench_, c, candidate, With({.shifted = true})).RunSet(0, 2, 0xff);
+      KernelRun(bench_, c, candidate, {.shifted = true}).RunSet(0, 2, 0xff);
     });
     CheckInPlace(c, candidate);
     CheckRoundTrips(c, candidate);
     if (!first) return;
-    if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Apply(kNoAllocation, [&] { CheckLaunchMemory(*run); });
+    if (!(candidate.attributes & MGE_KERNEL_ALLOCATES)) Apply(kNoAllocation, [&] { CheckLaunchMemory(*run); });
     Apply(kCancel, [&] { CheckCancel(*run); });
     const mge_queue_api* queues = tested_.plugin().queue;
-    if (candidate.Has(MGE_KERNEL_CAPTURE_SAFE) && queues && queues->capture_begin)
+    if ((candidate.attributes & MGE_KERNEL_CAPTURE_SAFE) && queues && queues->capture_begin)
       Apply(kCapture, [&] { CheckCapture(*run); });
     run.reset();
     Apply(kLeaks, [&] { CheckLeaks(c, candidate); });
@@ -261,7 +257,7 @@ class KernelChecker {
 
   void CheckBatch(KernelRun& run, const std::vector<Tensor>& whole) {
     const Case& c = run.subject();
-    if (!run.candidate().Has(MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
+    if (!(run.candidate().attributes & MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
     const Tensor& input = c.inputs[0][0];
     if (input.rank() == 0 || input.shape()[0] < 2 || input.bytes() == 0) return;
     const int64_t rows = input.shape()[0];
@@ -276,8 +272,7 @@ class KernelChecker {
         Broken("row 0 has other bits if the other rows differ");
       const Offers offers = TryEnumerate(tested_, *alone);
       const Candidate* same = offers.Find(run.candidate().id);
-      if (same &&
-          !SameBits(FirstRows(KernelRun(bench_, *alone, *same, With({})).Run(0, alone->inputs[0], 1, 0xff), 1), kept))
+      if (same && !SameBits(FirstRows(KernelRun(bench_, *alone, *same).Run(0, alone->inputs[0], 1, 0xff), 1), kept))
         Broken("row 0 has other bits if it is one of {} rows", rows);
     });
   }
@@ -287,7 +282,7 @@ class KernelChecker {
     const mge_graph& g = *problem.get()->graph;
     for (const mge_in_place& pair : candidate.in_place) {
       if (g.values[g.inputs[pair.input]]->data) continue;  // a constant must not be overwritten
-      Apply(kInPlace, [&] { KernelRun(bench_, c, candidate, With({.in_place = &pair})).RunSet(0, 2, 0xff); });
+      Apply(kInPlace, [&] { KernelRun(bench_, c, candidate, {.in_place = &pair}).RunSet(0, 2, 0xff); });
     }
   }
 
@@ -331,23 +326,15 @@ class KernelChecker {
   }
 
   void CheckLeaks(const Case& c, const Candidate& candidate) {
-    auto round = [&] {
-      KernelRun run(bench_, c, candidate, With({}));
-      run.Stage(0, c.inputs[0], 0xff);
-      run.Step(0, 1, "the step, run again,");
-    };
-    int64_t blocks = 0;
-    LeakCheck plan = {.first = 12,
-                      .rounds = 12,
-                      .round = {},
-                      .began = [&] { blocks = tested_.host().outstanding(); },
-                      .device_used = [&] { return tested_.device_memory_used(); }};
+    auto round = [&] { KernelRun(bench_, c, candidate).Run(0, c.inputs[0], 1, 0xff); };
+    for (int i = 0; i < 12; ++i) round();  // fills caches
+    const int64_t blocks = tested_.host().outstanding();
     const std::string lost =
-        FindLeak(plan, "kernel that is prepared, run and destroyed",
+        FindLeak("kernel that is prepared, run and destroyed",
                  {{"enumerate", [&] { Enumerate(tested_, c); }},
-                  {"prepare or destroy", [&] { KernelRun(bench_, c, candidate, With({.only_prepared = true})); }},
-                  {"prepack, bind, state_create or state_destroy", [&] { KernelRun(bench_, c, candidate, With({})); }},
-                  {"its step", round}});
+                  {"prepare, prepack, bind, state_create or what destroys", [&] { KernelRun(bench_, c, candidate); }},
+                  {"its step", round}},
+                 [&] { return tested_.device_memory_used(); });
     if (int64_t more = tested_.host().outstanding() - blocks; more > 0)
       Broken("{} blocks of the host's memory are not released when all kernels are destroyed", more);
     if (!lost.empty()) Broken(lost);
@@ -382,7 +369,6 @@ class KernelChecker {
   bool quick_, full_;
   std::set<std::string> failed_;  // ids of the candidates whose allocations were made to fail
   std::string where_;
-  const mge_layout* any_ = nullptr;
   std::set<std::string> layouts_seen_;
   std::map<std::string, Case> longest_;  // by id of the candidate
   bool answered_ = false;                // whether any case was offered or refused

@@ -12,6 +12,7 @@
 #include "core/kernel/kernel.h"
 #include "core/plugin/abi_call.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -29,20 +30,6 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
     for (uint64_t i; (i = next.fetch_add(1)) < chunks;) body(context, i);
   });
 }
-
-struct OfferCollector {
-  const mge_problem& problem;
-  Offers offers;
-
-  void Add(const mge_candidate* c) {
-    Candidate k;
-    std::string fault = ReadCandidate(c, problem, &k);
-    if (!fault.empty()) fault = fmt::format("'{}': {}", k.id, fault);
-    if (fault.empty() && offers.Find(k.id)) fault = fmt::format("two candidates have the id '{}'", k.id);
-    if (offers.malformed.empty()) offers.malformed = fault;
-    if (!k.outputs.empty()) offers.offered.push_back(std::move(k));
-  }
-};
 
 }  // namespace
 
@@ -74,20 +61,27 @@ const Candidate* Offers::Find(const std::string& id) const {
 }
 
 std::string Offers::Ids() const {
-  std::string out;
-  for (const Candidate& c : offered) out += (out.empty() ? "" : ", ") + c.id;
-  return out;
+  return fmt::format("{}", fmt::join(offered | std::views::transform(&Candidate::id), ", "));
 }
 
 Offers Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
-  OfferCollector collector = {problem, {}};
-  mge_candidate_sink sink = {
-      sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<OfferCollector*>(self)->Add(c); },
-      [](void* self, const mge_text* kernel, const mge_text* reason) {
-        static_cast<OfferCollector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
-      }};
+  std::pair<const mge_problem&, Offers> found = {problem, {}};
+  using Found = decltype(found);
+  auto add = [](void* self, const mge_candidate* c) {
+    auto& [of, offers] = *static_cast<Found*>(self);
+    Candidate k;
+    std::string fault = ReadCandidate(c, of, &k);
+    if (!fault.empty()) fault = fmt::format("'{}': {}", k.id, fault);
+    if (fault.empty() && offers.Find(k.id)) fault = fmt::format("two candidates have the id '{}'", k.id);
+    if (offers.malformed.empty()) offers.malformed = fault;
+    if (!k.outputs.empty()) offers.offered.push_back(std::move(k));
+  };
+  auto refuse = [](void* self, const mge_text* kernel, const mge_text* reason) {
+    static_cast<Found*>(self)->second.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
+  };
+  mge_candidate_sink sink = {sizeof(sink), 0, &found, add, refuse};
   Call("enumerating candidates", tested.plugin().kernel->enumerate, tested.device(), &problem, &constraints, &sink);
-  return std::move(collector.offers);
+  return std::move(found.second);
 }
 
 Offers Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode) {
@@ -133,15 +127,12 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   s.Open();
   if (used) *used = s.device_memory_used();
   if (until == Until::kOpen) return;
-  Slab slabs[MGE_MEMORY_CLASS_COUNT];
-  for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
-    if (HasMemory(s, memory_class)) slabs[memory_class] = Slab(s, 4096, memory_class);
-  }
+  if (HasMemory(s, MGE_MEMORY_PINNED)) Slab(s, 4096, MGE_MEMORY_PINNED);
+  Slab slab(s, 4096);
   if (auto status = s.plugin().device->status) Call("asking for the status", status, s.device());
   if (until == Until::kMemory) return;
   if (s.plugin().queue) {
     Bytes host(4096, 1);
-    Slab& slab = slabs[MGE_MEMORY_DEVICE];
     Fence fence(s);
     Queue queue(s);
     queue.Copy(slab.address(), host.data(), host.size());
@@ -153,9 +144,7 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   const std::optional<SupportedCase> first = FirstSupportedCase(s);
   if (!first) return;
   Bench bench(s);
-  KernelRun kernel_run(bench, first->c, first->candidate);
-  kernel_run.Stage(0, first->c.inputs[0], 0xff);
-  kernel_run.Step(0, 2, "the step");
+  KernelRun(bench, first->c, first->candidate).Run(0, first->c.inputs[0], 2, 0xff);
 }
 
 void LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {
@@ -179,7 +168,7 @@ std::vector<Operand> InputsOf(const mge_problem& problem) {
 
 std::string KernelRun::Wrong(const std::vector<Tensor>& outputs, const std::vector<Tensor>& want) const {
   for (size_t o = 0; o < want.size(); ++o) {
-    std::string wrong = CompareWithReference(outputs[o], want[o], candidate_.Has(MGE_KERNEL_REDUCED_PRECISION));
+    std::string wrong = CompareWithReference(outputs[o], want[o], candidate_.attributes & MGE_KERNEL_REDUCED_PRECISION);
     if (!wrong.empty()) return fmt::format("output {}: {}", o, wrong);
   }
   return {};
@@ -198,9 +187,8 @@ Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
   return region;
 }
 
-void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options) {
-  const bool any = layout.kind == MGE_LAYOUT_ANY;
-  operand.layout = operand.constant.defined() || (any && !options.any) ? PlainLayout() : any ? *options.any : layout;
+void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const RunOptions& options) {
+  operand.layout = operand.constant.defined() ? PlainLayout() : layout.kind == MGE_LAYOUT_ANY ? bench_.any : layout;
   operand.laid = case_ ? operand.layout : PlainLayout();
   const int64_t element = ElementBytes(operand.dtype);
   const int64_t bytes = OrThrow(LayoutBytes(operand.laid, element, operand.shape));
@@ -209,14 +197,13 @@ void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_
 }
 
 // The private constructor has completed the object: if the rest throws, the destructor runs.
-KernelRun::KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const Options& options) : KernelRun(bench) {
+KernelRun::KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const RunOptions& options) : KernelRun(bench) {
   AbiProblem problem(c, options.write_mode);
   case_ = &c;
   inputs_ = InputsOf(*problem.get());
   for (const Tensor& t : c.expected[0]) outputs_.push_back({t.dtype(), t.shape()});
   Prepare(*problem.get(), candidate);
   problem.SpoilConstants();
-  if (options.only_prepared) return;
   Place(options);
   Bind();
 }
@@ -240,7 +227,7 @@ void KernelRun::Prepare(const mge_problem& problem, const Candidate& candidate) 
   if (std::string why = WhyUnsound(api, prepared_, problem.graph->input_count); !why.empty()) Broken(why);
 }
 
-void KernelRun::Place(const Options& options) {
+void KernelRun::Place(const RunOptions& options) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Operand& input = inputs_[i];
     const uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
@@ -340,7 +327,7 @@ mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
   lane.run.error = &lane.error;
   lane.run.pool = &lane.run.width;
   lane.run.parallel_for = ParallelFor;
-  const bool reads_first = candidate_.Has(MGE_KERNEL_READS_ARGS_FIRST);
+  const bool reads_first = candidate_.attributes & MGE_KERNEL_READS_ARGS_FIRST;
   if (reads_first) lane.args = args_;
   const void* args = reads_first ? lane.args.data() : args_.data();
   CallBackend(lane.error, [&](mge_error*) { return InBackend("launching", fn_, args, &lane.run); });

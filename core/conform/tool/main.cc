@@ -64,9 +64,9 @@ int Main(int argc, char** argv) {
   options.expected_failures = asked.value("xfail", "");
   options.may_fail = asked.value("may_fail", std::vector<std::string>());
   options.only = asked.value("only", std::vector<std::string>());
-  options.given = {.command_line = asked.value("settings", SettingValues()),
-                   .config_files = asked.value("config", std::vector<std::string>()),
-                   .environment = CaptureEnvironment()};
+  options.given = {.config_files = asked.value("config", std::vector<std::string>()), .environment = CaptureEnvironment()};
+  for (const auto& [name, text] : asked.value("settings", Json::object()).items())
+    options.given.command_line.push_back({name, text});
   options.warn = [quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "mge: warning: %s\n", text.c_str());
   };
