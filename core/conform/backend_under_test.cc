@@ -8,11 +8,13 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/nearest.h"
 #include "core/conform/allocations.h"
-#include "core/env/registry.h"
+#include "core/env/backend_settings.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/tables.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 
@@ -72,6 +74,35 @@ KitHost::KitHost(std::vector<std::string> settings)
     active_->blobs_.insert_or_assign(BytesAt(key, key_bytes), BytesAt(data, bytes));
     return MGE_OK;
   };
+}
+
+absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Sources& given, const Logger& logger) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Create(given, logger));
+  const std::string backend = CopyText(plugin.name);
+  const std::span<const mge_setting* const> declared(plugin.settings, plugin.setting_count);
+  ResolvedSettings out;
+  MGE_ASSIGN_OR_RETURN(out.values, registry->RegisterBackend(backend, DeclaredSettings(declared)));
+  std::vector<SettingInfo> rows = registry->List();
+  std::erase_if(rows, [&](const SettingInfo& row) { return row.owner != backend; });
+  std::vector<std::string> keys;
+  for (const SettingInfo& row : rows) keys.push_back(row.key);
+  const std::string list = keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
+  for (const auto& [name, text, option] : given.command_line) {
+    if (std::ranges::any_of(rows, [&](const SettingInfo& row) { return row.key == name || row.variable == name; })) continue;
+    return Fail(errors::kUnknownSetting,
+                fmt::format("the backend {} has no setting \"{}\".{}", EscapeControl(backend), EscapeControl(name),
+                            DidYouMean(Nearest(name, keys))),
+                {.where = "command line", .fix = EscapeControl(fmt::format("it declares {}", list))});
+  }
+  MGE_RETURN_IF_ERROR(registry->CheckNamesOf(backend));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (declared[i]->type != MGE_SETTING_INT || rows[i].unit != "devices" || rows[i].default_value != "0") continue;
+    out.device_setting = rows[i].key;
+    if (rows[i].origin != "default") continue;
+    out.values[i] = declared[i]->max == 1 ? "1" : "2";
+    out.on_demand = fmt::format("{}={}", rows[i].key, out.values[i]);
+  }
+  return out;
 }
 
 BackendUnderTest::~BackendUnderTest() {
@@ -147,15 +178,14 @@ std::vector<std::string> BackendUnderTest::Values() {
   return values;
 }
 
-void BackendUnderTest::Open(size_t position) {
+void BackendUnderTest::Open() {
   if (devices_.empty()) {
     if (AllocationFailure::Happened()) Broken("no usable device is listed; MGE_RESOURCE_EXHAUSTED is required");
     reporter_.Fact("no_device", why_no_device_);
     NotOffered("the backend has no usable device on this machine");
   }
-  position_ = position;
   At("opening a device");
-  Call("opening the device", plugin_->device->open, devices_[position].index, &device_);
+  Call("opening the device", plugin_->device->open, devices_[0].index, &device_);
   At("working on a device");
   if (!device_) Broken("opening the device returned MGE_OK, but no device");
 }

@@ -11,8 +11,8 @@
 
 #include "core/conform/backend_call.h"
 #include "core/conform/check.h"
-#include "core/conform/settings.h"
 #include "core/conform/task.h"
+#include "core/env/registry.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/note.h"
@@ -61,7 +61,7 @@ class BackendUnderTest {
   void Prepare(Needs needs);              // calls Load(), Start() and Open() as far as needed
   void Load();                            // opens the library and gets its table
   void Start();                           // starts the backend and lists the devices
-  void Open(size_t position = 0);         // opens the position-th usable device as device()
+  void Open();                            // opens the first usable device as device()
   Owned<mge_device> OpenAnother() const;  // opens the second usable device; throws NotOffered() if there is one
   void Close();
   void Stop();
@@ -79,7 +79,7 @@ class BackendUnderTest {
   const mge_plugin& plugin() const { return *plugin_; }
   KitHost& host() { return *host_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable devices
-  const DeviceDescription& description() const { return devices_[position_]; }
+  const DeviceDescription& description() const { return devices_[0]; }
   mge_device* device() const { return device_; }
   int64_t device_memory_used() const;  // bytes used by all programs; 0: unknown, or memory of the host
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
@@ -96,7 +96,6 @@ class BackendUnderTest {
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
   std::string why_no_device_;  // the listed devices that cannot be used, with the reasons, or how to get devices
-  size_t position_ = 0;
   mge_device* device_ = nullptr;
   bool started_ = false;
 };
@@ -153,6 +152,19 @@ Owned<Handle> Make(const char* name, void (*destroy)(Handle*), F create, Args&&.
   if (!made) Broken("creating a {0} returned MGE_OK, but no {0}", name);
   return Owned<Handle>(made, {destroy, name});
 }
+
+// The values of the declared settings, from the user's input and by the rules of the registry.
+struct ResolvedSettings {
+  std::vector<std::string> values;  // in the order of the table, as the backend gets them
+  std::string device_setting;       // the setting that is the number of devices, and 0 by default; empty: there is none
+  std::string on_demand;            // "virtual.devices=2": the kit's value of it, unless the user gave one; else empty
+};
+
+// Resolves the values of all declared settings. Fails with kPluginRefused if a declaration is wrong, and with another error
+// if the user's input is invalid. The command line must name only settings of the backend. An unknown variable with the
+// backend's prefix is a warning to the logger, or an error if MGE_STRICT_ENV is set.
+absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Sources& given,
+                                                 const Logger& logger = Logger(LogLevel::kSilent));
 
 // Lists the devices of a started backend and checks their descriptions. `classes` (optional) are the allowed classes.
 DeviceListing ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);

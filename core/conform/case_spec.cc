@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
@@ -66,22 +67,13 @@ CaseSpec ParseSpec(std::string_view text) {
 
 SpecOperand ParseOperand(std::string_view text) {
   SpecOperand o;
-  if (text == "_") {
-    o.absent = true;
-    return o;
-  }
-  if (text.starts_with('=')) {
-    o.same_as = std::atoi(std::string(text.substr(1)).c_str());
-    return o;
-  }
+  o.absent = text == "_";
+  if (text.starts_with('=')) o.same_as = std::atoi(std::string(text.substr(1)).c_str());
   if (size_t at = text.find('@'); at != std::string_view::npos) {
-    std::string range(text.substr(at + 1));
+    const std::string range(text.substr(at + 1));
     o.special = range == "special";
     o.ranged = !o.special;
-    if (size_t colon = range.find(':'); o.ranged) {
-      o.low = std::stod(range.substr(0, colon));
-      o.high = std::stod(range.substr(colon + 1));
-    }
+    if (o.ranged) std::sscanf(range.c_str(), "%lf:%lf", &o.low, &o.high);
     text = text.substr(0, at);
   }
   if (size_t at = text.find('<'); at != std::string_view::npos) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include "core/kernel/abi_graph.h"
@@ -69,42 +70,12 @@ absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
   return AddExpected(c);
 }
 
-int VersionOf(const OpDef& def) {
-  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
-}
-
-// Adds specs with the operands of the schema and several shapes. MakeCase() later fails for those that are not allowed.
-void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
-  static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
-                                           "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
-  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"},     {"[67]@special", "[67]@special"},
-                                              {"[2,3,5]", "[2,3,5]"}, {"[3,7]", "=0"},
-                                              {"[3,1]", "[1,5]"},     {"[37]", "[]"},
-                                              {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"},
-                                              {"[70001]", "[70001]"}};
-  int required = 0;
-  for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
-  auto operand = [&](int i, std::string_view shape) {
-    if (shape.starts_with('=')) return std::string(shape);
-    auto differs = [&](int d) {
-      return def.inputs[i].types.Contains(static_cast<DType>(d)) != def.inputs[0].types.Contains(static_cast<DType>(d));
-    };
-    if (std::ranges::none_of(std::views::iota(0, kDTypeCount), differs)) return fmt::format("T{}", shape);
-    constexpr DType kTypes[] = {DType::kI64, DType::kF32, DType::kBool, DType::kI32, DType::kU8};
-    auto type = std::ranges::find_if(kTypes, [&](DType d) { return def.inputs[i].types.Contains(d); });
-    return fmt::format("{}{}", type == std::end(kTypes) ? "T" : DTypeName(*type), shape);
-  };
-  if (required == 2) {
-    for (const auto& pair : kPairs)
-      out.push_back(fmt::format("{}({}, {})", def.name, operand(0, pair[0]), operand(1, pair[1])));
-    return;
-  }
-  for (const char* shape : kAlone) {
-    std::string list;
-    for (int i = 0; i < std::max(required, 1) && def.inputs.size(); ++i) list += (i ? ", " : "") + operand(i, shape);
-    out.push_back(fmt::format("{}({})", def.name, list));
-  }
-}
+// The examples of elementwise operators with one and with two operands, if their rows give none.
+constexpr std::string_view kUnary[] = {"(T[3,7])", "(T[67]@special)", "(T[1])",           "(T[])",
+                                       "(T[0,3])", "(T[2,3,5,7])",    "(T[37]@-100:100)", "(T[70001])"};
+constexpr std::string_view kBinary[] = {
+    "(T[3,7], T[3,7])", "(T[67]@special, T[67]@special)", "(T[2,3,5], T[2,3,5])", "(T[3,7], =0)",        "(T[3,1], T[1,5])",
+    "(T[37], T[])",     "(T[2,1,5], T[2,3,1])",           "(T[0,3], T[3])",       "(T[70001], T[70001])"};
 
 }  // namespace
 
@@ -132,6 +103,10 @@ std::vector<const OpDef*> CheckableOps() {
   return out;
 }
 
+int VersionOf(const OpDef& def) {
+  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
+}
+
 std::vector<const OpDef*> QuickOps() {
   std::vector<const OpDef*> out;
   for (std::string_view name : kQuickOps) out.push_back(FindOp("", name));
@@ -147,17 +122,16 @@ std::vector<DType> TypesOf(const OpDef& def) {
   const auto typed = std::ranges::find_if(first.operands, [](auto& operand) { return operand.starts_with("T["); });
   if (typed != first.operands.end())
     slot = &def.inputs[std::min(static_cast<int>(typed - first.operands.begin()), def.inputs.size() - 1)];
-  for (DType d : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kI16, DType::kI32, DType::kI64,
-                  DType::kU8, DType::kU16, DType::kU32, DType::kU64, DType::kBool}) {
-    if (slot->types.Contains(d)) out.push_back(d);
-  }
+  std::ranges::copy_if(kCaseTypes, std::back_inserter(out), [&](DType d) { return slot->types.Contains(d); });
   return out;
 }
 
 std::vector<std::string> SpecsFor(const OpDef& def) {
+  std::span<const std::string_view> examples =
+      def.inputs.size() == 2 ? std::span(kBinary) : std::span<const std::string_view>(kUnary);
+  if (def.examples.size() > 0) examples = {def.examples.begin(), def.examples.end()};
   std::vector<std::string> out;
-  for (std::string_view example : def.examples) out.push_back(fmt::format("{}{}", def.name, example));
-  if (out.empty()) AddFromSchema(def, out);
+  for (std::string_view example : examples) out.push_back(fmt::format("{}{}", def.name, example));
   return out;
 }
 
@@ -239,6 +213,11 @@ absl::StatusOr<Case> FirstRowOf(const Case& c) {
   return row;
 }
 
+std::vector<unsigned char> BytesOf(const Tensor& t) {
+  auto* data = static_cast<const unsigned char*>(t.data());
+  return {data, data + t.bytes()};
+}
+
 Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes) {
   absl::StatusOr<Tensor> t = Tensor::Create(dtype, shape);
   MGE_CHECK(t.ok());
@@ -284,24 +263,22 @@ std::string CompareWithReference(const Tensor& got, const Tensor& want, bool red
                          : want.dtype() == DType::kF32 ? 2e-5
                          : want.dtype() == DType::kF16 ? 8e-3
                                                        : 4e-2;
-  const double tolerance = reduced ? std::max(of_type, 2e-2) : of_type;
-  double scale = 0;  // the largest value of the tensor: the error of a sum whose terms cancel is relative to it
+  double scale = 0.1;  // the largest value of the tensor: the error of a sum whose terms cancel is relative to it
   for (int64_t i = 0; floating && i < want.elements(); ++i) {
-    double w = std::abs(ElementAt(want, i));
-    if (std::isfinite(w)) scale = std::max(scale, w);
+    if (double w = std::abs(ElementAt(want, i)); std::isfinite(w)) scale = std::max(scale, w);
   }
-  int64_t wrong = 0, first = -1;
-  for (int64_t i = 0; i < want.elements(); ++i) {
+  const double allowed = (reduced ? std::max(of_type, 2e-2) : of_type) * scale;
+  const auto size = static_cast<size_t>(ElementBytes(want.dtype()));
+  int64_t wrong = 0, first = 0;
+  for (int64_t i = want.elements(); i-- > 0;) {
     const double a = ElementAt(got, i), b = ElementAt(want, i);
-    const int64_t size = ElementBytes(want.dtype());
-    auto* bytes = static_cast<const char*>(got.data()) + i * size;
-    const bool same = !floating       ? std::equal(bytes, bytes + size, static_cast<const char*>(want.data()) + i * size)
+    const size_t at = static_cast<size_t>(i) * size;
+    const bool same = !floating       ? std::memcmp(static_cast<const char*>(got.data()) + at,
+                                                    static_cast<const char*>(want.data()) + at, size) == 0
                       : std::isnan(b) ? std::isnan(a)
                       : std::isinf(b) ? a == b
-                                      : std::abs(a - b) <= tolerance * std::max(scale, 0.1);
-    if (same) continue;
-    if (first < 0) first = i;
-    ++wrong;
+                                      : std::abs(a - b) <= allowed;
+    if (!same) first = i, ++wrong;
   }
   if (wrong == 0) return {};
   return fmt::format("{} of {} elements are wrong, the first at {}: {:.9g}, expected {:.9g}", wrong, want.elements(), first,

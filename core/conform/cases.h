@@ -27,14 +27,21 @@ struct Case {
   double Work() const;       // an estimate of the run time from the sizes, without a unit
 };
 
+// The element types of cases.
+inline constexpr DType kCaseTypes[] = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,
+                                       DType::kI16, DType::kI32, DType::kI64, DType::kU8,   DType::kU16,
+                                       DType::kU32, DType::kU64, DType::kBool};
+
 // Returns the operators that a backend may be asked to run, sorted by name.
 std::vector<const OpDef*> CheckableOps();
 // Returns the operators that --quick checks.
 std::vector<const OpDef*> QuickOps();
+// Returns the version of the operator in the cases.
+int VersionOf(const OpDef& def);
 // Returns the element types that the operator's first typed operand may have.
 std::vector<DType> TypesOf(const OpDef& def);
 
-// Returns the specs of an operator: its examples (OpDef::examples), else some derived from its schema. The form of a
+// Returns the specs of an operator: its examples (OpDef::examples), else those of an elementwise operator. The form of a
 // spec, which begins with the operator's name, and of an example, which does not:
 //   MatMul(T[3,5], T[5,7])                       T: the element type of the case
 //   Slice(T[4,6], int64[2]<0,1>, int64[2]<3,5>)  an operand with values is a constant
@@ -87,6 +94,7 @@ absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype);
 // if the operator does not allow it.
 absl::StatusOr<Case> FirstRowOf(const Case& c);
 
+std::vector<unsigned char> BytesOf(const Tensor& t);
 // Returns a tensor with a copy of these bytes.
 Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes);
 // Returns a tensor of pseudo-random values in [low, high]; integers are rounded. The same seed gives the same values.

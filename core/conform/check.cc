@@ -8,14 +8,14 @@ namespace mge::conform {
 
 void Broken(std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what))}; }
 
-void BrokenAs(const char* check, std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what)), check}; }
+void BrokenAs(const Check& check, std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what)), check.name}; }
 
 void NotOffered(std::string_view reason) { throw EndedCheck{absl::UnimplementedError(Absl(reason))}; }
 
 bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
 
-bool Apply(CheckReporter& reporter, const char* check, std::string_view where, const std::function<void()>& work) {
-  reporter.Begin(check);
+bool Apply(CheckReporter& reporter, const Check& check, std::string_view where, const std::function<void()>& work) {
+  reporter.Begin(check.name);
   EndedCheck ended;
   try {
     work();
@@ -24,18 +24,17 @@ bool Apply(CheckReporter& reporter, const char* check, std::string_view where, c
   }
   if (std::string changed = TakeModeChange(); !changed.empty()) reporter.Found("kernel.thread_modes", where, changed);
   const absl::Status& status = ended.status;
-  if (IsNotOffered(status)) return reporter.NotOffered(check, Std(status.message())), true;
-  if (!ended.check) reporter.Applied(check);
-  if (!status.ok()) reporter.Found(ended.check ? ended.check : check, where, Std(status.message()));
+  if (IsNotOffered(status)) return reporter.NotOffered(check.name, Std(status.message())), true;
+  if (!ended.check) reporter.Applied(check.name);
+  if (!status.ok()) reporter.Found(ended.check ? ended.check : check.name, where, Std(status.message()));
   return status.ok();
 }
 
 std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family :
-         {AbiChecks(), DeviceChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), FenceChecks(), CollectiveChecks(),
-          NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+    for (std::span<const Check> family : {AbiChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), FenceChecks(),
+                                          CollectiveChecks(), NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

@@ -39,7 +39,7 @@ template <typename... Args>
   Broken(std::string_view(fmt::format(what, std::forward<Args>(args)...)));
 }
 // Throws a Broken() that is a finding of `check`, and not of the check that is being applied.
-[[noreturn]] void BrokenAs(const char* check, std::string_view what);
+[[noreturn]] void BrokenAs(const Check& check, std::string_view what);
 [[noreturn]] void NotOffered(std::string_view reason);
 bool IsNotOffered(const absl::Status& status);
 
@@ -72,7 +72,7 @@ T OrThrow(absl::StatusOr<T> result) {
 
 // Applies a check: does the work and records its result. Returns false if it found a fault. `where` is the place of a
 // finding.
-bool Apply(CheckReporter& reporter, const char* check, std::string_view where, const std::function<void()>& work);
+bool Apply(CheckReporter& reporter, const Check& check, std::string_view where, const std::function<void()>& work);
 
 // Calls f(0), f(1), ... in `count` new threads at once. When all have ended, throws what the first one has thrown. If no
 // more threads can be started, the calling thread makes the other calls after that.
@@ -88,7 +88,6 @@ void InThreads(int count, F&& f) {
 std::span<const Check* const> AllChecks();
 
 std::span<const Check> AbiChecks();
-std::span<const Check> DeviceChecks();
 std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();

@@ -44,11 +44,6 @@ void CheckSlabs(BackendUnderTest& s) {
 
 void CheckPinned(BackendUnderTest& s) {
   constexpr uint64_t kBytes = 4097;
-  auto probe = Sized<mge_slab>();
-  const mge_error result =
-      Try("acquiring pinned memory", s.plugin().memory->slab_acquire, s.device(), MGE_MEMORY_PINNED, kBytes, &probe);
-  if (result.code == MGE_UNIMPLEMENTED) NotOffered("no pinned memory: " + result.text);
-  if (result.code == MGE_OK) InBackend("releasing a slab", s.plugin().memory->slab_release, s.device(), &probe);
   Slab pinned(s, kBytes, MGE_MEMORY_PINNED);
   if (!pinned.raw().host_address) Broken("pinned memory has no host address");
   auto* at = static_cast<unsigned char*>(pinned.raw().host_address);

@@ -52,7 +52,7 @@ Task MakeTask(const char* check, std::function<void(BackendUnderTest&)> body, co
 // Runs a check. If it finds a fault, ends the process without closing the device: objects that a failed check has left could
 // make closing fail too.
 void RunCheck(const Check& check, BackendUnderTest& tested) {
-  const bool right = Apply(tested.reporter(), check.name, "", [&] {
+  const bool right = Apply(tested.reporter(), check, "", [&] {
     tested.Prepare(check.needs);
     check.run(tested);
   });
@@ -66,8 +66,8 @@ void RunMany(BackendUnderTest& tested, const std::function<void()>& run) {
     tested.Prepare(Needs::kDevice);
     run();
   });
-  if (IsNotOffered(status)) return w.NotOffered(kOffers, Std(status.message()));
-  if (!status.ok()) w.Found(kOffers, "", Std(status.message()));
+  if (IsNotOffered(status)) return w.NotOffered(kOffers.name, Std(status.message()));
+  if (!status.ok()) w.Found(kOffers.name, "", Std(status.message()));
   w.Begin("life.leaks");  // the check of a failure to close and stop
 }
 
@@ -90,8 +90,7 @@ bool IsLost(const Check& check, const Stage& failed) {
 
 // Records the facts about the file for the head of the report.
 void TellFile(BackendUnderTest& tested) {
-  NoteReading reading;
-  if (!StatusOf([&] { reading = NoteOf(tested.path()); }).ok()) return;  // a finding of abi.note
+  const NoteReading reading = NoteOf(tested.path());
   const PluginNote& note = reading.note;
   CheckReporter& w = tested.reporter();
   w.Fact("name", note.name);
@@ -126,7 +125,7 @@ void CheckGivenSettings(BackendUnderTest& tested) {
 // Tries all stages.
 void Rehearse(BackendUnderTest& tested) {
   CheckReporter& w = tested.reporter();
-  TellFile(tested);
+  (void)StatusOf([&] { TellFile(tested); });  // an invalid note is a finding of abi.note
   for (const Stage& stage : kStages) {
     w.Begin(stage.check);
     const absl::Status status = StatusOf([&] { tested.Prepare(stage.needs); });
@@ -173,24 +172,24 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
   if (failed) return tasks;
   for (const OpDef* def : OpsOf(options)) {
     if (!kernels && !Wanted(options, def->name)) continue;
-    add(kOffers, kOperatorSeconds,
+    add(kOffers.name, kOperatorSeconds,
         [def, &options](BackendUnderTest& s) { RunMany(s, [&] { CheckOperator(s, *def, options.quick, options.full); }); });
   }
   if (kernels)
-    add(kOffers, kOperatorSeconds, [&options](BackendUnderTest& s) { RunMany(s, [&] { CheckClaims(s, options.quick); }); });
+    add(kOffers.name, kOperatorSeconds,
+        [&options](BackendUnderTest& s) { RunMany(s, [&] { CheckClaims(s, options.quick); }); });
   return tasks;
 }
 
 // Checks that every word of --only is a prefix of a check's or an operator's name, and those of --may-fail of a check's.
 absl::Status CheckFilter(const Options& options) {
-  std::vector<std::string> checks, families;  // "queue.order", "queue"
+  std::vector<std::string> names, families;  // "queue.order", "queue"
   for (const Check* check : AllChecks()) {
-    checks.push_back(check->name);
-    std::string family = checks.back().substr(0, checks.back().find('.'));
+    names.push_back(check->name);
+    std::string family = names.back().substr(0, names.back().find('.'));
     if (families.empty() || families.back() != family) families.push_back(std::move(family));
   }
-  auto refuse_unknown = [](const std::vector<std::string>& words, const std::vector<std::string>& names,
-                           std::string_view option, std::string_view kinds, std::string fix) {
+  auto check = [&](std::string_view option, const std::vector<std::string>& words, std::string_view kinds, std::string fix) {
     for (const std::string& word : words) {
       if (std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(word); })) continue;
       return Fail(errors::kUsage,
@@ -200,14 +199,11 @@ absl::Status CheckFilter(const Options& options) {
     }
     return absl::OkStatus();
   };
-  MGE_RETURN_IF_ERROR(
-      refuse_unknown(options.may_fail, checks, "--may-fail", "check", "name a check of the report, such as kernel.leaks"));
-  std::vector<std::string> names = checks;
+  MGE_RETURN_IF_ERROR(check("--may-fail", options.may_fail, "check", "name a check of the report, such as kernel.leaks"));
   for (const OpDef* def : OpsOf(options)) names.emplace_back(def->name);
   names.insert(names.end(), families.begin(), families.end());
-  return refuse_unknown(options.only, names, "--only",
-                        options.quick ? "check and no operator of --quick" : "check and no operator",
-                        fmt::format("name an operator, or a check: {}", fmt::join(families, ", ")));
+  return check("--only", options.only, options.quick ? "check and no operator of --quick" : "check and no operator",
+               fmt::format("name an operator, or a check: {}", fmt::join(families, ", ")));
 }
 
 // Collects the records of all tasks in a report.
@@ -244,29 +240,25 @@ class Collector {
 
   const absl::Status& misuse() const { return misuse_; }  // an error of the user
 
-  // Returns the first stage with a finding, or nullptr.
-  const Stage* FailedStage() {
+  // Returns the first stage with a finding, or nullptr. The checks that depend on it will not be tried.
+  const Stage* FindFailedStage() {
     for (const Stage& stage : kStages) {
-      if (Of(stage.check)->found) return &stage;
+      if (!failed_ && Of(stage.check)->found) failed_ = &stage;
     }
-    return nullptr;
-  }
-  void Skip(const Stage& failed) {
-    failed_ = &failed;
-    for (const Check* check : AllChecks()) {
-      if (IsLost(*check, failed))
-        Of(check->name)->reason = fmt::format("not tried: {}, see {}", failed.failure, failed.check);
-    }
+    return failed_;
   }
 
   // Sets the outcomes. `whole`: all checks were requested, so each expected failure must have occurred.
   void Finish(bool whole) {
-    for (CheckResult& c : report_.checks) {
+    for (size_t i = 0; i < report_.checks.size(); ++i) {
+      CheckResult& c = report_.checks[i];
       const bool expected = std::ranges::none_of(c.findings, [](const Finding& f) { return f.expected.empty(); });
       if (c.found)
         c.outcome = expected ? Outcome::kExpectedFailure : Outcome::kFailed;
       else if (applied_.contains(c.name))
         c.outcome = Outcome::kPassed;
+      else if (failed_ && IsLost(*AllChecks()[i], *failed_))
+        c.reason = fmt::format("not tried: {}, see {}", failed_->failure, failed_->check);
       else if (c.reason.empty())
         c.reason = "no test case applies to it";
       if (c.outcome != Outcome::kUnsupported) c.reason.clear();
@@ -387,15 +379,12 @@ absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
 absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& options) {
   MGE_RETURN_IF_ERROR(OpenRegularFile(path).status());
   MGE_RETURN_IF_ERROR(CheckFilter(options));
-  std::error_code code;
-  std::filesystem::path absolute = std::filesystem::absolute(path, code);
-  if (code) return Fail(errors::kFileAccess, fmt::format("'{}' cannot be found", path), {.what = code.message()});
   std::vector<Expected> expected;
   if (!options.expected_failures.empty()) {
     MGE_ASSIGN_OR_RETURN(expected, ReadExpected(options.expected_failures));
   }
   Report report;
-  report.path = absolute.string();
+  report.path = std::filesystem::absolute(path).string();
   report.quick = options.quick;
   Collector collector(options, report, std::move(expected));
   const auto begin = std::chrono::steady_clock::now();
@@ -404,8 +393,7 @@ absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& opti
   MGE_RETURN_IF_ERROR(RunTasks({MakeTask(kOpening, Rehearse, report.path, options, limit)}, 1,
                                [&](const CheckRecord& r) { collector.Add(r); }));
   MGE_RETURN_IF_ERROR(collector.misuse());
-  const Stage* failed = collector.FailedStage();
-  if (failed) collector.Skip(*failed);
+  const Stage* failed = collector.FindFailedStage();
   const std::vector<Task> tasks = MakeTasks(report.path, options, failed, failed ? 0 : seconds());
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   size_t done = 0;

@@ -24,8 +24,7 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
 // Throws Broken("FAULT: DIFFERENCE") unless all bytes are equal.
 void Same(std::span<const unsigned char> got, std::span<const unsigned char> want, std::string_view fault);
 
-// Returns whether the device has memory of a class. Memory of class DEVICE always exists.
-bool HasMemory(BackendUnderTest& tested, int32_t memory_class);
+bool HasPinnedMemory(BackendUnderTest& tested);
 
 // An owned slab of the device.
 class Slab {
@@ -57,6 +56,7 @@ class Fence {
   void Await(uint64_t value) const;
   // Returns the code and the text of host_wait.
   mge_error Ask(uint64_t value, uint64_t timeout_ns) const;
+  mge_error AskPatiently(uint64_t value) const;  // like Await(), but returns a failure
 
  private:
   const mge_queue_api* api_;
@@ -111,7 +111,7 @@ class LongWork {
   void CopyOnce(Queue& queue) const { queue.Copy(slab_.address() + bytes_, slab_.address(), bytes_); }
   Slab slab_;
   size_t bytes_ = 0;    // size of one copy
-  double copy_us_ = 0;  // time of one copy
+  double copy_us_ = 0;  // time of one copy and the fence behind it
 };
 
 // Copies between host and device memory: by the host if it can access the device's memory, else over an own queue.
@@ -131,6 +131,7 @@ class Transfer {
   // it, because it may keep failing.
   mge_error Settle(Queue& queue);
   Queue& queue() { return *queue_; }  // requires has_queue()
+  const Queue& queue() const { return *queue_; }
   bool has_queue() const { return queue_.has_value(); }
 
  private:

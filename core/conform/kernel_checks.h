@@ -14,7 +14,8 @@
 
 namespace mge::conform {
 
-inline constexpr const char* kOffers = "kernel.offers";
+inline constexpr Check kOffers = {
+    "kernel.offers", "Candidates are well formed and the same every time; other problems are refused with a reason."};
 
 // Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Throws
 // only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
@@ -33,7 +34,8 @@ void CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[
 
 // Prepares and launches a candidate of a case with failing allocations; see SurvivesFailures(). `seconds` is the time limit.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
-inline constexpr const char* kKernelAllocations = "kernel.allocations";
+inline constexpr Check kKernelAllocations = {
+    "kernel.allocations", "Offering, preparing, launching and destroying a kernel survive every failing allocation."};
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
 
 // Throws Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of launches: their heap memory, their order on the queue, and concurrent ones.
-//
-// Each allocation fails once, and a launch must not allocate. The kernel's input is copied over the queue, behind long work.
-// A kernel that does not run on the queue reads the old input. Several lanes run one kernel repeatedly, each with its own
-// data. Each run must give the result that the lane gave when it ran alone.
+// Checks of launches: their heap memory, their order on the queue behind long work, and concurrent ones.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,11 +11,6 @@
 namespace mge::conform {
 namespace {
 
-constexpr int kLaunches = 100;  // attempts to find one without allocations: a queue that reuses entries allocates them first
-
-// The time of the work in front of the copy of an input: longer than a launch.
-constexpr auto kLong = std::chrono::milliseconds(2);
-
 using Clock = std::chrono::steady_clock;
 
 // Numbers of runs that overlapped others.
@@ -28,6 +19,7 @@ constexpr int kFew = 30;  // below this, the time limit is extended, because oth
 
 }  // namespace
 
+// Several lanes run one kernel repeatedly, each with its own data. Each run must give the result that the lane gave alone.
 void CheckConcurrentRuns(KernelRun& run) {
   Bytes alone[kLanes];  // the outputs of each lane when it runs alone
   const absl::Status right = StatusOf([&] {
@@ -61,19 +53,19 @@ void CheckConcurrentRuns(KernelRun& run) {
 
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
   BackendUnderTest& s = bench.tested;
-  auto apply = [&, where = fmt::format("{} {}", c.Name(), candidate.id)](const std::function<void()>& work) {
-    Apply(s.reporter(), kKernelAllocations, where, work);
-  };
-  auto make = [&] {
-    Enumerate(s, c);
-    KernelRun(bench, c, candidate);
-  };
-  apply([&] { SurvivesFailures(s, make, seconds); });
-  apply([&] {
+  const std::string where = fmt::format("{} {}", c.Name(), candidate.id);
+  Apply(s.reporter(), kKernelAllocations, where, [&] {
+    auto make = [&] {
+      Enumerate(s, c);
+      KernelRun(bench, c, candidate);
+    };
+    SurvivesFailures(s, make, seconds);
+  });
+  Apply(s.reporter(), kKernelAllocations, where, [&] {
     KernelRun kernel_run(bench, c, candidate);
     kernel_run.Stage(0, c.inputs[0], 0xff);
-    auto launch = [&] { kernel_run.Step(0, 1, "launching"); };
-    SurvivesFailures(s, launch, seconds);
+    SurvivesFailures(
+        s, [&] { kernel_run.Step(0, 1, "launching"); }, seconds);
     kernel_run.Expect(kernel_run.Collect(0), 0, "after launches that failed, ");
   });
 }
@@ -82,7 +74,7 @@ void CheckLaunchMemory(KernelRun& kernel_run) {
   if (!AllocationsAreSeen()) NotOffered("this program does not see allocations");
   kernel_run.Stage(0, kernel_run.subject().inputs[0], 0xff);
   uint64_t least = UINT64_MAX;
-  for (int i = 0; i < kLaunches && least > 0; ++i) {
+  for (int i = 0; i < 100 && least > 0; ++i) {  // a queue that reuses entries allocates them first
     {
       AllocationFailure none;
       kernel_run.Launch(0, 1);
@@ -91,10 +83,8 @@ void CheckLaunchMemory(KernelRun& kernel_run) {
     kernel_run.Drain(0);
   }
   if (least > 0)
-    Broken(
-        "every launch allocates heap memory, at least {} times; allocate it when the kernel is prepared, request "
-        "workspace, or set MGE_KERNEL_ALLOCATES",
-        least);
+    Broken("every launch allocates heap memory, at least {} times; allocate it in prepare, or set MGE_KERNEL_ALLOCATES",
+           least);
 }
 
 void CheckQueueOrder(KernelRun& kernel_run) {
@@ -105,20 +95,18 @@ void CheckQueueOrder(KernelRun& kernel_run) {
 
 void CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
                      const std::function<std::string(const std::vector<Tensor>&)>& what_is_wrong) {
-  constexpr int kLane = 0, kSource = 1;
+  constexpr auto kLong = std::chrono::milliseconds(2);  // longer than a launch
   Bench& bench = kernel_run.bench();
-  if (!bench.transfers[kLane].has_queue()) NotOffered(kNoQueues);
-  kernel_run.Stage(kSource, inputs[1], 0x5a);
-  kernel_run.Stage(kLane, inputs[0], 0xff);
+  if (!bench.transfers[0].has_queue()) NotOffered(kNoQueues);
+  kernel_run.Stage(1, inputs[1], 0x5a);
+  kernel_run.Stage(0, inputs[0], 0xff);
   if (!bench.long_work) bench.long_work.emplace(bench.tested);
-  bench.long_work->Enqueue(bench.transfers[kLane].queue(), kLong);
-  kernel_run.EnqueueCopy(kSource, kLane);  // overwrites the outputs too, so earlier results are lost
-  kernel_run.Step(kLane, 1, "behind other work, the step");
-  if (std::string wrong = what_is_wrong(kernel_run.Collect(kLane)); !wrong.empty())
-    Broken(
-        "{} does not run in order on run->queue: it did not read the input that a copy enqueued before "
-        "it writes ({}); enqueue its work on run->queue, not in the calling thread or on another stream",
-        kernel_run.candidate().id, wrong);
+  bench.long_work->Enqueue(bench.transfers[0].queue(), kLong);
+  kernel_run.EnqueueCopy(1, 0);  // overwrites the outputs too, so earlier results are lost
+  kernel_run.Step(0, 1, "behind other work, the step");
+  if (std::string wrong = what_is_wrong(kernel_run.Collect(0)); !wrong.empty())
+    Broken("{} does not read the input that a copy enqueued before it writes ({}); enqueue its work on run->queue",
+           kernel_run.candidate().id, wrong);
 }
 
 }  // namespace mge::conform

@@ -27,7 +27,7 @@ inline constexpr unsigned char kCanary = 0xa5;
 // A case in the form of the ABI, with its own copies of the constants.
 class AbiProblem {
  public:
-  AbiProblem(const Case& c, int32_t write_mode);
+  explicit AbiProblem(const Case& c, int32_t write_mode = MGE_WRITE);
   const mge_problem* get() const { return &problem_; }
   void SpoilConstants();  // overwrites the constants, which a backend must not read after prepare()
 
@@ -53,12 +53,7 @@ inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0
 Offers Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints = kNoConstraints);
 Offers Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode = MGE_WRITE);
 // Does the same, but returns no offers if the backend returns an error.
-template <typename... Args>
-Offers TryEnumerate(Args&&... args) {
-  Offers offers;
-  (void)StatusOf([&] { offers = Enumerate(std::forward<Args>(args)...); });
-  return offers;
-}
+Offers TryEnumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode = MGE_WRITE);
 
 // Device memory and queues for runs. Each lane serves one run at a time; the lanes can be used concurrently.
 inline constexpr int kLanes = 4;
@@ -76,7 +71,7 @@ struct Bench {
   mge_layout any = PlainLayout();        // of operands with the layout ANY
   std::vector<Transfer> transfers = {};  // one per lane; declared after the memory that their work uses
   std::unique_ptr<Bench> aside = nullptr;
-  std::map<std::string, size_t> forms = {};  // hashes of packed constants; key: name of the form and bytes of the constant
+  std::map<std::string, Bytes> forms = {};  // packed constants; key: name of the form and bytes of the constant
 };
 
 // A part of a lane.
@@ -96,11 +91,15 @@ struct Operand {
 };
 
 // The checks that get the faults of a run.
-inline constexpr const char* kPrepare = "kernel.prepare";
-inline constexpr const char* kBounds = "kernel.bounds";
-inline constexpr const char* kInputs = "kernel.inputs_kept";
-inline constexpr const char* kWorkspace = "kernel.workspace";
-inline constexpr const char* kPrepack = "kernel.prepack";
+inline constexpr Check kPrepare = {"kernel.prepare",
+                                   "Every offered candidate can be prepared and bound, and its arguments fit their size."};
+inline constexpr Check kBounds = {"kernel.bounds", "No byte outside of the operands is written."};
+inline constexpr Check kInputs = {"kernel.inputs_kept", "Inputs and constants are not changed."};
+inline constexpr Check kWorkspace = {"kernel.workspace",
+                                     "The workspace is not larger than its bound, and no byte behind it is written."};
+inline constexpr Check kPrepack = {
+    "kernel.prepack",
+    "Packing keeps to its size, reads the source only in the call, and gives equal bytes for equal forms."};
 
 struct RunOptions {
   const mge_in_place* in_place = nullptr;  // the output and the input that share memory; optional
@@ -189,7 +188,6 @@ class KernelRun {
   Lane lanes_[kLanes];
 };
 
-Bytes BytesOf(const Tensor& t);
 // Convert a plain tensor to the bytes of a layout, and back. Opaque layouts are converted by the backend's own reorder.
 Bytes ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
 Tensor FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape, const mge_layout& layout);

@@ -32,13 +32,9 @@ int Fail(const absl::Status& status, bool json) {
 
 // Creates the folder of the report and checks that it is writable, before any check runs.
 absl::Status PrepareFolder(const std::string& folder) {
-  std::error_code code;
-  std::filesystem::create_directories(folder, code);
-  if (code) {
-    return Fail(errors::kFileWrite, fmt::format("the folder '{}' cannot be created", folder),
-                {.what = code.message(), .fix = "give --report a folder that you may write to"});
-  }
-  absl::Status status = AtomicFile::Create(folder + "/report.json").status();
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  const absl::Status status = AtomicFile::Create(folder + "/report.json").status();
   if (status.ok()) return status;
   return Fail(errors::kFileWrite, ErrorTitle(status),
               {.what = PartsOf(status).what, .fix = "give --report a folder that you may write to"});
