@@ -77,24 +77,18 @@ class Failures {
   // Runs the work once with failing allocation n and checks its status. Does not look for leaks. Returns whether allocation
   // n was reached.
   bool Fail(uint64_t n, bool for_ever) {
-    std::string here;
-    AllocationFailure failure(n, for_ever, [&](std::string_view call) {
-      if (AllocationFailure::Happened()) return;
-      here = fmt::format("allocation {}{} fails while {}", n, for_ever ? " and every later one" : "", call);
-      tested_.At(here);
-    });
+    where_ = fmt::format("allocation {}{} fails", n, for_ever ? " and every later one" : "");
+    tested_.At(where_);
+    AllocationFailure failure(n, for_ever);
     const absl::Status status = StatusOf(work_);
-    const bool reached = failure.happened();
-    if (reached) where_ = here;
-    if (reached && !status.ok() && !absl::IsResourceExhausted(status)) Broken("{}: {}", where_, Std(status.message()));
-    if (!reached && !status.ok() && !where_.empty()) StillFails(status);
-    if (!reached) ThrowIfError(status);
-    return reached;
+    if (!failure.happened() && !status.ok()) StillFails(status);
+    if (!status.ok() && !absl::IsResourceExhausted(status)) Broken("{}: {}", where_, Std(status.message()));
+    return failure.happened();
   }
 
  private:
   [[noreturn]] void StillFails(const absl::Status& status) const {
-    Broken("after {} the same fails with memory: {}", where_, Std(status.message()));
+    Broken("with memory, before or after failed allocations: {}", Std(status.message()));
   }
   BackendUnderTest& tested_;
   const std::function<void()>& work_;
@@ -103,15 +97,11 @@ class Failures {
 
 }  // namespace
 
-AllocationFailure::AllocationFailure(uint64_t n, bool for_ever, Entering entering)
-    : n_(n), for_ever_(for_ever), entering_(std::move(entering)), outer_(std::exchange(t_failure, this)) {}
+AllocationFailure::AllocationFailure(uint64_t n, bool for_ever)
+    : n_(n), for_ever_(for_ever), outer_(std::exchange(t_failure, this)) {}
 AllocationFailure::~AllocationFailure() { t_failure = outer_; }
 bool AllocationsAreSeen() { return g_seen; }
 bool AllocationFailure::Happened() { return t_failure && t_failure->happened(); }
-
-void AllocationFailure::Enter(std::string_view call) {
-  if (t_failure && t_failure->entering_) t_failure->entering_(call);
-}
 
 bool AllocationFailure::Refuses() noexcept {
   if (!InBackendNow() || !t_failure) return false;

@@ -8,7 +8,6 @@
 #include <set>
 #include <span>
 
-#include "core/conform/allocations.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -61,7 +60,6 @@ Within::Within(std::string_view call) : before_(std::exchange(t_in_backend, true
     place_ = &place;
     break;
   }
-  AllocationFailure::Enter(call);
 }
 
 Within::~Within() {

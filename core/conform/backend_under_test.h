@@ -55,8 +55,6 @@ class BackendUnderTest {
   BackendUnderTest(std::string path, const Sources& given, CheckReporter& reporter)
       : path_(std::move(path)), given_(given), reporter_(reporter) {}
   ~BackendUnderTest();
-  BackendUnderTest(const BackendUnderTest&) = delete;
-  BackendUnderTest& operator=(const BackendUnderTest&) = delete;
 
   void Prepare(Needs needs);              // calls Load(), Start() and Open() as far as needed
   void Load();                            // opens the library and gets its table

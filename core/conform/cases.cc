@@ -79,7 +79,10 @@ constexpr std::string_view kBinary[] = {
 
 }  // namespace
 
-std::string Case::Name() const { return fmt::format("{} T={}", spec, DTypeName(dtype)); }
+std::string Case::Name() const {
+  constexpr const char* kWith[] = {"", " with constants", " with the first one constant"};
+  return fmt::format("{}{} T={}", spec, kWith[static_cast<int>(constants)], DTypeName(dtype));
+}
 
 double Case::Work() const {
   int64_t largest = 0, written = 0;
@@ -149,9 +152,8 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   Case c;
   c.def = &def;
   c.dtype = dtype;
-  c.spec = text + (constants == Constants::kOthers  ? " with constants"
-                   : constants == Constants::kFirst ? " with the first one constant"
-                                                    : "");
+  c.spec = text;
+  c.constants = constants;
   std::string lines, call, outs;
   std::vector<SpecOperand> free;
   for (size_t i = 0; i < spec.operands.size(); ++i) {
@@ -192,25 +194,12 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
 }
 
 absl::StatusOr<Case> FirstRowOf(const Case& c) {
-  if (c.inputs[0].empty() || c.inputs[0][0].rank() == 0 || c.inputs[0][0].shape()[0] < 2) {
-    return absl::FailedPreconditionError("it has one row only");
-  }
-  Case row = c;
-  row.spec += ", first row";
-  row.graph.value(row.graph.inputs()[0]).type.dims[0] = 1;
-  for (ValueId v = 0; v < row.graph.value_count(); ++v) {
-    if (row.graph.value(v).role == Role::kTemporary) row.graph.value(v).type = {};
-  }
-  MGE_RETURN_IF_ERROR(InferTypes(row.graph));
-  for (int set = 0; set < 2; ++set) {
-    Tensor& t = row.inputs[set][0];
-    Shape shape = t.shape();
-    shape[0] = 1;
-    t = t.Within(t.dtype(), shape, t.data());
-    row.expected[set].clear();
-  }
-  MGE_RETURN_IF_ERROR(AddExpected(row));
-  return row;
+  CaseSpec spec = ParseSpec(c.spec);
+  std::string& operand = spec.operands[0];
+  if (!operand.starts_with("T[") || operand.starts_with("T[]") || c.constants == Constants::kFirst)
+    return absl::FailedPreconditionError("it has no rows");
+  operand.replace(2, operand.find_first_of(",]") - 2, "1");
+  return MakeCase(*c.def, c.dtype, spec.Text(), c.constants);
 }
 
 std::vector<unsigned char> BytesOf(const Tensor& t) {

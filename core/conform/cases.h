@@ -13,12 +13,16 @@
 
 namespace mge::conform {
 
+// The inputs of a spec that become constants: none, all except the first, or only the first.
+enum class Constants { kNone, kOthers, kFirst };
+
 // A test case: a graph of one node (or of one group of nodes) with all types known. The graph's inputs are the operands that
 // are not constants.
 struct Case {
   const OpDef* def = nullptr;
   DType dtype = DType::kUndefined;
   std::string spec;  // "MatMul(T[3,5], T[5,7])"; the name of the case in reports
+  Constants constants = Constants::kNone;
   Graph graph;
   std::vector<Tensor> inputs[2];    // two sets of data for the graph's inputs
   std::vector<Tensor> expected[2];  // the reference results for the graph's outputs
@@ -80,9 +84,6 @@ SpecOperand ParseOperand(std::string_view text);
 // Returns further specs, derived from the small ones of SpecsFor(): see variations.cc.
 std::vector<std::string> VariationsOf(const OpDef& def);
 
-// The inputs of a spec that become constants: none, all except the first, or only the first.
-enum class Constants { kNone, kOthers, kFirst };
-
 // Creates the case of a spec. Fails if the operator, according to the reference evaluator, does not allow it.
 absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& spec,
                               Constants constants = Constants::kNone);
@@ -90,8 +91,8 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
 // Creates a case of several nodes. Fails if the reference evaluators cannot run the graph.
 absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype);
 
-// Returns the case with only the first row (index 0 of dimension 0) of its first input. Fails if there is only one row, or
-// if the operator does not allow it.
+// Returns the case with only the first row (index 0 of dimension 0) of its first input. Fails if the operator does not allow
+// it.
 absl::StatusOr<Case> FirstRowOf(const Case& c);
 
 std::vector<unsigned char> BytesOf(const Tensor& t);

@@ -8,8 +8,6 @@ namespace mge::conform {
 
 void Broken(std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what))}; }
 
-void BrokenAs(const Check& check, std::string_view what) { throw EndedCheck{absl::InternalError(Absl(what)), check.name}; }
-
 void NotOffered(std::string_view reason) { throw EndedCheck{absl::UnimplementedError(Absl(reason))}; }
 
 bool IsNotOffered(const absl::Status& status) { return status.code() == absl::StatusCode::kUnimplemented; }
@@ -33,8 +31,8 @@ bool Apply(CheckReporter& reporter, const Check& check, std::string_view where, 
 std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family : {AbiChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), FenceChecks(),
-                                          CollectiveChecks(), NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+    for (std::span<const Check> family : {AbiChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), CollectiveChecks(),
+                                          NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

@@ -33,21 +33,24 @@ struct Check {
   Needs needs = Needs::kDevice;
 };
 
+// Thrown by a check to end. It is a type of its own, so that nothing that a backend throws is taken for it.
+struct EndedCheck {
+  absl::Status status;
+  const char* check = nullptr;  // of BrokenAs(), else NULL
+};
+
 [[noreturn]] void Broken(std::string_view what);
 template <typename... Args>
 [[noreturn]] void Broken(fmt::format_string<Args...> what, Args&&... args) {
   Broken(std::string_view(fmt::format(what, std::forward<Args>(args)...)));
 }
 // Throws a Broken() that is a finding of `check`, and not of the check that is being applied.
-[[noreturn]] void BrokenAs(const Check& check, std::string_view what);
+template <typename... Args>
+[[noreturn]] void BrokenAs(const Check& check, fmt::format_string<Args...> what, Args&&... args) {
+  throw EndedCheck{absl::InternalError(fmt::format(what, std::forward<Args>(args)...)), check.name};
+}
 [[noreturn]] void NotOffered(std::string_view reason);
 bool IsNotOffered(const absl::Status& status);
-
-// Thrown by a check to end. It is a type of its own, so that nothing that a backend throws is taken for it.
-struct EndedCheck {
-  absl::Status status;
-  const char* check = nullptr;  // of BrokenAs(), else NULL
-};
 
 // Returns the status with which f() ends early, or OK. Exceptions of other types, which are the backend's, pass through.
 template <typename F>
@@ -91,7 +94,6 @@ std::span<const Check> AbiChecks();
 std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();
-std::span<const Check> FenceChecks();
 std::span<const Check> CollectiveChecks();
 std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -20,7 +19,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kLongestName = 40;  // longest name in bytes
+constexpr size_t kLongestName = 40;  // in bytes
 constexpr int kMostEdits = 2;        // more edits may be an operator that this host does not know, and not a misspelling
 
 // Returns the capitalised, zero-terminated words of a file.
@@ -62,23 +61,19 @@ void CheckNames(BackendUnderTest& s) {
   }
 }
 
-// Returns the ids of the candidates that a new process is offered, by operator. Failures are ignored, because other checks
+// Returns the candidates that a new process is offered for each case, as records. Failures are ignored, because other checks
 // report them.
-std::map<std::string, std::string> IdsInChild(BackendUnderTest& s, const std::vector<Case>& cases) {
+std::vector<CheckRecord> OffersInChild(BackendUnderTest& s, const std::vector<Case>& cases) {
   auto body = [&](CheckReporter& reporter) {
     BackendUnderTest tested(s.path(), s.given(), reporter);
     tested.Prepare(Needs::kDevice);
-    for (const Case& c : cases) {
-      const Offers offers = TryEnumerate(tested, c);
-      if (!offers.offered.empty()) reporter.Support(c.def->name, "", true, offers.Ids());
-    }
+    for (const Case& c : cases) reporter.Support(c.def->name, "", true, TryEnumerate(tested, c).Ids());
   };
-  std::map<std::string, std::string> ids;
-  constexpr double kSeconds = 10;
-  RunTasks({{"", body, kSeconds}}, 1, [&](const CheckRecord& r) {
-    if (r.kind == RecordKind::kSupported) ids[r.check] = r.what;
+  std::vector<CheckRecord> offers;
+  RunTasks({{"", body, 10}}, 1, [&](const CheckRecord& r) {
+    if (r.kind == RecordKind::kSupported) offers.push_back(r);
   }).IgnoreError();
-  return ids;
+  return offers;
 }
 
 void CheckStableIds(BackendUnderTest& s) {
@@ -87,13 +82,13 @@ void CheckStableIds(BackendUnderTest& s) {
     absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), SpecsFor(*def).front());
     if (c.ok()) cases.push_back(*std::move(c));
   }
-  const std::map<std::string, std::string> first = IdsInChild(s, cases), second = IdsInChild(s, cases);
-  if (first.empty() || second.empty()) NotOffered("no process is offered a candidate");
-  for (const auto& [op, ids] : first) {
-    auto other = second.find(op);
-    if (other == second.end() || other->second == ids) continue;
-    Broken("for {} one process is offered '{}', another one '{}'; use the same ids, because caches on disk contain them", op,
-           ids, other->second);
+  const std::vector<CheckRecord> first = OffersInChild(s, cases), second = OffersInChild(s, cases);
+  if (std::ranges::all_of(first, [](const CheckRecord& r) { return r.what.empty(); }))
+    NotOffered("no process is offered a candidate");
+  for (size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
+    if (first[i].what != second[i].what)
+      Broken("for {} one process is offered '{}', another one '{}'; caches on disk name candidates by their ids",
+             first[i].check, first[i].what, second[i].what);
   }
 }
 

@@ -66,22 +66,22 @@ void Record::Take(mge_queue* queue, const std::function<void()>& work) {
   const mge_queue_api& api = *tested_.plugin().queue;
   Call("beginning a capture", api.capture_begin, queue);
   const absl::Status enqueued = StatusOf(work);
-  Call("ending a capture", api.capture_end, queue, &raw_);
+  void* raw = nullptr;
+  Call("ending a capture", api.capture_end, queue, &raw);
+  if (raw)
+    raw_ = {raw, [&tested = tested_, &api](void* record) {
+              InBackend("destroying a record", api.record_destroy, tested.device(), record);
+            }};
   ThrowIfError(enqueued);
-  if (!raw_) Broken("ending a capture returned MGE_OK, but no record");
+  if (!raw) Broken("ending a capture returned MGE_OK, but no record");
 }
 
 mge_code Record::Update(mge_queue* queue, const std::function<void()>& work) {
   Call("beginning a capture", tested_.plugin().queue->capture_begin, queue);
   work();
-  const mge_error result = Try("updating a record", tested_.plugin().queue->capture_update, queue, raw_);
+  const mge_error result = Try("updating a record", tested_.plugin().queue->capture_update, queue, raw_.get());
   if (result.code != MGE_UNIMPLEMENTED) Answer(result, "updating a record");
   return result.code;
-}
-
-void Record::Destroy() {
-  if (raw_) InBackend("destroying a record", tested_.plugin().queue->record_destroy, tested_.device(), raw_);
-  raw_ = nullptr;
 }
 
 Fence::Fence(BackendUnderTest& tested)
@@ -134,18 +134,18 @@ void LongWork::Enqueue(Queue& queue, std::chrono::microseconds time) const {
     CopyOnce(queue);
 }
 
-Transfer::Transfer(BackendUnderTest& tested) : tested_(&tested), by_host_(tested.host_accessible()) {
+Transfer::Transfer(BackendUnderTest& tested) : tested_(&tested) {
   if (tested.plugin().queue) {
     fence_.emplace(tested);
     queue_.emplace(tested);
-  } else if (!by_host_) {
+  } else if (!tested.host_accessible()) {
     Broken("neither the host nor a queue reaches the memory of the device");
   }
 }
 
 Bytes Transfer::Get(const void* address, size_t bytes) {
   Bytes out(bytes);
-  Copy(out.data(), address, bytes, by_host_);
+  Copy(out.data(), address, bytes);
   return out;
 }
 
@@ -159,16 +159,16 @@ void Transfer::CheckHostAddress(void* address, void* host_address, size_t bytes,
   const Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2);
   Bytes there(bytes);
   std::memcpy(host_address, written.data(), bytes);
-  Copy(there.data(), address, bytes, !has_queue());
-  Copy(address, copied.data(), bytes, !has_queue());
+  Copy(there.data(), address, bytes);
+  Copy(address, copied.data(), bytes);
   if (there != written || std::memcmp(host_address, copied.data(), bytes) != 0)
     Broken("{}: its host_address is that of other memory", what);
   tested_->At(what);
 }
 
-void Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {
-  if (by_host && bytes > 0) std::memcpy(to, from, bytes);
-  if (by_host || bytes == 0) return;
+void Transfer::Copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  if (!queue_) return void(std::memcpy(to, from, bytes));
   queue_->Copy(to, from, bytes);
   Drain(*queue_);
 }

@@ -279,7 +279,7 @@ void KernelRun::Bind() {
   Call("binding", api.bind, prepared_.kernel, &binding, args, &fn_);
   if (!fn_) Broken("binding returned MGE_OK, but no function");
   if (!std::all_of(args + prepared_.args_bytes, args + room, [](unsigned char c) { return c == kCanary; }))
-    BrokenAs(kPrepare, fmt::format("bind wrote behind the {} bytes of arguments that it asked for", prepared_.args_bytes));
+    BrokenAs(kPrepare, "bind wrote behind the {} bytes of arguments that it asked for", prepared_.args_bytes);
   for (Lane& lane : lanes_) {
     if (!prepared_.has_state) break;
     Call("creating the kernel's state", api.state_create, prepared_.kernel, &lane.state);
@@ -355,10 +355,6 @@ mge_error KernelRun::Finish(int index, uint32_t width, int32_t cancel) {
   return launched.code == MGE_OK ? settled : launched;
 }
 
-bool KernelRun::Untouched(int index) {
-  return bench_.transfers[index].Get(bench_.lane(index), total_) == lanes_[index].image;
-}
-
 Bytes KernelRun::Outputs(int index) {
   Bytes out;
   for (const Operand& o : outputs_) {
@@ -392,17 +388,17 @@ std::vector<Tensor> KernelRun::Collect(int index) {
     const auto& [offset, bytes] = inputs_[k].region;
     const bool packed = prepared_.prepack_bytes && prepared_.prepack_bytes[k];
     if (in(offset, bytes))
-      BrokenAs(packed ? kPrepack : kInputs,
-               fmt::format("byte {} of input {} was changed{}", i - offset, k, packed ? " after prepack" : ""));
+      BrokenAs(packed ? kPrepack : kInputs, "byte {} of input {} was changed{}", i - offset, k,
+               packed ? " after prepack" : "");
   }
   if (const uint64_t end = workspace_.offset + workspace_.bytes; in(end, kRedZone))
-    BrokenAs(kWorkspace, fmt::format("byte {} behind the {} of its workspace was changed", i - end, workspace_.bytes));
+    BrokenAs(kWorkspace, "byte {} behind the {} of its workspace was changed", i - end, workspace_.bytes);
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const uint64_t begin = outputs_[o].region.offset, end = begin + outputs_[o].region.bytes;
-    if (in(end, kRedZone)) BrokenAs(kBounds, fmt::format("byte {} behind the end of output {} was changed", i - end, o));
-    if (in(begin - kRedZone, kRedZone)) BrokenAs(kBounds, fmt::format("byte {} before output {} was changed", begin - i, o));
+    if (in(end, kRedZone)) BrokenAs(kBounds, "byte {} behind the end of output {} was changed", i - end, o);
+    if (in(begin - kRedZone, kRedZone)) BrokenAs(kBounds, "byte {} before output {} was changed", begin - i, o);
   }
-  BrokenAs(kBounds, fmt::format("a byte outside of every operand was changed (offset {})", i));
+  BrokenAs(kBounds, "a byte outside of every operand was changed (offset {})", i);
 }
 
 std::vector<Tensor> KernelRun::Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,

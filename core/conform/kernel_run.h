@@ -141,7 +141,6 @@ class KernelRun {
   std::vector<Tensor> Collect(int lane);
   Bytes Outputs(int lane);      // the bytes of the outputs in memory. [any thread], one lane per thread
   void ResetOutputs(int lane);  // restores the outputs as staged. [any thread], one lane per thread
-  bool Untouched(int lane);     // returns whether the lane's memory is unchanged since Stage()
   // Calls Stage(), Step() and Collect().
   std::vector<Tensor> Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
                           const std::vector<Tensor>& before = {});

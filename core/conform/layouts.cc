@@ -86,10 +86,10 @@ Bytes KernelRun::Pack(uint32_t input, uint64_t bytes) {
   std::ranges::fill(source, 0x7f);  // a kernel must not read the source later
   std::fill_n(at, bytes, kCanary);
   if (std::ranges::count(memory, kCanary) != std::ssize(memory))
-    BrokenAs(kPrepack, fmt::format("prepack wrote outside of the {} bytes that it asked for input {}", bytes, input));
+    BrokenAs(kPrepack, "prepack wrote outside of the {} bytes that it asked for input {}", bytes, input);
   if (!name.empty() && bench_.forms.try_emplace(key, form).first->second != form)
-    BrokenAs(kPrepack, fmt::format("two kernels name the form of equal constants '{}', but pack them to different bytes",
-                                   EscapeControl(name)));
+    BrokenAs(kPrepack, "two kernels name the form of equal constants '{}', but pack them to different bytes",
+             EscapeControl(name));
   return form;
 }
 
@@ -113,9 +113,9 @@ void KernelRun::PackOnQueue(uint32_t input, const Bytes& source, const Bytes& fo
   const Bytes now = transfer.Get(memory, image.size());
   if (now != image)
     BrokenAs(kPrepack,
-             fmt::format("prepack_on of input {} writes other bytes than prepack, or outside of the {} bytes of the "
-                         "packed form: {}",
-                         input, form.size(), Difference(now, image)));
+             "prepack_on of input {} writes other bytes than prepack, or outside of the {} bytes of the "
+             "packed form: {}",
+             input, form.size(), Difference(now, image));
 }
 
 }  // namespace mge::conform
