@@ -3,16 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <ranges>
 #include <span>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -39,17 +43,6 @@ Tensor DataOf(const SpecOperand& operand, const TensorType& type, uint64_t seed)
                       seed);
 }
 
-// Adds the reference results for both sets of inputs.
-absl::Status AddExpected(Case& c) {
-  for (int set = 0; set < 2; ++set) {
-    std::vector<HostValue> values(c.inputs[set].size());
-    for (size_t i = 0; i < values.size(); ++i) values[i].tensor = c.inputs[set][i];
-    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(c.graph, std::move(values)));
-    for (HostValue& r : results) c.expected[set].push_back(std::move(r.tensor));
-  }
-  return absl::OkStatus();
-}
-
 // Generates data for the graph's inputs and computes the reference results.
 absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
@@ -66,8 +59,12 @@ absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
       c.inputs[set].push_back(operand.special ? SpecialTensor(type, i, 3 * static_cast<size_t>(set))
                                               : DataOf(operand, type, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
     }
+    std::vector<HostValue> values(c.inputs[set].size());
+    for (size_t i = 0; i < values.size(); ++i) values[i].tensor = c.inputs[set][i];
+    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(c.graph, std::move(values)));
+    for (HostValue& r : results) c.expected[set].push_back(std::move(r.tensor));
   }
-  return AddExpected(c);
+  return absl::OkStatus();
 }
 
 // The examples of elementwise operators with one and with two operands, if their rows give none.
@@ -77,7 +74,79 @@ constexpr std::string_view kBinary[] = {
     "(T[3,7], T[3,7])", "(T[67]@special, T[67]@special)", "(T[2,3,5], T[2,3,5])", "(T[3,7], =0)",        "(T[3,1], T[1,5])",
     "(T[37], T[])",     "(T[2,1,5], T[2,3,1])",           "(T[0,3], T[3])",       "(T[70001], T[70001])"};
 
+// Splits a list at the commas outside of brackets and quotes.
+std::vector<std::string> SplitList(std::string_view list) {
+  std::vector<std::string> out;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t begin = 0, i = 0; i <= list.size() && !list.empty(); ++i) {
+    const char c = i < list.size() ? list[i] : ',';
+    if (c == '"') quoted = !quoted;
+    if (c == '[' || c == '<') ++depth;
+    if (c == ']' || c == '>') --depth;
+    if (i < list.size() && (c != ',' || depth > 0 || quoted)) continue;
+    out.emplace_back(absl::StripAsciiWhitespace(Absl(list.substr(begin, i - begin))));
+    begin = i + 1;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string CaseSpec::AttributesText() const {
+  std::string out;
+  for (const auto& [name, value] : attributes) out += fmt::format("{}{}={}", out.empty() ? "{" : ", ", name, value);
+  return out.empty() ? out : out + "}";
+}
+
+std::string CaseSpec::Text() const {
+  std::string text = version ? fmt::format("{}@{}", op, version) : op;
+  text += fmt::format("({})", fmt::join(operands, ", "));
+  if (!attributes.empty()) text += fmt::format(" {}", AttributesText());
+  return outputs == 1 ? text : text + fmt::format(" -> {}", outputs);
+}
+
+CaseSpec ParseSpec(std::string_view text) {
+  CaseSpec spec;
+  const size_t open = text.find('('), close = text.find(')');
+  spec.op = text.substr(0, open);
+  if (size_t at = spec.op.find('@'); at != std::string::npos) {
+    spec.version = std::atoi(spec.op.c_str() + at + 1);
+    spec.op.resize(at);
+  }
+  spec.operands = SplitList(text.substr(open + 1, close - open - 1));
+  std::string_view rest = text.substr(close + 1);
+  if (size_t begin = rest.find('{'), end = rest.rfind('}'); begin != std::string_view::npos) {
+    for (const std::string& part : SplitList(rest.substr(begin + 1, end - begin - 1))) {
+      const size_t equals = part.find('=');
+      spec.attributes.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    }
+    rest = rest.substr(end + 1);
+  }
+  if (size_t arrow = rest.find(" -> "); arrow != std::string_view::npos)
+    spec.outputs = std::atoi(std::string(rest.substr(arrow + 4)).c_str());
+  return spec;
+}
+
+SpecOperand ParseOperand(std::string_view text) {
+  SpecOperand o;
+  o.absent = text == "_";
+  if (text.starts_with('=')) o.same_as = std::atoi(std::string(text.substr(1)).c_str());
+  if (size_t at = text.find('@'); at != std::string_view::npos) {
+    const std::string range(text.substr(at + 1));
+    o.special = range == "special";
+    o.ranged = !o.special;
+    if (o.ranged) std::sscanf(range.c_str(), "%lf:%lf", &o.low, &o.high);
+    text = text.substr(0, at);
+  }
+  if (size_t at = text.find('<'); at != std::string_view::npos) {
+    o.constant = true;
+    o.values = text.substr(at + 1, text.size() - at - 2);
+    text = text.substr(0, at);
+  }
+  o.type = text;
+  return o;
+}
 
 std::string Case::Name() const {
   constexpr const char* kWith[] = {"", " with constants", " with the first one constant"};
@@ -86,11 +155,7 @@ std::string Case::Name() const {
 
 double Case::Work() const {
   int64_t largest = 0, written = 0;
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    const Value& value = graph.value(v);
-    largest = std::max(largest, value.role == Role::kConstant ? value.constant.elements() : int64_t{0});
-  }
-  for (const Tensor& t : inputs[0]) largest = std::max(largest, t.elements());
+  for (ValueId v = 0; v < graph.value_count(); ++v) largest = std::max(largest, Elements(graph.value(v).type.dims));
   for (const Tensor& t : expected[0]) written += t.elements();
   return static_cast<double>(written) * static_cast<double>(largest);
 }

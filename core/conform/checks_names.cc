@@ -67,7 +67,7 @@ std::vector<CheckRecord> OffersInChild(BackendUnderTest& s, const std::vector<Ca
   auto body = [&](CheckReporter& reporter) {
     BackendUnderTest tested(s.path(), s.given(), reporter);
     tested.Prepare(Needs::kDevice);
-    for (const Case& c : cases) reporter.Support(c.def->name, "", true, TryEnumerate(tested, c).Ids());
+    for (const Case& c : cases) reporter.Write(RecordKind::kSupported, c.def->name, {}, TryEnumerate(tested, c).Ids());
   };
   std::vector<CheckRecord> offers;
   RunTasks({{"", body, 10}}, 1, [&](const CheckRecord& r) {

@@ -142,7 +142,7 @@ void CheckChain(BackendUnderTest& s, Bench& bench, const Case& c, double failure
     if (!WhyMalformed(g).empty()) continue;
     const std::string where = fmt::format("{} of {}", g.name, c.spec);
     Apply(w, kGroups, where, [&] { CheckClaimedGroup(s, bench, CaseOfGroup(c, g), failure_seconds); });
-    w.Ran(g.name, where);
+    w.Write(RecordKind::kRan, g.name, where, {});
   }
 }
 

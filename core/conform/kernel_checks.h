@@ -21,9 +21,6 @@ inline constexpr Check kOffers = {
 // only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
 void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
 
-// Runs one kernel several times concurrently. Throws Broken() if the runs disturb each other.
-void CheckConcurrentRuns(KernelRun& kernel_run);
-
 // Runs a kernel whose input arrives over the queue after the launch. Throws Broken() if the kernel does not wait for it,
 // and NotOffered() if the backend has no queues.
 void CheckQueueOrder(KernelRun& kernel_run);
@@ -37,9 +34,6 @@ inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
 inline constexpr Check kKernelAllocations = {
     "kernel.allocations", "Offering, preparing, launching and destroying a kernel survive every failing allocation."};
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
-
-// Throws Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.
-void CheckLaunchMemory(KernelRun& kernel_run);
 
 // Checks the groups of nodes that the backend claims, and the kernels that compute them. Findings are written to the
 // reporter.

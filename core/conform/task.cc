@@ -54,9 +54,9 @@ void BeChild(const Task& task, int records, CallBoard& calls) {
     task.body(reporter);
     reporter.End();
   } catch (const std::exception& e) {
-    reporter.Thrown(e.what());
+    reporter.Write(RecordKind::kThrown, {}, {}, e.what());
   } catch (...) {
-    reporter.Thrown("it is not a std::exception");
+    reporter.Write(RecordKind::kThrown, {}, {}, "it is not a std::exception");
   }
 }
 

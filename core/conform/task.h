@@ -48,21 +48,12 @@ class CheckReporter {
     Write(RecordKind::kFound, check, where, what);
   }
   void NotOffered(std::string_view check, std::string_view reason) { Write(RecordKind::kNotOffered, check, {}, reason); }
-  void Support(std::string_view op, std::string_view dtype, bool supported, std::string_view what) {
-    Write(supported ? RecordKind::kSupported : RecordKind::kRefused, op, dtype, what);
-  }
-  void Ran(std::string_view op, std::string_view spec) { Write(RecordKind::kRan, op, spec, {}); }
   void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
-  void Misuse(std::string_view id, std::string_view title, std::string_view fix) {
-    Write(RecordKind::kMisuse, id, title, fix);
-  }
-  void Warning(std::string_view what) { Write(RecordKind::kWarning, {}, {}, what); }
-  void Thrown(std::string_view what) { Write(RecordKind::kThrown, {}, {}, what); }
   void End() { Write(RecordKind::kEnd, {}, {}, {}); }
   void EndWithExit();  // makes exit() write the kEnd record as its last action
+  void Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what);
 
  private:
-  void Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what);
   int fd_;
 };
 
