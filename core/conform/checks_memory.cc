@@ -14,12 +14,6 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-void RoundTrip(Transfer& transfer, void* address, size_t bytes, unsigned seed, std::string_view what) {
-  const Bytes want = Pattern(bytes, seed);
-  transfer.Put(address, want);
-  transfer.Expect(address, want, fmt::format("{}: what was written is not read back", what));
-}
-
 void CheckSlabs(BackendUnderTest& s) {
   Transfer transfer(s);
   std::vector<Slab> slabs;
@@ -43,13 +37,9 @@ void CheckSlabs(BackendUnderTest& s) {
 }
 
 void CheckPinned(BackendUnderTest& s) {
-  constexpr uint64_t kBytes = 4097;
-  Slab pinned(s, kBytes, MGE_MEMORY_PINNED);
+  Slab pinned(s, 4097, MGE_MEMORY_PINNED);
   if (!pinned.raw().host_address) Broken("pinned memory has no host address");
-  auto* at = static_cast<unsigned char*>(pinned.raw().host_address);
-  const Bytes want = Pattern(kBytes, 5);
-  std::ranges::copy(want, at);
-  Same({at, kBytes}, want, "pinned memory does not hold what the host writes");
+  Transfer(s).CheckHostAddress(pinned.address(), pinned.raw().host_address, 4097, "pinned memory");
 }
 
 void CheckTooMuch(BackendUnderTest& s) {
@@ -96,25 +86,29 @@ void CheckRanges(BackendUnderTest& s) {
   Transfer transfer(s);
   auto range = Sized<mge_slab>();
   Call("reserving a range", m.range_reserve, s.device(), 4 * unit, &range);
-  auto commit = [&](uint64_t offset, uint64_t bytes) {
-    Call("committing", m.range_commit, s.device(), &range, offset, bytes);
+  auto* base = static_cast<unsigned char*>(range.address);
+  const size_t probe = static_cast<size_t>(std::min<uint64_t>(unit, 65536));
+  auto commit = [&](uint64_t part, uint64_t count) {
+    Call("committing", m.range_commit, s.device(), &range, part * unit, count * unit);
   };
   auto refused = [&](std::string_view what, uint64_t offset) {
     MustFail(MGE_OK, what, m.range_commit, s.device(), &range, offset, unit);
   };
-  auto* base = static_cast<unsigned char*>(range.address);
-  size_t probe = static_cast<size_t>(std::min<uint64_t>(unit, 65536));
-  commit(0, unit);
+  auto check = [&](uint64_t part, std::string_view what) {
+    const Bytes want = Pattern(probe, static_cast<unsigned>(part));
+    transfer.Put(base + part * unit, want);
+    transfer.Expect(base + part * unit, want, fmt::format("{}: what was written is not read back", what));
+  };
+  commit(0, 1);
   transfer.CheckHostAddress(base, range.host_address, probe, "a range");
-  commit(2 * unit, 2 * unit);
-  for (uint64_t part : {0, 2, 3})
-    RoundTrip(transfer, base + part * unit, probe, static_cast<unsigned>(part), "committed memory");
+  commit(2, 2);
+  for (uint64_t part : {0, 2, 3}) check(part, "committed memory");
   if (unit > 1) refused("committing at half the granularity", unit + unit / 2);
   refused("committing behind the end of a range", 4 * unit);
   m.range_decommit(s.device(), &range, 2 * unit, unit);
-  RoundTrip(transfer, base + 3 * unit, probe, 8, "memory beside what was decommitted");
-  commit(2 * unit, unit);
-  RoundTrip(transfer, base + 2 * unit, probe, 9, "memory that was committed again");
+  check(3, "memory beside what was decommitted");
+  commit(2, 1);
+  check(2, "memory that was committed again");
   m.range_decommit(s.device(), &range, 0, unit);
   m.range_decommit(s.device(), &range, 2 * unit, 2 * unit);
   m.range_release(s.device(), &range);

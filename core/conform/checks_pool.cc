@@ -171,7 +171,7 @@ void CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy
   if (waits && s.plugin().queue->host_wait(r.ready, r.ready_value, 0, nullptr) != MGE_DEADLINE_EXCEEDED)
     Broken("the fence in `ready` is reached before the block's last use is over");
   if (!waits && !comes_later)
-    Broken("a block was handed out again before the fence of its last use was reached (MAY_WAIT: {}, `after`: {})", may_wait,
+    Broken("a block was handed out before the fence of its last use (MAY_WAIT: {}, `after`: {})", may_wait,
            after != nullptr);
   pool.Release(r, &last);  // restores the state before the request
 }
@@ -292,13 +292,11 @@ void CheckStats(BackendUnderTest&, Pool& pool) {
     compare("after a release");
   }
   if (const mge_pool_stats stats = pool.Stats(); known(stats, 6)) {
-    const uint64_t largest = stats.largest_free;
-    const auto [result, r] = pool.TryAcquire(std::max<uint64_t>(largest, 1), MGE_POOL_NO_GROWTH);
-    if ((result.code == MGE_OK) != (largest > 0))
-      Broken(
-          "the pool says that its largest free block has {} bytes, but a request without growth for a block of {} returns "
-          "{}",
-          largest, std::max<uint64_t>(largest, 1), CodeName(result.code));
+    const uint64_t bytes = std::max<uint64_t>(stats.largest_free, 1);
+    const auto [result, r] = pool.TryAcquire(bytes, MGE_POOL_NO_GROWTH);
+    if ((result.code == MGE_OK) != (stats.largest_free > 0))
+      Broken("the largest free block has {} bytes, says the pool, but a request without growth for {} returns {}",
+             stats.largest_free, bytes, CodeName(result.code));
     if (result.code == MGE_OK) pool.Release(r);
     peak = std::max(peak, r.bytes);
   }
@@ -312,17 +310,19 @@ void CheckStats(BackendUnderTest&, Pool& pool) {
 }
 
 void CheckFlags(BackendUnderTest&, Pool& pool) {
-  if (mge_code code = pool.TryAcquire(100, 1u << 31).first.code; code != MGE_UNIMPLEMENTED)
-    Broken("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code));
+  auto must_be = [](mge_code required, mge_code code, std::string_view what) {
+    if (code != required) Broken("{} returns {}; {} is required", what, CodeName(code), CodeName(required));
+  };
+  must_be(MGE_UNIMPLEMENTED, pool.TryAcquire(100, 1u << 31).first.code, "acquiring with an unknown flag");
   const uint64_t calls = pool.provider().calls();
   const auto [grown, large] = pool.TryAcquire(1 << 20, MGE_POOL_NO_GROWTH);
   if (pool.provider().calls() != calls) Broken("the pool acquires a slab for a request with NO_GROWTH");
   if (grown.code == MGE_OK)
     pool.Release(large);
-  else if (grown.code != MGE_GROWTH_REQUIRED)
-    Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(grown.code));
+  else
+    must_be(MGE_GROWTH_REQUIRED, grown.code, "a request with NO_GROWTH to an empty pool");
   const auto [waiting, small] = pool.TryAcquire(100, MGE_POOL_MAY_WAIT);
-  if (waiting.code != MGE_OK) Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(waiting.code));
+  must_be(MGE_OK, waiting.code, "a request with MAY_WAIT, and no block to wait for,");
   if (small.ready) Broken("the pool names a fence to wait for, but returns MGE_OK");
   pool.Release(small);
 }
