@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -61,7 +62,7 @@ int Main(int argc, char** argv) {
   options.may_fail = asked.value("may_fail", std::vector<std::string>());
   options.only = asked.value("only", std::vector<std::string>());
   options.given = {.config_files = asked.value("config", std::vector<std::string>()), .environment = CaptureEnvironment()};
-  for (const auto& [name, text] : asked.value("settings", Json::object()).items())
+  for (const auto& [name, text] : asked.value("settings", std::map<std::string, std::string>()))
     options.given.command_line.push_back({name, text});
   options.warn = [quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "mge: warning: %s\n", text.c_str());
