@@ -17,7 +17,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string_view>
 
 #include "core/conform/backend_call.h"
 
@@ -39,8 +38,7 @@ bool AllocationsAreSeen();
 // one until it ends; an inner one with `n` 0 is used while enqueued work is waited for.
 class AllocationFailure {
  public:
-  using Entering = std::function<void(std::string_view call)>;  // called before each call of the backend
-  explicit AllocationFailure(uint64_t n = 0, bool for_ever = false, Entering entering = {});
+  explicit AllocationFailure(uint64_t n = 0, bool for_ever = false);
   ~AllocationFailure();
   AllocationFailure(const AllocationFailure&) = delete;
   AllocationFailure& operator=(const AllocationFailure&) = delete;
@@ -50,12 +48,10 @@ class AllocationFailure {
   static bool Happened();  // happened() of this thread's object; false if there is none
   // Counts a request of the backend for memory of the host. Returns whether it must fail.
   static bool Refuses() noexcept;
-  static void Enter(std::string_view call);  // calls `entering` of this thread's object
 
  private:
   const uint64_t n_;
   const bool for_ever_;
-  const Entering entering_;
   AllocationFailure* const outer_;
   uint64_t seen_ = 0;
 };

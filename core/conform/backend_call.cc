@@ -3,101 +3,77 @@
 
 #include <sys/mman.h>
 
-#include <atomic>
-#include <cfenv>
 #include <mutex>
+#include <new>
 #include <set>
+#include <span>
 
-#include "core/conform/allocations.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace mge::conform {
 namespace {
 
-constexpr int kPlaces = 16;                   // largest number of recorded calls at a time
-constexpr size_t kLongestRecordedName = 100;  // longest recorded name in bytes
-constexpr uint32_t kSseFlags = 0x3f;          // exception flags of MXCSR, which any computation may set
-
+constinit CallBoard* g_board = nullptr;  // NULL: calls are not recorded
 constinit thread_local bool t_in_backend = false;
 std::mutex g_mutex;
 std::string g_change;
 
-ThreadModes ModesNow() {
-  ThreadModes out;
-  out.rounding = std::fegetround();
+// Returns the bits that control rounding and the handling of subnormal numbers: x87's control word, then MXCSR.
+uint64_t ControlBits(const std::fenv_t& modes) {
 #if defined(__x86_64__)
-  out.sse = _mm_getcsr() & ~kSseFlags;
-  __asm__ volatile("fnstcw %0" : "=m"(out.x87));
+  constexpr uint32_t kFlags = 0x3f;  // exception flags, which any computation may set
+  return uint64_t{modes.__control_word} << 32 | (modes.__mxcsr & ~kFlags);
+#else
+  return modes.__fpcr;
 #endif
-  return out;
 }
 
-void Restore(const ThreadModes& modes) {
-  std::fesetround(modes.rounding);
-#if defined(__x86_64__)
-  _mm_setcsr(modes.sse | (_mm_getcsr() & kSseFlags));
-  __asm__ volatile("fldcw %0" : : "m"(modes.x87));
-#endif
+std::fenv_t ModesNow() {
+  std::fenv_t modes;
+  std::fegetenv(&modes);
+  return modes;
 }
 
 }  // namespace
 
-struct CallBoard::Places {
-  struct Place {
-    std::atomic<bool> taken;
-    char call[kLongestRecordedName + 1];
-  } places[kPlaces];
-};
-
-CallBoard::Places* CallBoard::served_ = nullptr;
-
-CallBoard::CallBoard() {
-  void* memory = mmap(nullptr, sizeof(Places), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  places_ = memory == MAP_FAILED ? nullptr : static_cast<Places*>(memory);
+std::shared_ptr<CallBoard> CallBoard::Create() {
+  void* memory = mmap(nullptr, sizeof(CallBoard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<CallBoard*>(memory), [](CallBoard* board) { munmap(board, sizeof(CallBoard)); }};
 }
-
-CallBoard::~CallBoard() {
-  if (places_) munmap(places_, sizeof(Places));
-}
-
-void CallBoard::Serve() const { served_ = places_; }
 
 std::string CallBoard::Calls() const {
   std::set<std::string> calls;
-  for (int i = 0; places_ && i < kPlaces; ++i) {
-    if (places_->places[i].taken) calls.insert(places_->places[i].call);
+  for (const Place& place : places) {
+    if (place.taken) calls.insert(place.call);
   }
   return fmt::format("{}", fmt::join(calls, ", "));
 }
 
+void RecordCallsOn(CallBoard& board) { g_board = &board; }
+
 Within::Within(std::string_view call) : before_(std::exchange(t_in_backend, true)), call_(call), modes_(ModesNow()) {
-  CallBoard::Places* const board = CallBoard::served_;
-  for (int i = 0; board && i < kPlaces && place_ < 0; ++i) {
-    auto& [taken, name] = board->places[i];
-    if (taken.exchange(true)) continue;
-    name[call.copy(name, kLongestRecordedName)] = 0;
-    place_ = i;
+  for (CallBoard::Place& place : g_board ? std::span(g_board->places) : std::span<CallBoard::Place>()) {
+    if (place.taken.exchange(true)) continue;
+    place.call[call.copy(place.call, sizeof(place.call) - 1)] = 0;
+    place_ = &place;
+    break;
   }
-  AllocationFailure::Enter(call);
 }
 
 Within::~Within() {
   t_in_backend = before_;
-  if (place_ >= 0) CallBoard::served_->places[place_].taken = false;
-  const ThreadModes now = ModesNow();
-  if (now == modes_) return;
-  Restore(modes_);
+  if (place_) place_->taken = false;
+  const uint64_t before = ControlBits(modes_), now = ControlBits(ModesNow());
+  if (now == before) return;
+  std::fesetenv(&modes_);
   std::lock_guard lock(g_mutex);
-  if (!g_change.empty()) return;
-  g_change = fmt::format(
-      "{} leaves the calling thread with other floating-point modes (rounding {}, MXCSR {:#x}, x87 {:#x}; "
-      "before: {}, {:#x}, {:#x}); put them back before it returns",
-      call_, now.rounding, now.sse, now.x87, modes_.rounding, modes_.sse, modes_.x87);
+  if (g_change.empty())
+    g_change = fmt::format(
+        "{} leaves the calling thread with other floating-point modes (control bits {:#x}, before: {:#x}); put them back "
+        "before it returns",
+        call_, now, before);
 }
 
 bool InBackendNow() { return t_in_backend; }

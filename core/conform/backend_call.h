@@ -3,37 +3,29 @@
 // parent can name the call. A call must leave the floating-point modes of its thread unchanged, which belong to the host.
 #pragma once
 
-#include <cstdint>
+#include <atomic>
+#include <cfenv>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace mge::conform {
 
-// The calls in progress in a child process, one object per child.
-class CallBoard {
- public:
-  CallBoard();  // must be created in the parent before the child is forked
-  ~CallBoard();
-  CallBoard(const CallBoard&) = delete;
-  CallBoard& operator=(const CallBoard&) = delete;
-  void Serve() const;         // called in the child: its calls are recorded here
-  std::string Calls() const;  // returns "launching, waiting on a queue", or "" if there are none
+// The calls in progress in a child process, in memory that it shares with its parent.
+struct CallBoard {
+  static std::shared_ptr<CallBoard> Create();  // must be called in the parent before the child is forked
+  std::string Calls() const;                   // returns "launching, waiting on a queue", or "" if there are none
 
- private:
-  friend class Within;
-  struct Places;
-  static Places* served_;  // the places of this process if it is a child, else NULL
-  Places* places_;         // NULL if there was not enough memory; then no call is recorded
+  struct Place {
+    std::atomic<bool> taken;
+    char call[100];
+  };
+  Place places[16];  // for calls at the same time; further ones are not recorded
 };
 
-// The rounding direction and the handling of subnormal numbers in a thread.
-struct ThreadModes {
-  int rounding = 0;  // the value of fegetround()
-  uint32_t sse = 0;  // control bits of MXCSR; 0 on other processors
-  uint16_t x87 = 0;  // x87 control word; 0 on other processors
-  bool operator==(const ThreadModes&) const = default;
-};
+// Records the calls of this process on the board.
+void RecordCallsOn(CallBoard& board);
 
 // A scope in which this thread runs code of the backend. Allocates no memory. At its end, restores changed floating-point
 // modes and records the change for TakeModeChange().
@@ -46,9 +38,9 @@ class Within {
 
  private:
   const bool before_;
-  int place_ = -1;
+  CallBoard::Place* place_ = nullptr;
   const std::string_view call_;
-  const ThreadModes modes_;
+  std::fenv_t modes_;
 };
 
 // Returns whether this thread is in such a scope.

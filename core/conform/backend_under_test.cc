@@ -8,11 +8,13 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/nearest.h"
 #include "core/conform/allocations.h"
-#include "core/env/registry.h"
+#include "core/env/backend_settings.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/tables.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 
@@ -41,6 +43,8 @@ NoteReading NoteOf(const std::string& path) {
 
 KitHost* KitHost::active_ = nullptr;
 
+static std::string BytesAt(const void* data, uint64_t bytes) { return {static_cast<const char*>(data), bytes}; }
+
 KitHost::KitHost(std::vector<std::string> settings)
     : inner_("under test", {.owner = {}, .thread_count = [](void*) -> uint32_t { return 2; }}) {
   active_ = this;
@@ -57,22 +61,48 @@ KitHost::KitHost(std::vector<std::string> settings)
   };
   table_.blob_load = [](void*, const void* key, uint64_t key_bytes, void* context,
                         void (*found)(void*, const void*, uint64_t)) -> mge_code {
-    std::string blob;
-    {
-      std::lock_guard lock(active_->blobs_mutex_);
-      auto at = active_->blobs_.find(std::string(static_cast<const char*>(key), key_bytes));
-      if (at == active_->blobs_.end()) return MGE_NOT_FOUND;
-      blob = at->second;
-    }
+    std::unique_lock lock(active_->blobs_mutex_);
+    auto at = active_->blobs_.find(BytesAt(key, key_bytes));
+    if (at == active_->blobs_.end()) return MGE_NOT_FOUND;
+    const std::string blob = at->second;
+    lock.unlock();
     found(context, blob.data(), blob.size());
     return MGE_OK;
   };
   table_.blob_store = [](void*, const void* key, uint64_t key_bytes, const void* data, uint64_t bytes) -> mge_code {
     std::lock_guard lock(active_->blobs_mutex_);
-    active_->blobs_.insert_or_assign(std::string(static_cast<const char*>(key), key_bytes),
-                                     std::string(static_cast<const char*>(data), bytes));
+    active_->blobs_.insert_or_assign(BytesAt(key, key_bytes), BytesAt(data, bytes));
     return MGE_OK;
   };
+}
+
+absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Sources& given, const Logger& logger) {
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Create(given, logger));
+  const std::string backend = CopyText(plugin.name);
+  const std::span<const mge_setting* const> declared(plugin.settings, plugin.setting_count);
+  ResolvedSettings out;
+  MGE_ASSIGN_OR_RETURN(out.values, registry->RegisterBackend(backend, DeclaredSettings(declared)));
+  std::vector<SettingInfo> rows = registry->List();
+  std::erase_if(rows, [&](const SettingInfo& row) { return row.owner != backend; });
+  std::vector<std::string> keys;
+  for (const SettingInfo& row : rows) keys.push_back(row.key);
+  const std::string list = keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
+  for (const auto& [name, text, option] : given.command_line) {
+    if (std::ranges::any_of(rows, [&](const SettingInfo& row) { return row.key == name || row.variable == name; })) continue;
+    return Fail(errors::kUnknownSetting,
+                fmt::format("the backend {} has no setting \"{}\".{}", EscapeControl(backend), EscapeControl(name),
+                            DidYouMean(Nearest(name, keys))),
+                {.where = "command line", .fix = EscapeControl(fmt::format("it declares {}", list))});
+  }
+  MGE_RETURN_IF_ERROR(registry->CheckNamesOf(backend));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (declared[i]->type != MGE_SETTING_INT || rows[i].unit != "devices" || rows[i].default_value != "0") continue;
+    out.device_setting = rows[i].key;
+    if (rows[i].origin != "default") continue;
+    out.values[i] = declared[i]->max == 1 ? "1" : "2";
+    out.on_demand = fmt::format("{}={}", rows[i].key, out.values[i]);
+  }
+  return out;
 }
 
 BackendUnderTest::~BackendUnderTest() {
@@ -112,8 +142,7 @@ std::pair<mge_code, mge_query_out> BackendUnderTest::Query(uint32_t major) const
 
 void BackendUnderTest::Start() {
   if (started_) return;
-  std::vector<std::string> values = Values();
-  if (!host_) host_ = std::make_unique<KitHost>(std::move(values));
+  if (!host_) host_ = std::make_unique<KitHost>(Values());
   At("starting");
   const mge_error result = Try("starting", plugin_->start, host_->table());
   if (result.code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
@@ -124,18 +153,21 @@ void BackendUnderTest::Start() {
   Answer(result, "start");
   started_ = true;
   At("listing devices");
-  DeviceListing list = ListDevices(*plugin_);
-  devices_ = std::move(list.devices);
-  unusable_.clear();
+  devices_ = ListDevices(*plugin_).devices;
+  std::string unusable;
   for (const DeviceDescription& d : devices_) {
-    if (d.score == 0) unusable_ += fmt::format("{}device {}: {}", unusable_.empty() ? "" : "; ", d.index, d.reason);
+    if (d.score == 0) unusable += fmt::format("{}device {}: {}", unusable.empty() ? "" : "; ", d.index, d.reason);
   }
+  if (!unusable.empty()) why_no_device_ = unusable;
   std::erase_if(devices_, [](const DeviceDescription& d) { return d.score == 0; });
 }
 
-std::vector<std::string> BackendUnderTest::Values() const {
+std::vector<std::string> BackendUnderTest::Values() {
+  why_no_device_ = "it lists none";
   absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
   if (resolved.ok()) {
+    if (!resolved->device_setting.empty())
+      why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
     if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
     return std::move(resolved->values);
   }
@@ -146,24 +178,14 @@ std::vector<std::string> BackendUnderTest::Values() const {
   return values;
 }
 
-std::string BackendUnderTest::WhyNoDevice() const {
-  if (!unusable_.empty()) return unusable_;
-  for (uint64_t i = 0; i < plugin_->setting_count; ++i) {
-    std::string key = CopyText(plugin_->settings[i]->key);
-    if (MakesDevices(*plugin_->settings[i])) return fmt::format("it lists none; --set {}=2 requests two", key);
-  }
-  return "it lists none";
-}
-
-void BackendUnderTest::Open(size_t position) {
+void BackendUnderTest::Open() {
   if (devices_.empty()) {
     if (AllocationFailure::Happened()) Broken("no usable device is listed; MGE_RESOURCE_EXHAUSTED is required");
-    reporter_.Fact("no_device", WhyNoDevice());
+    reporter_.Fact("no_device", why_no_device_);
     NotOffered("the backend has no usable device on this machine");
   }
-  position_ = position;
   At("opening a device");
-  Call("opening the device", plugin_->device->open, devices_[position].index, &device_);
+  Call("opening the device", plugin_->device->open, devices_[0].index, &device_);
   At("working on a device");
   if (!device_) Broken("opening the device returned MGE_OK, but no device");
 }

@@ -11,8 +11,8 @@
 
 #include "core/conform/backend_call.h"
 #include "core/conform/check.h"
-#include "core/conform/settings.h"
 #include "core/conform/task.h"
+#include "core/env/registry.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/loader.h"
 #include "core/plugin/note.h"
@@ -52,22 +52,20 @@ using Owned = std::unique_ptr<Handle, Destroyer<Handle>>;
 class BackendUnderTest {
  public:
   // `given` and `reporter` must outlive this object.
-  BackendUnderTest(std::string path, const Given& given, CheckReporter& reporter)
+  BackendUnderTest(std::string path, const Sources& given, CheckReporter& reporter)
       : path_(std::move(path)), given_(given), reporter_(reporter) {}
   ~BackendUnderTest();
-  BackendUnderTest(const BackendUnderTest&) = delete;
-  BackendUnderTest& operator=(const BackendUnderTest&) = delete;
 
   void Prepare(Needs needs);              // calls Load(), Start() and Open() as far as needed
   void Load();                            // opens the library and gets its table
   void Start();                           // starts the backend and lists the devices
-  void Open(size_t position = 0);         // opens the position-th usable device as device()
+  void Open();                            // opens the first usable device as device()
   Owned<mge_device> OpenAnother() const;  // opens the second usable device; throws NotOffered() if there is one
   void Close();
   void Stop();
 
   const std::string& path() const { return path_; }
-  const Given& given() const { return given_; }
+  const Sources& given() const { return given_; }
   CheckReporter& reporter() { return reporter_; }
   void At(std::string_view where) { reporter_.At(where); }
   template <typename... Args>
@@ -79,25 +77,23 @@ class BackendUnderTest {
   const mge_plugin& plugin() const { return *plugin_; }
   KitHost& host() { return *host_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }  // the usable devices
-  const DeviceDescription& description() const { return devices_[position_]; }
+  const DeviceDescription& description() const { return devices_[0]; }
   mge_device* device() const { return device_; }
   int64_t device_memory_used() const;  // bytes used by all programs; 0: unknown, or memory of the host
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
 
  private:
-  std::vector<std::string> Values() const;  // values of the declared settings, as the backend gets them
-  std::string WhyNoDevice() const;
+  std::vector<std::string> Values();  // values of the declared settings, as the backend gets them
 
   std::string path_;
-  const Given& given_;
+  const Sources& given_;
   CheckReporter& reporter_;
   void* library_ = nullptr;
   mge_plugin_query_fn query_ = nullptr;
   const mge_plugin* plugin_ = nullptr;
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
-  std::string unusable_;  // the listed devices that cannot be used, with the reasons
-  size_t position_ = 0;
+  std::string why_no_device_;  // the listed devices that cannot be used, with the reasons, or how to get devices
   mge_device* device_ = nullptr;
   bool started_ = false;
 };
@@ -154,6 +150,19 @@ Owned<Handle> Make(const char* name, void (*destroy)(Handle*), F create, Args&&.
   if (!made) Broken("creating a {0} returned MGE_OK, but no {0}", name);
   return Owned<Handle>(made, {destroy, name});
 }
+
+// The values of the declared settings, from the user's input and by the rules of the registry.
+struct ResolvedSettings {
+  std::vector<std::string> values;  // in the order of the table, as the backend gets them
+  std::string device_setting;       // the setting that is the number of devices, and 0 by default; empty: there is none
+  std::string on_demand;            // "virtual.devices=2": the kit's value of it, unless the user gave one; else empty
+};
+
+// Resolves the values of all declared settings. Fails with kPluginRefused if a declaration is wrong, and with another error
+// if the user's input is invalid. The command line must name only settings of the backend. An unknown variable with the
+// backend's prefix is a warning to the logger, or an error if MGE_STRICT_ENV is set.
+absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Sources& given,
+                                                 const Logger& logger = Logger(LogLevel::kSilent));
 
 // Lists the devices of a started backend and checks their descriptions. `classes` (optional) are the allowed classes.
 DeviceListing ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes = nullptr);

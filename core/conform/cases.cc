@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <ranges>
+#include <span>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -38,17 +43,6 @@ Tensor DataOf(const SpecOperand& operand, const TensorType& type, uint64_t seed)
                       seed);
 }
 
-// Adds the reference results for both sets of inputs.
-absl::Status AddExpected(Case& c) {
-  for (int set = 0; set < 2; ++set) {
-    std::vector<HostValue> values(c.inputs[set].size());
-    for (size_t i = 0; i < values.size(); ++i) values[i].tensor = c.inputs[set][i];
-    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(c.graph, std::move(values)));
-    for (HostValue& r : results) c.expected[set].push_back(std::move(r.tensor));
-  }
-  return absl::OkStatus();
-}
-
 // Generates data for the graph's inputs and computes the reference results.
 absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
   MGE_RETURN_IF_ERROR(InferTypes(c.graph));
@@ -65,58 +59,103 @@ absl::Status Finish(Case& c, const std::vector<SpecOperand>& ranges) {
       c.inputs[set].push_back(operand.special ? SpecialTensor(type, i, 3 * static_cast<size_t>(set))
                                               : DataOf(operand, type, 17 * i + 3 + 1000 * static_cast<uint64_t>(set)));
     }
+    std::vector<HostValue> values(c.inputs[set].size());
+    for (size_t i = 0; i < values.size(); ++i) values[i].tensor = c.inputs[set][i];
+    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, Interpret(c.graph, std::move(values)));
+    for (HostValue& r : results) c.expected[set].push_back(std::move(r.tensor));
   }
-  return AddExpected(c);
+  return absl::OkStatus();
 }
 
-int VersionOf(const OpDef& def) {
-  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
-}
+// The examples of elementwise operators with one and with two operands, if their rows give none.
+constexpr std::string_view kUnary[] = {"(T[3,7])", "(T[67]@special)", "(T[1])",           "(T[])",
+                                       "(T[0,3])", "(T[2,3,5,7])",    "(T[37]@-100:100)", "(T[70001])"};
+constexpr std::string_view kBinary[] = {
+    "(T[3,7], T[3,7])", "(T[67]@special, T[67]@special)", "(T[2,3,5], T[2,3,5])", "(T[3,7], =0)",        "(T[3,1], T[1,5])",
+    "(T[37], T[])",     "(T[2,1,5], T[2,3,1])",           "(T[0,3], T[3])",       "(T[70001], T[70001])"};
 
-// Adds specs with the operands of the schema and several shapes. MakeCase() later fails for those that are not allowed.
-void AddFromSchema(const OpDef& def, std::vector<std::string>& out) {
-  static constexpr const char* kAlone[] = {"[3,7]", "[67]@special", "[1]",           "[]",
-                                           "[0,3]", "[2,3,5,7]",    "[37]@-100:100", "[70001]"};
-  static constexpr const char* kPairs[][2] = {{"[3,7]", "[3,7]"},     {"[67]@special", "[67]@special"},
-                                              {"[2,3,5]", "[2,3,5]"}, {"[3,7]", "=0"},
-                                              {"[3,1]", "[1,5]"},     {"[37]", "[]"},
-                                              {"[2,1,5]", "[2,3,1]"}, {"[0,3]", "[3]"},
-                                              {"[70001]", "[70001]"}};
-  int required = 0;
-  for (const Slot& slot : def.inputs) required += slot.arity == Arity::kRequired;
-  auto operand = [&](int i, std::string_view shape) {
-    if (shape.starts_with('=')) return std::string(shape);
-    auto differs = [&](int d) {
-      return def.inputs[i].types.Contains(static_cast<DType>(d)) != def.inputs[0].types.Contains(static_cast<DType>(d));
-    };
-    if (std::ranges::none_of(std::views::iota(0, kDTypeCount), differs)) return fmt::format("T{}", shape);
-    constexpr DType kTypes[] = {DType::kI64, DType::kF32, DType::kBool, DType::kI32, DType::kU8};
-    auto type = std::ranges::find_if(kTypes, [&](DType d) { return def.inputs[i].types.Contains(d); });
-    return fmt::format("{}{}", type == std::end(kTypes) ? "T" : DTypeName(*type), shape);
-  };
-  if (required == 2) {
-    for (const auto& pair : kPairs)
-      out.push_back(fmt::format("{}({}, {})", def.name, operand(0, pair[0]), operand(1, pair[1])));
-    return;
+// Splits a list at the commas outside of brackets and quotes.
+std::vector<std::string> SplitList(std::string_view list) {
+  std::vector<std::string> out;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t begin = 0, i = 0; i <= list.size() && !list.empty(); ++i) {
+    const char c = i < list.size() ? list[i] : ',';
+    if (c == '"') quoted = !quoted;
+    if (c == '[' || c == '<') ++depth;
+    if (c == ']' || c == '>') --depth;
+    if (i < list.size() && (c != ',' || depth > 0 || quoted)) continue;
+    out.emplace_back(absl::StripAsciiWhitespace(Absl(list.substr(begin, i - begin))));
+    begin = i + 1;
   }
-  for (const char* shape : kAlone) {
-    std::string list;
-    for (int i = 0; i < std::max(required, 1) && def.inputs.size(); ++i) list += (i ? ", " : "") + operand(i, shape);
-    out.push_back(fmt::format("{}({})", def.name, list));
-  }
+  return out;
 }
 
 }  // namespace
 
-std::string Case::Name() const { return fmt::format("{} T={}", spec, DTypeName(dtype)); }
+std::string CaseSpec::AttributesText() const {
+  std::string out;
+  for (const auto& [name, value] : attributes) out += fmt::format("{}{}={}", out.empty() ? "{" : ", ", name, value);
+  return out.empty() ? out : out + "}";
+}
+
+std::string CaseSpec::Text() const {
+  std::string text = version ? fmt::format("{}@{}", op, version) : op;
+  text += fmt::format("({})", fmt::join(operands, ", "));
+  if (!attributes.empty()) text += fmt::format(" {}", AttributesText());
+  return outputs == 1 ? text : text + fmt::format(" -> {}", outputs);
+}
+
+CaseSpec ParseSpec(std::string_view text) {
+  CaseSpec spec;
+  const size_t open = text.find('('), close = text.find(')');
+  spec.op = text.substr(0, open);
+  if (size_t at = spec.op.find('@'); at != std::string::npos) {
+    spec.version = std::atoi(spec.op.c_str() + at + 1);
+    spec.op.resize(at);
+  }
+  spec.operands = SplitList(text.substr(open + 1, close - open - 1));
+  std::string_view rest = text.substr(close + 1);
+  if (size_t begin = rest.find('{'), end = rest.rfind('}'); begin != std::string_view::npos) {
+    for (const std::string& part : SplitList(rest.substr(begin + 1, end - begin - 1))) {
+      const size_t equals = part.find('=');
+      spec.attributes.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    }
+    rest = rest.substr(end + 1);
+  }
+  if (size_t arrow = rest.find(" -> "); arrow != std::string_view::npos)
+    spec.outputs = std::atoi(std::string(rest.substr(arrow + 4)).c_str());
+  return spec;
+}
+
+SpecOperand ParseOperand(std::string_view text) {
+  SpecOperand o;
+  o.absent = text == "_";
+  if (text.starts_with('=')) o.same_as = std::atoi(std::string(text.substr(1)).c_str());
+  if (size_t at = text.find('@'); at != std::string_view::npos) {
+    const std::string range(text.substr(at + 1));
+    o.special = range == "special";
+    o.ranged = !o.special;
+    if (o.ranged) std::sscanf(range.c_str(), "%lf:%lf", &o.low, &o.high);
+    text = text.substr(0, at);
+  }
+  if (size_t at = text.find('<'); at != std::string_view::npos) {
+    o.constant = true;
+    o.values = text.substr(at + 1, text.size() - at - 2);
+    text = text.substr(0, at);
+  }
+  o.type = text;
+  return o;
+}
+
+std::string Case::Name() const {
+  constexpr const char* kWith[] = {"", " with constants", " with the first one constant"};
+  return fmt::format("{}{} T={}", spec, kWith[static_cast<int>(constants)], DTypeName(dtype));
+}
 
 double Case::Work() const {
   int64_t largest = 0, written = 0;
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    const Value& value = graph.value(v);
-    largest = std::max(largest, value.role == Role::kConstant ? value.constant.elements() : int64_t{0});
-  }
-  for (const Tensor& t : inputs[0]) largest = std::max(largest, t.elements());
+  for (ValueId v = 0; v < graph.value_count(); ++v) largest = std::max(largest, Elements(graph.value(v).type.dims));
   for (const Tensor& t : expected[0]) written += t.elements();
   return static_cast<double>(written) * static_cast<double>(largest);
 }
@@ -130,6 +169,10 @@ std::vector<const OpDef*> CheckableOps() {
   }
   std::ranges::sort(out, {}, &OpDef::name);
   return out;
+}
+
+int VersionOf(const OpDef& def) {
+  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
 }
 
 std::vector<const OpDef*> QuickOps() {
@@ -147,17 +190,16 @@ std::vector<DType> TypesOf(const OpDef& def) {
   const auto typed = std::ranges::find_if(first.operands, [](auto& operand) { return operand.starts_with("T["); });
   if (typed != first.operands.end())
     slot = &def.inputs[std::min(static_cast<int>(typed - first.operands.begin()), def.inputs.size() - 1)];
-  for (DType d : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kI16, DType::kI32, DType::kI64,
-                  DType::kU8, DType::kU16, DType::kU32, DType::kU64, DType::kBool}) {
-    if (slot->types.Contains(d)) out.push_back(d);
-  }
+  std::ranges::copy_if(kCaseTypes, std::back_inserter(out), [&](DType d) { return slot->types.Contains(d); });
   return out;
 }
 
 std::vector<std::string> SpecsFor(const OpDef& def) {
+  std::span<const std::string_view> examples =
+      def.inputs.size() == 2 ? std::span(kBinary) : std::span<const std::string_view>(kUnary);
+  if (def.examples.size() > 0) examples = {def.examples.begin(), def.examples.end()};
   std::vector<std::string> out;
-  for (std::string_view example : def.examples) out.push_back(fmt::format("{}{}", def.name, example));
-  if (out.empty()) AddFromSchema(def, out);
+  for (std::string_view example : examples) out.push_back(fmt::format("{}{}", def.name, example));
   return out;
 }
 
@@ -175,9 +217,8 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
   Case c;
   c.def = &def;
   c.dtype = dtype;
-  c.spec = text + (constants == Constants::kOthers  ? " with constants"
-                   : constants == Constants::kFirst ? " with the first one constant"
-                                                    : "");
+  c.spec = text;
+  c.constants = constants;
   std::string lines, call, outs;
   std::vector<SpecOperand> free;
   for (size_t i = 0; i < spec.operands.size(); ++i) {
@@ -218,25 +259,17 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
 }
 
 absl::StatusOr<Case> FirstRowOf(const Case& c) {
-  if (c.inputs[0].empty() || c.inputs[0][0].rank() == 0 || c.inputs[0][0].shape()[0] < 2) {
-    return absl::FailedPreconditionError("it has one row only");
-  }
-  Case row = c;
-  row.spec += ", first row";
-  row.graph.value(row.graph.inputs()[0]).type.dims[0] = 1;
-  for (ValueId v = 0; v < row.graph.value_count(); ++v) {
-    if (row.graph.value(v).role == Role::kTemporary) row.graph.value(v).type = {};
-  }
-  MGE_RETURN_IF_ERROR(InferTypes(row.graph));
-  for (int set = 0; set < 2; ++set) {
-    Tensor& t = row.inputs[set][0];
-    Shape shape = t.shape();
-    shape[0] = 1;
-    t = t.Within(t.dtype(), shape, t.data());
-    row.expected[set].clear();
-  }
-  MGE_RETURN_IF_ERROR(AddExpected(row));
-  return row;
+  CaseSpec spec = ParseSpec(c.spec);
+  std::string& operand = spec.operands[0];
+  if (!operand.starts_with("T[") || operand.starts_with("T[]") || c.constants == Constants::kFirst)
+    return absl::FailedPreconditionError("it has no rows");
+  operand.replace(2, operand.find_first_of(",]") - 2, "1");
+  return MakeCase(*c.def, c.dtype, spec.Text(), c.constants);
+}
+
+std::vector<unsigned char> BytesOf(const Tensor& t) {
+  auto* data = static_cast<const unsigned char*>(t.data());
+  return {data, data + t.bytes()};
 }
 
 Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes) {
@@ -284,24 +317,22 @@ std::string CompareWithReference(const Tensor& got, const Tensor& want, bool red
                          : want.dtype() == DType::kF32 ? 2e-5
                          : want.dtype() == DType::kF16 ? 8e-3
                                                        : 4e-2;
-  const double tolerance = reduced ? std::max(of_type, 2e-2) : of_type;
-  double scale = 0;  // the largest value of the tensor: the error of a sum whose terms cancel is relative to it
+  double scale = 0.1;  // the largest value of the tensor: the error of a sum whose terms cancel is relative to it
   for (int64_t i = 0; floating && i < want.elements(); ++i) {
-    double w = std::abs(ElementAt(want, i));
-    if (std::isfinite(w)) scale = std::max(scale, w);
+    if (double w = std::abs(ElementAt(want, i)); std::isfinite(w)) scale = std::max(scale, w);
   }
-  int64_t wrong = 0, first = -1;
-  for (int64_t i = 0; i < want.elements(); ++i) {
+  const double allowed = (reduced ? std::max(of_type, 2e-2) : of_type) * scale;
+  const auto size = static_cast<size_t>(ElementBytes(want.dtype()));
+  int64_t wrong = 0, first = 0;
+  for (int64_t i = want.elements(); i-- > 0;) {
     const double a = ElementAt(got, i), b = ElementAt(want, i);
-    const int64_t size = ElementBytes(want.dtype());
-    auto* bytes = static_cast<const char*>(got.data()) + i * size;
-    const bool same = !floating       ? std::equal(bytes, bytes + size, static_cast<const char*>(want.data()) + i * size)
+    const size_t at = static_cast<size_t>(i) * size;
+    const bool same = !floating       ? std::memcmp(static_cast<const char*>(got.data()) + at,
+                                                    static_cast<const char*>(want.data()) + at, size) == 0
                       : std::isnan(b) ? std::isnan(a)
                       : std::isinf(b) ? a == b
-                                      : std::abs(a - b) <= tolerance * std::max(scale, 0.1);
-    if (same) continue;
-    if (first < 0) first = i;
-    ++wrong;
+                                      : std::abs(a - b) <= allowed;
+    if (!same) first = i, ++wrong;
   }
   if (wrong == 0) return {};
   return fmt::format("{} of {} elements are wrong, the first at {}: {:.9g}, expected {:.9g}", wrong, want.elements(), first,

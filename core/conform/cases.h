@@ -13,12 +13,16 @@
 
 namespace mge::conform {
 
+// The inputs of a spec that become constants: none, all except the first, or only the first.
+enum class Constants { kNone, kOthers, kFirst };
+
 // A test case: a graph of one node (or of one group of nodes) with all types known. The graph's inputs are the operands that
 // are not constants.
 struct Case {
   const OpDef* def = nullptr;
   DType dtype = DType::kUndefined;
   std::string spec;  // "MatMul(T[3,5], T[5,7])"; the name of the case in reports
+  Constants constants = Constants::kNone;
   Graph graph;
   std::vector<Tensor> inputs[2];    // two sets of data for the graph's inputs
   std::vector<Tensor> expected[2];  // the reference results for the graph's outputs
@@ -27,14 +31,21 @@ struct Case {
   double Work() const;       // an estimate of the run time from the sizes, without a unit
 };
 
+// The element types of cases.
+inline constexpr DType kCaseTypes[] = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,
+                                       DType::kI16, DType::kI32, DType::kI64, DType::kU8,   DType::kU16,
+                                       DType::kU32, DType::kU64, DType::kBool};
+
 // Returns the operators that a backend may be asked to run, sorted by name.
 std::vector<const OpDef*> CheckableOps();
 // Returns the operators that --quick checks.
 std::vector<const OpDef*> QuickOps();
+// Returns the version of the operator in the cases.
+int VersionOf(const OpDef& def);
 // Returns the element types that the operator's first typed operand may have.
 std::vector<DType> TypesOf(const OpDef& def);
 
-// Returns the specs of an operator: its examples (OpDef::examples), else some derived from its schema. The form of a
+// Returns the specs of an operator: its examples (OpDef::examples), else those of an elementwise operator. The form of a
 // spec, which begins with the operator's name, and of an example, which does not:
 //   MatMul(T[3,5], T[5,7])                       T: the element type of the case
 //   Slice(T[4,6], int64[2]<0,1>, int64[2]<3,5>)  an operand with values is a constant
@@ -73,9 +84,6 @@ SpecOperand ParseOperand(std::string_view text);
 // Returns further specs, derived from the small ones of SpecsFor(): see variations.cc.
 std::vector<std::string> VariationsOf(const OpDef& def);
 
-// The inputs of a spec that become constants: none, all except the first, or only the first.
-enum class Constants { kNone, kOthers, kFirst };
-
 // Creates the case of a spec. Fails if the operator, according to the reference evaluator, does not allow it.
 absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& spec,
                               Constants constants = Constants::kNone);
@@ -83,10 +91,11 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
 // Creates a case of several nodes. Fails if the reference evaluators cannot run the graph.
 absl::StatusOr<Case> CaseOfGraph(Graph graph, std::string name, DType dtype);
 
-// Returns the case with only the first row (index 0 of dimension 0) of its first input. Fails if there is only one row, or
-// if the operator does not allow it.
+// Returns the case with only the first row (index 0 of dimension 0) of its first input. Fails if the operator does not allow
+// it.
 absl::StatusOr<Case> FirstRowOf(const Case& c);
 
+std::vector<unsigned char> BytesOf(const Tensor& t);
 // Returns a tensor with a copy of these bytes.
 Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes);
 // Returns a tensor of pseudo-random values in [low, high]; integers are rounded. The same seed gives the same values.

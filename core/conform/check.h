@@ -33,22 +33,24 @@ struct Check {
   Needs needs = Needs::kDevice;
 };
 
+// Thrown by a check to end. It is a type of its own, so that nothing that a backend throws is taken for it.
+struct EndedCheck {
+  absl::Status status;
+  const char* check = nullptr;  // of BrokenAs(), else NULL
+};
+
 [[noreturn]] void Broken(std::string_view what);
 template <typename... Args>
 [[noreturn]] void Broken(fmt::format_string<Args...> what, Args&&... args) {
   Broken(std::string_view(fmt::format(what, std::forward<Args>(args)...)));
 }
 // Throws a Broken() that is a finding of `check`, and not of the check that is being applied.
-[[noreturn]] void BrokenAs(const char* check, std::string_view what);
+template <typename... Args>
+[[noreturn]] void BrokenAs(const Check& check, fmt::format_string<Args...> what, Args&&... args) {
+  throw EndedCheck{absl::InternalError(fmt::format(what, std::forward<Args>(args)...)), check.name};
+}
 [[noreturn]] void NotOffered(std::string_view reason);
 bool IsNotOffered(const absl::Status& status);
-// Returns the check of BrokenAs(), or "" for any other status.
-std::string OtherCheck(const absl::Status& status);
-
-// Thrown by a check to end. It is a type of its own, so that nothing that a backend throws is taken for it.
-struct EndedCheck {
-  absl::Status status;
-};
 
 // Returns the status with which f() ends early, or OK. Exceptions of other types, which are the backend's, pass through.
 template <typename F>
@@ -73,7 +75,7 @@ T OrThrow(absl::StatusOr<T> result) {
 
 // Applies a check: does the work and records its result. Returns false if it found a fault. `where` is the place of a
 // finding.
-bool Apply(CheckReporter& reporter, const char* check, std::string_view where, const std::function<void()>& work);
+bool Apply(CheckReporter& reporter, const Check& check, std::string_view where, const std::function<void()>& work);
 
 // Calls f(0), f(1), ... in `count` new threads at once. When all have ended, throws what the first one has thrown. If no
 // more threads can be started, the calling thread makes the other calls after that.
@@ -89,11 +91,9 @@ void InThreads(int count, F&& f) {
 std::span<const Check* const> AllChecks();
 
 std::span<const Check> AbiChecks();
-std::span<const Check> DeviceChecks();
 std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();
-std::span<const Check> FenceChecks();
 std::span<const Check> CollectiveChecks();
 std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();

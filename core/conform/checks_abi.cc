@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the file, its identity note and its table, of output structs, and of unknown values.
+// Checks of the file, its identity note and its table, of output structs and unknown values, and of settings and devices.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <tuple>
 
-#include "core/conform/backend_under_test.h"
+#include "core/conform/allocations.h"
 #include "core/conform/kernel_run.h"
 #include "core/conform/leak_check.h"
 #include "core/plugin/abi_call.h"
@@ -17,24 +17,24 @@
 namespace mge::conform {
 namespace {
 
-// Calls f(T*) with an output struct of another host, which knows `covered` bytes of it. Throws Broken() if other bytes are
-// written. `covered` may be larger than the struct.
+// Calls f(T*) with output structs of other hosts, which know `least` bytes of it, or more than there are. Throws Broken() if
+// other bytes are written.
 template <typename T, typename F>
-void WritesOnlyKnown(BackendUnderTest& s, std::string_view name, size_t covered, F&& f) {
+void WritesOnlyKnown(BackendUnderTest& s, std::string_view name, size_t least, F&& f) {
   constexpr unsigned char kUnknown = 0xee;
-  alignas(T) unsigned char room[sizeof(T) + 64];
-  const size_t known = std::min(covered, sizeof(T));
-  std::memset(room, 0, known);
-  std::memset(room + known, kUnknown, sizeof(room) - known);
-  T* out = reinterpret_cast<T*>(room);
-  out->struct_size = static_cast<uint32_t>(covered);
-  s.At("a {} of {} bytes", name, covered);
-  f(out);
-  if (out->struct_size != covered) Broken("the struct_size of a {} is overwritten", name);
-  auto written = std::find_if(room + known, std::end(room), [](unsigned char c) { return c != kUnknown; });
-  if (written != std::end(room))
-    Broken("a {} of {} bytes (struct_size), of which {} are known, is written at byte {}", name, covered, known,
-           written - room);
+  for (size_t covered : {least, sizeof(T) + 64}) {
+    alignas(T) unsigned char room[sizeof(T) + 64];
+    const size_t known = std::min(covered, sizeof(T));
+    std::memset(room, 0, known);
+    std::memset(room + known, kUnknown, sizeof(room) - known);
+    T* out = reinterpret_cast<T*>(room);
+    out->struct_size = static_cast<uint32_t>(covered);
+    s.At("a {} of {} bytes", name, covered);
+    f(out);
+    if (out->struct_size != covered) Broken("the struct_size of a {} is overwritten", name);
+    if (std::ranges::count(room + known, std::end(room), kUnknown) != std::end(room) - (room + known))
+      Broken("a {} of {} bytes (struct_size) is written behind byte {}", name, covered, known);
+  }
 }
 
 void CheckNote(BackendUnderTest& s) {
@@ -113,30 +113,24 @@ void CheckExtensions(BackendUnderTest& s) {
 
 void CheckOutStructs(BackendUnderTest& s) {
   const mge_memory_api& memory = *s.plugin().memory;
-  WritesOnlyKnown<mge_slab>(s, "mge_slab", sizeof(mge_slab) + 64, [&](mge_slab* out) {
+  WritesOnlyKnown<mge_slab>(s, "mge_slab", sizeof(mge_slab), [&](mge_slab* out) {
     Call("acquiring a slab", memory.slab_acquire, s.device(), MGE_MEMORY_DEVICE, uint64_t{4096}, out);
     mge_slab slab = *out;
     slab.struct_size = sizeof(slab);
     memory.slab_release(s.device(), &slab);
   });
-  for (size_t covered : {offsetof(mge_link, latency_us), sizeof(mge_link) + 64}) {
-    if (!s.plugin().device->link) break;
-    WritesOnlyKnown<mge_link>(s, "mge_link", covered, [&](mge_link* out) {
-      Call("asking for a link", s.plugin().device->link, s.device(), s.device(), out);
-    });
-  }
-  const mge_kernel_api& api = *s.plugin().kernel;
+  if (auto link = s.plugin().device->link)
+    WritesOnlyKnown<mge_link>(s, "mge_link", offsetof(mge_link, latency_us),
+                              [&](mge_link* out) { Call("asking for a link", link, s.device(), s.device(), out); });
   const std::optional<SupportedCase> first = FirstSupportedCase(s);
   if (!first) return;
-  AbiProblem problem(first->c, MGE_WRITE);
+  AbiProblem problem(first->c);
   const OwnedCandidate::Abi abi = first->candidate.ToAbi();
-  for (size_t covered : {offsetof(mge_prepared, workspace_bytes), sizeof(mge_prepared) + 64}) {
-    WritesOnlyKnown<mge_prepared>(s, "mge_prepared", covered, [&](mge_prepared* out) {
-      Call("preparing", api.prepare, s.device(), problem.get(), &abi.candidate, out);
-      if (!out->kernel) Broken("the kernel of a mge_prepared, which is a known member, is not written");
-      api.destroy(out->kernel);
-    });
-  }
+  WritesOnlyKnown<mge_prepared>(s, "mge_prepared", offsetof(mge_prepared, workspace_bytes), [&](mge_prepared* out) {
+    Call("preparing", s.plugin().kernel->prepare, s.device(), problem.get(), &abi.candidate, out);
+    if (!out->kernel) Broken("the kernel of a mge_prepared, which is a known member, is not written");
+    s.plugin().kernel->destroy(out->kernel);
+  });
 }
 
 void CheckUnknownBits(BackendUnderTest& s) {
@@ -148,11 +142,72 @@ void CheckUnknownBits(BackendUnderTest& s) {
   }
   const mge_strategy_api* api = OwnOrder(s.plugin());
   if (const std::optional<SupportedCase> first = FirstSupportedCase(s); first && api) {
-    AbiProblem problem(first->c, MGE_WRITE);
+    AbiProblem problem(first->c);
     mge_choice choice = {sizeof(choice), 99, problem.get(), nullptr, 0, nullptr};
     uint32_t order = 0;
     MustFail(MGE_OK, "the selection mode 99", api->order, s.device(), &choice, &order);
   }
+}
+
+// ---- settings and devices
+
+void CheckSettings(BackendUnderTest& s) {
+  if (s.plugin().setting_count == 0) NotOffered("the backend has no settings");
+  const absl::Status declared = ResolveSettings(s.plugin(), {}).status();
+  if (!declared.ok()) Broken(FormatError(declared));
+}
+
+void CheckEnumerate(BackendUnderTest& s) {
+  NoteReading reading = NoteOf(s.path());
+  DeviceListing first = ListDevices(s.plugin(), &reading.note.classes);
+  if (!first.fault.empty()) Broken(first.fault);
+  DeviceListing second = ListDevices(s.plugin());
+  auto alike = [](const DeviceDescription& a, const DeviceDescription& b) {
+    return a.index == b.index && a.fingerprint == b.fingerprint && a.score == b.score;
+  };
+  if (!std::ranges::equal(first.devices, second.devices, alike)) Broken("a second enumeration lists other devices");
+}
+
+void CheckOpenClose(BackendUnderTest& s) {
+  const mge_device_api& api = *s.plugin().device;
+  if (s.devices().empty()) NotOffered("the backend has no usable device on this machine");
+  for (const DeviceDescription& d : s.devices()) {
+    for (int i = 0; i < 8; ++i) Make("device", api.close, api.open, d.index);
+  }
+}
+
+void CheckBadIndex(BackendUnderTest& s) {
+  for (uint32_t index : {uint32_t{9999}, UINT32_MAX}) {
+    mge_device* device = nullptr;
+    MustFail(MGE_OK, fmt::format("opening device {}, which is not listed,", index), s.plugin().device->open, index, &device);
+  }
+}
+
+void CheckNullError(BackendUnderTest& s) {
+  mge_device* device = nullptr;
+  if (s.plugin().device->open(9999, &device, nullptr) == MGE_OK) Broken("opening device 9999 was accepted");
+  auto slab = Sized<mge_slab>();
+  if (s.plugin().memory->slab_acquire(s.device(), 99, 64, &slab, nullptr) == MGE_OK)
+    Broken("the memory class 99 was accepted");
+}
+
+void CheckLinks(BackendUnderTest& s) {
+  if (!s.plugin().device->link) NotOffered("the slot link is empty: no two devices are linked");
+  Owned<mge_device> other = s.OpenAnother();
+  for (auto [from, to] : {std::pair{s.device(), other.get()}, std::pair{other.get(), s.device()}}) {
+    auto link = Sized<mge_link>();
+    Call("asking for a link", s.plugin().device->link, from, to, &link);
+    if (link.flags & ~MGE_LINK_KNOWN_BITS) Broken("a link has unknown flags");
+    if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) Broken("a link's bandwidth or latency is negative");
+  }
+}
+
+void CheckDeviceAllocations(BackendUnderTest& s) {
+  s.Close();
+  s.Stop();
+  constexpr double kSeconds = 2;
+  auto live = [&s] { LiveOnce(s); };
+  SurvivesFailures(s, live, kSeconds);
 }
 
 constexpr Check kAbiChecks[] = {
@@ -166,6 +221,17 @@ constexpr Check kAbiChecks[] = {
     {"abi.out_structs", "In output structs only the members within struct_size are written; struct_size is not changed.",
      CheckOutStructs},
     {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", CheckUnknownBits},
+    {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", CheckSettings,
+     Needs::kTable},
+    {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", CheckEnumerate,
+     Needs::kStarted},
+    {"device.open_close", "A device can be opened and closed repeatedly.", CheckOpenClose, Needs::kStarted},
+    {"device.bad_index", "Opening a device that is not listed fails with a text.", CheckBadIndex, Needs::kStarted},
+    {"device.no_error_slot", "Errors are returned even if the host passes NULL for the error.", CheckNullError},
+    {"device.links", "Links between devices have known flags and no negative numbers.", CheckLinks},
+    {"device.allocations",
+     "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.",
+     CheckDeviceAllocations},
 };
 
 }  // namespace

@@ -7,9 +7,6 @@
 namespace mge::conform {
 namespace {
 
-constexpr uint64_t kShortNs = 200'000'000;  // the timeout of a group whose other rank never comes, in nanoseconds
-constexpr uint64_t kCount = 70'001;         // float32 elements of an operation
-
 using Communicator = Owned<mge_communicator>;
 using Id = uint8_t[MGE_UNIQUE_ID_BYTES];
 
@@ -30,6 +27,7 @@ Communicator JoinAlone(BackendUnderTest& s) {
 }
 
 void CheckOneRank(BackendUnderTest& s) {
+  constexpr uint64_t kCount = 70'001;  // float32 elements
   constexpr size_t kBytes = kCount * sizeof(float);
   Communicator alone = JoinAlone(s);
   Rig rig(s, 3 * kBytes);
@@ -48,6 +46,7 @@ void CheckOneRank(BackendUnderTest& s) {
 void CheckAbsentRank(BackendUnderTest& s) {
   Id id = {};
   NewId(s, id);
+  constexpr uint64_t kShortNs = 200'000'000;  // the timeout
   mge_communicator* made = nullptr;
   const auto begin = std::chrono::steady_clock::now();
   MustFail(MGE_UNAVAILABLE, "create of a communicator whose other rank never comes", ApiOf(s)->create, s.device(), id, 0u,

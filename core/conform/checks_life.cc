@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of start and stop: leaks, restart, state of the host process, process exit, lost devices.
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <clocale>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <system_error>
+#include <fstream>
+#include <iterator>
+#include <set>
 
 #include "core/conform/device_memory.h"
 #include "core/conform/kernel_run.h"
 #include "core/conform/leak_check.h"
+#include "fmt/ranges.h"
 #include "mge/faults.h"
 
 namespace mge::conform {
@@ -28,30 +27,24 @@ void NoChildIsLeft() {
 }
 
 void CheckStop(BackendUnderTest& s) {
-  // The first start may create permanent objects, such as threads of a driver. It must not leave a process.
-  const auto begin = std::chrono::steady_clock::now();
-  InThreads(1, [&](int) { LiveOnce(s); });
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  NoChildIsLeft();
-  constexpr int kSpans = 27;  // largest number of spans in MeasureLeaks(), including the time that some of them wait
+  // The first lives may create permanent objects, such as threads of a driver. They must not leave a process.
+  for (int i = 0; i < 2; ++i) {
+    InThreads(1, [&](int) { LiveOnce(s); });
+    NoChildIsLeft();
+  }
+  const ProcessCounts before = ProcessCounts::Now();
   int64_t used = 0;
-  int lives = 0;
-  ProcessCounts before;
-  LeakCheck plan = {.first = 1,
-                    .rounds = std::max(1, s.reporter().Fit(4 * kSpans, seconds) / kSpans),
-                    .round = {},
-                    .began = [&] { lives = 0, before = ProcessCounts::Now(); },
-                    .device_used = [&] { return used; }};
-  auto live = [&](Until until) { return [&, until] { ++lives, LiveOnce(s, &used, until); }; };
-  std::string lost = FindLeak(plan, "start and stop",
-                              {{"start or stop", live(Until::kStart)},
-                               {"the device's open or close", live(Until::kOpen)},
-                               {"slab_acquire or slab_release", live(Until::kMemory)},
-                               {"the slots of queues and fences", live(Until::kQueue)},
-                               {"the slots of kernels", live(Until::kKernel)}});
+  auto live = [&](Until until) { return [&, until] { LiveOnce(s, &used, until); }; };
+  const std::string lost = FindLeak("start and stop",
+                                    {{"start or stop", live(Until::kStart)},
+                                     {"the device's open or close", live(Until::kOpen)},
+                                     {"slab_acquire or slab_release", live(Until::kMemory)},
+                                     {"the slots of queues and fences", live(Until::kQueue)},
+                                     {"the slots of kernels", live(Until::kKernel)}},
+                                    [&] { return used; });
   NoChildIsLeft();
   if (std::string more = ProcessCounts::Now().MoreThan(before); !more.empty())
-    Broken("after {} lives there are {}", lives, more);
+    Broken("after several starts and stops there are {}", more);
   if (int64_t left = s.host().outstanding(); left > 0)
     Broken("{} blocks of the host's memory are not released by stop()", left);
   if (!lost.empty()) Broken(lost);
@@ -78,68 +71,36 @@ void CheckLost(BackendUnderTest& s) {
   Call("the status of another device", device.status, other.get());
 }
 
-// A copy of the process-wide state that belongs to the host: name -> value.
-using HostState = std::map<std::string, std::string>;
-
-std::string SignalName(int number) {
-  const char* name = sigabbrev_np(number);
-  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
-}
+// The process-wide state that belongs to the host: one line for each part, such as "the locale: C".
+using HostState = std::set<std::string>;
 
 HostState HostStateNow() {
-  HostState parts;
-  sigset_t blocked;
-  sigemptyset(&blocked);
-  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  HostState lines = {fmt::format("the locale: {}", std::setlocale(LC_ALL, nullptr)),
+                     fmt::format("the working folder: {}", std::filesystem::current_path().string())};
   for (int i = 1; i < NSIG; ++i) {
     struct sigaction action = {};
     if (sigaction(i, nullptr, &action) != 0) continue;  // reserved by the C library
-    const auto handler = action.sa_handler;
-    parts["the handler of " + SignalName(i)] = handler == SIG_DFL   ? "the default"
-                                               : handler == SIG_IGN ? "ignored"
-                                                                    : fmt::format("{}", reinterpret_cast<void*>(handler));
-    parts["the mask of " + SignalName(i)] = sigismember(&blocked, i) ? "blocked" : "not blocked";
+    lines.insert(fmt::format("the handler of signal {}: {}", i, reinterpret_cast<void*>(action.sa_handler)));
   }
-  parts["the locale"] = std::setlocale(LC_ALL, nullptr);
-  std::error_code code;
-  parts["the working folder"] = std::filesystem::current_path(code).string();
-  for (char** at = environ; *at; ++at) {
-    const std::string_view variable = *at;
-    const size_t name = std::min(variable.find('='), variable.size());
-    parts[fmt::format("the variable {}", variable.substr(0, name))] = variable.substr(std::min(name + 1, variable.size()));
+  for (char** variable = environ; *variable; ++variable) lines.insert(fmt::format("the variable {}", *variable));
+  std::ifstream status("/proc/thread-self/status"), limits("/proc/self/limits");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Umask:") || line.starts_with("SigBlk:")) lines.insert(line);
   }
-  for (int i = 0; i < static_cast<int>(RLIMIT_NLIMITS); ++i) {
-    rlimit limit = {};
-    getrlimit(static_cast<__rlimit_resource>(i), &limit);
-    parts[fmt::format("limit {} of setrlimit", i)] = fmt::format("{} of {}", limit.rlim_cur, limit.rlim_max);
-  }
-  const mode_t mask = umask(0);
-  umask(mask);
-  parts["the umask"] = fmt::format("{:03o}", mask);
-  return parts;
-}
-
-// Returns the differences, such as "the locale (was C, is C.UTF-8)", or "".
-std::string Changes(const HostState& before, const HostState& now) {
-  auto value = [](const HostState& state, const std::string& name) {
-    auto at = state.find(name);
-    return at == state.end() ? std::string("not set") : at->second;
-  };
-  HostState all = now;
-  all.insert(before.begin(), before.end());
-  std::string out;
-  for (const auto& [name, ignored] : all) {
-    std::string was = value(before, name), is = value(now, name);
-    if (was != is) out += fmt::format("{}{} (was {}, is {})", out.empty() ? "" : ", ", name, was, is);
-  }
-  return out;
+  for (std::string line; std::getline(limits, line);) lines.insert(line);
+  return lines;
 }
 
 void CheckHostKept(BackendUnderTest& s) {
   const HostState before = HostStateNow();
   auto kept = [&](std::string_view what) {
-    std::string changed = Changes(before, HostStateNow());
-    if (!changed.empty()) Broken("{} changes state that belongs to the host: {}; do not change it", what, changed);
+    const HostState now = HostStateNow();
+    std::vector<std::string> lost, added;
+    std::ranges::set_difference(before, now, std::back_inserter(lost));
+    std::ranges::set_difference(now, before, std::back_inserter(added));
+    if (lost.empty() && added.empty()) return;
+    Broken("{} changes state that belongs to the host from [{}] to [{}]; do not change it", what, fmt::join(lost, "; "),
+           fmt::join(added, "; "));
   };
   s.Load();
   kept("loading");

@@ -6,7 +6,6 @@
 // is offered to requests with every combination of flags and fence points; the rules of the contract say which of them may
 // get it.
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <random>
@@ -36,7 +35,7 @@ class Provider : public DeviceSlabs {
     std::lock_guard lock(mutex_);
     if (AllocationFailure::Refuses()) return Fail(errors::kOutOfMemory, "the device has no more memory");
     absl::StatusOr<mge_slab> slab = DeviceSlabs::Acquire(bytes);
-    if (slab.ok() || ErrorId(slab.status()) != errors::kOverBudget.id) ++calls_;
+    calls_ += slab.ok() || ErrorId(slab.status()) != errors::kOverBudget.id;
     if (slab.ok()) slabs_[slab->address] = *slab;
     return slab;
   }
@@ -60,7 +59,7 @@ class Provider : public DeviceSlabs {
 
  private:
   std::mutex mutex_;
-  std::atomic<uint64_t> calls_ = 0;
+  uint64_t calls_ = 0;
   std::map<const void*, mge_slab> slabs_;
   static inline std::string fault_;
 };
@@ -83,6 +82,7 @@ class Pool {
     mge_error error = Try("acquiring a block", api_.acquire, raw(), bytes, alignment, after, flags, &r);
     return {std::move(error), r};
   }
+  // Acquires a block, checks it, and adds it to held. [any thread]
   mge_reservation Acquire(uint64_t bytes, uint64_t alignment = 64) {
     const auto [result, r] = TryAcquire(bytes, 0, nullptr, alignment);
     Answer(result, fmt::format("acquiring {} bytes", bytes));
@@ -91,24 +91,25 @@ class Pool {
     if (r.bytes < bytes) Broken("{} bytes were asked for, the block says {}", bytes, r.bytes);
     if (!provider_.Covers(r.address, bytes))
       Broken("a block of {} bytes is not in a slab of the host, so the budget does not count it", bytes);
-    return r;
-  }
-  // Adds a block to held. Throws Broken() if it overlaps another one.
-  void Hold(const mge_reservation& r) {
+    std::lock_guard lock(mutex_);
     for (const mge_reservation& other : held) {
       if (Overlap(r, other)) Broken("two blocks, of {} and {} bytes, overlap", r.bytes, other.bytes);
     }
-    held.push_back(r);
+    return held.emplace_back(r);
   }
-  // Acquires a block for each of the sizes and adds them to held.
   void AcquireAll(const std::vector<uint64_t>& sizes) {
-    for (uint64_t bytes : sizes) Hold(Acquire(bytes));
+    for (uint64_t bytes : sizes) Acquire(bytes);
   }
-  void Release(const mge_reservation& r, const mge_fence_point* last_use = nullptr) {
+  // Releases a block and removes it from held. [any thread]
+  void Release(mge_reservation r, const mge_fence_point* last_use = nullptr) {
+    {
+      std::lock_guard lock(mutex_);
+      std::erase_if(held, [&](const mge_reservation& h) { return h.address == r.address; });
+    }
     InBackend("releasing a block", api_.release, raw(), &r, last_use);
   }
   void ReleaseAll() {
-    for (const mge_reservation& r : std::exchange(held, {})) Release(r);
+    while (!held.empty()) Release(held.front());
   }
   // Releases all blocks in use, trims, and returns the bytes that the pool still holds.
   uint64_t HeldWhenFree() {
@@ -128,6 +129,7 @@ class Pool {
 
  private:
   const mge_pool_api& api_;
+  std::mutex mutex_;
   Provider provider_;
   Owned<mge_pool> pool_;
 };
@@ -143,13 +145,11 @@ void CheckBlocks(BackendUnderTest& s, Pool& pool) {
   std::mt19937 random(7);
   for (int i = 0; i < 400; ++i) {
     if (!pool.held.empty() && (random() % 3 == 0 || pool.held.size() > 60)) {
-      const auto at = pool.held.begin() + random() % static_cast<int>(pool.held.size());
-      pool.Release(*at);
-      pool.held.erase(at);
+      pool.Release(pool.held[random() % pool.held.size()]);
       continue;
     }
     uint64_t bytes = 1 + random() % (random() % 8 == 0 ? 300000 : 5000);
-    pool.Hold(pool.Acquire(bytes, uint64_t{1} << random() % 9));
+    pool.Acquire(bytes, uint64_t{1} << random() % 9);
   }
   Transfer transfer(s);
   for (const mge_reservation& r : pool.held)
@@ -171,9 +171,8 @@ void CheckWhileBusy(BackendUnderTest& s, Pool& pool, const mge_reservation& busy
   if (waits && s.plugin().queue->host_wait(r.ready, r.ready_value, 0, nullptr) != MGE_DEADLINE_EXCEEDED)
     Broken("the fence in `ready` is reached before the block's last use is over");
   if (!waits && !comes_later)
-    Broken(may_wait ? "with MAY_WAIT, a block whose last use is not over was handed out with MGE_OK"
-           : after  ? "a request that does not come after a block's last use got that block"
-                    : "a block was handed out again before the fence of its last use was reached");
+    Broken("a block was handed out before the fence of its last use (MAY_WAIT: {}, `after`: {})", may_wait,
+           after != nullptr);
   pool.Release(r, &last);  // restores the state before the request
 }
 
@@ -198,9 +197,8 @@ bool TryFences(BackendUnderTest& s, const LongWork& work, std::chrono::milliseco
         CheckWhileBusy(s, pool, busy, last, flags, after);
     }
     CheckWhileBusy(s, pool, busy, last, 0, &last);
-    pool.AcquireAll({64, 20000});
-    for (const mge_reservation& r : std::span(pool.held).last(2)) {
-      if (Overlap(busy, r)) Broken("a part of a block was handed out before the fence of its last use");
+    for (uint64_t bytes : {64, 20000}) {
+      if (Overlap(busy, pool.Acquire(bytes))) Broken("a part of a block was handed out before the fence of its last use");
     }
   });
   const bool conclusive = fence.Ask(2, 0).code == MGE_DEADLINE_EXCEEDED;
@@ -220,22 +218,23 @@ void CheckFences(BackendUnderTest& s, Pool&) {
 }
 
 void CheckBudget(BackendUnderTest&, Pool& pool) {
-  for (bool refused = false; !refused;) {
-    const auto [result, r] = pool.TryAcquire(600'000);
-    refused = result.code != MGE_OK;
-    if (!refused) pool.Hold(r);
-    if (uint64_t all = pool.held.size() * 600'000; all > kBudget)
+  constexpr uint64_t kBytes = 600'000;
+  mge_error result;
+  for (;;) {
+    mge_reservation r;
+    std::tie(result, r) = pool.TryAcquire(kBytes);
+    if (result.code != MGE_OK) break;
+    pool.held.push_back(r);
+    if (uint64_t all = pool.held.size() * kBytes; all > kBudget)
       Broken("{} bytes are handed out, the budget is {}", all, kBudget);
-    if (refused && result.code != MGE_OVER_BUDGET)
-      Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(result.code));
-    if (refused && result.text.empty()) Broken("the error MGE_OVER_BUDGET has no text");
   }
-  if (pool.held.empty()) Broken("with a budget of {} bytes, no block of 600000 bytes is handed out", kBudget);
+  if (result.code != MGE_OVER_BUDGET)
+    Broken("after the host's error MGE_OVER_BUDGET, the pool returns {}", CodeName(result.code));
+  if (result.text.empty()) Broken("the error MGE_OVER_BUDGET has no text");
+  if (pool.held.empty()) Broken("with a budget of {} bytes, no block of {} bytes is handed out", kBudget, kBytes);
   pool.ReleaseAll();
-  for (uint64_t bytes : {600'000, 6 << 20}) {  // for a block of another size, the pool must free cached blocks
-    pool.AcquireAll({bytes});
-    pool.ReleaseAll();
-  }
+  for (uint64_t bytes : {kBytes, uint64_t{6 << 20}})  // for a block of another size, the pool must free cached blocks
+    pool.Release(pool.Acquire(bytes));
 }
 
 void CheckPoolAllocations(BackendUnderTest& s, Pool&) {
@@ -251,80 +250,79 @@ void CheckPoolAllocations(BackendUnderTest& s, Pool&) {
 }
 
 void CheckTrim(BackendUnderTest&, Pool& pool) {
-  mge_reservation kept = pool.Acquire(10000);
+  const mge_reservation kept = pool.Acquire(10000);
   pool.AcquireAll(ManySizes());
-  mge_reservation behind = pool.Acquire(75000);  // probably in a slab behind the freed ones
-  pool.ReleaseAll();
+  const mge_reservation behind = pool.Acquire(75000);  // probably in a slab behind the freed ones
+  const std::vector<mge_reservation> between(pool.held.begin() + 1, pool.held.end() - 1);
+  for (const mge_reservation& r : between) pool.Release(r);
   pool.Trim(MGE_TRIM_EXCESS);
   pool.Trim(MGE_TRIM_ALL);
   if (!pool.provider().Covers(kept.address, 10000) || !pool.provider().Covers(behind.address, 75000))
     Broken("trimming took the slab of a block that is in use");
-  pool.held = {kept, behind};
   if (uint64_t left = pool.HeldWhenFree()) Broken("with nothing in use, trimming everything leaves {} bytes", left);
-  pool.AcquireAll({30000});
-  pool.ReleaseAll();
+  pool.Release(pool.Acquire(30000));
   pool.Destroy();
   if (size_t left = pool.provider().slabs()) Broken("a pool that was destroyed keeps {} slabs", left);
 }
 
 void CheckStats(BackendUnderTest&, Pool& pool) {
-  mge_pool_stats stats = pool.Stats();
-  if (stats.presence == 0) NotOffered("the pool keeps no statistics");
+  if (pool.Stats().presence == 0) NotOffered("the pool keeps no statistics");
+  auto known = [](const mge_pool_stats& stats, int bit) { return stats.presence >> bit & 1; };
   uint64_t peak = 0;
   auto compare = [&](std::string_view when) {
     uint64_t in_use = 0;
     for (const mge_reservation& r : pool.held) in_use += r.bytes;
     peak = std::max(peak, in_use);
-    stats = pool.Stats();
+    const mge_pool_stats stats = pool.Stats();
     const std::tuple<const char*, uint64_t, uint64_t> numbers[] = {
         {"bytes in use", stats.in_use, in_use},
         {"bytes in use at the peak", stats.peak_in_use, peak},
         {"bytes held from the host", stats.committed, pool.provider().held()},
         {"requests for slabs", stats.slab_acquires, pool.provider().calls()}};
     for (int bit = 0; const auto& [what, said, is] : numbers) {
-      if ((stats.presence >> bit++ & 1) && said != is) Broken("{}, there are {} {}, the pool says {}", when, is, what, said);
+      if (known(stats, bit++) && said != is) Broken("{}, there are {} {}, the pool says {}", when, is, what, said);
     }
   };
   for (uint64_t bytes : {100, 5000, 70000, 100}) {
-    pool.AcquireAll({bytes});
+    pool.Acquire(bytes);
     compare("after an acquire");
   }
   while (!pool.held.empty()) {
     pool.Release(pool.held.back());
-    pool.held.pop_back();
     compare("after a release");
   }
-  stats = pool.Stats();
-  const bool tells_largest = stats.presence >> 6 & 1;
-  const bool any = tells_largest && stats.largest_free;
-  if (const auto [result, r] = pool.TryAcquire(any ? stats.largest_free : 1, MGE_POOL_NO_GROWTH); result.code == MGE_OK) {
-    pool.Release(r);
+  if (const mge_pool_stats stats = pool.Stats(); known(stats, 6)) {
+    const uint64_t bytes = std::max<uint64_t>(stats.largest_free, 1);
+    const auto [result, r] = pool.TryAcquire(bytes, MGE_POOL_NO_GROWTH);
+    if ((result.code == MGE_OK) != (stats.largest_free > 0))
+      Broken("the largest free block has {} bytes, says the pool, but a request without growth for {} returns {}",
+             stats.largest_free, bytes, CodeName(result.code));
+    if (result.code == MGE_OK) pool.Release(r);
     peak = std::max(peak, r.bytes);
-    if (tells_largest && !any) Broken("the pool reports no free block, but hands out a block without growth");
-  } else if (any) {
-    Broken("the pool reports a free block of {} bytes, but does not hand it out without growth", stats.largest_free);
   }
   pool.Trim(MGE_TRIM_ALL);
   compare("after trimming");
   const mge_code refused = pool.TryAcquire(2 * kPlenty).first.code;
   if (refused == MGE_OK) Broken("more than the budget was handed out");
-  stats = pool.Stats();
-  if ((stats.presence >> 7 & 1) && refused == MGE_OVER_BUDGET && stats.over_budget != 1)
+  const mge_pool_stats stats = pool.Stats();
+  if (known(stats, 7) && refused == MGE_OVER_BUDGET && stats.over_budget != 1)
     Broken("the budget refused one request, the pool says {}", stats.over_budget);
 }
 
 void CheckFlags(BackendUnderTest&, Pool& pool) {
-  if (mge_code code = pool.TryAcquire(100, 1u << 31).first.code; code != MGE_UNIMPLEMENTED)
-    Broken("acquiring with an unknown flag returns {}; MGE_UNIMPLEMENTED is required", CodeName(code));
+  auto must_be = [](mge_code required, mge_code code, std::string_view what) {
+    if (code != required) Broken("{} returns {}; {} is required", what, CodeName(code), CodeName(required));
+  };
+  must_be(MGE_UNIMPLEMENTED, pool.TryAcquire(100, 1u << 31).first.code, "acquiring with an unknown flag");
   const uint64_t calls = pool.provider().calls();
   const auto [grown, large] = pool.TryAcquire(1 << 20, MGE_POOL_NO_GROWTH);
   if (pool.provider().calls() != calls) Broken("the pool acquires a slab for a request with NO_GROWTH");
   if (grown.code == MGE_OK)
     pool.Release(large);
-  else if (grown.code != MGE_GROWTH_REQUIRED)
-    Broken("an empty pool returns {} for a request with NO_GROWTH; MGE_GROWTH_REQUIRED is required", CodeName(grown.code));
+  else
+    must_be(MGE_GROWTH_REQUIRED, grown.code, "a request with NO_GROWTH to an empty pool");
   const auto [waiting, small] = pool.TryAcquire(100, MGE_POOL_MAY_WAIT);
-  if (waiting.code != MGE_OK) Broken("with MAY_WAIT and no block to wait for, the pool returns {}", CodeName(waiting.code));
+  must_be(MGE_OK, waiting.code, "a request with MAY_WAIT, and no block to wait for,");
   if (small.ready) Broken("the pool names a fence to wait for, but returns MGE_OK");
   pool.Release(small);
 }
@@ -348,20 +346,10 @@ void CheckPolicy(BackendUnderTest& s, Pool& pool) {
 }
 
 void CheckThreads(BackendUnderTest&, Pool& pool) {
-  std::mutex mutex;
   InThreads(4, [&](int seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     for (int i = 0; i < 300; ++i) {
-      const mge_reservation r = pool.Acquire(1 + random() % 9000);
-      {
-        std::lock_guard lock(mutex);
-        pool.Hold(r);
-      }
-      {
-        std::lock_guard lock(mutex);
-        std::erase_if(pool.held, [&](const mge_reservation& h) { return h.address == r.address; });
-      }
-      pool.Release(r);
+      pool.Release(pool.Acquire(1 + random() % 9000));
     }
   });
 }

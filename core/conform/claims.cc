@@ -12,13 +12,10 @@
 namespace mge::conform {
 namespace {
 
-constexpr const char* kClaims = "graph.claims";
-constexpr const char* kGroups = "graph.groups";
-
-constexpr Check kClaimChecks[] = {
-    {kClaims, "Groups have a name, a benefit and at least two different existing nodes, and are the same every time."},
-    {kGroups, "The kernel of a group gives the same results as its nodes one by one."},
-};
+constexpr Check kClaims = {
+    "graph.claims", "Groups have a name, a benefit and at least two different existing nodes, and are the same every time."};
+constexpr Check kGroups = {"graph.groups", "The kernel of a group gives the same results as its nodes one by one."};
+constexpr Check kClaimChecks[] = {kClaims, kGroups};
 
 // Graphs with groups that backends often fuse. The kit replaces the values of the constants by random ones near them.
 struct Chain {
@@ -78,15 +75,9 @@ std::vector<Claim> ClaimsOf(BackendUnderTest& s, const mge_graph& graph) {
   return std::move(out.second);
 }
 
-std::string WhyMalformed(const Claim& group, int node_count) {
+std::string WhyMalformed(const Claim& group) {
   if (!group.fault.empty()) return group.fault;
-  std::vector<int32_t> sorted = group.nodes;
-  std::ranges::sort(sorted);
-  if (group.name.empty()) return "has no name";
-  if (sorted.size() < 2) return fmt::format("names {} nodes; a group has at least two", sorted.size());
-  if (sorted.front() < 0 || sorted.back() >= node_count) return "names nodes that do not exist";
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return "names a node twice";
-  return {};
+  return group.name.empty() ? "has no name" : group.nodes.size() < 2 ? "names one node; a group has at least two" : "";
 }
 
 // Creates a case from the nodes of a group. Constants keep their values.
@@ -131,27 +122,27 @@ void CheckClaimedGroup(BackendUnderTest& s, Bench& bench, const Case& c, double 
       if (bench.transfers[0].has_queue()) CheckQueueOrder(run);
     }
     if (failure_seconds > 0) CheckKernelAllocations(bench, c, candidate, failure_seconds);
-    s.reporter().Begin(kGroups);
+    s.reporter().Begin(kGroups.name);
   }
 }
 
 void CheckChain(BackendUnderTest& s, Bench& bench, const Case& c, double failure_seconds) {
   CheckReporter& w = s.reporter();
   s.At(c.spec);
-  AbiProblem problem(c, MGE_WRITE);
+  AbiProblem problem(c);
   std::vector<Claim> groups;
   Apply(w, kClaims, c.spec, [&] {
     groups = ClaimsOf(s, *problem.get()->graph);
     if (groups != ClaimsOf(s, *problem.get()->graph)) Broken("a second request for claims gets other groups");
     for (const Claim& g : groups) {
-      if (std::string why = WhyMalformed(g, c.graph.node_count()); !why.empty()) Broken("group '{}': {}", g.name, why);
+      if (std::string why = WhyMalformed(g); !why.empty()) Broken("group '{}': {}", g.name, why);
     }
   });
   for (const Claim& g : groups) {
-    if (!WhyMalformed(g, c.graph.node_count()).empty()) continue;
+    if (!WhyMalformed(g).empty()) continue;
     const std::string where = fmt::format("{} of {}", g.name, c.spec);
     Apply(w, kGroups, where, [&] { CheckClaimedGroup(s, bench, CaseOfGroup(c, g), failure_seconds); });
-    w.Ran(g.name, where);
+    w.Write(RecordKind::kRan, g.name, where, {});
   }
 }
 
@@ -180,38 +171,17 @@ void CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, double fa
   }
 }
 
-// ---- pairs of operators, the second one elementwise, to find claims that the graphs above do not contain
-
-// Returns the first case of an operator, or nullopt unless it has exactly one output and that is float32.
-std::optional<Case> FirstCase(const OpDef& def) {
-  absl::StatusOr<Case> c = MakeCase(def, DType::kF32, SpecsFor(def).front());
-  if (!c.ok() || c->graph.outputs().size() != 1) return std::nullopt;
-  if (c->graph.value(c->graph.outputs()[0]).type.dtype != DType::kF32) return std::nullopt;
-  return *std::move(c);
-}
-
-bool IsElementwise(const Case& c) {
-  const Graph& g = c.graph;
-  const std::vector<ValueId>& inputs = g.node(0).inputs;
-  const Shape& out = g.value(g.outputs()[0]).type.dims;
-  return g.node_count() == 1 && g.inputs().size() == inputs.size() && inputs.size() <= 2 &&
-         std::all_of(inputs.begin(), inputs.end(), [&](ValueId v) {
-           return v != kNone && g.value(v).type.dtype == DType::kF32 && g.value(v).type.dims == out;
-         });
-}
-
-// Returns the graph of `first` followed by the operator of `second`, whose second operand, if it has one, is an input or a
+// Returns the graph of a case followed by an elementwise operator, whose second operand, if it has one, is an input or a
 // constant.
-absl::StatusOr<Graph> Follow(const Case& first, const Case& second, bool constant, bool exchanged) {
+absl::StatusOr<Graph> Follow(const Case& first, const OpDef& second, int operands, bool constant, bool exchanged) {
   Graph graph = first.graph;
-  const ValueId between = graph.outputs()[0];
-  const TensorType type = graph.value(between).type;
-  Node node = second.graph.node(0);
-  node.name = "second";
-  node.inputs[0] = between;
-  if (node.inputs.size() == 2)
-    node.inputs[1] =
-        constant ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5)) : graph.AddInput("other", type);
+  Node node = {
+      .op = std::string(second.name), .domain = std::string(second.domain), .version = VersionOf(second), .def = &second};
+  node.inputs = {graph.outputs()[0]};
+  const TensorType type = graph.value(node.inputs[0]).type;
+  if (operands == 2)
+    node.inputs.push_back(constant ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5))
+                                   : graph.AddInput("other", type));
   if (exchanged) std::swap(node.inputs[0], node.inputs[1]);
   node.outputs = {graph.AddTemporary("end")};
   graph.outputs() = node.outputs;
@@ -220,27 +190,22 @@ absl::StatusOr<Graph> Follow(const Case& first, const Case& second, bool constan
   return graph;
 }
 
+// Checks pairs of operators, the second one elementwise, to find claims that the graphs above do not contain.
 void CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<const OpDef*>& begins) {
-  std::vector<Case> followers;
-  for (const OpDef* def : CheckableOps()) {
-    std::optional<Case> c = FirstCase(*def);
-    if (c && IsElementwise(*c)) followers.push_back(*std::move(c));
-  }
+  constexpr const char* kForms[] = {"", ", its operands exchanged", " of a constant"};
   for (const OpDef* def : begins) {
-    std::optional<Case> first = FirstCase(*def);
-    if (!first) continue;
-    for (const Case& second : followers) {
-      const size_t forms = second.graph.node(0).inputs.size() == 2 ? 3 : 1;
-      for (size_t form = 0; form < forms; ++form) {
-        absl::StatusOr<Graph> graph = Follow(*first, second, form == 2, form > 0);
-        if (!graph.ok()) break;  // the second operator does not accept this shape
+    const absl::StatusOr<Case> first = MakeCase(*def, DType::kF32, SpecsFor(*def).front());
+    if (!first.ok() || first->expected[0].size() != 1 || first->expected[0][0].dtype() != DType::kF32) continue;
+    for (const OpDef* second : CheckableOps()) {
+      const auto operands = std::ranges::count(second->inputs, Arity::kRequired, &Slot::arity);
+      if (!second->Is(kElementwise) || operands < 1 || operands > 2) continue;
+      for (int form = 0; form < (operands == 2 ? 3 : 1); ++form) {
+        absl::StatusOr<Graph> graph = Follow(*first, *second, static_cast<int>(operands), form == 2, form > 0);
+        if (!graph.ok()) break;  // the second operator does not accept this type or needs an attribute
         Case unfilled;
         unfilled.graph = *graph;
-        AbiProblem problem(unfilled, MGE_WRITE);
-        std::vector<Claim> groups = ClaimsOf(s, *problem.get()->graph);
-        if (groups.empty()) continue;
-        constexpr const char* kForms[] = {"", ", its operands exchanged", " of a constant"};
-        std::string name = fmt::format("{}, {}{}", def->name, second.def->name, kForms[form]);
+        if (ClaimsOf(s, *AbiProblem(unfilled).get()->graph).empty()) continue;
+        std::string name = fmt::format("{}, {}{}", def->name, second->name, kForms[form]);
         absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
         if (c.ok()) CheckChain(s, bench, *c, 0);
       }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <ranges>
 #include <set>
 #include <thread>
 
@@ -27,6 +26,7 @@ namespace mge::conform {
 namespace {
 
 constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
+constexpr double kLives = 100;        // starts and stops that a time limit allows for
 constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
 
@@ -36,22 +36,22 @@ constexpr const char* kOpening = "abi.table";
   _exit(0);
 }
 
-// Creates a task that gets the backend, which is not loaded. `seconds` is the time limit unless the user gave one.
-Task MakeTask(std::string name, const char* check, std::function<void(BackendUnderTest&)> body, const std::string& path,
-              const Options& options, double seconds = kCheckSeconds) {
-  return {std::move(name), check,
+// Creates a task that gets the backend, which is not loaded.
+Task MakeTask(const char* check, std::function<void(BackendUnderTest&)> body, const std::string& path,
+              const Options& options, double seconds) {
+  return {check,
           [body = std::move(body), path, check, &options](CheckReporter& w) {
             w.Begin(check);
             BackendUnderTest tested(path, options.given, w);
             body(tested);
           },
-          options.seconds > 0 ? options.seconds : seconds};
+          seconds};
 }
 
 // Runs a check. If it finds a fault, ends the process without closing the device: objects that a failed check has left could
 // make closing fail too.
 void RunCheck(const Check& check, BackendUnderTest& tested) {
-  const bool right = Apply(tested.reporter(), check.name, "", [&] {
+  const bool right = Apply(tested.reporter(), check, "", [&] {
     tested.Prepare(check.needs);
     check.run(tested);
   });
@@ -59,14 +59,14 @@ void RunCheck(const Check& check, BackendUnderTest& tested) {
 }
 
 // Runs the checks of the family `kernel` for an operator or for claims, which report their findings.
-void RunMany(BackendUnderTest& tested, const std::function<void(BackendUnderTest&)>& run) {
+void RunMany(BackendUnderTest& tested, const std::function<void()>& run) {
   CheckReporter& w = tested.reporter();
   const absl::Status status = StatusOf([&] {
     tested.Prepare(Needs::kDevice);
-    run(tested);
+    run();
   });
-  if (IsNotOffered(status)) return w.NotOffered(kOffers, Std(status.message()));
-  if (!status.ok()) w.Found(kOffers, "", Std(status.message()));
+  if (IsNotOffered(status)) return w.NotOffered(kOffers.name, Std(status.message()));
+  if (!status.ok()) w.Found(kOffers.name, "", Std(status.message()));
   w.Begin("life.leaks");  // the check of a failure to close and stop
 }
 
@@ -76,12 +76,10 @@ struct Stage {
   Needs needs;
   const char* check;    // the check that gets the finding
   const char* failure;  // the reason given for the checks that are then not tried
-  void (BackendUnderTest::*undo)() = nullptr;
 };
-constexpr Stage kStages[] = {
-    {Needs::kTable, kOpening, "the table cannot be read"},
-    {Needs::kStarted, "life.start", "the backend does not start and stop", &BackendUnderTest::Stop},
-    {Needs::kDevice, "device.open_close", "the device cannot be opened and closed", &BackendUnderTest::Close}};
+constexpr Stage kStages[] = {{Needs::kTable, kOpening, "the table cannot be read"},
+                             {Needs::kStarted, "life.start", "the backend does not start and stop"},
+                             {Needs::kDevice, "device.open_close", "the device cannot be opened and closed"}};
 
 // Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
@@ -91,8 +89,7 @@ bool IsLost(const Check& check, const Stage& failed) {
 
 // Records the facts about the file for the head of the report.
 void TellFile(BackendUnderTest& tested) {
-  NoteReading reading;
-  if (!StatusOf([&] { reading = NoteOf(tested.path()); }).ok()) return;  // a finding of abi.note
+  const NoteReading reading = NoteOf(tested.path());
   const PluginNote& note = reading.note;
   CheckReporter& w = tested.reporter();
   w.Fact("name", note.name);
@@ -108,25 +105,27 @@ void TellDevices(BackendUnderTest& tested) {
                            fmt::format("{}: {}{}", d.index, d.name, d.score ? "" : " (cannot be used: " + d.reason + ")"));
 }
 
-// Checks the user's settings. Reports an unknown one or an invalid value, and ends the process; passes on warnings.
+// Checks the user's settings. Reports invalid input and ends the process; passes on warnings.
 void CheckGivenSettings(BackendUnderTest& tested) {
   CheckReporter& w = tested.reporter();
-  if (tested.given().empty()) return;
-  absl::Status status = CheckGiven(tested.plugin(), tested.given(), [&w](auto& text) { w.Warning(text); });
-  if (status.ok()) return;
-  ErrorParts parts = PartsOf(status);
+  const Logger logger(
+      LogLevel::kWarning,
+      [](void* to, LogLevel, auto text) { static_cast<CheckReporter*>(to)->Write(RecordKind::kWarning, {}, {}, text); }, &w);
+  const absl::Status status = ResolveSettings(tested.plugin(), tested.given(), logger).status();
+  if (status.ok() || ErrorId(status) == errors::kPluginRefused.id) return;  // a finding of settings.declared
+  const ErrorParts parts = PartsOf(status);
   std::string title = ErrorTitle(status);
   for (const std::string& part : {parts.what, parts.where}) {
     if (!part.empty()) title += fmt::format(" ({})", part);
   }
-  w.Misuse(std::to_string(ErrorId(status)), title, parts.fix);
+  w.Write(RecordKind::kMisuse, std::to_string(ErrorId(status)), title, parts.fix);
   Leave(w);
 }
 
 // Tries all stages.
 void Rehearse(BackendUnderTest& tested) {
   CheckReporter& w = tested.reporter();
-  TellFile(tested);
+  (void)StatusOf([&] { TellFile(tested); });  // an invalid note is a finding of abi.note
   for (const Stage& stage : kStages) {
     w.Begin(stage.check);
     const absl::Status status = StatusOf([&] { tested.Prepare(stage.needs); });
@@ -139,11 +138,10 @@ void Rehearse(BackendUnderTest& tested) {
     if (stage.needs == Needs::kStarted) (void)StatusOf([&] { TellDevices(tested); });
   }
   w.At("closing and stopping");
-  for (const Stage& stage : kStages | std::views::reverse) {
-    if (!stage.undo) continue;
-    w.Begin(stage.check);
-    (tested.*stage.undo)();
-  }
+  w.Begin("device.open_close");
+  tested.Close();
+  w.Begin("life.start");
+  tested.Stop();
 }
 
 bool StartsWithOne(const std::vector<std::string>& begins, std::string_view name) {
@@ -157,39 +155,41 @@ bool Wanted(const Options& options, std::string_view name) {
 std::vector<const OpDef*> OpsOf(const Options& options) { return options.quick ? QuickOps() : CheckableOps(); }
 
 // Creates the tasks of the requested checks. Leaves out those that need the failed stage (nullptr: none has failed).
-std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed) {
+// `life_seconds` is the duration of a start and a stop.
+std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed, double life_seconds) {
   std::vector<Task> tasks;
+  auto add = [&](const char* check, double seconds, std::function<void(BackendUnderTest&)> run) {
+    const double limit = (options.seconds > 0 ? options.seconds : seconds) + kLives * life_seconds;
+    tasks.push_back(MakeTask(check, std::move(run), path, options, limit));
+  };
   bool kernels = false;
   for (const Check* check : AllChecks()) {
     if (!Wanted(options, check->name)) continue;
     kernels |= !check->run;
-    if (!check->run || (failed && IsLost(*check, *failed))) continue;
-    auto run = [check](BackendUnderTest& s) { RunCheck(*check, s); };
-    tasks.push_back(MakeTask(check->name, check->name, run, path, options));
+    if (check->run && !(failed && IsLost(*check, *failed)))
+      add(check->name, kCheckSeconds, [check](BackendUnderTest& s) { RunCheck(*check, s); });
   }
   if (failed) return tasks;
-  auto add = [&](std::string_view name, std::function<void(BackendUnderTest&)> checks) {
-    auto run = [checks = std::move(checks)](BackendUnderTest& s) { RunMany(s, checks); };
-    tasks.push_back(MakeTask(std::string(name), kOffers, run, path, options, kOperatorSeconds));
-  };
   for (const OpDef* def : OpsOf(options)) {
     if (!kernels && !Wanted(options, def->name)) continue;
-    add(def->name, [def, &options](BackendUnderTest& s) { CheckOperator(s, *def, options.quick, options.full); });
+    add(kOffers.name, kOperatorSeconds,
+        [def, &options](BackendUnderTest& s) { RunMany(s, [&] { CheckOperator(s, *def, options.quick, options.full); }); });
   }
-  if (kernels) add("claims", [&options](BackendUnderTest& s) { CheckClaims(s, options.quick); });
+  if (kernels)
+    add(kOffers.name, kOperatorSeconds,
+        [&options](BackendUnderTest& s) { RunMany(s, [&] { CheckClaims(s, options.quick); }); });
   return tasks;
 }
 
 // Checks that every word of --only is a prefix of a check's or an operator's name, and those of --may-fail of a check's.
 absl::Status CheckFilter(const Options& options) {
-  std::vector<std::string> checks, families;  // "queue.order", "queue"
+  std::vector<std::string> names, families;  // "queue.order", "queue"
   for (const Check* check : AllChecks()) {
-    checks.push_back(check->name);
-    std::string family = checks.back().substr(0, checks.back().find('.'));
+    names.push_back(check->name);
+    std::string family = names.back().substr(0, names.back().find('.'));
     if (families.empty() || families.back() != family) families.push_back(std::move(family));
   }
-  auto refuse_unknown = [](const std::vector<std::string>& words, const std::vector<std::string>& names,
-                           std::string_view option, std::string_view kinds, std::string fix) {
+  auto check = [&](std::string_view option, const std::vector<std::string>& words, std::string_view kinds, std::string fix) {
     for (const std::string& word : words) {
       if (std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(word); })) continue;
       return Fail(errors::kUsage,
@@ -199,14 +199,11 @@ absl::Status CheckFilter(const Options& options) {
     }
     return absl::OkStatus();
   };
-  MGE_RETURN_IF_ERROR(
-      refuse_unknown(options.may_fail, checks, "--may-fail", "check", "name a check of the report, such as kernel.leaks"));
-  std::vector<std::string> names = checks;
+  MGE_RETURN_IF_ERROR(check("--may-fail", options.may_fail, "check", "name a check of the report, such as kernel.leaks"));
   for (const OpDef* def : OpsOf(options)) names.emplace_back(def->name);
   names.insert(names.end(), families.begin(), families.end());
-  return refuse_unknown(options.only, names, "--only",
-                        options.quick ? "check and no operator of --quick" : "check and no operator",
-                        fmt::format("name an operator, or a check: {}", fmt::join(families, ", ")));
+  return check("--only", options.only, options.quick ? "check and no operator of --quick" : "check and no operator",
+               fmt::format("name an operator, or a check: {}", fmt::join(families, ", ")));
 }
 
 // Collects the records of all tasks in a report.
@@ -220,7 +217,7 @@ class Collector {
     }
   }
 
-  void Add(const Task&, const CheckRecord& r) {
+  void Add(const CheckRecord& r) {
     switch (r.kind) {
       case RecordKind::kApplied: applied_.insert(r.check); break;
       case RecordKind::kFound: Find(r); break;
@@ -236,40 +233,32 @@ class Collector {
       case RecordKind::kWarning:
         if (options_.warn) options_.warn(r.what);
         break;
-      case RecordKind::kMisuse:
-        for (const ErrorRow* row : errors::kAll) {
-          if (std::to_string(row->id) == r.check) misuse_ = Fail(*row, r.where, {.fix = r.what});
-        }
-        break;
+      case RecordKind::kMisuse: misuse_ = Fail(*errors::Find(std::stoi(r.check)), r.where, {.fix = r.what}); break;
       default: break;
     }
   }
 
   const absl::Status& misuse() const { return misuse_; }  // an error of the user
 
-  // Returns the first stage with a finding, or nullptr.
-  const Stage* FailedStage() {
+  // Returns the first stage with a finding, or nullptr. The checks that depend on it will not be tried.
+  const Stage* FindFailedStage() {
     for (const Stage& stage : kStages) {
-      if (Of(stage.check)->found) return &stage;
+      if (!failed_ && Of(stage.check)->found) failed_ = &stage;
     }
-    return nullptr;
-  }
-  void Skip(const Stage& failed) {
-    failed_ = &failed;
-    for (const Check* check : AllChecks()) {
-      if (IsLost(*check, failed))
-        Of(check->name)->reason = fmt::format("not tried: {}, see {}", failed.failure, failed.check);
-    }
+    return failed_;
   }
 
   // Sets the outcomes. `whole`: all checks were requested, so each expected failure must have occurred.
   void Finish(bool whole) {
-    for (CheckResult& c : report_.checks) {
+    for (size_t i = 0; i < report_.checks.size(); ++i) {
+      CheckResult& c = report_.checks[i];
       const bool expected = std::ranges::none_of(c.findings, [](const Finding& f) { return f.expected.empty(); });
       if (c.found)
         c.outcome = expected ? Outcome::kExpectedFailure : Outcome::kFailed;
       else if (applied_.contains(c.name))
         c.outcome = Outcome::kPassed;
+      else if (failed_ && IsLost(*AllChecks()[i], *failed_))
+        c.reason = fmt::format("not tried: {}, see {}", failed_->failure, failed_->check);
       else if (c.reason.empty())
         c.reason = "no test case applies to it";
       if (c.outcome != Outcome::kUnsupported) c.reason.clear();
@@ -294,16 +283,14 @@ class Collector {
     auto reaches = [&](std::string_view word) {
       return std::ranges::any_of(report_.support, [&](auto& s) { return s.supported && s.op.starts_with(word); });
     };
-    const std::vector<const OpDef*> tried = OpsOf(options_);
     for (const std::string& word : options_.only) {
-      const bool names = std::ranges::any_of(tried, [&](auto* def) { return def->name.starts_with(word); });
+      const bool names = std::ranges::any_of(OpsOf(options_), [&](auto* def) { return def->name.starts_with(word); });
       if (names && !reaches(word)) return fmt::format("it has none for {}", word);
     }
     const bool asked = std::ranges::any_of(AllChecks(), [&](auto* c) { return !c->run && Wanted(options_, c->name); });
     if (!asked || reaches("") || applied_.contains("graph.groups")) return {};
-    if (!options_.quick) return "it has none for any operator; check the operator names in its rows (kOp)";
-    return fmt::format("it has none for the operators of --quick, which are {}",
-                       fmt::join(tried | std::views::transform([](const OpDef* def) { return def->name; }), ", "));
+    return fmt::format("it has none for any operator{}; check the operator names in its rows (kOp)",
+                       options_.quick ? " of --quick" : "");
   }
   CheckResult* Of(const std::string& name) {
     auto at = std::ranges::find(report_.checks, name, &CheckResult::name);
@@ -390,31 +377,29 @@ absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
 absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& options) {
   MGE_RETURN_IF_ERROR(OpenRegularFile(path).status());
   MGE_RETURN_IF_ERROR(CheckFilter(options));
-  std::error_code code;
-  std::filesystem::path absolute = std::filesystem::absolute(path, code);
-  if (code) return Fail(errors::kFileAccess, fmt::format("'{}' cannot be found", path), {.what = code.message()});
   std::vector<Expected> expected;
   if (!options.expected_failures.empty()) {
     MGE_ASSIGN_OR_RETURN(expected, ReadExpected(options.expected_failures));
   }
   Report report;
-  report.path = absolute.string();
+  report.path = std::filesystem::absolute(path).string();
   report.quick = options.quick;
   Collector collector(options, report, std::move(expected));
+  const auto begin = std::chrono::steady_clock::now();
+  auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const double limit = options.seconds > 0 ? options.seconds : kCheckSeconds;
+  MGE_RETURN_IF_ERROR(RunTasks({MakeTask(kOpening, Rehearse, report.path, options, limit)}, 1,
+                               [&](const CheckRecord& r) { collector.Add(r); }));
+  MGE_RETURN_IF_ERROR(collector.misuse());
+  const Stage* failed = collector.FindFailedStage();
+  const std::vector<Task> tasks = MakeTasks(report.path, options, failed, failed ? 0 : seconds());
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   size_t done = 0;
-  auto begin = std::chrono::steady_clock::now();
-  auto add = [&](const Task& t, const CheckRecord& r) { collector.Add(t, r); };
-  MGE_RETURN_IF_ERROR(
-      RunTasks({MakeTask("rehearsal", kOpening, Rehearse, report.path, options)}, 1, add, [](const Task&, double) {}));
-  MGE_RETURN_IF_ERROR(collector.misuse());
-  const Stage* failed = collector.FailedStage();
-  if (failed) collector.Skip(*failed);
-  std::vector<Task> tasks = MakeTasks(report.path, options, failed);
-  MGE_RETURN_IF_ERROR(RunTasks(tasks, jobs, add, [&](const Task&, double) {
-    if (options.progress) options.progress(++done, tasks.size());
+  MGE_RETURN_IF_ERROR(RunTasks(tasks, jobs, [&](const CheckRecord& r) {
+    collector.Add(r);
+    if (r.kind == RecordKind::kDone && options.progress) options.progress(++done, tasks.size());
   }));
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.seconds = seconds();
   collector.Finish(!options.quick && options.only.empty() && !failed);
   return report;
 }

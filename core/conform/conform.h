@@ -16,20 +16,20 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/conform/settings.h"
+#include "core/env/registry.h"
 
 namespace mge::conform {
 
 // The options of `mge sdk test`.
 struct Options {
-  bool quick = false;                  // run every kind of check, but only on a few operators
-  bool full = false;                   // let allocations fail in every element type of a kernel, and not only in the first
-  int jobs = 0;                        // child processes at a time; 0: the number of processors, at most 4
-  double seconds = 0;                  // time limit of one check, see task.h; 0: 20 s, or 120 s for all cases of an operator
-  std::string expected_failures = {};  // path of a list, see ReadExpected; empty: none
+  bool quick = false;  // run every kind of check, but only on a few operators
+  bool full = false;   // let allocations fail in every element type of a kernel, and not only in the first
+  int jobs = 0;        // child processes at a time; 0: the number of processors, at most 4
+  double seconds = 0;  // time limit of one check, longer if starting is slow; 0: 20, or 120 for all cases of an operator
+  std::string expected_failures = {};      // path of a list, see ReadExpected; empty: none
   std::vector<std::string> may_fail = {};  // names of checks, or prefixes of them, that may pass or fail
   std::vector<std::string> only = {};      // names of checks or operators, or prefixes of them; empty: all
-  Given given = {};                        // the user's settings of the backend
+  Sources given = {};                      // the user's settings of the backend
   std::function<void(size_t done, size_t total)> progress = {};
   std::function<void(const std::string&)> warn = {};
 };

@@ -5,24 +5,17 @@
 #include <cstring>
 
 #include "core/conform/allocations.h"
+#include "core/conform/cases.h"
 #include "fmt/format.h"
 
 namespace mge::conform {
 
-Bytes Pattern(size_t n, unsigned seed) {
-  Bytes out(n);
-  uint32_t state = seed * 2654435761u + 12345;
-  for (unsigned char& byte : out) {
-    state = state * 1664525u + 1013904223u;
-    byte = static_cast<unsigned char>(state >> 24);
-  }
-  return out;
-}
+Bytes Pattern(size_t n, unsigned seed) { return BytesOf(RandomTensor(DType::kU8, {static_cast<int64_t>(n)}, 0, 255, seed)); }
 
 std::string Difference(std::span<const unsigned char> got, std::span<const unsigned char> want) {
-  size_t first = want.size(), count = 0;
-  for (size_t i = 0; i < want.size(); ++i) {
-    if (got[i] != want[i] && count++ == 0) first = i;
+  size_t first = 0, count = 0;
+  for (size_t i = want.size(); i-- > 0;) {
+    if (got[i] != want[i]) first = i, ++count;
   }
   if (count == 0) return {};
   return fmt::format("byte {} of {} is {:#04x}, expected {:#04x} ({} differ)", first, want.size(), got[first], want[first],
@@ -33,15 +26,17 @@ void Same(std::span<const unsigned char> got, std::span<const unsigned char> wan
   if (std::string d = Difference(got, want); !d.empty()) Broken("{}: {}", fault, d);
 }
 
-bool HasMemory(BackendUnderTest& tested, int32_t memory_class) {
-  return memory_class == MGE_MEMORY_DEVICE || StatusOf([&] { Slab(tested, 64, memory_class); }).ok();
+bool HasPinnedMemory(BackendUnderTest& tested) {
+  return StatusOf([&] { Slab(tested, 64, MGE_MEMORY_PINNED); }).ok();
 }
 
 Slab::Slab(BackendUnderTest& tested, uint64_t bytes, int32_t memory_class, mge_device* device) {
   if (!device) device = tested.device();
   auto slab = std::make_unique<mge_slab>(Sized<mge_slab>());
-  Call(fmt::format("acquiring a slab of {} bytes", bytes), tested.plugin().memory->slab_acquire, device, memory_class, bytes,
-       slab.get());
+  const std::string what = fmt::format("acquiring a slab of {} bytes", bytes);
+  const mge_error result = Try(what, tested.plugin().memory->slab_acquire, device, memory_class, bytes, slab.get());
+  if (result.code == MGE_UNIMPLEMENTED && memory_class == MGE_MEMORY_PINNED) NotOffered("no pinned memory: " + result.text);
+  Answer(result, what);
   slab_ = {slab.release(), {&tested, device}};
   if (!slab_->address) Broken("a slab was acquired, but its address is NULL");
 }
@@ -71,22 +66,22 @@ void Record::Take(mge_queue* queue, const std::function<void()>& work) {
   const mge_queue_api& api = *tested_.plugin().queue;
   Call("beginning a capture", api.capture_begin, queue);
   const absl::Status enqueued = StatusOf(work);
-  Call("ending a capture", api.capture_end, queue, &raw_);
+  void* raw = nullptr;
+  Call("ending a capture", api.capture_end, queue, &raw);
+  if (raw)
+    raw_ = {raw, [&tested = tested_, &api](void* record) {
+              InBackend("destroying a record", api.record_destroy, tested.device(), record);
+            }};
   ThrowIfError(enqueued);
-  if (!raw_) Broken("ending a capture returned MGE_OK, but no record");
+  if (!raw) Broken("ending a capture returned MGE_OK, but no record");
 }
 
 mge_code Record::Update(mge_queue* queue, const std::function<void()>& work) {
   Call("beginning a capture", tested_.plugin().queue->capture_begin, queue);
   work();
-  const mge_error result = Try("updating a record", tested_.plugin().queue->capture_update, queue, raw_);
+  const mge_error result = Try("updating a record", tested_.plugin().queue->capture_update, queue, raw_.get());
   if (result.code != MGE_UNIMPLEMENTED) Answer(result, "updating a record");
   return result.code;
-}
-
-void Record::Destroy() {
-  if (raw_) InBackend("destroying a record", tested_.plugin().queue->record_destroy, tested_.device(), raw_);
-  raw_ = nullptr;
 }
 
 Fence::Fence(BackendUnderTest& tested)
@@ -96,19 +91,17 @@ mge_error Fence::Ask(uint64_t value, uint64_t timeout_ns) const {
   return Try("waiting for a fence", api_->host_wait, fence_.get(), value, timeout_ns);
 }
 
-static mge_error AskPatiently(const Fence& fence, uint64_t value) {
-  mge_error result = fence.Ask(value, kPatienceNs);
-  if (result.code != MGE_DEADLINE_EXCEEDED) return result;
-  Broken("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000);
+mge_error Fence::AskPatiently(uint64_t value) const {
+  mge_error result = Ask(value, kPatienceNs);
+  if (result.code == MGE_DEADLINE_EXCEEDED)
+    Broken("a fence did not reach {} within {} s", value, kPatienceNs / 1'000'000'000);
+  return result;
 }
 
-void Fence::Await(uint64_t value) const {
-  Answer(AskPatiently(*this, value), fmt::format("a fence that should reach {}", value));
-}
+void Fence::Await(uint64_t value) const { Answer(AskPatiently(value), fmt::format("a fence that should reach {}", value)); }
 
 LongWork::LongWork(BackendUnderTest& tested) {
   constexpr size_t kLeast = 64 << 10, kMost = 64 << 20;
-  constexpr int kRounds = 5, kCopies = 4;
   // A copy takes much longer than its call, so that the queue cannot keep pace with the calling thread.
   constexpr double kLongEnoughUs = 100;
   constexpr double kImpossibleUs = 1;  // for the largest copy
@@ -121,12 +114,12 @@ LongWork::LongWork(BackendUnderTest& tested) {
     Fence fence(tested);
     Queue queue(tested);
     copy_us_ = 1e9;  // the least of all rounds: another program may use the processor during some of them
-    for (uint64_t round = 1; round <= kRounds; ++round) {
+    for (uint64_t round = 1; round <= 5; ++round) {
       const Clock::time_point begin = Clock::now();
-      for (int i = 0; i < kCopies; ++i) CopyOnce(queue);
+      CopyOnce(queue);
       queue.Signal(fence, round);
       fence.Await(round);
-      copy_us_ = std::min(copy_us_, std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / kCopies);
+      copy_us_ = std::min(copy_us_, std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
     }
   }
   if (bytes_ == kMost && copy_us_ <= kImpossibleUs)
@@ -141,18 +134,18 @@ void LongWork::Enqueue(Queue& queue, std::chrono::microseconds time) const {
     CopyOnce(queue);
 }
 
-Transfer::Transfer(BackendUnderTest& tested) : tested_(&tested), by_host_(tested.host_accessible()) {
+Transfer::Transfer(BackendUnderTest& tested) : tested_(&tested) {
   if (tested.plugin().queue) {
     fence_.emplace(tested);
     queue_.emplace(tested);
-  } else if (!by_host_) {
+  } else if (!tested.host_accessible()) {
     Broken("neither the host nor a queue reaches the memory of the device");
   }
 }
 
 Bytes Transfer::Get(const void* address, size_t bytes) {
   Bytes out(bytes);
-  Copy(out.data(), address, bytes, by_host_);
+  Copy(out.data(), address, bytes);
   return out;
 }
 
@@ -163,20 +156,19 @@ void Transfer::Expect(const void* address, std::span<const unsigned char> want, 
 void Transfer::CheckHostAddress(void* address, void* host_address, size_t bytes, std::string_view what) {
   if (!host_address) return;
   tested_->At("{}, whose host_address is not NULL: the host writes and reads there", what);
-  Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2), got(bytes);
+  const Bytes written = Pattern(bytes, 1), copied = Pattern(bytes, 2);
+  Bytes there(bytes);
   std::memcpy(host_address, written.data(), bytes);
-  const std::string fault = fmt::format("{}: its host_address is that of other memory", what);
-  Copy(got.data(), address, bytes, !has_queue());
-  Same(got, written, fault);
-  Copy(address, copied.data(), bytes, !has_queue());
-  std::memcpy(got.data(), host_address, bytes);
+  Copy(there.data(), address, bytes);
+  Copy(address, copied.data(), bytes);
+  if (there != written || std::memcmp(host_address, copied.data(), bytes) != 0)
+    Broken("{}: its host_address is that of other memory", what);
   tested_->At(what);
-  Same(got, copied, fault);
 }
 
-void Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {
-  if (by_host && bytes > 0) std::memcpy(to, from, bytes);
-  if (by_host || bytes == 0) return;
+void Transfer::Copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  if (!queue_) return void(std::memcpy(to, from, bytes));
   queue_->Copy(to, from, bytes);
   Drain(*queue_);
 }
@@ -184,7 +176,7 @@ void Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {
 mge_error Transfer::Settle(Queue& queue) {
   AllocationFailure none;  // the wait must succeed, because the enqueued work uses memory of the caller
   queue.Signal(*fence_, ++value_);
-  mge_error result = AskPatiently(*fence_, value_);
+  mge_error result = fence_->AskPatiently(value_);
   if (result.code != MGE_OK && &queue == &*queue_) {
     queue_.reset();
     fence_.emplace(*tested_);

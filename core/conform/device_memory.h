@@ -24,8 +24,7 @@ std::string Difference(std::span<const unsigned char> got, std::span<const unsig
 // Throws Broken("FAULT: DIFFERENCE") unless all bytes are equal.
 void Same(std::span<const unsigned char> got, std::span<const unsigned char> want, std::string_view fault);
 
-// Returns whether the device has memory of a class. Memory of class DEVICE always exists.
-bool HasMemory(BackendUnderTest& tested, int32_t memory_class);
+bool HasPinnedMemory(BackendUnderTest& tested);
 
 // An owned slab of the device.
 class Slab {
@@ -57,6 +56,7 @@ class Fence {
   void Await(uint64_t value) const;
   // Returns the code and the text of host_wait.
   mge_error Ask(uint64_t value, uint64_t timeout_ns) const;
+  mge_error AskPatiently(uint64_t value) const;  // like Await(), but returns a failure
 
  private:
   const mge_queue_api* api_;
@@ -84,19 +84,16 @@ class Queue {
 class Record {
  public:
   explicit Record(BackendUnderTest& tested) : tested_(tested) {}
-  ~Record() { Destroy(); }
-  Record(const Record&) = delete;
-  Record& operator=(const Record&) = delete;
   // Captures what `work` enqueues on the queue. Ends the capture also if `work` throws.
   void Take(mge_queue* queue, const std::function<void()>& work);
   // Returns MGE_UNIMPLEMENTED if the backend cannot update this record with the work.
   mge_code Update(mge_queue* queue, const std::function<void()>& work);
-  void Replay(mge_queue* queue) { Call("replaying", tested_.plugin().queue->replay, queue, raw_); }
-  void Destroy();
+  void Replay(mge_queue* queue) { Call("replaying", tested_.plugin().queue->replay, queue, raw_.get()); }
+  void Destroy() { raw_.reset(); }
 
  private:
   BackendUnderTest& tested_;
-  void* raw_ = nullptr;
+  std::shared_ptr<void> raw_;
 };
 
 // Work that keeps a queue busy: copies of memory of its own, which must outlive the queue. The time of one copy is measured
@@ -111,14 +108,14 @@ class LongWork {
   void CopyOnce(Queue& queue) const { queue.Copy(slab_.address() + bytes_, slab_.address(), bytes_); }
   Slab slab_;
   size_t bytes_ = 0;    // size of one copy
-  double copy_us_ = 0;  // time of one copy
+  double copy_us_ = 0;  // time of one copy and the fence behind it
 };
 
-// Copies between host and device memory: by the host if it can access the device's memory, else over an own queue.
+// Copies between host and device memory: over an own queue, or by the host if the backend has no queues.
 class Transfer {
  public:
   explicit Transfer(BackendUnderTest& tested);
-  void Put(void* address, std::span<const unsigned char> bytes) { Copy(address, bytes.data(), bytes.size(), by_host_); }
+  void Put(void* address, std::span<const unsigned char> bytes) { Copy(address, bytes.data(), bytes.size()); }
   Bytes Get(const void* address, size_t bytes);
   // Throws Broken("FAULT: ...") unless the memory at `address` holds the bytes `want`.
   void Expect(const void* address, std::span<const unsigned char> want, std::string_view fault);
@@ -131,12 +128,12 @@ class Transfer {
   // it, because it may keep failing.
   mge_error Settle(Queue& queue);
   Queue& queue() { return *queue_; }  // requires has_queue()
+  const Queue& queue() const { return *queue_; }
   bool has_queue() const { return queue_.has_value(); }
 
  private:
-  void Copy(void* to, const void* from, size_t bytes, bool by_host);
+  void Copy(void* to, const void* from, size_t bytes);
   BackendUnderTest* tested_;
-  bool by_host_;
   std::optional<Fence> fence_;
   std::optional<Queue> queue_;
   uint64_t value_ = 0;

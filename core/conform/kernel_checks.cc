@@ -2,11 +2,13 @@
 #include "core/conform/kernel_checks.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "core/conform/allocations.h"
 #include "core/conform/kernel_run.h"
 #include "core/conform/leak_check.h"
 #include "fmt/format.h"
@@ -14,56 +16,41 @@
 namespace mge::conform {
 namespace {
 
-constexpr const char* kConstraints = "kernel.constraints";
-constexpr const char* kNumerics = "kernel.numerics";
-constexpr const char* kRepeatable = "kernel.repeatable";
-constexpr const char* kDeterministic = "kernel.deterministic";
-constexpr const char* kBatch = "kernel.batch_invariant";
-constexpr const char* kInPlace = "kernel.in_place";
-constexpr const char* kWriteAdd = "kernel.write_add";
-constexpr const char* kQueueOrder = "kernel.queue_order";
-constexpr const char* kAlignmentCheck = "kernel.alignment";
-constexpr const char* kConcurrent = "kernel.concurrent";
-constexpr const char* kCancel = "kernel.cancel";
-constexpr const char* kCapture = "kernel.capture";
-constexpr const char* kModes = "kernel.thread_modes";
-constexpr const char* kNoAllocation = "kernel.launch_allocates";
-constexpr const char* kLeaks = "kernel.leaks";
-constexpr const char* kRoundTrip = "layout.round_trip";
-constexpr const char* kDescribe = "layout.describe";
+using Clock = std::chrono::steady_clock;
 
 constexpr size_t kQuickSpecs = 4;  // number of specs per operator with --quick
 
-constexpr Check kKernelChecks[] = {
-    {kOffers, "Candidates are well formed and the same every time; other problems are refused with a reason."},
-    {kConstraints, "No candidate is offered that the constraints exclude; unknown write modes are refused."},
-    {kPrepare, "Every offered candidate can be prepared and bound, and its arguments fit their size."},
-    {kNumerics, "Results equal those of the reference evaluators within the tolerance of the element type."},
-    {kBounds, "No byte outside of the operands is written."},
-    {kInputs, "Inputs and constants are not changed."},
-    {kWorkspace, "The workspace is not larger than its bound, and no byte behind it is written."},
-    {kRepeatable, "A second run with other data at other addresses is correct, too."},
-    {kDeterministic, "Deterministic candidates give the same bits for any threads, addresses and stale memory."},
-    {kBatch, "Batch-invariant candidates give the same bits for a row, for any number and content of other rows."},
-    {kInPlace, "An output can share memory with the input that the candidate names for it."},
-    {kWriteAdd, "A kernel that offers to add to an output does so."},
-    {kPrepack, "Packing keeps to its size, reads the source only during the call, and gives equal bytes for equal forms."},
-    {kQueueOrder, "Kernels run on their queue, after the work that was enqueued before."},
-    {kAlignmentCheck, "Without queues, plain operands and constants may be aligned only to the size of their elements."},
-    {kConcurrent, "Concurrent runs of one kernel do not disturb each other."},
-    {kCancel, "A cancelled run ends normally, and the next run is correct."},
-    {kCapture, "A captured step does not run during the capture; a replay uses the current content of the memory."},
-    {kModes, "A launch does not change the floating-point modes of the calling thread."},
-    {kNoAllocation, "A launch allocates no heap memory, unless the candidate has the attribute MGE_KERNEL_ALLOCATES."},
-    {kLeaks, "Repeatedly preparing, running and destroying a kernel leaks no memory of the host or the device."},
-    {kKernelAllocations, "Offering, preparing, launching and destroying a kernel survive every failing allocation."},
-    {kRoundTrip, "A tensor is unchanged after conversion to every layout that a candidate names, and back."},
-    {kDescribe, "The backend's own layouts have a name and the size that candidates state; unknown ones are refused."},
-};
+constexpr Check kConstraints = {"kernel.constraints",
+                                "No candidate is offered that the constraints exclude; unknown write modes are refused."};
+constexpr Check kNumerics = {"kernel.numerics",
+                             "Results equal those of the reference evaluators within the tolerance of the element type."};
+constexpr Check kRepeatable = {"kernel.repeatable", "A second run with other data at other addresses is correct, too."};
+constexpr Check kDeterministic = {
+    "kernel.deterministic", "Deterministic candidates give the same bits for any threads, addresses and stale memory."};
+constexpr Check kBatch = {"kernel.batch_invariant", "Batch-invariant kernels give a row the same bits without other rows."};
+constexpr Check kInPlace = {"kernel.in_place", "An output can share memory with the input that the candidate names for it."};
+constexpr Check kWriteAdd = {"kernel.write_add", "A kernel that offers to add to an output does so."};
+constexpr Check kQueueOrder = {"kernel.queue_order", "Kernels run on their queue, after the work that was enqueued before."};
+constexpr Check kAligned = {"kernel.alignment", "Without queues, plain operands are aligned only to their element size."};
+constexpr Check kConcurrent = {"kernel.concurrent", "Concurrent runs of one kernel do not disturb each other."};
+constexpr Check kCancel = {"kernel.cancel", "A cancelled run ends normally, and the next run is correct."};
+constexpr Check kCapture = {"kernel.capture", "A captured step runs only in replays, which use the current memory."};
+constexpr Check kModes = {"kernel.thread_modes", "A launch does not change the floating-point modes of the calling thread."};
+constexpr Check kNoAllocation = {"kernel.launch_allocates",
+                                 "A launch allocates no heap memory, unless the candidate has MGE_KERNEL_ALLOCATES."};
+constexpr Check kLeaks = {"kernel.leaks", "Preparing, running and destroying a kernel leaks no memory of host or device."};
+constexpr Check kRoundTrip = {"layout.round_trip",
+                              "A tensor is unchanged after conversion to every layout that a candidate names, and back."};
+constexpr Check kDescribe = {"layout.describe", "Own layouts have a name and the stated size; unknown ones are refused."};
 
-// Returns whether all non-constant operands with the layout ANY have the same rank, from 3 to 8. Then `*out` is the layout
-// with channels last.
-bool TakesChannelsLast(const mge_problem& problem, const Candidate& k, mge_layout* out) {
+constexpr Check kRows[] = {
+    kOffers, kConstraints,  kPrepare,  kNumerics,          kBounds,     kInputs,  kWorkspace,  kRepeatable, kDeterministic,
+    kBatch,  kInPlace,      kWriteAdd, kPrepack,           kQueueOrder, kAligned, kConcurrent, kCancel,     kCapture,
+    kModes,  kNoAllocation, kLeaks,    kKernelAllocations, kRoundTrip,  kDescribe};
+
+// Returns the layout with channels last if all non-constant operands with the layout ANY have the same rank, from 3 to 8.
+// Else returns the plain layout.
+mge_layout ChannelsLast(const mge_problem& problem, const Candidate& k) {
   std::set<int32_t> ranks;
   const mge_graph& g = *problem.graph;
   auto add = [&](const mge_layout& l, const mge_value& v) {
@@ -71,13 +58,12 @@ bool TakesChannelsLast(const mge_problem& problem, const Candidate& k, mge_layou
   };
   for (uint64_t i = 0; i < g.input_count; ++i) add(k.inputs[i], *g.values[g.inputs[i]]);
   for (uint64_t i = 0; i < g.output_count; ++i) add(k.outputs[i], *g.values[g.outputs[i]]);
-  const int32_t rank = ranks.size() == 1 ? *ranks.begin() : 0;
-  if (rank < 3 || rank > 8) return false;
-  *out = PlainLayout();
-  out->kind = MGE_LAYOUT_PERMUTED;
-  out->rank = rank;
-  for (int32_t i = 1; i < rank; ++i) out->perm[i] = i == rank - 1 ? 1 : i + 1;
-  return true;
+  mge_layout out = PlainLayout();
+  if (ranks.size() != 1 || *ranks.begin() < 3 || *ranks.begin() > 8) return out;
+  out.kind = MGE_LAYOUT_PERMUTED;
+  out.rank = *ranks.begin();
+  for (int32_t i = 1; i < out.rank; ++i) out.perm[i] = i == out.rank - 1 ? 1 : i + 1;
+  return out;
 }
 
 bool SameBits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
@@ -96,14 +82,58 @@ std::vector<Tensor> FirstRows(const std::vector<Tensor>& tensors, int64_t rows) 
   return out;
 }
 
-// Returns a tensor with the first row of `t` and the other rows of `other`.
-Tensor WithFirstRow(const Tensor& t, const Tensor& other) {
-  Tensor out = RandomTensor(t.dtype(), t.shape(), 0, 1, 1);
-  size_t row = static_cast<size_t>(t.bytes() / t.shape()[0]);
-  auto* to = static_cast<char*>(out.mutable_data());
-  std::memcpy(to, t.data(), row);
-  std::memcpy(to + row, static_cast<const char*>(other.data()) + row, static_cast<size_t>(t.bytes()) - row);
-  return out;
+// Numbers of runs that overlapped others.
+constexpr int kEnough = 1000;
+constexpr int kFew = 30;  // below this, the time limit is extended, because other processes may use the processors
+
+// Several lanes run one kernel repeatedly, each with its own data. Each run must give the result that the lane gave alone.
+void CheckConcurrentRuns(KernelRun& run) {
+  Bytes alone[kLanes];  // the outputs of each lane when it runs alone
+  const absl::Status right = StatusOf([&] {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      run.RunSet(lane % 2, 1, 0xff, lane);
+      alone[lane] = run.Outputs(lane);
+    }
+  });
+  // The time limit is shorter for types other than float32, which usually share its source code.
+  const auto limit = std::chrono::milliseconds(run.subject().dtype == DType::kF32 ? 100 : 30);
+  const Clock::time_point begin = Clock::now();
+  std::atomic<uint64_t> begun = 0;
+  std::atomic<int> met = 0;
+  auto over = [&] { return met >= kEnough || Clock::now() - begin >= limit * (met < kFew ? 5 : 1); };
+  while (right.ok() && !over()) {  // other checks report results that are wrong alone
+    std::atomic<bool> stop = false;
+    InThreads(kLanes, [&](int lane) {
+      for (uint32_t i = 0; !stop; ++i) {
+        run.ResetOutputs(lane);
+        const uint64_t mine = ++begun;
+        const absl::Status ran = StatusOf([&] { run.Step(lane, 1 + i % 2, "beside other runs, the step"); });
+        met += begun != mine;
+        if (!ran.ok() || run.Outputs(lane) != alone[lane] || over()) stop = true;
+        ThrowIfError(ran);
+      }
+    });
+    // Compares with the reference, because other bytes than alone may be a different rounding.
+    for (int lane = 0; lane < kLanes; ++lane) run.Expect(run.Collect(lane), lane % 2, "beside other runs, ");
+  }
+}
+
+// Checks that not every launch allocates heap memory.
+void CheckLaunchMemory(KernelRun& kernel_run) {
+  if (!AllocationsAreSeen()) NotOffered("this program does not see allocations");
+  kernel_run.Stage(0, kernel_run.subject().inputs[0], 0xff);
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < 100 && least > 0; ++i) {  // a queue that reuses entries allocates them first
+    {
+      AllocationFailure none;
+      kernel_run.Launch(0, 1);
+      least = std::min(least, none.seen());
+    }
+    kernel_run.Drain(0);
+  }
+  if (least > 0)
+    Broken("every launch allocates heap memory, at least {} times; allocate it in prepare, or set MGE_KERNEL_ALLOCATES",
+           least);
 }
 
 // The checks of one operator. Findings go to the reporter of the backend.
@@ -116,15 +146,15 @@ class KernelChecker {
   // of the refusal.
   bool CheckCase(const Case& c, bool first, std::string* support) {
     At(c.Name());
-    w_.Begin(kOffers);
-    AbiProblem problem(c, MGE_WRITE);
+    w_.Begin(kOffers.name);
+    AbiProblem problem(c);
     Offers offers;
     const absl::Status status = StatusOf([&] { offers = Enumerate(tested_, *problem.get()); });
-    if (!status.ok()) return w_.Found(kOffers, where_, Std(status.message())), false;
+    if (!status.ok()) return w_.Found(kOffers.name, where_, Std(status.message())), false;
     const bool silent = offers.offered.empty() && offers.refused.empty() && offers.malformed.empty();
     answered_ |= !silent;
     if (silent && silent_.empty()) silent_ = c.Name();
-    if (!offers.malformed.empty()) w_.Found(kOffers, where_, offers.malformed);
+    if (!offers.malformed.empty()) w_.Found(kOffers.name, where_, offers.malformed);
     if (offers.offered.empty()) {
       *support = offers.refused.empty() ? "no kernel" : offers.refused[0];
       return false;
@@ -139,41 +169,39 @@ class KernelChecker {
     if (first) Apply(kConstraints, [&] { CheckConstraints(c, problem, offers.offered[0].attributes); });
     *support = offers.Ids();
     for (const Candidate& k : offers.offered) {
-      CheckOne(c, k, first, nullptr);
-      mge_layout last = {};
-      if (!quick_ && c.dtype == DType::kF32 && TakesChannelsLast(*problem.get(), k, &last)) CheckOne(c, k, false, &last);
+      CheckOne(c, k, first);
+      if (!quick_ && c.dtype == DType::kF32) bench_.any = ChannelsLast(*problem.get(), k);
+      if (!IsPlain(bench_.any)) CheckOne(c, k, false);
+      bench_.any = PlainLayout();
     }
-    any_ = nullptr;
     where_ = c.Name();
     for (const Candidate& k : TryEnumerate(tested_, c, MGE_WRITE_ADD).offered)
       Apply(kWriteAdd, [&] { CheckWriteAdd(c, k); });
-    w_.Ran(c.def->name, c.Name());
+    w_.Write(RecordKind::kRan, c.def->name, c.Name(), {});
     return true;
   }
 
   // Keep() remembers, for each candidate, the case with the most work. CheckLongest() runs the checks that need long runs on
   // them.
   void Keep(const Case& c) {
-    w_.Begin(kOffers);
+    w_.Begin(kOffers.name);
     w_.At(c.Name());
     for (const Candidate& k : TryEnumerate(tested_, c).offered) {
-      auto [at, fresh] = longest_.try_emplace(k.id, c);
-      if (!fresh && c.Work() > at->second.Work()) at->second = c;
+      auto [at, fresh] = longest_.try_emplace(k.id, SupportedCase{c, k});
+      if (!fresh && c.Work() > at->second.c.Work()) at->second = {c, k};
     }
   }
 
   void CheckLongest() {
-    for (const auto& [id, c] : longest_) {
+    for (const auto& [id, longest] : longest_) {
+      const auto& [c, candidate] = longest;
       At(fmt::format("{} {}", c.Name(), id));
       std::optional<KernelRun> run;
       const bool right = Apply(kNumerics, [&] {
-        const Offers offers = Enumerate(tested_, c);
-        const Candidate* candidate = offers.Find(id);
-        if (!candidate) return;
-        run.emplace(bench_, c, *candidate);
+        run.emplace(bench_, c, candidate);
         run->RunSet(0, 1, 0xff);
       });
-      if (!right || !run) continue;
+      if (!right) continue;
       Apply(kQueueOrder, [&] { CheckQueueOrder(*run); });
       Apply(kCancel, [&] { CheckCancel(*run); });  // a short run may end before it checks the flag
       Apply(kConcurrent, [&] { CheckConcurrentRuns(*run); });
@@ -184,7 +212,7 @@ class KernelChecker {
   // Reports a case that was neither offered nor refused, if other cases of the operator were.
   void CheckSilence() {
     if (answered_ && !silent_.empty())
-      w_.Found(kOffers, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
+      w_.Found(kOffers.name, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
   }
 
  private:
@@ -192,11 +220,7 @@ class KernelChecker {
     where_ = std::move(where);
     w_.At(where_);
   }
-  bool Apply(const char* check, const std::function<void()>& work) { return conform::Apply(w_, check, where_, work); }
-  KernelRun::Options With(KernelRun::Options options) const {
-    options.any = any_;
-    return options;
-  }
+  bool Apply(const Check& check, const std::function<void()>& work) { return conform::Apply(w_, check, where_, work); }
 
   void CheckConstraints(const Case& c, const AbiProblem& problem, uint64_t forbidden) {
     constexpr uint32_t kSize = sizeof(mge_constraints);
@@ -207,7 +231,7 @@ class KernelChecker {
         {{kSize, 0, ~MGE_KERNEL_KNOWN_BITS, 0, UINT64_MAX}, "an attribute is required that this interface does not have"}};
     for (const auto& [limit, reason] : limits) {
       for (const Candidate& k : Enumerate(tested_, *problem.get(), limit).offered) {
-        if ((limit.require & ~k.attributes) || k.Has(limit.forbid) || k.workspace > limit.workspace_limit)
+        if ((limit.require & ~k.attributes) || (limit.forbid & k.attributes) || k.workspace > limit.workspace_limit)
           Broken("'{}' is offered, though {}", k.id, reason);
       }
     }
@@ -215,12 +239,11 @@ class KernelChecker {
       Broken("'{}' is offered for the write mode 77, which does not exist", some.offered[0].id);
   }
 
-  // Runs all checks on one candidate. `any` is the layout for operands with the layout ANY; nullptr: plain.
-  void CheckOne(const Case& c, const Candidate& candidate, bool first, const mge_layout* any) {
-    At(fmt::format("{} {}{}", c.Name(), candidate.id, any ? " in " + LayoutText(*any) : ""));
-    any_ = any;
+  // Runs all checks on one candidate.
+  void CheckOne(const Case& c, const Candidate& candidate, bool first) {
+    At(fmt::format("{} {}{}", c.Name(), candidate.id, IsPlain(bench_.any) ? "" : " in " + LayoutText(bench_.any)));
     std::optional<KernelRun> run;
-    if (!Apply(kPrepare, [&] { run.emplace(bench_, c, candidate, With({})); })) return;
+    if (!Apply(kPrepare, [&] { run.emplace(bench_, c, candidate); })) return;
     const bool packs = run->prepared().prepack_bytes;
     Apply(kWorkspace, [&] {
       if (uint64_t asked = run->prepared().workspace_bytes; asked > candidate.workspace)
@@ -228,10 +251,10 @@ class KernelChecker {
     });
     std::vector<Tensor> one;
     if (!Apply(kNumerics, [&] { one = run->Run(0, c.inputs[0], 1, 0xff); })) return;
-    for (const char* check : {kBounds, kInputs, kModes}) w_.Applied(check);
+    for (const Check& check : {kBounds, kInputs, kModes}) w_.Applied(check.name);
     if (!Apply(packs ? kPrepack : kNumerics, [&] { run->Expect(one, 0); })) return;
     if (!Apply(kRepeatable, [&] { run->RunSet(1, 3, 0x5a, 1); })) return;
-    const bool claims = candidate.Has(MGE_KERNEL_DETERMINISTIC);
+    const bool claims = candidate.attributes & MGE_KERNEL_DETERMINISTIC;
     const bool repeats = Apply(claims ? kDeterministic : kRepeatable, [&] {
       for (int i = 0; i < (quick_ || !first ? 2 : 6); ++i) {
         const std::vector<Tensor> again = run->RunSet(0, 1 + static_cast<uint32_t>(i % 3), i % 2 ? 0x00 : 0x5a, i % 2);
@@ -240,18 +263,17 @@ class KernelChecker {
     });
     if (!repeats) return;
     CheckBatch(*run, one);
-    Apply(kAlignmentCheck, [&] {
+    Apply(kAligned, [&] {
       if (bench_.transfers[0].has_queue())
         NotOffered(fmt::format("it has queues: every operand is aligned to {} bytes", bench_.alignment()));
-      KernelRun(bench_, c, candidate, With({.shifted = true})).RunSet(0, 2, 0xff);
+      KernelRun(bench_, c, candidate, {.shifted = true}).RunSet(0, 2, 0xff);
     });
     CheckInPlace(c, candidate);
     CheckRoundTrips(c, candidate);
     if (!first) return;
-    if (!candidate.Has(MGE_KERNEL_ALLOCATES)) Apply(kNoAllocation, [&] { CheckLaunchMemory(*run); });
-    Apply(kCancel, [&] { CheckCancel(*run); });
+    if (!(candidate.attributes & MGE_KERNEL_ALLOCATES)) Apply(kNoAllocation, [&] { CheckLaunchMemory(*run); });
     const mge_queue_api* queues = tested_.plugin().queue;
-    if (candidate.Has(MGE_KERNEL_CAPTURE_SAFE) && queues && queues->capture_begin)
+    if ((candidate.attributes & MGE_KERNEL_CAPTURE_SAFE) && queues && queues->capture_begin)
       Apply(kCapture, [&] { CheckCapture(*run); });
     run.reset();
     Apply(kLeaks, [&] { CheckLeaks(c, candidate); });
@@ -261,33 +283,26 @@ class KernelChecker {
 
   void CheckBatch(KernelRun& run, const std::vector<Tensor>& whole) {
     const Case& c = run.subject();
-    if (!run.candidate().Has(MGE_KERNEL_BATCH_INVARIANT) || c.inputs[0].empty()) return;
-    const Tensor& input = c.inputs[0][0];
-    if (input.rank() == 0 || input.shape()[0] < 2 || input.bytes() == 0) return;
-    const int64_t rows = input.shape()[0];
-    const std::vector<Tensor> kept = FirstRows(whole, rows), reference = FirstRows(c.expected[0], rows);
-    if (kept.empty()) return;
-    absl::StatusOr<Case> alone = FirstRowOf(c);  // its reference results show whether the rows are independent
-    if (!alone.ok() || !SameBits(FirstRows(alone->expected[0], 1), reference)) return;
+    if (!(run.candidate().attributes & MGE_KERNEL_BATCH_INVARIANT)) return;
+    absl::StatusOr<Case> alone = FirstRowOf(c);
+    if (!alone.ok()) return;
+    const int64_t rows = c.inputs[0][0].shape()[0];
+    const std::vector<Tensor> kept = FirstRows(whole, rows);
+    // The reference results show whether the rows are independent.
+    if (kept.empty() || !SameBits(FirstRows(alone->expected[0], 1), FirstRows(c.expected[0], rows))) return;
     Apply(kBatch, [&] {
-      std::vector<Tensor> mixed = c.inputs[0];
-      mixed[0] = WithFirstRow(input, c.inputs[1][0]);
-      if (!SameBits(FirstRows(run.Run(0, mixed, 1, 0xff), rows), kept))
-        Broken("row 0 has other bits if the other rows differ");
       const Offers offers = TryEnumerate(tested_, *alone);
       const Candidate* same = offers.Find(run.candidate().id);
-      if (same &&
-          !SameBits(FirstRows(KernelRun(bench_, *alone, *same, With({})).Run(0, alone->inputs[0], 1, 0xff), 1), kept))
+      if (same && !SameBits(FirstRows(KernelRun(bench_, *alone, *same).Run(0, alone->inputs[0], 1, 0xff), 1), kept))
         Broken("row 0 has other bits if it is one of {} rows", rows);
     });
   }
 
   void CheckInPlace(const Case& c, const Candidate& candidate) {
-    AbiProblem problem(c, MGE_WRITE);
-    const mge_graph& g = *problem.get()->graph;
+    const std::vector<Operand> inputs = InputsOf(*AbiProblem(c).get());
     for (const mge_in_place& pair : candidate.in_place) {
-      if (g.values[g.inputs[pair.input]]->data) continue;  // a constant must not be overwritten
-      Apply(kInPlace, [&] { KernelRun(bench_, c, candidate, With({.in_place = &pair})).RunSet(0, 2, 0xff); });
+      if (inputs[pair.input].constant.defined()) continue;  // a constant must not be overwritten
+      Apply(kInPlace, [&] { KernelRun(bench_, c, candidate, {.in_place = &pair}).RunSet(0, 2, 0xff); });
     }
   }
 
@@ -320,8 +335,9 @@ class KernelChecker {
     const auto& inputs = run.subject().inputs;
     Record record(tested_);
     run.Stage(0, inputs[0], 0xff);
+    const Bytes before = run.Outputs(0);
     record.Take(bench_.transfers[0].queue(), [&] { Answer(run.Launch(0, 1), "the step, while captured,"); });
-    if (!run.Untouched(0)) Broken("the step ran while it was captured");
+    if (run.Outputs(0) != before) Broken("the step ran while it was captured");
     for (int set : {0, 1, 0}) {
       run.Stage(0, inputs[set], 0x5a);
       record.Replay(bench_.transfers[0].queue());
@@ -331,23 +347,15 @@ class KernelChecker {
   }
 
   void CheckLeaks(const Case& c, const Candidate& candidate) {
-    auto round = [&] {
-      KernelRun run(bench_, c, candidate, With({}));
-      run.Stage(0, c.inputs[0], 0xff);
-      run.Step(0, 1, "the step, run again,");
-    };
-    int64_t blocks = 0;
-    LeakCheck plan = {.first = 12,
-                      .rounds = 12,
-                      .round = {},
-                      .began = [&] { blocks = tested_.host().outstanding(); },
-                      .device_used = [&] { return tested_.device_memory_used(); }};
+    auto round = [&] { KernelRun(bench_, c, candidate).Run(0, c.inputs[0], 1, 0xff); };
+    for (int i = 0; i < 12; ++i) round();  // fills caches
+    const int64_t blocks = tested_.host().outstanding();
     const std::string lost =
-        FindLeak(plan, "kernel that is prepared, run and destroyed",
+        FindLeak("kernel that is prepared, run and destroyed",
                  {{"enumerate", [&] { Enumerate(tested_, c); }},
-                  {"prepare or destroy", [&] { KernelRun(bench_, c, candidate, With({.only_prepared = true})); }},
-                  {"prepack, bind, state_create or state_destroy", [&] { KernelRun(bench_, c, candidate, With({})); }},
-                  {"its step", round}});
+                  {"prepare, prepack, bind, state_create or what destroys", [&] { KernelRun(bench_, c, candidate); }},
+                  {"its step", round}},
+                 [&] { return tested_.device_memory_used(); });
     if (int64_t more = tested_.host().outstanding() - blocks; more > 0)
       Broken("{} blocks of the host's memory are not released when all kernels are destroyed", more);
     if (!lost.empty()) Broken(lost);
@@ -368,8 +376,7 @@ class KernelChecker {
       });
     };
     size_t next = 0;
-    AbiProblem problem(c, MGE_WRITE);
-    std::vector<Operand> inputs = InputsOf(*problem.get());
+    const std::vector<Operand> inputs = InputsOf(*AbiProblem(c).get());
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].constant.defined()) check(c.inputs[0][next++], candidate.inputs[i]);
     }
@@ -382,16 +389,56 @@ class KernelChecker {
   bool quick_, full_;
   std::set<std::string> failed_;  // ids of the candidates whose allocations were made to fail
   std::string where_;
-  const mge_layout* any_ = nullptr;
   std::set<std::string> layouts_seen_;
-  std::map<std::string, Case> longest_;  // by id of the candidate
-  bool answered_ = false;                // whether any case was offered or refused
-  std::string silent_;                   // the first case that was neither offered nor refused
+  std::map<std::string, SupportedCase> longest_;  // by id of the candidate
+  bool answered_ = false;                         // whether any case was offered or refused
+  std::string silent_;                            // the first case that was neither offered nor refused
 };
 
 }  // namespace
 
-std::span<const Check> KernelChecks() { return kKernelChecks; }
+std::span<const Check> KernelChecks() { return kRows; }
+
+void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds) {
+  BackendUnderTest& s = bench.tested;
+  const std::string where = fmt::format("{} {}", c.Name(), candidate.id);
+  Apply(s.reporter(), kKernelAllocations, where, [&] {
+    auto make = [&] {
+      Enumerate(s, c);
+      KernelRun(bench, c, candidate);
+    };
+    SurvivesFailures(s, make, seconds);
+  });
+  Apply(s.reporter(), kKernelAllocations, where, [&] {
+    KernelRun kernel_run(bench, c, candidate);
+    kernel_run.Stage(0, c.inputs[0], 0xff);
+    SurvivesFailures(
+        s, [&] { kernel_run.Step(0, 1, "launching"); }, seconds);
+    kernel_run.Expect(kernel_run.Collect(0), 0, "after launches that failed, ");
+  });
+}
+
+void CheckQueueOrder(KernelRun& kernel_run) {
+  CheckQueueOrder(kernel_run, kernel_run.subject().inputs, [&](const std::vector<Tensor>& outputs) {
+    return kernel_run.Wrong(outputs, kernel_run.subject().expected[1]);
+  });
+}
+
+void CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[2],
+                     const std::function<std::string(const std::vector<Tensor>&)>& what_is_wrong) {
+  constexpr auto kLong = std::chrono::milliseconds(2);  // longer than a launch
+  Bench& bench = kernel_run.bench();
+  if (!bench.transfers[0].has_queue()) NotOffered(kNoQueues);
+  kernel_run.Stage(1, inputs[1], 0x5a);
+  kernel_run.Stage(0, inputs[0], 0xff);
+  if (!bench.long_work) bench.long_work.emplace(bench.tested);
+  bench.long_work->Enqueue(bench.transfers[0].queue(), kLong);
+  kernel_run.EnqueueCopy(1, 0);  // overwrites the outputs too, so earlier results are lost
+  kernel_run.Step(0, 1, "behind other work, the step");
+  if (std::string wrong = what_is_wrong(kernel_run.Collect(0)); !wrong.empty())
+    Broken("{} does not read the input that a copy enqueued before it writes ({}); enqueue its work on run->queue",
+           kernel_run.candidate().id, wrong);
+}
 
 void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full) {
   Bench bench(tested);
@@ -420,7 +467,8 @@ void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool 
       }
     }
     checker.CheckLongest();
-    if (tried) tested.reporter().Support(def.name, DTypeName(dtype), supported, support);
+    if (!tried) continue;
+    tested.reporter().Write(supported ? RecordKind::kSupported : RecordKind::kRefused, def.name, DTypeName(dtype), support);
   }
   checker.CheckSilence();
 }

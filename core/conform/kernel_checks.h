@@ -14,14 +14,12 @@
 
 namespace mge::conform {
 
-inline constexpr const char* kOffers = "kernel.offers";
+inline constexpr Check kOffers = {
+    "kernel.offers", "Candidates are well formed and the same every time; other problems are refused with a reason."};
 
 // Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Throws
 // only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
 void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
-
-// Runs one kernel several times concurrently. Throws Broken() if the runs disturb each other.
-void CheckConcurrentRuns(KernelRun& kernel_run);
 
 // Runs a kernel whose input arrives over the queue after the launch. Throws Broken() if the kernel does not wait for it,
 // and NotOffered() if the backend has no queues.
@@ -33,11 +31,9 @@ void CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[
 
 // Prepares and launches a candidate of a case with failing allocations; see SurvivesFailures(). `seconds` is the time limit.
 inline double FailureSeconds(bool quick) { return quick ? 0.05 : 0.2; }
-inline constexpr const char* kKernelAllocations = "kernel.allocations";
+inline constexpr Check kKernelAllocations = {
+    "kernel.allocations", "Offering, preparing, launching and destroying a kernel survive every failing allocation."};
 void CheckKernelAllocations(Bench& bench, const Case& c, const Candidate& candidate, double seconds);
-
-// Throws Broken() if every launch allocates heap memory, and NotOffered() in a program that does not see allocations.
-void CheckLaunchMemory(KernelRun& kernel_run);
 
 // Checks the groups of nodes that the backend claims, and the kernels that compute them. Findings are written to the
 // reporter.

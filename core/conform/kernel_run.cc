@@ -12,6 +12,7 @@
 #include "core/kernel/kernel.h"
 #include "core/plugin/abi_call.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::conform {
 namespace {
@@ -29,20 +30,6 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
     for (uint64_t i; (i = next.fetch_add(1)) < chunks;) body(context, i);
   });
 }
-
-struct OfferCollector {
-  const mge_problem& problem;
-  Offers offers;
-
-  void Add(const mge_candidate* c) {
-    Candidate k;
-    std::string fault = ReadCandidate(c, problem, &k);
-    if (!fault.empty()) fault = fmt::format("'{}': {}", k.id, fault);
-    if (fault.empty() && offers.Find(k.id)) fault = fmt::format("two candidates have the id '{}'", k.id);
-    if (offers.malformed.empty()) offers.malformed = fault;
-    if (!k.outputs.empty()) offers.offered.push_back(std::move(k));
-  }
-};
 
 }  // namespace
 
@@ -74,24 +61,37 @@ const Candidate* Offers::Find(const std::string& id) const {
 }
 
 std::string Offers::Ids() const {
-  std::string out;
-  for (const Candidate& c : offered) out += (out.empty() ? "" : ", ") + c.id;
-  return out;
+  return fmt::format("{}", fmt::join(offered | std::views::transform(&Candidate::id), ", "));
 }
 
 Offers Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints) {
-  OfferCollector collector = {problem, {}};
-  mge_candidate_sink sink = {
-      sizeof(sink), 0, &collector, [](void* self, const mge_candidate* c) { static_cast<OfferCollector*>(self)->Add(c); },
-      [](void* self, const mge_text* kernel, const mge_text* reason) {
-        static_cast<OfferCollector*>(self)->offers.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
-      }};
+  std::pair<const mge_problem&, Offers> found = {problem, {}};
+  using Found = decltype(found);
+  auto add = [](void* self, const mge_candidate* c) {
+    auto& [of, offers] = *static_cast<Found*>(self);
+    Candidate k;
+    std::string fault = ReadCandidate(c, of, &k);
+    if (!fault.empty()) fault = fmt::format("'{}': {}", k.id, fault);
+    if (fault.empty() && offers.Find(k.id)) fault = fmt::format("two candidates have the id '{}'", k.id);
+    if (offers.malformed.empty()) offers.malformed = fault;
+    if (!k.outputs.empty()) offers.offered.push_back(std::move(k));
+  };
+  auto refuse = [](void* self, const mge_text* kernel, const mge_text* reason) {
+    static_cast<Found*>(self)->second.refused.push_back(CopyText(*kernel) + ": " + CopyText(*reason));
+  };
+  mge_candidate_sink sink = {sizeof(sink), 0, &found, add, refuse};
   Call("enumerating candidates", tested.plugin().kernel->enumerate, tested.device(), &problem, &constraints, &sink);
-  return std::move(collector.offers);
+  return std::move(found.second);
 }
 
 Offers Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode) {
   return Enumerate(tested, *AbiProblem(c, write_mode).get());
+}
+
+Offers TryEnumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode) {
+  Offers offers;
+  (void)StatusOf([&] { offers = Enumerate(tested, c, write_mode); });
+  return offers;
 }
 
 Bench::Bench(BackendUnderTest& backend) : tested(backend) {
@@ -133,15 +133,12 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   s.Open();
   if (used) *used = s.device_memory_used();
   if (until == Until::kOpen) return;
-  Slab slabs[MGE_MEMORY_CLASS_COUNT];
-  for (int32_t memory_class : {MGE_MEMORY_DEVICE, MGE_MEMORY_PINNED}) {
-    if (HasMemory(s, memory_class)) slabs[memory_class] = Slab(s, 4096, memory_class);
-  }
+  (void)HasPinnedMemory(s);
+  Slab slab(s, 4096);
   if (auto status = s.plugin().device->status) Call("asking for the status", status, s.device());
   if (until == Until::kMemory) return;
   if (s.plugin().queue) {
     Bytes host(4096, 1);
-    Slab& slab = slabs[MGE_MEMORY_DEVICE];
     Fence fence(s);
     Queue queue(s);
     queue.Copy(slab.address(), host.data(), host.size());
@@ -153,9 +150,7 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   const std::optional<SupportedCase> first = FirstSupportedCase(s);
   if (!first) return;
   Bench bench(s);
-  KernelRun kernel_run(bench, first->c, first->candidate);
-  kernel_run.Stage(0, first->c.inputs[0], 0xff);
-  kernel_run.Step(0, 2, "the step");
+  KernelRun(bench, first->c, first->candidate).Run(0, first->c.inputs[0], 2, 0xff);
 }
 
 void LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {
@@ -179,7 +174,7 @@ std::vector<Operand> InputsOf(const mge_problem& problem) {
 
 std::string KernelRun::Wrong(const std::vector<Tensor>& outputs, const std::vector<Tensor>& want) const {
   for (size_t o = 0; o < want.size(); ++o) {
-    std::string wrong = CompareWithReference(outputs[o], want[o], candidate_.Has(MGE_KERNEL_REDUCED_PRECISION));
+    std::string wrong = CompareWithReference(outputs[o], want[o], candidate_.attributes & MGE_KERNEL_REDUCED_PRECISION);
     if (!wrong.empty()) return fmt::format("output {}: {}", o, wrong);
   }
   return {};
@@ -198,9 +193,8 @@ Region KernelRun::AddRegion(uint64_t bytes, uint64_t shift) {
   return region;
 }
 
-void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options) {
-  const bool any = layout.kind == MGE_LAYOUT_ANY;
-  operand.layout = operand.constant.defined() || (any && !options.any) ? PlainLayout() : any ? *options.any : layout;
+void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const RunOptions& options) {
+  operand.layout = operand.constant.defined() ? PlainLayout() : layout.kind == MGE_LAYOUT_ANY ? bench_.any : layout;
   operand.laid = case_ ? operand.layout : PlainLayout();
   const int64_t element = ElementBytes(operand.dtype);
   const int64_t bytes = OrThrow(LayoutBytes(operand.laid, element, operand.shape));
@@ -209,14 +203,13 @@ void KernelRun::PlaceOperand(Operand& operand, const mge_layout& layout, uint64_
 }
 
 // The private constructor has completed the object: if the rest throws, the destructor runs.
-KernelRun::KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const Options& options) : KernelRun(bench) {
+KernelRun::KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const RunOptions& options) : KernelRun(bench) {
   AbiProblem problem(c, options.write_mode);
   case_ = &c;
   inputs_ = InputsOf(*problem.get());
   for (const Tensor& t : c.expected[0]) outputs_.push_back({t.dtype(), t.shape()});
   Prepare(*problem.get(), candidate);
   problem.SpoilConstants();
-  if (options.only_prepared) return;
   Place(options);
   Bind();
 }
@@ -240,7 +233,7 @@ void KernelRun::Prepare(const mge_problem& problem, const Candidate& candidate) 
   if (std::string why = WhyUnsound(api, prepared_, problem.graph->input_count); !why.empty()) Broken(why);
 }
 
-void KernelRun::Place(const Options& options) {
+void KernelRun::Place(const RunOptions& options) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Operand& input = inputs_[i];
     const uint64_t packed = prepared_.prepack_bytes ? prepared_.prepack_bytes[i] : 0;
@@ -286,7 +279,7 @@ void KernelRun::Bind() {
   Call("binding", api.bind, prepared_.kernel, &binding, args, &fn_);
   if (!fn_) Broken("binding returned MGE_OK, but no function");
   if (!std::all_of(args + prepared_.args_bytes, args + room, [](unsigned char c) { return c == kCanary; }))
-    BrokenAs(kPrepare, fmt::format("bind wrote behind the {} bytes of arguments that it asked for", prepared_.args_bytes));
+    BrokenAs(kPrepare, "bind wrote behind the {} bytes of arguments that it asked for", prepared_.args_bytes);
   for (Lane& lane : lanes_) {
     if (!prepared_.has_state) break;
     Call("creating the kernel's state", api.state_create, prepared_.kernel, &lane.state);
@@ -330,17 +323,18 @@ mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
   lane.bases[0] = bench_.lane(index);
   lane.cancel = cancel;
   lane.error = {};
-  lane.run = Sized<mge_run>();
-  lane.run.width = width;
-  lane.run.bases = lane.bases;
-  lane.run.states = &lane.state;
-  if (bench_.transfers[index].has_queue()) lane.run.queue = bench_.transfers[index].queue();
-  lane.run.cancel = &lane.cancel;
-  lane.run.host = bench_.tested.host().table();
-  lane.run.error = &lane.error;
-  lane.run.pool = &lane.run.width;
-  lane.run.parallel_for = ParallelFor;
-  const bool reads_first = candidate_.Has(MGE_KERNEL_READS_ARGS_FIRST);
+  const Transfer& transfer = bench_.transfers[index];
+  lane.run = {.struct_size = sizeof(mge_run),
+              .width = width,
+              .bases = lane.bases,
+              .states = &lane.state,
+              .queue = transfer.has_queue() ? static_cast<mge_queue*>(transfer.queue()) : nullptr,
+              .cancel = &lane.cancel,
+              .host = bench_.tested.host().table(),
+              .error = &lane.error,
+              .pool = &lane.run.width,
+              .parallel_for = ParallelFor};
+  const bool reads_first = candidate_.attributes & MGE_KERNEL_READS_ARGS_FIRST;
   if (reads_first) lane.args = args_;
   const void* args = reads_first ? lane.args.data() : args_.data();
   CallBackend(lane.error, [&](mge_error*) { return InBackend("launching", fn_, args, &lane.run); });
@@ -359,10 +353,6 @@ mge_error KernelRun::Finish(int index, uint32_t width, int32_t cancel) {
   if (!transfer.has_queue()) return launched;
   const mge_error settled = transfer.Settle(transfer.queue());  // also if the launch failed after enqueuing work
   return launched.code == MGE_OK ? settled : launched;
-}
-
-bool KernelRun::Untouched(int index) {
-  return bench_.transfers[index].Get(bench_.lane(index), total_) == lanes_[index].image;
 }
 
 Bytes KernelRun::Outputs(int index) {
@@ -391,25 +381,24 @@ std::vector<Tensor> KernelRun::Collect(int index) {
   // Outputs and workspace may have changed, so they are made equal. All other bytes must be unchanged.
   for (const Operand& o : outputs_) std::copy_n(at(image, o.region.offset), o.region.bytes, at(now, o.region.offset));
   std::copy_n(at(image, workspace_.offset), workspace_.bytes, at(now, workspace_.offset));
-  if (now == image) return outputs;
-  auto part = [&](const Region& r) {
-    return Difference(std::span(now).subspan(r.offset, r.bytes), std::span(image).subspan(r.offset, r.bytes));
-  };
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const bool packed = prepared_.prepack_bytes && prepared_.prepack_bytes[i];
-    if (std::string d = part(inputs_[i].region); !d.empty())
-      BrokenAs(packed ? kPrepack : kInputs, fmt::format("input {} was changed{}: {}", i, packed ? " after prepack" : "", d));
-  }
-  if (std::string d = part({workspace_.offset + workspace_.bytes, kRedZone}); !d.empty())
-    BrokenAs(kWorkspace, fmt::format("bytes behind the {} of its workspace were changed: {}", workspace_.bytes, d));
   const uint64_t i = static_cast<uint64_t>(std::ranges::mismatch(now, image).in1 - now.begin());
-  std::string what = fmt::format("a byte outside of every operand was changed (offset {})", i);
+  if (i == now.size()) return outputs;
+  auto in = [i](uint64_t begin, uint64_t bytes) { return i >= begin && i - begin < bytes; };
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    const auto& [offset, bytes] = inputs_[k].region;
+    const bool packed = prepared_.prepack_bytes && prepared_.prepack_bytes[k];
+    if (in(offset, bytes))
+      BrokenAs(packed ? kPrepack : kInputs, "byte {} of input {} was changed{}", i - offset, k,
+               packed ? " after prepack" : "");
+  }
+  if (const uint64_t end = workspace_.offset + workspace_.bytes; in(end, kRedZone))
+    BrokenAs(kWorkspace, "byte {} behind the {} of its workspace was changed", i - end, workspace_.bytes);
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const uint64_t begin = outputs_[o].region.offset, end = begin + outputs_[o].region.bytes;
-    if (i >= end && i < end + kRedZone) what = fmt::format("byte {} behind the end of output {} was changed", i - end, o);
-    if (i < begin && i + kRedZone >= begin) what = fmt::format("byte {} before output {} was changed", begin - i, o);
+    if (in(end, kRedZone)) BrokenAs(kBounds, "byte {} behind the end of output {} was changed", i - end, o);
+    if (in(begin - kRedZone, kRedZone)) BrokenAs(kBounds, "byte {} before output {} was changed", begin - i, o);
   }
-  BrokenAs(kBounds, what);
+  BrokenAs(kBounds, "a byte outside of every operand was changed (offset {})", i);
 }
 
 std::vector<Tensor> KernelRun::Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,

@@ -27,9 +27,8 @@ inline constexpr unsigned char kCanary = 0xa5;
 // A case in the form of the ABI, with its own copies of the constants.
 class AbiProblem {
  public:
-  AbiProblem(const Case& c, int32_t write_mode);
+  explicit AbiProblem(const Case& c, int32_t write_mode = MGE_WRITE);
   const mge_problem* get() const { return &problem_; }
-  mge_problem* get() { return &problem_; }
   void SpoilConstants();  // overwrites the constants, which a backend must not read after prepare()
 
  private:
@@ -39,10 +38,7 @@ class AbiProblem {
   mge_problem problem_ = {};
 };
 
-// A copy of a candidate that the backend offers.
-struct Candidate : OwnedCandidate {
-  bool Has(uint64_t attribute) const { return attributes & attribute; }
-};
+using Candidate = OwnedCandidate;
 
 // The result of enumerating candidates.
 struct Offers {
@@ -57,12 +53,7 @@ inline constexpr mge_constraints kNoConstraints = {sizeof(mge_constraints), 0, 0
 Offers Enumerate(BackendUnderTest& tested, const mge_problem& problem, const mge_constraints& constraints = kNoConstraints);
 Offers Enumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode = MGE_WRITE);
 // Does the same, but returns no offers if the backend returns an error.
-template <typename... Args>
-Offers TryEnumerate(Args&&... args) {
-  Offers offers;
-  (void)StatusOf([&] { offers = Enumerate(std::forward<Args>(args)...); });
-  return offers;
-}
+Offers TryEnumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode = MGE_WRITE);
 
 // Device memory and queues for runs. Each lane serves one run at a time; the lanes can be used concurrently.
 inline constexpr int kLanes = 4;
@@ -77,9 +68,10 @@ struct Bench {
   unsigned char* first_lane = nullptr;
   std::optional<LongWork> long_work = {};
   uint64_t lane_bytes = 0;
+  mge_layout any = PlainLayout();        // of operands with the layout ANY
   std::vector<Transfer> transfers = {};  // one per lane; declared after the memory that their work uses
   std::unique_ptr<Bench> aside = nullptr;
-  std::map<std::string, size_t> forms = {};  // hashes of packed constants; key: name of the form and bytes of the constant
+  std::map<std::string, Bytes> forms = {};  // packed constants; key: name of the form and bytes of the constant
 };
 
 // A part of a lane.
@@ -99,26 +91,28 @@ struct Operand {
 };
 
 // The checks that get the faults of a run.
-inline constexpr const char* kPrepare = "kernel.prepare";
-inline constexpr const char* kBounds = "kernel.bounds";
-inline constexpr const char* kInputs = "kernel.inputs_kept";
-inline constexpr const char* kWorkspace = "kernel.workspace";
-inline constexpr const char* kPrepack = "kernel.prepack";
+inline constexpr Check kPrepare = {"kernel.prepare",
+                                   "Every offered candidate can be prepared and bound, and its arguments fit their size."};
+inline constexpr Check kBounds = {"kernel.bounds", "No byte outside of the operands is written."};
+inline constexpr Check kInputs = {"kernel.inputs_kept", "Inputs and constants are not changed."};
+inline constexpr Check kWorkspace = {"kernel.workspace",
+                                     "The workspace is not larger than its bound, and no byte behind it is written."};
+inline constexpr Check kPrepack = {
+    "kernel.prepack",
+    "Packing keeps to its size, reads the source only in the call, and gives equal bytes for equal forms."};
+
+struct RunOptions {
+  const mge_in_place* in_place = nullptr;  // the output and the input that share memory; optional
+  bool shifted = false;                    // plain operands and constants are aligned only to the size of their elements
+  int32_t write_mode = MGE_WRITE;          // of the outputs
+};
 
 // A prepared and bound candidate. Not thread-safe, except for the functions marked [any thread].
 class KernelRun {
  public:
-  struct Options {
-    const mge_in_place* in_place = nullptr;  // the output and the input that share memory; optional
-    const mge_layout* any = nullptr;         // the layout used for ANY; NULL: plain
-    bool only_prepared = false;              // ends after prepare(); such a kernel can only be destroyed
-    bool shifted = false;                    // plain operands and constants are aligned only to the size of their elements
-    int32_t write_mode = MGE_WRITE;          // of the outputs
-  };
   // Prepares, packs the constants and binds. Overwrites the constants after prepare() has returned. The bench and the case
   // must outlive the KernelRun.
-  KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const Options& options);
-  KernelRun(Bench& bench, const Case& c, const Candidate& candidate) : KernelRun(bench, c, candidate, Options()) {}
+  KernelRun(Bench& bench, const Case& c, const Candidate& candidate, const RunOptions& options = {});
   // Does the same for a reorder. Its operands are arrays of `in_bytes` and `out_bytes`, which are in the candidate's
   // layouts.
   KernelRun(Bench& bench, const mge_problem& reorder, const Candidate& candidate, int64_t in_bytes, int64_t out_bytes);
@@ -147,7 +141,6 @@ class KernelRun {
   std::vector<Tensor> Collect(int lane);
   Bytes Outputs(int lane);      // the bytes of the outputs in memory. [any thread], one lane per thread
   void ResetOutputs(int lane);  // restores the outputs as staged. [any thread], one lane per thread
-  bool Untouched(int lane);     // returns whether the lane's memory is unchanged since Stage()
   // Calls Stage(), Step() and Collect().
   std::vector<Tensor> Run(int lane, const std::vector<Tensor>& inputs, uint32_t width, unsigned char fill,
                           const std::vector<Tensor>& before = {});
@@ -173,10 +166,10 @@ class KernelRun {
   explicit KernelRun(Bench& bench) : bench_(bench) {}
   void Prepare(const mge_problem& problem, const Candidate& candidate);
   Region AddRegion(uint64_t bytes, uint64_t shift = 0);  // begins `shift` bytes behind a multiple of the alignment
-  // Sets the layouts and the region of an operand, which has `packed` bytes unless that is 0. With Options::shifted, plain
+  // Sets the layouts and the region of an operand, which has `packed` bytes unless that is 0. With RunOptions::shifted, plain
   // operands are shifted.
-  void PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const Options& options);
-  void Place(const Options& options);  // places all operands and the workspace
+  void PlaceOperand(Operand& operand, const mge_layout& layout, uint64_t packed, const RunOptions& options);
+  void Place(const RunOptions& options);  // places all operands and the workspace
   void Bind();
   // layouts.cc: packs the constant input on the host, and on a queue if the backend can.
   Bytes Pack(uint32_t input, uint64_t bytes);
@@ -194,7 +187,6 @@ class KernelRun {
   Lane lanes_[kLanes];
 };
 
-Bytes BytesOf(const Tensor& t);
 // Convert a plain tensor to the bytes of a layout, and back. Opaque layouts are converted by the backend's own reorder.
 Bytes ToLayout(Bench& bench, const Tensor& plain, const mge_layout& layout);
 Tensor FromLayout(Bench& bench, const Bytes& laid, DType dtype, const Shape& shape, const mge_layout& layout);

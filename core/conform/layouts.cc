@@ -3,7 +3,6 @@
 // backend writes only the packed form, and the same one on the host and on a queue.
 #include <algorithm>
 #include <functional>
-#include <string_view>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"
@@ -12,11 +11,6 @@
 #include "fmt/format.h"
 
 namespace mge::conform {
-Bytes BytesOf(const Tensor& t) {
-  auto* data = static_cast<const unsigned char*>(t.data());
-  return Bytes(data, data + t.bytes());
-}
-
 void Described(BackendUnderTest& tested, const mge_layout& layout, DType dtype, const Shape& shape) {
   const mge_layout_api* api = tested.plugin().layout;
   if (!api) Broken("a candidate names an opaque layout, and the backend has no table 'layout'");
@@ -92,11 +86,10 @@ Bytes KernelRun::Pack(uint32_t input, uint64_t bytes) {
   std::ranges::fill(source, 0x7f);  // a kernel must not read the source later
   std::fill_n(at, bytes, kCanary);
   if (std::ranges::count(memory, kCanary) != std::ssize(memory))
-    BrokenAs(kPrepack, fmt::format("prepack wrote outside of the {} bytes that it asked for input {}", bytes, input));
-  const size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(form.data()), form.size()});
-  if (!name.empty() && bench_.forms.try_emplace(key, hash).first->second != hash)
-    BrokenAs(kPrepack, fmt::format("two kernels name the form of equal constants '{}', but pack them to different bytes",
-                                   EscapeControl(name)));
+    BrokenAs(kPrepack, "prepack wrote outside of the {} bytes that it asked for input {}", bytes, input);
+  if (!name.empty() && bench_.forms.try_emplace(key, form).first->second != form)
+    BrokenAs(kPrepack, "two kernels name the form of equal constants '{}', but pack them to different bytes",
+             EscapeControl(name));
   return form;
 }
 
@@ -105,8 +98,8 @@ void KernelRun::PackOnQueue(uint32_t input, const Bytes& source, const Bytes& fo
   Transfer& transfer = bench_.transfers[0];
   if (!api.prepack_on || !transfer.has_queue()) return;
   constexpr size_t kZone = 256;  // a multiple of the alignment
-  const size_t at = (source.size() + 2 * kZone - 1) / kZone * kZone, end = at + form.size();
-  Bytes image(end + kZone, kCanary);
+  const size_t at = (source.size() + 2 * kZone - 1) / kZone * kZone;
+  Bytes image(at + form.size() + kZone, kCanary);
   std::ranges::copy(source, image.begin());
   bench_.Reserve(image.size());
   unsigned char* const memory = bench_.lane(0);
@@ -118,13 +111,11 @@ void KernelRun::PackOnQueue(uint32_t input, const Bytes& source, const Bytes& fo
   std::ranges::copy(form, image.begin() + static_cast<ptrdiff_t>(at));
   transfer.Drain(transfer.queue());
   const Bytes now = transfer.Get(memory, image.size());
-  const auto byte = static_cast<size_t>(std::ranges::mismatch(now, image).in1 - now.begin());
-  if (byte == now.size()) return;
-  if (byte < at || byte >= end)
+  if (now != image)
     BrokenAs(kPrepack,
-             fmt::format("prepack_on wrote outside of the {} bytes of the packed form of input {}", form.size(), input));
-  BrokenAs(kPrepack, fmt::format("prepack_on packs input {} to other bytes than prepack: byte {} is {}, not {}", input,
-                                 byte - at, now[byte], image[byte]));
+             "prepack_on of input {} writes other bytes than prepack, or outside of the {} bytes of the "
+             "packed form: {}",
+             input, form.size(), Difference(now, image));
 }
 
 }  // namespace mge::conform

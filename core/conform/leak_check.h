@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leak measurement: the memory that each round of some work loses.
 //
-// Algorithm: run some rounds to fill caches. Then measure the growth of several spans of rounds and take the smallest one: a
-// cache grows once, a leak grows equally in every span. For device memory, which other programs may use, compare longer
-// spans with shorter ones. The use of others grows with time, a leak grows with the rounds. A leak must show again in six
-// further series of rounds, in nearly every round of each: a driver may keep blocks at random.
+// Algorithm: measure the growth of single rounds, in several series. A leak grows in nearly every round of every series. A
+// cache stops growing, and a driver that keeps blocks at random keeps none in some rounds. Other programs may use the
+// device's memory: what they take while this process waits is subtracted.
 #pragma once
 
 #include <cstdint>
@@ -28,32 +27,23 @@ struct ProcessCounts {
   std::string MoreThan(const ProcessCounts& before) const;
 };
 
-// Bytes lost per round; 0 if nothing is lost, or not in every span.
+// Bytes lost per round; 0 if nothing is lost.
 struct Leaks {
   int64_t heap = 0, device = 0;
   int64_t mapped = 0;  // address space of the process; set only if `heap` is 0
 };
 
-// The work to measure.
-struct LeakCheck {
-  int first = 1;   // number of rounds before the measurement
-  int rounds = 1;  // number of rounds per span
-  std::function<void()> round;
-  std::function<void()> began;           // called between the first rounds and the measurement
-  std::function<int64_t()> device_used;  // returns the used bytes of the device, by all programs
-};
-
-// Measures the leaks, which are none unless they repeat. Throws what a round throws. No other code of the process
-// may allocate memory meanwhile.
-Leaks MeasureLeaks(const LeakCheck& plan);
+// Measures the leaks of `round`. `device_used` returns the used bytes of the device, by all programs. Throws what a round
+// throws. No other code of the process may allocate memory meanwhile.
+Leaks MeasureLeaks(const std::function<void()>& round, const std::function<int64_t()>& device_used);
 
 // A part of the work, which includes the parts before it.
 struct LeakPart {
   const char* slots;  // the slots that it adds to the part before it
   std::function<void()> round;
 };
-// Measures the parts, the last of which is the whole work. Returns "every ROUND loses N bytes of the heap, in SLOTS", with
+// Measures the parts, the last of which is the whole work. Returns "every WORK loses N bytes of the heap, in SLOTS", with
 // the first part that loses something, or "" if the whole work loses nothing.
-std::string FindLeak(const LeakCheck& plan, std::string_view round, const std::vector<LeakPart>& parts);
+std::string FindLeak(std::string_view work, const std::vector<LeakPart>& parts, const std::function<int64_t()>& device_used);
 
 }  // namespace mge::conform

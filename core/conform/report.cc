@@ -8,6 +8,7 @@
 #include "core/conform/conform.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
 
 namespace mge::conform {
@@ -28,38 +29,37 @@ std::string Cell(std::string_view text) {
 }
 
 std::string Matrix(const Report& report) {
-  static constexpr const char* kTypes[] = {"float32", "float64", "float16", "bfloat16", "int8",   "int16", "int32",
-                                           "int64",   "uint8",   "uint16",  "uint32",   "uint64", "bool"};
   std::map<std::string, std::map<std::string, const Support*>> rows;
   for (const Support& s : report.support) rows[s.op][s.dtype] = &s;
-  std::vector<std::string> types;  // those of the report, in the order of the list
-  std::string head = "| operator |", line = "|---|", body, reasons, none;
-  for (const char* type : kTypes) {
-    if (std::ranges::count(report.support, type, &Support::dtype) == 0) continue;
-    types.push_back(type);
-    head += fmt::format(" {} |", type), line += "---|";
+  std::vector<std::string_view> types;  // those of the report
+  for (DType d : kCaseTypes) {
+    if (std::ranges::count(report.support, DTypeName(d), &Support::dtype) > 0) types.push_back(DTypeName(d));
   }
+  std::string table, reasons;
+  std::vector<std::string> none;
   for (const auto& [op, cells] : rows) {
-    bool any = std::ranges::any_of(cells, [](const auto& c) { return c.second->supported; });
-    std::map<std::string, std::string> why;  // reason -> types
-    if (any)
-      body += fmt::format("| {} |", op);
-    else
-      none += (none.empty() ? "" : ", ") + op;
-    for (const std::string& type : types) {
-      auto at = cells.find(type);
-      if (any) body += at == cells.end() ? "  |" : at->second->supported ? " yes |" : " no |";
-      if (at == cells.end() || at->second->supported || at->second->what == "no kernel") continue;
-      std::string& list = why[at->second->what];
-      list += (list.empty() ? "" : ", ") + type;
+    std::string line;
+    std::map<std::string, std::vector<std::string_view>> why;  // reason -> types
+    for (std::string_view type : types) {
+      const auto at = cells.find(std::string(type));
+      const Support* cell = at == cells.end() ? nullptr : at->second;
+      line += !cell ? "  |" : cell->supported ? " yes |" : " no |";
+      if (cell && !cell->supported && cell->what != "no kernel") why[cell->what].push_back(type);
     }
-    if (any) body += "\n";
-    for (const auto& [reason, list] : why) reasons += fmt::format("- {} ({}): {}\n", op, list, EscapeControl(reason));
+    if (line.find("yes") != line.npos)
+      table += fmt::format("| {} |{}\n", op, line);
+    else
+      none.push_back(op);
+    for (const auto& [reason, list] : why)
+      reasons += fmt::format("- {} ({}): {}\n", op, fmt::join(list, ", "), EscapeControl(reason));
   }
-  std::string out = body.empty() ? "" : head + "\n" + line + "\n" + body;
-  if (!none.empty()) out += fmt::format("\nWithout a kernel: {}.\n", none);
-  if (!reasons.empty()) out += "\nRefused problems, with the reason:\n\n" + reasons;
-  return out;
+  if (!table.empty()) {
+    const std::vector<std::string_view> rules(types.size() + 1, "---");
+    table = fmt::format("| operator | {} |\n|{}|\n{}", fmt::join(types, " | "), fmt::join(rules, "|"), table);
+  }
+  if (!none.empty()) table += fmt::format("\nWithout a kernel: {}.\n", fmt::join(none, ", "));
+  if (!reasons.empty()) table += "\nRefused problems, with the reason:\n\n" + reasons;
+  return table;
 }
 
 // The values of each attribute that the cases which ran set, by operator and attribute. An attribute without values was
@@ -81,34 +81,30 @@ Coverage CoverageOf(const Report& report) {
 
 // Returns the number of cases, and the attributes that no case sets.
 std::string CoverageText(const Report& report) {
-  size_t all = 0, set = 0;
-  std::string unset;
+  size_t set = 0;
+  std::vector<std::string> unset;
   for (const auto& [op, attributes] : CoverageOf(report)) {
     for (const auto& [name, values] : attributes) {
-      ++all;
       set += !values.empty();
-      if (values.empty()) unset += fmt::format("{}{}.{}", unset.empty() ? "" : ", ", op, name);
+      if (values.empty()) unset.push_back(op + "." + name);
     }
   }
-  std::string out =
-      fmt::format("{} cases ran; they set {} of the {} attributes of their operators.\n", report.cases.size(), set, all);
-  if (!unset.empty()) out += fmt::format("Only with their defaults: {}.\n", unset);
+  std::string out = fmt::format("{} cases ran; they set {} of the {} attributes of their operators.\n", report.cases.size(),
+                                set, set + unset.size());
+  if (!unset.empty()) out += fmt::format("Only with their defaults: {}.\n", fmt::join(unset, ", "));
   return out;
 }
 
 // Returns the last line of the report: "failed: pool.last_use (1), kernel.bounds (14)".
 std::string LastLine(const Report& report) {
-  std::string what;
+  std::vector<std::string> what;
   for (const CheckResult& c : report.checks) {
-    if (c.outcome == Outcome::kFailed) what += fmt::format("{}{} ({})", what.empty() ? ": " : ", ", c.name, c.found);
+    if (c.outcome == Outcome::kFailed) what.push_back(fmt::format("{} ({})", c.name, c.found));
   }
-  if (size_t n = report.unexpected_passes.size()) {
-    what += fmt::format("{}unexpected passes ({})", what.empty() ? ": " : ", ", n);
-  }
-  if (report.Result() == "incomplete") {
-    what = report.Fact("no_device").empty() ? ": no kernel was tested" : ": there was no device to test";
-  }
-  return fmt::format("{}{}\n", report.Result(), what);
+  if (size_t n = report.unexpected_passes.size()) what.push_back(fmt::format("unexpected passes ({})", n));
+  if (report.Result() == "incomplete")
+    what = {report.Fact("no_device").empty() ? "no kernel was tested" : "there was no device to test"};
+  return fmt::format("{}{}{}\n", report.Result(), what.empty() ? "" : ": ", fmt::join(what, ", "));
 }
 
 }  // namespace
@@ -119,13 +115,14 @@ std::string ReportJson(const Report& report) {
               {"result", report.Result()},
               {"quick", report.quick},
               {"seconds", report.seconds}};
+  Json devices = Json::array();
   for (const auto& [name, value] : report.facts) {
-    if (name != "device") out[name] = value;
+    if (name == "device")
+      devices.push_back(value);
+    else
+      out[name] = value;
   }
-  out["devices"] = Json::array();
-  for (const auto& [name, value] : report.facts) {
-    if (name == "device") out["devices"].push_back(value);
-  }
+  out["devices"] = std::move(devices);
   for (Outcome o : {Outcome::kPassed, Outcome::kFailed, Outcome::kExpectedFailure, Outcome::kUnsupported}) {
     std::string key(OutcomeName(o));
     std::replace(key.begin(), key.end(), ' ', '_');
@@ -160,13 +157,12 @@ std::string ReportJson(const Report& report) {
 }
 
 std::string ReportMarkdown(const Report& report) {
-  std::string name = report.Fact("name");
-  std::string out =
-      fmt::format("# {}: {}\n\n", name.empty() ? EscapeControl(report.path) : EscapeControl(name), report.Result());
+  const std::string name = EscapeControl(report.Fact("name")), path = EscapeControl(report.path);
+  std::string out = fmt::format("# {}: {}\n\n", name.empty() ? path : name, report.Result());
   for (auto [fact, text] : {std::pair("no_device", "There was no device to test"), {"no_kernel", "No kernel was tested"}}) {
     if (std::string why = report.Fact(fact); !why.empty()) out += fmt::format("**{}**: {}.\n\n", text, EscapeControl(why));
   }
-  out += fmt::format("File {}", EscapeControl(report.path));
+  out += fmt::format("File {}", path);
   if (!name.empty())
     out += fmt::format(", version {}, interface {}, build id {}", EscapeControl(report.Fact("version")),
                        report.Fact("interface"), report.Fact("build_id"));

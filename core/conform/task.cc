@@ -31,104 +31,82 @@ std::string Field(std::string_view text) {
   return out;
 }
 
-// Removes the complete records from the front of `text` and returns them.
-std::vector<CheckRecord> TakeRecords(std::string& text) {
-  std::vector<CheckRecord> out;
-  const size_t complete = text.rfind('\n') + 1;  // 0 if there is no line
-  for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), complete), '\n', absl::SkipEmpty())) {
-    const std::vector<std::string> fields = absl::StrSplit(line, '\t');
-    if (fields.size() == 4 && fields[0].size() == 1)  // else the backend has written it
-      out.push_back({static_cast<RecordKind>(fields[0][0]), fields[1], fields[2], fields[3]});
-  }
-  text.erase(0, complete);
-  return out;
-}
-
-using Clock = std::chrono::steady_clock;
-
 constexpr size_t kLastWords = 600;  // bytes at the end of a child's output that a finding shows
 
 // A task that runs in a child process.
 struct RunningTask {
   const Task* task = nullptr;
   std::unique_ptr<Child> child;
-  Clock::time_point begin;
-  double seconds = 0;        // the time limit
   std::string check, where;  // from the last Begin() and At()
-  CallBoard calls;
-  std::string thrown;  // text of the exception that its task threw
+  std::shared_ptr<CallBoard> calls = CallBoard::Create();
   bool complete = false;
 };
 
 // Runs a task in the child process.
-void BeChild(const Task& task, int records, const CallBoard& calls) {
-  calls.Serve();
+void BeChild(const Task& task, int records, CallBoard& calls) {
+  RecordCallsOn(calls);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphaned grandchildren become its children
   mallopt(M_ARENA_MAX, 1);           // one heap for all threads, so that the bytes in use are comparable
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
-  CheckReporter reporter(records, task.seconds);
+  CheckReporter reporter(records);
   try {
     task.body(reporter);
     reporter.End();
   } catch (const std::exception& e) {
-    reporter.Thrown(e.what());
+    reporter.Write(RecordKind::kThrown, {}, {}, e.what());
   } catch (...) {
-    reporter.Thrown("it is not a std::exception");
+    reporter.Write(RecordKind::kThrown, {}, {}, "it is not a std::exception");
   }
 }
 
 // Starts a child process for a task. Returns 0 or an errno.
 int Start(const Task& task, RunningTask& running) {
   running.task = &task;
-  running.begin = Clock::now();
-  running.seconds = task.seconds;
   running.check = task.check;
-  running.child = Child::Fork([&](int records) { BeChild(task, records, running.calls); }, task.seconds);
+  running.child = Child::Fork([&](int records) { BeChild(task, records, *running.calls); }, task.seconds);
   return running.child->end().not_started;
 }
 
-double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
+// Passes on the records that the child has written.
 void Hear(RunningTask& running, const OnRecord& on_record) {
-  for (const CheckRecord& r : TakeRecords(running.child->report)) {
-    if (r.kind == RecordKind::kEnd) running.complete = true;
+  for (const std::string& line : running.child->TakeLines()) {
+    const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+    if (fields.size() != 4 || fields[0].size() != 1) continue;  // the backend has written it
+    const CheckRecord r = {static_cast<RecordKind>(fields[0][0]), fields[1], fields[2], fields[3]};
     if (r.kind == RecordKind::kBegin) running.check = r.check;
     if (r.kind == RecordKind::kAt) running.where = r.where;
-    if (r.kind == RecordKind::kThrown) running.thrown = r.what;
-    if (r.kind == RecordKind::kTime) {
-      const double most = kMostLimits * running.task->seconds;
-      running.seconds = std::clamp(std::strtod(r.what.c_str(), nullptr), running.seconds, most);
-      running.child->LimitTo(running.seconds - SecondsSince(running.begin));
-    }
-    on_record(*running.task, r);
+    if (r.kind == RecordKind::kEnd || r.kind == RecordKind::kThrown) running.complete = true;
+    on_record(r);
+    if (r.kind == RecordKind::kThrown)
+      on_record({RecordKind::kFound, running.check, running.where,
+                 "threw an exception, which the contract forbids: " + EscapeControl(r.what)});
   }
 }
 
 // Returns a sentence about how the child ended, or "" if it ended normally.
 std::string Ending(const RunningTask& running) {
   const ChildEnd& end = running.child->end();
-  if (end.timed_out) return fmt::format("did not end within {:g} s", running.seconds);
+  if (end.timed_out) return fmt::format("did not end within {:g} s", running.task->seconds);
   if (end.signal != 0) {
     const char* name = sigabbrev_np(end.signal);
     return fmt::format("crashed the process (SIG{})", name ? name : std::to_string(end.signal));
   }
-  if (!running.thrown.empty()) return "threw an exception, which the contract forbids: " + running.thrown;
   if (!running.complete || end.exit_code != 0) return fmt::format("ended the process (exit code {})", end.exit_code);
   return {};
 }
 
 // Reports the end of a task. Adds a finding if its child did not end normally.
-void Finish(RunningTask& running, const OnRecord& on_record, const OnDone& on_done) {
+void Finish(RunningTask& running, const OnRecord& on_record) {
   Hear(running, on_record);
   if (std::string ending = Ending(running); !ending.empty()) {
-    if (std::string calls = running.calls.Calls(); !calls.empty()) ending += ", while " + calls;
+    if (std::string calls = running.calls->Calls(); !calls.empty()) ending += ", while " + calls;
     if (const std::string& said = running.child->output; !said.empty()) {
       ending += "; its output: " + said.substr(said.size() > kLastWords ? said.size() - kLastWords : 0);
     }
-    on_record(*running.task, {RecordKind::kFound, running.check, running.where, EscapeControl(ending)});
+    on_record({RecordKind::kFound, running.check, running.where, EscapeControl(ending)});
   }
-  on_done(*running.task, SecondsSince(running.begin));
+  on_record({RecordKind::kDone, {}, {}, {}});
 }
 
 }  // namespace
@@ -144,19 +122,7 @@ void CheckReporter::EndWithExit() {
   if (file) std::fprintf(file, "%c\t\t\t\n", static_cast<char>(RecordKind::kEnd));
 }
 
-int CheckReporter::Fit(int wanted, double seconds) {
-  double gone = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  // The factor 2 allows for a busy machine, on which later pieces are slower.
-  double asked = gone + 2 * wanted * seconds;
-  if (asked > seconds_) {
-    asked = std::min(asked, kMostLimits * seconds_);
-    Write(RecordKind::kTime, {}, {}, std::to_string(asked));
-  }
-  double room = 0.75 * std::max(asked, seconds_) - gone;
-  return seconds * wanted <= room || wanted < 1 ? wanted : std::clamp(static_cast<int>(room / seconds), 1, wanted);
-}
-
-absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done) {
+absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record) {
   std::vector<std::unique_ptr<RunningTask>> running;
   size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
@@ -177,7 +143,7 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
       task->child->Read();
       Hear(*task, on_record);
       if (!task->child->Ended()) return false;
-      Finish(*task, on_record, on_done);
+      Finish(*task, on_record);
       return true;
     });
   }

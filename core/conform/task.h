@@ -5,7 +5,6 @@
 // were written before a crash are not lost.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -27,9 +26,9 @@ enum class RecordKind : char {
   kFact = 'I',        // a fact for the head of the report: `where` is its name
   kMisuse = 'M',      // the user's input is invalid: id of the error `check`, title `where`, fix `what`
   kWarning = 'W',     // a warning `what` for the user; not part of the report
-  kTime = 'T',        // the process requests a time limit of `what` seconds in total
   kThrown = 'X',      // the task threw an exception with the text `what`
   kEnd = 'E',         // the task has ended normally
+  kDone = 'D',        // the process has ended; the last record of every task
 };
 
 struct CheckRecord {
@@ -37,14 +36,10 @@ struct CheckRecord {
   std::string check, where, what;
 };
 
-// The factor by which a check may extend its time limit.
-inline constexpr double kMostLimits = 5;
-
 // A writer of records to a pipe. Thread-safe.
 class CheckReporter {
  public:
-  // `seconds` is the time limit of the process, counted from this call. `fd` is not owned.
-  CheckReporter(int fd, double seconds) : fd_(fd), seconds_(seconds), begin_(std::chrono::steady_clock::now()) {}
+  explicit CheckReporter(int fd) : fd_(fd) {}  // `fd` is not owned
 
   void Begin(std::string_view check) { Write(RecordKind::kBegin, check, {}, {}); }
   void At(std::string_view where) { Write(RecordKind::kAt, {}, where, {}); }
@@ -53,43 +48,27 @@ class CheckReporter {
     Write(RecordKind::kFound, check, where, what);
   }
   void NotOffered(std::string_view check, std::string_view reason) { Write(RecordKind::kNotOffered, check, {}, reason); }
-  void Support(std::string_view op, std::string_view dtype, bool supported, std::string_view what) {
-    Write(supported ? RecordKind::kSupported : RecordKind::kRefused, op, dtype, what);
-  }
-  void Ran(std::string_view op, std::string_view spec) { Write(RecordKind::kRan, op, spec, {}); }
   void Fact(std::string_view name, std::string_view value) { Write(RecordKind::kFact, {}, name, value); }
-  void Misuse(std::string_view id, std::string_view title, std::string_view fix) {
-    Write(RecordKind::kMisuse, id, title, fix);
-  }
-  void Thrown(std::string_view what) { Write(RecordKind::kThrown, {}, {}, what); }
-  void Warning(std::string_view what) { Write(RecordKind::kWarning, {}, {}, what); }
   void End() { Write(RecordKind::kEnd, {}, {}, {}); }
   void EndWithExit();  // makes exit() write the kEnd record as its last action
-  // Returns how many of `wanted` pieces of work, of about `seconds` each, fit into the time limit; at least 1. Requests more
-  // time if the limit is too short for all.
-  int Fit(int wanted, double seconds);
+  void Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what);
 
  private:
-  void Write(RecordKind kind, std::string_view check, std::string_view where, std::string_view what);
   int fd_;
-  double seconds_;
-  std::chrono::steady_clock::time_point begin_;
 };
 
 struct Task {
-  std::string name;
   std::string check;                         // the check that gets the finding if the child ends before its first Begin()
   std::function<void(CheckReporter&)> body;  // runs in the child
-  double seconds = 0;                        // time limit; CheckReporter::Fit() may extend it up to kMostLimits times
+  double seconds = 0;                        // time limit
 };
 
-// A callback for every record of a task, in the task's order. It runs in this process. If a child dies or is killed, a
-// record of kind kFound is added.
-using OnRecord = std::function<void(const Task&, const CheckRecord&)>;
-using OnDone = std::function<void(const Task&, double seconds)>;
+// A callback for every record, in the order of each task. It runs in this process. If a child dies or is killed, a record of
+// kind kFound is added.
+using OnRecord = std::function<void(const CheckRecord&)>;
 
 // Runs all tasks, at most `at_a_time` at once. The process must have only one thread, because it forks. Processes of the
 // child's group are killed when it ends. Fails with kOutOfMemory if no child process can be started.
-absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record, const OnDone& on_done);
+absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRecord& on_record);
 
 }  // namespace mge::conform

@@ -53,6 +53,13 @@ Claim ReadClaim(const mge_claim* c, uint64_t node_count) {
     claim.benefit_us = known.benefit_us;
     claim.nodes.assign(known.nodes, known.nodes + known.node_count);
     claim.extra_outputs.assign(known.extra_outputs, known.extra_outputs + known.extra_output_count);
+    std::vector<int32_t> sorted = claim.nodes;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.front() < 0 || sorted.back() >= static_cast<int64_t>(node_count))
+      claim.fault = "names a node that does not exist";
+    else if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+      claim.fault = "names a node twice";
+    if (!claim.fault.empty()) claim.nodes.clear();
   }
   return claim;
 }

@@ -15,7 +15,7 @@ namespace mge {
 // A copy of a backend's claim.
 struct Claim {
   std::string name;                 // "BACKEND.NAME", as in "cpu.elementwise_chain"
-  std::vector<int32_t> nodes = {};  // indices in the AbiGraph, not checked; empty if there is a fault
+  std::vector<int32_t> nodes = {};  // different indices in the AbiGraph; empty if there is a fault
   double benefit_us = 0;
   std::vector<int32_t> extra_outputs = {};  // indices of values in the AbiGraph, not checked
   std::string fault = {};                   // the reason why the claim is invalid; empty if it is valid

@@ -161,14 +161,8 @@ class Coverer {
     if (!claim.fault.empty()) return claim.fault;
     if (Skipped(claim.name)) return std::string("skipped by a setting (planner.skip)");
     std::vector<NodeId> nodes;
-    for (int32_t index : claim.nodes) {
-      if (index < 0 || index >= static_cast<int64_t>(abi.graph()->node_count)) {
-        return std::string("names a node that does not exist");
-      }
-      nodes.push_back(abi.node(index));
-    }
+    for (int32_t index : claim.nodes) nodes.push_back(abi.node(index));
     std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });
-    if (std::adjacent_find(nodes.begin(), nodes.end()) != nodes.end()) return std::string("names a node twice");
     for (NodeId id : nodes) {
       if (group_of_[id] >= 0) {
         const Group& other = cover_.groups[group_of_[id]];

@@ -131,7 +131,7 @@ class Partition {
       MGE_ASSIGN_OR_RETURN(std::vector<Claim> claims, OfferedClaims(*context_.devices[d], abi));
       for (const Claim& claim : claims) {
         auto [first, last] = std::minmax_element(claim.nodes.begin(), claim.nodes.end());
-        if (first == claim.nodes.end() || *first < 0 || *last >= static_cast<int32_t>(nodes_.size())) continue;
+        if (first == claim.nodes.end()) continue;
         std::fill(change.begin() + *first + 1, change.begin() + *last + 1, INFINITY);
       }
     }

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -32,13 +33,9 @@ int Fail(const absl::Status& status, bool json) {
 
 // Creates the folder of the report and checks that it is writable, before any check runs.
 absl::Status PrepareFolder(const std::string& folder) {
-  std::error_code code;
-  std::filesystem::create_directories(folder, code);
-  if (code) {
-    return Fail(errors::kFileWrite, fmt::format("the folder '{}' cannot be created", folder),
-                {.what = code.message(), .fix = "give --report a folder that you may write to"});
-  }
-  absl::Status status = AtomicFile::Create(folder + "/report.json").status();
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  const absl::Status status = AtomicFile::Create(folder + "/report.json").status();
   if (status.ok()) return status;
   return Fail(errors::kFileWrite, ErrorTitle(status),
               {.what = PartsOf(status).what, .fix = "give --report a folder that you may write to"});
@@ -64,9 +61,9 @@ int Main(int argc, char** argv) {
   options.expected_failures = asked.value("xfail", "");
   options.may_fail = asked.value("may_fail", std::vector<std::string>());
   options.only = asked.value("only", std::vector<std::string>());
-  options.given = {.command_line = asked.value("settings", SettingValues()),
-                   .config_files = asked.value("config", std::vector<std::string>()),
-                   .environment = CaptureEnvironment()};
+  options.given = {.config_files = asked.value("config", std::vector<std::string>()), .environment = CaptureEnvironment()};
+  for (const auto& [name, text] : asked.value("settings", std::map<std::string, std::string>()))
+    options.given.command_line.push_back({name, text});
   options.warn = [quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "mge: warning: %s\n", text.c_str());
   };

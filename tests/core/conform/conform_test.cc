@@ -51,8 +51,10 @@ class OnDemand : public testing::Test {
   void SetUp() override {
     if (!std::filesystem::exists(Plugin("virtual"))) GTEST_SKIP() << "the backend virtual is not built";
   }
-  absl::StatusOr<Report> CheckWith(SettingValues settings) { return CheckOf(Given{.command_line = std::move(settings)}); }
-  absl::StatusOr<Report> CheckOf(Given given) {
+  absl::StatusOr<Report> CheckWith(std::vector<Assignment> settings) {
+    return CheckOf(Sources{.command_line = std::move(settings)});
+  }
+  absl::StatusOr<Report> CheckOf(Sources given) {
     Options options = {.quick = true, .only = {"abi.note", "device.", "queue.peers"}, .given = std::move(given)};
     options.warn = [this](const std::string& text) { warnings_.push_back(text); };
     return CheckBackend(Plugin("virtual"), options);
@@ -149,16 +151,16 @@ TEST(Conform, NamesBackendsThatThrow) {
 }
 
 TEST_F(OnDemand, SettingsComeFromTheCommandLineEnvironmentAndFiles) {
-  absl::StatusOr<Report> report = CheckOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
+  absl::StatusOr<Report> report = CheckOf(Sources{.environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
   EXPECT_EQ(report->Fact("on_demand"), "");
-  report = CheckOf(Given{.command_line = {{"MGE_VIRTUAL_DEVICES", "3"}}, .environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
+  report = CheckOf(Sources{.command_line = {{"MGE_VIRTUAL_DEVICES", "3"}}, .environment = {{{"MGE_VIRTUAL_DEVICES", "1"}}}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kPassed);
   std::string path = testing::TempDir() + "/kit.toml";
   std::ofstream(path) << "[virtual]\ndevices = 1\n";
-  report = CheckOf(Given{.config_files = {path}});
+  report = CheckOf(Sources{.config_files = {path}});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Named(*report, "queue.peers").outcome, Outcome::kUnsupported);
   EXPECT_THAT(warnings_, IsEmpty());
@@ -172,10 +174,10 @@ TEST_F(OnDemand, AnUnknownSettingIsReportedOnceAndNothingIsTested) {
   EXPECT_THAT(FormatError(status), HasSubstr("it declares virtual.devices, "));
   EXPECT_EQ(KindOf(CheckWith({{"threads", "1"}}).status()), ErrorKind::kUsage);
   EXPECT_EQ(KindOf(CheckWith({{"virtual.devices", "many"}}).status()), ErrorKind::kUsage);
-  EXPECT_EQ(KindOf(CheckOf(Given{.environment = {{{"MGE_VIRTUAL_DEVICES", "many"}}}}).status()), ErrorKind::kUsage);
+  EXPECT_EQ(KindOf(CheckOf(Sources{.environment = {{{"MGE_VIRTUAL_DEVICES", "many"}}}}).status()), ErrorKind::kUsage);
   EXPECT_THAT(warnings_, IsEmpty());
 
-  Given misspelt = {.environment = {{{"MGE_VIRTUAL_DEVICE", "1"}, {"MGE_CPU_ISA", "x"}}}};
+  Sources misspelt = {.environment = {{{"MGE_VIRTUAL_DEVICE", "1"}, {"MGE_CPU_ISA", "x"}}}};
   EXPECT_TRUE(CheckOf(misspelt).ok());
   EXPECT_THAT(warnings_, testing::ElementsAre(
                              HasSubstr("the variable \"MGE_VIRTUAL_DEVICE\" is unknown and has no effect. Did you mean "
@@ -294,13 +296,7 @@ TEST_F(ExpectedFailures, AreReadStrictly) {
 
 Leaks Lost(const std::function<void(int)>& work, const std::function<int64_t()>& device_used) {
   int round = 0;
-  absl::StatusOr<Leaks> lost = MeasureLeaks({.first = 5,
-                                             .rounds = 5,
-                                             .round = [&] { return work(round++), absl::OkStatus(); },
-                                             .began = [] {},
-                                             .device_used = device_used});
-  EXPECT_TRUE(lost.ok());
-  return *lost;
+  return MeasureLeaks([&] { work(round++); }, device_used);
 }
 
 TEST(Leaks, CountMemoryThatEveryRoundTakes) {
@@ -359,12 +355,9 @@ TEST(Leaks, DoNotCountBlocksThatADriverKeepsAtRandom) {
 
 TEST(Leaks, NameTheSlotThatLosesMemory) {
   int64_t used = 0;
-  LeakCheck plan = {.first = 2, .rounds = 4, .round = {}, .began = [] {}, .device_used = [&] { return used; }};
-  auto adds = [&](int64_t bytes) { return [&used, bytes] { return used += bytes, absl::OkStatus(); }; };
-  absl::StatusOr<std::string> leak =
-      FindLeak(plan, "round", {{"prepare", adds(0)}, {"bind", adds(64)}, {"launch", adds(64)}});
-  ASSERT_TRUE(leak.ok());
-  EXPECT_EQ(*leak, "every round loses 64 bytes of the device's memory, in bind");
+  auto adds = [&](int64_t bytes) { return [&used, bytes] { used += bytes; }; };
+  EXPECT_EQ(FindLeak("round", {{"prepare", adds(0)}, {"bind", adds(64)}, {"launch", adds(64)}}, [&] { return used; }),
+            "every round loses 64 bytes of the device's memory, in bind");
 }
 
 // ---------------------------------------------------------------- mutants

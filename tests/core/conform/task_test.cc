@@ -27,12 +27,10 @@ using testing::HasSubstr;
 std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
   std::vector<std::string> out;
   size_t done = 0;
-  absl::Status status = RunTasks(
-      tasks, 2,
-      [&](const Task& t, const CheckRecord& r) {
-        if (r.kind == RecordKind::kFound) out.push_back(t.name + " " + r.check + " " + r.where + ": " + r.what);
-      },
-      [&](const Task&, double) { ++done; });
+  absl::Status status = RunTasks(tasks, 2, [&](const CheckRecord& r) {
+    if (r.kind == RecordKind::kFound) out.push_back(r.check + " " + r.where + ": " + r.what);
+    done += r.kind == RecordKind::kDone;
+  });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(done, tasks.size());
   std::sort(out.begin(), out.end());
@@ -41,81 +39,59 @@ std::vector<std::string> FindingsOf(std::vector<Task> tasks) {
 
 TEST(Tasks, ReportCrashesExitsAndHangsAndContinue) {
   auto found = FindingsOf({
-      {"a", "first",
+      {"a",
        [](CheckReporter& w) {
          w.At("a place");
          raise(SIGSEGV);
        },
        20},
-      {"b", "first",
+      {"b",
        [](CheckReporter& w) {
-         w.Begin("second");
+         w.Begin("b, second");
          _exit(7);
        },
        20},
-      {"c", "first",
+      {"c",
        [](CheckReporter&) {
          for (;;) pause();
        },
        0.2},
-      {"d", "first", [](CheckReporter&) { throw std::runtime_error("thrown"); }, 20},
-      {"e", "first", [](CheckReporter& w) { w.Found("third", "here", "tab\tand\nline"); }, 20},
-      {"f", "first", [](CheckReporter&) {}, 20},
+      {"d", [](CheckReporter&) { throw std::runtime_error("thrown"); }, 20},
+      {"e", [](CheckReporter& w) { w.Found("e, third", "here", "tab\tand\nline"); }, 20},
+      {"f", [](CheckReporter&) {}, 20},
   });
   ASSERT_EQ(found.size(), 5u);
-  EXPECT_THAT(found[0], HasSubstr("a first a place: crashed the process (SIGSEGV)"));
-  EXPECT_EQ(found[1], "b second : ended the process (exit code 7)");
-  EXPECT_EQ(found[2], "c first : did not end within 0.2 s");
-  EXPECT_EQ(found[3], "d first : threw an exception, which the contract forbids: thrown");
-  EXPECT_EQ(found[4], "e third here: tab and line");
+  EXPECT_THAT(found[0], HasSubstr("a a place: crashed the process (SIGSEGV)"));
+  EXPECT_EQ(found[1], "b, second : ended the process (exit code 7)");
+  EXPECT_EQ(found[2], "c : did not end within 0.2 s");
+  EXPECT_EQ(found[3], "d : threw an exception, which the contract forbids: thrown");
+  EXPECT_EQ(found[4], "e, third here: tab and line");
 }
 
 TEST(Tasks, NameTheCallsThatHangOrCrash) {
   auto found = FindingsOf({
-      {"a", "first",
+      {"a",
        [](CheckReporter&) {
          InBackend("creating a queue", [] {});
          std::thread([] { InBackend("waiting on a queue", [] { pause(); }); }).detach();
          for (;;) pause();
        },
        0.2},
-      {"b", "first", [](CheckReporter&) { InBackend("launching", [] { raise(SIGSEGV); }); }, 20},
+      {"b", [](CheckReporter&) { InBackend("launching", [] { raise(SIGSEGV); }); }, 20},
   });
-  EXPECT_THAT(found, testing::ElementsAre("a first : did not end within 0.2 s, while waiting on a queue",
-                                          "b first : crashed the process (SIGSEGV), while launching"));
-}
-
-TEST(Tasks, GetMoreTimeForWorkThatIsSlowButNotForEver) {
-  int fits = 0;
-  std::string found;
-  absl::Status status = RunTasks(
-      {{"a", "first",
-        [](CheckReporter& w) {
-          w.Fact("fits", std::to_string(w.Fit(1000, 0.1)));
-          for (;;) pause();
-        },
-        0.2}},
-      1,
-      [&](const Task&, const CheckRecord& r) {
-        if (r.kind == RecordKind::kFact) fits = std::stoi(r.what);
-        if (r.kind == RecordKind::kFound) found = r.what;
-      },
-      [](const Task&, double) {});
-  EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(found, "did not end within 1 s");
-  EXPECT_GE(fits, 1);
-  EXPECT_LE(fits, 7);  // tasks that fit into three quarters of a second
+  EXPECT_THAT(found, testing::ElementsAre("a : did not end within 0.2 s, while waiting on a queue",
+                                          "b : crashed the process (SIGSEGV), while launching"));
 }
 
 TEST(Tasks, StopAChildThatClosesItsFilesAndStays) {
-  auto found = FindingsOf({{"a", "first",
+  auto found = FindingsOf({{"a",
                             [](CheckReporter& w) {
                               w.At("a place");
                               closefrom(3);
                               for (;;) pause();
                             },
                             0.2}});
-  EXPECT_THAT(found, testing::ElementsAre("a first a place: did not end within 0.2 s"));
+  EXPECT_THAT(found, testing::ElementsAre("a a place: did not end within 0.2 s"));
 }
 
 // A pipe that shows when all processes that inherited its write end have ended.
@@ -149,20 +125,19 @@ TEST(Tasks, EndWithTheChildAndKillItsGroup) {
     left(w);
     StayAlive();
   };
-  EXPECT_THAT(FindingsOf({{"a", "first", left, 10}, {"b", "first", hangs, 0.2}}),
-              testing::ElementsAre("b first : did not end within 0.2 s"));
+  EXPECT_THAT(FindingsOf({{"a", left, 10}, {"b", hangs, 0.2}}), testing::ElementsAre("b : did not end within 0.2 s"));
   EXPECT_TRUE(line.IsCut());
 }
 
 TEST(Tasks, AreNotTheGroupOfTheirParent) {
-  auto found = FindingsOf({{"a", "first", [](CheckReporter&) { kill(0, SIGKILL); }, 20},
-                           {"b", "first",
+  auto found = FindingsOf({{"a", [](CheckReporter&) { kill(0, SIGKILL); }, 20},
+                           {"b",
                             [](CheckReporter&) {
                               setpgid(0, getpgid(getppid()));
                               StayAlive();
                             },
                             0.2}});
-  EXPECT_THAT(found, testing::ElementsAre("a first : crashed the process (SIGKILL)", "b first : did not end within 0.2 s"));
+  EXPECT_THAT(found, testing::ElementsAre("a : crashed the process (SIGKILL)", "b : did not end within 0.2 s"));
 }
 
 TEST(Tasks, EndWithTheirParentWhicheverSignalEndsIt) {
@@ -170,7 +145,7 @@ TEST(Tasks, EndWithTheirParentWhicheverSignalEndsIt) {
     Lifeline line;
     const pid_t parent = fork();
     if (parent == 0) {
-      FindingsOf({{"a", "first",
+      FindingsOf({{"a",
                    [number](CheckReporter&) {
                      if (fork() == 0) StayAlive();
                      kill(getppid(), number);
@@ -221,9 +196,7 @@ void LimitFiles(rlim_t most) {
 TEST(Tasks, ThatCannotBeStartedAreErrorsAndNotFindings) {
   auto run = [] {
     LimitFiles(4);
-    absl::Status status = RunTasks(
-        {{"a", "first", [](CheckReporter&) {}, 20}}, 1, [](const Task&, const CheckRecord&) { _exit(1); },
-        [](const Task&, double) { _exit(1); });
+    absl::Status status = RunTasks({{"a", [](CheckReporter&) {}, 20}}, 1, [](const CheckRecord&) { _exit(1); });
     std::fputs(FormatError(status).c_str(), stderr);
     _exit(KindOf(status) == ErrorKind::kMemory ? 0 : 1);
   };
@@ -237,16 +210,16 @@ TEST(Tasks, WaitIfNotAllCanRunAtTheSameTime) {
     close(free);
     LimitFiles(static_cast<rlim_t>(free) + 8);  // enough for three tasks
     size_t done = 0;
-    Task task = {"a", "first", [](CheckReporter&) { usleep(20000); }, 20};
-    absl::Status status = RunTasks(
-        std::vector<Task>(10, task), 10, [](const Task&, const CheckRecord&) {}, [&](const Task&, double) { ++done; });
+    Task task = {"a", [](CheckReporter&) { usleep(20000); }, 20};
+    absl::Status status =
+        RunTasks(std::vector<Task>(10, task), 10, [&](const CheckRecord& r) { done += r.kind == RecordKind::kDone; });
     _exit(status.ok() && done == 10 ? 0 : 1);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
 TEST(Tasks, KeepFindingsReportedBeforeACrash) {
-  auto found = FindingsOf({{"a", "first",
+  auto found = FindingsOf({{"a",
                             [](CheckReporter& w) {
                               for (int i = 0; i < 3000; ++i) w.Found("many", "", std::to_string(i));
                               std::fputs("last words\n", stderr);
