@@ -13,6 +13,7 @@
 #include "core/ops/op.h"
 #include "core/plan/first_shapes.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/passes/kept_functions.h"
 #include "core/plan/passes/pass.h"
 #include "fmt/format.h"
 
@@ -96,6 +97,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::share
     }
     return known->second.empty();
   };
+  passes.keeps_function = FunctionKeeper(*program->context_);
   MGE_RETURN_IF_ERROR(RunPasses(program->graph_, passes, &program->pass_log_));
   return program;
 }

@@ -14,6 +14,10 @@ absl::StatusOr<int> ExpandFunctions(Graph& graph, const PassContext& context) {
     for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
       if (graph.node(id).dead || !graph.node(id).def || !graph.node(id).def->body) continue;
       MGE_RETURN_IF_ERROR(context.CheckStop());
+      if (context.keeps_function) {
+        MGE_ASSIGN_OR_RETURN(const bool kept, context.keeps_function(graph, id));
+        if (kept) continue;
+      }
       MGE_ASSIGN_OR_RETURN(const bool expanded, ExpandFunction(graph, id));
       if (expanded) ++changes;
     }

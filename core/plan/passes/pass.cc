@@ -15,7 +15,8 @@ constexpr int kMaxRounds = 8;
 
 constexpr Pass kPasses[] = {
     {"infer_types", "Gives every value its element type and as much of its shape as is known.", RunInferTypes},
-    {"expand_functions", "Replaces operators that have a body by the body's nodes.", ExpandFunctions},
+    {"expand_functions", "Replaces operators that have a body by the body's nodes, unless all devices have a kernel.",
+     ExpandFunctions},
     {"fold_constants", "Computes nodes that depend on constants only.", FoldConstants},
     {"remove_identities", "Removes nodes whose output equals their input.", RemoveIdentities},
     {"rewrite", "Replaces small patterns by cheaper equivalents (core/ops/rewrites).", RunRewrites},

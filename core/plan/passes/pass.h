@@ -26,6 +26,8 @@ struct PassContext {
   std::vector<int>* rewrite_counts = nullptr;  // receives the number of changes of each row of AllRewrites()
   // Returns whether every device has kernels for an ai.onnx operator. Empty: none has.
   std::function<bool(std::string_view op)> has_kernels = {};
+  // Returns whether a node of a function operator stays whole for a kernel of a backend (kept_functions.h). Empty: none does.
+  std::function<absl::StatusOr<bool>(const Graph& graph, NodeId node)> keeps_function = {};
   bool first_round = false;         // set by RunPasses()
   bool* waits_for_round = nullptr;  // set to true by a pass that has left work to the second round; nullable
 

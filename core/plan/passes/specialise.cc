@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/passes/specialise.h"
 
+#include "core/plan/passes/kept_functions.h"
 #include "core/plan/passes/pass.h"
 
 namespace mge {
@@ -20,7 +21,8 @@ absl::StatusOr<SpecialisedGraph> Specialise(const Graph& graph, std::span<const 
   PassContext passes = {.allocator = &context.devices.front()->host_allocator(),
                         .denied_bytes = &out.denied_bytes,
                         .skip = context.skip,
-                        .stop = stop};
+                        .stop = stop,
+                        .keeps_function = FunctionKeeper(context)};
   MGE_RETURN_IF_ERROR(RunPasses(out.graph, passes, &out.pass_log));
   return out;
 }
