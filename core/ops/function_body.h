@@ -7,7 +7,8 @@
 //   }
 //   MGE_OP(bias_gelu) = {.name = "BiasGelu", ..., .infer = InferByBody, .eval = EvalByBody, .body = Body};
 //
-// The planner replaces each node by its body, so that backends, rewrites and fusions see only the other operators.
+// The planner replaces each node by its body, so that backends, rewrites and fusions see only the other operators. It keeps a
+// node for which all devices have a kernel.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,25 @@ namespace mge::cpu::onednn {
 namespace {
 
 enum Role { kX, kWeights, kBias, kY, kScratch, kRoles };
-constexpr int kArguments[kRoles] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
+// The library's names of the operands: as arguments of a run, and in questions about their descriptors.
+struct Names {
+  int arguments[kRoles];
+  dnnl_query_t x, weights, y;
+};
+constexpr Names kForward = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD},
+                            dnnl_query_src_md,
+                            dnnl_query_weights_md,
+                            dnnl_query_dst_md};
+constexpr Names kInputGradient = {
+    {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD},
+    dnnl_query_diff_src_md,
+    dnnl_query_weights_md,
+    dnnl_query_diff_dst_md};
+constexpr Names kWeightGradient = {
+    {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD},
+    dnnl_query_src_md,
+    dnnl_query_diff_weights_md,
+    dnnl_query_diff_dst_md};
 
 // Memory objects in the order of the arguments. Each run sets their addresses.
 struct Instance {
@@ -35,7 +53,9 @@ struct Instance {
 class PrimitiveImpl : public Primitive {
  public:
   ~PrimitiveImpl() override {
-    if (primitive_) Lib().dnnl_primitive_destroy(primitive_);
+    for (dnnl_primitive_t p : {primitive_, pack_, unpack_}) {
+      if (p) Lib().dnnl_primitive_destroy(p);
+    }
     if (desc_) Lib().dnnl_primitive_desc_destroy(desc_);
   }
   std::string_view implementation() const override { return implementation_; }
@@ -58,26 +78,10 @@ class PrimitiveImpl : public Primitive {
   }
 
   Result Pack(const void* source, void* packed) const override {
-    OneThread one;
-    const Library& l = Lib();
-    dnnl_primitive_desc_t desc = nullptr;
-    auto s = l.dnnl_reorder_primitive_desc_create(&desc, plain_weights_.raw(), l.engine, descs_[kWeights].raw(), l.engine,
-                                                  nullptr);
-    if (s != dnnl_success) return Failed("packing", s);
-    dnnl_primitive_t reorder = nullptr;
-    s = CreatePrimitive(&reorder, desc);
-    l.dnnl_primitive_desc_destroy(desc);
-    if (s != dnnl_success) return Failed("packing", s);
-    Instance i;
-    s = l.dnnl_stream_create(&i.stream, l.engine, dnnl_stream_default_flags);
-    if (s == dnnl_success) s = l.dnnl_memory_create(&i.memory[0], plain_weights_.raw(), l.engine, const_cast<void*>(source));
-    if (s == dnnl_success) s = l.dnnl_memory_create(&i.memory[1], descs_[kWeights].raw(), l.engine, packed);
-    if (s == dnnl_success) {
-      dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, i.memory[0]}, {DNNL_ARG_TO, i.memory[1]}};
-      s = l.dnnl_primitive_execute(reorder, i.stream, 2, args);
-    }
-    l.dnnl_primitive_destroy(reorder);
-    return s == dnnl_success ? Result() : Failed("packing", s);
+    return Reorder(pack_, plain_weights_, source, descs_[kWeights], packed);
+  }
+  Result Unpack(const void* packed, void* plain) const override {
+    return Reorder(unpack_, descs_[kWeights], packed, plain_weights_, plain);
   }
 
   Result MakeInstance(void** out) const override {
@@ -88,7 +92,7 @@ class PrimitiveImpl : public Primitive {
       if (descs_[static_cast<size_t>(role)].bytes() == 0) continue;
       auto at = static_cast<size_t>(i->count);
       s = l.dnnl_memory_create(&i->memory[at], descs_[static_cast<size_t>(role)].raw(), l.engine, nullptr);
-      i->args[at] = {kArguments[role], i->memory[at]};
+      i->args[at] = {names_->arguments[role], i->memory[at]};
       i->roles[at] = static_cast<Role>(role);
       ++i->count;
     }
@@ -120,17 +124,46 @@ class PrimitiveImpl : public Primitive {
     l.dnnl_primitive_desc_query(desc_, dnnl_query_impl_info_str, 0, static_cast<void*>(&name));
     implementation_ = name ? name : "ref:unnamed";
     if (IsReference(implementation_)) return {MGE_UNIMPLEMENTED, "oneDNN has only " + implementation_ + " for it"};
-    descs_[kX] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_src_md, 0));
-    descs_[kWeights] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 0));  // empty for a pooling
+    descs_[kX] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, names_->x, 0));
+    descs_[kWeights] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, names_->weights, 0));  // empty for a pooling
     if (has_bias) descs_[kBias] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 1));
-    descs_[kY] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_dst_md, 0));
+    descs_[kY] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, names_->y, 0));
     descs_[kScratch] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_scratchpad_md, 0));
     return {};
   }
 
-  std::mutex compiling_;
+  // Copies between two forms of the weights. `kept` is the primitive for it, made by the first call: a state is packed in
+  // every run.
+  Result Reorder(dnnl_primitive_t& kept, const Desc& from, const void* source, const Desc& to, void* target) const {
+    OneThread one;
+    const Library& l = Lib();
+    {
+      std::lock_guard lock(compiling_);
+      dnnl_primitive_desc_t desc = nullptr;
+      auto s = kept ? dnnl_success
+                    : l.dnnl_reorder_primitive_desc_create(&desc, from.raw(), l.engine, to.raw(), l.engine, nullptr);
+      if (s == dnnl_success && !kept) {
+        s = CreatePrimitive(&kept, desc);
+        l.dnnl_primitive_desc_destroy(desc);
+      }
+      if (s != dnnl_success) return Failed("packing", s);
+    }
+    Instance i;
+    auto s = l.dnnl_stream_create(&i.stream, l.engine, dnnl_stream_default_flags);
+    if (s == dnnl_success) s = l.dnnl_memory_create(&i.memory[0], from.raw(), l.engine, const_cast<void*>(source));
+    if (s == dnnl_success) s = l.dnnl_memory_create(&i.memory[1], to.raw(), l.engine, target);
+    if (s == dnnl_success) {
+      dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, i.memory[0]}, {DNNL_ARG_TO, i.memory[1]}};
+      s = l.dnnl_primitive_execute(kept, i.stream, 2, args);
+    }
+    return s == dnnl_success ? Result() : Failed("packing", s);
+  }
+
+  const Names* names_ = &kForward;
+  mutable std::mutex compiling_;
   dnnl_primitive_desc_t desc_ = nullptr;
   dnnl_primitive_t primitive_ = nullptr;
+  mutable dnnl_primitive_t pack_ = nullptr, unpack_ = nullptr;
   std::string implementation_;
   std::array<Desc, kRoles> descs_;
   Desc plain_weights_;
@@ -212,6 +245,65 @@ class ConvolutionPrimitive : public PrimitiveImpl {
   }
 };
 
+class GradientPrimitive : public PrimitiveImpl {
+ public:
+  ~GradientPrimitive() override {
+    if (forward_) Lib().dnnl_primitive_desc_destroy(forward_);
+  }
+  Result Init(const Convolution& c, int64_t images, ConvGradient gradient) {
+    const Library& l = Lib();
+    const ConvWindows& w = c.windows;
+    const bool input = gradient == ConvGradient::kInput;
+    names_ = input ? &kInputGradient : &kWeightGradient;
+    const Reads r(w, {images, 0, w.oh});
+    if (!r.any) return {MGE_UNIMPLEMENTED, kPadsAlone};
+    const Desc x = Image(images, c.channels, w.h, w.w), y = Image(images, c.outputs, w.oh, w.ow);
+    const Dims filter = c.groups > 1 ? Dims{c.groups, c.outputs / c.groups, w.channels, w.kh, w.kw}
+                                     : Dims{c.outputs, w.channels, w.kh, w.kw};
+    plain_weights_ = Dense(filter);
+    const Desc weights = Desc::Any(filter), bias;
+    const Dims strides = {w.sh, w.sw}, dilates = {w.dh - 1, w.dw - 1};
+    Attributes attributes;
+    if (Result bad = attributes.Init({}, false); !bad.ok()) return bad;
+      // The library wants to see the forward convolution.
+#if DNNL_VERSION_MAJOR >= 3
+    auto s = l.dnnl_convolution_forward_primitive_desc_create(
+        &forward_, l.engine, dnnl_forward_training, dnnl_convolution_direct, x.raw(), weights.raw(), bias.raw(), y.raw(),
+        strides.data(), dilates.data(), r.before.data(), r.after.data(), attributes.get());
+    if (s == dnnl_success && input) {
+      s = l.dnnl_convolution_backward_data_primitive_desc_create(
+          &desc_, l.engine, dnnl_convolution_direct, x.raw(), weights.raw(), y.raw(), strides.data(), dilates.data(),
+          r.before.data(), r.after.data(), forward_, attributes.get());
+    } else if (s == dnnl_success) {
+      s = l.dnnl_convolution_backward_weights_primitive_desc_create(
+          &desc_, l.engine, dnnl_convolution_direct, x.raw(), weights.raw(), bias.raw(), y.raw(), strides.data(),
+          dilates.data(), r.before.data(), r.after.data(), forward_, attributes.get());
+    }
+#else
+    dnnl_convolution_desc_t d;
+    auto s = l.dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, x.raw(),
+                                                          weights.raw(), bias.raw(), y.raw(), strides.data(), dilates.data(),
+                                                          r.before.data(), r.after.data());
+    if (s == dnnl_success) s = l.dnnl_primitive_desc_create(&forward_, &d, attributes.get(), l.engine, nullptr);
+    if (s == dnnl_success && input) {
+      s = l.dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, x.raw(), weights.raw(), y.raw(),
+                                                             strides.data(), dilates.data(), r.before.data(),
+                                                             r.after.data());
+    } else if (s == dnnl_success) {
+      s = l.dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, x.raw(), weights.raw(),
+                                                                bias.raw(), y.raw(), strides.data(), dilates.data(),
+                                                                r.before.data(), r.after.data());
+    }
+    if (s == dnnl_success) s = l.dnnl_primitive_desc_create(&desc_, &d, attributes.get(), l.engine, forward_);
+#endif
+    if (s != dnnl_success) return Failed("a gradient of a convolution", s);
+    return Finish(false);
+  }
+
+ private:
+  dnnl_primitive_desc_t forward_ = nullptr;
+};
+
 class PoolingPrimitive : public PrimitiveImpl {
  public:
   Result Init(const Pooling& p, const Band& band) {
@@ -266,7 +358,7 @@ class ProductPrimitive : public PrimitiveImpl {
   }
 };
 
-enum class Kind : int32_t { kConvolution, kPooling, kProduct };
+enum class Kind : int32_t { kConvolution, kGradient, kPooling, kProduct };
 
 PrimitiveCache& Cache() {
   static PrimitiveCache cache;
@@ -313,6 +405,11 @@ Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr*
   const PrimitiveKey key(Kind::kConvolution, c.channels, c.outputs, c.groups, c.windows, c.bias >= 0, c.add >= 0,
                          e.activation, e.scale, e.lo, e.hi, band.images, band.begin, band.end, band.columns);
   return Describe<ConvolutionPrimitive>(out, key, c, band);
+}
+
+Result DescribeGradient(const Convolution& c, int64_t images, ConvGradient gradient, PrimitivePtr* out) {
+  const PrimitiveKey key(Kind::kGradient, gradient, c.channels, c.outputs, c.groups, c.windows, images);
+  return Describe<GradientPrimitive>(out, key, c, images, gradient);
 }
 
 Result DescribePooling(const Pooling& p, const Band& band, PrimitivePtr* out) {

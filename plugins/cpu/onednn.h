@@ -19,7 +19,8 @@ namespace mge::cpu::onednn {
 // Returns whether the library is in a directory of the loader. Opens nothing.
 bool IsInstalled();
 
-// The addresses of one slice's operands.
+// The addresses of one slice's operands. A gradient of a convolution has them in the same places: it reads y, the gradient of
+// the output, and writes x or weights.
 struct Operands {
   const void* x;
   const void* weights;  // packed; null if there are none
@@ -44,6 +45,8 @@ class Primitive {
   virtual std::string packed_form() const = 0;
   // Packs the plain filter, or the plain matrix. [any]
   virtual Result Pack(const void* source, void* packed) const = 0;
+  // Does the reverse. [any]
+  virtual Result Unpack(const void* packed, void* plain) const = 0;
   // Creates the state of a run. DestroyInstance() must end it before the primitive is destroyed.
   virtual Result MakeInstance(void** out) const = 0;
   virtual void DestroyInstance(void* instance) const = 0;
@@ -71,6 +74,10 @@ bool IsReference(std::string_view implementation);
 // Return a kept primitive (primitive_cache.h), or create one, which is not compiled yet. Their x points to the first pixel
 // that the band reads, y to the first that it writes. Fail with MGE_UNIMPLEMENTED if the library has only reference code.
 Result DescribeConvolution(const Convolution& c, const Band& band, PrimitivePtr* out);
+
+// Describes a gradient of a convolution of so many whole images, without bias and epilogue.
+enum class ConvGradient : int32_t { kInput, kWeights };
+Result DescribeGradient(const Convolution& c, int64_t images, ConvGradient gradient, PrimitivePtr* out);
 
 enum class PoolKind { kMax, kAverage, kAverageWithPads };
 // Pooling of float32, NHWC. The window is smaller than the padded image, pads are smaller than the window. Nothing is

@@ -30,11 +30,14 @@ namespace mge::cpu::onednn {
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
   X(dnnl_memory_desc_create_with_strides) X(dnnl_memory_desc_create_with_tag) X(dnnl_memory_desc_clone)                  \
   X(dnnl_memory_desc_destroy) X(dnnl_memory_desc_query) X(dnnl_convolution_forward_primitive_desc_create)                 \
+  X(dnnl_convolution_backward_data_primitive_desc_create)                                                                \
+  X(dnnl_convolution_backward_weights_primitive_desc_create)                                                             \
   X(dnnl_matmul_primitive_desc_create) X(dnnl_pooling_forward_primitive_desc_create)
 #else
 #define MGE_DNNL_VERSIONED(X)                                                                                            \
   X(dnnl_memory_desc_init_by_strides) X(dnnl_memory_desc_init_by_tag) X(dnnl_primitive_desc_create)                      \
-  X(dnnl_dilated_convolution_forward_desc_init) X(dnnl_matmul_desc_init) X(dnnl_pooling_v2_forward_desc_init)
+  X(dnnl_dilated_convolution_forward_desc_init) X(dnnl_dilated_convolution_backward_data_desc_init)                      \
+  X(dnnl_dilated_convolution_backward_weights_desc_init) X(dnnl_matmul_desc_init) X(dnnl_pooling_v2_forward_desc_init)
 #endif
 // clang-format on
 #define MGE_DNNL_FUNCTIONS(X) MGE_DNNL_COMMON(X) MGE_DNNL_VERSIONED(X)

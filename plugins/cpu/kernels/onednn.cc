@@ -16,19 +16,6 @@ namespace {
 
 // ---------------------------------------------------------------- Conv
 
-double ConvUs(const Convolution& c) {
-  Isa isa = AllowedIsa();
-  const double activation = ActivationUs(c.epilogue.activation, static_cast<double>(c.rows() * c.outputs), isa);
-  if (c.depthwise()) {
-    double flops = 2.0 * static_cast<double>(c.rows() * c.outputs * c.windows.kh * c.windows.kw);
-    return flops / 75e3 +
-           0.5 * StreamUs(4.0 *
-                          static_cast<double>(c.images * c.channels * c.windows.h * c.windows.w + c.rows() * c.outputs)) +
-           activation;
-  }
-  return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0) + activation;
-}
-
 // Returns the factor by which an implementation is slower than the estimate.
 double SlownessOf(const OnednnChoice& choice, const Convolution& c) {
   if (choice.code == "gemm") return 4;  // it copies the windows first
@@ -59,7 +46,7 @@ OnednnChoice ChoiceOf(const Problem& p, const Convolution& c) {
   std::vector<int64_t> problem = {'C',  c.images, c.channels, c.outputs, c.groups, w.h,  w.w,  w.kh, w.kw,
                                   w.sh, w.sw,     w.ph,       w.pw,      w.dh,     w.dw, w.oh, w.ow};
   AppendEpilogue(c.epilogue, c.bias >= 0, c.add >= 0, problem);
-  return ChooseOnednn(std::move(problem), OnednnWays(p, ConvUs(c)), CutOf(c));
+  return ChooseOnednn(std::move(problem), OnednnWays(p, OnednnConvUs(c)), CutOf(c));
 }
 
 struct ConvRow {
@@ -68,9 +55,9 @@ struct ConvRow {
     Convolution c;
     if (Result r = FindConvolution(p, &c); !r.ok()) return offers.Refuse("oneDNN: " + r.text());
     if (c.volume()) return offers.Refuse("oneDNN: only images");
-    if (!c.weights_constant) return offers.Refuse("oneDNN: only filters that can be packed in advance");
+    if (!c.weights_constant && !c.weights_state) return offers.Refuse("oneDNN: only filters that are constants or states");
     if (c.x_constant || c.add_constant) return offers.Refuse("oneDNN: constant image or addend, which is always plain");
-    double us = ConvUs(c);
+    double us = OnednnConvUs(c);
     if (!OnednnUsable(offers, us)) return;
     if (CompilesLong(c, us)) return offers.Refuse("oneDNN: compiling so many taps takes longer than a run saves");
     OnednnChoice choice = ChoiceOf(p, c);
@@ -80,8 +67,9 @@ struct ConvRow {
         .rank = kOnednnRank,
         .attributes = kOnednnAttributes,
         .workspace = choice.workspace,
-        .cost_us = OnednnCostUs(
-            SlownessOf(choice, c) * us + (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0), choice)};
+        .cost_us = OnednnCostUs(SlownessOf(choice, c) * us + (c.weights_state ? OnednnPackUs(p.input(c.weights)) : 0) +
+                                    (c.add >= 0 ? StreamUs(static_cast<double>(p.output(0).bytes())) : 0),
+                                choice)};
     candidate.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
     candidate.inputs[static_cast<size_t>(c.x)] = ChannelsLast(c.rank);
     if (c.add >= 0) candidate.inputs[static_cast<size_t>(c.add)] = ChannelsLast(c.rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool (without indices) and AveragePool.
+// MaxPool, with or without indices, and AveragePool.
 #include "vec/pool.h"
 
 #include "support/kernel.h"
@@ -10,9 +10,10 @@ namespace mge::cpu {
 namespace {
 
 struct Args {
-  Slot x, y;
+  Slot x, y, indices;
   PoolSpec spec;
   PoolFn fn;
+  IndexedPoolFn indexed;
   Chunks chunks;
 };
 
@@ -21,6 +22,16 @@ mge_code Launch(const Args& a, const mge_run* run) {
   auto* y = At<char>(run, a.y);
   ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
     a.fn(a.spec, x, y, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+  });
+  return MGE_OK;
+}
+
+mge_code LaunchIndexed(const Args& a, const mge_run* run) {
+  auto* x = At<const float>(run, a.x);
+  auto* y = At<float>(run, a.y);
+  auto* indices = At<int64_t>(run, a.indices);
+  ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
+    a.indexed(a.spec, x, y, indices, static_cast<int64_t>(begin), static_cast<int64_t>(end));
   });
   return MGE_OK;
 }
@@ -43,22 +54,36 @@ Result Describe(const Node& n, PoolSpec* spec) {
   return {};
 }
 
+// Returns the reason if there is no kernel for the node's indices.
+std::string_view WhyNotIndexed(const Node& n, const PoolSpec& s) {
+  if (n.input(0).dtype() != MGE_DTYPE_F32) return "indices only of float32";
+  if (n.Int("storage_order", 0) != 0) return "indices only in row-major order";
+  if (s.axis[0].in * s.axis[1].in * s.axis[2].in > INT32_MAX) return "indices only of planes below 2^31 elements";
+  return {};
+}
+
 double SerialUs(const Node& n, const PoolSpec& s, Isa isa, bool channels_last) {
   double taps = 1;
   for (const PoolAxis& a : s.axis) taps *= static_cast<double>(a.kernel);
   Value x = n.input(0), y = n.output(0);
   double vector_ns = (isa == Isa::kAvx512 ? 0.055 : isa == Isa::kAvx2 ? 0.09 : 0.3) * (SizeOf(x.dtype()) == 1 ? 0.3 : 1);
   double ns = channels_last ? vector_ns * taps : vector_ns * taps * static_cast<double>(s.axis[2].stride) + 1.5;
-  return WindowUs(static_cast<double>(x.bytes() + y.bytes())) + 1e-3 * ns * static_cast<double>(y.elements());
+  const bool indexed = n.has_output(1);
+  if (indexed) ns = channels_last ? 2 * ns + 0.3 : 2 * ns + 1.5 * static_cast<double>(s.axis[2].kernel);
+  const auto bytes = static_cast<double>(x.bytes() + (indexed ? 3 : 1) * y.bytes());
+  return WindowUs(bytes) + 1e-3 * ns * static_cast<double>(y.elements());
 }
 
 struct PoolRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Node n = p.node();
-    if (n.has_output(1)) return offers.Refuse("does not give indices");
     PoolSpec spec;
     if (Result r = Describe(n, &spec); !r.ok()) return offers.Refuse(r.text());
+    const bool indexed = n.has_output(1);
+    if (indexed) {
+      if (std::string_view why = WhyNotIndexed(n, spec); !why.empty()) return offers.Refuse(why);
+    }
     Isa isa = AllowedIsa();
     int rank = n.input(0).rank();
     for (bool last : {false, true}) {
@@ -70,7 +95,11 @@ struct PoolRow {
                      .attributes = kExact,
                      .cost_us = RunUs(p, SerialUs(n, spec, isa, last)),
                      .variant = last ? 1u : 0u};
-      if (last) c.inputs = c.outputs = {ChannelsLast(rank)};
+      if (indexed) c.id += ".indexed";
+      if (last) {
+        c.inputs = {ChannelsLast(rank)};
+        c.outputs.assign(indexed ? 2 : 1, ChannelsLast(rank));
+      }
       Add(offers, isa, std::move(c));
     }
   }
@@ -86,6 +115,16 @@ struct PoolRow {
     int64_t units = y.elements() ? y.dim(0) * (last ? 1 : y.dim(1)) * a.spec.axis[0].out * a.spec.axis[1].out : 0;
     a.chunks =
         SplitWork(static_cast<uint64_t>(units), units ? SerialUs(n, a.spec, isa, last) / static_cast<double>(units) : 0);
+    if (n.has_output(1)) {
+      a.indexed = last ? Pool(isa).indexed_channels_last : Pool(isa).indexed;
+      return MakeSimple<Args, LaunchIndexed>([a](const Binding& b) {
+        Args out = a;
+        out.x = b.input(0);
+        out.y = b.output(0);
+        out.indices = b.output(1);
+        return out;
+      });
+    }
     return MakeSimple<Args, Launch>([a](const Binding& b) {
       Args out = a;
       out.x = b.input(0);

@@ -18,8 +18,7 @@ struct Axis {
 
 int64_t At(std::span<const int64_t> list, size_t i, int64_t fallback) { return i < list.size() ? list[i] : fallback; }
 
-Axis FindAxis(const Node& n, const Value& x, const Value& w, int i) {
-  Value y = n.output(0);
+Axis FindAxis(const Node& n, const Value& x, const Value& w, const Value& y, int i) {
   auto at = static_cast<size_t>(i);
   Axis a = {
       x.dim(2 + i), w.dim(2 + i), At(n.Ints("strides"), at, 1), At(n.Ints("dilations"), at, 1), At(n.Ints("pads"), at, 0),
@@ -35,9 +34,7 @@ Axis FindAxis(const Node& n, const Value& x, const Value& w, int i) {
 
 }  // namespace
 
-Result FindConvolution(const Problem& p, int x_input, int w_input, Convolution* out) {
-  Node n = p.node();
-  Value x = n.input(x_input), w = n.input(w_input), y = n.output(0);
+Result ReadConvolution(const Node& n, const Value& x, const Value& w, const Value& y, Convolution* out) {
   int spatial = x.rank() - 2;
   if (spatial < 1 || spatial > 3) return {MGE_UNIMPLEMENTED, "only one to three spatial dimensions"};
   if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
@@ -51,9 +48,9 @@ Result FindConvolution(const Problem& p, int x_input, int w_input, Convolution* 
   if (out->groups < 1 || out->channels != out->groups * w.dim(1) || out->outputs % out->groups) {
     return {MGE_INVALID_ARGUMENT, "the groups do not divide the channels"};
   }
-  Axis depth = spatial == 3 ? FindAxis(n, x, w, 0) : Axis();
-  Axis rows = spatial >= 2 ? FindAxis(n, x, w, spatial - 2) : Axis();
-  Axis columns = FindAxis(n, x, w, spatial - 1);
+  Axis depth = spatial == 3 ? FindAxis(n, x, w, y, 0) : Axis();
+  Axis rows = spatial >= 2 ? FindAxis(n, x, w, y, spatial - 2) : Axis();
+  Axis columns = FindAxis(n, x, w, y, spatial - 1);
   if (depth.pointwise()) {  // every layer is an image
     out->images *= depth.in;
     depth = Axis();
@@ -67,10 +64,16 @@ Result FindConvolution(const Problem& p, int x_input, int w_input, Convolution* 
                   columns.kernel, rows.stride,      columns.stride,  rows.pad_begin, columns.pad_begin,
                   rows.dilation,  columns.dilation, rows.out,        columns.out,    depth.in,
                   depth.kernel,   depth.stride,     depth.pad_begin, depth.dilation, depth.out};
-  out->x = p.operand(0, x_input);
-  out->weights = p.operand(0, w_input);
   out->x_constant = x.is_constant();
   out->weights_constant = w.is_constant();
+  return {};
+}
+
+Result FindConvolution(const Problem& p, int x_input, int w_input, Convolution* out) {
+  const Node n = p.node();
+  if (Result r = ReadConvolution(n, n.input(x_input), n.input(w_input), n.output(0), out); !r.ok()) return r;
+  out->x = p.operand(0, x_input);
+  out->weights = p.operand(0, w_input);
   return {};
 }
 
@@ -84,6 +87,7 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   for (int other : {out->x, out->bias, out->add}) {
     if (other == out->weights) return {MGE_UNIMPLEMENTED, "the filter is also another operand"};
   }
+  out->weights_state = n.input(1).is_state();
   out->add_constant = out->add >= 0 && p.input(out->add).is_constant();
   return {};
 }

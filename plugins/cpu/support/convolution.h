@@ -20,6 +20,7 @@ struct Convolution {
   int rank = 4;                                                             // rank of the operands
   int x = -1, weights = -1, bias = -1, add = -1;                            // operand numbers; bias and add are -1 if absent
   bool x_constant = false, weights_constant = false, add_constant = false;  // constants are always plain
+  bool weights_state = false;                                               // packed before each run if a kernel wants it
   Epilogue epilogue;
 
   // Returns whether depth could not be merged.
@@ -36,6 +37,10 @@ struct Convolution {
     return taps() == 1 && w.sh == 1 && w.sw == 1 && w.oh == w.h && w.ow == w.w && w.ph == 0 && w.pw == 0 && !volume();
   }
 };
+
+// Reads the geometry of a convolution of image x and filter w with output y, from the attributes of `n`. All shapes must be
+// known. Leaves the operand numbers, the types, the bias and the epilogue to the caller.
+Result ReadConvolution(const Node& n, const Value& x, const Value& w, const Value& y, Convolution* out);
 
 // Reads the geometry of a convolution by the problem's first node, whose inputs x_input and w_input are the image and the
 // filter. All shapes must be known. Leaves the types, the bias and the epilogue to the caller.

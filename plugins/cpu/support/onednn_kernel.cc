@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "settings.h"
+#include "support/gemm.h"
 #include "support/kernel.h"
+#include "support/work.h"
 
 namespace mge::cpu {
 namespace {
@@ -18,12 +20,6 @@ constexpr double kCallUs = 0.4;        // overhead per primitive call
 constexpr double kLeastSerialUs = 20;  // shorter work is not worth a call
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-// The state of a plan instance.
-struct State {
-  std::vector<void*> instances;
-  std::vector<mge_code> codes;
-};
 
 struct Args {
   const std::vector<OnednnSlice>* slices;
@@ -34,7 +30,7 @@ struct Args {
 };
 
 mge_code Launch(const Args& a, const mge_run* run) {
-  auto& state = *static_cast<State*>(run->states[a.state]);
+  auto& state = *static_cast<OnednnState*>(run->states[a.state]);
   const auto& slices = *a.slices;
   const char* x = At<char>(run, a.x);
   char* y = At<char>(run, a.y);
@@ -50,19 +46,14 @@ mge_code Launch(const Args& a, const mge_run* run) {
   onednn::Operands shared = {x, a.has_weights ? At<char>(run, a.weights) : nullptr,
                              a.has_bias ? At<char>(run, a.bias) : nullptr, y, nullptr};
   char* workspace = At<char>(run, a.workspace);
-  ParallelFor(run, slices.size(), [&](uint64_t i) {
-    const OnednnSlice& s = slices[i];
+  return state.Run(run, [&](const OnednnSlice& slice, uint64_t) {
     onednn::Operands o = shared;
-    o.x = x + s.x;
-    o.y = y + s.y;
-    if (o.weights) o.weights = static_cast<const char*>(o.weights) + s.weights;
-    o.scratch = workspace + s.scratch;
-    state.codes[i] = s.primitive->Run(state.instances[i], o);
+    o.x = x + slice.x;
+    o.y = y + slice.y;
+    if (o.weights) o.weights = static_cast<const char*>(o.weights) + slice.weights;
+    o.scratch = workspace + slice.scratch;
+    return o;
   });
-  for (mge_code code : state.codes) {
-    if (code != MGE_OK) return Report(run->error, code, "oneDNN failed to run a primitive");
-  }
-  return MGE_OK;
 }
 
 class OnednnKernel : public Kernel {
@@ -107,23 +98,12 @@ class OnednnKernel : public Kernel {
   }
   bool has_state() const override { return true; }
   Result CreateState(void** out) override {
-    auto state = std::make_unique<State>();
-    state->codes.assign(slices_.size(), MGE_OK);
-    for (const OnednnSlice& s : slices_) {
-      void* instance = nullptr;
-      if (Result r = s.primitive->MakeInstance(&instance); !r.ok()) {
-        DestroyState(state.release());
-        return r;
-      }
-      state->instances.push_back(instance);
-    }
+    auto state = std::make_unique<OnednnState>(slices_);
+    if (Result r = state->Init(); !r.ok()) return r;
     *out = state.release();
     return {};
   }
-  void DestroyState(void* p) override {
-    std::unique_ptr<State> state(static_cast<State*>(p));
-    for (size_t i = 0; i < state->instances.size(); ++i) slices_[i].primitive->DestroyInstance(state->instances[i]);
-  }
+  void DestroyState(void* p) override { delete static_cast<OnednnState*>(p); }
   Result Bind(const Binding& b, void* args, StepFn* step) override {
     auto* a = new (args) Args();
     a->slices = &slices_;
@@ -193,6 +173,18 @@ OnednnChoice Choose(int64_t most, const OnednnCut& cut) {
 
 }  // namespace
 
+Result OnednnState::Init() {
+  for (const OnednnSlice& s : slices_) {
+    void* instance = nullptr;
+    if (Result r = s.primitive->MakeInstance(&instance); !r.ok()) return r;
+    instances_.push_back(instance);
+  }
+  return {};
+}
+OnednnState::~OnednnState() {
+  for (size_t i = 0; i < instances_.size(); ++i) slices_[i].primitive->DestroyInstance(instances_[i]);
+}
+
 OnednnChoice ChooseOnednn(std::vector<int64_t> problem, int64_t most, const OnednnCut& cut) {
   constexpr size_t kMostKept = 4096;
   static std::mutex mutex;
@@ -244,6 +236,24 @@ int64_t OnednnWays(const Problem& p, double serial_us) { return serial_us < 2 * 
 
 double OnednnCostUs(double serial_us, const OnednnChoice& choice) {
   return kCallUs + (choice.ways > 1 ? 1.0 : 0.0) + serial_us * choice.share;
+}
+
+double OnednnConvUs(const Convolution& c) {
+  Isa isa = AllowedIsa();
+  const double activation = ActivationUs(c.epilogue.activation, static_cast<double>(c.rows() * c.outputs), isa);
+  if (c.depthwise()) {
+    double flops = 2.0 * static_cast<double>(c.rows() * c.outputs * c.windows.kh * c.windows.kw);
+    return flops / 75e3 +
+           0.5 * StreamUs(4.0 *
+                          static_cast<double>(c.images * c.channels * c.windows.h * c.windows.w + c.rows() * c.outputs)) +
+           activation;
+  }
+  return GemmSerialUs({c.rows(), c.outputs / c.groups, c.k(), c.groups}, isa, c.pointwise() ? 0.03 : 0) + activation;
+}
+
+double OnednnPackUs(const Value& weights) {
+  constexpr double kBytesPerUs = 12e3;
+  return static_cast<double>(weights.bytes()) / kBytesPerUs;
 }
 
 Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<OnednnSlice>* slices) const {

@@ -67,6 +67,35 @@ bool OnednnUsable(Offers& offers, double serial_us);
 // Returns the largest number of threads for work of that length.
 int64_t OnednnWays(const Problem& p, double serial_us);
 double OnednnCostUs(double serial_us, const OnednnChoice& choice);
+// Returns one thread's time of a convolution, or of one of its gradients.
+double OnednnConvUs(const Convolution& c);
+// Returns one thread's time to pack a filter.
+double OnednnPackUs(const Value& weights);
+
+// The state of a plan instance: one instance for each slice.
+class OnednnState {
+ public:
+  explicit OnednnState(const std::vector<OnednnSlice>& slices) : slices_(slices), codes_(slices.size(), MGE_OK) {}
+  ~OnednnState();
+  OnednnState(const OnednnState&) = delete;
+  OnednnState& operator=(const OnednnState&) = delete;
+  Result Init();
+  // Runs all slices in parallel. operands(i) are those of slice i.
+  template <typename F>
+  mge_code Run(const mge_run* run, F operands) {
+    ParallelFor(run, slices_.size(),
+                [&](uint64_t i) { codes_[i] = slices_[i].primitive->Run(instances_[i], operands(slices_[i], i)); });
+    for (mge_code code : codes_) {
+      if (code != MGE_OK) return Report(run->error, code, "oneDNN failed to run a primitive");
+    }
+    return MGE_OK;
+  }
+
+ private:
+  const std::vector<OnednnSlice>& slices_;
+  std::vector<void*> instances_;
+  std::vector<mge_code> codes_;
+};
 
 // NHWC images with windows. Threads get whole images if that is balanced, otherwise bands of each image.
 struct OnednnImages {

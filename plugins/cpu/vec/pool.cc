@@ -208,6 +208,123 @@ void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, i
   }
 }
 
+// ---------------------------------------------------------------- maximum with indices
+
+using FloatLanes = LaneOf<float>;
+using FloatVector = FloatLanes::V;
+typedef int32_t OffsetVector __attribute__((vector_size(sizeof(FloatVector))));
+constexpr int kFloatLanes = FloatLanes::kWidth;
+
+// Takes the elements that are larger, or NaN.
+MGE_INLINE void Take(FloatVector x, OffsetVector offset, FloatVector& best, OffsetVector& at) {
+  const OffsetVector taken = (OffsetVector)(x > best) | (OffsetVector)(x != x);
+  best = taken ? x : best;
+  at = taken ? offset : at;
+}
+MGE_INLINE OffsetVector AllOffsets(int64_t offset) { return static_cast<int32_t>(offset) - OffsetVector{}; }
+
+void IndexedChannelsLast(const PoolSpec& s, const float* source, float* target, int64_t* indices, int64_t begin,
+                         int64_t end) {
+  const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
+  const int64_t plane = ad.in * ah.in * aw.in;
+  for (int64_t u = begin; u < end; ++u) {
+    const int64_t height = u % ah.out, depth = u / ah.out % ad.out, image = u / ah.out / ad.out;
+    const float* x = source + image * plane * s.channels;
+    for (int64_t width = 0; width < aw.out; ++width) {
+      const Taps td = Inside(ad, depth), th = Inside(ah, height), tw = Inside(aw, width);
+      const int64_t first = ((td.first + td.begin * ad.dilation) * ah.in + th.first + th.begin * ah.dilation) * aw.in +
+                            tw.first + tw.begin * aw.dilation;
+      const int64_t output = (u * aw.out + width) * s.channels;
+      for (int64_t c = 0; c < s.channels; c += kFloatLanes) {
+        const int lanes = static_cast<int>(s.channels - c < kFloatLanes ? s.channels - c : kFloatLanes);
+        FloatVector best = FloatLanes::All(-__builtin_inff());
+        OffsetVector at = AllOffsets(first);
+        for (int64_t i = td.begin; i < td.end; ++i) {
+          for (int64_t j = th.begin; j < th.end; ++j) {
+            const int64_t row = ((td.first + i * ad.dilation) * ah.in + th.first + j * ah.dilation) * aw.in + tw.first;
+            for (int64_t k = tw.begin; k < tw.end; ++k) {
+              const int64_t offset = row + k * aw.dilation;
+              Take(FloatLanes::Get(x + offset * s.channels + c, lanes), AllOffsets(offset), best, at);
+            }
+          }
+        }
+        FloatLanes::Put(target + output + c, best, lanes);
+        const int64_t base = (image * s.channels + c) * plane;
+        for (int l = 0; l < lanes; ++l) indices[output + c + l] = base + l * plane + at[l];
+      }
+    }
+  }
+}
+
+// Combines the input rows of a window with vectors, in pieces. Then each output takes the largest of its columns.
+void IndexedPlain(const PoolSpec& s, const float* source, float* target, int64_t* indices, int64_t begin, int64_t end) {
+  constexpr int64_t kSpan = 1024;
+  const PoolAxis &ad = s.axis[0], &ah = s.axis[1], &aw = s.axis[2];
+  const int64_t plane = ad.in * ah.in * aw.in, extent = (aw.kernel - 1) * aw.dilation + 1;
+  const int64_t piece = extent >= kSpan ? 1 : (kSpan - extent) / aw.stride + 1;
+  float joined[kSpan + kFloatLanes];
+  int32_t from[kSpan + kFloatLanes];
+  const OffsetVector steps = [] {
+    OffsetVector v = {};
+    for (int l = 0; l < kFloatLanes; ++l) v[l] = l;
+    return v;
+  }();
+  for (int64_t u = begin; u < end; ++u) {
+    const int64_t height = u % ah.out, depth = u / ah.out % ad.out, number = u / ah.out / ad.out;
+    const float* x = source + number * plane;
+    const Taps td = Inside(ad, depth), th = Inside(ah, height);
+    // Joins the columns [low, low + count) of all rows of the window.
+    auto join = [&](int64_t low, int64_t count) {
+      for (int64_t i = 0; i < count; i += kFloatLanes) {
+        const int lanes = static_cast<int>(count - i < kFloatLanes ? count - i : kFloatLanes);
+        FloatVector best = FloatLanes::All(-__builtin_inff());
+        OffsetVector at = {};
+        bool first = true;
+        for (int64_t a = td.begin; a < td.end; ++a) {
+          for (int64_t b = th.begin; b < th.end; ++b) {
+            const int64_t offset = ((td.first + a * ad.dilation) * ah.in + th.first + b * ah.dilation) * aw.in + low + i;
+            const OffsetVector offsets = AllOffsets(offset) + steps;
+            if (first) at = offsets;
+            first = false;
+            Take(FloatLanes::Get(x + offset, lanes), offsets, best, at);
+          }
+        }
+        __builtin_memcpy(joined + i, &best, sizeof(best));
+        __builtin_memcpy(from + i, &at, sizeof(at));
+      }
+    };
+    for (int64_t first = 0; first < aw.out; first += piece) {
+      const int64_t last = first + piece < aw.out ? first + piece : aw.out;
+      const bool wide = extent >= kSpan;
+      int64_t low = first * aw.stride - aw.pad_begin, high = (last - 1) * aw.stride - aw.pad_begin + extent;
+      low = low > 0 ? low : 0;
+      high = high < aw.in ? high : aw.in;
+      if (!wide && high > low) join(low, high - low);
+      for (int64_t o = first; o < last; ++o) {
+        const Taps tw = Inside(aw, o);
+        float best = -__builtin_inff();
+        int32_t at = 0;
+        for (int64_t k = tw.begin; k < tw.end; ++k) {
+          int64_t column = tw.first + k * aw.dilation - low;
+          if (wide) {
+            join(low + column, 1);
+            column = 0;
+          }
+          const float value = joined[column];
+          const int32_t offset = from[column];
+          // The rows were joined first, so equal columns are compared by their place.
+          const bool equal = value == best && offset < at;
+          const bool taken = value > best || equal || value != value || k == tw.begin;
+          best = taken ? value : best;
+          at = taken ? offset : at;
+        }
+        target[u * aw.out + o] = best;
+        indices[u * aw.out + o] = number * plane + at;
+      }
+    }
+  }
+}
+
 template <PoolOp Op, typename T>
 PoolFn Pick(bool channels_last) {
   return channels_last ? ChannelsLast<Op, T> : Plain<Op, T>;
@@ -233,6 +350,6 @@ PoolFn Find(PoolOp op, mge_dtype type, bool channels_last) {
 
 }  // namespace
 
-extern const PoolTable kPool = {Find};
+extern const PoolTable kPool = {Find, IndexedPlain, IndexedChannelsLast};
 
 }  // namespace mge::cpu::MGE_CPU_ISA

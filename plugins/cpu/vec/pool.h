@@ -22,8 +22,13 @@ struct PoolSpec {
 // Computes units [begin, end): rows of the output, numbered over (plane or image, depth, height).
 using PoolFn = void (*)(const PoolSpec& s, const void* x, void* y, int64_t begin, int64_t end);
 
+// Computes the same units of a maximum of float32 with the index of each maximum in the plain tensor. Of equal elements, the
+// first one is taken. A plane has less than 2^31 elements.
+using IndexedPoolFn = void (*)(const PoolSpec& s, const float* x, float* y, int64_t* indices, int64_t begin, int64_t end);
+
 struct PoolTable {
   PoolFn (*find)(PoolOp op, mge_dtype type, bool channels_last);
+  IndexedPoolFn indexed, indexed_channels_last;
 };
 
 MGE_CPU_DISPATCH(PoolTable, Pool)

@@ -207,6 +207,58 @@ TEST(Onednn, LeavesLongWindowsThatTakeLongToCompile) {
   EXPECT_TRUE(offers({1, 8, 8, 1, 172, 264, 3, 39, 1, 1, 1}));
 }
 
+// Returns a case of a gradient of Conv(g). The filter of an input's gradient is a constant.
+Case Gradient(const char* op, const Grid& g, DType type = DType::kF32) {
+  const int64_t oh = OutputSize(g.h, g.kernel_h, g.stride, g.pad, g.dilation);
+  const int64_t ow = OutputSize(g.w, g.kernel_w, g.stride, g.pad, g.dilation);
+  const Tensor x = Random(type, {g.images, g.channels, g.h, g.w}, -1, 1, 1);
+  const Tensor w = Random(type, {g.outputs, g.channels / g.group, g.kernel_h, g.kernel_w}, -1, 1, 2);
+  const Tensor dy = Random(type, {g.images, g.outputs, oh, ow}, -1, 1, 3);
+  const bool input = std::string_view(op) == "ConvInputGradient";
+  return OneNode(op, input ? std::vector<Tensor>{dy, w, x} : std::vector<Tensor>{x, dy, w},
+                 With({{"strides", Ints{g.stride, g.stride}},
+                       {"pads", Ints{g.pad, g.pad, g.pad, g.pad}},
+                       {"dilations", Ints{g.dilation, g.dilation}},
+                       {"group", g.group}}),
+                 input ? std::vector<int>{1} : std::vector<int>{}, 1, "mge");
+}
+
+TEST(Onednn, ComputesTheGradientsOfAConvolutionHoweverTheImagesAreSplit) {
+  const Grid grids[] =
+      {
+          {4, 32, 48, 1, 14, 15, 3, 3, 1, 1, 1},
+          {3, 33, 50, 1, 15, 14, 3, 3, 2, 1, 1},  // channels that fill no vector, rows that no window reads
+          {5, 128, 96, 1, 20, 20, 1, 1, 2, 0, 1},
+          {3, 64, 64, 2, 13, 13, 3, 3, 1, 2, 2},
+          {3, 96, 96, 96, 31, 30, 3, 3, 2, 1, 1},
+          {4, 3, 32, 1, 40, 40, 7, 7, 2, 3, 1},
+      };
+  for (uint32_t threads : {1u, 2u, 3u}) {
+    UnderTest().SetThreads(threads);
+    for (const Grid& g : grids) {
+      for (const char* op : {"ConvInputGradient", "ConvWeightGradient"}) {
+        Case c = Gradient(op, g);
+        c.name = op + (" " + TextOf(g)) + "on " + std::to_string(threads) + " threads";
+        const bool input = std::string_view(op) == "ConvInputGradient";
+        const int64_t products = input ? g.outputs / g.group * g.kernel_h * g.kernel_w : g.images * g.h * g.w;
+        const std::vector<std::string> ids = UnderTest().Check(c, OfProducts(products)).candidates;
+        EXPECT_EQ(ids.size(), MGE_HAS_ONEDNN ? 1 : 0) << c.name;
+      }
+    }
+  }
+  UnderTest().SetThreads(2);
+}
+
+TEST(Onednn, LeavesGradientsThatTheirBodiesComputeFaster) {
+  const Grid alone = {1, 64, 64, 1, 28, 28, 3, 3, 1, 1, 1}, small = {2, 4, 4, 1, 5, 5, 3, 3, 1, 1, 1};
+  for (const char* op : {"ConvInputGradient", "ConvWeightGradient"}) {
+    EXPECT_TRUE(UnderTest().Offers(Gradient(op, alone)).candidates.empty()) << "one image for two threads";
+    EXPECT_TRUE(UnderTest().Offers(Gradient(op, small)).candidates.empty()) << "too little work";
+    const Grid two = {2, 64, 64, 1, 28, 28, 3, 3, 1, 1, 1};
+    EXPECT_TRUE(UnderTest().Offers(Gradient(op, two, DType::kF64)).candidates.empty()) << "float64";
+  }
+}
+
 TEST(Onednn, SplitsAColumnOfPixelsAmongTheThreads) {
   // One row and one column of pixels have the same bytes, so they must use the same code and have the same cost.
   std::vector<std::string> candidates[2];
