@@ -91,6 +91,10 @@ std::vector<std::string> SplitList(std::string_view list) {
   return out;
 }
 
+int VersionOf(const OpDef& def) {
+  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
+}
+
 }  // namespace
 
 std::string CaseSpec::AttributesText() const {
@@ -171,10 +175,6 @@ std::vector<const OpDef*> CheckableOps() {
   }
   std::ranges::sort(out, {}, &OpDef::name);
   return out;
-}
-
-int VersionOf(const OpDef& def) {
-  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
 }
 
 std::vector<const OpDef*> QuickOps() {
