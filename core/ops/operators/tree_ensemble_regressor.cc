@@ -50,7 +50,9 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(tree_ensemble_regressor) = {
     .name = "TreeEnsembleRegressor",
     .domain = kMlDomain,
-    .doc = "The scores of an ensemble of decision trees. The host packs the attributes of a model into the inputs after X.",
+    .doc =
+        "The scores of an ensemble of decision trees. The host packs the attributes of a model into the inputs after X, as "
+        "for TreeEnsemble.",
     .inputs = TreeInputs(kMlNumbers),
     .outputs = {{"Y"}},
     .attrs = {{"aggregate_function", AttrType::kText}, {"n_targets", AttrType::kInt}, {"post_transform", AttrType::kText}},

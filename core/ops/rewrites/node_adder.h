@@ -27,9 +27,11 @@ class NodeAdder {
       : graph_(graph), stem_(graph.value(whole.outputs[0]).name), name_(whole.name), device_(whole.device) {}
 
   // Adds a node that produces these values.
-  void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+  void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {},
+             std::string_view domain = "") {
     Node node;
     node.op = std::move(op);
+    node.domain = std::string(domain);
     node.name = name_;
     node.device = device_;
     node.inputs = std::move(inputs);
