@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
-
 #include "core/ops/families/trees.h"
 
 namespace mge::op_tree_ensemble_regressor {
@@ -8,7 +6,7 @@ namespace {
 
 int64_t Targets(const Attributes& attrs) {
   const int64_t targets = attrs.Int("n_targets", 1);
-  return targets >= 1 && targets <= std::numeric_limits<int32_t>::max() ? targets : 0;
+  return targets >= 1 && targets <= kMostTreeTargets ? targets : 0;
 }
 
 absl::Status Upgrade(Graph& graph, Node& node) { return PackTreeAttributes(graph, node, "target", Targets(node.attrs)); }
