@@ -29,9 +29,11 @@ class NodeAdder {
   NodeAdder(Graph& graph, std::string stem) : graph_(graph), stem_(stem), name_(std::move(stem)) {}
 
   // Adds a node that produces these values; kNone stands for an absent output.
-  void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+  void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {},
+             std::string_view domain = "") {
     Node node;
     node.op = std::move(op);
+    node.domain = std::string(domain);
     node.name = name_;
     node.device = device_;
     node.inputs = std::move(inputs);
@@ -53,8 +55,8 @@ class NodeAdder {
 
   // Adds a node of the domain "mge" and returns its output.
   ValueId AddOurs(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
-    const ValueId y = Add(std::move(op), std::move(inputs), std::move(attrs));
-    graph_.node(graph_.value(y).producer).domain = "mge";
+    const ValueId y = graph_.AddTemporary(stem_);
+    AddTo({y}, std::move(op), std::move(inputs), std::move(attrs), "mge");
     return y;
   }
 
