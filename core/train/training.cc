@@ -7,7 +7,7 @@
 #include "core/autodiff/autodiff.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
-#include "core/ops/op.h"
+#include "core/ops/function_body.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
 #include "fmt/format.h"
@@ -86,6 +86,22 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
   return out;
 }
 
+// Replaces function operators without a gradient rule by their bodies, whose operators may have one.
+absl::Status ExpandFunctionsWithoutGradient(Graph& graph) {
+  for (int depth = 0; depth < kMaxBodyDepth; ++depth) {
+    bool changed = false;
+    for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
+      const Node& node = graph.node(id);
+      if (node.dead || !node.def->body || node.def->gradient) continue;
+      MGE_ASSIGN_OR_RETURN(const bool expanded, ExpandFunction(graph, id));
+      changed |= expanded;
+    }
+    if (!changed) break;
+    MGE_RETURN_IF_ERROR(InferTypes(graph));
+  }
+  return absl::OkStatus();
+}
+
 // Lets every BatchNormalization with training_mode update its mean and variance. Returns these.
 std::vector<ValueId> UpdateStatistics(Graph& graph) {
   std::vector<ValueId> out;
@@ -119,6 +135,7 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   MGE_RETURN_IF_ERROR(Check(options));
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
+  MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
   MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.output));
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   ValueId loss = output;

@@ -71,6 +71,15 @@ TEST(TrainingStep, OfAModelThatComputesItsLossHasNoLabels) {
   EXPECT_THAT(NamesOf(model.graph, model.graph.outputs()), ElementsAre("l", "p", "l"));
 }
 
+TEST(TrainingStep, DifferentiatesTheBodiesOfFunctionOperators) {
+  onnx::Model model = ModelOf(
+      "input x : float32[4,3]\nconst b = float32[3]<1, 2, 3>\nconst w = float32[3,2]<1>\n"
+      "g = com.microsoft::BiasGelu(x, b)\ny = MatMul(g, w)\noutput y\n");
+  auto parameters = MakeTrainingStep(model, {});
+  ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
+  EXPECT_THAT(*parameters, ElementsAre("b", "w"));
+}
+
 TEST(TrainingStep, RefusesOptionsThatItDoesNotKnow) {
   EXPECT_THAT(ErrorOf(kLinear, {.loss = "hinge"}), AllOf(HasSubstr("no loss 'hinge'"), HasSubstr("cross_entropy")));
   EXPECT_THAT(ErrorOf(kLinear, {.optimizer = "lion"}), AllOf(HasSubstr("no optimizer 'lion'"), HasSubstr("adamw")));
