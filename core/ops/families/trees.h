@@ -30,7 +30,7 @@ inline constexpr int32_t kTreeMissingHolds = 8;
 
 enum class TreeAggregate { kAverage, kSum, kMin, kMax };  // the numbers of the attribute aggregate_function
 
-constexpr Few<Slot, 14> TreeInputs(TypeSet x) {
+constexpr InputList TreeInputs(TypeSet x) {
   constexpr TypeSet kReal = {DType::kF32, DType::kF64}, kInt = {DType::kI32};
   return {{"X", x},         {"nodes", kInt},   {"splits", kReal},  {"roots", kInt},
           {"leaves", kInt}, {"targets", kInt}, {"weights", kReal}, {"base_values", kReal, Arity::kOptional}};
