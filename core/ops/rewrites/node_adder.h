@@ -51,11 +51,14 @@ class NodeAdder {
     return Add(std::move(op), std::move(inputs), 1, std::move(attrs))[0];
   }
 
-  // Adds a node of the domain "mge" and returns its output.
-  ValueId AddOurs(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
-    const ValueId y = Add(std::move(op), std::move(inputs), std::move(attrs));
-    graph_.node(graph_.value(y).producer).domain = "mge";
+  // Adds a node of the domain "mge" and returns its outputs.
+  std::vector<ValueId> AddOurs(std::string op, std::vector<ValueId> inputs, size_t outputs, Attributes attrs) {
+    std::vector<ValueId> y = Add(std::move(op), std::move(inputs), outputs, std::move(attrs));
+    graph_.node(graph_.value(y[0]).producer).domain = "mge";
     return y;
+  }
+  ValueId AddOurs(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    return AddOurs(std::move(op), std::move(inputs), 1, std::move(attrs))[0];
   }
 
   // Adds a constant.
