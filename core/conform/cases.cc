@@ -91,6 +91,10 @@ std::vector<std::string> SplitList(std::string_view list) {
   return out;
 }
 
+int VersionOf(const OpDef& def) {
+  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
+}
+
 }  // namespace
 
 std::string CaseSpec::AttributesText() const {
@@ -155,7 +159,9 @@ std::string Case::Name() const {
 
 double Case::Work() const {
   int64_t largest = 0, written = 0;
-  for (ValueId v = 0; v < graph.value_count(); ++v) largest = std::max(largest, Elements(graph.value(v).type.dims));
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if (graph.value(v).role != Role::kTemporary) largest = std::max(largest, Elements(graph.value(v).type.dims));
+  }
   for (const Tensor& t : expected[0]) written += t.elements();
   return static_cast<double>(written) * static_cast<double>(largest);
 }
@@ -169,10 +175,6 @@ std::vector<const OpDef*> CheckableOps() {
   }
   std::ranges::sort(out, {}, &OpDef::name);
   return out;
-}
-
-int VersionOf(const OpDef& def) {
-  return def.domain.empty() ? std::clamp(kVersion, def.since, def.until) : std::max(1, def.since);
 }
 
 std::vector<const OpDef*> QuickOps() {

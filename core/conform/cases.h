@@ -40,8 +40,6 @@ inline constexpr DType kCaseTypes[] = {DType::kF32, DType::kF64, DType::kF16, DT
 std::vector<const OpDef*> CheckableOps();
 // Returns the operators that --quick checks.
 std::vector<const OpDef*> QuickOps();
-// Returns the version of the operator in the cases.
-int VersionOf(const OpDef& def);
 // Returns the element types that the operator's first typed operand may have.
 std::vector<DType> TypesOf(const OpDef& def);
 

@@ -171,17 +171,16 @@ void CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, double fa
   }
 }
 
-// Returns the graph of a case followed by an elementwise operator, whose second operand, if it has one, is an input or a
+// Returns the graph of a case followed by an elementwise node, whose second operand, if it has one, is an input or a
 // constant.
-absl::StatusOr<Graph> Follow(const Case& first, const OpDef& second, int operands, bool constant, bool exchanged) {
+absl::StatusOr<Graph> Follow(const Case& first, Node node, bool constant, bool exchanged) {
   Graph graph = first.graph;
-  Node node = {
-      .op = std::string(second.name), .domain = std::string(second.domain), .version = VersionOf(second), .def = &second};
-  node.inputs = {graph.outputs()[0]};
+  node.name = "second";
+  node.inputs[0] = graph.outputs()[0];
   const TensorType type = graph.value(node.inputs[0]).type;
-  if (operands == 2)
-    node.inputs.push_back(constant ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5))
-                                   : graph.AddInput("other", type));
+  if (node.inputs.size() == 2)
+    node.inputs[1] =
+        constant ? graph.AddConstant("other", RandomTensor(type.dtype, type.dims, -2, 2, 5)) : graph.AddInput("other", type);
   if (exchanged) std::swap(node.inputs[0], node.inputs[1]);
   node.outputs = {graph.AddTemporary("end")};
   graph.outputs() = node.outputs;
@@ -193,19 +192,22 @@ absl::StatusOr<Graph> Follow(const Case& first, const OpDef& second, int operand
 // Checks pairs of operators, the second one elementwise, to find claims that the graphs above do not contain.
 void CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<const OpDef*>& begins) {
   constexpr const char* kForms[] = {"", ", its operands exchanged", " of a constant"};
+  std::vector<Node> followers;
+  for (const OpDef* def : CheckableOps()) {
+    const absl::StatusOr<Case> c = MakeCase(*def, DType::kF32, SpecsFor(*def).front());
+    if (def->Is(kElementwise) && c.ok() && c->graph.node(0).inputs.size() <= 2) followers.push_back(c->graph.node(0));
+  }
   for (const OpDef* def : begins) {
     const absl::StatusOr<Case> first = MakeCase(*def, DType::kF32, SpecsFor(*def).front());
     if (!first.ok() || first->expected[0].size() != 1 || first->expected[0][0].dtype() != DType::kF32) continue;
-    for (const OpDef* second : CheckableOps()) {
-      const auto operands = std::ranges::count(second->inputs, Arity::kRequired, &Slot::arity);
-      if (!second->Is(kElementwise) || operands < 1 || operands > 2) continue;
-      for (int form = 0; form < (operands == 2 ? 3 : 1); ++form) {
-        absl::StatusOr<Graph> graph = Follow(*first, *second, static_cast<int>(operands), form == 2, form > 0);
-        if (!graph.ok()) break;  // the second operator does not accept this type or needs an attribute
+    for (const Node& second : followers) {
+      for (int form = 0; form < (second.inputs.size() == 2 ? 3 : 1); ++form) {
+        absl::StatusOr<Graph> graph = Follow(*first, second, form == 2, form > 0);
+        if (!graph.ok()) break;  // the second operator does not accept this type or shape
         Case unfilled;
         unfilled.graph = *graph;
         if (ClaimsOf(s, *AbiProblem(unfilled).get()->graph).empty()) continue;
-        std::string name = fmt::format("{}, {}{}", def->name, second->name, kForms[form]);
+        std::string name = fmt::format("{}, {}{}", def->name, second.op, kForms[form]);
         absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
         if (c.ok()) CheckChain(s, bench, *c, 0);
       }

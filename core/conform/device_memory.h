@@ -108,14 +108,14 @@ class LongWork {
   void CopyOnce(Queue& queue) const { queue.Copy(slab_.address() + bytes_, slab_.address(), bytes_); }
   Slab slab_;
   size_t bytes_ = 0;    // size of one copy
-  double copy_us_ = 0;  // time of one copy and the fence behind it
+  double copy_us_ = 0;  // time of one copy
 };
 
-// Copies between host and device memory: over an own queue, or by the host if the backend has no queues.
+// Copies between host and device memory: by the host if it can access the device's memory, else over an own queue.
 class Transfer {
  public:
   explicit Transfer(BackendUnderTest& tested);
-  void Put(void* address, std::span<const unsigned char> bytes) { Copy(address, bytes.data(), bytes.size()); }
+  void Put(void* address, std::span<const unsigned char> bytes) { Copy(address, bytes.data(), bytes.size(), by_host_); }
   Bytes Get(const void* address, size_t bytes);
   // Throws Broken("FAULT: ...") unless the memory at `address` holds the bytes `want`.
   void Expect(const void* address, std::span<const unsigned char> want, std::string_view fault);
@@ -132,8 +132,9 @@ class Transfer {
   bool has_queue() const { return queue_.has_value(); }
 
  private:
-  void Copy(void* to, const void* from, size_t bytes);
+  void Copy(void* to, const void* from, size_t bytes, bool by_host);
   BackendUnderTest* tested_;
+  bool by_host_;
   std::optional<Fence> fence_;
   std::optional<Queue> queue_;
   uint64_t value_ = 0;

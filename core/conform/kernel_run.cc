@@ -150,7 +150,9 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   const std::optional<SupportedCase> first = FirstSupportedCase(s);
   if (!first) return;
   Bench bench(s);
-  KernelRun(bench, first->c, first->candidate).Run(0, first->c.inputs[0], 2, 0xff);
+  KernelRun kernel_run(bench, first->c, first->candidate);
+  kernel_run.Stage(0, first->c.inputs[0], 0xff);
+  kernel_run.Step(0, 2, "the step");
 }
 
 void LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {

@@ -181,10 +181,12 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
   context->red_zones = settings->Get<kDebugCheckMemory>();
   const bool naive = runtime->engine().kind() == EngineKind::kNaive;
-  context->bulk = settings->Get<kBulkInference>() && !naive && !options.training;
-  if (options.training && settings->Get<kBulkTrain>() && !naive) {
-    context->operation_steps = static_cast<int32_t>(std::max<int64_t>(settings->Get<kBulkTrainNodes>(), 1));
-  }
+  int64_t steps = options.training
+                      ? (settings->Get<kBulkTrain>() ? std::max<int64_t>(settings->Get<kBulkTrainNodes>(), 1) : 1)
+                      : (settings->Get<kBulkInference>() ? kAllSteps : 1);
+  if (naive) steps = 1;
+  context->bulk = steps == kAllSteps;
+  context->operation_steps = static_cast<int32_t>(steps);
   auto checks = std::make_shared<StepCheckOptions>();
   checks->dump_directory = settings->Get<kDebugDumpDir>();
   checks->dump_inputs = settings->Get<kDebugDumpInputs>();

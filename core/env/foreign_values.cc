@@ -18,6 +18,7 @@ constexpr ForeignValues kForeignValues[] = {
     {"RUNTIME_OVERRIDE_LOG_LEVEL", "0, 1, 2, 3, 4", "3"},
     {"MEGENGINE_HOST_COMPUTE", "0, 1", "1"},
     {"MGE_FASTRUN_CACHE_TYPE", "FILE, MEMORY", ""},
+    {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "", "15"},
     {"MGE_FASTRUN_CACHE_DIR", "", "~/.cache/megengine/persistent_cache"},
     {"MGB_JIT_BACKEND", "HALIDE, NVRTC, MLIR", ""},
     {"GE_USE_STATIC_MEMORY", kStaticMemory, ""},

@@ -93,13 +93,16 @@ inline constexpr Setting<bool> kBulkTrain = {
     .doc = "Lets an operation of the engine run several steps of a training, instead of one.",
     .aliases = "MXNET_EXEC_BULK_EXEC_TRAIN",
 };
+inline constexpr int64_t kAllSteps = 1'000'000;
 inline constexpr Setting<int64_t> kBulkTrainNodes = {
     .key = "engine.bulk_train_max_nodes",
-    .default_value = 15,
-    .range = Range<int64_t>{0, 1'000'000},
+    .default_value = kAllSteps,
+    .range = Range<int64_t>{0, kAllSteps},
     .unit = "steps",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Maximum number of steps that one operation of the engine runs in a training; 0 and 1 mean one step.",
+    .doc =
+        "Maximum number of steps that one operation of the engine runs in a training; 0 and 1 mean one step, 1000000 all "
+        "steps.",
     .aliases = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN",
 };
 

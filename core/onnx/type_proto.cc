@@ -127,7 +127,8 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
     }
     WireReader nested(source, "TypeProto", inner);
     message = {};
-    const uint32_t element = kind == field::type::kMap ? field::map_type::kValue : field::nested_type::kElement;
+    const uint32_t element =
+        kind == field::type::kMap ? uint32_t{field::map_type::kValue} : uint32_t{field::nested_type::kElement};
     while (nested.Next()) {
       if (nested.field() == element) {
         message = nested.Message();

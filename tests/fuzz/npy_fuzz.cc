@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   check(ReadNpzBytes(bytes, "fuzz.npz", {.max_members = 100, .max_total_bytes = 16 << 20}, allocator).status());
-  for (ValueKind kind : {ValueKind::kTensor, ValueKind::kSequence, ValueKind::kOptional, ValueKind::kOptionalSequence}) {
+  for (ValueKind kind : {ValueKind::kTensor, ValueKind::kSequence, ValueKind::kOptional, ValueKind::kOptionalSequence,
+                         ValueKind::kMap, ValueKind::kMapSequence}) {
     check(onnx::ReadValueBytes(bytes, kind, allocator).status());
   }
   return 0;

@@ -46,7 +46,14 @@ absl::Status FusedAttention::AddMask(int input) {
 }
 
 void FusedAttention::AddBias(int input) {
-  if (f_.has_input(input)) mask_ = f_.Plus(f_.input(input), mask_);
+  if (f_.has_input(input)) AddToScores(f_.input(input));
+}
+
+void FusedAttention::AppendToMask(ValueId column, int64_t mask_batch, int64_t heads) {
+  const auto spread = [&](ValueId v, int64_t columns) {
+    return f_.Add("Expand", {v, f_.Integers({mask_batch, heads, queries_, columns})});
+  };
+  mask_ = f_.Add("Concat", {spread(mask_, keys_), spread(column, 1)}, IntAttribute("axis", 3));
 }
 
 ValueId FusedAttention::Add(const Operands& o, Attributes attrs) {

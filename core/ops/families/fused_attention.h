@@ -21,6 +21,9 @@ class FusedAttention {
   absl::Status AddMask(int input);
   // Adds an input whose elements are added to the scores, if it is present.
   void AddBias(int input);
+  void AddToScores(ValueId bias) { mask_ = f_.Plus(bias, mask_); }
+  // Appends a column to the mask, for a key that Add() gets behind the others: [1 or batch, heads, queries, 1].
+  void AppendToMask(ValueId column, int64_t mask_batch, int64_t heads);
 
   // Adds the Attention of operands with the heads in their rows, or of [batch, heads, tokens, size]. Returns its result.
   // `past` are the keys and values of earlier tokens, `present` receives all; they may be kNone.

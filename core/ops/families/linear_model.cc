@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/linear_model.h"
 
+#include <algorithm>
+
 namespace mge {
 
 absl::StatusOr<LinearModel> ReadLinearModel(const Attributes& attrs, int64_t columns) {
@@ -18,6 +20,25 @@ absl::StatusOr<LinearModel> ReadLinearModel(const Attributes& attrs, int64_t col
         fmt::format("{} coefficients and {} intercepts do not fit {} features", count, model.intercepts.size(), columns));
   }
   return model;
+}
+
+absl::Status CheckScoreCount(int64_t scores, const ClassLabels& labels) {
+  if (scores == kUnknownDim || scores == labels.count() || (scores == 1 && labels.count() == 2)) return absl::OkStatus();
+  return BadNode(fmt::format("{} scores for {} labels", scores, labels.count()));
+}
+
+void FinishLinearRow(const ClassLabels& labels, PostTransform transform, std::span<const float> scores, int64_t row,
+                     Tensor& y, std::span<float> out) {
+  const bool binary = scores.size() < out.size();
+  if (binary) {
+    SetLabel(y, row, labels, scores[0] > 0 ? 1 : 0);
+  } else {
+    SetLabel(y, row, labels, std::max_element(scores.begin(), scores.end()) - scores.begin());
+  }
+  const std::span<float> transformed = out.last(scores.size());
+  std::copy(scores.begin(), scores.end(), transformed.begin());
+  TransformScores(transform, transformed);
+  if (binary) out[0] = 1 - out[1];
 }
 
 void LinearScores(const LinearModel& model, std::span<const float> row, float* out) {

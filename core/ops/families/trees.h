@@ -28,6 +28,8 @@ inline constexpr int32_t kTreeCompareMask = 7;
 enum TreeCompare : int32_t { kTreeLessEqual, kTreeLess, kTreeGreaterEqual, kTreeGreater, kTreeEqual, kTreeNotEqual };
 inline constexpr int32_t kTreeMissingHolds = 8;
 
+inline constexpr int64_t kMostTreeTargets = int64_t{1} << 24;  // a row of scores must fit into memory
+
 enum class TreeAggregate { kAverage, kSum, kMin, kMax };  // the numbers of the attribute aggregate_function
 
 constexpr InputList TreeInputs(TypeSet x) {
@@ -85,8 +87,6 @@ Real TreeBase(const Trees& trees, int64_t target) {
   const int64_t count = trees.base.defined() ? trees.base.elements() : 0;
   return count == 0 ? Real(0) : trees.base.Data<Real>()[count == 1 ? 0 : target];
 }
-
-// ---- the steps of ForEachTreeRow
 
 // Returns the leaf of one tree that a row reaches.
 template <typename Real>

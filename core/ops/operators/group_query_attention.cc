@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include <limits>
 
 #include "core/ops/families/fused_attention.h"
 #include "fmt/format.h"
@@ -89,7 +89,11 @@ class Builder {
     if (const int64_t window = f_.attrs().Int("local_window_size", -1); window > 0)
       attrs.Set("left_window_size", window - 1);
 
-    if (s_.IsFixed() && s_.rows() == s_.total) {
+    const bool sinks = f_.has_input(kSink) || f_.attrs().Int("smooth_softmax") > 0;
+    if (sinks && !s_.IsFixed())
+      return f_.Unsupported("head_sink or smooth_softmax for samples with caches of different length");
+
+    if (s_.IsFixed() && s_.rows() == s_.total && !sinks) {
       o.past_key = Earlier(kPastKey);
       o.past_value = Earlier(kPastValue);
       o.present_key = f_.output(1);
@@ -106,6 +110,10 @@ class Builder {
     o.valid_keys = s_.IsFixed() ? f_.Integers(std::vector<int64_t>(static_cast<size_t>(s_.batch), s_.total)) : Counts();
     attrs.Remove("q_num_heads");
     attrs.Remove("kv_num_heads");
+    if (sinks) {
+      AddSink(&attention, &o, attrs);
+      for (std::string_view name : {"is_causal", "left_window_size"}) attrs.Remove(name);
+    }
     const ValueId y = f_.Transpose(attention.Add(o, std::move(attrs)), {0, 2, 1, 3});
     f_.ReshapeTo(f_.output(0), y, {s_.batch, s_.queries, s_.heads * s_.head});
     return absl::OkStatus();
@@ -164,6 +172,26 @@ class Builder {
     f_.AddTo({all}, "TensorScatter", {cache, x, Starts()}, IntAttribute("axis", 2));
     return all;
   }
+  // Adds a key of zeros behind the others, which adds exp(sink) to the sum of the softmax. The mask then has all limits.
+  void AddSink(FusedAttention* attention, FusedAttention::Operands* o, const Attributes& attrs) {
+    const DType type = f_.dtype(kQ);
+    const int64_t earlier = s_.total - s_.queries, window = attrs.Int("left_window_size", s_.total);
+    std::vector<float> limits;
+    for (int64_t i = 0; i < s_.queries; ++i) {
+      for (int64_t j = 0; j < s_.total; ++j) {
+        const int64_t position = i + earlier;
+        const bool sees = (attrs.Int("is_causal") == 0 || j <= position) && j >= position - window;
+        limits.push_back(sees ? 0 : -std::numeric_limits<float>::infinity());
+      }
+    }
+    const ValueId floats = f_.Constant(Tensor::Of<float>({1, 1, s_.queries, s_.total}, std::span<const float>(limits)));
+    attention->AddToScores(f_.Cast(floats, DType::kF32, type));
+    const ValueId sink = f_.has_input(kSink) ? f_.Reshape(f_.input(kSink), {1, s_.heads, 1, 1}) : f_.Number(type, 0);
+    attention->AppendToMask(sink, f_.has_input(kAttentionBias) ? f_.dims(kAttentionBias)[0] : 1, s_.heads);
+    const ValueId zeros = f_.Add("Expand", {f_.Number(type, 0), f_.Integers({s_.batch, s_.kv_heads, int64_t{1}, s_.head})});
+    for (ValueId* v : {&o->k, &o->v}) *v = f_.Add("Concat", {*v, zeros}, IntAttribute("axis", 2));
+    o->valid_keys = kNone;
+  }
   // Returns the rows of the cache that may be valid.
   ValueId Valid(ValueId cache) {
     if (s_.rows() == s_.total) return cache;
@@ -178,8 +206,6 @@ class Builder {
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.has_input(kTotal)) return f.Invalid("total_sequence_length is required");
   if (!f.IsStatic() || !f.constant(kTotal)) return false;
-  if (f.has_input(kSink) || f.attrs().Int("smooth_softmax") > 0)
-    return f.Unsupported("the input head_sink or smooth_softmax");
   if (f.has_input(kQueryLengths)) return f.Unsupported("the input query_seqlens");
   if (f.attrs().Int("sliding_window_cache") != 0) return f.Unsupported("the attribute sliding_window_cache");
   if (f.output(3) != kNone) return f.Unsupported("the output output_qk");

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/ops/families/linear_model.h"
 
 namespace mge::op_linear_classifier {
 namespace {
 
-// A model with one score for two labels: the score is that of the second label.
-bool IsBinary(const LinearModel& model, const ClassLabels& labels) { return model.targets == 1 && labels.count() == 2; }
-
 absl::StatusOr<LinearModel> Read(const Attributes& attrs, const ClassLabels& labels, int64_t columns) {
   MGE_ASSIGN_OR_RETURN(LinearModel model, ReadLinearModel(attrs, columns));
-  if (model.targets == kUnknownDim || model.targets == labels.count() || IsBinary(model, labels)) return model;
-  return BadNode(fmt::format("{} scores for {} labels", model.targets, labels.count()));
+  MGE_RETURN_IF_ERROR(CheckScoreCount(model.targets, labels));
+  return model;
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -32,17 +27,11 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(const LinearModel model, Read(ctx.attrs(), labels, shape.columns));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, labels.dtype(), {shape.rows}));
   MGE_ASSIGN_OR_RETURN(Tensor * z, ctx.Output(1, DType::kF32, {shape.rows, labels.count()}));
+  Floats scores(model.targets);
   for (int64_t row = 0; row < shape.rows; ++row) {
-    const std::span<float> out = z->MutableData<float>().subspan(row * labels.count(), labels.count());
-    const std::span<float> scores = out.last(model.targets);
     LinearScores(model, x.Data<float>().subspan(row * shape.columns, shape.columns), scores.data());
-    if (IsBinary(model, labels)) {
-      SetLabel(*y, row, labels, scores[0] > 0 ? 1 : 0);
-    } else {
-      SetLabel(*y, row, labels, std::max_element(scores.begin(), scores.end()) - scores.begin());
-    }
-    TransformScores(transform, scores);
-    if (IsBinary(model, labels)) out[0] = 1 - out[1];
+    FinishLinearRow(labels, transform, scores, row, *y,
+                    z->MutableData<float>().subspan(row * labels.count(), labels.count()));
   }
   return absl::OkStatus();
 }

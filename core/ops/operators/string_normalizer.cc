@@ -88,7 +88,7 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(Case action, ActionOf(ctx.attrs()));
   MGE_RETURN_IF_ERROR(CheckShape(x.shape()));
-  Folder folder;
+  static const Folder folder;
   const Case compare = ctx.attrs().Int("is_case_sensitive") ? kNone : kLower;
   std::unordered_set<std::string> stop_words;
   for (const std::string& word : ctx.attrs().TextList("stopwords")) {

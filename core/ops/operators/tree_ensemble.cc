@@ -147,7 +147,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 absl::StatusOr<int64_t> Targets(const Attributes& attrs) {
   const int64_t targets = attrs.Int("n_targets", 1);
-  if (targets >= 1 && targets <= std::numeric_limits<int32_t>::max()) return targets;
+  if (targets >= 1 && targets <= kMostTreeTargets) return targets;
   return Bad(fmt::format("n_targets is {}", targets));
 }
 
@@ -194,7 +194,12 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(tree_ensemble) = {
     .name = "TreeEnsemble",
     .domain = kMlDomain,
-    .doc = "The scores of an ensemble of decision trees. The host packs the attributes of a model into the inputs after X.",
+    .doc =
+        "The scores of an ensemble of decision trees. The host packs the attributes of a model into the constants after X. "
+        "A row of nodes is a feature, a comparison with an element of splits (0: <=, 1: <, 2: >=, 3: >, 4: ==, 5: !=, plus "
+        "8 if NaN fulfils it), the place if it is fulfilled and the place if not. A place, also in roots, is a node or "
+        "-1 - a leaf. An element of leaves is the first of the leaf's weights, whose scores are in targets. "
+        "aggregate_function is 0 for the average of the trees, 1 for the sum, 2 and 3 for the extremes.",
     .inputs = TreeInputs({DType::kF32, DType::kF64, DType::kF16}),
     .outputs = {{"Y"}},
     .attrs = {{"aggregate_function", AttrType::kInt}, {"n_targets", AttrType::kInt}, {"post_transform", AttrType::kInt}},

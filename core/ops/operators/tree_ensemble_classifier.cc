@@ -50,7 +50,7 @@ MGE_OP(tree_ensemble_classifier) = {
     .domain = kMlDomain,
     .doc =
         "The label that an ensemble of decision trees chooses, and the transformed scores of all labels. The host packs "
-        "the attributes of a model into the inputs after X.",
+        "the attributes of a model into the inputs after X, as for TreeEnsemble.",
     .inputs = TreeInputs(kMlNumbers),
     .outputs = {{"Y"}, {"Z"}},
     .attrs = {{"classlabels_int64s", AttrType::kInts},

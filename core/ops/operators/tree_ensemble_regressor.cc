@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
-
 #include "core/ops/families/trees.h"
 
 namespace mge::op_tree_ensemble_regressor {
@@ -8,7 +6,7 @@ namespace {
 
 int64_t Targets(const Attributes& attrs) {
   const int64_t targets = attrs.Int("n_targets", 1);
-  return targets >= 1 && targets <= std::numeric_limits<int32_t>::max() ? targets : 0;
+  return targets >= 1 && targets <= kMostTreeTargets ? targets : 0;
 }
 
 absl::Status Upgrade(Graph& graph, Node& node) { return PackTreeAttributes(graph, node, "target", Targets(node.attrs)); }
@@ -50,7 +48,9 @@ absl::Status Eval(EvalContext& ctx) {
 MGE_OP(tree_ensemble_regressor) = {
     .name = "TreeEnsembleRegressor",
     .domain = kMlDomain,
-    .doc = "The scores of an ensemble of decision trees. The host packs the attributes of a model into the inputs after X.",
+    .doc =
+        "The scores of an ensemble of decision trees. The host packs the attributes of a model into the inputs after X, as "
+        "for TreeEnsemble.",
     .inputs = TreeInputs(kMlNumbers),
     .outputs = {{"Y"}},
     .attrs = {{"aggregate_function", AttrType::kText}, {"n_targets", AttrType::kInt}, {"post_transform", AttrType::kText}},

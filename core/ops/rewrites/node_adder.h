@@ -29,9 +29,11 @@ class NodeAdder {
   NodeAdder(Graph& graph, std::string stem) : graph_(graph), stem_(stem), name_(std::move(stem)) {}
 
   // Adds a node that produces these values; kNone stands for an absent output.
-  void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+  void AddTo(std::vector<ValueId> outputs, std::string op, std::vector<ValueId> inputs, Attributes attrs = {},
+             std::string_view domain = "") {
     Node node;
     node.op = std::move(op);
+    node.domain = std::string(domain);
     node.name = name_;
     node.device = device_;
     node.inputs = std::move(inputs);
@@ -51,10 +53,11 @@ class NodeAdder {
     return Add(std::move(op), std::move(inputs), 1, std::move(attrs))[0];
   }
 
-  // Adds a node of the domain "mge" and returns its outputs.
+  // Adds a node of the domain "mge" with new outputs and returns them.
   std::vector<ValueId> AddOurs(std::string op, std::vector<ValueId> inputs, size_t outputs, Attributes attrs) {
-    std::vector<ValueId> y = Add(std::move(op), std::move(inputs), outputs, std::move(attrs));
-    graph_.node(graph_.value(y[0]).producer).domain = "mge";
+    std::vector<ValueId> y;
+    for (size_t i = 0; i < outputs; ++i) y.push_back(graph_.AddTemporary(stem_));
+    AddTo(y, std::move(op), std::move(inputs), std::move(attrs), "mge");
     return y;
   }
   ValueId AddOurs(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {

@@ -57,62 +57,31 @@ std::optional<Ints> ScoredClasses(const Graph& graph, const Node& node, int64_t 
   return out;
 }
 
-class Replacement {
- public:
-  Replacement(Graph& graph, NodeId id) : graph_(graph), old_(graph.node(id)) {
-    wide_ = IsWide(kTreeX);
-    for (int i : {kTreeSplits, kTreeWeights, kTreeBase}) wide_ = wide_ || IsWide(i);
-  }
-
-  const Node& old() const { return old_; }
-  Tensor Constant(int input) const { return graph_.value(old_.inputs[input]).constant; }
-
-  // Adds the node that computes the scores as float32, into `out` if that is a value. Returns the scores.
-  ValueId AddScores(int64_t targets, int64_t aggregate, ValueId out) {
-    std::vector<ValueId> inputs = old_.inputs;
-    const DType type = wide_ ? DType::kF64 : DType::kF32;
-    if (graph_.value(inputs[kTreeX]).type.dtype != type) inputs[kTreeX] = Add("", "Cast", {inputs[kTreeX]}, CastTo(type));
-    Attributes attrs = IntAttribute("n_targets", targets);
-    attrs.Set("aggregate_function", aggregate);
-    const ValueId scores = Add(kMlDomain, "TreeEnsemble", std::move(inputs), std::move(attrs), wide_ ? kNone : out);
-    return wide_ ? Add("", "Cast", {scores}, CastTo(DType::kF32), out) : scores;
-  }
-  ValueId Add(std::string_view domain, std::string op, std::vector<ValueId> inputs, Attributes attrs, ValueId out = kNone) {
-    if (out == kNone) out = graph_.AddTemporary(old_.name);
-    AddTo({out}, domain, std::move(op), std::move(inputs), std::move(attrs));
-    return out;
-  }
-  void AddTo(std::vector<ValueId> outputs, std::string_view domain, std::string op, std::vector<ValueId> inputs,
-             Attributes attrs) {
-    Node node;
-    node.op = std::move(op);
-    node.domain = std::string(domain);
-    node.name = old_.name;
-    node.device = old_.device;
-    node.inputs = std::move(inputs);
-    node.outputs = std::move(outputs);
-    node.attrs = std::move(attrs);
-    graph_.AddNode(std::move(node));
-  }
-
- private:
-  bool IsWide(int input) const {
-    return input < static_cast<int>(old_.inputs.size()) && old_.inputs[input] != kNone &&
-           graph_.value(old_.inputs[input]).type.dtype == DType::kF64;
-  }
-
-  Graph& graph_;
-  const Node old_;  // a copy: adding nodes moves it
-  bool wide_ = false;
-};
+// Adds the node that computes the scores as float32, into `out` if that is a value. Returns the scores.
+ValueId AddScores(Graph& graph, const Node& old, int64_t targets, int64_t aggregate, ValueId out = kNone) {
+  NodeAdder nodes(graph, old);
+  std::vector<ValueId> inputs = old.inputs;
+  bool wide = false;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    wide = wide || (inputs[i] != kNone && graph.value(inputs[i]).type.dtype == DType::kF64);
+  const DType type = wide ? DType::kF64 : DType::kF32;
+  if (graph.value(inputs[kTreeX]).type.dtype != type) inputs[kTreeX] = nodes.Add("Cast", {inputs[kTreeX]}, CastTo(type));
+  Attributes attrs = IntAttribute("n_targets", targets);
+  attrs.Set("aggregate_function", aggregate);
+  if (out == kNone) out = graph.AddTemporary(old.name);
+  const ValueId scores = wide ? graph.AddTemporary(old.name) : out;
+  nodes.AddTo({scores}, "TreeEnsemble", std::move(inputs), std::move(attrs), kMlDomain);
+  if (wide) nodes.AddTo({out}, "Cast", {scores}, CastTo(DType::kF32));
+  return out;
+}
 
 bool ReplaceRegressor(Graph& graph, NodeId id) {
   const Attributes& attrs = graph.node(id).attrs;
   if (attrs.Text("post_transform", "NONE") != "NONE") return false;
   absl::StatusOr<int> aggregate = ReadChoice(attrs, "aggregate_function", "SUM", {"AVERAGE", "SUM", "MIN", "MAX"});
   if (!aggregate.ok()) return false;
-  Replacement r(graph, id);
-  r.AddScores(r.old().attrs.Int("n_targets", 1), *aggregate, r.old().outputs[0]);
+  const Node old = graph.node(id);  // a copy: adding nodes moves it
+  AddScores(graph, old, old.attrs.Int("n_targets", 1), *aggregate, old.outputs[0]);
   graph.RemoveNode(id);
   return true;
 }
@@ -120,15 +89,16 @@ bool ReplaceRegressor(Graph& graph, NodeId id) {
 bool ReplaceClassifier(Graph& graph, NodeId id) {
   absl::StatusOr<ClassLabels> labels = ReadLabels(graph.node(id).attrs, "classlabels_int64s");
   if (!labels.ok()) return false;
-  Replacement r(graph, id);
+  const Node old = graph.node(id);  // a copy: adding nodes moves it
   const int64_t count = labels->count();
-  std::optional<Ints> scored = ScoredClasses(graph, r.old(), count);
+  std::optional<Ints> scored = ScoredClasses(graph, old, count);
   if (!scored) return false;
   TreeClasses classes;
   classes.labels = *std::move(labels);
-  ReadWeightSigns(r.Constant(kTreeTargets).Data<int32_t>(), r.Constant(kTreeWeights), classes);
-  if (r.old().inputs.size() > kTreeBase && r.old().inputs[kTreeBase] != kNone) {
-    const int64_t base = r.Constant(kTreeBase).elements();
+  auto constant = [&](int input) { return graph.value(old.inputs[input]).constant; };
+  ReadWeightSigns(constant(kTreeTargets).Data<int32_t>(), constant(kTreeWeights), classes);
+  if (old.inputs.size() > kTreeBase && old.inputs[kTreeBase] != kNone) {
+    const int64_t base = constant(kTreeBase).elements();
     // A single base value is of the first class, but TreeEnsemble adds it to all: their scores must not be used.
     if (base != count && (count != 2 || *scored != Ints{0})) return false;
     if (base == count) {
@@ -137,12 +107,12 @@ bool ReplaceClassifier(Graph& graph, NodeId id) {
       }
     }
   }
-  const ValueId scores = r.AddScores(count, static_cast<int64_t>(TreeAggregate::kSum), kNone);
-  Attributes attrs = r.old().attrs;
+  const ValueId scores = AddScores(graph, old, count, static_cast<int64_t>(TreeAggregate::kSum));
+  Attributes attrs = old.attrs;
   attrs.Set("binary", int64_t{classes.binary});
   attrs.Set("positive", int64_t{classes.positive});
   attrs.Set("scored", *std::move(scored));
-  r.AddTo({r.old().outputs.begin(), r.old().outputs.end()}, "mge", "TreeLabels", {scores}, std::move(attrs));
+  NodeAdder(graph, old).AddTo(old.outputs, "TreeLabels", {scores}, std::move(attrs), "mge");
   graph.RemoveNode(id);
   return true;
 }

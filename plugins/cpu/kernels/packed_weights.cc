@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMulNBits of ONNX Runtime: float32 rows times weights of 2, 4 or 8 bits, which stay packed. Few rows are multiplied with
 // the packed weights. For many rows, each chunk unpacks one panel of columns after the other. If the node
-// allows it (accuracy_level 4), rows are rounded to 8 bits.
+// allows it (accuracy_level 4), rows are rounded to 8 bits. 16-bit floats are converted before and after the product.
 #include "vec/packed_weights.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <string>
+#include <vector>
 
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -22,14 +22,41 @@ enum Operand : int { kA, kB, kScales, kZeros, kGroups, kBias };
 constexpr int64_t kManyRows = 8;
 constexpr uint64_t kMostPanelChunks = 16;  // each has a panel in the workspace
 
+// 16-bit floats: the rows and the result as floats in the workspace.
+struct HalfArgs {
+  mge_dtype type;  // of the rows and the result
+  const GemmTable* gemm;
+  uint64_t row_offset, sums_offset;
+  int64_t k, n;
+  Slot a, c, workspace;
+
+  bool is_half() const { return IsHalf(type); }
+  // Returns a row of A as floats.
+  const float* Row(const mge_run* run, int64_t row) const {
+    if (!is_half()) return At<float>(run, a) + row * k;
+    auto* wide = reinterpret_cast<float*>(At<char>(run, workspace) + row_offset) + row * k;
+    gemm->widen(At<char>(run, a) + row * k * SizeOf(type), type, k, 1.0f, wide);
+    return wide;
+  }
+  // Returns where the result is computed.
+  float* Sums(const mge_run* run) const {
+    return is_half() ? reinterpret_cast<float*>(At<char>(run, workspace) + sums_offset) : At<float>(run, c);
+  }
+  // Converts columns n0..n1 of the result.
+  void Finish(const mge_run* run, int64_t rows, int64_t n0, int64_t n1) const {
+    if (is_half()) gemm->narrow(Sums(run), n, At<char>(run, c), type, n, 0, rows, n0, n1);
+  }
+};
+
 struct Args {
   const PackedTable* table;
   const GemmTable* gemm;
   PackedTask task;
   Chunks rows, columns;  // for many rows, `columns` are panels
+  HalfArgs half;
   int64_t n, registers;
   uint64_t sums_offset;
-  Slot a, b, scales, zeros, bias, c, workspace;
+  Slot b, scales, zeros, bias, workspace;
   bool has_zeros, has_bias;
 };
 
@@ -39,26 +66,28 @@ PackedTask TaskOf(const Args& s, const mge_run* run) {
   t.weights.scales = At<float>(run, s.scales);
   if (s.has_zeros) t.weights.zeros = At<float>(run, s.zeros);
   if (s.has_bias) t.bias = At<float>(run, s.bias);
-  t.c = At<float>(run, s.c);
+  t.c = s.half.Sums(run);
   return t;
 }
 
 mge_code LaunchFewRows(const Args& s, const mge_run* run) {
   PackedTask t = TaskOf(s, run);
-  const float* a = At<float>(run, s.a);
   auto* rows = At<float>(run, s.workspace);
   auto* sums = reinterpret_cast<float*>(At<char>(run, s.workspace) + s.sums_offset);
   const int lanes = s.table->lanes;
   const int64_t floats = ArrangedFloats(s.registers, t.weights.bits, lanes);
   ForChunks(run, s.rows, [&](uint64_t begin, uint64_t end) {
     for (auto r = static_cast<int64_t>(begin); r < static_cast<int64_t>(end); ++r) {
-      s.table->arrange(a + r * t.k, t.k, t.weights.bits, s.registers, rows + r * floats, sums + r * s.registers * lanes);
+      s.table->arrange(s.half.Row(run, r), t.k, t.weights.bits, s.registers, rows + r * floats,
+                       sums + r * s.registers * lanes);
     }
   });
   t.rows = rows;
   t.sums = sums;
-  ForChunks(run, s.columns,
-            [&](uint64_t begin, uint64_t end) { s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  ForChunks(run, s.columns, [&](uint64_t begin, uint64_t end) {
+    s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+    s.half.Finish(run, t.rows_count, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+  });
   return MGE_OK;
 }
 
@@ -71,7 +100,7 @@ mge_code LaunchManyRows(const Args& s, const mge_run* run) {
       const int64_t n0 = p * columns;
       s.table->unpack(t.weights, t.k, n0, s.n, columns, panel);
       GemmTask product = {};
-      product.a = {At<float>(run, s.a), MGE_DTYPE_F32, t.k, 1, 1.0f, nullptr};
+      product.a = {At<char>(run, s.half.a), s.half.type, t.k, 1, 1.0f, nullptr};
       product.b = panel;
       product.m = t.rows_count;
       product.n = std::min(columns, s.n - n0);
@@ -80,6 +109,7 @@ mge_code LaunchManyRows(const Args& s, const mge_run* run) {
       product.ldc = t.ldc;
       product.bias = t.bias ? t.bias + n0 : nullptr;
       s.gemm->run(product, 0, product.m, 0, 1);
+      s.half.Finish(run, product.m, n0, n0 + product.n);
     }
   });
   return MGE_OK;
@@ -89,6 +119,9 @@ mge_code LaunchManyRows(const Args& s, const mge_run* run) {
 struct Sizes {
   int64_t rows = 0, k = 0, n = 0, blocks = 0, block = 0;
   int bits = 4;
+  mge_dtype type = MGE_DTYPE_F32;  // of rows, scales and the result
+
+  bool is_half() const { return IsHalf(type); }
 };
 
 // Reads the sizes. Returns the reason if the node is not supported.
@@ -103,7 +136,11 @@ std::string ReadSizes(const Node& node, Sizes* out) {
   if (s.k <= 0 || s.n <= 0 || node.Int("weight_prepacked", 0) != 0) return "the weights are in another form";
   if (node.has_input(kGroups)) return "g_idx is present";
   const Value a = node.input(kA);
-  if (a.dtype() != MGE_DTYPE_F32 || node.input(kScales).dtype() != MGE_DTYPE_F32) return "the type is not float32";
+  s.type = a.dtype();
+  if ((s.type != MGE_DTYPE_F32 && !s.is_half()) || node.input(kScales).dtype() != s.type) return "the type is not supported";
+  for (int i : {kScales, kZeros, kBias}) {
+    if (s.is_half() && node.has_input(i) && !node.input(i).is_constant()) return "16-bit scales are not constant";
+  }
   if (a.rank() < 1 || a.dim(-1) != s.k) return "A does not have K columns";
   s.blocks = (s.k - 1) / s.block + 1;
   s.rows = static_cast<int64_t>(a.elements()) / s.k;
@@ -118,7 +155,7 @@ std::string ReadSizes(const Node& node, Sizes* out) {
     if (z.dtype() == MGE_DTYPE_U8 && !z.is_constant()) return "packed zero points are not constant";
     const uint64_t bytes = static_cast<uint64_t>(s.n * ((s.blocks * s.bits + 7) / 8));
     if (z.elements() != (z.dtype() == MGE_DTYPE_U8 ? bytes : scales)) return "zero_points do not fit";
-    if (z.dtype() != MGE_DTYPE_U8 && z.dtype() != MGE_DTYPE_F32) return "zero_points have another type";
+    if (z.dtype() != MGE_DTYPE_U8 && z.dtype() != s.type) return "zero_points have another type";
   }
   *out = s;
   return {};
@@ -129,6 +166,19 @@ float ZeroAt(const uint8_t* bytes, const Sizes& s, int64_t n, int64_t block) {
   const int64_t bit = block * s.bits;
   const uint8_t byte = bytes[n * ((s.blocks * s.bits + 7) / 8) + bit / 8];
   return static_cast<float>(byte >> (bit % 8) & ((1 << s.bits) - 1));
+}
+
+// Adds the parts of the workspace for 16-bit floats to `bytes`. `widens`: the rows are among them.
+HalfArgs HalfOf(const Sizes& s, bool widens, Isa isa, uint64_t* bytes) {
+  HalfArgs half = {s.type, &Gemm(isa), 0, 0, s.k, s.n, {}, {}, {}};
+  if (!s.is_half()) return half;
+  const auto add = [&](int64_t floats) {
+    *bytes = (*bytes + 63) / 64 * 64 + static_cast<uint64_t>(floats) * sizeof(float);
+    return *bytes - static_cast<uint64_t>(floats) * sizeof(float);
+  };
+  if (widens) half.row_offset = add(s.rows * s.k);
+  half.sums_offset = add(s.rows * s.n);
+  return half;
 }
 
 class PackedKernel : public Kernel {
@@ -146,7 +196,7 @@ class PackedKernel : public Kernel {
     packs_zeros_ = args_.has_zeros && p.node().input(kZeros).dtype() == MGE_DTYPE_U8;
     args_.gemm = &Gemm(isa);
     args_.n = s.n;
-    workspace_ = WorkspaceOf(s, isa);
+    workspace_ = WorkspaceOf(s, isa, &args_.half);
     if (s.rows >= kManyRows) {
       args_.columns = PanelChunks(s, isa);
       return;
@@ -157,13 +207,15 @@ class PackedKernel : public Kernel {
     args_.columns = SplitWork(static_cast<uint64_t>(s.n), SerialUs(s, isa) / static_cast<double>(s.n));
   }
 
-  static uint64_t WorkspaceOf(const Sizes& s, Isa isa) {
-    if (s.rows >= kManyRows) {
-      return PanelChunks(s, isa).count * static_cast<uint64_t>(s.k * Gemm(isa).columns) * sizeof(float);
-    }
+  static uint64_t WorkspaceOf(const Sizes& s, Isa isa, HalfArgs* half) {
+    const bool many = s.rows >= kManyRows;
     const int lanes = PackedProduct(isa).lanes;
     const int64_t registers = PackedRegisters(s.blocks, s.block, s.bits, lanes);
-    return static_cast<uint64_t>(s.rows * (ArrangedFloats(registers, s.bits, lanes) + registers * lanes)) * sizeof(float);
+    const int64_t floats = many ? static_cast<int64_t>(PanelChunks(s, isa).count) * s.k * Gemm(isa).columns
+                                : s.rows * (ArrangedFloats(registers, s.bits, lanes) + registers * lanes);
+    uint64_t bytes = static_cast<uint64_t>(floats) * sizeof(float);
+    *half = HalfOf(s, !many, isa, &bytes);
+    return bytes;
   }
   static double SerialUs(const Sizes& s, Isa isa) {
     const double per_us = isa == Isa::kAvx512 ? 70e3 : isa == Isa::kAvx2 ? 30e3 : 4e3;  // products
@@ -176,29 +228,39 @@ class PackedKernel : public Kernel {
   uint32_t args_bytes() const override { return sizeof(Args); }
   uint64_t workspace_bytes() const override { return workspace_; }
   uint64_t prepack_bytes(int input) const override {
-    return packs_zeros_ && input == operands_[kZeros] ? static_cast<uint64_t>(sizes_.n * sizes_.blocks) * sizeof(float) : 0;
+    const auto numbers = static_cast<uint64_t>(sizes_.n * sizes_.blocks) * sizeof(float);
+    if (packs_zeros_ && input == operands_[kZeros]) return numbers;
+    if (!sizes_.is_half()) return 0;
+    if (input == operands_[kScales] || (args_.has_zeros && input == operands_[kZeros])) return numbers;
+    return args_.has_bias && input == operands_[kBias] ? static_cast<uint64_t>(sizes_.n) * sizeof(float) : 0;
   }
-  // Unpacks zero points to floats.
-  Result Prepack(int, const void* source, void* destination) override {
-    const auto* bytes = static_cast<const uint8_t*>(source);
+  // Unpacks zero points, and converts 16-bit floats.
+  Result Prepack(int input, const void* source, void* destination) override {
     auto* out = static_cast<float*>(destination);
+    if (!packs_zeros_ || input != operands_[kZeros]) {
+      args_.gemm->widen(source, sizes_.type, static_cast<int64_t>(prepack_bytes(input) / sizeof(float)), 1.0f, out);
+      return {};
+    }
+    const auto* bytes = static_cast<const uint8_t*>(source);
     for (int64_t n = 0; n < sizes_.n; ++n) {
       for (int64_t i = 0; i < sizes_.blocks; ++i) *out++ = ZeroAt(bytes, sizes_, n, i);
     }
     return {};
   }
-  std::string prepack_form(int) const override {
+  std::string prepack_form(int input) const override {
+    if (!packs_zeros_ || input != operands_[kZeros]) return "floats";
     return "zero points " + std::to_string(sizes_.n) + " " + std::to_string(sizes_.blocks) + " " +
            std::to_string(sizes_.bits);
   }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     Args* a = new (args) Args(args_);
-    a->a = binding.input(operands_[kA]);
+    a->half.a = binding.input(operands_[kA]);
+    a->half.c = binding.output(0);
+    a->half.workspace = binding.workspace();
     a->b = binding.input(operands_[kB]);
     a->scales = binding.input(operands_[kScales]);
     if (a->has_zeros) a->zeros = binding.input(operands_[kZeros]);
     if (a->has_bias) a->bias = binding.input(operands_[kBias]);
-    a->c = binding.output(0);
     a->workspace = binding.workspace();
     *step = sizes_.rows >= kManyRows ? StepFn::Of<LaunchManyRows>() : StepFn::Of<LaunchFewRows>();
     return {};
@@ -226,19 +288,19 @@ struct Int8Args {
   const PackedInt8Table* table;
   PackedInt8Task task;
   Chunks rows, panels;
+  HalfArgs half;
   uint64_t blocks_offset;
-  Slot a, b, scales, zeros, bias, c, workspace;
+  Slot b, scales, zeros, bias, workspace;
   bool has_zeros, has_bias;
 };
 
 mge_code LaunchInt8(const Int8Args& s, const mge_run* run) {
   PackedInt8Task t = s.task;
-  const float* a = At<float>(run, s.a);
   auto* rows = At<int8_t>(run, s.workspace);
   auto* blocks = reinterpret_cast<Int8RowBlock*>(At<char>(run, s.workspace) + s.blocks_offset);
   ForChunks(run, s.rows, [&](uint64_t begin, uint64_t end) {
     for (auto r = static_cast<int64_t>(begin); r < static_cast<int64_t>(end); ++r) {
-      s.table->round(a + r * t.size.k, t.size, rows + r * t.size.blocks * t.size.block, blocks + r * t.size.blocks);
+      s.table->round(s.half.Row(run, r), t.size, rows + r * t.size.blocks * t.size.block, blocks + r * t.size.blocks);
     }
   });
   t.panels = At<uint32_t>(run, s.b);
@@ -247,9 +309,12 @@ mge_code LaunchInt8(const Int8Args& s, const mge_run* run) {
   if (s.has_bias) t.bias = At<float>(run, s.bias);
   t.rows = rows;
   t.row_blocks = blocks;
-  t.c = At<float>(run, s.c);
-  ForChunks(run, s.panels,
-            [&](uint64_t begin, uint64_t end) { s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  t.c = s.half.Sums(run);
+  ForChunks(run, s.panels, [&](uint64_t begin, uint64_t end) {
+    s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+    const int64_t n0 = static_cast<int64_t>(begin) * s.table->lanes, n1 = static_cast<int64_t>(end) * s.table->lanes;
+    s.half.Finish(run, t.rows_count, n0, std::min(n1, t.size.n));
+  });
   return MGE_OK;
 }
 
@@ -263,6 +328,7 @@ class Int8WeightsKernel : public Kernel {
     args_.has_zeros = operands_[kZeros] >= 0;
     args_.has_bias = operands_[kBias] >= 0;
     args_.blocks_offset = BlocksOffset(s);
+    workspace_ = WorkspaceOf(s, isa, &args_.half);
     packs_bits_ = args_.has_zeros && p.node().input(kZeros).dtype() == MGE_DTYPE_U8;
     args_.rows = SplitWork(static_cast<uint64_t>(s.rows), 1e-3 * static_cast<double>(s.k));
     args_.panels = SplitWork(static_cast<uint64_t>(panels()), SerialUs(s, isa) / static_cast<double>(panels()));
@@ -280,8 +346,10 @@ class Int8WeightsKernel : public Kernel {
     }
     return true;
   }
-  static uint64_t WorkspaceOf(const Sizes& s) {
-    return BlocksOffset(s) + static_cast<uint64_t>(s.rows * s.blocks) * sizeof(Int8RowBlock);
+  static uint64_t WorkspaceOf(const Sizes& s, Isa isa, HalfArgs* half) {
+    uint64_t bytes = BlocksOffset(s) + static_cast<uint64_t>(s.rows * s.blocks) * sizeof(Int8RowBlock);
+    *half = HalfOf(s, /*widens=*/true, isa, &bytes);
+    return bytes;
   }
   static double SerialUs(const Sizes& s, Isa isa) {
     const double per_us = isa == Isa::kAvx512 ? 200e3 : 80e3;  // products
@@ -291,11 +359,13 @@ class Int8WeightsKernel : public Kernel {
   }
 
   uint32_t args_bytes() const override { return sizeof(Int8Args); }
-  uint64_t workspace_bytes() const override { return WorkspaceOf(sizes_); }
+  uint64_t workspace_bytes() const override { return workspace_; }
   uint64_t prepack_bytes(int input) const override {
     const auto numbers = static_cast<uint64_t>(panels() * lanes() * sizes_.blocks) * sizeof(float);
     if (input == operands_[kB]) return static_cast<uint64_t>(panels() * lanes() * words()) * sizeof(uint32_t);
-    return input == operands_[kScales] || (args_.has_zeros && input == operands_[kZeros]) ? numbers : 0;
+    if (input == operands_[kScales] || (args_.has_zeros && input == operands_[kZeros])) return numbers;
+    const bool bias = sizes_.is_half() && args_.has_bias && input == operands_[kBias];
+    return bias ? static_cast<uint64_t>(sizes_.n) * sizeof(float) : 0;
   }
   Result Prepack(int input, const void* source, void* destination) override {
     if (input == operands_[kB]) {
@@ -304,9 +374,18 @@ class Int8WeightsKernel : public Kernel {
       }
       return {};
     }
+    auto* out = static_cast<float*>(destination);
+    if (input == operands_[kBias]) {
+      args_.half.gemm->widen(source, sizes_.type, sizes_.n, 1.0f, out);
+      return {};
+    }
     const bool zeros = input != operands_[kScales];
     const auto* bytes = static_cast<const uint8_t*>(source);
-    auto* out = static_cast<float*>(destination);
+    std::vector<float> numbers;
+    if (!zeros || !packs_bits_) {
+      numbers.resize(static_cast<size_t>(sizes_.n * sizes_.blocks));
+      args_.half.gemm->widen(source, sizes_.type, sizes_.n * sizes_.blocks, 1.0f, numbers.data());
+    }
     const float middle = static_cast<float>(1 << (sizes_.bits - 1));
     for (int64_t p = 0; p < panels(); ++p) {
       for (int64_t i = 0; i < sizes_.blocks; ++i) {
@@ -317,8 +396,7 @@ class Int8WeightsKernel : public Kernel {
           } else if (zeros && packs_bits_) {
             *out = ZeroAt(bytes, sizes_, n, i) - middle;
           } else {
-            std::memcpy(out, bytes + (n * sizes_.blocks + i) * static_cast<int64_t>(sizeof(float)), sizeof(float));
-            if (zeros) *out -= middle;
+            *out = numbers[static_cast<size_t>(n * sizes_.blocks + i)] - (zeros ? middle : 0);
           }
         }
       }
@@ -326,18 +404,20 @@ class Int8WeightsKernel : public Kernel {
     return {};
   }
   std::string prepack_form(int input) const override {
+    if (input == operands_[kBias]) return "floats";
     std::string form = input == operands_[kB] ? "words of" : input == operands_[kScales] ? "scales of" : "zero points of";
     for (int64_t n : {sizes_.n, sizes_.blocks, sizes_.block, int64_t{sizes_.bits}, lanes()}) form += " " + std::to_string(n);
     return form;
   }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* a = new (args) Int8Args(args_);
-    a->a = binding.input(operands_[kA]);
+    a->half.a = binding.input(operands_[kA]);
+    a->half.c = binding.output(0);
+    a->half.workspace = binding.workspace();
     a->b = binding.input(operands_[kB]);
     a->scales = binding.input(operands_[kScales]);
     if (a->has_zeros) a->zeros = binding.input(operands_[kZeros]);
     if (a->has_bias) a->bias = binding.input(operands_[kBias]);
-    a->c = binding.output(0);
     a->workspace = binding.workspace();
     *step = StepFn::Of<LaunchInt8>();
     return {};
@@ -354,6 +434,7 @@ class Int8WeightsKernel : public Kernel {
   const Sizes sizes_;
   int operands_[kBias + 1];  // operand numbers; -1: absent
   Int8Args args_ = {};
+  uint64_t workspace_ = 0;
   bool packs_bits_ = false;
 };
 
@@ -365,18 +446,19 @@ struct PackedWeightsRow {
     Sizes s;
     if (const std::string why = ReadSizes(p.node(), &s); !why.empty()) return offers.Refuse(why);
     const Isa isa = AllowedIsa();
+    HalfArgs half;
     if (Int8WeightsKernel::Allows(p, s, isa)) {
       Add(offers, isa,
           {.id = "cpu.packed_weights.int8",
            .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION,
-           .workspace = Int8WeightsKernel::WorkspaceOf(s),
+           .workspace = Int8WeightsKernel::WorkspaceOf(s, isa, &half),
            .cost_us = RunUs(p, Int8WeightsKernel::SerialUs(s, isa)),
            .variant = kInt8});
     }
     Add(offers, isa,
         {.id = "cpu.packed_weights",
          .attributes = kExact,
-         .workspace = PackedKernel::WorkspaceOf(s, isa),
+         .workspace = PackedKernel::WorkspaceOf(s, isa, &half),
          .cost_us = RunUs(p, PackedKernel::SerialUs(s, isa)),
          .variant = kFloat});
   }

@@ -166,6 +166,32 @@ TEST(Gradient, OfACastHasTheTypeOfItsInput) {
   EXPECT_THAT((*got)[0].tensor.Data<double>(), testing::ElementsAre(2, -4, 6));
 }
 
+TEST(Mirroring, ComputesCheapNodesOnceMoreForTheGradients) {
+  std::vector<std::string> recomputed;
+  std::vector<double> results[2];
+  for (const bool mirror : {false, true}) {
+    absl::StatusOr<Graph> graph = ParseGraphText(
+        "input x : float64[2,3]\nconst w = float64[3,3]<0.5>\na = MatMul(x, w)\nb = Tanh(a)\nc = Sigmoid(b)\n"
+        "d = MatMul(c, w)\nloss = ReduceSum(d) {keepdims=0}\noutput loss\n");
+    ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
+    ASSERT_TRUE(InferTypes(*graph).ok());
+    const ValueId x = graph->inputs()[0];
+    auto gradients = AddGradients(*graph, graph->outputs()[0], {&x, 1}, {.mirror = mirror});
+    ASSERT_TRUE(gradients.ok()) << FormatError(gradients.status());
+    for (NodeId id = 0; id < graph->node_count(); ++id) {
+      if (graph->node(id).recomputed) recomputed.push_back(graph->node(id).op);
+    }
+    graph->outputs() = {(*gradients)[0]};
+    ASSERT_TRUE(InferTypes(*graph).ok());
+    auto got = RunGraph(*graph, {conform::RandomTensor(DType::kF64, {2, 3}, -1, 1, 1)});
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+    const auto data = (*got)[0].tensor.Data<double>();
+    results[mirror].assign(data.begin(), data.end());
+  }
+  EXPECT_THAT(recomputed, testing::UnorderedElementsAre("Tanh", "Sigmoid"));  // no matrix product
+  EXPECT_EQ(results[0], results[1]);
+}
+
 std::string ErrorOf(const char* text) {
   absl::StatusOr<Graph> graph = ParseGraphText(text);
   if (!graph.ok() || !InferTypes(*graph).ok()) return "the test's graph is wrong";

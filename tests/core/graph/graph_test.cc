@@ -31,6 +31,8 @@ TEST(GraphText, RoundTripKeepsEverything) {
       "input x : float32[1,N,?]\n"
       "input s : seq float32\n"
       "input \"odd \\\"name\\\"\" : optional seq int64[2]\n"
+      "input m : map float32\n"
+      "input n : seq map string\n"
       "const w = float32[2]<1.0, -2.5>\n"
       "const b = bool[2]<true, false>\n"
       "const t = string[]<\"a b\">\n"

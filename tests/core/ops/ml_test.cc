@@ -289,6 +289,12 @@ TEST(TreeEnsembleRegressor, NamesListsThatAreNoTrees) {
   EXPECT_THAT(run(with("nodes_values=[0.5,", "nodes_values=[")), HasSubstr("have 7 and 6 elements"));
 }
 
+TEST(TreeEnsembleRegressor, LimitsTheTargets) {
+  const std::string attrs = fmt::format(
+      "{{{}, target_treeids=[0], target_nodeids=[3], target_ids=[0], target_weights=[1.0], n_targets=2000000000}}", kNodes);
+  EXPECT_THAT(Ml("TreeEnsembleRegressor@1", {"float32[1,2]<0.5>"}, attrs), HasSubstr("error: "));
+}
+
 TEST(TreeEnsembleClassifier, GivesTheOnlyScoreOfTwoLabelsToTheSecond) {
   auto attrs = [](std::string_view weights, std::string_view transform) {
     return fmt::format(

@@ -18,18 +18,19 @@ struct Weights {
   bool bias = false;
   std::vector<int> constants = {1, 2, 3, 5};
   int64_t accuracy_level = 0;
+  DType type = DType::kF32;
 };
 
 Case CaseOf(const Weights& w) {
   const int64_t blocks = (w.k - 1) / w.block + 1;
   Tensor zeros, bias;
   if (w.zeros == Zeros::kPacked) zeros = Random(DType::kU8, {w.n * ((blocks * w.bits + 7) / 8)}, 0, 255, 4);
-  if (w.zeros == Zeros::kFloat) zeros = Random(DType::kF32, {w.n, blocks}, 0, 12, 4);
-  if (w.bias) bias = Random(DType::kF32, {w.n}, -1, 1, 5);
+  if (w.zeros == Zeros::kFloat) zeros = Random(w.type, {w.n, blocks}, 0, 12, 4);
+  if (w.bias) bias = Random(w.type, {w.n}, -1, 1, 5);
   Case c = OneNode(
       "MatMulNBits",
-      {Random(DType::kF32, {1, w.rows, w.k}, -1, 1, 1), Random(DType::kU8, {w.n, blocks, w.block * w.bits / 8}, 0, 255, 2),
-       Random(DType::kF32, {w.n, blocks}, 0.01, 0.1, 3), zeros, Tensor(), bias},
+      {Random(w.type, {1, w.rows, w.k}, -1, 1, 1), Random(DType::kU8, {w.n, blocks, w.block * w.bits / 8}, 0, 255, 2),
+       Random(w.type, {w.n, blocks}, 0.01, 0.1, 3), zeros, Tensor(), bias},
       With({{"K", w.k},
             {"N", w.n},
             {"block_size", w.block},
@@ -88,6 +89,23 @@ TEST(PackedWeights, RoundRowsToBytesIfTheNodeAllowsIt) {
     }
     backend.Check(CaseOf({2, 64, 20, 16, 4, Zeros::kFloat, true, {}, 4}), OfBytes);
     backend.Check(CaseOf({5, 512, 1030, 128, 4, Zeros::kPacked, true, {1, 2, 3, 5}, 4}), OfBytes);
+  });
+}
+
+// The reference rounds the weights to the type.
+Tolerance OfHalves(DType t) { return t == DType::kF16 ? Tolerance{2e-2, 1e-1} : Tolerance{1e-1, 3e-1}; }
+
+TEST(PackedWeights, SupportHalfFloats) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType type : {DType::kF16, DType::kBF16}) {
+      for (Zeros zeros : {Zeros::kNone, Zeros::kPacked, Zeros::kFloat}) {
+        for (int64_t rows : {1, 5, 9}) {
+          for (int64_t level : {0, 4}) {
+            backend.Check(CaseOf({rows, 120, 37, 32, 4, zeros, rows == 5, {1, 2, 3, 5}, level, type}), OfHalves);
+          }
+        }
+      }
+    }
   });
 }
 

@@ -27,7 +27,8 @@ class Training : public testing::TestWithParam<const char*> {
     model.graph = *std::move(graph);
     auto parameters = MakeTrainingStep(model, options);
     ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
-    auto session = Session::Create(runtime_, std::move(model), {.device = GetParam()});
+    auto session = Session::Create(runtime_, std::move(model),
+                                   {.device = GetParam(), .settings = settings_, .training = true});
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
     session_ = *session;
   }
@@ -46,6 +47,7 @@ class Training : public testing::TestWithParam<const char*> {
     return {tensor->Data<float>().begin(), tensor->Data<float>().end()};
   }
 
+  std::vector<Assignment> settings_;
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<Session> session_;
 };
@@ -138,6 +140,47 @@ output y
   EXPECT_THAT(State("mean"), ElementsAre(FloatNear(8, 1e-5f)));  // 0.75 * 10 + 0.25 * 2
   EXPECT_THAT(State("var"), ElementsAre(FloatNear(1, 1e-5f)));   // 0.75 * 1 + 0.25 * 1
   EXPECT_THAT(State("scale"), ElementsAre(FloatNear(1, 1e-5f)));
+}
+
+// Blocks of a matrix product and elementwise nodes, whose results the gradients need.
+std::string Blocks() {
+  std::string text = "input x : float32[64,64]\n", last = "x";
+  for (int i = 0; i < 4; ++i) {
+    const std::string n = std::to_string(i);
+    text += "const w" + n + " = float32[64,64]<0.01>\nm" + n + " = MatMul(" + last + ", w" + n + ")\n";
+    last = "m" + n;
+    for (const char* op : {"Tanh", "Softplus", "Sigmoid", "Softsign", "Sin", "Cos"}) {
+      text += op + n + " = " + op + "(" + last + ")\n";
+      last = op + n;
+    }
+  }
+  return text + "output " + last + "\n";
+}
+
+TEST_P(Training, WithMirroringNeedsLessMemoryForTheSameResult) {
+  int64_t bytes[2] = {};
+  std::vector<float> weights[2];
+  for (const bool mirror : {false, true}) {
+    Start(Blocks(), {.loss = "mse", .mirror = mirror});
+    Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
+    bytes[mirror] = PlannedPeakBytes(*session_->last_plan());
+    weights[mirror] = State("w0");
+  }
+  EXPECT_LT(bytes[1], bytes[0] * 3 / 4);
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST_P(Training, AnOperationOfTheEngineRunsAsManyStepsAsTheSettingSays) {
+  auto operations = [&](const char* setting, const char* value) {
+    settings_ = {{setting, value}};
+    Start(Blocks(), {.loss = "mse"});
+    Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
+    return session_->operations();
+  };
+  const uint64_t each = operations("engine.bulk_train", "0");
+  EXPECT_EQ(each, session_->last_plan()->steps.size());
+  EXPECT_EQ(operations("engine.bulk_train_max_nodes", "1"), each);
+  EXPECT_LE(operations("engine.bulk_train_max_nodes", "7"), each / 3);
 }
 
 TEST_P(Training, AStateThatDoesNotExistIsAnError) {
