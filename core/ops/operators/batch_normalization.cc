@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
 #include <vector>
 
 #include "core/ops/families/normalization.h"
@@ -146,20 +145,17 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
 absl::Status Gradient(GradientContext& g) {
   if (g.has_dy(1) || g.has_dy(2)) return g.Unsupported("a loss of running statistics");
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
-  const double epsilon = g.attrs().Float("epsilon", 1e-5f);
-  const PerChannel channels(g, rank);
-  const Term d = g.dy() * channels.Wide(g.x(1));
-  std::optional<Term> x;
+  const float epsilon = g.attrs().Float("epsilon", 1e-5f);
   if (g.attrs().Int("training_mode") != 0) {
-    const Normalized n(g, g.x(), channels.others(), epsilon);
-    x = n.x;
-    MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(d)));
-  } else {
-    const Term scale = 1 / Unary("Sqrt", channels.Wide(g.x(4)) + epsilon);
-    x = (g.x() - channels.Wide(g.x(3))) * scale;
-    MGE_RETURN_IF_ERROR(g.Give(0, d * scale));
+    const std::vector<ValueId> gradients =
+        g.AddOurs("BatchNormalizationGradient", {g.dy().id(), g.x().id(), g.x(1).id()}, 3, OneAttribute("epsilon", epsilon));
+    for (int i = 0; i < 3; ++i) MGE_RETURN_IF_ERROR(g.Give(i, {g, gradients[static_cast<size_t>(i)]}));
+    return absl::OkStatus();
   }
-  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * *x)));
+  const PerChannel channels(g, rank);
+  const Term scale = 1 / Unary("Sqrt", channels.Wide(g.x(4)) + epsilon);
+  MGE_RETURN_IF_ERROR(g.Give(0, g.dy() * channels.Wide(g.x(1)) * scale));
+  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * ((g.x() - channels.Wide(g.x(3))) * scale))));
   return g.Give(2, channels.Sum(g.dy()));
 }
 

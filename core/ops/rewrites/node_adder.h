@@ -53,11 +53,15 @@ class NodeAdder {
     return Add(std::move(op), std::move(inputs), 1, std::move(attrs))[0];
   }
 
-  // Adds a node of the domain "mge" and returns its output.
-  ValueId AddOurs(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
-    const ValueId y = graph_.AddTemporary(stem_);
-    AddTo({y}, std::move(op), std::move(inputs), std::move(attrs), "mge");
+  // Adds a node of the domain "mge" with new outputs and returns them.
+  std::vector<ValueId> AddOurs(std::string op, std::vector<ValueId> inputs, size_t outputs, Attributes attrs) {
+    std::vector<ValueId> y;
+    for (size_t i = 0; i < outputs; ++i) y.push_back(graph_.AddTemporary(stem_));
+    AddTo(y, std::move(op), std::move(inputs), std::move(attrs), "mge");
     return y;
+  }
+  ValueId AddOurs(std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    return AddOurs(std::move(op), std::move(inputs), 1, std::move(attrs))[0];
   }
 
   // Adds a constant.

@@ -78,10 +78,95 @@ void Lrn(const LrnSpec& s, int64_t begin, int64_t end) {
   }
 }
 
+// ---------------------------------------------------------------- batch normalisation in training
+
+// Adds the sums of kVectors vectors of channels over `rows` pixels, at most kChannelRows, so that float32 is exact enough.
+template <bool kWithU, int kVectors>
+MGE_INLINE void AddSums(const ChannelRows& s, const float* shift, int64_t at, int64_t rows, int64_t c, int lanes,
+                        double* sums) {
+  VF first[kVectors] = {}, second[kVectors] = {}, base[kVectors];
+  for (int v = 0; v < kVectors; ++v) base[v] = LaneOf<float>::Get(shift + c + v * kF, lanes);
+  const float* x = s.x + at * s.channels + c;
+  const float* u = kWithU ? s.u + at * s.channels + c : nullptr;
+  for (int64_t r = 0; r < rows; ++r, x += s.channels) {
+    for (int v = 0; v < kVectors; ++v) {
+      const VF d = LaneOf<float>::Get(x + v * kF, lanes) - base[v];
+      VF w = d;
+      if constexpr (kWithU) w = LaneOf<float>::Get(u + v * kF, lanes);
+      first[v] += w;
+      second[v] = Fma(w, d, second[v]);
+    }
+    if constexpr (kWithU) u += s.channels;
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    for (int l = 0; l < lanes; ++l) {
+      sums[c + v * kF + l] += static_cast<double>(first[v][l]);
+      sums[s.channels + c + v * kF + l] += static_cast<double>(second[v][l]);
+    }
+  }
+}
+
+template <bool kWithU>
+void SumRows(const ChannelRows& s, const float* shift, int64_t begin, int64_t end, double* sums) {
+  for (int64_t i = 0; i < 2 * s.channels; ++i) sums[i] = 0;
+  for (int64_t at = begin; at < end; at += kChannelRows) {
+    const int64_t rows = end - at < kChannelRows ? end - at : kChannelRows;
+    int64_t c = 0;
+    for (; c + 4 * kF <= s.channels; c += 4 * kF) AddSums<kWithU, 4>(s, shift, at, rows, c, kF, sums);
+    for (; c + kF <= s.channels; c += kF) AddSums<kWithU, 1>(s, shift, at, rows, c, kF, sums);
+    if (c < s.channels) AddSums<kWithU, 1>(s, shift, at, rows, c, static_cast<int>(s.channels - c), sums);
+  }
+}
+void Sums(const ChannelRows& s, const float* shift, int64_t begin, int64_t end, double* sums) {
+  s.u ? SumRows<true>(s, shift, begin, end, sums) : SumRows<false>(s, shift, begin, end, sums);
+}
+
+template <bool kWithU, int kVectors>
+MGE_INLINE void ScaleChannels(const ChannelRows& s, const float* shift, const float* a, const float* b, const float* factor,
+                              float* y, int64_t at, int64_t rows, int64_t c, int lanes) {
+  using L = LaneOf<float>;
+  VF base[kVectors], scale[kVectors], add[kVectors], of_u[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    base[v] = L::Get(shift + c + v * kF, lanes);
+    scale[v] = L::Get(a + c + v * kF, lanes);
+    add[v] = L::Get(b + c + v * kF, lanes);
+    if constexpr (kWithU) of_u[v] = L::Get(factor + c + v * kF, lanes);
+  }
+  for (int64_t i = at * s.channels + c, end = i + rows * s.channels; i < end; i += s.channels) {
+    for (int v = 0; v < kVectors; ++v) {
+      VF result = Fma(L::Get(s.x + i + v * kF, lanes) - base[v], scale[v], add[v]);
+      if constexpr (kWithU) result = Fma(L::Get(s.u + i + v * kF, lanes), of_u[v], result);
+      L::Put(y + i + v * kF, result, lanes);
+    }
+  }
+}
+
+template <bool kWithU>
+void ScaleRows(const ChannelRows& s, const float* shift, const float* a, const float* b, const float* factor, float* y,
+               int64_t begin, int64_t end) {
+  for (int64_t at = begin; at < end; at += kChannelRows) {
+    const int64_t rows = end - at < kChannelRows ? end - at : kChannelRows;
+    int64_t c = 0;
+    for (; c + 4 * kF <= s.channels; c += 4 * kF) {
+      ScaleChannels<kWithU, 4>(s, shift, a, b, factor, y, at, rows, c, kF);
+    }
+    for (; c + kF <= s.channels; c += kF) ScaleChannels<kWithU, 1>(s, shift, a, b, factor, y, at, rows, c, kF);
+    if (c < s.channels) {
+      ScaleChannels<kWithU, 1>(s, shift, a, b, factor, y, at, rows, c, static_cast<int>(s.channels - c));
+    }
+  }
+}
+void Scale(const ChannelRows& s, const float* shift, const float* a, const float* b, const float* factor, float* y,
+           int64_t begin, int64_t end) {
+  s.u ? ScaleRows<true>(s, shift, a, b, factor, y, begin, end) : ScaleRows<false>(s, shift, a, b, factor, y, begin, end);
+}
+
 }  // namespace
 
 extern const ChannelTable kChannel = {{BatchNorm<float>, BatchNorm<double>, BatchNorm<F16>, BatchNorm<BF16>},
                                       {BatchNormLast<float>, BatchNormLast<double>, BatchNormLast<F16>, BatchNormLast<BF16>},
+                                      Sums,
+                                      Scale,
                                       {Lrn<float>, Lrn<double>, Lrn<F16>, Lrn<BF16>}};
 
 }  // namespace mge::cpu::MGE_CPU_ISA

@@ -22,8 +22,8 @@ struct PoolSpec {
 // Computes units [begin, end): rows of the output, numbered over (plane or image, depth, height).
 using PoolFn = void (*)(const PoolSpec& s, const void* x, void* y, int64_t begin, int64_t end);
 
-// Computes the same units of a maximum of float32 with the index of each maximum in the plain tensor. Of equal elements, the
-// first one is taken. A plane has less than 2^31 elements.
+// Computes the same units of a maximum of float32 with the index of each maximum in the plain tensor. The first one of equal
+// elements is taken. A plane has less than 2^31 elements.
 using IndexedPoolFn = void (*)(const PoolSpec& s, const float* x, float* y, int64_t* indices, int64_t begin, int64_t end);
 
 struct PoolTable {

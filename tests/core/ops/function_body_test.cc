@@ -61,7 +61,8 @@ TEST(FunctionBody, ErrorsNameTheNode) {
 
 TEST(FunctionBody, EveryFunctionOperatorUsesItsBodyOnly) {
   for (const OpDef* def : AllOps()) {
-    if (!def->body) continue;
+    // Only in training has BatchNormalization a body.
+    if (!def->body || def->name == "BatchNormalization") continue;
     EXPECT_EQ(def->eval, EvalByBody) << def->name;
   }
 }

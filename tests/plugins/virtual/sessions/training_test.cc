@@ -18,7 +18,7 @@ constexpr char kLine[] = "input x : float32[N,1]\nconst w = float32[1]<2>\ny = M
 
 class Training : public testing::TestWithParam<const char*> {
  protected:
-  void Start(std::string_view text, const TrainingOptions& options) {
+  void Start(std::string_view text, const TrainingOptions& options, const char* device = GetParam()) {
     runtime_ = NewRuntime({{"virtual.devices", "1"}, {"virtual.poison", "1"}});
     ASSERT_NE(runtime_, nullptr);
     auto graph = ParseGraphText(text);
@@ -27,8 +27,7 @@ class Training : public testing::TestWithParam<const char*> {
     model.graph = *std::move(graph);
     auto parameters = MakeTrainingStep(model, options);
     ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
-    auto session = Session::Create(runtime_, std::move(model),
-                                   {.device = GetParam(), .settings = settings_, .training = true});
+    auto session = Session::Create(runtime_, std::move(model), {.device = device, .settings = settings_, .training = true});
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
     session_ = *session;
   }
@@ -181,6 +180,38 @@ TEST_P(Training, AnOperationOfTheEngineRunsAsManyStepsAsTheSettingSays) {
   EXPECT_EQ(each, session_->last_plan()->steps.size());
   EXPECT_EQ(operations("engine.bulk_train_max_nodes", "1"), each);
   EXPECT_LE(operations("engine.bulk_train_max_nodes", "7"), each / 3);
+}
+
+// The devices have kernels of their own for convolutions and their gradients, which read weights that change in every step.
+TEST_P(Training, ConvolutionsChangeLikeThoseOfTheReference) {
+  constexpr char kModel[] = R"(input x : float32[4,16,15,14]
+const v = float32[24,16,3,3]<0.02>
+const scale = float32[24]<1>
+const bias = float32[24]<0>
+const mean = float32[24]<0>
+const var = float32[24]<1>
+const w = float32[16,24,3,3]<0.01>
+c = Conv(x, v) {pads=[1,1,1,1]}
+n = BatchNormalization(c, scale, bias, mean, var) {training_mode=1}
+p, i = MaxPool(n) {kernel_shape=[2,2], strides=[2,2]}
+y = Conv(p, w) {pads=[1,1,1,1], strides=[2,2]}
+output y
+)";
+  std::vector<float> image(4 * 16 * 15 * 14), labels(4 * 16 * 4 * 4);
+  for (size_t k = 0; k < image.size(); ++k) image[k] = static_cast<float>(std::sin(static_cast<double>(k) * 0.37));
+  for (size_t k = 0; k < labels.size(); ++k) labels[k] = static_cast<float>(k % 7) - 3;
+  const auto x = Of<float>({4, 16, 15, 14}, image), t = Of<float>({4, 16, 4, 4}, labels);
+  std::vector<double> losses[2];
+  std::vector<float> weights[2];
+  for (const char* device : {"host", GetParam()}) {
+    const size_t at = losses[0].empty() ? 0 : 1;
+    Start(kModel, {.loss = "mse", .momentum = 0.5}, device);
+    for (int step = 0; step < 3; ++step) losses[at].push_back(Step({x, t}, 0.05f));
+    weights[at] = State("v");
+  }
+  EXPECT_LT(losses[0][2], losses[0][0]);
+  for (size_t k = 0; k < 3; ++k) EXPECT_NEAR(losses[1][k], losses[0][k], 1e-4 * losses[0][k]);
+  EXPECT_THAT(weights[1], testing::Pointwise(testing::FloatNear(1e-4f), weights[0]));
 }
 
 TEST_P(Training, AStateThatDoesNotExistIsAnError) {
