@@ -25,7 +25,7 @@
 namespace mge {
 
 class GradientContext;  // core/ops/gradient.h
-class FunctionBody;  // core/ops/function_body.h
+class FunctionBody;     // core/ops/function_body.h
 
 // The limit of nested bodies (Loop, If, Scan). Each level uses the stack of the thread.
 inline constexpr int kMaxBodyDepth = 100;
