@@ -135,9 +135,10 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   MGE_RETURN_IF_ERROR(Check(options));
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
+  // Before functions are expanded: constants of their bodies are no parameters.
+  MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
   MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.output));
-  MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   ValueId loss = output;
   if (options.loss != "output") {
     MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss));

@@ -8,6 +8,7 @@ export PATH=$1/bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+ln -s "$root/packaging" packaging
 
 count=0 failures=0
 while IFS= read -r line; do

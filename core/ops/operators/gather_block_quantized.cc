@@ -12,8 +12,8 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.IsStatic()) return false;
   const int64_t bits = f.attrs().Int("bits", 4), block = f.attrs().Int("block_size", 128);
   const int64_t rank = f.rank(kData);
-  if (rank < 2 || f.rank(kScales) != rank || block < 8 || block % 8 != 0)
-    return f.Invalid("data and scales do not fit together");
+  const bool ranks_fit = f.rank(kScales) == rank && (!f.has_input(kZeros) || f.rank(kZeros) == rank);
+  if (rank < 2 || !ranks_fit || block < 8 || block % 8 != 0) return f.Invalid("data and scales do not fit together");
   if (bits != 4 && bits != 8) return f.Unsupported(fmt::format("the attribute bits = {}", bits));
   MGE_ASSIGN_OR_RETURN(const int64_t gathered, NormalizeAxis(f.attrs().Int("gather_axis", 0), rank));
   MGE_ASSIGN_OR_RETURN(const int64_t quantized, NormalizeAxis(f.attrs().Int("quantize_axis", 1), rank));

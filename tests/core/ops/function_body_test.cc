@@ -31,6 +31,13 @@ TEST(FunctionBody, WaitsForTheElementTypes) {
   EXPECT_EQ(graph->node_count(), 1);
 }
 
+TEST(FunctionBody, RefusesZeroPointsOfAnotherRank) {
+  auto graph = Typed(
+      "input d : uint8[5,16]\ninput i : int64[2]\ninput s : float32[5,2]\ninput z : uint8[]\n"
+      "y = com.microsoft::GatherBlockQuantized(d, i, s, z) {block_size=16}\noutput y\n");
+  EXPECT_THAT(graph.status().ToString(), HasSubstr("data and scales do not fit together"));
+}
+
 TEST(FunctionBody, WaitsForTheShapesItNeeds) {
   auto graph =
       Typed("input a : float32\ninput b : float32[3,4]\ny = com.microsoft::FusedMatMul(a, b) {transA=1}\noutput y\n");
