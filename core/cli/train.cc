@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge train: trains a model on examples from files, and writes it with its new weights.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <numbers>
 #include <numeric>
 #include <random>
@@ -96,10 +99,27 @@ size_t ComparedOutput(const Session& session, const std::string& name) {
   return 0;
 }
 
+// Says how many labels are no numbers of classes, because the loss leaves them out.
+void TellIgnoredLabels(const Globals& globals, const Session& session, size_t output, const Tensor& labels) {
+  const auto dims = session.output_dims(output + 1);
+  if (dims.size() < 2 || dims[1] < 0 || labels.dtype() != MGE_DTYPE_I64) return;
+  const auto all = labels.data<int64_t>();
+  const auto ignored = std::ranges::count_if(all, [&](int64_t label) { return label < 0 || label >= dims[1]; });
+  if (ignored > 0) {
+    Talk(globals,
+         fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored, all.size(), dims[1]));
+  }
+}
+
 int RunTrain(const Globals& globals, const TrainOptions& o) {
   const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
   if (validates && (o.output.empty() || o.training.loss != "cross_entropy")) {
     return ReportUsage(globals, "--validate needs the loss cross_entropy, and --output for the model that it runs");
+  }
+  const std::filesystem::path folder = std::filesystem::path(o.output).parent_path();
+  if (!o.output.empty() && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+    return ReportUsage(globals, fmt::format("--output {}: no file can be written there", o.output),
+                       "create the folder, or name a file in another one");
   }
   Runtime runtime;
   Session session;
@@ -119,6 +139,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (!read.ok()) return Report(globals, read);
   if (usage) return usage;
   const size_t output = ComparedOutput(session, o.training.output);
+  if (o.training.loss == "cross_entropy") TellIgnoredLabels(globals, session, output, data.arrays().back());
   Talk(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
                             o.training.optimizer, session.device(0)));
 
@@ -175,14 +196,15 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--validate", o->validation, "Examples like --data; shows the accuracy of the written model after each epoch")
       .ValueName("FILE");
   app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").Repeats();
-  app.Add("--loss", t.loss, "The loss; output: the model computes it, and there are no labels")
+  app.Add("--loss", t.loss,
+          "cross_entropy, binary_cross_entropy, mse, mae, or output: the model computes the loss, without labels")
       .OneOf({"cross_entropy", "binary_cross_entropy", "mse", "mae", "output"});
   app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
       .ValueName("NAME");
-  app.Add("--optimizer", t.optimizer, "The optimizer").OneOf({"sgd", "adam", "adamw"});
+  app.Add("--optimizer", t.optimizer, "sgd, adam or adamw").OneOf({"sgd", "adam", "adamw"});
   app.Add("--learning-rate", o->learning_rate, "The learning rate; 0: 0.01 for sgd, 0.001 for adam and adamw")
       .Between(0, 1e6);
-  app.Add("--schedule", o->schedule, "The learning rate over time; cosine: falls to 0 along half a wave")
+  app.Add("--schedule", o->schedule, "The learning rate over time: constant, or cosine, which falls to 0 along half a wave")
       .OneOf({"constant", "cosine"});
   app.Add("--momentum", t.momentum, "Momentum of sgd").Between(0, 0.9999999);
   app.Add("--weight-decay", t.weight_decay,

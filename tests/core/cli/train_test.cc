@@ -10,6 +10,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kDigits[] = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
 constexpr char kData[] =
@@ -39,6 +40,22 @@ TEST_F(Train, GivesTheSameLossForTheSameSeed) {
   const std::string line = std::string("train ") + kDigits + kData + " --seed 5 --batch 7 --json --threads 1";
   const auto a = nlohmann::json::parse(Mge(line).out), b = nlohmann::json::parse(Mge(line).out);
   EXPECT_EQ(a["epochs"][0]["loss"], b["epochs"][0]["loss"]);
+}
+
+TEST_F(Train, RefusesAnOutputThatCannotBeWrittenBeforeItTrains) {
+  const Outcome o = Mge(std::string("train ") + kDigits + kData + " -o nowhere/trained.onnx");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("nowhere/trained.onnx: no file can be written there"), Not(HasSubstr("examples"))));
+}
+
+TEST_F(Train, SaysHowManyLabelsDoNotCount) {
+  Write("labels.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) +
+                          "{'descr': '<i8', 'fortran_order': False, 'shape': (48,), }" + std::string(59, ' ') + "\n" +
+                          std::string(47 * 8, '\0') + std::string(8, '\xff'));
+  const std::string images = MGE_SOURCE_DIR "/packaging/digits/digits_images.npy";
+  const Outcome o = Mge(std::string("train ") + kDigits + " --input image=" + images + " --input labels=labels.npy");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("1 of 48 labels are no numbers of the 10 classes"));
 }
 
 TEST_F(Train, NamesTheArraysThatAreMissing) {
