@@ -197,11 +197,10 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
       .ValueName("FILE");
   app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").Repeats();
   app.Add("--loss", t.loss,
-          "cross_entropy, binary_cross_entropy, mse, mae, or output: the model computes the loss, without labels")
-      .OneOf({"cross_entropy", "binary_cross_entropy", "mse", "mae", "output"});
+          "cross_entropy, binary_cross_entropy, mse, mae, or output: the model computes the loss, without labels");
   app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
       .ValueName("NAME");
-  app.Add("--optimizer", t.optimizer, "sgd, adam or adamw").OneOf({"sgd", "adam", "adamw"});
+  app.Add("--optimizer", t.optimizer, "sgd, adam or adamw");
   app.Add("--learning-rate", o->learning_rate, "The learning rate; 0: 0.01 for sgd, 0.001 for adam and adamw")
       .Between(0, 1e6);
   app.Add("--schedule", o->schedule, "The learning rate over time: constant, or cosine, which falls to 0 along half a wave")

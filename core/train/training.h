@@ -8,7 +8,6 @@
 //   outputs: the loss, of one element; then those of the model
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +17,9 @@
 namespace mge {
 
 struct TrainingOptions {
-  std::string loss = "cross_entropy";    // one of Losses()
+  std::string loss = "cross_entropy";    // see mge_training_options
   std::string output = {};               // the output that is compared with the labels; empty: the first one
-  std::string optimizer = "sgd";         // one of Optimizers()
+  std::string optimizer = "sgd";         // sgd, adam or adamw
   double momentum = 0;                   // of sgd, in [0, 1)
   double beta1 = 0.9, beta2 = 0.999;     // of adam and adamw, in [0, 1)
   double epsilon = 1e-8;                 // of adam and adamw, above 0
@@ -29,13 +28,6 @@ struct TrainingOptions {
   std::vector<std::string> frozen = {};  // initializers that keep their values
   bool mirror = false;                   // GradientOptions::mirror
 };
-
-// A loss or an optimizer: its name and a sentence.
-struct TrainingChoice {
-  std::string_view name, doc;
-};
-std::span<const TrainingChoice> Losses();
-std::span<const TrainingChoice> Optimizers();
 
 inline constexpr std::string_view kLabels = "labels";
 inline constexpr std::string_view kLearningRate = "learning_rate";

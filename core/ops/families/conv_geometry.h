@@ -15,6 +15,22 @@ inline constexpr AttrList kConvAttrs = {{"auto_pad", AttrType::kText}, {"dilatio
                                         {"group", AttrType::kInt},     {"kernel_shape", AttrType::kInts},
                                         {"pads", AttrType::kInts},     {"strides", AttrType::kInts}};
 
+// Returns the attributes of a forward convolution and some others, for the row of an operator.
+constexpr AttrList WithConvAttrs(std::initializer_list<Attr> more) {
+  AttrList all = kConvAttrs;
+  for (const Attr& attr : more) all.items[all.count++] = attr;
+  return all;
+}
+
+// Returns those of the attributes that a Conv has.
+inline Attributes ConvAttributesOf(const Attributes& attrs) {
+  Attributes out;
+  for (const Attr& attr : kConvAttrs) {
+    if (const AttributeValue* value = attrs.Find(attr.name)) out.Set(std::string(attr.name), *value);
+  }
+  return out;
+}
+
 // The sizes of a convolution of X [batch, group * in_channels, in...] with W [out_channels, in_channels, kernel...].
 struct ConvGeometry {
   int64_t batch = 0;

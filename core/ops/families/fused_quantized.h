@@ -11,6 +11,23 @@
 
 namespace mge {
 
+inline constexpr TypeSet kFloat32 = {DType::kF32};
+
+// The inputs of QuantizedUnary and QuantizedBinary.
+inline constexpr InputList kQuantizedUnaryInputs = {{"X", kQuantized8},
+                                                    {"X_scale", kFloat32},
+                                                    {"X_zero_point", kQuantized8, Arity::kOptional},
+                                                    {"Y_scale", kFloat32},
+                                                    {"Y_zero_point", kQuantized8, Arity::kOptional}};
+inline constexpr InputList kQuantizedBinaryInputs = {{"A", kQuantized8},
+                                                     {"A_scale", kFloat32},
+                                                     {"A_zero_point", kQuantized8, Arity::kOptional},
+                                                     {"B", kQuantized8},
+                                                     {"B_scale", kFloat32},
+                                                     {"B_zero_point", kQuantized8, Arity::kOptional},
+                                                     {"C_scale", kFloat32},
+                                                     {"C_zero_point", kQuantized8, Arity::kOptional}};
+
 // Returns input `x` as floats. `scale` and `zero` are input numbers; input `zero` may be absent. `attrs` are those of
 // DequantizeLinear.
 inline ValueId Dequantized(FunctionBody& f, int x, int scale, int zero, Attributes attrs = {}) {
@@ -60,7 +77,5 @@ inline void ScaledProduct(FunctionBody& f, ValueId a, ValueId a_zero, int b, int
     f.Result(0, "Add", {f.Add("Mul", {floats, scale}), f.input(bias)});
   }
 }
-
-inline constexpr TypeSet kFloat32 = {DType::kF32};
 
 }  // namespace mge

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/families/activation.h"
+#include "core/ops/families/fused_conv.h"
 
 namespace mge::op_fused_conv {
 namespace {
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
-  const ValueId y = f.Add("Conv", {f.input(0), f.input(1), f.input(2)},
-                          f.Only({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}));
-  const std::string activation = f.attrs().Text("activation");
-  const Attributes parameters = ActivationParameters(activation, f.attrs().FloatList("activation_params"));
-  MGE_RETURN_IF_ERROR(AddActivation(f, f.Plus(y, f.input(3)), f.dtype(0), activation, parameters));
+  const ValueId y = f.Add("Conv", {f.input(0), f.input(1), f.input(2)}, ConvAttributesOf(f.attrs()));
+  MGE_RETURN_IF_ERROR(AddFusedConvResult(f, y));
   return true;
 }
 
@@ -19,16 +16,9 @@ MGE_OP(fused_conv) = {
     .name = "FusedConv",
     .domain = "com.microsoft",
     .doc = "An activation of the sum of a Conv and Z.",
-    .inputs = {{"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}, {"Z", kFloating, Arity::kOptional}},
+    .inputs = kFusedConvInputs,
     .outputs = {{"Y"}},
-    .attrs = {{"activation", AttrType::kText},
-              {"activation_params", AttrType::kFloats},
-              {"auto_pad", AttrType::kText},
-              {"dilations", AttrType::kInts},
-              {"group", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = kFusedConvAttrs,
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

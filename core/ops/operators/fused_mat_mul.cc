@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/function_body.h"
+#include "core/ops/families/fused_mat_mul.h"
+
 #include "fmt/format.h"
 
 namespace mge::op_fused_mat_mul {
@@ -36,13 +37,9 @@ MGE_OP(fused_mat_mul) = {
     .name = "FusedMatMul",
     .domain = "com.microsoft",
     .doc = "alpha * A B, with operands that may be transposed.",
-    .inputs = {{"A", kFloating}, {"B", kFloating}},
+    .inputs = kFusedMatMulInputs,
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat},
-              {"transA", AttrType::kInt},
-              {"transB", AttrType::kInt},
-              {"transBatchA", AttrType::kInt},
-              {"transBatchB", AttrType::kInt}},
+    .attrs = kFusedMatMulAttrs,
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

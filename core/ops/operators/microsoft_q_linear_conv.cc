@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/channels_last.h"
+#include "core/ops/families/conv_geometry.h"
 #include "core/ops/families/fused_quantized.h"
 
 namespace mge::op_microsoft_q_linear_conv {
@@ -14,7 +15,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   std::vector<ValueId> inputs;
   for (int i = 0; i < f.input_count(); ++i) inputs.push_back(f.input(i));
   if (last) inputs[kX] = ChannelsSecond(f, inputs[kX], f.rank(kX));
-  const Attributes attrs = f.Only({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
+  const Attributes attrs = ConvAttributesOf(f.attrs());
   if (last) {
     f.Result(0, "Transpose", {f.Add("QLinearConv", std::move(inputs), attrs)},
              OneAttribute("perm", ChannelsLast(f.rank(kX))));
@@ -40,13 +41,7 @@ MGE_OP(microsoft_q_linear_conv) = {
                {"y_zero_point", kQuantized8},
                {"B", {DType::kI32}, Arity::kOptional}},
     .outputs = {{"y"}},
-    .attrs = {{"channels_last", AttrType::kInt},
-              {"auto_pad", AttrType::kText},
-              {"dilations", AttrType::kInts},
-              {"group", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = WithConvAttrs({{"channels_last", AttrType::kInt}}),
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

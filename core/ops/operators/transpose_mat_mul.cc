@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/function_body.h"
+#include "core/ops/families/fused_mat_mul.h"
 
 namespace mge::op_transpose_mat_mul {
 namespace {
@@ -15,13 +15,9 @@ MGE_OP(transpose_mat_mul) = {
     .name = "TransposeMatMul",
     .domain = "com.microsoft",
     .doc = "The former name of FusedMatMul.",
-    .inputs = {{"A", kFloating}, {"B", kFloating}},
+    .inputs = kFusedMatMulInputs,
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat},
-              {"transA", AttrType::kInt},
-              {"transB", AttrType::kInt},
-              {"transBatchA", AttrType::kInt},
-              {"transBatchB", AttrType::kInt}},
+    .attrs = kFusedMatMulAttrs,
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

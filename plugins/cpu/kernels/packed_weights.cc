@@ -181,6 +181,19 @@ HalfArgs HalfOf(const Sizes& s, bool widens, Isa isa, uint64_t* bytes) {
   return half;
 }
 
+// Sets the slots of the arguments of either kernel. `operands` are the operand numbers of the inputs.
+template <typename A>
+void BindOperands(const Binding& binding, const int* operands, A* a) {
+  a->half.a = binding.input(operands[kA]);
+  a->half.c = binding.output(0);
+  a->half.workspace = binding.workspace();
+  a->b = binding.input(operands[kB]);
+  a->scales = binding.input(operands[kScales]);
+  if (a->has_zeros) a->zeros = binding.input(operands[kZeros]);
+  if (a->has_bias) a->bias = binding.input(operands[kBias]);
+  a->workspace = binding.workspace();
+}
+
 class PackedKernel : public Kernel {
  public:
   PackedKernel(const Problem& p, const Sizes& s, Isa isa) : sizes_(s) {
@@ -254,14 +267,7 @@ class PackedKernel : public Kernel {
   }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     Args* a = new (args) Args(args_);
-    a->half.a = binding.input(operands_[kA]);
-    a->half.c = binding.output(0);
-    a->half.workspace = binding.workspace();
-    a->b = binding.input(operands_[kB]);
-    a->scales = binding.input(operands_[kScales]);
-    if (a->has_zeros) a->zeros = binding.input(operands_[kZeros]);
-    if (a->has_bias) a->bias = binding.input(operands_[kBias]);
-    a->workspace = binding.workspace();
+    BindOperands(binding, operands_, a);
     *step = sizes_.rows >= kManyRows ? StepFn::Of<LaunchManyRows>() : StepFn::Of<LaunchFewRows>();
     return {};
   }
@@ -411,14 +417,7 @@ class Int8WeightsKernel : public Kernel {
   }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     auto* a = new (args) Int8Args(args_);
-    a->half.a = binding.input(operands_[kA]);
-    a->half.c = binding.output(0);
-    a->half.workspace = binding.workspace();
-    a->b = binding.input(operands_[kB]);
-    a->scales = binding.input(operands_[kScales]);
-    if (a->has_zeros) a->zeros = binding.input(operands_[kZeros]);
-    if (a->has_bias) a->bias = binding.input(operands_[kBias]);
-    a->workspace = binding.workspace();
+    BindOperands(binding, operands_, a);
     *step = StepFn::Of<LaunchInt8>();
     return {};
   }
