@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   const Reduced r(g);
-  return g.Give(0, r.dy * Unary("Sign", g.x()));
+  return g.Give(0, r.dy() * Unary("Sign", g.x()));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   const Reduced r(g);
-  return g.Give(0, r.dy * g.x() / r.y);
+  return g.Give(0, r.dy() * g.x() / r.y());
 }
 
 }  // namespace

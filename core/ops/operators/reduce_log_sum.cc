@@ -13,7 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   const Reduced r(g);
-  return g.Give(0, r.Spread(r.dy / Unary("Exp", r.y)));
+  return g.Give(0, r.Spread(r.dy() / Unary("Exp", r.y())));
 }
 
 }  // namespace

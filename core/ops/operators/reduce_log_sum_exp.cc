@@ -39,7 +39,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   const Reduced r(g);
-  return g.Give(0, r.dy * Unary("Exp", g.x() - r.y));
+  return g.Give(0, r.dy() * Unary("Exp", g.x() - r.y()));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   const Reduced r(g);
-  return g.Give(0, r.Spread(r.dy / r.Count()));
+  return g.Give(0, r.Spread(r.dy() / r.Count()));
 }
 
 }  // namespace

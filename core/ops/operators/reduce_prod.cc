@@ -13,7 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   const Reduced r(g);
-  return g.Give(0, r.dy * r.y / g.x());
+  return g.Give(0, r.dy() * r.y() / g.x());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   const Reduced r(g);
-  return g.Give(0, r.dy * g.x() * 2);
+  return g.Give(0, r.dy() * g.x() * 2);
 }
 
 }  // namespace
