@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuDNN has engines for convolution, residual, bias and Relu in this order. It has none that leaves out the bias only: then
-// the kernel adds a bias of zeros from its workspace. For ConvTranspose it has engines without a bias only.
+// the kernel adds a bias of zeros from its workspace. For ConvTranspose it has engines without a bias only. The gradient of a
+// Conv by its input is a ConvTranspose, that by its filter has engines of its own.
 #include "convolutions.h"
 
 #include <algorithm>
@@ -48,13 +49,13 @@ Result DescribeWindow(Task* task) {
   shape.groups = args.groups;
   for (size_t d = 0; d < std::size(args.axis); ++d) {
     gpu::WindowAxis& a = shape.axis[d] = args.axis[d];
-    const int64_t wide = shape.transposed ? a.out : a.in, narrow = shape.transposed ? a.in : a.out;
+    const int64_t wide = shape.transposed() ? a.out : a.in, narrow = shape.transposed() ? a.in : a.out;
     auto fits = [&](int64_t pad_end) {
       const int64_t room = wide + a.pad_begin + pad_end - (a.kernel - 1) * a.dilation - 1;
       return pad_end >= 0 && room >= 0 && room / a.stride + 1 == narrow;
     };
     // The output's size of a ConvTranspose leaves its last pad open. Equal pads have more engines.
-    if (shape.transposed) {
+    if (shape.transposed()) {
       const int64_t least = (narrow - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - wide - a.pad_begin;
       a.pad_end = fits(a.pad_begin) ? a.pad_begin : std::max<int64_t>(0, least);
     }
@@ -68,7 +69,7 @@ Result DescribeLayout(const Problem& p, gpu::Layout layout, Task* task) {
   task->shape.channels_last = layout == gpu::Layout::kChannelsLast;
   if (!task->shape.channels_last) return {};
   const Convolution& conv = task->conv;
-  task->packing = conv.FilterPacking(task->shape.transposed);
+  task->packing = conv.FilterPacking(task->shape.transposed());
   const bool one_use = conv.w != conv.x && conv.w != conv.residual && conv.w != conv.bias;
   if (!task->packing.Moves() || (one_use && p.input(conv.w).is_constant())) return {};
   return Refusal("cuDNN: with the channels last, a filter that is no constant");
@@ -91,9 +92,18 @@ Result Describe(const Problem& p, gpu::Layout layout, Task* task) {
 Result DescribeTransposed(const Problem& p, gpu::Layout layout, Task* task) {
   if (p.node_count() != 1) return Refusal("cuDNN: a group of nodes");
   if (Result r = gpu::FindTransposed(p, &task->conv); !r.ok()) return r;
-  task->shape.transposed = true;
+  task->shape.kind = ConvolutionShape::kTransposed;
   if (Result r = DescribeWindow(task); !r.ok()) return r;
   return DescribeLayout(p, layout, task);
+}
+
+// The gradient is read by operators that need a plain filter, so it is offered so only.
+Result DescribeFilterGradient(const Problem& p, gpu::Layout layout, Task* task) {
+  if (layout != gpu::Layout::kPlain) return Refusal("cuDNN: with the channels last, a gradient by the filter");
+  if (p.node_count() != 1) return Refusal("cuDNN: a group of nodes");
+  if (Result r = gpu::FindWeightGradient(p, &task->conv); !r.ok()) return r;
+  task->shape.kind = ConvolutionShape::kFilterGradient;
+  return DescribeWindow(task);
 }
 
 class ConvolutionKernel : public Kernel {
@@ -114,9 +124,8 @@ class ConvolutionKernel : public Kernel {
   }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
     const Convolution& conv = task_.conv;
-    const Slot y = binding.output(0);
-    auto in = [&](int operand) { return operand >= 0 ? binding.input(operand) : y; };
-    new (args) Bound{this, binding.workspace(), in(conv.x), in(conv.w), in(conv.residual), in(conv.bias), y};
+    auto in = [&](int operand) { return operand >= 0 ? binding.input(operand) : binding.output(0); };
+    new (args) Bound{this, binding.workspace(), in(conv.x), in(conv.w), in(conv.residual), in(conv.bias), in(conv.y)};
     *step = StepFn::Of<Run>();
     return {};
   }
@@ -137,7 +146,7 @@ class ConvolutionKernel : public Kernel {
     const gpu::ConvArgs& args = k.task_.conv.args;
     const int64_t pixels = k.task_.conv.pixels();
     void* const y = At<void>(run, bound.y);
-    if (k.task_.shape.transposed && k.task_.conv.bias >= 0) {
+    if (k.task_.shape.transposed() && k.task_.conv.bias >= 0) {
       return k.task_.shape.channels_last ? k.bias_.Run(run, y, bias, args.images * pixels, args.outputs, 1)
                                          : k.bias_.Run(run, y, bias, args.images, args.outputs, pixels);
     }
@@ -226,7 +235,8 @@ struct ConvolutionRow {
 };
 
 constexpr KernelRow kRows[] = {Row<ConvolutionRow<Describe>>("Conv"),
-                               Row<ConvolutionRow<DescribeTransposed>>("ConvTranspose")};
+                               Row<ConvolutionRow<DescribeTransposed>>("ConvTranspose"),
+                               Row<ConvolutionRow<DescribeFilterGradient>>("ConvWeightGradient", "mge")};
 
 }  // namespace
 

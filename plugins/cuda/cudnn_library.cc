@@ -17,7 +17,9 @@ constexpr gpu::LibraryFacts kFacts = {.name = "cuDNN",
                                       .files = kFiles,
                                       .install = "install libcudnn 9 for CUDA 13",
                                       .without = "convolutions are slower"};
-constexpr size_t kLeastVersion = CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100;
+// The first with descriptors of devices (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). The header may be newer: a library that does
+// not know one of its attributes refuses the plan.
+constexpr size_t kLeastVersion = 90800;
 
 std::string Dotted(size_t version) { return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100); }
 

@@ -16,6 +16,25 @@ constexpr int64_t kFirstVirtual = 100;  // number of the first intermediate tens
 
 using Sizes = std::vector<int64_t>;
 
+// The library's names of a kind of convolution and its attributes.
+struct ConvolutionNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
+};
+constexpr ConvolutionNames kConvolutionNames[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
+
 // The descriptors of a graph of operations. They refer to one another, so they live together.
 class OperationGraph {
  public:
@@ -72,7 +91,7 @@ class OperationGraph {
       strides.push_back(a.stride);
       dilations.push_back(a.dilation);
     }
-    const bool t = shape_.transposed;
+    const bool t = shape_.transposed();
     Descriptor& x = Tensor(kX, Sized(shape_.images, shape_.channels, [](auto& a) { return a.in; }));
     Descriptor& w =
         Tensor(kW, Sized(t ? shape_.channels : shape_.outputs, (t ? shape_.outputs : shape_.channels) / shape_.groups,
@@ -86,19 +105,13 @@ class OperationGraph {
         .SetList(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span<const int64_t>(strides))
         .SetList(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span<const int64_t>(dilations))
         .Finalize();
-    Descriptor& op = Operation(t ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
-                                 : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-    op.Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x)
-        .Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w)
-        .Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y)
-        .Set(t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-             window);
-    const auto alpha = t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA;
-    const auto beta = t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA;
+    const ConvolutionNames& names = kConvolutionNames[shape_.kind];
+    Descriptor& op = Operation(names.operation);
+    op.Set(names.x, x).Set(names.w, w).Set(names.y, y).Set(names.window, window);
     if (sum_type_ == CUDNN_DATA_DOUBLE) {
-      op.Set(alpha, 1.0).Set(beta, 0.0);
+      op.Set(names.alpha, 1.0).Set(names.beta, 0.0);
     } else {
-      op.Set(alpha, 1.0f).Set(beta, 0.0f);
+      op.Set(names.alpha, 1.0f).Set(names.beta, 0.0f);
     }
     op.Finalize();
     return &y;
@@ -192,7 +205,7 @@ bool ReadNumber(std::string_view* bytes, uint64_t* out) {
 std::string ConvolutionShape::Text() const {
   std::string text;
   for (int64_t n : {int64_t{type}, images, channels, outputs, groups, int64_t{bias}, int64_t{residual}, int64_t{relu},
-                    int64_t{transposed}, int64_t{channels_last}}) {
+                    int64_t{kind}, int64_t{channels_last}}) {
     Append(&text, n);
   }
   for (const gpu::WindowAxis& a : axis) {

@@ -14,13 +14,16 @@ namespace mge::cuda {
 
 // A convolution in the terms of the library: y = relu(x * w + residual + bias), with each of the last three optional. The
 // engines that need no compilation compute it in this order only. Or, if transposed, y = the convolution's gradient by its
-// input, alone: x and y change places. With the channels last, w is (outputs, window, channels / groups), or, if transposed,
-// (channels, window, outputs / groups).
+// input, alone: x and y change places. Or w = the convolution's gradient by its filter, alone. With the channels last, w is
+// (outputs, window, channels / groups), or, if transposed, (channels, window, outputs / groups).
 struct ConvolutionShape {
+  enum Kind : uint8_t { kForward, kTransposed, kFilterGradient };
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   int64_t images = 0, channels = 0, outputs = 0, groups = 1;
   gpu::WindowAxis axis[3] = {};
-  bool bias = false, residual = false, relu = false, transposed = false, channels_last = false;
+  bool bias = false, residual = false, relu = false, channels_last = false;
+  Kind kind = kForward;
+  bool transposed() const { return kind == kTransposed; }
 
   // Returns everything that plans depend on, apart from the library and the device.
   std::string Text() const;

@@ -143,7 +143,7 @@ def main():
     torch.backends.cudnn.benchmark = True
     on_gpu = args.device.startswith("cuda")
     if on_gpu:
-        torch.cuda.set_device(args.device)
+        torch.cuda.set_device(torch.device(args.device).index or 0)
     wait = torch.cuda.synchronize if on_gpu else lambda: None
     make, make_input = MODELS[args.model]
     ways = {"eager": lambda model, x: lambda: model(x)}

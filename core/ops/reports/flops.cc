@@ -37,6 +37,12 @@ double ConvTranspose(const NodeTypes& t) {
   return w.empty() || w[0] == 0 ? 0 : 2 * Count(*t.inputs[0]) * static_cast<double>(Elements(w) / w[0]);
 }
 
+// Returns the operations of the gradient of a Conv by its weights, which are output 0, from input 1, that of its output.
+double ConvWeightGradient(const NodeTypes& t) {
+  const Shape& w = t.outputs[0]->dims;
+  return w.empty() || w[0] == 0 ? 0 : 2 * Count(*t.inputs[1]) * static_cast<double>(Elements(w) / w[0]);
+}
+
 // Returns the operations of a product that sums over A's last dimension.
 double MatMul(const NodeTypes& t) {
   const Shape& a = t.inputs[0]->dims;
@@ -92,6 +98,8 @@ constexpr OpWork kRows[] = {
     {"ConvInteger", Conv<1>},
     {"QLinearConv", Conv<3>},
     {"ConvTranspose", ConvTranspose},
+    {.op = "ConvInputGradient", .flops = ConvTranspose, .domain = "mge"},
+    {.op = "ConvWeightGradient", .flops = ConvWeightGradient, .domain = "mge"},
     {"MatMul", MatMul},
     {"MatMulInteger", MatMul},
     {"QLinearMatMul", MatMul},

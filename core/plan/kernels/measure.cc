@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kWarmRuns = 2;
 constexpr int kTimedRuns = 8;
-constexpr double kLargeFlops =
-    1 << 28;  // operations of a problem for which a reference kernel is used before the evaluators
+// Operations of a problem for which a reference kernel is used before the evaluators, and of one that is too large for them.
+constexpr double kLargeFlops = 1 << 28, kTooLargeFlops = 1 << 30;
 
 using Integers = TrialFill::Integers;
 
@@ -323,12 +323,13 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
     }
     return absl::OkStatus();
   };
-  const bool large = !random && !ReadsIntegers(graph, group) && FlopsOfGroup(graph, group) > kLargeFlops;
-  if (large) {
+  const double flops = random || ReadsIntegers(graph, group) ? 0 : FlopsOfGroup(graph, group);
+  if (flops > kTooLargeFlops) why = fmt::format("{:.2g} operations take too long", flops);
+  if (flops > kLargeFlops) {
     MGE_ASSIGN_OR_RETURN(data.timed.inputs, MakeInputs(graph, group, fill));
     truth = ExpectOfReference(group, problem, limits, why, data);
   }
-  if (!truth) {
+  if (!truth && flops <= kTooLargeFlops) {
     data.unchecked.clear();
     data.unchecked_today = false;
     MGE_RETURN_IF_ERROR(by_evaluators());

@@ -6,6 +6,7 @@
 //   1. Creates inputs (fill.h) and the expected outputs. Small problems are computed by the core's evaluators, whose plain
 //      loops are the meaning of an operator. For a problem of more than 2^28 operations they take about a second, so a
 //      kernel of the device that is marked as reference is used. If one of the two is missing or fails, the other is used.
+//      For more than 2^30 operations the evaluators are not used: without such a kernel, results are not checked.
 //   2. A kernel that always writes one value passes wherever that value is right. If an expected output is one value
 //      throughout, adds samples with other inputs until it is not, or until all kinds of inputs were tried.
 //   3. Runs each candidate on each sample and compares the outputs within a tolerance (tolerance.h).

@@ -33,13 +33,12 @@ bool FitsNhwc(const Problem& p, const Convolution& conv) {
          fits({args.outputs, args.channels / args.groups, d->kernel, h->kernel, w->kernel});
 }
 
-Result FindSizes(const Node& n, const Value& w, Convolution* out) {
-  const Value x = n.input(0);
+Result FindSizes(const Node& n, const Value& x, const Value& w, const Value& y, Convolution* out) {
   out->type = x.dtype();
   if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
-  if (Result r = ReadWindow(n, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
+  if (Result r = ReadWindow(n, x, y, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
   // An image without pixels can still have padding, so only empty outputs and filters are refused.
-  if (n.output(0).elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
+  if (y.elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
   ConvArgs& a = out->args;
   a.images = x.dim(0);
   a.channels = x.dim(1);
@@ -56,7 +55,7 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
   if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
     return Refusal("operands of different types");
-  if (Result r = FindSizes(n, w, out); !r.ok()) return r;
+  if (Result r = FindSizes(n, x, w, n.output(0), out); !r.ok()) return r;
   Epilogue e;
   if (!FindEpilogue(p, ChannelAxis::kSecond, &e)) return Refusal("unsupported epilogue");
   out->x = InputOf(p, 0);
@@ -64,6 +63,17 @@ Result FindConvolution(const Problem& p, Convolution* out) {
   out->bias = p.operand(e.bias);
   out->residual = p.operand(e.residual);
   out->args.activation = e.activation;
+  return {};
+}
+
+Result FindWeightGradient(const Problem& p, Convolution* out) {
+  const Node n = p.node();
+  const Value x = n.input(0), y = n.input(1), w = n.output(0);
+  if (!IsFloating(x.dtype())) return Refusal("only floating types");
+  if (w.dtype() != x.dtype() || y.dtype() != x.dtype()) return Refusal("operands of different types");
+  if (Result r = FindSizes(n, x, w, y, out); !r.ok()) return r;
+  out->x = InputOf(p, 0);
+  out->y = InputOf(p, 1);
   return {};
 }
 

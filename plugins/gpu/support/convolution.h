@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Conv, alone or with an epilogue, and ConvTranspose as one convolution.
+// Reads Conv, alone or with an epilogue, its gradient by the weights, and ConvTranspose as one convolution.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace mge::gpu {
 
-// A convolution, with the numbers of its operands in the problem; -1: absent.
+// A convolution, with the numbers of the problem's inputs; -1: absent.
 struct Convolution {
   ConvArgs args = {};  // without pointers
   mge_dtype type = MGE_DTYPE_UNDEFINED;
   int x = -1, w = -1, bias = -1, residual = -1;
+  int y = -1;  // read by the gradient by w, which is the output
 
   int64_t taps() const { return args.axis[0].kernel * args.axis[1].kernel * args.axis[2].kernel; }
   int64_t pixels() const { return args.axis[0].out * args.axis[1].out * args.axis[2].out; }
@@ -42,11 +43,14 @@ struct Convolution {
 // layout, and indices fit in 32 bits.
 bool FitsNhwc(const Problem& p, const Convolution& conv);
 
-// Reads the sizes of a convolution of input 0 with a filter w, the window and the groups.
-Result FindSizes(const Node& n, const Value& w, Convolution* out);
+// Reads the sizes of a convolution of x with a filter w, the window and the groups.
+Result FindSizes(const Node& n, const Value& x, const Value& w, const Value& y, Convolution* out);
 
 // Reads a problem whose first node is a Conv. Refuses what no kernel computes.
 Result FindConvolution(const Problem& p, Convolution* out);
+
+// Reads a mge.ConvWeightGradient.
+Result FindWeightGradient(const Problem& p, Convolution* out);
 
 // Reads a ConvTranspose. The axes have the sizes of its operands: `in` is what it reads, `out` what it writes.
 Result FindTransposed(const Problem& p, Convolution* out);

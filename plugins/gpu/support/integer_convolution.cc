@@ -11,7 +11,7 @@ Result FindIntegerConvolution(const Problem& p, IntegerConvolution* out) {
   const bool quantizes = n.Is("QLinearConv");
   const int w_input = quantizes ? 3 : 1, x_zero_input = 2, w_zero_input = quantizes ? 5 : 3;
   const Value x = n.input(0), w = n.input(w_input);
-  if (Result r = FindSizes(n, w, &out->conv); !r.ok()) return r;
+  if (Result r = FindSizes(n, n.input(0), w, n.output(0), &out->conv); !r.ok()) return r;
   const auto number = [&](int input) { return n.has_input(input) ? InputOf(p, input) : -1; };
   const auto step = [&](int input) { return n.has_input(input) && n.input(input).elements() > 1 ? 1 : 0; };
   out->conv.x = number(0);

@@ -5,8 +5,7 @@
 
 namespace mge::gpu {
 
-Result ReadWindow(const Node& node, std::span<const int64_t> kernel, WindowAxis* axis) {
-  Value x = node.input(0), y = node.output(0);
+Result ReadWindow(const Node& node, const Value& x, const Value& y, std::span<const int64_t> kernel, WindowAxis* axis) {
   if (x.rank() < 3 || x.rank() > 5 || y.rank() != x.rank()) return {MGE_UNIMPLEMENTED, "one to three spatial axes only"};
   size_t axes = static_cast<size_t>(x.rank()) - 2;
   auto strides = node.Ints("strides"), dilations = node.Ints("dilations"), pads = node.Ints("pads");

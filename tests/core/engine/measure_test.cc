@@ -159,6 +159,21 @@ TEST_F(Unchecked, IfTheReferenceKernelFailsTheEvaluatorsAreUsedForLargeProblems)
   EXPECT_THAT(PlanText(**plan, true), AllOf(HasSubstr("not steady: wrong results"), Not(HasSubstr("against kernel"))));
 }
 
+// 2^32 operations would take the evaluators ten seconds or more.
+TEST_F(Unchecked, ProblemsThatAreTooLargeForTheEvaluatorsAreNotCheckedWithoutAReferenceKernel) {
+  Host host({Set("select.strategy", "profile")});
+  host.record() = {};
+  host.session = *host.Make("input x : float32[?,?]\ninput w : float32[?,?]\ny = MatMul(x, w)\noutput y\n");
+  std::vector<InputType> types = {{.dtype = DType::kF32, .shape = {2048, 1024}},
+                                  {.dtype = DType::kF32, .shape = {1024, 1024}}};
+  auto plan = host.session->PlanFor(types);
+  host.record() = {};
+  ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
+  EXPECT_THAT(PlanText(**plan, true),
+              HasSubstr("were not checked: the host cannot compute them (4.3e+09 operations take too "
+                        "long), and no kernel is marked as the reference"));
+}
+
 // Computes until it is stopped, for at most 10 s.
 absl::Status NeverEnds(EvalContext& ctx) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);

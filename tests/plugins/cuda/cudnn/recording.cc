@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plugins/gpu/kernels/conv.h"
+#include "plugins/gpu/kernels/conv_gradient.h"
 #include "tests/plugins/gpu/vendor/strides.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -99,14 +100,18 @@ void Note(const Descriptor& tensor, Operation* out) {
 
 // Reads a convolution. Returns false if something is missing.
 bool ReadConvolution(const Descriptor& op, Operation* out) {
-  const bool t = op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
-  const Descriptor *x =
-                       To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
-                   *w = To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
-                   *y =
-                       To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y),
-                   *window = To(op, t ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC
-                                      : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+  const bool t = op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+             gradient = op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+  auto named = [&](auto forward, auto data, auto filter) { return To(op, t ? data : gradient ? filter : forward); };
+  const Descriptor *x = named(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
+                   *w = named(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
+                   *y = named(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),
+                   *window = named(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
   if (!x || !w || !y || !window) return false;
   const auto in = SizesOf(*x), filter = SizesOf(*w), result = SizesOf(*y);
   const auto before = List<int64_t>(*window, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
@@ -133,7 +138,7 @@ bool ReadConvolution(const Descriptor& op, Operation* out) {
   }
   for (const Descriptor* tensor : {x, w, y}) Note(*tensor, out);
   out->type = One<cudnnDataType_t>(*x, CUDNN_ATTR_TENSOR_DATA_TYPE);
-  out->order = t ? "transposed" : "conv";
+  out->order = t ? "transposed" : gradient ? "gradient" : "conv";
   out->x = IdOf(*x);
   out->w = IdOf(*w);
   out->y = IdOf(*y);
@@ -248,7 +253,10 @@ void Record(const Operation& op) {
   std::ofstream out(path, std::ios::app);
   for (int64_t n : {int64_t{op.type}, op.args.images, op.args.channels, op.args.outputs, op.args.groups,
                     int64_t{op.bias != 0}, int64_t{op.residual != 0}, int64_t{op.args.activation.kind == mge::gpu::kRelu},
-                    int64_t{op.order == "transposed"}, int64_t{op.channels_last}}) {
+                    int64_t{op.order == "transposed" ? 1
+                            : op.order == "gradient" ? 2
+                                                     : 0},
+                    int64_t{op.channels_last}}) {
     out << n << ' ';
   }
   for (const auto& a : op.args.axis) {
@@ -261,7 +269,7 @@ std::vector<int64_t> EnginesFor(const Operation& op, cudnnBackendHeurMode_t mode
   const std::string& order = op.order;
   if (IsPool(op)) return mode == CUDNN_HEUR_MODE_FALLBACK ? std::vector<int64_t>{kExact} : std::vector<int64_t>{};
   for (const char* known :
-       {"conv", "transposed", "conv bias", "conv residual bias", "conv bias relu", "conv residual bias relu"}) {
+       {"conv", "transposed", "gradient", "conv bias", "conv residual bias", "conv bias relu", "conv residual bias relu"}) {
     if (order != known) continue;
     if (mode == CUDNN_HEUR_MODE_A) return {kTensor, kWinograd, kTensor};
     if (mode == CUDNN_HEUR_MODE_INSTANT) return {kTensor, kExact, kCompiled, kUnordered};
@@ -490,7 +498,19 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
   pool.n = args.images * args.channels * args.axis[0].out * args.axis[1].out * args.axis[2].out;
   std::copy(std::begin(args.axis), std::end(args.axis), pool.axis);
   pool.count_pads = op.order == "average_pads";
+  mge::gpu::ConvGradientArgs gradient = {};
+  gradient.x = args.x;
+  gradient.y = args.y;
+  gradient.w = const_cast<void*>(args.w);
+  gradient.images = args.images;
+  gradient.channels = args.channels;
+  gradient.outputs = args.outputs;
+  gradient.groups = args.groups;
+  gradient.splits = 1;
+  std::copy(std::begin(args.axis), std::end(args.axis), gradient.axis);
+  const bool is_gradient = op.order == "gradient";
   const char* form = is_pool             ? (op.order == "max" ? "max_pool" : "average_pool")
+                     : is_gradient       ? "conv_weight_gradient"
                      : !op.channels_last ? (transposed ? "conv_transposed" : "conv_direct")
                      : transposed        ? "conv_nhwc_transposed"
                      : args.packed       ? "conv_nhwc_product"
@@ -498,7 +518,7 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
   const std::string kernel = form + std::string(type);
   void* function = KernelOf(kernel.c_str());
   if (!function) return Refuse("the type");
-  void* arguments[] = {is_pool ? static_cast<void*>(&pool) : &args};
+  void* arguments[] = {is_pool ? static_cast<void*>(&pool) : is_gradient ? static_cast<void*>(&gradient) : &args};
   const auto launch =
       Driver<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)>(
           "cuLaunchKernel");

@@ -55,11 +55,12 @@ class CudnnPlans : public testing::Test {
     std::vector<ConvolutionShape> shapes;
     for (std::string line; std::getline(lines, line);) {
       std::istringstream in(line);
-      int type = 0;
+      int type = 0, kind = 0;
       ConvolutionShape& s = shapes.emplace_back();
-      in >> type >> s.images >> s.channels >> s.outputs >> s.groups >> s.bias >> s.residual >> s.relu >> s.transposed >>
+      in >> type >> s.images >> s.channels >> s.outputs >> s.groups >> s.bias >> s.residual >> s.relu >> kind >>
           s.channels_last;
       s.type = static_cast<cudnnDataType_t>(type);
+      s.kind = static_cast<ConvolutionShape::Kind>(kind);
       for (auto& a : s.axis) in >> a.in >> a.out >> a.kernel >> a.stride >> a.dilation >> a.pad_begin >> a.pad_end;
       EXPECT_FALSE(in.fail()) << line;
     }
@@ -121,8 +122,8 @@ TEST_F(CudnnPlans, ExistForTransposedConvolutions) {
   for (const int64_t groups : {1, 4}) {
     for (const int64_t pad_end : {1, 0}) {
       for (const bool last : {false, true}) {
-        ConvolutionShape shape = {
-            .images = 2, .channels = 64, .outputs = 32, .groups = groups, .transposed = true, .channels_last = last};
+        ConvolutionShape shape = {.images = 2, .channels = 64, .outputs = 32, .groups = groups, .channels_last = last};
+        shape.kind = ConvolutionShape::kTransposed;
         shape.axis[0] = {1, 1, 1, 1, 1, 0, 0};
         shape.axis[1] = shape.axis[2] = {14, 29 - pad_end, 4, 2, 1, 1, pad_end};
         SCOPED_TRACE(shape.Text());
@@ -130,6 +131,24 @@ TEST_F(CudnnPlans, ExistForTransposedConvolutions) {
         EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), IsStrict));
       }
     }
+  }
+}
+
+// The gradients that training ResNet-50 and MobileNetV2 needs, and one of three axes.
+TEST_F(CudnnPlans, ExistForGradientsOfConvolutionsByTheirFilters) {
+  constexpr gpu::WindowAxis kNone = {1, 1, 1, 1, 1, 0, 0}, kThree = {14, 14, 3, 1, 1, 1, 1}, kHalf = {28, 14, 3, 2, 1, 1, 1},
+                            kOne = {14, 14, 1, 1, 1, 0, 0}, kLine = {9, 8, 2, 1, 1, 0, 0},
+                            kFirst = {224, 112, 7, 2, 1, 3, 3};
+  const std::pair<int64_t, std::array<gpu::WindowAxis, 3>> kCases[] = {
+      {1, {kNone, kThree, kThree}}, {1, {kNone, kHalf, kHalf}},  {1, {kNone, kOne, kOne}},    {64, {kNone, kThree, kThree}},
+      {4, {kNone, kThree, kThree}}, {1, {kLine, kThree, kLine}}, {1, {kNone, kFirst, kFirst}}};
+  for (const auto& [groups, axes] : kCases) {
+    ConvolutionShape shape = {.images = 8, .channels = 64, .outputs = 64, .groups = groups};
+    shape.kind = ConvolutionShape::kFilterGradient;
+    std::copy(axes.begin(), axes.end(), shape.axis);
+    SCOPED_TRACE(shape.Text());
+    const std::vector<ExecutionPlan> plans = Find(shape);
+    EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), IsStrict));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "plugins/gpu/kernels/attention.h"
 #include "plugins/gpu/kernels/chain.h"
 #include "plugins/gpu/kernels/conv.h"
+#include "plugins/gpu/kernels/conv_gradient.h"
 #include "plugins/gpu/kernels/copy.h"
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/kernels/matmul.h"
@@ -160,6 +161,19 @@ void Convolutions(Memory& m, const Check& check) {
   conv.y = m.Floats(2 * 4 * 81);
   check("transposed", LaunchOf("conv_transposed_f32", conv, 64, 4));
   check("transposed, channels last", LaunchOf("conv_nhwc_transposed_f32", conv, 64, 4));
+
+  ConvGradientArgs gradient = {};
+  gradient.images = gradient.groups = 2;
+  gradient.channels = 20;
+  gradient.outputs = 4;
+  gradient.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  gradient.axis[1] = gradient.axis[2] = {9, 5, 3, 2, 1, 1, 1};
+  gradient.splits = 3;
+  gradient.x = m.Floats(2 * 20 * 81);
+  gradient.y = m.Floats(2 * 4 * 25);
+  gradient.w = m.Floats(3 * 4 * 10 * 9);
+  check("parts of a gradient", LaunchOf("conv_weight_gradient_part_f32", gradient, 256, 4));
+  check("gradient", LaunchOf("conv_weight_gradient_f32", gradient, 256, 4));
 }
 
 void ConvolutionsWithChannelsLast(Memory& m, const Check& check) {
