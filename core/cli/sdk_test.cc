@@ -29,7 +29,7 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
   app.Add("--may-fail", o->may_fail, "Accepts findings of checks whose names begin with this text; passing is accepted, too")
       .Repeats();
   app.Add("--only", o->only, "Runs only checks or operators whose names begin with this text").Repeats();
-  app.Add("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 4").Between(0, 256);
+  app.Add("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 8").Between(0, 256);
   app.Add("--limit", o->seconds,
           "Time limit per check in seconds, longer if starting is slow; 0: 20, or 120 for all cases of an operator")
       .Between(0, 86400);

@@ -393,7 +393,7 @@ absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& opti
   MGE_RETURN_IF_ERROR(collector.misuse());
   const Stage* failed = collector.FindFailedStage();
   const std::vector<Task> tasks = MakeTasks(report.path, options, failed, failed ? 0 : seconds());
-  int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
+  int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
   size_t done = 0;
   MGE_RETURN_IF_ERROR(RunTasks(tasks, jobs, [&](const CheckRecord& r) {
     collector.Add(r);

@@ -60,6 +60,8 @@ Result DescribeWindow(Task* task) {
       a.pad_end = fits(a.pad_begin) ? a.pad_begin : std::max<int64_t>(0, least);
     }
     if (a.in < 1 || a.pad_begin < 0 || !fits(a.pad_end)) return Refusal("cuDNN: the pads or the output's size");
+    // Engines of gradients that take unequal pads ignore the second one (9.14 and 9.19 on a GPU of capability 9.0).
+    if (shape.kind != ConvolutionShape::kForward && a.pad_begin != a.pad_end) return Refusal("cuDNN: unequal pads");
   }
   return {};
 }

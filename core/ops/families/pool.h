@@ -11,6 +11,12 @@
 
 namespace mge {
 
+// The attributes of MaxPool.
+inline constexpr AttrList kMaxPoolAttrs = {{"auto_pad", AttrType::kText},  {"ceil_mode", AttrType::kInt},
+                                           {"dilations", AttrType::kInts}, {"kernel_shape", AttrType::kInts, true},
+                                           {"pads", AttrType::kInts},      {"storage_order", AttrType::kInt},
+                                           {"strides", AttrType::kInts}};
+
 // The sizes of a pooling of X [batch, channels, in...] to [batch, channels, out...].
 struct PoolGeometry {
   int64_t planes = 0;  // batch * channels; 0 if unknown

@@ -81,15 +81,9 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
-// Adds each element of the gradient to that of the input whose index the pool has returned.
 absl::Status Gradient(GradientContext& g) {
   if (g.attrs().Int("storage_order") != 0) return g.Unsupported("a MaxPool with storage_order 1");
-  auto flat = [&](const Term& x) { return g.Of("Reshape", {x.id(), g.Integers({-1})}); };
-  Attributes attrs = IntAttribute("axis", 0);
-  attrs.Set("reduction", std::string("add"));
-  const Term zeros = flat(g.Fill(0, g.x())), indices = flat(g.y(1)), updates = flat(g.dy());
-  const Term sums = g.Of("ScatterElements", {zeros.id(), indices.id(), updates.id()}, std::move(attrs));
-  return g.Give(0, g.ReshapeLike(sums, g.x()));
+  return g.Give(0, {g, g.AddOurs("MaxPoolGradient", {g.dy().id(), g.y(1).id(), g.x().id()}, g.attrs())});
 }
 
 }  // namespace
@@ -99,13 +93,7 @@ MGE_OP(max_pool) = {
     .doc = "The largest element of every window and, optionally, its index in the flattened input.",
     .inputs = {{"X", kFloating | TypeSet{DType::kI8, DType::kU8}}},
     .outputs = {{"Y"}, {.name = "Indices", .arity = Arity::kOptional}},
-    .attrs = {{"auto_pad", AttrType::kText},
-              {"ceil_mode", AttrType::kInt},
-              {"dilations", AttrType::kInts},
-              {"kernel_shape", AttrType::kInts, true},
-              {"pads", AttrType::kInts},
-              {"storage_order", AttrType::kInt},
-              {"strides", AttrType::kInts}},
+    .attrs = kMaxPoolAttrs,
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

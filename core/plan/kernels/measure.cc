@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kWarmRuns = 2;
 constexpr int kTimedRuns = 8;
+constexpr double kHopeless = 10, kHopelessLeastUs = 200;  // times the best time, and microseconds, of a candidate's warm run
 // Operations of a problem for which a reference kernel is used before the evaluators, and of one that is too large for them.
 constexpr double kLargeFlops = 1 << 28, kTooLargeFlops = 1 << 30;
 
@@ -238,8 +239,9 @@ void AddWider(const Graph& graph, const Group& group, const Truth& truth, Intege
       fmt::format("its results were not checked: output {} was the same for all inputs that were tried", blind());
 }
 
+// `best_us`: the least time of the candidates before; negative: none.
 Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const OwnedCandidate& offered, const Case& data,
-                       const MeasureLimits& limits) {
+                       const MeasureLimits& limits, double best_us) {
   const OwnedCandidate candidate = Settled(offered);
   Measurement m;
   auto failed = [&](const absl::Status& status) {
@@ -281,6 +283,10 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
     }
     spent += *us;
     if (i >= kWarmRuns || best < 0) best = best < 0 || i == kWarmRuns ? *us : std::min(best, *us);
+    if (i + 1 == kWarmRuns && best_us >= 0 && *us > std::max(kHopeless * best_us, kHopelessLeastUs)) {
+      best = *us;
+      break;
+    }
   }
   m.us = best;
   m.kept = !data.unchecked_today || data.unchecked.empty();
@@ -338,13 +344,15 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
   if (!data.timed.expected.empty()) AddWider(graph, group, truth, fill.integers, limits.stop, data);
   if (limits.observer) limits.observer->End();
   std::vector<Measurement> out;
+  double best_us = -1;
   auto stopped = [&] { return limits.stop && !limits.stop->CheckStop().ok(); };
   for (int c : which) {
     if (stopped()) break;
     const OwnedCandidate& candidate = group.candidates.offered[c];
     if (limits.observer) limits.observer->Begin(candidate.id);
     MGE_ASSIGN_OR_RETURN(std::unique_ptr<TrialBench> bench, TrialBench::Create(*group.device, limits.stop));
-    Measurement m = MeasureOne(*bench, problem, candidate, data, limits);
+    Measurement m = MeasureOne(*bench, problem, candidate, data, limits, best_us);
+    if (m.us >= 0) best_us = best_us < 0 ? m.us : std::min(best_us, m.us);
     if (m.us < 0 && stopped()) break;  // the run was stopped; the candidate did not fail
     if (limits.observer) limits.observer->Result(candidate.id, m);
     out.push_back(std::move(m));

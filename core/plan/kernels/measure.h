@@ -11,7 +11,8 @@
 //      throughout, adds samples with other inputs until it is not, or until all kinds of inputs were tried.
 //   3. Runs each candidate on each sample and compares the outputs within a tolerance (tolerance.h).
 //   4. Times up to 8 runs after 2 warm ones, within MeasureLimits::seconds, and returns the least time. A step that may be
-//      captured is replayed, as in a plan.
+//      captured is replayed, as in a plan. A candidate whose second run takes more than 10 times as long as the best one is
+//      not run again.
 #pragma once
 
 #include <span>

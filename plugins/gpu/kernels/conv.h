@@ -41,6 +41,7 @@ struct PoolArgs {
   WindowAxis axis[3];
   int32_t count_pads;    // averages divide by the size of the whole window
   int32_t column_major;  // indices count in column-major order
+  int32_t narrow;        // indices of elements, and twice their numbers, fit in 32 bits
 };
 
 }  // namespace mge::gpu

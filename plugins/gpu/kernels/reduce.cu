@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any dimensions, with one thread or one block per output. Both are deterministic. reduce_atomic uses
-// several blocks per output and is not.
+// Reductions over any dimensions, with one thread or one block per output, or with several for parts that are joined in their
+// order. All are deterministic. reduce_atomic uses several blocks per output and is not.
 #include <math.h>
 
 #include "plugins/gpu/kernels/block_reduce.h"
@@ -169,15 +169,28 @@ GPU_DEVICE int64_t Offset(const ReduceWalk& w, int64_t i) {
 // Returns the offset of element i among an output's elements. Short form for walks with a single dimension.
 GPU_DEVICE int64_t ReducedOffset(const ReduceWalk& w, int64_t i) { return w.rank == 1 ? i * w.strides[0] : Offset(w, i); }
 
+// Combines elements begin, begin + step, ... with `a`, in their order. Several loads are in flight at a time.
+template <typename T, template <typename> class R>
+GPU_DEVICE auto Accumulate(typename R<T>::A a, const T* __restrict__ from, const ReduceWalk& walk, int64_t begin,
+                           int64_t end, int64_t step) {
+  constexpr int kLoads = 8;
+  int64_t i = begin;
+  for (; i + (kLoads - 1) * step < end; i += kLoads * step) {
+    T loaded[kLoads];
+    GPU_UNROLL for (int j = 0; j < kLoads; ++j) loaded[j] = from[ReducedOffset(walk, i + j * step)];
+    GPU_UNROLL for (int j = 0; j < kLoads; ++j) a = R<T>::Of(a, R<T>::Map(loaded[j]));
+  }
+  for (; i < end; i += step) a = R<T>::Of(a, R<T>::Map(from[ReducedOffset(walk, i)]));
+  return a;
+}
+
 template <typename T, template <typename> class R>
 GPU_DEVICE void ReduceThread(const ReduceArgs& args) {
   using A = typename R<T>::A;
   const T* __restrict__ x = static_cast<const T*>(args.x);
   T* __restrict__ y = static_cast<T*>(args.y);
   for (int64_t o = GridThread(); o < args.outputs; o += GridThreads()) {
-    const T* from = x + Offset(args.kept, o);
-    A a = R<T>::template Start<A>();
-    for (int64_t i = 0; i < args.count; ++i) a = R<T>::Of(a, R<T>::Map(from[ReducedOffset(args.reduced, i)]));
+    const A a = Accumulate<T, R>(R<T>::template Start<A>(), x + Offset(args.kept, o), args.reduced, 0, args.count, 1);
     y[o] = R<T>::End(a, args.count);
   }
 }
@@ -190,11 +203,55 @@ GPU_DEVICE void ReduceBlock(const ReduceArgs& args) {
   T* __restrict__ y = static_cast<T*>(args.y);
   for (int64_t o = blockIdx.x; o < args.outputs; o += gridDim.x) {
     const T* from = x + Offset(args.kept, o);
-    A a = R<T>::template Start<A>();
-    for (int64_t i = threadIdx.x; i < args.count; i += blockDim.x)
-      a = R<T>::Of(a, R<T>::Map(from[ReducedOffset(args.reduced, i)]));
+    A a = Accumulate<T, R>(R<T>::template Start<A>(), from, args.reduced, threadIdx.x, args.count, blockDim.x);
     a = BlockReduce<R<T>>(a, part);
     if (threadIdx.x == 0) y[o] = R<T>::End(a, args.count);
+  }
+}
+
+// The elements of one part of an output.
+struct ReducePart {
+  int64_t output, begin, end;
+};
+GPU_DEVICE ReducePart PartOf(const ReduceArgs& args, int64_t unit) {
+  const int64_t each = (args.count + args.splits - 1) / args.splits, split = unit / args.outputs, begin = split * each;
+  return {unit - split * args.outputs, begin, begin + each < args.count ? begin + each : args.count};
+}
+
+// Compute the parts, [split][output], in the accumulator's type.
+template <typename T, template <typename> class R>
+GPU_DEVICE void ReducePartsByThreads(const ReduceArgs& args) {
+  using A = typename R<T>::A;
+  const T* __restrict__ x = static_cast<const T*>(args.x);
+  for (int64_t u = GridThread(); u < args.outputs * args.splits; u += GridThreads()) {
+    const ReducePart p = PartOf(args, u);
+    const T* from = x + Offset(args.kept, p.output);
+    static_cast<A*>(args.y)[u] = Accumulate<T, R>(R<T>::template Start<A>(), from, args.reduced, p.begin, p.end, 1);
+  }
+}
+template <typename T, template <typename> class R>
+GPU_DEVICE void ReducePartsByBlocks(const ReduceArgs& args) {
+  using A = typename R<T>::A;
+  GPU_SHARED(A, part, [32]);
+  const T* __restrict__ x = static_cast<const T*>(args.x);
+  for (int64_t u = blockIdx.x; u < args.outputs * args.splits; u += gridDim.x) {
+    const ReducePart p = PartOf(args, u);
+    const T* from = x + Offset(args.kept, p.output);
+    A a = Accumulate<T, R>(R<T>::template Start<A>(), from, args.reduced, p.begin + threadIdx.x, p.end, blockDim.x);
+    a = BlockReduce<R<T>>(a, part);
+    if (threadIdx.x == 0) static_cast<A*>(args.y)[u] = a;
+  }
+}
+
+// Joins the parts, which are x.
+template <typename T, template <typename> class R>
+GPU_DEVICE void ReduceJoin(const ReduceArgs& args) {
+  using A = typename R<T>::A;
+  const A* __restrict__ parts = static_cast<const A*>(args.x);
+  for (int64_t o = GridThread(); o < args.outputs; o += GridThreads()) {
+    A a = R<T>::template Start<A>();
+    for (int64_t s = 0; s < args.splits; ++s) a = R<T>::Of(a, parts[s * args.outputs + o]);
+    static_cast<T*>(args.y)[o] = R<T>::End(a, args.count);
   }
 }
 
@@ -253,6 +310,21 @@ GPU_DEVICE void ReduceAtomicSum(const ReduceArgs& args) {
   GPU_REDUCE_THREAD(name, i8, int8_t, R) \
   GPU_REDUCE_THREAD(name, u8, uint8_t, R)
 
+#define GPU_REDUCE_JOIN(name, type, T, R) GPU_KERNEL(name##_join_##type, 256, ReduceArgs, (ReduceJoin<T, R>))
+#define GPU_REDUCE_PARTS(name, type, T, R)                                              \
+  GPU_KERNEL(name##_parts_thread_##type, 256, ReduceArgs, (ReducePartsByThreads<T, R>)) \
+  GPU_KERNEL(name##_parts_block_##type, 256, ReduceArgs, (ReducePartsByBlocks<T, R>))   \
+  GPU_REDUCE_JOIN(name, type, T, R)
+#define GPU_REDUCE_SPLIT(type, T)            \
+  GPU_REDUCE_PARTS(reduce_sum, type, T, Sum) \
+  GPU_REDUCE_PARTS(reduce_max, type, T, Max) \
+  GPU_REDUCE_PARTS(reduce_min, type, T, Min) \
+  GPU_REDUCE_JOIN(reduce_mean, type, T, Mean)
+
+GPU_REDUCE_SPLIT(f32, float)
+GPU_REDUCE_SPLIT(f64, double)
+GPU_REDUCE_SPLIT(f16, f16)
+GPU_REDUCE_SPLIT(bf16, bf16)
 GPU_REDUCE_NUMBERS(reduce_sum, Sum)
 GPU_REDUCE_NUMBERS(reduce_mean, Mean)
 GPU_REDUCE_NUMBERS(reduce_sum_square, SumSquare)

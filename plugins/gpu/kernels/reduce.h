@@ -21,7 +21,7 @@ struct ReduceArgs {
   void* y;
   int64_t outputs, count;
   ReduceWalk kept, reduced;
-  int64_t splits;  // reduce_atomic: blocks per output
+  int64_t splits;  // reduce_atomic: blocks per output; kernels named parts and join: parts per output
 };
 
 // y (outer, inner), int64 = position along n of the maximum (minimum) of x (outer, n, inner). NaN counts as the extreme

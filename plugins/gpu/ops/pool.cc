@@ -19,6 +19,8 @@ Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   if (FindKernel(kernel) == kNoKernel) return Refusal("does not take " + std::string(TypeName(x.dtype())));
   args.n = static_cast<int64_t>(y.elements());
   args.channels = x.dim(1);
+  constexpr uint64_t kNarrow = uint64_t{1} << 30;
+  args.narrow = x.elements() < kNarrow && y.elements() < kNarrow;
   args.count_pads = n.Int("count_include_pad", 0) != 0;
   args.column_major = n.Int("storage_order", 0) != 0;
   if (args.n == 0) return {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "plugins/gpu/support/broadcast.h"
 #include "plugins/gpu/support/moves.h"
@@ -40,7 +41,7 @@ const Reduction& Find(const Node& n) {
 }
 
 // The number of a candidate is its kind and, from kLayoutBit on, its layout.
-enum Kind : uint32_t { kThread = 0, kBlock = 1, kAtomic = 2 };
+enum Kind : uint32_t { kThread = 0, kBlock = 1, kAtomic = 2, kSplitThread = 3, kSplitBlock = 4 };
 constexpr uint64_t kLayoutBit = 8;
 
 struct Described {
@@ -116,6 +117,26 @@ Result Describe(const Problem& p, Layout layout, Described* out) {
   return {};
 }
 
+// Estimate the time that the loads of a reduction take in their order: each thread has several in flight.
+double ThreadUs(double count) { return 0.05 * count; }
+double BlockUs(const Problem& p, double count, double blocks) {
+  constexpr double kThreads = 256, kBlocksAtOnce = 8;  // of a multiprocessor
+  return 0.5 + 0.1 * std::ceil(count / kThreads) * std::ceil(blocks / (kBlocksAtOnce * RoofsOf(p.handle()).multiprocessors));
+}
+
+// Returns the number of parts of each output that keep a device busy, each of some elements; 1: none.
+int64_t SplitsOf(const ReduceArgs& a, Kind kind) {
+  const int64_t units = kind == kSplitThread ? 65536 : 1024, least = kind == kSplitThread ? 32 : 2048;
+  constexpr int64_t kMost = 128;
+  return std::clamp<int64_t>(std::min(units / std::max<int64_t>(1, a.outputs), a.count / least), 1, kMost);
+}
+// Returns the bytes of the parts; sums of 16-bit floats are floats.
+uint64_t PartBytes(const ReduceArgs& a, int64_t splits, mge_dtype type) {
+  return static_cast<uint64_t>(a.outputs * splits) * std::max<uint64_t>(4, ElementBytes(type));
+}
+// Returns the name of the kernels that compute the parts. Those of a mean are sums.
+std::string PartsOf(const std::string& base) { return (base == "reduce_mean" ? "reduce_sum" : base) + "_parts"; }
+
 // Returns the bits of `value` (0, 1 or minus infinity) in the type.
 uint64_t BitsOf(double value, mge_dtype type) {
   switch (type) {
@@ -149,21 +170,36 @@ struct ReduceRow {
     // With few outputs, one thread per output leaves the device idle.
     add({.id = "gpu.reduce.thread",
          .attributes = kExact,
-         .cost_us = GpuUs(p, bytes, 4.0 * count * static_cast<double>(a.outputs)) + count * 2e-3,
+         .cost_us = GpuUs(p, bytes, 4.0 * count * static_cast<double>(a.outputs)) + ThreadUs(count),
          .variant = kThread});
+    const mge_dtype type = p.node().input(0).dtype();
+    if (const Kind kind = d.across ? kSplitThread : kSplitBlock; !d.copies) {
+      const int64_t splits = SplitsOf(a, kind);
+      const double each = count / static_cast<double>(splits), outputs = static_cast<double>(a.outputs * splits);
+      if (splits > 1 && FindKernel(KernelFor(d.base + "_join", type)) != kNoKernel) {
+        const uint64_t part_bytes = PartBytes(a, splits, type);
+        add({.id = "gpu.reduce.split",
+             .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
+             .workspace = part_bytes,
+             .cost_us = GpuUs(p, bytes + 2.0 * static_cast<double>(part_bytes), 0, 2) +
+                        ThreadUs(static_cast<double>(splits)) +
+                        (kind == kSplitThread ? ThreadUs(each) : BlockUs(p, each, outputs)),
+             .variant = kind});
+      }
+    }
     // A block per output would read every line of memory several times.
     if (layout == Layout::kChannelsLast && d.across) return {};
-    if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", p.node().input(0).dtype())) == kNoKernel)
-      return {};
+    if (d.copies || a.count == 0 || FindKernel(KernelFor(d.base + "_block", type)) == kNoKernel) return {};
     add({.id = "gpu.reduce.block",
          .attributes = kExact,
-         .cost_us = GpuUs(p, bytes) + 0.2 + count / 128e3 + 2e-3 * static_cast<double>(a.outputs),
+         .cost_us = GpuUs(p, bytes) + BlockUs(p, count, static_cast<double>(a.outputs)),
          .variant = kBlock});
-    if (d.base == "reduce_sum" && p.node().input(0).dtype() == MGE_DTYPE_F32) {
+    if (d.base == "reduce_sum" && type == MGE_DTYPE_F32) {
       add({.id = "gpu.reduce.atomic",
            .rank = 10,
            .attributes = kLaunched | MGE_KERNEL_USES_ATOMICS,
-           .cost_us = GpuUs(p, bytes, 0, 2) + 0.2 + count / 512e3 + 8e-3 * static_cast<double>(a.outputs),
+           .cost_us = GpuUs(p, bytes, 0, 2) + BlockUs(p, std::min(count, 4096.0), static_cast<double>(a.outputs)) +
+                      8e-3 * static_cast<double>(a.outputs),
            .variant = kAtomic});
     }
     return {};
@@ -187,6 +223,15 @@ struct ReduceRow {
       d.args.splits = std::clamp<int64_t>(d.args.count / 4096, 1, 64);
       recipe.AddFill(out, 0, y.bytes());
       recipe.Add("reduce_atomic_sum_f32", Rows(d.args.outputs * d.args.splits), d.args, {in, out});
+    } else if (kind == kSplitThread || kind == kSplitBlock) {
+      ReduceArgs& a = d.args;
+      a.splits = SplitsOf(a, static_cast<Kind>(kind));
+      recipe.SetWorkspace(PartBytes(a, a.splits, type));
+      const int64_t units = a.outputs * a.splits;
+      const bool threads = kind == kSplitThread;
+      recipe.Add(KernelFor(PartsOf(d.base) + (threads ? "_thread" : "_block"), type), threads ? Spread(units) : Rows(units),
+                 a, {in, Operand::Work()});
+      recipe.Add(KernelFor(d.base + "_join", type), Spread(a.outputs), a, {Operand::Work(), out});
     } else if (kind == kBlock) {
       recipe.Add(KernelFor(d.base + "_block", type), Rows(d.args.outputs), d.args, {in, out});
     } else {

@@ -18,6 +18,17 @@ TEST(Reduction, CumSumReadsItsAxisWhenItRuns) {
   }
 }
 
+// Few outputs of many elements: along lines, across them, and on axes between others.
+TEST(Reduction, JoinsTheParts) {
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"}) {
+    for (DType t : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+      UnderTest().Check(OneNode(op, {Random(t, {3, 5000}), Integers({1})}, {}, {1}), Roughly);
+      UnderTest().Check(OneNode(op, {Random(t, {150, 7}), Integers({0})}, {}, {1}), Roughly);
+      UnderTest().Check(OneNode(op, {Random(t, {9, 3, 25, 20}), Integers({0, 2, 3})}, {}, {1}), Roughly);
+    }
+  }
+}
+
 TEST(Reduction, NormsBeyondTheRangeOfTheTypeSaturate) {
   for (DType t : {DType::kI32, DType::kU32}) {
     UnderTest().Check(OneNode("ReduceL2", {Fill(t, {2, 2}, {2147483647, 1147483647, 3, 4}), Integers({1})}, {}, {1}),

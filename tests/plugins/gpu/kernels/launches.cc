@@ -12,6 +12,7 @@
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/norm.h"
+#include "plugins/gpu/kernels/pool_gradient.h"
 #include "plugins/gpu/kernels/random.h"
 #include "plugins/gpu/kernels/recurrent.h"
 #include "plugins/gpu/kernels/reduce.h"
@@ -174,6 +175,14 @@ void Convolutions(Memory& m, const Check& check) {
   gradient.w = m.Floats(3 * 4 * 10 * 9);
   check("parts of a gradient", LaunchOf("conv_weight_gradient_part_f32", gradient, 256, 4));
   check("gradient", LaunchOf("conv_weight_gradient_f32", gradient, 256, 4));
+
+  PoolGradientArgs pool = {};
+  pool.dy = m.Floats(2 * 25);
+  pool.indices = m.Array<int64_t>(2 * 25, [](size_t i) { return static_cast<int64_t>(i); });
+  pool.dx = m.Floats(2 * 81);
+  pool.n = 2 * 81;
+  std::copy(std::begin(gradient.axis), std::end(gradient.axis), pool.axis);
+  check("gradient of a pool", LaunchOf("max_pool_gradient_f32", pool, 64, 2));
 }
 
 void ConvolutionsWithChannelsLast(Memory& m, const Check& check) {
@@ -436,6 +445,12 @@ void Reductions(Memory& m, const Check& check) {
   reduce.splits = 3;
   check("block", LaunchOf("reduce_sum_block_f32", reduce, 128, 5));
   check("atomic", LaunchOf("reduce_atomic_sum_f32", reduce, 128, 15));
+  reduce.y = m.Floats(3 * 5);
+  check("parts by blocks", LaunchOf("reduce_sum_parts_block_f32", reduce, 128, 15));
+  check("parts by threads", LaunchOf("reduce_max_parts_thread_f32", reduce, 128, 1));
+  reduce.x = m.Floats(3 * 5);
+  reduce.y = m.Floats(5);
+  check("join of parts", LaunchOf("reduce_mean_join_f32", reduce, 128, 1));
   reduce.x = m.Floats(100 * 9);
   reduce.y = m.Floats(100);
   reduce.outputs = 100;
