@@ -69,8 +69,13 @@ struct AttentionRow {
     if (!FindWhole(p, &found)) return nullptr;
     const AttentionArgs& a = found.args;
     const int32_t size = std::max(a.head_size, a.value_size);
-    std::string kernel = size > 128 ? "attention256" : "attention";
-    Shape3 shape = Rows(BlocksOf(a, size > 128 ? 16 : 32));
+    // Large tiles of queries reuse more, if there are enough of them for the device.
+    const bool many = BlocksOf(a, 64) >= 2 * static_cast<int64_t>(RoofsOf(p.handle()).multiprocessors);
+    std::string kernel = size > 128  ? "attention256x16"
+                         : size > 64 ? "attention128x32"
+                         : many      ? "attention64x64"
+                                     : "attention64x32";
+    Shape3 shape = Rows(BlocksOf(a, size > 128 ? 16 : size <= 64 && many ? 64 : 32));
     if (c.variant == kMatrixUnits) {
       kernel = a.head_size > 128 ? "attention_mma256" : size > 64 ? "attention_mma128" : "attention_mma64";
       shape = Rows(BlocksOf(a, 64) * PartsOf(a));

@@ -52,18 +52,20 @@ AttentionArgs AttentionOf(Memory& m, size_t head_size, size_t value_size, size_t
 
 void Attentions(Memory& m, const Check& check) {
   AttentionArgs args = AttentionOf(m, 10, 20, 1);
-  check("masked", LaunchOf("attention_f32", args, 256, 3));
+  check("masked", LaunchOf("attention64x32_f32", args, 256, 3));
+  check("masked, large tiles", LaunchOf("attention64x64_f32", args, 256, 2));
   args.mask = nullptr;
   args.causal = {kCausalAdds, 1, -1e9f, -5e8f};
-  check("causal", LaunchOf("attention_f32", args, 256, 3));
+  check("causal", LaunchOf("attention64x32_f32", args, 256, 3));
   args.causal.enough = INFINITY;
-  check("causal, with all keys", LaunchOf("attention_f32", args, 256, 3));
+  check("causal, with all keys", LaunchOf("attention64x64_f32", args, 256, 3));
   args = AttentionOf(m, 10, 20, 2);
-  check("of 16 bits", LaunchOf("attention_f16", args, 256, 3));
+  check("of 16 bits", LaunchOf("attention64x32_f16", args, 256, 3));
   args.mask = m.Bytes(40 * 70);
   args.mask_kind = kMaskReplaces;
-  check("masked by bool", LaunchOf("attention_bf16", args, 256, 3));
-  check("of large heads", LaunchOf("attention256_f32", AttentionOf(m, 140, 200, 1), 256, 3));
+  check("masked by bool", LaunchOf("attention64x32_bf16", args, 256, 3));
+  check("of heads of middle size", LaunchOf("attention128x32_f32", AttentionOf(m, 70, 100, 1), 256, 3));
+  check("of large heads", LaunchOf("attention256x16_f32", AttentionOf(m, 140, 200, 1), 256, 3));
 }
 
 // Rows of whole vectors of 16 bytes, which are copied in the background, and others. One block computes two heads.
