@@ -164,7 +164,9 @@ void Convolutions(Memory& m, const Check& check) {
   conv.y = m.Floats(2 * 4 * 81);
   check("transposed", LaunchOf("conv_transposed_f32", conv, 64, 4));
   check("transposed, channels last", LaunchOf("conv_nhwc_transposed_f32", conv, 64, 4));
+}
 
+void GradientsOfConvolutions(Memory& m, const Check& check) {
   ConvGradientArgs gradient = {};
   gradient.images = gradient.groups = 2;
   gradient.channels = 20;
@@ -177,14 +179,35 @@ void Convolutions(Memory& m, const Check& check) {
   gradient.w = m.Floats(3 * 4 * 10 * 9);
   check("parts of a gradient", LaunchOf("conv_weight_gradient_part_f32", gradient, 256, 4));
   check("gradient", LaunchOf("conv_weight_gradient_f32", gradient, 256, 4));
+}
 
+void GradientsOfPools(Memory& m, const Check& check) {
   PoolGradientArgs pool = {};
   pool.dy = m.Floats(2 * 25);
-  pool.indices = m.Array<int64_t>(2 * 25, [](size_t i) { return static_cast<int64_t>(i); });
+  pool.indices = m.Longs(2 * 25, [](size_t) { return int64_t{161}; });
   pool.dx = m.Floats(2 * 81);
   pool.n = 2 * 81;
-  std::copy(std::begin(gradient.axis), std::end(gradient.axis), pool.axis);
+  pool.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  pool.axis[1] = pool.axis[2] = {9, 5, 3, 2, 1, 1, 1};
   check("gradient of a pool", LaunchOf("max_pool_gradient_f32", pool, 64, 2));
+}
+
+void DepthwiseConvolutions(Memory& m, const Check& check) {
+  ConvArgs conv = {};
+  conv.images = 2;
+  conv.channels = conv.outputs = conv.groups = 3;
+  conv.axis[0] = {1, 1, 1, 1, 1, 0, 0};
+  conv.axis[1] = {8, 4, 2, 2, 1, 0, 0};
+  conv.axis[2] = {9, 9, 3, 1, 1, 1, 1};
+  conv.x = m.Floats(2 * 3 * 72);
+  conv.w = m.Floats(3 * 6);
+  conv.bias = m.Floats(3);
+  conv.y = m.Floats(2 * 3 * 36);
+  check("of three columns", LaunchOf("conv_depthwise_f32", conv, 64, 2));
+  conv.axis[2] = {11, 9, 5, 1, 1, 1, 1};
+  conv.x = m.Floats(2 * 3 * 88);
+  conv.w = m.Floats(3 * 10);
+  check("of five columns", LaunchOf("conv_depthwise_f32", conv, 64, 2));
 }
 
 void ConvolutionsWithChannelsLast(Memory& m, const Check& check) {
@@ -545,6 +568,8 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"cast", Casts},
                                  {"chain", Chains},
                                  {"conv", Convolutions},
+                                 {"conv_depthwise", DepthwiseConvolutions},
+                                 {"conv_gradient", GradientsOfConvolutions},
                                  {"conv_mma", MatrixUnitsOfConvolutions},
                                  {"conv_nhwc", ConvolutionsWithChannelsLast},
                                  {"conv_nhwc_mma", MatrixUnitsWithChannelsLast},
@@ -558,6 +583,7 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"matmul_mma", MatrixUnits},
                                  {"norm", Norms},
                                  {"pool", Pools},
+                                 {"pool_gradient", GradientsOfPools},
                                  {"quantize", Quantizations},
                                  {"random", Draws},
                                  {"recurrent", Recurrences},
