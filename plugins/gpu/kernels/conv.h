@@ -29,6 +29,9 @@ struct ConvArgs {
   WindowAxis axis[3];
   Activation activation;
   int32_t packed;
+  int32_t
+      splits;  // conv_nhwc_product_part: the parts of the sums, [split][image and pixel][output], in the accumulator's type,
+               // are stored in y; matmul_join adds them
 };
 
 // The arguments of MaxPool and AveragePool.

@@ -6,47 +6,69 @@
 
 namespace mge::gpu {
 
-// Computes tiles of the product. Rows are pixels of all images, columns are outputs of a group.
-template <typename T>
+// Computes tiles of the product. Rows are pixels of all images, columns are outputs of a group. kParts: also cuts the sums.
+// The loads of a step are in flight while the step before is computed.
+template <typename T, bool kParts>
 GPU_DEVICE void Product(const ConvArgs& args) {
   using C = Compute<T>;
   constexpr int kEach = 4;  // elements along k that a thread loads at once
+  struct Loaded {
+    Pack<T, kEach> left, right;
+  };
   GPU_SHARED(C, a, [kTileK][kTileRows + kTilePad]);
   GPU_SHARED(C, b, [kTileK][kTileColumns + kTilePad]);
   GPU_STATE(C, sums, kTileThreads, [4][4]);
   GPU_STATE(WindowPlace, places, kTileThreads, [1]);
+  GPU_STATE(Loaded, loaded, kTileThreads, [1]);
   const Windows32 all(args.axis, args.images);
   const auto outputs = static_cast<int32_t>(args.outputs / args.groups);
   const auto depth = static_cast<int32_t>(args.channels / args.groups) * all.taps();
   const int64_t across = (outputs + kTileColumns - 1) / kTileColumns, down = (all.pixels + kTileRows - 1) / kTileRows;
+  const int32_t splits = kParts ? args.splits : 1, each = ((depth + splits - 1) / splits + kTileK - 1) / kTileK * kTileK;
   const bool in_packs = StoresPacks<kEach>(args);
-  for (int64_t u = blockIdx.x; u < across * down * args.groups; u += gridDim.x) {
-    const int64_t column0 = u % across * kTileColumns, row0 = u / across % down * kTileRows, group = u / across / down;
+  for (int64_t u = blockIdx.x; u < across * down * args.groups * splits; u += gridDim.x) {
+    const int64_t column0 = u % across * kTileColumns, row0 = u / across % down * kTileRows,
+                  group = u / across / down % args.groups, split = u / across / down / args.groups;
+    const auto begin = static_cast<int32_t>(split) * each, end = begin + each < depth ? begin + each : depth;
     const WindowLines<T> windows(args, group);
     const FilterLines<T> filter(args, group, all.taps());
+    const auto load = [&](const WindowPlace& place, int32_t k0, int t) {
+      const int line = t / (kTileK / kEach), k = t % (kTileK / kEach) * kEach;
+      return Loaded{windows.template Load<kEach>(place, k0 + k, depth),
+                    filter.template Load<kEach>(filter.LineAt(column0 + line), k0 + k, depth)};
+    };
     GPU_PHASE(t) {
       for (int i = 0; i < 4; ++i) {
         for (int j = 0; j < 4; ++j) GPU_OWN(sums, t)[i][j] = C(0);
       }
       GPU_OWN(places, t)[0] = windows.LineAt(row0 + t / (kTileK / kEach));
+      GPU_OWN(loaded, t)[0] = load(GPU_OWN(places, t)[0], begin, t);
     }
-    for (int32_t k0 = 0; k0 < depth; k0 += kTileK) {
+    for (int32_t k0 = begin; k0 < end; k0 += kTileK) {
       GPU_PHASE(t) {
         const int line = t / (kTileK / kEach), k = t % (kTileK / kEach) * kEach;
-        const auto left = windows.template Load<kEach>(GPU_OWN(places, t)[0], k0 + k, depth);
-        const auto right = filter.template Load<kEach>(filter.LineAt(column0 + line), k0 + k, depth);
-        GPU_UNROLL for (int i = 0; i < kEach; ++i) a[k + i][line] = Widen(left.at[i]);
-        GPU_UNROLL for (int i = 0; i < kEach; ++i) b[k + i][line] = Widen(right.at[i]);
+        const Loaded& now = GPU_OWN(loaded, t)[0];
+        GPU_UNROLL for (int i = 0; i < kEach; ++i) a[k + i][line] = Widen(now.left.at[i]);
+        GPU_UNROLL for (int i = 0; i < kEach; ++i) b[k + i][line] = Widen(now.right.at[i]);
       }
       GPU_BARRIER();
-      GPU_PHASE(t) MultiplyTile<C>(GPU_OWN(sums, t), a, b, t);
+      GPU_PHASE(t) {
+        if (k0 + kTileK < end) GPU_OWN(loaded, t)[0] = load(GPU_OWN(places, t)[0], k0 + kTileK, t);
+        MultiplyTile<C>(GPU_OWN(sums, t), a, b, t);
+      }
       GPU_BARRIER();
     }
     GPU_PHASE(t) {
       const int64_t row1 = row0 + t / 16 * 4, column = column0 + t % 16 * 4;
       for (int64_t row = row1; row < row1 + 4 && row < all.pixels; ++row) {
         const int64_t output = group * outputs + column;
-        StorePack<4, T>(args, GPU_OWN(sums, t)[row - row1], output, row * args.outputs + output, in_packs, outputs - column);
+        if constexpr (kParts) {
+          C* const part = static_cast<C*>(args.y) + (split * all.pixels + row) * args.outputs + output;
+          for (int j = 0; j < 4 && column + j < outputs; ++j) part[j] = GPU_OWN(sums, t)[row - row1][j];
+        } else {
+          StorePack<4, T>(args, GPU_OWN(sums, t)[row - row1], output, row * args.outputs + output, in_packs,
+                          outputs - column);
+        }
       }
     }
   }
@@ -119,9 +141,10 @@ GPU_DEVICE void Depthwise(const ConvArgs& args) {
   }
 }
 
-#define GPU_CONVOLUTIONS(type, T)                                                 \
-  GPU_PHASED_KERNEL(conv_nhwc_product_##type, kTileThreads, ConvArgs, Product<T>) \
-  GPU_KERNEL(conv_nhwc_direct_##type, 256, ConvArgs, Direct<T>)                   \
+#define GPU_CONVOLUTIONS(type, T)                                                              \
+  GPU_PHASED_KERNEL(conv_nhwc_product_##type, kTileThreads, ConvArgs, (Product<T, false>))     \
+  GPU_PHASED_KERNEL(conv_nhwc_product_part_##type, kTileThreads, ConvArgs, (Product<T, true>)) \
+  GPU_KERNEL(conv_nhwc_direct_##type, 256, ConvArgs, Direct<T>)                                \
   GPU_KERNEL(conv_nhwc_depthwise_##type, 256, ConvArgs, Depthwise<T>)
 
 GPU_CONVOLUTIONS(f32, float)

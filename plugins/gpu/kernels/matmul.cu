@@ -18,29 +18,44 @@ struct AsBf16 {
   static GPU_DEVICE float Of(float x) { return Widen(NarrowToBf16(x)); }
 };
 
-// Fills the shared tiles of steps [k0, k0 + kTileK) with elements, and with zeros from k1 on.
+// The elements of a step of both factors that a thread loads.
+constexpr int kLoads = kTileRows * kTileK / kTileThreads;
+static_assert(kTileRows == kTileColumns);
+template <typename C>
+using Loaded = C[2][kLoads];
+
+// Loads elements of steps [k0, k0 + kTileK), and zeros from k1 on.
 template <typename T, typename Factor, typename C>
-GPU_DEVICE void LoadTiles(const MatMulArgs& args, const ProductPointers& of, const BatchOffsets& at, TileA<C>& a,
-                          TileB<C>& b, int64_t row0, int64_t column0, int64_t k0, int64_t k1, int thread) {
+GPU_DEVICE void LoadStep(const MatMulArgs& args, const ProductPointers& of, const BatchOffsets& at, Loaded<C>& to,
+                         int64_t row0, int64_t column0, int64_t k0, int64_t k1, int thread) {
   const T* __restrict__ left = static_cast<const T*>(of.a) + at.a;
   const T* __restrict__ right = static_cast<const T*>(of.b) + at.b;
-  GPU_UNROLL for (int i = 0; i < kTileRows * kTileK / kTileThreads; ++i) {
+  GPU_UNROLL for (int i = 0; i < kLoads; ++i) {
     const int e = thread + i * kTileThreads, row = e / kTileK, k = e % kTileK;
-    a[k][row] =
-        row0 + row < args.m && k0 + k < k1 ? Factor::Of(left[(row0 + row) * args.a_row + (k0 + k) * args.a_k]) : C(0);
+    to[0][i] = row0 + row < args.m && k0 + k < k1 ? Factor::Of(left[(row0 + row) * args.a_row + (k0 + k) * args.a_k]) : C(0);
   }
-  GPU_UNROLL for (int i = 0; i < kTileColumns * kTileK / kTileThreads; ++i) {
+  GPU_UNROLL for (int i = 0; i < kLoads; ++i) {
     const int e = thread + i * kTileThreads, k = e / kTileColumns, column = e % kTileColumns;
-    b[k][column] = column0 + column < args.n && k0 + k < k1
-                       ? Factor::Of(right[(k0 + k) * args.b_k + (column0 + column) * args.b_column])
-                       : C(0);
+    to[1][i] = column0 + column < args.n && k0 + k < k1
+                   ? Factor::Of(right[(k0 + k) * args.b_k + (column0 + column) * args.b_column])
+                   : C(0);
+  }
+}
+// Stores them in the shared tiles.
+template <typename C>
+GPU_DEVICE void StoreStep(const Loaded<C>& from, TileA<C>& a, TileB<C>& b, int thread) {
+  GPU_UNROLL for (int i = 0; i < kLoads; ++i) {
+    const int e = thread + i * kTileThreads;
+    a[e % kTileK][e / kTileK] = from[0][i];
+    b[e / kTileColumns][e % kTileColumns] = from[1][i];
   }
 }
 
 // Computes tile u of the products of all batches. If Parts, also of all parts of k, and stores the sums without an epilogue.
-template <typename T, typename Factor, bool Parts, typename C, typename Sums>
+// The loads of a step are in flight while the step before is computed.
+template <typename T, typename Factor, bool Parts, typename C, typename Sums, typename Loads>
 GPU_DEVICE void ComputeTile(const MatMulArgs& args, const ProductPointers& of, int64_t u, TileA<C>& a, TileB<C>& b,
-                            Sums& sums) {
+                            Sums& sums, Loads& loaded) {
   const int64_t across = (args.n + kTileColumns - 1) / kTileColumns, down = (args.m + kTileRows - 1) / kTileRows;
   const int64_t parts = Parts ? args.splits : 1, each = (args.k + parts - 1) / parts;
   const int64_t column0 = u % across * kTileColumns, row0 = u / across % down * kTileRows;
@@ -51,11 +66,17 @@ GPU_DEVICE void ComputeTile(const MatMulArgs& args, const ProductPointers& of, i
     for (int i = 0; i < 4; ++i) {
       for (int j = 0; j < 4; ++j) GPU_OWN(sums, t)[i][j] = C(0);
     }
+    LoadStep<T, Factor, C>(args, of, at, GPU_OWN(loaded, t), row0, column0, begin, end, t);
   }
   for (int64_t k0 = begin; k0 < end; k0 += kTileK) {
-    GPU_PHASE(t) LoadTiles<T, Factor>(args, of, at, a, b, row0, column0, k0, end, t);
+    GPU_PHASE(t) StoreStep<C>(GPU_OWN(loaded, t), a, b, t);
     GPU_BARRIER();
-    GPU_PHASE(t) MultiplyTile<C>(GPU_OWN(sums, t), a, b, t);
+    GPU_PHASE(t) {
+      if (k0 + kTileK < end) {
+        LoadStep<T, Factor, C>(args, of, at, GPU_OWN(loaded, t), row0, column0, k0 + kTileK, end, t);
+      }
+      MultiplyTile<C>(GPU_OWN(sums, t), a, b, t);
+    }
     GPU_BARRIER();
   }
   GPU_PHASE(t) {
@@ -82,9 +103,10 @@ GPU_DEVICE void MatMul(const MatMulArgs& args) {
   GPU_SHARED(C, a, [kTileK][kTileRows + kTilePad]);
   GPU_SHARED(C, b, [kTileK][kTileColumns]);
   GPU_STATE(C, sums, kTileThreads, [4][4]);
+  GPU_STATE(C, loaded, kTileThreads, [2][kLoads]);
   const int64_t tiles = TilesOf(args) * (Parts ? args.splits : 1);
   for (int64_t u = blockIdx.x; u < tiles; u += gridDim.x) {
-    ComputeTile<T, Factor, Parts>(args, PointersOf(args), u, a, b, sums);
+    ComputeTile<T, Factor, Parts>(args, PointersOf(args), u, a, b, sums, loaded);
   }
 }
 
@@ -94,11 +116,12 @@ GPU_DEVICE void MatMulSiblings(const SiblingsArgs& args) {
   GPU_SHARED(C, a, [kTileK][kTileRows + kTilePad]);
   GPU_SHARED(C, b, [kTileK][kTileColumns]);
   GPU_STATE(C, sums, kTileThreads, [4][4]);
+  GPU_STATE(C, loaded, kTileThreads, [2][kLoads]);
   const int64_t tiles = TilesOf(args.product);
   for (int64_t u = blockIdx.x; u < tiles * args.count; u += gridDim.x) {
     const int64_t i = u / tiles;
     const ProductPointers of = {args.a, args.b[i], nullptr, args.bias[i], nullptr, args.y[i], nullptr};
-    ComputeTile<T, AsItIs<T>, false>(args.product, of, u - i * tiles, a, b, sums);
+    ComputeTile<T, AsItIs<T>, false>(args.product, of, u - i * tiles, a, b, sums, loaded);
   }
 }
 

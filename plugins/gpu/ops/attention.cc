@@ -49,7 +49,8 @@ struct AttentionRow {
     const double whole = products * (a.head_size + a.value_size);
     const bool skips_tiles = a.causal.kind != kNotCausal && a.causal.enough < INFINITY;
     const double operations = skips_tiles ? whole / 2 : whole;
-    const double plain_us = GpuUs(p, BytesOf(p), operations);
+    const double blocks = static_cast<double>(BlocksOf(a, 32)), all = RoofsOf(p.handle()).multiprocessors;
+    const double plain_us = GpuUs(p, BytesOf(p), operations * std::max(1.0, all / blocks));  // few blocks leave it idle
     const bool units = HasMatrixUnits(p, found.type) && (found.type != MGE_DTYPE_F32 || a.head_size <= kMaxHeadSizeOfFloats);
     if (!units && found.type != MGE_DTYPE_F32 && HasLibraryOfProducts(p.handle(), found.type) &&
         ApartUs(p, found, whole) < plain_us) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv over one to three spatial axes, alone or with an epilogue, of plain tensors and with the channels last.
+#include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/layout.h"
 #include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/moves.h"
+#include "plugins/gpu/support/tiles.h"
 
 namespace mge::gpu {
 namespace {
@@ -14,6 +16,7 @@ enum Kind : uint32_t {
   kDepthwise,
   kMatrixUnits,
   kNhwcProduct,
+  kNhwcProductSplit,
   kNhwcDirect,
   kNhwcDepthwise,
   kNhwcMatrixUnits
@@ -47,6 +50,12 @@ int64_t ChannelsAtOnce(const Convolution& conv, int64_t most) {
 }
 int64_t WidestAccess(const Convolution& conv) { return 16 / static_cast<int64_t>(ElementBytes(conv.type)); }
 
+// Returns the bytes of the parts of a product that is cut along its sums.
+uint64_t PartBytes(const Convolution& conv, int64_t splits) {
+  const uint64_t element = conv.type == MGE_DTYPE_F64 ? 8 : 4;
+  return static_cast<uint64_t>(splits * conv.args.images * conv.pixels() * conv.args.outputs) * element;
+}
+
 class ConvOffers {
  public:
   ConvOffers(const Problem& p, const Convolution& conv, Offers& offers) : p_(p), conv_(conv), offers_(offers) {
@@ -71,7 +80,10 @@ class ConvOffers {
           kLayout);
     }
     const TiledWork work = WorkOf(conv_, conv_.tiles(), 1);
-    Add({.id = "gpu.conv.product", .attributes = kExact, .cost_us = Us(work.products + work.loads), .variant = kProduct},
+    Add({.id = "gpu.conv.product",
+         .attributes = kExact,
+         .cost_us = Us(work.products + work.loads) + TilesUs(p_, conv_.tiles(), conv_.depth()),
+         .variant = kProduct},
         kLayout);
     AddMatrixUnits(work, kMatrixUnits, kLayout);
   }
@@ -91,8 +103,22 @@ class ConvOffers {
     Add({.id = "gpu.conv.direct", .rank = 1, .attributes = kExact, .cost_us = Us(12 * flops_), .variant = kNhwcDirect},
         kLayout);
     const TiledWork work = WorkOf(conv_, conv_.nhwc_tiles(), ChannelsAtOnce(conv_, 4));
-    Add({.id = "gpu.conv.product", .attributes = kExact, .cost_us = Us(work.products + work.loads), .variant = kNhwcProduct},
+    const int64_t tiles = conv_.nhwc_tiles(), splits = SplitsFor(p_, tiles, conv_.depth());
+    Add({.id = "gpu.conv.product",
+         .attributes = kExact,
+         .cost_us = Us(work.products + work.loads) + TilesUs(p_, tiles, conv_.depth()),
+         .variant = kNhwcProduct},
         kLayout);
+    if (splits > 1) {
+      const uint64_t part_bytes = PartBytes(conv_, splits);
+      Add({.id = "gpu.conv.split_k",
+           .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
+           .workspace = part_bytes,
+           .cost_us = GpuUs(p_, BytesOf(p_) + 2.0 * static_cast<double>(part_bytes), work.products + work.loads, 2) +
+                      TilesUs(p_, splits * tiles, conv_.depth() / splits),
+           .variant = kNhwcProductSplit},
+          kLayout);
+    }
     AddMatrixUnits(WorkOf(conv_, conv_.nhwc_tiles(), ChannelsAtOnce(conv_, WidestAccess(conv_))), kNhwcMatrixUnits, kLayout);
   }
 
@@ -128,6 +154,7 @@ std::string_view KernelOf(Kind kind) {
     case kDepthwise: return "conv_depthwise";
     case kMatrixUnits: return "conv_mma";
     case kNhwcProduct: return "conv_nhwc_product";
+    case kNhwcProductSplit: return "conv_nhwc_product_part";
     case kNhwcDirect: return "conv_nhwc_direct";
     case kNhwcDepthwise: return "conv_nhwc_depthwise";
     case kNhwcMatrixUnits: return "conv_nhwc_mma";
@@ -179,9 +206,32 @@ struct ConvRow {
       };
       kernel = MatrixUnitsKernel(std::string(KernelOf(kind)), conv.type, tiles, &shape);
     }
+    if (kind == kNhwcProductSplit) return MakeSplit(p, conv, std::move(recipe));
     recipe.Add(kernel, shape, a,
                {Operand::In(conv.x), Operand::In(conv.w), Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual),
                 Operand::Out()});
+    return std::move(recipe).Make();
+  }
+
+ private:
+  // The result is a matrix with a row for each pixel and a column for each output.
+  static KernelPtr MakeSplit(const Problem& p, Convolution conv, Recipe recipe) {
+    conv.args.splits = static_cast<int32_t>(SplitsFor(p, conv.nhwc_tiles(), conv.depth()));
+    recipe.SetWorkspace(PartBytes(conv, conv.args.splits));
+    const Operand none = Operand::Null();
+    recipe.Add(KernelFor(KernelOf(kNhwcProductSplit), conv.type), Rows(conv.nhwc_tiles() * conv.args.splits), conv.args,
+               {Operand::In(conv.x), Operand::In(conv.w), none, none, Operand::Work()});
+    MatMulArgs join = {};
+    join.m = conv.args.images * conv.pixels();
+    join.n = join.residual_row = conv.args.outputs;
+    join.batch = 1;
+    join.bias_column = join.residual_column = 1;
+    join.alpha = 1;
+    join.activation = conv.args.activation;
+    join.splits = conv.args.splits;
+    recipe.Add(
+        KernelFor("matmul_join", conv.type), Spread(join.m * join.n), join,
+        {Operand::Work(), none, none, Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual), Operand::Out(), none});
     return std::move(recipe).Make();
   }
 };

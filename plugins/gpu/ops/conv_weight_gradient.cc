@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge.ConvWeightGradient over one to three spatial axes, of plain tensors.
-#include "plugins/gpu/kernels/conv_gradient.h"
-
 #include <algorithm>
 #include <limits>
 
+#include "plugins/gpu/kernels/conv_gradient.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
+#include "plugins/gpu/support/tiles.h"
 
 namespace mge::gpu {
 namespace {
@@ -32,8 +32,8 @@ Result Find(const Problem& p, Work* out) {
   for (int i = 0; i < 2; ++i) {
     if (p.node().input(i).elements() > std::numeric_limits<int32_t>::max() / 2) return Refusal("too many elements");
   }
-  constexpr int64_t kTile = 64, kBlocks = 256, kLeast = 512, kMostSplits = 64;  // blocks keep a device busy
-  out->tiles = (rows + kTile - 1) / kTile * ((columns + kTile - 1) / kTile) * args.groups;
+  constexpr int64_t kBlocks = 256, kLeast = 512, kMostSplits = 64;  // blocks keep a device busy
+  out->tiles = (rows + kTileSize - 1) / kTileSize * ((columns + kTileSize - 1) / kTileSize) * args.groups;
   out->splits = std::clamp<int64_t>(std::min(out->sum() / kLeast, kBlocks / out->tiles), 1, kMostSplits);
   return {};
 }
@@ -49,7 +49,8 @@ struct WeightGradientRow {
                 .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
                 .workspace = work.part_bytes(),
                 .cost_us = GpuUs(p, BytesOf(p) + 2.0 * static_cast<double>(work.part_bytes()), products * (2 * 64 + kLoads),
-                                 work.splits > 1 ? 2 : 1)});
+                                 work.splits > 1 ? 2 : 1) +
+                           TilesUs(p, work.tiles * work.splits, work.sum() / work.splits)});
   }
   static KernelPtr Make(const Problem& p, const Candidate&) {
     Work work;

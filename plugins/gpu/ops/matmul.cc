@@ -3,38 +3,27 @@
 #include "plugins/gpu/kernels/matmul.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/moves.h"
 #include "plugins/gpu/support/product.h"
 #include "plugins/gpu/support/siblings.h"
+#include "plugins/gpu/support/tiles.h"
 
 namespace mge::gpu {
 namespace {
 
 enum Kind : uint32_t { kTiles = 0, kSplitK = 1, kAsBf16 = 2, kPlainLoops = 3, kMatrixUnits = 4, kMatrixUnitsSplitK = 5 };
-constexpr int64_t kTile = 64;
 
 // Returns the number of tiles of all batches.
-int64_t TilesOf(const Product& p, int64_t tile = kTile) {
+int64_t TilesOf(const Product& p, int64_t tile = kTileSize) {
   return (p.args.m + tile - 1) / tile * ((p.args.n + tile - 1) / tile) * p.args.batch;
 }
 
-int64_t SplitsOf(const Product& product) {
-  constexpr int64_t kBlocks = 128;  // number of blocks that keep a device busy
-  return std::min<int64_t>({(product.args.k + 255) / 256, kBlocks / std::max<int64_t>(1, TilesOf(product)), 16});
-}
-uint64_t PartBytes(const Product& product) {
+int64_t SplitsOf(const Problem& p, const Product& product) { return SplitsFor(p, TilesOf(product), product.args.k); }
+uint64_t PartBytes(const Product& product, int64_t splits) {
   uint64_t element = product.type == MGE_DTYPE_F64 ? 8 : 4;
-  return static_cast<uint64_t>(SplitsOf(product) * product.args.batch * product.args.m * product.args.n) * element;
-}
-
-// Estimate the time of a tile and the number of tiles that follow one another: each tile is computed by one block, so few
-// tiles leave the device idle.
-double TileUs(int64_t k) { return 0.05 * static_cast<double>((k + 15) / 16); }
-double WavesOf(const Problem& p, int64_t tiles) {
-  return std::ceil(static_cast<double>(tiles) / RoofsOf(p.handle()).multiprocessors);
+  return static_cast<uint64_t>(splits * product.args.batch * product.args.m * product.args.n) * element;
 }
 
 struct MatMulRow {
@@ -57,10 +46,9 @@ struct MatMulRow {
                          .variant = kPlainLoops});
     }
     if (!IsFloating(product.type)) return offers.Refuse("no kernel for " + std::string(TypeName(product.type)));
-    const double tile_us = TileUs(args.k),
-                 us = GpuUs(p, BytesOf(p), product.flops()) + tile_us * WavesOf(p, TilesOf(product));
+    const double tiles_us = TilesUs(p, TilesOf(product), args.k), us = GpuUs(p, BytesOf(p), product.flops()) + tiles_us;
     offers.Add({.id = "gpu.matmul.tiles", .attributes = kExact, .cost_us = us, .variant = kTiles, .in_place = in_place});
-    const int64_t splits = args.m && args.n ? SplitsOf(product) : 1;
+    const int64_t splits = args.m && args.n ? SplitsOf(p, product) : 1;
     const bool units = args.k && HasMatrixUnits(p, product.type);
     const double gain = MatrixUnitsGain(p, product.type);
     const uint64_t units_attributes = MatrixUnitsAttributes(product.type);
@@ -69,24 +57,25 @@ struct MatMulRow {
       offers.Add({.id = units_id,
                   .rank = -1,
                   .attributes = units_attributes,
-                  .cost_us = GpuUs(p, BytesOf(p), product.flops() / gain) + tile_us / gain * WavesOf(p, TilesOf(product)),
+                  .cost_us = GpuUs(p, BytesOf(p), product.flops() / gain) + tiles_us / gain,
                   .variant = kMatrixUnits,
                   .in_place = in_place});
     }
     if (splits > 1) {
-      const double bytes = BytesOf(p) + 2.0 * static_cast<double>(PartBytes(product)),
-                   part_us = tile_us / static_cast<double>(splits) * WavesOf(p, splits * TilesOf(product));
+      const uint64_t part_bytes = PartBytes(product, splits);
+      const double bytes = BytesOf(p) + 2.0 * static_cast<double>(part_bytes),
+                   part_us = TilesUs(p, splits * TilesOf(product), args.k / splits);
       offers.Add({.id = "gpu.matmul.split_k",
                   .rank = 1,
                   .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
-                  .workspace = PartBytes(product),
+                  .workspace = part_bytes,
                   .cost_us = GpuUs(p, bytes, product.flops(), 2) + part_us,
                   .variant = kSplitK,
                   .in_place = in_place});
       if (units) {
         offers.Add({.id = units_id + "_split_k",
                     .attributes = units_attributes & ~uint64_t{MGE_KERNEL_BATCH_INVARIANT},
-                    .workspace = PartBytes(product),
+                    .workspace = part_bytes,
                     .cost_us = GpuUs(p, bytes, product.flops() / gain, 2) + part_us / gain,
                     .variant = kMatrixUnitsSplitK,
                     .in_place = in_place});
@@ -127,8 +116,8 @@ struct MatMulRow {
       recipe.Add(ElementBytes(product.type) == 8 ? "matmul_plain_u64" : "matmul_plain_u32", Spread(outputs), args,
                  {a, b, null, null, null, Operand::Out()});
     } else if (c.variant == kSplitK || c.variant == kMatrixUnitsSplitK) {
-      args.splits = static_cast<int32_t>(SplitsOf(product));
-      recipe.SetWorkspace(PartBytes(product));
+      args.splits = static_cast<int32_t>(SplitsOf(p, product));
+      recipe.SetWorkspace(PartBytes(product, args.splits));
       Shape3 shape = Rows(TilesOf(product) * args.splits);
       if (units) shape.block[0] = 128;
       recipe.Add(KernelFor(units ? "matmul_part_mma64" : "matmul_part", product.type), shape, args,
@@ -155,7 +144,7 @@ struct SiblingsRow {
     const Product product = ProductOf(p, found.products.front());
     const auto count = static_cast<int64_t>(found.products.size());
     const double operations = static_cast<double>(count) * product.flops(), bytes = BytesOf(p),
-                 waves_us = TileUs(product.args.k) * WavesOf(p, count * TilesOf(product));
+                 waves_us = TilesUs(p, count * TilesOf(product), product.args.k);
     offers.Add({.id = "gpu.matmul.siblings",
                 .attributes = kExact,
                 .cost_us = GpuUs(p, bytes, operations) + waves_us,

@@ -226,6 +226,10 @@ void ConvolutionsWithChannelsLast(Memory& m, const Check& check) {
     conv.y = m.Floats(50 * 70);
     conv.packed = 1;
     check("product", LaunchOf("conv_nhwc_product_f32", conv, 256, 4));
+    ConvArgs parts = conv;
+    parts.splits = 3;
+    parts.y = m.Floats(3 * 50 * 70);
+    check("parts of a product", LaunchOf("conv_nhwc_product_part_f32", parts, 256, 4));
     conv.packed = 0;
     conv.residual = conv.y;  // overwrites the residual
     check("product with a residual", LaunchOf("conv_nhwc_product_f32", conv, 256, 4));
