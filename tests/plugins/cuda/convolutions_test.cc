@@ -48,9 +48,9 @@ class CudaConvolutions : public Command {
 
 // Every form of Conv that operators have, and its gradient by the filter, through every engine.
 TEST_F(CudaConvolutions, PassTheConformanceKit) {
-  const Outcome o = Mge(
-      std::string("sdk test ") + kCuda + " --only Conv --only ConvTranspose --only ConvWeightGradient --report report",
-      Environment());
+  const Outcome o =
+      Mge(std::string("sdk test ") + kCuda + " --only Conv --only ConvTranspose --only ConvWeightGradient --report report",
+          Environment());
   EXPECT_EQ(o.code, 0) << o.out.substr(0, 4000);
   const std::string report = Read("report/report.json");
   EXPECT_THAT(report, HasSubstr("cuda.cudnn.0"));

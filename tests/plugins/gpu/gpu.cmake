@@ -20,7 +20,7 @@ if(NOT MGE_SANITIZE)
   mge_gpu_emulate(${kernels})
   list(APPEND kernels plugins/gpu/kernels/machine.cu)
   set(emulation ${PROJECT_SOURCE_DIR}/plugins/gpu/emulation)
-  set(emulator plugins/gpu/kernels/launches.cc plugins/gpu/kernels/quantized_launches.cc
+  set(emulator plugins/gpu/kernels/launches.cc plugins/gpu/kernels/convolution_launches.cc plugins/gpu/kernels/quantized_launches.cc
       ${emulation}/emulator.cc ${emulation}/fiber.cc)
 
   mge_test(plugins/gpu/overruns LINK mge_sdk)
