@@ -23,8 +23,10 @@ struct Lines {
 // Calls store(row, column, element) for a tile of rows from row0 on, with zeros around the matrix.
 template <int kTileRows, int kTileColumns, typename T, typename Store>
 GPU_DEVICE void LoadTile(const Lines<T>& m, int64_t row0, int thread, Store store) {
-  GPU_UNROLL for (int i = thread; i < kTileRows * kTileColumns; i += kAttentionThreads) {
-    const int row = i / kTileColumns, column = i % kTileColumns;
+  constexpr int kEach = kTileRows * kTileColumns / kAttentionThreads;
+  static_assert(kEach * kAttentionThreads == kTileRows * kTileColumns);
+  GPU_UNROLL for (int j = 0; j < kEach; ++j) {
+    const int i = thread + j * kAttentionThreads, row = i / kTileColumns, column = i % kTileColumns;
     const bool inside = row0 + row < m.rows && column < m.columns;
     store(row, column, inside ? Widen(m.from[(row0 + row) * m.row_stride + column * m.column_stride]) : Compute<T>(0));
   }

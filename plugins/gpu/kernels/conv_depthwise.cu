@@ -8,17 +8,14 @@ namespace mge::gpu {
 
 constexpr int kNeighbours = 4;
 
-// Adds a line of the window, kWidth taps wide or, if that is 0, as wide as the window.
-template <int kWidth, typename T, typename C>
-GPU_DEVICE void AddLine(const T* __restrict__ line, const T* __restrict__ taps, const Axis32& w, int32_t first,
-                        C (&sums)[kNeighbours]) {
-  const int32_t width = kWidth ? kWidth : w.kernel;
-  GPU_UNROLL for (int32_t k = 0; k < width; ++k) {
-    const C tap = Widen(taps[k]);
-    GPU_UNROLL for (int j = 0; j < kNeighbours; ++j) {
-      const int32_t at = first + j * w.stride + k * w.dilation;
-      if (static_cast<uint32_t>(at) < static_cast<uint32_t>(w.in)) sums[j] += Widen(line[at]) * tap;
-    }
+// Adds tap k of a line of the window to the sums.
+template <typename T, typename C>
+GPU_DEVICE void AddTap(const T* __restrict__ line, const T* __restrict__ taps, const Axis32& w, int32_t first, int32_t k,
+                       C (&sums)[kNeighbours]) {
+  const C tap = Widen(taps[k]);
+  GPU_UNROLL for (int j = 0; j < kNeighbours; ++j) {
+    const int32_t at = first + j * w.stride + k * w.dilation;
+    if (static_cast<uint32_t>(at) < static_cast<uint32_t>(w.in)) sums[j] += Widen(line[at]) * tap;
   }
 }
 
@@ -41,10 +38,10 @@ GPU_DEVICE void ConvDepthwise(const ConvArgs& args) {
       const T* const line = x + ih * w.in;
       const T* const taps = filter + k * w.kernel;
       const int32_t first = ow * w.stride - w.pad;
-      if (w.kernel == 3) {
-        AddLine<3>(line, taps, w, first, sums);
+      if (w.kernel == 3) {  // the usual width: all loads are in flight
+        GPU_UNROLL for (int32_t j = 0; j < 3; ++j) AddTap(line, taps, w, first, j, sums);
       } else {
-        AddLine<0>(line, taps, w, first, sums);
+        for (int32_t j = 0; j < w.kernel; ++j) AddTap(line, taps, w, first, j, sums);
       }
     }
     const int64_t place = static_cast<int64_t>(row) * w.out + ow;

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of libmge (mge/mge.h), found and declared once. Foreign calls release the interpreter's lock."""
+from __future__ import annotations
+
+import ctypes as c
+import os
+import pathlib
+import warnings
+from typing import Any, Iterable, Sequence
+
+_NAME = "libmge.so.0"
+_FOLDER = pathlib.Path(__file__).resolve().parent
+
+
+def _chosen() -> str | None:
+    """Returns the path that the environment names, if it is usable."""
+    for variable in ("MGE_LIBRARY_PATH", "MXNET_LIBRARY_PATH"):
+        path = os.environ.get(variable)
+        if not path:
+            continue
+        if not os.path.isabs(path):
+            warnings.warn(f"{variable}={path} is ignored, because it is no absolute path", stacklevel=2)
+        elif not os.path.isfile(path):
+            warnings.warn(f"{variable}={path} is ignored, because there is no such file", stacklevel=2)
+        else:
+            return path
+    return None
+
+
+def _candidates() -> list[str]:
+    """Returns where the library may lie: beside the package, in the tree that it was installed or built with, on the
+    system."""
+    folders = [_FOLDER / "lib"]
+    for parent in _FOLDER.parents:
+        folders += [parent / "lib", parent / "build" / "release" / "lib"]
+    return [str(f / _NAME) for f in folders if (f / _NAME).is_file()] + [_NAME]
+
+
+def _open() -> c.CDLL:
+    chosen = _chosen()
+    tried = []
+    for path in [chosen] if chosen else _candidates():
+        try:
+            return c.CDLL(path)
+        except OSError as error:
+            tried.append(f"  {path}: {error}")
+    raise ImportError("libmge cannot be loaded; set MGE_LIBRARY_PATH to its path. Tried:\n" + "\n".join(tried))
+
+
+class Text(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("size", c.c_uint64)]
+
+
+class Context(c.Structure):
+    _fields_ = [("device_type", c.c_char * 64), ("device_id", c.c_int32)]
+
+
+LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_int32, c.c_void_p, c.c_size_t)
+DoneFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p), c.c_size_t)
+_Texts = c.POINTER(c.c_char_p)
+
+
+class _Options(c.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(struct_size=c.sizeof(type(self)), **values)
+
+
+class RuntimeOptions(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("settings", _Texts), ("setting_count", c.c_size_t), ("command_line", _Texts),
+                ("command_line_count", c.c_size_t), ("config_files", _Texts), ("config_file_count", c.c_size_t),
+                ("plugin_directories", _Texts), ("plugin_directory_count", c.c_size_t),
+                ("no_built_in_plugins", c.c_int32), ("no_environment", c.c_int32), ("log", LogFunction),
+                ("log_state", c.c_void_p)]
+
+
+class TrainingOptions(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("optimizer", c.c_char_p),
+                ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double),
+                ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts), ("frozen_count", c.c_size_t)]
+
+
+class SessionOptions(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("device", c.c_char_p), ("threads", c.c_int32),
+                ("outputs_on_device", c.c_int32), ("skip", _Texts), ("skip_count", c.c_size_t), ("settings", _Texts),
+                ("setting_count", c.c_size_t), ("outputs", _Texts), ("output_count", c.c_size_t),
+                ("training", c.POINTER(TrainingOptions))]
+
+
+class MemoryFacts(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("planned_peak_bytes", c.c_uint64), ("measured_peak_bytes", c.c_uint64),
+                ("constant_bytes", c.c_uint64), ("steps", c.c_uint32), ("reference_steps", c.c_uint32),
+                ("staged_bytes", c.c_uint64), ("engine_operations", c.c_uint64)]
+
+
+class DLTensor(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32), ("ndim", c.c_int32),
+                ("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16), ("shape", c.POINTER(c.c_int64)),
+                ("strides", c.POINTER(c.c_int64)), ("byte_offset", c.c_uint64)]
+
+
+class DLManagedTensor(c.Structure):
+    pass
+
+
+DLManagedTensor._fields_ = [("tensor", DLTensor), ("context", c.c_void_p),
+                            ("deleter", c.CFUNCTYPE(None, c.POINTER(DLManagedTensor)))]
+
+lib = _open()
+
+_p, _s, _i32, _i64, _u64, _size, _f64 = c.c_void_p, c.c_char_p, c.c_int32, c.c_int64, c.c_uint64, c.c_size_t, c.c_double
+_out, _ps = c.POINTER(c.c_void_p), c.POINTER(c.c_char_p)
+_dims = c.POINTER(c.c_int64)
+# Functions by what they return. A status is null, or an error that raise_for() raises and releases.
+_FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
+    _s: {"version": [], "status_text": [_p], "status_title": [_p], "status_what": [_p], "status_where": [_p],
+         "status_fix": [_p], "dtype_name": [_i32], "tensor_device": [_p], "session_input_name": [_p, _size],
+         "session_output_name": [_p, _size], "session_input_dim_name": [_p, _size, _size],
+         "session_output_dim_name": [_p, _size, _size], "session_metadata_key": [_p, _size],
+         "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size]},
+    _i32: {"status_kind": [_p], "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_place": [_p],
+           "num_gpus": [_p], "session_threads": [_p], "session_input_kind": [_p, _size], "session_input_dtype": [_p, _size],
+           "session_input_rank": [_p, _size], "session_output_kind": [_p, _size], "session_output_dtype": [_p, _size],
+           "session_output_rank": [_p, _size]},
+    _size: {"string_size": [_p], "tensor_rank": [_p], "tensor_part_count": [_p], "session_input_count": [_p],
+            "session_output_count": [_p], "session_metadata_count": [_p], "session_device_count": [_p],
+            "session_parameter_count": [_p]},
+    _u64: {"tensor_elements": [_p], "tensor_bytes": [_p]},
+    _dims: {"tensor_dims": [_p], "session_input_dims": [_p, _size], "session_output_dims": [_p, _size]},
+    Text: {"tensor_string": [_p, _u64]},
+    _p: {
+        # pointers
+        "string_data": [_p], "tensor_data": [_p], "tensor_address": [_p],
+        # statuses
+        "runtime_create": [_p, _out], "runtime_set": [_p, _s, _s], "runtime_set_default_device": [_p, _s],
+        "runtime_set_execution_strategy": [_p, _s], "runtime_report": [_p, _s, _out],
+        "model_report": [_p, _s, _s, _out], "context_create": [_s, _i32, c.POINTER(Context)],
+        "context_parse": [_s, c.POINTER(Context)], "context_push": [_p, c.POINTER(Context)], "context_pop": [_p],
+        "context_current": [_p, c.POINTER(Context)], "empty_cache": [_p, c.POINTER(Context)],
+        "gpu_memory_info": [_p, _i32, c.POINTER(_u64), c.POINTER(_u64)],
+        "tensor_create": [_i32, _dims, _size, _out], "tensor_create_on": [_p, _s, _i32, _i32, _dims, _size, _out],
+        "tensor_create_in": [_p, c.POINTER(Context), _i32, _dims, _size, _out],
+        "tensor_wrap": [_i32, _dims, _size, _p, _u64, _out], "tensor_set_string": [_p, _u64, _s, _size],
+        "tensor_read": [_s, _out], "tensor_write_npy": [_p, _s], "tensor_copy": [_p, _p], "tensor_map": [_p, _out],
+        "tensor_to_dlpack": [_p, _out], "tensor_from_dlpack": [_p, _s, _p, _out], "tensor_part": [_p, _size, _out],
+        "session_load": [_p, _s, _p, _out], "session_load_bytes": [_p, _p, _u64, _p, _out],
+        "session_run_named": [_p, _ps, _out, _size, _ps, _out, _size, _p],
+        "session_run_async": [_p, _out, _size, _p, DoneFunction, _p],
+        "session_read_state": [_p, _s, _out], "session_save": [_p, _s],
+        "session_plan": [_p, _out, _size, _s, _i32, _out], "session_report": [_p, _s, _out],
+        "session_memory": [_p, c.POINTER(MemoryFacts)], "run_control_create": [_out]},
+    None: {"status_release": [_p], "string_release": [_p], "runtime_release": [_p], "tensor_release": [_p],
+           "session_release": [_p], "run_control_release": [_p], "run_control_set_timeout": [_p, _f64],
+           "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32], "run_control_cancel": [_p],
+           "run_control_reset": [_p]},
+}
+for _result, _group in _FUNCTIONS.items():
+    for _name, _parameters in _group.items():
+        _function = getattr(lib, "mge_" + _name)
+        _function.restype, _function.argtypes = _result, _parameters
+
+
+def text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", "replace")
+
+
+def take_text(handle: c.c_void_p) -> str:
+    """Returns the text of a mge_string, and releases it."""
+    try:
+        return c.string_at(lib.mge_string_data(handle), lib.mge_string_size(handle)).decode("utf-8", "replace")
+    finally:
+        lib.mge_string_release(handle)
+
+
+def texts(values: Iterable[str]) -> tuple[Any, int]:
+    """Returns an array of C strings and its length."""
+    encoded = [v.encode() for v in values]
+    return (c.c_char_p * max(1, len(encoded)))(*encoded), len(encoded)
+
+
+def dims_of(shape: Sequence[int]) -> Any:
+    return (c.c_int64 * max(1, len(shape)))(*shape)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runtimes, which hold settings and backends, and contexts, which say where new work goes."""
+from __future__ import annotations
+
+import ctypes as c
+import json
+import threading
+from typing import Any, Callable, Mapping, Sequence, Union
+
+from ._native import Context as NativeContext
+from ._native import LogFunction, RuntimeOptions, lib, take_text, text, texts
+from .errors import raise_for
+
+Settings = Mapping[str, Any]
+
+
+def setting_texts(settings: Union[Settings, None]) -> list[str]:
+    """Returns settings as NAME=VALUE. Booleans are written as 1 and 0."""
+    return [f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in (settings or {}).items()]
+
+
+class Runtime:
+    """Settings and backends. Most programs use that of default_runtime()."""
+
+    def __init__(self, settings: Union[Settings, None] = None, *, config_files: Sequence[str] = (),
+                 plugin_directories: Sequence[str] = (), log: Union[Callable[[int, str], None], None] = None) -> None:
+        """`settings` by key or variable, such as {"select.strategy": "profile"}. `log` receives messages and their level,
+        0 (debug) to 3 (error); without it they go to stderr."""
+        self._handle = c.c_void_p()
+        options = RuntimeOptions()
+        options.settings, options.setting_count = texts(setting_texts(settings))
+        options.config_files, options.config_file_count = texts(config_files)
+        options.plugin_directories, options.plugin_directory_count = texts(plugin_directories)
+        if log is not None:
+            self._log = LogFunction(lambda _, level, data, size: log(level, text(c.string_at(data, size))))
+            options.log = self._log
+        raise_for(lib.mge_runtime_create(c.byref(options), c.byref(self._handle)))
+
+    def close(self) -> None:
+        """Releases the runtime. Sessions and tensors keep what they need of it."""
+        if getattr(self, "_handle", None):
+            lib.mge_runtime_release(self._handle)
+            self._handle = c.c_void_p()
+
+    __del__ = close
+
+    def __enter__(self) -> "Runtime":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def set(self, name: str, value: Any) -> None:
+        """Sets a dynamic setting, for sessions created later."""
+        key, _, content = setting_texts({name: value})[0].partition("=")
+        raise_for(lib.mge_runtime_set(self._handle, key.encode(), content.encode()))
+
+    def set_default_device(self, device: str) -> None:
+        raise_for(lib.mge_runtime_set_default_device(self._handle, device.encode()))
+
+    def set_execution_strategy(self, strategy: str) -> None:
+        """Sets how kernels are chosen: "heuristic", "profile" or "reproducible"."""
+        raise_for(lib.mge_runtime_set_execution_strategy(self._handle, strategy.encode()))
+
+    def report(self, schema: str) -> Any:
+        """Returns facts: "mge.devices/1", "mge.plugins/1", "mge.env/1" or "mge.operators/1"."""
+        out = c.c_void_p()
+        raise_for(lib.mge_runtime_report(self._handle, schema.encode(), c.byref(out)))
+        return json.loads(take_text(out))
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Returns the devices, the best one first."""
+        return self.report("mge.devices/1")["devices"]
+
+
+_lock = threading.Lock()
+_default: Union[Runtime, None] = None
+
+
+def default_runtime() -> Runtime:
+    """Returns the runtime of this process, created at the first call with the settings of the environment."""
+    global _default
+    with _lock:
+        if _default is None:
+            _default = Runtime()
+        return _default
+
+
+class Context:
+    """A device type and an id, such as gpu(1). In a `with` statement, sessions of this thread that name no device use it."""
+
+    def __init__(self, device_type: str, device_id: int = 0) -> None:
+        self._native = NativeContext()
+        raise_for(lib.mge_context_create(device_type.encode(), device_id, c.byref(self._native)))
+
+    @classmethod
+    def _of(cls, native: NativeContext) -> "Context":
+        context = cls.__new__(cls)
+        context._native = native
+        return context
+
+    @classmethod
+    def parse(cls, name: str) -> "Context":
+        """Makes the context of "gpu(1)", or of any other name of one device, such as "cuda0"."""
+        native = NativeContext()
+        raise_for(lib.mge_context_parse(name.encode(), c.byref(native)))
+        return cls._of(native)
+
+    @property
+    def device_type(self) -> str:
+        return text(self._native.device_type)
+
+    @property
+    def device_id(self) -> int:
+        return self._native.device_id
+
+    def empty_cache(self) -> None:
+        """Returns unused memory of the device to its driver."""
+        raise_for(lib.mge_empty_cache(default_runtime()._handle, c.byref(self._native)))
+
+    def __enter__(self) -> "Context":
+        raise_for(lib.mge_context_push(default_runtime()._handle, c.byref(self._native)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        raise_for(lib.mge_context_pop(default_runtime()._handle))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Context) and (self.device_type, self.device_id) == (other.device_type, other.device_id)
+
+    def __hash__(self) -> int:
+        return hash((self.device_type, self.device_id))
+
+    def __repr__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+
+def cpu(device_id: int = 0) -> Context:
+    return Context("cpu", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    return Context("gpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    return Context("cpu_pinned", device_id)
+
+
+def current_context() -> Context:
+    """Returns the context of this thread."""
+    native = NativeContext()
+    raise_for(lib.mge_context_current(default_runtime()._handle, c.byref(native)))
+    return Context._of(native)
+
+
+def num_gpus() -> int:
+    return int(lib.mge_num_gpus(default_runtime()._handle))
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """Returns the free and the total bytes of a GPU."""
+    free, total = c.c_uint64(), c.c_uint64()
+    raise_for(lib.mge_gpu_memory_info(default_runtime()._handle, device_id, c.byref(free), c.byref(total)))
+    return free.value, total.value
+
+
+def devices() -> list[dict[str, Any]]:
+    return default_runtime().devices()
+
+
+def set_default_device(device: str) -> None:
+    default_runtime().set_default_device(device)
+
+
+def set_execution_strategy(strategy: str) -> None:
+    default_runtime().set_execution_strategy(strategy)
