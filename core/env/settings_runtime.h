@@ -164,12 +164,9 @@ inline constexpr Setting<bool> kLogStorageFallback = {
 };
 inline constexpr Setting<Path> kLibraryPath = {
     .key = "library.path",
-    .check = IsAbsolutePath,
-    .allowed = "an absolute path",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Path of the libmge that a language binding loads.",
+    .doc = "Absolute path of the libmge that the Python package loads. It ignores any other path, with a warning.",
     .aliases = "MXNET_LIBRARY_PATH",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr auto kRuntimeRows = SettingRows(

@@ -73,3 +73,13 @@ block(SCOPE_FOR VARIABLES)
   add_dependencies(test_core_api mge_backend_example_driver)
 endblock()
 set_property(GLOBAL PROPERTY MGE_BACKENDS ${listed})
+
+# The Python package. Debian's Python has the NumPy of dependencies.txt. A library with a sanitizer cannot be loaded into it.
+find_program(MGE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(MGE_PYTHON AND NOT MGE_SANITIZE)
+  add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest mge_test
+           WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
+  set_tests_properties(sdk/python PROPERTIES ENVIRONMENT
+    "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python;PYTHONDONTWRITEBYTECODE=1;MGE_VIRTUAL_DEVICES=1;TEST_TREE=${PROJECT_BINARY_DIR};\
+MGE_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/libmge.so.0;TEST_CASES=/usr/share/libonnx-testdata/data/node")
+endif()

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package, used as applications do.
+
+TEST_TREE: the build tree. TEST_CASES: ONNX's test cases for single nodes. MGE_VIRTUAL_DEVICES: 1 or more.
+"""
+import asyncio
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import mge
+
+SOURCES = pathlib.Path(__file__).resolve().parents[3]
+TREE = pathlib.Path(os.environ["TEST_TREE"])
+CASES = pathlib.Path(os.environ["TEST_CASES"])
+DIGITS = SOURCES / "packaging" / "digits"
+MODEL = DIGITS / "digits.onnx"
+
+
+def images():
+    return np.load(DIGITS / "digits_images.npy").astype(np.float32).reshape(-1, 1, 8, 8)
+
+
+def labels():
+    return np.load(DIGITS / "digits_labels.npy").astype(np.int64)
+
+
+def python(source, *arguments, **variables):
+    """Starts another Python."""
+    return subprocess.Popen([sys.executable, "-c", source, *map(str, arguments)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env={**os.environ, **variables})
+
+
+def zoo(name, folder, *options):
+    path = pathlib.Path(folder) / f"{name}.onnx"
+    subprocess.run([TREE / "bin" / "mge", "zoo", name, "-o", path, *options], check=True, capture_output=True)
+    return path
+
+
+class Sessions(unittest.TestCase):
+    def test_find_the_digits(self):
+        result = mge.run(MODEL, image=images())["probabilities"]
+        self.assertGreaterEqual(np.mean(result.argmax(1) == labels()), 0.95)
+
+    def test_describe_themselves(self):
+        with mge.Session(MODEL, device="cpu0", threads=1) as session:
+            self.assertEqual(session.inputs, (mge.Value("image", "tensor", "float32", ("N", 1, 8, 8)),))
+            self.assertEqual(session.outputs[0].shape, ("N", 10))
+            self.assertEqual((session.devices, session.threads), (("cpu0",), 1))
+            self.assertIn("image: float32['N', 1, 8, 8]", repr(session))
+            self.assertIn("cpu.conv", session.plan(image=images()[:1]))
+            session.run(image=images())
+            self.assertGreater(session.memory().planned_peak_bytes, 0)
+            self.assertEqual(session.report("mge.inspect/1")["schema"], "mge.inspect/1")
+
+    def test_take_bytes_lists_and_arrays_of_any_order(self):
+        session = mge.Session(MODEL.read_bytes())
+        expected = session.run({"image": images()[:2]})["probabilities"]
+        fortran = np.asfortranarray(images()[:2])
+        every_second = np.repeat(images()[:2], 2, axis=0)[::2]
+        for given in (fortran, every_second, images()[:2].tolist()):
+            np.testing.assert_array_equal(session.run(image=given)["probabilities"], expected)
+
+    def test_compute_only_the_outputs_that_are_named(self):
+        with mge.Session(CASES / "test_top_k" / "model.onnx") as session:
+            result = session.run(x=np.array([[0, 1, 2], [5, 4, 3]] * 2, np.float32).reshape(3, 4), k=np.array([2]),
+                                 outputs=["indices"])
+            self.assertEqual(list(result), ["indices"])
+            self.assertEqual(result["indices"].dtype, np.int64)
+
+    def test_keep_outputs_alive_without_the_session(self):
+        session = mge.Session(MODEL)
+        result = session.run(image=images()[:3])["probabilities"]
+        copy = result.copy()
+        session.close()
+        session.close()
+        np.testing.assert_array_equal(result, copy)
+        with self.assertRaisesRegex(mge.UsageError, "closed"):
+            session.run(image=images())
+        self.assertEqual(repr(session), "<mge.Session, closed>")
+
+    def test_run_in_several_threads(self):
+        session = mge.Session(MODEL)
+        expected = session.run(image=images())["probabilities"]
+        results = [None] * 4
+        def work(i):
+            for _ in range(20):
+                results[i] = session.run(image=images())["probabilities"]
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        for result in results:
+            np.testing.assert_array_equal(result, expected)
+
+    def test_run_in_an_event_loop(self):
+        session = mge.Session(MODEL)
+        async def work():
+            return await asyncio.gather(*[session.run_async(image=images()[i : i + 1]) for i in range(5)])
+        results = np.concatenate([r["probabilities"] for r in asyncio.run(work())])
+        np.testing.assert_allclose(results, session.run(image=images()[:5])["probabilities"], rtol=1e-4, atol=1e-6)
+        with self.assertRaises(mge.UsageError):
+            asyncio.run(session.run_async(picture=images()))
+
+    def test_return_strings_sequences_optionals_and_small_floats(self):
+        def case(name):
+            with mge.Session(CASES / name / "model.onnx") as session:
+                files = sorted((CASES / name / "test_data_set_0").glob("input_*.pb"))
+                inputs = {v.name: mge.Tensor.read(f) for v, f in zip(session.inputs, files)}
+                return next(iter(session.run(inputs).values()))
+        self.assertEqual(case("test_strnormalizer_export_monday_casesensintive_upper").tolist(),
+                         ["TUESDAY", "WEDNESDAY", "THURSDAY"])
+        self.assertEqual(case("test_cast_FLOAT_to_BFLOAT16").itemsize, 2)
+        upper = mge.Session(CASES / "test_strnormalizer_export_monday_casesensintive_upper" / "model.onnx")
+        given = {upper.inputs[0].name: np.array(["monday", "tuesday", "", "käse"], object)}
+        self.assertEqual(next(iter(upper.run(given).values())).tolist()[-1], "KÄSE")
+
+
+class Errors(unittest.TestCase):
+    def test_have_a_class_and_parts(self):
+        with self.assertRaises(mge.FileError) as caught:
+            mge.Session("/nowhere.onnx")
+        self.assertEqual((caught.exception.id, caught.exception.kind), (701, 7))
+        self.assertIn("Check the path", caught.exception.to_dict()["fix"])
+        session = mge.Session(MODEL)
+        with self.assertRaisesRegex(ValueError, "did you mean 'image'"):
+            session.run(imag=images())
+        with self.assertRaisesRegex(mge.InvalidError, "float64"):
+            session.run(image=images().astype(np.float64))
+        with self.assertRaises(mge.DeviceError):
+            mge.Session(MODEL, device="gpu7")
+        with self.assertRaisesRegex(mge.UsageError, "complex256|float128|datetime"):
+            mge.Tensor(np.array(["2020-01-01"], "datetime64[D]"))
+
+    def test_end_a_run_that_takes_too_long_or_is_cancelled(self):
+        session = mge.Session(MODEL)
+        with self.assertRaises(TimeoutError):
+            session.run(image=images(), timeout=1e-9)
+        control = mge.RunControl()
+        control.cancel()
+        with self.assertRaises(mge.CancelledError):
+            session.run(image=images(), control=control)
+        control.reset()
+        session.run(image=images(), control=control)
+        with self.assertRaises(mge.UsageError):
+            session.run(image=images(), control=control, timeout=1)
+
+    def test_of_the_keyboard_end_a_run_and_the_session_stays_usable(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = zoo("products-f32", folder, "--batch", "4096")
+            process = python(
+                "import sys, time, numpy as np, mge\n"
+                "s = mge.Session(sys.argv[1], device='host')\n"
+                "x = {v.name: np.ones(v.shape, v.dtype) for v in s.inputs}\n"
+                "print('begins', flush=True)\n"
+                "try:\n"
+                "  s.run(x)\n"
+                "  print('ended')\n"
+                "except KeyboardInterrupt:\n"
+                "  print('interrupted', flush=True)\n"
+                "try: s.run(x, timeout=0.1)\n"
+                "except mge.TimeLimitError: print('usable')\n", model)
+            self.assertEqual(process.stdout.readline(), "begins\n")
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(out, "interrupted\nusable\n", err)
+
+
+class Tensors(unittest.TestCase):
+    def test_share_the_memory_of_arrays(self):
+        array = np.arange(6, dtype=np.int32).reshape(2, 3)
+        tensor = mge.Tensor(array)
+        array[0, 0] = 7
+        self.assertEqual(np.asarray(tensor)[0, 0], 7)
+        self.assertEqual((tensor.shape, tensor.dtype, tensor.device, tensor.nbytes), ((2, 3), "int32", "", 24))
+        self.assertEqual(repr(tensor), "<mge.Tensor int32[2, 3]>")
+        self.assertEqual(np.asarray(mge.Tensor(np.float32(3))).shape, ())
+        self.assertEqual(np.asarray(mge.Tensor(np.empty((0, 2), np.float32))).shape, (0, 2))
+
+    def test_are_shared_by_dlpack_both_ways(self):
+        array = np.arange(4, dtype=np.float32)
+        tensor = mge.Tensor.from_dlpack(array)
+        self.assertEqual(tensor.address, array.ctypes.data)
+        back = np.from_dlpack(tensor)
+        self.assertEqual(back.ctypes.data, array.ctypes.data)
+        del tensor
+        np.testing.assert_array_equal(back, [0, 1, 2, 3])
+        mge.Tensor(array).__dlpack__()  # nobody takes it
+
+    def test_are_written_and_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mge.Tensor(np.eye(2, dtype=np.float16)).write(f"{folder}/x.npy")
+            np.testing.assert_array_equal(mge.Tensor.read(f"{folder}/x.npy"), np.eye(2))
+
+    def test_stay_on_their_device(self):
+        session = mge.Session(MODEL, device="virtual0", outputs_on_device=True)
+        on_device = mge.Tensor(images()[:2], device="virtual0")
+        self.assertEqual(on_device.device, "virtual0")
+        result = session.run(image=on_device)["probabilities"]
+        self.assertEqual((result.device, result.shape), ("virtual0", (2, 10)))
+        expected = mge.run(MODEL, image=images()[:2])["probabilities"]
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-6)
+        self.assertEqual(session.memory().staged_bytes, 0)
+
+
+class Contexts(unittest.TestCase):
+    def test_nest(self):
+        self.assertEqual(mge.current_context(), mge.cpu(0))
+        with mge.cpu_pinned(0) as outer:
+            with mge.gpu(1):
+                self.assertEqual(mge.current_context(), mge.gpu(1))
+            self.assertEqual(mge.current_context(), outer)
+        self.assertEqual(str(mge.current_context()), "cpu(0)")
+        self.assertEqual(mge.Context.parse("gpu(1)"), mge.gpu(1))
+
+    def test_list_devices(self):
+        self.assertIn("cpu0", [d["name"] for d in mge.devices()])
+        self.assertGreaterEqual(mge.num_gpus(), 0)
+        mge.cpu().empty_cache()
+        with self.assertRaises(mge.DeviceError):
+            mge.gpu_memory_info(99)
+
+    def test_have_settings_of_their_runtime(self):
+        messages = []
+        with mge.Runtime({"log.level": "debug"}, log=lambda level, text: messages.append(text)) as runtime:
+            runtime.set_execution_strategy("reproducible")
+            runtime.set_default_device("host")
+            self.assertEqual(mge.Session(MODEL, runtime=runtime).devices, ("host",))
+            runtime.set("MGE_RUN_TIMEOUT", 1e-9)
+            with self.assertRaises(mge.TimeLimitError):
+                mge.Session(MODEL, runtime=runtime).run(image=images())
+        with self.assertRaisesRegex(mge.UsageError, "select.strategi"):
+            mge.Runtime({"select.strategi": "profile"})
+
+
+class Training(unittest.TestCase):
+    def test_lowers_the_loss_and_saves_the_model(self):
+        with mge.Trainer(MODEL, optimizer="adam", device="cpu0") as trainer, tempfile.TemporaryDirectory() as folder:
+            wrong = (labels() + 1) % 10
+            losses = [trainer.step(image=images(), labels=wrong, learning_rate=0.01) for _ in range(30)]
+            self.assertLess(losses[-1], losses[0] / 2)
+            name = trainer.parameters[0]
+            self.assertGreater(np.abs(trainer.state(name + ".mean")).max(), 0)
+            trainer.save(f"{folder}/trained.onnx")
+            result = mge.run(f"{folder}/trained.onnx", image=images())["probabilities"]
+            self.assertGreater(np.mean(result.argmax(1) == wrong), 0.5)
+
+
+class Libraries(unittest.TestCase):
+    def test_are_those_of_the_environment(self):
+        show = "import mge; print([l.split()[-1] for l in open('/proc/self/maps') if 'libmge' in l][0])"
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(TREE / "lib" / "libmge.so.0", f"{folder}/libother.so")
+            for variable in ("MGE_LIBRARY_PATH", "MXNET_LIBRARY_PATH"):
+                variables = {"MGE_LIBRARY_PATH": "", variable: f"{folder}/libother.so"}
+                out, err = python("import mge._native; print(mge._native.lib._name)", **variables).communicate()
+                self.assertEqual((out, err), (f"{folder}/libother.so\n", ""))
+        for path, why in (("libmge.so.0", "no absolute path"), ("/nowhere/libmge.so.0", "no such file")):
+            out, err = python(show, MGE_LIBRARY_PATH=path, LD_LIBRARY_PATH=str(TREE / "lib")).communicate()
+            self.assertIn("libmge.so", out)
+            self.assertIn(why, err)
+
+    def test_print_nothing_when_they_are_imported(self):
+        self.assertEqual(python("import mge").communicate(), ("", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
