@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 import json
 import threading
-from typing import Any, Callable, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence
 
 from ._native import Context as NativeContext
 from ._native import LogFunction, RuntimeOptions, lib, take_text, text, texts
@@ -14,7 +14,7 @@ from .errors import raise_for
 Settings = Mapping[str, Any]
 
 
-def setting_texts(settings: Union[Settings, None]) -> list[str]:
+def setting_texts(settings: Settings | None) -> list[str]:
     """Returns settings as NAME=VALUE. Booleans are written as 1 and 0."""
     return [f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in (settings or {}).items()]
 
@@ -22,8 +22,8 @@ def setting_texts(settings: Union[Settings, None]) -> list[str]:
 class Runtime:
     """Settings and backends. Most programs use that of default_runtime()."""
 
-    def __init__(self, settings: Union[Settings, None] = None, *, config_files: Sequence[str] = (),
-                 plugin_directories: Sequence[str] = (), log: Union[Callable[[int, str], None], None] = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, config_files: Sequence[str] = (),
+                 plugin_directories: Sequence[str] = (), log: Callable[[int, str], None] | None = None) -> None:
         """`settings` by key or variable, such as {"select.strategy": "profile"}. `log` receives messages and their level,
         0 (debug) to 3 (error); without it they go to stderr."""
         self._handle = c.c_void_p()
@@ -70,11 +70,11 @@ class Runtime:
 
     def devices(self) -> list[dict[str, Any]]:
         """Returns the devices, the best one first."""
-        return self.report("mge.devices/1")["devices"]
+        return list(self.report("mge.devices/1")["devices"])
 
 
 _lock = threading.Lock()
-_default: Union[Runtime, None] = None
+_default: Runtime | None = None
 
 
 def default_runtime() -> Runtime:
@@ -112,7 +112,7 @@ class Context:
 
     @property
     def device_id(self) -> int:
-        return self._native.device_id
+        return int(self._native.device_id)
 
     def empty_cache(self) -> None:
         """Returns unused memory of the device to its driver."""

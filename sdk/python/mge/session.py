@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Mapping, Sequence
 
 from ._native import DoneFunction, MemoryFacts, SessionOptions, TrainingOptions, lib, take_text, text, texts
 from .errors import CancelledError, UsageError, raise_for
@@ -30,7 +30,10 @@ class Value:
     name: str
     kind: str
     dtype: str
-    shape: Union[tuple[Union[int, str, None], ...], None]
+    shape: tuple[int | str | None, ...] | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{'' if self.shape is None else list(self.shape)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +51,7 @@ class MemoryUse:
 class RunControl:
     """Controls runs in progress: a time limit, a seed, and cancellation from any thread."""
 
-    def __init__(self, timeout: Union[float, None] = None, seed: Union[int, None] = None, priority: int = 0) -> None:
+    def __init__(self, timeout: float | None = None, seed: int | None = None, priority: int = 0) -> None:
         self._handle = c.c_void_p()
         raise_for(lib.mge_run_control_create(c.byref(self._handle)))
         if timeout is not None:
@@ -74,9 +77,9 @@ class RunControl:
 class Session:
     """A model, loaded from a file or from bytes. Its functions may be called from any thread."""
 
-    def __init__(self, model: Union[str, "os.PathLike[str]", bytes], *, device: Union[str, Context, None] = None,
-                 threads: int = 0, settings: Union[Settings, None] = None, outputs: Union[Sequence[str], None] = None,
-                 outputs_on_device: bool = False, skip: Sequence[str] = (), runtime: Union[Runtime, None] = None) -> None:
+    def __init__(self, model: str | os.PathLike[str] | bytes, *, device: str | Context | None = None,
+                 threads: int = 0, settings: Settings | None = None, outputs: Sequence[str] | None = None,
+                 outputs_on_device: bool = False, skip: Sequence[str] = (), runtime: Runtime | None = None) -> None:
         """`device`: "gpu0,cpu0" is an order of preference, "gpu0+cpu0" splits the model. `settings`: dynamic ones for this
         session. `outputs`: names of values that replace the model's outputs. `outputs_on_device`: runs return mge.Tensor
         objects in the memory of the device instead of arrays."""
@@ -124,12 +127,14 @@ class Session:
 
     def __repr__(self) -> str:
         if not self._handle:
-            return "<mge.Session, closed>"
-        show = lambda values: ", ".join(f"{v.name}: {v.dtype}{list(v.shape) if v.shape is not None else ''}" for v in values)
-        return f"<mge.Session on {', '.join(self.devices)}: ({show(self.inputs)}) -> ({show(self.outputs)})>"
+            return f"<mge.{type(self).__name__}, closed>"
+        inputs, outputs = (", ".join(map(str, side)) for side in (self.inputs, self.outputs))
+        return f"<mge.{type(self).__name__} on {', '.join(self.devices)}: ({inputs}) -> ({outputs})>"
 
     def _values(self, side: str) -> tuple[Value, ...]:
-        get = lambda what: getattr(lib, f"mge_session_{side}_{what}")
+        def get(what: str) -> Any:
+            return getattr(lib, f"mge_session_{side}_{what}")
+
         values = []
         for i in range(get("count")(self._handle)):
             rank = get("rank")(self._handle, i)
@@ -166,8 +171,8 @@ class Session:
 
     # ---- runs
 
-    def run(self, inputs: Union[Mapping[str, Any], None] = None, *, outputs: Union[Sequence[str], None] = None,
-            control: Union[RunControl, None] = None, timeout: Union[float, None] = None, seed: Union[int, None] = None,
+    def run(self, inputs: Mapping[str, Any] | None = None, *, outputs: Sequence[str] | None = None,
+            control: RunControl | None = None, timeout: float | None = None, seed: int | None = None,
             **named: Any) -> dict[str, Any]:
         """Runs the model on inputs by name: arrays, or mge.Tensor objects, which may lie on the session's device. Returns the
         outputs by name. `outputs`: only these are computed. `timeout`: limit in seconds. Ctrl-C cancels the run."""
@@ -212,7 +217,7 @@ class Session:
             tensors[name] = Tensor(data)
         return tensors
 
-    def _run(self, tensors: Mapping[str, Tensor], names: Sequence[str], control: Union[RunControl, None]) -> dict[str, Any]:
+    def _run(self, tensors: Mapping[str, Tensor], names: Sequence[str], control: RunControl | None) -> dict[str, Any]:
         given, count = texts(tensors)
         handles = (c.c_void_p * max(1, count))(*[t._handle for t in tensors.values()])
         wanted, wanted_count = texts(names)
@@ -221,8 +226,8 @@ class Session:
                                             control and control._handle))
         return {name: to_value(c.c_void_p(results[i]), self._on_device) for i, name in enumerate(names)}
 
-    async def run_async(self, inputs: Union[Mapping[str, Any], None] = None, *, timeout: Union[float, None] = None,
-                        seed: Union[int, None] = None, priority: int = 0, **named: Any) -> dict[str, Any]:
+    async def run_async(self, inputs: Mapping[str, Any] | None = None, *, timeout: float | None = None,
+                        seed: int | None = None, priority: int = 0, **named: Any) -> dict[str, Any]:
         """Runs without blocking the event loop. Cancelling the task cancels the run."""
         self._open()
         tensors = self._tensors({**(inputs or {}), **named})
@@ -233,7 +238,7 @@ class Session:
         loop = asyncio.get_running_loop()
         future: "asyncio.Future[dict[str, Any]]" = loop.create_future()
 
-        def finish(error: Union[BaseException, None], values: dict[str, Any]) -> None:
+        def finish(error: BaseException | None, values: dict[str, Any]) -> None:
             if not future.done():
                 future.set_exception(error) if error else future.set_result(values)
 
@@ -261,7 +266,7 @@ class Session:
 
     # ---- reports
 
-    def plan(self, inputs: Union[Mapping[str, Any], None] = None, *, why: bool = False, **named: Any) -> str:
+    def plan(self, inputs: Mapping[str, Any] | None = None, *, why: bool = False, **named: Any) -> str:
         """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons."""
         tensors = self._tensors({**(inputs or {}), **named})
         handles = (c.c_void_p * max(1, len(self.inputs)))(*[tensors[v.name]._handle for v in self.inputs])
@@ -284,11 +289,11 @@ class Session:
 class Trainer(Session):
     """A model that is trained: each step computes the loss of a batch and updates the parameters."""
 
-    def __init__(self, model: Union[str, "os.PathLike[str]"], *, loss: str = "cross_entropy", output: str = "",
+    def __init__(self, model: str | os.PathLike[str], *, loss: str = "cross_entropy", output: str = "",
                  optimizer: str = "sgd", momentum: float = 0, beta1: float = 0, beta2: float = 0, epsilon: float = 0,
                  weight_decay: float = 0, clip_norm: float = 0, frozen: Sequence[str] = (),
-                 device: Union[str, Context, None] = None, threads: int = 0, settings: Union[Settings, None] = None,
-                 runtime: Union[Runtime, None] = None) -> None:
+                 device: str | Context | None = None, threads: int = 0, settings: Settings | None = None,
+                 runtime: Runtime | None = None) -> None:
         """`loss`: "cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model computes. `output`: the
         name of the output that is compared with the labels. `optimizer`: "sgd", "adam" or "adamw". `frozen`: initializers
         that keep their values. Zeros stand for the defaults."""
@@ -299,7 +304,7 @@ class Trainer(Session):
         training.frozen, training.frozen_count = texts(frozen)
         self._load(model, device, threads, settings, None, False, (), runtime, training)
 
-    def step(self, inputs: Union[Mapping[str, Any], None] = None, *, labels: Any = None, learning_rate: float,
+    def step(self, inputs: Mapping[str, Any] | None = None, *, labels: Any = None, learning_rate: float,
              **named: Any) -> float:
         """Trains on one batch. Returns its loss before the update."""
         given = {**(inputs or {}), **named, "learning_rate": learning_rate}
@@ -320,12 +325,12 @@ class Trainer(Session):
         raise_for(lib.mge_session_read_state(self._open(), name.encode(), c.byref(out)))
         return to_value(out)
 
-    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model with its present parameters, completely or not at all."""
         raise_for(lib.mge_session_save(self._open(), os.fspath(path).encode()))
 
 
-def _control(control: Union[RunControl, None], timeout: Union[float, None], seed: Union[int, None]) -> Union[RunControl, None]:
+def _control(control: RunControl | None, timeout: float | None, seed: int | None) -> RunControl | None:
     if timeout is None and seed is None:
         return control
     if control is not None:
@@ -333,8 +338,8 @@ def _control(control: Union[RunControl, None], timeout: Union[float, None], seed
     return RunControl(timeout, seed)
 
 
-def run(model: Union[str, "os.PathLike[str]", bytes], inputs: Union[Mapping[str, Any], None] = None, *,
-        device: Union[str, Context, None] = None, **named: Any) -> dict[str, Any]:
+def run(model: str | os.PathLike[str] | bytes, inputs: Mapping[str, Any] | None = None, *,
+        device: str | Context | None = None, **named: Any) -> dict[str, Any]:
     """Loads a model and runs it once: mge.run("model.onnx", x=array)."""
     with Session(model, device=device) as session:
         return session.run(inputs, **named)

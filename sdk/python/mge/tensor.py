@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
-from typing import Any, Sequence, Union
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -24,7 +24,8 @@ def bfloat16_type() -> np.dtype[Any]:
     try:
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        kind: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return kind
     except ImportError:
         return np.dtype("uint16")
 
@@ -36,7 +37,7 @@ def dtype_name(number: int) -> str:
 class Tensor:
     """A dense tensor. `np.asarray(t)` shares the memory of the host, and copies that of a device. DLPack shares both."""
 
-    def __init__(self, data: Any, device: Union[str, None] = None, runtime: Any = None) -> None:
+    def __init__(self, data: Any, device: str | None = None, runtime: Any = None) -> None:
         """Makes a tensor of an array, or of what NumPy makes one of. Without a device, it shares the array's memory if that
         is dense; else it is a copy in the memory of the device, such as "gpu0"."""
         array = np.asarray(data)
@@ -56,13 +57,13 @@ class Tensor:
             self._handle, self._keeps = other._release(), other._keeps
 
     @classmethod
-    def _of(cls, handle: Union[int, c.c_void_p], keeps: Any = None) -> "Tensor":
+    def _of(cls, handle: int | c.c_void_p, keeps: Any = None) -> "Tensor":
         tensor = cls.__new__(cls)
         tensor._handle, tensor._keeps = c.c_void_p(handle) if isinstance(handle, int) else handle, keeps
         return tensor
 
     @classmethod
-    def empty(cls, shape: Sequence[int], dtype: str = "float32", device: Union[str, None] = None,
+    def empty(cls, shape: Sequence[int], dtype: str = "float32", device: str | None = None,
               runtime: Any = None) -> "Tensor":
         """Makes a tensor: zeros in host memory, or undefined elements on a device."""
         from .runtime import default_runtime
@@ -145,7 +146,7 @@ class Tensor:
         kind = bfloat16_type() if number == _BFLOAT16 else np.dtype(_TYPES[number])
         if not self.nbytes:
             return np.empty(self.shape, kind)
-        buffer = (c.c_char * self.nbytes).from_address(lib.mge_tensor_data(self._handle))
+        buffer: Any = (c.c_char * self.nbytes).from_address(lib.mge_tensor_data(self._handle))
         buffer._tensor = self  # lives as long as the array
         return np.frombuffer(buffer, kind).reshape(self.shape)
 
@@ -195,7 +196,7 @@ class Tensor:
         return place
 
     @classmethod
-    def from_dlpack(cls, source: Any, device: Union[str, None] = None, runtime: Any = None) -> "Tensor":
+    def from_dlpack(cls, source: Any, device: str | None = None, runtime: Any = None) -> "Tensor":
         """Shares the memory of another library's tensor. `device` is its name here; by default that of DLPack's number."""
         from .runtime import default_runtime
 
@@ -224,14 +225,14 @@ _raw_pointer_of = c.PYFUNCTYPE(c.c_void_p, c.c_void_p, c.c_char_p)(("PyCapsule_G
 _raw_is_valid = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsValid", c.pythonapi))
 
 
-@c.PYFUNCTYPE(None, c.c_void_p)
 def _delete(capsule: int) -> None:
     if _raw_is_valid(capsule, _CAPSULE):  # nobody has taken it
         managed = c.cast(_raw_pointer_of(capsule, _CAPSULE), c.POINTER(DLManagedTensor))
         managed.contents.deleter(managed)
 
 
-_delete_capsule = c.cast(_delete, c.c_void_p)
+_delete_function = c.PYFUNCTYPE(None, c.c_void_p)(_delete)
+_delete_capsule = c.cast(_delete_function, c.c_void_p)
 
 
 def _wrap(array: Any, number: int) -> c.c_void_p:
