@@ -68,7 +68,7 @@ class ConvOffers {
 
   void Plain() {
     constexpr Layout kLayout = Layout::kPlain;
-    Add({.id = "gpu.conv.direct", .rank = 1, .attributes = kExact, .cost_us = Us(12 * flops_), .variant = kDirect}, kLayout);
+    Add({.id = "gpu.conv.direct", .rank = 1, .attributes = kExact, .cost_us = DirectUs(), .variant = kDirect}, kLayout);
     const WindowAxis& depth = conv_.args.axis[0];
     if (depth.in != 1 || depth.kernel != 1 || depth.out != 1 || depth.pad_begin != 0) return;
     if (conv_.depthwise() && FitsNhwc(p_, conv_)) {
@@ -100,8 +100,7 @@ class ConvOffers {
           kLayout);
       return;
     }
-    Add({.id = "gpu.conv.direct", .rank = 1, .attributes = kExact, .cost_us = Us(12 * flops_), .variant = kNhwcDirect},
-        kLayout);
+    Add({.id = "gpu.conv.direct", .rank = 1, .attributes = kExact, .cost_us = DirectUs(), .variant = kNhwcDirect}, kLayout);
     const TiledWork work = WorkOf(conv_, conv_.nhwc_tiles(), ChannelsAtOnce(conv_, 4));
     const int64_t tiles = conv_.nhwc_tiles(), splits = SplitsFor(p_, tiles, conv_.depth());
     Add({.id = "gpu.conv.product",
@@ -124,6 +123,8 @@ class ConvOffers {
 
  private:
   double Us(double operations) const { return GpuUs(p_, BytesOf(p_), operations); }
+  // A thread computes an output by itself, and waits for one load after the other.
+  double DirectUs() const { return Us(12 * flops_) + 0.1 * static_cast<double>(conv_.depth()); }
 
   void AddMatrixUnits(const TiledWork& work, Kind kind, Layout layout) {
     if (!HasMatrixUnits(p_, conv_.type)) return;

@@ -57,7 +57,7 @@ struct MatMulRow {
       offers.Add({.id = units_id,
                   .rank = -1,
                   .attributes = units_attributes,
-                  .cost_us = GpuUs(p, BytesOf(p), product.flops() / gain) + tiles_us / gain,
+                  .cost_us = GpuUs(p, BytesOf(p), product.flops() / gain) + tiles_us / std::max(1.0, gain),
                   .variant = kMatrixUnits,
                   .in_place = in_place});
     }
@@ -76,7 +76,7 @@ struct MatMulRow {
         offers.Add({.id = units_id + "_split_k",
                     .attributes = units_attributes & ~uint64_t{MGE_KERNEL_BATCH_INVARIANT},
                     .workspace = part_bytes,
-                    .cost_us = GpuUs(p, bytes, product.flops() / gain, 2) + part_us / gain,
+                    .cost_us = GpuUs(p, bytes, product.flops() / gain, 2) + part_us / std::max(1.0, gain),
                     .variant = kMatrixUnitsSplitK,
                     .in_place = in_place});
       }
@@ -154,7 +154,7 @@ struct SiblingsRow {
     offers.Add({.id = product.type == MGE_DTYPE_F32 ? "gpu.matmul.siblings.tf32" : "gpu.matmul.siblings.mma",
                 .rank = -1,
                 .attributes = MatrixUnitsAttributes(product.type),
-                .cost_us = GpuUs(p, bytes, operations / gain) + waves_us / gain,
+                .cost_us = GpuUs(p, bytes, operations / gain) + waves_us / std::max(1.0, gain),
                 .variant = kMatrixUnits});
   }
   static KernelPtr Make(const Problem& p, const Candidate& c) {
