@@ -159,7 +159,7 @@ class Binder {
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> communicator, context_->communicators->On(*unit.device));
     auto* args = NewArgs<CollectiveStepArgs>(CollectiveStepArgs::Bytes(unit.outputs.size()));
     *args = {communicator.get(), false, 0, 0, static_cast<uint32_t>(unit.outputs.size())};
-    MGE_RETURN_IF_ERROR(ReadCollective(graph_.node(unit.group->nodes[0]), context_->communicators->group().ranks, *args));
+    MGE_RETURN_IF_ERROR(ReadCollective(graph_.node(unit.group->nodes[0]), context_->communicators->ranks(), *args));
     for (size_t k = 0; k < unit.outputs.size(); ++k) {
       const TensorType& type = graph_.value(unit.group->outputs[k]).type;
       args->list()[k] = {InputSlot(u, k), SlotOf(unit, unit.outputs[k]), static_cast<uint64_t>(Elements(type.dims)),
