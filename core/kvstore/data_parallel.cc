@@ -61,13 +61,14 @@ class Crew {
   }
   // Returns the first failure that is not a consequence of another one. Only after Join().
   absl::Status Failure(const std::vector<std::string>& devices) const {
-    size_t cause = results_.size();
-    for (size_t replica : failures_) {
-      if (cause == results_.size() || (absl::IsCancelled(results_[cause]) && !absl::IsCancelled(results_[replica])))
-        cause = replica;
-    }
-    if (cause == results_.size()) return absl::OkStatus();
-    return AddWhere(results_[cause], fmt::format("replica {} on {}", cause, devices[cause]));
+    if (failures_.empty()) return absl::OkStatus();
+    // A rank that is stopped, or that waits for one that has failed.
+    auto follows = [&](size_t r) {
+      return absl::IsCancelled(results_[r]) || ErrorId(results_[r]) == errors::kDeviceUnusable.id;
+    };
+    const auto cause = std::ranges::find_if_not(failures_, follows);
+    const size_t replica = cause == failures_.end() ? failures_.front() : *cause;
+    return AddWhere(results_[replica], fmt::format("replica {} on {}", replica, devices[replica]));
   }
 
  private:
@@ -142,6 +143,7 @@ class DataParallel final : public Replicas {
       types.push_back(TypeOfValue(value));
     }
     MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(types));
+    MGE_RETURN_IF_ERROR(control.CheckStop());
     if (broken_) MGE_RETURN_IF_ERROR(Repair());
     std::vector<RunOfReplica> runs(sessions_.size());
     for (size_t r = 0; r < runs.size(); ++r) {
