@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -11,7 +12,9 @@
 #include "core/base/exception.h"
 #include "core/env/settings_train.h"
 #include "core/kvstore/batch_division.h"
+#include "core/kvstore/device_links.h"
 #include "core/kvstore/local_group.h"
+#include "core/kvstore/tree_sum.h"
 #include "core/ops/rewrites/node_adder.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
@@ -91,7 +94,7 @@ class Crew {
 };
 
 // Adds one mge.AllReduce.
-absl::StatusOr<std::vector<ValueId>> AllReduce(Graph& graph, std::span<const ValueId> values) {
+std::vector<ValueId> AllReduce(Graph& graph, std::span<const ValueId> values) {
   return NodeAdder(graph, "replicas").AddOurs("AllReduce", {values.begin(), values.end()}, values.size(), {});
 }
 
@@ -114,14 +117,19 @@ class DataParallel final : public Replicas {
                    .where = settings->OriginOf<kCollectiveRanks>().Describe(),
                    .fix = "leave collective.ranks unset, or train on one device in each process"});
     }
-    MGE_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Communicators>> ranks, Group(*settings));
+    group_ = nullptr;
+    trees_.reset();
+    MGE_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Communicators>> ranks, Group(*settings));
     sessions_.clear();
     for (size_t r = 0; r < devices_.size(); ++r) {
       SessionOptions options = options_;
       options.device = devices_[r];
       options.communicators = ranks[r];
       options.outputs_on_device = false;
-      MGE_ASSIGN_OR_RETURN(onnx::Model model, make_(AllReduce));
+      auto sum = [this, r](Graph& graph, std::span<const ValueId> values) -> absl::StatusOr<std::vector<ValueId>> {
+        return trees_ ? trees_->Add(graph, values, static_cast<int>(r)) : AllReduce(graph, values);
+      };
+      MGE_ASSIGN_OR_RETURN(onnx::Model model, make_(sum));
       for (ValueId v = 0; v < model.graph.value_count(); ++v) {
         Value& value = model.graph.value(v);
         const auto state = states.find(value.name);
@@ -188,8 +196,8 @@ class DataParallel final : public Replicas {
     RunState control;
   };
 
-  // Creates the group of the replicas, and returns their ranks: with the transport of the devices' backend if it has one for
-  // all of them, else through host memory.
+  // Creates the group of the replicas, and returns their ranks. The gradients are summed along trees if the settings say so.
+  // Otherwise by the devices' backend if it has collectives for all of them, else by the host.
   absl::StatusOr<std::vector<std::shared_ptr<Communicators>>> Group(const Snapshot& settings) {
     std::vector<Device*> devices;
     for (const std::string& name : devices_) {
@@ -197,24 +205,42 @@ class DataParallel final : public Replicas {
       devices.push_back(resolution.devices.front().device);
     }
     std::vector<std::shared_ptr<Communicators>> out;
-    group_ = nullptr;
+    std::string why;
+    const bool by_trees = settings.Get<kKvstoreTree>() && devices.size() > 1;
+    if (!by_trees && HaveCollectives(devices)) {
+      absl::StatusOr<CollectiveId> id = NewCollectiveId(*devices[0]);
+      if (id.ok()) {
+        CollectiveGroup group;
+        group.id = *id;
+        group.ranks = static_cast<uint32_t>(devices.size());
+        group.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(settings.Get<kCollectiveTimeout>());
+        for (; group.rank < group.ranks; ++group.rank) out.push_back(std::make_shared<BackendCommunicators>(group));
+        runtime_->logger().Info("replicas on {}: the collectives of backend {} sum the gradients", fmt::join(devices_, ", "),
+                                devices[0]->backend().name());
+        return out;
+      }
+      why = fmt::format(", as {}", ErrorTitle(id.status()));
+    }
+    group_ = std::make_shared<LocalGroup>(static_cast<uint32_t>(devices.size()));
+    if (by_trees) {
+      MGE_RETURN_IF_ERROR(PlantTrees(devices, settings));
+    } else {
+      SumOnHost(settings, why);
+    }
+    for (uint32_t r = 0; r < group_->ranks(); ++r) out.push_back(group_->RankOf(r));
+    return out;
+  }
+
+  // Returns whether one backend has collectives for all devices.
+  static bool HaveCollectives(const std::vector<Device*>& devices) {
     const Backend& backend = devices[0]->backend();
-    bool shared = backend.plugin().collective != nullptr;
-    for (size_t r = 0; r < devices.size(); ++r) {
-      shared = shared && &devices[r]->backend() == &backend && std::count(devices.begin(), devices.end(), devices[r]) == 1;
-    }
-    absl::StatusOr<CollectiveId> id = CollectiveId();
-    if (shared) id = NewCollectiveId(*devices[0]);
-    if (shared && id.ok()) {
-      CollectiveGroup group;
-      group.id = *id;
-      group.ranks = static_cast<uint32_t>(devices.size());
-      group.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(settings.Get<kCollectiveTimeout>());
-      for (; group.rank < group.ranks; ++group.rank) out.push_back(std::make_shared<BackendCommunicators>(group));
-      runtime_->logger().Info("replicas on {}: the collectives of backend {} sum the gradients", fmt::join(devices_, ", "),
-                              backend.name());
-      return out;
-    }
+    return backend.plugin().collective && std::ranges::all_of(devices, [&](const Device* device) {
+             return &device->backend() == &backend && std::ranges::count(devices, device) == 1;
+           });
+  }
+
+  // Lets the host sum the gradients. `why` ends the message.
+  void SumOnHost(const Snapshot& settings, const std::string& why) {
     HostSum sum;
     sum.big_array = settings.Get<kKvstoreBigArray>();
     sum.threads = static_cast<uint32_t>(settings.Get<kKvstoreThreads>());
@@ -225,11 +251,44 @@ class DataParallel final : public Replicas {
       runtime->pool().ParallelFor(chunks, threads, call, const_cast<std::function<void(uint64_t)>*>(&body));
     };
     runtime_->logger().Info("replicas on {}: the host sums the gradients, those of at least {} elements with {} threads{}",
-                            fmt::join(devices_, ", "), sum.big_array, sum.threads,
-                            id.ok() ? "" : fmt::format(", as {}", ErrorTitle(id.status())));
-    group_ = std::make_shared<LocalGroup>(static_cast<uint32_t>(devices.size()), std::move(sum));
-    for (uint32_t r = 0; r < group_->ranks(); ++r) out.push_back(group_->RankOf(r));
-    return out;
+                            fmt::join(devices_, ", "), sum.big_array, sum.threads, why);
+    group_->SetSum(std::move(sum));
+  }
+
+  // Lets the devices sum the gradients along trees that match their links.
+  absl::Status PlantTrees(const std::vector<Device*>& devices, const Snapshot& settings) {
+    MGE_ASSIGN_OR_RETURN(const DeviceLinks links, LinksOf(devices, settings.Get<kKvstoreP2p>()));
+    const LinkMatrix weights = TreeWeights(links.classes);
+    for (uint32_t from = 0; from < group_->ranks(); ++from) {
+      for (uint32_t to = 0; to < group_->ranks(); ++to) {
+        if (links.direct[from * group_->ranks() + to]) group_->SetDirect(from, to);
+      }
+    }
+    TreeOptions options;
+    options.backtrack = settings.Get<kKvstoreBacktrack>();
+    options.penalty = static_cast<float>(settings.Get<kKvstorePenalty>());
+    MGE_ASSIGN_OR_RETURN(const ReductionTrees built, BuildTrees(weights, options));
+    const Logger& logger = runtime_->logger();
+    logger.Info("replicas on {}: trees of links sum the gradients; {}", fmt::join(devices_, ", "),
+                options.backtrack ? "using backtracking to generate trees" : "using Kernighan-Lin to generate trees");
+    for (int root : built.searched) {
+      logger.Info("no binary tree found from root {} by bisection, so backtracking searched one", root);
+    }
+    if (settings.Get<kKvstoreLogTree>()) LogTrees(weights, built);
+    trees_.emplace();
+    trees_->slice_above = settings.Get<kKvstoreTreeArray>();
+    trees_->depth = built.trees[0].depth();
+    for (const ReductionTree& tree : built.trees) trees_->trees.push_back(EdgesOf(tree));
+    return absl::OkStatus();
+  }
+
+  // Writes the messages at level info. The setting asks for them, so a level above info does not hide them.
+  void LogTrees(const LinkMatrix& weights, const ReductionTrees& built) const {
+    Logger logger = runtime_->logger();
+    if (logger.level() != LogLevel::kSilent) logger.set_level(std::min(logger.level(), LogLevel::kInfo));
+    for (size_t i = 0; i < built.trees.size(); ++i) logger.Info("Tree {}: {}", i, TreeText(built.trees[i]));
+    logger.Info("W: {}", MatrixText(weights));
+    logger.Info("Links: {}", MatrixText(LinkUses(built.trees, weights.devices)));
   }
 
   // Lets all ranks join their group, before a plan of one of them waits for the others.
@@ -308,6 +367,7 @@ class DataParallel final : public Replicas {
   const std::vector<std::string> devices_;  // by replica
   const BatchDivision division_;
   std::shared_ptr<LocalGroup> group_;  // nullptr: the transport is the backend's
+  std::optional<TreeSum> trees_;       // nullopt: mge.AllReduce sums
   std::vector<std::shared_ptr<Session>> sessions_;
   bool broken_ = false;  // the latest run failed or was stopped: the replicas may differ
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/collective_step.h"
 
+#include <tuple>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -9,19 +10,42 @@
 
 namespace mge {
 
+namespace {
+
+absl::Status NoRank(const Node& node, std::string_view attribute, int64_t rank, uint32_t ranks) {
+  return Fail(errors::kInvalidNode, fmt::format("{} is {}, but the group has {} ranks", attribute, rank, ranks),
+              {.where = NodePlace(node), .fix = "name a rank below the setting collective.ranks"});
+}
+
+absl::Status ReadExchange(const Node& node, uint32_t ranks, CollectiveStepArgs& args) {
+  CollectiveOperand* operand = args.list();
+  for (const auto& [peer, key, sends] : {std::tuple("to", "to_key", true), std::tuple("from", "from_key", false)}) {
+    const Ints peers = node.attrs.IntList(peer), keys = node.attrs.IntList(key);
+    for (size_t i = 0; i < peers.size(); ++i, ++operand) {
+      if (peers[i] < -1 || peers[i] >= int64_t{ranks}) return NoRank(node, peer, peers[i], ranks);
+      operand->sends = sends;
+      operand->peer = static_cast<int32_t>(peers[i]);
+      operand->key = keys[i];
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status ReadCollective(const Node& node, uint32_t ranks, CollectiveStepArgs& args) {
   constexpr std::pair<std::string_view, int32_t> kReductions[] = {
       {"sum", MGE_REDUCE_SUM}, {"product", MGE_REDUCE_PRODUCT}, {"min", MGE_REDUCE_MIN}, {"max", MGE_REDUCE_MAX}};
-  args.reduces = node.def->Is(kAllReduce);
+  args.kind = node.def->Is(kAllReduce)   ? CollectiveKind::kAllReduce
+              : node.def->Is(kBroadcast) ? CollectiveKind::kBroadcast
+                                         : CollectiveKind::kExchange;
+  if (args.kind == CollectiveKind::kExchange) return ReadExchange(node, ranks, args);
   const std::string reduction = node.attrs.Text("reduction", "sum");
   for (const auto& [name, number] : kReductions) {
     if (name == reduction) args.reduction = number;
   }
   const int64_t root = node.attrs.Int("root", 0);
-  if (root < 0 || root >= int64_t{ranks}) {
-    return Fail(errors::kInvalidNode, fmt::format("root is {}, but the group has {} ranks", root, ranks),
-                {.where = NodePlace(node), .fix = "name a rank below the setting collective.ranks"});
-  }
+  if (root < 0 || root >= int64_t{ranks}) return NoRank(node, "root", root, ranks);
   args.root = static_cast<uint32_t>(root);
   return absl::OkStatus();
 }

@@ -61,6 +61,10 @@ class BackendCommunicator final : public Communicator {
                                   .fix = "create the sessions of all ranks again, with a new id (collective.id)"}),
                             run->error);
     }
+    if (step.kind == CollectiveKind::kExchange) {
+      return CodeForBackend(
+          Fail(errors::kUnsupportedFeature, "operator Exchange is only for sessions that train on replicas"), run->error);
+    }
     mge_code code = api().group_begin(run->error);
     if (code != MGE_OK) return code;
     for (uint32_t i = 0; i < step.operands && code == MGE_OK; ++i) code = Enqueue(step, step.list()[i], run);
@@ -72,7 +76,8 @@ class BackendCommunicator final : public Communicator {
   const mge_collective_api& api() const { return *device().backend().plugin().collective; }
   mge_code Enqueue(const CollectiveStepArgs& step, const CollectiveOperand& o, const mge_run* run) const {
     void *from = Address(run, o.from), *to = Address(run, o.to);
-    if (step.reduces) return api().all_reduce(handle_, run->queue, from, to, o.count, o.dtype, step.reduction, run->error);
+    if (step.kind == CollectiveKind::kAllReduce)
+      return api().all_reduce(handle_, run->queue, from, to, o.count, o.dtype, step.reduction, run->error);
     return api().broadcast(handle_, run->queue, from, to, o.count, o.dtype, step.root, run->error);
   }
 
