@@ -39,7 +39,7 @@ struct SessionOptions {
 class Replicas {
  public:
   virtual ~Replicas() = default;
-  // Like the functions of Session. Run() creates all outputs, in host memory. One run at a time.
+  // Like the functions of Session. Run() creates all outputs, in host memory. One call of Run() or ReadState() at a time.
   virtual absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) = 0;
   virtual absl::StatusOr<Tensor> ReadState(const std::string& name) = 0;
   virtual absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) = 0;

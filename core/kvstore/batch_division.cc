@@ -27,7 +27,7 @@ bool HaveBatch(std::span<const HostValue* const> values, std::span<const BatchPa
 
 }  // namespace
 
-BatchDivision::BatchDivision(const Graph& graph, std::span<const ValueType> outputs, size_t replicas)
+BatchDivision::BatchDivision(const Graph& graph, std::span<const ValueType> outputs, bool loss_first, size_t replicas)
     : replicas_(static_cast<int64_t>(replicas)) {
   bool found = false;
   for (ValueId v : graph.inputs()) {
@@ -50,8 +50,10 @@ BatchDivision::BatchDivision(const Graph& graph, std::span<const ValueType> outp
     return symbol == symbol_ ? Divided::kYes : Divided::kMaybe;
   };
   for (ValueId v : graph.inputs()) inputs_.push_back(divided({graph.value(v).type, graph.value(v).kind}));
-  for (const ValueType& type : outputs) outputs_.push_back(divided(type));
-  if (!outputs_.empty()) outputs_[0] = Divided::kNo;  // every replica has the loss of the whole batch
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool is_loss = loss_first && graph.outputs()[i] == graph.outputs()[0];  // the same on all replicas
+    outputs_.push_back(is_loss ? Divided::kNo : divided(outputs[i]));
+  }
 }
 
 bool BatchDivision::IsDivided(size_t i, const InputType& input) const {

@@ -27,8 +27,8 @@ struct BatchPart {
 
 class BatchDivision {
  public:
-  // `outputs` are the inferred types of the graph's outputs. Output 0 is the loss.
-  BatchDivision(const Graph& graph, std::span<const ValueType> outputs, size_t replicas);
+  // `outputs` are the inferred types of the graph's outputs. `loss_first`: output 0 is the loss.
+  BatchDivision(const Graph& graph, std::span<const ValueType> outputs, bool loss_first, size_t replicas);
 
   // Returns the parts of a batch. The first replicas have one example more if it does not divide evenly. Fails with kBadInput
   // if the inputs have different numbers of examples, none, or others than the model fixes.

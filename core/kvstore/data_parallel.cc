@@ -106,7 +106,7 @@ class DataParallel final : public Replicas {
         options_(std::move(options)),
         make_(std::move(make)),
         devices_(std::move(devices)),
-        division_(whole.graph(), whole.output_types(), devices_.size()) {}
+        division_(whole.graph(), whole.output_types(), options_.outputs.empty(), devices_.size()) {}
 
   // Creates the sessions. `states` are the elements of the states with these names; the others are as in the model.
   absl::Status Build(const std::map<std::string, Tensor>& states) {
@@ -120,7 +120,7 @@ class DataParallel final : public Replicas {
     group_ = nullptr;
     trees_.reset();
     MGE_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Communicators>> ranks, Group(*settings));
-    sessions_.clear();
+    std::vector<std::shared_ptr<Session>> sessions;
     for (size_t r = 0; r < devices_.size(); ++r) {
       SessionOptions options = options_;
       options.device = devices_[r];
@@ -136,9 +136,12 @@ class DataParallel final : public Replicas {
         if (!value.dead && state != states.end()) value.constant = state->second;
       }
       MGE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Session::Create(runtime_, std::move(model), options));
-      sessions_.push_back(std::move(session));
+      sessions.push_back(std::move(session));
     }
-    return JoinAll(ranks);
+    MGE_RETURN_IF_ERROR(JoinAll(sessions, ranks));
+    std::lock_guard lock(mutex_);
+    sessions_ = std::move(sessions);
+    return absl::OkStatus();
   }
 
   absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) override {
@@ -177,8 +180,8 @@ class DataParallel final : public Replicas {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Tensor> ReadState(const std::string& name) override { return sessions_[0]->ReadState(name); }
-  std::shared_ptr<const Plan> last_plan() const override { return sessions_[0]->last_plan(); }
+  absl::StatusOr<Tensor> ReadState(const std::string& name) override { return First()->ReadState(name); }
+  std::shared_ptr<const Plan> last_plan() const override { return First()->last_plan(); }
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) override {
     MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(inputs));
     std::vector<InputType> types;
@@ -187,10 +190,16 @@ class DataParallel final : public Replicas {
       types.back().place = {};
     }
     types.emplace_back().dtype = DType::kF32;
-    return sessions_[0]->PlanFor(types);
+    return First()->PlanFor(types);
   }
 
  private:
+  // Returns the first replica. Safe on any thread.
+  std::shared_ptr<Session> First() const {
+    std::lock_guard lock(mutex_);
+    return sessions_[0];
+  }
+
   struct RunOfReplica {
     std::vector<HostValue> inputs, outputs;
     RunState control;
@@ -202,11 +211,17 @@ class DataParallel final : public Replicas {
     std::vector<Device*> devices;
     for (const std::string& name : devices_) {
       MGE_ASSIGN_OR_RETURN(const Resolution resolution, runtime_->ResolveDevice(name, settings));
-      devices.push_back(resolution.devices.front().device);
+      Device* const device = resolution.devices.front().device;
+      // A GPU runs a limited number of runs at a time, so that one replica could wait for another one for ever.
+      if (device->queue_api() && std::ranges::count(devices, device)) {
+        return Fail(errors::kBadSetting, fmt::format("device {} is named twice for data-parallel training", device->name()),
+                    {.fix = "name each device once"});
+      }
+      devices.push_back(device);
     }
     std::vector<std::shared_ptr<Communicators>> out;
     std::string why;
-    const bool by_trees = settings.Get<kKvstoreTree>() && devices.size() > 1;
+    const bool by_trees = settings.Get<kKvstoreTree>();
     if (!by_trees && HaveCollectives(devices)) {
       absl::StatusOr<CollectiveId> id = NewCollectiveId(*devices[0]);
       if (id.ok()) {
@@ -292,10 +307,11 @@ class DataParallel final : public Replicas {
   }
 
   // Lets all ranks join their group, before a plan of one of them waits for the others.
-  absl::Status JoinAll(const std::vector<std::shared_ptr<Communicators>>& ranks) {
-    Crew crew(sessions_.size());
-    for (size_t r = 0; r < sessions_.size(); ++r) {
-      crew.Start([rank = ranks[r], device = &sessions_[r]->device()]() -> absl::Status {
+  absl::Status JoinAll(const std::vector<std::shared_ptr<Session>>& sessions,
+                       const std::vector<std::shared_ptr<Communicators>>& ranks) const {
+    Crew crew(sessions.size());
+    for (size_t r = 0; r < sessions.size(); ++r) {
+      crew.Start([rank = ranks[r], device = &sessions[r]->device()]() -> absl::Status {
         MGE_RETURN_IF_ERROR(device->Open());
         return rank->On(*device).status();
       });
@@ -351,12 +367,7 @@ class DataParallel final : public Replicas {
       if (value.dead || value.role != Role::kState) continue;
       MGE_ASSIGN_OR_RETURN(states[value.name], sessions_[0]->ReadState(value.name));
     }
-    std::vector<std::shared_ptr<Session>> old = sessions_;
-    absl::Status status = Build(states);
-    if (!status.ok()) {
-      sessions_ = std::move(old);
-      return status;
-    }
+    MGE_RETURN_IF_ERROR(Build(states));
     broken_ = false;
     return absl::OkStatus();
   }
@@ -368,8 +379,9 @@ class DataParallel final : public Replicas {
   const BatchDivision division_;
   std::shared_ptr<LocalGroup> group_;  // nullptr: the transport is the backend's
   std::optional<TreeSum> trees_;       // nullopt: mge.AllReduce sums
-  std::vector<std::shared_ptr<Session>> sessions_;
-  bool broken_ = false;  // the latest run failed or was stopped: the replicas may differ
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Session>> sessions_;  // by replica; written by Build() under mutex_
+  bool broken_ = false;                             // the latest run failed or was stopped: the replicas may differ
 };
 
 // Returns the devices, one for each replica.
@@ -393,6 +405,7 @@ absl::Status TrainOnReplicas(Session& session, const SessionOptions& options, Ma
   MGE_ASSIGN_OR_RETURN(const auto settings, runtime.registry().SnapshotWith(options.settings));
   MGE_ASSIGN_OR_RETURN(const DeviceSpec spec, runtime.Requested(options.device, *settings));
   MGE_ASSIGN_OR_RETURN(std::vector<std::string> devices, DevicesOf(spec));
+  if (devices.size() == 1) return absl::OkStatus();
   auto replicas =
       std::make_shared<DataParallel>(session.shared_runtime(), session, options, std::move(make), std::move(devices));
   MGE_RETURN_IF_ERROR(replicas->Build({}));

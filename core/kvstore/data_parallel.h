@@ -15,7 +15,7 @@ namespace mge {
 using MakeReplica = std::function<absl::StatusOr<onnx::Model>(const SumOverReplicas& sum)>;
 
 // Lets replicas run `session`, one on each device in the list of its options. `session` has the training step of one device,
-// whose inputs and outputs stay those of the caller. Fails with kBadSetting if the options contradict data parallelism, and
+// whose inputs and outputs stay those of the caller. With one device, the session trains alone. Fails with kBadSetting if the options contradict data parallelism, and
 // with the errors of sessions and devices.
 absl::Status TrainOnReplicas(Session& session, const SessionOptions& options, MakeReplica make);
 

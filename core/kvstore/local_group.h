@@ -52,7 +52,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
     int64_t key;
     auto operator<=>(const Way&) const = default;
   };
-  // What a rank offers to another one. The memory stays as it is until it was taken.
+  // Memory that one rank gives to another one to copy from. It stays as it is until it was taken.
   struct Offer {
     const void* data = nullptr;  // in host memory, or in that of `device` if `fence` is not null
     size_t bytes = 0;

@@ -252,8 +252,32 @@ output y
   const auto good = many.Step({Floats({2 * replicas, 3}, 1), Floats({2 * replicas, 2}, 2)}, 0.1f);
   ASSERT_TRUE(good.ok()) << FormatError(good.status());
   EXPECT_EQ(good->size(), static_cast<size_t>(1 + 4 * replicas));
+  if (replicas == 1) return;
   const auto bad = many.Step({Floats({2 * replicas + 1, 3}, 1), Floats({2 * replicas + 1, 2}, 2)}, 0.1f);
   EXPECT_THAT(FormatError(bad.status()), HasSubstr("the model has a fixed batch of 2"));
+}
+
+// Plans of a runtime can share memory and wait for each other, but not those of replicas, which run at the same time.
+TEST_P(Replicated, RunAtTheSameTimeWithEveryEngineAndPolicyOfMemory) {
+  constexpr char kModel[] = R"(input x : float32[2,3]
+const w = float32[3,2]<0.3, -0.2, 0.1, 0.5, -0.4, 0.2>
+y = MatMul(x, w)
+output y
+)";
+  const std::string devices = GetParam().devices;
+  const int64_t replicas = std::count(devices.begin(), devices.end(), ',') + 1;
+  for (const Assignment& setting : {Assignment{"memory.static_policy", "static"}, Assignment{"memory.static_policy", "both"},
+                                    Assignment{"engine.type", "naive"}, Assignment{"engine.bulk_train", "0"},
+                                    Assignment{"engine.gpu_worker_nthreads", "1"}, Assignment{"threads", "1"}}) {
+    Trainer many(RuntimeWith({setting}), kModel, {.loss = "mse"}, GetParam().devices, true, GetParam().settings);
+    ASSERT_TRUE(many.status().ok()) << FormatError(many.status());
+    for (int step = 0; step < 2; ++step) {
+      RunState control;
+      control.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      const auto r = many.Step({Floats({2 * replicas, 3}, 1), Floats({2 * replicas, 2}, 2)}, 0.1f, &control);
+      ASSERT_TRUE(r.ok()) << setting.name << ": " << FormatError(r.status());
+    }
+  }
 }
 
 // Replica 0 has the examples 1 and 3, replica 1 has 11 and 13.
@@ -327,6 +351,7 @@ TEST(Replicas, RefuseBatchesAndOptionsThatDoNotFit) {
   };
   EXPECT_THAT(refused("virtual0+virtual1"), HasSubstr("list the devices with commas"));
   EXPECT_THAT(refused("virtual0,virtual7"), HasSubstr("virtual7"));
+  EXPECT_THAT(refused("virtual0,virtual0"), HasSubstr("device virtual0 is named twice"));
   EXPECT_THAT(refused("virtual0,virtual1", {{"collective.ranks", "2"}, {"collective.id", std::string(256, '0')}}),
               HasSubstr("collective.ranks"));
 }
