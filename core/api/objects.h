@@ -127,12 +127,12 @@ ValueType DeclaredInput(const mge_session& s, size_t i);
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
 // The options of a session that trains.
-struct TrainingPlan {
+struct TrainingRequest {
   TrainingOptions options;
   bool data_parallel = false;
 };
 // Defined in training.cc.
-TrainingPlan TrainingPlanOf(const mge_training_options& given, const Snapshot& settings);
+TrainingRequest TrainingRequestOf(const mge_training_options& given, const Snapshot& settings);
 
 // Checks the number of inputs and that none is NULL or released. Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);

@@ -42,7 +42,8 @@ class Replicas {
   // Like the functions of Session. Run() creates all outputs, in host memory. One call of Run() or ReadState() at a time.
   virtual absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) = 0;
   virtual absl::StatusOr<Tensor> ReadState(const std::string& name) = 0;
-  virtual absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) = 0;
+  virtual absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs,
+                                                              const StopControl* stop) = 0;
   virtual std::shared_ptr<const Plan> last_plan() const = 0;
 };
 
@@ -75,9 +76,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Returns the type of input number `i` with its place. Fails with kBadInput if it lies on another device.
   absl::StatusOr<InputType> InputTypeOf(size_t i, const HostValue& input) const;
-  // Returns the plan for inputs of these types and outputs in host memory. Creates it if there is none.
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) {
-    return replicas_ ? replicas_->PlanFor(inputs) : program_->PlanFor(inputs);
+  // Returns the plan for inputs of these types and outputs in host memory. Creates it if there is none. Fails like
+  // Program::PlanFor() if `stop` is set.
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr) {
+    return replicas_ ? replicas_->PlanFor(inputs, stop) : program_->PlanFor(inputs, stop);
   }
   // Returns the plan that Run() or PlanFor() used last, or nullptr if there is none.
   std::shared_ptr<const Plan> last_plan() const { return replicas_ ? replicas_->last_plan() : program_->recent(); }

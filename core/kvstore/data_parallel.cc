@@ -182,7 +182,7 @@ class DataParallel final : public Replicas {
 
   absl::StatusOr<Tensor> ReadState(const std::string& name) override { return First()->ReadState(name); }
   std::shared_ptr<const Plan> last_plan() const override { return First()->last_plan(); }
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) override {
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop) override {
     MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(inputs));
     std::vector<InputType> types;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -190,7 +190,7 @@ class DataParallel final : public Replicas {
       types.back().place = {};
     }
     types.emplace_back().dtype = DType::kF32;
-    return First()->PlanFor(types);
+    return First()->PlanFor(types, stop);
   }
 
  private:
@@ -335,7 +335,7 @@ class DataParallel final : public Replicas {
         crew.Start([this, &crew, &running, &run = runs[r], session = sessions_[r].get()]() -> absl::Status {
           std::vector<InputType> types;
           for (const HostValue& value : run.inputs) types.push_back(TypeOfValue(value));
-          MGE_RETURN_IF_ERROR(session->PlanFor(types).status());
+          MGE_RETURN_IF_ERROR(session->PlanFor(types, &run.control).status());
           if (!crew.AllReady()) return Fail(errors::kCancelled, "another replica has no plan");
           running.store(true);
           return session->Run(run.inputs, run.outputs, run.control);

@@ -77,11 +77,14 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
     if (graph.value(v).name == kLabels) return unfit(fmt::format("the model has an input '{}' already", kLabels));
   }
   const ValueId labels = graph.AddInput(std::string(kLabels), type);
-  ExpressionBuilder b(graph, "loss", value.type.dtype);
+  // Sums and counts do not fit into 16 bits.
+  const DType dtype = ElementBytes(value.type.dtype) < 4 ? DType::kF32 : value.type.dtype;
+  ExpressionBuilder b(graph, "loss", dtype);
   const ValueId scores = name == "cross_entropy"          ? ScoresOf(graph, output, "Softmax")
                          : name == "binary_cross_entropy" ? ScoresOf(graph, output, "Sigmoid")
                                                           : output;
-  const Term y(b, scores), t(b, labels);
+  auto wide = [&](ValueId v) { return dtype == value.type.dtype ? Term(b, v) : b.CastTo(Term(b, v), dtype); };
+  const Term y = wide(scores), t = name == "cross_entropy" ? Term(b, labels) : wide(labels);
   const Parts loss = name == "cross_entropy"          ? CrossEntropy(y, t, rank)
                      : name == "binary_cross_entropy" ? SumOf(BinaryCrossEntropy(y, t))
                      : name == "mse"                  ? SumOf((y - t) * (y - t))

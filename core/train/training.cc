@@ -126,10 +126,11 @@ LossParts PartsOfReplica(onnx::Model& model, ValueId whole, const LossParts& par
   Graph& graph = model.graph;
   const ValueId input = graph.AddInput(std::string(kExamples), {.dtype = DType::kF32, .has_rank = true});
   model.info.inputs.push_back({std::string(kExamples), {graph.value(input).type}});
-  const DType dtype = graph.value(whole == kNone ? parts.sum : whole).type.dtype;
+  const DType given = graph.value(whole == kNone ? parts.sum : whole).type.dtype;
+  const DType dtype = ElementBytes(given) < 4 ? DType::kF32 : given;  // sums do not fit into 16 bits
   ExpressionBuilder b(graph, "replica", dtype);
   const Term examples = b.CastTo(Term(b, input), dtype);
-  if (whole != kNone) return {(Term(b, whole) * examples).id(), examples.id()};
+  if (whole != kNone) return {(b.CastTo(Term(b, whole), dtype) * examples).id(), examples.id()};
   const Term counts = Unary("Sign", examples);
   return {(Term(b, parts.sum) * counts).id(), (Term(b, parts.count) * counts).id()};
 }

@@ -165,6 +165,15 @@ TEST_F(TrainingSession, OnSeveralDevicesRunsInEveryWay) {
   ASSERT_TRUE(fence.Wait().ok());
   EXPECT_THAT(enqueued[0].data<float>(), ElementsAre(6.25f));
 
+  Profile profile;
+  RunControl profiled;
+  profiled.SetProfile(&profile);
+  std::vector<Tensor> again;
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &again, &profiled).ok());
+  std::string times;
+  ASSERT_TRUE(profile.Report("mge.profile/1", &times).ok());
+  EXPECT_THAT(times, HasSubstr("AllReduce"));
+
   std::string plan, memory;
   ASSERT_TRUE(many.Plan(std::vector<const Tensor*>{&x, &labels, &rate}, "text", false, &plan).ok());
   EXPECT_THAT(plan, HasSubstr("AllReduce"));

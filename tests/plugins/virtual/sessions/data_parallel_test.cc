@@ -299,6 +299,28 @@ output y
   EXPECT_THAT(std::vector<float>(r->begin() + 1, r->end()), Pointwise(FloatNear(1e-3f), std::vector<float>{-1, 1, -1, 1}));
 }
 
+TEST(Replicas, JoinTheOutputsThatTheSessionNames) {
+  auto graph = ParseGraphText(kNetwork);
+  ASSERT_TRUE(graph.ok());
+  const TrainingOptions training = {.loss = "mse"};
+  auto make = [&](const SumOverReplicas& sum) -> absl::StatusOr<onnx::Model> {
+    onnx::Model model;
+    model.graph = *graph;
+    MGE_RETURN_IF_ERROR(MakeTrainingStep(model, training, sum).status());
+    return model;
+  };
+  const SessionOptions options = {.device = "virtual0,virtual1", .outputs = {"t"}, .training = true};
+  auto session = Session::Create(RuntimeWith(), *make(nullptr), options);
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  const absl::Status status = TrainOnReplicas(**session, options, make);
+  ASSERT_TRUE(status.ok()) << FormatError(status);
+  HostValue rate;
+  rate.tensor = Tensor::Scalar<float>(0.1f);
+  const auto r = ResultsOf(**session, {Floats({5, 3}, 1), Floats({5, 2}, 2), rate});
+  ASSERT_TRUE(r.ok()) << FormatError(r.status());
+  EXPECT_EQ(r->size(), 20u);  // t has the shape [5,4]
+}
+
 // Equal masks on all replicas would drop the same elements of different examples.
 TEST(Replicas, DrawDifferentRandomNumbersInEachStep) {
   constexpr char kModel[] = R"(input x : float32[N,64]
