@@ -234,7 +234,7 @@ class DataParallel final : public Replicas {
                                 devices[0]->backend().name());
         return out;
       }
-      why = fmt::format(", as {}", ErrorTitle(id.status()));
+      why = fmt::format(", as {}: {}", ErrorTitle(id.status()), PartsOf(id.status()).what);
     }
     group_ = std::make_shared<LocalGroup>(static_cast<uint32_t>(devices.size()));
     if (by_trees) {

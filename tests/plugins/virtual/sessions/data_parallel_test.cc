@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "tests/plugins/virtual/sessions/virtual_session.h"
+#include "tests/support/trainer.h"
 
 namespace mge {
 namespace {
@@ -20,69 +21,6 @@ using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-constexpr char kNetwork[] = R"(input x : float32[N,3]
-const w = float32[3,4]<0.3, -0.2, 0.1, 0.5, -0.4, 0.2, 0.6, -0.1, 0.2, 0.7, -0.3, 0.4>
-const b = float32[4]<0.1, 0.2, -0.1, 0.05>
-const v = float32[4,2]<0.5, -0.6, 0.3, 0.2, -0.2, 0.4, 0.1, 0.3>
-m = MatMul(x, w)
-a = Add(m, b)
-t = Tanh(a)
-y = MatMul(t, v)
-output y
-)";
-
-// A training session, on one device or on replicas.
-class Trainer {
- public:
-  Trainer(std::shared_ptr<Runtime> runtime, std::string_view text, const TrainingOptions& training,
-          const std::string& device, bool replicas, std::vector<Assignment> settings = {}) {
-    auto graph = ParseGraphText(text);
-    if (!(status_ = graph.status()).ok()) return;
-    onnx::Model model;
-    model.graph = *std::move(graph);
-    const onnx::Model plain = model;
-    status_ = MakeTrainingStep(model, training).status();
-    if (!status_.ok()) return;
-    const SessionOptions options = {.device = device, .settings = std::move(settings), .training = true};
-    auto session = Session::Create(std::move(runtime), std::move(model), options);
-    if (!(status_ = session.status()).ok()) return;
-    session_ = *std::move(session);
-    auto make = [plain, training](const SumOverReplicas& sum) -> absl::StatusOr<onnx::Model> {
-      onnx::Model replica = plain;
-      MGE_RETURN_IF_ERROR(MakeTrainingStep(replica, training, sum).status());
-      return replica;
-    };
-    if (replicas) status_ = TrainOnReplicas(*session_, options, make);
-  }
-
-  const absl::Status& status() const { return status_; }
-  Session& session() { return *session_; }
-  // Runs a step. Returns the elements of the loss, then those of the model's outputs.
-  absl::StatusOr<std::vector<float>> Step(std::vector<HostValue> inputs, float rate, RunState* control = nullptr) {
-    MGE_RETURN_IF_ERROR(status_);
-    inputs.emplace_back().tensor = Tensor::Scalar<float>(rate);
-    RunState own;
-    return ResultsOf(*session_, inputs, control ? *control : own);
-  }
-  std::vector<float> State(const std::string& name) {
-    auto tensor = session_->ReadState(name);
-    EXPECT_TRUE(tensor.ok()) << FormatError(tensor.status());
-    if (!tensor.ok()) return {};
-    return {tensor->Data<float>().begin(), tensor->Data<float>().end()};
-  }
-
- private:
-  absl::Status status_;
-  std::shared_ptr<Session> session_;
-};
-
-HostValue Floats(Shape shape, int seed) {
-  HostValue v;
-  v.tensor = *Tensor::Create(DType::kF32, std::move(shape));
-  auto all = v.tensor.MutableData<float>();
-  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(std::sin(static_cast<double>(i) * 1.7 + seed));
-  return v;
-}
 HostValue Labels(std::vector<int64_t> labels) {
   HostValue v;
   v.tensor = *Tensor::Create(DType::kI64, {static_cast<int64_t>(labels.size())});
@@ -157,7 +95,7 @@ std::vector<std::vector<HostValue>> Batches(bool classes) {
   for (const int64_t n : {6, 5, 1, 2, 7}) {
     std::vector<int64_t> labels;
     for (int64_t i = 0; i < n; ++i) labels.push_back(i % 3 == 2 ? -1 : (i + n) % 2);
-    out.push_back({Floats({n, 3}, static_cast<int>(n)), classes ? Labels(labels) : Floats({n, 2}, 20)});
+    out.push_back({Waves({n, 3}, static_cast<int>(n)), classes ? Labels(labels) : Waves({n, 2}, 20)});
   }
   return out;
 }
@@ -183,7 +121,7 @@ TEST_P(Replicated, TheNormOfAllGradientsIsLimited) {
 // The replicas have different numbers of labels that count, in the third batch none at all on some.
 TEST_P(Replicated, LabelsThatDoNotCountAreLeftOutOverAllReplicas) {
   std::vector<std::vector<HostValue>> batches = Batches(true);
-  batches[2] = {Floats({4, 3}, 9), Labels({-1, 1, -1, -1})};
+  batches[2] = {Waves({4, 3}, 9), Labels({-1, 1, -1, -1})};
   ExpectEqual(kNetwork, {}, batches, {"w", "b", "v"});
 }
 
@@ -235,7 +173,7 @@ output k
   for (const auto& batch : Batches(false)) {
     HostValue shift;
     shift.tensor = Tensor::Scalar<float>(0.5f);
-    batches.push_back({batch[0], Floats({1, 2}, 3), shift, batch[1]});
+    batches.push_back({batch[0], Waves({1, 2}, 3), shift, batch[1]});
   }
   ExpectEqual(kModel, {.loss = "mse"}, batches, {"w"});
 }
@@ -249,11 +187,11 @@ output y
   Trainer many(runtime_, kModel, {.loss = "mse"}, GetParam().devices, true, GetParam().settings);
   const std::string devices = GetParam().devices;
   const int64_t replicas = std::count(devices.begin(), devices.end(), ',') + 1;
-  const auto good = many.Step({Floats({2 * replicas, 3}, 1), Floats({2 * replicas, 2}, 2)}, 0.1f);
+  const auto good = many.Step({Waves({2 * replicas, 3}, 1), Waves({2 * replicas, 2}, 2)}, 0.1f);
   ASSERT_TRUE(good.ok()) << FormatError(good.status());
   EXPECT_EQ(good->size(), static_cast<size_t>(1 + 4 * replicas));
   if (replicas == 1) return;
-  const auto bad = many.Step({Floats({2 * replicas + 1, 3}, 1), Floats({2 * replicas + 1, 2}, 2)}, 0.1f);
+  const auto bad = many.Step({Waves({2 * replicas + 1, 3}, 1), Waves({2 * replicas + 1, 2}, 2)}, 0.1f);
   EXPECT_THAT(FormatError(bad.status()), HasSubstr("the model has a fixed batch of 2"));
 }
 
@@ -274,7 +212,7 @@ output y
     for (int step = 0; step < 2; ++step) {
       RunState control;
       control.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      const auto r = many.Step({Floats({2 * replicas, 3}, 1), Floats({2 * replicas, 2}, 2)}, 0.1f, &control);
+      const auto r = many.Step({Waves({2 * replicas, 3}, 1), Waves({2 * replicas, 2}, 2)}, 0.1f, &control);
       ASSERT_TRUE(r.ok()) << setting.name << ": " << FormatError(r.status());
     }
   }
@@ -293,7 +231,7 @@ output y
   Trainer many(RuntimeWith(), kModel, {.loss = "mse"}, "virtual0,virtual1", true);
   HostValue x;
   x.tensor = Tensor::Of<float>({4, 1}, std::vector<float>{1, 3, 11, 13});
-  const auto r = many.Step({x, Floats({4, 1}, 1)}, 0.1f);
+  const auto r = many.Step({x, Waves({4, 1}, 1)}, 0.1f);
   ASSERT_TRUE(r.ok()) << FormatError(r.status());
   EXPECT_THAT(many.State("mean"), ElementsAre(FloatNear(8, 1e-5f)));  // 0.75 * 10 + 0.25 * 2
   EXPECT_THAT(std::vector<float>(r->begin() + 1, r->end()), Pointwise(FloatNear(1e-3f), std::vector<float>{-1, 1, -1, 1}));
@@ -316,7 +254,7 @@ TEST(Replicas, JoinTheOutputsThatTheSessionNames) {
   ASSERT_TRUE(status.ok()) << FormatError(status);
   HostValue rate;
   rate.tensor = Tensor::Scalar<float>(0.1f);
-  const auto r = ResultsOf(**session, {Floats({5, 3}, 1), Floats({5, 2}, 2), rate});
+  const auto r = ResultsOf(**session, {Waves({5, 3}, 1), Waves({5, 2}, 2), rate});
   ASSERT_TRUE(r.ok()) << FormatError(r.status());
   EXPECT_EQ(r->size(), 20u);  // t has the shape [5,4]
 }
@@ -336,7 +274,7 @@ output y
   x.tensor = Tensor::Of<float>({2, 64}, std::vector<float>(128, 1));
   std::vector<std::vector<float>> rows;
   for (int step = 0; step < 2; ++step) {
-    const auto r = many.Step({x, Floats({2, 64}, 1)}, 0);
+    const auto r = many.Step({x, Waves({2, 64}, 1)}, 0);
     ASSERT_TRUE(r.ok()) << FormatError(r.status());
     rows.emplace_back(r->begin() + 1, r->begin() + 65);
     rows.emplace_back(r->begin() + 65, r->end());
@@ -364,10 +302,10 @@ TEST(Replicas, GiveTheSameBitsInEveryTraining) {
 TEST(Replicas, RefuseBatchesAndOptionsThatDoNotFit) {
   const auto runtime = RuntimeWith();
   Trainer many(runtime, kNetwork, {.loss = "mse"}, "virtual0,virtual1", true);
-  EXPECT_THAT(FormatError(many.Step({Floats({4, 3}, 1), Floats({3, 2}, 1)}, 0).status()),
+  EXPECT_THAT(FormatError(many.Step({Waves({4, 3}, 1), Waves({3, 2}, 1)}, 0).status()),
               HasSubstr("input 'labels' has 3 examples, and 'x' has 4"));
-  EXPECT_THAT(FormatError(many.Step({Floats({0, 3}, 1), Floats({0, 2}, 1)}, 0).status()), HasSubstr("has no examples"));
-  EXPECT_TRUE(many.Step({Floats({4, 3}, 1), Floats({4, 2}, 1)}, 0).ok());
+  EXPECT_THAT(FormatError(many.Step({Waves({0, 3}, 1), Waves({0, 2}, 1)}, 0).status()), HasSubstr("has no examples"));
+  EXPECT_TRUE(many.Step({Waves({4, 3}, 1), Waves({4, 2}, 1)}, 0).ok());
   auto refused = [&](const char* devices, std::vector<Assignment> settings = {}) {
     return FormatError(Trainer(runtime, kNetwork, {.loss = "mse"}, devices, true, std::move(settings)).status());
   };
@@ -538,7 +476,7 @@ output y
   for (const char* device : {"cpu0", "virtual0"}) {
     auto session = Load(runtime, kModel, device);
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
-    EXPECT_THAT(FormatError(ResultsOf(**session, {Floats({2}, 1)}).status()), HasSubstr("other replicas of a session"));
+    EXPECT_THAT(FormatError(ResultsOf(**session, {Waves({2}, 1)}).status()), HasSubstr("other replicas of a session"));
   }
 }
 
