@@ -314,7 +314,11 @@ void LocalGroup::Give(const Way& way, const Offer& offer) {
 
 absl::StatusOr<LocalGroup::Offer> LocalGroup::AwaitOffer(const Way& way) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return offers_.contains(way) || stop_.cancel.load() != kGoOn; });
+  auto offered = [&] {  // and not one of an earlier exchange, which the other rank has not removed yet
+    const auto at = offers_.find(way);
+    return at != offers_.end() && !at->second.taken;
+  };
+  changed_.wait(lock, [&] { return offered() || stop_.cancel.load() != kGoOn; });
   MGE_RETURN_IF_ERROR(Aborted());
   Exchanged& exchanged = offers_.at(way);
   exchanged.in_use = !exchanged.offer.fence;
