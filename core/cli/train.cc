@@ -151,6 +151,9 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (o.training.loss == "cross_entropy") TellIgnoredLabels(globals, session, output, data.arrays().back());
   Talk(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
                             o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
+  if (o.training.data_parallel && session.device_count() == 1 && globals.device.find(',') == std::string::npos) {
+    Talk(globals, "--data-parallel has no effect with one device; list several, such as --device gpu0,gpu1");
+  }
 
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"EPOCH", "LOSS", "EXAMPLES/S"}};

@@ -18,7 +18,8 @@ absl::Status Infer(InferContext& ctx) {
     return ctx.Invalid(fmt::format("it has {} outputs; expected as many numbers in 'from', 'from_key' and 'like'", outputs));
   }
   for (size_t i = 0; i < outputs; ++i) {
-    if (like[i] < 0 || like[i] >= static_cast<int64_t>(inputs) || !ctx.has_input(static_cast<int>(like[i]))) {
+    if (!ctx.has_output(static_cast<int>(i))) return ctx.Invalid(fmt::format("output {} is absent", i));
+    if (like[i] < 0 || like[i] >= static_cast<int64_t>(inputs)) {
       return ctx.Invalid(fmt::format("like[{}] is {}, expected the number of an input", i, like[i]));
     }
     ctx.SetOutput(static_cast<int>(i), ctx.input(static_cast<int>(like[i])));
