@@ -104,20 +104,27 @@ class LocalRank final : public Communicator {
     Tensor memory_;
   };
 
-  // Gives to other ranks what the step sends, takes what it receives, and waits until the others have taken theirs.
+  // Gives to other ranks what the step sends, takes what it receives, and waits until the others have taken theirs. After a
+  // failure too, it returns only when no rank reads this one's memory.
   absl::Status Exchange(const CollectiveStepArgs& step, const mge_run* run) {
     const std::span<const CollectiveOperand> all(step.list(), step.operands);
-    MGE_RETURN_IF_ERROR(GiveAll(all, run));
-    MGE_RETURN_IF_ERROR(TakeAll(all, run));
+    absl::Status status = GiveAll(all, run);
+    if (status.ok()) status = TakeAll(all, run);
+    if (!status.ok()) group_->Abort();
     for (const CollectiveOperand& o : all) {
       if (!o.sends || o.peer < 0) continue;
-      MGE_ASSIGN_OR_RETURN(const LocalGroup::Taken taken, group_->AwaitTaken(WayOf(o)));
+      const LocalGroup::Taken taken = group_->AwaitTaken(WayOf(o));
       if (!taken.fence) continue;
-      MGE_RETURN_IF_ERROR(AskDevice(device(), "waiting for another replica", [&](mge_error* e) {
+      if (group_->stop().cancel.load() != kGoOn) {
+        (void)WaitForFence(*device().queue_api(), taken.fence, taken.value, nullptr, kPatience);
+        continue;
+      }
+      status.Update(AskDevice(device(), "waiting for another replica", [&](mge_error* e) {
         return device().queue_api()->wait(run->queue, taken.fence, taken.value, e);
       }));
     }
-    return absl::OkStatus();
+    if (status.ok()) return group_->stop().CheckStop();
+    return status;
   }
 
   absl::Status GiveAll(std::span<const CollectiveOperand> all, const mge_run* run) {
@@ -165,6 +172,21 @@ class LocalRank final : public Communicator {
       if (received_ > 0) MGE_RETURN_IF_ERROR(WaitUntil(received_));
       MGE_RETURN_IF_ERROR(receiving_.Reserve(device(), bytes));
     }
+    absl::Status status = TakeEach(all, run, place, direct);
+    if (place == 0 && direct.empty()) return status;
+    const absl::Status signalled = Signal(run);
+    if (place > 0) received_ = value_;
+    // The other ranks wait for this, whatever has failed.
+    for (const LocalGroup::Way& way : direct) {
+      group_->Take(way, signalled.ok() ? LocalGroup::Taken{fence_, value_} : LocalGroup::Taken{});
+    }
+    status.Update(signalled);
+    return status;
+  }
+  // Copies what the step receives. Adds to `place` the bytes that pass through receiving_, and to `direct` the ways of which
+  // this rank's queue reads the memory.
+  absl::Status TakeEach(std::span<const CollectiveOperand> all, const mge_run* run, size_t& place,
+                        std::vector<LocalGroup::Way>& direct) {
     for (const CollectiveOperand& o : all) {
       if (o.sends || o.peer < 0) continue;
       const LocalGroup::Way way = WayOf(o);
@@ -180,13 +202,9 @@ class LocalRank final : public Communicator {
       group_->Take(way, {});
       if (!fits) return Fail(errors::kUnsupportedFeature, "the arrays to sum differ between replicas");
       if (!run->queue || offer.bytes == 0) continue;
-      MGE_RETURN_IF_ERROR(Copy(run, to, receiving_.Queue(place), offer.bytes));
-      place += PlaceBytes(o);
+      const size_t from = std::exchange(place, place + PlaceBytes(o));
+      MGE_RETURN_IF_ERROR(Copy(run, to, receiving_.Queue(from), offer.bytes));
     }
-    if (place == 0 && direct.empty()) return absl::OkStatus();
-    MGE_RETURN_IF_ERROR(Signal(run));
-    if (place > 0) received_ = value_;
-    for (const LocalGroup::Way& way : direct) group_->Take(way, {fence_, value_});
     return absl::OkStatus();
   }
 
@@ -321,7 +339,7 @@ absl::StatusOr<LocalGroup::Offer> LocalGroup::AwaitOffer(const Way& way) {
   changed_.wait(lock, [&] { return offered() || stop_.cancel.load() != kGoOn; });
   MGE_RETURN_IF_ERROR(Aborted());
   Exchanged& exchanged = offers_.at(way);
-  exchanged.in_use = !exchanged.offer.fence;
+  exchanged.in_use = true;
   return exchanged.offer;
 }
 
@@ -331,13 +349,13 @@ void LocalGroup::Take(const Way& way, const Taken& taken) {
   changed_.notify_all();
 }
 
-absl::StatusOr<LocalGroup::Taken> LocalGroup::AwaitTaken(const Way& way) {
+LocalGroup::Taken LocalGroup::AwaitTaken(const Way& way) {
   std::unique_lock lock(mutex_);
   const auto at = offers_.find(way);
+  if (at == offers_.end()) return {};
   const Exchanged& exchanged = at->second;
   changed_.wait(lock, [&] { return exchanged.taken || (stop_.cancel.load() != kGoOn && !exchanged.in_use); });
-  MGE_RETURN_IF_ERROR(Aborted());
-  const Taken taken = *exchanged.taken;
+  const Taken taken = exchanged.taken.value_or(Taken{});
   offers_.erase(at);
   return taken;
 }

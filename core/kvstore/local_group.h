@@ -67,14 +67,16 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   };
   bool IsDirect(uint32_t from, uint32_t to) const { return direct_[from * ranks() + to]; }
   void Give(const Way& way, const Offer& offer);
-  absl::StatusOr<Offer> AwaitOffer(const Way& way);  // fails with kCancelled after Abort()
+  // Waits for an offer, and begins its use: the caller must call Take(). Fails with kCancelled after Abort().
+  absl::StatusOr<Offer> AwaitOffer(const Way& way);
   void Take(const Way& way, const Taken& taken);
-  absl::StatusOr<Taken> AwaitTaken(const Way& way);  // fails with kCancelled after Abort()
+  // Returns the end of the use of an offer, which it removes. After Abort(), an offer that no rank uses yet has ended.
+  Taken AwaitTaken(const Way& way);
 
  private:
   struct Exchanged {
     Offer offer;
-    bool in_use = false;  // the other rank reads host memory until `taken` is set
+    bool in_use = false;  // the other rank will set `taken`
     std::optional<Taken> taken;
   };
   // Waits until all ranks have called it. The last one calls `complete` before the others go on; all return its status.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kvstore/tree_sum.h"
 
+#include <utility>
+
 #include "core/ops/rewrites/node_adder.h"
 
 namespace mge {

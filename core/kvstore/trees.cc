@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "fmt/format.h"
