@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <unordered_map>
 
 #include "absl/cleanup/cleanup.h"
@@ -111,7 +110,7 @@ absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& s
   absl::StatusOr<CollectiveId> id = ParseCollectiveId(settings.Get<kCollectiveId>());
   if (!id.ok()) return AddWhere(id.status(), settings.OriginOf<kCollectiveId>().Describe());
   group.id = *id;
-  return std::make_shared<Communicators>(group);
+  return std::make_shared<BackendCommunicators>(group);
 }
 
 // Returns whether the caller wants all outputs in plain host memory.
@@ -166,7 +165,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->shared_constants = std::make_shared<SharedConstants>();
   context->states = std::make_shared<StateMemory>();
   context->families = std::make_shared<KernelFamilies>();
-  MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
+  context->communicators = options.communicators;
+  if (!context->communicators) {
+    MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
+  }
   context->host = &runtime->devices().host();
   const DeviceUse& first = resolution.devices.front();
   int asked = options.threads > 0 ? options.threads : first.threads;
@@ -297,6 +299,13 @@ absl::StatusOr<std::shared_ptr<Program>> Session::ProgramFor(std::span<const int
 
 absl::Status Session::RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                               RunState& control) {
+  if (replicas_) {  // they compute all outputs
+    std::vector<HostValue> all(static_cast<size_t>(output_count()));
+    for (size_t i = 0; i < places.size(); ++i) all[static_cast<size_t>(places[i])] = outputs[i];
+    MGE_RETURN_IF_ERROR(Run(inputs, all, control));
+    for (size_t i = 0; i < places.size(); ++i) outputs[i] = std::move(all[static_cast<size_t>(places[i])]);
+    return absl::OkStatus();
+  }
   std::shared_ptr<Program> program = program_;
   bool all = static_cast<int>(places.size()) == output_count();
   for (size_t i = 0; all && i < places.size(); ++i) all = places[i] == static_cast<int>(i);
@@ -341,6 +350,7 @@ absl::Status Session::WithControl(RunState& control, F run) {
 absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                  RunState& control) {
   return WithControl(control, [&]() -> absl::Status {
+    if (replicas_) return RunReplicas(inputs, outputs, created_, control);
     if (!control.observer && !pinned_.device) {
       if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs, outputs, created_)) {
         return InHostMemory(*known) ? RunPlan(known, "", inputs, outputs, control)
@@ -389,28 +399,6 @@ absl::Status Session::RunInTurn(const std::shared_ptr<const Plan>& plan, std::sp
     if (plan->RunsAlone()) turn_.End();
   };
   return RunWithPlaces(plan, inputs, outputs, control);
-}
-
-absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
-  const Graph& graph = program_->graph();
-  std::vector<std::string> names;
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    const Value& value = graph.value(v);
-    if (value.dead || value.role != Role::kState) continue;
-    names.push_back(value.name);
-    if (value.name != name) continue;
-    RunState control;
-    MGE_RETURN_IF_ERROR(turn_.Take(control));
-    const absl::Cleanup end = [&] { turn_.End(); };
-    MGE_ASSIGN_OR_RETURN(Tensor tensor, program_->context().states->Read(name, &control));
-    if (tensor.defined()) return tensor;
-    if (value.constant.defined()) return value.constant;
-    MGE_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Create(value.type.dtype, value.type.dims));
-    if (zeros.bytes() > 0) std::memset(zeros.mutable_data(), 0, static_cast<size_t>(zeros.bytes()));
-    return zeros;
-  }
-  return Fail(errors::kBadInput, fmt::format("the session has no state '{}'", name),
-              {.fix = DidYouMeanOr(Nearest(name, names), "")});
 }
 
 absl::StatusOr<InputType> Session::InputTypeOf(size_t i, const HostValue& input) const {
@@ -498,9 +486,12 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
           fmt::format("output '{}' of an enqueued run is in plain host memory", graph().value(graph().outputs()[i]).name),
           {.fix = "provide a tensor on a device or in page-locked memory, or none"});
     }
-    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(*program_, types, control, places));
+    std::shared_ptr<const Plan> plan;
+    if (!replicas_) {
+      MGE_ASSIGN_OR_RETURN(plan, PlanForRun(*program_, types, control, places));
+    }
     const bool waits =
-        plan->continuation || plan->queues.empty() || plan->RunsAlone() || !plan->accesses.empty() ||
+        replicas_ || plan->continuation || plan->queues.empty() || plan->RunsAlone() || !plan->accesses.empty() ||
         std::any_of(plan->outputs.begin(), plan->outputs.end(), [](const BoundValue& v) { return !v.place.device; });
     if (!waits) {
       MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
@@ -516,7 +507,8 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
       fence = RunFence::Ended(runtime_, ended);
       return absl::OkStatus();
     }
-    MGE_RETURN_IF_ERROR(RunInTurn(plan, inputs, outputs, control));
+    MGE_RETURN_IF_ERROR(replicas_ ? RunReplicas(inputs, outputs, created, control)
+                                  : RunInTurn(plan, inputs, outputs, control));
     fence = RunFence::Ended(runtime_);
     return absl::OkStatus();
   }));

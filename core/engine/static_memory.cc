@@ -53,6 +53,7 @@ absl::Status CheckPools(const Snapshot& settings, std::span<Device* const> devic
 ArenaUse ArenaUseOf(StaticMemory policy, SharedArenas& arenas, const Plan& plan, const Program& program) {
   const bool fixed = program.HasFixedShapes() && !plan.continuation;
   if (!fixed) return {.per_run = TakesPages(policy)};
+  if (!plan.communicators.empty()) return {};  // another rank on the same device would wait for the memory of this one
   if (policy == StaticMemory::kOff || policy == StaticMemory::kDynamic) return {};
   return {.shared = arenas.Of(plan, /*keeps=*/policy == StaticMemory::kStatic)};
 }

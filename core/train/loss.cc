@@ -12,9 +12,13 @@
 namespace mge {
 namespace {
 
-// The mean over the labels that are numbers of classes. They are compared with all classes, so that the result consists of
+struct Parts {
+  Term sum, count;
+};
+
+// Counts the labels that are numbers of classes. They are compared with all classes, so that the result consists of
 // elementwise operators and sums.
-Term CrossEntropy(const Term& scores, const Term& labels, int64_t rank) {
+Parts CrossEntropy(const Term& scores, const Term& labels, int64_t rank) {
   ExpressionBuilder& b = scores.builder();
   const Term log_probabilities = b.Of("LogSoftmax", {scores.id()}, IntAttribute("axis", 1));
   const ValueId classes = b.Add("Gather", {b.ShapeOf(scores), b.Constant(Tensor::Scalar<int64_t>(1))});
@@ -25,7 +29,13 @@ Term CrossEntropy(const Term& scores, const Term& labels, int64_t rank) {
   if (!behind.empty()) numbers = b.Add("Unsqueeze", {numbers, b.Integers(behind)});
   const ValueId equal = b.Add("Equal", {b.Add("Unsqueeze", {labels.id(), b.Integers({1})}), numbers});
   const Term chosen = b.Of("Cast", {equal}, CastTo(b.dtype()));
-  return -b.SumAll(chosen * log_probabilities) / b.SumAll(chosen);
+  return {-b.SumAll(chosen * log_probabilities), b.SumAll(chosen)};
+}
+
+// Counts all elements.
+Parts SumOf(const Term& x) {
+  ExpressionBuilder& b = x.builder();
+  return {b.SumAll(x), b.Of("Cast", {b.Add("Size", {x.id()})}, CastTo(b.dtype()))};
 }
 
 // Computes max(z, 0) - z * t + log(1 + exp(-|z|)), which overflows for no score z.
@@ -67,16 +77,19 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
     if (graph.value(v).name == kLabels) return unfit(fmt::format("the model has an input '{}' already", kLabels));
   }
   const ValueId labels = graph.AddInput(std::string(kLabels), type);
-  ExpressionBuilder b(graph, "loss", value.type.dtype);
+  // Sums and counts do not fit into 16 bits.
+  const DType dtype = ElementBytes(value.type.dtype) < 4 ? DType::kF32 : value.type.dtype;
+  ExpressionBuilder b(graph, "loss", dtype);
   const ValueId scores = name == "cross_entropy"          ? ScoresOf(graph, output, "Softmax")
                          : name == "binary_cross_entropy" ? ScoresOf(graph, output, "Sigmoid")
                                                           : output;
-  const Term y(b, scores), t(b, labels);
-  const Term loss = name == "cross_entropy"          ? CrossEntropy(y, t, rank)
-                    : name == "binary_cross_entropy" ? b.MeanAll(BinaryCrossEntropy(y, t))
-                    : name == "mse"                  ? b.MeanAll((y - t) * (y - t))
-                                                     : b.MeanAll(Unary("Abs", y - t));
-  return AddedLoss{loss.id(), labels};
+  auto wide = [&](ValueId v) { return dtype == value.type.dtype ? Term(b, v) : b.CastTo(Term(b, v), dtype); };
+  const Term y = wide(scores), t = name == "cross_entropy" ? Term(b, labels) : wide(labels);
+  const Parts loss = name == "cross_entropy"          ? CrossEntropy(y, t, rank)
+                     : name == "binary_cross_entropy" ? SumOf(BinaryCrossEntropy(y, t))
+                     : name == "mse"                  ? SumOf((y - t) * (y - t))
+                                                      : SumOf(Unary("Abs", y - t));
+  return AddedLoss{loss.sum.id(), loss.count.id(), labels};
 }
 
 }  // namespace mge

@@ -17,6 +17,7 @@ inline absl::Status CollectiveInfer(InferContext& ctx) {
   }
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) return ctx.Invalid(fmt::format("input {} is absent", i));
+    if (!ctx.has_output(i)) return ctx.Invalid(fmt::format("output {} is absent", i));
     ctx.SetOutput(i, ctx.input(i));
   }
   return absl::OkStatus();

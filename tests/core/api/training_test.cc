@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "mge/mge.hpp"
 #include "tests/core/api/api_models.h"
@@ -88,6 +89,95 @@ TEST_F(TrainingSession, OfAModelInMemoryCanWriteItToo) {
   Session session;
   ASSERT_TRUE(Session::LoadBytes(runtime_, model_.data(), model_.size(), Options(true), &session).ok());
   EXPECT_TRUE(session.Save(folder_ + "/from_memory.onnx").ok());
+}
+
+// (2 w + b)^2 for x = 2, and (w + b)^2 for x = 1: a mean over both devices.
+TEST_F(TrainingSession, OnSeveralDevicesDividesTheBatchAndSavesTheSameModel) {
+  Session one, many;
+  SessionOptions options = Options(true);
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &one).ok());
+  options.device = "host,host";
+  options.training->data_parallel = true;
+  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", options, &many);
+  ASSERT_TRUE(loaded.ok()) << loaded.text();
+  EXPECT_EQ(many.input_count(), one.input_count());
+  Tensor x, labels, rate;
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {2, 1}, &x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}, &rate).ok());
+  for (int step = 0; step < 3; ++step) {
+    std::vector<Tensor> expected, outputs;
+    ASSERT_TRUE(one.Run({&x, &labels, &rate}, &expected).ok());
+    ASSERT_TRUE(many.Run({&x, &labels, &rate}, &outputs).ok());
+    EXPECT_EQ(outputs[0].data<float>()[0], expected[0].data<float>()[0]);
+    EXPECT_EQ(std::vector<float>(outputs[1].data<float>().begin(), outputs[1].data<float>().end()),
+              std::vector<float>(expected[1].data<float>().begin(), expected[1].data<float>().end()));
+  }
+  Tensor w, expected_w;
+  ASSERT_TRUE(one.ReadState("w", &expected_w).ok());
+  ASSERT_TRUE(many.ReadState("w", &w).ok());
+  EXPECT_EQ(w.data<float>()[0], expected_w.data<float>()[0]);
+  ASSERT_TRUE(one.Save(folder_ + "/one.onnx").ok());
+  ASSERT_TRUE(many.Save(folder_ + "/many.onnx").ok());
+  auto bytes = [&](const char* name) {
+    std::ifstream in(folder_ + name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(bytes("/many.onnx"), bytes("/one.onnx"));
+}
+
+// Outputs by name, in memory of the caller, and runs that do not wait.
+TEST_F(TrainingSession, OnSeveralDevicesRunsInEveryWay) {
+  Session many;
+  SessionOptions options = Options(true);
+  options.device = "host,host,host";
+  options.training->data_parallel = true;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &many).ok());
+  Tensor x, labels, rate;
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {2, 2}, &x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0}, &rate).ok());
+  std::vector<Tensor> some;
+  ASSERT_TRUE(many.Run({{"labels", &labels}, {"x", &x}, {"learning_rate", &rate}}, {"y"}, &some).ok());
+  EXPECT_THAT(some[0].data<float>(), ElementsAre(2.5f, 2.5f));
+
+  std::vector<Tensor> own(2);
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &own[1]).ok());
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &own).ok());
+  EXPECT_THAT(own[0].data<float>(), ElementsAre(6.25f));
+  EXPECT_THAT(own[1].data<float>(), ElementsAre(2.5f, 2.5f));
+  Tensor three;
+  ASSERT_TRUE(Tensor::Of<float>({3, 1}, {0, 0, 0}, &three).ok());
+  std::vector<Tensor> wrong(2);
+  wrong[1] = std::move(three);
+  EXPECT_FALSE(many.Run({&x, &labels, &rate}, &wrong).ok());
+
+  std::promise<float> loss;
+  const Status started = many.RunAsync({&x, &labels, &rate}, [&](Status s, std::vector<Tensor> outputs) {
+    loss.set_value(s.ok() ? outputs[0].data<float>()[0] : -1);
+  });
+  ASSERT_TRUE(started.ok()) << started.text();
+  EXPECT_EQ(loss.get_future().get(), 6.25f);
+
+  std::vector<Tensor> enqueued;
+  RunFence fence;
+  ASSERT_TRUE(many.Enqueue({&x, &labels, &rate}, &enqueued, &fence).ok());
+  ASSERT_TRUE(fence.Wait().ok());
+  EXPECT_THAT(enqueued[0].data<float>(), ElementsAre(6.25f));
+
+  Profile profile;
+  RunControl profiled;
+  profiled.SetProfile(&profile);
+  std::vector<Tensor> again;
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &again, &profiled).ok());
+  std::string times;
+  ASSERT_TRUE(profile.Report("mge.profile/1", &times).ok());
+  EXPECT_THAT(times, HasSubstr("AllReduce"));
+
+  std::string plan, memory;
+  ASSERT_TRUE(many.Plan(std::vector<const Tensor*>{&x, &labels, &rate}, "text", false, &plan).ok());
+  EXPECT_THAT(plan, HasSubstr("AllReduce"));
+  EXPECT_TRUE(many.Report("mge.memory/1", &memory).ok());
 }
 
 TEST_F(TrainingSession, ThatDoesNotTrainCannotWriteAModel) {

@@ -42,6 +42,32 @@ TEST_F(Train, GivesTheSameLossForTheSameSeed) {
   EXPECT_EQ(a["epochs"][0]["loss"], b["epochs"][0]["loss"]);
 }
 
+TEST_F(Train, GivesTheLossAndTheModelOfOneDeviceOnSeveral) {
+  const std::string line = std::string("train ") + kDigits + kData + " --epochs 2 --batch 7 --momentum 0.9 --json ";
+  const Outcome one = Mge(line + "--device virtual0 -o one.onnx", "MGE_VIRTUAL_DEVICES=1");
+  ASSERT_EQ(one.code, 0) << one.err;
+  const double expected = nlohmann::json::parse(one.out)["epochs"][1]["loss"];
+  const std::string image = std::string(" --input image=") + MGE_SOURCE_DIR + "/packaging/digits/digits_images.npy";
+  for (const char* devices : {"virtual0,virtual1", "virtual0,virtual1,virtual2", "cpu0,virtual0"}) {
+    for (const char* env : {"", "MXNET_KVSTORE_USETREE=1"}) {
+      const Outcome many =
+          Mge(line + "--data-parallel -o many.onnx --device " + devices, std::string("MGE_VIRTUAL_DEVICES=3 ") + env);
+      ASSERT_EQ(many.code, 0) << many.err;
+      const auto report = nlohmann::json::parse(many.out);
+      EXPECT_NEAR(report["epochs"][1]["loss"], expected, 1e-4 * expected) << devices << env;
+      EXPECT_EQ(report["devices"].size(), std::string(devices) == "virtual0,virtual1,virtual2" ? 3u : 2u);
+    }
+  }
+  EXPECT_EQ(Mge("run many.onnx --device host" + image).code, 0);
+}
+
+TEST_F(Train, OnSeveralDevicesNamesTheDeviceThatFails) {
+  const Outcome o = Mge(std::string("train ") + kDigits + kData + " --epochs 9 --data-parallel --device virtual0,virtual1",
+                        "MGE_VIRTUAL_DEVICES=2 MGE_VIRTUAL_FAULT=1:kernel@100+=fail");
+  EXPECT_NE(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("replica 1 on virtual1"));
+}
+
 TEST_F(Train, RefusesAnOutputThatCannotBeWrittenBeforeItTrains) {
   const Outcome o = Mge(std::string("train ") + kDigits + kData + " -o nowhere/trained.onnx");
   EXPECT_EQ(o.code, 2);

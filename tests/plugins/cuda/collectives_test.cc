@@ -11,6 +11,7 @@
 #include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
 #include "tests/support/ranks.h"
+#include "tests/support/trainer.h"
 
 namespace mge {
 namespace {
@@ -55,6 +56,25 @@ TEST_F(CudaRanks, ReduceOverBothDevices) {
       ASSERT_TRUE(r.ok()) << FormatError(r.status());
       EXPECT_THAT(*r, ElementsAre(-11 - round, -20, -3, 10, 20, 3));
     }
+  }
+}
+
+// By NCCL, along trees of links, and through the host without NCCL.
+TEST_F(CudaRanks, TrainingOnReplicasGivesTheWeightsOfOneDevice) {
+  const std::vector<HostValue> batch = {Waves({5, 3}, 1), Waves({5, 2}, 2)};
+  for (const Assignment& setting :
+       {Assignment{"cuda.nccl", kEmulating}, Assignment{"kvstore.tree", "1"}, Assignment{"cuda.nccl", "/none/libnccl.so"}}) {
+    const auto runtime = CudaRuntime({setting});
+    const uint64_t peer_copies = driver_.Calls("cuMemcpyPeerAsync");
+    Trainer one(runtime, kNetwork, {.loss = "mse"}, "host", false),
+        many(runtime, kNetwork, {.loss = "mse"}, "cuda0,cuda1", true);
+    ASSERT_TRUE(many.status().ok()) << FormatError(many.status());
+    for (int step = 0; step < 3; ++step) {
+      const auto expected = one.Step(batch, 0.1f), got = many.Step(batch, 0.1f);
+      ASSERT_TRUE(got.ok()) << FormatError(got.status());
+      EXPECT_THAT(*got, testing::Pointwise(testing::FloatNear(1e-5f), *expected)) << setting.name;
+    }
+    EXPECT_EQ(driver_.Calls("cuMemcpyPeerAsync") > peer_copies, setting.name == "kvstore.tree");
   }
 }
 

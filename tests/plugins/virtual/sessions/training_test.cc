@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tests/plugins/virtual/sessions/virtual_session.h"
 
@@ -123,6 +124,22 @@ TEST_P(Training, BinaryCrossEntropyComparesScoresWithProbabilities) {
   Start(kLine, {.loss = "binary_cross_entropy"});
   const double loss = Step({Of<float>({2, 1}, {1, -100}), Of<float>({2, 1}, {1, 1})}, 1);
   EXPECT_NEAR(loss, (std::log1p(std::exp(-2)) + 200) / 2, 1e-4);
+}
+
+// The sum of 90000 squares and their number do not fit into float16.
+TEST_P(Training, LossesOfFloat16OutputsAreFloat32) {
+  Start("input x : float32[N,300]\nconst w = float32[300]<2>\nm = Mul(x, w)\ny = Cast(m) {to=10}\noutput y\n",
+        {.loss = "mse"});
+  std::vector<HostValue> outputs(2), inputs = {Of<float>({300, 300}, std::vector<float>(90'000, 1)), {}, {}};
+  inputs[1].tensor = *Tensor::Create(DType::kF16, {300, 300});
+  std::memset(inputs[1].tensor.mutable_data(), 0, static_cast<size_t>(inputs[1].tensor.bytes()));
+  inputs[2].tensor = Tensor::Scalar<float>(300);
+  RunState control;
+  const absl::Status status = session_->Run(inputs, outputs, control);
+  ASSERT_TRUE(status.ok()) << FormatError(status);
+  ASSERT_EQ(outputs[0].tensor.dtype(), DType::kF32);
+  EXPECT_FLOAT_EQ(outputs[0].tensor.Data<float>()[0], 4);
+  EXPECT_NEAR(State("w")[7], 2 - 300 * 4.0 / 300, 0.01);  // the gradient of one of 300 weights is 4 / 300
 }
 
 TEST_P(Training, BatchNormalizationUpdatesItsStatistics) {
