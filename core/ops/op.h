@@ -190,6 +190,9 @@ struct OpDef {
   // Not null: a function operator. The planner replaces a node by the body's, unless every device has a kernel for the node.
   // `infer` and `eval` may be InferByBody and EvalByBody (function_body.h).
   BodyFn body = nullptr;
+  // Not null: a body only for gradients. Its operators have gradient rules. `gradient` is ReplacementGradient, or a rule that
+  // needs this body for some nodes; the body returns false for the others.
+  BodyFn gradient_body = nullptr;
   Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;
   int since = 1;    // first operator set that contains it

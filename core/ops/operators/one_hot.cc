@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_one_hot {
@@ -77,6 +78,11 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+// Constant values are no parameters, although exporters write them as initializers.
+absl::Status Gradient(GradientContext& g) {
+  return g.constant(2) ? absl::OkStatus() : g.Unsupported("a OneHot whose values are computed");
+}
+
 }  // namespace
 
 MGE_OP(one_hot) = {.name = "OneHot",
@@ -87,6 +93,7 @@ MGE_OP(one_hot) = {.name = "OneHot",
                    .infer = Infer,
                    .eval = Eval,
                    .upgrade = Upgrade,
+                   .gradient = Gradient,
                    .traits = kNoFold,
                    .since = 9,
                    .examples = {"(int64[3,2]<0,1,4,2,3,-1>, int64[]<5>, T[2])"}};
