@@ -44,6 +44,13 @@ void FunctionBody::AddMicrosoftTo(std::vector<ValueId> outputs, std::string op, 
   graph_.node(graph_.value(y).producer).domain = "com.microsoft";
 }
 
+std::vector<ValueId> FunctionBody::AddWithBody(std::string op, std::vector<ValueId> inputs, std::vector<ValueId> captures,
+                                               size_t outputs, Attributes attrs) {
+  std::vector<ValueId> y = Add(std::move(op), std::move(inputs), outputs, std::move(attrs));
+  graph_.node(graph_.value(y[0]).producer).captures = std::move(captures);
+  return y;
+}
+
 std::vector<ValueId> FunctionBody::Inline(const Graph& graph, std::span<const ValueId> inputs) {
   std::vector<ValueId> map(static_cast<size_t>(graph.value_count()), kNone);
   for (size_t i = 0; i < inputs.size(); ++i) map[static_cast<size_t>(graph.inputs()[i])] = inputs[i];
