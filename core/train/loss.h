@@ -14,7 +14,8 @@ struct AddedLoss {
 };
 
 // Adds the loss of an output, and the labels as an input. `name` is that of a loss, except for "output". A
-// cross-entropy of the output of a Softmax or Sigmoid uses the scores before it. Fails with kBadInput
+// cross-entropy of the output of a Softmax or Sigmoid uses the scores before it, and the dimension of the Softmax as that of the
+// classes. Fails with kBadInput
 // if the loss does not fit the output's type.
 absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view name);
 

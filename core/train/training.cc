@@ -15,7 +15,7 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kLosses[] = {"cross_entropy", "binary_cross_entropy", "mse", "mae", "output"};
+constexpr std::string_view kLosses[] = {"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae", "output"};
 constexpr std::string_view kOptimizers[] = {"sgd", "adam", "adamw"};
 
 absl::Status BadOption(std::string title, std::string fix = {}) {

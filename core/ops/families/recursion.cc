@@ -9,7 +9,7 @@ namespace mge {
 namespace {
 
 // More steps become a Scan, which the host drives: a plan of many nodes takes long to make.
-constexpr int64_t kMostUnrolled = 64;
+constexpr int64_t kMostUnrolled = 128;
 
 }  // namespace
 
