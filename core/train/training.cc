@@ -8,6 +8,8 @@
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/ops/function_body.h"
+#include "core/ops/known_values.h"
+#include "core/ops/rewrites/pattern.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
 #include "fmt/format.h"
@@ -15,7 +17,8 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kLosses[] = {"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae", "output"};
+constexpr std::string_view kLosses[] = {"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae",
+                                        "output"};
 constexpr std::string_view kOptimizers[] = {"sgd", "adam", "adamw"};
 
 absl::Status BadOption(std::string title, std::string fix = {}) {
@@ -54,6 +57,19 @@ absl::StatusOr<ValueId> FindOutput(const Graph& graph, const std::string& name) 
   return BadOption(fmt::format("the model has no output '{}'", name), fmt::format("use one of {}", fmt::join(names, ", ")));
 }
 
+// Returns whether nothing but losses in the graph reads a value, as the weights of their classes.
+bool IsClassWeights(const Graph& graph, ValueId v) {
+  bool read = false;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead || std::ranges::find(node.inputs, v) == node.inputs.end()) continue;
+    if ((!IsOp(node, "SoftmaxCrossEntropyLoss") && !IsOp(node, "NegativeLogLikelihoodLoss")) || node.inputs[0] == v)
+      return false;
+    read = true;
+  }
+  return read;
+}
+
 // Returns the initializers that can be trained.
 absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::vector<std::string>& frozen) {
   std::vector<ValueId> out;
@@ -63,6 +79,7 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
     if (value.dead || value.role != Role::kConstant || value.kind != ValueKind::kTensor || value.constant.shape().empty())
       continue;
     if (value.constant.dtype() != DType::kF32 && value.constant.dtype() != DType::kF64) continue;
+    if (IsClassWeights(graph, v)) continue;
     names.push_back(value.name);
     if (std::ranges::find(frozen, value.name) == frozen.end()) out.push_back(v);
   }
@@ -72,6 +89,24 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
                      DidYouMeanOr(Nearest(name, names), ""));
   }
   return out;
+}
+
+// Replaces each If by a branch if its condition follows from shapes, as exporters write it. Other bodies have no gradient.
+absl::Status InlineKnownBranches(Graph& graph) {
+  const auto row = std::ranges::find(AllRewrites(), "inline_if", [](const Rewrite* r) { return r->name; });
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<Tensor> known;
+    MGE_RETURN_IF_ERROR(InferKnownValues(graph, &known));
+    for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
+      if (graph.node(id).dead || !IsOp(graph.node(id), "If")) continue;
+      const Tensor& condition = known[static_cast<size_t>(graph.node(id).inputs[0])];
+      if (condition.defined()) graph.node(id).inputs[0] = AddFreshConstant(graph, "condition", condition);
+      MGE_ASSIGN_OR_RETURN(const bool inlined, (*row)->apply(graph, id, UnlimitedHostAllocator()));
+      changed |= inlined;
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Replaces function operators without a gradient rule by their bodies, whose operators may have one.
@@ -120,6 +155,7 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   MGE_RETURN_IF_ERROR(Check(options));
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
+  MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
   // Before functions are expanded: constants of their bodies are no parameters.
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));

@@ -28,8 +28,9 @@ absl::StatusOr<bool> Replace(Graph& graph, NodeId id) {
   return false;
 }
 
-// Replaces nodes until those that are left have gradient rules of their own.
-absl::Status ReplaceAll(Graph& graph) {
+// Replaces the node, number 0, and those that replace it, until all that are left have gradient rules of their own. Returns false
+// if more must be known about the inputs.
+absl::StatusOr<bool> ReplaceAll(Graph& graph) {
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   for (bool changed = true; changed;) {
     changed = false;
@@ -39,15 +40,12 @@ absl::Status ReplaceAll(Graph& graph) {
       const bool has_rule = RuleOf(def) != ReplacementGradient;
       if (has_rule && !def.gradient_body) continue;
       MGE_ASSIGN_OR_RETURN(const bool replaced, Replace(graph, id));
-      if (!replaced && !has_rule) {
-        return Fail(errors::kUnsupportedFeature, fmt::format("this form of operator {} has no gradient", def.name),
-                    {.where = NodePlace(graph.node(id))});
-      }
+      if (!replaced && (id == 0 || !has_rule)) return false;
       changed |= replaced;
     }
     MGE_RETURN_IF_ERROR(InferTypes(graph));
   }
-  return absl::OkStatus();
+  return true;
 }
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
@@ -62,7 +60,8 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
       v.constant = *known;
     }
   }
-  MGE_RETURN_IF_ERROR(ReplaceAll(graph));
+  MGE_ASSIGN_OR_RETURN(const bool replaced, ReplaceAll(graph));
+  if (!replaced) return false;
   std::vector<ValueId> gradients(static_cast<size_t>(graph.value_count()), kNone), wanted;
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
     const int input = static_cast<int>(operands.size() + k);

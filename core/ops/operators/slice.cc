@@ -151,7 +151,6 @@ absl::StatusOr<bool> GradientBody(FunctionBody& f) {
   Shape dims = f.dims(0);
   MGE_ASSIGN_OR_RETURN(const std::vector<Range> ranges,
                        Ranges(dims, lists[0], lists[1], f.has_input(3) ? &lists[2] : nullptr, &lists[3]));
-  if (std::ranges::all_of(ranges, [](const Range& r) { return r.step == 1; })) return false;
   ValueId x = f.input(0);
   for (size_t d = 0; d < dims.size(); ++d) {
     const Range& r = ranges[d];
