@@ -42,11 +42,18 @@ class Backwards {
     for (ValueId v : wanted) depends_[static_cast<size_t>(v)] = true;
     for (NodeId id : order) {
       const Node& node = graph_.node(id);
-      if (!AnyDepends(node.inputs) && !AnyDepends(node.captures)) continue;
+      if (!ReadsDependent(node) && !AnyDepends(node.captures)) continue;
       for (ValueId v : node.outputs) {
         if (v != kNone) depends_[static_cast<size_t>(v)] = CarriesGradient(graph_.value(v));
       }
     }
+  }
+  // Returns whether a gradient may reach a dependent input of the node.
+  bool ReadsDependent(const Node& node) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (Depends(node.inputs[i]) && !IsFixedInput(*node.def, i)) return true;
+    }
+    return false;
   }
   bool Depends(ValueId v) const { return v != kNone && depends_[static_cast<size_t>(v)]; }
   bool AnyDepends(std::span<const ValueId> values) const {
@@ -60,11 +67,14 @@ class Backwards {
     for (ValueId v : node.outputs) gradients.push_back(v == kNone ? kNone : gradients_[static_cast<size_t>(v)]);
     if (std::ranges::count(gradients, kNone) == std::ssize(gradients)) return absl::OkStatus();
     if (AnyDepends(node.captures)) return NoRule(node, "the body of a control-flow operator");
-    if (!AnyDepends(node.inputs)) return absl::OkStatus();
+    if (!ReadsDependent(node)) return absl::OkStatus();
     const GradientFn rule = RuleOf(*node.def);
     if (!rule) return NoRule(node, fmt::format("operator {}", node.op));
     std::vector<bool> wants;
-    for (ValueId v : node.inputs) wants.push_back(Depends(v) && CarriesGradient(graph_.value(v)));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      wants.push_back(Depends(v) && CarriesGradient(graph_.value(v)) && !IsFixedInput(*node.def, i));
+    }
     GradientSource source = source_(id);
     GradientContext context(graph_, source.node, std::move(source.inputs), std::move(gradients), wants);
     if (absl::Status s = rule(context); !s.ok()) return PartsOf(s).where.empty() ? AddWhere(s, NodePlace(node)) : s;

@@ -82,6 +82,9 @@ inline absl::Status ReplacementGradient(GradientContext& g) { return g.GiveByRep
 // Returns the rule of an operator: that of its row, or that of its body. Null if it has none.
 /*nullable*/ GradientFn RuleOf(const OpDef& def);
 
+// Returns whether gradients never reach input `i` of the operator.
+inline bool IsFixedInput(const OpDef& def, size_t i) { return i < 32 && (def.fixed_inputs >> i & 1) != 0; }
+
 // The node that a rule reads, and its inputs: the node itself, or one that computes the same again.
 struct GradientSource {
   NodeId node;

@@ -187,6 +187,9 @@ struct OpDef {
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
   GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
+  // Bit i: no gradient reaches input i, which is a setting like the scales of Resize, although it is floating. Constants that
+  // only such inputs read are no parameters.
+  uint32_t fixed_inputs = 0;
   // Not null: a function operator. The planner replaces a node by the body's, unless every device has a kernel for the node.
   // `infer` and `eval` may be InferByBody and EvalByBody (function_body.h).
   BodyFn body = nullptr;

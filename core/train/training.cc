@@ -57,19 +57,6 @@ absl::StatusOr<ValueId> FindOutput(const Graph& graph, const std::string& name) 
   return BadOption(fmt::format("the model has no output '{}'", name), fmt::format("use one of {}", fmt::join(names, ", ")));
 }
 
-// Returns whether nothing but losses in the graph reads a value, as the weights of their classes.
-bool IsClassWeights(const Graph& graph, ValueId v) {
-  bool read = false;
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead || std::ranges::find(node.inputs, v) == node.inputs.end()) continue;
-    if ((!IsOp(node, "SoftmaxCrossEntropyLoss") && !IsOp(node, "NegativeLogLikelihoodLoss")) || node.inputs[0] == v)
-      return false;
-    read = true;
-  }
-  return read;
-}
-
 // Returns the initializers that can be trained.
 absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::vector<std::string>& frozen) {
   std::vector<ValueId> out;
@@ -79,7 +66,6 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
     if (value.dead || value.role != Role::kConstant || value.kind != ValueKind::kTensor || value.constant.shape().empty())
       continue;
     if (value.constant.dtype() != DType::kF32 && value.constant.dtype() != DType::kF64) continue;
-    if (IsClassWeights(graph, v)) continue;
     names.push_back(value.name);
     if (std::ranges::find(frozen, value.name) == frozen.end()) out.push_back(v);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/loss.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_negative_log_likelihood_loss {
 namespace {
@@ -25,6 +26,8 @@ MGE_OP(negative_log_likelihood_loss) = {
     .attrs = {{"ignore_index", AttrType::kInt}, {"reduction", AttrType::kText}},
     .infer = InferLoss,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .fixed_inputs = 0b100,
     .body = Body,
     .since = 12,
     .examples = {"(T[3,5], int64[3]<1,0,4>)", "(T[2,5,3], int64[2,3]<1,0,4,-7,2,2>, T[5]@0.5:2) {ignore_index=-7}",

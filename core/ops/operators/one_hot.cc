@@ -78,11 +78,6 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
-// Constant values are no parameters, although exporters write them as initializers.
-absl::Status Gradient(GradientContext& g) {
-  return g.constant(2) ? absl::OkStatus() : g.Unsupported("a OneHot whose values are computed");
-}
-
 }  // namespace
 
 MGE_OP(one_hot) = {.name = "OneHot",
@@ -93,7 +88,8 @@ MGE_OP(one_hot) = {.name = "OneHot",
                    .infer = Infer,
                    .eval = Eval,
                    .upgrade = Upgrade,
-                   .gradient = Gradient,
+                   .gradient = ZeroGradient,
+                   .fixed_inputs = 0b111,
                    .traits = kNoFold,
                    .since = 9,
                    .examples = {"(int64[3,2]<0,1,4,2,3,-1>, int64[]<5>, T[2])"}};

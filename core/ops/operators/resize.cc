@@ -191,6 +191,7 @@ MGE_OP(resize) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .gradient = ReplacementGradient,
+    .fixed_inputs = 0b110,
     .gradient_body = GradientBody,
     .since = 10,
     .examples = {"(T[1,2,3,4], _, float32[4]<1,1,2,2>)", "(T[1,2,5,7], _, _, int64[4]<1,2,9,4>) {mode=\"linear\"}",

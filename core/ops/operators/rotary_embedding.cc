@@ -106,6 +106,7 @@ MGE_OP(rotary_embedding) = {
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,
+    .fixed_inputs = 0b110,
     .in_place = {{0, 0}},
     .since = 23,
     .examples = {"(T[2,3,5,8], T[7,4], T[7,4], int64[2,5]<0,1,2,3,4,6,5,4,3,2>)", "(T[2,3,5,8], T[2,5,4], T[2,5,4])",

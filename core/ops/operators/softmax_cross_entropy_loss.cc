@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/ops/families/loss.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_softmax_cross_entropy_loss {
 namespace {
@@ -66,6 +67,8 @@ MGE_OP(softmax_cross_entropy_loss) = {
     .attrs = {{"ignore_index", AttrType::kInt}, {"reduction", AttrType::kText}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .fixed_inputs = 0b100,
     .body = Body,
     .since = 12,
     .examples = {"(T[3,5], int64[3]<1,0,4>)", "(T[3,5], int32[3]<1,0,4>, T[5]@0.5:2) -> 2",

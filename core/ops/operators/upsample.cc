@@ -94,6 +94,7 @@ MGE_OP(upsample) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .gradient = ReplacementGradient,
+    .fixed_inputs = 0b10,
     .gradient_body = GradientBody,
     .until = 9,
     .examples = {"(T[1,2,3,4], float32[4]<1,1,2,3>)"},

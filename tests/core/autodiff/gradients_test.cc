@@ -33,7 +33,7 @@ std::vector<std::string> SpecsOf(const OpDef& def) {
 // Returns whether finite differences say nothing about this gradient, with the reason at its place below.
 bool Excepted(const OpDef& def, size_t input) {
   if (def.name == "BatchNormalization") return input >= 3;  // mean and variance are statistics, which are not trained
-  return false;
+  return IsFixedInput(def, input);
 }
 
 absl::StatusOr<std::vector<HostValue>> RunGraph(const Graph& graph, const std::vector<Tensor>& inputs) {
