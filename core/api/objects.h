@@ -17,6 +17,7 @@
 #include "core/profile/profile.h"
 #include "core/profile/recorder.h"
 #include "core/profile/summary.h"
+#include "core/train/training.h"
 #include "mge/mge.h"
 
 // A status. Its texts are owned by a derived struct, or are constants; see status.cc.
@@ -125,9 +126,13 @@ ValueType DeclaredInput(const mge_session& s, size_t i);
 // Parses a caller's texts "NAME=VALUE". Defined in runtime.cc.
 absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, size_t count);
 
-// Turns a model into a training step (core/train). `trained` has its bytes, and gets its parameters. Defined in training.cc.
-absl::Status PrepareTraining(const mge_training_options& given, const Snapshot& settings, onnx::Model& model,
-                             TrainedModel& trained);
+// The options of a session that trains.
+struct TrainingPlan {
+  TrainingOptions options;
+  bool data_parallel = false;
+};
+// Defined in training.cc.
+TrainingPlan TrainingPlanOf(const mge_training_options& given, const Snapshot& settings);
 
 // Checks the number of inputs and that none is NULL or released. Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);

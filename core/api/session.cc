@@ -8,6 +8,7 @@
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/kvstore/data_parallel.h"
 #include "core/plan/bodies.h"
 #include "fmt/format.h"
 
@@ -42,13 +43,26 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   mge::onnx::ReadOptions how;
   how.allocator = &runtime.runtime->devices().host().host_allocator();
   MGE_ASSIGN_OR_RETURN(mge::onnx::Model model, read(how));
+  mge::api::TrainingPlan plan;
+  std::optional<mge::onnx::Model> plain;  // the model without its training step, for replicas
   if (given.training) {
     MGE_ASSIGN_OR_RETURN(const auto settings, runtime.runtime->registry().SnapshotWith(options.settings));
-    MGE_RETURN_IF_ERROR(mge::api::PrepareTraining(*given.training, *settings, model, trained));
+    plan = mge::api::TrainingPlanOf(*given.training, *settings);
+    if (plan.data_parallel) plain = model;
+    MGE_ASSIGN_OR_RETURN(trained.parameters, mge::MakeTrainingStep(model, plan.options));
   }
   options.training = given.training != nullptr;
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
                        mge::Session::Create(runtime.runtime, std::move(model), options));
+  if (plain) {
+    auto make = [plain = *std::move(plain),
+                 o = plan.options](const mge::SumOverReplicas& sum) -> absl::StatusOr<mge::onnx::Model> {
+      mge::onnx::Model replica = plain;
+      MGE_RETURN_IF_ERROR(mge::MakeTrainingStep(replica, o, sum).status());
+      return replica;
+    };
+    MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make)));
+  }
   auto out = std::make_unique<mge_session>();
   out->session = std::move(session);
   out->profile = runtime.profile;

@@ -16,11 +16,11 @@ using mge::api::Wrap;
 
 namespace mge::api {
 
-absl::Status PrepareTraining(const mge_training_options& given, const Snapshot& settings, onnx::Model& model,
-                             TrainedModel& trained) {
+TrainingPlan TrainingPlanOf(const mge_training_options& given, const Snapshot& settings) {
   mge_training_options o = {};
   std::memcpy(&o, &given, std::min(given.struct_size, sizeof(o)));
-  TrainingOptions options;
+  TrainingPlan plan;
+  TrainingOptions& options = plan.options;
   auto set = [](const char* text, std::string& to) {
     if (text && *text) to = text;
   };
@@ -35,8 +35,8 @@ absl::Status PrepareTraining(const mge_training_options& given, const Snapshot& 
   options.clip_norm = o.clip_norm;
   for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);
   options.mirror = settings.Get<kTrainMirror>();
-  MGE_ASSIGN_OR_RETURN(trained.parameters, MakeTrainingStep(model, options));
-  return absl::OkStatus();
+  plan.data_parallel = o.data_parallel != 0;
+  return plan;
 }
 
 }  // namespace mge::api

@@ -13,6 +13,7 @@
 #include "core/cli/inputs.h"
 #include "core/cli/training_data.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge::cli {
 namespace {
@@ -122,6 +123,14 @@ size_t ComparedOutput(const Session& session, const std::string& name) {
   return 0;
 }
 
+// Returns the devices that take part.
+std::vector<std::string> DevicesOf(const Session& session, const TrainOptions& o) {
+  std::vector<std::string> names;
+  const size_t count = o.training.data_parallel ? session.device_count() : 1;
+  for (size_t i = 0; i < count; ++i) names.emplace_back(session.device(i));
+  return names;
+}
+
 // Says how many labels are no numbers of classes, because the loss leaves them out.
 void TellIgnoredLabels(const Globals& globals, const TrainOptions& o, const Session& session, size_t output,
                        const Tensor& labels) {
@@ -169,7 +178,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   const size_t output = ComparedOutput(session, o.training.output);
   if (classifies) TellIgnoredLabels(globals, o, session, output, data.arrays().back());
   Talk(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
-                            o.training.optimizer, session.device(0)));
+                            o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
 
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"EPOCH", "LOSS", "EXAMPLES/S"}};
@@ -200,6 +209,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (globals.json) {
     PrintJson({{"schema", "mge.train/1"},
                {"device", session.device(0)},
+               {"devices", DevicesOf(session, o)},
                {"parameters", session.parameter_count()},
                {"examples", data.examples()},
                {"epochs", std::move(rows)},
@@ -240,6 +250,8 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
       .Between(0, 1e6);
   app.Add("--clip-norm", t.clip_norm, "Limit of the norm of all gradients together; 0: none").Between(0, 1e30);
   app.Add("--freeze", t.frozen, "An initializer that keeps its value").Repeats().ValueName("NAME");
+  app.AddFlag("--data-parallel", t.data_parallel,
+              "Trains on all devices that --device lists with commas: each one on a part of every batch");
   app.Add("--epochs", o->epochs, "Number of passes over all examples").Between(1, 1e9);
   app.Add("--batch", o->batch, "Examples per step; the last step of an epoch may have fewer").Between(1, 1e9);
   app.Add("--seed", o->seed, "Seed of the order of the examples");

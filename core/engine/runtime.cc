@@ -43,6 +43,12 @@ EngineOptions EngineOptionsOf(const Snapshot& settings) {
 
 uint32_t PoolThreads(void* self) { return static_cast<ComputePool*>(self)->thread_count(); }
 
+// Returns the source of a request for devices, for errors.
+std::string OriginOfDevice(std::string_view call, const Snapshot& settings) {
+  return call.empty() ? settings.OriginOf<kDefaultDevice>().Describe()
+                      : fmt::format("device '{}' of the session's options", call);
+}
+
 }  // namespace
 
 absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const Environment& environment,
@@ -143,15 +149,17 @@ std::vector<std::string> Runtime::StartBackends() {
   return late;
 }
 
-absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call, const Snapshot& settings) const {
+absl::StatusOr<DeviceSpec> Runtime::Requested(std::string_view call, const Snapshot& settings) const {
   std::optional<DeviceSpec> fallback;
-  std::string where = call.empty() ? settings.OriginOf<kDefaultDevice>().Describe()
-                                   : fmt::format("device '{}' of the session's options", call);
   if (settings.IsSet<kDefaultDevice>()) {
-    MGE_ASSIGN_OR_RETURN(fallback, ParseDeviceSpec(settings.Get<kDefaultDevice>(), where));
+    MGE_ASSIGN_OR_RETURN(fallback, ParseDeviceSpec(settings.Get<kDefaultDevice>(), OriginOfDevice(call, settings)));
   }
-  MGE_ASSIGN_OR_RETURN(DeviceSpec spec, RequestedDevices(call, fallback));
-  return devices_->Resolve(spec, where);
+  return RequestedDevices(call, fallback);
+}
+
+absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call, const Snapshot& settings) const {
+  MGE_ASSIGN_OR_RETURN(const DeviceSpec spec, Requested(call, settings));
+  return devices_->Resolve(spec, OriginOfDevice(call, settings));
 }
 
 absl::Status Runtime::SetDefaultDevice(std::string_view spec) {

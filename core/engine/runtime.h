@@ -61,6 +61,8 @@ class Runtime {
   // Starts all backends within plugin.start_timeout. Warns about those that take longer, and returns their names.
   std::vector<std::string> StartBackends();
 
+  // Returns the names of the devices that ResolveDevice() chooses from.
+  absl::StatusOr<DeviceSpec> Requested(std::string_view call, const Snapshot& settings) const;
   // Returns the devices for a call that names `call` ("": names none). The first of these that is set decides: the call, the
   // thread's scope, the default device, "xpux".
   absl::StatusOr<Resolution> ResolveDevice(std::string_view call, const Snapshot& settings) const;

@@ -111,7 +111,7 @@ absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& s
   absl::StatusOr<CollectiveId> id = ParseCollectiveId(settings.Get<kCollectiveId>());
   if (!id.ok()) return AddWhere(id.status(), settings.OriginOf<kCollectiveId>().Describe());
   group.id = *id;
-  return std::make_shared<Communicators>(group);
+  return std::make_shared<BackendCommunicators>(group);
 }
 
 // Returns whether the caller wants all outputs in plain host memory.
@@ -166,7 +166,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   context->shared_constants = std::make_shared<SharedConstants>();
   context->states = std::make_shared<StateMemory>();
   context->families = std::make_shared<KernelFamilies>();
-  MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
+  context->communicators = options.communicators;
+  if (!context->communicators) {
+    MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
+  }
   context->host = &runtime->devices().host();
   const DeviceUse& first = resolution.devices.front();
   int asked = options.threads > 0 ? options.threads : first.threads;
@@ -297,6 +300,13 @@ absl::StatusOr<std::shared_ptr<Program>> Session::ProgramFor(std::span<const int
 
 absl::Status Session::RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                               RunState& control) {
+  if (replicas_) {  // they compute all outputs
+    std::vector<HostValue> all(static_cast<size_t>(output_count()));
+    for (size_t i = 0; i < places.size(); ++i) all[static_cast<size_t>(places[i])] = outputs[i];
+    MGE_RETURN_IF_ERROR(Run(inputs, all, control));
+    for (size_t i = 0; i < places.size(); ++i) outputs[i] = std::move(all[static_cast<size_t>(places[i])]);
+    return absl::OkStatus();
+  }
   std::shared_ptr<Program> program = program_;
   bool all = static_cast<int>(places.size()) == output_count();
   for (size_t i = 0; all && i < places.size(); ++i) all = places[i] == static_cast<int>(i);
@@ -341,6 +351,7 @@ absl::Status Session::WithControl(RunState& control, F run) {
 absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                  RunState& control) {
   return WithControl(control, [&]() -> absl::Status {
+    if (replicas_) return RunReplicas(inputs, outputs, created_, control);
     if (!control.observer && !pinned_.device) {
       if (std::shared_ptr<const Plan> known = program.RecentPlanFor(inputs, outputs, created_)) {
         return InHostMemory(*known) ? RunPlan(known, "", inputs, outputs, control)
@@ -391,7 +402,34 @@ absl::Status Session::RunInTurn(const std::shared_ptr<const Plan>& plan, std::sp
   return RunWithPlaces(plan, inputs, outputs, control);
 }
 
+absl::Status Session::RunReplicas(std::span<const HostValue> inputs, std::span<HostValue> outputs, const IoPlace& created,
+                                  RunState& control) {
+  for (size_t i = 0; i < inputs.size(); ++i) MGE_RETURN_IF_ERROR(InputTypeOf(i, inputs[i]).status());
+  MGE_RETURN_IF_ERROR(turn_.Take(control));
+  const absl::Cleanup end = [&] { turn_.End(); };
+  std::vector<HostValue> computed(outputs.size());
+  MGE_RETURN_IF_ERROR(replicas_->Run(inputs, computed, control));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& from = computed[i].tensor;
+    Tensor& to = outputs[i].tensor;
+    const bool plain = computed[i].kind == ValueKind::kTensor && from.dtype() != DType::kString;
+    if (!plain || (!to.defined() && !created.device)) {
+      outputs[i] = std::move(computed[i]);
+      continue;
+    }
+    if (to.defined()) {
+      MGE_RETURN_IF_ERROR(CheckFits(graph().value(graph().outputs()[i]).name, from.dtype(), from.shape(), to));
+    } else {
+      MGE_ASSIGN_OR_RETURN(to,
+                           DeviceMemory::Create(*created.device, MGE_MEMORY_DEVICE, from.dtype(), from.shape(), runtime_));
+    }
+    MGE_RETURN_IF_ERROR(CopyTensor(from, to));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
+  if (replicas_) return replicas_->ReadState(name);
   const Graph& graph = program_->graph();
   std::vector<std::string> names;
   for (ValueId v = 0; v < graph.value_count(); ++v) {
@@ -498,9 +536,12 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
           fmt::format("output '{}' of an enqueued run is in plain host memory", graph().value(graph().outputs()[i]).name),
           {.fix = "provide a tensor on a device or in page-locked memory, or none"});
     }
-    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, PlanForRun(*program_, types, control, places));
+    std::shared_ptr<const Plan> plan;
+    if (!replicas_) {
+      MGE_ASSIGN_OR_RETURN(plan, PlanForRun(*program_, types, control, places));
+    }
     const bool waits =
-        plan->continuation || plan->queues.empty() || plan->RunsAlone() || !plan->accesses.empty() ||
+        replicas_ || plan->continuation || plan->queues.empty() || plan->RunsAlone() || !plan->accesses.empty() ||
         std::any_of(plan->outputs.begin(), plan->outputs.end(), [](const BoundValue& v) { return !v.place.device; });
     if (!waits) {
       MGE_RETURN_IF_ERROR(CreateOutputs(*plan, outputs));
@@ -516,7 +557,8 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Enqueue(std::span<const HostV
       fence = RunFence::Ended(runtime_, ended);
       return absl::OkStatus();
     }
-    MGE_RETURN_IF_ERROR(RunInTurn(plan, inputs, outputs, control));
+    MGE_RETURN_IF_ERROR(replicas_ ? RunReplicas(inputs, outputs, created, control)
+                                  : RunInTurn(plan, inputs, outputs, control));
     fence = RunFence::Ended(runtime_);
     return absl::OkStatus();
   }));

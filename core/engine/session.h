@@ -20,6 +20,8 @@
 
 namespace mge {
 
+class Communicators;  // core/plan/communicator.h
+
 // The options of a session.
 struct SessionOptions {
   std::string device = {};                // "gpu0,cpu0"; empty: the device of the thread's scope, else the default device
@@ -29,6 +31,19 @@ struct SessionOptions {
   std::vector<std::string> outputs = {};  // values of the model to compute; empty: the model's outputs
   bool outputs_on_device = false;         // runs create outputs in the memory of the session's first device with queues
   bool training = false;                  // the model is a training step (core/train): engine.bulk_train applies
+  // The session's rank in a group of ranks; nullptr: that of the settings collective.*.
+  std::shared_ptr<Communicators> communicators = nullptr;
+};
+
+// Sessions that run a model in place of the one that the caller has (core/kvstore). Thread-safe.
+class Replicas {
+ public:
+  virtual ~Replicas() = default;
+  // Like the functions of Session. Run() creates all outputs, in host memory. One run at a time.
+  virtual absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) = 0;
+  virtual absl::StatusOr<Tensor> ReadState(const std::string& name) = 0;
+  virtual absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) = 0;
+  virtual std::shared_ptr<const Plan> last_plan() const = 0;
 };
 
 // A session. Any number of threads may run it at the same time.
@@ -49,6 +64,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::vector<Device*>& devices() const { return program_->context().devices; }  // in order of preference
   uint32_t threads() const { return program_->context().threads; }
   Runtime& runtime() { return *runtime_; }
+  const std::shared_ptr<Runtime>& shared_runtime() const { return runtime_; }
   int input_count() const { return static_cast<int>(graph().inputs().size()); }
   int output_count() const { return static_cast<int>(graph().outputs().size()); }
   // Returns the index of the input or output with that name. Fails with kBadInput, which names the nearest name.
@@ -61,10 +77,12 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<InputType> InputTypeOf(size_t i, const HostValue& input) const;
   // Returns the plan for inputs of these types and outputs in host memory. Creates it if there is none.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) {
-    return program_->PlanFor(inputs);
+    return replicas_ ? replicas_->PlanFor(inputs) : program_->PlanFor(inputs);
   }
   // Returns the plan that Run() or PlanFor() used last, or nullptr if there is none.
-  std::shared_ptr<const Plan> last_plan() const { return program_->recent(); }
+  std::shared_ptr<const Plan> last_plan() const { return replicas_ ? replicas_->last_plan() : program_->recent(); }
+  // Lets these sessions run the model from now on. Call it before the first run.
+  void RunOn(std::shared_ptr<Replicas> replicas) { replicas_ = std::move(replicas); }
 
   // Runs the model. `inputs` are in the model's order. `outputs` has output_count() elements. A defined output tensor is
   // memory of the caller for that result. The caller sets the cancel flag, the deadline and the seed of `control`; the
@@ -115,6 +133,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // them.
   absl::Status RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
                              std::span<HostValue> outputs, RunState& control);
+  // Runs the model on replicas_. Moves the outputs to where the caller wants them.
+  absl::Status RunReplicas(std::span<const HostValue> inputs, std::span<HostValue> outputs, const IoPlace& created,
+                           RunState& control);
   // Runs the plan, alone if it must be.
   absl::Status RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
                          std::span<HostValue> outputs, RunState& control);
@@ -127,6 +148,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Runtime> runtime_;
   onnx::ModelInfo info_;
   std::shared_ptr<Program> program_;
+  std::shared_ptr<Replicas> replicas_;  // nullable
   std::vector<ValueType> output_types_;
   std::mutex subsets_mutex_;
   std::list<Subset> subsets_;          // most recent first; guarded by subsets_mutex_

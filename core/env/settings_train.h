@@ -195,9 +195,10 @@ inline constexpr Setting<int64_t> kKvstoreThreads = {
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Number of threads that add up a big array on the CPU.",
+    .doc =
+        "Number of threads that add up a big array of gradients of several devices on the host; see kvstore.bigarray_bound. "
+        "Not used if the devices add up themselves.",
     .aliases = "MXNET_KVSTORE_REDUCTION_NTHREADS",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kKvstoreBigArray = {
     .key = "kvstore.bigarray_bound",
@@ -206,26 +207,25 @@ inline constexpr Setting<int64_t> kKvstoreBigArray = {
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Minimum number of elements for which an array is added up by several threads and distributed over "
-        "servers.",
+        "Minimum number of elements for which the host adds up an array of gradients of several devices with "
+        "kvstore.reduction_nthreads threads.",
     .aliases = "MXNET_KVSTORE_BIGARRAY_BOUND",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kKvstoreTree = {
     .key = "kvstore.tree",
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Adds up the arrays of several devices along trees that match the links between the devices.",
+    .doc =
+        "Adds up the gradients of several devices along trees that match the links between the devices, instead of with the "
+        "collectives of their backend or on the host.",
     .aliases = "MXNET_KVSTORE_USETREE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kKvstoreLogTree = {
     .key = "kvstore.log_tree",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Logs the reduction trees and the links that they use.",
+    .doc = "Logs the reduction trees (see kvstore.tree), the weights of the links, and how many trees use each link.",
     .aliases = "MXNET_KVSTORE_LOGTREE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kKvstoreTreeArray = {
     .key = "kvstore.tree_array_bound",
@@ -234,10 +234,10 @@ inline constexpr Setting<int64_t> kKvstoreTreeArray = {
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Number of elements above which an array uses one tree per device, if its first dimension is at least twice the "
-        "number of devices.",
+        "Number of elements above which an array is cut into a slice for each device, each with a reduction tree of its "
+        "own, if "
+        "its first dimension is at least twice the number of devices.",
     .aliases = "MXNET_KVSTORE_TREE_ARRAY_BOUND",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kKvstoreBacktrack = {
     .key = "kvstore.tree_backtrack",
@@ -245,7 +245,6 @@ inline constexpr Setting<bool> kKvstoreBacktrack = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Searches reduction trees by backtracking instead of the Kernighan-Lin algorithm.",
     .aliases = "MXNET_KVSTORE_TREE_BACKTRACK",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<double> kKvstorePenalty = {
     .key = "kvstore.tree_link_usage_penalty",
@@ -254,7 +253,6 @@ inline constexpr Setting<double> kKvstorePenalty = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Factor by which the weight of a link is multiplied for each tree that already uses it.",
     .aliases = "MXNET_KVSTORE_TREE_LINK_USAGE_PENALTY",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kKvstoreP2p = {
     .key = "kvstore.gpu_p2p",

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/kernel/kernel.h"
+#include "core/ops/op.h"
 #include "core/plan/collective_step.h"
 #include "core/plan/describe.h"
 #include "core/plan/nested.h"
@@ -62,7 +63,9 @@ class Binder {
       if (unit.HasKernel()) bytes += Aligned(kernels_.units[u].prepared.args_bytes);
       if (unit.kind == Unit::Kind::kCopy) bytes += Aligned(std::max(sizeof(CopyStepArgs), sizeof(QueueCopyArgs)));
       if (unit.kind == Unit::Kind::kAlias) bytes += Aligned(sizeof(CopyStepArgs));
-      if (unit.kind == Unit::Kind::kCollective) bytes += Aligned(CollectiveStepArgs::Bytes(unit.outputs.size()));
+      if (unit.kind == Unit::Kind::kCollective) {
+        bytes += Aligned(CollectiveStepArgs::Bytes(unit.inputs.size() + unit.outputs.size()));
+      }
       bytes += memory_.packs[u].size() * Aligned(sizeof(PackStepArgs));
     }
     return bytes + memory_.output_copies.size() * Aligned(sizeof(CopyStepArgs));
@@ -157,14 +160,29 @@ class Binder {
   absl::Status BindCollective(size_t u) {
     const PlannedUnit& unit = schedule_.units[u];
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> communicator, context_->communicators->On(*unit.device));
-    auto* args = NewArgs<CollectiveStepArgs>(CollectiveStepArgs::Bytes(unit.outputs.size()));
-    *args = {communicator.get(), false, 0, 0, static_cast<uint32_t>(unit.outputs.size())};
-    MGE_RETURN_IF_ERROR(ReadCollective(graph_.node(unit.group->nodes[0]), context_->communicators->group().ranks, *args));
-    for (size_t k = 0; k < unit.outputs.size(); ++k) {
-      const TensorType& type = graph_.value(unit.group->outputs[k]).type;
-      args->list()[k] = {InputSlot(u, k), SlotOf(unit, unit.outputs[k]), static_cast<uint64_t>(Elements(type.dims)),
-                         static_cast<mge_dtype>(type.dtype)};
+    const Node& node = graph_.node(unit.group->nodes[0]);
+    const bool exchanges = node.def->Is(kExchange);
+    const size_t count = unit.outputs.size() + (exchanges ? unit.inputs.size() : 0);
+    auto* args = NewArgs<CollectiveStepArgs>(CollectiveStepArgs::Bytes(count));
+    *args = {communicator.get(), CollectiveKind::kAllReduce, 0, 0, static_cast<uint32_t>(count)};
+    auto operand = [&](ValueId v) {
+      const TensorType& type = graph_.value(v).type;
+      CollectiveOperand o = {};
+      o.count = static_cast<uint64_t>(Elements(type.dims));
+      o.dtype = static_cast<mge_dtype>(type.dtype);
+      return o;
+    };
+    for (size_t k = 0; exchanges && k < unit.inputs.size(); ++k) {
+      args->list()[k] = operand(unit.group->inputs[k]);
+      args->list()[k].from = InputSlot(u, k);
     }
+    for (size_t k = 0; k < unit.outputs.size(); ++k) {
+      CollectiveOperand& o = args->list()[count - unit.outputs.size() + k];
+      o = operand(unit.group->outputs[k]);
+      if (!exchanges) o.from = InputSlot(u, k);
+      o.to = SlotOf(unit, unit.outputs[k]);
+    }
+    MGE_RETURN_IF_ERROR(ReadCollective(node, context_->communicators->ranks(), *args));
     AddStep(RunCollectiveStep, args);
     if (out_.communicators.empty()) out_.communicators.push_back(std::move(communicator));
     return absl::OkStatus();

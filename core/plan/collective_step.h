@@ -11,19 +11,24 @@
 
 namespace mge {
 
-// An operand of a collective: its input, its output, and its elements.
+enum class CollectiveKind : int32_t { kAllReduce, kBroadcast, kExchange };
+
+// An operand of a collective: its input, its output, and its elements. An exchange has one for each input and each output.
 struct CollectiveOperand {
   mge_slot from, to;
   uint64_t count;
   mge_dtype dtype;
+  bool sends;    // of an exchange: an input, with `from`; else an output, with `to`
+  int32_t peer;  // of an exchange: the other rank; -1: nothing is copied
+  int64_t key;   // of an exchange: equal on both ranks
 };
 
 // The arguments of RunCollectiveStep(), followed by the operands.
 struct CollectiveStepArgs {
   Communicator* communicator;
-  bool reduces;  // else broadcasts
-  int32_t reduction;
-  uint32_t root;
+  CollectiveKind kind;
+  int32_t reduction;  // of kAllReduce
+  uint32_t root;      // of kBroadcast
   uint32_t operands;
 
   static size_t Bytes(size_t operands) { return sizeof(CollectiveStepArgs) + operands * sizeof(CollectiveOperand); }
@@ -31,7 +36,8 @@ struct CollectiveStepArgs {
   const CollectiveOperand* list() const { return reinterpret_cast<const CollectiveOperand*>(this + 1); }
 };
 
-// Sets the operation of a node in `args`. Fails with kInvalidNode if the node names a root that is not a rank.
+// Sets the operation of a node in `args`, and of an exchange the ranks and keys of the operands: inputs, then outputs. Fails
+// with kInvalidNode if the node names something else than a rank.
 absl::Status ReadCollective(const Node& node, uint32_t ranks, CollectiveStepArgs& args);
 
 mge_code RunCollectiveStep(const void* args, const mge_run* run);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/communicator.h"
 
+#include <atomic>
+
 #include "core/base/errors.h"
+#include "core/plan/collective_step.h"
+#include "core/plan/plan.h"
 #include "core/plugin/ask.h"
+#include "core/plugin/host_services.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -22,6 +27,63 @@ int DigitOf(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   return -1;
 }
+
+// A communicator of a backend.
+class BackendCommunicator final : public Communicator {
+ public:
+  // Joins the group.
+  static absl::StatusOr<std::shared_ptr<Communicator>> Join(Device& device, const CollectiveGroup& group) {
+    MGE_RETURN_IF_ERROR(OpenForCollectives(device));
+    auto out = std::make_shared<BackendCommunicator>(device);
+    const std::string what = fmt::format("joining the group as rank {} of {}", group.rank, group.ranks);
+    MGE_RETURN_IF_ERROR(AskDevice(device, what, [&](mge_error* e) {
+      return out->api().create(device.handle(), group.id.data(), group.rank, group.ranks,
+                               static_cast<uint64_t>(group.timeout.count()), &out->handle_, e);
+    }));
+    if (out->handle_) return out;
+    return Fail(errors::kKernelFailed, fmt::format("device {}: {} failed", device.name(), what),
+                {.what = "create returned MGE_OK, but no communicator"});
+  }
+
+  using Communicator::Communicator;
+  // Leaves the group. All operations must have ended.
+  ~BackendCommunicator() override {
+    if (handle_ && !device().Orphaned()) api().destroy(handle_);
+  }
+  void Abort() noexcept override {
+    if (!aborted_.exchange(true)) api().abort(handle_);
+  }
+
+  mge_code Run(const CollectiveStepArgs& step, const mge_run* run) override {
+    if (aborted_.load(std::memory_order_relaxed)) {
+      return CodeForBackend(Fail(errors::kDeviceUnusable, "the session has left its group of ranks",
+                                 {.what = "an earlier run with collective operators was stopped or has failed",
+                                  .fix = "create the sessions of all ranks again, with a new id (collective.id)"}),
+                            run->error);
+    }
+    if (step.kind == CollectiveKind::kExchange) {
+      return CodeForBackend(
+          Fail(errors::kUnsupportedFeature, "operator Exchange is only for sessions that train on replicas"), run->error);
+    }
+    mge_code code = api().group_begin(run->error);
+    if (code != MGE_OK) return code;
+    for (uint32_t i = 0; i < step.operands && code == MGE_OK; ++i) code = Enqueue(step, step.list()[i], run);
+    const mge_code ended = api().group_end(code == MGE_OK ? run->error : nullptr);
+    return code == MGE_OK ? ended : code;
+  }
+
+ private:
+  const mge_collective_api& api() const { return *device().backend().plugin().collective; }
+  mge_code Enqueue(const CollectiveStepArgs& step, const CollectiveOperand& o, const mge_run* run) const {
+    void *from = Address(run, o.from), *to = Address(run, o.to);
+    if (step.kind == CollectiveKind::kAllReduce)
+      return api().all_reduce(handle_, run->queue, from, to, o.count, o.dtype, step.reduction, run->error);
+    return api().broadcast(handle_, run->queue, from, to, o.count, o.dtype, step.root, run->error);
+  }
+
+  mge_communicator* handle_ = nullptr;
+  std::atomic<bool> aborted_{false};
+};
 
 }  // namespace
 
@@ -54,31 +116,10 @@ absl::StatusOr<CollectiveId> ParseCollectiveId(std::string_view text) {
                .fix = "create an id in one process with mge_collective_id(), and set it in all of them"});
 }
 
-absl::StatusOr<std::shared_ptr<Communicator>> Communicator::Join(Device& device, const CollectiveGroup& group) {
-  MGE_RETURN_IF_ERROR(OpenForCollectives(device));
-  std::shared_ptr<Communicator> out(new Communicator(device));
-  const std::string what = fmt::format("joining the group as rank {} of {}", group.rank, group.ranks);
-  MGE_RETURN_IF_ERROR(AskDevice(device, what, [&](mge_error* e) {
-    return out->api().create(device.handle(), group.id.data(), group.rank, group.ranks,
-                             static_cast<uint64_t>(group.timeout.count()), &out->handle_, e);
-  }));
-  if (out->handle_) return out;
-  return Fail(errors::kKernelFailed, fmt::format("device {}: {} failed", device.name(), what),
-              {.what = "create returned MGE_OK, but no communicator"});
-}
-
-Communicator::~Communicator() {
-  if (handle_ && !device_.Orphaned()) api().destroy(handle_);
-}
-
-void Communicator::Abort() noexcept {
-  if (!aborted_.exchange(true)) api().abort(handle_);
-}
-
-absl::StatusOr<std::shared_ptr<Communicator>> Communicators::On(Device& device) {
+absl::StatusOr<std::shared_ptr<Communicator>> BackendCommunicators::On(Device& device) {
   std::lock_guard lock(mutex_);
   if (!communicator_) {
-    MGE_ASSIGN_OR_RETURN(communicator_, Communicator::Join(device, group_));
+    MGE_ASSIGN_OR_RETURN(communicator_, BackendCommunicator::Join(device, group_));
   }
   MGE_CHECK(&communicator_->device() == &device);
   return communicator_;

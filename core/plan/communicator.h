@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -25,7 +24,39 @@ absl::StatusOr<CollectiveId> NewCollectiveId(Device& device);
 std::string CollectiveIdText(const CollectiveId& id);
 absl::StatusOr<CollectiveId> ParseCollectiveId(std::string_view text);
 
-// A session's place in a group of ranks.
+struct CollectiveStepArgs;  // core/plan/collective_step.h
+
+// One rank of a group on one device. The device must outlive it. A run that stops between two operations calls Abort(),
+// because the other ranks would wait for it.
+class Communicator {
+ public:
+  explicit Communicator(Device& device) : device_(device) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Device& device() const { return device_; }
+  // Runs the step of a collective operator: enqueues its operations on run->queue, or does them in the calling thread.
+  virtual mge_code Run(const CollectiveStepArgs& step, const mge_run* run) = 0;
+  // Ends pending operations and refuses later ones. Safe on any thread.
+  virtual void Abort() noexcept = 0;
+
+ private:
+  Device& device_;
+};
+
+// A session's rank in a group of ranks, and its communicator, which is created at its first use. Thread-safe.
+class Communicators {
+ public:
+  virtual ~Communicators() = default;
+  virtual uint32_t ranks() const = 0;
+  // Returns whether collectives can run on the device.
+  virtual bool Serve(const Device& device) const = 0;
+  // Returns the session's communicator, on this device. All calls must name the same device.
+  virtual absl::StatusOr<std::shared_ptr<Communicator>> On(Device& device) = 0;
+};
+
+// A session's place in a group of ranks whose transport is a backend's.
 struct CollectiveGroup {
   CollectiveId id = {};
   uint32_t rank = 0;
@@ -33,38 +64,14 @@ struct CollectiveGroup {
   std::chrono::nanoseconds timeout{0};  // for joining the group, and for each operation
 };
 
-// One rank of a group on one device. The device must outlive it.
-class Communicator {
+// Communicators of the table `collective` of a backend. The first call of On() joins the group: it returns when all ranks have
+// joined, or fails after the timeout.
+class BackendCommunicators final : public Communicators {
  public:
-  // Joins the group. Returns when all ranks have joined, or fails after the timeout.
-  static absl::StatusOr<std::shared_ptr<Communicator>> Join(Device& device, const CollectiveGroup& group);
-  // Leaves the group. All operations must have ended.
-  ~Communicator();
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
-
-  Device& device() const { return device_; }
-  const mge_collective_api& api() const { return *device_.backend().plugin().collective; }
-  mge_communicator* handle() const { return handle_; }
-  // Ends pending operations and refuses later ones. A run that stops between two operations calls it, because the other
-  // ranks would wait for it. Safe on any thread.
-  void Abort() noexcept;
-  bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
-
- private:
-  explicit Communicator(Device& device) : device_(device) {}
-  Device& device_;
-  mge_communicator* handle_ = nullptr;
-  std::atomic<bool> aborted_{false};
-};
-
-// The communicator of a session, created at its first use. Thread-safe.
-class Communicators {
- public:
-  explicit Communicators(const CollectiveGroup& group) : group_(group) {}
-  const CollectiveGroup& group() const { return group_; }
-  // Returns the session's communicator, on this device. All calls must name the same device.
-  absl::StatusOr<std::shared_ptr<Communicator>> On(Device& device);
+  explicit BackendCommunicators(const CollectiveGroup& group) : group_(group) {}
+  uint32_t ranks() const override { return group_.ranks; }
+  bool Serve(const Device& device) const override { return device.backend().plugin().collective != nullptr; }
+  absl::StatusOr<std::shared_ptr<Communicator>> On(Device& device) override;
 
  private:
   const CollectiveGroup group_;

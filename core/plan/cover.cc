@@ -9,6 +9,7 @@
 #include "core/kernel/claims.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
+#include "core/plan/communicator.h"
 #include "core/plan/host_compute.h"
 #include "core/plan/memory/value_sizes.h"
 #include "core/plan/partition.h"
@@ -353,8 +354,8 @@ class Coverer {
     for (NodeId id : order_) {
       const Node& node = graph_.node(id);
       if (deferred_[id] || !IsCollective(*node.def)) continue;
-      auto has = [](Device* d) { return d->backend().plugin().collective != nullptr; };
-      auto at = std::find_if(context_.devices.begin(), context_.devices.end(), has);
+      auto at = std::find_if(context_.devices.begin(), context_.devices.end(),
+                             [&](const Device* d) { return context_.communicators->Serve(*d); });
       if (at == context_.devices.end()) {
         return Fail(errors::kUnsupportedFeature, fmt::format("operator {} has no device for several ranks", node.op),
                     {.what = "no backend of the session's devices has collective operations",

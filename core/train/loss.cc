@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/ops/expression.h"
@@ -70,14 +71,14 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
   ExpressionBuilder b(graph, "loss", value.type.dtype);
   if (name == "binary_cross_entropy") scores = ScoresOf(graph, output, "Sigmoid");
   const Term y(b, scores.value), t(b, labels);
-  const auto cross_entropy = [&] {
-    return Term(b, b.AddOurs("CrossEntropy", {y.id(), t.id()}, IntAttribute("axis", scores.axis)));
-  };
-  const Term loss = classes                          ? cross_entropy()
-                    : name == "binary_cross_entropy" ? b.MeanAll(BinaryCrossEntropy(y, t))
-                    : name == "mse"                  ? b.MeanAll((y - t) * (y - t))
-                                                     : b.MeanAll(Unary("Abs", y - t));
-  return AddedLoss{loss.id(), labels};
+  if (classes) {
+    const std::vector<ValueId> parts = b.AddOurs("CrossEntropy", {y.id(), t.id()}, 2, IntAttribute("axis", scores.axis));
+    return AddedLoss{parts[0], parts[1], labels};
+  }
+  const Term each = name == "binary_cross_entropy" ? BinaryCrossEntropy(y, t)
+                    : name == "mse"                ? (y - t) * (y - t)
+                                                   : Unary("Abs", y - t);
+  return AddedLoss{b.SumAll(each).id(), b.CastTo(Unary("Size", each), b.dtype()).id(), labels};
 }
 
 }  // namespace mge

@@ -8,12 +8,14 @@
 
 namespace mge {
 
+// A loss: the quotient of two scalars.
 struct AddedLoss {
-  ValueId loss;    // a scalar
+  ValueId sum;     // over all elements or labels that count
+  ValueId count;   // their number, of the type of `sum`
   ValueId labels;  // a new input of the graph
 };
 
-// Adds the loss of an output, and the labels as an input. `name` is that of a loss, except for "output". A
+// Adds the parts of the loss of an output, and the labels as an input. `name` is that of a loss, except for "output". A
 // cross-entropy of the output of a Softmax or Sigmoid uses the scores before it, and the dimension of the Softmax as that of the
 // classes. Fails with kBadInput
 // if the loss does not fit the output's type.

@@ -7,6 +7,7 @@
 #include "core/autodiff/autodiff.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/ops/expression.h"
 #include "core/ops/function_body.h"
 #include "core/ops/known_values.h"
 #include "core/ops/rewrites/pattern.h"
@@ -135,9 +136,47 @@ std::vector<ValueId> UpdateStatistics(Graph& graph) {
   return out;
 }
 
+// The parts of a loss.
+struct LossParts {
+  ValueId sum, count;  // the loss is their quotient
+};
+
+// Adds the input `replica.examples` and returns the parts of a replica's loss. `whole` is the loss that the model computes, or
+// kNone: the loss has `parts`.
+LossParts PartsOfReplica(onnx::Model& model, ValueId whole, const LossParts& parts) {
+  Graph& graph = model.graph;
+  const ValueId input = graph.AddInput(std::string(kExamples), {.dtype = DType::kF32, .has_rank = true});
+  model.info.inputs.push_back({std::string(kExamples), {graph.value(input).type}});
+  const DType dtype = graph.value(whole == kNone ? parts.sum : whole).type.dtype;
+  ExpressionBuilder b(graph, "replica", dtype);
+  const Term examples = b.CastTo(Term(b, input), dtype);
+  if (whole != kNone) return {(Term(b, whole) * examples).id(), examples.id()};
+  const Term counts = Unary("Sign", examples);
+  return {(Term(b, parts.sum) * counts).id(), (Term(b, parts.count) * counts).id()};
+}
+
+// Adds the loss and the gradients of all replicas, in place of those of this one.
+absl::Status SumLossAndGradients(Graph& graph, const SumOverReplicas& sum, const LossParts& parts, ValueId& loss,
+                                 std::vector<TrainedValue>& trained) {
+  std::vector<ValueId> values = {parts.sum, parts.count};
+  for (const TrainedValue& t : trained) values.push_back(t.gradient);
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> sums, sum(graph, values));
+  const DType dtype = graph.value(parts.sum).type.dtype;
+  ExpressionBuilder b(graph, "replicas", dtype);
+  const Term count(b, sums[1]);
+  loss = (Term(b, sums[0]) / count).id();
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const DType own = graph.value(trained[i].parameter).type.dtype;
+    trained[i].gradient = (Term(b, sums[i + 2]) / (own == dtype ? count : b.CastTo(count, own))).id();
+  }
+  return InferTypes(graph);
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options) {
+absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options,
+                                                          const SumOverReplicas& sum_over_replicas) {
   MGE_RETURN_IF_ERROR(Check(options));
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
@@ -147,13 +186,22 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
   MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.output));
   ValueId loss = output;
+  LossParts parts = {kNone, kNone};
   if (options.loss != "output") {
     MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss));
-    loss = added.loss;
+    parts = {added.sum, added.count};
     model.info.inputs.push_back({std::string(kLabels), {graph.value(added.labels).type}});
   }
   const ValueId rate = graph.AddInput(std::string(kLearningRate), {.dtype = DType::kF32, .has_rank = true});
   model.info.inputs.push_back({std::string(kLearningRate), {graph.value(rate).type}});
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  if (sum_over_replicas) {
+    parts = PartsOfReplica(model, parts.sum == kNone ? output : kNone, parts);
+    loss = parts.sum;
+  } else if (parts.sum != kNone) {
+    ExpressionBuilder b(graph, "loss", graph.value(parts.sum).type.dtype);
+    loss = (Term(b, parts.sum) / Term(b, parts.count)).id();
+  }
   MGE_RETURN_IF_ERROR(InferTypes(graph));
 
   const std::vector<ValueId> statistics = UpdateStatistics(graph);
@@ -167,6 +215,10 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
     return Fail(errors::kBadInput, fmt::format("the loss depends on no parameter of graph '{}'", graph.name),
                 {.what = "parameters are initializers of float32 or float64 with at least one dimension",
                  .where = "training options"});
+  }
+  if (sum_over_replicas) {
+    MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, sum_over_replicas, parts, loss, trained));
+    if (options.loss == "output") std::ranges::replace(graph.outputs(), output, loss);
   }
   AddOptimizer(graph, trained, rate, options);
 

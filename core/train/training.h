@@ -8,6 +8,8 @@
 //   outputs: the loss, of one element; then those of the model
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,11 +33,21 @@ struct TrainingOptions {
 
 inline constexpr std::string_view kLabels = "labels";
 inline constexpr std::string_view kLearningRate = "learning_rate";
+inline constexpr std::string_view kExamples = "replica.examples";
+
+// Adds nodes that sum each value over all replicas of a training step, and returns the sums in the same order.
+using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values)>;
 
 // Changes the model as described above. Trains every float32 and float64 initializer with at least one dimension that the loss
 // depends on, except for frozen ones. A BatchNormalization with training_mode also updates its mean and variance. Returns the
 // names of the states that belong to the model: its parameters, and those means and variances. Fails with kBadInput for an
 // unknown option, output or frozen name, and with the errors of AddGradients().
-absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options);
+//
+// With `sum_over_replicas`, the step is one of several that run at the same time, each on a part of a batch. They compute the
+// loss and the gradients of the whole batch: sums over all replicas, divided by what counts in all of them (labels, elements,
+// or examples if the model computes its loss, which must be a mean over them). A last input `replica.examples`, a float32
+// scalar, is the number of the replica's examples. If it is 0, the replica has an example that does not count.
+absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options,
+                                                          const SumOverReplicas& sum_over_replicas = nullptr);
 
 }  // namespace mge

@@ -10,7 +10,7 @@ namespace mge::op_cross_entropy {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  ctx.SetOutput(0, MakeType(ctx.input(0).dtype, {}));
+  for (int i : {0, 1}) ctx.SetOutput(i, MakeType(ctx.input(0).dtype, {}));
   return absl::OkStatus();
 }
 
@@ -26,7 +26,7 @@ absl::StatusOr<int64_t> ClassAxis(const FunctionBody& f) {
                                ShapeText(labels), ShapeText(scores)));
 }
 
-// Adds the mean over the labels that are numbers of classes. They are compared with all classes, so that the result consists of
+// Counts the labels that are numbers of classes. They are compared with all classes, so that the result consists of
 // elementwise operators and sums.
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.has_rank(0)) return false;
@@ -46,7 +46,8 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!behind.empty()) numbers = f.Add("Unsqueeze", {numbers, f.Integers(behind)});
   const ValueId equal = f.Add("Equal", {f.Add("Unsqueeze", {f.input(1), f.Integers({axis})}), numbers});
   const Term chosen = f.CastTo({f, equal}, f.dtype(0));
-  f.Result(0, "Div", {(-f.SumAll(chosen * log_probabilities)).id(), f.SumAll(chosen).id()});
+  f.Result(0, "Neg", {f.SumAll(chosen * log_probabilities).id()});
+  f.Result(1, "Identity", {f.SumAll(chosen).id()});
   return true;
 }
 
@@ -56,17 +57,17 @@ MGE_OP(cross_entropy) = {
     .name = "CrossEntropy",
     .domain = "mge",
     .doc =
-        "The mean of -log(softmax(scores)) at the labels, numbers of classes. Other labels do not count. The classes are "
-        "the "
-        "dimension `axis`; 0, the default: the one that the labels lack.",
+        "The sum of -log(softmax(scores)) at the labels, numbers of classes, and their count. Other labels do not count. "
+        "The "
+        "classes are the dimension `axis`; 0, the default: the one that the labels lack.",
     .inputs = {{"scores", kFloating}, {"labels", {DType::kI64}}},
-    .outputs = {{"loss"}},
+    .outputs = {{"sum"}, {"count"}},
     .attrs = {{"axis", AttrType::kInt}},
     .infer = Infer,
     .eval = EvalByBody,
     .body = Body,
-    .examples = {"(T[3,5], int64[3]<1,-1,4>)", "(T[2,5,3], int64[2,3]<1,0,4,-7,2,2>)",
-                 "(T[2,3,5], int64[2,3]<1,0,4,-7,2,2>)", "(T[2,3,3], int64[2,3]<1,0,2,2,1,2>) {axis=-1}"},
+    .examples = {"(T[3,5], int64[3]<1,-1,4>) -> 2", "(T[2,5,3], int64[2,3]<1,0,4,-7,2,2>) -> 2",
+                 "(T[2,3,5], int64[2,3]<1,0,4,-7,2,2>) -> 2", "(T[2,3,3], int64[2,3]<1,0,2,2,1,2>) {axis=-1} -> 2"},
 };
 
 }  // namespace mge::op_cross_entropy

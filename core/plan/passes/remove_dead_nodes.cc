@@ -18,8 +18,9 @@ absl::StatusOr<int> RemoveDeadNodes(Graph& graph, const PassContext&) {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node node = graph.node(*it);
     bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNone && uses[v] > 0; });
-    // The update of a state has an effect beside its output.
+    // The update of a state has an effect beside its output, and other ranks wait for what an exchange sends.
     used |= node.def && IsUpdate(*node.def) && StateOf(graph, node.inputs[0]) != kNone;
+    used |= node.def && node.def->Is(kExchange);
     if (used) continue;
     for (ValueId v : node.inputs) uses[v == kNone ? 0 : v] -= v != kNone;
     for (ValueId v : node.captures) --uses[v];

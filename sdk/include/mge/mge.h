@@ -262,6 +262,13 @@ typedef struct mge_training_options {
   double clip_norm;          /* limit of the Euclidean norm of all gradients together; default: none */
   const char* const* frozen; /* names of initializers that keep their values */
   size_t frozen_count;
+  /* 1: each device in the session's list, such as "gpu0,gpu1", is a replica that trains on a part of every batch. The replicas
+   * sum their gradients, and make the same update: that of one device with the whole batch, to rounding. Inputs are divided
+   * along their first dimension, and outputs joined. A loss that the model computes must be a mean over the examples.
+   * BatchNormalization uses the statistics of each replica's part; the first replica's are saved. After a run that failed or
+   * was stopped, the next one continues with the first replica's states. */
+  int32_t data_parallel;
+  int32_t reserved;
 } mge_training_options;
 
 /* Options of a session. The strings are used only during the call. */

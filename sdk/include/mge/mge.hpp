@@ -236,6 +236,7 @@ struct TrainingOptions {
   std::string optimizer = "sgd";
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
   std::vector<std::string> frozen = {};
+  bool data_parallel = false;
 };
 
 // Options of a session; see mge_session_options.
@@ -505,8 +506,9 @@ class Session {
     if (options.training) {
       const TrainingOptions& t = *options.training;
       for (const std::string& name : t.frozen) frozen.push_back(name.c_str());
-      training = {sizeof(training), t.loss.c_str(), t.output.c_str(), t.optimizer.c_str(), t.momentum,    t.beta1,
-                  t.beta2,          t.epsilon,      t.weight_decay,   t.clip_norm,         frozen.data(), frozen.size()};
+      training = {
+          sizeof(training), t.loss.c_str(), t.output.c_str(), t.optimizer.c_str(), t.momentum,    t.beta1,         t.beta2,
+          t.epsilon,        t.weight_decay, t.clip_norm,      frozen.data(),       frozen.size(), t.data_parallel, 0};
       o.training = &training;
     }
     mge_session* session = nullptr;

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kvstore/data_parallel.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/base/exception.h"
+#include "core/env/settings_train.h"
+#include "core/kvstore/batch_division.h"
+#include "core/kvstore/device_links.h"
+#include "core/kvstore/local_group.h"
+#include "core/kvstore/tree_sum.h"
+#include "core/ops/rewrites/node_adder.h"
+#include "core/plugin/device_tensor.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace mge {
+namespace {
+
+// The threads of one run, one per replica.
+class Crew {
+ public:
+  explicit Crew(size_t replicas) : results_(replicas) {}
+  ~Crew() { Join(); }
+
+  // Starts the thread of the next replica.
+  void Start(std::function<absl::Status()> run) {
+    const size_t replica = threads_.size();
+    threads_.emplace_back([this, replica, run = std::move(run)] { End(replica, NoThrow(run)); });
+  }
+  // Waits until all replicas have called it, or one has ended before. Returns whether all have.
+  bool AllReady() {
+    std::unique_lock lock(mutex_);
+    ++ready_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return ready_ == results_.size() || ended_ > 0 || stopped_; });
+    return ready_ == results_.size();
+  }
+  // Ends the waits of AllReady().
+  void Stop() {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+  // Waits for the next end of a replica, but not longer than kStopSlice. Returns whether replicas are left.
+  bool Wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kStopSlice, [&] { return ended_ == results_.size() || failed(); });
+    return ended_ < results_.size();
+  }
+  void Join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  bool HasFailed() {
+    std::lock_guard lock(mutex_);
+    return failed();
+  }
+  // Returns the first failure that is not a consequence of another one. Only after Join().
+  absl::Status Failure(const std::vector<std::string>& devices) const {
+    if (failures_.empty()) return absl::OkStatus();
+    // A rank that is stopped, or that waits for one that has failed.
+    auto follows = [&](size_t r) {
+      return absl::IsCancelled(results_[r]) || ErrorId(results_[r]) == errors::kDeviceUnusable.id;
+    };
+    const auto cause = std::ranges::find_if_not(failures_, follows);
+    const size_t replica = cause == failures_.end() ? failures_.front() : *cause;
+    return AddWhere(results_[replica], fmt::format("replica {} on {}", replica, devices[replica]));
+  }
+
+ private:
+  bool failed() const { return !failures_.empty(); }
+  void End(size_t replica, absl::Status status) {
+    std::lock_guard lock(mutex_);
+    if (!status.ok()) failures_.push_back(replica);
+    results_[replica] = std::move(status);
+    ++ended_;
+    changed_.notify_all();
+  }
+
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t ready_ = 0, ended_ = 0;  // guarded by mutex_, as all below
+  bool stopped_ = false;
+  std::vector<absl::Status> results_;  // by replica
+  std::vector<size_t> failures_;       // in the order of time
+};
+
+// Adds one mge.AllReduce.
+std::vector<ValueId> AllReduce(Graph& graph, std::span<const ValueId> values) {
+  return NodeAdder(graph, "replicas").AddOurs("AllReduce", {values.begin(), values.end()}, values.size(), {});
+}
+
+class DataParallel final : public Replicas {
+ public:
+  DataParallel(std::shared_ptr<Runtime> runtime, const Session& whole, SessionOptions options, MakeReplica make,
+               std::vector<std::string> devices)
+      : runtime_(std::move(runtime)),
+        options_(std::move(options)),
+        make_(std::move(make)),
+        devices_(std::move(devices)),
+        division_(whole.graph(), whole.output_types(), devices_.size()) {}
+
+  // Creates the sessions. `states` are the elements of the states with these names; the others are as in the model.
+  absl::Status Build(const std::map<std::string, Tensor>& states) {
+    MGE_ASSIGN_OR_RETURN(const auto settings, runtime_->registry().SnapshotWith(options_.settings));
+    if (settings->Get<kCollectiveRanks>() > 1) {
+      return Fail(errors::kBadSetting, "data-parallel training with collective.ranks above 1",
+                  {.what = "the devices of a data-parallel session are a group of ranks of their own",
+                   .where = settings->OriginOf<kCollectiveRanks>().Describe(),
+                   .fix = "leave collective.ranks unset, or train on one device in each process"});
+    }
+    group_ = nullptr;
+    trees_.reset();
+    MGE_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Communicators>> ranks, Group(*settings));
+    sessions_.clear();
+    for (size_t r = 0; r < devices_.size(); ++r) {
+      SessionOptions options = options_;
+      options.device = devices_[r];
+      options.communicators = ranks[r];
+      options.outputs_on_device = false;
+      auto sum = [this, r](Graph& graph, std::span<const ValueId> values) -> absl::StatusOr<std::vector<ValueId>> {
+        return trees_ ? trees_->Add(graph, values, static_cast<int>(r)) : AllReduce(graph, values);
+      };
+      MGE_ASSIGN_OR_RETURN(onnx::Model model, make_(sum));
+      for (ValueId v = 0; v < model.graph.value_count(); ++v) {
+        Value& value = model.graph.value(v);
+        const auto state = states.find(value.name);
+        if (!value.dead && state != states.end()) value.constant = state->second;
+      }
+      MGE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Session::Create(runtime_, std::move(model), options));
+      sessions_.push_back(std::move(session));
+    }
+    return JoinAll(ranks);
+  }
+
+  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) override {
+    std::vector<HostValue> whole(inputs.begin(), inputs.end());
+    std::vector<InputType> types;
+    for (HostValue& value : whole) {
+      if (!DeviceMemory::OnHost(value.tensor)) {
+        MGE_ASSIGN_OR_RETURN(value.tensor, ToHost(value.tensor));
+      }
+      types.push_back(TypeOfValue(value));
+    }
+    MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(types));
+    MGE_RETURN_IF_ERROR(control.CheckStop());
+    if (broken_) MGE_RETURN_IF_ERROR(Repair());
+    std::vector<RunOfReplica> runs(sessions_.size());
+    for (size_t r = 0; r < runs.size(); ++r) {
+      for (size_t i = 0; i < whole.size(); ++i) runs[r].inputs.push_back(division_.PartOf(i, whole[i], parts[r]));
+      runs[r].inputs.emplace_back().tensor = Tensor::Scalar<float>(static_cast<float>(parts[r].counts));
+      runs[r].outputs.resize(outputs.size());
+      RunState& own = runs[r].control;
+      own.deadline = control.deadline;
+      own.observer = r == 0 ? control.observer : nullptr;
+      // Replicas draw different random numbers, and each step draws others.
+      own.seed = (control.seed + r * 0x9e3779b97f4a7c15u + (control.next_random >> 32) * 0xd1342543de82ef95u) | 1;
+    }
+    MGE_RETURN_IF_ERROR(RunAll(runs, control));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      std::vector<const HostValue*> values;
+      for (const RunOfReplica& run : runs) values.push_back(&run.outputs[i]);
+      MGE_ASSIGN_OR_RETURN(outputs[i], division_.Join(i, values, parts, sessions_[0]->device().host_allocator()));
+    }
+    for (const RunOfReplica& run : runs) {
+      control.staged_bytes += run.control.staged_bytes;
+      control.operations += run.control.operations;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tensor> ReadState(const std::string& name) override { return sessions_[0]->ReadState(name); }
+  std::shared_ptr<const Plan> last_plan() const override { return sessions_[0]->last_plan(); }
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs) override {
+    MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(inputs));
+    std::vector<InputType> types;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      types.push_back(division_.PartOf(i, inputs[i], parts[0]));
+      types.back().place = {};
+    }
+    types.emplace_back().dtype = DType::kF32;
+    return sessions_[0]->PlanFor(types);
+  }
+
+ private:
+  struct RunOfReplica {
+    std::vector<HostValue> inputs, outputs;
+    RunState control;
+  };
+
+  // Creates the group of the replicas, and returns their ranks. The gradients are summed along trees if the settings say so.
+  // Otherwise by the devices' backend if it has collectives for all of them, else by the host.
+  absl::StatusOr<std::vector<std::shared_ptr<Communicators>>> Group(const Snapshot& settings) {
+    std::vector<Device*> devices;
+    for (const std::string& name : devices_) {
+      MGE_ASSIGN_OR_RETURN(const Resolution resolution, runtime_->ResolveDevice(name, settings));
+      devices.push_back(resolution.devices.front().device);
+    }
+    std::vector<std::shared_ptr<Communicators>> out;
+    std::string why;
+    const bool by_trees = settings.Get<kKvstoreTree>() && devices.size() > 1;
+    if (!by_trees && HaveCollectives(devices)) {
+      absl::StatusOr<CollectiveId> id = NewCollectiveId(*devices[0]);
+      if (id.ok()) {
+        CollectiveGroup group;
+        group.id = *id;
+        group.ranks = static_cast<uint32_t>(devices.size());
+        group.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(settings.Get<kCollectiveTimeout>());
+        for (; group.rank < group.ranks; ++group.rank) out.push_back(std::make_shared<BackendCommunicators>(group));
+        runtime_->logger().Info("replicas on {}: the collectives of backend {} sum the gradients", fmt::join(devices_, ", "),
+                                devices[0]->backend().name());
+        return out;
+      }
+      why = fmt::format(", as {}", ErrorTitle(id.status()));
+    }
+    group_ = std::make_shared<LocalGroup>(static_cast<uint32_t>(devices.size()));
+    if (by_trees) {
+      MGE_RETURN_IF_ERROR(PlantTrees(devices, settings));
+    } else {
+      SumOnHost(settings, why);
+    }
+    for (uint32_t r = 0; r < group_->ranks(); ++r) out.push_back(group_->RankOf(r));
+    return out;
+  }
+
+  // Returns whether one backend has collectives for all devices.
+  static bool HaveCollectives(const std::vector<Device*>& devices) {
+    const Backend& backend = devices[0]->backend();
+    return backend.plugin().collective && std::ranges::all_of(devices, [&](const Device* device) {
+             return &device->backend() == &backend && std::ranges::count(devices, device) == 1;
+           });
+  }
+
+  // Lets the host sum the gradients. `why` ends the message.
+  void SumOnHost(const Snapshot& settings, const std::string& why) {
+    HostSum sum;
+    sum.big_array = settings.Get<kKvstoreBigArray>();
+    sum.threads = static_cast<uint32_t>(settings.Get<kKvstoreThreads>());
+    sum.parallel_for = [runtime = runtime_.get()](uint64_t chunks, uint32_t threads,
+                                                  const std::function<void(uint64_t)>& body) {
+      auto call = [](void* self, uint64_t i) { (*static_cast<const std::function<void(uint64_t)>*>(self))(i); };
+      runtime->pool().Reserve(threads);
+      runtime->pool().ParallelFor(chunks, threads, call, const_cast<std::function<void(uint64_t)>*>(&body));
+    };
+    runtime_->logger().Info("replicas on {}: the host sums the gradients, those of at least {} elements with {} threads{}",
+                            fmt::join(devices_, ", "), sum.big_array, sum.threads, why);
+    group_->SetSum(std::move(sum));
+  }
+
+  // Lets the devices sum the gradients along trees that match their links.
+  absl::Status PlantTrees(const std::vector<Device*>& devices, const Snapshot& settings) {
+    MGE_ASSIGN_OR_RETURN(const DeviceLinks links, LinksOf(devices, settings.Get<kKvstoreP2p>()));
+    const LinkMatrix weights = TreeWeights(links.classes);
+    for (uint32_t from = 0; from < group_->ranks(); ++from) {
+      for (uint32_t to = 0; to < group_->ranks(); ++to) {
+        if (links.direct[from * group_->ranks() + to]) group_->SetDirect(from, to);
+      }
+    }
+    TreeOptions options;
+    options.backtrack = settings.Get<kKvstoreBacktrack>();
+    options.penalty = static_cast<float>(settings.Get<kKvstorePenalty>());
+    MGE_ASSIGN_OR_RETURN(const ReductionTrees built, BuildTrees(weights, options));
+    const Logger& logger = runtime_->logger();
+    logger.Info("replicas on {}: trees of links sum the gradients; {}", fmt::join(devices_, ", "),
+                options.backtrack ? "using backtracking to generate trees" : "using Kernighan-Lin to generate trees");
+    for (int root : built.searched) {
+      logger.Info("no binary tree found from root {} by bisection, so backtracking searched one", root);
+    }
+    if (settings.Get<kKvstoreLogTree>()) LogTrees(weights, built);
+    trees_.emplace();
+    trees_->slice_above = settings.Get<kKvstoreTreeArray>();
+    trees_->depth = built.trees[0].depth();
+    for (const ReductionTree& tree : built.trees) trees_->trees.push_back(EdgesOf(tree));
+    return absl::OkStatus();
+  }
+
+  // Writes the messages at level info. The setting asks for them, so a level above info does not hide them.
+  void LogTrees(const LinkMatrix& weights, const ReductionTrees& built) const {
+    Logger logger = runtime_->logger();
+    if (logger.level() != LogLevel::kSilent) logger.set_level(std::min(logger.level(), LogLevel::kInfo));
+    for (size_t i = 0; i < built.trees.size(); ++i) logger.Info("Tree {}: {}", i, TreeText(built.trees[i]));
+    logger.Info("W: {}", MatrixText(weights));
+    logger.Info("Links: {}", MatrixText(LinkUses(built.trees, weights.devices)));
+  }
+
+  // Lets all ranks join their group, before a plan of one of them waits for the others.
+  absl::Status JoinAll(const std::vector<std::shared_ptr<Communicators>>& ranks) {
+    Crew crew(sessions_.size());
+    for (size_t r = 0; r < sessions_.size(); ++r) {
+      crew.Start([rank = ranks[r], device = &sessions_[r]->device()]() -> absl::Status {
+        MGE_RETURN_IF_ERROR(device->Open());
+        return rank->On(*device).status();
+      });
+    }
+    crew.Join();
+    return crew.Failure(devices_);
+  }
+
+  // Plans and runs all replicas at the same time. No replica runs before all have a plan.
+  absl::Status RunAll(std::vector<RunOfReplica>& runs, RunState& control) {
+    bool started = false;
+    Crew crew(runs.size());
+    auto stop = [&] {
+      for (RunOfReplica& run : runs) run.control.cancel.store(kStopAsked);
+      crew.Stop();
+      if (group_) group_->Abort();
+    };
+    std::atomic<bool> running{false};
+    absl::Status stopped = NoThrow([&] {
+      for (size_t r = 0; r < runs.size(); ++r) {
+        crew.Start([this, &crew, &running, &run = runs[r], session = sessions_[r].get()]() -> absl::Status {
+          std::vector<InputType> types;
+          for (const HostValue& value : run.inputs) types.push_back(TypeOfValue(value));
+          MGE_RETURN_IF_ERROR(session->PlanFor(types).status());
+          if (!crew.AllReady()) return Fail(errors::kCancelled, "another replica has no plan");
+          running.store(true);
+          return session->Run(run.inputs, run.outputs, run.control);
+        });
+      }
+      started = true;
+      return absl::OkStatus();
+    });
+    if (!started) stop();
+    while (stopped.ok() && crew.Wait()) {
+      stopped = control.CheckStop();
+      const bool failed = crew.HasFailed();
+      if (!stopped.ok() || (failed && running.load())) stop();
+      if (failed) break;
+    }
+    crew.Join();
+    const absl::Status failure = crew.Failure(devices_);
+    const bool aborted = group_ && !group_->stop().CheckStop().ok();
+    broken_ = aborted || (running.load() && (!stopped.ok() || !failure.ok()));
+    return stopped.ok() ? failure : stopped;
+  }
+
+  // Creates the sessions again with the states of the first replica, after a run that failed or was stopped.
+  absl::Status Repair() {
+    std::map<std::string, Tensor> states;
+    const Graph& graph = sessions_[0]->graph();
+    for (ValueId v = 0; v < graph.value_count(); ++v) {
+      const Value& value = graph.value(v);
+      if (value.dead || value.role != Role::kState) continue;
+      MGE_ASSIGN_OR_RETURN(states[value.name], sessions_[0]->ReadState(value.name));
+    }
+    std::vector<std::shared_ptr<Session>> old = sessions_;
+    absl::Status status = Build(states);
+    if (!status.ok()) {
+      sessions_ = std::move(old);
+      return status;
+    }
+    broken_ = false;
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<Runtime> runtime_;
+  const SessionOptions options_;
+  const MakeReplica make_;
+  const std::vector<std::string> devices_;  // by replica
+  const BatchDivision division_;
+  std::shared_ptr<LocalGroup> group_;  // nullptr: the transport is the backend's
+  std::optional<TreeSum> trees_;       // nullopt: mge.AllReduce sums
+  std::vector<std::shared_ptr<Session>> sessions_;
+  bool broken_ = false;  // the latest run failed or was stopped: the replicas may differ
+};
+
+// Returns the devices, one for each replica.
+absl::StatusOr<std::vector<std::string>> DevicesOf(const DeviceSpec& spec) {
+  std::vector<std::string> out;
+  for (const std::vector<DeviceName>& alternative : spec.alternatives) {
+    if (alternative.size() > 1) {
+      return Fail(errors::kBadSetting, fmt::format("'{}' names no devices of replicas", spec.ToString()),
+                  {.what = "a model that is split over devices cannot be trained data-parallel",
+                   .fix = "list the devices with commas, such as gpu0,gpu1"});
+    }
+    out.push_back(alternative.front().ToString());
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::Status TrainOnReplicas(Session& session, const SessionOptions& options, MakeReplica make) {
+  Runtime& runtime = session.runtime();
+  MGE_ASSIGN_OR_RETURN(const auto settings, runtime.registry().SnapshotWith(options.settings));
+  MGE_ASSIGN_OR_RETURN(const DeviceSpec spec, runtime.Requested(options.device, *settings));
+  MGE_ASSIGN_OR_RETURN(std::vector<std::string> devices, DevicesOf(spec));
+  auto replicas =
+      std::make_shared<DataParallel>(session.shared_runtime(), session, options, std::move(make), std::move(devices));
+  MGE_RETURN_IF_ERROR(replicas->Build({}));
+  session.RunOn(std::move(replicas));
+  return absl::OkStatus();
+}
+
+}  // namespace mge

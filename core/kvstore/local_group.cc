@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kvstore/local_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/base/exception.h"
+#include "core/plan/collective_step.h"
+#include "core/plan/plan.h"
+#include "core/plugin/ask.h"
+#include "core/plugin/device_tensor.h"
+#include "core/plugin/host_services.h"
+#include "core/plugin/queue_wait.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+constexpr size_t kPlaceAlignment = 64;
+
+size_t BytesOf(const CollectiveOperand& o) {
+  return static_cast<size_t>(o.count) * static_cast<size_t>(ElementBytes(static_cast<DType>(o.dtype)));
+}
+size_t PlaceBytes(const CollectiveOperand& o) {
+  return (BytesOf(o) + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+}
+
+// The communicator of a rank. Arrays on a device with queues pass through page-locked memory of the rank.
+class LocalRank final : public Communicator {
+ public:
+  LocalRank(Device& device, std::shared_ptr<LocalGroup> group, uint32_t rank)
+      : Communicator(device), group_(std::move(group)), rank_(rank) {}
+  ~LocalRank() override {
+    if (fence_ && !device().Orphaned()) device().queue_api()->fence_destroy(fence_);
+  }
+  void Abort() noexcept override { group_->Abort(); }
+
+  mge_code Run(const CollectiveStepArgs& step, const mge_run* run) override {
+    const absl::Status status = NoThrow([&] { return RunStep(step, run); });
+    return status.ok() ? MGE_OK : CodeForBackend(status, run->error);
+  }
+
+ private:
+  absl::Status RunStep(const CollectiveStepArgs& step, const mge_run* run) {
+    if (step.kind == CollectiveKind::kExchange) return Exchange(step, run);
+    if (step.kind != CollectiveKind::kAllReduce || step.reduction != MGE_REDUCE_SUM) {
+      return Fail(errors::kUnsupportedFeature, "these replicas have no collective operators but sums",
+                  {.fix = "remove the other ones from the model, or train it on one device"});
+    }
+    MGE_ASSIGN_OR_RETURN(std::vector<LocalGroup::Operand> mine, Fetch(step, run));
+    MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> sums, group_->Sum(rank_, std::move(mine)));
+    return Deliver(step, run, sums);
+  }
+
+  // Brings the arrays to host memory.
+  absl::StatusOr<std::vector<LocalGroup::Operand>> Fetch(const CollectiveStepArgs& step, const mge_run* run) {
+    std::vector<LocalGroup::Operand> out;
+    if (run->queue) MGE_RETURN_IF_ERROR(Stage(step));
+    size_t place = 0;
+    for (uint32_t i = 0; i < step.operands; ++i) {
+      const CollectiveOperand& o = step.list()[i];
+      const void* data = Address(run, o.from);
+      if (run->queue) {
+        const void* from = std::exchange(data, staging_.Host(place));
+        MGE_RETURN_IF_ERROR(Copy(run, staging_.Queue(place), from, BytesOf(o)));
+        place += PlaceBytes(o);
+      }
+      out.push_back({data, static_cast<DType>(o.dtype), static_cast<int64_t>(o.count)});
+    }
+    if (run->queue) MGE_RETURN_IF_ERROR(WaitFor(run));
+    return out;
+  }
+
+  // Writes the sums to the step's outputs. The staging memory is free: Fetch() has waited for the queue.
+  absl::Status Deliver(const CollectiveStepArgs& step, const mge_run* run, std::span<const Tensor> sums) {
+    size_t place = 0;
+    for (uint32_t i = 0; i < step.operands; ++i) {
+      const CollectiveOperand& o = step.list()[i];
+      if (BytesOf(o) == 0) continue;
+      std::memcpy(run->queue ? staging_.Host(place) : Address(run, o.to), sums[i].data(), BytesOf(o));
+      if (!run->queue) continue;
+      MGE_RETURN_IF_ERROR(Copy(run, Address(run, o.to), staging_.Queue(place), BytesOf(o)));
+      place += PlaceBytes(o);
+    }
+    return absl::OkStatus();
+  }
+
+  // Page-locked memory through which copies between the device and the host pass.
+  class Staging {
+   public:
+    absl::Status Reserve(Device& device, size_t bytes) {
+      if (memory_.defined() && static_cast<size_t>(memory_.bytes()) >= bytes) return absl::OkStatus();
+      memory_ = Tensor();
+      MGE_ASSIGN_OR_RETURN(
+          memory_, DeviceMemory::Create(device, MGE_MEMORY_PINNED, DType::kU8, {static_cast<int64_t>(bytes)}, nullptr));
+      return absl::OkStatus();
+    }
+    char* Host(size_t place) { return static_cast<char*>(memory_.mutable_data()) + place; }
+    void* Queue(size_t place) { return DeviceMemory::Of(memory_)->QueueAddress(Host(place)); }
+
+   private:
+    Tensor memory_;
+  };
+
+  // Gives to other ranks what the step sends, takes what it receives, and waits until the others have taken theirs.
+  absl::Status Exchange(const CollectiveStepArgs& step, const mge_run* run) {
+    const std::span<const CollectiveOperand> all(step.list(), step.operands);
+    MGE_RETURN_IF_ERROR(GiveAll(all, run));
+    MGE_RETURN_IF_ERROR(TakeAll(all, run));
+    for (const CollectiveOperand& o : all) {
+      if (!o.sends || o.peer < 0) continue;
+      MGE_ASSIGN_OR_RETURN(const LocalGroup::Taken taken, group_->AwaitTaken(WayOf(o)));
+      if (!taken.fence) continue;
+      MGE_RETURN_IF_ERROR(AskDevice(device(), "waiting for another replica", [&](mge_error* e) {
+        return device().queue_api()->wait(run->queue, taken.fence, taken.value, e);
+      }));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status GiveAll(std::span<const CollectiveOperand> all, const mge_run* run) {
+    auto passes_host = [&](const CollectiveOperand& o) {
+      return o.sends && o.peer >= 0 && !group_->IsDirect(rank_, static_cast<uint32_t>(o.peer));
+    };
+    size_t bytes = 0, place = 0;
+    for (const CollectiveOperand& o : all) bytes += run->queue && passes_host(o) ? PlaceBytes(o) : 0;
+    if (bytes > 0) {
+      MGE_RETURN_IF_ERROR(staging_.Reserve(device(), bytes));
+      for (const CollectiveOperand& o : all) {
+        if (!passes_host(o)) continue;
+        MGE_RETURN_IF_ERROR(Copy(run, staging_.Queue(place), Address(run, o.from), BytesOf(o)));
+        place += PlaceBytes(o);
+      }
+      MGE_RETURN_IF_ERROR(WaitFor(run));
+    } else if (run->queue) {
+      MGE_RETURN_IF_ERROR(Signal(run));
+    }
+    place = 0;
+    for (const CollectiveOperand& o : all) {
+      if (!o.sends || o.peer < 0) continue;
+      LocalGroup::Offer offer = {.data = Address(run, o.from), .bytes = BytesOf(o)};
+      if (!passes_host(o)) {
+        offer.device = &device();
+        offer.fence = fence_;
+        offer.value = value_;
+      } else if (run->queue) {
+        offer.data = staging_.Host(place);
+        place += PlaceBytes(o);
+      }
+      group_->Give(WayOf(o), offer);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeAll(std::span<const CollectiveOperand> all, const mge_run* run) {
+    std::vector<LocalGroup::Way> direct;
+    size_t bytes = 0, place = 0;
+    for (const CollectiveOperand& o : all) {
+      if (o.sends || o.peer < 0 || group_->IsDirect(static_cast<uint32_t>(o.peer), rank_)) continue;
+      bytes += PlaceBytes(o);
+    }
+    if (run->queue && bytes > 0) {  // the copies of the previous exchange have left the memory
+      if (received_ > 0) MGE_RETURN_IF_ERROR(WaitUntil(received_));
+      MGE_RETURN_IF_ERROR(receiving_.Reserve(device(), bytes));
+    }
+    for (const CollectiveOperand& o : all) {
+      if (o.sends || o.peer < 0) continue;
+      const LocalGroup::Way way = WayOf(o);
+      void* const to = Address(run, o.to);
+      MGE_ASSIGN_OR_RETURN(const LocalGroup::Offer offer, group_->AwaitOffer(way));
+      const bool fits = offer.bytes == BytesOf(o);
+      if (offer.fence && fits) {
+        direct.push_back(way);
+        MGE_RETURN_IF_ERROR(CopyFrom(way.from, offer, to, run));
+        continue;
+      }
+      if (fits && offer.bytes > 0) std::memcpy(run->queue ? receiving_.Host(place) : to, offer.data, offer.bytes);
+      group_->Take(way, {});
+      if (!fits) return Fail(errors::kUnsupportedFeature, "the arrays to sum differ between replicas");
+      if (!run->queue || offer.bytes == 0) continue;
+      MGE_RETURN_IF_ERROR(Copy(run, to, receiving_.Queue(place), offer.bytes));
+      place += PlaceBytes(o);
+    }
+    if (place == 0 && direct.empty()) return absl::OkStatus();
+    MGE_RETURN_IF_ERROR(Signal(run));
+    if (place > 0) received_ = value_;
+    for (const LocalGroup::Way& way : direct) group_->Take(way, {fence_, value_});
+    return absl::OkStatus();
+  }
+
+  // Copies from another device. The host waits for the data, because a failure of the other queue does not stop this one.
+  absl::Status CopyFrom(uint32_t from, const LocalGroup::Offer& offer, void* to, const mge_run* run) {
+    const mge_queue_api& api = *device().queue_api();
+    MGE_ASSIGN_OR_RETURN(const mge_code code, WaitForFence(api, offer.fence, offer.value, &group_->stop()));
+    if (code != MGE_OK) {
+      return AskDevice(*offer.device, fmt::format("replica {} on {}", from, offer.device->name()),
+                       [&](mge_error* e) { return api.host_wait(offer.fence, offer.value, 0, e); });
+    }
+    if (offer.bytes == 0) return absl::OkStatus();
+    return AskDevice(device(), "copying from another replica", [&](mge_error* e) {
+      return api.copy_peer(run->queue, device().handle(), to, offer.device->handle(), offer.data, offer.bytes, e);
+    });
+  }
+
+  LocalGroup::Way WayOf(const CollectiveOperand& o) const {
+    const auto peer = static_cast<uint32_t>(o.peer);
+    return o.sends ? LocalGroup::Way{rank_, peer, o.key} : LocalGroup::Way{peer, rank_, o.key};
+  }
+
+  // Lets the staging memory hold all operands.
+  absl::Status Stage(const CollectiveStepArgs& step) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < step.operands; ++i) bytes += PlaceBytes(step.list()[i]);
+    return staging_.Reserve(device(), bytes);
+  }
+
+  absl::Status Copy(const mge_run* run, void* to, const void* from, size_t bytes) const {
+    if (bytes == 0) return absl::OkStatus();
+    return AskDevice(device(), "copying for a sum over replicas",
+                     [&](mge_error* e) { return device().queue_api()->copy(run->queue, to, from, bytes, e); });
+  }
+  // Signals the next value of the fence when the queue has done all work.
+  absl::Status Signal(const mge_run* run) {
+    const mge_queue_api& api = *device().queue_api();
+    if (!fence_) {
+      MGE_RETURN_IF_ERROR(AskDevice(device(), "creating a fence",
+                                    [&](mge_error* e) { return api.fence_create(device().handle(), &fence_, e); }));
+    }
+    return AskDevice(device(), "signalling a fence",
+                     [&](mge_error* e) { return api.signal(run->queue, fence_, ++value_, e); });
+  }
+  // Waits until the queue has done all work.
+  absl::Status WaitFor(const mge_run* run) {
+    MGE_RETURN_IF_ERROR(Signal(run));
+    return WaitUntil(value_);
+  }
+  absl::Status WaitUntil(uint64_t value) const {
+    const mge_queue_api& api = *device().queue_api();
+    MGE_ASSIGN_OR_RETURN(const mge_code code, WaitForFence(api, fence_, value, &group_->stop()));
+    if (code == MGE_OK) return absl::OkStatus();
+    return AskDevice(device(), "waiting for a queue", [&](mge_error* e) { return api.host_wait(fence_, value, 0, e); });
+  }
+
+  const std::shared_ptr<LocalGroup> group_;
+  const uint32_t rank_;
+  Staging staging_;    // of a step's operands, or of what an exchange sends
+  Staging receiving_;  // of what an exchange receives
+  mge_fence* fence_ = nullptr;
+  uint64_t value_ = 0;     // the latest one of the fence
+  uint64_t received_ = 0;  // when the copies from receiving_ have ended
+};
+
+class LocalCommunicators final : public Communicators {
+ public:
+  LocalCommunicators(std::shared_ptr<LocalGroup> group, uint32_t rank) : group_(std::move(group)), rank_(rank) {}
+  uint32_t ranks() const override { return group_->ranks(); }
+  bool Serve(const Device&) const override { return true; }
+  absl::StatusOr<std::shared_ptr<Communicator>> On(Device& device) override {
+    std::lock_guard lock(mutex_);
+    if (!communicator_) communicator_ = std::make_shared<LocalRank>(device, group_, rank_);
+    MGE_CHECK(&communicator_->device() == &device);
+    return communicator_;
+  }
+
+ private:
+  const std::shared_ptr<LocalGroup> group_;
+  const uint32_t rank_;
+  std::mutex mutex_;
+  std::shared_ptr<Communicator> communicator_;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::shared_ptr<Communicators> LocalGroup::RankOf(uint32_t rank) {
+  return std::make_shared<LocalCommunicators>(shared_from_this(), rank);
+}
+
+void LocalGroup::Abort() noexcept {
+  std::lock_guard lock(mutex_);
+  stop_.cancel.store(kStopAsked);
+  changed_.notify_all();
+}
+
+absl::Status LocalGroup::Aborted() const { return stop_.CheckStop(); }
+
+absl::Status LocalGroup::Meet(const std::function<absl::Status()>& complete) {
+  std::unique_lock lock(mutex_);
+  MGE_RETURN_IF_ERROR(Aborted());
+  const uint64_t meeting = meetings_;
+  if (++waiting_ == ranks()) {
+    result_ = NoThrow(complete);
+    waiting_ = 0;
+    ++meetings_;
+    changed_.notify_all();
+    return result_;
+  }
+  changed_.wait(lock, [&] { return meetings_ != meeting || stop_.cancel.load() != kGoOn; });
+  return meetings_ != meeting ? result_ : Aborted();
+}
+
+absl::StatusOr<std::span<const Tensor>> LocalGroup::Sum(uint32_t rank, std::vector<Operand> mine) {
+  operands_[rank] = std::move(mine);
+  MGE_RETURN_IF_ERROR(Meet([&] { return SumAll(); }));
+  return sums_;
+}
+
+void LocalGroup::Give(const Way& way, const Offer& offer) {
+  std::lock_guard lock(mutex_);
+  offers_[way].offer = offer;
+  changed_.notify_all();
+}
+
+absl::StatusOr<LocalGroup::Offer> LocalGroup::AwaitOffer(const Way& way) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return offers_.contains(way) || stop_.cancel.load() != kGoOn; });
+  MGE_RETURN_IF_ERROR(Aborted());
+  Exchanged& exchanged = offers_.at(way);
+  exchanged.in_use = !exchanged.offer.fence;
+  return exchanged.offer;
+}
+
+void LocalGroup::Take(const Way& way, const Taken& taken) {
+  std::lock_guard lock(mutex_);
+  offers_.at(way).taken = taken;
+  changed_.notify_all();
+}
+
+absl::StatusOr<LocalGroup::Taken> LocalGroup::AwaitTaken(const Way& way) {
+  std::unique_lock lock(mutex_);
+  const auto at = offers_.find(way);
+  const Exchanged& exchanged = at->second;
+  changed_.wait(lock, [&] { return exchanged.taken || (stop_.cancel.load() != kGoOn && !exchanged.in_use); });
+  MGE_RETURN_IF_ERROR(Aborted());
+  const Taken taken = *exchanged.taken;
+  offers_.erase(at);
+  return taken;
+}
+
+absl::Status LocalGroup::SumAll() {
+  const std::vector<Operand>& first = operands_.front();
+  sums_.resize(first.size());
+  std::vector<const void*> arrays(ranks());
+  for (size_t i = 0; i < first.size(); ++i) {
+    const auto [data, dtype, elements] = first[i];
+    if (!HostSum::Adds(dtype)) {
+      return Fail(errors::kUnsupportedFeature, fmt::format("replicas cannot sum arrays of {}", DTypeName(dtype)));
+    }
+    for (uint32_t r = 0; r < ranks(); ++r) {
+      if (operands_[r].size() != first.size() || operands_[r][i].dtype != dtype || operands_[r][i].elements != elements) {
+        return Fail(errors::kUnsupportedFeature, "the arrays to sum differ between replicas");
+      }
+      arrays[r] = operands_[r][i].data;
+    }
+    Tensor& sum = sums_[i];
+    if (!sum.defined() || sum.dtype() != dtype || sum.elements() != elements) {
+      MGE_ASSIGN_OR_RETURN(sum, Tensor::Create(dtype, {elements}));
+    }
+    sum_.Add(dtype, arrays, sum.mutable_data(), elements);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mge

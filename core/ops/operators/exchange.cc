@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/effects.h"
+#include "core/ops/op_helpers.h"
+#include "fmt/format.h"
+
+namespace mge::op_exchange {
+namespace {
+
+absl::Status Infer(InferContext& ctx) {
+  const Ints to = ctx.attrs().IntList("to"), to_key = ctx.attrs().IntList("to_key");
+  const Ints from = ctx.attrs().IntList("from"), from_key = ctx.attrs().IntList("from_key");
+  const Ints like = ctx.attrs().IntList("like");
+  const auto inputs = static_cast<size_t>(ctx.input_count()), outputs = static_cast<size_t>(ctx.output_count());
+  if (to.size() != inputs || to_key.size() != inputs) {
+    return ctx.Invalid(fmt::format("it has {} inputs; expected as many numbers in 'to' and 'to_key'", inputs));
+  }
+  if (from.size() != outputs || from_key.size() != outputs || like.size() != outputs) {
+    return ctx.Invalid(fmt::format("it has {} outputs; expected as many numbers in 'from', 'from_key' and 'like'", outputs));
+  }
+  for (size_t i = 0; i < outputs; ++i) {
+    if (like[i] < 0 || like[i] >= static_cast<int64_t>(inputs) || !ctx.has_input(static_cast<int>(like[i]))) {
+      return ctx.Invalid(fmt::format("like[{}] is {}, expected the number of an input", i, like[i]));
+    }
+    ctx.SetOutput(static_cast<int>(i), ctx.input(static_cast<int>(like[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Eval(EvalContext& ctx) { return ctx.Unsupported("it needs the other replicas of a session that trains"); }
+
+}  // namespace
+
+MGE_OP(exchange) = {
+    .name = "Exchange",
+    .domain = "mge",
+    .doc =
+        "Copies between the replicas of a session that trains. Input i goes to the replica to[i] under the key to_key[i]; "
+        "-1: "
+        "it is not sent. Output i, of the type of the input like[i], comes from the replica from[i] under from_key[i]; -1: "
+        "it "
+        "is undefined.",
+    .inputs = {{"X", kFixedSize, Arity::kVariadic}},
+    .outputs = {{"Y", kAnyType, Arity::kVariadic}},
+    .attrs = {{"to", AttrType::kInts, true},
+              {"to_key", AttrType::kInts, true},
+              {"from", AttrType::kInts, true},
+              {"from_key", AttrType::kInts, true},
+              {"like", AttrType::kInts, true}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kExchange,
+};
+
+}  // namespace mge::op_exchange
