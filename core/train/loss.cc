@@ -68,9 +68,12 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
     if (graph.value(v).name == kLabels) return unfit(fmt::format("the model has an input '{}' already", kLabels));
   }
   const ValueId labels = graph.AddInput(std::string(kLabels), type);
-  ExpressionBuilder b(graph, "loss", value.type.dtype);
+  // A loss of 16 bits would be too coarse.
+  const bool narrow = value.type.dtype == DType::kF16 || value.type.dtype == DType::kBF16;
+  ExpressionBuilder b(graph, "loss", narrow ? DType::kF32 : value.type.dtype);
   if (name == "binary_cross_entropy") scores = ScoresOf(graph, output, "Sigmoid");
-  const Term y(b, scores.value), t(b, labels);
+  const auto wide = [&](ValueId v) { return narrow ? b.CastTo(Term(b, v), DType::kF32) : Term(b, v); };
+  const Term y = wide(scores.value), t = classes ? Term(b, labels) : wide(labels);
   if (classes) {
     const std::vector<ValueId> parts = b.AddOurs("CrossEntropy", {y.id(), t.id()}, 2, IntAttribute("axis", scores.axis));
     return AddedLoss{parts[0], parts[1], labels};

@@ -8,7 +8,7 @@
 
 namespace mge {
 
-// A loss: the quotient of two scalars.
+// A loss: the quotient of two scalars of float32 or float64.
 struct AddedLoss {
   ValueId sum;     // over all elements or labels that count
   ValueId count;   // their number, of the type of `sum`

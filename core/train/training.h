@@ -38,7 +38,7 @@ inline constexpr std::string_view kExamples = "replica.examples";
 // Adds nodes that sum each value over all replicas of a training step, and returns the sums in the same order.
 using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values)>;
 
-// Changes the model as described above. Trains every float32 and float64 initializer with at least one dimension that the loss
+// Changes the model as described above. Trains every floating initializer with at least one dimension that the loss
 // depends on, except for frozen ones. A BatchNormalization with training_mode also updates its mean and variance. Returns the
 // names of the states that belong to the model: its parameters, and those means and variances. Fails with kBadInput for an
 // unknown option, output or frozen name, and with the errors of AddGradients().

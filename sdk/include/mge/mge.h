@@ -291,7 +291,7 @@ typedef struct mge_session_options {
   const char* const* outputs;
   size_t output_count;
   /* Not NULL: each run is a training step. It computes the loss of a batch and its gradients, and updates the parameters, which
-   * stay in the session: every float32 and float64 initializer with dimensions that the loss depends on. The inputs are those
+   * stay in the session: every floating initializer with dimensions that the loss depends on. The inputs are those
    * of the model, then "labels" (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
    * the loss, then those of the model. Runs of the session follow one another. */
   const mge_training_options* training;
