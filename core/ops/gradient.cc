@@ -51,7 +51,8 @@ class Backwards {
   // Returns whether a gradient may reach a dependent input of the node.
   bool ReadsDependent(const Node& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (Depends(node.inputs[i]) && !IsFixedInput(*node.def, i)) return true;
+      const bool fixed = node.def && IsFixedInput(*node.def, i);  // nodes that the caller has added are not bound
+      if (Depends(node.inputs[i]) && !fixed) return true;
     }
     return false;
   }
