@@ -36,7 +36,7 @@ Tensor Widened(const Tensor& narrow) {
   return Tensor::Of<float>(narrow.shape(), wide);
 }
 
-// What all updates read.
+// The values that all updates read.
 struct Shared {
   ValueId rate;
   ValueId inverse_scale = kNone;  // factor of the gradients; kNone: 1

@@ -11,7 +11,7 @@ namespace mge {
 
 // A computation over the steps of sequences, which passes states from step to step.
 struct Recursion {
-  // What a step reads: the states, the step's part of each sequence, and values that are the same in all steps.
+  // The values that a step reads: the states, the step's part of each sequence, and values that are the same in all steps.
   struct Now {
     ExpressionBuilder& b;
     std::vector<Term> states, parts, constants;
