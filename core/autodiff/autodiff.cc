@@ -22,6 +22,10 @@ class Backward {
       : graph_(graph), options_(options), sums_(static_cast<size_t>(graph.value_count()), kNone) {}
 
   absl::Status Run(ValueId loss, std::span<const ValueId> wanted) {
+    if (options_.sublinear) {
+      MGE_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
+      again_ = PlanSublinearMemory(graph_, order, *options_.sublinear).again;
+    }
     MGE_RETURN_IF_ERROR(Seed(loss));
     return GoBackwards(graph_, wanted, sums_, [this](NodeId id) { return SourceOf(id); });
   }
@@ -48,19 +52,21 @@ class Backward {
 
   GradientSource SourceOf(NodeId id) {
     const Node node = graph_.node(id);  // a copy: mirrors are new nodes
-    GradientSource source = {IsCheap(node) ? MirrorOf(id) : id, {}};
+    GradientSource source = {IsAgain(id) ? MirrorOf(id) : id, {}};
     for (ValueId v : node.inputs) source.inputs.push_back(Mirrored(v));
     return source;
   }
   // Returns whether the node is computed again for the gradients.
-  bool IsCheap(const Node& node) const {
-    const OpDef& def = *node.def;
-    return options_.mirror && !def.Is(kRandom) && (def.Is(kElementwise) || def.KeepsBytes() || def.Is(kTranspose));
+  bool IsAgain(NodeId id) const {
+    if (static_cast<size_t>(id) < again_.size() && again_[static_cast<size_t>(id)]) return true;
+    if (!options_.mirror) return false;
+    const OpDef& def = *graph_.node(id).def;
+    return !def.Is(kRandom) && (def.Is(kElementwise) || def.KeepsBytes() || def.Is(kTranspose));
   }
   // Returns the value, or an equal one that is computed again.
   ValueId Mirrored(ValueId v) {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
-    if (producer == kNone || !IsCheap(graph_.node(producer))) return v;
+    if (producer == kNone || !IsAgain(producer)) return v;
     const auto slot = std::ranges::find(graph_.node(producer).outputs, v) - graph_.node(producer).outputs.begin();
     return graph_.node(MirrorOf(producer)).outputs[static_cast<size_t>(slot)];
   }
@@ -78,6 +84,7 @@ class Backward {
   }
   Graph& graph_;
   const GradientOptions options_;
+  std::vector<bool> again_;  // by node of the forward graph: the plan computes it again
   std::unordered_map<NodeId, NodeId> mirrors_;
   std::vector<ValueId> sums_;  // by value of the forward graph: its gradient
 };

@@ -87,7 +87,7 @@ enum Trait : uint32_t {
   kBroadcast = 1024,    // output i is input i of the rank that the attribute "root" names
   kAssigns = 2048,      // output 0 is written to the memory of input 0, the target. It gets the elements of input 1
   kAccumulates = 4096,  // output 0 is written to the memory of input 0, the target. It gets the sum of both inputs
-  kExchange = 16384,  // output i is a tensor of the rank that the attribute "from" names
+  kExchange = 16384,    // output i is a tensor of the rank that the attribute "from" names
   kConvolution = 8192,  // a convolution: its fastest kernels may need much workspace
 };
 

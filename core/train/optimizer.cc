@@ -19,6 +19,17 @@ constexpr int kStepsUntilGrowth = 2000;
 
 bool IsNarrow(DType type) { return type == DType::kF16 || type == DType::kBF16; }
 
+// Adds a node that changes the elements of `target` in its memory.
+void AddUpdate(Graph& graph, const char* op, ValueId target, ValueId value) {
+  Node node;
+  node.op = op;
+  node.domain = "mge";
+  node.name = graph.value(target).name;
+  node.inputs = {target, value};
+  node.outputs = {graph.AddTemporary(node.name + ".new")};
+  graph.AddNode(std::move(node));
+}
+
 // Adds a state of zeros.
 ValueId AddState(Graph& graph, std::string name, TensorType type) {
   const ValueId state = graph.AddTemporary(name, std::move(type));
@@ -112,7 +123,13 @@ class Update {
   }
   void Descend(const Term& step) {
     const Term moved = w_ - step;
-    Write(w_.id(), moved);
+    if (o_.inplace_update) {
+      const Term change = -step;
+      AddUpdate(graph_, "Accumulate", w_.id(),
+                (shared_.finite == kNone ? change : b_.Where(shared_.finite, change, b_.Number(0))).id());
+    } else {
+      Write(w_.id(), moved);
+    }
     if (w_.id() == parameter_) return;
     const Term kept = shared_.finite == kNone ? moved : b_.Where(shared_.finite, moved, w_);
     AddAssign(graph_, parameter_, b_.CastTo(kept, graph_.value(parameter_).type.dtype).id());
@@ -152,15 +169,7 @@ void MoveScale(Graph& graph, ExpressionBuilder& b, ValueId scale, ValueId finite
 
 }  // namespace
 
-void AddAssign(Graph& graph, ValueId target, ValueId value) {
-  Node node;
-  node.op = "Assign";
-  node.domain = "mge";
-  node.name = graph.value(target).name;
-  node.inputs = {target, value};
-  node.outputs = {graph.AddTemporary(node.name + ".new")};
-  graph.AddNode(std::move(node));
-}
+void AddAssign(Graph& graph, ValueId target, ValueId value) { AddUpdate(graph, "Assign", target, value); }
 
 ValueId AddLossScale(Graph& graph) {
   return AddFreshConstant(graph, "optimizer.loss_scale", Tensor::Scalar<float>(static_cast<float>(kFirstScale)));

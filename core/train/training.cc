@@ -222,8 +222,9 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
 
   const std::vector<ValueId> statistics = UpdateStatistics(graph);
   std::erase_if(candidates, [&](ValueId v) { return std::ranges::find(statistics, v) != statistics.end(); });
-  MGE_ASSIGN_OR_RETURN(std::vector<ValueId> gradients,
-                       AddGradients(graph, differentiated, candidates, {.mirror = options.mirror}));
+  MGE_ASSIGN_OR_RETURN(
+      std::vector<ValueId> gradients,
+      AddGradients(graph, differentiated, candidates, {.mirror = options.mirror, .sublinear = options.sublinear}));
   std::vector<TrainedValue> trained;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (gradients[i] != kNone) trained.push_back({candidates[i], gradients[i]});

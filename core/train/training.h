@@ -9,11 +9,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/autodiff/sublinear.h"
 #include "core/onnx/reader.h"
 
 namespace mge {
@@ -29,6 +31,9 @@ struct TrainingOptions {
   double clip_norm = 0;                  // limit of the Euclidean norm of all gradients together; 0: no limit
   std::vector<std::string> frozen = {};  // initializers that keep their values
   bool mirror = false;                   // GradientOptions::mirror
+  bool inplace_update = false;           // the setting train.inplace_update
+  // GradientOptions::sublinear
+  std::optional<SublinearOptions> sublinear = {};
 };
 
 inline constexpr std::string_view kLabels = "labels";

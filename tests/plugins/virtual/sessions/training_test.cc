@@ -207,6 +207,33 @@ TEST_P(Training, WithMirroringNeedsLessMemoryForTheSameResult) {
   EXPECT_EQ(weights[0], weights[1]);
 }
 
+TEST_P(Training, WithAPlanOfSublinearMemoryNeedsLessMemoryForTheSameResult) {
+  int64_t bytes[2] = {};
+  std::vector<float> weights[2];
+  for (const bool sublinear : {false, true}) {
+    TrainingOptions options = {.loss = "mse"};
+    if (sublinear) options.sublinear = SublinearOptions{};
+    Start(Blocks(), options);
+    Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
+    bytes[sublinear] = PlannedPeakBytes(*session_->last_plan());
+    weights[sublinear] = State("w0");
+  }
+  EXPECT_LT(bytes[1], bytes[0] * 3 / 4);
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST_P(Training, UpdatesInPlaceGiveTheSameParameters) {
+  if (GetParam() == std::string("host")) GTEST_SKIP() << "the reference evaluators have no kernel that adds";
+  std::vector<float> weights[2];
+  for (const bool inplace : {false, true}) {
+    Start(Blocks(), {.loss = "mse", .momentum = 0.5, .inplace_update = inplace});
+    for (int i = 0; i < 2; ++i) Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
+    weights[inplace] = State("w3");
+  }
+  ASSERT_EQ(weights[0].size(), weights[1].size());
+  for (size_t i = 0; i < weights[0].size(); ++i) ASSERT_NEAR(weights[0][i], weights[1][i], 1e-6);
+}
+
 TEST_P(Training, AnOperationOfTheEngineRunsAsManyStepsAsTheSettingSays) {
   auto operations = [&](const char* setting, const char* value) {
     settings_ = {{setting, value}};
