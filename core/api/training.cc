@@ -35,6 +35,14 @@ TrainingRequest TrainingRequestOf(const mge_training_options& given, const Snaps
   options.clip_norm = o.clip_norm;
   for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);
   options.mirror = settings.Get<kTrainMirror>();
+  options.inplace_update = settings.Get<kTrainInplaceUpdate>();
+  if (settings.Get<kTrainSublinear>()) {
+    options.sublinear = SublinearOptions{.tries = settings.Get<kSublinearTries>(),
+                                         .generations = settings.Get<kSublinearGenerations>(),
+                                         .population = settings.Get<kSublinearPopulation>(),
+                                         .lower_bound = settings.Get<kSublinearLowerBound>() << 20,
+                                         .workers = settings.Get<kSublinearWorkers>()};
+  }
   request.data_parallel = o.data_parallel != 0;
   return request;
 }

@@ -2,9 +2,11 @@
 // Reverse-mode automatic differentiation of a graph.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/autodiff/sublinear.h"
 #include "core/graph/graph.h"
 
 namespace mge {
@@ -13,6 +15,8 @@ struct GradientOptions {
   // Computes the results of cheap nodes again where a gradient needs them, so that they need not be kept: elementwise nodes
   // and those that only move elements. Source: MXNet's memory mirroring (MXNET_BACKWARD_DO_MIRROR).
   bool mirror = false;
+  // Does the same with the results that a plan chooses.
+  std::optional<SublinearOptions> sublinear = {};
 };
 
 // Adds nodes that compute the gradients of `loss` by the values `wanted`, and returns these gradients in the same order; kNone

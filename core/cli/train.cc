@@ -57,14 +57,36 @@ Status TrainEpoch(const TrainOptions& o, const TrainingData& data, std::span<con
   return {};
 }
 
-// Returns how many examples have their largest score at their label, for scores [N,C] and labels [N].
-int64_t CountRight(const Tensor& scores, const Tensor& labels) {
+// Returns the dimension of the classes: the first one that the labels lack. Unknown sizes of the scores are negative.
+size_t ClassAxis(const TrainOptions& o, std::span<const int64_t> scores, std::span<const int64_t> labels) {
+  if (o.training.loss == "token_cross_entropy") return scores.size() - 1;
+  for (size_t axis = 1; axis < scores.size() && labels.size() + 1 == scores.size(); ++axis) {
+    bool fits = true;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const int64_t size = scores[i < axis ? i : i + 1];
+      fits = fits && (size < 0 || size == labels[i]);
+    }
+    if (fits) return axis;
+  }
+  return 1;
+}
+
+// Returns how many labels have the largest score of their place.
+int64_t CountRight(const TrainOptions& o, const Tensor& scores, const Tensor& labels) {
   int64_t right = 0;
-  const auto classes = static_cast<size_t>(scores.dims()[1]);
+  const size_t axis = ClassAxis(o, scores.dims(), labels.dims());
+  const auto classes = static_cast<size_t>(scores.dims()[axis]);
+  size_t inner = 1;
+  for (size_t d = axis + 1; d < scores.dims().size(); ++d) inner *= static_cast<size_t>(scores.dims()[d]);
   auto count = [&](auto all) {
-    for (size_t n = 0; n < static_cast<size_t>(scores.dims()[0]); ++n) {
-      const auto row = all.subspan(n * classes, classes);
-      right += std::ranges::max_element(row) - row.begin() == labels.data<int64_t>()[n];
+    const auto numbers = labels.data<int64_t>();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const auto* place = all.data() + i / inner * classes * inner + i % inner;
+      size_t best = 0;
+      for (size_t c = 1; c < classes; ++c) {
+        if (place[c * inner] > place[best * inner]) best = c;
+      }
+      right += static_cast<int64_t>(best) == numbers[i];
     }
   };
   if (scores.dtype() == MGE_DTYPE_F32) count(scores.data<float>());
@@ -77,7 +99,7 @@ Status Validate(const Globals& globals, const TrainOptions& o, const TrainingDat
   Runtime runtime;
   Session session;
   if (Status s = OpenModel(globals, o.output, &runtime, &session); !s.ok()) return s;
-  int64_t right = 0;
+  int64_t right = 0, all = 0;
   for (int64_t begin = 0; begin < data.examples(); begin += o.batch) {
     std::vector<int64_t> numbers(static_cast<size_t>(std::min(o.batch, data.examples() - begin)));
     std::iota(numbers.begin(), numbers.end(), begin);
@@ -86,9 +108,10 @@ Status Validate(const Globals& globals, const TrainOptions& o, const TrainingDat
     const Tensor labels = std::move(batch.back());
     batch.pop_back();
     if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
-    right += CountRight(outputs[output], labels);
+    right += CountRight(o, outputs[output], labels);
+    all += static_cast<int64_t>(labels.data<int64_t>().size());
   }
-  *accuracy = static_cast<double>(right) / static_cast<double>(data.examples());
+  *accuracy = static_cast<double>(right) / static_cast<double>(all);
   return {};
 }
 
@@ -109,21 +132,26 @@ std::vector<std::string> DevicesOf(const Session& session, const TrainOptions& o
 }
 
 // Says how many labels are no numbers of classes, because the loss leaves them out.
-void TellIgnoredLabels(const Globals& globals, const Session& session, size_t output, const Tensor& labels) {
+void TellIgnoredLabels(const Globals& globals, const TrainOptions& o, const Session& session, size_t output,
+                       const Tensor& labels) {
   const auto dims = session.output_dims(output + 1);
-  if (dims.size() < 2 || dims[1] < 0 || labels.dtype() != MGE_DTYPE_I64) return;
+  if (dims.size() < 2 || labels.dtype() != MGE_DTYPE_I64) return;
+  const int64_t classes = dims[ClassAxis(o, dims, labels.dims())];
+  if (classes < 0) return;
   const auto all = labels.data<int64_t>();
-  const auto ignored = std::ranges::count_if(all, [&](int64_t label) { return label < 0 || label >= dims[1]; });
+  const auto ignored = std::ranges::count_if(all, [&](int64_t label) { return label < 0 || label >= classes; });
   if (ignored > 0) {
     Talk(globals,
-         fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored, all.size(), dims[1]));
+         fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored, all.size(), classes));
   }
 }
 
 int RunTrain(const Globals& globals, const TrainOptions& o) {
   const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
-  if (validates && (o.output.empty() || o.training.loss != "cross_entropy")) {
-    return ReportUsage(globals, "--validate needs the loss cross_entropy, and --output for the model that it runs");
+  const bool classifies = o.training.loss == "cross_entropy" || o.training.loss == "token_cross_entropy";
+  if (validates && (o.output.empty() || !classifies)) {
+    return ReportUsage(globals,
+                       "--validate needs a loss of classes, such as cross_entropy, and --output for the model that it runs");
   }
   const std::filesystem::path folder = std::filesystem::path(o.output).parent_path();
   if (!o.output.empty() && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
@@ -148,7 +176,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (!read.ok()) return Report(globals, read);
   if (usage) return usage;
   const size_t output = ComparedOutput(session, o.training.output);
-  if (o.training.loss == "cross_entropy") TellIgnoredLabels(globals, session, output, data.arrays().back());
+  if (classifies) TellIgnoredLabels(globals, o, session, output, data.arrays().back());
   Talk(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
                             o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
   if (o.training.data_parallel && session.device_count() == 1 && globals.device.find(',') == std::string::npos) {
@@ -210,7 +238,8 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
       .ValueName("FILE");
   app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").Repeats();
   app.Add("--loss", t.loss,
-          "cross_entropy, binary_cross_entropy, mse, mae, or output: the model computes the loss, without labels");
+          "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
+          "output: the model computes the loss, without labels");
   app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
       .ValueName("NAME");
   app.Add("--optimizer", t.optimizer, "sgd, adam or adamw");

@@ -51,9 +51,18 @@ inline constexpr Setting<bool> kTrainInplaceUpdate = {
     .key = "train.inplace_update",
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Updates parameters in their own memory.",
+    .doc =
+        "Adds the change of a parameter to it in its memory, instead of computing the new parameter and writing it there.",
     .aliases = "MEGENGINE_INPLACE_UPDATE",
-    .status = SettingStatus::kLater,
+};
+inline constexpr Setting<bool> kTrainSublinear = {
+    .key = "train.sublinear",
+    .default_value = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Computes results of a model again for its gradients, as a plan of sublinear memory says: the nodes are cut into "
+        "blocks, and only the results that later blocks read are kept. The settings train.sublinear_* steer the search for "
+        "the plan.",
 };
 inline constexpr Setting<int64_t> kSublinearTries = {
     .key = "train.sublinear_tries",
@@ -64,7 +73,6 @@ inline constexpr Setting<int64_t> kSublinearTries = {
         "Number of thresholds that the linear search and the local search for a plan of sublinear "
         "memory each try.",
     .aliases = "MGB_SUBLINEAR_MEMORY_THRESH_NR_TRY",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kSublinearGenerations = {
     .key = "train.sublinear_generations",
@@ -73,7 +81,6 @@ inline constexpr Setting<int64_t> kSublinearGenerations = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of rounds of the genetic search for a plan of sublinear memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_NR_ITER",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kSublinearPopulation = {
     .key = "train.sublinear_population",
@@ -82,7 +89,6 @@ inline constexpr Setting<int64_t> kSublinearPopulation = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of plans kept after each round of the genetic search for a plan of sublinear memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_POOL_SIZE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .key = "train.sublinear_lower_bound_mib",
@@ -92,7 +98,6 @@ inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Peak memory below which the search for a plan of sublinear memory stops trading speed for memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_LOWER_BOUND_MB",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kSublinearWorkers = {
     .key = "train.sublinear_workers",
@@ -102,7 +107,6 @@ inline constexpr Setting<int64_t> kSublinearWorkers = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of threads of the search for a plan of sublinear memory; 0 means half of the processors.",
     .aliases = "MGB_SUBLINEAR_MEMORY_WORKERS",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr Setting<int64_t> kEagerAsyncLevel = {
@@ -311,10 +315,10 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
 };
 
 inline constexpr auto kTrainRows = SettingRows(
-    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate, kSublinearTries,
-    kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel, kEagerQueueSize,
-    kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum,
-    kKvstoreThreads, kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty,
-    kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
+    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate, kTrainSublinear,
+    kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel,
+    kEagerQueueSize, kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold,
+    kEagerDtrMinimum, kKvstoreThreads, kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack,
+    kKvstorePenalty, kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge

@@ -44,6 +44,42 @@ void FunctionBody::AddMicrosoftTo(std::vector<ValueId> outputs, std::string op, 
   graph_.node(graph_.value(y).producer).domain = "com.microsoft";
 }
 
+std::vector<ValueId> FunctionBody::AddWithBody(std::string op, std::vector<ValueId> inputs, std::vector<ValueId> captures,
+                                               size_t outputs, Attributes attrs) {
+  std::vector<ValueId> y = Add(std::move(op), std::move(inputs), outputs, std::move(attrs));
+  graph_.node(graph_.value(y[0]).producer).captures = std::move(captures);
+  return y;
+}
+
+std::vector<ValueId> FunctionBody::Inline(const Graph& graph, std::span<const ValueId> inputs) {
+  std::vector<ValueId> map(static_cast<size_t>(graph.value_count()), kNone);
+  for (size_t i = 0; i < inputs.size(); ++i) map[static_cast<size_t>(graph.inputs()[i])] = inputs[i];
+  auto mapped = [&](ValueId v) {
+    if (v == kNone) return kNone;
+    ValueId& copy = map[static_cast<size_t>(v)];
+    if (copy != kNone) return copy;
+    const Value& source = graph.value(v);
+    copy = graph_.AddTemporary(source.name, source.type);
+    graph_.value(copy).kind = source.kind;
+    graph_.value(copy).role = source.role;
+    graph_.value(copy).constant = source.constant;
+    return copy;
+  };
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    if (graph.node(id).dead) continue;
+    Node copy = graph.node(id);
+    for (auto* list : {&copy.inputs, &copy.outputs, &copy.captures}) {
+      for (ValueId& v : *list) v = mapped(v);
+    }
+    copy.name = node_.name;
+    copy.device = node_.device;
+    graph_.AddNode(std::move(copy));
+  }
+  std::vector<ValueId> outputs;
+  for (ValueId v : graph.outputs()) outputs.push_back(mapped(v));
+  return outputs;
+}
+
 ValueId FunctionBody::AddVersion(int version, std::string op, std::vector<ValueId> inputs, Attributes attrs) {
   const ValueId y = Add(std::move(op), std::move(inputs), std::move(attrs));
   graph_.node(graph_.value(y).producer).version = version;
@@ -66,8 +102,9 @@ absl::Status FunctionBody::Unsupported(std::string what) const {
               {.where = NodePlace(node_)});
 }
 
-absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id) {
-  const BodyFn make = graph.node(id).def->body;
+absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id) { return ExpandFunction(graph, id, graph.node(id).def->body); }
+
+absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id, BodyFn make) {
   for (ValueId v : graph.node(id).inputs) {
     if (v != kNone && graph.value(v).type.dtype == DType::kUndefined) return false;
   }

@@ -39,6 +39,7 @@ class FunctionBody : public ExpressionBuilder {
   // The following require has_input(i).
   Term x(int i = 0) { return {*this, input(i)}; }
   TensorType type(int i) const { return graph_.value(input(i)).type; }
+  using ExpressionBuilder::dtype;
   DType dtype(int i) const { return graph_.value(input(i)).type.dtype; }
   bool has_rank(int i) const { return graph_.value(input(i)).type.has_rank; }
   Shape dims(int i) const { return graph_.value(input(i)).type.dims; }
@@ -54,6 +55,11 @@ class FunctionBody : public ExpressionBuilder {
   void Result(int i, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
     if (output(i) != kNone) AddTo({output(i)}, std::move(op), std::move(inputs), std::move(attrs));
   }
+  // Adds a node whose body reads `captures`. Returns its outputs.
+  std::vector<ValueId> AddWithBody(std::string op, std::vector<ValueId> inputs, std::vector<ValueId> captures,
+                                   size_t outputs, Attributes attrs);
+  // Copies the nodes of a graph. Its inputs stand for `inputs`. Returns the values that stand for its outputs.
+  std::vector<ValueId> Inline(const Graph& graph, std::span<const ValueId> inputs);
   // Returns a new value, for AddTo().
   ValueId NewValue() { return graph_.AddTemporary(node_.name.empty() ? node_.op : node_.name); }
   // Adds a node of the domain com.microsoft.
@@ -84,6 +90,8 @@ class FunctionBody : public ExpressionBuilder {
 // Replaces a bound node of a function operator by its body, and binds the new nodes. Returns false, and leaves the node, if
 // more must be known about its inputs.
 absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id);
+// Does the same with another body.
+absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id, BodyFn make);
 
 // Infers the types of the outputs from the body. They are unknown until the body can be made.
 absl::Status InferByBody(InferContext& ctx);

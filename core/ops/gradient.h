@@ -10,6 +10,8 @@
 // their own for it. Shapes may be unknown: a rule is written for all of them. core/autodiff calls the rules.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +57,10 @@ class GradientContext : public ExpressionBuilder {
   // Returns the given gradients; kNone for those that are zero or not wanted.
   const std::vector<ValueId>& given() const { return given_; }
 
+  // Gives all gradients that are wanted, as those of the operators that replace the node when the shapes are known: its
+  // OpDef::gradient_body or OpDef::body, or the result of a rewrite. The error for one without a rule comes at that time.
+  absl::Status GiveByReplacement();
+
   // Returns a kUnsupportedFeature error: `what` has no gradient.
   absl::Status Unsupported(std::string what) const;
 
@@ -70,5 +76,25 @@ class GradientContext : public ExpressionBuilder {
 inline absl::Status ZeroGradient(GradientContext&) { return absl::OkStatus(); }
 // The rule of an operator that keeps the elements and their order (Reshape, Squeeze, Identity).
 inline absl::Status SameElementsGradient(GradientContext& g) { return g.Give(0, g.ReshapeLike(g.dy(), g.x())); }
+// The rule of an operator that a rewrite or OpDef::gradient_body replaces.
+inline absl::Status ReplacementGradient(GradientContext& g) { return g.GiveByReplacement(); }
+
+// Returns the rule of an operator: that of its row, or that of its body. Null if it has none.
+/*nullable*/ GradientFn RuleOf(const OpDef& def);
+
+// Returns whether gradients never reach input `i` of the operator.
+inline bool IsFixedInput(const OpDef& def, size_t i) { return i < 32 && (def.fixed_inputs >> i & 1) != 0; }
+
+// The node that a rule reads, and its inputs: the node itself, or one that computes the same again.
+struct GradientSource {
+  NodeId node;
+  std::vector<ValueId> inputs;
+};
+
+// Calls the rules of the nodes between `wanted` and the values that have gradients, backwards. `gradients` holds the gradient
+// of each value of the graph or kNone, and receives those of the other values. `source` is called for each node whose rule
+// is. Fails with kUnsupportedFeature, which names the node, if an operator has no rule.
+absl::Status GoBackwards(Graph& graph, std::span<const ValueId> wanted, std::vector<ValueId>& gradients,
+                         const std::function<GradientSource(NodeId)>& source);
 
 }  // namespace mge

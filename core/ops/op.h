@@ -188,9 +188,15 @@ struct OpDef {
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
   GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
+  // Bit i: no gradient reaches input i, which is a setting like the scales of Resize, although it is floating. Constants that
+  // only such inputs read are no parameters.
+  uint32_t fixed_inputs = 0;
   // Not null: a function operator. The planner replaces a node by the body's, unless every device has a kernel for the node.
   // `infer` and `eval` may be InferByBody and EvalByBody (function_body.h).
   BodyFn body = nullptr;
+  // Not null: a body only for gradients. Its operators have gradient rules. `gradient` is ReplacementGradient, or a rule that
+  // needs this body for some nodes; the body returns false for the others.
+  BodyFn gradient_body = nullptr;
   Few<InPlacePair, 2> in_place = {};
   uint32_t traits = 0;
   int since = 1;    // first operator set that contains it

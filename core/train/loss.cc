@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/loss.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/ops/expression.h"
@@ -12,45 +14,24 @@
 namespace mge {
 namespace {
 
-struct Parts {
-  Term sum, count;
-};
-
-// Counts the labels that are numbers of classes. They are compared with all classes, so that the result consists of
-// elementwise operators and sums.
-Parts CrossEntropy(const Term& scores, const Term& labels, int64_t rank) {
-  ExpressionBuilder& b = scores.builder();
-  const Term log_probabilities = b.Of("LogSoftmax", {scores.id()}, IntAttribute("axis", 1));
-  const ValueId classes = b.Add("Gather", {b.ShapeOf(scores), b.Constant(Tensor::Scalar<int64_t>(1))});
-  ValueId numbers =
-      b.Add("Range", {b.Constant(Tensor::Scalar<int64_t>(0)), classes, b.Constant(Tensor::Scalar<int64_t>(1))});
-  Ints behind;
-  for (int64_t axis = 1; axis + 1 < rank; ++axis) behind.push_back(axis);
-  if (!behind.empty()) numbers = b.Add("Unsqueeze", {numbers, b.Integers(behind)});
-  const ValueId equal = b.Add("Equal", {b.Add("Unsqueeze", {labels.id(), b.Integers({1})}), numbers});
-  const Term chosen = b.Of("Cast", {equal}, CastTo(b.dtype()));
-  return {-b.SumAll(chosen * log_probabilities), b.SumAll(chosen)};
-}
-
-// Counts all elements.
-Parts SumOf(const Term& x) {
-  ExpressionBuilder& b = x.builder();
-  return {b.SumAll(x), b.Of("Cast", {b.Add("Size", {x.id()})}, CastTo(b.dtype()))};
-}
-
 // Computes max(z, 0) - z * t + log(1 + exp(-|z|)), which overflows for no score z.
 Term BinaryCrossEntropy(const Term& z, const Term& t) {
   return Unary("Relu", z) - z * t + Unary("Log", 1 + Unary("Exp", -Unary("Abs", z)));
 }
 
-// Returns the scores behind an output of probabilities: the input of the operator that computes it. The logarithm of
+// The scores of an output, and the dimension of its classes; 0: none, or not known.
+struct Scores {
+  ValueId value;
+  int64_t axis = 0;
+};
+
+// Returns the scores behind an output of probabilities: the input of the Softmax or Sigmoid that computes it. The logarithm of
 // probabilities near 0 would be less exact.
-ValueId ScoresOf(const Graph& graph, ValueId output, std::string_view op) {
+Scores ScoresOf(const Graph& graph, ValueId output, std::string_view op) {
   const Node* node = Producer(graph, output, op);
-  if (!node) return output;
-  const auto rank = static_cast<int64_t>(graph.value(output).type.dims.size());
+  if (!node) return {output};
   const int64_t axis = node->attrs.Int("axis", -1);
-  return op == "Sigmoid" || (axis < 0 ? axis + rank : axis) == 1 ? node->inputs[0] : output;
+  return {node->inputs[0], axis < 0 ? axis + static_cast<int64_t>(graph.value(output).type.dims.size()) : axis};
 }
 
 }  // namespace
@@ -65,31 +46,42 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
     return unfit(
         fmt::format("its type is {}; it must be a floating tensor of known rank", TypeText(value.kind, value.type)));
   }
+  const bool tokens = name == "token_cross_entropy", classes = tokens || name == "cross_entropy";
   const auto rank = static_cast<int64_t>(value.type.dims.size());
   TensorType type = value.type;
-  if (name == "cross_entropy") {
+  Scores scores = {output};
+  if (classes) {
     if (rank < 2) return unfit(fmt::format("its type is {}; scores have the dimensions [N,C,...]", type.ToString()));
+    const Scores before = ScoresOf(graph, output, "Softmax");
+    scores.axis = tokens ? rank - 1 : rank == 2 ? 1 : before.axis;
+    if (before.axis == scores.axis) scores = before;
     type.dtype = DType::kI64;
-    type.dims.erase(type.dims.begin() + 1);
-    if (!type.symbols.empty()) type.symbols.erase(type.symbols.begin() + 1);
+    const auto axis = static_cast<std::ptrdiff_t>(std::max<int64_t>(scores.axis, 1));
+    type.dims.erase(type.dims.begin() + axis);
+    if (!type.symbols.empty()) type.symbols.erase(type.symbols.begin() + axis);
+    if (scores.axis == 0) {  // the labels' shape tells
+      std::fill(type.dims.begin() + 1, type.dims.end(), kUnknownDim);
+      if (!type.symbols.empty()) std::fill(type.symbols.begin() + 1, type.symbols.end(), "");
+    }
   }
   for (const ValueId v : graph.inputs()) {
     if (graph.value(v).name == kLabels) return unfit(fmt::format("the model has an input '{}' already", kLabels));
   }
   const ValueId labels = graph.AddInput(std::string(kLabels), type);
-  // Sums and counts do not fit into 16 bits.
-  const DType dtype = ElementBytes(value.type.dtype) < 4 ? DType::kF32 : value.type.dtype;
-  ExpressionBuilder b(graph, "loss", dtype);
-  const ValueId scores = name == "cross_entropy"          ? ScoresOf(graph, output, "Softmax")
-                         : name == "binary_cross_entropy" ? ScoresOf(graph, output, "Sigmoid")
-                                                          : output;
-  auto wide = [&](ValueId v) { return dtype == value.type.dtype ? Term(b, v) : b.CastTo(Term(b, v), dtype); };
-  const Term y = wide(scores), t = name == "cross_entropy" ? Term(b, labels) : wide(labels);
-  const Parts loss = name == "cross_entropy"          ? CrossEntropy(y, t, rank)
-                     : name == "binary_cross_entropy" ? SumOf(BinaryCrossEntropy(y, t))
-                     : name == "mse"                  ? SumOf((y - t) * (y - t))
-                                                      : SumOf(Unary("Abs", y - t));
-  return AddedLoss{loss.sum.id(), loss.count.id(), labels};
+  // A loss of 16 bits would be too coarse.
+  const bool narrow = value.type.dtype == DType::kF16 || value.type.dtype == DType::kBF16;
+  ExpressionBuilder b(graph, "loss", narrow ? DType::kF32 : value.type.dtype);
+  if (name == "binary_cross_entropy") scores = ScoresOf(graph, output, "Sigmoid");
+  const auto wide = [&](ValueId v) { return narrow ? b.CastTo(Term(b, v), DType::kF32) : Term(b, v); };
+  const Term y = wide(scores.value), t = classes ? Term(b, labels) : wide(labels);
+  if (classes) {
+    const std::vector<ValueId> parts = b.AddOurs("CrossEntropy", {y.id(), t.id()}, 2, IntAttribute("axis", scores.axis));
+    return AddedLoss{parts[0], parts[1], labels};
+  }
+  const Term each = name == "binary_cross_entropy" ? BinaryCrossEntropy(y, t)
+                    : name == "mse"                ? (y - t) * (y - t)
+                                                   : Unary("Abs", y - t);
+  return AddedLoss{b.SumAll(each).id(), b.CastTo(Unary("Size", each), b.dtype()).id(), labels};
 }
 
 }  // namespace mge

@@ -8,7 +8,7 @@
 
 namespace mge {
 
-// A loss: the quotient of two scalars.
+// A loss: the quotient of two scalars of float32 or float64.
 struct AddedLoss {
   ValueId sum;     // over all elements or labels that count
   ValueId count;   // their number, of the type of `sum`
@@ -16,7 +16,8 @@ struct AddedLoss {
 };
 
 // Adds the parts of the loss of an output, and the labels as an input. `name` is that of a loss, except for "output". A
-// cross-entropy of the output of a Softmax or Sigmoid uses the scores before it. Fails with kBadInput
+// cross-entropy of the output of a Softmax or Sigmoid uses the scores before it, and the dimension of the Softmax as that of the
+// classes. Fails with kBadInput
 // if the loss does not fit the output's type.
 absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view name);
 

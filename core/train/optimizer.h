@@ -12,12 +12,22 @@ struct TrainingOptions;  // core/train/training.h
 
 struct TrainedValue {
   ValueId parameter;
-  ValueId gradient;  // of the parameter's type
+  ValueId gradient;  // of the parameter's type, or float32
 };
 
 // Adds the nodes that update the parameters and the optimizer's states. A state is named after its parameter. `rate` is the
 // learning rate, a float32 scalar.
-void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const TrainingOptions& options);
+//
+// A parameter of 16 bits has a float32 copy, the state `PARAMETER.master`, which is updated. The parameter is its rounding.
+//
+// `scale` is kNone, or the factor of the loss whose gradients are given, the state that AddLossScale() added. The gradients are
+// divided by it. If one of them is not finite, the step changes no parameter and no state of the optimizer, and halves the
+// scale. After 2000 steps without such a gradient, the scale is doubled.
+void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, ValueId scale,
+                  const TrainingOptions& options);
+
+// Adds the factor of the loss, a float32 scalar that begins with 65536: the gradients of float16 are not lost as too small.
+ValueId AddLossScale(Graph& graph);
 
 // Adds a node that writes `value` to the memory of `target`.
 void AddAssign(Graph& graph, ValueId target, ValueId value);

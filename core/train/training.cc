@@ -9,6 +9,8 @@
 #include "core/base/nearest.h"
 #include "core/ops/expression.h"
 #include "core/ops/function_body.h"
+#include "core/ops/known_values.h"
+#include "core/ops/rewrites/pattern.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
 #include "fmt/format.h"
@@ -16,7 +18,8 @@
 namespace mge {
 namespace {
 
-constexpr std::string_view kLosses[] = {"cross_entropy", "binary_cross_entropy", "mse", "mae", "output"};
+constexpr std::string_view kLosses[] = {"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae",
+                                        "output"};
 constexpr std::string_view kOptimizers[] = {"sgd", "adam", "adamw"};
 
 absl::Status BadOption(std::string title, std::string fix = {}) {
@@ -63,7 +66,7 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
     const Value& value = graph.value(v);
     if (value.dead || value.role != Role::kConstant || value.kind != ValueKind::kTensor || value.constant.shape().empty())
       continue;
-    if (value.constant.dtype() != DType::kF32 && value.constant.dtype() != DType::kF64) continue;
+    if (!kFloating.Contains(value.constant.dtype())) continue;
     names.push_back(value.name);
     if (std::ranges::find(frozen, value.name) == frozen.end()) out.push_back(v);
   }
@@ -73,6 +76,24 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
                      DidYouMeanOr(Nearest(name, names), ""));
   }
   return out;
+}
+
+// Replaces each If by a branch if its condition follows from shapes, as exporters write it. Other bodies have no gradient.
+absl::Status InlineKnownBranches(Graph& graph) {
+  const auto row = std::ranges::find(AllRewrites(), "inline_if", [](const Rewrite* r) { return r->name; });
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<Tensor> known;
+    MGE_RETURN_IF_ERROR(InferKnownValues(graph, &known));
+    for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
+      if (graph.node(id).dead || !IsOp(graph.node(id), "If")) continue;
+      const Tensor& condition = known[static_cast<size_t>(graph.node(id).inputs[0])];
+      if (condition.defined()) graph.node(id).inputs[0] = AddFreshConstant(graph, "condition", condition);
+      MGE_ASSIGN_OR_RETURN(const bool inlined, (*row)->apply(graph, id, UnlimitedHostAllocator()));
+      changed |= inlined;
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Replaces function operators without a gradient rule by their bodies, whose operators may have one.
@@ -115,6 +136,12 @@ std::vector<ValueId> UpdateStatistics(Graph& graph) {
   return out;
 }
 
+// Returns a value of this type, in float32 if it has 16 bits.
+ValueId Wide(Graph& graph, ValueId v, DType type) {
+  const bool narrow = type == DType::kF16 || type == DType::kBF16;
+  return narrow ? NodeAdder(graph, "wide").Cast(v, type, DType::kF32) : v;
+}
+
 // The parts of a loss.
 struct LossParts {
   ValueId sum, count;  // the loss is their quotient
@@ -147,8 +174,9 @@ absl::Status SumLossAndGradients(Graph& graph, const SumOverReplicas& sum, const
   const Term count(b, sums[1]);
   loss = (Term(b, sums[0]) / count).id();
   for (size_t i = 0; i < trained.size(); ++i) {
-    const DType own = graph.value(trained[i].parameter).type.dtype;
-    trained[i].gradient = (Term(b, sums[i + 2]) / (own == dtype ? count : b.CastTo(count, own))).id();
+    const Term gradient(b, Wide(graph, sums[i + 2], graph.value(trained[i].parameter).type.dtype));
+    const DType own = graph.value(trained[i].parameter).type.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+    trained[i].gradient = (gradient / (own == dtype ? count : b.CastTo(count, own))).id();
   }
   return InferTypes(graph);
 }
@@ -160,11 +188,12 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   MGE_RETURN_IF_ERROR(Check(options));
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
+  MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
   // Before functions are expanded: constants of their bodies are no parameters.
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
   MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.output));
-  ValueId loss = output;
+  ValueId loss = options.loss == "output" ? Wide(graph, output, graph.value(output).type.dtype) : output;
   LossParts parts = {kNone, kNone};
   if (options.loss != "output") {
     MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss));
@@ -175,31 +204,41 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   model.info.inputs.push_back({std::string(kLearningRate), {graph.value(rate).type}});
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   if (sum_over_replicas) {
-    parts = PartsOfReplica(model, parts.sum == kNone ? output : kNone, parts);
+    parts = PartsOfReplica(model, parts.sum == kNone ? loss : kNone, parts);
     loss = parts.sum;
   } else if (parts.sum != kNone) {
     ExpressionBuilder b(graph, "loss", graph.value(parts.sum).type.dtype);
     loss = (Term(b, parts.sum) / Term(b, parts.count)).id();
   }
+  const bool scales =
+      std::ranges::any_of(candidates, [&](ValueId v) { return graph.value(v).constant.dtype() == DType::kF16; });
+  const ValueId scale = scales ? AddLossScale(graph) : kNone;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
+  ValueId differentiated = loss;
+  if (scales) {
+    ExpressionBuilder b(graph, "loss", graph.value(loss).type.dtype);
+    differentiated = (Term(b, loss) * b.CastTo(Term(b, scale), b.dtype())).id();
+    MGE_RETURN_IF_ERROR(InferTypes(graph));
+  }
 
   const std::vector<ValueId> statistics = UpdateStatistics(graph);
   std::erase_if(candidates, [&](ValueId v) { return std::ranges::find(statistics, v) != statistics.end(); });
-  MGE_ASSIGN_OR_RETURN(std::vector<ValueId> gradients, AddGradients(graph, loss, candidates, {.mirror = options.mirror}));
+  MGE_ASSIGN_OR_RETURN(
+      std::vector<ValueId> gradients,
+      AddGradients(graph, differentiated, candidates, {.mirror = options.mirror, .sublinear = options.sublinear}));
   std::vector<TrainedValue> trained;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (gradients[i] != kNone) trained.push_back({candidates[i], gradients[i]});
   }
   if (trained.empty()) {
     return Fail(errors::kBadInput, fmt::format("the loss depends on no parameter of graph '{}'", graph.name),
-                {.what = "parameters are initializers of float32 or float64 with at least one dimension",
-                 .where = "training options"});
+                {.what = "parameters are floating initializers with at least one dimension", .where = "training options"});
   }
   if (sum_over_replicas) {
     MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, sum_over_replicas, parts, loss, trained));
     if (options.loss == "output") std::ranges::replace(graph.outputs(), output, loss);
   }
-  AddOptimizer(graph, trained, rate, options);
+  AddOptimizer(graph, trained, rate, scale, options);
 
   graph.outputs().insert(graph.outputs().begin(), loss);
   model.info.outputs.insert(model.info.outputs.begin(), {graph.value(loss).name, {graph.value(loss).type}});

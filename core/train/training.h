@@ -9,11 +9,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/autodiff/sublinear.h"
 #include "core/onnx/reader.h"
 
 namespace mge {
@@ -29,6 +31,9 @@ struct TrainingOptions {
   double clip_norm = 0;                  // limit of the Euclidean norm of all gradients together; 0: no limit
   std::vector<std::string> frozen = {};  // initializers that keep their values
   bool mirror = false;                   // GradientOptions::mirror
+  bool inplace_update = false;           // the setting train.inplace_update
+  // GradientOptions::sublinear
+  std::optional<SublinearOptions> sublinear = {};
 };
 
 inline constexpr std::string_view kLabels = "labels";
@@ -38,7 +43,7 @@ inline constexpr std::string_view kExamples = "replica.examples";
 // Adds nodes that sum each value over all replicas of a training step, and returns the sums in the same order.
 using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values)>;
 
-// Changes the model as described above. Trains every float32 and float64 initializer with at least one dimension that the loss
+// Changes the model as described above. Trains every floating initializer with at least one dimension that the loss
 // depends on, except for frozen ones. A BatchNormalization with training_mode also updates its mean and variance. Returns the
 // names of the states that belong to the model: its parameters, and those means and variances. Fails with kBadInput for an
 // unknown option, output or frozen name, and with the errors of AddGradients().

@@ -127,4 +127,39 @@ absl::Status EvalLoss(EvalContext& ctx, const Tensor& log_probabilities) {
   return absl::OkStatus();
 }
 
+absl::Status AddLoss(FunctionBody& f, const Term& log_probabilities) {
+  MGE_ASSIGN_OR_RETURN(const LossReduction reduction, ReadReduction(f.attrs()));
+  const DType type = f.dtype(0), index = f.dtype(1);
+  const bool narrow = type == DType::kF16 || type == DType::kBF16;  // sums of 16 bits would overflow
+  const auto wide = [&](const Term& x) { return narrow ? f.CastTo(x, DType::kF32) : x; };
+  const auto number = [&](double x) { return f.Number(narrow ? DType::kF32 : type, x); };
+  ValueId labels = f.input(1), ignored = kNone;
+  if (f.attrs().Has("ignore_index")) {
+    ignored = f.Add("Equal", {labels, f.Number(index, static_cast<double>(f.attrs().Int("ignore_index")))});
+    labels = f.Add("Where", {ignored, f.Number(index, 0), labels});
+  }
+  // A negative label is an error, and no index from the end.
+  const ValueId classes = f.Add("Gather", {f.ShapeOf(log_probabilities), f.Constant(Tensor::Scalar<int64_t>(1))});
+  const ValueId negative = f.Add("Less", {labels, f.Number(index, 0)});
+  labels = f.Add("Where", {negative, f.Cast(classes, DType::kI64, index), labels});
+  const ValueId indices = f.Add("Unsqueeze", {labels, f.Integers({1})});
+  const ValueId chosen = f.Add("GatherElements", {log_probabilities.id(), indices}, IntAttribute("axis", 1));
+  Term each = -wide(f.Of("Squeeze", {chosen, f.Integers({1})}));
+  std::optional<Term> weight;
+  if (f.has_input(2)) {
+    weight = wide(f.Of("Gather", {f.input(2), labels}));
+    each = each * *weight;
+  }
+  if (ignored != kNone) {
+    const Term zero(f, number(0));
+    each = f.Where(ignored, zero, each);
+    weight = f.Where(ignored, zero, weight ? *weight : Term(f, number(1)));
+  }
+  if (reduction == LossReduction::kSum) each = f.SumAll(each);
+  if (reduction == LossReduction::kMean) each = weight ? f.SumAll(each) / f.SumAll(*weight) : f.MeanAll(each);
+  if (narrow) each = f.CastTo(each, type);
+  f.Result(0, "Identity", {each.id()});
+  return absl::OkStatus();
+}
+
 }  // namespace mge

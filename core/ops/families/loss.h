@@ -2,6 +2,7 @@
 // The negative log-likelihood of class labels, for NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
 #pragma once
 
+#include "core/ops/function_body.h"
 #include "core/ops/infer_checks.h"
 
 namespace mge {
@@ -20,5 +21,9 @@ absl::StatusOr<Tensor> ToDouble(EvalContext& ctx, const Tensor& tensor);
 // Computes output 0 from the logarithms of probabilities, which are float64 in the shape of input 0. Fails with
 // kIndexOutOfRange if a label is neither a class nor ignore_index.
 absl::Status EvalLoss(EvalContext& ctx, const Tensor& log_probabilities);
+
+// Adds nodes that compute output 0 from the logarithms of probabilities. Inputs 1 and 2 are labels and weights. The rank of
+// the labels must be known.
+absl::Status AddLoss(FunctionBody& f, const Term& log_probabilities);
 
 }  // namespace mge

@@ -6,9 +6,6 @@
 
 namespace mge {
 
-inline constexpr std::string_view kLstmActivations[] = {"Sigmoid", "Tanh", "Tanh"};
-inline constexpr RecurrentKind kLstmKind = {.gates = 4, .activations = kLstmActivations, .has_cell = true};
-
 // Computes one step. The gates of biases and weights are in the order input, output, forget, cell. The peepholes are in
 // the order input, output, forget.
 template <typename A>

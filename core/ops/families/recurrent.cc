@@ -24,6 +24,12 @@ constexpr ActivationRow kActivations[] = {{"relu", false, false, 0, 0},         
                                           {"elu", true, false, 1, 0},           {"softsign", false, false, 0, 0},
                                           {"softplus", false, false, 0, 0}};
 
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char ch) { return std::tolower(ch); });
+  return lower;
+}
+
 // Reads the activations. Names are case-insensitive. The values of alpha and beta belong, in order, to the activations
 // that have that parameter.
 absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs, const RecurrentKind& kind,
@@ -40,8 +46,7 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs,
   size_t alpha = 0, beta = 0;
   std::vector<Activation> result;
   for (const std::string& name : names) {
-    std::string lower = name;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char ch) { return std::tolower(ch); });
+    const std::string lower = Lower(name);
     const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const ActivationRow& r) { return r.name == lower; });
     if (row == std::end(kActivations)) return BadNode(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
@@ -154,6 +159,35 @@ absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind) {
 
 absl::Status UpgradeRecurrent(Graph&, Node& node) {
   if (node.version < 7) node.attrs.Remove("output_sequence");
+  return absl::OkStatus();
+}
+
+absl::Status RecurrentGradient(GradientContext& g, const std::string& op, const RecurrentKind& kind) {
+  const auto refuse = [&](std::string_view what) { return g.Unsupported(fmt::format("{} with {}", op, what)); };
+  if (g.has_input(kLengths)) return refuse("sequence_lens");
+  if (g.has_input(kPeepholes)) return refuse("peepholes");
+  if (g.attrs().Has("clip")) return refuse("the attribute clip");
+  if (g.attrs().Int("input_forget") != 0) return refuse("the attribute input_forget");
+  const Texts names = g.attrs().TextList("activations");
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name = Lower(names[i]);
+    const bool has_rule = name == Lower(kind.activations[i % kind.activations.size()]) || (op == "RNN" && name == "relu");
+    if (!has_rule) return refuse("activation " + names[i]);
+  }
+  std::vector<ValueId> inputs;
+  for (int i : {kSequenceX, kWeights, kRecurrence, kBias, kInitialH, kInitialC}) {
+    inputs.push_back(g.has_input(i) ? g.x(i).id() : kNone);
+  }
+  inputs.push_back(g.y().id());
+  for (int i = 0; i < 3; ++i) inputs.push_back(g.has_dy(i) ? g.dy(i).id() : kNone);
+  Attributes attrs = g.attrs();
+  attrs.Remove("input_forget");
+  attrs.Set("kind", op);
+  const std::vector<ValueId> gradients = g.AddOurs("RecurrentGradient", inputs, 6, std::move(attrs));
+  size_t next = 0;
+  for (int i : {kSequenceX, kWeights, kRecurrence, kBias, kInitialH, kInitialC}) {
+    MGE_RETURN_IF_ERROR(g.Give(i, {g, gradients[next++]}));
+  }
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 
 namespace mge {
@@ -40,6 +41,17 @@ struct RecurrentKind {
   std::span<const std::string_view> activations;  // defaults for one direction
   bool has_cell = false;                          // LSTM only: initial_c, P, Y_c
 };
+
+inline constexpr std::string_view kLstmActivations[] = {"Sigmoid", "Tanh", "Tanh"};
+inline constexpr std::string_view kGruActivations[] = {"Sigmoid", "Tanh"};
+inline constexpr std::string_view kRnnActivations[] = {"Tanh"};
+inline constexpr RecurrentKind kLstmKind = {.gates = 4, .activations = kLstmActivations, .has_cell = true};
+inline constexpr RecurrentKind kGruKind = {.gates = 3, .activations = kGruActivations};
+inline constexpr RecurrentKind kRnnKind = {.gates = 1, .activations = kRnnActivations};
+
+// The gradient rule of LSTM, GRU and RNN. `op` is the operator's name. Refuses sequence_lens, peepholes, clip, input_forget and
+// activations other than the default ones; an RNN may have Relu.
+absl::Status RecurrentGradient(GradientContext& g, const std::string& op, const RecurrentKind& kind);
 
 // Return the common schema, extended by `more`.
 constexpr InputList RecurrentInputs(std::initializer_list<Slot> more = {}) {

@@ -89,15 +89,15 @@ void FilterTaps(const ResizeOptions& o, const ResizeAxis& a, double at, double s
   for (int64_t t = 0; t < taps && (o.antialias || o.exclude_outside) && sum != 0; ++t) weight[t] /= sum;
 }
 
-absl::StatusOr<AxisTable> MakeTable(EvalContext& ctx, const ResizeOptions& o, const ResizeAxis& a) {
+absl::StatusOr<AxisTable> MakeTable(HostAllocator& allocator, const ResizeOptions& o, const ResizeAxis& a) {
   AxisTable table;
   if (IsIdentity(o, a)) return table;
   const double shrink = o.antialias ? std::min(a.scale, 1.0) : 1.0;
   const double reach = o.mode == Mode::kCubic ? 2 : 1;
   const int64_t first = static_cast<int64_t>(std::floor(-reach / shrink)) + 1;
   table.taps = o.mode == Mode::kNearest ? 1 : 2 - 2 * first;
-  MGE_ASSIGN_OR_RETURN(table.indices, Scratch<int64_t>(ctx, a.out * table.taps));
-  MGE_ASSIGN_OR_RETURN(table.weights, Scratch<double>(ctx, a.out * table.taps));
+  MGE_ASSIGN_OR_RETURN(table.indices, Tensor::Create(DType::kI64, {a.out * table.taps}, allocator));
+  MGE_ASSIGN_OR_RETURN(table.weights, Tensor::Create(DType::kF64, {a.out * table.taps}, allocator));
   int64_t* index = table.indices.MutableData<int64_t>().data();
   double* weight = table.weights.MutableData<double>().data();
   const double limit = static_cast<double>(a.in) + 1;
@@ -157,7 +157,7 @@ absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<con
   const Tensor& x = ctx.input(0);
   std::vector<AxisTable> tables(axes.size());
   for (size_t d = 0; d < axes.size(); ++d) {
-    MGE_ASSIGN_OR_RETURN(tables[d], MakeTable(ctx, o, axes[d]));
+    MGE_ASSIGN_OR_RETURN(tables[d], MakeTable(ctx.allocator(), o, axes[d]));
   }
   if (o.coordinates == Coordinates::kTfCropAndResize) {
     bool known = DispatchFixedSize(x.dtype(), [&](auto tag) {
@@ -190,7 +190,7 @@ absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<con
 absl::StatusOr<Tensor> Interpolate(EvalContext& ctx, const ResizeOptions& o, std::span<const ResizeAxis> axes, Tensor data) {
   for (size_t d = 0; d < axes.size(); ++d) {
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
-    MGE_ASSIGN_OR_RETURN(const AxisTable table, MakeTable(ctx, o, axes[d]));
+    MGE_ASSIGN_OR_RETURN(const AxisTable table, MakeTable(ctx.allocator(), o, axes[d]));
     if (table.taps == 0) continue;
     const Pass pass = PassOf(axes, d);
     MGE_ASSIGN_OR_RETURN(Tensor next, Scratch<double>(ctx, pass.outer * axes[d].out * pass.inner));
@@ -237,6 +237,35 @@ absl::Status EvalInterpolated(EvalContext& ctx, const ResizeOptions& o, std::spa
     }
   });
   return absl::OkStatus();
+}
+
+// Returns how often each input is repeated if that is the same for all, in order; else 0.
+int64_t Repeats(const AxisTable& table, const ResizeAxis& a) {
+  if (a.in == 0 || a.out % a.in != 0) return 0;
+  const int64_t times = a.out / a.in;
+  for (int64_t x = 0; x < a.out; ++x) {
+    if (*table.index(x) != x / times) return 0;
+  }
+  return times;
+}
+
+// Returns the weights as a matrix [in, out], or [out, in] if it is `transposed`.
+Tensor MatrixOf(const AxisTable& table, const ResizeAxis& a, DType type, bool transposed) {
+  std::vector<double> matrix(static_cast<size_t>(a.in * a.out), 0);
+  for (int64_t x = 0; x < a.out; ++x) {
+    for (int64_t t = 0; t < table.taps; ++t) {
+      const int64_t i = table.index(x)[t];
+      matrix[static_cast<size_t>(transposed ? x * a.in + i : i * a.out + x)] += table.weight(x)[t];
+    }
+  }
+  Tensor out;
+  DispatchFloating(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<T> values;
+    for (double v : matrix) values.push_back(static_cast<T>(static_cast<Compute<T>>(v)));
+    out = Tensor::Of<T>(transposed ? Shape{a.out, a.in} : Shape{a.in, a.out}, values);
+  });
+  return out;
 }
 
 }  // namespace
@@ -291,6 +320,33 @@ absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options, std::spa
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, ctx.input(0).dtype(), std::move(shape)));
   if (y->elements() == 0) return absl::OkStatus();
   return options.mode == Mode::kNearest ? EvalNearest(ctx, options, axes, *y) : EvalInterpolated(ctx, options, axes, *y);
+}
+
+absl::Status AddResize(FunctionBody& f, const ResizeOptions& o, std::span<const ResizeAxis> axes) {
+  if (o.coordinates == Coordinates::kTfCropAndResize) return f.Unsupported("the gradient of tf_crop_and_resize");
+  MGE_RETURN_IF_ERROR(CheckResizeAxes(axes));
+  ValueId x = f.input(0);
+  Shape dims = f.dims(0);
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const ResizeAxis& a = axes[d];
+    MGE_ASSIGN_OR_RETURN(const AxisTable table, MakeTable(UnlimitedHostAllocator(), o, a));
+    if (table.taps == 0) continue;
+    const Pass pass = PassOf(axes, d);
+    dims[d] = a.out;
+    if (o.mode != Mode::kNearest) {
+      const bool last = pass.inner == 1;
+      const ValueId matrix = f.Constant(MatrixOf(table, a, f.dtype(0), !last));
+      x = f.Reshape(x, last ? Shape{pass.outer, a.in} : Shape{pass.outer, a.in, pass.inner});
+      x = f.Reshape(last ? f.Add("MatMul", {x, matrix}) : f.Add("MatMul", {matrix, x}), dims);
+    } else if (const int64_t times = Repeats(table, a); times > 0) {
+      x = f.Reshape(x, {pass.outer, a.in, 1, pass.inner});
+      x = f.Reshape(f.Add("Expand", {x, f.Integers({pass.outer, a.in, times, pass.inner})}), dims);
+    } else {
+      x = f.Add("Gather", {x, f.Constant(table.indices)}, IntAttribute("axis", static_cast<int64_t>(d)));
+    }
+  }
+  f.Result(0, "Identity", {x});
+  return absl::OkStatus();
 }
 
 }  // namespace mge

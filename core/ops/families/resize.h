@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/ops/function_body.h"
 #include "core/ops/infer_checks.h"
 
 namespace mge {
@@ -51,5 +52,8 @@ absl::Status CheckResizeAxes(std::span<const ResizeAxis> axes);
 
 // Resamples input 0 (axes.size() dimensions) into output 0. Mode nearest supports every element type.
 absl::Status EvalResize(EvalContext& ctx, const ResizeOptions& options, std::span<const ResizeAxis> axes);
+
+// Adds nodes that compute output 0 from input 0 and have gradients: products with matrices of weights, or selections.
+absl::Status AddResize(FunctionBody& f, const ResizeOptions& options, std::span<const ResizeAxis> axes);
 
 }  // namespace mge

@@ -66,4 +66,19 @@ absl::Status EvalScatterElements(EvalContext& ctx) {
   return status;
 }
 
+absl::Status ScatterGradient(GradientContext& g, const char* scatter, const char* gather, const Attributes& attrs) {
+  const std::string reduction = g.attrs().Text("reduction", "none");
+  if (reduction != "none" && reduction != "add")
+    return g.Unsupported(fmt::format("{} with reduction {}", scatter, reduction));
+  if (g.wants(0)) {
+    const auto kept = [&] { return g.Of(scatter, {g.dy().id(), g.x(1).id(), g.Fill(0, g.x(2)).id()}, attrs); };
+    MGE_RETURN_IF_ERROR(g.Give(0, reduction == "add" ? g.dy() : kept()));
+  }
+  return g.wants(2) ? g.Give(2, g.Of(gather, {g.dy().id(), g.x(1).id()}, attrs)) : absl::OkStatus();
+}
+
+absl::Status ScatterElementsGradient(GradientContext& g) {
+  return ScatterGradient(g, "ScatterElements", "GatherElements", IntAttribute("axis", g.attrs().Int("axis")));
+}
+
 }  // namespace mge

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge {
 
@@ -19,6 +20,11 @@ absl::Status RequireIndicesWithin(const Shape& data, const Shape& indices, int64
 // Evaluates ScatterElements and its older name Scatter.
 absl::Status EvalScatterElements(EvalContext& ctx);
 absl::Status InferScatterElements(InferContext& ctx);
+
+// The gradients of data and updates. `gather` is the operator that reads the elements which `scatter` sets. `attrs` are those of
+// both without the reduction, which must be none or add.
+absl::Status ScatterGradient(GradientContext& g, const char* scatter, const char* gather, const Attributes& attrs);
+absl::Status ScatterElementsGradient(GradientContext& g);
 
 namespace internal {
 // Calls f(TypeTag<T>{}) for all types that support addition and multiplication. Returns false for other types.

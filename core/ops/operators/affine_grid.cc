@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "core/ops/function_body.h"
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
@@ -77,6 +81,29 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(theta.dtype())));
 }
 
+// Multiplies the coordinates of all points, each with a 1, by the transposed maps.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic() || !f.constant(1)) return false;
+  MGE_ASSIGN_OR_RETURN(const Shape shape, OutputShape(f.dims(0), f.constant(1)->ToInts()));
+  const bool align_corners = f.attrs().Int("align_corners") != 0;
+  const Shape image(shape.begin() + 1, shape.end() - 1);
+  if (Elements(image) == 0) return f.Unsupported("the gradient of an empty grid");
+  const int64_t axes = shape.back();
+  Shape index(image.size(), 0);
+  std::vector<double> rows;
+  do {
+    for (int64_t d = axes; d-- > 0;) {
+      const auto axis = static_cast<size_t>(d);
+      rows.push_back(Coordinate(index[axis], image[axis], align_corners));
+    }
+    rows.push_back(1);
+  } while (NextIndex(image, std::span<int64_t>(index.data(), index.size())));
+  const ValueId points = f.Constant(Tensor::Of<double>({Elements(image), axes + 1}, rows));
+  const ValueId products = f.Add("MatMul", {f.Cast(points, DType::kF64, f.dtype(0)), f.Transpose(f.input(0), {0, 2, 1})});
+  f.ReshapeTo(f.output(0), products, shape);
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(affine_grid) = {
@@ -89,8 +116,10 @@ MGE_OP(affine_grid) = {
     .attrs = {{"align_corners", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .gradient_body = GradientBody,
     .since = 20,
-    .examples = {"(T[1,2,3], int64[4]<1,2,3,5>)"},
+    .examples = {"(T[1,2,3], int64[4]<1,2,3,5>)", "(T[2,3,4], int64[5]<2,1,2,3,1>) {align_corners=1}"},
 };
 
 }  // namespace mge::op_affine_grid

@@ -7,6 +7,7 @@
 
 #include "core/ops/families/broadcast.h"
 #include "core/ops/families/normalization.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_attention {
 namespace {
@@ -229,9 +230,12 @@ MGE_OP(attention) = {
               {"softmax_precision", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
     .since = 23,
     .examples = {"(T[2,3,5,8], T[2,3,7,8], T[2,3,7,9])", "(T[1,5,24], T[1,5,12], T[1,5,12]) {q_num_heads=4, kv_num_heads=2}",
-                 "(T[1,2,5,8], T[1,2,5,8], T[1,2,5,8]) {is_causal=1}"},
+                 "(T[1,2,5,8], T[1,2,5,8], T[1,2,5,8]) {is_causal=1}",
+                 "(T[2,5,24], T[2,3,12], T[2,3,18], T[2,1,5,3]) {q_num_heads=4, kv_num_heads=2, scale=0.5, softcap=2}",
+                 "(T[1,2,3,4], T[1,2,2,4], T[1,2,2,4], bool[3,2]<1,0,0,0,1,1>, T[1,2,1,4], T[1,2,1,4]) {is_causal=1} -> 3"},
 };
 
 }  // namespace mge::op_attention

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/random.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_bernoulli {
 namespace {
@@ -44,6 +45,7 @@ MGE_OP(bernoulli) = {
     .attrs = {{"dtype", AttrType::kInt}, {"seed", AttrType::kFloat}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ZeroGradient,
     .traits = kRandom,
     .since = 15,
 };

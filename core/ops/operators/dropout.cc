@@ -92,6 +92,7 @@ MGE_OP(dropout) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .gradient = Gradient,
+    .fixed_inputs = 0b10,
     .in_place = {{0, 0}},
     .traits = kRandom,
     .examples = {"(T[3,7])"},

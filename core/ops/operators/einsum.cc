@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/ops/families/reduce.h"
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
@@ -156,6 +157,7 @@ MGE_OP(einsum) = {
     .attrs = {{"equation", AttrType::kText, true}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
     .since = 12,
     .examples = {"(T[3,5], T[5,7]) {equation=\"ij,jk->ik\"}", "(T[2,3,5]) {equation=\"bij->bji\"}"},
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_eye_like {
 namespace {
@@ -46,6 +47,7 @@ MGE_OP(eye_like) = {.name = "EyeLike",
                     .attrs = {{"dtype", AttrType::kInt}, {"k", AttrType::kInt}},
                     .infer = Infer,
                     .eval = Eval,
+                    .gradient = ZeroGradient,
                     .since = 9,
                     .examples = {"(T[4,5]) {k=1}"}};
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+#include <vector>
+
 #include "core/ops/families/movement.h"
+#include "core/ops/function_body.h"
 #include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
@@ -70,9 +74,30 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  if (g.attrs().Int("batch_dims") != 0) return g.Unsupported("a GatherND with batch dimensions");
+  if (g.attrs().Int("batch_dims") != 0) return g.GiveByReplacement();
   return g.Give(0, g.Of("ScatterND", {g.Fill(0, g.x()).id(), g.x(1).id(), g.dy().id()},
                         OneAttribute("reduction", std::string("add"))));
+}
+
+// Adds the coordinates of the batch in front of the indices.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  const auto batch = static_cast<size_t>(f.attrs().Int("batch_dims"));
+  if (batch == 0 || !f.IsStatic()) return false;
+  Shape dims = f.dims(1);
+  std::vector<ValueId> coordinates;
+  for (size_t d = 0; d < batch; ++d) {
+    Shape one(dims.size(), 1), all = dims;
+    one[d] = dims[d];
+    all.back() = 1;
+    std::vector<int64_t> numbers(static_cast<size_t>(dims[d]));
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    const ValueId places = f.Constant(Tensor::Of<int64_t>(one, numbers));
+    coordinates.push_back(f.Add("Expand", {places, f.Integers(all)}));
+  }
+  coordinates.push_back(f.input(1));
+  const ValueId indices = f.Add("Concat", coordinates, IntAttribute("axis", -1));
+  f.Result(0, "GatherND", {f.input(0), indices});
+  return true;
 }
 
 }  // namespace
@@ -85,7 +110,9 @@ MGE_OP(gather_nd) = {.name = "GatherND",
                      .infer = Infer,
                      .eval = Eval,
                      .gradient = Gradient,
+                     .gradient_body = GradientBody,
                      .since = 11,
-                     .examples = {"(T[3,4,5], int64[2,2]<0,3,2,1>)"}};
+                     .examples = {"(T[3,4,5], int64[2,2]<0,3,2,1>)", "(T[2,3,4], int64[2,3,1]<0,3,2,1,-1,1>) {batch_dims=1}",
+                                  "(T[2,3,4,2], int64[2,3,2]<0,1,2,0,1,-1,3,0,2,1,3,1>) {batch_dims=2}"}};
 
 }  // namespace mge::op_gather_nd

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/pool.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_global_max_pool {
 namespace {
@@ -14,6 +15,12 @@ absl::Status Eval(EvalContext& ctx) {
   });
 }
 
+// Divides the gradient among the largest elements.
+absl::Status Gradient(GradientContext& g) {
+  const Term y = g.y(), largest = g.CastTo(Binary("Equal", g.x(), y), g.dtype());
+  return g.Give(0, largest * (g.dy() / g.SumTo(largest, y)));
+}
+
 }  // namespace
 
 MGE_OP(global_max_pool) = {
@@ -23,6 +30,7 @@ MGE_OP(global_max_pool) = {
     .outputs = {{"Y"}},
     .infer = InferGlobalPool,
     .eval = Eval,
+    .gradient = Gradient,
     .examples = {"(T[2,5,7,3])"},
 };
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/ops/families/quantization.h"
+#include "core/ops/function_body.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
@@ -214,6 +217,70 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(fmt::format("interpolating {}", DTypeName(x.dtype())));
 }
 
+// Floating indices and weights of all points, [N,1,points].
+using TapTerms = std::vector<std::pair<Term, Term>>;
+
+// Returns the taps along one axis.
+TapTerms TermsOf(const Options& o, const Term& normalized, int64_t size) {
+  ExpressionBuilder& b = normalized.builder();
+  const auto length = static_cast<double>(size);
+  Term at = o.align_corners ? (normalized + 1) * ((length - 1) / 2) : ((normalized + 1) * length - 1) / 2;
+  if (o.mode == Mode::kNearest) at = Unary("Round", at);
+  // Beyond that distance all points read zeros or the border.
+  at = Binary("Min", Binary("Max", at, b.Number(-4)), b.Number(length + 4));
+  const Term base = Unary("Floor", at), t = at - base;
+  TapTerms taps;
+  const auto add = [&](const Term& index, const Term& weight) {
+    const Term inside = Binary("Min", Binary("Max", index, b.Number(0)), b.Number(length - 1));
+    const bool zeros = o.padding == Padding::kZeros;
+    const ValueId same = Binary("Equal", index, inside).id();
+    taps.emplace_back(inside, zeros ? b.Where(same, weight, b.Number(0)) : weight);
+  };
+  if (o.mode == Mode::kNearest) {
+    add(base, b.Fill(1, base));
+  } else {
+    add(base, 1 - t);
+    add(base + 1, t);
+  }
+  return taps;
+}
+
+// Adds the products of elements and weights of all taps.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic()) return false;
+  MGE_ASSIGN_OR_RETURN(const Options o, ReadOptions(f.attrs()));
+  MGE_ASSIGN_OR_RETURN(const Shape out, OutputShape(f.dims(0), f.dims(1)));
+  if (f.dtype(0) != f.dtype(1)) return f.Unsupported("the gradient for a grid of another type than X");
+  if (o.mode == Mode::kCubic) return f.Unsupported("the gradient of mode cubic");
+  if (o.padding == Padding::kReflection) return f.Unsupported("the gradient of padding_mode reflection");
+  const Shape x = f.dims(0), sizes(x.begin() + 2, x.end());
+  const int64_t points = Elements(std::span(out).subspan(2)), axes = static_cast<int64_t>(sizes.size());
+  const Term image(f, f.Reshape(f.input(0), {x[0], x[1], Elements(sizes)}));
+  const ValueId grid = f.Reshape(f.input(1), {x[0], 1, points, axes});
+  const std::vector<ValueId> places = f.Split(grid, std::vector<int64_t>(static_cast<size_t>(axes), 1));
+  TapTerms taps;  // with flat integer indices
+  for (int64_t d = 0; d < axes; ++d) {
+    const int64_t size = sizes[static_cast<size_t>(d)];
+    const Term place(f, f.Reshape(places[static_cast<size_t>(axes - 1 - d)], {x[0], 1, points}));
+    TapTerms all;
+    for (const auto& [index, weight] : TermsOf(o, place, size)) {
+      const Term whole = f.CastTo(index, DType::kI64);
+      if (d == 0) all.emplace_back(whole, weight);
+      for (const auto& [outer, outer_weight] : taps) {
+        all.emplace_back(outer * Term(f, f.Constant(Tensor::Scalar<int64_t>(size))) + whole, outer_weight * weight);
+      }
+    }
+    taps = std::move(all);
+  }
+  std::vector<ValueId> products;
+  for (const auto& [index, weight] : taps) {
+    const ValueId everywhere = f.Add("Expand", {index.id(), f.Integers({x[0], x[1], points})});
+    products.push_back((f.Of("GatherElements", {image.id(), everywhere}, IntAttribute("axis", 2)) * weight).id());
+  }
+  f.ReshapeTo(f.output(0), f.Add("Sum", products), out);
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(grid_sample) = {
@@ -225,8 +292,11 @@ MGE_OP(grid_sample) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = ReplacementGradient,
+    .gradient_body = GradientBody,
     .since = 16,
-    .examples = {"(T[1,2,4,5], T[1,3,3,2])"},
+    .examples = {"(T[1,2,4,5], T[1,3,3,2])", "(T[2,3,4,5], T[2,3,4,2]@-1.4:1.4) {align_corners=1, padding_mode=\"border\"}",
+                 "(T[2,1,3,4,5], T[2,2,3,2,3]@-1.4:1.4)", "(T[1,2,4,5], T[1,3,3,2]@-1.4:1.4) {mode=\"nearest\"}"},
 };
 
 }  // namespace mge::op_grid_sample

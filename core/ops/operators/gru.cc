@@ -4,11 +4,9 @@
 namespace mge::op_gru {
 namespace {
 
-constexpr std::string_view kDefaults[] = {"Sigmoid", "Tanh"};
-constexpr RecurrentKind kKind = {.gates = 3, .activations = kDefaults};
 enum Gate { kUpdate, kReset, kHidden };
 
-absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kKind); }
+absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kGruKind); }
 
 template <typename T>
 absl::Status Run(EvalContext& ctx, const Recurrent& r) {
@@ -17,7 +15,7 @@ absl::Status Run(EvalContext& ctx, const Recurrent& r) {
   const int64_t n = r.hidden;
   MGE_ASSIGN_OR_RETURN(Tensor scratch, Scratch<A>(ctx, n));
   A* gated = scratch.template MutableData<A>().data();
-  return RunRecurrent<T>(ctx, r, kKind, [&](const RecurrentCell<A>& cell, const RecurrentStep<A>& step) {
+  return RunRecurrent<T>(ctx, r, kGruKind, [&](const RecurrentCell<A>& cell, const RecurrentStep<A>& step) {
     A *gates = step.gates, *h = step.h;
     for (int gate : {kUpdate, kReset}) {
       for (int64_t i = 0; i < n; ++i) {
@@ -38,8 +36,11 @@ absl::Status Run(EvalContext& ctx, const Recurrent& r) {
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  return EvalRecurrent(ctx, kKind, [&](auto tag, const Recurrent& r) { return Run<typename decltype(tag)::type>(ctx, r); });
+  return EvalRecurrent(ctx, kGruKind,
+                       [&](auto tag, const Recurrent& r) { return Run<typename decltype(tag)::type>(ctx, r); });
 }
+
+absl::Status Gradient(GradientContext& g) { return RecurrentGradient(g, "GRU", kGruKind); }
 
 }  // namespace
 
@@ -52,8 +53,12 @@ MGE_OP(gru) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
+    .gradient = Gradient,
     .examples =
         {"(T[3,2,4], T[1,15,4], T[1,15,5]) {hidden_size=5} -> 2",
+         "(T[3,2,4], T[2,15,4], T[2,15,5], T[2,30], _, T[2,2,5]) {direction=\"bidirectional\"} -> 2",
+         "(T[2,3,4], T[2,15,4], T[2,15,5], T[2,30], _, T[2,2,5]) {linear_before_reset=1, layout=1, "
+         "direction=\"bidirectional\"} -> 2",
          "(T[3,2,4], T[1,15,4], T[1,15,5], T[1,30]) {hidden_size=5, linear_before_reset=1, direction=\"reverse\"} -> 2"},
 };
 

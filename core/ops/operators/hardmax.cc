@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/softmax.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_hardmax {
 namespace {
@@ -27,6 +28,7 @@ MGE_OP(hardmax) = {
     .infer = SoftmaxInfer,
     .eval = Eval,
     .upgrade = UpgradeSoftmax,
+    .gradient = ZeroGradient,
     .in_place = {{0, 0}},
     .examples = {"(T[2,5,3])"},
 };

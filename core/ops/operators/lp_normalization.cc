@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/arg_reduce.h"
 #include "core/ops/families/normalization.h"
+#include "core/ops/function_body.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_lp_normalization {
 namespace {
@@ -46,6 +48,15 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  const Ints axes = {f.attrs().Int("axis", -1)};
+  const bool squares = f.attrs().Int("p", 2) == 2;
+  Term sum = f.Sum(squares ? f.x() * f.x() : Unary("Abs", f.x()), axes);
+  sum = f.Where(sum > 0, sum, f.Number(1));
+  f.Result(0, "Div", {f.input(0), (squares ? Unary("Sqrt", sum) : sum).id()});
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(lp_normalization) = {
@@ -56,6 +67,8 @@ MGE_OP(lp_normalization) = {
     .attrs = {{"axis", AttrType::kInt}, {"p", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .gradient_body = GradientBody,
     .in_place = {{0, 0}},
     .examples = {"(T[2,5,3])"},
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/normalization.h"
+#include "core/ops/function_body.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_lrn {
 namespace {
@@ -49,6 +51,23 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic()) return false;
+  const int64_t size = f.attrs().Int("size"), before = (size - 1) / 2, channels = f.dims(0)[1];
+  Ints pads(2 * static_cast<size_t>(f.rank(0)), 0);
+  pads[1] = before;
+  pads[static_cast<size_t>(f.rank(0)) + 1] = size - 1 - before;
+  const ValueId squares = f.Add("Pad", {(f.x() * f.x()).id(), f.Integers(pads)});
+  std::vector<ValueId> parts;
+  for (int64_t k = 0; k < size; ++k) {
+    parts.push_back(f.Add("Slice", {squares, f.Integers({k}), f.Integers({k + channels}), f.Integers({1})}));
+  }
+  const Term sum = f.Of("Sum", parts);
+  const Term base = f.attrs().Float("bias", 1.0f) + sum * (f.attrs().Float("alpha", 1e-4f) / static_cast<double>(size));
+  f.Result(0, "Mul", {f.input(0), Binary("Pow", base, f.Number(-f.attrs().Float("beta", 0.75f))).id()});
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(lrn) = {
@@ -62,6 +81,8 @@ MGE_OP(lrn) = {
               {"size", AttrType::kInt, true}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .gradient_body = GradientBody,
     .examples = {"(T[2,7,3,5]) {size=3}", "(T[2,7,3,4]) {size=3, alpha=0.5, beta=0.5, bias=2.0}"},
 };
 

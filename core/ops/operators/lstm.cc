@@ -17,6 +17,8 @@ absl::Status Eval(EvalContext& ctx) {
                        [&](auto tag, const Recurrent& r) { return Run<typename decltype(tag)::type>(ctx, r); });
 }
 
+absl::Status Gradient(GradientContext& g) { return RecurrentGradient(g, "LSTM", kLstmKind); }
+
 }  // namespace
 
 MGE_OP(lstm) = {
@@ -28,7 +30,11 @@ MGE_OP(lstm) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
+    .gradient = Gradient,
     .examples = {"(T[3,2,4], T[1,20,4], T[1,20,5]) {hidden_size=5} -> 3",
+                 "(T[2,3,4], T[2,20,4], T[2,20,5], T[2,40], _, T[2,2,5], T[2,2,5]) {hidden_size=5, layout=1, "
+                 "direction=\"bidirectional\"} -> 3",
+                 "(T[4,1,3], T[1,8,3], T[1,8,2], T[1,16]) {direction=\"reverse\"}",
                  "(T[3,2,4], T[2,20,4], T[2,20,5], T[2,40], int32[2]<3,1>, T[2,2,5], T[2,2,5], T[2,15]) {hidden_size=5, "
                  "direction=\"bidirectional\", "
                  "activations=[\"HardSigmoid\",\"Relu\",\"Tanh\",\"Sigmoid\",\"Tanh\",\"Softsign\"]} -> 3"},

@@ -3,6 +3,8 @@
 
 #include "core/ops/families/binary.h"
 #include "core/ops/families/normalization.h"
+#include "core/ops/function_body.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_mean_variance_normalization {
 namespace {
@@ -48,6 +50,14 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  const Ints axes = f.attrs().IntList("axes", {0, 2, 3});
+  if (axes.empty()) return f.Unsupported("the gradient without axes");
+  const Term centered = f.x() - f.Mean(f.x(), axes);
+  f.Result(0, "Div", {centered.id(), (Unary("Sqrt", f.Mean(centered * centered, axes)) + kEpsilon).id()});
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(mean_variance_normalization) = {
@@ -58,6 +68,8 @@ MGE_OP(mean_variance_normalization) = {
     .attrs = {{"axes", AttrType::kInts}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .gradient_body = GradientBody,
     .in_place = {{0, 0}},
     .since = 9,
     .examples = {"(T[2,3,5,4])"},

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "core/ops/families/binary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_mod {
 namespace {
@@ -37,6 +38,11 @@ absl::Status Eval(EvalContext& ctx) {
   return by_zero ? ctx.Invalid("integer remainder of a division by zero") : absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  MGE_RETURN_IF_ERROR(g.GiveSum(0, g.dy()));
+  return g.wants(1) ? g.GiveSum(1, g.dy() * ((g.y() - g.x()) / g.x(1))) : absl::OkStatus();
+}
+
 }  // namespace
 
 MGE_OP(mod) = {
@@ -47,6 +53,7 @@ MGE_OP(mod) = {
     .attrs = {{"fmod", AttrType::kInt}},
     .infer = BinaryInfer,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,
     .since = 10,

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_one_hot {
@@ -87,6 +88,8 @@ MGE_OP(one_hot) = {.name = "OneHot",
                    .infer = Infer,
                    .eval = Eval,
                    .upgrade = Upgrade,
+                   .gradient = ZeroGradient,
+                   .fixed_inputs = 0b111,
                    .traits = kNoFold,
                    .since = 9,
                    .examples = {"(int64[3,2]<0,1,4,2,3,-1>, int64[]<5>, T[2])"}};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/function_body.h"
 #include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
@@ -154,10 +155,28 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 absl::Status Gradient(GradientContext& g) {
   const std::string mode = g.attrs().Text("mode", "constant");
-  if (mode != "constant") return g.Unsupported(fmt::format("a Pad of mode {}", mode));
+  if (mode != "constant") return g.GiveByReplacement();
   std::vector<ValueId> inputs = {g.dy().id(), Unary("Neg", g.x(1)).id()};
   if (g.has_input(3)) inputs.insert(inputs.end(), {kNone, g.x(3).id()});
   return g.Give(0, g.Of("Pad", inputs));
+}
+
+// Selects the elements of each axis.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  MGE_ASSIGN_OR_RETURN(const Mode mode, ModeOf(f.attrs()));
+  if (mode == kConstant || !f.IsStatic() || !f.constant(1) || (f.has_input(3) && !f.constant(3))) return false;
+  const Shape dims = f.dims(0);
+  const Ints pads = f.constant(1)->ToInts(), axes = f.has_input(3) ? f.constant(3)->ToInts() : Ints();
+  MGE_ASSIGN_OR_RETURN(const Pads p, Resolve(dims, pads, f.has_input(3) ? &axes : nullptr));
+  ValueId x = f.input(0);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (p.begin[d] == 0 && p.end[d] == 0) continue;
+    std::vector<int64_t> sources;
+    for (int64_t at = 0; at < p.out[d]; ++at) sources.push_back(Source(mode, at - p.begin[d], dims[d]));
+    x = f.Add("Gather", {x, f.Integers(sources)}, IntAttribute("axis", static_cast<int64_t>(d)));
+  }
+  f.Result(0, "Identity", {x});
+  return true;
 }
 
 }  // namespace
@@ -174,7 +193,9 @@ MGE_OP(pad) = {.name = "Pad",
                .eval = Eval,
                .upgrade = Upgrade,
                .gradient = Gradient,
+               .gradient_body = GradientBody,
                .examples = {"(T[3,5], int64[4]<1,0,2,3>, T[]<1>)", "(T[4,5], int64[4]<1,2,2,1>) {mode=\"reflect\"}",
-                            "(T[4,5], int64[4]<1,2,2,1>) {mode=\"edge\"}"}};
+                            "(T[4,5], int64[4]<1,2,2,1>) {mode=\"edge\"}",
+                            "(T[4,5], int64[2]<2,-1>, _, int64[1]<-1>) {mode=\"wrap\"}"}};
 
 }  // namespace mge::op_pad

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/random.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_random_normal_like {
 namespace {
@@ -23,6 +24,7 @@ MGE_OP(random_normal_like) = {
               {"seed", AttrType::kFloat}},
     .infer = RandomInfer,
     .eval = Eval,
+    .gradient = ZeroGradient,
     .traits = kRandom,
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/random.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_random_uniform_like {
 namespace {
@@ -21,6 +22,7 @@ MGE_OP(random_uniform_like) = {
     .attrs = {{"dtype", AttrType::kInt}, {"low", AttrType::kFloat}, {"high", AttrType::kFloat}, {"seed", AttrType::kFloat}},
     .infer = RandomInfer,
     .eval = Eval,
+    .gradient = ZeroGradient,
     .traits = kRandom,
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
@@ -156,6 +157,17 @@ absl::Status Eval(EvalContext& ctx) {
   return EvalResize(ctx, options, axes);
 }
 
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic() || (f.has_input(kScales) && !f.constant(kScales)) || (f.has_input(kSizes) && !f.constant(kSizes))) {
+    return false;
+  }
+  MGE_ASSIGN_OR_RETURN(const ResizeOptions options, ReadResizeOptions(f.attrs()));
+  const auto given = [&](int i) { return f.has_input(i) ? f.constant(i) : nullptr; };
+  MGE_ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, Resolve(f.attrs(), f.dims(kX), given(kScales), given(kSizes)));
+  MGE_RETURN_IF_ERROR(AddResize(f, options, axes));
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(resize) = {
@@ -178,10 +190,17 @@ MGE_OP(resize) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = ReplacementGradient,
+    .fixed_inputs = 0b110,
+    .gradient_body = GradientBody,
     .since = 10,
     .examples = {"(T[1,2,3,4], _, float32[4]<1,1,2,2>)", "(T[1,2,5,7], _, _, int64[4]<1,2,9,4>) {mode=\"linear\"}",
                  "(T[1,8,33,31], _, float32[4]<1,1,2,2>)", "(T[1,8,33,31], _, float32[4]<1,1,2,2>) {mode=\"linear\"}",
-                 "(T[1,1,4,4], _, float32[4]<1,1,1.5,0.5>) {mode=\"cubic\"}"},
+                 "(T[1,1,4,4], _, float32[4]<1,1,1.5,0.5>) {mode=\"cubic\"}",
+                 "(T[1,2,6,5], _, _, int64[2]<3,7>) {mode=\"linear\", axes=[2,3], antialias=1}",
+                 "(T[1,2,3,4,3], _, _, int64[5]<1,2,4,2,3>) {mode=\"linear\", "
+                 "coordinate_transformation_mode=\"align_corners\"}",
+                 "(T[1,2,5,4], _, float32[4]<1,1,1.5,0.5>)"},
 };
 
 }  // namespace mge::op_resize

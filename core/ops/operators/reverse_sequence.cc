@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_reverse_sequence {
@@ -48,6 +49,10 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.Of("ReverseSequence", {g.dy().id(), g.x(1).id()}, g.attrs()));
+}
+
 }  // namespace
 
 MGE_OP(reverse_sequence) = {.name = "ReverseSequence",
@@ -57,6 +62,7 @@ MGE_OP(reverse_sequence) = {.name = "ReverseSequence",
                             .attrs = {{"batch_axis", AttrType::kInt}, {"time_axis", AttrType::kInt}},
                             .infer = Infer,
                             .eval = Eval,
+                            .gradient = Gradient,
                             .since = 10,
                             .examples = {"(T[4,3], int64[3]<1,4,2>)"}};
 

@@ -4,19 +4,18 @@
 namespace mge::op_rnn {
 namespace {
 
-constexpr std::string_view kDefaults[] = {"Tanh"};
-constexpr RecurrentKind kKind = {.gates = 1, .activations = kDefaults};
-
-absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kKind); }
+absl::Status Infer(InferContext& ctx) { return InferRecurrent(ctx, kRnnKind); }
 
 absl::Status Eval(EvalContext& ctx) {
-  return EvalRecurrent(ctx, kKind, [&](auto tag, const Recurrent& r) {
-    return RunRecurrent<typename decltype(tag)::type>(ctx, r, kKind, [&](const auto& cell, const auto& s) {
+  return EvalRecurrent(ctx, kRnnKind, [&](auto tag, const Recurrent& r) {
+    return RunRecurrent<typename decltype(tag)::type>(ctx, r, kRnnKind, [&](const auto& cell, const auto& s) {
       for (int64_t i = 0; i < r.hidden; ++i) s.gates[i] += cell.Recur(0, i, s.h) + cell.Bias(0, i);
       for (int64_t i = 0; i < r.hidden; ++i) s.h[i] = cell.Activate(0, s.gates[i]);
     });
   });
 }
+
+absl::Status Gradient(GradientContext& g) { return RecurrentGradient(g, "RNN", kRnnKind); }
 
 }  // namespace
 
@@ -29,7 +28,10 @@ MGE_OP(rnn) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
-    .examples = {"(T[3,2,4], T[1,5,4], T[1,5,5]) {hidden_size=5} -> 2"},
+    .gradient = Gradient,
+    .examples = {"(T[3,2,4], T[1,5,4], T[1,5,5]) {hidden_size=5} -> 2",
+                 "(T[3,2,4], T[2,5,4], T[2,5,5], T[2,10], _, T[2,2,5]) {direction=\"bidirectional\", "
+                 "activations=[\"relu\",\"Tanh\"]} -> 2"},
 };
 
 }  // namespace mge::op_rnn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/movement.h"
 #include "core/ops/families/rotary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_rotary_embedding {
 namespace {
@@ -104,6 +105,8 @@ MGE_OP(rotary_embedding) = {
     .attrs = {{"interleaved", AttrType::kInt}, {"num_heads", AttrType::kInt}, {"rotary_embedding_dim", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .fixed_inputs = 0b110,
     .in_place = {{0, 0}},
     .since = 23,
     .examples = {"(T[2,3,5,8], T[7,4], T[7,4], int64[2,5]<0,1,2,3,4,6,5,4,3,2>)", "(T[2,3,5,8], T[2,5,4], T[2,5,4])",

@@ -10,8 +10,10 @@ MGE_OP(scatter_elements) = {.name = "ScatterElements",
                             .attrs = {{"axis", AttrType::kInt}, {"reduction", AttrType::kText}},
                             .infer = InferScatterElements,
                             .eval = EvalScatterElements,
+                            .gradient = ScatterElementsGradient,
                             .in_place = {{0, 0}},
                             .since = 11,
-                            .examples = {"(T[3,4], int64[1,4]<0,2,1,0>, T[1,4])"}};
+                            .examples = {"(T[4,4], int64[1,4]<0,2,1,3>, T[1,4])",
+                                         "(T[4,4], int64[3,2]<3,0,0,1,-3,2>, T[3,2]) {axis=1, reduction=\"add\"}"}};
 
 }  // namespace mge::op_scatter_elements

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/scatter.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_scatter_nd {
@@ -64,17 +65,21 @@ absl::Status Eval(EvalContext& ctx) {
   return status;
 }
 
+absl::Status Gradient(GradientContext& g) { return ScatterGradient(g, "ScatterND", "GatherND", {}); }
+
 }  // namespace
 
-MGE_OP(scatter_nd) = {.name = "ScatterND",
-                      .doc = "The data with slices set, or combined by `reduction`, at vectors of coordinates.",
-                      .inputs = {{"data"}, {"indices", {DType::kI64}}, {"updates"}},
-                      .outputs = {{"output"}},
-                      .attrs = {{"reduction", AttrType::kText}},
-                      .infer = Infer,
-                      .eval = Eval,
-                      .in_place = {{0, 0}},
-                      .since = 11,
-                      .examples = {"(T[4,5], int64[2,1]<3,0>, T[2,5])"}};
+MGE_OP(scatter_nd) = {
+    .name = "ScatterND",
+    .doc = "The data with slices set, or combined by `reduction`, at vectors of coordinates.",
+    .inputs = {{"data"}, {"indices", {DType::kI64}}, {"updates"}},
+    .outputs = {{"output"}},
+    .attrs = {{"reduction", AttrType::kText}},
+    .infer = Infer,
+    .eval = Eval,
+    .gradient = Gradient,
+    .in_place = {{0, 0}},
+    .since = 11,
+    .examples = {"(T[4,5], int64[2,1]<3,0>, T[2,5])", "(T[4,5], int64[3,2]<3,0,2,0,-1,2>, T[3]) {reduction=\"add\"}"}};
 
 }  // namespace mge::op_scatter_nd

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_selu {
 namespace {
@@ -25,6 +26,12 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  const double alpha = g.attrs().Float("alpha", 1.67326319217681884765625f);
+  const double gamma = g.attrs().Float("gamma", 1.05070102214813232421875f);
+  return g.Give(0, g.dy() * g.Where(g.x() > 0, g.Number(gamma), g.y() + alpha * gamma));
+}
+
 }  // namespace
 
 MGE_OP(selu) = {
@@ -36,6 +43,7 @@ MGE_OP(selu) = {
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
 };

@@ -3,6 +3,7 @@
 
 #include "core/ops/families/convert.h"
 #include "core/ops/families/unary.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_shrink {
 namespace {
@@ -25,6 +26,10 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Gradient(GradientContext& g) {
+  return g.Give(0, g.Where(Unary("Abs", g.x()) > g.attrs().Float("lambd", 0.5f), g.dy(), g.Number(0)));
+}
+
 }  // namespace
 
 MGE_OP(shrink) = {
@@ -35,6 +40,7 @@ MGE_OP(shrink) = {
     .attrs = {{"bias", AttrType::kFloat}, {"lambd", AttrType::kFloat}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
+    .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .since = 9,

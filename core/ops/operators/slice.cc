@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "core/ops/families/movement.h"
+#include "core/ops/function_body.h"
 #include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
@@ -124,7 +125,7 @@ absl::Status Gradient(GradientContext& g) {
         ones = std::ranges::all_of(steps->Data<T>(), [](T step) { return step == T(1); });
       });
     }
-    if (!ones) return g.Unsupported("a Slice with other steps than 1");
+    if (!ones) return g.GiveByReplacement();
   }
   auto wide = [&](int i) { return g.CastTo(g.x(i), DType::kI64); };
   Ints all(static_cast<size_t>(rank));
@@ -136,6 +137,42 @@ absl::Status Gradient(GradientContext& g) {
   const Term before = Binary("Min", Binary("Max", from_start, zero), size);
   const Term pads = g.Of("Concat", {before.id(), (size - before - kept).id()}, IntAttribute("axis", 0));
   return g.Give(0, g.Of("Pad", {g.dy().id(), pads.id(), kNone, axes.id()}));
+}
+
+// Cuts each axis with a positive step into blocks of that size and keeps their first elements. Selects the elements of an axis
+// with a negative step.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic() || !f.has_input(4)) return false;
+  Ints lists[4];
+  for (int i = 0; i < 4; ++i) {
+    if (f.has_input(i + 1) && !f.constant(i + 1)) return false;
+    if (f.has_input(i + 1)) lists[i] = f.constant(i + 1)->ToInts();
+  }
+  Shape dims = f.dims(0);
+  MGE_ASSIGN_OR_RETURN(const std::vector<Range> ranges,
+                       Ranges(dims, lists[0], lists[1], f.has_input(3) ? &lists[2] : nullptr, &lists[3]));
+  ValueId x = f.input(0);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const Range& r = ranges[d];
+    const auto axis = static_cast<int64_t>(d);
+    if (r.step < 0) {
+      std::vector<int64_t> sources;
+      for (int64_t k = 0; k < r.count; ++k) sources.push_back(r.start + k * r.step);
+      x = f.Add("Gather", {x, f.Integers(sources)}, IntAttribute("axis", axis));
+    } else if (r.count != dims[d]) {
+      const int64_t end = r.count == 0 ? r.start : r.start + (r.count - 1) * r.step + 1;
+      x = f.Add("Slice", {x, f.Integers({r.start}), f.Integers({end}), f.Integers({axis})});
+    }
+    dims[d] = r.count;
+    if (r.step <= 1) continue;
+    const int64_t inner = Elements(std::span<const int64_t>(dims).subspan(d + 1)),
+                  outer = Elements(std::span(dims).first(d));
+    x = f.Add("Pad", {x, f.Integers({0, r.step - 1}), kNone, f.Integers({axis})});
+    x = f.Reshape(x, {outer, r.count, r.step, inner});
+    x = f.Reshape(f.Add("Slice", {x, f.Integers({0}), f.Integers({1}), f.Integers({2})}), dims);
+  }
+  f.Result(0, "Identity", {x});
+  return true;
 }
 
 }  // namespace
@@ -152,7 +189,9 @@ MGE_OP(slice) = {.name = "Slice",
                  .eval = Eval,
                  .upgrade = Upgrade,
                  .gradient = Gradient,
+                 .gradient_body = GradientBody,
                  .examples = {"(T[7,9], int64[2]<1,2>, int64[2]<6,9>)",
-                              "(T[7,9], int64[2]<6,8>, int64[2]<0,-99>, int64[2]<0,1>, int64[2]<-2,-3>)"}};
+                              "(T[7,9], int64[2]<6,8>, int64[2]<0,-99>, int64[2]<0,1>, int64[2]<-2,-3>)",
+                              "(T[2,7,8,3], int64[2]<1,0>, int64[2]<7,8>, int64[2]<1,2>, int64[2]<2,3>)"}};
 
 }  // namespace mge::op_slice

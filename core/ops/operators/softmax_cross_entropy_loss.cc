@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/ops/families/loss.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_softmax_cross_entropy_loss {
 namespace {
@@ -48,6 +49,14 @@ absl::Status Eval(EvalContext& ctx) {
   return EvalLoss(ctx, wide);
 }
 
+absl::StatusOr<bool> Body(FunctionBody& f) {
+  if (!f.has_rank(1)) return false;
+  const Term log_probabilities = f.Of("LogSoftmax", {f.input(0)}, IntAttribute("axis", 1));
+  f.Result(1, "Identity", {log_probabilities.id()});
+  MGE_RETURN_IF_ERROR(AddLoss(f, log_probabilities));
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(softmax_cross_entropy_loss) = {
@@ -58,8 +67,14 @@ MGE_OP(softmax_cross_entropy_loss) = {
     .attrs = {{"ignore_index", AttrType::kInt}, {"reduction", AttrType::kText}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
+    .fixed_inputs = 0b100,
+    .body = Body,
     .since = 12,
-    .examples = {"(T[3,5], int64[3]<1,0,4>)"},
+    .examples = {"(T[3,5], int64[3]<1,0,4>)", "(T[3,5], int32[3]<1,0,4>, T[5]@0.5:2) -> 2",
+                 "(T[2,5,3], int64[2,3]<1,0,4,-7,2,2>, T[5]@0.5:2) {ignore_index=-7}",
+                 "(T[2,5,3], int64[2,3]<1,0,4,-7,2,2>) {ignore_index=-7, reduction=\"none\"}",
+                 "(T[3,5], int64[3]<1,9,4>) {ignore_index=9, reduction=\"sum\"} -> 2"},
 };
 
 }  // namespace mge::op_softmax_cross_entropy_loss

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/sigmoid.h"
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
@@ -36,6 +37,7 @@ MGE_OP(swi_glu) = {
     .attrs = {{"alpha", AttrType::kFloat}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
     .in_place = {{0, 0}, {0, 1}},
     .traits = kElementwise,
     .since = 28,

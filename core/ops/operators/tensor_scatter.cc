@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/arg_reduce.h"
 #include "core/ops/families/movement.h"
+#include "core/ops/gradient.h"
 
 namespace mge::op_tensor_scatter {
 namespace {
@@ -79,6 +80,7 @@ MGE_OP(tensor_scatter) = {
     .attrs = {{"axis", AttrType::kInt}, {"mode", AttrType::kText}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = ReplacementGradient,
     .in_place = {{0, 0}},
     .since = 24,
     .examples = {"(T[2,3,7,5], T[2,3,2,5], int64[2]<0,5>)", "(T[2,3,5], T[2,2,5])",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/resize.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
@@ -73,6 +74,14 @@ absl::Status Eval(EvalContext& ctx) {
   return EvalResize(ctx, options, axes);
 }
 
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic() || !f.constant(1)) return false;
+  MGE_ASSIGN_OR_RETURN(const ResizeOptions options, Options(f.attrs()));
+  MGE_ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, Resolve(f.dims(0), *f.constant(1)));
+  MGE_RETURN_IF_ERROR(AddResize(f, options, axes));
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(upsample) = {
@@ -84,6 +93,9 @@ MGE_OP(upsample) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = ReplacementGradient,
+    .fixed_inputs = 0b10,
+    .gradient_body = GradientBody,
     .until = 9,
     .examples = {"(T[1,2,3,4], float32[4]<1,1,2,3>)"},
 };

@@ -91,6 +91,7 @@ std::string OpText(const OpDef& op) {
   if (!hidden.empty()) out += fmt::format("- not offered with attribute: {}\n", fmt::join(hidden, ", "));
   if (op.body) out += "- the host replaces it by other operators, unless every device has a kernel for it\n";
   if (op.gradient) out += "- can be trained: its gradient consists of other operators\n";
+  if (!op.gradient && op.body) out += "- can be trained if the operators that replace it can\n";
   if (op.until < 999) out += fmt::format("- only in operator sets {} to {}\n", op.since, op.until);
   return out + "\n";
 }

@@ -4,7 +4,8 @@
 //
 // Heads that share keys become a batch dimension of their own, over which keys, values and masks are broadcast. What a query
 // may see by its position is a constant mask; with numbers of valid keys, it is a comparison of positions. A query that sees
-// no key gets zeros behind the last product, so that the nodes before it stay as other exporters write them.
+// no key gets zeros behind the last product, so that the nodes before it stay as other exporters write them. If the nodes are
+// made for gradients, its scores are zeros, too.
 #include "core/ops/families/attention.h"
 
 #include <algorithm>
@@ -51,6 +52,8 @@ class Builder {
     if (mask_ != kNone) {
       scores = MaskIsBool() ? Add("Where", {mask_, scores, Lowest()}) : Add("Add", {scores, mask_});
     }
+    // Gradients go through the softmax, where NaN of such a query would reach the keys.
+    if (sees_none_ != kNone && node_.recomputed) scores = Add("Where", {sees_none_, Number(0), scores});
     MGE_ASSIGN_OR_RETURN(const DType precision, ReadDType(node_.attrs, "softmax_precision", type_, kFloating));
     const ValueId weights = Add("Softmax", {Cast(scores, type_, precision)}, IntAttribute("axis", -1));
     const ValueId y = Add("MatMul", {Cast(weights, precision, type_), Grouped(v, 1, d_.keys(), d_.value_head)});

@@ -249,7 +249,8 @@ MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_t
 typedef struct mge_training_options {
   size_t struct_size;
   /* "cross_entropy" (default): softmax cross-entropy of scores [N,C,...] and class numbers [N,...]; labels that are no numbers
-   * of classes, such as -1, do not count. "binary_cross_entropy": of scores and probabilities. "mse", "mae": mean squared or
+   * of classes, such as -1, do not count. The classes may be another dimension than the second: the labels lack it. If several
+   * fit, it is the first of them. "token_cross_entropy": the classes are the last dimension. "binary_cross_entropy": of scores and probabilities. "mse", "mae": mean squared or
    * absolute error. "output": the model computes its loss, so that there are no labels. */
   const char* loss;
   const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
@@ -290,7 +291,7 @@ typedef struct mge_session_options {
   const char* const* outputs;
   size_t output_count;
   /* Not NULL: each run is a training step. It computes the loss of a batch and its gradients, and updates the parameters, which
-   * stay in the session: every float32 and float64 initializer with dimensions that the loss depends on. The inputs are those
+   * stay in the session: every floating initializer with dimensions that the loss depends on. The inputs are those
    * of the model, then "labels" (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
    * the loss, then those of the model. Runs of the session follow one another. */
   const mge_training_options* training;

@@ -68,8 +68,8 @@ TEST(FunctionBody, ErrorsNameTheNode) {
 
 TEST(FunctionBody, EveryFunctionOperatorUsesItsBodyOnly) {
   for (const OpDef* def : AllOps()) {
-    // Only in training has BatchNormalization a body.
-    if (!def->body || def->name == "BatchNormalization") continue;
+    // Only in training has BatchNormalization a body. The losses' evaluators say which label is wrong.
+    if (!def->body || def->name == "BatchNormalization" || def->name.ends_with("Loss")) continue;
     EXPECT_EQ(def->eval, EvalByBody) << def->name;
   }
 }

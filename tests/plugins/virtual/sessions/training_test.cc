@@ -142,6 +142,44 @@ TEST_P(Training, LossesOfFloat16OutputsAreFloat32) {
   EXPECT_NEAR(State("w")[7], 2 - 300 * 4.0 / 300, 0.01);  // the gradient of one of 300 weights is 4 / 300
 }
 
+// Returns a tensor of a 16-bit type.
+template <typename T>
+HostValue Narrow(Shape shape, const std::vector<float>& elements) {
+  return Of<T>(std::move(shape), std::vector<T>(elements.begin(), elements.end()));
+}
+
+// The gradient of (2 x - t)^2 for x = t = 1 is 2. A step of 0.0002 is lost in 16 bits near 2.
+TEST_P(Training, ParametersOf16BitsAreRoundingsOfWideCopies) {
+  Start("input x : bfloat16[N,1]\nconst w = bfloat16[1]<2>\ny = Mul(x, w)\noutput y\n", {.loss = "mse"});
+  const auto x = Narrow<BFloat16>({1, 1}, {1});
+  EXPECT_FLOAT_EQ(static_cast<float>(Step({x, x}, 1e-4f)), 1);
+  EXPECT_THAT(State("w.master"), ElementsAre(FloatNear(2 - 2e-4f, 1e-6f)));
+  EXPECT_EQ(static_cast<float>(session_->ReadState("w")->Data<BFloat16>()[0]), 2);
+  Step({x, x}, 0.25f);
+  EXPECT_THAT(State("w.master"), ElementsAre(FloatNear(1.5f - 2e-4f, 1e-6f)));
+  EXPECT_EQ(static_cast<float>(session_->ReadState("w")->Data<BFloat16>()[0]), 1.5f);
+  EXPECT_FALSE(session_->ReadState("optimizer.loss_scale").ok());  // bfloat16 has the range of float32
+}
+
+// The gradient is 2 * 8 * 4 = 64. Times 1024 or more, it is infinite in float16.
+TEST_P(Training, StepsWithInfiniteGradientsChangeOnlyTheScaleOfTheLoss) {
+  Start("input x : float16[N,1]\nconst w = float16[1]<2>\ny = Mul(x, w)\noutput y\n", {.loss = "mse", .optimizer = "adam"});
+  const auto x = Narrow<Half>({1, 1}, {4}), t = Narrow<Half>({1, 1}, {0});
+  for (float scale = 65536; scale > 512; scale /= 2) {
+    EXPECT_THAT(State("optimizer.loss_scale"), ElementsAre(scale));
+    EXPECT_FLOAT_EQ(static_cast<float>(Step({x, t}, 0.25f)), 64);
+  }
+  EXPECT_THAT(State("w.master"), ElementsAre(2));
+  EXPECT_THAT(State("w.mean"), ElementsAre(0));
+  EXPECT_THAT(State("optimizer.step"), ElementsAre(0));
+  Step({x, t}, 0.25f);
+  EXPECT_THAT(State("optimizer.loss_scale"), ElementsAre(512));
+  EXPECT_THAT(State("optimizer.finite_steps"), ElementsAre(1));
+  EXPECT_THAT(State("w.master"), ElementsAre(FloatNear(1.75f, 1e-5f)));
+  EXPECT_THAT(State("w.mean"), ElementsAre(FloatNear(6.4f, 1e-5f)));
+  EXPECT_EQ(static_cast<float>(session_->ReadState("w")->Data<Half>()[0]), 1.75f);
+}
+
 TEST_P(Training, BatchNormalizationUpdatesItsStatistics) {
   Start(R"(input x : float32[N,1]
 const scale = float32[1]<1>
@@ -184,6 +222,33 @@ TEST_P(Training, WithMirroringNeedsLessMemoryForTheSameResult) {
   }
   EXPECT_LT(bytes[1], bytes[0] * 3 / 4);
   EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST_P(Training, WithAPlanOfSublinearMemoryNeedsLessMemoryForTheSameResult) {
+  int64_t bytes[2] = {};
+  std::vector<float> weights[2];
+  for (const bool sublinear : {false, true}) {
+    TrainingOptions options = {.loss = "mse"};
+    if (sublinear) options.sublinear = SublinearOptions{};
+    Start(Blocks(), options);
+    Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
+    bytes[sublinear] = PlannedPeakBytes(*session_->last_plan());
+    weights[sublinear] = State("w0");
+  }
+  EXPECT_LT(bytes[1], bytes[0] * 3 / 4);
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST_P(Training, UpdatesInPlaceGiveTheSameParameters) {
+  if (GetParam() == std::string("host")) GTEST_SKIP() << "the reference evaluators have no kernel that adds";
+  std::vector<float> weights[2];
+  for (const bool inplace : {false, true}) {
+    Start(Blocks(), {.loss = "mse", .momentum = 0.5, .inplace_update = inplace});
+    for (int i = 0; i < 2; ++i) Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
+    weights[inplace] = State("w3");
+  }
+  ASSERT_EQ(weights[0].size(), weights[1].size());
+  for (size_t i = 0; i < weights[0].size(); ++i) ASSERT_NEAR(weights[0][i], weights[1][i], 1e-6);
 }
 
 TEST_P(Training, AnOperationOfTheEngineRunsAsManyStepsAsTheSettingSays) {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses results of a model that are computed again for its gradients, so that less memory is needed than for all of them.
+//
+// The nodes, in their order, are cut into blocks. Results that later blocks read are kept. All others are computed again when the
+// gradients of their block are computed. The memory then grows with the square root of the number of layers. Source: MegEngine's
+// sublinear memory (MGB_SUBLINEAR_MEMORY_*); Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace mge {
+
+struct SublinearOptions {
+  int64_t tries = 10;       // sizes of a block that the linear search tries, and as many that the local one does
+  int64_t generations = 0;  // rounds of the genetic search
+  int64_t population = 20;  // plans that survive a round; at least 1
+  int64_t lower_bound = 0;  // bytes: a plan with a smaller peak keeps more results, those that cost most first
+  int64_t workers = 0;      // threads of the search; 0: half of the processors
+};
+
+struct SublinearPlan {
+  std::vector<bool> again;  // by node: it is computed again
+  int64_t peak = 0;         // estimated bytes of results that are alive at the same time
+  int64_t evaluations = 0;  // plans whose peak was estimated
+};
+
+// Returns the best plan that the search finds, the same for any number of workers. `order` are the graph's nodes in the order of
+// their execution. The graph's types must be inferred; an unknown size, such as that of the batch, counts as 1.
+SublinearPlan PlanSublinearMemory(const Graph& graph, std::span<const NodeId> order, const SublinearOptions& options);
+
+}  // namespace mge
