@@ -78,7 +78,8 @@ class RuntimeOptions(_Options):
 class TrainingOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("optimizer", c.c_char_p),
                 ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double),
-                ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts), ("frozen_count", c.c_size_t)]
+                ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts), ("frozen_count", c.c_size_t),
+                ("data_parallel", c.c_int32), ("reserved", c.c_int32)]
 
 
 class SessionOptions(_Options):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package, used as applications do.
 
-TEST_TREE: the build tree. TEST_CASES: ONNX's test cases for single nodes. MGE_VIRTUAL_DEVICES: 1 or more.
+TEST_TREE: the build tree. TEST_CASES: ONNX's test cases for single nodes. MGE_VIRTUAL_DEVICES: 2 or more.
 """
 import asyncio
 import os
@@ -253,6 +253,15 @@ class Training(unittest.TestCase):
             trainer.save(f"{folder}/trained.onnx")
             result = mge.run(f"{folder}/trained.onnx", image=images())["probabilities"]
             self.assertGreater(np.mean(result.argmax(1) == wrong), 0.5)
+
+
+    def test_on_two_devices_gives_the_losses_of_one(self):
+        losses = []
+        for device, data_parallel in (("virtual0", False), ("virtual0,virtual1", True)):
+            with mge.Trainer(MODEL, device=device, data_parallel=data_parallel) as trainer:
+                losses.append([trainer.step(image=images()[:9], labels=labels()[:9], learning_rate=0.1) for _ in range(3)])
+        np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+        self.assertNotEqual(losses[0][0], losses[0][2])
 
 
 class Libraries(unittest.TestCase):
