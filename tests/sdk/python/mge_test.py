@@ -6,6 +6,7 @@ TEST_TREE: the build tree. TEST_CASES: ONNX's test cases for single nodes. MGE_V
 import asyncio
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import unittest
 import numpy as np
 
 import mge
+import mge._native as native
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
 TREE = pathlib.Path(os.environ["TEST_TREE"])
@@ -277,6 +279,23 @@ class Libraries(unittest.TestCase):
             out, err = python(show, MGE_LIBRARY_PATH=path, LD_LIBRARY_PATH=str(TREE / "lib")).communicate()
             self.assertIn("libmge.so", out)
             self.assertIn(why, err)
+
+    def test_have_the_structs_and_functions_of_the_header(self):
+        header = re.sub(r"/\*.*?\*/", "", (SOURCES / "sdk/include/mge/mge.h").read_text(), flags=re.DOTALL)
+        for name, struct in (("runtime_options", native.RuntimeOptions), ("training_options", native.TrainingOptions),
+                             ("session_options", native.SessionOptions), ("memory_facts", native.MemoryFacts),
+                             ("context", native.Context)):
+            body = re.search(rf"typedef struct mge_{name} {{(.*?)}} mge_{name};", header, re.DOTALL).group(1)
+            members = []
+            for declaration in body.split(";"):
+                pointer = re.search(r"\(\*(\w+)\)\(", declaration)
+                members += [pointer.group(1)] if pointer else re.findall(r"(\w+)(?:\[\d+\])?(?=\s*(?:,|$))", declaration)
+            self.assertEqual([field[0] for field in struct._fields_], members, name)
+        for parameters in (group for group in native._FUNCTIONS.values()):
+            for name, types in parameters.items():
+                declared = re.search(rf"\bmge_{name}\((.*?)\);", header, re.DOTALL).group(1)
+                count = 0 if declared.strip() == "void" else declared.count(",") + 1
+                self.assertEqual(len(types), count, name)
 
     def test_print_nothing_when_they_are_imported(self):
         self.assertEqual(python("import mge").communicate(), ("", ""))
