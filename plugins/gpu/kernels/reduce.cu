@@ -173,7 +173,7 @@ GPU_DEVICE int64_t ReducedOffset(const ReduceWalk& w, int64_t i) { return w.rank
 template <typename T, template <typename> class R>
 GPU_DEVICE auto Accumulate(typename R<T>::A a, const T* __restrict__ from, const ReduceWalk& walk, int64_t begin,
                            int64_t end, int64_t step) {
-  constexpr int kLoads = 8;
+  constexpr int kLoads = kIsReal<Compute<T>> ? 4 : 1;
   int64_t i = begin;
   for (; i + (kLoads - 1) * step < end; i += kLoads * step) {
     T loaded[kLoads];
