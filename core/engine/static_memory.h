@@ -7,7 +7,8 @@
 //   dynamic (3)  own arenas              memory per run
 //   both (4)     returned shared arena   memory per run
 //
-// A plan has fixed shapes if the model declares the shapes of all its inputs, and no part of it is planned during a run.
+// A plan has fixed shapes if the model declares the shapes of all its inputs, and no part of it is planned during a run. One with
+// collectives has arenas of its own: a rank that holds a shared one would wait for the rank that waits for the arena.
 // Memory per run is from the pool "growing", which maps and unmaps pages on devices with virtual memory.
 #pragma once
 
