@@ -190,7 +190,43 @@ absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
       if (--waiting[followers[i]] == 0) ready.push(followers[i]);
     }
   }
-  if (static_cast<int>(order.size()) == live) return order;
+  if (static_cast<int>(order.size()) == live) {
+    // Nodes that compute something again, and those that depend on them, come as late as possible: right before the first node
+    // behind which nothing follows that needs them. Else the results would need memory from an early time on.
+    std::vector<char> lazy(nodes_.size(), 0);
+    bool any = false;
+    for (NodeId id : order) {
+      lazy[id] = nodes_[id].recomputed;
+      for_each_producer(id, [&](NodeId p) { lazy[id] |= lazy[p]; });
+      any |= lazy[id] != 0;
+    }
+    if (!any) return order;
+    std::vector<NodeId> late, open;
+    std::vector<char> placed(nodes_.size(), 0);
+    const auto place = [&](NodeId root) {
+      open.push_back(root);
+      while (!open.empty()) {
+        const NodeId id = open.back();
+        const size_t before = open.size();
+        if (!placed[id]) {
+          for_each_producer(id, [&](NodeId p) {
+            if (!placed[p]) open.push_back(p);
+          });
+        }
+        if (open.size() > before) continue;
+        if (!placed[id]) late.push_back(id);
+        placed[id] = 1;
+        open.pop_back();
+      }
+    };
+    for (NodeId id : order) {
+      if (!lazy[id]) place(id);
+    }
+    for (NodeId id : order) {
+      if (first[id] == first[static_cast<size_t>(id) + 1]) place(id);  // nothing reads its results
+    }
+    return late;
+  }
 
   // Finds a cycle. Every waiting node has a producer that waits too, so walking back must reach a visited node.
   auto waits = [&](NodeId id) { return id != kNone && !nodes_[id].dead && waiting[id] > 0; };

@@ -109,6 +109,7 @@ absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id, BodyFn make) {
     if (v != kNone && graph.value(v).type.dtype == DType::kUndefined) return false;
   }
   const NodeId first_new = graph.node_count();
+  const bool recomputed = graph.node(id).recomputed;
   FunctionBody body(graph, id);
   absl::StatusOr<bool> made = make(body);
   if (!made.ok()) {
@@ -117,7 +118,10 @@ absl::StatusOr<bool> ExpandFunction(Graph& graph, NodeId id, BodyFn make) {
   }
   if (!*made) return false;
   graph.RemoveNode(id);  // its outputs stay alive: they have new producers
-  for (NodeId n = first_new; n < graph.node_count(); ++n) MGE_RETURN_IF_ERROR(BindNode(graph, n));
+  for (NodeId n = first_new; n < graph.node_count(); ++n) {
+    graph.node(n).recomputed |= recomputed;
+    MGE_RETURN_IF_ERROR(BindNode(graph, n));
+  }
   return true;
 }
 

@@ -45,6 +45,8 @@ absl::StatusOr<bool> ReplaceAll(Graph& graph) {
     }
     MGE_RETURN_IF_ERROR(InferTypes(graph));
   }
+  // The planner may merge them with the nodes that replace the original one.
+  for (NodeId id = 0; id < graph.node_count(); ++id) graph.node(id).recomputed = false;
   return true;
 }
 

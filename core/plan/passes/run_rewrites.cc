@@ -55,6 +55,7 @@ absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
       if (graph.node(id).dead) break;
       const Rewrite* rewrite = AllRewrites()[r];
       int32_t first_new = graph.node_count();
+      const bool recomputed = graph.node(id).recomputed;
       absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
       // Rewrites that would exceed the budget are skipped.
       if (changed.status().code() == absl::StatusCode::kResourceExhausted) continue;
@@ -63,6 +64,7 @@ absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
       ++changes;
       if (context.rewrite_counts) ++(*context.rewrite_counts)[r];
       for (int32_t n = first_new; n < graph.node_count(); ++n) {
+        graph.node(n).recomputed |= recomputed;
         if (!graph.node(n).dead && !graph.node(n).def) MGE_RETURN_IF_ERROR(BindNode(graph, n));
       }
     }

@@ -177,5 +177,14 @@ TEST(MergeTypes, NamesAContradiction) {
   EXPECT_FALSE(MergeTypes(a, b, "x").ok());
 }
 
+TEST(Graph, NodesThatComputeSomethingAgainComeAsLateAsPossible) {
+  absl::StatusOr<Graph> graph = ParseGraphText(
+      "input x : float32[3]\na = Neg(x)\nagain = Tanh(x)\nreader = Exp(again)\nb = Sigmoid(a)\nc = Mul(b, reader)\noutput "
+      "c\n");
+  ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
+  graph->node(1).recomputed = true;
+  EXPECT_THAT(*graph->TopologicalOrder(), testing::ElementsAre(0, 3, 1, 2, 4));
+}
+
 }  // namespace
 }  // namespace mge
