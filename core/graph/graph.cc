@@ -191,13 +191,17 @@ absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
     }
   }
   if (static_cast<int>(order.size()) == live) {
-    // Nodes that compute something again, and those that depend on them, come as late as possible: right before the first node
-    // behind which nothing follows that needs them. Else the results would need memory from an early time on.
+    // Nodes that compute something again, and those that depend on them, come late: right before a node that needs them. Else
+    // their results would need memory from an early time on.
     std::vector<char> lazy(nodes_.size(), 0);
+    std::vector<int> depth(nodes_.size(), 0);  // nodes on the longest way to the node
     bool any = false;
     for (NodeId id : order) {
       lazy[id] = nodes_[id].recomputed;
-      for_each_producer(id, [&](NodeId p) { lazy[id] |= lazy[p]; });
+      for_each_producer(id, [&](NodeId p) {
+        lazy[id] |= lazy[p];
+        depth[id] = std::max(depth[id], depth[p] + 1);
+      });
       any |= lazy[id] != 0;
     }
     if (!any) return order;
@@ -213,7 +217,12 @@ absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
             if (!placed[p]) open.push_back(p);
           });
         }
-        if (open.size() > before) continue;
+        if (open.size() > before) {
+          // The gradients come before the recomputed results that they are multiplied by.
+          std::sort(open.begin() + static_cast<std::ptrdiff_t>(before), open.end(),
+                    [&](NodeId a, NodeId b) { return depth[a] < depth[b]; });
+          continue;
+        }
         if (!placed[id]) late.push_back(id);
         placed[id] = 1;
         open.pop_back();
@@ -222,6 +231,8 @@ absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
     for (NodeId id : order) {
       if (!lazy[id]) place(id);
     }
+    // The updates of the last layers' parameters can run first.
+    std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return depth[a] < depth[b]; });
     for (NodeId id : order) {
       if (first[id] == first[static_cast<size_t>(id) + 1]) place(id);  // nothing reads its results
     }

@@ -197,9 +197,9 @@ output y
 }
 
 // Blocks of a matrix product and elementwise nodes, whose results the gradients need.
-std::string Blocks() {
+std::string Blocks(int layers = 4) {
   std::string text = "input x : float32[64,64]\n", last = "x";
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < layers; ++i) {
     const std::string n = std::to_string(i);
     text += "const w" + n + " = float32[64,64]<0.01>\nm" + n + " = MatMul(" + last + ", w" + n + ")\n";
     last = "m" + n;
@@ -230,7 +230,7 @@ TEST_P(Training, WithAPlanOfSublinearMemoryNeedsLessMemoryForTheSameResult) {
   for (const bool sublinear : {false, true}) {
     TrainingOptions options = {.loss = "mse"};
     if (sublinear) options.sublinear = SublinearOptions{};
-    Start(Blocks(), options);
+    Start(Blocks(16), options);
     Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
     bytes[sublinear] = PlannedPeakBytes(*session_->last_plan());
     weights[sublinear] = State("w0");
