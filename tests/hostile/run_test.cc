@@ -203,7 +203,7 @@ TEST(HostileRun, TheCommandEndsAtItsTimeLimitIfADeviceHangs) {
                {"kernel@1=hang", "", "device virtual0, uploading constants"},
                {"kernel@3=hang", "", "device virtual0, between node 'conv1' (Conv)"},
                {"kernel@3=hang", "", "(MGE_DEBUG_CHECK_MEMORY=1 names the exact node)"},
-               {"kernel@3=hang", "--set debug.check_memory=1", "kernel gpu.conv"},
+               {"kernel@3=hang", "--set debug.check_memory=1", "kernel gpu."},
                {"copy@3=hang", "--set select.strategy=profile", "timing the kernels of"},
                {"kernel@2=hang", "--set select.strategy=profile --set virtual.wrong_kernel=1", "timing the kernels of"}};
   for (const auto& c : cases) {

@@ -28,6 +28,7 @@ constexpr Use kUses[] = {
     {"pkg-config", "", ""},
     {"libonnx-testdata", "", ""},
     {"abigail-tools", "", ""},
+    {"python3-numpy", "", ""},
     {"hipcc", "", ""},
     {"clang-format-14", "", ""},
     {"python3-venv", "", ""},
