@@ -57,24 +57,27 @@ Status TrainEpoch(const TrainOptions& o, const TrainingData& data, std::span<con
   return {};
 }
 
-// Returns the dimension of the classes: the first one that the labels lack. Unknown sizes of the scores are negative.
+// Returns the dimension of the classes: the one that the labels lack, or 0 if several or none can be that. Unknown sizes of the
+// scores are negative.
 size_t ClassAxis(const TrainOptions& o, std::span<const int64_t> scores, std::span<const int64_t> labels) {
   if (o.training.loss == "token_cross_entropy") return scores.size() - 1;
+  if (scores.size() == 2) return 1;
+  size_t found = 0;
   for (size_t axis = 1; axis < scores.size() && labels.size() + 1 == scores.size(); ++axis) {
     bool fits = true;
-    for (size_t i = 0; i < labels.size(); ++i) {
+    for (size_t i = 1; i < labels.size(); ++i) {
       const int64_t size = scores[i < axis ? i : i + 1];
       fits = fits && (size < 0 || size == labels[i]);
     }
-    if (fits) return axis;
+    if (fits && found > 0) return 0;
+    if (fits) found = axis;
   }
-  return 1;
+  return found;
 }
 
-// Returns how many labels have the largest score of their place.
-int64_t CountRight(const TrainOptions& o, const Tensor& scores, const Tensor& labels) {
+// Returns how many labels have the largest score of their place. `axis`: the dimension of the classes.
+int64_t CountRight(size_t axis, const Tensor& scores, const Tensor& labels) {
   int64_t right = 0;
-  const size_t axis = ClassAxis(o, scores.dims(), labels.dims());
   const auto classes = static_cast<size_t>(scores.dims()[axis]);
   size_t inner = 1;
   for (size_t d = axis + 1; d < scores.dims().size(); ++d) inner *= static_cast<size_t>(scores.dims()[d]);
@@ -91,11 +94,14 @@ int64_t CountRight(const TrainOptions& o, const Tensor& scores, const Tensor& la
   };
   if (scores.dtype() == MGE_DTYPE_F32) count(scores.data<float>());
   if (scores.dtype() == MGE_DTYPE_F64) count(scores.data<double>());
+  if (scores.dtype() == MGE_DTYPE_F16) count(scores.data<F16>());
+  if (scores.dtype() == MGE_DTYPE_BF16) count(scores.data<BF16>());
   return right;
 }
 
 // Runs the written model on the examples of the validation. Sets the part of them that it classifies right.
-Status Validate(const Globals& globals, const TrainOptions& o, const TrainingData& data, size_t output, double* accuracy) {
+Status Validate(const Globals& globals, const TrainOptions& o, const TrainingData& data, size_t output, size_t axis,
+                double* accuracy) {
   Runtime runtime;
   Session session;
   if (Status s = OpenModel(globals, o.output, &runtime, &session); !s.ok()) return s;
@@ -108,7 +114,7 @@ Status Validate(const Globals& globals, const TrainOptions& o, const TrainingDat
     const Tensor labels = std::move(batch.back());
     batch.pop_back();
     if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
-    right += CountRight(o, outputs[output], labels);
+    right += CountRight(axis, outputs[output], labels);
     all += static_cast<int64_t>(labels.data<int64_t>().size());
   }
   *accuracy = static_cast<double>(right) / static_cast<double>(all);
@@ -132,12 +138,8 @@ std::vector<std::string> DevicesOf(const Session& session, const TrainOptions& o
 }
 
 // Says how many labels are no numbers of classes, because the loss leaves them out.
-void TellIgnoredLabels(const Globals& globals, const TrainOptions& o, const Session& session, size_t output,
-                       const Tensor& labels) {
-  const auto dims = session.output_dims(output + 1);
-  if (dims.size() < 2 || labels.dtype() != MGE_DTYPE_I64) return;
-  const int64_t classes = dims[ClassAxis(o, dims, labels.dims())];
-  if (classes < 0) return;
+void TellIgnoredLabels(const Globals& globals, int64_t classes, const Tensor& labels) {
+  if (classes < 0 || labels.dtype() != MGE_DTYPE_I64) return;
   const auto all = labels.data<int64_t>();
   const auto ignored = std::ranges::count_if(all, [&](int64_t label) { return label < 0 || label >= classes; });
   if (ignored > 0) {
@@ -176,7 +178,15 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (!read.ok()) return Report(globals, read);
   if (usage) return usage;
   const size_t output = ComparedOutput(session, o.training.output);
-  if (classifies) TellIgnoredLabels(globals, o, session, output, data.arrays().back());
+  const auto scores = session.output_dims(output + 1);
+  const Tensor& labels = data.arrays().back();
+  const size_t axis = classifies && scores.size() >= 2 ? ClassAxis(o, scores, labels.dims()) : 0;
+  if (axis > 0) TellIgnoredLabels(globals, scores[axis], labels);
+  if (validates && axis == 0) {
+    return ReportUsage(globals,
+                       "--validate: the shape of the labels does not tell which dimension of the scores has the classes",
+                       "use --loss token_cross_entropy if it is the last one");
+  }
   Talk(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
                             o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
   if (o.training.data_parallel && session.device_count() == 1 && globals.device.find(',') == std::string::npos) {
@@ -203,7 +213,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
     rows.push_back({{"epoch", epoch + 1}, {"loss", loss}, {"examples_per_second", speed}});
     table.push_back({std::to_string(epoch + 1), fmt::format("{:.6g}", loss), fmt::format("{:.0f}", speed)});
     if (validates) {
-      if (Status s = Validate(globals, o, held_out, output, &accuracy); !s.ok()) return Report(globals, s);
+      if (Status s = Validate(globals, o, held_out, output, axis, &accuracy); !s.ok()) return Report(globals, s);
       rows.back()["accuracy"] = accuracy;
       table.back().push_back(fmt::format("{:.4f}", accuracy));
     }
