@@ -17,7 +17,17 @@ constexpr char kData[] =
     " --input image=" MGE_SOURCE_DIR "/packaging/digits/digits_images.npy --input labels=" MGE_SOURCE_DIR
     "/packaging/digits/digits_labels.npy";
 
-class Train : public Command {};
+class Train : public Command {
+ protected:
+  // Writes a .npy file: `type` is NumPy's name for T, such as "<i8", `shape` a tuple such as "2, 3".
+  template <typename T>
+  void WriteArray(const std::string& name, const std::string& type, const std::string& shape, const std::vector<T>& data) {
+    std::string head = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + ",), }";
+    head.resize(117, ' ');
+    Write(name, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + head + "\n" +
+                    std::string(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(T)));
+  }
+};
 
 TEST_F(Train, LowersTheLossAndWritesAModelThatIsRightMoreOften) {
   const std::string validation =
@@ -75,13 +85,49 @@ TEST_F(Train, RefusesAnOutputThatCannotBeWrittenBeforeItTrains) {
 }
 
 TEST_F(Train, SaysHowManyLabelsDoNotCount) {
-  Write("labels.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) +
-                          "{'descr': '<i8', 'fortran_order': False, 'shape': (48,), }" + std::string(59, ' ') + "\n" +
-                          std::string(47 * 8, '\0') + std::string(8, '\xff'));
+  std::vector<int64_t> labels(48, 0);
+  labels.back() = -1;
+  WriteArray("labels.npy", "<i8", "48", labels);
   const std::string images = MGE_SOURCE_DIR "/packaging/digits/digits_images.npy";
   const Outcome o = Mge(std::string("train ") + kDigits + " --input image=" + images + " --input labels=labels.npy");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.err, HasSubstr("1 of 48 labels are no numbers of the 10 classes"));
+}
+
+// Scores of 16 bits, which are 2 at the label and 0 elsewhere.
+TEST_F(Train, ShowsTheAccuracyOfScoresOf16Bits) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    NodeOptions to;
+    to.attributes = {IntAttr("to", static_cast<int64_t>(type))};
+    Model("narrow.onnx", {NodeProto("MatMul", {"x", "w"}, {"s"}), NodeProto("Cast", {"s"}, {"y"}, to)},
+          {FloatTensor("w", {2, 2}, {2, 0, 0, 2})}, {"N", int64_t{2}});
+    WriteArray<float>("x.npy", "<f4", "3, 2", {1, 0, 0, 1, 1, 0});
+    WriteArray<int64_t>("labels.npy", "<i8", "3", {0, 1, 0});
+    const Outcome o =
+        Mge("train narrow.onnx --input x=x.npy --input labels=labels.npy --validate-input x=x.npy "
+            "--validate-input labels=labels.npy -o trained.onnx --json");
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(nlohmann::json::parse(o.out)["epochs"][0]["accuracy"], 1.0);
+  }
+}
+
+// Scores [N,2,2] and labels [N,2]: the classes may be either dimension.
+TEST_F(Train, ShowsAnAccuracyOnlyIfTheDimensionOfTheClassesIsKnown) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  Model("square.onnx", {NodeProto("MatMul", {"x", "w"}, {"y"})}, {FloatTensor("w", {2, 2}, {2, 0, 0, 2})},
+        {"N", int64_t{2}, int64_t{2}});
+  WriteArray<float>("x.npy", "<f4", "1, 2, 2", {0, 1, 0, 1});
+  WriteArray<int64_t>("labels.npy", "<i8", "1, 2", {1, 1});
+  const std::string command =
+      "train square.onnx --input x=x.npy --input labels=labels.npy --validate-input x=x.npy "
+      "--validate-input labels=labels.npy -o trained.onnx --json";
+  const Outcome refused = Mge(command);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("does not tell which dimension of the scores has the classes"));
+  const Outcome o = Mge(command + " --loss token_cross_entropy");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(nlohmann::json::parse(o.out)["epochs"][0]["accuracy"], 1.0);
 }
 
 TEST_F(Train, NamesTheArraysThatAreMissing) {
@@ -92,9 +138,7 @@ TEST_F(Train, NamesTheArraysThatAreMissing) {
 
 TEST_F(Train, RefusesArraysOfDifferentLengths) {
   const std::string images = MGE_SOURCE_DIR "/packaging/digits/digits_images.npy";
-  Write("labels.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) +
-                          "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }" + std::string(60, ' ') + "\n" +
-                          std::string(16, '\0'));
+  WriteArray<int64_t>("labels.npy", "<i8", "2", {0, 0});
   const Outcome o = Mge(std::string("train ") + kDigits + " --input image=" + images + " --input labels=labels.npy");
   EXPECT_EQ(o.code, 2) << o.err;
   EXPECT_THAT(o.err, HasSubstr("'image' has 48 examples"));
