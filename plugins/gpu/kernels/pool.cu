@@ -75,27 +75,35 @@ GPU_DEVICE auto LowestOf() {
     return static_cast<C>(-1) < C(0) ? static_cast<C>(uint64_t{1} << (8 * sizeof(C) - 1)) : C(0);
 }
 
-template <typename T>
-GPU_DEVICE void MaxPool(const PoolArgs& args) {
+// Calls run(axes, number of the output, output, its plane of the input) for every output of this thread.
+template <typename T, typename Run>
+GPU_DEVICE void ForOutputs(const PoolArgs& args, Run run) {
   WithIndices(args, [&](auto zero) {
     using I = decltype(zero);
     const PoolAxes<I> axes(args);
     for (I i = static_cast<I>(GridThread()); i < static_cast<I>(args.n); i += static_cast<I>(GridThreads())) {
       const Output<I> o = OutputOf(axes, i);
-      const T* __restrict__ x = static_cast<const T*>(args.x) + o.plane * axes.volume();
-      auto best = LowestOf<T>();
-      I at = -1;
-      ForTaps(axes, o, [&](I id, I ih, I iw) {
-        const I place = (id * axes.h.in + ih) * axes.w.in + iw;
-        const auto v = Widen(x[place]);
-        if (at < 0 || v > best || (v != v && best == best)) {
-          best = v;
-          at = args.column_major ? (iw * axes.h.in + ih) * axes.d.in + id : place;
-        }
-      });
-      static_cast<T*>(args.y)[i] = Narrow<T>::Of(best);
-      if (args.indices) args.indices[i] = o.plane * axes.volume() + at;
+      run(axes, i, o, static_cast<const T*>(args.x) + o.plane * axes.volume());
     }
+  });
+}
+
+template <typename T>
+GPU_DEVICE void MaxPool(const PoolArgs& args) {
+  ForOutputs<T>(args, [&](const auto& axes, auto i, const auto& o, const T* __restrict__ x) {
+    using I = decltype(i);
+    auto best = LowestOf<T>();
+    I at = -1;
+    ForTaps(axes, o, [&](I id, I ih, I iw) {
+      const I place = (id * axes.h.in + ih) * axes.w.in + iw;
+      const auto v = Widen(x[place]);
+      if (at < 0 || v > best || (v != v && best == best)) {
+        best = v;
+        at = args.column_major ? (iw * axes.h.in + ih) * axes.d.in + id : place;
+      }
+    });
+    static_cast<T*>(args.y)[i] = Narrow<T>::Of(best);
+    if (args.indices) args.indices[i] = o.plane * axes.volume() + at;
   });
 }
 
@@ -114,21 +122,16 @@ GPU_DEVICE int64_t CountedIn(const PoolArgs& args, const Output<I>& o) {
 template <typename T>
 GPU_DEVICE void AveragePool(const PoolArgs& args) {
   using C = Compute<T>;
-  WithIndices(args, [&](auto zero) {
-    using I = decltype(zero);
-    const PoolAxes<I> axes(args);
-    for (I i = static_cast<I>(GridThread()); i < static_cast<I>(args.n); i += static_cast<I>(GridThreads())) {
-      const Output<I> o = OutputOf(axes, i);
-      const T* __restrict__ x = static_cast<const T*>(args.x) + o.plane * axes.volume();
-      C sum = 0;
-      I count = 0;
-      ForTaps(axes, o, [&](I id, I ih, I iw) {
-        sum += Widen(x[(id * axes.h.in + ih) * axes.w.in + iw]);
-        ++count;
-      });
-      if (args.count_pads) count = static_cast<I>(CountedIn(args, o));
-      static_cast<T*>(args.y)[i] = Narrow<T>::Of(count ? sum / static_cast<C>(count) : C(0));
-    }
+  ForOutputs<T>(args, [&](const auto& axes, auto i, const auto& o, const T* __restrict__ x) {
+    using I = decltype(i);
+    C sum = 0;
+    I count = 0;
+    ForTaps(axes, o, [&](I id, I ih, I iw) {
+      sum += Widen(x[(id * axes.h.in + ih) * axes.w.in + iw]);
+      ++count;
+    });
+    if (args.count_pads) count = static_cast<I>(CountedIn(args, o));
+    static_cast<T*>(args.y)[i] = Narrow<T>::Of(count ? sum / static_cast<C>(count) : C(0));
   });
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv over one to three spatial axes, alone or with an epilogue, of plain tensors and with the channels last.
-#include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/layout.h"
 #include "plugins/gpu/support/matrix_units.h"
@@ -50,11 +49,8 @@ int64_t ChannelsAtOnce(const Convolution& conv, int64_t most) {
 }
 int64_t WidestAccess(const Convolution& conv) { return 16 / static_cast<int64_t>(ElementBytes(conv.type)); }
 
-// Returns the bytes of the parts of a product that is cut along its sums.
-uint64_t PartBytes(const Convolution& conv, int64_t splits) {
-  const uint64_t element = conv.type == MGE_DTYPE_F64 ? 8 : 4;
-  return static_cast<uint64_t>(splits * conv.args.images * conv.pixels() * conv.args.outputs) * element;
-}
+// Returns the number of results.
+int64_t ResultsOf(const Convolution& conv) { return conv.args.images * conv.pixels() * conv.args.outputs; }
 
 class ConvOffers {
  public:
@@ -109,7 +105,7 @@ class ConvOffers {
          .variant = kNhwcProduct},
         kLayout);
     if (splits > 1) {
-      const uint64_t part_bytes = PartBytes(conv_, splits);
+      const uint64_t part_bytes = PartBytes(conv_.type, splits, ResultsOf(conv_));
       Add({.id = "gpu.conv.split_k",
            .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
            .workspace = part_bytes,
@@ -192,7 +188,7 @@ struct ConvRow {
     conv.args.packed = PackFilter(p, conv, kind, recipe);
     const ConvArgs& a = conv.args;
     std::string kernel = KernelFor(KernelOf(kind), conv.type);
-    const int64_t outputs = a.images * a.outputs * conv.pixels();
+    const int64_t outputs = ResultsOf(conv);
     Shape3 shape = Spread(outputs);
     if (kind == kProduct) shape = Rows(conv.tiles());
     if (kind == kDepthwise) shape = Spread((outputs + kDepthwiseOutputs - 1) / kDepthwiseOutputs);
@@ -218,18 +214,14 @@ struct ConvRow {
   // The result is a matrix with a row for each pixel and a column for each output.
   static KernelPtr MakeSplit(const Problem& p, Convolution conv, Recipe recipe) {
     conv.args.splits = static_cast<int32_t>(SplitsFor(p, conv.nhwc_tiles(), conv.depth()));
-    recipe.SetWorkspace(PartBytes(conv, conv.args.splits));
+    recipe.SetWorkspace(PartBytes(conv.type, conv.args.splits, ResultsOf(conv)));
     const Operand none = Operand::Null();
     recipe.Add(KernelFor(KernelOf(kNhwcProductSplit), conv.type), Rows(conv.nhwc_tiles() * conv.args.splits), conv.args,
                {Operand::In(conv.x), Operand::In(conv.w), none, none, Operand::Work()});
-    MatMulArgs join = {};
-    join.m = conv.args.images * conv.pixels();
-    join.n = join.residual_row = conv.args.outputs;
-    join.batch = 1;
+    MatMulArgs join = JoinOf(conv.args.images * conv.pixels(), conv.args.outputs, conv.args.splits);
+    join.residual_row = join.n;
     join.bias_column = join.residual_column = 1;
-    join.alpha = 1;
     join.activation = conv.args.activation;
-    join.splits = conv.args.splits;
     recipe.Add(
         KernelFor("matmul_join", conv.type), Spread(join.m * join.n), join,
         {Operand::Work(), none, none, Operand::MaybeIn(conv.bias), Operand::MaybeIn(conv.residual), Operand::Out(), none});

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "plugins/gpu/kernels/conv_gradient.h"
-#include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
@@ -18,10 +17,7 @@ struct Work {
   Convolution conv;
   int64_t tiles = 0, splits = 1;
   int64_t sum() const { return conv.args.images * conv.pixels(); }  // terms of each sum
-  uint64_t part_bytes() const {
-    const uint64_t element = conv.type == MGE_DTYPE_F64 ? 8 : 4;
-    return splits > 1 ? static_cast<uint64_t>(splits * conv.args.outputs * conv.depth()) * element : 0;
-  }
+  uint64_t part_bytes() const { return splits > 1 ? PartBytes(conv.type, splits, conv.args.outputs * conv.depth()) : 0; }
 };
 
 Result Find(const Problem& p, Work* out) {
@@ -32,9 +28,8 @@ Result Find(const Problem& p, Work* out) {
   for (int i = 0; i < 2; ++i) {
     if (p.node().input(i).elements() > std::numeric_limits<int32_t>::max() / 2) return Refusal("too many elements");
   }
-  constexpr int64_t kBlocks = 256, kLeast = 512, kMostSplits = 64;  // blocks keep a device busy
   out->tiles = (rows + kTileSize - 1) / kTileSize * ((columns + kTileSize - 1) / kTileSize) * args.groups;
-  out->splits = std::clamp<int64_t>(std::min(out->sum() / kLeast, kBlocks / out->tiles), 1, kMostSplits);
+  out->splits = SplitsFor(p, out->tiles, out->sum());
   return {};
 }
 
@@ -72,12 +67,7 @@ struct WeightGradientRow {
     }
     recipe.SetWorkspace(work.part_bytes());
     recipe.Add(KernelFor("conv_weight_gradient_part", work.conv.type), shape, args, {x, y, Operand::Work()});
-    MatMulArgs join = {};
-    join.m = conv.outputs;
-    join.n = work.conv.depth();
-    join.batch = 1;
-    join.alpha = 1;
-    join.splits = static_cast<int32_t>(work.splits);
+    const MatMulArgs join = JoinOf(conv.outputs, work.conv.depth(), work.splits);
     const Operand none = Operand::Null();
     recipe.Add(KernelFor("matmul_join", work.conv.type), Spread(join.m * join.n), join,
                {Operand::Work(), none, none, none, none, Operand::Out(), none});

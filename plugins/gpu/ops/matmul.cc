@@ -21,9 +21,8 @@ int64_t TilesOf(const Product& p, int64_t tile = kTileSize) {
 }
 
 int64_t SplitsOf(const Problem& p, const Product& product) { return SplitsFor(p, TilesOf(product), product.args.k); }
-uint64_t PartBytes(const Product& product, int64_t splits) {
-  uint64_t element = product.type == MGE_DTYPE_F64 ? 8 : 4;
-  return static_cast<uint64_t>(splits * product.args.batch * product.args.m * product.args.n) * element;
+uint64_t PartBytesOf(const Product& product, int64_t splits) {
+  return PartBytes(product.type, splits, product.args.batch * product.args.m * product.args.n);
 }
 
 struct MatMulRow {
@@ -62,7 +61,7 @@ struct MatMulRow {
                   .in_place = in_place});
     }
     if (splits > 1) {
-      const uint64_t part_bytes = PartBytes(product, splits);
+      const uint64_t part_bytes = PartBytesOf(product, splits);
       const double bytes = BytesOf(p) + 2.0 * static_cast<double>(part_bytes),
                    part_us = TilesUs(p, splits * TilesOf(product), args.k / splits);
       offers.Add({.id = "gpu.matmul.split_k",
@@ -117,7 +116,7 @@ struct MatMulRow {
                  {a, b, null, null, null, Operand::Out()});
     } else if (c.variant == kSplitK || c.variant == kMatrixUnitsSplitK) {
       args.splits = static_cast<int32_t>(SplitsOf(p, product));
-      recipe.SetWorkspace(PartBytes(product, args.splits));
+      recipe.SetWorkspace(PartBytesOf(product, args.splits));
       Shape3 shape = Rows(TilesOf(product) * args.splits);
       if (units) shape.block[0] = 128;
       recipe.Add(KernelFor(units ? "matmul_part_mma64" : "matmul_part", product.type), shape, args,

@@ -9,7 +9,7 @@
 namespace mge::gpu {
 namespace {
 
-constexpr int64_t kStep = 16, kLeastSum = 256, kMostSplits = 16;
+constexpr int64_t kStep = 16, kLeastSum = 256, kMostSplits = 64;
 constexpr double kBlocksAtOnce = 2;  // blocks of a multiprocessor that hide each other's latency
 
 }  // namespace
@@ -23,6 +23,20 @@ double TilesUs(const Problem& p, int64_t tiles, int64_t k) {
 int64_t SplitsFor(const Problem& p, int64_t tiles, int64_t k) {
   const auto busy = static_cast<int64_t>(kBlocksAtOnce * RoofsOf(p.handle()).multiprocessors);
   return std::clamp<int64_t>(std::min((k + kLeastSum - 1) / kLeastSum, busy / std::max<int64_t>(1, tiles)), 1, kMostSplits);
+}
+
+uint64_t PartBytes(mge_dtype type, int64_t splits, int64_t results) {
+  return static_cast<uint64_t>(splits * results) * (type == MGE_DTYPE_F64 ? 8 : 4);
+}
+
+MatMulArgs JoinOf(int64_t rows, int64_t columns, int64_t splits) {
+  MatMulArgs args = {};
+  args.m = rows;
+  args.n = columns;
+  args.batch = 1;
+  args.alpha = 1;
+  args.splits = static_cast<int32_t>(splits);
+  return args;
 }
 
 }  // namespace mge::gpu
