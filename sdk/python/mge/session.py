@@ -217,6 +217,13 @@ class Session:
             tensors[name] = Tensor(data)
         return tensors
 
+    def _in_order(self, tensors: Mapping[str, Tensor]) -> Any:
+        """Returns the handles of all inputs in the order of the model."""
+        names = [v.name for v in self.inputs]
+        if set(names) != set(tensors):
+            raise UsageError(f"the inputs are {names}, and these were given: {list(tensors)}")
+        return (c.c_void_p * max(1, len(names)))(*[tensors[name]._handle for name in names])
+
     def _run(self, tensors: Mapping[str, Tensor], names: Sequence[str], control: RunControl | None) -> dict[str, Any]:
         given, count = texts(tensors)
         handles = (c.c_void_p * max(1, count))(*[t._handle for t in tensors.values()])
@@ -231,9 +238,7 @@ class Session:
         """Runs without blocking the event loop. Cancelling the task cancels the run."""
         self._open()
         tensors = self._tensors({**(inputs or {}), **named})
-        missing = [v.name for v in self.inputs if v.name not in tensors]
-        if missing or len(tensors) != len(self.inputs):
-            raise UsageError(f"the inputs are {[v.name for v in self.inputs]}, and these were given: {list(tensors)}")
+        handles = self._in_order(tensors)
         control = RunControl(timeout, seed, priority)
         loop = asyncio.get_running_loop()
         future: "asyncio.Future[dict[str, Any]]" = loop.create_future()
@@ -252,7 +257,6 @@ class Session:
             loop.call_soon_threadsafe(finish, error, values)
 
         callback = DoneFunction(done)
-        handles = (c.c_void_p * max(1, len(tensors)))(*[tensors[v.name]._handle for v in self.inputs])
         raise_for(lib.mge_session_run_async(self._handle, handles, len(tensors), control._handle, callback, None))
         try:
             return await asyncio.shield(future)
@@ -269,7 +273,7 @@ class Session:
     def plan(self, inputs: Mapping[str, Any] | None = None, *, why: bool = False, **named: Any) -> str:
         """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons."""
         tensors = self._tensors({**(inputs or {}), **named})
-        handles = (c.c_void_p * max(1, len(self.inputs)))(*[tensors[v.name]._handle for v in self.inputs])
+        handles = self._in_order(tensors)
         out = c.c_void_p()
         raise_for(lib.mge_session_plan(self._open(), handles, len(self.inputs), b"text", int(why), c.byref(out)))
         return take_text(out)

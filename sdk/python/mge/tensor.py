@@ -242,10 +242,13 @@ def _wrap(array: Any, number: int) -> c.c_void_p:
 
 
 def _strings(array: Any) -> c.c_void_p:
+    for value in array.reshape(-1):
+        if not isinstance(value, (str, bytes)):
+            raise UsageError(f"an array of objects holds strings only, and this one holds {value!r}")
     out = c.c_void_p()
     raise_for(lib.mge_tensor_create(_STRING, dims_of(array.shape), array.ndim, c.byref(out)))
     for i, value in enumerate(array.reshape(-1)):
-        data = value if isinstance(value, bytes) else str(value).encode()
+        data = value if isinstance(value, bytes) else value.encode()
         raise_for(lib.mge_tensor_set_string(out, i, data, len(data)))
     return out
 

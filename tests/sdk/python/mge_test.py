@@ -137,6 +137,10 @@ class Errors(unittest.TestCase):
             session.run(imag=images())
         with self.assertRaisesRegex(mge.InvalidError, "float64"):
             session.run(image=images().astype(np.float64))
+        with self.assertRaisesRegex(mge.UsageError, "strings only"):
+            session.run(image=None)
+        with self.assertRaisesRegex(mge.UsageError, "these were given"):
+            session.plan()
         with self.assertRaises(mge.DeviceError):
             mge.Session(MODEL, device="gpu7")
         with self.assertRaisesRegex(mge.UsageError, "complex256|float128|datetime"):
