@@ -159,6 +159,19 @@ TEST_F(Unchecked, IfTheReferenceKernelFailsTheEvaluatorsAreUsedForLargeProblems)
   EXPECT_THAT(PlanText(**plan, true), AllOf(HasSubstr("not steady: wrong results"), Not(HasSubstr("against kernel"))));
 }
 
+// The kernel 'plain' takes 50 times as long as 'loose', which is timed before it. It runs once for the expected results, and
+// twice as a candidate; 'wrong' runs once. The others run 10 times each.
+TEST_F(Unchecked, ACandidateThatIsManyTimesSlowerIsNotRepeated) {
+  Host host({Set("select.strategy", "profile")});
+  host.record() = {};
+  host.record().with_plain = true;
+  (void)PlanOf(host, Fails);
+  const TunerRecord record = host.record();
+  host.record() = {};
+  EXPECT_EQ(record.slow, 10);
+  EXPECT_EQ(record.launches - record.slow - record.steady - record.loose - record.rough, 1 + 2 + 1);
+}
+
 // 2^32 operations would take the evaluators ten seconds or more.
 TEST_F(Unchecked, ProblemsThatAreTooLargeForTheEvaluatorsAreNotCheckedWithoutAReferenceKernel) {
   Host host({Set("select.strategy", "profile")});
