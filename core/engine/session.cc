@@ -193,6 +193,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   checks->dump_directory = settings->Get<kDebugDumpDir>();
   checks->dump_inputs = settings->Get<kDebugDumpInputs>();
   checks->watched_value = settings->Get<kDebugWatchValue>();
+  checks->log_collectives = settings->Get<kDebugCollectives>();
   checks->logger = runtime->logger();
   if (checks->dump_inputs && checks->dump_directory.empty()) {
     runtime->logger().Warning("{} has no effect without {}, the folder for the files", kDebugDumpInputs.key,

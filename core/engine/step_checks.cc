@@ -3,13 +3,22 @@
 
 #include <utility>
 
+#include "core/plan/collective_step.h"
+
 namespace mge {
+
+StepChecks::StepChecks(const Plan& plan, const StepCheckOptions& options, std::span<void* const> bases,
+                       std::span<const HostValue> dynamic)
+    : plan_(plan),
+      logger_(options.logger),
+      logs_collectives_(options.log_collectives && !plan.communicators.empty()),
+      reader_(bases, dynamic) {}
 
 absl::StatusOr<std::unique_ptr<StepChecks>> StepChecks::Create(const Plan& plan, const StepCheckOptions& options,
                                                                std::span<void* const> bases,
                                                                std::span<const HostValue> dynamic) {
-  if (!plan.red_zones && !options.NeedValues()) return nullptr;
-  std::unique_ptr<StepChecks> out(new StepChecks(bases, dynamic));
+  std::unique_ptr<StepChecks> out(new StepChecks(plan, options, bases, dynamic));
+  if (!plan.red_zones && !options.NeedValues() && !out->logs_collectives_) return nullptr;
   if (plan.red_zones) {
     MGE_ASSIGN_OR_RETURN(out->red_zones_, RedZones::Create(plan, bases));
   }
@@ -29,6 +38,12 @@ void StepChecks::BeginRun(const StopControl& stop) {
 }
 
 absl::Status StepChecks::BeforeStep(const Step& step) {
+  if (logs_collectives_ && step.fn == RunCollectiveStep) {
+    const auto& communicator = *static_cast<const CollectiveStepArgs*>(step.args)->communicator;
+    const Unit& unit = plan_.units[static_cast<size_t>(step.unit)];
+    logger_.Warning("collective: executing {}, rank = {} of {}, key = {}", unit.main_op, communicator.rank(),
+                    communicator.ranks(), UnitLabel(unit));
+  }
   if (red_zones_) MGE_RETURN_IF_ERROR(red_zones_->BeforeStep(step));
   if (watch_) MGE_RETURN_IF_ERROR(watch_->BeforeStep(step, reader_));
   return dump_ ? dump_->BeforeStep(step, reader_) : absl::OkStatus();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work before and after each step of a run that settings of debugging ask for: red zones, dumps, checks of a value.
+// The work before and after each step of a run that settings of debugging ask for: red zones, dumps, checks of a
+// value, messages about collectives.
 #pragma once
 
 #include <chrono>
@@ -23,6 +24,7 @@ struct StepCheckOptions {
   std::string dump_directory = {};  // empty: no dump
   bool dump_inputs = false;
   int64_t watched_value = -1;  // -1: none
+  bool log_collectives = false;
   Logger logger = Logger();
 
   // Returns whether plans must record their values.
@@ -47,8 +49,12 @@ class StepChecks {
   bool Over(std::chrono::nanoseconds patience);
 
  private:
-  StepChecks(std::span<void* const> bases, std::span<const HostValue> dynamic) : reader_(bases, dynamic) {}
+  StepChecks(const Plan& plan, const StepCheckOptions& options, std::span<void* const> bases,
+             std::span<const HostValue> dynamic);
 
+  const Plan& plan_;
+  const Logger logger_;
+  const bool logs_collectives_;
   ValueReader reader_;
   std::unique_ptr<RedZones> red_zones_;  // nullable, as the others
   std::unique_ptr<ValueDump> dump_;

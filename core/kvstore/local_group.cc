@@ -31,7 +31,7 @@ size_t PlaceBytes(const CollectiveOperand& o) {
 class LocalRank final : public Communicator {
  public:
   LocalRank(Device& device, std::shared_ptr<LocalGroup> group, uint32_t rank)
-      : Communicator(device), group_(std::move(group)), rank_(rank) {}
+      : Communicator(device, rank, group->ranks()), group_(std::move(group)) {}
   ~LocalRank() override {
     if (fence_ && !device().Orphaned()) device().queue_api()->fence_destroy(fence_);
   }
@@ -50,7 +50,7 @@ class LocalRank final : public Communicator {
                   {.fix = "remove the other ones from the model, or train it on one device"});
     }
     MGE_ASSIGN_OR_RETURN(std::vector<LocalGroup::Operand> mine, Fetch(step, run));
-    MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> sums, group_->Sum(rank_, std::move(mine)));
+    MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> sums, group_->Sum(rank(), std::move(mine)));
     return Deliver(step, run, sums);
   }
 
@@ -129,7 +129,7 @@ class LocalRank final : public Communicator {
 
   absl::Status GiveAll(std::span<const CollectiveOperand> all, const mge_run* run) {
     auto passes_host = [&](const CollectiveOperand& o) {
-      return o.sends && o.peer >= 0 && !group_->IsDirect(rank_, static_cast<uint32_t>(o.peer));
+      return o.sends && o.peer >= 0 && !group_->IsDirect(rank(), static_cast<uint32_t>(o.peer));
     };
     size_t bytes = 0, place = 0;
     for (const CollectiveOperand& o : all) bytes += run->queue && passes_host(o) ? PlaceBytes(o) : 0;
@@ -165,7 +165,7 @@ class LocalRank final : public Communicator {
     std::vector<LocalGroup::Way> direct;
     size_t bytes = 0, place = 0;
     for (const CollectiveOperand& o : all) {
-      if (o.sends || o.peer < 0 || group_->IsDirect(static_cast<uint32_t>(o.peer), rank_)) continue;
+      if (o.sends || o.peer < 0 || group_->IsDirect(static_cast<uint32_t>(o.peer), rank())) continue;
       bytes += PlaceBytes(o);
     }
     if (run->queue && bytes > 0) {  // the copies of the previous exchange have left the memory
@@ -224,7 +224,7 @@ class LocalRank final : public Communicator {
 
   LocalGroup::Way WayOf(const CollectiveOperand& o) const {
     const auto peer = static_cast<uint32_t>(o.peer);
-    return o.sends ? LocalGroup::Way{rank_, peer, o.key} : LocalGroup::Way{peer, rank_, o.key};
+    return o.sends ? LocalGroup::Way{rank(), peer, o.key} : LocalGroup::Way{peer, rank(), o.key};
   }
 
   // Lets the staging memory hold all operands.
@@ -262,7 +262,6 @@ class LocalRank final : public Communicator {
   }
 
   const std::shared_ptr<LocalGroup> group_;
-  const uint32_t rank_;
   Staging staging_;    // of a step's operands, or of what an exchange sends
   Staging receiving_;  // of what an exchange receives
   mge_fence* fence_ = nullptr;

@@ -34,7 +34,7 @@ class BackendCommunicator final : public Communicator {
   // Joins the group.
   static absl::StatusOr<std::shared_ptr<Communicator>> Join(Device& device, const CollectiveGroup& group) {
     MGE_RETURN_IF_ERROR(OpenForCollectives(device));
-    auto out = std::make_shared<BackendCommunicator>(device);
+    auto out = std::make_shared<BackendCommunicator>(device, group.rank, group.ranks);
     const std::string what = fmt::format("joining the group as rank {} of {}", group.rank, group.ranks);
     MGE_RETURN_IF_ERROR(AskDevice(device, what, [&](mge_error* e) {
       return out->api().create(device.handle(), group.id.data(), group.rank, group.ranks,

@@ -30,12 +30,14 @@ struct CollectiveStepArgs;  // core/plan/collective_step.h
 // because the other ranks would wait for it.
 class Communicator {
  public:
-  explicit Communicator(Device& device) : device_(device) {}
+  Communicator(Device& device, uint32_t rank, uint32_t ranks) : device_(device), rank_(rank), ranks_(ranks) {}
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   Device& device() const { return device_; }
+  uint32_t rank() const { return rank_; }
+  uint32_t ranks() const { return ranks_; }
   // Runs the step of a collective operator: enqueues its operations on run->queue, or does them in the calling thread.
   virtual mge_code Run(const CollectiveStepArgs& step, const mge_run* run) = 0;
   // Ends pending operations and refuses later ones. Safe on any thread.
@@ -43,6 +45,7 @@ class Communicator {
 
  private:
   Device& device_;
+  const uint32_t rank_, ranks_;
 };
 
 // A session's rank in a group of ranks, and its communicator, which is created at its first use. Thread-safe.

@@ -2,8 +2,11 @@
 // A group of ranks through the public API, and ONNX models with the operators mge.AllReduce and mge.Assign.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,14 +33,20 @@ class Ranks : public testing::Test {
   void SetUp() override {
     if (!std::filesystem::exists(kPlugin)) GTEST_SKIP() << "the backend virtual is not built";
     const char* plugins[] = {kPlugin};
-    const char* settings[] = {"virtual.devices=2"};
+    const char* settings[] = {"virtual.devices=2", "debug.collectives=1"};
     mge_runtime_options options = {};
     options.struct_size = sizeof(options);
     options.no_built_in_plugins = options.no_environment = 1;
     options.plugin_directories = plugins;
     options.plugin_directory_count = 1;
     options.settings = settings;
-    options.setting_count = 1;
+    options.setting_count = std::size(settings);
+    options.log = [](void* self, int32_t, const char* message, size_t size) {
+      auto* ranks = static_cast<Ranks*>(self);
+      std::lock_guard lock(ranks->mutex_);
+      ranks->messages_.emplace_back(message, size);
+    };
+    options.log_state = this;
     ASSERT_EQ(mge_runtime_create(&options, &runtime_), nullptr);
   }
   void TearDown() override {
@@ -85,6 +94,8 @@ class Ranks : public testing::Test {
   static constexpr char kPlugin[] = MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so";
   mge_runtime* runtime_ = nullptr;
   mge_session* sessions_[2] = {};
+  std::mutex mutex_;
+  std::vector<std::string> messages_;  // guarded by mutex_
 };
 
 // Runs of one rank must use the communicator in one order, though several threads of the rank run its session.
@@ -109,6 +120,21 @@ TEST_F(Ranks, ReduceWithAnIdOfTheApi) {
   results[0] = Run(sessions_[0], 1, 2);
   other.join();
   for (const std::string& r : results) EXPECT_EQ(r, "11.000000 22.000000");
+}
+
+// debug.collectives is set in this runtime.
+TEST_F(Ranks, LogEachExecutionWithItsRankAndNode) {
+  ASSERT_NO_FATAL_FAILURE(LoadSums());
+  for (int run = 0; run < 2; ++run) {
+    std::thread other([&] { Run(sessions_[1], 10, 20); });
+    Run(sessions_[0], 1, 2);
+    other.join();
+  }
+  for (const char* rank : {"0", "1"}) {
+    const std::string want = std::string("collective: executing AllReduce, rank = ") + rank + " of 2, key = ";
+    std::lock_guard lock(mutex_);
+    EXPECT_EQ(std::ranges::count_if(messages_, [&](const std::string& m) { return m.find(want) != m.npos; }), 2) << want;
+  }
 }
 
 TEST_F(Ranks, ADeviceWithoutCollectivesGivesNoId) {
