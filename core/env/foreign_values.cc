@@ -20,7 +20,7 @@ constexpr ForeignValues kForeignValues[] = {
     {"MGE_FASTRUN_CACHE_TYPE", "FILE, MEMORY", ""},
     {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "", "15"},
     {"MGE_FASTRUN_CACHE_DIR", "", "~/.cache/megengine/persistent_cache"},
-    {"MGB_JIT_BACKEND", "HALIDE, NVRTC, MLIR", ""},
+    {"MGB_JIT_BACKEND", "NVRTC", ""},
     {"GE_USE_STATIC_MEMORY", kStaticMemory, ""},
     {"ge.exec.staticMemoryPolicy", kStaticMemory, ""},
     {"static_memory_policy", kStaticMemory, ""},

@@ -7,14 +7,13 @@
 
 namespace mge {
 
-enum class JitBackend { kAuto, kHalide, kNvrtc, kMlir };
+enum class JitBackend { kAuto, kNvrtc, kHiprtc };
 
 namespace setting_choices {
 inline constexpr Choice kJitBackends[] = {
     {JitBackend::kAuto, "auto"},
-    {JitBackend::kHalide, "halide"},
     {JitBackend::kNvrtc, "nvrtc"},
-    {JitBackend::kMlir, "mlir"},
+    {JitBackend::kHiprtc, "hiprtc"},
 };
 }  // namespace setting_choices
 
@@ -92,32 +91,37 @@ inline constexpr Setting<JitBackend> kJitBackend = {
     .key = "jit.backend",
     .default_value = JitBackend::kAuto,
     .choices = setting_choices::kJitBackends,
-    .lifecycle = Lifecycle::kDynamic,
-    .doc = "Code generator for fused kernels; an error if it is not available.",
+    .lifecycle = Lifecycle::kFirstSet,
+    .doc =
+        "Compiler of kernels that GPU backends generate for chains of elementwise operators. auto: that of the backend; "
+        "without it, chains are interpreted. nvrtc, hiprtc: it is an error to open a GPU on which this compiler cannot be "
+        "used.",
     .aliases = "MGB_JIT_BACKEND",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kJitKeepFiles = {
     .key = "jit.keep_files",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Keeps the intermediate files of kernel generation.",
+    .doc = "Keeps the source and the code of each kernel that a GPU backend generates as files in jit.work_dir.",
     .aliases = "MGB_JIT_KEEP_INTERM",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Path> kJitWorkDir = {
     .key = "jit.work_dir",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory for the intermediate files of kernel generation; if empty, a temporary directory.",
+    .doc =
+        "Folder for the files that jit.keep_files keeps; it is created if it is missing. If empty, a new folder in /tmp, "
+        "which a "
+        "message names. Without jit.keep_files, kernels are generated in memory and no file is written.",
     .aliases = "MGB_JIT_WORKDIR",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Path> kJitCudaPath = {
     .key = "jit.cuda_path",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory of nvcc, also used to find the CUDA headers; if empty, PATH is searched.",
+    .doc =
+        "Folder of the CUDA toolkit, or of its nvcc. The libraries NVRTC, cuBLASLt, cuDNN and NCCL are searched there "
+        "before they "
+        "are searched on the system.",
     .aliases = "CUDA_BIN_PATH",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kProfileAutostart = {
     .key = "profile.autostart",
@@ -178,8 +182,8 @@ inline constexpr Setting<bool> kDebugCollectives = {
     .key = "debug.collectives",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Logs each execution of a collective operator with its rank and key.",
-    .status = SettingStatus::kLater,
+    .doc =
+        "Logs each execution of a collective operator with its rank and the name of its node. Steps then run one at a time.",
     .variable = "MGE_MM_OPR_DEBUG",
 };
 inline constexpr Setting<bool> kDebugDumpInputs = {

@@ -16,6 +16,7 @@ constexpr gpu::LibraryFacts kFacts = {.name = "cuBLASLt",
                                       .driver_setting = &kDriver,
                                       .files = kFiles,
                                       .install = "install libcublas of CUDA 13",
+                                      .toolkit_setting = kToolkit,
                                       .without = "matrix products are slower"};
 
 }  // namespace

@@ -16,6 +16,7 @@ constexpr gpu::LibraryFacts kFacts = {.name = "cuDNN",
                                       .driver_setting = &kDriver,
                                       .files = kFiles,
                                       .install = "install libcudnn 9 for CUDA 13",
+                                      .toolkit_setting = kToolkit,
                                       .without = "convolutions are slower"};
 // The first with descriptors of devices (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). The header may be newer: a library that does
 // not know one of its attributes refuses the plan.

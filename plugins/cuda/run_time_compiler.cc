@@ -55,11 +55,13 @@ __device__ __forceinline__ __half __float2half_rn(float x) {
 }
 )"}};
 
-constexpr gpu::CompilerFacts kFacts = {.library = {.name = "NVRTC",
+constexpr gpu::CompilerFacts kFacts = {.name = "nvrtc",
+                                       .library = {.name = "NVRTC",
                                                    .setting = &kNvrtc,
                                                    .driver_setting = &kDriver,
                                                    .files = kLibraries,
                                                    .install = "install libnvrtc of CUDA 13",
+                                                   .toolkit_setting = kToolkit,
                                                    .without = "elementwise operators are slower"},
                                        .is_hip = false,
                                        .options = kOptions,

@@ -62,7 +62,8 @@ constexpr LibraryFacts kCollectives = {.name = "NCCL",
                                        .setting = &cuda::kNccl,
                                        .driver_setting = &cuda::kDriver,
                                        .files = kCollectiveFiles,
-                                       .install = "install libnccl2"};
+                                       .install = "install libnccl2",
+                                       .toolkit_setting = cuda::kToolkit};
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 
 namespace mge::cuda {
 
+inline constexpr const char* kToolkit = "jit.cuda_path";  // the host's setting with the folder of the CUDA toolkit
+
 inline constexpr mge_setting kDriver =
     TextSetting("cuda.driver", "", "Absolute path of the driver's library; empty: libcuda.so.1 of the system.");
 inline constexpr mge_setting kCublasLt = GPU_LIBRARY_SETTING("cuda", "cublaslt", "cuBLASLt", "computes matrix products",

@@ -46,7 +46,8 @@ typedef __UINT64_TYPE__ mge_uint64_t;
 )"},
                                               {"hip/hip_runtime.h", "#pragma once\n"}};
 
-constexpr gpu::CompilerFacts kFacts = {.library = {.name = "hiprtc",
+constexpr gpu::CompilerFacts kFacts = {.name = "hiprtc",
+                                       .library = {.name = "hiprtc",
                                                    .setting = &kHiprtc,
                                                    .driver_setting = &kDriver,
                                                    .files = kLibraries,

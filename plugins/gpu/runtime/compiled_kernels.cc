@@ -2,6 +2,7 @@
 #include "plugins/gpu/runtime/compiled_kernels.h"
 
 #include "plugins/gpu/runtime/device.h"
+#include "plugins/gpu/runtime/jit_files.h"
 
 namespace mge::gpu {
 namespace {
@@ -35,6 +36,15 @@ Result CompiledKernels::Ready(Device& device) {
   return ready_;
 }
 
+Result CompiledKernels::CheckSetting(Device& device) {
+  std::string_view wanted;
+  const Compiler& compiler = *TheVendor().compiler;
+  if (!ReadCoreSetting("jit.backend", &wanted).ok() || wanted == "auto") return {};
+  if (wanted == compiler.Name()) return Ready(device);
+  return {MGE_UNAVAILABLE, "jit.backend is " + std::string(wanted) + ", but this backend compiles generated kernels with " +
+                               compiler.Name() + " only; set jit.backend to that, or to auto"};
+}
+
 Result CompiledKernels::FunctionOf(Device& device, const KernelSource& source, void** out) {
   if (Result r = Ready(device); !r.ok()) return r;
   Kernel* kernel;
@@ -61,10 +71,15 @@ Result CompiledKernels::Make(Device& device, const KernelSource& source, Kernel*
   std::string key = identity_ + '\n' + source.text, image;
   for (const SourceFile& file : kKernelFiles) key += std::string(file.name) + '\n' + file.text;
   if (LoadBlob(key, &image)) {
+    KeepJitFiles(source, image);
     Result r = Load(device, image, source.name, &kernel->module, &kernel->function);
     if (r.ok() || r.code() == MGE_DEVICE_LOST) return r;
   }
-  if (Result r = TheVendor().compiler->Compile(source.text, architecture_, &image); !r.ok()) return r;
+  if (Result r = TheVendor().compiler->Compile(source.text, architecture_, &image); !r.ok()) {
+    KeepJitFiles(source, "");
+    return r;
+  }
+  KeepJitFiles(source, image);
   if (Result r = Load(device, image, source.name, &kernel->module, &kernel->function); !r.ok()) return r;
   StoreBlob(key, image);
   return {};

@@ -19,6 +19,8 @@ class CompiledKernels {
  public:
   // Returns whether kernels can be compiled for the device. Fails with the reason if not.
   Result Ready(Device& device);
+  // Fails if the host's setting jit.backend names a compiler that the device cannot use.
+  Result CheckSetting(Device& device);
   // Writes the driver's function of a kernel: of this device, from the host's cache, or from the compiler. An image of the
   // cache that the driver refuses is compiled again. A failure is logged once, and returned again for the same source.
   Result FunctionOf(Device& device, const KernelSource& source, void** out);

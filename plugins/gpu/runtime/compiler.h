@@ -27,6 +27,7 @@ struct Architecture {
 class Compiler {
  public:
   virtual ~Compiler() = default;
+  virtual const char* Name() const = 0;  // in the host's setting jit.backend: "nvrtc"
   // Makes the next Open() read the settings again. Called when the backend starts, before other functions.
   virtual void Restart() = 0;
   // Opens the library at the first call. Writes everything on which the code depends besides the source: the compiler's

@@ -128,7 +128,7 @@ Result Device::Init() {
   }
   FindAccessors();
   roofs_ = RoofsOfDevice(device);
-  return {};
+  return compiled_.CheckSetting(*this);
 }
 
 void Device::FindAccessors() {

@@ -29,6 +29,7 @@ namespace mge::gpu {
 
 // The facts of one vendor's compiler.
 struct CompilerFacts {
+  const char* name;  // in settings
   LibraryFacts library;
   bool is_hip;                           // which functions the library has
   std::span<const char* const> options;  // of every compilation
@@ -40,6 +41,7 @@ struct CompilerFacts {
 class RunTimeCompiler : public Compiler {
  public:
   explicit RunTimeCompiler(const CompilerFacts& facts) : facts_(facts), library_(facts.library) {}
+  const char* Name() const final { return facts_.name; }
   void Restart() final;
   Result Open(const Architecture& architecture, std::string* identity) final;
   Result Compile(const std::string& source, const Architecture& architecture, std::string* image) final;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gpu/runtime/vendor_library.h"
 
+#include <unistd.h>
+
 #include <string_view>
 
 namespace mge::gpu {
@@ -22,14 +24,28 @@ Result VendorLibrary::Open() {
   if (Result r = ReadSetting(*facts_.setting, &path); !r.ok()) return r;
   if (Result r = ReadSetting(*facts_.driver_setting, &driver); !r.ok()) return r;
   if (path == "off") return {MGE_UNAVAILABLE, name + " is switched off (" + key + "=off)"};
-  if (path.empty() && !driver.empty()) {
-    return {MGE_UNAVAILABLE,
-            name + " is not used beside another driver (" + std::string(View(facts_.driver_setting->key)) + ")"};
-  }
   if (!path.empty() && path[0] != '/') {
     return Logged({MGE_INVALID_ARGUMENT, key + " is '" + std::string(path) + "', which is not an absolute path"});
   }
-  return Logged(path.empty() ? OpenOfSystem() : Open(std::string(path)));
+  if (!path.empty()) return Logged(Open(std::string(path)));
+  if (const std::string file = FileOfToolkit(); !file.empty()) return Logged(Open(file));
+  if (!driver.empty()) {
+    return {MGE_UNAVAILABLE,
+            name + " is not used beside another driver (" + std::string(View(facts_.driver_setting->key)) + ")"};
+  }
+  return Logged(OpenOfSystem());
+}
+
+std::string VendorLibrary::FileOfToolkit() const {
+  std::string_view toolkit;
+  if (!facts_.toolkit_setting || !ReadCoreSetting(facts_.toolkit_setting, &toolkit).ok() || toolkit.empty()) return {};
+  for (const char* part : {"/lib64/", "/../lib64/", "/lib/", "/../lib/"}) {
+    for (const char* file : facts_.files) {
+      std::string path = std::string(toolkit) + part + file;
+      if (access(path.c_str(), F_OK) == 0) return path;
+    }
+  }
+  return {};
 }
 
 Result VendorLibrary::OpenOfSystem() {

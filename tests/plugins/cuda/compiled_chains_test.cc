@@ -3,6 +3,7 @@
 // compiles for this machine.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/core/cli/command.h"
@@ -145,6 +146,58 @@ TEST_F(CompiledChains, AreInterpretedIfThereIsNoCompiler) {
     EXPECT_THAT(o.out, HasSubstr(why));
     EXPECT_THAT(o.out, HasSubstr("gpu.chain"));
     EXPECT_THAT(o.out, Not(HasSubstr("gpu.compiled_chain")));
+  }
+}
+
+// ---- the settings jit.*
+
+TEST_F(CompiledChains, AreKeptAsFilesAlsoIfTheyComeFromTheCache) {
+  namespace fs = std::filesystem;
+  const std::string run = "run " + Zoo("eltwise-chain") + " --device cuda0";
+  const auto count = [&](const std::string& folder, const std::string& suffix) {
+    return std::ranges::count_if(fs::directory_iterator(folder), [&](const fs::directory_entry& e) {
+      return e.path().filename().string().starts_with("chain_") && e.path().extension() == suffix;
+    });
+  };
+  const std::string settings = Environment() + " MGE_CACHE_DIR=" + Path("cache") + " MGE_JIT_WORK_DIR=";
+  for (const std::string& folder : {Path("files/new"), Path("again")}) {
+    EXPECT_EQ(Mge(run, settings + folder).code, 0);
+    EXPECT_FALSE(fs::exists(folder)) << "without jit.keep_files no file is written";
+    const Outcome o = Mge(run, settings + folder + " MGB_JIT_KEEP_INTERM=1");
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("the files of generated kernels are kept in " + folder));
+    EXPECT_EQ(count(folder, ".cu"), 1);
+    EXPECT_EQ(count(folder, ".cubin"), 1);
+    EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+  }
+  const Outcome refused = Mge(run, settings + "/proc/nowhere MGE_JIT_KEEP_FILES=1");
+  EXPECT_EQ(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("the files of generated kernels cannot be written to /proc/nowhere: "));
+}
+
+TEST_F(CompiledChains, NeedTheCompilerThatJitBackendNames) {
+  const std::string run = "run " + Zoo("eltwise-chain") + " --device cuda0";
+  EXPECT_EQ(Mge(run, Environment() + " MGB_JIT_BACKEND=NVRTC").code, 0);
+  const Outcome none = Mge(run, Environment("/nowhere/libnvrtc.so.13") + " MGE_JIT_BACKEND=nvrtc");
+  EXPECT_EQ(none.code, 5) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("NVRTC cannot be used: /nowhere"));
+  const Outcome other = Mge(run, Environment() + " MGE_JIT_BACKEND=hiprtc");
+  EXPECT_EQ(other.code, 5) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("jit.backend is hiprtc, but this backend compiles generated kernels with nvrtc only"));
+  const Outcome unknown = Mge(run, Environment() + " MGB_JIT_BACKEND=HALIDE");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("HALIDE"));
+}
+
+TEST_F(CompiledChains, UseTheCompilerOfTheToolkitThatJitCudaPathNames) {
+  const std::string plan = "plan " + Zoo("eltwise-chain") + " --device cuda0", driver = " MGE_CUDA_DRIVER=";
+  std::filesystem::create_directories(Path("toolkit/lib64"));
+  std::filesystem::create_directories(Path("toolkit/bin"));
+  std::filesystem::create_symlink(kEmulating, Path("toolkit/lib64/libnvrtc.so.13"));
+  EXPECT_THAT(Mge(plan, driver + kSoftwareDriver).out, Not(HasSubstr("gpu.compiled_chain")));
+  for (const char* folder : {"toolkit", "toolkit/bin"}) {
+    const Outcome o = Mge(plan, driver + kSoftwareDriver + " CUDA_BIN_PATH=" + Path(folder));
+    EXPECT_THAT(o.out, HasSubstr("gpu.compiled_chain")) << folder << o.err;
   }
 }
 
