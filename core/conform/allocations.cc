@@ -56,20 +56,18 @@ const link_map* AskingLibrary(const void* caller) {
 
 class Failures {
  public:
-  static constexpr int kTimes = 32;
   Failures(BackendUnderTest& tested, const std::function<void()>& work) : tested_(tested), work_(work) {}
 
   // Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached.
   bool Try(uint64_t n, bool for_ever) {
-    // A cache grows once and may shrink again. A leak grows in every round, so it is reported only after 2 * kTimes rounds.
-    for (int i = 0; i < 2 * kTimes; ++i) {
+    constexpr int kRounds = 64;  // a cache grows once and may shrink again, and a leak grows in every round
+    for (int i = 0; i < kRounds; ++i) {
       const int64_t before = g_objects.load();
       if (!Fail(n, for_ever) && i == 0) return false;
       tested_.At("the same again, after {}", where_);
       if (absl::Status status = StatusOf(work_); !status.ok()) StillFails(status);
       if (g_objects.load() <= before) return true;
-      // A thread of the backend may be about to free something.
-      if (i % kTimes > kTimes / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a thread may be about to free something
     }
     Broken("memory is lost each time {}", where_);
   }

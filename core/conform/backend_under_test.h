@@ -133,14 +133,16 @@ void Call(std::string_view what, F&& slot, Args&&... args) {
   }
   Answer(result, what);
 }
-// Throws Broken() unless slot(args..., mge_error*) fails with a text, and with the code `required` if it is not MGE_OK.
+// Throws Broken() unless slot(args..., mge_error*) fails with a text, and with the code `required` if it is not MGE_OK. The
+// call must also fail if the error is NULL.
 template <typename F, typename... Args>
-void MustFail(mge_code required, std::string_view what, F&& slot, Args&&... args) {
-  const mge_error result = Try(what, slot, std::forward<Args>(args)...);
+void MustFail(mge_code required, std::string_view what, F&& slot, Args... args) {
+  const mge_error result = Try(what, slot, args...);
   if (required != MGE_OK && result.code != required)
     Broken("{} returns {}; {} is required", what, CodeName(result.code), CodeName(required));
   if (result.code == MGE_OK) Broken("{} was accepted; an error is required", what);
   if (result.text.empty()) Broken("{} was refused without a text", what);
+  if (InBackend(what, slot, args..., nullptr) == MGE_OK) Broken("{} was accepted for a host that passes no error", what);
 }
 // Creates a handle with create(args..., Handle**, mge_error*). `name` is the name of the object: "queue".
 template <typename Handle, typename F, typename... Args>

@@ -66,18 +66,17 @@ struct CaseSpec {
   std::string Text() const;
 };
 
-CaseSpec ParseSpec(std::string_view text);
+CaseSpec ParseSpec(const std::string& text);
 
 // The parts of one operand of a spec.
 struct SpecOperand {
-  std::string type;    // "T[3,5]" or "int64[2]"
-  std::string values;  // the text between < and >
+  std::string type;  // "T[3,5]", or "int64[2]<0,1>" of a constant
   bool absent = false, constant = false, ranged = false, special = false;
   double low = 0, high = 0;
   int same_as = -1;  // the operand that is used again; -1: none
 };
 
-SpecOperand ParseOperand(std::string_view text);
+SpecOperand ParseOperand(const std::string& text);
 
 // Returns further specs, derived from the small ones of SpecsFor(): see variations.cc.
 std::vector<std::string> VariationsOf(const OpDef& def);

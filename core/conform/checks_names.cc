@@ -95,7 +95,7 @@ void CheckStableIds(BackendUnderTest& s) {
 constexpr Check kNameChecks[] = {
     {"kernel.names", "No kernel row names an operator that does not exist.", CheckNames},
     {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", CheckStableIds,
-     Needs::kNothing},
+     Needs::kLives},
 };
 
 }  // namespace

@@ -40,8 +40,7 @@ constexpr const char* kOpening = "abi.table";
 Task MakeTask(const char* check, std::function<void(BackendUnderTest&)> body, const std::string& path,
               const Options& options, double seconds) {
   return {check,
-          [body = std::move(body), path, check, &options](CheckReporter& w) {
-            w.Begin(check);
+          [body = std::move(body), path, &options](CheckReporter& w) {
             BackendUnderTest tested(path, options.given, w);
             body(tested);
           },
@@ -83,8 +82,7 @@ constexpr Stage kStages[] = {{Needs::kTable, kOpening, "the table cannot be read
 
 // Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
-  return check.needs >= failed.needs || check.needs == Needs::kNothing ||
-         (check.needs == Needs::kLives && failed.needs > Needs::kTable) || check.name == std::string_view(failed.check);
+  return check.needs >= failed.needs || check.name == std::string_view(failed.check);
 }
 
 // Records the facts about the file for the head of the report.

@@ -128,6 +128,7 @@ std::optional<SupportedCase> FirstSupportedCase(BackendUnderTest& tested) {
 }
 
 static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
+  s.Load();
   s.Start();
   if (until == Until::kStart) return;
   s.Open();
