@@ -26,11 +26,11 @@ void Answer(const mge_error& result, std::string_view what) {
   Broken("{} failed: {} ({})", what, text, CodeName(result.code));
 }
 
-const mge_faults_api& FaultsOf(const BackendUnderTest& tested) {
+const void* ExtensionOf(const BackendUnderTest& tested, const char* name) {
   const auto extension = tested.plugin().extension;
-  const void* faults = extension ? extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
-  if (!faults) NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which causes failures");
-  return *static_cast<const mge_faults_api*>(faults);
+  const void* table = extension ? extension(name, 1) : nullptr;
+  if (!table) NotOffered(fmt::format("the backend does not offer the extension {}", name));
+  return table;
 }
 
 NoteReading NoteOf(const std::string& path) {
@@ -166,17 +166,11 @@ void BackendUnderTest::Start() {
 std::vector<std::string> BackendUnderTest::Values() {
   why_no_device_ = "it lists none";
   absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
-  if (resolved.ok()) {
-    if (!resolved->device_setting.empty())
-      why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
-    if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
-    return std::move(resolved->values);
-  }
-  if (ErrorId(resolved.status()) != errors::kPluginRefused.id) Broken(FormatError(resolved.status()));
-  // A declaration is wrong, which the check settings.declared reports. The other checks use the default values.
-  std::vector<std::string> values;
-  for (uint64_t i = 0; i < plugin_->setting_count; ++i) values.push_back(CopyText(plugin_->settings[i]->default_value));
-  return values;
+  if (!resolved.ok()) Broken(FormatError(resolved.status()));  // the host does not start such a backend either
+  if (!resolved->device_setting.empty())
+    why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
+  if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
+  return std::move(resolved->values);
 }
 
 void BackendUnderTest::Open() {

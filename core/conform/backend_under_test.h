@@ -106,8 +106,12 @@ T Sized() {
   return out;
 }
 
-// Returns the backend's extension that makes work fail and loses devices. Throws NotOffered() if it has none.
-const mge_faults_api& FaultsOf(const BackendUnderTest& tested);
+// Returns the table of version 1 of an extension. Throws NotOffered() if the backend does not have it.
+const void* ExtensionOf(const BackendUnderTest& tested, const char* name);
+// Returns the extension that makes work fail and loses devices.
+inline const mge_faults_api& FaultsOf(const BackendUnderTest& tested) {
+  return *static_cast<const mge_faults_api*>(ExtensionOf(tested, MGE_FAULTS_EXTENSION));
+}
 
 // Reads the identity note of a file. Throws Broken() if there is none or it is invalid.
 NoteReading NoteOf(const std::string& path);

@@ -73,9 +73,6 @@ void CheckQueryPure(BackendUnderTest& s) {
   if (bytes() != table) Broken("the table changes when it is asked for again");
   std::string more = ProcessCounts::Now().MoreThan(before);
   if (!more.empty()) Broken("asking for the table has side effects: {}", more);
-}
-
-void CheckQueryRefuses(BackendUnderTest& s) {
   const auto [code, out] = s.Query(MGE_ABI_MAJOR + 1);
   if (code == MGE_OK) Broken("a host of the next major version is accepted");
   if (CopyText(out.reason).empty()) Broken("a host of the next major version is refused without a reason");
@@ -139,6 +136,9 @@ void CheckUnknownBits(BackendUnderTest& s) {
   if (const mge_queue_api* api = s.plugin().queue) {
     mge_queue* queue = nullptr;
     MustFail(MGE_OK, "the queue kind 99", api->create, s.device(), 99, &queue);
+    const mge_error optional = Try("creating a queue", api->create, s.device(), MGE_QUEUE_COMMUNICATION, &queue);
+    if (optional.code == MGE_OK) InBackend("destroying a queue", api->destroy, queue);
+    if (optional.code != MGE_UNIMPLEMENTED) Answer(optional, "creating a communication queue");
   }
   const mge_strategy_api* api = OwnOrder(s.plugin());
   if (const std::optional<SupportedCase> first = FirstSupportedCase(s); first && api) {
@@ -183,17 +183,6 @@ void CheckBadIndex(BackendUnderTest& s) {
   }
 }
 
-void CheckLinks(BackendUnderTest& s) {
-  if (!s.plugin().device->link) NotOffered("the slot link is empty: no two devices are linked");
-  Owned<mge_device> other = s.OpenAnother();
-  for (auto [from, to] : {std::pair{s.device(), other.get()}, std::pair{other.get(), s.device()}}) {
-    auto link = Sized<mge_link>();
-    Call("asking for a link", s.plugin().device->link, from, to, &link);
-    if (link.flags & ~MGE_LINK_KNOWN_BITS) Broken("a link has unknown flags");
-    if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) Broken("a link's bandwidth or latency is negative");
-  }
-}
-
 void CheckDeviceAllocations(BackendUnderTest& s) {
   s.Close();
   s.Stop();
@@ -207,12 +196,14 @@ constexpr Check kAbiChecks[] = {
     {"abi.exports", "The file exports only its entry point.", CheckExports, Needs::kFile},
     {"abi.imports", "The file imports no symbol of the host.", CheckImports, Needs::kFile},
     {"abi.table", "The table is complete and agrees with the identity note.", CheckTable, Needs::kTable},
-    {"abi.query_pure", "The table can be queried many times without side effects.", CheckQueryPure, Needs::kTable},
-    {"abi.query_refuses", "An incompatible host is refused with a reason.", CheckQueryRefuses, Needs::kTable},
+    {"abi.query_pure",
+     "The table can be queried many times without side effects, and an incompatible host is refused with a reason.",
+     CheckQueryPure, Needs::kTable},
     {"abi.extensions", "For unknown extensions and versions NULL is returned.", CheckExtensions, Needs::kTable},
     {"abi.out_structs", "In output structs only the members within struct_size are written; struct_size is not changed.",
      CheckOutStructs},
-    {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", CheckUnknownBits},
+    {"abi.unknown_values", "Kinds, classes and modes that do not exist, or that are optional, are refused with a text.",
+     CheckUnknownBits},
     {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", CheckSettings,
      Needs::kTable},
     {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", CheckEnumerate,
@@ -220,7 +211,6 @@ constexpr Check kAbiChecks[] = {
     {"device.open_close", "A device can be opened and closed repeatedly.", CheckOpenClose, Needs::kStarted},
     {"device.bad_index", "Opening a device that is not listed fails with a text, and also if the error slot is NULL.",
      CheckBadIndex, Needs::kStarted},
-    {"device.links", "Links between devices have known flags and no negative numbers.", CheckLinks},
     {"device.allocations",
      "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.",
      CheckDeviceAllocations},

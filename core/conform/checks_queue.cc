@@ -17,20 +17,6 @@ using std::chrono::milliseconds;
 
 constexpr size_t kQueueRedZone = 64;
 
-void CheckCreate(BackendUnderTest& s) {
-  const mge_queue_api* api = s.plugin().queue;
-  for (int round = 0; round < 4; ++round) {
-    std::vector<Queue> queues;
-    for (int32_t kind : {MGE_QUEUE_COMPUTE, MGE_QUEUE_COPY_IN, MGE_QUEUE_COPY_OUT, MGE_QUEUE_COMPUTE})
-      queues.emplace_back(s, kind);
-    mge_queue* optional = nullptr;
-    constexpr std::string_view kWhat = "creating a communication queue";
-    const mge_error result = Try(kWhat, api->create, s.device(), MGE_QUEUE_COMMUNICATION, &optional);
-    if (result.code == MGE_OK) InBackend("destroying a queue", api->destroy, optional);
-    if (result.code != MGE_UNIMPLEMENTED) Answer(result, kWhat);
-  }
-}
-
 // Memory for copies: its address, and the one for the host (NULL: the host copies over a queue).
 struct Place {
   const char* name;
@@ -157,11 +143,15 @@ void CheckCapture(BackendUnderTest& s) {
 
 void CheckPeers(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
-  if (!api || !api->copy_peer || !s.plugin().device->link) NotOffered("the backend does not support copies between devices");
+  if (!s.plugin().device->link) NotOffered("the slot link is empty: no two devices are linked");
   Owned<mge_device> other = s.OpenAnother();
   auto link = Sized<mge_link>();
-  Call("asking for a link", s.plugin().device->link, s.device(), other.get(), &link);
-  if (!(link.flags & MGE_LINK_PEER)) NotOffered("the first two devices are no peers");
+  for (auto [from, to] : {std::pair{other.get(), s.device()}, std::pair{s.device(), other.get()}}) {
+    Call("asking for a link", s.plugin().device->link, from, to, &link);
+    if (link.flags & ~MGE_LINK_KNOWN_BITS) Broken("a link has unknown flags");
+    if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) Broken("a link's bandwidth or latency is negative");
+  }
+  if (!(link.flags & MGE_LINK_PEER) || !api || !api->copy_peer) NotOffered("the first two devices are no peers");
   constexpr size_t kBytes = 70'001;
   Slab there(s, kBytes, MGE_MEMORY_DEVICE, other.get());
   Rig rig(s, 2 * kBytes);
@@ -362,7 +352,6 @@ void CheckFailure(BackendUnderTest& s) {
 }
 
 constexpr Check kQueueChecks[] = {
-    {"queue.create", "Queues of every kind can be created and destroyed, several at once.", CheckCreate},
     {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", CheckCopies},
     {"queue.order", "Work on one queue runs in order.", CheckOrder},
     {"queue.destroy", "Destroying a queue waits for its work, also behind a fence that another queue will signal.",
@@ -371,7 +360,8 @@ constexpr Check kQueueChecks[] = {
      "Captured copies do not run during the capture, and each replay equals a direct run, also after an update.",
      CheckCapture},
     {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", CheckQueueAllocations},
-    {"queue.peers", "Copies between peer devices are correct.", CheckPeers},
+    {"queue.peers", "Links between devices have known flags and no negative numbers, and copies between peers are correct.",
+     CheckPeers},
     {"profile.stamps", "A stamp is taken after the work before it; times are in microseconds.", CheckStamps},
     {"fence.several_values", "A fence keeps the values that it has reached, and an event for each other one.",
      CheckSeveralValues},

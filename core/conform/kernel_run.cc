@@ -33,17 +33,22 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
 
 }  // namespace
 
+std::vector<int32_t> UsesOf(const Graph& graph) {
+  const std::vector<std::vector<NodeId>> consumers = graph.Consumers();
+  std::vector<int32_t> uses;
+  for (ValueId v = 0; v < graph.value_count(); ++v)
+    uses.push_back(static_cast<int32_t>(consumers[v].size()) + graph.OutputUses(v));
+  return uses;
+}
+
 AbiProblem::AbiProblem(const Case& c, int32_t write_mode) : graph_(c.graph) {
   std::vector<NodeId> order(static_cast<size_t>(graph_.node_count()));
   std::iota(order.begin(), order.end(), 0);
-  const std::vector<std::vector<NodeId>> consumers = graph_.Consumers();
-  std::vector<int32_t> uses;
   for (ValueId v = 0; v < graph_.value_count(); ++v) {
-    uses.push_back(static_cast<int32_t>(consumers[v].size()) + graph_.OutputUses(v));
     Tensor& constant = graph_.value(v).constant;
     if (graph_.value(v).role == Role::kConstant) constant = TensorOf(constant.dtype(), constant.shape(), constant.data());
   }
-  abi_ = std::make_unique<AbiGraph>(graph_, order, uses);
+  abi_ = std::make_unique<AbiGraph>(graph_, order, UsesOf(graph_));
   modes_.assign(abi_->outputs().size(), write_mode);
   problem_ = {sizeof(mge_problem), 2, abi_->graph(), write_mode == MGE_WRITE ? nullptr : modes_.data(), nullptr, 0};
 }

@@ -24,6 +24,9 @@ inline constexpr uint64_t kRedZone = 192;  // bytes between operands
 inline constexpr uint64_t kAlignment = 64;
 inline constexpr unsigned char kCanary = 0xa5;
 
+// Returns the number of uses of each value, graph outputs included.
+std::vector<int32_t> UsesOf(const Graph& graph);
+
 // A case in the form of the ABI, with its own copies of the constants.
 class AbiProblem {
  public:

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/base/errno_text.h"
+#include "core/base/lines.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -64,12 +65,6 @@ void ReadInto(Fd& fd, std::string& text) {
   if (n > 0) text.append(buffer, static_cast<size_t>(n));
   if (n == 0) fd = Fd();
   if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
-}
-
-// Returns the beginning of the last line that is not blank, or "".
-std::string LastLine(std::string_view text) {
-  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
-  return std::string(text.substr(text.rfind('\n') + 1, 300));
 }
 
 }  // namespace
@@ -148,27 +143,26 @@ std::vector<std::string> Child::TakeLines() {
 }
 
 void Child::ReadToEnd(const std::function<bool()>& go_on) {
-  do {
+  while (!Ended()) {
     WaitForAny({this});
     Read();
     if (!go_on()) return;
-  } while (!Ended());
+  }
   go_on();
 }
 
 bool Child::Ended() {
-  if (end_.not_started != 0) return true;
   siginfo_t leader = {};
-  const bool waited = waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0;
-  // Other code of this process may ignore SIGCHLD or wait for all children. The result is then lost, and the id is free.
-  const bool lost = !waited && errno == ECHILD;
-  const bool ended = lost || (waited && leader.si_pid != 0);
+  // Fails if no process was started, or if other code ignores SIGCHLD or waits for all children: the result is then lost.
+  const bool lost = waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) != 0;
+  const bool ended = lost || leader.si_pid != 0;
   if (!ended && Clock::now() < deadline_) return false;
   end_.timed_out = !ended;
   if (lost) leader_ = 0;
   Kill();
   Read();
-  end_.last_line = LastLine(output);
+  if (const std::vector<std::string_view> lines = LinesOf(output); !lines.empty())
+    end_.last_line = lines.back().substr(0, 300);
   return true;
 }
 
@@ -186,15 +180,12 @@ void Child::Kill() {
 }
 
 void Child::WaitForAny(const std::vector<Child*>& children) {
+  constexpr int kPatienceMs = 5;  // poll() does not report the end of a child that keeps its files open
   std::vector<pollfd> files;
-  int patience_ms = 20;
   for (const Child* child : children) {
-    for (const Fd* fd : {&child->report_, &child->output_}) {
-      files.push_back({fd->get(), POLLIN, 0});
-      if (!fd->valid()) patience_ms = 2;  // poll() does not report the end of the child, which is usually near
-    }
+    for (const Fd* fd : {&child->report_, &child->output_}) files.push_back({fd->get(), POLLIN, 0});
   }
-  poll(files.data(), files.size(), patience_ms);
+  poll(files.data(), files.size(), kPatienceMs);
 }
 
 }  // namespace mge

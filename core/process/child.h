@@ -62,7 +62,7 @@ class Child {
   void ReadToEnd(const std::function<bool()>& go_on);
   const ChildEnd& end() const { return end_; }  // valid after Ended() has returned true
 
-  // Waits until a child has written something or may have ended, at most 20 ms.
+  // Waits until a child has written something or may have ended, at most 5 ms.
   static void WaitForAny(const std::vector<Child*>& children);
 
  private:
