@@ -141,9 +141,18 @@ std::pair<mge_code, mge_query_out> BackendUnderTest::Query(uint32_t major) const
   return {code, out};
 }
 
+void BackendUnderTest::CreateHost() {
+  absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
+  if (!resolved.ok()) Broken(FormatError(resolved.status()));  // the host does not start such a backend either
+  if (!resolved->device_setting.empty())
+    why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
+  if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
+  host_ = std::make_unique<KitHost>(std::move(resolved->values));
+}
+
 void BackendUnderTest::Start() {
   if (started_) return;
-  if (!host_) host_ = std::make_unique<KitHost>(Values());
+  if (!host_) CreateHost();
   At("starting");
   const mge_error result = Try("starting", plugin_->start, host_->table());
   if (result.code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
@@ -161,16 +170,6 @@ void BackendUnderTest::Start() {
   }
   if (!unusable.empty()) why_no_device_ = unusable;
   std::erase_if(devices_, [](const DeviceDescription& d) { return d.score == 0; });
-}
-
-std::vector<std::string> BackendUnderTest::Values() {
-  why_no_device_ = "it lists none";
-  absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
-  if (!resolved.ok()) Broken(FormatError(resolved.status()));  // the host does not start such a backend either
-  if (!resolved->device_setting.empty())
-    why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
-  if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
-  return std::move(resolved->values);
 }
 
 void BackendUnderTest::Open() {

@@ -83,7 +83,7 @@ class BackendUnderTest {
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
 
  private:
-  std::vector<std::string> Values();  // values of the declared settings, as the backend gets them
+  void CreateHost();
 
   std::string path_;
   const Sources& given_;
@@ -93,7 +93,8 @@ class BackendUnderTest {
   const mge_plugin* plugin_ = nullptr;
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
-  std::string why_no_device_;  // the listed devices that cannot be used, with the reasons, or how to get devices
+  std::string why_no_device_ =
+      "it lists none";  // the listed devices that cannot be used, with the reasons, or how to get devices
   mge_device* device_ = nullptr;
   bool started_ = false;
 };

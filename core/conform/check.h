@@ -94,7 +94,6 @@ std::span<const Check> AbiChecks();
 std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();
-std::span<const Check> CollectiveChecks();
 std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();

@@ -154,8 +154,7 @@ void CheckReserve(BackendUnderTest& s) {
 constexpr Check kMemoryChecks[] = {
     {"memory.slabs", "Slabs are aligned, disjoint and large enough, and keep their content, also if the host writes it.",
      CheckSlabs},
-    {"memory.too_much",
-     "A request for too much memory fails with MGE_RESOURCE_EXHAUSTED, the device keeps working, and reports its memory.",
+    {"memory.too_much", "Too large a request fails with MGE_RESOURCE_EXHAUSTED, and the device keeps working.",
      CheckTooMuch},
     {"memory.release_after", "A slab released in stream order is not reused before its last use.", CheckReleaseAfter},
     {"memory.ranges", "Committed parts of virtual memory ranges keep their content.", CheckRanges},

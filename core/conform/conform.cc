@@ -59,14 +59,11 @@ void RunCheck(const Check& check, BackendUnderTest& tested) {
 
 // Runs the checks of the family `kernel` for an operator or for claims, which report their findings.
 void RunMany(BackendUnderTest& tested, const std::function<void()>& run) {
-  CheckReporter& w = tested.reporter();
-  const absl::Status status = StatusOf([&] {
+  Apply(tested.reporter(), kOffers, "", [&] {
     tested.Prepare(Needs::kDevice);
     run();
   });
-  if (IsNotOffered(status)) return w.NotOffered(kOffers.name, Std(status.message()));
-  if (!status.ok()) w.Found(kOffers.name, "", Std(status.message()));
-  w.Begin("life.leaks");  // the check of a failure to close and stop
+  tested.reporter().Begin("life.leaks");  // the check of a failure to close and stop
 }
 
 // A stage that checks depend on. All stages are tried once before the checks, so that a failing stage is one finding, and

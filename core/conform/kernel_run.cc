@@ -113,11 +113,6 @@ void Bench::Reserve(uint64_t bytes) {
   lane_bytes = bytes;
 }
 
-Bench& Bench::Aside() {
-  if (!aside) aside = std::make_unique<Bench>(tested);
-  return *aside;
-}
-
 std::optional<SupportedCase> FirstSupportedCase(BackendUnderTest& tested) {
   std::vector<const OpDef*> ops = QuickOps(), all = CheckableOps();
   ops.insert(ops.end(), all.begin(), all.end());
@@ -157,8 +152,7 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   if (!first) return;
   Bench bench(s);
   KernelRun kernel_run(bench, first->c, first->candidate);
-  kernel_run.Stage(0, first->c.inputs[0], 0xff);
-  kernel_run.Step(0, 2, "the step");
+  kernel_run.Run(0, first->c.inputs[0], 2, 0xff);
 }
 
 void LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {
@@ -331,7 +325,7 @@ mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
   lane.bases[0] = bench_.lane(index);
   lane.cancel = cancel;
   lane.error = {};
-  const Transfer& transfer = bench_.transfers[index];
+  Transfer& transfer = bench_.transfers[index];
   lane.run = {.struct_size = sizeof(mge_run),
               .width = width,
               .bases = lane.bases,
