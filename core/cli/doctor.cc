@@ -16,9 +16,8 @@
 namespace mge::cli {
 namespace {
 
-constexpr int kUnsupported = ExitCode(ErrorKind::kUnsupported);  // the settings allow no kernel for the operator
-constexpr std::string_view kFirstStage = "starting";             // a failure in this stage leads to quarantine
-constexpr std::string_view kLastStage = "leaving the process";   // static objects and exit handlers run after it
+constexpr std::string_view kFirstStage = "starting";            // a failure in this stage leads to quarantine
+constexpr std::string_view kLastStage = "leaving the process";  // static objects and exit handlers run after it
 
 // An operator with its expected results, which are small whole numbers: every floating-point type represents them exactly.
 struct Operator {
@@ -56,7 +55,7 @@ bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
   const bool is_used = std::ranges::any_of(Json::parse(plan)["units"], [&](const Json& unit) {
     return unit["kind"] == "kernel" && unit["device"] == row["name"];  // and not the host's reference evaluator
   });
-  if (s.kind() == kUnsupported || (s.ok() && !is_used)) return false;
+  if (s.kind() == ExitCode(ErrorKind::kUnsupported) || (s.ok() && !is_used)) return false;
   if (s.ok()) s = session.Run({&input}, &outputs);
   if (!s.ok()) {
     wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
@@ -84,8 +83,7 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
     RuntimeOptions options = OptionsOf(globals);
     options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
                         "plan.host_compute=0"};  // the host would compute so few elements
-    // The parent process limits the time.
-    options.command_line.insert(options.command_line.end(), {skip, "plugin.start_timeout=0"});
+    options.command_line.insert(options.command_line.end(), {skip, "plugin.start_timeout=0"});  // the parent limits it
     Runtime runtime;
     Json settings, plugins, devices;
     Status s = Runtime::Create(options, &runtime);
@@ -157,14 +155,11 @@ void Probe(const Globals& globals, const DoctorOptions& o, const std::string& sk
         fmt::format("report it to the author of backend '{}', or remove the file", name));
   if (!threw && (whole || stage != kFirstStage)) return;
   const std::string reason = Text(row["reason"]);
-  if (Status s = Plugins::Quarantine(OptionsOf(globals), path, reason); !s.ok()) {
-    row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", reason, s.what());
-    return;
-  }
-  row.update({{"verdict", "refused"}, {"quarantined", true}});
-  say("quarantined", reason,
-      fmt::format("install another build; to test this one again: mge doctor --release {}{}", name,
-                  end.timed_out ? fmt::format(" --timeout {:.0f}, if it is only slow", 10 * o.timeout_s) : ""));
+  if (Status s = Plugins::Quarantine(OptionsOf(globals), path, reason); !s.ok())
+    return void(row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", reason, s.what()));
+  row.update({{"verdict", "refused"}, {"quarantined", true}, {"code", "quarantined"}});
+  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --release {}{}", name,
+                           end.timed_out ? fmt::format(" --timeout {:.0f}, if it is only slow", 10 * o.timeout_s) : "");
 }
 
 std::string Render(const Json& report) {

@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "core/conform/backend_under_test.h"
-#include "fmt/format.h"
 
 namespace mge::conform {
 namespace {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,7 +96,7 @@ std::vector<unsigned char> BytesOf(const Tensor& t);
 Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes);
 // Returns a tensor of pseudo-random values in [low, high]; integers are rounded. The same seed gives the same values.
 Tensor RandomTensor(DType dtype, Shape shape, double low, double high, uint64_t seed);
-double ElementAt(const Tensor& t, int64_t i);
+long double ElementAt(const Tensor& t, int64_t i);  // exact
 
 // Returns "" if `got` equals `want` within the tolerance of the element type, else a sentence about the difference.
 // `reduced`: the kernel computes with reduced precision, so the tolerance is larger.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the file, its identity note and its table, of output structs and unknown values, and of settings and devices.
+// Checks of the file, its identity note and its table, of output structs and unknown values, and of devices.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -138,13 +138,7 @@ void CheckUnknownBits(BackendUnderTest& s) {
   }
 }
 
-// ---- settings and devices
-
-void CheckSettings(BackendUnderTest& s) {
-  if (s.plugin().setting_count == 0) NotOffered("the backend has no settings");
-  const absl::Status declared = ResolveSettings(s.plugin(), {}).status();
-  if (!declared.ok()) Broken(FormatError(declared));
-}
+// ---- devices
 
 void CheckEnumerate(BackendUnderTest& s) {
   NoteReading reading = NoteOf(s.path());
@@ -191,8 +185,6 @@ constexpr Check kAbiChecks[] = {
      CheckOutStructs},
     {"abi.unknown_values", "Memory classes and kinds of queues that do not exist are refused with a text.",
      CheckUnknownBits},
-    {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", CheckSettings,
-     Needs::kTable},
     {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", CheckEnumerate,
      Needs::kStarted},
     {"device.open_close", "A device can be opened and closed repeatedly.", CheckOpenClose, Needs::kStarted},

@@ -14,7 +14,6 @@
 #include "core/base/nearest.h"
 #include "core/conform/kernel_run.h"
 #include "core/conform/task.h"
-#include "fmt/format.h"
 
 namespace mge::conform {
 namespace {

@@ -3,7 +3,6 @@
 #include "core/kernel/claims.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"
@@ -149,7 +148,7 @@ void CheckChain(BackendUnderTest& s, Bench& bench, const Chain& chain, double fa
     for (ValueId v = 0; v < graph.value_count(); ++v) {
       Value& value = graph.value(v);
       if (value.role != Role::kConstant) continue;
-      const double fill = ElementAt(value.constant, 0);
+      const double fill = value.constant.Data<float>()[0];
       value.constant =
           RandomTensor(DType::kF32, value.constant.shape(), 0.5 * fill, 1.5 * fill, 41 + static_cast<uint64_t>(v));
     }

@@ -107,7 +107,7 @@ void CheckGivenSettings(BackendUnderTest& tested) {
       LogLevel::kWarning,
       [](void* to, LogLevel, auto text) { static_cast<CheckReporter*>(to)->Write(RecordKind::kWarning, {}, {}, text); }, &w);
   const absl::Status status = ResolveSettings(tested.plugin(), tested.given(), logger).status();
-  if (status.ok() || ErrorId(status) == errors::kPluginRefused.id) return;  // a finding of settings.declared
+  if (status.ok() || ErrorId(status) == errors::kPluginRefused.id) return;  // a finding of life.start
   const ErrorParts parts = PartsOf(status);
   std::string title = ErrorTitle(status);
   for (const std::string& part : {parts.what, parts.where}) {
@@ -178,11 +178,11 @@ std::vector<Task> MakeTasks(const std::string& path, const Options& options, con
 
 // Checks that every word of --only is a prefix of a check's or an operator's name, and those of --may-fail of a check's.
 absl::Status CheckFilter(const Options& options) {
-  std::vector<std::string> names, families;  // "queue.order", "queue"
+  std::vector<std::string> names;  // "queue.order"
+  std::set<std::string> families;  // "queue"
   for (const Check* check : AllChecks()) {
     names.push_back(check->name);
-    std::string family = names.back().substr(0, names.back().find('.'));
-    if (families.empty() || families.back() != family) families.push_back(std::move(family));
+    families.insert(names.back().substr(0, names.back().find('.')));
   }
   auto check = [&](std::string_view option, const std::vector<std::string>& words, std::string_view kinds, std::string fix) {
     for (const std::string& word : words) {

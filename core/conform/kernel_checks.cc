@@ -146,14 +146,15 @@ class KernelChecker {
     At(c.Name());
     AbiProblem problem(c);
     Offers offers;
-    const bool right = Apply(kOffers, [&] {
+    Apply(kOffers, [&] {
       offers = Enumerate(tested_, *problem.get());
       if (!offers.malformed.empty()) Broken(offers.malformed);
+      const bool silent = offers.offered.empty() && offers.refused.empty();
+      if (silent && answered_)
+        Broken("the problem is neither offered nor refused, unlike others of the operator; refuse it with a reason");
+      answered_ |= !silent;
       if (Enumerate(tested_, *problem.get()).Ids() != offers.Ids()) Broken("a second enumeration offers other candidates");
     });
-    const bool silent = right && offers.offered.empty() && offers.refused.empty();
-    answered_ |= !silent;
-    if (silent && silent_.empty()) silent_ = c.Name();
     if (offers.offered.empty()) {
       *support = offers.refused.empty() ? "no kernel" : offers.refused[0];
       return false;
@@ -196,12 +197,6 @@ class KernelChecker {
       Apply(kCancel, [&] { CheckCancel(*run); });  // a short run may end before it checks the flag
       Apply(kConcurrent, [&] { CheckConcurrentRuns(*run); });
     }
-  }
-
-  // Reports a case that was neither offered nor refused, if other cases of the operator were.
-  void CheckSilence() {
-    if (answered_ && !silent_.empty())
-      w_.Found(kOffers.name, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
   }
 
  private:
@@ -301,11 +296,10 @@ class KernelChecker {
     std::vector<Tensor> before, want;
     for (const Tensor& t : c.expected[0]) {
       before.push_back(RandomTensor(t.dtype(), t.shape(), 1, 3, 91 + before.size()));
-      want.push_back(RandomTensor(t.dtype(), t.shape(), 0, 0, 1));
+      want.push_back(TensorOf(t.dtype(), t.shape(), t.data()));
       DispatchNumeric(t.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        std::ranges::transform(t.Data<T>(), before.back().template Data<T>(), want.back().MutableData<T>().begin(),
-                               [](T x, T y) { return static_cast<T>(x + y); });
+        for (size_t i = 0; T & x : want.back().MutableData<T>()) x = static_cast<T>(x + before.back().Data<T>()[i++]);
       });
     }
     const std::vector<Tensor> outputs = run.Run(0, c.inputs[0], 1, 0xff, before);
@@ -384,8 +378,7 @@ class KernelChecker {
   std::set<std::string> failed_;  // ids of the candidates whose allocations were made to fail
   std::string where_;
   std::set<std::string> layouts_seen_;
-  bool answered_ = false;  // whether any case was offered or refused
-  std::string silent_;     // the first case that was neither offered nor refused
+  bool answered_ = false;  // whether any case of the operator was offered or refused
 };
 
 }  // namespace
@@ -464,7 +457,6 @@ void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool 
     if (support.empty()) continue;
     tested.reporter().Write(supported ? RecordKind::kSupported : RecordKind::kRefused, def.name, DTypeName(dtype), support);
   }
-  checker.CheckSilence();
 }
 
 }  // namespace mge::conform

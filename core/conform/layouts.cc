@@ -2,7 +2,6 @@
 // Layouts: conversion of tensors on the host, checks of the backend's own layouts and reorders, and packed constants: the
 // backend writes only the packed form, and the same one on the host and on a queue.
 #include <algorithm>
-#include <functional>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"

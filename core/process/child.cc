@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "core/base/errno_text.h"
 #include "core/base/lines.h"
 #include "fmt/format.h"
@@ -44,13 +45,11 @@ struct Pipe {
 // safe in signal handlers are called here.
 void BeChild(pid_t parent, const Fd& output) {
   setpgid(0, 0);
-  const int parent_ended = SIGRTMAX - 1;  // a signal that libraries do not use
-  signal(parent_ended, [](int) { kill(-getpid(), SIGKILL); });
-  prctl(PR_SET_PDEATHSIG, parent_ended);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (getppid() != parent) _exit(1);  // it ended before the kernel knew the signal
+  if (getppid() != parent) _exit(1);  // it ended before prctl()
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   dup2(Above(Fd(open("/dev/null", O_RDONLY | O_CLOEXEC))).get(), STDIN_FILENO);
@@ -107,8 +106,7 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
 
 std::unique_ptr<Child> Child::Execute(const std::vector<std::string>& command, std::string_view input, double seconds) {
   const Fd in = Above(Fd(memfd_create("the input of a child", MFD_CLOEXEC)));
-  // If the write fails, the program finds a shorter file.
-  WriteRange(in.get(), 0, AsBytes(input), "the input of a child").IgnoreError();
+  WriteRange(in.get(), 0, AsBytes(input), "the input of a child").IgnoreError();  // it finds a shorter file then
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -135,10 +133,9 @@ void Child::Read() {
 }
 
 std::vector<std::string> Child::TakeLines() {
-  std::vector<std::string> lines;
-  for (size_t end; (end = report.find('\n')) != std::string::npos; report.erase(0, end + 1)) {
-    lines.push_back(report.substr(0, end));
-  }
+  const size_t end = report.rfind('\n') + 1;
+  const std::vector<std::string> lines = absl::StrSplit(report.substr(0, end), '\n', absl::SkipEmpty());
+  report.erase(0, end);
   return lines;
 }
 
