@@ -18,8 +18,8 @@
 
 namespace mge {
 
-inline constexpr int kNotExecuted = 127;  // the exit code of a program that could not be executed, as in a shell
-inline constexpr int kReportFd = 3;       // the descriptor of the report in a program that Child::Execute() started
+inline constexpr int kNotExecuted = 127;     // the exit code of a program that could not be executed, as in a shell
+inline constexpr int kReportFd = 3;          // the descriptor of the report in a program that Child::Execute() started
 inline constexpr double kNoTimeLimit = 1e9;  // seconds
 
 // The end of a child process.

@@ -224,7 +224,7 @@ TEST(Conform, RefusesNamesOfChecksThatDoNotExist) {
   EXPECT_THAT(said({"queue.oder"}, true), HasSubstr("Did you mean \"queue.order\"?"));
   EXPECT_THAT(said({"memroy"}, true), HasSubstr("Did you mean \"memory\"?"));
   EXPECT_THAT(said({"Sofmax"}, false), HasSubstr("Did you mean \"Softmax\"?"));
-  EXPECT_THAT(said({"nope"}, true), HasSubstr("or a check: abi, settings, device, "));
+  EXPECT_THAT(said({"nope"}, true), HasSubstr("or a check: abi, device, memory, "));
 }
 
 // ---------------------------------------------------------------- expected failures
