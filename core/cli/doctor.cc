@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ranges>
-#include <set>
 
 #include "core/cli/common.h"
 #include "core/cli/unexpected.h"
@@ -17,9 +16,8 @@
 namespace mge::cli {
 namespace {
 
-constexpr int kUnsupported = ExitCode(ErrorKind::kUnsupported);  // the settings allow no kernel for the operator
-constexpr std::string_view kFirstStage = "starting";             // a failure in this stage leads to quarantine
-constexpr std::string_view kLastStage = "leaving the process";   // static objects and exit handlers run after it
+constexpr std::string_view kFirstStage = "starting";            // a failure in this stage leads to quarantine
+constexpr std::string_view kLastStage = "leaving the process";  // static objects and exit handlers run after it
 
 // An operator with its expected results, which are small whole numbers: every floating-point type represents them exactly.
 struct Operator {
@@ -38,14 +36,6 @@ struct DoctorOptions {
   std::string release;
 };
 
-// ---------------------------------------------------------------- the child process: starts one backend and uses its devices
-
-// Returns whether the plan gives a node to a kernel of the device, and not to the host's reference evaluator.
-bool UsesDevice(const std::string& plan, const Json& device) {
-  const Json units = Json::parse(plan)["units"];
-  return std::ranges::any_of(units, [&](const Json& u) { return u["kind"] == "kernel" && u["device"] == device; });
-}
-
 // Runs the operator on the device of the row and completes the row. Returns false if the device has no kernel for it.
 bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
   ModelWriter model(op.name, 0);
@@ -58,11 +48,14 @@ bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
   Tensor input;
   const Tensor* inputs[] = {&input};
   std::vector<Tensor> outputs;
-  std::string plan, wrong, fix = "do not use this device; report it to the author of the backend";
+  std::string plan = "{}", wrong, fix;
   Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session);
   if (s.ok()) s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, kInput, &input);
   if (s.ok()) s = session.Plan(inputs, "mge.plan/1", false, &plan);
-  if (s.kind() == kUnsupported || (s.ok() && !UsesDevice(plan, row["name"]))) return false;
+  const bool is_used = std::ranges::any_of(Json::parse(plan)["units"], [&](const Json& unit) {
+    return unit["kind"] == "kernel" && unit["device"] == row["name"];  // and not the host's reference evaluator
+  });
+  if (s.kind() == ExitCode(ErrorKind::kUnsupported) || (s.ok() && !is_used)) return false;
   if (s.ok()) s = session.Run({&input}, &outputs);
   if (!s.ok()) {
     wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
@@ -70,15 +63,16 @@ bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
   } else if (const auto [got, want] = std::ranges::mismatch(outputs[0].data<float>(), op.expected);
              want != op.expected.end()) {
     wrong = fmt::format("{} gives {} at element {} instead of {}", op.name, *got, want - op.expected.begin(), *want);
+    fix = "do not use this device; report it to the author of the backend";
   }
-  row.update({{"operator", op.name}, {"state", wrong.empty() ? "passed" : "loadable"}, {"troubled", !wrong.empty()}});
-  if (!wrong.empty()) row.update({{"reason", wrong}, {"fix", fix}});
+  row.update({{"operator", op.name}, {"reason", wrong}, {"fix", fix}});
+  row.update({{"state", wrong.empty() ? "passed" : "loadable"}, {"troubled", !wrong.empty()}});
   return true;
 }
 
-// Tests the backend in `file`, and no other. Writes lines to `report` before each stage, which may kill or hang the process:
-// each is the row of the file so far.
-void TryBackend(const Globals& globals, const std::string& file, const std::string& others, int report) {
+// Tests the backend in `file` in this child process. `skip` is the setting that leaves out all others. Writes lines to
+// `report` before each stage, which may kill or hang the process: each is the row of the file so far.
+void TryBackend(const Globals& globals, const std::string& file, const std::string& skip, int report) {
   LeaveFaults();
   Json row = Json::object();
   auto enter = [&](std::string_view stage) {
@@ -89,8 +83,7 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
     RuntimeOptions options = OptionsOf(globals);
     options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
                         "plan.host_compute=0"};  // the host would compute so few elements
-    // The parent process limits the time.
-    options.command_line.insert(options.command_line.end(), {"plugin.skip=" + others, "plugin.start_timeout=0"});
+    options.command_line.insert(options.command_line.end(), {skip, "plugin.start_timeout=0"});  // the parent limits it
     Runtime runtime;
     Json settings, plugins, devices;
     Status s = Runtime::Create(options, &runtime);
@@ -105,17 +98,14 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
     if (s = ReadReport(runtime, "mge.devices/1", &devices); !s.ok()) return s;
     for (const Json& device : devices["devices"]) {
       if (device["name"] == "host") continue;
-      Json tried = {{"name", device["name"]}, {"class", device["class"]}, {"state", device["state"]}, {"troubled", false}};
-      for (const char* text : {"operator", "reason", "fix"}) tried[text] = "";
-      if (device["state"] != "loadable") {
-        tried.update({{"state", "found"}, {"troubled", device["usable"]}, {"reason", device["reason"]}});
-      } else {
-        enter(fmt::format("running an operator on {}", Text(device["name"])));
-        if (std::ranges::none_of(kOperators, [&](const Operator& op) { return TryOperator(runtime, op, tried); })) {
-          const auto names = kOperators | std::views::transform(&Operator::name);
-          tried["reason"] = fmt::format("it has no kernel for any of {}, so nothing was run", fmt::join(names, ", "));
-          tried["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
-        }
+      enter(fmt::format("running an operator on {}", Text(device["name"])));
+      const bool opens = device["state"] == "loadable";
+      Json tried = {{"troubled", !opens && device["usable"]}, {"operator", ""}, {"fix", ""}};
+      for (const char* key : {"name", "class", "state", "reason"}) tried[key] = device[key];
+      if (opens && std::ranges::none_of(kOperators, [&](const Operator& op) { return TryOperator(runtime, op, tried); })) {
+        const auto names = kOperators | std::views::transform(&Operator::name);
+        tried["reason"] = fmt::format("it has no kernel for any of {}, so nothing was run", fmt::join(names, ", "));
+        tried["fix"] = fmt::format("to test the kernels that it has: mge sdk test '{}'", file);
       }
       row["devices"].push_back(std::move(tried));
     }
@@ -130,12 +120,10 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
   std::exit(0);
 }
 
-// ---------------------------------------------------------------- the parent process
-
 // Tests an accepted file in a child process and completes its row.
-void Probe(const Globals& globals, const DoctorOptions& o, const std::string& others, Json& row) {
+void Probe(const Globals& globals, const DoctorOptions& o, const std::string& skip, Json& row) {
   const std::string path = Text(row["path"]), name = Text(row["name"]);
-  const auto child = Child::Fork([&](int report) { TryBackend(globals, path, others, report); }, o.timeout_s);
+  const auto child = Child::Fork([&](int report) { TryBackend(globals, path, skip, report); }, o.timeout_s);
   child->ReadToEnd([&] {
     for (const std::string& line : child->TakeLines()) {
       const Json said = Json::parse(line, nullptr, false);
@@ -159,23 +147,19 @@ void Probe(const Globals& globals, const DoctorOptions& o, const std::string& ot
     row.update({{"code", code}, {"reason", std::move(reason)}, {"fix", std::move(fix)}});
   };
   const bool threw = row["code"] == "open_threw";  // handled like a crash, because it would end any process
-  if (whole && !threw) return;
   if (stage.empty())
     return say("not_probed", fmt::format("it could not be tested: {}, before any code of the backend ran", ending),
                "raise the limits of the process (see ulimit -n, -u and -v), then run mge doctor again");
-  if (!threw)
+  if (!whole && !threw)
     say(end.timed_out ? "timed_out" : "crashed", fmt::format("{} while {}", ending, stage),
         fmt::format("report it to the author of backend '{}', or remove the file", name));
-  if (!threw && stage != kFirstStage) return;
+  if (!threw && (whole || stage != kFirstStage)) return;
   const std::string reason = Text(row["reason"]);
-  if (Status s = Plugins::Quarantine(OptionsOf(globals), path, reason); !s.ok()) {
-    row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", reason, s.what());
-    return;
-  }
-  row.update({{"verdict", "refused"}, {"quarantined", true}});
-  say("quarantined", reason,
-      fmt::format("install another build; to test this one again: mge doctor --release {}{}", name,
-                  end.timed_out ? fmt::format(" --timeout {:.0f}, if it is only slow", 10 * o.timeout_s) : ""));
+  if (Status s = Plugins::Quarantine(OptionsOf(globals), path, reason); !s.ok())
+    return void(row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", reason, s.what()));
+  row.update({{"verdict", "refused"}, {"quarantined", true}, {"code", "quarantined"}});
+  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --release {}{}", name,
+                           end.timed_out ? fmt::format(" --timeout {:.0f}, if it is only slow", 10 * o.timeout_s) : "");
 }
 
 std::string Render(const Json& report) {
@@ -214,29 +198,27 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
   int passed = 0, troubled = 0;
   Progress progress(globals, "probing backends", files.size());
   for (const Json& file : files) {
-    const bool quarantined = file["code"] == "quarantined", refused = file["verdict"] == "refused";
-    Json row = {{"state", "found"}};
-    row.update(file);
-    row.update({{"quarantined", quarantined}, {"troubled", refused}, {"devices", Json::array()}});
+    Json row = file;
+    row.update({{"state", "found"}, {"quarantined", file["code"] == "quarantined"}, {"devices", Json::array()}});
+    row["troubled"] = file["verdict"] == "refused";
     if (file["verdict"] == "accepted") {
-      std::set<std::string> others;
-      for (const Json& other : files) others.insert(Text(other["name"]));
-      others.erase(Text(file["name"]));
-      others.erase("");
-      Probe(globals, o, fmt::format("{}", fmt::join(others, ",")), row);
+      std::string skip = "plugin.skip=";  // the other backends
+      for (const Json& other : files) {
+        if (other["name"] != file["name"]) skip += Text(other["name"]) + ",";
+      }
+      Probe(globals, o, skip, row);
     }
     passed += row["state"] == "passed";
     troubled += row["troubled"].get<bool>();
     rows.push_back(std::move(row));
     progress.Step(rows.size());
   }
-  Json report = {{"schema", "mge.doctor/1"}, {"timeout_s", o.timeout_s}, {"passed", passed}, {"troubled", troubled}};
-  report["plugins"] = std::move(rows);
-  if (globals.json) {
-    PrintJson(report);
-  } else {
-    Print(Render(report));
-  }
+  const Json report = {{"schema", "mge.doctor/1"},
+                       {"timeout_s", o.timeout_s},
+                       {"passed", passed},
+                       {"troubled", troubled},
+                       {"plugins", std::move(rows)}};
+  globals.json ? PrintJson(report) : Print(Render(report));
   return passed > 0 && troubled == 0 ? kExitOk : kExitDevice;
 }
 

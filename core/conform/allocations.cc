@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "core/conform/backend_under_test.h"
-#include "fmt/format.h"
 
 namespace mge::conform {
 namespace {
@@ -54,46 +53,31 @@ const link_map* AskingLibrary(const void* caller) {
   return walk.library;
 }
 
-class Failures {
- public:
-  static constexpr int kTimes = 32;
-  Failures(BackendUnderTest& tested, const std::function<void()>& work) : tested_(tested), work_(work) {}
+// Runs the work once with failing allocation n and checks its status. Does not look for leaks. Returns whether allocation n
+// was reached.
+bool FailOnce(BackendUnderTest& tested, const std::function<void()>& work, uint64_t n, std::string_view later) {
+  tested.At("allocation {}{} fails", n, later);
+  AllocationFailure failure(n, !later.empty());
+  const absl::Status status = StatusOf(work);
+  if (!status.ok() && !(failure.happened() && absl::IsResourceExhausted(status)))
+    Broken("if allocation {}{} fails: {}", n, later, Std(status.message()));
+  return failure.happened();
+}
 
-  // Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached.
-  bool Try(uint64_t n, bool for_ever) {
-    // A cache grows once and may shrink again. A leak grows in every round, so it is reported only after 2 * kTimes rounds.
-    for (int i = 0; i < 2 * kTimes; ++i) {
-      const int64_t before = g_objects.load();
-      if (!Fail(n, for_ever) && i == 0) return false;
-      tested_.At("the same again, after {}", where_);
-      if (absl::Status status = StatusOf(work_); !status.ok()) StillFails(status);
-      if (g_objects.load() <= before) return true;
-      // A thread of the backend may be about to free something.
-      if (i % kTimes > kTimes / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    Broken("memory is lost each time {}", where_);
+// Runs the work with failing allocation n until no object is left behind. Returns whether allocation n was reached.
+bool Survives(BackendUnderTest& tested, const std::function<void()>& work, uint64_t n, std::string_view later) {
+  constexpr int kRounds = 64;  // a cache grows once and may shrink again, and a leak grows in every round
+  for (int i = 0; i < kRounds; ++i) {
+    const int64_t before = g_objects.load();
+    if (!FailOnce(tested, work, n, later) && i == 0) return false;
+    tested.At("the same again, after allocation {}{} fails", n, later);
+    if (absl::Status status = StatusOf(work); !status.ok())
+      Broken("with memory, after failed allocations: {}", Std(status.message()));
+    if (g_objects.load() <= before) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a thread may be about to free something
   }
-
-  // Runs the work once with failing allocation n and checks its status. Does not look for leaks. Returns whether allocation
-  // n was reached.
-  bool Fail(uint64_t n, bool for_ever) {
-    where_ = fmt::format("allocation {}{} fails", n, for_ever ? " and every later one" : "");
-    tested_.At(where_);
-    AllocationFailure failure(n, for_ever);
-    const absl::Status status = StatusOf(work_);
-    if (!failure.happened() && !status.ok()) StillFails(status);
-    if (!status.ok() && !absl::IsResourceExhausted(status)) Broken("{}: {}", where_, Std(status.message()));
-    return failure.happened();
-  }
-
- private:
-  [[noreturn]] void StillFails(const absl::Status& status) const {
-    Broken("with memory, before or after failed allocations: {}", Std(status.message()));
-  }
-  BackendUnderTest& tested_;
-  const std::function<void()>& work_;
-  std::string where_;  // the last failure
-};
+  Broken("memory is lost each time allocation {}{} fails", n, later);
+}
 
 }  // namespace
 
@@ -126,13 +110,12 @@ void CountObject(int change) noexcept { g_objects.fetch_add(change, std::memory_
 
 void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& work, double seconds) {
   using Clock = std::chrono::steady_clock;
-  Failures failures(tested, work);
   // Many objects are created only at the first use. Lets each allocation of the first use fail before any of them is
   // complete.
   Clock::time_point begin = Clock::now();
   auto gone = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   uint64_t first = 1;
-  while (failures.Fail(first, false) && gone() < seconds / 4) ++first;
+  while (FailOnce(tested, work, first, "") && gone() < seconds / 4) ++first;
   begin = Clock::now();
   uint64_t count = 0;
   {
@@ -143,7 +126,7 @@ void SurvivesFailures(BackendUnderTest& tested, const std::function<void()>& wor
   // Skips allocations if there is not enough time for all: each takes about four times the time of the work.
   const auto fit = static_cast<uint64_t>(std::clamp(seconds / (4 * gone()), 8.0, 1e9));
   const uint64_t step = count / fit + 1;
-  for (uint64_t n = 1; failures.Try(n, false) && failures.Try(n, true); n += step) {
+  for (uint64_t n = 1; Survives(tested, work, n, "") && Survives(tested, work, n, " and every later one"); n += step) {
   }
   // The requests to the host, for memory and slabs, were refused. That does not show what the other allocations do.
   if (!AllocationsAreSeen()) NotOffered("this program does not see allocations");

@@ -3,10 +3,10 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <mutex>
 #include <new>
 #include <set>
-#include <span>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -15,6 +15,7 @@ namespace mge::conform {
 namespace {
 
 constinit CallBoard* g_board = nullptr;  // NULL: calls are not recorded
+constinit std::atomic<unsigned> g_threads = 0;
 constinit thread_local bool t_in_backend = false;
 std::mutex g_mutex;
 std::string g_change;
@@ -35,6 +36,14 @@ std::fenv_t ModesNow() {
   return modes;
 }
 
+// Notes on the board that this thread is in `call`, or in none if that is empty.
+void Note(std::string_view call) {
+  thread_local const unsigned t_thread = g_threads++ % CallBoard::kThreads;
+  if (!g_board) return;
+  auto& place = g_board->calls[t_thread];
+  place[call.copy(place, sizeof(place) - 1)] = 0;
+}
+
 }  // namespace
 
 std::shared_ptr<CallBoard> CallBoard::Create() {
@@ -44,27 +53,22 @@ std::shared_ptr<CallBoard> CallBoard::Create() {
 }
 
 std::string CallBoard::Calls() const {
-  std::set<std::string> calls;
-  for (const Place& place : places) {
-    if (place.taken) calls.insert(place.call);
+  std::set<std::string> names;
+  for (const char* call : calls) {
+    if (*call) names.insert(call);
   }
-  return fmt::format("{}", fmt::join(calls, ", "));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void RecordCallsOn(CallBoard& board) { g_board = &board; }
 
 Within::Within(std::string_view call) : before_(std::exchange(t_in_backend, true)), call_(call), modes_(ModesNow()) {
-  for (CallBoard::Place& place : g_board ? std::span(g_board->places) : std::span<CallBoard::Place>()) {
-    if (place.taken.exchange(true)) continue;
-    place.call[call.copy(place.call, sizeof(place.call) - 1)] = 0;
-    place_ = &place;
-    break;
-  }
+  Note(call);
 }
 
 Within::~Within() {
   t_in_backend = before_;
-  if (place_) place_->taken = false;
+  Note("");
   const uint64_t before = ControlBits(modes_), now = ControlBits(ModesNow());
   if (now == before) return;
   std::fesetenv(&modes_);

@@ -3,7 +3,6 @@
 // parent can name the call. A call must leave the floating-point modes of its thread unchanged, which belong to the host.
 #pragma once
 
-#include <atomic>
 #include <cfenv>
 #include <memory>
 #include <string>
@@ -17,11 +16,8 @@ struct CallBoard {
   static std::shared_ptr<CallBoard> Create();  // must be called in the parent before the child is forked
   std::string Calls() const;                   // returns "launching, waiting on a queue", or "" if there are none
 
-  struct Place {
-    std::atomic<bool> taken;
-    char call[100];
-  };
-  Place places[16];  // for calls at the same time; further ones are not recorded
+  static constexpr unsigned kThreads = 16;  // threads that call at the same time
+  char calls[kThreads][100];                // "": the thread is not in the backend
 };
 
 // Records the calls of this process on the board.
@@ -38,7 +34,6 @@ class Within {
 
  private:
   const bool before_;
-  CallBoard::Place* place_ = nullptr;
   const std::string_view call_;
   std::fenv_t modes_;
 };

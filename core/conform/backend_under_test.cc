@@ -26,11 +26,11 @@ void Answer(const mge_error& result, std::string_view what) {
   Broken("{} failed: {} ({})", what, text, CodeName(result.code));
 }
 
-const mge_faults_api& FaultsOf(const BackendUnderTest& tested) {
+const void* ExtensionOf(const BackendUnderTest& tested, const char* name) {
   const auto extension = tested.plugin().extension;
-  const void* faults = extension ? extension(MGE_FAULTS_EXTENSION, 1) : nullptr;
-  if (!faults) NotOffered("the backend does not offer the extension " MGE_FAULTS_EXTENSION ", which causes failures");
-  return *static_cast<const mge_faults_api*>(faults);
+  const void* table = extension ? extension(name, 1) : nullptr;
+  if (!table) NotOffered(fmt::format("the backend does not offer the extension {}", name));
+  return table;
 }
 
 NoteReading NoteOf(const std::string& path) {
@@ -112,6 +112,7 @@ BackendUnderTest::~BackendUnderTest() {
 }
 
 void BackendUnderTest::Prepare(Needs needs) {
+  if (needs == Needs::kLives) return;
   if (needs >= Needs::kTable) Load();
   if (needs >= Needs::kStarted) Start();
   if (needs >= Needs::kDevice) Open();
@@ -140,9 +141,18 @@ std::pair<mge_code, mge_query_out> BackendUnderTest::Query(uint32_t major) const
   return {code, out};
 }
 
+void BackendUnderTest::CreateHost() {
+  absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
+  if (!resolved.ok()) Broken(FormatError(resolved.status()));  // the host does not start such a backend either
+  if (!resolved->device_setting.empty())
+    why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
+  if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
+  host_ = std::make_unique<KitHost>(std::move(resolved->values));
+}
+
 void BackendUnderTest::Start() {
   if (started_) return;
-  if (!host_) host_ = std::make_unique<KitHost>(Values());
+  if (!host_) CreateHost();
   At("starting");
   const mge_error result = Try("starting", plugin_->start, host_->table());
   if (result.code == MGE_UNAVAILABLE && !AllocationFailure::Happened()) {
@@ -160,22 +170,6 @@ void BackendUnderTest::Start() {
   }
   if (!unusable.empty()) why_no_device_ = unusable;
   std::erase_if(devices_, [](const DeviceDescription& d) { return d.score == 0; });
-}
-
-std::vector<std::string> BackendUnderTest::Values() {
-  why_no_device_ = "it lists none";
-  absl::StatusOr<ResolvedSettings> resolved = ResolveSettings(*plugin_, given_);
-  if (resolved.ok()) {
-    if (!resolved->device_setting.empty())
-      why_no_device_ += fmt::format("; --set {}=2 requests two", resolved->device_setting);
-    if (!resolved->on_demand.empty()) reporter_.Fact("on_demand", resolved->on_demand);
-    return std::move(resolved->values);
-  }
-  if (ErrorId(resolved.status()) != errors::kPluginRefused.id) Broken(FormatError(resolved.status()));
-  // A declaration is wrong, which the check settings.declared reports. The other checks use the default values.
-  std::vector<std::string> values;
-  for (uint64_t i = 0; i < plugin_->setting_count; ++i) values.push_back(CopyText(plugin_->settings[i]->default_value));
-  return values;
 }
 
 void BackendUnderTest::Open() {

@@ -83,7 +83,7 @@ class BackendUnderTest {
   bool host_accessible() const { return description().flags & MGE_DEVICE_HOST_ACCESSIBLE; }
 
  private:
-  std::vector<std::string> Values();  // values of the declared settings, as the backend gets them
+  void CreateHost();
 
   std::string path_;
   const Sources& given_;
@@ -93,7 +93,8 @@ class BackendUnderTest {
   const mge_plugin* plugin_ = nullptr;
   std::unique_ptr<KitHost> host_;
   std::vector<DeviceDescription> devices_;
-  std::string why_no_device_;  // the listed devices that cannot be used, with the reasons, or how to get devices
+  std::string why_no_device_ =
+      "it lists none";  // the listed devices that cannot be used, with the reasons, or how to get devices
   mge_device* device_ = nullptr;
   bool started_ = false;
 };
@@ -106,8 +107,12 @@ T Sized() {
   return out;
 }
 
-// Returns the backend's extension that makes work fail and loses devices. Throws NotOffered() if it has none.
-const mge_faults_api& FaultsOf(const BackendUnderTest& tested);
+// Returns the table of version 1 of an extension. Throws NotOffered() if the backend does not have it.
+const void* ExtensionOf(const BackendUnderTest& tested, const char* name);
+// Returns the extension that makes work fail and loses devices.
+inline const mge_faults_api& FaultsOf(const BackendUnderTest& tested) {
+  return *static_cast<const mge_faults_api*>(ExtensionOf(tested, MGE_FAULTS_EXTENSION));
+}
 
 // Reads the identity note of a file. Throws Broken() if there is none or it is invalid.
 NoteReading NoteOf(const std::string& path);
@@ -133,14 +138,16 @@ void Call(std::string_view what, F&& slot, Args&&... args) {
   }
   Answer(result, what);
 }
-// Throws Broken() unless slot(args..., mge_error*) fails with a text, and with the code `required` if it is not MGE_OK.
+// Throws Broken() unless slot(args..., mge_error*) fails with a text, and with the code `required` if it is not MGE_OK. The
+// call must also fail if the error is NULL.
 template <typename F, typename... Args>
-void MustFail(mge_code required, std::string_view what, F&& slot, Args&&... args) {
-  const mge_error result = Try(what, slot, std::forward<Args>(args)...);
+void MustFail(mge_code required, std::string_view what, F&& slot, Args... args) {
+  const mge_error result = Try(what, slot, args...);
   if (required != MGE_OK && result.code != required)
     Broken("{} returns {}; {} is required", what, CodeName(result.code), CodeName(required));
   if (result.code == MGE_OK) Broken("{} was accepted; an error is required", what);
   if (result.text.empty()) Broken("{} was refused without a text", what);
+  if (InBackend(what, slot, args..., nullptr) == MGE_OK) Broken("{} was accepted for a host that passes no error", what);
 }
 // Creates a handle with create(args..., Handle**, mge_error*). `name` is the name of the object: "queue".
 template <typename Handle, typename F, typename... Args>

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <ranges>
+#include <regex>
 #include <span>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "core/conform/check.h"
 #include "core/kernel/abi_graph.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
@@ -28,12 +28,11 @@ constexpr std::string_view kQuickOps[] = {"Relu", "Add", "Sub", "MatMul", "Gemm"
 Tensor SpecialTensor(const TensorType& type, size_t operand, size_t first) {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kValues[] = {std::numeric_limits<float>::quiet_NaN(), 1.5f, -kInf, -0.0f, -2.5f, kInf, 0.0f};
-  absl::StatusOr<Tensor> t = Tensor::Create(type.dtype, type.dims);
-  MGE_CHECK(t.ok());
+  Tensor t = OrThrow(Tensor::Create(type.dtype, type.dims));
   size_t at = first, period = 1;
   for (size_t i = 0; i < operand; ++i) period *= std::size(kValues);
-  for (float& x : t->MutableData<float>()) x = kValues[at++ / period % std::size(kValues)];
-  return *std::move(t);
+  for (float& x : t.MutableData<float>()) x = kValues[at++ / period % std::size(kValues)];
+  return t;
 }
 
 // Returns random values in the operand's range; by default in [-2, 2], or [-5, 5] for integers.
@@ -75,19 +74,11 @@ constexpr std::string_view kBinary[] = {
     "(T[37], T[])",     "(T[2,1,5], T[2,3,1])",           "(T[0,3], T[3])",       "(T[70001], T[70001])"};
 
 // Splits a list at the commas outside of brackets and quotes.
-std::vector<std::string> SplitList(std::string_view list) {
+std::vector<std::string> SplitList(const std::string& list) {
+  static const std::regex part(R"re((?:[^,\[<"]|\[[^\]]*\]|<[^>]*>|"[^"]*")+)re");
   std::vector<std::string> out;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t begin = 0, i = 0; i <= list.size() && !list.empty(); ++i) {
-    const char c = i < list.size() ? list[i] : ',';
-    if (c == '"') quoted = !quoted;
-    if (c == '[' || c == '<') ++depth;
-    if (c == ']' || c == '>') --depth;
-    if (i < list.size() && (c != ',' || depth > 0 || quoted)) continue;
-    out.emplace_back(absl::StripAsciiWhitespace(Absl(list.substr(begin, i - begin))));
-    begin = i + 1;
-  }
+  for (std::sregex_iterator at(list.begin(), list.end(), part), end; at != end; ++at)
+    out.emplace_back(absl::StripAsciiWhitespace(at->str()));
   return out;
 }
 
@@ -110,45 +101,32 @@ std::string CaseSpec::Text() const {
   return outputs == 1 ? text : text + fmt::format(" -> {}", outputs);
 }
 
-CaseSpec ParseSpec(std::string_view text) {
+CaseSpec ParseSpec(const std::string& text) {
+  static const std::regex form(R"re(([^(@]+)(?:@(\d+))?\(([^)]*)\)(?: *\{(.*)\})?(?: -> (\d+))?.*)re");
+  std::smatch parts;
+  MGE_CHECK(std::regex_match(text, parts, form));
   CaseSpec spec;
-  const size_t open = text.find('('), close = text.find(')');
-  spec.op = text.substr(0, open);
-  if (size_t at = spec.op.find('@'); at != std::string::npos) {
-    spec.version = std::atoi(spec.op.c_str() + at + 1);
-    spec.op.resize(at);
+  spec.op = parts[1];
+  if (parts[2].matched) spec.version = std::stoi(parts[2]);
+  spec.operands = SplitList(parts[3]);
+  for (const std::string& part : SplitList(parts[4])) {
+    const size_t equals = part.find('=');
+    spec.attributes.emplace_back(part.substr(0, equals), part.substr(equals + 1));
   }
-  spec.operands = SplitList(text.substr(open + 1, close - open - 1));
-  std::string_view rest = text.substr(close + 1);
-  if (size_t begin = rest.find('{'), end = rest.rfind('}'); begin != std::string_view::npos) {
-    for (const std::string& part : SplitList(rest.substr(begin + 1, end - begin - 1))) {
-      const size_t equals = part.find('=');
-      spec.attributes.emplace_back(part.substr(0, equals), part.substr(equals + 1));
-    }
-    rest = rest.substr(end + 1);
-  }
-  if (size_t arrow = rest.find(" -> "); arrow != std::string_view::npos)
-    spec.outputs = std::atoi(std::string(rest.substr(arrow + 4)).c_str());
+  if (parts[5].matched) spec.outputs = std::stoi(parts[5]);
   return spec;
 }
 
-SpecOperand ParseOperand(std::string_view text) {
+SpecOperand ParseOperand(const std::string& text) {
   SpecOperand o;
+  const size_t at = text.find('@');
+  o.type = text.substr(0, at);
   o.absent = text == "_";
-  if (text.starts_with('=')) o.same_as = std::atoi(std::string(text.substr(1)).c_str());
-  if (size_t at = text.find('@'); at != std::string_view::npos) {
-    const std::string range(text.substr(at + 1));
-    o.special = range == "special";
-    o.ranged = !o.special;
-    if (o.ranged) std::sscanf(range.c_str(), "%lf:%lf", &o.low, &o.high);
-    text = text.substr(0, at);
-  }
-  if (size_t at = text.find('<'); at != std::string_view::npos) {
-    o.constant = true;
-    o.values = text.substr(at + 1, text.size() - at - 2);
-    text = text.substr(0, at);
-  }
-  o.type = text;
+  o.constant = text.ends_with('>');
+  if (text.starts_with('=')) o.same_as = std::stoi(text.substr(1));
+  if (at == text.npos) return o;
+  o.special = text.substr(at) == "@special";
+  o.ranged = std::sscanf(text.c_str() + at, "@%lf:%lf", &o.low, &o.high) == 2;
   return o;
 }
 
@@ -231,7 +209,7 @@ absl::StatusOr<Case> MakeCase(const OpDef& def, DType dtype, const std::string& 
     if (o.type.starts_with("T[")) o.type = std::string(DTypeName(dtype)) + o.type.substr(1);
     if (o.special && !o.type.starts_with("float32[")) return absl::FailedPreconditionError("only float32 has its values");
     if (o.constant) {
-      lines += fmt::format("const i{} = {}<{}>\n", i, o.type, o.values);
+      lines += fmt::format("const i{} = {}\n", i, o.type);
       continue;
     }
     lines += fmt::format("input i{} : {}\n", i, o.type);
@@ -275,20 +253,18 @@ std::vector<unsigned char> BytesOf(const Tensor& t) {
 }
 
 Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes) {
-  absl::StatusOr<Tensor> t = Tensor::Create(dtype, shape);
-  MGE_CHECK(t.ok());
-  if (t->bytes()) std::memcpy(t->mutable_data(), bytes, static_cast<size_t>(t->bytes()));
-  return *std::move(t);
+  Tensor t = OrThrow(Tensor::Create(dtype, shape));
+  if (t.bytes()) std::memcpy(t.mutable_data(), bytes, static_cast<size_t>(t.bytes()));
+  return t;
 }
 
 Tensor RandomTensor(DType dtype, Shape shape, double low, double high, uint64_t seed) {
-  absl::StatusOr<Tensor> t = Tensor::Create(dtype, std::move(shape));
-  MGE_CHECK(t.ok());
+  Tensor t = OrThrow(Tensor::Create(dtype, std::move(shape)));
   uint64_t state = seed * 0x9e3779b97f4a7c15u + 0x1234567;
   if (kUnsigned.Contains(dtype)) low = std::max(low, 0.0);
   DispatchFixedSize(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (T& x : t->template MutableData<T>()) {
+    for (T& x : t.MutableData<T>()) {
       state ^= state << 13, state ^= state >> 7, state ^= state << 17;
       double v = low + (high - low) * static_cast<double>(state >> 11) * 0x1p-53;
       if constexpr (std::is_same_v<T, bool>) {
@@ -300,15 +276,16 @@ Tensor RandomTensor(DType dtype, Shape shape, double low, double high, uint64_t 
       }
     }
   });
-  return *std::move(t);
+  return t;
 }
 
-double ElementAt(const Tensor& t, int64_t i) {
-  double out = 0;
+long double ElementAt(const Tensor& t, int64_t i) {
+  long double out = 0;
   DispatchFixedSize(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;  // float16 and bfloat16 become float
-    out = static_cast<double>(static_cast<Wide>(t.Data<T>()[static_cast<size_t>(i)]));
+    using Read = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;  // a wrong kernel writes any byte
+    using Wide = std::conditional_t<std::is_arithmetic_v<T>, Read, float>;       // float16 and bfloat16 become float
+    out = static_cast<long double>(static_cast<Wide>(static_cast<const Read*>(t.data())[i]));
   });
   return out;
 }
@@ -319,21 +296,15 @@ std::string CompareWithReference(const Tensor& got, const Tensor& want, bool red
                          : want.dtype() == DType::kF32 ? 2e-5
                          : want.dtype() == DType::kF16 ? 8e-3
                                                        : 4e-2;
-  double scale = 0.1;  // the largest value of the tensor: the error of a sum whose terms cancel is relative to it
+  long double scale = 0.1L;  // the largest value of the tensor: the error of a sum whose terms cancel is relative to it
   for (int64_t i = 0; floating && i < want.elements(); ++i) {
-    if (double w = std::abs(ElementAt(want, i)); std::isfinite(w)) scale = std::max(scale, w);
+    if (const long double w = std::abs(ElementAt(want, i)); std::isfinite(w)) scale = std::max(scale, w);
   }
-  const double allowed = (reduced ? std::max(of_type, 2e-2) : of_type) * scale;
-  const auto size = static_cast<size_t>(ElementBytes(want.dtype()));
+  const long double allowed = floating ? (reduced ? std::max(of_type, 2e-2) : of_type) * scale : 0;
   int64_t wrong = 0, first = 0;
   for (int64_t i = want.elements(); i-- > 0;) {
-    const double a = ElementAt(got, i), b = ElementAt(want, i);
-    const size_t at = static_cast<size_t>(i) * size;
-    const bool same = !floating       ? std::memcmp(static_cast<const char*>(got.data()) + at,
-                                                    static_cast<const char*>(want.data()) + at, size) == 0
-                      : std::isnan(b) ? std::isnan(a)
-                      : std::isinf(b) ? a == b
-                                      : std::abs(a - b) <= allowed;
+    const long double a = ElementAt(got, i), b = ElementAt(want, i);
+    const bool same = std::isfinite(b) ? std::abs(a - b) <= allowed : a == b || (std::isnan(a) && std::isnan(b));
     if (!same) first = i, ++wrong;
   }
   if (wrong == 0) return {};

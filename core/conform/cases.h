@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,18 +65,17 @@ struct CaseSpec {
   std::string Text() const;
 };
 
-CaseSpec ParseSpec(std::string_view text);
+CaseSpec ParseSpec(const std::string& text);
 
 // The parts of one operand of a spec.
 struct SpecOperand {
-  std::string type;    // "T[3,5]" or "int64[2]"
-  std::string values;  // the text between < and >
+  std::string type;  // "T[3,5]", or "int64[2]<0,1>" of a constant
   bool absent = false, constant = false, ranged = false, special = false;
   double low = 0, high = 0;
   int same_as = -1;  // the operand that is used again; -1: none
 };
 
-SpecOperand ParseOperand(std::string_view text);
+SpecOperand ParseOperand(const std::string& text);
 
 // Returns further specs, derived from the small ones of SpecsFor(): see variations.cc.
 std::vector<std::string> VariationsOf(const OpDef& def);
@@ -98,7 +96,7 @@ std::vector<unsigned char> BytesOf(const Tensor& t);
 Tensor TensorOf(DType dtype, const Shape& shape, const void* bytes);
 // Returns a tensor of pseudo-random values in [low, high]; integers are rounded. The same seed gives the same values.
 Tensor RandomTensor(DType dtype, Shape shape, double low, double high, uint64_t seed);
-double ElementAt(const Tensor& t, int64_t i);
+long double ElementAt(const Tensor& t, int64_t i);  // exact
 
 // Returns "" if `got` equals `want` within the tolerance of the element type, else a sentence about the difference.
 // `reduced`: the kernel computes with reduced precision, so the tolerance is larger.

@@ -31,8 +31,8 @@ bool Apply(CheckReporter& reporter, const Check& check, std::string_view where, 
 std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
-    for (std::span<const Check> family : {AbiChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), CollectiveChecks(),
-                                          NameChecks(), KernelChecks(), ClaimChecks(), LifeChecks()}) {
+    for (std::span<const Check> family : {AbiChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), NameChecks(),
+                                          KernelChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

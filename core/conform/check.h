@@ -21,9 +21,9 @@ namespace mge::conform {
 class BackendUnderTest;
 class CheckReporter;
 
-// The state of the backend that a check needs. kLives is like kTable, but the check itself starts the backend and opens
-// devices. kNothing is like kFile, but the check itself does all this.
-enum class Needs { kFile, kNothing, kTable, kLives, kStarted, kDevice };
+// The state of the backend that a check needs. kLives is like kFile, but the check itself loads and starts the backend and
+// opens devices.
+enum class Needs { kFile, kTable, kStarted, kDevice, kLives };
 inline constexpr const char* kNoQueues = "the backend has no queues: its steps run in the calling thread";
 
 struct Check {
@@ -94,7 +94,6 @@ std::span<const Check> AbiChecks();
 std::span<const Check> MemoryChecks();
 std::span<const Check> PoolChecks();
 std::span<const Check> QueueChecks();
-std::span<const Check> CollectiveChecks();
 std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the file, its identity note and its table, of output structs and unknown values, and of settings and devices.
+// Checks of the file, its identity note and its table, of output structs and unknown values, and of devices.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -11,7 +11,6 @@
 #include "core/plugin/abi_call.h"
 #include "core/plugin/elf_symbols.h"
 #include "core/plugin/isa.h"
-#include "core/plugin/strategy.h"
 #include "mge/faults.h"
 
 namespace mge::conform {
@@ -48,11 +47,8 @@ void CheckNote(BackendUnderTest& s) {
   if (reading.build_id.empty()) Broken("it has no build id; link it with -Wl,--build-id");
 }
 
-void CheckExports(BackendUnderTest& s) {
+void CheckSymbols(BackendUnderTest& s) {
   if (std::string why = OrThrow(MoreThanOneExport(s.path())); !why.empty()) Broken(why);
-}
-
-void CheckImports(BackendUnderTest& s) {
   std::string ours;
   ThrowIfError(ReadElfSymbols(s.path(), [&](std::string_view name, bool exported) {
     const bool host = name.starts_with("mge_") || name.starts_with("_ZN3mge") || name.starts_with("_ZNK3mge");
@@ -73,9 +69,6 @@ void CheckQueryPure(BackendUnderTest& s) {
   if (bytes() != table) Broken("the table changes when it is asked for again");
   std::string more = ProcessCounts::Now().MoreThan(before);
   if (!more.empty()) Broken("asking for the table has side effects: {}", more);
-}
-
-void CheckQueryRefuses(BackendUnderTest& s) {
   const auto [code, out] = s.Query(MGE_ABI_MAJOR + 1);
   if (code == MGE_OK) Broken("a host of the next major version is accepted");
   if (CopyText(out.reason).empty()) Broken("a host of the next major version is refused without a reason");
@@ -139,23 +132,13 @@ void CheckUnknownBits(BackendUnderTest& s) {
   if (const mge_queue_api* api = s.plugin().queue) {
     mge_queue* queue = nullptr;
     MustFail(MGE_OK, "the queue kind 99", api->create, s.device(), 99, &queue);
-  }
-  const mge_strategy_api* api = OwnOrder(s.plugin());
-  if (const std::optional<SupportedCase> first = FirstSupportedCase(s); first && api) {
-    AbiProblem problem(first->c);
-    mge_choice choice = {sizeof(choice), 99, problem.get(), nullptr, 0, nullptr};
-    uint32_t order = 0;
-    MustFail(MGE_OK, "the selection mode 99", api->order, s.device(), &choice, &order);
+    const mge_error optional = Try("creating a queue", api->create, s.device(), MGE_QUEUE_COMMUNICATION, &queue);
+    if (optional.code == MGE_OK) InBackend("destroying a queue", api->destroy, queue);
+    if (optional.code != MGE_UNIMPLEMENTED) Answer(optional, "creating a communication queue");
   }
 }
 
-// ---- settings and devices
-
-void CheckSettings(BackendUnderTest& s) {
-  if (s.plugin().setting_count == 0) NotOffered("the backend has no settings");
-  const absl::Status declared = ResolveSettings(s.plugin(), {}).status();
-  if (!declared.ok()) Broken(FormatError(declared));
-}
+// ---- devices
 
 void CheckEnumerate(BackendUnderTest& s) {
   NoteReading reading = NoteOf(s.path());
@@ -183,25 +166,6 @@ void CheckBadIndex(BackendUnderTest& s) {
   }
 }
 
-void CheckNullError(BackendUnderTest& s) {
-  mge_device* device = nullptr;
-  if (s.plugin().device->open(9999, &device, nullptr) == MGE_OK) Broken("opening device 9999 was accepted");
-  auto slab = Sized<mge_slab>();
-  if (s.plugin().memory->slab_acquire(s.device(), 99, 64, &slab, nullptr) == MGE_OK)
-    Broken("the memory class 99 was accepted");
-}
-
-void CheckLinks(BackendUnderTest& s) {
-  if (!s.plugin().device->link) NotOffered("the slot link is empty: no two devices are linked");
-  Owned<mge_device> other = s.OpenAnother();
-  for (auto [from, to] : {std::pair{s.device(), other.get()}, std::pair{other.get(), s.device()}}) {
-    auto link = Sized<mge_link>();
-    Call("asking for a link", s.plugin().device->link, from, to, &link);
-    if (link.flags & ~MGE_LINK_KNOWN_BITS) Broken("a link has unknown flags");
-    if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) Broken("a link's bandwidth or latency is negative");
-  }
-}
-
 void CheckDeviceAllocations(BackendUnderTest& s) {
   s.Close();
   s.Stop();
@@ -212,23 +176,19 @@ void CheckDeviceAllocations(BackendUnderTest& s) {
 
 constexpr Check kAbiChecks[] = {
     {"abi.note", "The file has a valid identity note, which is readable without running its code.", CheckNote, Needs::kFile},
-    {"abi.exports", "The file exports only its entry point.", CheckExports, Needs::kFile},
-    {"abi.imports", "The file imports no symbol of the host.", CheckImports, Needs::kFile},
+    {"abi.exports", "The file exports only its entry point, and imports no symbol of the host.", CheckSymbols, Needs::kFile},
     {"abi.table", "The table is complete and agrees with the identity note.", CheckTable, Needs::kTable},
-    {"abi.query_pure", "The table can be queried many times without side effects.", CheckQueryPure, Needs::kTable},
-    {"abi.query_refuses", "An incompatible host is refused with a reason.", CheckQueryRefuses, Needs::kTable},
+    {"abi.query_pure", "The table can be queried many times, and an incompatible host is refused with a reason.",
+     CheckQueryPure, Needs::kTable},
     {"abi.extensions", "For unknown extensions and versions NULL is returned.", CheckExtensions, Needs::kTable},
     {"abi.out_structs", "In output structs only the members within struct_size are written; struct_size is not changed.",
      CheckOutStructs},
-    {"abi.unknown_values", "Kinds, classes and modes that do not exist are refused with a text.", CheckUnknownBits},
-    {"settings.declared", "Settings are declared completely, so that the host can check the user's values.", CheckSettings,
-     Needs::kTable},
+    {"abi.unknown_values", "Memory classes and kinds of queues that do not exist are refused with a text.",
+     CheckUnknownBits},
     {"device.enumerate", "Devices are described completely, and the same ones are listed every time.", CheckEnumerate,
      Needs::kStarted},
     {"device.open_close", "A device can be opened and closed repeatedly.", CheckOpenClose, Needs::kStarted},
     {"device.bad_index", "Opening a device that is not listed fails with a text.", CheckBadIndex, Needs::kStarted},
-    {"device.no_error_slot", "Errors are returned even if the host passes NULL for the error.", CheckNullError},
-    {"device.links", "Links between devices have known flags and no negative numbers.", CheckLinks},
     {"device.allocations",
      "Starting, opening, memory, queues, a kernel, closing and stopping survive every failing allocation.",
      CheckDeviceAllocations},

@@ -123,7 +123,7 @@ constexpr Check kLifeChecks[] = {
     {"life.start", "The backend starts, lists its devices, and stops.", [](BackendUnderTest&) {},
      Needs::kStarted},  // kStarted has done the check
     {"life.host_kept", "Signals, locale, working folder, environment, limits and umask are not changed.", CheckHostKept,
-     Needs::kNothing},
+     Needs::kLives},
     {"life.leaks", "A stop leaves no memory, thread, process or open file, and the backend starts and works again after it.",
      CheckStop, Needs::kLives},
     {"life.exit", "A process that has loaded, used and stopped the backend can exit.", CheckExit, Needs::kLives},

@@ -14,7 +14,6 @@
 #include "core/base/nearest.h"
 #include "core/conform/kernel_run.h"
 #include "core/conform/task.h"
-#include "fmt/format.h"
 
 namespace mge::conform {
 namespace {
@@ -61,41 +60,35 @@ void CheckNames(BackendUnderTest& s) {
   }
 }
 
-// Returns the candidates that a new process is offered for each case, as records. Failures are ignored, because other checks
-// report them.
-std::vector<CheckRecord> OffersInChild(BackendUnderTest& s, const std::vector<Case>& cases) {
-  auto body = [&](CheckReporter& reporter) {
-    BackendUnderTest tested(s.path(), s.given(), reporter);
-    tested.Prepare(Needs::kDevice);
-    for (const Case& c : cases) reporter.Write(RecordKind::kSupported, c.def->name, {}, TryEnumerate(tested, c).Ids());
-  };
-  std::vector<CheckRecord> offers;
-  RunTasks({{"", body, 10}}, 1, [&](const CheckRecord& r) {
-    if (r.kind == RecordKind::kSupported) offers.push_back(r);
-  }).IgnoreError();
-  return offers;
-}
-
 void CheckStableIds(BackendUnderTest& s) {
   std::vector<Case> cases;
   for (const OpDef* def : CheckableOps()) {
     absl::StatusOr<Case> c = MakeCase(*def, TypesOf(*def).front(), SpecsFor(*def).front());
     if (c.ok()) cases.push_back(*std::move(c));
   }
-  const std::vector<CheckRecord> first = OffersInChild(s, cases), second = OffersInChild(s, cases);
-  if (std::ranges::all_of(first, [](const CheckRecord& r) { return r.what.empty(); }))
+  auto offer_all = [&](CheckReporter& reporter) {
+    BackendUnderTest tested(s.path(), s.given(), reporter);
+    if (!StatusOf([&] { tested.Prepare(Needs::kDevice); }).ok()) return;  // other checks report it
+    for (const Case& c : cases) reporter.Write(RecordKind::kSupported, {}, {}, TryEnumerate(tested, c).Ids());
+  };
+  std::vector<std::string> offers;  // the candidates of each case in one process, and then in another one
+  const Task task = {"", offer_all, 10};
+  RunTasks({task, task}, 1, [&](const CheckRecord& r) {
+    if (r.kind == RecordKind::kSupported) offers.push_back(r.what);
+  }).IgnoreError();
+  if (offers.size() != 2 * cases.size() || std::ranges::all_of(offers, &std::string::empty))
     NotOffered("no process is offered a candidate");
-  for (size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
-    if (first[i].what != second[i].what)
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (const std::string& first = offers[i], &second = offers[cases.size() + i]; first != second)
       Broken("for {} one process is offered '{}', another one '{}'; caches on disk name candidates by their ids",
-             first[i].check, first[i].what, second[i].what);
+             cases[i].def->name, first, second);
   }
 }
 
 constexpr Check kNameChecks[] = {
     {"kernel.names", "No kernel row names an operator that does not exist.", CheckNames},
     {"kernel.stable_ids", "Candidates have the same ids in every process: caches name them by id.", CheckStableIds,
-     Needs::kNothing},
+     Needs::kLives},
 };
 
 }  // namespace

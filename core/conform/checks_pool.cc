@@ -97,8 +97,9 @@ class Pool {
     }
     return held.emplace_back(r);
   }
-  void AcquireAll(const std::vector<uint64_t>& sizes) {
-    for (uint64_t bytes : sizes) Acquire(bytes);
+  // Acquires 20 blocks whose sizes differ and need several slabs of a small pool.
+  void AcquireMany() {
+    for (uint64_t i = 0; i < 20; ++i) Acquire(50000 + i * 977);
   }
   // Releases a block and removes it from held. [any thread]
   void Release(mge_reservation r, const mge_fence_point* last_use = nullptr) {
@@ -133,13 +134,6 @@ class Pool {
   Provider provider_;
   Owned<mge_pool> pool_;
 };
-
-// Returns 20 sizes that differ and need several slabs of a small pool.
-std::vector<uint64_t> ManySizes() {
-  std::vector<uint64_t> out;
-  for (uint64_t i = 0; i < 20; ++i) out.push_back(50000 + i * 977);
-  return out;
-}
 
 void CheckBlocks(BackendUnderTest& s, Pool& pool) {
   std::mt19937 random(7);
@@ -240,7 +234,9 @@ void CheckBudget(BackendUnderTest&, Pool& pool) {
 void CheckPoolAllocations(BackendUnderTest& s, Pool&) {
   SurvivesFailures(s, [&s] {
     Pool pool(s);
-    const absl::Status acquired = StatusOf([&] { pool.AcquireAll({100, 70000, 3 << 20}); });
+    const absl::Status acquired = StatusOf([&] {
+      for (uint64_t bytes : {100, 70000, 3 << 20}) pool.Acquire(bytes);
+    });
     pool.ReleaseAll();
     if (uint64_t left = pool.Stats().in_use) Broken("every block is released, but the pool reports {} bytes in use", left);
     if (uint64_t left = pool.HeldWhenFree())
@@ -251,7 +247,7 @@ void CheckPoolAllocations(BackendUnderTest& s, Pool&) {
 
 void CheckTrim(BackendUnderTest&, Pool& pool) {
   const mge_reservation kept = pool.Acquire(10000);
-  pool.AcquireAll(ManySizes());
+  pool.AcquireMany();
   const mge_reservation behind = pool.Acquire(75000);  // probably in a slab behind the freed ones
   const std::vector<mge_reservation> between(pool.held.begin() + 1, pool.held.end() - 1);
   for (const mge_reservation& r : between) pool.Release(r);
@@ -334,7 +330,7 @@ void CheckPolicy(BackendUnderTest& s, Pool& pool) {
     auto decision = Sized<mge_reserve_decision>();
     decision.retain = retain;
     api->set_policy(pool.raw(), &decision);
-    pool.AcquireAll(ManySizes());
+    pool.AcquireMany();
     pool.ReleaseAll();
     const uint64_t before = pool.provider().held();
     pool.Trim(MGE_TRIM_EXCESS);

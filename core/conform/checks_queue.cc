@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of queues: copies in every direction, order, destruction, capture, peers, time stamps. Checks of fences: values, order
-// between queues, threads, propagation of failures, timeouts.
+// between queues, threads, propagation of failures, timeouts. Checks of collectives.
 #include <algorithm>
 #include <chrono>
 #include <tuple>
@@ -16,20 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kQueueRedZone = 64;
-
-void CheckCreate(BackendUnderTest& s) {
-  const mge_queue_api* api = s.plugin().queue;
-  for (int round = 0; round < 4; ++round) {
-    std::vector<Queue> queues;
-    for (int32_t kind : {MGE_QUEUE_COMPUTE, MGE_QUEUE_COPY_IN, MGE_QUEUE_COPY_OUT, MGE_QUEUE_COMPUTE})
-      queues.emplace_back(s, kind);
-    mge_queue* optional = nullptr;
-    constexpr std::string_view kWhat = "creating a communication queue";
-    const mge_error result = Try(kWhat, api->create, s.device(), MGE_QUEUE_COMMUNICATION, &optional);
-    if (result.code == MGE_OK) InBackend("destroying a queue", api->destroy, optional);
-    if (result.code != MGE_UNIMPLEMENTED) Answer(result, kWhat);
-  }
-}
 
 // Memory for copies: its address, and the one for the host (NULL: the host copies over a queue).
 struct Place {
@@ -157,11 +143,15 @@ void CheckCapture(BackendUnderTest& s) {
 
 void CheckPeers(BackendUnderTest& s) {
   const mge_queue_api* api = s.plugin().queue;
-  if (!api || !api->copy_peer || !s.plugin().device->link) NotOffered("the backend does not support copies between devices");
+  if (!s.plugin().device->link) NotOffered("the slot link is empty: no two devices are linked");
   Owned<mge_device> other = s.OpenAnother();
   auto link = Sized<mge_link>();
-  Call("asking for a link", s.plugin().device->link, s.device(), other.get(), &link);
-  if (!(link.flags & MGE_LINK_PEER)) NotOffered("the first two devices are no peers");
+  for (auto [from, to] : {std::pair{other.get(), s.device()}, std::pair{s.device(), other.get()}}) {
+    Call("asking for a link", s.plugin().device->link, from, to, &link);
+    if (link.flags & ~MGE_LINK_KNOWN_BITS) Broken("a link has unknown flags");
+    if (!(link.bandwidth_gb_s >= 0) || !(link.latency_us >= 0)) Broken("a link's bandwidth or latency is negative");
+  }
+  if (!(link.flags & MGE_LINK_PEER) || !api || !api->copy_peer) NotOffered("the first two devices are no peers");
   constexpr size_t kBytes = 70'001;
   Slab there(s, kBytes, MGE_MEMORY_DEVICE, other.get());
   Rig rig(s, 2 * kBytes);
@@ -250,17 +240,6 @@ void CheckQueueAllocations(BackendUnderTest& s) {
 
 // ---- fences
 
-void CheckValues(BackendUnderTest& s) {
-  Rig rig(s, 1);
-  rig.queue.Signal(rig.fence, 3);
-  rig.queue.Signal(rig.fence, 5);
-  rig.fence.Await(5);
-  if (rig.fence.Ask(3, 0).code != MGE_OK) Broken("a fence at 5 has not reached 3");
-  rig.queue.Signal(rig.fence, UINT64_MAX - 1);
-  rig.fence.Await(UINT64_MAX - 1);
-  if (rig.fence.Ask(5, 0).code != MGE_OK) Broken("a fence forgot a smaller value that it had reached");
-}
-
 // Signals two values with long work between them, and waits for the first: each value keeps an event of its own.
 void CheckSeveralValues(BackendUnderTest& s) {
   LongWork work(s);
@@ -274,7 +253,9 @@ void CheckSeveralValues(BackendUnderTest& s) {
     const bool busy = pending();
     rig.fence.Await(1);
     const bool early = pending();
-    rig.fence.Await(2);
+    rig.queue.Signal(rig.fence, UINT64_MAX - 1);
+    rig.fence.Await(UINT64_MAX - 1);
+    if (rig.fence.Ask(1, 0).code != MGE_OK) Broken("a fence forgot a smaller value that it had reached");
     if (early || !busy) return;
   }
   Broken("a wait for a value of a fence lasts until a later value is reached; keep one event for each value");
@@ -370,8 +351,72 @@ void CheckFailure(BackendUnderTest& s) {
     Broken("a queue that waits for a fence which has failed waits for ever");
 }
 
+// ---- collectives with the ranks that one process can have: one rank alone, and a group whose other rank is absent
+
+using Communicator = Owned<mge_communicator>;
+using Id = uint8_t[MGE_UNIQUE_ID_BYTES];
+
+const mge_collective_api* ApiOf(BackendUnderTest& s) { return s.plugin().collective; }
+
+void NewId(BackendUnderTest& s, Id& id) {
+  if (!ApiOf(s)) NotOffered("the backend has no table 'collective'");
+  const mge_error result = Try("unique_id", ApiOf(s)->unique_id, id);
+  // A library that the backend needs for collectives may be missing.
+  if (result.code == MGE_UNAVAILABLE) NotOffered(result.text);
+  Answer(result, "unique_id");
+}
+
+Communicator JoinAlone(BackendUnderTest& s) {
+  Id id = {};
+  NewId(s, id);
+  return Make("communicator", ApiOf(s)->destroy, ApiOf(s)->create, s.device(), id, 0u, 1u, kPatienceNs);
+}
+
+void CheckOneRank(BackendUnderTest& s) {
+  constexpr uint64_t kCount = 70'001;  // float32 elements
+  constexpr size_t kBytes = kCount * sizeof(float);
+  Communicator alone = JoinAlone(s);
+  Rig rig(s, 3 * kBytes);
+  const Bytes want = BytesOf(RandomTensor(DType::kF32, {kCount}, -500, 500, 1));
+  unsigned char *from = rig.at(0), *reduced = rig.at(kBytes), *sent = rig.at(2 * kBytes);
+  mge_queue* queue = rig.queue;
+  rig.Fill(want);
+  Call("group_begin", ApiOf(s)->group_begin);
+  Call("all_reduce", ApiOf(s)->all_reduce, alone.get(), queue, from, reduced, kCount, MGE_DTYPE_F32, MGE_REDUCE_SUM);
+  Call("broadcast", ApiOf(s)->broadcast, alone.get(), queue, from, sent, kCount, MGE_DTYPE_F32, 0u);
+  Call("group_end", ApiOf(s)->group_end);
+  rig.Expect(reduced, want, "all_reduce of one rank changes its data");
+  rig.transfer.Expect(sent, want, "broadcast of one rank changes its data");
+}
+
+void CheckAbsentRank(BackendUnderTest& s) {
+  Id id = {};
+  NewId(s, id);
+  constexpr uint64_t kShortNs = 200'000'000;  // the timeout
+  mge_communicator* made = nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  MustFail(MGE_UNAVAILABLE, "create of a communicator whose other rank never comes", ApiOf(s)->create, s.device(), id, 0u,
+           2u, kShortNs, &made);
+  if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(5))
+    Broken("create without the other rank returns long after its timeout of 200 ms");
+}
+
+void CheckAbort(BackendUnderTest& s) {
+  Communicator alone = JoinAlone(s);
+  Rig rig(s, 64);
+  InBackend("abort", ApiOf(s)->abort, alone.get());
+  unsigned char* data = rig.at(0);
+  mge_code code = Try("all_reduce after abort", ApiOf(s)->all_reduce, alone.get(), rig.queue, data, data, uint64_t{4},
+                      MGE_DTYPE_F32, MGE_REDUCE_SUM)
+                      .code;
+  if (code == MGE_OK) {
+    rig.queue.Signal(rig.fence, 1);
+    code = rig.fence.Ask(1, kPatienceNs).code;
+  }
+  if (code != MGE_CANCELLED) Broken("an operation after abort ends with {}; MGE_CANCELLED is required", CodeName(code));
+}
+
 constexpr Check kQueueChecks[] = {
-    {"queue.create", "Queues of every kind can be created and destroyed, several at once.", CheckCreate},
     {"queue.copies", "Copies in every direction write all bytes of the destination, and no others.", CheckCopies},
     {"queue.order", "Work on one queue runs in order.", CheckOrder},
     {"queue.destroy", "Destroying a queue waits for its work, also behind a fence that another queue will signal.",
@@ -380,16 +425,19 @@ constexpr Check kQueueChecks[] = {
      "Captured copies do not run during the capture, and each replay equals a direct run, also after an update.",
      CheckCapture},
     {"queue.allocations", "Queues, fences, captures and stamps survive every failing allocation.", CheckQueueAllocations},
-    {"queue.peers", "Copies between peer devices are correct.", CheckPeers},
+    {"queue.peers", "Links between devices have valid members, and copies between peers are correct.", CheckPeers},
     {"profile.stamps", "A stamp is taken after the work before it; times are in microseconds.", CheckStamps},
-    {"fence.values", "A fence keeps the values that it has reached.", CheckValues},
-    {"fence.several_values", "A fence keeps an event for each value that it has not reached yet.", CheckSeveralValues},
+    {"fence.several_values", "A fence keeps the values that it has reached, and an event for each other one.",
+     CheckSeveralValues},
     {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", CheckTimeout},
     {"fence.wait", "Work behind a wait runs after the fence is reached, and a fence is reached after the work before it.",
      CheckWait},
     {"fence.threads", "Many threads can wait for one fence.", CheckThreads},
     {"fence.failure",
      "A failure reaches every later signal of its queue, with its code and text, and blocks no other queue.", CheckFailure},
+    {"collective.one_rank", "The operations of one rank alone copy its data.", CheckOneRank},
+    {"collective.absent_rank", "A rank that never comes is an error within the timeout.", CheckAbsentRank},
+    {"collective.abort", "An aborted communicator ends operations with MGE_CANCELLED.", CheckAbort},
 };
 
 }  // namespace

@@ -40,8 +40,7 @@ constexpr const char* kOpening = "abi.table";
 Task MakeTask(const char* check, std::function<void(BackendUnderTest&)> body, const std::string& path,
               const Options& options, double seconds) {
   return {check,
-          [body = std::move(body), path, check, &options](CheckReporter& w) {
-            w.Begin(check);
+          [body = std::move(body), path, &options](CheckReporter& w) {
             BackendUnderTest tested(path, options.given, w);
             body(tested);
           },
@@ -60,14 +59,11 @@ void RunCheck(const Check& check, BackendUnderTest& tested) {
 
 // Runs the checks of the family `kernel` for an operator or for claims, which report their findings.
 void RunMany(BackendUnderTest& tested, const std::function<void()>& run) {
-  CheckReporter& w = tested.reporter();
-  const absl::Status status = StatusOf([&] {
+  Apply(tested.reporter(), kOffers, "", [&] {
     tested.Prepare(Needs::kDevice);
     run();
   });
-  if (IsNotOffered(status)) return w.NotOffered(kOffers.name, Std(status.message()));
-  if (!status.ok()) w.Found(kOffers.name, "", Std(status.message()));
-  w.Begin("life.leaks");  // the check of a failure to close and stop
+  tested.reporter().Begin("life.leaks");  // the check of a failure to close and stop
 }
 
 // A stage that checks depend on. All stages are tried once before the checks, so that a failing stage is one finding, and
@@ -83,8 +79,7 @@ constexpr Stage kStages[] = {{Needs::kTable, kOpening, "the table cannot be read
 
 // Returns whether a check cannot run because it needs the failed stage, or because it already has the finding of that stage.
 bool IsLost(const Check& check, const Stage& failed) {
-  return check.needs >= failed.needs || check.needs == Needs::kNothing ||
-         (check.needs == Needs::kLives && failed.needs > Needs::kTable) || check.name == std::string_view(failed.check);
+  return check.needs >= failed.needs || check.name == std::string_view(failed.check);
 }
 
 // Records the facts about the file for the head of the report.
@@ -112,7 +107,7 @@ void CheckGivenSettings(BackendUnderTest& tested) {
       LogLevel::kWarning,
       [](void* to, LogLevel, auto text) { static_cast<CheckReporter*>(to)->Write(RecordKind::kWarning, {}, {}, text); }, &w);
   const absl::Status status = ResolveSettings(tested.plugin(), tested.given(), logger).status();
-  if (status.ok() || ErrorId(status) == errors::kPluginRefused.id) return;  // a finding of settings.declared
+  if (status.ok() || ErrorId(status) == errors::kPluginRefused.id) return;  // a finding of life.start
   const ErrorParts parts = PartsOf(status);
   std::string title = ErrorTitle(status);
   for (const std::string& part : {parts.what, parts.where}) {

@@ -105,7 +105,6 @@ LongWork::LongWork(BackendUnderTest& tested) {
   constexpr int kCopies = 4;
   // A copy takes much longer than its call, so that the queue cannot keep pace with the calling thread.
   constexpr double kLongEnoughUs = 100;
-  constexpr double kImpossibleUs = 1;  // for the largest copy
   using Clock = std::chrono::steady_clock;
   for (size_t bytes = kLeast; bytes <= kMost && copy_us_ < kLongEnoughUs; bytes *= 4) {
     const absl::Status acquired = StatusOf([&] { slab_ = Slab(tested, 2 * bytes); });
@@ -123,9 +122,6 @@ LongWork::LongWork(BackendUnderTest& tested) {
       copy_us_ = std::min(copy_us_, std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / kCopies);
     }
   }
-  if (bytes_ == kMost && copy_us_ <= kImpossibleUs)
-    Broken("a copy of {} bytes takes {} us up to the fence behind it: the fence is reached before the copy is done", bytes_,
-           copy_us_);
 }
 
 void LongWork::Enqueue(Queue& queue, std::chrono::microseconds time) const {
@@ -164,7 +160,6 @@ void Transfer::CheckHostAddress(void* address, void* host_address, size_t bytes,
   Copy(address, copied.data(), bytes, !has_queue());
   if (there != written || std::memcmp(host_address, copied.data(), bytes) != 0)
     Broken("{}: its host_address is that of other memory", what);
-  tested_->At(what);
 }
 
 void Transfer::Copy(void* to, const void* from, size_t bytes, bool by_host) {

@@ -128,7 +128,6 @@ class Transfer {
   // it, because it may keep failing.
   mge_error Settle(Queue& queue);
   Queue& queue() { return *queue_; }  // requires has_queue()
-  const Queue& queue() const { return *queue_; }
   bool has_queue() const { return queue_.has_value(); }
 
  private:

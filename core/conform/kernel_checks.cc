@@ -89,19 +89,17 @@ constexpr int kFew = 30;  // below this, the time limit is extended, because oth
 // Several lanes run one kernel repeatedly, each with its own data. Each run must give the result that the lane gave alone.
 void CheckConcurrentRuns(KernelRun& run) {
   Bytes alone[kLanes];  // the outputs of each lane when it runs alone
-  const absl::Status right = StatusOf([&] {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      run.RunSet(lane % 2, 1, 0xff, lane);
-      alone[lane] = run.Outputs(lane);
-    }
-  });
+  for (int lane = 0; lane < kLanes; ++lane) {
+    run.RunSet(lane % 2, 1, 0xff, lane);
+    alone[lane] = run.Outputs(lane);
+  }
   // The time limit is shorter for types other than float32, which usually share its source code.
   const auto limit = std::chrono::milliseconds(run.subject().dtype == DType::kF32 ? 100 : 30);
   const Clock::time_point begin = Clock::now();
   std::atomic<uint64_t> begun = 0;
   std::atomic<int> met = 0;
   auto over = [&] { return met >= kEnough || Clock::now() - begin >= limit * (met < kFew ? 5 : 1); };
-  while (right.ok() && !over()) {  // other checks report results that are wrong alone
+  while (!over()) {
     std::atomic<bool> stop = false;
     InThreads(kLanes, [&](int lane) {
       for (uint32_t i = 0; !stop; ++i) {
@@ -146,26 +144,21 @@ class KernelChecker {
   // of the refusal.
   bool CheckCase(const Case& c, bool first, std::string* support) {
     At(c.Name());
-    w_.Begin(kOffers.name);
     AbiProblem problem(c);
     Offers offers;
-    const absl::Status status = StatusOf([&] { offers = Enumerate(tested_, *problem.get()); });
-    if (!status.ok()) return w_.Found(kOffers.name, where_, Std(status.message())), false;
-    const bool silent = offers.offered.empty() && offers.refused.empty() && offers.malformed.empty();
-    answered_ |= !silent;
-    if (silent && silent_.empty()) silent_ = c.Name();
-    if (!offers.malformed.empty()) w_.Found(kOffers.name, where_, offers.malformed);
+    Apply(kOffers, [&] {
+      offers = Enumerate(tested_, *problem.get());
+      if (!offers.malformed.empty()) Broken(offers.malformed);
+      const bool silent = offers.offered.empty() && offers.refused.empty();
+      if (silent && answered_)
+        Broken("the problem is neither offered nor refused, unlike others of the operator; refuse it with a reason");
+      answered_ |= !silent;
+      if (Enumerate(tested_, *problem.get()).Ids() != offers.Ids()) Broken("a second enumeration offers other candidates");
+    });
     if (offers.offered.empty()) {
       *support = offers.refused.empty() ? "no kernel" : offers.refused[0];
       return false;
     }
-    Apply(kOffers, [&] {
-      const Offers again = Enumerate(tested_, *problem.get());
-      const bool same = std::ranges::equal(again.offered, offers.offered, [](const Candidate& x, const Candidate& y) {
-        return x.id == y.id && x.attributes == y.attributes;
-      });
-      if (!same) Broken("a second enumeration offers other candidates");
-    });
     if (first) Apply(kConstraints, [&] { CheckConstraints(c, problem, offers.offered[0].attributes); });
     *support = offers.Ids();
     for (const Candidate& k : offers.offered) {
@@ -181,38 +174,29 @@ class KernelChecker {
     return true;
   }
 
-  // Keep() remembers, for each candidate, the case with the most work. CheckLongest() runs the checks that need long runs on
-  // them.
-  void Keep(const Case& c) {
+  // Runs the checks that need long runs: for each candidate, on the case with the most work.
+  void CheckLongest(const std::vector<Case>& cases) {
     w_.Begin(kOffers.name);
-    w_.At(c.Name());
-    for (const Candidate& k : TryEnumerate(tested_, c).offered) {
-      auto [at, fresh] = longest_.try_emplace(k.id, SupportedCase{c, k});
-      if (!fresh && c.Work() > at->second.c.Work()) at->second = {c, k};
+    std::map<std::string, std::pair<const Case*, Candidate>> longest;  // by id of the candidate
+    for (const Case& c : cases) {
+      At(c.Name());
+      for (const Candidate& k : TryEnumerate(tested_, c).offered) {
+        auto& kept = longest.try_emplace(k.id, &c, k).first->second;
+        if (c.Work() > kept.first->Work()) kept = {&c, k};
+      }
     }
-  }
-
-  void CheckLongest() {
-    for (const auto& [id, longest] : longest_) {
-      const auto& [c, candidate] = longest;
-      At(fmt::format("{} {}", c.Name(), id));
+    for (const auto& [id, kept] : longest) {
+      At(fmt::format("{} {}", kept.first->Name(), id));
       std::optional<KernelRun> run;
-      const bool right = Apply(kNumerics, [&] {
-        run.emplace(bench_, c, candidate);
-        run->RunSet(0, 1, 0xff);
+      const bool right = Apply(kNumerics, [&, &kept = kept] {
+        run.emplace(bench_, *kept.first, kept.second);
+        for (int set : {0, 1}) run->RunSet(set, 1, 0xff);
       });
       if (!right) continue;
       Apply(kQueueOrder, [&] { CheckQueueOrder(*run); });
       Apply(kCancel, [&] { CheckCancel(*run); });  // a short run may end before it checks the flag
       Apply(kConcurrent, [&] { CheckConcurrentRuns(*run); });
     }
-    longest_.clear();
-  }
-
-  // Reports a case that was neither offered nor refused, if other cases of the operator were.
-  void CheckSilence() {
-    if (answered_ && !silent_.empty())
-      w_.Found(kOffers.name, silent_, "the problem is neither offered nor refused; refuse it with a reason for the user");
   }
 
  private:
@@ -312,11 +296,10 @@ class KernelChecker {
     std::vector<Tensor> before, want;
     for (const Tensor& t : c.expected[0]) {
       before.push_back(RandomTensor(t.dtype(), t.shape(), 1, 3, 91 + before.size()));
-      want.push_back(RandomTensor(t.dtype(), t.shape(), 0, 0, 1));
+      want.push_back(TensorOf(t.dtype(), t.shape(), t.data()));
       DispatchNumeric(t.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        std::ranges::transform(t.Data<T>(), before.back().template Data<T>(), want.back().MutableData<T>().begin(),
-                               [](T x, T y) { return static_cast<T>(x + y); });
+        for (size_t i = 0; T & x : want.back().MutableData<T>()) x = static_cast<T>(x + before.back().Data<T>()[i++]);
       });
     }
     const std::vector<Tensor> outputs = run.Run(0, c.inputs[0], 1, 0xff, before);
@@ -395,9 +378,7 @@ class KernelChecker {
   std::set<std::string> failed_;  // ids of the candidates whose allocations were made to fail
   std::string where_;
   std::set<std::string> layouts_seen_;
-  std::map<std::string, SupportedCase> longest_;  // by id of the candidate
-  bool answered_ = false;                         // whether any case was offered or refused
-  std::string silent_;                            // the first case that was neither offered nor refused
+  bool answered_ = false;  // whether any case of the operator was offered or refused
 };
 
 }  // namespace
@@ -453,8 +434,9 @@ void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool 
   constexpr Constants kAll[] = {Constants::kNone, Constants::kOthers, Constants::kFirst};
   for (DType dtype : TypesOf(def)) {
     if (quick && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kI32) continue;
-    bool supported = false, tried = false;
-    std::string support = "no case", reason;
+    std::vector<Case> cases;
+    bool supported = false;
+    std::string support, reason;  // the first candidates, or the first reason of a refusal; "": no case was tried
     for (size_t i = 0; i < specs.size() + variations.size(); ++i) {
       const bool varied = i >= specs.size();
       const std::string& spec = varied ? variations[i - specs.size()] : specs[i];
@@ -463,19 +445,18 @@ void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool 
         tested.At("the reference of {} T={}", spec, DTypeName(dtype));
         absl::StatusOr<Case> c = MakeCase(def, dtype, spec, constants);
         if (!c.ok()) continue;
-        if (!varied) checker.Keep(*c);
-        if (!varied && i >= checked) continue;
-        tried = true;
-        bool offered = checker.CheckCase(*c, !supported, &reason);
-        if (offered != supported || support == "no case") support = offered || !supported ? reason : support;
-        supported |= offered;
+        if (varied || i < checked) {
+          const bool offered = checker.CheckCase(*c, !supported, &reason);
+          if (support.empty() || (offered && !supported)) support = reason;
+          supported |= offered;
+        }
+        if (!varied) cases.push_back(*std::move(c));
       }
     }
-    checker.CheckLongest();
-    if (!tried) continue;
+    checker.CheckLongest(cases);
+    if (support.empty()) continue;
     tested.reporter().Write(supported ? RecordKind::kSupported : RecordKind::kRefused, def.name, DTypeName(dtype), support);
   }
-  checker.CheckSilence();
 }
 
 }  // namespace mge::conform

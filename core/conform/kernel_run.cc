@@ -33,17 +33,22 @@ void ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), voi
 
 }  // namespace
 
+std::vector<int32_t> UsesOf(const Graph& graph) {
+  const std::vector<std::vector<NodeId>> consumers = graph.Consumers();
+  std::vector<int32_t> uses;
+  for (ValueId v = 0; v < graph.value_count(); ++v)
+    uses.push_back(static_cast<int32_t>(consumers[v].size()) + graph.OutputUses(v));
+  return uses;
+}
+
 AbiProblem::AbiProblem(const Case& c, int32_t write_mode) : graph_(c.graph) {
   std::vector<NodeId> order(static_cast<size_t>(graph_.node_count()));
   std::iota(order.begin(), order.end(), 0);
-  const std::vector<std::vector<NodeId>> consumers = graph_.Consumers();
-  std::vector<int32_t> uses;
   for (ValueId v = 0; v < graph_.value_count(); ++v) {
-    uses.push_back(static_cast<int32_t>(consumers[v].size()) + graph_.OutputUses(v));
     Tensor& constant = graph_.value(v).constant;
     if (graph_.value(v).role == Role::kConstant) constant = TensorOf(constant.dtype(), constant.shape(), constant.data());
   }
-  abi_ = std::make_unique<AbiGraph>(graph_, order, uses);
+  abi_ = std::make_unique<AbiGraph>(graph_, order, UsesOf(graph_));
   modes_.assign(abi_->outputs().size(), write_mode);
   problem_ = {sizeof(mge_problem), 2, abi_->graph(), write_mode == MGE_WRITE ? nullptr : modes_.data(), nullptr, 0};
 }
@@ -108,11 +113,6 @@ void Bench::Reserve(uint64_t bytes) {
   lane_bytes = bytes;
 }
 
-Bench& Bench::Aside() {
-  if (!aside) aside = std::make_unique<Bench>(tested);
-  return *aside;
-}
-
 std::optional<SupportedCase> FirstSupportedCase(BackendUnderTest& tested) {
   std::vector<const OpDef*> ops = QuickOps(), all = CheckableOps();
   ops.insert(ops.end(), all.begin(), all.end());
@@ -128,6 +128,7 @@ std::optional<SupportedCase> FirstSupportedCase(BackendUnderTest& tested) {
 }
 
 static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
+  s.Load();
   s.Start();
   if (until == Until::kStart) return;
   s.Open();
@@ -151,8 +152,7 @@ static void UseLikeSession(BackendUnderTest& s, int64_t* used, Until until) {
   if (!first) return;
   Bench bench(s);
   KernelRun kernel_run(bench, first->c, first->candidate);
-  kernel_run.Stage(0, first->c.inputs[0], 0xff);
-  kernel_run.Step(0, 2, "the step");
+  kernel_run.Run(0, first->c.inputs[0], 2, 0xff);
 }
 
 void LiveOnce(BackendUnderTest& s, int64_t* used, Until until) {
@@ -325,7 +325,7 @@ mge_error KernelRun::Launch(int index, uint32_t width, int32_t cancel) {
   lane.bases[0] = bench_.lane(index);
   lane.cancel = cancel;
   lane.error = {};
-  const Transfer& transfer = bench_.transfers[index];
+  Transfer& transfer = bench_.transfers[index];
   lane.run = {.struct_size = sizeof(mge_run),
               .width = width,
               .bases = lane.bases,

@@ -24,6 +24,9 @@ inline constexpr uint64_t kRedZone = 192;  // bytes between operands
 inline constexpr uint64_t kAlignment = 64;
 inline constexpr unsigned char kCanary = 0xa5;
 
+// Returns the number of uses of each value, graph outputs included.
+std::vector<int32_t> UsesOf(const Graph& graph);
+
 // A case in the form of the ABI, with its own copies of the constants.
 class AbiProblem {
  public:
@@ -62,15 +65,14 @@ struct Bench {
   void Reserve(uint64_t bytes);  // makes each lane at least this large; may discard its content
   unsigned char* lane(int i) { return first_lane + static_cast<uint64_t>(i) * lane_bytes; }
   uint64_t alignment() const { return tested.description().buffer_alignment; }  // of lanes and operands
-  Bench& Aside();  // a second bench, for reorders between the steps of a run on this one
   BackendUnderTest& tested;
   Slab slab = {};
   unsigned char* first_lane = nullptr;
   std::optional<LongWork> long_work = {};
   uint64_t lane_bytes = 0;
-  mge_layout any = PlainLayout();        // of operands with the layout ANY
-  std::vector<Transfer> transfers = {};  // one per lane; declared after the memory that their work uses
-  std::unique_ptr<Bench> aside = nullptr;
+  mge_layout any = PlainLayout();           // of operands with the layout ANY
+  std::vector<Transfer> transfers = {};     // one per lane; declared after the memory that their work uses
+  std::unique_ptr<Bench> aside = nullptr;   // a second bench, for reorders between the steps of a run on this one
   std::map<std::string, Bytes> forms = {};  // packed constants; key: name of the form and bytes of the constant
 };
 

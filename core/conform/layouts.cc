@@ -2,7 +2,6 @@
 // Layouts: conversion of tensors on the host, checks of the backend's own layouts and reorders, and packed constants: the
 // backend writes only the packed form, and the same one on the host and on a queue.
 #include <algorithm>
-#include <functional>
 
 #include "core/conform/kernel_checks.h"
 #include "core/conform/kernel_run.h"
@@ -56,7 +55,8 @@ Bytes Reorder(Bench& bench, const Bytes& from_bytes, DType dtype, const Shape& s
   candidate.outputs = {to};
   const int64_t in_bytes = OrThrow(LayoutBytes(from, ElementBytes(dtype), shape));
   const int64_t out_bytes = OrThrow(LayoutBytes(to, ElementBytes(dtype), shape));
-  Bench& aside = bench.Aside();
+  if (!bench.aside) bench.aside = std::make_unique<Bench>(bench.tested);
+  Bench& aside = *bench.aside;
   KernelRun kernel_run(aside, *problem.problem(), candidate, in_bytes, out_bytes);
   const Tensor input = TensorOf(DType::kU8, {in_bytes}, from_bytes.data());
   const Bytes laid = BytesOf(kernel_run.Run(0, {input}, 1, 0xff)[0]);

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <system_error>
+#include <iterator>
 #include <thread>
 
 #include "fmt/format.h"
@@ -20,12 +20,7 @@ constexpr int kSeries = 8, kRounds = 8;
 constexpr int64_t kNoise = 16;  // smaller growth, in bytes, is ignored
 
 int64_t EntriesOf(const char* folder) {
-  std::error_code code;
-  int64_t n = 0;
-  for (auto it = std::filesystem::directory_iterator(folder, code); !code && it != std::filesystem::directory_iterator();
-       it.increment(code))
-    ++n;
-  return n;
+  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
 int64_t MappedBytes() {
@@ -64,13 +59,8 @@ ProcessCounts ProcessCounts::Now() {
 }
 
 std::string ProcessCounts::MoreThan(const ProcessCounts& before) const {
-  std::string out;
-  auto add = [&](int64_t more, std::string_view what) {
-    if (more > 0) out += fmt::format("{}{} more {}{}", out.empty() ? "" : ", ", more, what, more > 1 ? "s" : "");
-  };
-  add(threads - before.threads, "thread");
-  add(files - before.files, "open file");
-  return out;
+  if (threads <= before.threads && files <= before.files) return {};
+  return fmt::format("{} threads and {} open files (before: {} and {})", threads, files, before.threads, before.files);
 }
 
 Leaks MeasureLeaks(const std::function<void()>& round, const std::function<int64_t()>& device_used) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_replace.h"
 #include "core/conform/cases.h"
 #include "core/conform/conform.h"
 #include "core/ops/op.h"
@@ -19,14 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kShown = 5;  // number of findings per check in the Markdown report
 
 // Escapes a text for a cell of a Markdown table.
-std::string Cell(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return EscapeControl(out);
-}
+std::string Cell(std::string_view text) { return EscapeControl(absl::StrReplaceAll(Absl(text), {{"|", "\\|"}})); }
 
 std::string Matrix(const Report& report) {
   std::map<std::string, std::map<std::string, const Support*>> rows;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 
@@ -31,17 +30,6 @@ std::string Field(std::string_view text) {
   return out;
 }
 
-constexpr size_t kLastWords = 600;  // bytes at the end of a child's output that a finding shows
-
-// A task that runs in a child process.
-struct RunningTask {
-  const Task* task = nullptr;
-  std::unique_ptr<Child> child;
-  std::string check, where;  // from the last Begin() and At()
-  std::shared_ptr<CallBoard> calls = CallBoard::Create();
-  bool complete = false;
-};
-
 // Runs a task in the child process.
 void BeChild(const Task& task, int records, CallBoard& calls) {
   RecordCallsOn(calls);
@@ -52,58 +40,45 @@ void BeChild(const Task& task, int records, CallBoard& calls) {
   CheckReporter reporter(records);
   try {
     task.body(reporter);
-    reporter.End();
   } catch (const std::exception& e) {
-    reporter.Write(RecordKind::kThrown, {}, {}, e.what());
-  } catch (...) {
-    reporter.Write(RecordKind::kThrown, {}, {}, "it is not a std::exception");
+    reporter.Found({}, {}, fmt::format("threw an exception, which the contract forbids: {}", e.what()));
   }
+  reporter.End();
 }
 
-// Starts a child process for a task. Returns 0 or an errno.
-int Start(const Task& task, RunningTask& running) {
-  running.task = &task;
-  running.check = task.check;
-  running.child = Child::Fork([&](int records) { BeChild(task, records, *running.calls); }, task.seconds);
-  return running.child->end().not_started;
-}
+// A task that runs in a child process.
+struct RunningTask {
+  explicit RunningTask(const Task& task)
+      : seconds(task.seconds),
+        check(task.check),
+        child(Child::Fork([&](int records) { BeChild(task, records, *calls); }, seconds)) {}
+  const std::shared_ptr<CallBoard> calls = CallBoard::Create();
+  const double seconds;
+  std::string check, where;  // from the last Begin() and At()
+  bool complete = false;     // the record kEnd was written
+  const std::unique_ptr<Child> child;
+};
 
 // Passes on the records that the child has written.
 void Hear(RunningTask& running, const OnRecord& on_record) {
   for (const std::string& line : running.child->TakeLines()) {
     const std::vector<std::string> fields = absl::StrSplit(line, '\t');
     if (fields.size() != 4 || fields[0].size() != 1) continue;  // the backend has written it
-    const CheckRecord r = {static_cast<RecordKind>(fields[0][0]), fields[1], fields[2], fields[3]};
+    CheckRecord r = {static_cast<RecordKind>(fields[0][0]), fields[1], fields[2], fields[3]};
     if (r.kind == RecordKind::kBegin) running.check = r.check;
     if (r.kind == RecordKind::kAt) running.where = r.where;
-    if (r.kind == RecordKind::kEnd || r.kind == RecordKind::kThrown) running.complete = true;
+    if (r.kind == RecordKind::kEnd) running.complete = true;
+    if (r.kind == RecordKind::kFound && r.check.empty()) r.check = running.check, r.where = running.where;
     on_record(r);
-    if (r.kind == RecordKind::kThrown)
-      on_record({RecordKind::kFound, running.check, running.where,
-                 "threw an exception, which the contract forbids: " + EscapeControl(r.what)});
   }
-}
-
-// Returns a sentence about how the child ended, or "" if it ended normally.
-std::string Ending(const RunningTask& running) {
-  const ChildEnd& end = running.child->end();
-  if (end.timed_out) return fmt::format("did not end within {:g} s", running.task->seconds);
-  if (end.signal != 0) {
-    const char* name = sigabbrev_np(end.signal);
-    return fmt::format("crashed the process (SIG{})", name ? name : std::to_string(end.signal));
-  }
-  if (!running.complete || end.exit_code != 0) return fmt::format("ended the process (exit code {})", end.exit_code);
-  return {};
 }
 
 // Reports the end of a task. Adds a finding if its child did not end normally.
 void Finish(RunningTask& running, const OnRecord& on_record) {
   Hear(running, on_record);
-  if (std::string ending = Ending(running); !ending.empty()) {
-    if (std::string calls = running.calls->Calls(); !calls.empty()) ending += ", while " + calls;
-    if (const std::string& said = running.child->output; !said.empty()) {
-      ending += "; its output: " + said.substr(said.size() > kLastWords ? said.size() - kLastWords : 0);
-    }
+  if (const ChildEnd& end = running.child->end(); !running.complete || !end.fine()) {
+    std::string ending = end.Describe(running.seconds);
+    if (std::string calls = running.calls->Calls(); !calls.empty()) ending = fmt::format("while {}, {}", calls, ending);
     on_record({RecordKind::kFound, running.check, running.where, EscapeControl(ending)});
   }
   on_record({RecordKind::kDone, {}, {}, {}});
@@ -127,8 +102,8 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
   size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
     while (next < tasks.size() && running.size() < static_cast<size_t>(std::max(at_a_time, 1))) {
-      auto task = std::make_unique<RunningTask>();
-      if (int error = Start(tasks[next], *task)) {
+      auto task = std::make_unique<RunningTask>(tasks[next]);
+      if (const int error = task->child->end().not_started) {
         if (!running.empty()) break;  // try again when a child has ended
         return Fail(errors::kOutOfMemory, "a child process for the checks cannot be started",
                     {.what = ErrnoText(error), .fix = "allow more processes and open files (ulimit -u and -n)"});

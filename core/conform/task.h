@@ -18,7 +18,7 @@ enum class RecordKind : char {
   kBegin = 'B',       // a later crash is a finding of `check`
   kAt = 'A',          // the current action, in `where`
   kApplied = 'P',     // `check` was applied
-  kFound = 'F',       // a violation of the contract
+  kFound = 'F',       // a violation of the contract; without a check: of the one that was begun, at its current action
   kNotOffered = 'U',  // `check` has nothing to test; `what` is the reason
   kSupported = 'S',   // operator `check`, element type `where`, candidates `what`
   kRefused = 'R',     // operator `check`, element type `where`, reason of the refusal `what`
@@ -26,7 +26,6 @@ enum class RecordKind : char {
   kFact = 'I',        // a fact for the head of the report: `where` is its name
   kMisuse = 'M',      // the user's input is invalid: id of the error `check`, title `where`, fix `what`
   kWarning = 'W',     // a warning `what` for the user; not part of the report
-  kThrown = 'X',      // the task threw an exception with the text `what`
   kEnd = 'E',         // the task has ended normally
   kDone = 'D',        // the process has ended; the last record of every task
 };

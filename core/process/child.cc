@@ -15,7 +15,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "core/base/errno_text.h"
+#include "core/base/lines.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -43,13 +45,11 @@ struct Pipe {
 // safe in signal handlers are called here.
 void BeChild(pid_t parent, const Fd& output) {
   setpgid(0, 0);
-  const int parent_ended = SIGRTMAX - 1;  // a signal that libraries do not use
-  signal(parent_ended, [](int) { kill(-getpid(), SIGKILL); });
-  prctl(PR_SET_PDEATHSIG, parent_ended);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (getppid() != parent) _exit(1);  // it ended before the kernel knew the signal
+  if (getppid() != parent) _exit(1);  // it ended before prctl()
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   dup2(Above(Fd(open("/dev/null", O_RDONLY | O_CLOEXEC))).get(), STDIN_FILENO);
@@ -64,12 +64,6 @@ void ReadInto(Fd& fd, std::string& text) {
   if (n > 0) text.append(buffer, static_cast<size_t>(n));
   if (n == 0) fd = Fd();
   if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
-}
-
-// Returns the beginning of the last line that is not blank, or "".
-std::string LastLine(std::string_view text) {
-  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
-  return std::string(text.substr(text.rfind('\n') + 1, 300));
 }
 
 }  // namespace
@@ -112,8 +106,7 @@ std::unique_ptr<Child> Child::Fork(const std::function<void(int report)>& body, 
 
 std::unique_ptr<Child> Child::Execute(const std::vector<std::string>& command, std::string_view input, double seconds) {
   const Fd in = Above(Fd(memfd_create("the input of a child", MFD_CLOEXEC)));
-  // If the write fails, the program finds a shorter file.
-  WriteRange(in.get(), 0, AsBytes(input), "the input of a child").IgnoreError();
+  WriteRange(in.get(), 0, AsBytes(input), "the input of a child").IgnoreError();  // it finds a shorter file then
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -140,35 +133,33 @@ void Child::Read() {
 }
 
 std::vector<std::string> Child::TakeLines() {
-  std::vector<std::string> lines;
-  for (size_t end; (end = report.find('\n')) != std::string::npos; report.erase(0, end + 1)) {
-    lines.push_back(report.substr(0, end));
-  }
+  const size_t end = report.rfind('\n') + 1;
+  const std::vector<std::string> lines = absl::StrSplit(report.substr(0, end), '\n', absl::SkipEmpty());
+  report.erase(0, end);
   return lines;
 }
 
 void Child::ReadToEnd(const std::function<bool()>& go_on) {
-  do {
+  while (!Ended()) {
     WaitForAny({this});
     Read();
     if (!go_on()) return;
-  } while (!Ended());
+  }
   go_on();
 }
 
 bool Child::Ended() {
-  if (end_.not_started != 0) return true;
   siginfo_t leader = {};
-  const bool waited = waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0;
-  // Other code of this process may ignore SIGCHLD or wait for all children. The result is then lost, and the id is free.
-  const bool lost = !waited && errno == ECHILD;
-  const bool ended = lost || (waited && leader.si_pid != 0);
+  // Fails if no process was started, or if other code ignores SIGCHLD or waits for all children: the result is then lost.
+  const bool lost = waitid(P_PID, static_cast<id_t>(leader_), &leader, WEXITED | WNOHANG | WNOWAIT) != 0;
+  const bool ended = lost || leader.si_pid != 0;
   if (!ended && Clock::now() < deadline_) return false;
   end_.timed_out = !ended;
   if (lost) leader_ = 0;
   Kill();
   Read();
-  end_.last_line = LastLine(output);
+  if (const std::vector<std::string_view> lines = LinesOf(output); !lines.empty())
+    end_.last_line = lines.back().substr(0, 300);
   return true;
 }
 
@@ -186,15 +177,12 @@ void Child::Kill() {
 }
 
 void Child::WaitForAny(const std::vector<Child*>& children) {
+  constexpr int kPatienceMs = 5;  // poll() does not report the end of a child that keeps its files open
   std::vector<pollfd> files;
-  int patience_ms = 20;
   for (const Child* child : children) {
-    for (const Fd* fd : {&child->report_, &child->output_}) {
-      files.push_back({fd->get(), POLLIN, 0});
-      if (!fd->valid()) patience_ms = 2;  // poll() does not report the end of the child, which is usually near
-    }
+    for (const Fd* fd : {&child->report_, &child->output_}) files.push_back({fd->get(), POLLIN, 0});
   }
-  poll(files.data(), files.size(), patience_ms);
+  poll(files.data(), files.size(), kPatienceMs);
 }
 
 }  // namespace mge

@@ -2,8 +2,7 @@
 // Child processes that may crash, exit or hang: start, report, time limit and end.
 //
 // Each child leads its own process group. When the child ends, the whole group is killed; a process that leaves the group is
-// not. If this process or the thread that started the child ends first, the kernel sends the child a signal. A forked child
-// then kills its group, and a program is killed alone.
+// not. If this process or the thread that started the child ends first, the kernel kills the child, but not its group.
 #pragma once
 
 #include <sys/types.h>
@@ -19,9 +18,8 @@
 
 namespace mge {
 
-inline constexpr int kNotExecuted = 127;  // the exit code of a program that could not be executed, as in a shell
-inline constexpr int kReportFd = 3;       // the descriptor of the report in a program that Child::Execute() started
-
+inline constexpr int kNotExecuted = 127;     // the exit code of a program that could not be executed, as in a shell
+inline constexpr int kReportFd = 3;          // the descriptor of the report in a program that Child::Execute() started
 inline constexpr double kNoTimeLimit = 1e9;  // seconds
 
 // The end of a child process.
@@ -62,7 +60,7 @@ class Child {
   void ReadToEnd(const std::function<bool()>& go_on);
   const ChildEnd& end() const { return end_; }  // valid after Ended() has returned true
 
-  // Waits until a child has written something or may have ended, at most 20 ms.
+  // Waits until a child has written something or may have ended, at most 5 ms.
   static void WaitForAny(const std::vector<Child*>& children);
 
  private:

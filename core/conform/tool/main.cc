@@ -41,11 +41,6 @@ absl::Status PrepareFolder(const std::string& folder) {
               {.what = PartsOf(status).what, .fix = "give --report a folder that you may write to"});
 }
 
-absl::Status WriteReport(const std::string& folder, const std::string& json, const std::string& markdown) {
-  MGE_RETURN_IF_ERROR(WriteFileAtomically(folder + "/report.json", AsBytes(json)));
-  return WriteFileAtomically(folder + "/report.md", AsBytes(markdown));
-}
-
 int Main(int argc, char** argv) {
   Json asked = Json::parse(argc == 2 ? argv[1] : "", nullptr, false);
   if (!asked.is_object()) {
@@ -67,8 +62,7 @@ int Main(int argc, char** argv) {
   options.warn = [quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "mge: warning: %s\n", text.c_str());
   };
-  bool shows = !quiet && isatty(STDERR_FILENO);
-  if (shows) {
+  if (!quiet && isatty(STDERR_FILENO)) {
     options.progress = [](size_t done, size_t total) {
       std::fprintf(stderr, "\rchecking %zu/%zu%s", done, total, done == total ? "\r\033[K" : "");
     };
@@ -81,7 +75,9 @@ int Main(int argc, char** argv) {
   if (!report.ok()) return Fail(report.status(), json);
   std::string text = ReportMarkdown(*report), data = ReportJson(*report);
   if (!folder.empty()) {
-    if (absl::Status status = WriteReport(folder, data + "\n", text); !status.ok()) return Fail(status, json);
+    absl::Status status = WriteFileAtomically(folder + "/report.json", AsBytes(data + "\n"));
+    status.Update(WriteFileAtomically(folder + "/report.md", AsBytes(text)));
+    if (!status.ok()) return Fail(status, json);
     if (!quiet) std::fprintf(stderr, "report written to %s/report.md\n", EscapeControl(folder).c_str());
   }
   std::fputs(json ? (data + "\n").c_str() : text.c_str(), stdout);
