@@ -91,6 +91,14 @@ mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* 
 }
 MGE_API_CATCH
 
+mge_status* mge_runtime_get(mge_runtime* runtime, const char* name, mge_string** out) try {
+  MGE_API_NEEDS({"runtime", runtime}, {"name", name}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(std::string value, runtime->runtime->registry().TextOf(name));
+  *out = mge::api::NewString(std::move(value));
+  return nullptr;
+}
+MGE_API_CATCH
+
 mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device) try {
   MGE_API_NEEDS({"runtime", runtime}, {"device", device});
   return Wrap(runtime->runtime->SetDefaultDevice(device));

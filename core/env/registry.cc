@@ -230,6 +230,13 @@ std::optional<std::string> Registry::CoreText(std::string_view key) const {
   return PlainText(entry->row, entry->Slot().value);
 }
 
+absl::StatusOr<std::string> Registry::TextOf(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  const Entry* entry = state_->Find(std::string(name));
+  if (!entry) return UnknownSetting(state_->NearestName(name, State::Names::kAll), name, "call");
+  return PlainText(entry->row, entry->Slot().value);
+}
+
 std::vector<SettingInfo> Registry::List() const {
   std::lock_guard lock(mutex_);
   std::vector<SettingInfo> list;

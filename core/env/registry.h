@@ -143,6 +143,8 @@ class Registry {
   // Returns the value of a core setting by key, in RegisterBackend's form; nullopt if there is no such setting.
   std::optional<std::string> CoreText(std::string_view key) const;
 
+  // Returns the value of a setting with this key, variable or alias, in the same form. Fails like Set() for an unknown name.
+  absl::StatusOr<std::string> TextOf(std::string_view name) const;
   std::vector<SettingInfo> List() const;            // the core's in the table's order, then each backend's
   const Logger& logger() const { return logger_; }  // with the level from the settings
 

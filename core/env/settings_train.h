@@ -270,9 +270,8 @@ inline constexpr Setting<Path> kDataHome = {
     .key = "data.home",
     .default_value = "~/.mxnet",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Directory for downloaded models and data sets.",
+    .doc = "Directory in which mge.data.fetch() of the Python package keeps files of the repository.",
     .aliases = "MXNET_HOME",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<Text> kDataRepository = {
     .key = "data.repository",
@@ -280,25 +279,24 @@ inline constexpr Setting<Text> kDataRepository = {
     .check = IsUrl,
     .allowed = "an address that begins with https://, http:// or file:///",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Base address from which models and data sets are downloaded.",
+    .doc = "Base address from which mge.data.fetch() of the Python package downloads files.",
     .aliases = "MXNET_GLUON_REPO",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<ByteCount> kDataSharedMemory = {
     .key = "data.shared_memory",
     .default_value = ByteCount{4'000'000'000},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Size of the shared memory between the processes of a data loader; 0 disables it.",
-    .status = SettingStatus::kLater,
+    .doc =
+        "Shared memory for the batches of each data loader of the Python package. A batch that finds no room there passes "
+        "through a pipe, which copies it; 0: all do.",
     .variable = "MGE_PLASMA_MEMORY",
 };
 inline constexpr Setting<bool> kDataSharedMemoryDebug = {
     .key = "data.shared_memory_debug",
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Shows debug messages of a data loader's shared memory.",
-    .status = SettingStatus::kLater,
+    .doc = "Prints each use of a data loader's shared memory to stderr, with the bytes in use.",
     .variable = "MGE_DATALOADER_PLASMA_DEBUG",
 };
 inline constexpr Setting<int64_t> kDataDecodeThreads = {
@@ -308,10 +306,10 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Number of threads that decode images in each process of a data loader; 0 decodes in the process's "
-        "main thread.",
+        "Number of threads that load (and so decode) the items of a batch in each worker process of a data loader of the "
+        "Python "
+        "package, and that OpenCV uses there; 0: the process's main thread.",
     .aliases = "MXNET_MP_OPENCV_NUM_THREADS",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr auto kTrainRows = SettingRows(

@@ -77,7 +77,7 @@ set_property(GLOBAL PROPERTY MGE_BACKENDS ${listed})
 # The Python package. Debian's Python has the NumPy of dependencies.txt. A library with a sanitizer cannot be loaded into it.
 find_program(MGE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(MGE_PYTHON AND NOT MGE_SANITIZE)
-  add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest mge_test
+  add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest mge_test data_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
   set_tests_properties(sdk/python PROPERTIES ENVIRONMENT
     "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python;PYTHONDONTWRITEBYTECODE=1;MGE_VIRTUAL_DEVICES=2;TEST_TREE=${PROJECT_BINARY_DIR};\

@@ -100,6 +100,9 @@ MGE_API void mge_runtime_release(mge_runtime* runtime);
 /* Sets a dynamic setting by key or variable, for sessions created later. A backend's own setting takes effect at once, in
  * every runtime of the process that shares the backend. */
 MGE_API mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
+/* Returns the value of a setting of the core, or of a backend that has started, by key, variable or alias. Booleans are "1" and
+ * "0", sizes are in bytes. */
+MGE_API mge_status* mge_runtime_get(mge_runtime* runtime, const char* name, mge_string** out);
 /* Sets the device, such as "gpu0", for sessions and threads that name none. */
 MGE_API mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
 /* Sets the strategy: "heuristic", "profile" or "reproducible". */

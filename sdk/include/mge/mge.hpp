@@ -116,6 +116,9 @@ class Runtime {
   Status Set(const std::string& name, const std::string& value) {
     return Status(mge_runtime_set(get(), name.c_str(), value.c_str()));
   }
+  Status Get(const std::string& name, std::string* out) const {
+    return internal::TakeText(out, [&](mge_string** text) { return mge_runtime_get(get(), name.c_str(), text); });
+  }
   Status SetDefaultDevice(const std::string& device) {
     return Status(mge_runtime_set_default_device(get(), device.c_str()));
   }

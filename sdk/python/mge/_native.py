@@ -134,7 +134,8 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         # pointers
         "string_data": [_p], "tensor_data": [_p], "tensor_address": [_p],
         # statuses
-        "runtime_create": [_p, _out], "runtime_set": [_p, _s, _s], "runtime_set_default_device": [_p, _s],
+        "runtime_create": [_p, _out], "runtime_set": [_p, _s, _s], "runtime_get": [_p, _s, _out],
+        "runtime_set_default_device": [_p, _s],
         "runtime_set_execution_strategy": [_p, _s], "runtime_report": [_p, _s, _out],
         "model_report": [_p, _s, _s, _out], "context_create": [_s, _i32, c.POINTER(Context)],
         "context_parse": [_s, c.POINTER(Context)], "context_push": [_p, c.POINTER(Context)], "context_pop": [_p],

@@ -55,6 +55,12 @@ class Runtime:
         key, _, content = setting_texts({name: value})[0].partition("=")
         raise_for(lib.mge_runtime_set(self._handle, key.encode(), content.encode()))
 
+    def get(self, name: str) -> str:
+        """Returns the value of a setting. Booleans are "1" and "0", sizes are in bytes."""
+        out = c.c_void_p()
+        raise_for(lib.mge_runtime_get(self._handle, name.encode(), c.byref(out)))
+        return take_text(out)
+
     def set_default_device(self, device: str) -> None:
         raise_for(lib.mge_runtime_set_default_device(self._handle, device.encode()))
 

@@ -235,6 +235,13 @@ class Contexts(unittest.TestCase):
         with self.assertRaises(mge.DeviceError):
             mge.gpu_memory_info(99)
 
+    def test_runtimes_tell_the_value_of_a_setting_by_any_of_its_names(self):
+        with mge.Runtime({"data.shared_memory": "1MB", "debug.collectives": True}) as runtime:
+            for name, value in (("data.shared_memory", "1000000"), ("MGE_PLASMA_MEMORY", "1000000"), ("debug.collectives", "1")):
+                self.assertEqual(runtime.get(name), value)
+            with self.assertRaisesRegex(mge.UsageError, "data.home"):
+                runtime.get("data.hom")
+
     def test_have_settings_of_their_runtime(self):
         messages = []
         with mge.Runtime({"log.level": "debug"}, log=lambda level, text: messages.append(text)) as runtime:
