@@ -65,7 +65,7 @@ class CommandQueue {
   size_t size() const { return size_.load(std::memory_order_acquire); }
 
  private:
-  static constexpr int kLooks = 2000;
+  static constexpr int kLooks = 50;
   static void Pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -238,7 +238,7 @@ void EagerInterpreter::WaitUntil(const std::function<bool()>& done) {
 
 absl::Status EagerInterpreter::WaitForValue(EagerValue& value) {
   // Most results arrive soon, and blocking costs more than a small operator.
-  for (int i = 0; i < 2000 && value.state() == EagerState::kPending; ++i) {
+  for (int i = 0; i < 50 && value.state() == EagerState::kPending; ++i) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
