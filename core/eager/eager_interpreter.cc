@@ -5,31 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/eager/eager_tape.h"
 #include "core/plan/program.h"
-#include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-// Returns a copy of a tensor in plain host memory.
-absl::StatusOr<Tensor> HostCopyOf(const Tensor& from) {
-  if (from.dtype() == DType::kString) {
-    MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(from.dtype(), from.shape()));
-    std::ranges::copy(from.Data<std::string>(), out.MutableData<std::string>().begin());
-    return out;
-  }
-  if (!DeviceMemory::OnHost(from)) return ToHost(from);
-  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(from.dtype(), from.shape()));
-  if (from.bytes()) std::memcpy(out.mutable_data(), from.data(), static_cast<size_t>(from.bytes()));
-  return out;
-}
 
 std::vector<Operand> OperandsOf(std::span<const EagerTensorPtr> inputs) {
   std::vector<Operand> out(inputs.size());
@@ -98,15 +83,7 @@ absl::StatusOr<std::shared_ptr<EagerPlace>> EagerInterpreter::PlaceOf(std::strin
 
 absl::StatusOr<EagerTensorPtr> EagerInterpreter::Put(const HostValue& value, std::string_view devices) {
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<EagerPlace> place, PlaceOf(devices));
-  HostValue copy;
-  copy.kind = value.kind;
-  copy.present = value.present;
-  if (value.tensor.defined()) {
-    MGE_ASSIGN_OR_RETURN(copy.tensor, HostCopyOf(value.tensor));
-  }
-  for (const Tensor& part : value.sequence) {
-    MGE_ASSIGN_OR_RETURN(copy.sequence.emplace_back(), HostCopyOf(part));
-  }
+  MGE_ASSIGN_OR_RETURN(HostValue copy, HostCopyOf(value));
   const bool on_device = place->memory && copy.kind == ValueKind::kTensor && copy.tensor.dtype() != DType::kString;
   auto out = std::make_shared<EagerValue>(store_, std::move(place));
   auto handle = std::make_shared<EagerTensor>(shared_from_this(), out);

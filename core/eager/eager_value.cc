@@ -2,9 +2,11 @@
 #include "core/eager/eager_value.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/eager/eager_operator.h"
+#include "core/plugin/device_tensor.h"
 
 namespace mge {
 namespace {
@@ -33,6 +35,31 @@ int64_t BytesOf(const HostValue& value) {
   int64_t sum = value.tensor.defined() ? value.tensor.bytes() : 0;
   for (const Tensor& t : value.sequence) sum += t.bytes();
   return sum;
+}
+
+absl::StatusOr<Tensor> HostCopyOf(const Tensor& from) {
+  if (from.dtype() == DType::kString) {
+    MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(from.dtype(), from.shape()));
+    std::ranges::copy(from.Data<std::string>(), out.MutableData<std::string>().begin());
+    return out;
+  }
+  if (!DeviceMemory::OnHost(from)) return ToHost(from);
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(from.dtype(), from.shape()));
+  if (from.bytes()) std::memcpy(out.mutable_data(), from.data(), static_cast<size_t>(from.bytes()));
+  return out;
+}
+
+absl::StatusOr<HostValue> HostCopyOf(const HostValue& from) {
+  HostValue copy;
+  copy.kind = from.kind;
+  copy.present = from.present;
+  if (from.tensor.defined()) {
+    MGE_ASSIGN_OR_RETURN(copy.tensor, HostCopyOf(from.tensor));
+  }
+  for (const Tensor& part : from.sequence) {
+    MGE_ASSIGN_OR_RETURN(copy.sequence.emplace_back(), HostCopyOf(part));
+  }
+  return copy;
 }
 
 ValueType TypeOfData(const HostValue& value) {

@@ -125,6 +125,9 @@ struct EagerCall {
 
 // Returns the bytes of a value's tensors.
 int64_t BytesOf(const HostValue& value);
+// Returns a copy in plain host memory, which shares nothing.
+absl::StatusOr<Tensor> HostCopyOf(const Tensor& from);
+absl::StatusOr<HostValue> HostCopyOf(const HostValue& from);
 // Returns the type of a value, with all sizes if it is a tensor.
 ValueType TypeOfData(const HostValue& value);
 
