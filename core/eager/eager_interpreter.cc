@@ -70,14 +70,23 @@ absl::StatusOr<std::shared_ptr<EagerPlace>> EagerInterpreter::PlaceOf(std::strin
   std::lock_guard lock(places_mutex_);
   if (const auto at = places_.find(spec); at != places_.end()) return at->second;
   MGE_ASSIGN_OR_RETURN(const Resolution resolution, runtime_->ResolveDevice(spec, *settings));
+  // The names of one device, such as "cpu(0)" and "cpu0", are one place.
+  std::string name = spec;
+  if (resolution.devices.size() == 1 && resolution.fallbacks.empty()) {
+    const DeviceUse& use = resolution.devices[0];
+    const bool plain = use.threads == 0 && !use.synchronous && use.stream == kNoStream && use.pinned == kNoPinned;
+    if (plain && use.device) name = use.device->name();
+  }
+  if (const auto at = places_.find(name); at != places_.end()) return places_[spec] = at->second;
   auto place = std::make_shared<EagerPlace>();
-  place->spec = spec;
+  place->spec = name;
   for (const DeviceUse& use : resolution.devices) {
     if (!use.device || !HasQueues(*use.device)) continue;
     place->keep = use.device->shared_from_this();
     place->memory = place->keep.get();
     break;
   }
+  places_[name] = place;
   return places_[spec] = std::move(place);
 }
 
@@ -134,7 +143,9 @@ absl::StatusOr<std::vector<EagerTensorPtr>> EagerInterpreter::Apply(const Operat
     return Submit(std::move(call), RequestedOutputs(request), {}, inputs);
   }
   const std::vector<Operand> operands = OperandsOf(inputs);
-  MGE_ASSIGN_OR_RETURN(call->op, cache_.Find(request, call->place->spec, operands));
+  absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(request, call->place->spec, operands);
+  if (!op.ok()) return RefusedCall(op.status(), request.op, operands);
+  call->op = *std::move(op);
   MGE_ASSIGN_OR_RETURN(const std::vector<ValueType> types, call->op->Infer(operands));
   const size_t outputs = call->op->outputs();
   return Submit(std::move(call), outputs, types, inputs);
@@ -223,6 +234,7 @@ absl::Status EagerInterpreter::WaitForValue(EagerValue& value) {
   if (value.state() == EagerState::kPending) WaitUntil([&] { return value.state() != EagerState::kPending; });
   if (value.state() != EagerState::kFailed) return absl::OkStatus();
   std::lock_guard lock(store_->mutex);
+  if (first_error_ == value.error()) first_error_ = absl::OkStatus();  // the caller gets it now
   return value.error();
 }
 

@@ -114,6 +114,20 @@ EagerOperator::EagerOperator(std::string name, Graph graph, std::vector<size_t> 
       pure_(IsPureGraph(graph_)),
       outputs_(graph_.outputs().size()) {}
 
+absl::Status RefusedCall(const absl::Status& status, std::string_view op, std::span<const Operand> operands) {
+  std::string types;
+  for (const Operand& operand : operands) {
+    types += types.empty() ? "" : ", ";
+    types += operand.given ? TypeText(operand.type.kind, operand.type.type) : "none";
+  }
+  const std::string place = fmt::format("eager operator {}({})", op, types);
+  const ErrorRow* row = errors::Find(ErrorId(status));
+  if (!row || (row != &errors::kInvalidNode && row != &errors::kInvalidGraph)) return AddWhere(status, place);
+  // The remedies of these errors are for models.
+  return Fail(*row, ErrorTitle(status),
+              {.what = PartsOf(status).what, .where = place, .fix = "Correct the inputs or the attributes of the call."});
+}
+
 absl::StatusOr<std::vector<bool>> ConstantOperands(const OperatorRequest& request, std::span<const Operand> operands) {
   std::vector<bool> constant(operands.size(), false);
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -172,7 +186,7 @@ absl::StatusOr<std::vector<ValueType>> EagerOperator::Infer(std::span<const Oper
     Value& v = graph.value(graph.inputs()[k]);
     if (v.kind == ValueKind::kTensor) v.type = operands[slots_[k]].type.type;
   }
-  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  if (absl::Status s = InferTypes(graph); !s.ok()) return RefusedCall(s, name_, operands);
   std::vector<ValueType> types = OutputTypesOf(graph);
   std::lock_guard lock(mutex_);
   if (inferred_.size() >= kMostSignatures) inferred_.clear();

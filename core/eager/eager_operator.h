@@ -106,6 +106,9 @@ class EagerOperator {
   std::map<std::string, std::shared_ptr<const OperatorGradient>> gradients_;
 };
 
+// Returns the error of a call whose inputs or attributes an operator refuses, from that of its node.
+absl::Status RefusedCall(const absl::Status& status, std::string_view op, std::span<const Operand> operands);
+
 // Returns which host operands must be constants of the operator, because the types of its outputs depend on their elements:
 // the shape of Reshape, the axes of ReduceSum. Fails like EagerOperator::Create().
 absl::StatusOr<std::vector<bool>> ConstantOperands(const OperatorRequest& request, std::span<const Operand> operands);

@@ -83,12 +83,16 @@ absl::StatusOr<std::vector<EagerTensorPtr>> EagerTape::Gradient(const EagerTenso
     if (recording) Start();
   };
   std::vector<Entry> entries;
+  std::unordered_set<const EagerValue*> tracked;
   {
     std::lock_guard lock(mutex_);
     entries = entries_;
+    tracked = tracked_;
   }
   std::unordered_set<const EagerValue*> depends;
-  for (const EagerTensorPtr& source : sources) depends.insert(source->value().get());
+  for (const EagerTensorPtr& source : sources) {
+    if (tracked.contains(source->value().get())) depends.insert(source->value().get());
+  }
   std::vector<bool> visit;
   for (const Entry& entry : entries) {
     visit.push_back(
@@ -102,8 +106,9 @@ absl::StatusOr<std::vector<EagerTensorPtr>> EagerTape::Gradient(const EagerTenso
   }
   std::vector<EagerTensorPtr> out;
   for (const EagerTensorPtr& source : sources) {
+    const bool is_tracked = tracked.contains(source->value().get());
     const auto at = gradients.find(source->value().get());
-    out.push_back(at == gradients.end() ? nullptr : at->second);
+    out.push_back(!is_tracked || at == gradients.end() ? nullptr : at->second);
   }
   return out;
 }

@@ -25,7 +25,7 @@ class EagerTape : public std::enable_shared_from_this<EagerTape> {
   absl::Status Watch(const EagerTensorPtr& tensor);
 
   // Returns the gradient of the sum of the target's elements, each weighted by `weights` (nullptr: 1), by each source; nullptr
-  // where the target does not depend on a source. Waits for the recorded operators if their types were not known when they
+  // where the target does not depend on a source, or the source is neither watched nor computed from a watched tensor. Waits for the recorded operators if their types were not known when they
   // were called. Fails with kUnsupportedFeature, which names the operator, if a gradient rule is missing, and with kBadInput
   // for a target that is not floating or weights that do not fit.
   absl::StatusOr<std::vector<EagerTensorPtr>> Gradient(const EagerTensorPtr& target, std::span<const EagerTensorPtr> sources,

@@ -22,9 +22,9 @@ class EagerOperator;
 struct OperatorRequest;
 struct EagerCall;
 
-// The devices of eager tensors: a list as for a session, such as "gpu0,cpu0". An interpreter has one object per list.
+// The devices of eager tensors. An interpreter has one object for all names of a device, and one for each list of devices.
 struct EagerPlace {
-  std::string spec;
+  std::string spec;                   // as for a session, such as "gpu0,cpu0"
   Device* memory = nullptr;           // the device in whose memory the tensors lie; nullptr: plain host memory
   std::shared_ptr<Device> keep = {};  // keeps `memory`
   int64_t live_bytes = 0;             // bytes of all values in memory; guarded by EagerStore::mutex

@@ -139,7 +139,9 @@ absl::Status EagerInterpreter::Resolve(EagerCall& call) {
     if (!call.inputs[i]) continue;
     operands[i] = {.given = true, .type = call.inputs[i]->type(), .host = call.inputs[i]->host_operand()};
   }
-  MGE_ASSIGN_OR_RETURN(call.op, cache_.Find(*call.request, call.place->spec, operands));
+  absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(*call.request, call.place->spec, operands);
+  if (!op.ok()) return RefusedCall(op.status(), call.request->op, operands);
+  call.op = *std::move(op);
   return call.op->Infer(operands).status();
 }
 

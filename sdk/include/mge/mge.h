@@ -571,7 +571,8 @@ MGE_API mge_status* mge_eager_tape_start(mge_eager_tape* tape);
 MGE_API mge_status* mge_eager_tape_stop(mge_eager_tape* tape);
 MGE_API mge_status* mge_eager_tape_watch(mge_eager_tape* tape, mge_eager_tensor* tensor);
 /* Computes the gradients of the sum of the target's elements, each multiplied by that of `weights` (NULL: 1), by the sources.
- * May be called again. Sets outputs[i] to NULL if the target does not depend on source i. Gradients are eager tensors, whose
+ * May be called again. Sets outputs[i] to NULL if the target does not depend on source i, or source i is neither watched nor computed from
+ * a watched tensor. Gradients are eager tensors, whose
  * operators other tapes record. Fails with E0403, which names the operator, if an operator has no gradient. */
 MGE_API mge_status* mge_eager_tape_gradient(mge_eager_tape* tape, mge_eager_tensor* target,
                                             mge_eager_tensor* weights /* nullable */, mge_eager_tensor* const* sources,

@@ -148,7 +148,9 @@ TEST(EagerErrors, OfNamesAttributesAndKnownShapesArriveInTheCall) {
     return FormatError(eager.Try(std::move(request), std::move(inputs)).status());
   };
   EXPECT_THAT(error({.op = "Relux"}, {x}), AllOf(HasSubstr("Relux"), HasSubstr("Relu")));
-  EXPECT_THAT(error({.op = "MatMul"}, {x, x}), HasSubstr("MatMul"));
+  EXPECT_THAT(error({.op = "MatMul"}, {x, x}), AllOf(HasSubstr("3 columns do not match 2 rows"),
+                                                     HasSubstr("where: eager operator MatMul(float32[2,3], float32[2,3])\n"),
+                                                     HasSubstr("Correct the inputs or the attributes of the call")));
   EXPECT_THAT(error({.op = "Relu", .attrs = With("alpha", 1.0f)}, {x}), HasSubstr("alpha"));
   EXPECT_THAT(error({.op = "Add"}, {x}), HasSubstr("Add"));
   EXPECT_THAT(error({.op = "Add"}, {x, eager.Ints({1, 2, 3})}), AllOf(HasSubstr("Add"), HasSubstr("int64")));
@@ -180,6 +182,8 @@ TEST(EagerErrors, OfTheExecutionArriveWhenTheResultIsRead) {
                                           HasSubstr("which an earlier operator failed to compute")));
   EXPECT_THAT(eager.Get(other), ElementsAre(-1, -2));
   EXPECT_EQ(bad->state(), EagerState::kFailed);
+  EXPECT_TRUE(eager->Synchronize().ok());  // the error was read
+  OutOfRange(eager, x);
   EXPECT_THAT(FormatError(eager->Synchronize()), HasSubstr("Gather"));
   EXPECT_TRUE(eager->Synchronize().ok());  // each error is returned once
 }
