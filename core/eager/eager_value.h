@@ -30,7 +30,7 @@ struct EagerPlace {
   int64_t live_bytes = 0;             // bytes of all values in memory; guarded by EagerStore::mutex
 };
 
-// What the values of an interpreter share: their lock, the policy of eviction, counters.
+// The state that the values of an interpreter share: their lock, the policy of eviction, counters.
 struct EagerStore {
   std::mutex mutex;
   std::condition_variable changed;  // a value is no longer pending, or a command has been executed

@@ -22,7 +22,7 @@ namespace mge {
 
 struct ComputingPath;
 
-// What the policy knows of a value.
+// A value as the policy sees it.
 struct PathValue {
   static constexpr size_t kNoCandidate = SIZE_MAX;
 
@@ -37,7 +37,7 @@ struct PathValue {
   size_t candidate = kNoCandidate;  // index in the policy's list
 };
 
-// How values are computed: the inputs and outputs of one operator.
+// The inputs and outputs of one operator, from which its outputs can be computed again.
 struct ComputingPath {
   std::vector<PathValue*> inputs;   // nullptr: absent
   std::vector<PathValue*> outputs;  // nullptr: too small, or deleted

@@ -92,7 +92,7 @@ absl::Status EagerInterpreter::Execute(Command& command) {
     }
     store_->Notify();
   }
-  // What only the command keeps is released before it counts as executed, and without the lock.
+  // Values that only the command keeps are released before it counts as executed, and without the lock.
   if (command.call) command.call->outputs.clear();
   command = {};
   std::lock_guard lock(store_->mutex);

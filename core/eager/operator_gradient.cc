@@ -108,7 +108,7 @@ absl::StatusOr<std::shared_ptr<const OperatorGradient>> EagerOperator::MakeGradi
     if (wanted[i] && list[i] != kNone) by.push_back(list[i]);
   }
   MGE_RETURN_IF_ERROR(GoBackwards(graph, by, sums, [&](NodeId id) { return GradientSource{id, graph.node(id).inputs}; }));
-  // What the rules read of the outputs are the saved ones.
+  // The rules read the saved outputs.
   std::vector<ValueId> results;
   for (size_t i = 0; i < inputs; ++i) {
     results.push_back(wanted[i] && list[i] != kNone ? sums[static_cast<size_t>(list[i])] : kNone);

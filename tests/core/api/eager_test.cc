@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eager mode through the C API.
+#include "mge/eager.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +9,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "mge/mge.h"
 
 namespace {
 
@@ -193,6 +193,43 @@ TEST_P(EagerApi, HostOperandsAreCopied) {
   static_cast<float*>(mge_tensor_data(two.get()))[0] = 100;
   EXPECT_THAT(Get(Apply("Mul", {x.get(), made})), ElementsAre(4, 6));
   EXPECT_STREQ(mge_eager_tensor_device(made), "");
+}
+
+TEST(EagerClasses, RunOperatorsAndComputeGradients) {
+  mge::RuntimeOptions options;
+  options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
+  options.built_in_plugins = options.environment = false;
+  mge::Runtime runtime;
+  mge::Eager eager;
+  mge::Tensor host, result;
+  mge::EagerTensor x, y, parts[2];
+  auto ok = [](const mge::Status& s) { EXPECT_TRUE(s.ok()) << s.text(); };
+  ok(mge::Runtime::Create(options, &runtime));
+  ok(mge::Eager::Create(runtime, &eager));
+  ok(mge::Tensor::Of<float>({4}, {-1, 2, -3, 4}, &host));
+  ok(eager.Put(host, "cpu0", &x));
+  mge::GradientTape tape;
+  ok(mge::GradientTape::Create(eager, &tape));
+  ok(tape.Watch(x));
+  ok(tape.Start());
+  ok(eager.Apply(mge::EagerOp("LeakyRelu").Set("alpha", 0.5f), {&x}, &y));
+  ok(tape.Stop());
+  ok(y.Get(&result));
+  EXPECT_THAT(result.data<float>(), ElementsAre(-0.5f, 2, -1.5f, 4));
+  std::vector<mge::EagerTensor> gradients;
+  ok(tape.Gradient(y, {&x}, &gradients));
+  ok(gradients[0].Get(&result));
+  EXPECT_THAT(result.data<float>(), ElementsAre(0.5f, 1, 0.5f, 1));
+  ok(eager.ApplyAll(mge::EagerOp("Split").Set("axis", 0).Set("num_outputs", 2), {&x}, parts));
+  mge_dtype dtype = 0;
+  std::span<const int64_t> dims;
+  ok(parts[1].Type(&dtype, &dims));
+  EXPECT_EQ(dtype, MGE_DTYPE_F32);
+  EXPECT_THAT(dims, ElementsAre(2));
+  std::string report;
+  ok(eager.Synchronize());
+  ok(eager.Report(&report));
+  EXPECT_THAT(report, HasSubstr("mge.eager/1"));
 }
 
 }  // namespace
