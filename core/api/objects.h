@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "core/base/tensor.h"
+#include "core/eager/eager_interpreter.h"
+#include "core/eager/eager_tape.h"
 #include "core/engine/run_control.h"
 #include "core/engine/runtime.h"
 #include "core/engine/session.h"
@@ -83,6 +85,18 @@ struct mge_run_control {
   mge::RunControl run_control;
   std::mutex mutex;
   std::shared_ptr<mge::Profile> profile;  // nullable; guarded by `mutex`
+};
+
+struct mge_eager {
+  std::shared_ptr<mge::EagerInterpreter> interpreter;
+};
+
+struct mge_eager_tensor {
+  mge::EagerTensorPtr tensor;
+};
+
+struct mge_eager_tape {
+  std::shared_ptr<mge::EagerTape> tape;
 };
 
 namespace mge::api {

@@ -115,10 +115,12 @@ inline constexpr Setting<int64_t> kEagerAsyncLevel = {
     .range = Range<int64_t>{0, 2},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Parallelism of eager mode: 0 is serial, 1 waits only if shapes are unknown, 2 runs caller and "
-        "devices asynchronously.",
+        "When eager mode executes an operator: 0 executes it in the call, which fails with its error; 1 leaves it to a "
+        "worker, "
+        "and waits only if the types of its inputs are not known yet; 2 never waits. Then errors of the execution arrive "
+        "when a "
+        "result is read. Errors in names, types and shapes that are known arrive in the call.",
     .aliases = "MEGENGINE_INTERP_ASYNC_LEVEL",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<int64_t> kEagerQueueSize = {
     .key = "eager.queue_size",
@@ -126,71 +128,70 @@ inline constexpr Setting<int64_t> kEagerQueueSize = {
     .range = Range<int64_t>{1, 100'000'000},
     .unit = "commands",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Maximum number of commands that eager mode queues before the caller must wait.",
+    .doc = "Maximum number of commands in the queue of eager mode; the caller then waits until the worker takes one.",
     .aliases = "MEGENGINE_ASYNC_QUEUE_SIZE",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kEagerCatchErrors = {
     .key = "eager.catch_worker_errors",
     .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Catches errors in the worker of eager mode and reports them later, instead of ending the process "
-        "at once.",
+        "Keeps errors of the worker of eager mode, and reports them when a result is read. If false, the process aborts "
+        "where "
+        "the first error happens, for a debugger or a core file.",
     .aliases = "MEGENGINE_CATCH_WORKER_EXEC",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kEagerRecordPath = {
     .key = "eager.record_computing_path",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Records how tensors were computed, so that they can be recomputed.",
+    .doc = "Records how tensors of eager mode were computed, so that they can be dropped. Needs eager.drop.",
     .aliases = "MEGENGINE_RECORD_COMPUTING_PATH",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kEagerSwap = {
     .key = "eager.swap",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Allows tensors to be swapped out to the host.",
+    .doc = "Allows programs to move eager tensors from a device to host memory. They come back when they are used.",
     .aliases = "MEGENGINE_ENABLE_SWAP",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kEagerDrop = {
     .key = "eager.drop",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Allows tensors to be dropped and recomputed.",
+    .doc =
+        "Allows programs to drop eager tensors whose computation is recorded (eager.record_computing_path). They are "
+        "computed "
+        "again when they are used.",
     .aliases = "MEGENGINE_ENABLE_DROP",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<bool> kEagerDtr = {
     .key = "eager.dtr_auto_drop",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Drops tensors automatically if memory is short; turns on eager.drop and "
-        "eager.record_computing_path.",
+        "Drops eager tensors automatically if memory is short, and computes them again when they are used. Turns on "
+        "eager.drop "
+        "and eager.record_computing_path.",
     .aliases = "MEGENGINE_DTR_AUTO_DROP",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<ByteCount> kEagerDtrThreshold = {
     .key = "eager.dtr_eviction_threshold",
     .default_value = ByteCount{0},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Amount of used device memory above which tensors are dropped automatically; 0 sets no threshold.",
+    .doc =
+        "Bytes of eager tensors on a device above which tensors are dropped automatically (eager.dtr_auto_drop); 0: only if "
+        "the device has no memory left.",
     .aliases = "MEGENGINE_DTR_EVICTION_THRESHOLD",
-    .status = SettingStatus::kLater,
 };
 inline constexpr Setting<ByteCount> kEagerDtrMinimum = {
     .key = "eager.dtr_evictee_minimum_size",
     .default_value = ByteCount{1 << 20},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Tensors up to this size are never dropped automatically.",
+    .doc = "Tensors up to this size are not recorded and never dropped.",
     .aliases = "MEGENGINE_DTR_EVICTEE_MINIMUM_SIZE",
-    .status = SettingStatus::kLater,
 };
 
 inline constexpr Setting<int64_t> kKvstoreThreads = {

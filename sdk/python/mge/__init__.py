@@ -5,7 +5,7 @@
     session = mge.Session("model.onnx", device="gpu0,cpu0")
     result = session.run(image=array)["probabilities"]
 """
-from . import data
+from . import data, eager
 from ._native import lib as _lib
 from ._native import text as _text
 from .errors import (CancelledError, DeviceError, Error, FileError, InvalidError, OutOfMemoryError, TimeLimitError,
@@ -18,5 +18,5 @@ from .tensor import Tensor
 __version__ = _text(_lib.mge_version())
 __all__ = ["CancelledError", "Context", "DeviceError", "Error", "FileError", "InvalidError", "MemoryUse", "OutOfMemoryError",
            "RunControl", "Runtime", "Session", "Tensor", "TimeLimitError", "Trainer", "UnsupportedError", "UsageError", "Value",
-           "cpu", "cpu_pinned", "current_context", "data", "default_runtime", "devices", "gpu", "gpu_memory_info", "num_gpus", "run",
-           "set_default_device", "set_execution_strategy"]
+           "cpu", "cpu_pinned", "current_context", "data", "default_runtime", "devices", "eager", "gpu", "gpu_memory_info",
+           "num_gpus", "run", "set_default_device", "set_execution_strategy"]

@@ -95,6 +95,17 @@ class MemoryFacts(_Options):
                 ("staged_bytes", c.c_uint64), ("engine_operations", c.c_uint64)]
 
 
+class Attribute(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("type", c.c_int32), ("reserved", c.c_int32), ("ints", c.POINTER(c.c_int64)),
+                ("floats", c.POINTER(c.c_float)), ("texts", _Texts), ("tensor", c.c_void_p), ("count", c.c_size_t)]
+
+
+class EagerOperator(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("op", c.c_char_p), ("domain", c.c_char_p), ("version", c.c_int32),
+                ("reserved", c.c_int32), ("attributes", c.POINTER(Attribute)), ("attribute_count", c.c_size_t),
+                ("output_count", c.c_size_t), ("device", c.c_char_p)]
+
+
 class DLTensor(c.Structure):
     _fields_ = [("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32), ("ndim", c.c_int32),
                 ("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16), ("shape", c.POINTER(c.c_int64)),
@@ -119,11 +130,12 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
          "status_fix": [_p], "dtype_name": [_i32], "tensor_device": [_p], "session_input_name": [_p, _size],
          "session_output_name": [_p, _size], "session_input_dim_name": [_p, _size, _size],
          "session_output_dim_name": [_p, _size, _size], "session_metadata_key": [_p, _size],
-         "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size]},
+         "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size],
+         "eager_tensor_device": [_p]},
     _i32: {"status_kind": [_p], "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_place": [_p],
            "num_gpus": [_p], "session_threads": [_p], "session_input_kind": [_p, _size], "session_input_dtype": [_p, _size],
            "session_input_rank": [_p, _size], "session_output_kind": [_p, _size], "session_output_dtype": [_p, _size],
-           "session_output_rank": [_p, _size]},
+           "session_output_rank": [_p, _size], "eager_tensor_state": [_p]},
     _size: {"string_size": [_p], "tensor_rank": [_p], "tensor_part_count": [_p], "session_input_count": [_p],
             "session_output_count": [_p], "session_metadata_count": [_p], "session_device_count": [_p],
             "session_parameter_count": [_p]},
@@ -151,11 +163,19 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "session_run_async": [_p, _out, _size, _p, DoneFunction, _p],
         "session_read_state": [_p, _s, _out], "session_save": [_p, _s],
         "session_plan": [_p, _out, _size, _s, _i32, _out], "session_report": [_p, _s, _out],
-        "session_memory": [_p, c.POINTER(MemoryFacts)], "run_control_create": [_out]},
+        "session_memory": [_p, c.POINTER(MemoryFacts)], "run_control_create": [_out],
+        "eager_create": [_p, _out], "eager_put": [_p, _p, _s, _out], "eager_host_operand": [_p, _p, _out],
+        "eager_apply": [_p, c.POINTER(EagerOperator), _out, _size, _out, _size, c.POINTER(_size)],
+        "eager_synchronize": [_p], "eager_report": [_p, _s, _out], "eager_tensor_get": [_p, _out],
+        "eager_tensor_wait": [_p],
+        "eager_tensor_type": [_p, c.POINTER(_i32), c.POINTER(_i32), c.POINTER(_size), c.POINTER(_dims)],
+        "eager_drop": [_p], "eager_swap_out": [_p], "eager_swap_in": [_p], "eager_tape_create": [_p, _out],
+        "eager_tape_start": [_p], "eager_tape_stop": [_p], "eager_tape_watch": [_p, _p],
+        "eager_tape_gradient": [_p, _p, _p, _out, _size, _out]},
     None: {"status_release": [_p], "string_release": [_p], "runtime_release": [_p], "tensor_release": [_p],
            "session_release": [_p], "run_control_release": [_p], "run_control_set_timeout": [_p, _f64],
            "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32], "run_control_cancel": [_p],
-           "run_control_reset": [_p]},
+           "run_control_reset": [_p], "eager_release": [_p], "eager_tensor_release": [_p], "eager_tape_release": [_p]},
 }
 for _result, _group in _FUNCTIONS.items():
     for _name, _parameters in _group.items():

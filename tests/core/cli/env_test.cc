@@ -67,7 +67,7 @@ TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
       AllOf(HasSubstr("0, 1, 2, 3, 4"), HasSubstr("GE_USE_STATIC_MEMORY=1 mge run"), Not(HasSubstr("dynamic, both"))));
   EXPECT_THAT(Mge("env explain MEGENGINE_HOST_COMPUTE").out, ContainsRegex("page default +1"));
   EXPECT_THAT(Mge("env explain memory.gpu_pool").out, ContainsRegex("see also .*memory.pool"));
-  EXPECT_THAT(Mge("help eager.queue_size").out, HasSubstr("no effect yet"));
+  EXPECT_THAT(Mge("help data.decode_nthreads").out, HasSubstr("no effect yet"));
   EXPECT_EQ(json::parse(Mge("env explain MGE_THREADS --json").out)["settings"][0]["key"], "threads");
 }
 

@@ -239,10 +239,10 @@ TEST(Registry, ChangesNothingOnAnError) {
   auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}}));
   ASSERT_TRUE(registry->Set("plan.cache_size", "4").ok());
   EXPECT_EQ(ErrorId(registry->Set("plan.cache_size", "-1")), errors::kBadSetting.id);
-  EXPECT_EQ(ErrorId(registry->Set("eager.drop", "1")), errors::kLaterSetting.id);
+  EXPECT_EQ(ErrorId(registry->Set("data.shared_memory_debug", "1")), errors::kLaterSetting.id);
   EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 4);
-  EXPECT_EQ(registry->snapshot()->Get<kEagerDrop>(), false);
-  EXPECT_EQ(InfoOf(*registry, "eager.drop").origin, "default");
+  EXPECT_EQ(registry->snapshot()->Get<kDataSharedMemoryDebug>(), false);
+  EXPECT_EQ(InfoOf(*registry, "data.shared_memory_debug").origin, "default");
 }
 
 TEST(Registry, WarnsOnceAboutASettingWithoutEffect) {
@@ -319,7 +319,7 @@ TEST(Registry, ListsEveryRowOfTheCore) {
   EXPECT_EQ(threads.lifecycle, "first-set");
   EXPECT_EQ(threads.owner, "core");
   EXPECT_EQ(threads.status, "built");
-  EXPECT_EQ(InfoOf(*MustCreate({}), "eager.drop").status, "later");
+  EXPECT_EQ(InfoOf(*MustCreate({}), "data.shared_memory_debug").status, "later");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ import numpy as np
 
 import mge
 import mge._native as native
+from mge import eager
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
 TREE = pathlib.Path(os.environ["TEST_TREE"])
@@ -277,6 +278,145 @@ class Training(unittest.TestCase):
         self.assertNotEqual(losses[0][0], losses[0][2])
 
 
+class Eager(unittest.TestCase):
+    DEVICES = ("cpu0", "virtual0")
+
+    @staticmethod
+    def waves(*shape, seed=1):
+        return np.sin(np.arange(np.prod(shape)) * 1.7 + seed).astype(np.float32).reshape(shape)
+
+    def test_runs_operators(self):
+        x, w = self.waves(3, 4), self.waves(4, 5, seed=2)
+        for device in self.DEVICES:
+            a, b = eager.tensor(x, device=device), eager.tensor(w, device=device)
+            np.testing.assert_allclose(eager.ops.MatMul(a, b), x @ w, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(eager.apply("Relu", a), np.maximum(x, 0))
+            np.testing.assert_allclose(eager.ops.Clip(a, None, np.float32(0.5)), np.minimum(x, 0.5))
+            np.testing.assert_allclose(eager.ops.ReduceSum(a, [1], keepdims=0), x.sum(1), rtol=1e-5, atol=1e-6)
+            left, right = eager.ops.Split(a, axis=1, num_outputs=2)
+            np.testing.assert_array_equal(right, x[:, 2:])
+            self.assertEqual((left.shape, left.dtype, left.device), ((3, 2), "float32", device))
+            values, indices = eager.ops.TopK(a, [2], outputs=2)
+            np.testing.assert_array_equal(indices.numpy(), np.argsort(-x, axis=1)[:, :2])
+            self.assertEqual(values.numpy().shape, (3, 2))
+            image = eager.tensor(self.waves(1, 2, 5, 5), device)
+            y = eager.ops.Conv(image, eager.tensor(self.waves(3, 2, 3, 3), device), pads=[1, 1, 1, 1], auto_pad="NOTSET")
+            self.assertEqual(y.numpy().shape, (1, 3, 5, 5))
+
+    def test_uses_the_device_of_the_context(self):
+        with mge.cpu():
+            self.assertEqual(eager.tensor([1.0]).device, "cpu0")
+        self.assertEqual(eager.ops.RandomUniform(shape=[4], device="virtual0").device, "virtual0")
+
+    def test_has_arithmetic(self):
+        x = self.waves(2, 3)
+        a = eager.tensor(x, device="cpu0")
+        np.testing.assert_allclose((2 * a + 1 - a / 2).numpy(), 2 * x + 1 - x / 2, rtol=1e-6)
+        np.testing.assert_allclose(((1 - a) @ self.waves(3, 2)).numpy(), (1 - x) @ self.waves(3, 2), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose((x + a).numpy(), x + x)
+        np.testing.assert_allclose((-a).numpy(), -x)
+        whole = eager.tensor(np.array([1, 2]), device="cpu0")
+        np.testing.assert_array_equal((whole * 3).numpy(), [3, 6])
+        with self.assertRaisesRegex(mge.UsageError, "0.5 is not a value of the tensor's type int64"):
+            whole * 0.5
+        with self.assertRaises(mge.Error):
+            a + whole  # types are not converted
+
+    def test_arrays_are_copied_and_results_are_not_written(self):
+        x = np.ones(3, np.float32)
+        a = eager.tensor(x, device="cpu0")
+        x[:] = 5
+        y = a.numpy()
+        np.testing.assert_array_equal(y, 1)
+        with self.assertRaises(ValueError):
+            y[0] = 2
+        del a
+        np.testing.assert_array_equal(y, 1)
+
+    def test_reports_errors_in_the_call_or_where_the_result_is_read(self):
+        a = eager.tensor(self.waves(2, 3), device="cpu0")
+        with self.assertRaisesRegex(mge.InvalidError, r"eager operator MatMul\(float32\[2,3\], float32\[2,3\]\)"):
+            eager.ops.MatMul(a, a)
+        with self.assertRaisesRegex(mge.UnsupportedError, "MatMull"):
+            eager.ops.MatMull(a, a)
+        with self.assertRaisesRegex(mge.UsageError, "attribute alpha has the type dict"):
+            eager.ops.LeakyRelu(a, alpha={})
+        bad = eager.ops.Gather(a, np.array([7]))
+        later = eager.ops.Relu(bad)
+        with self.assertRaisesRegex(mge.InvalidError, "index 7"):
+            bad.numpy()
+        with self.assertRaisesRegex(mge.InvalidError, "which an earlier operator failed to compute"):
+            later.numpy()
+        self.assertEqual(later.state, "failed")
+        np.testing.assert_allclose(eager.ops.Neg(a), -self.waves(2, 3))
+        eager.synchronize()
+        with mge.Runtime({"eager.async_level": 0}) as runtime:
+            serial = eager.Eager(runtime)
+            with self.assertRaisesRegex(mge.InvalidError, "index 7"):
+                serial.ops.Gather(serial.tensor([1.0], device="cpu0"), np.array([7]))
+
+    def test_computes_gradients(self):
+        x, w = self.waves(5, 3), self.waves(3, 2, seed=3)
+        for device in self.DEVICES:
+            a, b = eager.tensor(x, device=device), eager.tensor(w, device=device)
+            with eager.GradientTape() as tape:
+                tape.watch(b)
+                loss = eager.ops.ReduceMean(eager.ops.Tanh(a @ b), keepdims=0)
+            gradient, none = tape.gradient(loss, [b, a])
+            expected = x.T @ (1 - np.tanh(x @ w) ** 2) / 10
+            np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-4, atol=1e-6)
+            self.assertIsNone(none)  # it was not watched
+
+    def test_learns_the_digits(self):
+        x, y = images().reshape(-1, 64)[:500], labels()[:500]
+        rate = 1 / float(np.square(x).sum(1).mean()) * 4
+        w = eager.tensor(np.zeros((64, 10), np.float32), device="cpu0")
+        data, target = eager.tensor(x, device="cpu0"), eager.tensor(y, device="cpu0")
+        for _ in range(100):
+            with eager.GradientTape() as tape:
+                tape.watch(w)
+                loss = eager.ops.SoftmaxCrossEntropyLoss(data @ w, target)
+            w = w - tape.gradient(loss, [w])[0] * rate
+        self.assertLess(loss.item(), 0.5)
+        self.assertGreater(np.mean((data @ w).numpy().argmax(1) == y), 0.9)
+
+    def test_drops_swaps_and_evicts(self):
+        settings = {"eager.drop": 1, "eager.record_computing_path": 1, "eager.swap": 1, "eager.dtr_evictee_minimum_size": 0}
+        with mge.Runtime(settings) as runtime:
+            e = eager.Eager(runtime)
+            x = e.tensor(self.waves(1000), device="virtual0")
+            y = e.ops.Neg(x)
+            y.drop()
+            e.synchronize()
+            self.assertEqual(y.state, "dropped")
+            np.testing.assert_array_equal(y.numpy(), -self.waves(1000))
+            y.swap_out()
+            e.synchronize()
+            self.assertEqual(y.state, "swapped")
+            y.swap_in()
+            e.synchronize()
+            self.assertEqual(y.state, "ready")
+            np.testing.assert_array_equal(y.numpy(), -self.waves(1000))
+            report = e.report()
+            self.assertEqual([report[k] for k in ("drops", "recomputations", "swaps_out", "swaps_in")], [1, 1, 1, 1])
+        with self.assertRaisesRegex(mge.UsageError, "eager.drop"):
+            eager.ops.Neg(eager.tensor([1.0], device="cpu0")).drop()
+        with mge.Runtime({"eager.dtr_auto_drop": 1, "eager.dtr_eviction_threshold": "400KB"}) as runtime:
+            runtime.set("eager.dtr_evictee_minimum_size", 1000)
+            e = eager.Eager(runtime)
+            chain = [e.tensor(self.waves(10000), device="cpu0")]
+            for _ in range(50):
+                chain.append(e.ops.Sin(chain[-1]))
+            for i in (50, 25, 1):
+                want = self.waves(10000)
+                for _ in range(i):
+                    want = np.sin(want)
+                np.testing.assert_allclose(chain[i].numpy(), want, rtol=1e-4, atol=1e-6)
+            report = e.report()
+            self.assertGreater(report["recomputations"], 0)
+            self.assertLessEqual(report["peak_bytes"], 480000)
+
+
 class Libraries(unittest.TestCase):
     def test_are_those_of_the_environment(self):
         show = "import mge; print([l.split()[-1] for l in open('/proc/self/maps') if 'libmge' in l][0])"
@@ -295,7 +435,8 @@ class Libraries(unittest.TestCase):
         header = re.sub(r"/\*.*?\*/", "", (SOURCES / "sdk/include/mge/mge.h").read_text(), flags=re.DOTALL)
         for name, struct in (("runtime_options", native.RuntimeOptions), ("training_options", native.TrainingOptions),
                              ("session_options", native.SessionOptions), ("memory_facts", native.MemoryFacts),
-                             ("context", native.Context)):
+                             ("context", native.Context), ("attribute", native.Attribute),
+                             ("eager_operator", native.EagerOperator)):
             body = re.search(rf"typedef struct mge_{name} {{(.*?)}} mge_{name};", header, re.DOTALL).group(1)
             members = []
             for declaration in body.split(";"):

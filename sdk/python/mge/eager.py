@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eager mode: single operators, which run at once, and their gradients.
+
+    from mge import eager
+    x = eager.tensor(array, device="gpu0")
+    y = eager.ops.Relu(eager.ops.MatMul(x, w))     # any operator of ONNX; attributes are keywords
+    a, b = eager.ops.Split(y, axis=1, num_outputs=2)
+    y.numpy()                                       # waits
+
+    with eager.GradientTape() as tape:
+        tape.watch(w)
+        loss = eager.ops.ReduceMean(eager.ops.MatMul(x, w), keepdims=0)
+    dw, = tape.gradient(loss, [w])
+
+A call checks names, attributes, types and shapes as far as they are known, and does not wait for the result. Other errors
+arrive when a result is read. The settings eager.* change that. Types are never converted: both inputs of Add have one type.
+"""
+from __future__ import annotations
+
+import ctypes as c
+import json
+import threading
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from ._native import Attribute, EagerOperator, lib, take_text, text
+from .errors import UsageError, raise_for
+from .runtime import Context, Runtime, default_runtime
+from .tensor import _BFLOAT16, bfloat16_type, dtype_name, to_value
+from .tensor import _TYPES as _TYPE_NAMES
+from .tensor import Tensor as _PlainTensor
+
+_INT, _FLOAT, _TEXT, _INTS, _FLOATS, _TEXTS, _TENSOR = range(7)  # types of attributes
+_STATES = ("pending", "ready", "dropped", "swapped", "failed")
+_MOST_OUTPUTS = 256
+
+
+class Eager:
+    """Eager mode in a runtime. Most programs use the functions of this module, which use the one of default_runtime()."""
+
+    def __init__(self, runtime: Runtime | None = None) -> None:
+        self._handle = c.c_void_p()
+        raise_for(lib.mge_eager_create((runtime or default_runtime())._handle, c.byref(self._handle)))
+        self.ops = Operators(self)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            lib.mge_eager_release(self._handle)
+
+    def tensor(self, data: Any, device: str | Context | None = None) -> "Tensor":
+        """Makes a tensor with a copy of an array on a device, such as "gpu0"; without one, on that of the current context."""
+        out = c.c_void_p()
+        host = data if isinstance(data, _PlainTensor) else _PlainTensor(data)
+        raise_for(lib.mge_eager_put(self._handle, host._handle, None if device is None else str(device).encode(), c.byref(out)))
+        return Tensor(self, out.value)
+
+    def apply(self, op: str, *inputs: Any, outputs: int | None = None, domain: str = "", version: int = 0,
+              device: str | Context | None = None, **attributes: Any) -> Any:
+        """Calls an operator. `inputs`: eager tensors; arrays, lists and numbers, which have no device; None for an optional
+        input that is absent. `outputs`: how many are wanted; by default those that the operator requires. `device`: for a
+        call without eager tensors. Returns a tensor, or a tuple if there are several. Attributes that are None are left
+        out."""
+        operator, keeps = _operator(op, outputs, domain, version, device, attributes)
+        given = [x if isinstance(x, Tensor) or x is None else self._operand(x) for x in inputs]
+        handles = (c.c_void_p * max(1, len(given)))(*[None if x is None else x._handle for x in given])
+        capacity = max(outputs or 0, int(attributes.get("num_outputs") or 0), 16)
+        if capacity > _MOST_OUTPUTS:
+            raise UsageError(f"{op} cannot have {capacity} outputs; {_MOST_OUTPUTS} is the limit")
+        made = (c.c_void_p * capacity)()
+        count = c.c_size_t()
+        status = lib.mge_eager_apply(self._handle, operator, handles, len(given), made, capacity, c.byref(count))
+        if status:
+            raise_for(status)
+        if count.value == 1:
+            return Tensor(self, made[0])
+        return tuple(Tensor(self, made[i]) for i in range(count.value))
+
+    def _operand(self, data: Any) -> "Tensor":
+        out = c.c_void_p()
+        host = data if isinstance(data, _PlainTensor) else _PlainTensor(data)
+        raise_for(lib.mge_eager_host_operand(self._handle, host._handle, c.byref(out)))
+        return Tensor(self, out.value)
+
+    def synchronize(self) -> None:
+        """Waits for all operators that were called. Raises the first error since the last call of this function."""
+        raise_for(lib.mge_eager_synchronize(self._handle))
+
+    def report(self) -> dict[str, Any]:
+        """Returns counters: runs of operators, memory of tensors, evictions, recomputations."""
+        out = c.c_void_p()
+        raise_for(lib.mge_eager_report(self._handle, b"mge.eager/1", c.byref(out)))
+        return dict(json.loads(take_text(out)))
+
+
+class Operators:
+    """The operators as functions: ops.MatMul(x, w) is apply("MatMul", x, w)."""
+
+    def __init__(self, eager: Eager | None = None) -> None:
+        self._eager = eager
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*inputs: Any, **options: Any) -> Any:
+            return (self._eager or _of(inputs)).apply(name, *inputs, **options)
+
+        call.__name__ = call.__qualname__ = name
+        return call
+
+
+class Tensor:
+    """A tensor of eager mode, which may not be computed yet. Immutable. Arithmetic calls the operators Add, Sub, Mul, Div,
+    MatMul and Neg; a number gets the type of the tensor."""
+
+    __slots__ = ("_eager", "_handle", "__weakref__")
+    __array_priority__ = 100  # array + tensor calls __radd__
+
+    def __init__(self, eager: Eager, handle: int | None) -> None:
+        self._eager, self._handle = eager, handle
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle and lib is not None:
+            lib.mge_eager_tensor_release(handle)
+
+    def _type(self) -> tuple[int, int, tuple[int, ...]]:
+        kind, dtype, rank, dims = c.c_int32(), c.c_int32(), c.c_size_t(), c.POINTER(c.c_int64)()
+        raise_for(lib.mge_eager_tensor_type(self._handle, c.byref(kind), c.byref(dtype), c.byref(rank), c.byref(dims)))
+        return kind.value, dtype.value, tuple(dims[: rank.value])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions. Waits for the tensor if they depend on data."""
+        return self._type()[2]
+
+    @property
+    def dtype(self) -> str:
+        """The name of the element type, such as "float32"."""
+        return dtype_name(self._type()[1])
+
+    @property
+    def device(self) -> str:
+        """The device as it was given; "" for an operand without one."""
+        return text(lib.mge_eager_tensor_device(self._handle))
+
+    @property
+    def state(self) -> str:
+        """"pending", "ready", "dropped", "swapped" or "failed", at this moment."""
+        return _STATES[lib.mge_eager_tensor_state(self._handle)]
+
+    def _value(self, on_device: bool) -> Any:
+        out = c.c_void_p()
+        raise_for(lib.mge_eager_tensor_get(self._handle, c.byref(out)))
+        return to_value(out, on_device)
+
+    def numpy(self) -> Any:
+        """Waits, and returns an array that must not be written: it may share the tensor's memory. Raises the error of the
+        operator that should have computed the tensor. Sequences are lists, maps are dicts."""
+        value = self._value(on_device=False)
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            value = value.view()
+            value.flags.writeable = False
+        return value
+
+    def get(self) -> _PlainTensor:
+        """Waits, and returns the tensor as an mge.Tensor that shares its memory, for DLPack. It must not be written."""
+        return self._value(on_device=True)
+
+    def item(self) -> Any:
+        """Returns the only element."""
+        return self.numpy().item()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        array = self.numpy()
+        return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
+
+    def wait(self) -> None:
+        raise_for(lib.mge_eager_tensor_wait(self._handle))
+
+    def drop(self) -> None:
+        """Releases the memory; the tensor is computed again when it is used. Needs the settings eager.drop and
+        eager.record_computing_path."""
+        raise_for(lib.mge_eager_drop(self._handle))
+
+    def swap_out(self) -> None:
+        """Moves the elements to host memory until they are used. Needs the setting eager.swap."""
+        raise_for(lib.mge_eager_swap_out(self._handle))
+
+    def swap_in(self) -> None:
+        raise_for(lib.mge_eager_swap_in(self._handle))
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("a scalar has no length")
+        return shape[0]
+
+    def __repr__(self) -> str:
+        place = f", {self.device}" if self.device else ""
+        if self.state == "pending":
+            return f"<mge.eager.Tensor pending{place}>"
+        if self.state == "failed":
+            return f"<mge.eager.Tensor failed{place}>"
+        return f"<mge.eager.Tensor {self.dtype}{list(self.shape)}{place}>"
+
+    # ---- arithmetic
+
+    def _other(self, value: Any) -> Any:
+        if isinstance(value, (bool, int, float)):
+            number = self._type()[1]
+            kind = bfloat16_type() if number == _BFLOAT16 else np.dtype(_TYPE_NAMES[number])
+            array = np.asarray(value, kind)
+            if kind.kind in "iu" and array != value:
+                raise UsageError(f"{value!r} is not a value of the tensor's type {self.dtype}; convert the tensor with Cast")
+            return array
+        return value
+
+    def __add__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Add", self, self._other(other))
+
+    def __radd__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Add", self._other(other), self)
+
+    def __sub__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Sub", self, self._other(other))
+
+    def __rsub__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Sub", self._other(other), self)
+
+    def __mul__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Mul", self, self._other(other))
+
+    def __rmul__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Mul", self._other(other), self)
+
+    def __truediv__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Div", self, self._other(other))
+
+    def __rtruediv__(self, other: Any) -> "Tensor":
+        return self._eager.apply("Div", self._other(other), self)
+
+    def __matmul__(self, other: Any) -> "Tensor":
+        return self._eager.apply("MatMul", self, other)
+
+    def __rmatmul__(self, other: Any) -> "Tensor":
+        return self._eager.apply("MatMul", other, self)
+
+    def __neg__(self) -> "Tensor":
+        return self._eager.apply("Neg", self)
+
+
+class GradientTape:
+    """Records, within its `with` statement, the operators that depend on watched tensors, and computes gradients."""
+
+    def __init__(self, eager: Eager | None = None) -> None:
+        self._eager = eager or _default()
+        self._handle = c.c_void_p()
+        raise_for(lib.mge_eager_tape_create(self._eager._handle, c.byref(self._handle)))
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            lib.mge_eager_tape_release(self._handle)
+
+    def __enter__(self) -> "GradientTape":
+        raise_for(lib.mge_eager_tape_start(self._handle))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        raise_for(lib.mge_eager_tape_stop(self._handle))
+
+    def watch(self, *tensors: Tensor) -> None:
+        """Records the operators that read these tensors from now on."""
+        for tensor in tensors:
+            raise_for(lib.mge_eager_tape_watch(self._handle, tensor._handle))
+
+    def gradient(self, target: Tensor, sources: Sequence[Tensor], weights: Any = None) -> list[Tensor | None]:
+        """Returns the gradient of the sum of the target's elements, each multiplied by that of `weights` (default: 1), by
+        each source; None where the target does not depend on it, or it is neither watched nor computed from a watched
+        tensor."""
+        handles = (c.c_void_p * max(1, len(sources)))(*[s._handle for s in sources])
+        out = (c.c_void_p * max(1, len(sources)))()
+        if weights is not None and not isinstance(weights, Tensor):
+            weights = self._eager._operand(weights)
+        raise_for(lib.mge_eager_tape_gradient(self._handle, target._handle, None if weights is None else weights._handle,
+                                              handles, len(sources), out))
+        return [None if not h else Tensor(self._eager, h) for h in out[: len(sources)]]
+
+
+def _attribute(name: str, value: Any, keeps: list[Any]) -> Attribute:
+    """Converts an attribute. `keeps` receives what must stay alive during the call."""
+    out = Attribute(name=name.encode(), count=1)
+    if isinstance(value, (np.generic, np.ndarray)) and not isinstance(value, _PlainTensor) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (bool, int)):
+        out.type, out.ints = _INT, (c.c_int64 * 1)(value)
+    elif isinstance(value, float):
+        out.type, out.floats = _FLOAT, (c.c_float * 1)(value)
+    elif isinstance(value, (str, bytes)):
+        out.type, out.texts = _TEXT, (c.c_char_p * 1)(value.encode() if isinstance(value, str) else value)
+    elif isinstance(value, (list, tuple)):
+        items = list(value)
+        out.count, size = len(items), max(1, len(items))
+        if all(isinstance(v, (bool, int, np.integer)) for v in items):
+            out.type, out.ints = _INTS, (c.c_int64 * size)(*[int(v) for v in items])
+        elif all(isinstance(v, (bool, int, float, np.number)) for v in items):
+            out.type, out.floats = _FLOATS, (c.c_float * size)(*[float(v) for v in items])
+        elif all(isinstance(v, str) for v in items):
+            out.type, out.texts = _TEXTS, (c.c_char_p * size)(*[v.encode() for v in items])
+        else:
+            raise UsageError(f"attribute {name}: a list holds integers, floats or strings only, and this one is {value!r}")
+    elif isinstance(value, (np.ndarray, _PlainTensor)):
+        tensor = value if isinstance(value, _PlainTensor) else _PlainTensor(value)
+        keeps.append(tensor)
+        out.type, out.tensor = _TENSOR, tensor._handle
+    else:
+        raise UsageError(f"attribute {name} has the type {type(value).__name__}; use an int, float, str, a list of one of "
+                         "them, or an array")
+    return out
+
+
+_plain: dict[str, Any] = {}  # operators without attributes or options, by name
+
+
+def _operator(op: str, outputs: int | None, domain: str, version: int, device: Any,
+              attributes: dict[str, Any]) -> tuple[Any, list[Any]]:
+    simple = not (attributes or outputs or domain or version or device is not None)
+    if simple and op in _plain:
+        return _plain[op], []
+    operator = EagerOperator(op=op.encode(), domain=domain.encode(), version=version, output_count=outputs or 0)
+    if device is not None:
+        operator.device = str(device).encode()
+    keeps: list[Any] = []
+    rows = [_attribute(name, value, keeps) for name, value in attributes.items() if value is not None]
+    operator.attributes, operator.attribute_count = (Attribute * max(1, len(rows)))(*rows), len(rows)
+    keeps.append(rows)
+    pointer = c.pointer(operator)
+    if simple:
+        _plain[op] = pointer
+    return pointer, keeps
+
+
+_lock = threading.Lock()
+_default_eager: Eager | None = None
+
+
+def _default() -> Eager:
+    global _default_eager
+    if _default_eager is None:
+        with _lock:
+            if _default_eager is None:
+                _default_eager = Eager()
+    return _default_eager
+
+
+def _of(inputs: Sequence[Any]) -> Eager:
+    for x in inputs:
+        if isinstance(x, Tensor):
+            return x._eager
+    return _default()
+
+
+def tensor(data: Any, device: str | Context | None = None) -> Tensor:
+    """Makes a tensor with a copy of an array on a device; see Eager.tensor."""
+    return _default().tensor(data, device)
+
+
+def apply(op: str, *inputs: Any, **options: Any) -> Any:
+    """Calls an operator; see Eager.apply."""
+    return _of(inputs).apply(op, *inputs, **options)
+
+
+def synchronize() -> None:
+    """Waits for all operators that were called; see Eager.synchronize."""
+    _default().synchronize()
+
+
+def report() -> dict[str, Any]:
+    """Returns counters; see Eager.report."""
+    return _default().report()
+
+
+ops = Operators()
