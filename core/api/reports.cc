@@ -116,8 +116,7 @@ Json Env(Runtime& runtime) {
                     {"doc", s.doc},
                     {"allowed", s.allowed},
                     {"unit", s.unit},
-                    {"owner", s.owner},
-                    {"status", s.status}});
+                    {"owner", s.owner}});
   }
   return {{"schema", "mge.env/1"},
           {"settings", std::move(rows)},

@@ -43,18 +43,16 @@ bool Matches(const Json& setting, const EnvOptions& o) {
 
 std::string OrDash(std::string text) { return text.empty() ? "-" : text; }
 
-std::string StateOf(const Json& setting) { return Text(setting["status"]) == "later" ? "later" : "in effect"; }
-
 std::string RenderAliases(const Json& settings) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& s : settings) {
     for (const Json& f : s["foreign"]) {
-      rows.push_back({Text(f["name"]), Text(f["system"]), Text(s["key"]), OrDash(Text(f["default"])),
-                      OrDash(Text(f["page_default"])), StateOf(s)});
+      rows.push_back(
+          {Text(f["name"]), Text(f["system"]), Text(s["key"]), OrDash(Text(f["default"])), OrDash(Text(f["page_default"]))});
     }
   }
   std::sort(rows.begin(), rows.end());
-  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "DEFAULT", "OTHER DEFAULT ON ITS PAGE", "STATE"});
+  rows.insert(rows.begin(), {"NAME", "SYSTEM", "SETTING", "DEFAULT", "OTHER DEFAULT ON ITS PAGE"});
   return Table(rows);
 }
 
@@ -62,9 +60,8 @@ std::string RenderSettings(const Json& settings, bool explain) {
   std::vector<std::vector<std::string>> rows = {{"SETTING", "VALUE", "UNIT", "ORIGIN", "CHANGES", "OWNER", "VARIABLE"}};
   std::string docs;
   for (const Json& s : settings) {
-    std::string lifecycle = Text(s["lifecycle"]) + (Text(s["status"]) == "later" ? " (later)" : "");
-    rows.push_back({Text(s["key"]), OrDash(Text(s["value"])), OrDash(Text(s["unit"])), Text(s["origin"]), lifecycle,
-                    Text(s["owner"]), Text(s["variable"])});
+    rows.push_back({Text(s["key"]), OrDash(Text(s["value"])), OrDash(Text(s["unit"])), Text(s["origin"]),
+                    Text(s["lifecycle"]), Text(s["owner"]), Text(s["variable"])});
     if (!explain) continue;
     docs += fmt::format("\n{}: {}\n", Text(s["key"]), Text(s["doc"]));
     if (!Text(s["allowed"]).empty()) docs += fmt::format("  allowed: {}\n", Text(s["allowed"]));
@@ -107,11 +104,6 @@ std::string RenderExplanation(const Json& s, const Json& settings, const std::st
     return text.empty() ? std::string() : fmt::format("  {:<12} {}\n", label, text);
   };
   std::string out = fmt::format("{}\n\n{}\n", Text(s["key"]), Wrapped(Text(s["doc"]), 2));
-  if (Text(s["status"]) == "later") {
-    out +=
-        "  This version checks the value, but it has no effect yet: using it causes a warning, or an error with\n"
-        "  MGE_STRICT_ENV=1.\n\n";
-  }
   out += line("variable", Text(s["variable"]));
   std::string allowed = Text(s["allowed"]), usual = Text(s["default"]), page_default;
   for (const Json& f : s["foreign"]) {

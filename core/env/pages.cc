@@ -120,9 +120,8 @@ std::string SettingsMarkdown() {
       if (AreaOf(row) != area) continue;
       std::string names = Code(VariableOf(row));
       for (std::string_view alias : Words(row.aliases)) names += ", " + Code(alias);
-      out += fmt::format("| {} | {} | {} | {} | {} | {}{} | {} |\n", Code(row.key), names, TypeName(row.type),
-                         Code(Default(row)), Cell(AllowedWithUnit(row)), LifecycleName(row.lifecycle),
-                         row.status == SettingStatus::kLater ? ", later" : "", Cell(row.doc));
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", Code(row.key), names, TypeName(row.type),
+                         Code(Default(row)), Cell(AllowedWithUnit(row)), LifecycleName(row.lifecycle), Cell(row.doc));
     }
   }
   out += KernelChoiceTables();
@@ -130,7 +129,7 @@ std::string SettingsMarkdown() {
       "\n## Names of other systems\n\n"
       "Values of a name are written as on its page or as the key's. The column *default* shows our default in the page's "
       "spelling, and that of the page where it is another one.\n\n"
-      "| name | system | key | values | default | state |\n|---|---|---|---|---|---|\n";
+      "| name | system | key | values | default |\n|---|---|---|---|---|\n";
   std::vector<std::string> lines;
   for (const SettingRow& row : kSettings) {
     const std::vector<std::string_view> aliases = Words(row.aliases);
@@ -139,9 +138,8 @@ std::string SettingsMarkdown() {
       if (const std::string_view page = PageDefault(f.name); !page.empty()) {
         default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page));
       }
-      lines.push_back(fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
-                                  Cell(AllowedTextFor(row, f.name)), default_value,
-                                  row.status == SettingStatus::kLater ? "later" : "in effect"));
+      lines.push_back(fmt::format("| {} | {} | {} | {} | {} |\n", Code(f.name), f.system, Code(row.key),
+                                  Cell(AllowedTextFor(row, f.name)), default_value));
     }
   }
   std::sort(lines.begin(), lines.end());
@@ -159,9 +157,8 @@ std::string SettingsToml() {
     for (const SettingRow& row : kSettings) {
       if (AreaOf(row) != area || row.key == kConfigFiles.key) continue;
       std::string allowed = AllowedWithUnit(row);
-      out += fmt::format("\n# {}\n# {}{}{}; {}{}; {}\n# {} = {}\n", row.doc, TypeName(row.type), allowed.empty() ? "" : ": ",
-                         allowed, LifecycleName(row.lifecycle),
-                         row.status == SettingStatus::kLater ? ", has no effect yet" : "", VariableOf(row),
+      out += fmt::format("\n# {}\n# {}{}{}; {}; {}\n# {} = {}\n", row.doc, TypeName(row.type), allowed.empty() ? "" : ": ",
+                         allowed, LifecycleName(row.lifecycle), VariableOf(row),
                          row.key.substr(area.empty() ? 0 : area.size() + 1), TomlDefault(row));
     }
   }

@@ -80,7 +80,6 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
 
   for (Entry& entry : state.entries) {
     MGE_RETURN_IF_ERROR(state.TakeAll(entry, registry->logger_));
-    MGE_RETURN_IF_ERROR(state.CheckLater(entry, registry->logger_));
   }
   // These settings have taken effect above, so they are fixed.
   for (std::string_view key : {kConfigFiles.key, kStrictEnv.key, kLogLevel.key, kLogOverride.key}) {
@@ -169,7 +168,7 @@ absl::Status Registry::Set(std::string_view name, std::string_view text) {
                  .fix = entry->row.instead.empty() ? "set it before the runtime is created"
                                                    : fmt::format("call {}", entry->row.instead)});
   }
-  MGE_RETURN_IF_ERROR(state_->SetByCall(*entry, name, text, "", logger_));
+  MGE_RETURN_IF_ERROR(state_->SetByCall(*entry, name, text, ""));
   if (entry->owner != kCoreOwner && tell_backend_) {
     tell_backend_(entry->owner, entry->row.key, PlainText(entry->row, entry->Slot().value));
   }
@@ -185,7 +184,7 @@ absl::Status Registry::SetThrough(std::string_view function, std::string_view na
   std::lock_guard lock(mutex_);
   Entry* entry = state_->Find(std::string(name));
   MGE_CHECK(entry != nullptr && entry->row.instead == function);
-  return state_->SetByCall(*entry, name, text, function, logger_);
+  return state_->SetByCall(*entry, name, text, function);
 }
 
 std::shared_ptr<const Snapshot> Registry::snapshot() const {
@@ -218,7 +217,7 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> Registry::SnapshotWith(std::span
            .fix = "set it for the runtime"});
     }
     before.emplace_back(entry, entry->assigned[kCall]);
-    MGE_RETURN_IF_ERROR(state_->SetByCall(*entry, a.name, a.text, "session options", logger_));
+    MGE_RETURN_IF_ERROR(state_->SetByCall(*entry, a.name, a.text, "session options"));
   }
   return state_->current;
 }
@@ -260,8 +259,7 @@ std::vector<SettingInfo> Registry::List() const {
                     .unit = std::string(entry.row.unit),
                     .lifecycle = std::string(LifecycleName(entry.row.lifecycle)),
                     .doc = std::string(entry.row.doc),
-                    .owner = entry.owner,
-                    .status = std::string(StatusName(entry.row.status))});
+                    .owner = entry.owner});
   }
   // Backends may start in any order, but a list must not depend on it.
   std::stable_sort(list.begin(), list.end(), [](const SettingInfo& a, const SettingInfo& b) {

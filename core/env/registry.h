@@ -81,17 +81,14 @@ struct SettingInfo {
   std::string unit;
   std::string lifecycle;  // "first-set" or "dynamic"
   std::string doc;
-  std::string owner;   // "core" or the backend's name
-  std::string status;  // "built" or "later"
+  std::string owner;  // "core" or the backend's name
 };
 
 // Thread-safe. Writes each warning to the logger once.
 class Registry {
  public:
-  // Reads all sources. Errors: kBadSetting for a bad value, kConfigFile for an unusable file, and in
-  // strict mode kLaterSetting for a setting without effect. Unknown names are kept for
-  // RegisterBackend and CheckUnknown. The logger keeps its level unless log.level or log.override
-  // is set.
+  // Reads all sources. Errors: kBadSetting for a bad value, kConfigFile for an unusable file. Unknown names are kept for
+  // RegisterBackend and CheckUnknown. The logger keeps its level unless log.level or log.override is set.
   static absl::StatusOr<std::unique_ptr<Registry>> Create(Sources sources, Logger logger = Logger());
 
   Registry(const Registry&) = delete;
@@ -121,7 +118,7 @@ class Registry {
   // Sets a value by call. An empty text removes the value that an earlier call set. The value
   // applies to sessions and plans that are created later. A setting of a backend that has not been
   // opened yet is kept and checked by RegisterBackend. Errors: kSettingTooLate if the setting is
-  // first-set and fixed, kUnknownSetting, kBadSetting, and in strict mode kLaterSetting.
+  // first-set and fixed, kUnknownSetting, kBadSetting.
   absl::Status Set(std::string_view name, std::string_view text);
 
   // Sets a value also if it is fixed. `function` must be the one that the setting's row names in

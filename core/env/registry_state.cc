@@ -155,21 +155,6 @@ absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_
   return absl::OkStatus();
 }
 
-absl::Status Registry::State::CheckLater(Entry& entry, const Logger& logger) {
-  const Assigned* assigned = entry.Highest();
-  if (entry.row.status != SettingStatus::kLater || !assigned) return absl::OkStatus();
-  if (strict) {
-    return Fail(errors::kLaterSetting, fmt::format("{} has no effect yet", entry.row.key),
-                {.what = "MGE_STRICT_ENV makes settings without effect an error",
-                 .where = assigned->origin.Describe(),
-                 .fix = "remove the setting"});
-  }
-  if (!std::exchange(entry.warned_later, true)) {
-    logger.Warning("{} has no effect yet ({})", entry.row.key, assigned->origin.Describe());
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Registry::State::CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name,
                                              std::string_view text) const {
   const std::optional<Assigned>& variable = entry.assigned[static_cast<size_t>(Source::kEnvironment)];
@@ -215,10 +200,9 @@ void Registry::State::Publish() {
 }
 
 absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std::string_view text,
-                                        std::string_view function, const Logger& logger) {
+                                        std::string_view function) {
   Origin origin = {Source::kCall, std::string(function)};
   auto& slot = entry.assigned[static_cast<size_t>(Source::kCall)];
-  std::optional<Assigned> before = slot;
   if (text.empty()) {
     slot.reset();
   } else {
@@ -227,10 +211,6 @@ absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std
     Assigned option = {*std::move(value), std::move(origin)};
     MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name, text));
     slot = std::move(option);
-  }
-  if (absl::Status status = CheckLater(entry, logger); !status.ok()) {
-    slot = std::move(before);
-    return status;
   }
   Publish();
   return absl::OkStatus();

@@ -37,7 +37,6 @@ struct Entry {
   SettingValue default_value = {};
   std::array<std::optional<Assigned>, kSourceCount> assigned = {};  // indexed by Source
   bool read = false;                                                // fixed: a first-set setting that the runtime has read
-  bool warned_later = false;                                        // the warning of CheckLater was written
 
   const Assigned* Highest() const {
     for (size_t i = kSourceCount; i-- > 0;) {
@@ -105,9 +104,6 @@ struct Registry::State {
   // Reads the configuration files that the setting `config` names. A file cannot set `config`.
   absl::Status ReadConfigFiles(std::vector<std::string> files_of_command_line, const Logger& logger);
 
-  // If the setting has a value but no effect yet, warns once, or fails with kLaterSetting in strict mode.
-  absl::Status CheckLater(Entry& entry, const Logger& logger);
-
   // Fails with kBadSetting if the setting takes its value from one source (Setting::one_source), and a variable and the
   // option `option` give it different values. `name` and `text` are those of the option.
   absl::Status CheckOneSource(const Entry& entry, const Assigned& option, std::string_view name,
@@ -118,8 +114,7 @@ struct Registry::State {
 
   // Sets the value of a call, or removes it if the text is empty, and publishes a snapshot. On error nothing
   // changes.
-  absl::Status SetByCall(Entry& entry, std::string_view name, std::string_view text, std::string_view function,
-                         const Logger& logger);
+  absl::Status SetByCall(Entry& entry, std::string_view name, std::string_view text, std::string_view function);
 
   // Returns the known name nearest to a wrong one, or "" if none is near. kVariables includes the aliases.
   enum class Names { kKeys, kVariables, kAll };

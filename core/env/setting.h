@@ -20,10 +20,6 @@ namespace mge {
 // plan is created, and is part of the plan's key.
 enum class Lifecycle : uint8_t { kFirstSet, kDynamic };
 
-// The state of a setting's implementation. kLater: the value is checked but has no effect; using the setting causes one
-// warning, or an error in strict mode.
-enum class SettingStatus : uint8_t { kBuilt, kLater };
-
 enum class SettingType : uint8_t {
   kBool,
   kInt,
@@ -79,7 +75,6 @@ struct SettingRow {
   Lifecycle lifecycle = Lifecycle::kFirstSet;
   std::string_view doc = {};
   std::string_view aliases = {};
-  SettingStatus status = SettingStatus::kBuilt;
   std::string_view variable = {};
   std::string_view instead = {};
   std::string_view sets = {};
@@ -162,7 +157,6 @@ struct Setting {
   Lifecycle lifecycle = Lifecycle::kFirstSet;
   std::string_view doc = {};      // one or two sentences, shown by `mge env` and in the generated pages
   std::string_view aliases = {};  // other names, separated by spaces
-  SettingStatus status = SettingStatus::kBuilt;
   std::string_view variable = {};
   std::string_view instead = {};  // the function that can change a first-set setting after MarkRead
   // The key of a backend's setting of the same type, which takes this setting's value. From one source, the value for the
@@ -186,7 +180,6 @@ struct Setting {
             .lifecycle = lifecycle,
             .doc = doc,
             .aliases = aliases,
-            .status = status,
             .variable = variable,
             .instead = instead,
             .sets = sets,

@@ -197,8 +197,6 @@ std::string_view TypeName(SettingType type) {
 
 std::string_view LifecycleName(Lifecycle lifecycle) { return lifecycle == Lifecycle::kFirstSet ? "first-set" : "dynamic"; }
 
-std::string_view StatusName(SettingStatus status) { return status == SettingStatus::kBuilt ? "built" : "later"; }
-
 absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text) {
   text = Trim(text);
   switch (row.type) {

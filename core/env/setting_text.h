@@ -18,7 +18,6 @@ using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector
 
 std::string_view TypeName(SettingType type);          // "bool", "bytes", "choice", ...
 std::string_view LifecycleName(Lifecycle lifecycle);  // "first-set", "dynamic"
-std::string_view StatusName(SettingStatus status);    // "built", "later"
 
 // Parses a value from a variable, the command line or a call. White space around it is removed. It must
 // not be empty: an empty text means that the setting is unset. The message of an error continues the

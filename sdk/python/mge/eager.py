@@ -166,7 +166,8 @@ class Tensor:
 
     def get(self) -> _PlainTensor:
         """Waits, and returns the tensor as an mge.Tensor that shares its memory, for DLPack. It must not be written."""
-        return self._value(on_device=True)
+        value: _PlainTensor = self._value(on_device=True)
+        return value
 
     def item(self) -> Any:
         """Returns the only element."""
@@ -217,38 +218,42 @@ class Tensor:
             return array
         return value
 
+    def _call(self, op: str, *inputs: Any) -> "Tensor":
+        result: Tensor = self._eager.apply(op, *inputs)
+        return result
+
     def __add__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Add", self, self._other(other))
+        return self._call("Add", self, self._other(other))
 
     def __radd__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Add", self._other(other), self)
+        return self._call("Add", self._other(other), self)
 
     def __sub__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Sub", self, self._other(other))
+        return self._call("Sub", self, self._other(other))
 
     def __rsub__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Sub", self._other(other), self)
+        return self._call("Sub", self._other(other), self)
 
     def __mul__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Mul", self, self._other(other))
+        return self._call("Mul", self, self._other(other))
 
     def __rmul__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Mul", self._other(other), self)
+        return self._call("Mul", self._other(other), self)
 
     def __truediv__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Div", self, self._other(other))
+        return self._call("Div", self, self._other(other))
 
     def __rtruediv__(self, other: Any) -> "Tensor":
-        return self._eager.apply("Div", self._other(other), self)
+        return self._call("Div", self._other(other), self)
 
     def __matmul__(self, other: Any) -> "Tensor":
-        return self._eager.apply("MatMul", self, other)
+        return self._call("MatMul", self, other)
 
     def __rmatmul__(self, other: Any) -> "Tensor":
-        return self._eager.apply("MatMul", other, self)
+        return self._call("MatMul", other, self)
 
     def __neg__(self) -> "Tensor":
-        return self._eager.apply("Neg", self)
+        return self._call("Neg", self)
 
 
 class GradientTape:

@@ -46,9 +46,9 @@ TEST_F(Command, EnvAliasesListsTheNamesOfOtherSystems) {
 
 TEST_F(Command, EnvAliasesListsWhereADefaultDiffersFromThatOfItsPage) {
   const std::string out = Mge("env --aliases").out;
-  EXPECT_THAT(out, ContainsRegex("MEGENGINE_HOST_COMPUTE +MegEngine +plan.host_compute +0 +1 +in effect"));
-  EXPECT_THAT(out, ContainsRegex("MXNET_GPU_MEM_POOL_TYPE +MXNet +memory.gpu_pool +[a-zA-Z]+ +Naive +in effect"));
-  EXPECT_THAT(out, ContainsRegex("MXNET_ENGINE_TYPE +MXNet +engine.type +ThreadedEnginePerDevice +- +in effect"));
+  EXPECT_THAT(out, ContainsRegex("MEGENGINE_HOST_COMPUTE +MegEngine +plan.host_compute +0 +1"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_GPU_MEM_POOL_TYPE +MXNet +memory.gpu_pool +[a-zA-Z]+ +Naive"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_ENGINE_TYPE +MXNet +engine.type +ThreadedEnginePerDevice +-"));
 }
 
 TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
@@ -67,7 +67,7 @@ TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
       AllOf(HasSubstr("0, 1, 2, 3, 4"), HasSubstr("GE_USE_STATIC_MEMORY=1 mge run"), Not(HasSubstr("dynamic, both"))));
   EXPECT_THAT(Mge("env explain MEGENGINE_HOST_COMPUTE").out, ContainsRegex("page default +1"));
   EXPECT_THAT(Mge("env explain memory.gpu_pool").out, ContainsRegex("see also .*memory.pool"));
-  EXPECT_THAT(Mge("help data.decode_nthreads").out, HasSubstr("no effect yet"));
+  EXPECT_THAT(Mge("help data.decode_nthreads").out, HasSubstr("MXNET_MP_OPENCV_NUM_THREADS"));
   EXPECT_EQ(json::parse(Mge("env explain MGE_THREADS --json").out)["settings"][0]["key"], "threads");
 }
 

@@ -239,17 +239,7 @@ TEST(Registry, ChangesNothingOnAnError) {
   auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}}));
   ASSERT_TRUE(registry->Set("plan.cache_size", "4").ok());
   EXPECT_EQ(ErrorId(registry->Set("plan.cache_size", "-1")), errors::kBadSetting.id);
-  EXPECT_EQ(ErrorId(registry->Set("data.shared_memory_debug", "1")), errors::kLaterSetting.id);
   EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 4);
-  EXPECT_EQ(registry->snapshot()->Get<kDataSharedMemoryDebug>(), false);
-  EXPECT_EQ(InfoOf(*registry, "data.shared_memory_debug").origin, "default");
-}
-
-TEST(Registry, WarnsOnceAboutASettingWithoutEffect) {
-  LogLines log;
-  auto registry = MustCreate(FromEnvironment({{"MEGENGINE_ENABLE_DROP", "1"}}), log.logger());
-  ASSERT_TRUE(registry->Set("eager.drop", "0").ok());
-  EXPECT_THAT(log.lines, ElementsAre("warning: eager.drop has no effect yet (environment MEGENGINE_ENABLE_DROP)"));
 }
 
 TEST(Registry, MayExistTwiceInOneProcess) {
@@ -318,8 +308,6 @@ TEST(Registry, ListsEveryRowOfTheCore) {
   EXPECT_EQ(threads.default_value, "threaded_per_device");
   EXPECT_EQ(threads.lifecycle, "first-set");
   EXPECT_EQ(threads.owner, "core");
-  EXPECT_EQ(threads.status, "built");
-  EXPECT_EQ(InfoOf(*MustCreate({}), "data.shared_memory_debug").status, "later");
 }
 
 }  // namespace
