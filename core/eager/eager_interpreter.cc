@@ -31,7 +31,7 @@ std::vector<Operand> OperandsOf(std::span<const EagerTensorPtr> inputs) {
 }  // namespace
 
 EagerTensor::~EagerTensor() {
-  // Somebody has to bring back what can no longer be recomputed, or to drop what is kept only for recomputation.
+  // The worker brings back values that could not be recomputed any more, or drops this one if it is kept only for recomputation.
   if (interpreter_->RecordsPaths()) interpreter_->Released(std::move(value_));
 }
 
@@ -51,13 +51,14 @@ absl::StatusOr<std::shared_ptr<EagerInterpreter>> EagerInterpreter::Create(std::
 }
 
 EagerInterpreter::~EagerInterpreter() {
-  queue_->Close();
-  if (!worker_.joinable()) return;
-  if (worker_process_ == getpid()) {
-    worker_.join();
-  } else {
-    worker_.detach();  // a forked child does not have the thread
+  if (worker_.joinable() && worker_process_ != getpid()) {
+    // A forked child does not have the thread, which may have held the lock of the queue.
+    worker_.detach();
+    (void)queue_.release();
+    return;
   }
+  queue_->Close();
+  if (worker_.joinable()) worker_.join();
 }
 
 absl::StatusOr<std::shared_ptr<EagerPlace>> EagerInterpreter::PlaceOf(std::string_view devices) {

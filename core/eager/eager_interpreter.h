@@ -73,7 +73,7 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
  public:
   // Reads the settings. Starts no thread.
   static absl::StatusOr<std::shared_ptr<EagerInterpreter>> Create(std::shared_ptr<Runtime> runtime);
-  // Waits for the command that is executed. Others are discarded: nobody can read their results.
+  // Waits for the command that is being executed. Discards the others, whose results cannot be read any more.
   ~EagerInterpreter();
 
   const EagerOptions& options() const { return options_; }

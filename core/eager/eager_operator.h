@@ -43,7 +43,7 @@ size_t AllOutputs(const OperatorRequest& request);
 
 class EagerOperator;
 
-// How to compute the gradients of an operator's inputs.
+// The computation of the gradients of an operator's inputs.
 struct OperatorGradient {
   // A gradient: none (the outputs do not depend on the input), one of `operands`, or a result of `op`.
   struct Source {

@@ -117,9 +117,9 @@ inline constexpr Setting<int64_t> kEagerAsyncLevel = {
     .doc =
         "When eager mode executes an operator: 0 executes it in the call, which fails with its error; 1 leaves it to a "
         "worker, "
-        "and waits only if the types of its inputs are not known yet; 2 never waits. Then errors of the execution arrive "
-        "when a "
-        "result is read. Errors in names, types and shapes that are known arrive in the call.",
+        "and waits only if the shape of a result is not known yet; 2 never waits. Then errors of the execution arrive when "
+        "a "
+        "result is read. Errors in names, types and known shapes always arrive in the call.",
     .aliases = "MEGENGINE_INTERP_ASYNC_LEVEL",
 };
 inline constexpr Setting<int64_t> kEagerQueueSize = {
