@@ -130,7 +130,7 @@ absl::Status EagerInterpreter::ExecuteCall(EagerCall& call, const std::shared_pt
     return absl::OkStatus();
   });
   Pin(call.inputs, -1);
-  return AddWhere(std::move(status), PlaceOfCall(call));
+  return status.ok() ? status : AddWhere(std::move(status), PlaceOfCall(call));
 }
 
 absl::Status EagerInterpreter::Resolve(EagerCall& call) {
@@ -374,7 +374,7 @@ absl::Status EagerInterpreter::Recompute(EagerValue& value) {
     stack.pop_back();
   }
   for (const std::shared_ptr<EagerCall>& call : stack) Pin(call->inputs, -1);
-  return AddWhere(std::move(status), stack.empty() ? "" : "recomputation of " + PlaceOfCall(*stack.back()));
+  return status.ok() ? status : AddWhere(std::move(status), "recomputation of " + PlaceOfCall(*stack.back()));
 }
 
 void EagerInterpreter::ExecuteReleased(EagerValue& value) {
