@@ -161,11 +161,13 @@ absl::StatusOr<std::shared_ptr<std::byte>> Instance::StepAllocator::Allocate(int
   return NameDynamic(memory.status(), of_.plan_, of_.HostBudget(), static_cast<uint64_t>(bytes));
 }
 
-uint64_t Instance::NextSeed() { return control_->seed * 0x9e3779b97f4a7c15u + ++random_steps_; }
+uint64_t Instance::NextSeed() {
+  return control_->seed * 0x9e3779b97f4a7c15u +
+         std::atomic_ref(control_->next_random).fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 absl::Status Instance::Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) noexcept {
   control_ = &control;
-  random_steps_ = 0;
   absl::Status status = NoThrow([&] { return BeginLease(); });
   if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {
@@ -189,7 +191,6 @@ void Instance::Abort() noexcept {
 absl::Status Instance::Start(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control,
                              std::span<const QueuePoint> after, std::vector<QueuePoint>& ends) noexcept {
   control_ = &control;
-  random_steps_ = 0;
   absl::Status status = NoThrow([&] { return BeginLease(); });
   if (status.ok()) status = NoThrow([&] { return Bind(inputs, outputs); });
   if (status.ok()) {

@@ -174,7 +174,6 @@ class Instance : public HostStepEnvironment, public Unfinished {
   mge_error run_error_;
   std::atomic<int32_t> stop_{0};  // cancel flag for enqueued steps, which may outlive the RunState
   RunState* control_ = nullptr;
-  uint64_t random_steps_ = 0;
   absl::Status error_;
 };
 

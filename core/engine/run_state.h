@@ -19,7 +19,7 @@ namespace mge {
 // The control of a run. The caller owns it, and it must outlive the run.
 struct RunState : StopControl {
   uint64_t seed = 0;         // 0: that of the session's settings
-  uint64_t next_random = 0;  // number of the next Philox block of the run; Session::Run() sets the first one
+  uint64_t next_random = 0;  // the next Philox block, or seed of a host step, of the run; Session::Run() sets the first one
   uint32_t width = 1;        // threads of the compute pool that the run may use
   ComputePool* pool = nullptr;
   RunObserver* observer = nullptr;  // nullable
