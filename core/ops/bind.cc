@@ -12,6 +12,10 @@
 namespace mge {
 namespace {
 
+std::string OperatorSet(const Node& node) {
+  return node.version ? fmt::format("operator set {}", node.version) : "the newest operator set";
+}
+
 std::string_view CanonicalDomain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
 std::string QualifiedName(std::string_view domain, std::string_view op) {
@@ -47,7 +51,7 @@ absl::Status UnknownOp(const Node& node) {
   std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
   return Fail(errors::kUnsupportedOp, fmt::format("operator '{}' is not implemented", QualifiedName(domain, node.op)),
               {.what = names.empty() ? fmt::format("no operator of the domain '{}' is known", domain)
-                                     : fmt::format("domain '{}', operator set {}", domain, node.version),
+                                     : fmt::format("domain '{}', {}", domain, OperatorSet(node)),
                .where = NodePlace(node),
                .fix = std::move(fix)});
 }
@@ -86,7 +90,7 @@ absl::Status CheckAttributes(const Node& node, const OpDef& def) {
       for (const Attr& a : def.attrs) {
         if (!a.name.starts_with('_')) names.emplace_back(a.name);
       }
-      return InvalidNode(node, fmt::format("has no attribute '{}' in operator set {}", name, node.version),
+      return InvalidNode(node, fmt::format("has no attribute '{}' in {}", name, OperatorSet(node)),
                          DidYouMeanOr(Nearest(name, names), ""));
     }
     if (TypeOf(value) != known->type) {
