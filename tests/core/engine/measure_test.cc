@@ -159,7 +159,7 @@ TEST_F(Unchecked, IfTheReferenceKernelFailsTheEvaluatorsAreUsedForLargeProblems)
   EXPECT_THAT(PlanText(**plan, true), AllOf(HasSubstr("not steady: wrong results"), Not(HasSubstr("against kernel"))));
 }
 
-// The kernel 'plain' takes 50 times as long as 'loose', which is timed before it. It runs once for the expected results, and
+// The kernel 'plain' takes 3000 times as long as 'loose', which is timed before it. It runs once for the expected results, and
 // twice as a candidate; 'wrong' runs once. The others run 10 times each.
 TEST_F(Unchecked, ACandidateThatIsManyTimesSlowerIsNotRepeated) {
   Host host({Set("select.strategy", "profile")});

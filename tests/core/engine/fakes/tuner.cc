@@ -188,7 +188,7 @@ constexpr Variant kVariants[] = {
     {"wrong", 5, 0, 0, &TunerRecord::wrong, true, true},
     {"rough", 0.5, 0, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REDUCED_PRECISION, &TunerRecord::rough, true, true},
     {"matrix", 0.7, 0, MGE_KERNEL_TENSOR_CORE, &TunerRecord::matrix, false, true},
-    {"plain", 50, 500, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REFERENCE, nullptr, true, false},
+    {"plain", 50, 30'000, MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_REFERENCE, nullptr, true, false},
     {"tight", 10, 200, MGE_KERNEL_DETERMINISTIC, &TunerRecord::tight, false, false, true},
     {"roomy", 20, 10, MGE_KERNEL_DETERMINISTIC, &TunerRecord::roomy, false, false, true, 1 << 20},
 };

@@ -23,7 +23,7 @@ inline constexpr int64_t kFailAlways = -1;
 //   roomy    10 us   20 us     Conv       correct, needs a workspace of 1 MiB
 //   stuck    forever  0.1 us   Relu, Conv only with TUNER_STUCK, which also lets all kernels of Neg crash
 //   breaks   0 us    0.2 us    Conv       only with TUNER_STUCK; crashes
-//   plain    500 us            both       correct, marked as the reference; offered only with `with_plain`
+//   plain    30 ms             both       correct, marked as the reference; offered only with `with_plain`
 struct TunerRecord {
   int64_t launches = 0;  // launches of all kernels
   int64_t slow = 0, steady = 0, loose = 0, wrong = 0, rough = 0, matrix = 0, tight = 0, roomy = 0, stuck = 0, breaks = 0;
