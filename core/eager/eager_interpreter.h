@@ -178,6 +178,8 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
   // Evicts values until the memory in use is not above the threshold, or nothing is left to evict.
   void EvictToThreshold();
   bool EvictOne();
+  // Evicts the candidate with the lowest score. Returns false if there is none. The caller holds the lock of the store.
+  bool EvictBest(int64_t minimum);
   void Pin(std::span<const std::shared_ptr<EagerValue>> values, int by);
 
   const std::shared_ptr<Runtime> runtime_;

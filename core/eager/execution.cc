@@ -250,9 +250,7 @@ absl::Status EagerInterpreter::ExecutePut(EagerValue& value, const HostValue& ho
 
 // ---- dropping, swapping, and bringing back
 
-bool EagerInterpreter::EvictOne() {
-  const int64_t minimum = runtime_->registry().snapshot()->Get<kEagerDtrMinimum>().count;
-  std::lock_guard lock(store_->mutex);
+bool EagerInterpreter::EvictBest(int64_t minimum) {
   PathValue* best = store_->policy.Best(minimum);
   if (!best) return false;
   ValueOf(*best).Drop();
@@ -260,16 +258,18 @@ bool EagerInterpreter::EvictOne() {
   return true;
 }
 
+bool EagerInterpreter::EvictOne() {
+  const int64_t minimum = runtime_->registry().snapshot()->Get<kEagerDtrMinimum>().count;
+  std::lock_guard lock(store_->mutex);
+  return EvictBest(minimum);
+}
+
 void EagerInterpreter::EvictToThreshold() {
   const std::shared_ptr<const Snapshot> settings = runtime_->registry().snapshot();
   const int64_t threshold = settings->Get<kEagerDtrThreshold>().count, minimum = settings->Get<kEagerDtrMinimum>().count;
   if (threshold <= 0 || !evicting_on_) return;
   std::lock_guard lock(store_->mutex);
-  while (evicting_on_->live_bytes > threshold) {
-    PathValue* best = store_->policy.Best(minimum);
-    if (!best) return;
-    ValueOf(*best).Drop();
-    ++store_->evictions;
+  while (evicting_on_->live_bytes > threshold && EvictBest(minimum)) {
   }
 }
 

@@ -56,6 +56,7 @@ absl::StatusOr<std::shared_ptr<EagerOperator>> OperatorCache::Find(const Operato
     key.Add(value.index());
     std::visit([&](const auto& x) { key.Add(x); }, value);
   }
+  key.Add(operands.size());
   for (const Operand& operand : operands) {
     key.Add(operand.given);
     if (!operand.given) continue;

@@ -256,8 +256,9 @@ typedef struct mge_training_options {
   size_t struct_size;
   /* "cross_entropy" (default): softmax cross-entropy of scores [N,C,...] and class numbers [N,...]; labels that are no numbers
    * of classes, such as -1, do not count. The classes may be another dimension than the second: the labels lack it. If several
-   * fit, it is the first of them. "token_cross_entropy": the classes are the last dimension. "binary_cross_entropy": of scores and probabilities. "mse", "mae": mean squared or
-   * absolute error. "output": the model computes its loss, so that there are no labels. */
+   * fit, it is the first of them. "token_cross_entropy": the classes are the last dimension. "binary_cross_entropy": of scores
+   * and probabilities. "mse", "mae": mean squared or absolute error. "output": the model computes its loss, so that there are
+   * no labels. */
   const char* loss;
   const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
   const char* optimizer;     /* "sgd" (default), "adam" or "adamw" */
@@ -574,9 +575,9 @@ MGE_API mge_status* mge_eager_tape_start(mge_eager_tape* tape);
 MGE_API mge_status* mge_eager_tape_stop(mge_eager_tape* tape);
 MGE_API mge_status* mge_eager_tape_watch(mge_eager_tape* tape, mge_eager_tensor* tensor);
 /* Computes the gradients of the sum of the target's elements, each multiplied by that of `weights` (NULL: 1), by the sources.
- * May be called again. Sets outputs[i] to NULL if the target does not depend on source i, or source i is neither watched nor computed from
- * a watched tensor. Gradients are eager tensors, whose
- * operators other tapes record. Fails with E0403, which names the operator, if an operator has no gradient. */
+ * May be called again. Sets outputs[i] to NULL if the target does not depend on source i, or source i is neither watched nor
+ * computed from a watched tensor. Gradients are eager tensors, whose operators other tapes record. Fails with E0403, which names
+ * the operator, if an operator has no gradient. */
 MGE_API mge_status* mge_eager_tape_gradient(mge_eager_tape* tape, mge_eager_tensor* target,
                                             mge_eager_tensor* weights /* nullable */, mge_eager_tensor* const* sources,
                                             size_t count, mge_eager_tensor** outputs);
