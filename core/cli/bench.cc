@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/cli/inputs.h"
+#include "core/process/child.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -23,6 +24,7 @@ struct BenchOptions {
   int64_t warm = 3;
   std::string io = "host";
   std::string trace;
+  int64_t neighbours = 0;
 };
 
 double Ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
@@ -94,6 +96,20 @@ int WriteTrace(const Globals& globals, const Profile& profile, const std::string
   return Report(globals, Fail(errors::kFileWrite, fmt::format("'{}' cannot be written", path), {.where = path}));
 }
 
+// Starts processes that compute without end, as other programs of the machine do. They end with the result.
+absl::Status StartNeighbours(int64_t count, std::vector<std::unique_ptr<Child>>* neighbours) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto compute = [](int) {
+      for (volatile uint64_t n = 0;;) n = n + 1;
+    };
+    neighbours->push_back(Child::Fork(compute, kNoTimeLimit));
+    if (Child& child = *neighbours->back(); child.Ended()) {
+      return Fail(errors::kOutOfMemory, child.end().Describe(kNoTimeLimit), {.where = "--neighbours"});
+    }
+  }
+  return absl::OkStatus();
+}
+
 constexpr double kOffFactor = 3;  // of an estimate that is worth a warning
 
 // Returns the time of the steps with an estimate in a run of `run_us`. The stamps of a recording slow a GPU down, so that its
@@ -104,6 +120,8 @@ double StepsUs(const Json& profiled, double run_us) {
 }
 
 int RunBench(const Globals& globals, const BenchOptions& o) {
+  std::vector<std::unique_ptr<Child>> neighbours;  // started first, since a process is cheap to copy now
+  if (absl::Status s = StartNeighbours(o.neighbours, &neighbours); !s.ok()) return Report(globals, s);
   auto begin = Clock::now();
   Runtime runtime;
   Session session;
@@ -175,6 +193,7 @@ int RunBench(const Globals& globals, const BenchOptions& o) {
         {{"schema", "mge.bench/1"},
          {"device", device},
          {"threads", threads},
+         {"neighbours", o.neighbours},
          {"io", o.io},
          {"staged_bytes_per_run", staged},
          {"inputs", std::move(facts_of_inputs.rows)},
@@ -191,7 +210,8 @@ int RunBench(const Globals& globals, const BenchOptions& o) {
          {"reference_steps", facts.reference_steps}});
     return kExitOk;
   }
-  Print(fmt::format("device          {}, {} thread{}\n", device, threads, threads == 1 ? "" : "s"));
+  Print(fmt::format("device          {}, {} thread{}{}\n", device, threads, threads == 1 ? "" : "s",
+                    o.neighbours ? fmt::format(", beside {} busy processes", o.neighbours) : ""));
   Print(fmt::format("inputs, outputs in memory of the {}, {} staged per run\n", o.io, HumanBytes(staged)));
   Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", DurationText(us.front()),
                     DurationText(Percentile(us, 50)), DurationText(Percentile(us, 90)), DurationText(Percentile(us, 99)),
@@ -217,6 +237,9 @@ Action DeclareBench(Arguments app, const Globals& globals) {
   app.Add("--warm", o->warm, "Number of runs before measuring, at least 1").Between(0, 1e9);
   app.Add("--io", o->io, "Memory of inputs and outputs: of the host, or of the session's first device")
       .OneOf({"host", "device"});
+  app.Add("--neighbours", o->neighbours, "Number of processes that compute without end beside the model")
+      .Between(0, 1024)
+      .ValueName("N");
   app.Add("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
       .ValueName("FILE");
   return [&globals, o] { return RunBench(globals, *o); };

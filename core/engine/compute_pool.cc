@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/compute_pool.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "mge/plugin/host_limits.hpp"
 
 namespace mge {
 namespace {
 
-constexpr int kSpins = 4000;      // tries of an idle worker before it sleeps, about 100 us
-constexpr int kWaitSpins = 2000;  // tries of a caller that waits for claimed chunks before it yields
+constexpr int kSpins = 4000;             // tries of an idle worker before it sleeps, about 100 us
+constexpr int kWaitSpins = 2000;         // tries of a caller that waits for claimed chunks before it yields
+constexpr int64_t kMinWaitNs = 500'000;  // a shorter wait for a worker is not examined
 constexpr uint64_t kMaxChunks = 0xffffffffu;
 
 thread_local uint32_t this_thread = 0;
@@ -25,6 +29,14 @@ inline void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+int64_t NowNs() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+int64_t Read(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
 struct SharedState {
@@ -58,6 +70,7 @@ ComputePool::~ComputePool() {
   epoch_.fetch_add(1);
   epoch_.notify_all();
   for (std::thread& t : workers_) t.join();
+  for (Worker* worker = first_worker_; worker != nullptr;) delete std::exchange(worker, worker->next);
 }
 
 void ComputePool::Reserve(uint32_t threads) {
@@ -75,7 +88,10 @@ void ComputePool::StartWorkers() {
   try {
     workers_.reserve(static_cast<size_t>(wanted));
     for (int i = started_.load(); i < wanted; ++i) {
-      workers_.emplace_back([this, i] { Work(static_cast<uint32_t>(i) + 1); });
+      workers_.emplace_back([this, i, self = std::make_unique<Worker>()]() mutable {
+        this_thread = static_cast<uint32_t>(i) + 1;
+        Work(std::move(self));
+      });
     }
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {
@@ -96,7 +112,7 @@ bool ComputePool::ClaimAndRun(Job& job) {
   return false;
 }
 
-bool ComputePool::HelpSomebody() {
+bool ComputePool::HelpSomebody(Worker& self) {
   bool helped = false;
   for (Job& job : jobs_) {
     if ((job.ticket.load(std::memory_order_relaxed) & 0xffffffffu) == 0) continue;
@@ -104,7 +120,9 @@ bool ComputePool::HelpSomebody() {
       job.seats.fetch_add(1, std::memory_order_acq_rel);
       continue;
     }
+    self.job.store(&job, std::memory_order_relaxed);
     while (ClaimAndRun(job)) helped = true;
+    self.job.store(nullptr, std::memory_order_relaxed);
     job.seats.fetch_add(1, std::memory_order_acq_rel);
   }
   return helped;
@@ -112,16 +130,21 @@ bool ComputePool::HelpSomebody() {
 
 uint32_t ComputePool::ThisThread() { return this_thread; }
 
-void ComputePool::Work(uint32_t number) {
-  this_thread = number;
+void ComputePool::Work(std::unique_ptr<Worker> owned) {
+  Worker& self = *owned;
+  pthread_getcpuclockid(pthread_self(), &self.processor_time);
+  self.next = first_worker_.load();
+  while (!first_worker_.compare_exchange_weak(self.next, &self)) {
+  }
+  owned.release();  // the list owns it
   int idle = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
     uint32_t epoch = epoch_.load(std::memory_order_acquire);
-    if (HelpSomebody()) {
+    if (HelpSomebody(self)) {
       idle = 0;
       continue;
     }
-    if (++idle < kSpins) {
+    if (++idle < kSpins && !contention_.present()) {
       Pause();
       continue;
     }
@@ -132,9 +155,56 @@ void ComputePool::Work(uint32_t number) {
   }
 }
 
+const ComputePool::Worker* ComputePool::WorkerOf(const Job& job) const {
+  for (const Worker* worker = first_worker_.load(std::memory_order_acquire); worker; worker = worker->next) {
+    if (worker->job.load(std::memory_order_relaxed) == &job) return worker;
+  }
+  return nullptr;
+}
+
+void ComputePool::WaitForWorkers(const Job& job) {
+  auto ended = [&] { return job.done.load(std::memory_order_acquire) == job.chunks; };
+  for (int spins = 0; spins < kWaitSpins; ++spins) {
+    if (ended()) return;
+    Pause();
+  }
+  // Compares the time that has passed with the processor time of this thread, and of one worker after the other.
+  struct Span {
+    int64_t begin_ns = 0, begin_used_ns = 0;
+  };
+  const auto begin_at = [](int64_t now_ns, clockid_t clock) { return Span{now_ns, Read(clock)}; };
+  const auto report = [this](const Span& span, int64_t now_ns, clockid_t clock) {
+    contention_.ReportWait(now_ns - span.begin_ns, Read(clock) - span.begin_used_ns, now_ns);
+  };
+  const Span self = begin_at(NowNs(), CLOCK_THREAD_CPUTIME_ID);
+  const Worker* worker = nullptr;
+  Span other;
+  while (!ended()) {
+    std::this_thread::yield();
+    if (contention_.present()) continue;
+    const int64_t now_ns = NowNs();
+    if (const Worker* found = WorkerOf(job); found != worker) {
+      worker = found;
+      if (worker) other = begin_at(now_ns, worker->processor_time);
+    } else if (worker && now_ns - other.begin_ns >= kMinWaitNs) {
+      report(other, now_ns, worker->processor_time);
+      other = begin_at(now_ns, worker->processor_time);
+    }
+  }
+  if (const int64_t now_ns = NowNs(); now_ns - self.begin_ns >= kMinWaitNs) report(self, now_ns, CLOCK_THREAD_CPUTIME_ID);
+}
+
+bool ComputePool::MayShare() {
+  if (!contention_.present()) return true;
+  if (const int64_t now_ns = NowNs(); contention_.WantsUsage(now_ns)) {
+    contention_.ReportUsage(ThreadUsage::OfThisThread(), now_ns);
+  }
+  return !contention_.present();
+}
+
 void ComputePool::ParallelFor(uint64_t chunks, uint32_t width, Body body, void* context) noexcept {
   Job* job = nullptr;
-  if (chunks > 1 && chunks <= kMaxChunks && width > 1 && workers_wanted_.load(std::memory_order_relaxed) > 0) {
+  if (chunks > 1 && chunks <= kMaxChunks && width > 1 && workers_wanted_.load(std::memory_order_relaxed) > 0 && MayShare()) {
     StartWorkers();
     for (Job& j : jobs_) {
       if (!j.taken.load(std::memory_order_relaxed) && !j.taken.exchange(true, std::memory_order_acq_rel)) {
@@ -166,13 +236,7 @@ void ComputePool::ParallelFor(uint64_t chunks, uint32_t width, Body body, void* 
   }
   while (ClaimAndRun(*job)) {
   }
-  for (int spins = 0; job->done.load(std::memory_order_acquire) != chunks; ++spins) {
-    if (spins < kWaitSpins) {
-      Pause();
-    } else {
-      std::this_thread::yield();
-    }
-  }
+  WaitForWorkers(*job);
   job->seats.fetch_sub(helpers, std::memory_order_acq_rel);
   job->taken.store(false, std::memory_order_release);
 }

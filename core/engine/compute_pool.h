@@ -9,8 +9,12 @@
 //     delays nobody. On a busy machine the call takes about as long as on one thread.
 //   - A generation number in the ticket keeps a late worker from claiming a chunk of the next job in the same slot.
 //   - A worker without work spins for about 100 us, then sleeps until the next job.
+//   - A worker that the system suspends inside of a chunk delays its caller by a time slice. If this happens, loops run on
+//     their caller alone until the processors are free again (contention.h).
 // Chunk boundaries are the caller's, so results do not depend on the number of threads.
 #pragma once
+
+#include <time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -18,6 +22,8 @@
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "core/engine/contention.h"
 
 namespace mge {
 
@@ -64,11 +70,23 @@ class ComputePool {
     void* context = nullptr;
   };
   static constexpr int kJobs = 16;  // loops at the same time; a further loop runs in its caller alone
+  // A thread of the pool, as callers see it. Exists until the pool is destroyed.
+  struct Worker {
+    std::atomic<const Job*> job{nullptr};  // the loop whose chunks it claims
+    clockid_t processor_time = 0;          // its clock
+    Worker* next = nullptr;
+  };
 
   void StartWorkers();
-  void Work(uint32_t number);
+  void Work(std::unique_ptr<Worker> self);
   // Runs chunks of all jobs that have some. Returns false if there were none.
-  bool HelpSomebody();
+  bool HelpSomebody(Worker& self);
+  // Returns whether loops may have several threads now.
+  bool MayShare();
+  // Waits until all chunks of the job have ended.
+  void WaitForWorkers(const Job& job);
+  // Returns a worker that runs or claims chunks of the job, or null.
+  const Worker* WorkerOf(const Job& job) const;
   // Claims one chunk and runs it. Returns false if all are claimed.
   static bool ClaimAndRun(Job& job);
 
@@ -80,6 +98,8 @@ class ComputePool {
   std::atomic<uint32_t> epoch_{0};  // grows with every published job
   std::atomic<int32_t> sleepers_{0};
   Job jobs_[kJobs];
+  Contention contention_;
+  std::atomic<Worker*> first_worker_{nullptr};  // a list that only grows
   std::vector<std::thread> workers_;
 };
 

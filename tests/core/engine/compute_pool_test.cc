@@ -83,23 +83,47 @@ TEST(ComputePool, NumbersItsWorkersFromOne) {
 }
 
 TEST(ComputePool, GrowsForLoopsOfMoreThreads) {
-  ComputePool pool(0);
-  pool.Reserve(2);
-  std::atomic<int> begun{0};
-  auto together = [&](int threads) {
-    begun = 0;
+  // A pool that has met contention does not share its next loop, so each loop has a new pool.
+  auto run_together = [](std::initializer_list<uint32_t> reserved, int threads) {
+    ComputePool pool(0);
+    for (uint32_t n : reserved) pool.Reserve(n);
+    std::atomic<int> begun{0};
     RunOn(pool, static_cast<uint64_t>(threads), static_cast<uint32_t>(threads), [&](uint64_t) {
       ++begun;
       while (begun < threads) std::this_thread::yield();  // returns only if each chunk has a thread
     });
+    EXPECT_EQ(pool.thread_count(), 1u);
+    EXPECT_EQ(pool.reserved_count(), static_cast<uint32_t>(threads));
   };
-  together(2);
-  pool.Reserve(5);
-  together(5);
-  pool.Reserve(3);  // it does not shrink
-  together(5);
-  EXPECT_EQ(pool.thread_count(), 1u);
-  EXPECT_EQ(pool.reserved_count(), 5u);
+  run_together({2}, 2);
+  run_together({2, 5}, 5);
+  run_together({5, 3}, 5);  // it does not shrink
+}
+
+// The processors are occupied by as many busy threads, so the system suspends workers inside of chunks.
+TEST(ComputePool, RunsEveryChunkOnceBesideBusyThreads) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < UsableThreads(); ++i) {
+    busy.emplace_back([&] {
+      while (!stop) {
+      }
+    });
+  }
+  ComputePool pool(3);
+  std::atomic<uint64_t> sum{0};
+  for (int round = 0; round < 300; ++round) {
+    RunOn(pool, 8, 4, [&](uint64_t i) {
+      volatile int n = 0;
+      while (n < 20000) {
+        n = n + 1;
+      }
+      sum += i;
+    });
+  }
+  stop = true;
+  for (std::thread& t : busy) t.join();
+  EXPECT_EQ(sum, 300u * 28);
 }
 
 TEST(ComputePool, IsSharedInTheProcessWhileItHasAnOwner) {
