@@ -210,8 +210,9 @@ int RunBench(const Globals& globals, const BenchOptions& o) {
          {"reference_steps", facts.reference_steps}});
     return kExitOk;
   }
-  Print(fmt::format("device          {}, {} thread{}{}\n", device, threads, threads == 1 ? "" : "s",
-                    o.neighbours ? fmt::format(", beside {} busy processes", o.neighbours) : ""));
+  Print(fmt::format(
+      "device          {}, {} thread{}{}\n", device, threads, threads == 1 ? "" : "s",
+      o.neighbours ? fmt::format(", beside {} busy process{}", o.neighbours, o.neighbours == 1 ? "" : "es") : ""));
   Print(fmt::format("inputs, outputs in memory of the {}, {} staged per run\n", o.io, HumanBytes(staged)));
   Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", DurationText(us.front()),
                     DurationText(Percentile(us, 50)), DurationText(Percentile(us, 90)), DurationText(Percentile(us, 99)),

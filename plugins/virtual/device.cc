@@ -43,6 +43,14 @@ void LoadProgram(const Options& o, const std::string& device) {
   Log(MGE_LOG_INFO, device + ": its program was compiled" + (stored ? " and cached" : ""));
 }
 
+// Fails if the host's setting jit.backend names a compiler: this backend has none.
+Result CheckCompilerSetting() {
+  std::string_view wanted;
+  if (!ReadCoreSetting("jit.backend", &wanted).ok() || wanted == "auto") return {};
+  return {MGE_UNAVAILABLE, "jit.backend is " + std::string(wanted) +
+                               ", but a GPU in software compiles no kernels at run time; set jit.backend to auto"};
+}
+
 }  // namespace
 
 Result Device::List(DeviceList& list) {
@@ -67,6 +75,7 @@ Result Device::List(DeviceList& list) {
 Result Device::Init() {
   const Options& o = CurrentOptions();
   if (!o.problem.ok()) return o.problem;
+  if (Result r = CheckCompilerSetting(); !r.ok()) return r;
   software::DeviceOptions device = o.device;
   device.number = static_cast<int>(index_);
   device.name = "virtual" + std::to_string(index_);

@@ -47,5 +47,13 @@ TEST_F(Bench, ShowsWhereTensorsLie) {
   EXPECT_EQ(Run("--io elsewhere").code, 2);
 }
 
+TEST_F(Bench, MeasuresBesideBusyProcessesThatEndWithIt) {
+  const Outcome o = Mge("bench " + Good() + " --device cpu0 --runs 3 --neighbours 2 --json");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(json::parse(o.out)["neighbours"], 2);
+  EXPECT_THAT(Mge("bench " + Good() + " --device cpu0 --runs 3 --neighbours 1").out, HasSubstr("beside 1 busy process"));
+  EXPECT_EQ(Mge("bench " + Good() + " --neighbours -1").code, 2);
+}
+
 }  // namespace
 }  // namespace mge

@@ -151,6 +151,17 @@ TEST(NumTemp, IsTheNumberOfQueuesOfAPlanAndKeepsTheResults) {
   EXPECT_LT(one->arena_bytes, two->arena_bytes);
 }
 
+// ---- jit.backend
+
+TEST(JitBackend, NamesACompilerThatAGpuInSoftwareDoesNotHave) {
+  for (const std::string compiler : {"nvrtc", "hiprtc"}) {
+    const absl::Status status = Results({{"jit.backend", compiler}}, ScaledBy2Plus1(8), {Numbers({8})}).status();
+    EXPECT_THAT(FormatError(status),
+                HasSubstr("jit.backend is " + compiler + ", but a GPU in software compiles no kernels"));
+  }
+  EXPECT_TRUE(Results({{"jit.backend", "auto"}}, ScaledBy2Plus1(8), {Numbers({8})}).ok());
+}
+
 // ---- the recipes of configs/
 
 std::shared_ptr<const Plan> PlanWithRecipe(const std::string& name) {
