@@ -147,6 +147,8 @@ mge_code AnswerOfException(const Step& step, mge_error& error);
 inline mge_code CallStep(const Step& step, const mge_run& run) {
   try {
     return step.fn(step.args, &run);
+  } catch (abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return AnswerOfException(step, *run.error);
   }

@@ -29,9 +29,11 @@ mge_code CodeOfThrown(mge_error& error) noexcept;
 // Calls f(mge_error*), which calls a function of a backend and returns its code. Returns that code, and stores it in
 // `error.code`. The contract forbids a backend to throw; an exception becomes a code and a text (see CodeOfThrown).
 template <typename F>
-mge_code CallBackend(mge_error& error, F&& f) noexcept {
+mge_code CallBackend(mge_error& error, F&& f) {
   try {
     return error.code = f(&error);
+  } catch (abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return CodeOfThrown(error);
   }
@@ -49,10 +51,12 @@ class Deferred {
  public:
   // Calls f() and stores its exception. After an exception, later calls do nothing.
   template <typename F>
-  void Run(F&& f) noexcept {
+  void Run(F&& f) {
     if (thrown_) return;
     try {
       f();
+    } catch (abi::__forced_unwind&) {
+      throw;
     } catch (...) {
       thrown_ = std::current_exception();
     }
