@@ -84,9 +84,11 @@ absl::Status Device::OpenLocked() {
     return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", name_), {.what = reason_});
   }
   if (Orphaned()) {
-    return Fail(errors::kForked, fmt::format("device '{}' does not survive a fork", name_),
-                {.what = "this process was forked from the one that started the backend",
-                 .fix = "create the runtime in the child process, after the fork"});
+    return Fail(
+        errors::kForked, fmt::format("device '{}' does not survive a fork", name_),
+        {.what = "this process was forked from the one that started the backend",
+         .fix = "create another runtime in the child process; if the driver refuses that, fork before the first use of "
+                "the device, or execute a new program in the child (in Python: multiprocessing's start method spawn)"});
   }
   if (handle()) return absl::OkStatus();
   mge_device* opened = nullptr;

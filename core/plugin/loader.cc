@@ -369,16 +369,26 @@ void Backend::Set(std::string_view key, std::string value) {
 
 bool Backend::InForkedChild() const { return started_in_ != getpid(); }
 
+bool Backend::Orphaned() const {
+  return InForkedChild() && !std::all_of(devices_.begin(), devices_.end(),
+                                         [](const DeviceDescription& d) { return d.flags & MGE_DEVICE_SURVIVES_FORK; });
+}
+
 Backend::~Backend() {
   if (!started_in_) return;
-  // In a forked child the backend's threads do not exist, and stop() would wait for them.
-  if (!InForkedChild()) Stop(plugin());
+  // In a forked child the backend's threads do not exist, and stop() would wait for them. Threads of the parent may have held
+  // locks of the services, and the library may have been started again with others.
+  if (InForkedChild()) {
+    (void)services_.release();
+  } else {
+    Stop(plugin());
+  }
   Process& process = TheProcess();
   std::lock_guard lock(process.mutex);
   for (Library& library : process.libraries) {
     if (library.user != this) continue;
     library.user = nullptr;
-    library.Retire(std::move(services_));
+    if (services_) library.Retire(std::move(services_));
   }
   process.unused.notify_all();
 }
@@ -400,6 +410,7 @@ std::shared_ptr<Backend> Backend::Load(const FoundPlugin& found, const StartCont
   const Logger& logger = context.logger;
   file = found.file;
   Process& process = TheProcess();
+  std::shared_ptr<Backend> parents;  // before the lock, so that it is released without it: ~Backend() acquires it
   std::unique_lock lock(process.mutex);
   std::list<Library>::iterator library;
   std::shared_ptr<Backend> shared;
@@ -410,6 +421,10 @@ std::shared_ptr<Backend> Backend::Load(const FoundPlugin& found, const StartCont
       library = process.libraries.insert(library, Library{found.identity, found.file.build_id});
     }
     shared = library->backend.lock();
+    if (shared && shared->Orphaned()) {  // a runtime of the parent has it; this process starts the backend anew
+      parents = std::move(shared);
+      library->user = nullptr;
+    }
     if (shared || !library->user) break;
     if (!start) return nullptr;  // another thread opens it
     if (library->user_in != getpid()) {

@@ -86,6 +86,8 @@ class Backend {
   // Sets a setting of the backend for every runtime that shares it. An unknown key is ignored.
   void Set(std::string_view key, std::string value);
   bool InForkedChild() const;  // whether this process is a forked child of the one that started the backend
+  // Returns whether this process is a forked child and a device of the backend does not survive a fork.
+  bool Orphaned() const;
 
   // Starts a backend whose table is part of the core. `classes` are the allowed classes of its devices. Fails with
   // kPluginRefused or kOutOfMemory.
@@ -105,8 +107,8 @@ class Backend {
   int started_in_ = 0;  // process id
 };
 
-// Loads and starts the backend of an accepted file, or shares the one that is already started. Writes the verdict into
-// `file`. Returns nullptr unless the verdict is kLoaded. Thread-safe. If another thread is starting or stopping the same
+// Loads and starts the backend of an accepted file, or shares the one that is already started. In a forked child, starts a
+// backend again whose devices do not survive a fork. Writes the verdict into `file`. Returns nullptr unless the verdict is kLoaded. Thread-safe. If another thread is starting or stopping the same
 // library, waits for it.
 std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContext& context, PluginFile& file);
 

@@ -314,6 +314,22 @@ TEST(Loader, AForkedChildDoesNotCallTheDriver) {
   EXPECT_TRUE(devices->Resolve("fake1").ok());
 }
 
+TEST(Loader, AForkedChildStartsABackendAgainForItsOwnRuntimes) {
+  PluginFolder folder;
+  folder.Add("good");
+  std::unique_ptr<Devices> parents = Load({folder.path()});
+  ASSERT_TRUE(parents->Resolve("fake0").ok());
+  EXPECT_EQ(InChild([&] {
+              std::unique_ptr<Devices> own = Load({folder.path()}), another = Load({folder.path()});
+              bool good = own->Resolve("fake0").ok() && another->Resolve("fake0").ok();
+              good = good && ErrorId(parents->Resolve("fake0").status()) == errors::kForked.id;
+              parents.reset();
+              return good && own->Resolve("fake1").ok();
+            }),
+            0);
+  EXPECT_TRUE(parents->Resolve("fake1").ok());
+}
+
 TEST(Loader, AForkedChildDoesNotWaitForABackendThatItsParentWasStarting) {
   PluginFolder folder;
   folder.Add("slow");
