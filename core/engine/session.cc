@@ -298,6 +298,15 @@ absl::StatusOr<std::shared_ptr<Program>> Session::ProgramFor(std::span<const int
   return program;
 }
 
+std::shared_ptr<const Plan> Session::last_plan() const {
+  if (replicas_) return replicas_->last_plan();
+  std::lock_guard lock(subsets_mutex_);
+  for (const Subset& subset : subsets_) {
+    if (subset.program.get() == latest_.load(std::memory_order_relaxed)) return subset.program->recent();
+  }
+  return program_->recent();
+}
+
 absl::Status Session::RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
                               RunState& control) {
   if (replicas_) {  // they compute all outputs
@@ -350,6 +359,7 @@ absl::Status Session::WithControl(RunState& control, F run) {
 
 absl::Status Session::RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
                                  RunState& control) {
+  latest_.store(&program, std::memory_order_relaxed);
   return WithControl(control, [&]() -> absl::Status {
     if (replicas_) return RunReplicas(inputs, outputs, created_, control);
     if (!control.observer && !pinned_.device) {
@@ -533,6 +543,7 @@ void Session::RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> out
       previous.reset();
       return self->Run(inputs, outputs, control);
     });
+    inputs.clear();  // `done` may tell their owner that the run has ended
     done(std::move(status), std::move(outputs));
     return absl::OkStatus();  // `done` has received the status
   };

@@ -79,10 +79,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns the plan for inputs of these types and outputs in host memory. Creates it if there is none. Fails like
   // Program::PlanFor() if `stop` is set.
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop = nullptr) {
+    latest_.store(program_.get(), std::memory_order_relaxed);
     return replicas_ ? replicas_->PlanFor(inputs, stop) : program_->PlanFor(inputs, stop);
   }
-  // Returns the plan that Run() or PlanFor() used last, or nullptr if there is none.
-  std::shared_ptr<const Plan> last_plan() const { return replicas_ ? replicas_->last_plan() : program_->recent(); }
+  // Returns the plan that Run(), RunSome() or PlanFor() used last, or nullptr if there is none.
+  std::shared_ptr<const Plan> last_plan() const;
   // Lets these sessions run the model from now on. Call it before the first run.
   void RunOn(std::shared_ptr<Replicas> replicas) { replicas_ = std::move(replicas); }
 
@@ -152,9 +153,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Program> program_;
   std::shared_ptr<Replicas> replicas_;  // nullable
   std::vector<ValueType> output_types_;
-  std::mutex subsets_mutex_;
-  std::list<Subset> subsets_;          // most recent first; guarded by subsets_mutex_
-  IoPlace created_;                    // the place of outputs that runs create
+  mutable std::mutex subsets_mutex_;
+  std::list<Subset> subsets_;                    // most recent first; guarded by subsets_mutex_
+  std::atomic<const Program*> latest_{nullptr};  // the program used last; one of a subset may be gone
+  IoPlace created_;                              // the place of outputs that runs create
   DeviceUse pinned_;                   // page-locks created outputs in host memory; no device: they are ordinary memory
   bool inline_ = false;                // asynchronous runs use the calling thread
   std::shared_ptr<RunStream> stream_;  // of the session's device; nullptr: runs have no order

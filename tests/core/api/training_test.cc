@@ -75,6 +75,27 @@ TEST_F(TrainingSession, WritesAModelWithItsParametersThatOtherSessionsLoad) {
   EXPECT_EQ(plain.parameter_count(), 0u);
 }
 
+TEST_F(TrainingSession, ReportsTheMemoryOfAStepThatComputesOnlyTheLoss) {
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true), &session).ok());
+  mge_memory_facts facts = {};
+  EXPECT_EQ(session.Memory(&facts).id(), 207);
+  Tensor x, labels, rate;
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {2}, &x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {0}, &labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}, &rate).ok());
+  std::vector<Tensor> outputs;
+  const std::string loss(session.output_name(0));
+  const std::pair<std::string, const Tensor*> inputs[] = {{"x", &x}, {"labels", &labels}, {"learning_rate", &rate}};
+  ASSERT_TRUE(session.Run(inputs, {&loss, 1}, &outputs).ok());
+  ASSERT_TRUE(session.Memory(&facts).ok());
+  const uint32_t steps = facts.steps;
+  EXPECT_GT(steps, 0u);
+  Step(session);  // all outputs: another plan
+  ASSERT_TRUE(session.Memory(&facts).ok());
+  EXPECT_GT(facts.planned_peak_bytes, 0u);
+}
+
 TEST_F(TrainingSession, KeepsAllOtherBytesOfTheModel) {
   Session session;
   ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true), &session).ok());
