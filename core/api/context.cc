@@ -22,10 +22,18 @@ using mge::api::Wrap;
 
 namespace {
 
-// Returns this thread's open scopes of mge_context_push, outermost first.
+// The open scopes of mge_context_push in one thread, outermost first. A thread may end with open scopes.
+struct OpenScopes {
+  OpenScopes() { (void)mge::ScopedContext(); }  // creates the thread's contexts, which must be destroyed after the scopes
+  ~OpenScopes() {
+    while (!scopes.empty()) scopes.pop_back();  // the innermost first: each is then the last of the thread's contexts
+  }
+  std::vector<std::unique_ptr<mge::ContextScope>> scopes;
+};
+
 std::vector<std::unique_ptr<mge::ContextScope>>& Scopes() {
-  thread_local std::vector<std::unique_ptr<mge::ContextScope>> scopes;
-  return scopes;
+  thread_local OpenScopes open;
+  return open.scopes;
 }
 
 absl::StatusOr<Context> Current(mge::Runtime& runtime) {

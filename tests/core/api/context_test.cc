@@ -104,6 +104,15 @@ TEST_F(Contexts, AreTheCurrentOneInsideAScope) {
   EXPECT_EQ(Current(), "cpu(0)");
 }
 
+TEST_F(Contexts, MayBeLeftOpenByAThreadThatEnds) {
+  std::thread([&] {
+    const Context context = gpu(1);
+    for (int i = 0; i < 10'000; ++i) Expect(Status(mge_context_push(runtime_.get(), context.get())));
+    EXPECT_EQ(Current(), "gpu(1)");
+  }).join();
+  EXPECT_EQ(Current(), "cpu(0)");
+}
+
 TEST_F(Contexts, DecideWhereTensorsAndSessionsAre) {
   EXPECT_EQ(In(gpu(1), 6).context(), gpu(1));
   ContextScope scope(runtime_, gpu(1));
