@@ -6,6 +6,7 @@
 
 #include "core/api/json.h"
 #include "core/api/objects.h"
+#include "core/api/options.h"
 #include "core/base/errors.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
@@ -116,14 +117,15 @@ mge_status* mge_eager_apply(mge_eager* eager, const mge_eager_operator* op, mge_
                             size_t input_count, mge_eager_tensor** outputs, size_t capacity, size_t* count) try {
   MGE_API_NEEDS({"eager", eager}, {"op", op}, {"inputs", input_count == 0 || inputs}, {"outputs", outputs},
                 {"count", count});
-  MGE_API_NEEDS({"op->op", op->op}, {"op->attributes", op->attribute_count == 0 || op->attributes});
-  MGE_API_ASSIGN_OR_RETURN(const mge::OperatorRequest request, RequestOf(*op));
+  MGE_API_ASSIGN_OR_RETURN(const mge_eager_operator o, mge::api::CopyOptions(op, "mge_eager_operator"));
+  MGE_API_NEEDS({"op->op", o.op}, {"op->attributes", o.attribute_count == 0 || o.attributes});
+  MGE_API_ASSIGN_OR_RETURN(const mge::OperatorRequest request, RequestOf(o));
   if (const size_t needed = mge::RequestedOutputs(request); needed > capacity) {
-    return Misuse("mge_eager_apply", fmt::format("{} has {} outputs, and there is room for {}", op->op, needed, capacity));
+    return Misuse("mge_eager_apply", fmt::format("{} has {} outputs, and there is room for {}", o.op, needed, capacity));
   }
   absl::InlinedVector<EagerTensorPtr, 4> given;
   for (size_t i = 0; i < input_count; ++i) given.push_back(inputs[i] ? inputs[i]->tensor : nullptr);
-  MGE_API_ASSIGN_OR_RETURN(std::vector<EagerTensorPtr> made, eager->interpreter->Apply(request, given, Text(op->device)));
+  MGE_API_ASSIGN_OR_RETURN(std::vector<EagerTensorPtr> made, eager->interpreter->Apply(request, given, Text(o.device)));
   *count = made.size();
   GiveHandles(std::move(made), outputs);
   return nullptr;

@@ -2,10 +2,9 @@
 // Generation of example inputs, and the report "mge.inputs/1" that describes them.
 #include "core/ops/examples/example_inputs.h"
 
-#include <cstring>
-
 #include "core/api/json.h"
 #include "core/api/objects.h"
+#include "core/api/options.h"
 #include "core/base/errors.h"
 #include "fmt/format.h"
 
@@ -15,8 +14,7 @@ using mge::api::Misuse;
 namespace {
 
 absl::StatusOr<mge::ExampleOptions> OptionsOf(const mge_example_options* given) {
-  mge_example_options o = {};
-  if (given) std::memcpy(&o, given, std::min(given->struct_size, sizeof(o)));
+  MGE_ASSIGN_OR_RETURN(const mge_example_options o, mge::api::CopyOptions(given, "mge_example_options"));
   mge::ExampleOptions options;
   options.seed = o.seed;
   options.variant = o.variant;

@@ -3,6 +3,8 @@
 // objects that it gets, and frees them with the release functions in mge.h.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -131,7 +133,7 @@ std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& 
 // Returns the profile for all runs of a runtime if profile.autostart is set, else null. Its last owner writes profile.file.
 absl::StatusOr<std::shared_ptr<Profile>> AutomaticProfile(std::shared_ptr<Runtime> runtime);
 
-// Returns the MGE_VALUE_... constant of a kind. Defined in tensor.cc.
+// Returns the MGE_VALUE_... constant of a kind. Defined in values.cc.
 int32_t PublicKind(ValueKind kind);
 
 // Returns the declared type of input `i`, which must exist. Defined in session_values.cc.
@@ -145,11 +147,14 @@ struct TrainingRequest {
   TrainingOptions options;
   bool data_parallel = false;
 };
-// Defined in training.cc.
-TrainingRequest TrainingRequestOf(const mge_training_options& given, const Snapshot& settings);
+// Defined in training.cc. Fails with kApiMisuse.
+absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& given, const Snapshot& settings);
 
 // Checks the number of inputs and that none is NULL or released. Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);
+// Sets `out` to the value that input `i` declares: an empty sequence becomes one of maps, an empty optional one of sequences,
+// where that is declared. Fails with kBadInput if the elements have another type. Defined in values.cc.
+absl::Status TakeInput(const Session& session, size_t i, const HostValue& given, HostValue& out);
 // Returns the types of the inputs and their places. Fails like CheckGiven(), and with kBadInput for another device.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
 
@@ -184,6 +189,9 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan);
 
 // Ends the function-try-block of an API function: converts an exception into the returned status.
 #define MGE_API_CATCH                    \
+  catch (abi::__forced_unwind&) {        \
+    throw;                               \
+  }                                      \
   catch (...) {                          \
     return ::mge::api::Thrown(__func__); \
   }

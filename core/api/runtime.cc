@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstring>
-
+#include "core/api/callback.h"
+#include "core/api/inbox.h"
 #include "core/api/objects.h"
+#include "core/api/options.h"
 #include "core/base/errors.h"
 #include "core/env/settings.h"
 #include "core/plan/communicator.h"
@@ -12,19 +12,22 @@ using mge::api::Wrap;
 
 namespace {
 
-// Copies an option struct. The struct of an older caller may be shorter; the missing members are zero.
-template <typename T>
-T Copy(const T* options) {
-  T out = {};
-  if (options) std::memcpy(&out, options, std::min(options->struct_size, sizeof(T)));
-  return out;
-}
-
-// The state of the logger's sink: the user's callback.
+// The state of the logger's sink: the user's callback, or else the inbox.
 struct LogAdapter {
-  void (*log)(void*, int32_t, const char*, size_t);
-  void* state;
+  void (*log)(void*, int32_t, const char*, size_t) = nullptr;
+  void* state = nullptr;
+  std::shared_ptr<mge::api::Inbox> inbox = nullptr;
 };
+
+void Log(void* state, mge::LogLevel level, std::string_view message) {
+  auto* to = static_cast<LogAdapter*>(state);
+  const auto number = static_cast<int32_t>(level);
+  if (to->log) {
+    mge::api::CallApplication([&] { to->log(to->state, number, message.data(), message.size()); });
+  } else {
+    to->inbox->Add(mge::api::Message{number, std::string(message)});
+  }
+}
 
 // Owns a runtime and the adapter to which it logs. Sessions share it, so the adapter outlives the last of them.
 struct OwnedRuntime {
@@ -48,7 +51,7 @@ absl::StatusOr<std::vector<mge::Assignment>> mge::api::Assignments(const char* c
 }
 
 absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_options* given) {
-  mge_runtime_options o = Copy(given);
+  MGE_ASSIGN_OR_RETURN(const mge_runtime_options o, CopyOptions(given, "mge_runtime_options"));
   mge::RuntimeOptions options;
   MGE_ASSIGN_OR_RETURN(options.sources.call, Assignments(o.settings, o.setting_count));
   MGE_ASSIGN_OR_RETURN(options.sources.command_line, Assignments(o.command_line, o.command_line_count));
@@ -61,18 +64,13 @@ absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_option
 
 mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) try {
   MGE_API_NEEDS({"out", out});
-  mge_runtime_options o = Copy(given);
+  MGE_API_ASSIGN_OR_RETURN(const mge_runtime_options o, mge::api::CopyOptions(given, "mge_runtime_options"));
   MGE_API_ASSIGN_OR_RETURN(mge::RuntimeOptions options, mge::api::OptionsOf(given));
   auto owned = std::make_shared<OwnedRuntime>();
-  if (o.log) {
-    owned->adapter = {o.log, o.log_state};
-    options.logger = mge::Logger(
-        mge::LogLevel::kWarning,
-        [](void* state, mge::LogLevel level, std::string_view message) {
-          auto* a = static_cast<LogAdapter*>(state);
-          a->log(a->state, static_cast<int32_t>(level), message.data(), message.size());
-        },
-        &owned->adapter);
+  if (o.log && o.log_inbox) return mge::api::Misuse("mge_runtime_create", "both log and log_inbox are set");
+  if (o.log || o.log_inbox) {
+    owned->adapter = {o.log, o.log_state, o.log_inbox ? o.log_inbox->inbox : nullptr};
+    options.logger = mge::Logger(mge::LogLevel::kWarning, Log, &owned->adapter);
   }
   MGE_API_ASSIGN_OR_RETURN(owned->runtime, mge::Runtime::Create(std::move(options)));
   mge::Runtime* runtime = owned->runtime.get();

@@ -6,6 +6,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "core/api/objects.h"
+#include "core/api/options.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/kvstore/data_parallel.h"
@@ -18,10 +19,8 @@ using mge::api::Wrap;
 
 namespace {
 
-mge_session_options Known(const mge_session_options* given) {
-  mge_session_options o = {};
-  if (given) std::memcpy(&o, given, std::min(given->struct_size, sizeof(o)));
-  return o;
+absl::StatusOr<mge_session_options> Known(const mge_session_options* given) {
+  return mge::api::CopyOptions(given, "mge_session_options");
 }
 
 absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o) {
@@ -47,7 +46,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   std::optional<mge::onnx::Model> plain;  // the model without its training step, for replicas
   if (given.training) {
     MGE_ASSIGN_OR_RETURN(const auto settings, runtime.runtime->registry().SnapshotWith(options.settings));
-    request = mge::api::TrainingRequestOf(*given.training, *settings);
+    MGE_ASSIGN_OR_RETURN(request, mge::api::TrainingRequestOf(*given.training, *settings));
     if (request.data_parallel) plain = model;
     MGE_ASSIGN_OR_RETURN(trained.parameters, mge::MakeTrainingStep(model, request.options));
   }
@@ -91,8 +90,8 @@ using Values = absl::InlinedVector<mge::HostValue, kInlineValues>;
 // Copies the values of the inputs to `out`. Fails like TypesOf().
 absl::Status ValuesOf(const mge::Session& session, mge_tensor* const* inputs, size_t count, Values& out) {
   MGE_RETURN_IF_ERROR(mge::api::CheckGiven(session, inputs, count));
-  out.reserve(count);
-  for (size_t i = 0; i < count; ++i) out.push_back(inputs[i]->value);
+  out.resize(count);
+  for (size_t i = 0; i < count; ++i) MGE_RETURN_IF_ERROR(mge::api::TakeInput(session, i, inputs[i]->value, out[i]));
   return absl::OkStatus();
 }
 
@@ -180,7 +179,7 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
 mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
                              mge_session** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
-  const mge_session_options given = Known(options);
+  MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
   mge::api::TrainedModel trained;
   if (given.training) {
     MGE_API_ASSIGN_OR_RETURN(trained.file, mge::MappedFile::Open(path, mge::onnx::ReadOptions().max_file_bytes));
@@ -196,10 +195,11 @@ MGE_API_CATCH
 mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size, const mge_session_options* options,
                                    mge_session** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"data", data}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
   mge::api::TrainedModel trained;
   trained.bytes = {static_cast<const std::byte*>(data), size};
   auto read = [&](const mge::onnx::ReadOptions&) { return mge::onnx::ReadModelBytes(trained.bytes, nullptr); };
-  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, Known(options), read, trained));
+  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, read, trained));
   return nullptr;
 }
 MGE_API_CATCH
@@ -257,7 +257,8 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
       return Misuse("mge_session_run_named", fmt::format("input '{}' is named twice", input_names[i]));
     }
     given[static_cast<size_t>(place)] = true;
-    in[static_cast<size_t>(place)] = inputs[i]->value;
+    const auto at = static_cast<size_t>(place);
+    MGE_API_RETURN_IF_ERROR(mge::api::TakeInput(*s->session, at, inputs[i]->value, in[at]));
   }
   if (auto missing = std::find(given.begin(), given.end(), false); missing != given.end()) {
     const mge::Value& value = graph.value(graph.inputs()[static_cast<size_t>(missing - given.begin())]);
@@ -280,38 +281,6 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
 }
 MGE_API_CATCH
 
-mge_status* mge_session_run_async(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_run_control* control,
-                                  mge_done_fn done, void* state) try {
-  MGE_API_NEEDS({"session", s}, {"done", done != nullptr}, {"inputs", input_count == 0 || inputs != nullptr});
-  MGE_API_RETURN_IF_ERROR(mge::api::CheckGiven(*s->session, inputs, input_count));
-  std::vector<mge::HostValue> in(input_count), out(mge_session_output_count(s));
-  for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
-  auto run = std::make_shared<mge::ControlledRun>(Of(control));
-  auto recorder = std::make_shared<std::optional<mge::Recorder>>(mge::api::RecorderOf(control, *s));
-  if (*recorder) run->control().observer = &**recorder;
-  s->session->RunAsync(std::move(in), std::move(out), run->control(),
-                       [run, recorder, done, state](absl::Status status, std::vector<mge::HostValue> results) {
-                         run->Leave();
-                         std::vector<std::unique_ptr<mge_tensor>> made;
-                         std::vector<mge_tensor*> tensors;
-                         if (status.ok())
-                           status = mge::NoThrow([&] {
-                             if (*recorder) (*recorder)->Keep();
-                             for (mge::HostValue& v : results) {
-                               made.push_back(std::make_unique<mge_tensor>());
-                               made.back()->value = std::move(v);
-                             }
-                             tensors.resize(made.size());
-                             return absl::OkStatus();
-                           });
-                         if (!status.ok()) return done(state, Wrap(status), nullptr, 0);
-                         for (size_t i = 0; i < made.size(); ++i) tensors[i] = made[i].release();
-                         done(state, nullptr, tensors.data(), tensors.size());
-                       });
-  return nullptr;
-}
-MGE_API_CATCH
-
 mge_status* mge_session_enqueue(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
                                 size_t output_count, mge_run_fence* const* after, size_t after_count,
                                 mge_run_control* control, mge_run_fence** out) try {
@@ -324,7 +293,8 @@ mge_status* mge_session_enqueue(mge_session* s, mge_tensor* const* inputs, size_
   }
   MGE_API_RETURN_IF_ERROR(mge::api::CheckGiven(*s->session, inputs, input_count));
   std::vector<mge::HostValue> in(input_count);
-  for (size_t i = 0; i < input_count; ++i) in[i] = inputs[i]->value;
+  for (size_t i = 0; i < input_count; ++i)
+    MGE_API_RETURN_IF_ERROR(mge::api::TakeInput(*s->session, i, inputs[i]->value, in[i]));
   std::vector<std::shared_ptr<mge::RunFence>> earlier;
   for (size_t i = 0; i < after_count; ++i) {
     if (!after[i]) return Misuse("mge_session_enqueue", fmt::format("fence {} is NULL", i));
@@ -407,10 +377,11 @@ MGE_API_CATCH
 
 mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   MGE_API_NEEDS({"session", s}, {"out", out});
+  MGE_API_RETURN_IF_ERROR(mge::api::CheckStructSize(out->struct_size, "mge_memory_facts"));
   std::shared_ptr<const mge::Plan> plan = s->session->last_plan();
   if (!plan) return Misuse("mge_session_memory", "nothing has run yet");
   mge_memory_facts facts = {};
-  facts.struct_size = sizeof(facts);
+  facts.struct_size = out->struct_size;
   MGE_API_ASSIGN_OR_RETURN(const mge::api::PlanTotals totals, mge::api::TotalsOf(*plan));
   facts.planned_peak_bytes = totals.planned_peak_bytes;
   facts.measured_peak_bytes = totals.measured_peak_bytes;

@@ -41,6 +41,12 @@ int32_t KindOf(const mge_session* s, Side side, size_t i) {
   return TensorTypeOf(s, side, i) ? mge::api::PublicKind(TypeOf(*s, side, i).kind) : MGE_VALUE_TENSOR;
 }
 
+int32_t PartKindOf(const mge_session* s, Side side, size_t i) {
+  const mge::ValueKind kind = TensorTypeOf(s, side, i) ? TypeOf(*s, side, i).kind : mge::ValueKind::kTensor;
+  if (kind == mge::ValueKind::kMapSequence) return MGE_VALUE_MAP;
+  return kind == mge::ValueKind::kOptionalSequence ? MGE_VALUE_SEQUENCE : MGE_VALUE_TENSOR;
+}
+
 }  // namespace
 
 mge::ValueType mge::api::DeclaredInput(const mge_session& s, size_t i) {
@@ -60,6 +66,7 @@ const char* mge_session_output_name(const mge_session* s, size_t i) {
 }
 
 int32_t mge_session_input_kind(const mge_session* s, size_t i) { return KindOf(s, Side::kInput, i); }
+int32_t mge_session_input_part_kind(const mge_session* s, size_t i) { return PartKindOf(s, Side::kInput, i); }
 mge_dtype mge_session_input_dtype(const mge_session* s, size_t i) { return DTypeOf(s, Side::kInput, i); }
 int32_t mge_session_input_rank(const mge_session* s, size_t i) { return RankOf(s, Side::kInput, i); }
 const int64_t* mge_session_input_dims(const mge_session* s, size_t i) { return DimsOf(s, Side::kInput, i); }
@@ -67,6 +74,7 @@ const char* mge_session_input_dim_name(const mge_session* s, size_t i, size_t ax
   return DimNameOf(s, Side::kInput, i, axis);
 }
 int32_t mge_session_output_kind(const mge_session* s, size_t i) { return KindOf(s, Side::kOutput, i); }
+int32_t mge_session_output_part_kind(const mge_session* s, size_t i) { return PartKindOf(s, Side::kOutput, i); }
 mge_dtype mge_session_output_dtype(const mge_session* s, size_t i) { return DTypeOf(s, Side::kOutput, i); }
 int32_t mge_session_output_rank(const mge_session* s, size_t i) { return RankOf(s, Side::kOutput, i); }
 const int64_t* mge_session_output_dims(const mge_session* s, size_t i) { return DimsOf(s, Side::kOutput, i); }

@@ -2,11 +2,10 @@
 // The API functions of sessions that train.
 #include "core/train/training.h"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "core/api/objects.h"
+#include "core/api/options.h"
 #include "core/env/settings_train.h"
 #include "core/onnx/weights_writer.h"
 #include "fmt/format.h"
@@ -16,9 +15,8 @@ using mge::api::Wrap;
 
 namespace mge::api {
 
-TrainingRequest TrainingRequestOf(const mge_training_options& given, const Snapshot& settings) {
-  mge_training_options o = {};
-  std::memcpy(&o, &given, std::min(given.struct_size, sizeof(o)));
+absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& given, const Snapshot& settings) {
+  MGE_ASSIGN_OR_RETURN(const mge_training_options o, CopyOptions(&given, "mge_training_options"));
   TrainingRequest request;
   TrainingOptions& options = request.options;
   auto set = [](const char* text, std::string& to) {

@@ -15,7 +15,9 @@
  *             their runtime alive. Functions that return a status refuse a tensor that was released, if its memory still
  *             shows that.
  * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
- * Structs     with options begin with struct_size (set it to sizeof). Zero in any other member means the default.
+ * Structs     with options begin with struct_size: set it to sizeof, else functions fail with E0207. Zero in any other member
+ *             means the default.
+ * Callbacks   should return. If one ends its thread instead (pthread_exit), the thread sleeps until the process ends.
  * Shapes      list dimensions outermost first. Tensors are dense and row-major.
  */
 #ifndef MGE_MGE_H_
@@ -42,6 +44,7 @@ typedef struct mge_session mge_session;
 typedef struct mge_tensor mge_tensor;
 typedef struct mge_run_control mge_run_control;
 typedef struct mge_run_fence mge_run_fence; /* the end of a run that may still be in progress */
+typedef struct mge_inbox mge_inbox;         /* what threads of the library have for the program */
 typedef struct mge_profile mge_profile;
 typedef struct mge_eager mge_eager;               /* eager mode: single operators at once */
 typedef struct mge_eager_tensor mge_eager_tensor; /* the result of an operator, which may not be computed yet */
@@ -95,6 +98,8 @@ typedef struct mge_runtime_options {
    * stderr. */
   void (*log)(void* state, int32_t level, const char* message, size_t size);
   void* log_state;
+  /* Keeps messages for mge_inbox_take_message, in place of `log`. The runtime shares it; it may be released earlier. */
+  mge_inbox* log_inbox;
 } mge_runtime_options;
 
 MGE_API mge_status* mge_runtime_create(const mge_runtime_options* options /* nullable */, mge_runtime** out);
@@ -188,6 +193,12 @@ MGE_API uint64_t mge_tensor_bytes(const mge_tensor* tensor);
 MGE_API void* mge_tensor_data(mge_tensor* tensor);
 MGE_API mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index);
 MGE_API mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size);
+/* Creates a tensor of strings from their bytes, which follow one another. ends[i] is the offset behind string i. */
+MGE_API mge_status* mge_tensor_create_strings(const int64_t* dims, size_t rank, const char* bytes, const uint64_t* ends,
+                                              mge_tensor** out);
+/* Copies all strings to `bytes`, without zeros between them, and sets `ends` as above. If `bytes` is NULL, sets only `ends`,
+ * whose last element is the number of bytes. Fails with E0207 if `capacity` does not suffice. */
+MGE_API mge_status* mge_tensor_read_strings(const mge_tensor* tensor, uint64_t* ends, char* bytes, uint64_t capacity);
 MGE_API const char* mge_dtype_name(mge_dtype dtype); /* "float32" */
 
 /* ---- tensors on devices
@@ -242,12 +253,18 @@ MGE_API mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLMana
 MGE_API mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, struct DLManagedTensor* managed,
                                            mge_tensor** out);
 
-/* Some models return sequences and optionals of tensors, maps, or sequences of maps. These values have parts, and no data of
+/* Some models use sequences and optionals of tensors, maps, or sequences of maps. These values have parts, and no data of
  * their own. A map has two parts, vectors of one length: the keys (int64 or strings) and their values. */
 enum { MGE_VALUE_TENSOR = 0, MGE_VALUE_SEQUENCE = 1, MGE_VALUE_OPTIONAL = 2, MGE_VALUE_MAP = 3 };
 MGE_API int32_t mge_tensor_kind(const mge_tensor* value);
 MGE_API size_t mge_tensor_part_count(const mge_tensor* value); /* 0 for tensors and empty optionals */
 MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out);
+/* Creates a value of the kind from parts, whose memory it shares. A sequence: tensors of one element type, or maps. An
+ * optional: no part, a tensor, or a sequence of tensors. A map: its keys and its values. */
+MGE_API mge_status* mge_value_create(int32_t kind, mge_tensor* const* parts, size_t count, mge_tensor** out);
+/* Returns a sequence of n maps that have the same m keys as two tensors: keys[m] and values[n,m], a row for each map. Fails
+ * with E0207 if keys differ, or the sequence is empty. */
+MGE_API mge_status* mge_value_table(const mge_tensor* value, mge_tensor** keys, mge_tensor** values);
 
 /* ---------------------------------------------------------------- sessions */
 
@@ -318,11 +335,13 @@ MGE_API const char* mge_session_output_name(const mge_session* session, size_t i
 /* Kind (MGE_VALUE_...), dtype, rank (-1: unknown) and dimensions (-1: unknown): inputs as declared, outputs as declared
  * and inferred. `axis` counts from 0. A dimension without a name has the name "". */
 MGE_API int32_t mge_session_input_kind(const mge_session* session, size_t index);
+MGE_API int32_t mge_session_input_part_kind(const mge_session* session, size_t index); /* of a sequence's or optional's parts */
 MGE_API mge_dtype mge_session_input_dtype(const mge_session* session, size_t index);
 MGE_API int32_t mge_session_input_rank(const mge_session* session, size_t index);
 MGE_API const int64_t* mge_session_input_dims(const mge_session* session, size_t index);
 MGE_API const char* mge_session_input_dim_name(const mge_session* session, size_t index, size_t axis);
 MGE_API int32_t mge_session_output_kind(const mge_session* session, size_t index);
+MGE_API int32_t mge_session_output_part_kind(const mge_session* session, size_t index);
 MGE_API mge_dtype mge_session_output_dtype(const mge_session* session, size_t index);
 MGE_API int32_t mge_session_output_rank(const mge_session* session, size_t index);
 MGE_API const int64_t* mge_session_output_dims(const mge_session* session, size_t index);
@@ -382,6 +401,23 @@ MGE_API mge_status* mge_session_run_named(mge_session* session, const char* cons
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);
 MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                           mge_run_control* control, mge_done_fn done, void* state);
+
+/* An inbox keeps ended runs and messages until the program takes them, on a thread of its own choice: for event loops, and
+ * for languages that a thread of the library must not enter. */
+MGE_API mge_status* mge_inbox_create(mge_inbox** out);
+MGE_API void mge_inbox_release(mge_inbox* inbox); /* discards what it keeps, and what comes later */
+/* A file descriptor for poll(): it is readable while the inbox is not empty. The inbox owns it. Do not read from it. Not used in
+ * a forked child. */
+MGE_API int32_t mge_inbox_descriptor(const mge_inbox* inbox);
+/* Runs like mge_session_run_async, and adds the result to the inbox. The program chooses `tag`. */
+MGE_API mge_status* mge_inbox_run(mge_inbox* inbox, uint64_t tag, mge_session* session, mge_tensor* const* inputs,
+                                  size_t input_count, mge_run_control* control);
+/* Takes the result of the run that ended first. Returns 0 if there is none, else 1. Sets *status to NULL or to the error of the
+ * run, which the caller releases. `outputs` has room for `capacity` tensors, which the caller then owns; *count is 0 on error. */
+MGE_API int32_t mge_inbox_take_run(mge_inbox* inbox, uint64_t* tag, mge_status** status, mge_tensor** outputs,
+                                   size_t capacity, size_t* count);
+/* Takes the oldest message. Returns 0 if there is none, else 1. */
+MGE_API int32_t mge_inbox_take_message(mge_inbox* inbox, int32_t* level, mge_string** message);
 
 /* Enqueues a run and returns without waiting for it. It starts when the runs `after` have ended, which other queues wait for
  * on the device where possible. `outputs[i]` is NULL or a tensor on a device or in page-locked memory. The outputs of NULL

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "mge/float16.hpp"
 #include "mge/mge.h"
@@ -196,6 +197,15 @@ class Tensor {
   size_t part_count() const { return mge_tensor_part_count(get()); }
   Status Part(size_t index, Tensor* out) const {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_part(get(), index, t); });
+  }
+  // Creates a sequence, optional or map (MGE_VALUE_...) from its parts; see mge_value_create.
+  static Status OfParts(int kind, std::span<const Tensor* const> parts, Tensor* out) {
+    std::vector<mge_tensor*> raw;
+    for (const Tensor* part : parts) raw.push_back(part->get());
+    return Take(out, [&](mge_tensor** t) { return mge_value_create(kind, raw.data(), raw.size(), t); });
+  }
+  static Status OfParts(int kind, std::initializer_list<const Tensor*> parts, Tensor* out) {
+    return OfParts(kind, std::span<const Tensor* const>(parts.begin(), parts.size()), out);
   }
 
   mge_tensor* get() const { return tensor_.get(); }

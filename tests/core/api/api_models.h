@@ -20,6 +20,9 @@ std::string RunningTotal();
 // that no node reads, and of a node.
 std::string Line(std::string rest[2]);
 
+// Returns the model length = SequenceLength(parts), whose input is a sequence of float32 tensors.
+std::string SequenceLength();
+
 // Returns the model maps = ZipMap(scores[n,2]) with the labels "no" and "yes".
 std::string LabelledScores();
 

@@ -44,6 +44,16 @@ std::string api_models::Line(std::string rest[2]) {
                             .initializers = {FloatTensor("w", {1, 1}, {1}), FloatTensor("b", {1}, {0.5f}), rest[0]}})});
 }
 
+std::string api_models::SequenceLength() {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  namespace f = onnx::field;
+  const Proto parts =
+      TextField(f::type::kSequence, TextField(f::nested_type::kElement, TensorTypeProto(DType::kF32, {"n"})));
+  return ModelProto({.graph = GraphProto({.nodes = {NodeProto("SequenceLength", {"parts"}, {"length"})},
+                                          .inputs = {ValueInfo("parts", parts)},
+                                          .outputs = {ValueInfo("length", DType::kI64, {})}})});
+}
+
 std::string api_models::LabelledScores() {
   using namespace onnx_builder;  // NOLINT: its functions build models
   namespace f = onnx::field;

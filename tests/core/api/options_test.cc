@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structs with options of the C API: struct_size must be set, and no member is ignored.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "mge/mge.h"
+#include "tests/support/onnx_builder.h"
+
+namespace mge {
+namespace {
+
+using testing::HasSubstr;
+
+// Returns the text of a status, "" if it is NULL, and releases it.
+std::string TextOf(mge_status* status) {
+  std::string text = status ? mge_status_text(status) : "";
+  mge_status_release(status);
+  return text;
+}
+
+// A struct that a newer program knows: with another member.
+template <typename T>
+struct Newer {
+  T options = {};
+  int64_t member = 0;
+};
+
+class OptionStructs : public testing::Test {
+ protected:
+  // A struct of options, and a call that reads one. The call gets a struct that is zero except for `size` and `newer`.
+  struct Row {
+    std::string name;
+    size_t size;
+    std::function<mge_status*(size_t size, int64_t newer)> call;
+  };
+
+  OptionStructs() {
+    mge_runtime_options options = {};
+    options.struct_size = sizeof(options);
+    options.no_built_in_plugins = options.no_environment = 1;
+    EXPECT_EQ(mge_runtime_create(&options, &runtime_), nullptr);
+    EXPECT_EQ(Load(nullptr, &session_), nullptr);
+    EXPECT_EQ(mge_eager_create(runtime_, &eager_), nullptr);
+    EXPECT_EQ(mge_runtime_set_default_device(runtime_, "host"), nullptr);
+  }
+  ~OptionStructs() override {
+    mge_eager_release(eager_);
+    mge_session_release(session_);
+    mge_runtime_release(runtime_);
+  }
+  mge_status* Load(const mge_session_options* options, mge_session** out) {
+    mge_session_options host = {};
+    host.struct_size = sizeof(host);
+    host.device = "host";
+    return mge_session_load_bytes(runtime_, model_.data(), model_.size(), options ? options : &host, out);
+  }
+  template <typename T, typename F>
+  static void Add(std::vector<Row>& rows, const char* name, F call) {
+    rows.push_back({name, sizeof(T), [call](size_t size, int64_t newer) {
+                      Newer<T> given;
+                      given.options.struct_size = size;
+                      given.member = newer;
+                      return call(&given.options);
+                    }});
+  }
+  std::vector<Row> Rows() {
+    std::vector<Row> rows;
+    Add<mge_runtime_options>(rows, "mge_runtime_options", [](mge_runtime_options* o) {
+      mge_runtime* made = nullptr;
+      o->no_built_in_plugins = 1;
+      mge_status* status = mge_runtime_create(o, &made);
+      mge_runtime_release(made);
+      return status;
+    });
+    Add<mge_session_options>(rows, "mge_session_options", [this](mge_session_options* o) {
+      mge_session* made = nullptr;
+      mge_status* status = Load(o, &made);
+      mge_session_release(made);
+      return status;
+    });
+    Add<mge_training_options>(rows, "mge_training_options", [this](mge_training_options* o) {
+      mge_session* made = nullptr;
+      mge_session_options options = {};
+      options.struct_size = sizeof(options);
+      options.device = "host";
+      options.training = o;
+      o->loss = "mse";
+      mge_status* status = mge_session_load_bytes(runtime_, line_.data(), line_.size(), &options, &made);
+      mge_session_release(made);
+      return status;
+    });
+    Add<mge_example_options>(rows, "mge_example_options", [this](mge_example_options* o) {
+      mge_tensor* input = nullptr;
+      mge_string* text = nullptr;
+      mge_status* status = mge_session_example_inputs(session_, o, &input, 1, &text);
+      mge_tensor_release(input);
+      mge_string_release(text);
+      return status;
+    });
+    Add<mge_memory_facts>(rows, "mge_memory_facts", [this](mge_memory_facts* o) {
+      const int64_t dims[] = {2};
+      mge_tensor *x = nullptr, *y = nullptr;
+      EXPECT_EQ(mge_tensor_create(MGE_DTYPE_F32, dims, 1, &x), nullptr);
+      EXPECT_EQ(mge_session_run(session_, &x, 1, &y, 1, nullptr), nullptr);
+      mge_tensor_release(x);
+      mge_tensor_release(y);
+      return mge_session_memory(session_, o);
+    });
+    Add<mge_eager_operator>(rows, "mge_eager_operator", [this](mge_eager_operator* o) {
+      const int64_t shape[] = {1};
+      mge_attribute attribute = {};
+      attribute.name = "shape";
+      attribute.type = MGE_ATTRIBUTE_INTS;
+      attribute.ints = shape;
+      attribute.count = 1;
+      o->op = "RandomUniform";
+      o->device = "host";
+      o->attributes = &attribute;
+      o->attribute_count = 1;
+      mge_eager_tensor* made = nullptr;
+      size_t count = 0;
+      mge_status* status = mge_eager_apply(eager_, o, nullptr, 0, &made, 1, &count);
+      mge_eager_tensor_release(made);
+      return status;
+    });
+    return rows;
+  }
+
+  const std::string model_ = onnx_builder::ReluModel();
+  const std::string line_ = [] {
+    using namespace onnx_builder;  // NOLINT: its functions build models
+    return ModelProto({.graph = GraphProto({.nodes = {NodeProto("MatMul", {"x", "w"}, {"y"})},
+                                            .inputs = {ValueInfo("x", DType::kF32, {"N", int64_t{1}})},
+                                            .outputs = {ValueInfo("y", DType::kF32, {"N", int64_t{1}})},
+                                            .initializers = {FloatTensor("w", {1, 1}, {1})}})});
+  }();
+  mge_runtime* runtime_ = nullptr;
+  mge_session* session_ = nullptr;
+  mge_eager* eager_ = nullptr;
+};
+
+TEST_F(OptionStructs, WithoutASizeAreErrorsThatNameTheMemberToSet) {
+  for (const Row& row : Rows()) {
+    for (const size_t size : {size_t{0}, sizeof(void*), size_t{1} << 40}) {
+      const std::string text = TextOf(row.call(size, 0));
+      EXPECT_THAT(text, HasSubstr("E0207")) << row.name;
+      EXPECT_THAT(text, HasSubstr("struct_size of " + row.name)) << size;
+      EXPECT_THAT(text, HasSubstr("set struct_size to sizeof(" + row.name + ")")) << size;
+    }
+    EXPECT_EQ(TextOf(row.call(row.size, 7)), "") << row.name;
+  }
+}
+
+TEST_F(OptionStructs, OfANewerProgramMayOnlySetMembersThatTheLibraryKnows) {
+  for (const Row& row : Rows()) {
+    EXPECT_EQ(TextOf(row.call(row.size + sizeof(int64_t), 0)), "") << row.name;
+    if (row.name == "mge_memory_facts") continue;  // the library writes it
+    EXPECT_THAT(TextOf(row.call(row.size + sizeof(int64_t), 7)), HasSubstr("does not know")) << row.name;
+  }
+}
+
+// Fails if mge.h has a struct with struct_size that Rows() lacks.
+TEST_F(OptionStructs, AreAllInTheTableOfThisTest) {
+  std::ifstream file(MGE_SOURCE_DIR "/sdk/include/mge/mge.h");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string header = text.str();
+  static const std::regex kStruct(R"(typedef struct (mge_\w+) \{\s+size_t struct_size;)");
+  std::set<std::string> declared, tested;
+  for (std::sregex_iterator at(header.begin(), header.end(), kStruct), end; at != end; ++at) declared.insert((*at)[1]);
+  for (const Row& row : Rows()) tested.insert(row.name);
+  EXPECT_EQ(declared, tested);
+}
+
+}  // namespace
+}  // namespace mge
