@@ -52,10 +52,11 @@ constexpr Use kUses[] = {
     {"libgtest-dev", "GTest", "gtest/"},
     {"libgmock-dev", "", "gmock/"},
     {"libbenchmark-dev", "benchmark", "benchmark/"},
+    {"python3-dev", "Python3", "Python\\.h"},
 };
 
 // Packages of CMake without a corresponding Debian package.
-const std::set<std::string> kBuiltIn = {"Threads", "mge", "PkgConfig", "Python3"};
+const std::set<std::string> kBuiltIn = {"Threads", "mge", "PkgConfig"};
 
 bool Includes(const Tree& tree, const std::string& prefix) {
   std::regex pattern("^(" + prefix + ")");

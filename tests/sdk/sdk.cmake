@@ -74,12 +74,17 @@ block(SCOPE_FOR VARIABLES)
 endblock()
 set_property(GLOBAL PROPERTY MGE_BACKENDS ${listed})
 
-# The Python package. Debian's Python has the NumPy of dependencies.txt. A library with a sanitizer cannot be loaded into it.
+# The Python package, with its compiled module if that was built, and without. Debian's Python has the NumPy of
+# dependencies.txt. A library with a sanitizer cannot be loaded into it.
 find_program(MGE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(MGE_PYTHON AND NOT MGE_SANITIZE)
-  add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest mge_test data_test
+  set(without "import sys$<SEMICOLON> sys.modules['mge._compiled'] = None$<SEMICOLON> import unittest$<SEMICOLON> unittest.main(None)")
+  set(modules mge_test handles_test process_test values_test bench_test data_test)
+  add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest ${modules}
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
-  set_tests_properties(sdk/python PROPERTIES ENVIRONMENT
+  add_test(NAME sdk/python_without_compiled_module COMMAND ${MGE_PYTHON} -c ${without} mge_test handles_test values_test
+           WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
+  set_tests_properties(sdk/python sdk/python_without_compiled_module PROPERTIES ENVIRONMENT
     "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python;PYTHONDONTWRITEBYTECODE=1;MGE_VIRTUAL_DEVICES=2;TEST_TREE=${PROJECT_BINARY_DIR};\
 MGE_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/libmge.so.0;TEST_CASES=/usr/share/libonnx-testdata/data/node")
 endif()

@@ -47,16 +47,10 @@ def _open() -> c.CDLL:
     raise ImportError("libmge cannot be loaded; set MGE_LIBRARY_PATH to its path. Tried:\n" + "\n".join(tried))
 
 
-class Text(c.Structure):
-    _fields_ = [("data", c.c_void_p), ("size", c.c_uint64)]
-
-
 class Context(c.Structure):
     _fields_ = [("device_type", c.c_char * 64), ("device_id", c.c_int32)]
 
 
-LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_int32, c.c_void_p, c.c_size_t)
-DoneFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p), c.c_size_t)
 _Texts = c.POINTER(c.c_char_p)
 
 
@@ -71,8 +65,8 @@ class RuntimeOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("settings", _Texts), ("setting_count", c.c_size_t), ("command_line", _Texts),
                 ("command_line_count", c.c_size_t), ("config_files", _Texts), ("config_file_count", c.c_size_t),
                 ("plugin_directories", _Texts), ("plugin_directory_count", c.c_size_t),
-                ("no_built_in_plugins", c.c_int32), ("no_environment", c.c_int32), ("log", LogFunction),
-                ("log_state", c.c_void_p)]
+                ("no_built_in_plugins", c.c_int32), ("no_environment", c.c_int32), ("log", c.c_void_p),
+                ("log_state", c.c_void_p), ("log_inbox", c.c_void_p)]
 
 
 class TrainingOptions(_Options):
@@ -87,6 +81,11 @@ class SessionOptions(_Options):
                 ("outputs_on_device", c.c_int32), ("skip", _Texts), ("skip_count", c.c_size_t), ("settings", _Texts),
                 ("setting_count", c.c_size_t), ("outputs", _Texts), ("output_count", c.c_size_t),
                 ("training", c.POINTER(TrainingOptions))]
+
+
+class ExampleOptions(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("seed", c.c_uint64), ("shapes", _Texts), ("shape_count", c.c_size_t),
+                ("variant", c.c_int32), ("reserved", c.c_int32)]
 
 
 class MemoryFacts(_Options):
@@ -132,7 +131,9 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
          "session_output_dim_name": [_p, _size, _size], "session_metadata_key": [_p, _size],
          "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size],
          "eager_tensor_device": [_p]},
-    _i32: {"status_kind": [_p], "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_place": [_p],
+    _i32: {"inbox_descriptor": [_p], "inbox_take_run": [_p, c.POINTER(_u64), _out, _out, _size, c.POINTER(_size)],
+           "inbox_take_message": [_p, c.POINTER(_i32), _out], "session_input_part_kind": [_p, _size],
+           "session_output_part_kind": [_p, _size], "status_kind": [_p], "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_place": [_p],
            "num_gpus": [_p], "session_threads": [_p], "session_input_kind": [_p, _size], "session_input_dtype": [_p, _size],
            "session_input_rank": [_p, _size], "session_output_kind": [_p, _size], "session_output_dtype": [_p, _size],
            "session_output_rank": [_p, _size], "eager_tensor_state": [_p]},
@@ -141,7 +142,6 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
             "session_parameter_count": [_p]},
     _u64: {"tensor_elements": [_p], "tensor_bytes": [_p]},
     _dims: {"tensor_dims": [_p], "session_input_dims": [_p, _size], "session_output_dims": [_p, _size]},
-    Text: {"tensor_string": [_p, _u64]},
     _p: {
         # pointers
         "string_data": [_p], "tensor_data": [_p], "tensor_address": [_p],
@@ -155,12 +155,17 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "gpu_memory_info": [_p, _i32, c.POINTER(_u64), c.POINTER(_u64)],
         "tensor_create": [_i32, _dims, _size, _out], "tensor_create_on": [_p, _s, _i32, _i32, _dims, _size, _out],
         "tensor_create_in": [_p, c.POINTER(Context), _i32, _dims, _size, _out],
-        "tensor_wrap": [_i32, _dims, _size, _p, _u64, _out], "tensor_set_string": [_p, _u64, _s, _size],
+        "tensor_wrap": [_i32, _dims, _size, _p, _u64, _out],
+        "tensor_create_strings": [_dims, _size, _s, _p, _out], "tensor_read_strings": [_p, _p, _p, _u64],
+        "value_create": [_i32, _out, _size, _out], "value_table": [_p, _out, _out],
         "tensor_read": [_s, _out], "tensor_write_npy": [_p, _s], "tensor_copy": [_p, _p], "tensor_map": [_p, _out],
         "tensor_to_dlpack": [_p, _out], "tensor_from_dlpack": [_p, _s, _p, _out], "tensor_part": [_p, _size, _out],
         "session_load": [_p, _s, _p, _out], "session_load_bytes": [_p, _p, _u64, _p, _out],
+        "session_run": [_p, _out, _size, _out, _size, _p],
         "session_run_named": [_p, _ps, _out, _size, _ps, _out, _size, _p],
-        "session_run_async": [_p, _out, _size, _p, DoneFunction, _p],
+        "inbox_create": [_out], "inbox_run": [_p, _u64, _p, _out, _size, _p],
+        "session_example_inputs": [_p, c.POINTER(ExampleOptions), _out, _size, _out],
+        "session_read_input": [_p, _size, _s, _out],
         "session_read_state": [_p, _s, _out], "session_save": [_p, _s],
         "session_plan": [_p, _out, _size, _s, _i32, _out], "session_report": [_p, _s, _out],
         "session_memory": [_p, c.POINTER(MemoryFacts)], "run_control_create": [_out],
@@ -173,6 +178,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "eager_tape_start": [_p], "eager_tape_stop": [_p], "eager_tape_watch": [_p, _p],
         "eager_tape_gradient": [_p, _p, _p, _out, _size, _out]},
     None: {"status_release": [_p], "string_release": [_p], "runtime_release": [_p], "tensor_release": [_p],
+           "inbox_release": [_p],
            "session_release": [_p], "run_control_release": [_p], "run_control_set_timeout": [_p, _f64],
            "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32], "run_control_cancel": [_p],
            "run_control_reset": [_p], "eager_release": [_p], "eager_tensor_release": [_p], "eager_tape_release": [_p]},

@@ -24,35 +24,33 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
+from ._handles import EagerHandle, Owner, TapeHandle, TensorHandle
 from ._native import Attribute, EagerOperator, lib, take_text, text
-from .errors import UsageError, raise_for
+from .errors import ClosedError, UsageError, raise_for
 from .runtime import Context, Runtime, default_runtime
-from .tensor import _BFLOAT16, bfloat16_type, dtype_name, to_value
-from .tensor import _TYPES as _TYPE_NAMES
 from .tensor import Tensor as _PlainTensor
+from .tensor import array_type, dtype_name
+from .values import to_value
 
 _INT, _FLOAT, _TEXT, _INTS, _FLOATS, _TEXTS, _TENSOR = range(7)  # types of attributes
 _STATES = ("pending", "ready", "dropped", "swapped", "failed")
 _MOST_OUTPUTS = 256
 
 
-class Eager:
+class Eager(Owner):
     """Eager mode in a runtime. Most programs use the functions of this module, which use the one of default_runtime()."""
 
     def __init__(self, runtime: Runtime | None = None) -> None:
-        self._handle = c.c_void_p()
-        raise_for(lib.mge_eager_create((runtime or default_runtime())._handle, c.byref(self._handle)))
+        handle = EagerHandle()
+        raise_for(lib.mge_eager_create((runtime or default_runtime())._open(), c.byref(handle)))
+        self._handle = handle
         self.ops = Operators(self)
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            lib.mge_eager_release(self._handle)
 
     def tensor(self, data: Any, device: str | Context | None = None) -> "Tensor":
         """Makes a tensor with a copy of an array on a device, such as "gpu0"; without one, on that of the current context."""
         out = c.c_void_p()
         host = data if isinstance(data, _PlainTensor) else _PlainTensor(data)
-        raise_for(lib.mge_eager_put(self._handle, host._handle, None if device is None else str(device).encode(), c.byref(out)))
+        raise_for(lib.mge_eager_put(self._open(), host._open(), None if device is None else str(device).encode(), c.byref(out)))
         return Tensor(self, out.value)
 
     def apply(self, op: str, *inputs: Any, outputs: int | None = None, domain: str = "", version: int = 0,
@@ -63,13 +61,13 @@ class Eager:
         out."""
         operator, keeps = _operator(op, outputs, domain, version, device, attributes)
         given = [x if isinstance(x, Tensor) or x is None else self._operand(x) for x in inputs]
-        handles = (c.c_void_p * max(1, len(given)))(*[None if x is None else x._handle for x in given])
+        handles = (c.c_void_p * max(1, len(given)))(*[None if x is None else x._open() for x in given])
         capacity = max(outputs or 0, int(attributes.get("num_outputs") or 0), 16)
         if capacity > _MOST_OUTPUTS:
             raise UsageError(f"{op} cannot have {capacity} outputs; {_MOST_OUTPUTS} is the limit")
         made = (c.c_void_p * capacity)()
         count = c.c_size_t()
-        status = lib.mge_eager_apply(self._handle, operator, handles, len(given), made, capacity, c.byref(count))
+        status = lib.mge_eager_apply(self._open(), operator, handles, len(given), made, capacity, c.byref(count))
         if status:
             raise_for(status)
         if count.value == 1:
@@ -79,17 +77,17 @@ class Eager:
     def _operand(self, data: Any) -> "Tensor":
         out = c.c_void_p()
         host = data if isinstance(data, _PlainTensor) else _PlainTensor(data)
-        raise_for(lib.mge_eager_host_operand(self._handle, host._handle, c.byref(out)))
+        raise_for(lib.mge_eager_host_operand(self._open(), host._open(), c.byref(out)))
         return Tensor(self, out.value)
 
     def synchronize(self) -> None:
         """Waits for all operators that were called. Raises the first error since the last call of this function."""
-        raise_for(lib.mge_eager_synchronize(self._handle))
+        raise_for(lib.mge_eager_synchronize(self._open()))
 
     def report(self) -> dict[str, Any]:
         """Returns counters: runs of operators, memory of tensors, evictions, recomputations."""
         out = c.c_void_p()
-        raise_for(lib.mge_eager_report(self._handle, b"mge.eager/1", c.byref(out)))
+        raise_for(lib.mge_eager_report(self._open(), b"mge.eager/1", c.byref(out)))
         return dict(json.loads(take_text(out)))
 
 
@@ -125,9 +123,14 @@ class Tensor:
         if handle and lib is not None:
             lib.mge_eager_tensor_release(handle)
 
+    def _open(self) -> int:
+        if not self._handle:
+            raise ClosedError("the tensor is closed", kind=2)
+        return self._handle
+
     def _type(self) -> tuple[int, int, tuple[int, ...]]:
         kind, dtype, rank, dims = c.c_int32(), c.c_int32(), c.c_size_t(), c.POINTER(c.c_int64)()
-        raise_for(lib.mge_eager_tensor_type(self._handle, c.byref(kind), c.byref(dtype), c.byref(rank), c.byref(dims)))
+        raise_for(lib.mge_eager_tensor_type(self._open(), c.byref(kind), c.byref(dtype), c.byref(rank), c.byref(dims)))
         return kind.value, dtype.value, tuple(dims[: rank.value])
 
     @property
@@ -143,16 +146,16 @@ class Tensor:
     @property
     def device(self) -> str:
         """The device as it was given; "" for an operand without one."""
-        return text(lib.mge_eager_tensor_device(self._handle))
+        return text(lib.mge_eager_tensor_device(self._open()))
 
     @property
     def state(self) -> str:
         """"pending", "ready", "dropped", "swapped" or "failed", at this moment."""
-        return _STATES[lib.mge_eager_tensor_state(self._handle)]
+        return _STATES[lib.mge_eager_tensor_state(self._open())]
 
     def _value(self, on_device: bool) -> Any:
-        out = c.c_void_p()
-        raise_for(lib.mge_eager_tensor_get(self._handle, c.byref(out)))
+        out = TensorHandle()
+        raise_for(lib.mge_eager_tensor_get(self._open(), c.byref(out)))
         return to_value(out, on_device)
 
     def numpy(self) -> Any:
@@ -178,19 +181,19 @@ class Tensor:
         return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
 
     def wait(self) -> None:
-        raise_for(lib.mge_eager_tensor_wait(self._handle))
+        raise_for(lib.mge_eager_tensor_wait(self._open()))
 
     def drop(self) -> None:
         """Releases the memory; the tensor is computed again when it is used. Needs the settings eager.drop and
         eager.record_computing_path."""
-        raise_for(lib.mge_eager_drop(self._handle))
+        raise_for(lib.mge_eager_drop(self._open()))
 
     def swap_out(self) -> None:
         """Moves the elements to host memory until they are used. Needs the setting eager.swap."""
-        raise_for(lib.mge_eager_swap_out(self._handle))
+        raise_for(lib.mge_eager_swap_out(self._open()))
 
     def swap_in(self) -> None:
-        raise_for(lib.mge_eager_swap_in(self._handle))
+        raise_for(lib.mge_eager_swap_in(self._open()))
 
     def __len__(self) -> int:
         shape = self.shape
@@ -211,7 +214,7 @@ class Tensor:
     def _other(self, value: Any) -> Any:
         if isinstance(value, (bool, int, float)):
             number = self._type()[1]
-            kind = bfloat16_type() if number == _BFLOAT16 else np.dtype(_TYPE_NAMES[number])
+            kind = array_type(number)
             array = np.asarray(value, kind)
             if kind.kind in "iu" and array != value:
                 raise UsageError(f"{value!r} is not a value of the tensor's type {self.dtype}; convert the tensor with Cast")
@@ -256,39 +259,37 @@ class Tensor:
         return self._call("Neg", self)
 
 
-class GradientTape:
+class GradientTape(Owner):
     """Records, within its `with` statement, the operators that depend on watched tensors, and computes gradients."""
 
     def __init__(self, eager: Eager | None = None) -> None:
         self._eager = eager or _default()
-        self._handle = c.c_void_p()
-        raise_for(lib.mge_eager_tape_create(self._eager._handle, c.byref(self._handle)))
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            lib.mge_eager_tape_release(self._handle)
+        handle = TapeHandle()
+        raise_for(lib.mge_eager_tape_create(self._eager._open(), c.byref(handle)))
+        self._handle = handle
 
     def __enter__(self) -> "GradientTape":
-        raise_for(lib.mge_eager_tape_start(self._handle))
+        raise_for(lib.mge_eager_tape_start(self._open()))
         return self
 
     def __exit__(self, *_: object) -> None:
-        raise_for(lib.mge_eager_tape_stop(self._handle))
+        raise_for(lib.mge_eager_tape_stop(self._open()))
 
     def watch(self, *tensors: Tensor) -> None:
         """Records the operators that read these tensors from now on."""
         for tensor in tensors:
-            raise_for(lib.mge_eager_tape_watch(self._handle, tensor._handle))
+            raise_for(lib.mge_eager_tape_watch(self._open(), tensor._open()))
 
     def gradient(self, target: Tensor, sources: Sequence[Tensor], weights: Any = None) -> list[Tensor | None]:
         """Returns the gradient of the sum of the target's elements, each multiplied by that of `weights` (default: 1), by
         each source; None where the target does not depend on it, or it is neither watched nor computed from a watched
         tensor."""
-        handles = (c.c_void_p * max(1, len(sources)))(*[s._handle for s in sources])
+        sources = list(sources)  # kept during the call
+        handles = (c.c_void_p * max(1, len(sources)))(*[s._open() for s in sources])
         out = (c.c_void_p * max(1, len(sources)))()
         if weights is not None and not isinstance(weights, Tensor):
             weights = self._eager._operand(weights)
-        raise_for(lib.mge_eager_tape_gradient(self._handle, target._handle, None if weights is None else weights._handle,
+        raise_for(lib.mge_eager_tape_gradient(self._open(), target._open(), None if weights is None else weights._open(),
                                               handles, len(sources), out))
         return [None if not h else Tensor(self._eager, h) for h in out[: len(sources)]]
 
@@ -317,8 +318,8 @@ def _attribute(name: str, value: Any, keeps: list[Any]) -> Attribute:
             raise UsageError(f"attribute {name}: a list holds integers, floats or strings only, and this one is {value!r}")
     elif isinstance(value, (np.ndarray, _PlainTensor)):
         tensor = value if isinstance(value, _PlainTensor) else _PlainTensor(value)
-        keeps.append(tensor)
-        out.type, out.tensor = _TENSOR, tensor._handle
+        keeps.append(tensor._open())
+        out.type, out.tensor = _TENSOR, keeps[-1]
     else:
         raise UsageError(f"attribute {name} has the type {type(value).__name__}; use an int, float, str, a list of one of "
                          "them, or an array")

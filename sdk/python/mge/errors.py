@@ -22,6 +22,10 @@ class UsageError(Error, ValueError):
     """A wrong argument or setting."""
 
 
+class ClosedError(UsageError):
+    """The use of an object that was closed."""
+
+
 class InvalidError(Error, ValueError):
     """A model or an input that is damaged, contradicts itself or does not fit."""
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes as c
 import json
+import os
 import threading
 from typing import Any, Callable, Mapping, Sequence
 
+from ._handles import Closable, RuntimeHandle
+from ._inbox import Messages
 from ._native import Context as NativeContext
-from ._native import LogFunction, RuntimeOptions, lib, take_text, text, texts
+from ._native import RuntimeOptions, lib, take_text, text, texts
 from .errors import raise_for
 
 Settings = Mapping[str, Any]
@@ -19,59 +22,60 @@ def setting_texts(settings: Settings | None) -> list[str]:
     return [f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in (settings or {}).items()]
 
 
-class Runtime:
-    """Settings and backends. Most programs use that of default_runtime()."""
+class Runtime(Closable):
+    """Settings and backends. Most programs use that of default_runtime(). Sessions and tensors keep what they need of a closed
+    one."""
 
     def __init__(self, settings: Settings | None = None, *, config_files: Sequence[str] = (),
                  plugin_directories: Sequence[str] = (), log: Callable[[int, str], None] | None = None) -> None:
         """`settings` by key or variable, such as {"select.strategy": "profile"}. `log` receives messages and their level,
-        0 (debug) to 3 (error); without it they go to stderr."""
-        self._handle = c.c_void_p()
+        0 (debug) to 3 (error), in a thread of Python; without it they go to stderr."""
+        handle = RuntimeHandle()
         options = RuntimeOptions()
         options.settings, options.setting_count = texts(setting_texts(settings))
         options.config_files, options.config_file_count = texts(config_files)
         options.plugin_directories, options.plugin_directory_count = texts(plugin_directories)
-        if log is not None:
-            self._log = LogFunction(lambda _, level, data, size: log(level, text(c.string_at(data, size))))
-            options.log = self._log
-        raise_for(lib.mge_runtime_create(c.byref(options), c.byref(self._handle)))
+        self._messages = None if log is None else Messages(log)
+        if self._messages is not None:
+            options.log_inbox = self._messages.handle
+        try:
+            raise_for(lib.mge_runtime_create(c.byref(options), c.byref(handle)))
+        finally:
+            self.deliver()
+        self._handle = handle
 
-    def close(self) -> None:
-        """Releases the runtime. Sessions and tensors keep what they need of it."""
-        if getattr(self, "_handle", None):
-            lib.mge_runtime_release(self._handle)
-            self._handle = c.c_void_p()
+    @property
+    def quiet(self) -> bool:
+        """Whether there is no `log`."""
+        return self._messages is None
 
-    __del__ = close
-
-    def __enter__(self) -> "Runtime":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def deliver(self) -> None:
+        """Calls `log` with the messages that have come so far."""
+        if self._messages is not None:
+            self._messages.deliver()
 
     def set(self, name: str, value: Any) -> None:
         """Sets a dynamic setting, for sessions created later."""
         key, _, content = setting_texts({name: value})[0].partition("=")
-        raise_for(lib.mge_runtime_set(self._handle, key.encode(), content.encode()))
+        raise_for(lib.mge_runtime_set(self._open(), key.encode(), content.encode()))
 
     def get(self, name: str) -> str:
         """Returns the value of a setting. Booleans are "1" and "0", sizes are in bytes."""
         out = c.c_void_p()
-        raise_for(lib.mge_runtime_get(self._handle, name.encode(), c.byref(out)))
+        raise_for(lib.mge_runtime_get(self._open(), name.encode(), c.byref(out)))
         return take_text(out)
 
     def set_default_device(self, device: str) -> None:
-        raise_for(lib.mge_runtime_set_default_device(self._handle, device.encode()))
+        raise_for(lib.mge_runtime_set_default_device(self._open(), device.encode()))
 
     def set_execution_strategy(self, strategy: str) -> None:
         """Sets how kernels are chosen: "heuristic", "profile" or "reproducible"."""
-        raise_for(lib.mge_runtime_set_execution_strategy(self._handle, strategy.encode()))
+        raise_for(lib.mge_runtime_set_execution_strategy(self._open(), strategy.encode()))
 
     def report(self, schema: str) -> Any:
         """Returns facts: "mge.devices/1", "mge.plugins/1", "mge.env/1" or "mge.operators/1"."""
         out = c.c_void_p()
-        raise_for(lib.mge_runtime_report(self._handle, schema.encode(), c.byref(out)))
+        raise_for(lib.mge_runtime_report(self._open(), schema.encode(), c.byref(out)))
         return json.loads(take_text(out))
 
     def devices(self) -> list[dict[str, Any]]:
@@ -83,11 +87,19 @@ _lock = threading.Lock()
 _default: Runtime | None = None
 
 
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # a thread of the parent may hold it
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def default_runtime() -> Runtime:
-    """Returns the runtime of this process, created at the first call with the settings of the environment."""
+    """Returns the runtime of this process, created with the settings of the environment at the first call and after its close()."""
     global _default
     with _lock:
-        if _default is None:
+        if _default is None or _default.closed:
             _default = Runtime()
         return _default
 
@@ -122,14 +134,14 @@ class Context:
 
     def empty_cache(self) -> None:
         """Returns unused memory of the device to its driver."""
-        raise_for(lib.mge_empty_cache(default_runtime()._handle, c.byref(self._native)))
+        raise_for(lib.mge_empty_cache(default_runtime()._open(), c.byref(self._native)))
 
     def __enter__(self) -> "Context":
-        raise_for(lib.mge_context_push(default_runtime()._handle, c.byref(self._native)))
+        raise_for(lib.mge_context_push(default_runtime()._open(), c.byref(self._native)))
         return self
 
     def __exit__(self, *_: object) -> None:
-        raise_for(lib.mge_context_pop(default_runtime()._handle))
+        raise_for(lib.mge_context_pop(default_runtime()._open()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Context) and (self.device_type, self.device_id) == (other.device_type, other.device_id)
@@ -156,18 +168,18 @@ def cpu_pinned(device_id: int = 0) -> Context:
 def current_context() -> Context:
     """Returns the context of this thread."""
     native = NativeContext()
-    raise_for(lib.mge_context_current(default_runtime()._handle, c.byref(native)))
+    raise_for(lib.mge_context_current(default_runtime()._open(), c.byref(native)))
     return Context._of(native)
 
 
 def num_gpus() -> int:
-    return int(lib.mge_num_gpus(default_runtime()._handle))
+    return int(lib.mge_num_gpus(default_runtime()._open()))
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """Returns the free and the total bytes of a GPU."""
     free, total = c.c_uint64(), c.c_uint64()
-    raise_for(lib.mge_gpu_memory_info(default_runtime()._handle, device_id, c.byref(free), c.byref(total)))
+    raise_for(lib.mge_gpu_memory_info(default_runtime()._open(), device_id, c.byref(free), c.byref(total)))
     return free.value, total.value
 
 

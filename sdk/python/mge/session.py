@@ -10,30 +10,22 @@ import json
 import os
 import threading
 import time
+from collections.abc import Mapping as AnyMapping
 from typing import Any, Mapping, Sequence
 
-from ._native import DoneFunction, MemoryFacts, SessionOptions, TrainingOptions, lib, take_text, text, texts
-from .errors import CancelledError, UsageError, raise_for
+from ._call import new_call
+from ._handles import Closable, Handle, Owner, RunControlHandle, SessionHandle, TensorHandle, pointers
+from ._inbox import inbox_of
+from ._native import ExampleOptions, MemoryFacts, SessionOptions, TrainingOptions, lib, take_text, text, texts
+from .errors import CancelledError, Error, UsageError, raise_for
 from .runtime import Context, Runtime, Settings, default_runtime, setting_texts
-from .tensor import Tensor, dtype_name, to_value
+from .tensor import dtype_name
+from .values import KINDS, Value, handles_of, to_value
 
-_KINDS = ("tensor", "sequence", "optional", "map")
 # Runs that take longer wait in a thread of their own, so that Ctrl-C ends them.
 _LONG_SECONDS = 0.1
 _POLL_SECONDS = 0.05
-
-
-@dataclasses.dataclass(frozen=True)
-class Value:
-    """An input or output of a model. Unknown dimensions are None, or their names; so is the shape if the rank is unknown."""
-
-    name: str
-    kind: str
-    dtype: str
-    shape: tuple[int | str | None, ...] | None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{'' if self.shape is None else list(self.shape)}"
+_CLOSE_POLL_SECONDS = 0.001
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,34 +40,36 @@ class MemoryUse:
     staged_bytes: int
 
 
-class RunControl:
+class RunControl(Owner):
     """Controls runs in progress: a time limit, a seed, and cancellation from any thread."""
 
     def __init__(self, timeout: float | None = None, seed: int | None = None, priority: int = 0) -> None:
-        self._handle = c.c_void_p()
-        raise_for(lib.mge_run_control_create(c.byref(self._handle)))
+        handle = RunControlHandle()
+        raise_for(lib.mge_run_control_create(c.byref(handle)))
         if timeout is not None:
-            lib.mge_run_control_set_timeout(self._handle, timeout)
+            lib.mge_run_control_set_timeout(handle, timeout)
         if seed is not None:
-            lib.mge_run_control_set_seed(self._handle, seed)
+            lib.mge_run_control_set_seed(handle, seed)
         if priority:
-            lib.mge_run_control_set_priority(self._handle, priority)
+            lib.mge_run_control_set_priority(handle, priority)
+        self._handle = handle
 
     def cancel(self) -> None:
         """Ends the runs in progress and every later one."""
-        lib.mge_run_control_cancel(self._handle)
+        lib.mge_run_control_cancel(self._open())
 
     def reset(self) -> None:
         """Allows runs again."""
-        lib.mge_run_control_reset(self._handle)
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            lib.mge_run_control_release(self._handle)
+        lib.mge_run_control_reset(self._open())
 
 
-class Session:
+class Session(Closable):
     """A model, loaded from a file or from bytes. Its functions may be called from any thread."""
+
+    _runtime: Runtime
+    _call: Any = None  # the compiled form of run(), for a call with arrays only
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
 
     def __init__(self, model: str | os.PathLike[str] | bytes, *, device: str | Context | None = None,
                  threads: int = 0, settings: Settings | None = None, outputs: Sequence[str] | None = None,
@@ -84,13 +78,17 @@ class Session:
         session. `outputs`: names of values that replace the model's outputs. `outputs_on_device`: runs return mge.Tensor
         objects in the memory of the device instead of arrays."""
         self._load(model, device, threads, settings, outputs, outputs_on_device, skip, runtime, None)
+        if not outputs_on_device and self._runtime.quiet:
+            self._call = new_call(self._open(), self.inputs, self.outputs)
 
     def _load(self, model: Any, device: Any, threads: int, settings: Any, outputs: Any, outputs_on_device: bool, skip: Any,
               runtime: Any, training: Any) -> None:
-        self._handle = c.c_void_p()
+        handle = SessionHandle()
         self._runtime = runtime or default_runtime()
         self._on_device = outputs_on_device
         self._last_seconds = float("inf")
+        self._running: list[int] = []  # the threads that are in a run
+        self._process = os.getpid()
         options = SessionOptions(threads=threads, outputs_on_device=int(outputs_on_device))
         if device is not None:
             options.device = str(device).encode()
@@ -100,58 +98,49 @@ class Session:
             options.outputs, options.output_count = texts(outputs)
         if training is not None:
             options.training = c.pointer(training)
-        if isinstance(model, (bytes, bytearray, memoryview)):
-            self._bytes = c.create_string_buffer(bytes(model), len(model))  # outlives the session
-            status = lib.mge_session_load_bytes(self._runtime._handle, self._bytes, len(model), c.byref(options),
-                                                c.byref(self._handle))
-        else:
-            status = lib.mge_session_load(self._runtime._handle, os.fspath(model).encode(), c.byref(options),
-                                          c.byref(self._handle))
-        raise_for(status)
-        self.inputs = self._values("input")
-        self.outputs = self._values("output")
+        try:
+            if isinstance(model, (bytes, bytearray, memoryview)):
+                handle.keeps = c.create_string_buffer(bytes(model), len(model))  # outlives the session
+                raise_for(lib.mge_session_load_bytes(self._runtime._open(), handle.keeps, len(model), c.byref(options),
+                                                     c.byref(handle)))
+            else:
+                raise_for(lib.mge_session_load(self._runtime._open(), os.fspath(model).encode(), c.byref(options),
+                                               c.byref(handle)))
+        finally:
+            self._runtime.deliver()
+        self.inputs = _values(handle, "input")
+        self.outputs = _values(handle, "output")
+        self._declared = {v.name: v for v in self.inputs}
+        self._names = [v.name for v in self.outputs]
+        self._handle = handle
 
     def close(self) -> None:
-        """Releases the model and its memory. May be called again."""
-        if getattr(self, "_handle", None):
-            lib.mge_session_release(self._handle)
-            self._handle = c.c_void_p()
-
-    __del__ = close
-
-    def __enter__(self) -> "Session":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        """Releases the model and its memory, when the runs that have begun in other threads have ended. Later runs raise
+        ClosedError. May be called again."""
+        call, self._call, self._handle = self._call, None, None
+        me = threading.get_ident()
+        # In a forked child, the runs of the parent's threads never end.
+        while any(i != me for i in getattr(self, "_running", ())) or (call is not None and call.running):
+            if self._process != os.getpid():
+                break
+            time.sleep(_CLOSE_POLL_SECONDS)
 
     def __repr__(self) -> str:
-        if not self._handle:
+        if self._handle is None:
             return f"<mge.{type(self).__name__}, closed>"
         inputs, outputs = (", ".join(map(str, side)) for side in (self.inputs, self.outputs))
         return f"<mge.{type(self).__name__} on {', '.join(self.devices)}: ({inputs}) -> ({outputs})>"
 
-    def _values(self, side: str) -> tuple[Value, ...]:
-        def get(what: str) -> Any:
-            return getattr(lib, f"mge_session_{side}_{what}")
-
-        values = []
-        for i in range(get("count")(self._handle)):
-            rank = get("rank")(self._handle, i)
-            shape = None
-            if rank >= 0:
-                dims = get("dims")(self._handle, i)
-                names = [text(get("dim_name")(self._handle, i, axis)) for axis in range(rank)]
-                shape = tuple(dims[axis] if dims[axis] >= 0 else names[axis] or None for axis in range(rank))
-            values.append(Value(text(get("name")(self._handle, i)), _KINDS[get("kind")(self._handle, i)],
-                                dtype_name(get("dtype")(self._handle, i)), shape))
-        return tuple(values)
-
     @property
     def devices(self) -> tuple[str, ...]:
         """The devices, in order of preference."""
-        count = lib.mge_session_device_count(self._open())
-        return tuple(text(lib.mge_session_device(self._handle, i)) for i in range(count))
+        handle = self._open()
+        return tuple(text(lib.mge_session_device(handle, i)) for i in range(lib.mge_session_device_count(handle)))
+
+    @property
+    def compiled(self) -> bool:
+        """Whether run() has a compiled form, for arrays of the declared types."""
+        return self._call is not None
 
     @property
     def threads(self) -> int:
@@ -160,33 +149,34 @@ class Session:
     @property
     def metadata(self) -> dict[str, str]:
         """The entries that the model's author added."""
-        count = lib.mge_session_metadata_count(self._open())
-        return {text(lib.mge_session_metadata_key(self._handle, i)): text(lib.mge_session_metadata_value(self._handle, i))
-                for i in range(count)}
-
-    def _open(self) -> c.c_void_p:
-        if not self._handle:
-            raise UsageError("the session is closed")
-        return self._handle
+        handle = self._open()
+        return {text(lib.mge_session_metadata_key(handle, i)): text(lib.mge_session_metadata_value(handle, i))
+                for i in range(lib.mge_session_metadata_count(handle))}
 
     # ---- runs
 
-    def run(self, inputs: Mapping[str, Any] | None = None, *, outputs: Sequence[str] | None = None,
-            control: RunControl | None = None, timeout: float | None = None, seed: int | None = None,
-            **named: Any) -> dict[str, Any]:
-        """Runs the model on inputs by name: arrays, or mge.Tensor objects, which may lie on the session's device. Returns the
-        outputs by name. `outputs`: only these are computed. `timeout`: limit in seconds. Ctrl-C cancels the run."""
+    def run(self, inputs: Any = None, *, outputs: Sequence[str] | None = None, control: RunControl | None = None,
+            timeout: float | None = None, seed: int | None = None, **named: Any) -> dict[str, Any]:
+        """Runs the model. `inputs`: a mapping from names to values, or the value of a model's only input; or name them, as in
+        run(x=array). Values are arrays, mge.Tensor objects, which may lie on the session's device, lists for sequences, dicts
+        for maps, None for an empty optional. Returns the outputs by name. `outputs`: only these are computed. `timeout`: limit
+        in seconds. Ctrl-C cancels the run."""
+        call = self._call
+        if call is not None and outputs is None and control is None and timeout is None and seed is None:
+            result = call(inputs, named)
+            if result is not NotImplemented:
+                return result  # type: ignore[no-any-return]
         self._open()
-        tensors = self._tensors({**(inputs or {}), **named})
-        names = [v.name for v in self.outputs] if outputs is None else list(outputs)
+        handles = handles_of(self._given(inputs, named), self._declared)
+        names = self._names if outputs is None else list(outputs)
         control = _control(control, timeout, seed)
         begin = time.monotonic()
         try:
             if self._last_seconds < _LONG_SECONDS or threading.current_thread() is not threading.main_thread():
-                return self._run(tensors, names, control)
+                return self._run(handles, names, control)
             control = control or RunControl()
             with concurrent.futures.ThreadPoolExecutor(1) as worker:
-                future = worker.submit(self._run, tensors, names, control)
+                future = worker.submit(self._run, handles, names, control)
                 try:
                     while True:
                         try:
@@ -199,83 +189,108 @@ class Session:
                     raise
         finally:
             self._last_seconds = time.monotonic() - begin
+            if call is not None:
+                call.is_long = self._last_seconds >= _LONG_SECONDS
+            self._runtime.deliver()
 
-    def _tensors(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        kinds = {v.name: v for v in self.inputs}
-        tensors = {}
-        for name, data in inputs.items():
-            if isinstance(data, Tensor):
-                tensors[name] = data
-                continue
-            value = kinds.get(name)
-            if isinstance(data, (int, float, bool, list, tuple)) and value is not None and value.dtype not in ("string", ""):
-                import numpy as np
+    def _given(self, inputs: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the inputs by name."""
+        if inputs is None or isinstance(inputs, AnyMapping):
+            return {**inputs, **named} if inputs and named else inputs or named
+        if len(self.inputs) != 1 or named:
+            raise UsageError(f"name the inputs {[v.name for v in self.inputs]}: only that of a model with one input needs no name",
+                             kind=2)
+        return {self.inputs[0].name: inputs}
 
-                from .tensor import bfloat16_type
+    def _in_order(self, handles: Mapping[str, Handle]) -> list[Handle]:
+        """Returns all inputs in the order of the model."""
+        if self._declared.keys() != handles.keys():
+            raise UsageError(f"the inputs are {list(self._declared)}, and these were given: {list(handles)}", kind=2)
+        return [handles[name] for name in self._declared]
 
-                data = np.asarray(data, bfloat16_type() if value.dtype == "bfloat16" else value.dtype)
-            tensors[name] = Tensor(data)
-        return tensors
+    def _run(self, handles: Mapping[str, Handle], names: Sequence[str], control: RunControl | None) -> dict[str, Any]:
+        running, me = self._running, threading.get_ident()
+        running.append(me)  # before the handle is taken: close() sees one of the two
+        try:
+            session, controls = self._open(), None if control is None else control._open()
+            results = (c.c_void_p * max(1, len(names)))()
+            if names is self._names and self._declared.keys() == handles.keys():
+                given = pointers([handles[name] for name in self._declared])
+                status = lib.mge_session_run(session, given, len(handles), results, len(names), controls)
+            else:
+                given_names, count = texts(handles)
+                wanted, _ = texts(names)
+                status = lib.mge_session_run_named(session, given_names, pointers(list(handles.values())), count, wanted, results,
+                                                   len(names), controls)
+        finally:
+            running.remove(me)
+        if status:
+            raise_for(status)
+        values = [TensorHandle(results[i]) for i in range(len(names))]
+        return {name: to_value(value, self._on_device) for name, value in zip(names, values)}
 
-    def _in_order(self, tensors: Mapping[str, Tensor]) -> Any:
-        """Returns the handles of all inputs in the order of the model."""
-        names = [v.name for v in self.inputs]
-        if set(names) != set(tensors):
-            raise UsageError(f"the inputs are {names}, and these were given: {list(tensors)}")
-        return (c.c_void_p * max(1, len(names)))(*[tensors[name]._handle for name in names])
-
-    def _run(self, tensors: Mapping[str, Tensor], names: Sequence[str], control: RunControl | None) -> dict[str, Any]:
-        given, count = texts(tensors)
-        handles = (c.c_void_p * max(1, count))(*[t._handle for t in tensors.values()])
-        wanted, wanted_count = texts(names)
-        results = (c.c_void_p * max(1, wanted_count))()
-        raise_for(lib.mge_session_run_named(self._handle, given, handles, count, wanted, results, wanted_count,
-                                            control and control._handle))
-        return {name: to_value(c.c_void_p(results[i]), self._on_device) for i, name in enumerate(names)}
-
-    async def run_async(self, inputs: Mapping[str, Any] | None = None, *, timeout: float | None = None,
-                        seed: int | None = None, priority: int = 0, **named: Any) -> dict[str, Any]:
-        """Runs without blocking the event loop. Cancelling the task cancels the run."""
-        self._open()
-        tensors = self._tensors({**(inputs or {}), **named})
-        handles = self._in_order(tensors)
+    async def run_async(self, inputs: Any = None, *, timeout: float | None = None, seed: int | None = None, priority: int = 0,
+                        **named: Any) -> dict[str, Any]:
+        """Runs without blocking the event loop. Cancelling the task cancels the run; closing the session does not."""
+        session = self._open()
+        handles = self._in_order(handles_of(self._given(inputs, named), self._declared))
         control = RunControl(timeout, seed, priority)
         loop = asyncio.get_running_loop()
         future: "asyncio.Future[dict[str, Any]]" = loop.create_future()
 
-        def finish(error: BaseException | None, values: dict[str, Any]) -> None:
-            if not future.done():
-                future.set_exception(error) if error else future.set_result(values)
-
-        def done(_: Any, status: Any, outputs: Any, count: int) -> None:
-            error, values = None, {}
+        def finish(error: Error | None, outputs: list[TensorHandle]) -> None:
+            if future.done():
+                return
             try:
-                raise_for(status)
-                values = {v.name: to_value(c.c_void_p(outputs[i]), self._on_device) for i, v in enumerate(self.outputs)}
-            except BaseException as caught:  # the caller's task gets it
-                error = caught
-            loop.call_soon_threadsafe(finish, error, values)
+                if error is not None:
+                    raise error
+                future.set_result({name: to_value(v, self._on_device) for name, v in zip(self._names, outputs)})
+            except Exception as caught:  # the caller's task gets it
+                future.set_exception(caught)
 
-        callback = DoneFunction(done)
-        raise_for(lib.mge_session_run_async(self._handle, handles, len(tensors), control._handle, callback, None))
+        inbox_of(loop).start(session, pointers(handles), len(handles), len(self._names), control._open(), handles, finish)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             control.cancel()
             try:
-                await future  # what the run uses must live until its end
+                await future
             except CancelledError:
                 pass
             raise
 
+    # ---- inputs
+
+    def example_inputs(self, *, seed: int = 0, shapes: Mapping[str, str] | None = None,
+                       given: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
+        """Generates inputs, to try or to time the model: those that are not `given`. `shapes`: of some, such as {"x":
+        "1x3x224x224"}; other unknown dimensions are chosen to match. Returns the inputs and the report "mge.inputs/1" on them."""
+        session, options, out = self._open(), ExampleOptions(seed=seed), c.c_void_p()
+        options.shapes, options.shape_count = texts(setting_texts(shapes))
+        handles = handles_of(given or {}, self._declared)
+        for name in handles.keys() - self._declared.keys():
+            raise UsageError(f"the model has no input '{name}'; its inputs are {list(self._declared)}", kind=2)
+        both = pointers([handles.get(name) for name in self._declared])
+        raise_for(lib.mge_session_example_inputs(session, c.byref(options), both, len(self.inputs), c.byref(out)))
+        values = {name: handles.get(name) or TensorHandle(both[i]) for i, name in enumerate(self._declared)}
+        return {name: to_value(value) for name, value in values.items()}, json.loads(take_text(out))
+
+    def read_input(self, name: str, path: str | os.PathLike[str]) -> Any:
+        """Reads a value for an input from a file: .npy, .npz ("file.npz:name"), or .pb, also sequences, optionals and maps."""
+        if name not in self._declared:
+            raise UsageError(f"the model has no input '{name}'; its inputs are {list(self._declared)}", kind=2)
+        session, out = self._open(), TensorHandle()
+        raise_for(lib.mge_session_read_input(session, list(self._declared).index(name), os.fspath(path).encode(), c.byref(out)))
+        return to_value(out)
+
     # ---- reports
 
-    def plan(self, inputs: Mapping[str, Any] | None = None, *, why: bool = False, **named: Any) -> str:
+    def plan(self, inputs: Any = None, *, why: bool = False, **named: Any) -> str:
         """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons."""
-        tensors = self._tensors({**(inputs or {}), **named})
-        handles = self._in_order(tensors)
+        session = self._open()
+        handles = self._in_order(handles_of(self._given(inputs, named), self._declared))
         out = c.c_void_p()
-        raise_for(lib.mge_session_plan(self._open(), handles, len(self.inputs), b"text", int(why), c.byref(out)))
+        raise_for(lib.mge_session_plan(session, pointers(handles), len(handles), b"text", int(why), c.byref(out)))
         return take_text(out)
 
     def report(self, schema: str) -> Any:
@@ -288,6 +303,23 @@ class Session:
         facts = MemoryFacts()
         raise_for(lib.mge_session_memory(self._open(), c.byref(facts)))
         return MemoryUse(**{f.name: getattr(facts, f.name) for f in dataclasses.fields(MemoryUse)})
+
+
+def _values(session: Handle, side: str) -> tuple[Value, ...]:
+    def get(what: str) -> Any:
+        return getattr(lib, f"mge_session_{side}_{what}")
+
+    values = []
+    for i in range(get("count")(session)):
+        rank = get("rank")(session, i)
+        shape = None
+        if rank >= 0:
+            dims = get("dims")(session, i)
+            names = [text(get("dim_name")(session, i, axis)) for axis in range(rank)]
+            shape = tuple(dims[axis] if dims[axis] >= 0 else names[axis] or None for axis in range(rank))
+        values.append(Value(text(get("name")(session, i)), KINDS[get("kind")(session, i)], dtype_name(get("dtype")(session, i)),
+                            shape, KINDS[get("part_kind")(session, i)]))
+    return tuple(values)
 
 
 class Trainer(Session):
@@ -322,12 +354,12 @@ class Trainer(Session):
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters."""
-        count = lib.mge_session_parameter_count(self._open())
-        return tuple(text(lib.mge_session_parameter_name(self._handle, i)) for i in range(count))
+        handle = self._open()
+        return tuple(text(lib.mge_session_parameter_name(handle, i)) for i in range(lib.mge_session_parameter_count(handle)))
 
     def state(self, name: str) -> Any:
         """Returns a copy of a parameter, or of a value of the optimizer, such as "NAME.mean" of adam."""
-        out = c.c_void_p()
+        out = TensorHandle()
         raise_for(lib.mge_session_read_state(self._open(), name.encode(), c.byref(out)))
         return to_value(out)
 
@@ -340,11 +372,11 @@ def _control(control: RunControl | None, timeout: float | None, seed: int | None
     if timeout is None and seed is None:
         return control
     if control is not None:
-        raise UsageError("timeout and seed belong to the control if there is one")
+        raise UsageError("timeout and seed belong to the control if there is one", kind=2)
     return RunControl(timeout, seed)
 
 
-def run(model: str | os.PathLike[str] | bytes, inputs: Mapping[str, Any] | None = None, *,
+def run(model: str | os.PathLike[str] | bytes, inputs: Any = None, *,
         device: str | Context | None = None, **named: Any) -> dict[str, Any]:
     """Loads a model and runs it once: mge.run("model.onnx", x=array)."""
     with Session(model, device=device) as session:

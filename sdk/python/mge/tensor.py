@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors in the memory of the host or of a device, and other values of models as Python's own types."""
+"""Tensors in the memory of the host or of a device."""
 from __future__ import annotations
 
 import ctypes as c
+import functools
+import math
 from typing import Any, Sequence
 
 import numpy as np
 
-from ._native import DLManagedTensor, Text, dims_of, lib, text
+from ._handles import Closable, Handle, TensorHandle
+from ._native import DLManagedTensor, dims_of, lib, text
 from .errors import UsageError, raise_for
 
 _TYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
           11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128"}
 _NUMBERS = {np.dtype(name): number for number, name in _TYPES.items()}
-_STRING, _BFLOAT16 = 8, 16
-_TENSOR, _SEQUENCE, _OPTIONAL = 0, 1, 2  # kinds of values; the last one is a map
+STRING, _BFLOAT16 = 8, 16
 _DL_CPU = 1
 _CAPSULE, _USED_CAPSULE = b"dltensor", b"used_dltensor"
 
 
+@functools.lru_cache(None)
 def bfloat16_type() -> np.dtype[Any]:
     """Returns NumPy's type for bfloat16: that of the package ml_dtypes, or else its bits as uint16."""
     try:
@@ -30,36 +33,120 @@ def bfloat16_type() -> np.dtype[Any]:
         return np.dtype("uint16")
 
 
+@functools.lru_cache(None)
+def array_type(number: int) -> np.dtype[Any]:
+    """Returns NumPy's type for a number of mge/types.h."""
+    return bfloat16_type() if number == _BFLOAT16 else np.dtype(_TYPES[number])
+
+
 def dtype_name(number: int) -> str:
     return text(lib.mge_dtype_name(number))
 
 
-class Tensor:
-    """A dense tensor. `np.asarray(t)` shares the memory of the host, and copies that of a device. DLPack shares both."""
+def _number(dtype: str) -> int:
+    """Returns the number of an element type that a tensor in memory may have."""
+    number = _BFLOAT16 if dtype == "bfloat16" else _NUMBERS.get(np.dtype(dtype))
+    if number is None:
+        raise UsageError(f"the type {dtype} has no counterpart in ONNX", kind=2)
+    return number
+
+
+# ---- tensors of arrays, and arrays of tensors
+
+
+def tensor_of(data: Any) -> TensorHandle:
+    """Returns a tensor of an array, or of what NumPy makes one of. It shares the array's memory if that is dense."""
+    array = np.asarray(data)
+    out = TensorHandle()
+    if array.dtype.kind in "OUS":
+        return _strings(array)
+    if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
+        array = np.require(array, array.dtype.newbyteorder("="), ["C", "A"]).reshape(array.shape)
+    number = _BFLOAT16 if array.dtype.name == "bfloat16" else _NUMBERS.get(array.dtype)
+    if number is None:
+        raise UsageError(f"an array of type {array.dtype} has no counterpart in ONNX", kind=2)
+    raise_for(lib.mge_tensor_wrap(number, dims_of(array.shape), array.ndim, array.ctypes.data, array.nbytes, c.byref(out)))
+    out.keeps = array
+    return out
+
+
+def _strings(array: Any) -> TensorHandle:
+    values = array.reshape(-1).tolist()
+    try:
+        parts = [v.encode() if type(v) is str else bytes(v) if isinstance(v, bytes) else v.encode() for v in values]
+    except AttributeError:
+        wrong = next(v for v in values if not isinstance(v, (str, bytes)))
+        raise UsageError(f"an array of objects holds strings only, and this one holds {wrong!r}", kind=2) from None
+    ends = np.cumsum(np.fromiter(map(len, parts), np.uint64, len(parts)), dtype=np.uint64)
+    out = TensorHandle()
+    raise_for(lib.mge_tensor_create_strings(dims_of(array.shape), array.ndim, b"".join(parts), ends.ctypes.data, c.byref(out)))
+    return out
+
+
+def _read_strings(handle: Handle, shape: tuple[int, ...]) -> Any:
+    """Returns an array of str. Equal strings are one object."""
+    ends = np.zeros(max(1, math.prod(shape)), np.uint64)
+    raise_for(lib.mge_tensor_read_strings(handle, ends.ctypes.data, None, 0))
+    buffer = c.create_string_buffer(max(1, int(ends[-1])))
+    raise_for(lib.mge_tensor_read_strings(handle, ends.ctypes.data, buffer, len(buffer)))
+    known: dict[bytes, str] = {}
+    data, begin = buffer.raw, 0
+    out = np.empty(math.prod(shape), object)
+    values = []
+    for end in ends[: len(out)].tolist():
+        part = data[begin:end]
+        value = known.get(part)
+        if value is None:
+            value = known[part] = part.decode("utf-8", "replace")
+        values.append(value)
+        begin = end
+    out[:] = values
+    return out.reshape(shape)
+
+
+def shape_of(handle: Handle) -> tuple[int, ...]:
+    return tuple(lib.mge_tensor_dims(handle)[: lib.mge_tensor_rank(handle)])
+
+
+def array_of(handle: Handle) -> Any:
+    """Returns an array that shares a tensor's memory and keeps it, or a copy of memory that the host cannot access."""
+    number, shape = lib.mge_tensor_dtype(handle), shape_of(handle)
+    if number == STRING:
+        return _read_strings(handle, shape)
+    size, data = lib.mge_tensor_bytes(handle), lib.mge_tensor_data(handle)
+    if not size:
+        return np.empty(shape, array_type(number))
+    if not data:
+        return array_of(host_copy(handle, number, shape))
+    buffer: Any = (c.c_char * size).from_address(data)
+    buffer._handle = handle
+    return np.ndarray(shape, array_type(number), buffer)
+
+
+def host_copy(handle: Handle, number: int, shape: Sequence[int]) -> TensorHandle:
+    out = TensorHandle()
+    raise_for(lib.mge_tensor_create(number, dims_of(shape), len(shape), c.byref(out)))
+    raise_for(lib.mge_tensor_copy(handle, out))
+    return out
+
+
+class Tensor(Closable):
+    """A dense tensor. `np.asarray(t)` shares the memory of the host, and copies that of a device. DLPack shares both. Arrays that
+    share the memory keep it, also when the tensor is closed."""
 
     def __init__(self, data: Any, device: str | None = None, runtime: Any = None) -> None:
         """Makes a tensor of an array, or of what NumPy makes one of. Without a device, it shares the array's memory if that
         is dense; else it is a copy in the memory of the device, such as "gpu0"."""
-        array = np.asarray(data)
-        if array.dtype.kind in "OUS":
-            self._handle, self._keeps = _strings(array), None
-        else:
-            array = np.ascontiguousarray(array).reshape(array.shape)
-            number = _BFLOAT16 if array.dtype.name == "bfloat16" else _NUMBERS.get(array.dtype)
-            if number is None:
-                raise UsageError(f"an array of type {array.dtype} has no counterpart in ONNX")
-            self._handle, self._keeps = _wrap(array, number), array
+        handle = tensor_of(data)
+        self._handle = handle
         if device is not None:
-            host = self
-            other = Tensor.empty(host.shape, host.dtype, device, runtime)
-            raise_for(lib.mge_tensor_copy(host._handle, other._handle))
-            host.close()
-            self._handle, self._keeps = other._release(), other._keeps
+            self._handle = Tensor.empty(self.shape, self.dtype, device, runtime)._open()
+            raise_for(lib.mge_tensor_copy(handle, self._handle))
 
     @classmethod
-    def _of(cls, handle: int | c.c_void_p, keeps: Any = None) -> "Tensor":
+    def _of(cls, handle: Handle) -> "Tensor":
         tensor = cls.__new__(cls)
-        tensor._handle, tensor._keeps = c.c_void_p(handle) if isinstance(handle, int) else handle, keeps
+        tensor._handle = handle
         return tensor
 
     @classmethod
@@ -68,64 +155,43 @@ class Tensor:
         """Makes a tensor: zeros in host memory, or undefined elements on a device."""
         from .runtime import default_runtime
 
-        number = _BFLOAT16 if dtype == "bfloat16" else _NUMBERS.get(np.dtype(dtype))
-        if number is None:
-            raise UsageError(f"the type {dtype} has no counterpart in ONNX")
-        out = c.c_void_p()
+        number, out = _number(dtype), TensorHandle()
         if device is None:
             raise_for(lib.mge_tensor_create(number, dims_of(shape), len(shape), c.byref(out)))
-            return cls._of(out)
-        runtime = runtime or default_runtime()
-        raise_for(lib.mge_tensor_create_on(runtime._handle, device.encode(), 0, number, dims_of(shape), len(shape),
-                                           c.byref(out)))
-        return cls._of(out, runtime)
+        else:
+            raise_for(lib.mge_tensor_create_on((runtime or default_runtime())._open(), device.encode(), 0, number,
+                                               dims_of(shape), len(shape), c.byref(out)))
+        return cls._of(out)
 
     @classmethod
     def read(cls, path: str) -> "Tensor":
         """Reads a .npy file, an array of a .npz file ("file.npz:name"), or an ONNX TensorProto (.pb)."""
-        out = c.c_void_p()
+        out = TensorHandle()
         raise_for(lib.mge_tensor_read(str(path).encode(), c.byref(out)))
         return cls._of(out)
 
-    def _release(self) -> c.c_void_p:
-        handle, self._handle = self._handle, c.c_void_p()
-        return handle
-
-    def close(self) -> None:
-        """Releases the memory. Arrays that share it must not be used any more."""
-        if getattr(self, "_handle", None):
-            lib.mge_tensor_release(self._release())
-
-    __del__ = close
-
-    def __enter__(self) -> "Tensor":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(lib.mge_tensor_dims(self._handle)[: lib.mge_tensor_rank(self._handle)])
+        return shape_of(self._open())
 
     @property
     def dtype(self) -> str:
         """The name of the element type, such as "float32", "bfloat16" or "string"."""
-        return dtype_name(lib.mge_tensor_dtype(self._handle))
+        return dtype_name(lib.mge_tensor_dtype(self._open()))
 
     @property
     def device(self) -> str:
         """The name of the device, such as "gpu0"; "" for memory of the host."""
-        return text(lib.mge_tensor_device(self._handle))
+        return text(lib.mge_tensor_device(self._open()))
 
     @property
     def address(self) -> int:
         """The address of the elements on the tensor's device."""
-        return lib.mge_tensor_address(self._handle) or 0
+        return lib.mge_tensor_address(self._open()) or 0
 
     @property
     def nbytes(self) -> int:
-        return int(lib.mge_tensor_bytes(self._handle))
+        return int(lib.mge_tensor_bytes(self._open()))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -133,22 +199,14 @@ class Tensor:
         return self.shape[0]
 
     def __repr__(self) -> str:
+        if self._handle is None:
+            return "<mge.Tensor, closed>"
         place = f", {self.device}" if self.device else ""
         return f"<mge.Tensor {self.dtype}{list(self.shape)}{place}>"
 
     def numpy(self) -> Any:
         """Returns an array that shares the memory of the host, or a copy of other memory. Strings become str objects."""
-        number = lib.mge_tensor_dtype(self._handle)
-        if number == _STRING:
-            return self._read_strings()
-        if not lib.mge_tensor_data(self._handle) and self.nbytes:
-            return self.to_host().numpy()
-        kind = bfloat16_type() if number == _BFLOAT16 else np.dtype(_TYPES[number])
-        if not self.nbytes:
-            return np.empty(self.shape, kind)
-        buffer: Any = (c.c_char * self.nbytes).from_address(lib.mge_tensor_data(self._handle))
-        buffer._tensor = self  # lives as long as the array
-        return np.frombuffer(buffer, kind).reshape(self.shape)
+        return array_of(self._open())
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         array = self.numpy()
@@ -156,33 +214,25 @@ class Tensor:
 
     def to_host(self) -> "Tensor":
         """Returns a copy in host memory."""
-        other = Tensor.empty(self.shape, self.dtype)
-        raise_for(lib.mge_tensor_copy(self._handle, other._handle))
-        return other
+        handle = self._open()
+        return Tensor._of(host_copy(handle, lib.mge_tensor_dtype(handle), shape_of(handle)))
 
     def to(self, device: str, runtime: Any = None) -> "Tensor":
         """Returns a copy in the memory of a device."""
+        handle = self._open()
         other = Tensor.empty(self.shape, self.dtype, device, runtime)
-        raise_for(lib.mge_tensor_copy(self._handle, other._handle))
+        raise_for(lib.mge_tensor_copy(handle, other._open()))
         return other
 
     def write(self, path: str) -> None:
         """Writes a .npy file."""
-        raise_for(lib.mge_tensor_write_npy(self._handle, str(path).encode()))
-
-    def _read_strings(self) -> Any:
-        count = int(lib.mge_tensor_elements(self._handle))
-        out = np.empty(count, object)
-        for i in range(count):
-            part: Text = lib.mge_tensor_string(self._handle, i)
-            out[i] = c.string_at(part.data, part.size).decode("utf-8", "replace") if part.size else ""
-        return out.reshape(self.shape)
+        raise_for(lib.mge_tensor_write_npy(self._open(), str(path).encode()))
 
     # ---- DLPack: https://dmlc.github.io/dlpack
 
     def _managed(self) -> Any:
         out = c.c_void_p()
-        raise_for(lib.mge_tensor_to_dlpack(self._handle, c.byref(out)))
+        raise_for(lib.mge_tensor_to_dlpack(self._open(), c.byref(out)))
         return c.cast(out, c.POINTER(DLManagedTensor))
 
     def __dlpack__(self, **_: Any) -> Any:
@@ -204,15 +254,14 @@ class Tensor:
         if device is None and kind != _DL_CPU:
             names = {2: "cuda", 10: "rocm"}
             if kind not in names:
-                raise UsageError(f"name the device: DLPack's device type {kind} has no name here")
+                raise UsageError(f"name the device: DLPack's device type {kind} has no name here", kind=2)
             device = f"{names[kind]}{number}"
-        runtime = None if device is None else runtime or default_runtime()
+        owner = None if device is None else (runtime or default_runtime())._open()
         capsule = source.__dlpack__()
-        out = c.c_void_p()
-        raise_for(lib.mge_tensor_from_dlpack(runtime and runtime._handle, device and device.encode(),
-                                             _pointer_of(capsule, _CAPSULE), c.byref(out)))
+        out = TensorHandle()
+        raise_for(lib.mge_tensor_from_dlpack(owner, device and device.encode(), _pointer_of(capsule, _CAPSULE), c.byref(out)))
         _rename_capsule(capsule, _USED_CAPSULE)
-        return cls._of(out, runtime)
+        return cls._of(out)
 
 
 _new_capsule = c.pythonapi.PyCapsule_New
@@ -233,43 +282,3 @@ def _delete(capsule: int) -> None:
 
 _delete_function = c.PYFUNCTYPE(None, c.c_void_p)(_delete)
 _delete_capsule = c.cast(_delete_function, c.c_void_p)
-
-
-def _wrap(array: Any, number: int) -> c.c_void_p:
-    out = c.c_void_p()
-    raise_for(lib.mge_tensor_wrap(number, dims_of(array.shape), array.ndim, array.ctypes.data, array.nbytes, c.byref(out)))
-    return out
-
-
-def _strings(array: Any) -> c.c_void_p:
-    for value in array.reshape(-1):
-        if not isinstance(value, (str, bytes)):
-            raise UsageError(f"an array of objects holds strings only, and this one holds {value!r}")
-    out = c.c_void_p()
-    raise_for(lib.mge_tensor_create(_STRING, dims_of(array.shape), array.ndim, c.byref(out)))
-    for i, value in enumerate(array.reshape(-1)):
-        data = value if isinstance(value, bytes) else value.encode()
-        raise_for(lib.mge_tensor_set_string(out, i, data, len(data)))
-    return out
-
-
-def to_value(handle: c.c_void_p, on_device: bool = False) -> Any:
-    """Takes over an output: an array (or a Tensor, if it shall stay on its device), a list, a dict, or None for an empty
-    optional."""
-    kind = lib.mge_tensor_kind(handle)
-    if kind == _TENSOR:
-        tensor = Tensor._of(handle)
-        return tensor if on_device else tensor.numpy()
-    try:
-        parts = []
-        for i in range(lib.mge_tensor_part_count(handle)):
-            part = c.c_void_p()
-            raise_for(lib.mge_tensor_part(handle, i, c.byref(part)))
-            parts.append(to_value(part, on_device))
-    finally:
-        lib.mge_tensor_release(handle)
-    if kind == _SEQUENCE:
-        return parts
-    if kind == _OPTIONAL:
-        return parts[0] if parts else None
-    return dict(zip(parts[0].tolist(), parts[1].tolist()))
