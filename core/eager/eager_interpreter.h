@@ -157,7 +157,8 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
   // Returns the status of f(). Exceptions become a status, unless they shall end the process.
   template <typename F>
   absl::Status Guarded(F f);
-  absl::Status ExecuteCall(EagerCall& call, const std::shared_ptr<EagerCall>& shared);
+  // If an input has failed, sets `cause` to the error of the first operator that failed.
+  absl::Status ExecuteCall(EagerCall& call, const std::shared_ptr<EagerCall>& shared, absl::Status& cause);
   absl::Status ExecutePut(EagerValue& value, const HostValue& host);
   absl::Status ExecuteDrop(EagerValue& value);
   absl::Status ExecuteSwapOut(EagerValue& value);

@@ -118,9 +118,10 @@ void EagerValue::SetReady(HostValue data) {
   state_.store(EagerState::kReady, std::memory_order_release);
 }
 
-void EagerValue::SetFailed(absl::Status error) {
+void EagerValue::SetFailed(absl::Status error, absl::Status cause) {
   Uncount();
   data_ = {};
+  cause_ = cause.ok() ? error : std::move(cause);
   error_ = std::move(error);
   state_.store(EagerState::kFailed, std::memory_order_release);
 }

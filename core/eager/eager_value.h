@@ -80,10 +80,12 @@ class EagerValue : public PathValue, public std::enable_shared_from_this<EagerVa
 
   // ---- The following require that the caller holds store().mutex.
   const absl::Status& error() const { return error_; }
-  const HostValue& data() const { return data_; }  // valid in the states kReady and kSwapped
+  const absl::Status& cause() const { return cause_; }  // the error of the first operator that failed
+  const HostValue& data() const { return data_; }       // valid in the states kReady and kSwapped
   // Makes the value ready, and counts its bytes. For a value that is pending, dropped or swapped out.
   void SetReady(HostValue data);
-  void SetFailed(absl::Status error);
+  // `cause` is OK unless an input had failed.
+  void SetFailed(absl::Status error, absl::Status cause);
   // Releases the memory; the value is dropped. Requires a path.
   void Drop();
   // Replaces the memory by a copy on the host.
@@ -105,7 +107,7 @@ class EagerValue : public PathValue, public std::enable_shared_from_this<EagerVa
   std::atomic<Known> known_{Known::kNothing};
   ValueType early_type_, type_;  // each is set once
   HostValue data_;
-  absl::Status error_;
+  absl::Status error_, cause_;
   bool counted_ = false;  // in live_bytes
 };
 

@@ -64,9 +64,10 @@ void EagerInterpreter::Work() {
 }
 
 absl::Status EagerInterpreter::Execute(Command& command) {
+  absl::Status cause;
   absl::Status status = Guarded([&]() -> absl::Status {
     switch (command.kind) {
-      case Command::Kind::kCall: return ExecuteCall(*command.call, command.call);
+      case Command::Kind::kCall: return ExecuteCall(*command.call, command.call, cause);
       case Command::Kind::kPut: return ExecutePut(*command.value, command.host);
       case Command::Kind::kDrop: return ExecuteDrop(*command.value);
       case Command::Kind::kSwapOut: return ExecuteSwapOut(*command.value);
@@ -80,9 +81,9 @@ absl::Status EagerInterpreter::Execute(Command& command) {
     std::lock_guard lock(store_->mutex);
     if (!status.ok()) {
       if (command.call) {
-        for (const std::shared_ptr<EagerValue>& y : command.call->outputs) y->SetFailed(status);
+        for (const std::shared_ptr<EagerValue>& y : command.call->outputs) y->SetFailed(status, cause);
       }
-      if (command.kind == Command::Kind::kPut) command.value->SetFailed(status);
+      if (command.kind == Command::Kind::kPut) command.value->SetFailed(status, cause);
       if (first_error_.ok()) first_error_ = status;
     }
     if (command.fetched) {
@@ -109,15 +110,14 @@ void EagerInterpreter::Pin(std::span<const std::shared_ptr<EagerValue>> values, 
   }
 }
 
-absl::Status EagerInterpreter::ExecuteCall(EagerCall& call, const std::shared_ptr<EagerCall>& shared) {
+absl::Status EagerInterpreter::ExecuteCall(EagerCall& call, const std::shared_ptr<EagerCall>& shared, absl::Status& cause) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (!call.inputs[i] || call.inputs[i]->state() != EagerState::kFailed) continue;
-    absl::Status error;
     {
       std::lock_guard lock(store_->mutex);
-      error = call.inputs[i]->error();
+      cause = call.inputs[i]->cause();
     }
-    return AddWhere(error, fmt::format("input {} of {}, which an earlier operator failed to compute", i, PlaceOfCall(call)));
+    return AddWhere(cause, fmt::format("input {} of {}, which an earlier operator failed to compute", i, PlaceOfCall(call)));
   }
   if (!call.op) MGE_RETURN_IF_ERROR(Resolve(call));
   Pin(call.inputs, 1);

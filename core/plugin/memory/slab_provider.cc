@@ -111,9 +111,12 @@ absl::Status DeviceSlabs::Refused(mge_code code, const mge_error& error, uint64_
   if (code != MGE_RESOURCE_EXHAUSTED) {
     return StatusOfBackend(code, error, fmt::format("device {}: taking {} bytes", name_, bytes));
   }
-  MemoryInfo info = Info();
-  std::string what = fmt::format("{} bytes were asked for, ", bytes);
-  if (info.total_bytes) what += fmt::format("{} are free, ", info.free_bytes);
+  std::string what;
+  if (error.text.find(std::to_string(bytes)) == std::string::npos) {  // the backend does not tell the amounts
+    const MemoryInfo info = Info();
+    what = fmt::format("{} bytes were asked for, ", bytes);
+    if (info.total_bytes) what += fmt::format("{} are free, ", info.free_bytes);
+  }
   what += fmt::format("MGE holds {}", budget_->in_use());
   if (!error.text.empty()) what += "; " + TextOfBackend(code, error);
   return Fail(errors::kOutOfMemory, fmt::format("device {} has no memory left for this request", name_),

@@ -19,6 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::FloatNear;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Pointwise;
 
 class Devices : public testing::TestWithParam<const char*> {};
@@ -180,6 +181,13 @@ TEST(EagerErrors, OfTheExecutionArriveWhenTheResultIsRead) {
   EXPECT_THAT(eager.ErrorOf(bad), AllOf(HasSubstr("E0309"), HasSubstr("eager operator Gather(float32[2], int64[1])")));
   EXPECT_THAT(eager.ErrorOf(later), AllOf(HasSubstr("E0309"), HasSubstr("input 0 of eager operator Relu"),
                                           HasSubstr("which an earlier operator failed to compute")));
+  // After many operators, the error names the last one and the one that failed, each once.
+  EagerTensorPtr last = later;
+  for (int i = 0; i < 9; ++i) last = eager.Apply("Abs", {last});
+  const std::string text = eager.ErrorOf(eager.Apply("Neg", {last}));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("input 0 of eager operator Neg"), HasSubstr("eager operator Gather"), Not(HasSubstr("Abs"))));
+  EXPECT_EQ(text.find("which an earlier"), text.rfind("which an earlier"));
   EXPECT_THAT(eager.Get(other), ElementsAre(-1, -2));
   EXPECT_EQ(bad->state(), EagerState::kFailed);
   EXPECT_TRUE(eager->Synchronize().ok());  // the error was read
