@@ -17,11 +17,11 @@
 
 #include "mge/mge.h"
 
-enum { kMostInputs = 16, kMostRank = 16 };
+enum { kMaxInputs = 16, kMaxRank = 16 };
 #define LONG_SECONDS 0.1    /* after a run of this length, the next one must not block the main thread: Ctrl-C */
 #define COPIED_BYTES 16384u /* results up to this size are copied, because that is faster than to share them */
 
-/* What an attribute __array_struct__ points to: https://numpy.org/doc/stable/reference/arrays.interface.html */
+/* The struct to which an attribute __array_struct__ points: https://numpy.org/doc/stable/reference/arrays.interface.html */
 typedef struct ArrayInterface {
   int two;
   int rank;
@@ -45,6 +45,9 @@ typedef struct Library {
   const int64_t* (*tensor_dims)(const mge_tensor*);
   uint64_t (*tensor_bytes)(const mge_tensor*);
   void* (*tensor_data)(mge_tensor*);
+  mge_text (*tensor_string)(const mge_tensor*, uint64_t);
+  mge_status* (*value_table)(const mge_tensor*, mge_tensor**, mge_tensor**);
+  void (*status_release)(mge_status*);
 } Library;
 
 typedef struct Call {
@@ -56,9 +59,10 @@ typedef struct Call {
   PyObject* array_type;   /* numpy.ndarray */
   PyObject* dtypes;       /* tuple: the dtype of NumPy for each number of mge/types.h, or None */
   PyObject* take;         /* take(handle): returns any output */
+  PyObject* make_maps;    /* make_maps(names, values): returns a sequence of maps */
   PyObject* raise_for;    /* raise_for(status) */
   PyObject* array_struct; /* the name "__array_struct__" */
-  mge_dtype types[kMostInputs];
+  mge_dtype types[kMaxInputs];
   Py_ssize_t running; /* runs in progress */
   int is_long;        /* whether a run may be long, so that it must not block the main thread */
 } Call;
@@ -94,8 +98,8 @@ static PyObject* Wrap(const Call* self, PyObject* array, mge_dtype declared, mge
   PyObject* capsule = CapsuleOf(self, array, &a);
   if (!capsule) return NULL;
   const int flags = a->flags & kDenseAlignedNative;
-  if (flags == kDenseAlignedNative && DTypeOf(a->kind, a->itemsize) == declared && a->rank <= kMostRank) {
-    int64_t dims[kMostRank];
+  if (flags == kDenseAlignedNative && DTypeOf(a->kind, a->itemsize) == declared && a->rank <= kMaxRank) {
+    int64_t dims[kMaxRank];
     uint64_t bytes = (uint64_t)a->itemsize;
     for (int i = 0; i < a->rank; ++i) {
       dims[i] = a->shape[i];
@@ -132,21 +136,64 @@ static PyObject* Copy(const Call* self, mge_tensor* tensor, PyObject* dtype, con
   return array;
 }
 
+static PyObject* Take(const Call* self, mge_tensor* tensor) {
+  return PyObject_CallFunction(self->take, "K", (unsigned long long)(uintptr_t)tensor);
+}
+
+/* Returns a tensor of numbers in host memory as an array, and takes over the tensor. */
+static PyObject* Array(const Call* self, mge_tensor* tensor) {
+  const Library* l = &self->library;
+  const uint64_t bytes = l->tensor_bytes(tensor);
+  const void* data = bytes <= COPIED_BYTES ? l->tensor_data(tensor) : NULL;
+  PyObject* dtype = PyTuple_GetItem(self->dtypes, l->tensor_dtype(tensor));
+  if (!dtype) PyErr_Clear();
+  if (!data || !dtype || dtype == Py_None) return Take(self, tensor);
+  PyObject* array = Copy(self, tensor, dtype, data, bytes);
+  l->tensor_release(tensor);
+  return array;
+}
+
+/* Returns the keys of a map, a vector, as a list. */
+static PyObject* Names(const Call* self, mge_tensor* keys) {
+  const Library* l = &self->library;
+  const Py_ssize_t count = (Py_ssize_t)l->tensor_dims(keys)[0];
+  const int64_t* numbers = l->tensor_dtype(keys) == MGE_DTYPE_I64 ? l->tensor_data(keys) : NULL;
+  PyObject* names = PyList_New(count);
+  for (Py_ssize_t i = 0; names && i < count; ++i) {
+    const mge_text text = numbers ? (mge_text){NULL, 0} : l->tensor_string(keys, (uint64_t)i);
+    PyObject* name =
+        numbers ? PyLong_FromLongLong(numbers[i]) : PyUnicode_DecodeUTF8(text.data, (Py_ssize_t)text.size, "replace");
+    if (!name || PyList_SetItem(names, i, name) != 0) Py_CLEAR(names);
+  }
+  return names;
+}
+
+/* Returns a sequence of maps with the same keys, and takes over `value`. Any other value is for the package. */
+static PyObject* Maps(const Call* self, mge_tensor* value) {
+  const Library* l = &self->library;
+  mge_tensor *keys = NULL, *values = NULL;
+  mge_status* status = l->value_table(value, &keys, &values);
+  if (status) {
+    l->status_release(status);
+    return Take(self, value);
+  }
+  l->tensor_release(value);
+  PyObject* names = Names(self, keys);
+  l->tensor_release(keys);
+  PyObject* rows = Array(self, values);
+  PyObject* maps = names && rows ? PyObject_CallFunctionObjArgs(self->make_maps, names, rows, NULL) : NULL;
+  Py_XDECREF(names);
+  Py_XDECREF(rows);
+  return maps;
+}
+
 /* Returns an output, and takes over the tensor. */
 static PyObject* Output(const Call* self, mge_tensor* tensor) {
-  const Library* l = &self->library;
-  if (l->tensor_kind(tensor) == MGE_VALUE_TENSOR) {
-    const uint64_t bytes = l->tensor_bytes(tensor);
-    const void* data = bytes <= COPIED_BYTES ? l->tensor_data(tensor) : NULL;
-    PyObject* dtype = PyTuple_GetItem(self->dtypes, l->tensor_dtype(tensor));
-    if (!dtype) PyErr_Clear();
-    if (data && dtype && dtype != Py_None) {
-      PyObject* array = Copy(self, tensor, dtype, data, bytes);
-      l->tensor_release(tensor);
-      return array;
-    }
+  switch (self->library.tensor_kind(tensor)) {
+    case MGE_VALUE_TENSOR: return Array(self, tensor);
+    case MGE_VALUE_SEQUENCE: return Maps(self, tensor);
+    default: return Take(self, tensor);
   }
-  return PyObject_CallFunction(self->take, "K", (unsigned long long)(uintptr_t)tensor);
 }
 
 /* Returns the input number `i` (borrowed), or NULL without an error. */
@@ -184,11 +231,11 @@ static PyObject* Run(Call* self, PyObject* args, PyObject* unused) {
     }
   }
   const int fits = by_name ? PyDict_Size(given) == count : count == 1 && PyDict_Size(named) == 0;
-  if (!fits || self->is_long || output_count > kMostInputs) Py_RETURN_NOTIMPLEMENTED;
+  if (!fits || self->is_long || output_count > kMaxInputs) Py_RETURN_NOTIMPLEMENTED;
 
-  mge_tensor* inputs[kMostInputs] = {NULL};
-  mge_tensor* outputs[kMostInputs] = {NULL};
-  PyObject* keeps[kMostInputs];
+  mge_tensor* inputs[kMaxInputs] = {NULL};
+  mge_tensor* outputs[kMaxInputs] = {NULL};
+  PyObject* keeps[kMaxInputs];
   Py_ssize_t wrapped = 0;
   for (; wrapped < count; ++wrapped) {
     PyObject* array = Input(self, given, by_name, wrapped);
@@ -229,7 +276,8 @@ static int Find(Library* library, void* handle) {
                          {"mge_tensor_release", &library->tensor_release}, {"mge_tensor_kind", &library->tensor_kind},
                          {"mge_tensor_dtype", &library->tensor_dtype},     {"mge_tensor_rank", &library->tensor_rank},
                          {"mge_tensor_dims", &library->tensor_dims},       {"mge_tensor_bytes", &library->tensor_bytes},
-                         {"mge_tensor_data", &library->tensor_data}};
+                         {"mge_tensor_data", &library->tensor_data},       {"mge_tensor_string", &library->tensor_string},
+                         {"mge_value_table", &library->value_table},       {"mge_status_release", &library->status_release}};
   for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
     void* found = dlsym(handle, functions[i].name);
     if (!found) {
@@ -244,7 +292,7 @@ static int Find(Library* library, void* handle) {
 /* Takes the inputs, a tuple of (name, number of the type), apart. */
 static int TakeInputs(Call* self, PyObject* inputs) {
   const Py_ssize_t count = PyTuple_Size(inputs);
-  if (count < 0 || count > kMostInputs) return 0;
+  if (count < 0 || count > kMaxInputs) return 0;
   self->names = PyTuple_New(count);
   for (Py_ssize_t i = 0; self->names && i < count; ++i) {
     PyObject* input = PyTuple_GetItem(inputs, i);
@@ -258,13 +306,13 @@ static int TakeInputs(Call* self, PyObject* inputs) {
   return self->names && !PyErr_Occurred();
 }
 
-/* Call(library, session, owner, inputs, outputs, array_type, dtypes, take, raise_for) */
+/* Call(library, session, owner, inputs, outputs, array_type, dtypes, take, make_maps, raise_for) */
 static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* unused) {
   (void)unused;
   unsigned long long library = 0, session = 0;
-  PyObject *owner, *inputs, *outputs, *array_type, *dtypes, *take, *raise_for;
-  if (!PyArg_ParseTuple(args, "KKOOOOOOO", &library, &session, &owner, &inputs, &outputs, &array_type, &dtypes, &take,
-                        &raise_for)) {
+  PyObject *owner, *inputs, *outputs, *array_type, *dtypes, *take, *make_maps, *raise_for;
+  if (!PyArg_ParseTuple(args, "KKOOOOOOOO", &library, &session, &owner, &inputs, &outputs, &array_type, &dtypes, &take,
+                        &make_maps, &raise_for)) {
     return NULL;
   }
   allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -272,9 +320,9 @@ static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* unused) {
   if (!self) return NULL;
   self->session = (mge_session*)(uintptr_t)session;
   self->is_long = 1;
-  PyObject** const members[] = {&self->owner,  &self->outputs, &self->array_type,
-                                &self->dtypes, &self->take,    &self->raise_for};
-  PyObject* const values[] = {owner, outputs, array_type, dtypes, take, raise_for};
+  PyObject** const members[] = {&self->owner, &self->outputs,   &self->array_type, &self->dtypes,
+                                &self->take,  &self->make_maps, &self->raise_for};
+  PyObject* const values[] = {owner, outputs, array_type, dtypes, take, make_maps, raise_for};
   for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
     Py_INCREF(values[i]);
     *members[i] = values[i];
@@ -288,8 +336,8 @@ static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* unused) {
 
 static void Delete(Call* self) {
   PyTypeObject* type = Py_TYPE(self);
-  PyObject* const members[] = {self->owner,  self->names, self->outputs,   self->array_type,
-                               self->dtypes, self->take,  self->raise_for, self->array_struct};
+  PyObject* const members[] = {self->owner, self->names,     self->outputs,   self->array_type,  self->dtypes,
+                               self->take,  self->make_maps, self->raise_for, self->array_struct};
   for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); ++i) Py_XDECREF(members[i]);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
   release(self);

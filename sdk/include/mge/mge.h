@@ -335,7 +335,7 @@ MGE_API const char* mge_session_output_name(const mge_session* session, size_t i
 /* Kind (MGE_VALUE_...), dtype, rank (-1: unknown) and dimensions (-1: unknown): inputs as declared, outputs as declared
  * and inferred. `axis` counts from 0. A dimension without a name has the name "". */
 MGE_API int32_t mge_session_input_kind(const mge_session* session, size_t index);
-MGE_API int32_t mge_session_input_part_kind(const mge_session* session, size_t index); /* of a sequence's or optional's parts */
+MGE_API int32_t mge_session_input_part_kind(const mge_session* session, size_t index); /* of an optional or a sequence */
 MGE_API mge_dtype mge_session_input_dtype(const mge_session* session, size_t index);
 MGE_API int32_t mge_session_input_rank(const mge_session* session, size_t index);
 MGE_API const int64_t* mge_session_input_dims(const mge_session* session, size_t index);

@@ -15,7 +15,7 @@ from ._handles import Handle, TensorHandle
 from ._native import lib
 from .errors import raise_for
 from .tensor import _NUMBERS, array_type
-from .values import Value, to_value
+from .values import MapSequence, Value, to_value
 
 _NAME = "mge._compiled"
 _FILE = "_compiled.abi3.so"
@@ -57,7 +57,7 @@ def new_call(session: Handle, inputs: Sequence[Value], outputs: Sequence[Value])
     if any(value.kind != "tensor" or not numbers[value.dtype] for value in inputs):
         return None
     return compiled.Call(lib._handle, session.value, session, tuple((v.name, numbers[v.dtype]) for v in inputs),
-                         tuple(v.name for v in outputs), np.ndarray, _TYPES_BY_NUMBER, _take, raise_for)
+                         tuple(v.name for v in outputs), np.ndarray, _TYPES_BY_NUMBER, _take, MapSequence._of, raise_for)
 
 
 _PLAIN = frozenset(str(kind) for kind in _NUMBERS)

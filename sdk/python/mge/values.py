@@ -51,13 +51,26 @@ class MapSequence(collections.abc.Sequence[dict[Any, Any]]):
     """A sequence of maps with the same keys, such as a classifier's probabilities. It behaves like a list of dicts, which it makes
     when they are read. The arrays `keys`, of m keys, and `values`, a row of m for each map, hold all of it."""
 
+    __slots__ = ("_names", "values")
+
     def __init__(self, keys: Any, values: Any) -> None:
-        self.keys, self.values = np.asarray(keys), np.asarray(values)
-        if self.keys.ndim != 1 or self.values.ndim != 2 or self.values.shape[1] != len(self.keys):
-            raise UsageError(f"keys{list(self.keys.shape)} and values{list(self.values.shape)} do not fit: the values need a "
+        self._names, self.values = np.asarray(keys).tolist(), np.asarray(values)
+        if np.ndim(keys) != 1 or self.values.ndim != 2 or self.values.shape[1] != len(self._names):
+            raise UsageError(f"keys{list(np.shape(keys))} and values{list(self.values.shape)} do not fit: the values need a "
                              "column for each key", kind=2)
-        self._names = self.keys.tolist()
-        self._dicts = _maker_of_dicts(len(self._names))
+
+    @classmethod
+    def _of(cls, names: list[Any], values: Any) -> "MapSequence":
+        maps = cls.__new__(cls)
+        maps._names, maps.values = names, values
+        return maps
+
+    @property
+    def keys(self) -> Any:
+        return np.array(self._names, object if isinstance(self._names[0], str) else np.int64) if self._names else np.empty(0, object)
+
+    def _dicts(self, rows: Any) -> list[dict[Any, Any]]:
+        return _maker_of_dicts(len(self._names))(self._names, rows.tolist())
 
     def column(self, key: Any) -> Any:
         """Returns the values of one key, as an array with an element for each map."""
@@ -66,7 +79,7 @@ class MapSequence(collections.abc.Sequence[dict[Any, Any]]):
         return self.values[:, self._names.index(key)]
 
     def tolist(self) -> list[dict[Any, Any]]:
-        return self._dicts(self._names, self.values.tolist())
+        return self._dicts(self.values)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -78,12 +91,12 @@ class MapSequence(collections.abc.Sequence[dict[Any, Any]]):
 
     def __getitem__(self, index: int | slice) -> "dict[Any, Any] | MapSequence":
         if isinstance(index, slice):
-            return MapSequence(self.keys, self.values[index])
+            return MapSequence._of(self._names, self.values[index])
         return dict(zip(self._names, self.values[index].tolist()))
 
     def __iter__(self) -> Iterator[dict[Any, Any]]:
         for begin in range(0, len(self.values), 1024):
-            yield from self._dicts(self._names, self.values[begin : begin + 1024].tolist())
+            yield from self._dicts(self.values[begin : begin + 1024])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (list, tuple, MapSequence)) or len(other) != len(self):
@@ -116,7 +129,7 @@ def to_value(handle: Handle, on_device: bool = False) -> Any:
         keys, values = TensorHandle(), TensorHandle()
         status = lib.mge_value_table(handle, c.byref(keys), c.byref(values))
         if not status:
-            return MapSequence(array_of(keys), array_of(values))
+            return MapSequence._of(array_of(keys).tolist(), array_of(values))
         lib.mge_status_release(status)  # keys differ: a dict for each map
     parts = [to_value(part_of(handle, i), on_device and kind != _MAP) for i in range(count)]
     if kind == _SEQUENCE:
