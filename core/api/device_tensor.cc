@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/api/callback.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "fmt/format.h"
@@ -44,7 +45,7 @@ absl::StatusOr<mge::Device*> DeviceOf(mge_runtime* runtime, const char* name) {
 // fails.
 std::shared_ptr<void> CallAtEnd(mge_release_fn release, void* state) {
   return std::shared_ptr<void>(state, [release](void* s) {
-    if (release) release(s);
+    if (release) mge::api::CallApplication([&] { release(s); });
   });
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/callback.h"
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/plugin/device_tensor.h"
@@ -164,7 +165,7 @@ mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, DLM
   void* const address = static_cast<char*>(t.data) + t.byte_offset;
   auto result = std::make_unique<mge_tensor>();
   auto release = [managed] {
-    if (managed->deleter) managed->deleter(managed);
+    if (managed->deleter) mge::api::CallApplication([&] { managed->deleter(managed); });
   };
   if (!device) {
     if (t.device.device_type != kCpu) {

@@ -172,7 +172,9 @@ class Session(Closable):
         control = _control(control, timeout, seed)
         begin = time.monotonic()
         try:
-            if self._last_seconds < _LONG_SECONDS or threading.current_thread() is not threading.main_thread():
+            main = threading.main_thread()
+            # The main thread counts as dead when functions of atexit run: then Python starts no thread.
+            if self._last_seconds < _LONG_SECONDS or threading.current_thread() is not main or not main.is_alive():
                 return self._run(handles, names, control)
             control = control or RunControl()
             with concurrent.futures.ThreadPoolExecutor(1) as worker:

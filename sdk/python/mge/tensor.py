@@ -62,7 +62,9 @@ def tensor_of(data: Any) -> TensorHandle:
         return _strings(array)
     if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "A"]).reshape(array.shape)
-    number = _BFLOAT16 if array.dtype.name == "bfloat16" else _NUMBERS.get(array.dtype)
+    number = _NUMBERS.get(array.dtype)
+    if number is None and array.dtype.name == "bfloat16":
+        number = _BFLOAT16
     if number is None:
         raise UsageError(f"an array of type {array.dtype} has no counterpart in ONNX", kind=2)
     raise_for(lib.mge_tensor_wrap(number, dims_of(array.shape), array.ndim, array.ctypes.data, array.nbytes, c.byref(out)))
