@@ -235,7 +235,7 @@ absl::Status EagerInterpreter::WaitForValue(EagerValue& value) {
   if (value.state() == EagerState::kPending) WaitUntil([&] { return value.state() != EagerState::kPending; });
   if (value.state() != EagerState::kFailed) return absl::OkStatus();
   std::lock_guard lock(store_->mutex);
-  if (first_error_ == value.error()) first_error_ = absl::OkStatus();  // the caller gets it now
+  if (first_error_ == value.cause()) first_error_ = absl::OkStatus();  // the caller gets it now
   return value.error();
 }
 

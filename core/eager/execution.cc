@@ -84,7 +84,7 @@ absl::Status EagerInterpreter::Execute(Command& command) {
         for (const std::shared_ptr<EagerValue>& y : command.call->outputs) y->SetFailed(status, cause);
       }
       if (command.kind == Command::Kind::kPut) command.value->SetFailed(status, cause);
-      if (first_error_.ok()) first_error_ = status;
+      if (first_error_.ok() && cause.ok()) first_error_ = status;
     }
     if (command.fetched) {
       command.fetched->done = true;
