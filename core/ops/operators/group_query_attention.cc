@@ -30,8 +30,9 @@ absl::Status Infer(InferContext& ctx) { return InferAttention(ctx, kQ); }
 // The sizes of a node. `lengths` of the batch are the last positions, that is the numbers of valid keys less 1.
 struct Sizes {
   int64_t batch = 0, queries = 0, heads = 0, kv_heads = 0, head = 0;
-  int64_t past = 0;   // rows of the past keys, some of which may be free
-  int64_t total = 0;  // most valid keys of a batch
+  bool shared = false;  // the past has all keys: this layer adds none to the cache of another one
+  int64_t past = 0;     // rows of the past keys, some of which may be free
+  int64_t total = 0;    // most valid keys of a batch
   // Returns whether the place of the new keys is known: no sample has earlier keys, or there is one sample.
   bool IsFixed() const { return total == queries || batch == 1; }
   int64_t rows() const { return std::max(past, total); }
@@ -53,9 +54,16 @@ absl::StatusOr<Sizes> ReadSizes(const FunctionBody& f) {
     if (f.rank(kPastKey) != 4 || !f.has_input(kPastValue)) return f.Invalid("past_key must have 4 dimensions");
     s.past = f.dims(kPastKey)[2];
   }
+  if (!packed) {
+    const Shape k = f.dims(kK), v = f.dims(kV);
+    s.shared = s.past > 0 && k.size() == 3 && k[1] == 0;
+    if (k.size() != 3 || v.size() != 3 || k[1] != v[1] || (k[1] != s.queries && !s.shared)) {
+      return f.Invalid("key and value must be as long as query, or have length 0 if past_key has all keys");
+    }
+  }
   const std::vector<int64_t> total = f.constant(kTotal)->ToInts();
-  if (total.size() != 1 || total[0] < s.queries || total[0] > s.past + s.queries) {
-    return f.Invalid("total_sequence_length must lie between the length of query and the length with the past");
+  if (total.size() != 1 || total[0] < s.queries || total[0] > s.past + (s.shared ? 0 : s.queries)) {
+    return f.Invalid("total_sequence_length must lie between the length of query and the number of past and new keys");
   }
   s.total = total[0];
   if (!f.has_input(kLengths)) return f.Invalid("seqlens_k is required");
@@ -74,12 +82,12 @@ class Builder {
       o = {.q = parts[0], .k = parts[1], .v = parts[2], .y = o.y};
     }
     if (f_.has_input(kNormQ)) o.q = Normalized(o.q, s_.heads, kNormQ, "q_norm_epsilon");
-    if (f_.has_input(kNormK)) o.k = Normalized(o.k, s_.kv_heads, kNormK, "k_norm_epsilon");
+    if (f_.has_input(kNormK) && !s_.shared) o.k = Normalized(o.k, s_.kv_heads, kNormK, "k_norm_epsilon");
     if (f_.attrs().Int("do_rotary") != 0) {
       if (!f_.has_input(kCos) || !f_.has_input(kSin) || f_.rank(kCos) != 2) return f_.Invalid("cos_cache is required");
       const ValueId positions = f_.has_input(kPositions) ? f_.input(kPositions) : Positions();
       o.q = Rotated(o.q, s_.heads, positions);
-      o.k = Rotated(o.k, s_.kv_heads, positions);
+      if (!s_.shared) o.k = Rotated(o.k, s_.kv_heads, positions);
     }
     FusedAttention attention(f_, s_.batch, s_.queries, s_.total, f_.dtype(kQ));
     attention.AddBias(kAttentionBias);
@@ -93,7 +101,7 @@ class Builder {
     if (sinks && !s_.IsFixed())
       return f_.Unsupported("head_sink or smooth_softmax for samples with caches of different length");
 
-    if (s_.IsFixed() && s_.rows() == s_.total && !sinks) {
+    if (s_.IsFixed() && s_.rows() == s_.total && !sinks && !s_.shared) {
       o.past_key = Earlier(kPastKey);
       o.past_value = Earlier(kPastValue);
       o.present_key = f_.output(1);
@@ -101,7 +109,7 @@ class Builder {
       attention.Add(o, std::move(attrs));
       return absl::OkStatus();
     }
-    // The cache has free rows: the new keys are written into it. The last dimensions of all operands must then agree.
+    // The new keys, if there are any, are written into the free rows of the cache. The operands then have heads of their own.
     const ValueId keys = Cache(kPastKey, o.k, 1), values = Cache(kPastValue, o.v, 2);
     o.q = f_.Transpose(f_.Reshape(o.q, {s_.batch, s_.queries, s_.heads, s_.head}), {0, 2, 1, 3});
     o.k = Valid(keys);
@@ -161,6 +169,10 @@ class Builder {
   }
   // Returns all rows of the cache with the new ones, and sets the output.
   ValueId Cache(int input, ValueId x, int output) {
+    if (s_.shared) {
+      if (f_.output(output) != kNone) f_.Result(output, "Identity", {f_.input(input)});
+      return f_.input(input);
+    }
     x = f_.Transpose(f_.Reshape(x, {s_.batch, s_.queries, s_.kv_heads, s_.head}), {0, 2, 1, 3});
     ValueId cache = f_.input(input);
     if (s_.past < s_.total) {

@@ -161,6 +161,7 @@ class Builder {
   }
   // Makes `limits_` and `mask_`, and the queries that see no key. Allocates all memory before it adds nodes.
   absl::Status MakeMasks(const AttentionWindow& window) {
+    by_position_ = window.limits();
     if (Has(kValidKeys)) {
       LimitByValidKeys(window);
     } else if (window.limits()) {
@@ -204,7 +205,7 @@ class Builder {
         Add("Equal", {Add("ReduceMax", {bias, nodes_.Integers({-1})}, IntAttribute("keepdims", 1)), Lowest()});
     Shape shape(Shares() ? 5 : 4, 1);
     for (size_t i = 2; i <= mask_dims_.size(); ++i) shape[shape.size() - i] = mask_dims_[mask_dims_.size() - i];
-    if (limits_ != kNone) shape[shape.size() - 2] = d_.queries;
+    if (by_position_) shape[shape.size() - 2] = d_.queries;
     if (Has(kValidKeys)) shape[0] = d_.batch;
     return Reshape(none, shape);
   }
@@ -218,6 +219,7 @@ class Builder {
   ValueId mask_ = kNone;  // the node's mask: is added to the scores; or bool: keeps a score
   Shape mask_dims_;
   ValueId limits_ = kNone;     // bool: keeps a score
+  bool by_position_ = false;   // the limits differ from query to query
   ValueId sees_none_ = kNone;  // bool
 };
 

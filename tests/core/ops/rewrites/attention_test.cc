@@ -5,6 +5,7 @@
 namespace mge {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -86,11 +87,20 @@ TEST(AttentionRewrite, JoinsTheTransposeBehindIt) {
 }
 
 TEST(AttentionRewrite, MaySeeANumberOfValidKeys) {
-  const std::string valid = "const n = int64[2]<2, 5>\n";
-  for (const std::string& inputs : {kHeads + valid, kShared + valid}) {
-    for (const char* limits : {"", " {is_causal=1}", " {left_window_size=1, right_window_size=0}"}) {
-      EXPECT_THAT(Rewritten(inputs, std::string("y = Attention(q, k, v, , , , n)") + limits), Not(HasSubstr("Attention")))
-          << limits;
+  const std::string more =
+      "const n = int64[2]<2, 5>\ninput radd : float32[2,1,1,5]\ninput rheads : float32[4,3,5]\n"
+      "const keep = bool[3,5]<true, true, false, false, true, false, false, false, false, false, true, true, true, true, "
+      "true>\n";
+  const std::pair<std::string, std::string> forms[] = {{kHeads, ""},
+                                                       {kShared, ""},
+                                                       {kRows, ", q_num_heads=4, kv_num_heads=4"},
+                                                       {kSharedRows, ", q_num_heads=4, kv_num_heads=2"}};
+  for (const auto& [inputs, heads] : forms) {
+    for (const char* limits : {"is_causal=0", "is_causal=1", "left_window_size=1, right_window_size=0", "softcap=0.5"}) {
+      for (const char* mask : {"", "radd", "rheads", "keep"}) {
+        const std::string call = fmt::format("y = Attention(q, k, v, {}, , , n) {{{}{}}}", mask, limits, heads);
+        EXPECT_THAT(Rewritten(inputs + more, call), AllOf(Not(HasSubstr("Attention")), HasSubstr("Softmax"))) << call;
+      }
     }
   }
 }
