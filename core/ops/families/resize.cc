@@ -30,26 +30,33 @@ bool IsIdentity(const ResizeOptions& o, const ResizeAxis& a) {
          (o.coordinates != Coordinates::kTfCropAndResize || (a.roi_begin == 0 && a.roi_end == 1));
 }
 
-// Returns the position in the input, in elements, of output `x`.
-double Source(Coordinates mode, const ResizeAxis& a, int64_t x) {
-  const double at = static_cast<double>(x), in = static_cast<double>(a.in);
-  const double length = a.scale * in;  // length of the output; may be fractional if it comes from a scale
+// Returns the position in the input, in elements, of output `x`, computed in F.
+template <typename F>
+F SourceIn(Coordinates mode, const ResizeAxis& a, int64_t x) {
+  const F at = static_cast<F>(x), in = static_cast<F>(a.in), out = static_cast<F>(a.out), half = F(0.5);
+  const F scale = static_cast<F>(a.scale), begin = static_cast<F>(a.roi_begin), end = static_cast<F>(a.roi_end);
   switch (mode) {
-    case Coordinates::kHalfPixel: return (at + 0.5) / a.scale - 0.5;
-    case Coordinates::kPytorchHalfPixel: return a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0;
-    case Coordinates::kAlignCorners: return length == 1 ? 0 : at * (in - 1) / (length - 1);
-    case Coordinates::kAsymmetric: return at / a.scale;
+    case Coordinates::kHalfPixel: return (at + half) / scale - half;
+    case Coordinates::kPytorchHalfPixel: return a.out > 1 ? (at + half) / scale - half : 0;
+    case Coordinates::kAlignCorners: return a.out <= 1 ? 0 : at * (in - 1) / (out - 1);
+    case Coordinates::kAsymmetric: return at / scale;
     case Coordinates::kTfCropAndResize: {
-      if (length <= 1) return 0.5 * (a.roi_begin + a.roi_end) * (in - 1);
-      return a.roi_begin * (in - 1) + at * (a.roi_end - a.roi_begin) * (in - 1) / (length - 1);
+      if (a.out <= 1) return half * (begin + end) * (in - 1);
+      return begin * (in - 1) + at * (end - begin) * (in - 1) / (out - 1);
     }
     case Coordinates::kHalfPixelSymmetric: {
-      const double offset = in / 2 * (1 - static_cast<double>(a.out) / length);
-      return offset + (at + 0.5) / a.scale - 0.5;
+      const F offset = in / 2 * (1 - out / (scale * in));  // the length before it is rounded down
+      return offset + (at + half) / scale - half;
     }
-    case Coordinates::kTfHalfPixelForNearest: return (at + 0.5) / a.scale;
+    case Coordinates::kTfHalfPixelForNearest: return (at + half) / scale;
   }
   return 0;
+}
+// The nearest element depends on the last bit of a position, so that is computed in float32, as PyTorch and ONNX Runtime do:
+// with scale 0.7, output 7 is input 10.
+double Source(const ResizeOptions& o, const ResizeAxis& a, int64_t x) {
+  if (o.mode != Mode::kNearest) return SourceIn<double>(o.coordinates, a, x);
+  return static_cast<double>(SourceIn<float>(o.coordinates, a, x));
 }
 
 double Cubic(double x, double a) {
@@ -59,8 +66,9 @@ double Cubic(double x, double a) {
   return 0;
 }
 
-int64_t NearestOffset(Rounding mode, double fraction) {
+int64_t NearestOffset(Rounding mode, double scale, double fraction) {
   switch (mode) {
+    case Rounding::kFloorOrCeil: return scale < 1 && fraction > 0;
     case Rounding::kRoundPreferFloor: return fraction > 0.5;
     case Rounding::kRoundPreferCeil: return fraction >= 0.5;
     case Rounding::kFloor: return 0;
@@ -102,14 +110,14 @@ absl::StatusOr<AxisTable> MakeTable(HostAllocator& allocator, const ResizeOption
   double* weight = table.weights.MutableData<double>().data();
   const double limit = static_cast<double>(a.in) + 1;
   for (int64_t x = 0; x < a.out; ++x, index += table.taps, weight += table.taps) {
-    const double exact = Source(o.coordinates, a, x);
+    const double exact = Source(o, a, x);
     const double at = std::clamp(exact, -limit, 2 * limit);
     if (o.coordinates == Coordinates::kTfCropAndResize && !(exact >= 0 && exact <= static_cast<double>(a.in - 1))) {
       std::fill_n(index, table.taps, -1);
       std::fill_n(weight, table.taps, 0);
     } else if (o.mode == Mode::kNearest) {
       const double base = std::floor(at);
-      *index = std::clamp<int64_t>(static_cast<int64_t>(base) + NearestOffset(o.nearest, at - base), 0, a.in - 1);
+      *index = std::clamp<int64_t>(static_cast<int64_t>(base) + NearestOffset(o.nearest, a.scale, at - base), 0, a.in - 1);
       *weight = 1;
     } else {
       FilterTaps(o, a, at, shrink, first, table.taps, index, weight);
@@ -276,10 +284,13 @@ absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs) {
   MGE_ASSIGN_OR_RETURN(int coordinates, ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel",
                                                    {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
                                                     "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn"}));
-  MGE_ASSIGN_OR_RETURN(int nearest, ReadChoice(attrs, "nearest_mode", "round_prefer_floor",
-                                               {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  o.nearest = Rounding::kFloorOrCeil;
+  if (attrs.Text("nearest_mode") != kFloorOrCeil) {
+    MGE_ASSIGN_OR_RETURN(int nearest, ReadChoice(attrs, "nearest_mode", "round_prefer_floor",
+                                                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+    o.nearest = static_cast<Rounding>(nearest);
+  }
   o.mode = static_cast<Mode>(mode);
-  o.nearest = static_cast<Rounding>(nearest);
   o.coordinates = static_cast<Coordinates>(coordinates);
   o.antialias = attrs.Int("antialias") != 0;
   o.exclude_outside = attrs.Int("exclude_outside") != 0;

@@ -2,6 +2,7 @@
 // Resampling along axes, for Resize and Upsample: the input positions and weights of each output.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/ops/function_body.h"
@@ -20,7 +21,7 @@ struct ResizeOptions {
     kHalfPixelSymmetric,
     kTfHalfPixelForNearest  // operator sets 11 and 12 only
   };
-  enum class Nearest { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+  enum class Nearest { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil, kFloorOrCeil /* ceil if the scale is below 1 */ };
 
   Mode mode = Mode::kNearest;
   Coordinates coordinates = Coordinates::kHalfPixel;
@@ -39,6 +40,9 @@ struct ResizeAxis {
   double roi_begin = 0;
   double roi_end = 1;
 };
+
+// The nearest_mode of operator set 10, which no model can name.
+inline constexpr std::string_view kFloorOrCeil = "floor_or_ceil";
 
 // Reads and checks the attributes mode, coordinate_transformation_mode, nearest_mode, antialias and others.
 absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs);

@@ -13,12 +13,16 @@ namespace {
 
 enum Input { kX, kRoi, kScales, kSizes };
 
-// Operator set 10 had only the inputs X and scales.
+// Operator set 10 had only the inputs X and scales. Its nearest element is that above where the tensor becomes smaller.
 absl::Status Upgrade(Graph&, Node& node) {
-  if (node.version >= 11) return absl::OkStatus();
+  if (node.version >= 11) {
+    if (node.attrs.Text("nearest_mode") != kFloorOrCeil) return absl::OkStatus();
+    return BadNode(
+        "attribute nearest_mode = \"floor_or_ceil\" is not one of round_prefer_floor, round_prefer_ceil, floor, ceil");
+  }
   node.inputs.insert(node.inputs.begin() + std::min<size_t>(1, node.inputs.size()), kNone);
   node.attrs.Set("coordinate_transformation_mode", std::string("asymmetric"));
-  node.attrs.Set("nearest_mode", std::string("floor"));
+  node.attrs.Set("nearest_mode", std::string(kFloorOrCeil));
   return absl::OkStatus();
 }
 

@@ -54,27 +54,31 @@ Result ReadAxes(const Node& n, std::vector<Axis>* out) {
 // Returns the position of output `at` in the input, in elements.
 using SourceFn = double (*)(const Axis& a, double at);
 
-// Returns null for an unsupported transformation.
-SourceFn FindSource(const Node& n) {
-  std::string_view mode = n.Word("coordinate_transformation_mode", "half_pixel");
-  if (mode == "half_pixel") return [](const Axis& a, double at) { return (at + 0.5) / a.scale - 0.5; };
+// Computes in F: the nearest element depends on the last bit, and is that of float32.
+template <typename F>
+SourceFn FindSource(std::string_view mode) {
+  if (mode == "half_pixel") {
+    return [](const Axis& a, double at) -> double { return (F(at) + F(0.5)) / F(a.scale) - F(0.5); };
+  }
   if (mode == "pytorch_half_pixel") {
-    return [](const Axis& a, double at) { return a.out > 1 ? (at + 0.5) / a.scale - 0.5 : 0; };
+    return [](const Axis& a, double at) -> double { return a.out > 1 ? (F(at) + F(0.5)) / F(a.scale) - F(0.5) : F(0); };
   }
   if (mode == "align_corners") {
-    return [](const Axis& a, double at) {
-      double in = static_cast<double>(a.in), length = a.scale * in;
-      return length == 1 ? 0 : at * (in - 1) / (length - 1);
-    };
+    return [](const Axis& a, double at) -> double { return a.out <= 1 ? F(0) : F(at) * F(a.in - 1) / F(a.out - 1); };
   }
-  if (mode == "asymmetric") return [](const Axis& a, double at) { return at / a.scale; };
+  if (mode == "asymmetric") return [](const Axis& a, double at) -> double { return F(at) / F(a.scale); };
   if (mode == "half_pixel_symmetric") {
-    return [](const Axis& a, double at) {
-      double in = static_cast<double>(a.in), length = a.scale * in;
-      return in / 2 * (1 - static_cast<double>(a.out) / length) + (at + 0.5) / a.scale - 0.5;
+    return [](const Axis& a, double at) -> double {
+      const F in = F(a.in), scale = F(a.scale);
+      return in / 2 * (1 - F(a.out) / (scale * in)) + (F(at) + F(0.5)) / scale - F(0.5);
     };
   }
   return nullptr;
+}
+// Returns null for an unsupported transformation.
+SourceFn FindSource(const Node& n) {
+  const std::string_view mode = n.Word("coordinate_transformation_mode", "half_pixel");
+  return n.Word("mode", "nearest") == "nearest" ? FindSource<float>(mode) : FindSource<double>(mode);
 }
 
 double PlaceOf(SourceFn source, const Axis& a, int64_t i) {
@@ -83,14 +87,17 @@ double PlaceOf(SourceFn source, const Axis& a, int64_t i) {
 }
 
 // Returns whether a position between two elements is rounded up.
-using UpFn = bool (*)(double fraction);
+using UpFn = bool (*)(const Axis& a, double fraction);
 
+// Returns null for an unknown mode.
 UpFn FindRounding(const Node& n) {
   std::string_view mode = n.Word("nearest_mode", "round_prefer_floor");
-  if (mode == "floor") return [](double) { return false; };
-  if (mode == "ceil") return [](double fraction) { return fraction > 0; };
-  if (mode == "round_prefer_ceil") return [](double fraction) { return fraction >= 0.5; };
-  return [](double fraction) { return fraction > 0.5; };
+  if (mode == "floor") return [](const Axis&, double) { return false; };
+  if (mode == "ceil") return [](const Axis&, double fraction) { return fraction > 0; };
+  if (mode == "floor_or_ceil") return [](const Axis& a, double fraction) { return a.scale < 1 && fraction > 0; };
+  if (mode == "round_prefer_ceil") return [](const Axis&, double fraction) { return fraction >= 0.5; };
+  if (mode == "round_prefer_floor") return [](const Axis&, double fraction) { return fraction > 0.5; };
+  return nullptr;
 }
 
 Result BuildNearest(const Node& n, IndexMap* map) {
@@ -99,10 +106,11 @@ Result BuildNearest(const Node& n, IndexMap* map) {
   SourceFn source = FindSource(n);
   if (!source) return Refusal("unsupported coordinate_transformation_mode");
   UpFn up = FindRounding(n);
+  if (!up) return Refusal("unsupported nearest_mode");
   for (const Axis& a : axes) {
     map->place.push_back([=](int64_t i) {
       double place = PlaceOf(source, a, i), base = std::floor(place);
-      return std::clamp<int64_t>(static_cast<int64_t>(base) + up(place - base), 0, a.in - 1);
+      return std::clamp<int64_t>(static_cast<int64_t>(base) + up(a, place - base), 0, a.in - 1);
     });
   }
   return {};

@@ -7,16 +7,16 @@
 
 namespace mge::gpu {
 
-// Returns the position of output i in the input, in elements. It may be slightly outside.
+// Returns the position of output i in the input, in elements. It may be slightly outside. Computes in F: the nearest element
+// depends on the last bit, and is that of float32.
+template <typename F>
 GPU_DEVICE double PlaceOf(const ResizeAxis& a, int coordinates, int64_t i) {
-  const double at = static_cast<double>(i), in = static_cast<double>(a.in), length = a.scale * in;
-  double place = (at + 0.5) / a.scale - 0.5;
+  const F at = static_cast<F>(i), in = static_cast<F>(a.in), out = static_cast<F>(a.out), scale = static_cast<F>(a.scale);
+  F place = (at + F(0.5)) / scale - F(0.5);
   if (coordinates == kPytorchHalfPixel && a.out <= 1) place = 0;
-  if (coordinates == kAlignCorners) place = length == 1 ? 0 : at * (in - 1) / (length - 1);
-  if (coordinates == kAsymmetric) place = at / a.scale;
-  if (coordinates == kHalfPixelSymmetric) {
-    place = in / 2 * (1 - static_cast<double>(a.out) / length) + (at + 0.5) / a.scale - 0.5;
-  }
+  if (coordinates == kAlignCorners) place = a.out <= 1 ? F(0) : at * (in - 1) / (out - 1);
+  if (coordinates == kAsymmetric) place = at / scale;
+  if (coordinates == kHalfPixelSymmetric) place = in / 2 * (1 - out / (scale * in)) + (at + F(0.5)) / scale - F(0.5);
   return place < -(in + 1) ? -(in + 1) : place > 2 * (in + 1) ? 2 * (in + 1) : place;
 }
 GPU_DEVICE int64_t Inside(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
@@ -32,11 +32,12 @@ GPU_DEVICE void ResizeNearest(const ResizeArgs& args) {
       const int64_t q = rest / a.out, at = rest - q * a.out;
       int64_t place = at;
       if (!a.identical) {
-        const double exact = PlaceOf(a, args.coordinates, at), base = floor(exact), fraction = exact - base;
-        const bool up = args.mode == kNearestFloor        ? false
-                        : args.mode == kNearestCeil       ? fraction > 0
-                        : args.mode == kNearestPreferCeil ? fraction >= 0.5
-                                                          : fraction > 0.5;
+        const double exact = PlaceOf<float>(a, args.coordinates, at), base = floor(exact), fraction = exact - base;
+        const bool up = args.mode == kNearestFloor         ? false
+                        : args.mode == kNearestCeil        ? fraction > 0
+                        : args.mode == kNearestFloorOrCeil ? a.scale < 1 && fraction > 0
+                        : args.mode == kNearestPreferCeil  ? fraction >= 0.5
+                                                           : fraction > 0.5;
         place = Inside(static_cast<int64_t>(base) + (up ? 1 : 0), a.in);
       }
       from += place * a.stride;
@@ -49,7 +50,7 @@ GPU_DEVICE void ResizeNearest(const ResizeArgs& args) {
 // Computes positions and weights of the taps for one output position. Returns their number: 2 (linear) or 4 (cubic).
 template <typename C>
 GPU_DEVICE int Taps(const ResizeArgs& args, const ResizeAxis& a, int64_t i, int64_t* places, C* weights) {
-  const double exact = PlaceOf(a, args.coordinates, i), base = floor(exact);
+  const double exact = PlaceOf<double>(a, args.coordinates, i), base = floor(exact);
   const auto low = static_cast<int64_t>(base);
   const C f = static_cast<C>(exact - base);
   if (args.mode == kLinear) {

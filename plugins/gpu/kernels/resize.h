@@ -6,7 +6,15 @@
 
 namespace mge::gpu {
 
-enum ResizeMode : int32_t { kNearestFloor, kNearestCeil, kNearestPreferFloor, kNearestPreferCeil, kLinear, kCubic };
+enum ResizeMode : int32_t {
+  kNearestFloor,
+  kNearestCeil,
+  kNearestFloorOrCeil,  // ceil if the scale is below 1
+  kNearestPreferFloor,
+  kNearestPreferCeil,
+  kLinear,
+  kCubic
+};
 
 enum ResizeCoordinates : int32_t { kHalfPixel, kPytorchHalfPixel, kAlignCorners, kAsymmetric, kHalfPixelSymmetric };
 

@@ -20,6 +20,7 @@ constexpr Word kCoordinates[] = {{"half_pixel", kHalfPixel},
                                  {"half_pixel_symmetric", kHalfPixelSymmetric}};
 constexpr Word kRoundings[] = {{"floor", kNearestFloor},
                                {"ceil", kNearestCeil},
+                               {"floor_or_ceil", kNearestFloorOrCeil},
                                {"round_prefer_floor", kNearestPreferFloor},
                                {"round_prefer_ceil", kNearestPreferCeil}};
 
