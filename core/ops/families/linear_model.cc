@@ -35,10 +35,9 @@ void FinishLinearRow(const ClassLabels& labels, PostTransform transform, std::sp
   } else {
     SetLabel(y, row, labels, std::max_element(scores.begin(), scores.end()) - scores.begin());
   }
-  const std::span<float> transformed = out.last(scores.size());
-  std::copy(scores.begin(), scores.end(), transformed.begin());
-  TransformScores(transform, transformed);
-  if (binary) out[0] = 1 - out[1];
+  if (binary) return TransformBinaryScore(transform, scores[0], out);
+  std::copy(scores.begin(), scores.end(), out.begin());
+  TransformScores(transform, out);
 }
 
 void LinearScores(const LinearModel& model, std::span<const float> row, float* out) {

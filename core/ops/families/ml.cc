@@ -149,6 +149,12 @@ void TransformScores(PostTransform transform, std::span<float> scores) {
   }
 }
 
+void TransformBinaryScore(PostTransform transform, float score, std::span<float> out) {
+  out[1] = transform == PostTransform::kProbit ? Probit(score) : score;
+  out[0] = -out[1];
+  if (transform != PostTransform::kProbit) TransformScores(transform, out);
+}
+
 absl::StatusOr<ClassLabels> ReadLabels(const Attributes& attrs, std::string_view ints) {
   ClassLabels labels = {attrs.IntList(ints), attrs.TextList("classlabels_strings")};
   if (labels.ints.empty() != labels.texts.empty()) return labels;

@@ -34,6 +34,9 @@ absl::StatusOr<PostTransform> ReadPostTransform(const Attributes& attrs);
 float Logistic(float x);
 // Transforms the scores of one row.
 void TransformScores(PostTransform transform, std::span<float> scores);
+// Sets the two scores of a binary classifier from its only score, that of the second class. The first class has the score of
+// the opposite sign, as scikit-learn has it; a probability and its PROBIT have the complement.
+void TransformBinaryScore(PostTransform transform, float score, std::span<float> out);
 
 // The classes of a classifier: integers or texts.
 struct ClassLabels {

@@ -324,16 +324,8 @@ void FinishTreeRow(const TreeClasses& c, std::span<const float> scores, std::spa
   const bool probability = c.binary && c.positive;
   SetLabel(y, row, c.labels, score > (probability ? 0.5f : 0.0f) ? 1 : 0);
   if (scored[1]) return TransformScores(c.transform, out);
-  out[1] = score;
-  if (c.transform == PostTransform::kLogistic) {
-    out[0] = Logistic(-score);
-    out[1] = Logistic(score);
-  } else if (c.transform == PostTransform::kProbit) {
-    TransformScores(c.transform, out.last(1));
-    out[0] = 1 - out[1];
-  } else {
-    out[0] = probability ? 1 - score : -score;
-  }
+  TransformBinaryScore(c.transform, score, out);
+  if (probability && c.transform == PostTransform::kNone) out[0] = 1 - score;
 }
 
 }  // namespace mge

@@ -159,10 +159,8 @@ absl::Status Eval(EvalContext& ctx) {
     if (!c.prob_a.empty()) {
       CoupleProbabilities(c, scores, out);
       TransformScores(c.transform, out);
-    } else if (c.classes == 2) {  // both columns follow from the only score
-      if (c.transform == PostTransform::kProbit) TransformScores(c.transform, scores);
-      out[0] = c.transform == PostTransform::kNone ? -scores[0] : 1 - scores[0];
-      out[1] = scores[0];
+    } else if (c.classes == 2) {
+      TransformBinaryScore(c.transform, scores[0], out);
     } else {
       std::copy(scores.begin(), scores.end(), out.begin());
       TransformScores(c.transform, out);

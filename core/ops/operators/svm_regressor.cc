@@ -40,8 +40,11 @@ absl::Status Eval(EvalContext& ctx) {
       sum += static_cast<double>(kernels[i]) * static_cast<double>(svm.coefficients[i]);
     float& out = y->MutableData<float>()[row];
     out = static_cast<float>(sum + static_cast<double>(svm.rho[0]));
-    TransformScores(transform, {&out, 1});
-    if (one_class) out = out > 0 ? 1.0f : -1.0f;
+    if (one_class) {
+      out = out > 0 ? 1.0f : -1.0f;  // the side of the border; no transform changes it
+    } else {
+      TransformScores(transform, {&out, 1});
+    }
   }
   return absl::OkStatus();
 }

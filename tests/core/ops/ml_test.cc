@@ -156,10 +156,10 @@ TEST(LinearRegressor, AddsInterceptsAndTransforms) {
   EXPECT_THAT(Ml("LinearRegressor@1", {"float32[2]<1.0, 2.0>"}, "{coefficients=[1.0,1.0,1.0]}"), HasSubstr("do not fit 2"));
 }
 
-TEST(LinearClassifier, ChoosesTheLabelAndAddsTheFirstScoreOfTwo) {
+TEST(LinearClassifier, ChoosesTheLabelAndGivesTheFirstOfTwoTheOppositeScore) {
   const std::string_view one = "{coefficients=[1.0], intercepts=[0.0], classlabels_strings=[\"no\",\"yes\"]}";
   EXPECT_EQ(Ml("LinearClassifier@1", {"float32[2,1]<0.25, -1.0>"}, one), "string[2]<\"yes\", \"no\">");
-  EXPECT_EQ(Ml("LinearClassifier@1", {"float32[2,1]<0.25, -1.0>"}, one, 1), "float32[2,2]<0.75, 0.25, 2.0, -1.0>");
+  EXPECT_EQ(Ml("LinearClassifier@1", {"float32[2,1]<0.25, -1.0>"}, one, 1), "float32[2,2]<-0.25, 0.25, 1.0, -1.0>");
   const std::string_view three = "{coefficients=[1.0,0.0,-1.0], intercepts=[0.0,0.5,0.0], classlabels_ints=[4,5,6]}";
   EXPECT_EQ(Ml("LinearClassifier@1", {"int32[3,1]<2, 0, -2>"}, three), "int64[3]<4, 5, 6>");
   EXPECT_EQ(Ml("LinearClassifier@1", {"int32[1,1]<2>"}, three, 1), "float32[1,3]<2.0, 0.5, -2.0>");
