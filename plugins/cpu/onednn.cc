@@ -3,10 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "onednn_library.h"
+#include "onednn_nan.h"
 #include "primitive_cache.h"
 #include "support/library.h"
 
@@ -102,7 +108,10 @@ class PrimitiveImpl : public Primitive {
   }
   void DestroyInstance(void* instance) const override { delete static_cast<Instance*>(instance); }
 
-  mge_code Run(void* instance, const Operands& o) const override {
+  mge_code Run(void* instance, const Operands& o) const override { return Execute(instance, o); }
+
+ protected:
+  mge_code Execute(void* instance, const Operands& o) const {
     OneThread one;
     const Library& l = Lib();
     auto* i = static_cast<Instance*>(instance);
@@ -115,15 +124,15 @@ class PrimitiveImpl : public Primitive {
     return l.dnnl_primitive_execute(primitive_, i->stream, i->count, i->args.data()) == dnnl_success ? MGE_OK : MGE_INTERNAL;
   }
 
- protected:
   // Reads the library's choice from desc_. Fails with MGE_UNIMPLEMENTED if it is reference code, which is a thousand times
-  // slower than our kernels.
-  Result Finish(bool has_bias) {
+  // slower than our kernels, unless `may_be_reference`.
+  Result Finish(bool has_bias, bool may_be_reference = false) {
     const Library& l = Lib();
     const char* name = nullptr;
     l.dnnl_primitive_desc_query(desc_, dnnl_query_impl_info_str, 0, static_cast<void*>(&name));
     implementation_ = name ? name : "ref:unnamed";
-    if (IsReference(implementation_)) return {MGE_UNIMPLEMENTED, "oneDNN has only " + implementation_ + " for it"};
+    if (IsReference(implementation_) && !may_be_reference)
+      return {MGE_UNIMPLEMENTED, "oneDNN has only " + implementation_ + " for it"};
     descs_[kX] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, names_->x, 0));
     descs_[kWeights] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, names_->weights, 0));  // empty for a pooling
     if (has_bias) descs_[kBias] = Desc::Copy(l.dnnl_primitive_desc_query_md(desc_, dnnl_query_weights_md, 1));
@@ -167,6 +176,67 @@ class PrimitiveImpl : public Primitive {
   std::string implementation_;
   std::array<Desc, kRoles> descs_;
   Desc plain_weights_;
+};
+
+// A convolution or a product with an epilogue that keeps NaN (onednn_nan.h). If the epilogue may have lost one, the result is
+// repaired with that of its linear part: the same operation on the same packed weights, without addition and activation.
+class EpiloguePrimitive : public PrimitiveImpl {
+ public:
+  mge_code Run(void* instance, const Operands& o) const override {
+    if (epilogue_.activation == Activation::kNone) return Execute(instance, o);
+    auto* y = static_cast<float*>(o.y);
+    const uint64_t count = descs_[kY].bytes() / sizeof(float);
+    // The repair of a sum needs its addend, which the primitive overwrites.
+    if (adds_ && !AllFinite(y, count))
+      return WithLinear(o, [&](const float* linear) { Activate(epilogue_, true, linear, y, count); });
+    InvalidFlag invalid;
+    if (const mge_code code = Execute(instance, o); code != MGE_OK || !invalid.is_set()) return code;
+    return WithLinear(o, [&](const float* linear) {
+      if (adds_) return CopyNaN(linear, y, count);
+      Activate(epilogue_, false, linear, y, count);
+    });
+  }
+
+ protected:
+  // Describes the linear part. `weights` is the form in which this primitive reads its weights.
+  virtual Result DescribeLinear(const Desc& weights, std::unique_ptr<EpiloguePrimitive>* out) const = 0;
+
+  Epilogue epilogue_;
+  bool adds_ = false;  // y contains the addend
+
+ private:
+  Result MakeLinear() const {
+    std::lock_guard lock(compiling_);
+    if (linear_) return {};
+    OneThread one;
+    std::unique_ptr<EpiloguePrimitive> linear;
+    if (Result r = DescribeLinear(descs_[kWeights], &linear); !r.ok()) return r;
+    if (Result r = linear->Compile(); !r.ok()) return r;
+    linear_ = std::move(linear);
+    return {};
+  }
+  // Calls repair(result of the linear part).
+  template <typename F>
+  mge_code WithLinear(const Operands& o, F repair) const try {
+    if (!MakeLinear().ok()) return MGE_INTERNAL;
+    std::vector<float> linear(descs_[kY].bytes() / sizeof(float));
+    constexpr uint64_t kLine = 64;
+    std::vector<char> scratch(linear_->scratch_bytes() + kLine);
+    Operands operands = o;
+    operands.y = linear.data();
+    const auto address = reinterpret_cast<uintptr_t>(scratch.data());
+    operands.scratch = scratch.data() + (kLine - address % kLine);
+    void* instance = nullptr;
+    if (!linear_->MakeInstance(&instance).ok()) return MGE_INTERNAL;
+    const mge_code code = linear_->Execute(instance, operands);
+    linear_->DestroyInstance(instance);
+    if (code == MGE_OK) repair(linear.data());
+    return code;
+  } catch (const std::bad_alloc&) {
+    return MGE_RESOURCE_EXHAUSTED;
+  }
+
+  mutable std::unique_ptr<EpiloguePrimitive> linear_;  // made at the first repair
 };
 
 // One axis of the images: the inputs that outputs o0..o1 read, and the padding around them.
@@ -213,9 +283,14 @@ Desc Output(const ConvWindows& w, const Band& b, int64_t channels) {
 
 constexpr const char* kPadsAlone = "a band that reads padding alone";
 
-class ConvolutionPrimitive : public PrimitiveImpl {
+class ConvolutionPrimitive : public EpiloguePrimitive {
  public:
-  Result Init(const Convolution& c, const Band& band) {
+  // `packed` is the form of the weights; null: the library chooses it.
+  Result Init(const Convolution& c, const Band& band, const Desc* packed = nullptr) {
+    convolution_ = c;
+    band_ = band;
+    epilogue_ = c.epilogue;
+    adds_ = c.add >= 0;
     const Library& l = Lib();
     const ConvWindows& w = c.windows;
     Reads r(w, band);
@@ -224,7 +299,7 @@ class ConvolutionPrimitive : public PrimitiveImpl {
     Dims filter = {c.outputs, w.channels, w.kh, w.kw};
     if (c.groups > 1) filter = {c.groups, c.outputs / c.groups, w.channels, w.kh, w.kw};
     plain_weights_ = Dense(filter);
-    Desc weights = Desc::Any(filter);
+    Desc weights = packed ? Desc::Copy(packed->raw()) : Desc::Any(filter);
     Desc bias = c.bias >= 0 ? Dense({c.outputs}) : Desc();
     Dims strides = {w.sh, w.sw}, dilates = {w.dh - 1, w.dw - 1};
     Attributes attributes;
@@ -241,8 +316,23 @@ class ConvolutionPrimitive : public PrimitiveImpl {
     if (s == dnnl_success) s = l.dnnl_primitive_desc_create(&desc_, &d, attributes.get(), l.engine, nullptr);
 #endif
     if (s != dnnl_success) return Failed("a convolution", s);
-    return Finish(c.bias >= 0);
+    return Finish(c.bias >= 0, packed != nullptr);
   }
+
+ protected:
+  Result DescribeLinear(const Desc& weights, std::unique_ptr<EpiloguePrimitive>* out) const override {
+    Convolution c = convolution_;
+    c.epilogue.activation = Activation::kNone;
+    c.add = -1;
+    auto linear = std::make_unique<ConvolutionPrimitive>();
+    if (Result r = linear->Init(c, band_, &weights); !r.ok()) return r;
+    *out = std::move(linear);
+    return {};
+  }
+
+ private:
+  Convolution convolution_;
+  Band band_;
 };
 
 class GradientPrimitive : public PrimitiveImpl {
@@ -306,11 +396,31 @@ class GradientPrimitive : public PrimitiveImpl {
 
 class PoolingPrimitive : public PrimitiveImpl {
  public:
+  mge_code Run(void* instance, const Operands& o) const override {
+    if (kind_ != PoolKind::kMax) return Execute(instance, o);
+    InvalidFlag invalid;
+    const mge_code code = Execute(instance, o);
+    if (code == MGE_OK && invalid.is_set()) PoolNaN(images_, static_cast<const float*>(o.x), static_cast<float*>(o.y));
+    return code;
+  }
   Result Init(const Pooling& p, const Band& band) {
     const Library& l = Lib();
-    const ConvWindows& w = p.windows;
+    windows_ = p.windows;
+    kind_ = p.kind;
+    const ConvWindows& w = windows_;
     Reads r(w, band);
     if (!r.any) return {MGE_UNIMPLEMENTED, kPadsAlone};
+    images_ = {band.images,
+               p.channels,
+               r.rows.count,
+               r.columns.count,
+               r.rows.first,
+               r.columns.first,
+               band.columns ? 0 : band.begin,
+               band.columns ? w.oh : band.end,
+               band.columns ? band.begin : 0,
+               band.columns ? band.end : w.ow,
+               &windows_};
     Desc x = Image(band.images, p.channels, r.rows.count, r.columns.count), y = Output(w, band, p.channels);
     Dims strides = {w.sh, w.sw}, kernel = {w.kh, w.kw}, dilates = {w.dh - 1, w.dw - 1};
     dnnl_alg_kind_t kind = p.kind == PoolKind::kMax       ? dnnl_pooling_max
@@ -331,17 +441,28 @@ class PoolingPrimitive : public PrimitiveImpl {
     if (s != dnnl_success) return Failed("a pooling", s);
     return Finish(false);
   }
+
+ private:
+  PoolKind kind_ = PoolKind::kMax;
+  ConvWindows windows_ = {};
+  PooledImages images_ = {};
 };
 
-class ProductPrimitive : public PrimitiveImpl {
+class ProductPrimitive : public EpiloguePrimitive {
  public:
-  Result Init(const Product& p, int64_t rows) {
+  // `packed` is the form of the weights; null: the library chooses it.
+  Result Init(const Product& p, int64_t rows, const Desc* packed = nullptr) {
     const Library& l = Lib();
+    product_ = p;
+    product_.start_value = Value(nullptr);  // belongs to the problem, which ends before the primitive
+    rows_ = rows;
+    epilogue_ = p.epilogue;
+    adds_ = p.epilogue_add >= 0;
     int64_t n = p.size.n, k = p.size.k;
     bool has_bias = p.start >= 0 || p.epilogue_bias >= 0;
     Desc x = Desc::Strided({rows, k}, {p.a_row, p.a_k}), y = Dense({rows, n});
     plain_weights_ = Desc::Strided({k, n}, {p.b_k, p.b_column});
-    Desc weights = Desc::Any({k, n});
+    Desc weights = packed ? Desc::Copy(packed->raw()) : Desc::Any({k, n});
     Desc bias = has_bias ? Dense({1, n}) : Desc();
     Attributes attributes;
     if (Result r = attributes.Init(p.epilogue, p.epilogue_add >= 0); !r.ok()) return r;
@@ -354,8 +475,23 @@ class ProductPrimitive : public PrimitiveImpl {
     if (s == dnnl_success) s = l.dnnl_primitive_desc_create(&desc_, &d, attributes.get(), l.engine, nullptr);
 #endif
     if (s != dnnl_success) return Failed("a product", s);
-    return Finish(has_bias);
+    return Finish(has_bias, packed != nullptr);
   }
+
+ protected:
+  Result DescribeLinear(const Desc& weights, std::unique_ptr<EpiloguePrimitive>* out) const override {
+    Product p = product_;
+    p.epilogue.activation = Activation::kNone;
+    p.epilogue_add = -1;
+    auto linear = std::make_unique<ProductPrimitive>();
+    if (Result r = linear->Init(p, rows_, &weights); !r.ok()) return r;
+    *out = std::move(linear);
+    return {};
+  }
+
+ private:
+  Product product_;
+  int64_t rows_ = 0;
 };
 
 enum class Kind : int32_t { kConvolution, kGradient, kPooling, kProduct };
