@@ -12,8 +12,8 @@ struct Fault {
   enum What : uint32_t { kNone = 0, kIndex = 1, kDivision = 2, kLength = 3 };
   uint32_t what;
   uint32_t reserved;
-  int64_t value;  // kIndex: the index; kDivision: the dividend; kLength: the length of a sequence
-  int64_t bound;  // kIndex: must be in [-bound, bound); kDivision: the divisor; kLength: the number of steps
+  int64_t value;  // kIndex: the index; kLength: the length of a sequence
+  int64_t bound;  // kIndex: must be in [-bound, bound); kLength: the number of steps
 };
 
 }  // namespace mge::gpu

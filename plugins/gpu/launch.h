@@ -25,8 +25,8 @@ struct Launch {
 inline constexpr uint32_t kMaxArgsBytes = 4096;
 inline constexpr uint32_t kNoKernel = ~0u;
 
-// Returns the error text for a fault.
-std::string FaultText(const Fault& fault);
+// Returns the error of a fault: MGE_OUT_OF_RANGE for an index or a length, MGE_INVALID_ARGUMENT for a number without a result.
+Result ErrorOf(const Fault& fault);
 
 // ---------------------------------------------------------------- implemented by the backend
 
@@ -37,7 +37,7 @@ mge_code EnqueueFill(const mge_run* run, void* destination, int byte, uint64_t b
 mge_code EnqueueCopy(const mge_run* run, void* destination, const void* source, uint64_t bytes);  // device to device
 // Returns the fault word of the run's queue, where its kernels report faults; valid as long as the queue. In front of each
 // signal, the backend enqueues a copy of the word to page-locked memory. The host's wait for the signal checks that copy: if
-// it is set, the wait fails with MGE_OUT_OF_RANGE and FaultText. The queue itself works on, and the word stays set.
+// it is set, the wait fails with ErrorOf the fault. The queue itself works on, and the word stays set.
 Fault* FaultOf(const mge_run* run);
 // Returns the number of a kernel in the backend's image of plugins/gpu/kernels, or kNoKernel. plugins/gpu provides this
 // function for emulated kernels (emulation/emulator.h).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
+#include "core/ops/deviations.h"
+
 namespace mge {
 namespace {
 
@@ -24,6 +26,11 @@ absl::Status Infer(InferContext& ctx, bool to_bool) {
 }
 
 }  // namespace
+
+absl::Status DividedByZero(const EvalContext& ctx) {
+  return Fail(errors::kInvalidNode, fmt::format("{}: an integer is divided by zero", ctx.node().op),
+              {.where = NodePlace(ctx.node()), .fix = std::string(kCheckOperands)});
+}
 
 absl::Status UpgradeOldBroadcast(Graph&, Node& node) {
   if (node.version >= 7) return absl::OkStatus();

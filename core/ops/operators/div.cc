@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
+#include <functional>
 #include <type_traits>
 
 #include "core/ops/families/binary.h"
@@ -9,24 +9,20 @@ namespace mge::op_div {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  const char* fault = nullptr;
+  bool by_zero = false;
   MGE_RETURN_IF_ERROR(EvalBinary(ctx, kForNumeric, [&](auto a, auto b) {
     using T = decltype(a);
     if constexpr (std::is_integral_v<T>) {
       if (b == 0) {
-        fault = "an integer is divided by zero";
+        by_zero = true;
         return T(0);
       }
-      if constexpr (std::is_signed_v<T>) {
-        if (b == T(-1) && a == std::numeric_limits<T>::min()) {
-          fault = "the lowest integer is divided by -1; the type cannot hold the result";
-          return T(0);
-        }
-      }
+      // The quotient of the lowest integer wraps around, as in ONNX Runtime; the processor would trap.
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Wrapping(T(0), a, std::minus<>());
     }
     return static_cast<T>(a / b);
   }));
-  return fault ? ctx.Invalid(fault) : absl::OkStatus();
+  return by_zero ? DividedByZero(ctx) : absl::OkStatus();
 }
 
 absl::Status Gradient(GradientContext& g) {
@@ -38,7 +34,7 @@ absl::Status Gradient(GradientContext& g) {
 
 MGE_OP(div) = {
     .name = "Div",
-    .doc = "A / B, with broadcasting. Integers are rounded towards zero.",
+    .doc = "A / B, with broadcasting. Integers are rounded towards zero and wrap around.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
     .attrs = {{"_axis", AttrType::kInt}},

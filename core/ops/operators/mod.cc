@@ -35,7 +35,7 @@ absl::Status Eval(EvalContext& ctx) {
     }
     return Remainder<T>(a, b, sign_of_dividend);
   }));
-  return by_zero ? ctx.Invalid("integer remainder of a division by zero") : absl::OkStatus();
+  return by_zero ? DividedByZero(ctx) : absl::OkStatus();
 }
 
 absl::Status Gradient(GradientContext& g) {

@@ -69,7 +69,7 @@ absl::Status Eval(EvalContext& ctx) {
       });
     });
   });
-  return fault ? ctx.Invalid("integer zero is raised to a negative power") : absl::OkStatus();
+  return fault ? DividedByZero(ctx) : absl::OkStatus();
 }
 
 // By the exponent, the gradient is 0 where the base is not positive.

@@ -455,10 +455,9 @@ class ProgramBuilder {
     return r;
   }
 
-  // Refuses integer divisors that may be 0 or -1: a division by 0, or of the lowest number by -1, is an error that a program
-  // cannot report.
+  // Refuses integer divisors that may be 0: a program cannot report the error.
   Result Divide(const Node& n, TileOp op, mge_dtype type, int* out, int target) {
-    if (IsInteger(type) && !HoldsNoneBelow(n.input(1), 1)) return No("an integer divisor that could be zero or negative");
+    if (IsInteger(type) && !HoldsNoZero(n.input(1))) return No("an integer divisor that could be zero");
     return Binary(n, op, Source(n, 0), Source(n, 1), type, out, target);
   }
 

@@ -72,6 +72,16 @@ bool HoldsNoneBelow(const Value& v, int64_t least) {
   return known && good;
 }
 
+bool HoldsNoZero(const Value& v) {
+  if (!v.is_constant()) return v.elements() == 0;
+  bool good = true;
+  const bool known = DispatchInteger(v.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (T x : v.data<T>()) good &= x != 0;
+  });
+  return known && good;
+}
+
 double NumberOf(const Value& v) {
   switch (v.dtype()) {
     case MGE_DTYPE_F32: return v.data<float>()[0];

@@ -19,6 +19,8 @@ void Collapse(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& str
 bool IsFalse(const Value& v);
 // Returns whether v is an integer constant whose elements are all >= `least`.
 bool HoldsNoneBelow(const Value& v, int64_t least);
+// Returns whether v is an integer constant without an element 0.
+bool HoldsNoZero(const Value& v);
 // Returns the first number of a constant, or 0 for other types than floats and integers of 32 and 64 bits.
 double NumberOf(const Value& v);
 

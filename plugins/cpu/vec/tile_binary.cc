@@ -69,12 +69,12 @@ MGE_INLINE T WrappingPower(T base, T exponent) {
   return static_cast<T>(r);
 }
 
-// Returns x / y, or 0 for the divisors 0 and -1, which would trap. Programs with other than positive constant divisors are
-// refused (support/program.cc).
+// Returns x / y. The divisors 0 and -1 would trap: -1 negates and wraps around; programs whose divisor may be 0 are refused
+// (support/program.cc).
 template <typename T>
 MGE_INLINE T Quotient(T x, T y) {
   if (y == 0) return 0;
-  if (T(-1) < 0 && y == static_cast<T>(-1)) return 0;
+  if (T(-1) < 0 && y == static_cast<T>(-1)) return static_cast<T>(0 - static_cast<unsigned long long>(x));
   return static_cast<T>(x / y);
 }
 template <typename T>

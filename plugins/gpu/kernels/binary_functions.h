@@ -41,12 +41,11 @@ struct Mul {
     return static_cast<C>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
-// Returns true and reports a fault if the integer division a / b is undefined.
+// Returns true and reports a fault if the divisor of integers is 0.
 template <typename C>
 GPU_DEVICE bool NoDivisor(C a, C b, Fault* fault) {
-  bool bad = b == C(0);
-  if constexpr (kIsSigned<C>) bad = bad || (b == static_cast<C>(-1) && a == static_cast<C>(C(1) << (8 * sizeof(C) - 1)));
-  if (bad) Raise(fault, Fault::kDivision, static_cast<int64_t>(a), static_cast<int64_t>(b));
+  const bool bad = b == C(0);
+  if (bad) Raise(fault, Fault::kDivision, static_cast<int64_t>(a), 0);
   return bad;
 }
 struct Div {
@@ -54,6 +53,7 @@ struct Div {
   static GPU_DEVICE C Of(C a, C b, Fault* fault) {
     if constexpr (!kIsFloat<C>) {
       if (NoDivisor(a, b, fault)) return C(0);
+      if (kIsSigned<C> && b == static_cast<C>(-1)) return Sub::Of(C(0), a, fault);  // the lowest number wraps around
     }
     return static_cast<C>(a / b);
   }

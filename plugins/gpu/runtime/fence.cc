@@ -137,7 +137,7 @@ Result Fence::HostWait(uint64_t value, uint64_t timeout_ns) {
   }
   if (!failure_.ok() && value >= failed_from_) return failure_;
   const uint64_t from = faulted_from_;
-  if (fault_.what != Fault::kNone && value >= from) return {MGE_OUT_OF_RANGE, FaultText(fault_)};
+  if (fault_.what != Fault::kNone && value >= from) return ErrorOf(fault_);
   return {};
 }
 

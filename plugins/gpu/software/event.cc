@@ -91,7 +91,7 @@ Result Event::HostWait(uint64_t value, uint64_t timeout_ns) {
     }
   }
   if (failure_ && value >= failed_from_) return {failure_->code, failure_->text};
-  if (fault_.what != gpu::Fault::kNone && value >= faulted_from_) return {MGE_OUT_OF_RANGE, gpu::FaultText(fault_)};
+  if (fault_.what != gpu::Fault::kNone && value >= faulted_from_) return gpu::ErrorOf(fault_);
   return {};
 }
 

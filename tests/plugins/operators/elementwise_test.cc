@@ -102,6 +102,18 @@ TEST(Elementwise, BinaryOperatorsOfEveryType) {
       backend.Check(OneNode("Div", {Random(t, {70}, -50, 50), Random(t, {70}, 1, 7, 5)}, {}, {1}), Exactly);
       backend.Check(OneNode("Mod", {Random(t, {70}, -50, 50), Random(t, {70}, 1, 7, 5)}, {}, {1}), Exactly);
     }
+    for (const auto& [t, lowest] : {std::pair(DType::kI8, -128.0),
+                                    {DType::kI16, -32768.0},
+                                    {DType::kI32, -2147483648.0},
+                                    {DType::kI64, -9223372036854775808.0}}) {
+      const Tensor a = Fill(t, {6}, {lowest, lowest, -7, 7, 7, -7}), b = Fill(t, {6}, {-1, 2, -1, -1, -3, 3});
+      for (const char* op : {"Div", "Mod"}) {
+        for (const std::vector<int>& constants : {std::vector<int>{1}, {}}) {
+          backend.Check(OneNode(op, {a, b}, {}, constants), Exactly);
+          backend.Check(OneNode(op, {a, Fill(t, {}, {-1})}, {}, constants), Exactly);
+        }
+      }
+    }
     for (const char* op : {"And", "Or", "Xor"}) {
       backend.Check(OneNode(op, {Random(DType::kBool, {70}), Random(DType::kBool, {70}, 0, 1, 5)}), Exactly);
     }

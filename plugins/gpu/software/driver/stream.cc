@@ -23,7 +23,8 @@ int OnStream(void* stream, F&& f) {
 int Outcome(DriverEvent& e, uint64_t value, uint64_t timeout_ns) {
   if (value == 0) return kOk;
   const Result r = e.event->HostWait(value, timeout_ns);
-  if (r.ok() || r.code() == MGE_OUT_OF_RANGE) return kOk;  // a fault in data is the backend's matter
+  // A fault in data is the backend's matter.
+  if (r.ok() || r.code() == MGE_OUT_OF_RANGE || r.code() == MGE_INVALID_ARGUMENT) return kOk;
   if (r.code() == MGE_DEADLINE_EXCEEDED) return kNotReady;
   return Driver::Get().Lose(*e.context, r.text());
 }

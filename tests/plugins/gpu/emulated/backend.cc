@@ -60,9 +60,9 @@ Result EnqueueOn(mge_queue*, const Launch& launch) {
   Emulator& emulator = kept.Get();
   if (!emulator.Run(launch)) return {MGE_INTERNAL, emulator.error()};
   if (!fault.what) return {};
-  std::string text = std::string(KernelName(launch.kernel)) + ": " + FaultText(fault);
+  const Result error = ErrorOf(fault);
   fault = {};
-  return {MGE_OUT_OF_RANGE, std::move(text)};
+  return {error.code(), std::string(KernelName(launch.kernel)) + ": " + error.text()};
 }
 mge_code Enqueue(const mge_run* run, const Launch& launch) { return Report(run->error, EnqueueOn(nullptr, launch)); }
 mge_code EnqueueFill(const mge_run*, void* to, int byte, uint64_t bytes) {
