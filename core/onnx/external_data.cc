@@ -17,6 +17,7 @@ struct Location {
   std::string file;
   int64_t offset = 0;
   std::optional<int64_t> length;
+  bool has_checksum = false;
 };
 
 bool ParseSize(std::string_view text, int64_t* out) {
@@ -46,9 +47,9 @@ absl::StatusOr<Location> ParseLocation(const ExternalEntries& entries, std::stri
       if (key == "offset") location.offset = number;
       if (key == "length") location.length = number;
     } else if (key == "checksum") {
-      return Bad(tensor, "checksums are not supported", "remove the key 'checksum' from the tensor");
+      location.has_checksum = true;
     } else {
-      return Bad(tensor, fmt::format("key '{}' is unknown; supported are location, offset, length", key));
+      return Bad(tensor, fmt::format("key '{}' is unknown; supported are location, offset, length, checksum", key));
     }
   }
   if (location.file.empty()) return Bad(tensor, "no location is given");
@@ -80,6 +81,7 @@ absl::StatusOr<Tensor> TensorFromRaw(DType dtype, const Shape& shape, Bytes byte
 absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::string_view tensor, DType dtype,
                                            const Shape& shape, HostAllocator& allocator) {
   MGE_ASSIGN_OR_RETURN(Location location, ParseLocation(entries, tensor));
+  has_checksums_ = has_checksums_ || location.has_checksum;
   if (directory_.empty()) return Bad(tensor, "the model was not read from a file", "read the model by its path");
   if (dtype == DType::kString) return Bad(tensor, "strings cannot be external");
   MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, shape));

@@ -25,8 +25,11 @@ class ExternalFiles {
 
   absl::StatusOr<Tensor> Read(const ExternalEntries& entries, std::string_view tensor, DType dtype, const Shape& shape,
                               HostAllocator& allocator);
+  // Returns whether a tensor that was read has a checksum. Checksums are optional in ONNX and are not checked.
+  bool has_checksums() const { return has_checksums_; }
 
  private:
+  bool has_checksums_ = false;
   std::string directory_;
   Fd directory_fd_;
   std::unordered_map<std::string, std::shared_ptr<const MappedFile>> mapped_;

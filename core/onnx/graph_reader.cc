@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/onnx/fields.h"
+#include "core/ops/deviations.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
 
@@ -302,7 +303,12 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
     info_.liberties.push_back(fmt::format("{} has auto_pad and pads: auto_pad is used", NodePlace(node)));
   }
   Graph& graph = frames_.back().graph;
-  return AddWhere(BindNode(graph, graph.AddNode(std::move(node))), model_.source.place);
+  const NodeId id = graph.AddNode(std::move(node));
+  MGE_RETURN_IF_ERROR(AddWhere(BindNode(graph, id), model_.source.place));
+  const Node& bound = graph.node(id);
+  const std::string deviation = DeviationOf(graph, bound);
+  if (!deviation.empty()) info_.liberties.push_back(fmt::format("{}: {}", NodePlace(bound), deviation));
+  return absl::OkStatus();
 }
 
 absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scope, bool is_main) {

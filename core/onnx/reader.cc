@@ -138,6 +138,7 @@ absl::StatusOr<Model> Read(const WireSource& source, const std::string& director
   ModelContext context{source, tensors, functions, opsets, options};
   GraphReader reader(context, model.info);
   MGE_ASSIGN_OR_RETURN(model.graph, reader.ReadMain(parts.graph));
+  if (external.has_checksums()) model.info.liberties.push_back("the checksums of its external data are not checked");
   return model;
 }
 

@@ -139,7 +139,14 @@ TEST_F(ExternalData, OffsetsAndLengthsAreChecked) {
   ExpectError(with("length", "16"), errors::kExternalData, "length is 16");
   ExpectError(with("color", "red"), errors::kExternalData, "key 'color' is unknown");
   ExpectError(with("location", "w.bin"), errors::kExternalData, "given twice");
-  ExpectError(with("checksum", "00"), errors::kExternalData, "checksums");
+}
+
+TEST_F(ExternalData, AChecksumIsNotCheckedWhichTheReaderTells) {
+  Write(root_ / "model" / "w.bin", Floats({1, 2}));
+  auto model = ReadWith({{"location", "w.bin"}, {"checksum", "00"}});
+  ASSERT_TRUE(model.ok()) << FormatError(model.status());
+  EXPECT_THAT(Weights(*model), ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(model->info.liberties, ::testing::ElementsAre("the checksums of its external data are not checked"));
 }
 
 TEST_F(ExternalData, SizesComeFromTheShape) {
