@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/ops/families/convert.h"
+#include "core/ops/infer_checks.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -113,6 +114,10 @@ absl::StatusOr<Tensor> CastTensor(const Tensor& x, DType to, HostAllocator& allo
     return Fail(errors::kUnsupportedType, fmt::format("{} cannot be cast to {}", DTypeName(x.dtype()), DTypeName(to)));
   }
   return y;
+}
+
+absl::Status CheckRoundMode(const Attributes& attrs) {
+  return ReadChoice(attrs, "round_mode", "up", {"up", "down", "nearest"}).status();
 }
 
 }  // namespace mge

@@ -9,7 +9,8 @@
 namespace mge {
 
 inline absl::Status InferCumulative(InferContext& ctx) {
-  if (auto axis = KnownInts(ctx, 1); axis && axis->size() == 1 && ctx.input(0).has_rank) {
+  if (auto axis = KnownInts(ctx, 1); axis && ctx.input(0).has_rank) {
+    if (axis->size() != 1) return ctx.Invalid(fmt::format("input axis has {} elements, expected 1", axis->size()));
     MGE_RETURN_IF_ERROR(NormalizeAxis((*axis)[0], static_cast<int64_t>(ctx.input(0).dims.size())).status());
   }
   return SameTypeAsFirst(ctx);

@@ -21,7 +21,7 @@ void StepLstm(const RecurrentCell<A>& cell, const RecurrentStep<A>& s, bool inpu
     const A forget = input_forget ? 1 - in : cell.Activate(0, s.gates[kForget * n + i] + peep(2, i));
     s.c[i] = forget * s.c[i] + in * cell.Activate(1, s.gates[kCell * n + i]);
     const A out = cell.Activate(0, s.gates[kOut * n + i] + peep(1, i));
-    s.h[i] = out * cell.Activate(2, s.c[i]);
+    s.h[i] = out * cell.Unclipped(2, s.c[i]);  // the clip limits gates only, as in ONNX Runtime and OpenVINO
   }
 }
 

@@ -196,7 +196,9 @@ absl::StatusOr<std::vector<int64_t>> ReadLengths(EvalContext& ctx, const Recurre
   std::vector<int64_t> lengths = ctx.input(kLengths).ToInts();
   for (size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] < 0 || lengths[i] > r.steps) {
-      return BadNode(fmt::format("sequence_lens[{}] = {} is outside of 0..{}", i, lengths[i], r.steps));
+      return Fail(errors::kIndexOutOfRange,
+                  fmt::format("{}: sequence_lens[{}] = {} is outside of 0..{}", ctx.node().op, i, lengths[i], r.steps),
+                  {.where = NodePlace(ctx.node()), .fix = "Check the data that becomes sequence_lens."});
     }
   }
   return lengths;

@@ -132,7 +132,9 @@ struct RecurrentCell {
     return sum;
   }
   A Bias(int64_t gate, int64_t unit) const { return bias ? bias[gate * r.hidden + unit] : A(0); }
-  A Activate(int which, A x) const { return static_cast<A>(activations[which](r.Clip(static_cast<double>(x)))); }
+  // Applies activation number `which` to a sum of a gate, which the attribute clip limits.
+  A Activate(int which, A x) const { return Unclipped(which, static_cast<A>(r.Clip(static_cast<double>(x)))); }
+  A Unclipped(int which, A x) const { return static_cast<A>(activations[which](static_cast<double>(x))); }
 };
 
 // Returns inputs 0 to 7 in the compute type. Absent inputs and sequence_lens are undefined tensors.
@@ -194,9 +196,10 @@ absl::Status RunRecurrent(EvalContext& ctx, const Recurrent& r, const RecurrentK
                                    data(kPeepholes) ? data(kPeepholes) + d * 3 * r.hidden : nullptr};
     auto state = [&](int64_t b) { return (r.batch_first ? b * r.directions + d : d * r.batch + b) * r.hidden; };
     for (int64_t b = 0; b < r.batch; ++b) {
+      const bool empty = length(b) == 0;  // its final state is 0, as in ONNX Runtime
       for (int64_t i = 0; i < r.hidden; ++i) {
-        h[b * r.hidden + i] = data(kInitialH) ? data(kInitialH)[state(b) + i] : A(0);
-        c[b * r.hidden + i] = data(kInitialC) ? data(kInitialC)[state(b) + i] : A(0);
+        h[b * r.hidden + i] = data(kInitialH) && !empty ? data(kInitialH)[state(b) + i] : A(0);
+        c[b * r.hidden + i] = data(kInitialC) && !empty ? data(kInitialC)[state(b) + i] : A(0);
       }
     }
     std::vector<bool> active(see ? static_cast<size_t>(r.batch) : 0);

@@ -11,12 +11,20 @@ namespace {
 
 constexpr std::string_view kNames[] = {"X", "scale", "B", "input_mean", "input_var"};
 
+// Before operator set 9, spatial = 0 gave each element of a sample its own parameters, which have the shape of the sample.
+bool IsPerElement(const Attributes& attrs) { return attrs.Int("_per_element") != 0; }
+
+absl::Status CheckParameter(const Attributes& attrs, std::span<const int64_t> x, int input, std::span<const int64_t> shape) {
+  if (!IsPerElement(attrs)) return CheckPerChannel(x, kNames[input], shape);
+  return RequireShape(kNames[input], shape, Shape(x.begin() + 1, x.end()));
+}
+
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
   if (x.has_rank) {
     if (x.dims.empty()) return ctx.Invalid("X is a scalar; a batch dimension is required");
     for (int i = 1; i < 5; ++i) {
-      if (ctx.input(i).has_rank) MGE_RETURN_IF_ERROR(CheckPerChannel(x.dims, kNames[i], ctx.input(i).dims));
+      if (ctx.input(i).has_rank) MGE_RETURN_IF_ERROR(CheckParameter(ctx.attrs(), x.dims, i, ctx.input(i).dims));
     }
   }
   ctx.SetOutput(0, x);
@@ -24,8 +32,7 @@ absl::Status Infer(InferContext& ctx) {
   if (!training && (ctx.has_output(1) || ctx.has_output(2))) {
     return ctx.Invalid("outputs of running statistics require training_mode = 1");
   }
-  ctx.SetOutput(1, ctx.input(3));
-  ctx.SetOutput(2, ctx.input(4));
+  for (int i = 1; i < 5; ++i) ctx.SetOutput(i, ctx.input(i % 2 == 1 ? 3 : 4));
   return absl::OkStatus();
 }
 
@@ -87,9 +94,9 @@ absl::Status StoreRunning(EvalContext& ctx, int output, const Tensor& old, const
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   if (x.rank() < 1) return ctx.Invalid("X is a scalar; a batch dimension is required");
-  for (int i = 1; i < 5; ++i) MGE_RETURN_IF_ERROR(CheckPerChannel(x.shape(), kNames[i], ctx.input(i).shape()));
+  for (int i = 1; i < 5; ++i) MGE_RETURN_IF_ERROR(CheckParameter(ctx.attrs(), x.shape(), i, ctx.input(i).shape()));
   Channels c{x.shape()[0], x.rank() > 1 ? x.shape()[1] : 1, 1};
-  for (int64_t d = 2; d < x.rank(); ++d) c.inner *= x.shape()[d];
+  for (int64_t d = 2; d < x.rank(); ++d) (IsPerElement(ctx.attrs()) ? c.count : c.inner) *= x.shape()[d];
   std::vector<double> scale = Doubles(ctx.input(1)), bias = Doubles(ctx.input(2));
   std::vector<double> mean = Doubles(ctx.input(3)), var = Doubles(ctx.input(4));
   double epsilon = ctx.attrs().Float("epsilon", 1e-5f), momentum = ctx.attrs().Float("momentum", 0.9f);
@@ -102,20 +109,22 @@ absl::Status Eval(EvalContext& ctx) {
   });
   if (!training) return absl::OkStatus();
   MGE_RETURN_IF_ERROR(StoreRunning(ctx, 1, ctx.input(3), mean, momentum));
-  return StoreRunning(ctx, 2, ctx.input(4), var, momentum);
+  MGE_RETURN_IF_ERROR(StoreRunning(ctx, 2, ctx.input(4), var, momentum));
+  MGE_RETURN_IF_ERROR(StoreRunning(ctx, 3, ctx.input(3), mean, 0));
+  return StoreRunning(ctx, 4, ctx.input(4), var, 0);
 }
 
+// Before operator set 14, a node was in training if it had more outputs than Y. Before set 9, spatial could be 0.
 absl::Status Upgrade(Graph&, Node& node) {
-  if (node.version >= 14) return absl::OkStatus();
-  auto refuse = [&](std::string what) {
-    return Fail(errors::kUnsupportedFeature, fmt::format("BatchNormalization: not implemented: {}", what),
-                {.where = NodePlace(node), .fix = "export the model for inference, with operator set 9 or newer"});
-  };
-  if (node.version < 9 && node.attrs.Int("spatial", 1) != 1) return refuse("spatial = 0");
-  for (size_t i = 1; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] != kNone) return refuse("training before operator set 14");
+  if (node.version >= 14) {
+    if (node.outputs.size() <= 3) return absl::OkStatus();
+    return BadNode(fmt::format("BatchNormalization: has {} outputs, expected 1 to 3", node.outputs.size()));
   }
-  node.outputs.resize(1);
+  if (node.version < 9 && node.attrs.Int("spatial", 1) != 1) node.attrs.Set("_per_element", int64_t{1});
+  if (node.attrs.Int("is_test") != 0 && node.outputs.size() > 1) node.outputs.resize(1);
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNone) node.attrs.Set("training_mode", int64_t{1});
+  }
   node.attrs.Remove("spatial");
   node.attrs.Remove("is_test");
   node.attrs.Remove("consumed_inputs");
@@ -125,14 +134,20 @@ absl::Status Upgrade(Graph&, Node& node) {
 // Replaces a node in training by elementwise operators and means, which the planner shares with the gradient. The reference
 // evaluator, which computes in float64, keeps the nodes of 16-bit types.
 absl::StatusOr<bool> Body(FunctionBody& f) {
+  if (IsPerElement(f.attrs()) && f.attrs().Int("training_mode") == 0 && f.has_rank(0)) {
+    const Term scale = f.x(1) / Unary("Sqrt", f.x(4) + f.attrs().Float("epsilon", 1e-5f));
+    f.Result(0, "Add", {((f.x() - f.x(3)) * scale).id(), f.x(2).id()});
+    return true;
+  }
   const bool exact = f.dtype(0) == DType::kF32 || f.dtype(0) == DType::kF64;
-  if (f.attrs().Int("training_mode") == 0 || !f.has_rank(0) || !exact) return false;
+  if (f.attrs().Int("training_mode") == 0 || !f.has_rank(0) || !exact || IsPerElement(f.attrs())) return false;
   const PerChannel channels(f, f.rank(0));
   const Normalized n(f, f.x(), channels.others(), f.attrs().Float("epsilon", 1e-5f));
   f.Result(0, "Add", {(n.x * channels.Wide(f.x(1))).id(), channels.Wide(f.x(2)).id()});
   const double momentum = f.attrs().Float("momentum", 0.9f);
   auto running = [&](int output, const Term& old, const Term& now) {
     const Term flat = f.ReshapeLike(f.dtype(3) == f.dtype(0) ? now : f.CastTo(now, f.dtype(3)), old);
+    if (f.output(output + 2) != kNone) f.Result(output + 2, "Identity", {flat.id()});
     const ValueId keep = f.Number(f.dtype(3), momentum), take = f.Number(f.dtype(3), 1 - momentum);
     f.Result(output, "Add", {f.Add("Mul", {old.id(), keep}), f.Add("Mul", {flat.id(), take})});
   };
@@ -144,6 +159,8 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
 // With training_mode, mean and variance are those of the batch and depend on X; else they are constants.
 absl::Status Gradient(GradientContext& g) {
   if (g.has_dy(1) || g.has_dy(2)) return g.Unsupported("a loss of running statistics");
+  if (IsPerElement(g.attrs())) return g.Unsupported("the attribute spatial = 0");
+  if (g.has_dy(3) || g.has_dy(4)) return g.Unsupported("a loss of saved statistics");
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   const float epsilon = g.attrs().Float("epsilon", 1e-5f);
   if (g.attrs().Int("training_mode") != 0) {
@@ -166,8 +183,15 @@ MGE_OP(batch_normalization) = {
     .doc = "Normalizes each channel with running statistics. In training, uses the batch's own and updates them.",
     .inputs =
         {{"X", kFloating}, {"scale", kFloating}, {"B", kFloating}, {"input_mean", kFloating}, {"input_var", kFloating}},
-    .outputs = {{"Y"}, {"running_mean", kAnyType, Arity::kOptional}, {"running_var", kAnyType, Arity::kOptional}},
-    .attrs = {{"epsilon", AttrType::kFloat}, {"momentum", AttrType::kFloat}, {"training_mode", AttrType::kInt}},
+    .outputs = {{"Y"},
+                {"running_mean", kAnyType, Arity::kOptional},
+                {"running_var", kAnyType, Arity::kOptional},
+                {"saved_mean", kAnyType, Arity::kOptional},
+                {"saved_var", kAnyType, Arity::kOptional}},
+    .attrs = {{"epsilon", AttrType::kFloat},
+              {"momentum", AttrType::kFloat},
+              {"training_mode", AttrType::kInt},
+              {"_per_element", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -19,6 +19,7 @@ absl::StatusOr<DType> Target(const Node& node) {
 absl::Status Infer(InferContext& ctx) {
   TensorType type = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(type.dtype, Target(ctx.node()));
+  MGE_RETURN_IF_ERROR(CheckRoundMode(ctx.attrs()));
   ctx.SetOutput(0, std::move(type));
   return absl::OkStatus();
 }
@@ -56,10 +57,14 @@ absl::Status Gradient(GradientContext& g) { return g.Give(0, g.CastTo(g.dy(), g.
 
 MGE_OP(cast) = {
     .name = "Cast",
-    .doc = "Converts every element to another type. Reals are truncated and saturated to integers. NaN becomes 0.",
+    .doc =
+        "Converts every element to another type. Reals are truncated and saturated to integers, NaN becomes 0. ONNX leaves "
+        "undefined what reals outside of the integer type become; other runtimes wrap around.",
     .inputs = {{"input", kTypes}},
     .outputs = {{"output"}},
-    .attrs = {{"to", AttrType::kInt, true}, {"saturate", AttrType::kInt}},  // saturate affects float8 only
+    .attrs = {{"to", AttrType::kInt, true},
+              {"saturate", AttrType::kInt},
+              {"round_mode", AttrType::kText}},  // the last two affect float8 only
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

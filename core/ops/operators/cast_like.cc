@@ -9,6 +9,7 @@ namespace {
 absl::Status Infer(InferContext& ctx) {
   TensorType type = ctx.input(0);
   type.dtype = ctx.input(1).dtype;
+  MGE_RETURN_IF_ERROR(CheckRoundMode(ctx.attrs()));
   ctx.SetOutput(0, std::move(type));
   return absl::OkStatus();
 }
@@ -27,7 +28,7 @@ MGE_OP(cast_like) = {
     .doc = "Converts every element to the type of the second input. The elements of that input are ignored.",
     .inputs = {{"input", kFixedSize | kStrings}, {"target_type", kFixedSize | kStrings}},
     .outputs = {{"output"}},
-    .attrs = {{"saturate", AttrType::kInt}},  // affects float8 only
+    .attrs = {{"saturate", AttrType::kInt}, {"round_mode", AttrType::kText}},  // affect float8 only
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

@@ -4,15 +4,19 @@
 #include <numbers>
 
 #include "core/ops/gradient.h"
+#include "core/ops/infer_checks.h"
 
 namespace mge::op_gelu {
 namespace {
 
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "approximate", "none", {"none", "tanh"}).status());
+  return SameTypeAsFirst(ctx);
+}
+
 absl::Status Eval(EvalContext& ctx) {
-  std::string approximate = ctx.attrs().Text("approximate", "none");
-  if (approximate == "none") return EvalUnaryFloating(ctx, [](auto x) { return Gelu(x); });
-  if (approximate == "tanh") return EvalUnaryFloating(ctx, [](auto x) { return GeluTanh(x); });
-  return ctx.Invalid(fmt::format("attribute 'approximate' is '{}', expected 'none' or 'tanh'", approximate));
+  if (ctx.attrs().Text("approximate", "none") == "none") return EvalUnaryFloating(ctx, [](auto x) { return Gelu(x); });
+  return EvalUnaryFloating(ctx, [](auto x) { return GeluTanh(x); });
 }
 
 absl::Status Gradient(GradientContext& g) {
@@ -34,7 +38,7 @@ MGE_OP(gelu) = {
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
     .attrs = {{"approximate", AttrType::kText}},
-    .infer = SameTypeAsFirst,
+    .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,
     .in_place = {{0, 0}},

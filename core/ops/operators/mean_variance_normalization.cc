@@ -17,6 +17,16 @@ absl::StatusOr<Ints> AxesOf(const Node& node, int64_t rank) {
   return NormalizeAxes(axes, rank);
 }
 
+// Operator sets before 9 had it as an experimental operator for images.
+absl::Status Upgrade(Graph&, Node& node) {
+  if (node.version >= 9) return absl::OkStatus();
+  if (node.attrs.Int("across_channels") != 0) node.attrs.Set("axes", Ints{0, 1, 2, 3});
+  if (node.attrs.Int("normalize_variance", 1) == 0) node.attrs.Set("_only_mean", int64_t{1});
+  node.attrs.Remove("across_channels");
+  node.attrs.Remove("normalize_variance");
+  return absl::OkStatus();
+}
+
 absl::Status Infer(InferContext& ctx) {
   if (ctx.input(0).has_rank) {
     MGE_RETURN_IF_ERROR(AxesOf(ctx.node(), static_cast<int64_t>(ctx.input(0).dims.size())).status());
@@ -44,7 +54,8 @@ absl::Status Eval(EvalContext& ctx) {
       double d = static_cast<double>(in[i]) - mean[g];
       deviation[g] += d * d / n;
     });
-    for (double& d : deviation) d = std::sqrt(d) + kEpsilon;
+    const bool only_mean = ctx.attrs().Int("_only_mean") != 0;
+    for (double& d : deviation) d = only_mean ? 1 : std::sqrt(d) + kEpsilon;
     each([&](int64_t i, int64_t g) { out[i] = Rounded<T>((static_cast<double>(in[i]) - mean[g]) / deviation[g]); });
   });
   return absl::OkStatus();
@@ -54,6 +65,10 @@ absl::StatusOr<bool> GradientBody(FunctionBody& f) {
   const Ints axes = f.attrs().IntList("axes", {0, 2, 3});
   if (axes.empty()) return f.Unsupported("the gradient without axes");
   const Term centered = f.x() - f.Mean(f.x(), axes);
+  if (f.attrs().Int("_only_mean") != 0) {
+    f.Result(0, "Identity", {centered.id()});
+    return true;
+  }
   f.Result(0, "Div", {centered.id(), (Unary("Sqrt", f.Mean(centered * centered, axes)) + kEpsilon).id()});
   return true;
 }
@@ -65,13 +80,13 @@ MGE_OP(mean_variance_normalization) = {
     .doc = "(x - mean) / standard deviation over the given axes. Default: all axes but the channels.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"axes", AttrType::kInts}},
+    .attrs = {{"axes", AttrType::kInts}, {"_only_mean", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
+    .upgrade = Upgrade,
     .gradient = ReplacementGradient,
     .gradient_body = GradientBody,
     .in_place = {{0, 0}},
-    .since = 9,
     .examples = {"(T[2,3,5,4])"},
 };
 

@@ -65,13 +65,25 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Returns the coordinate in [0, size) whose element is used for a coordinate outside. `size` must be positive.
-int64_t Source(Mode mode, int64_t at, int64_t size) {
-  if (mode == kEdge) return std::clamp<int64_t>(at, 0, size - 1);
-  int64_t period = mode == kWrap ? size : std::max<int64_t>(2 * (size - 1), 1);
+// Returns the coordinate of the element that is at `at` of a padded axis of `in` elements. Negative pads remove elements before
+// positive ones repeat some. At least one element must remain.
+int64_t Source(Mode mode, int64_t at, int64_t in, int64_t begin, int64_t end) {
+  const int64_t first = std::max<int64_t>(0, -begin), size = in - std::max<int64_t>(0, -end) - first;
+  at -= begin + first;
+  if (mode == kEdge) return first + std::clamp<int64_t>(at, 0, size - 1);
+  const int64_t period = mode == kWrap ? size : std::max<int64_t>(2 * (size - 1), 1);
   at %= period;
   if (at < 0) at += period;
-  return at < size ? at : period - at;
+  return first + (at < size ? at : period - at);
+}
+// Fails if an axis has elements that repeat none.
+absl::Status CheckSources(const Pads& p, std::span<const int64_t> in) {
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (p.out[d] == 0 || in[d] > std::max<int64_t>(0, -p.begin[d]) + std::max<int64_t>(0, -p.end[d])) continue;
+    return BadNode(fmt::format("pads {} and {} of dimension {} of {} leave no elements to repeat", p.begin[d], p.end[d], d,
+                               ShapeText(Shape(in.begin(), in.end()))));
+  }
+  return absl::OkStatus();
 }
 
 // Returns the fill value as a tensor of one element of the data's type.
@@ -101,11 +113,7 @@ absl::Status Eval(EvalContext& ctx) {
     MGE_ASSIGN_OR_RETURN(axes, IntsInput(ctx, 3));
   }
   MGE_ASSIGN_OR_RETURN(Pads p, Resolve(x.shape(), pads, ctx.has_input(3) ? &axes : nullptr));
-  for (int64_t d = 0; mode != kConstant && d < x.rank(); ++d) {
-    if (x.shape()[d] == 0 && p.out[d] > 0) {
-      return ctx.Invalid(fmt::format("dimension {} of {} is empty; it has no elements to repeat", d, ShapeText(x.shape())));
-    }
-  }
+  if (mode != kConstant) MGE_RETURN_IF_ERROR(CheckSources(p, x.shape()));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), p.out));
   if (y->elements() == 0) return absl::OkStatus();
   Shape strides = Strides(x.shape());
@@ -135,7 +143,7 @@ absl::Status Eval(EvalContext& ctx) {
     do {
       int64_t from = 0;
       for (int64_t d = 0; d < x.rank(); ++d) {
-        from += Source(mode, at[d] - p.begin[d], x.shape()[d]) * strides[d];
+        from += Source(mode, at[d], x.shape()[d], p.begin[d], p.end[d]) * strides[d];
       }
       out[i++] = in[from];
     } while (NextIndex(p.out, std::span<int64_t>(at.data(), at.size())));
@@ -168,11 +176,12 @@ absl::StatusOr<bool> GradientBody(FunctionBody& f) {
   const Shape dims = f.dims(0);
   const Ints pads = f.constant(1)->ToInts(), axes = f.has_input(3) ? f.constant(3)->ToInts() : Ints();
   MGE_ASSIGN_OR_RETURN(const Pads p, Resolve(dims, pads, f.has_input(3) ? &axes : nullptr));
+  MGE_RETURN_IF_ERROR(CheckSources(p, dims));
   ValueId x = f.input(0);
   for (size_t d = 0; d < dims.size(); ++d) {
     if (p.begin[d] == 0 && p.end[d] == 0) continue;
     std::vector<int64_t> sources;
-    for (int64_t at = 0; at < p.out[d]; ++at) sources.push_back(Source(mode, at - p.begin[d], dims[d]));
+    for (int64_t at = 0; at < p.out[d]; ++at) sources.push_back(Source(mode, at, dims[d], p.begin[d], p.end[d]));
     x = f.Add("Gather", {x, f.Integers(sources)}, IntAttribute("axis", static_cast<int64_t>(d)));
   }
   f.Result(0, "Identity", {x});

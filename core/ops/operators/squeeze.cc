@@ -6,7 +6,7 @@
 namespace mge::op_squeeze {
 namespace {
 
-// Returns the shape without the given axes. If `axes` is null, removes every dimension of size 1.
+// Returns the shape without the given axes, which may be named twice. If `axes` is null, removes every dimension of size 1.
 absl::StatusOr<Shape> Squeezed(std::span<const int64_t> in, /*nullable*/ const Ints* axes) {
   std::vector<bool> drop(in.size(), false);
   if (!axes) {
@@ -14,7 +14,6 @@ absl::StatusOr<Shape> Squeezed(std::span<const int64_t> in, /*nullable*/ const I
   } else {
     for (int64_t axis : *axes) {
       MGE_ASSIGN_OR_RETURN(int64_t a, NormalizeAxis(axis, in.size()));
-      if (drop[a]) return BadNode(fmt::format("axis {} is given twice", axis));
       if (in[a] != 1 && in[a] != kUnknownDim) {
         return BadNode(fmt::format("axis {} of {} has size {}; only size 1 can be removed", axis, ShapeText(in), in[a]));
       }

@@ -19,6 +19,7 @@ struct Frames {
 // absent.
 absl::StatusOr<Frames> Resolve(const Attributes& attrs, std::span<const int64_t> x, int64_t step,
                                /*nullable*/ const Shape* window, int64_t length) {
+  if (x.size() == 2) return Resolve(attrs, Shape{x[0], x[1], 1}, step, window, length);
   MGE_RETURN_IF_ERROR(RequireRank("the signal", x, 3));
   if (x[2] != 1 && x[2] != 2) return BadNode(fmt::format("the last dimension is {}; it must be 1 or 2", x[2]));
   const bool one_sided = attrs.Int("onesided", 1) != 0;
@@ -38,7 +39,7 @@ absl::StatusOr<Frames> Resolve(const Attributes& attrs, std::span<const int64_t>
 absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {kSignal, kWindow}));
   const TensorType& x = ctx.input(kSignal);
-  if (x.has_rank) MGE_RETURN_IF_ERROR(RequireRank("the signal", x.dims, 3));
+  if (x.has_rank && x.dims.size() != 2) MGE_RETURN_IF_ERROR(RequireRank("the signal", x.dims, 3));
   TensorType y = MakeType(x.dtype, {x.has_rank ? x.dims[0] : kUnknownDim, kUnknownDim, kUnknownDim, 2});
   const Tensor* step = ctx.constant(kStep);
   const Tensor* length = ctx.has_input(kLength) ? ctx.constant(kLength) : nullptr;
@@ -64,7 +65,7 @@ absl::Status Run(EvalContext& ctx, const Frames& f, const Tensor& x, Tensor& y) 
   MGE_ASSIGN_OR_RETURN(Tensor scratch, Tensor::Create(DType::kC128, {f.length}, ctx.allocator()));
   std::span<Complex> line(static_cast<Complex*>(scratch.mutable_data()), static_cast<size_t>(f.length));
   const T* window = ctx.has_input(kWindow) ? ctx.input(kWindow).Data<T>().data() : nullptr;
-  const int64_t size = x.shape()[1], parts = x.shape()[2], frames = f.output[1], bins = f.output[2];
+  const int64_t size = x.shape()[1], parts = x.rank() == 2 ? 1 : x.shape()[2], frames = f.output[1], bins = f.output[2];
   T* out = y.MutableData<T>().data();
   for (int64_t n = 0; n < f.output[0]; ++n) {
     for (int64_t frame = 0; frame < frames; ++frame) {
@@ -114,7 +115,7 @@ MGE_OP(stft) = {
     .infer = Infer,
     .eval = Eval,
     .since = 17,
-    .examples = {"(T[1,16,1], int64[]<4>, T[8])"},
+    .examples = {"(T[1,16,1], int64[]<4>, T[8])", "(T[1,16], int64[]<4>, T[8])"},
 };
 
 }  // namespace mge::op_stft

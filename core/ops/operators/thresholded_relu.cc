@@ -31,7 +31,6 @@ MGE_OP(thresholded_relu) = {
     .gradient = Gradient,
     .in_place = {{0, 0}},
     .traits = kElementwise,
-    .since = 10,
 };
 
 }  // namespace mge::op_thresholded_relu

@@ -158,6 +158,7 @@ struct TrainingRow {
     }
     if (!std::ranges::equal(n.input(0).dims(), x.dims())) return offers.Refuse("dY has another shape than X");
     if (!n.has_output(0)) return offers.Refuse("the first output is absent");
+    if (!kGradient && (n.has_output(3) || n.has_output(4))) return offers.Refuse("outputs of operator sets before 14");
     const bool plain = x.rank() == 2;
     const Isa isa = AllowedIsa();
     Candidate c = {.id = kGradient ? "cpu.batch_norm.gradient" : "cpu.batch_norm.training",

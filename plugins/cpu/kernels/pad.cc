@@ -73,7 +73,7 @@ Result BuildConstant(MoveBuild& b) {
 
 constexpr MoveRule kPad = {.id = "cpu.pad", .build = BuildConstant, .channels_last = true};
 
-// Returns the input position for position `i` of a padded dimension.
+// Returns the position among `size` elements for position `i` relative to the first of them.
 int64_t PlaceOf(int64_t i, int64_t size, std::string_view mode) {
   if (mode == "edge" || size == 1) return std::clamp<int64_t>(i, 0, size - 1);
   if (mode == "wrap") return ((i % size) + size) % size;
@@ -89,9 +89,11 @@ Result BuildMap(const Node& n, IndexMap* map) {
   if (mode != "reflect" && mode != "edge" && mode != "wrap") return Refusal("an unknown mode");
   if (in.size() > 8) return TooManyDimensions();
   for (size_t d = 0; d < in.size(); ++d) {
-    if (in[d] == 0 && out[d] > 0) return Refusal("nothing to repeat");
-    map->place.push_back(
-        [size = in[d], before = pads.before[d], mode](int64_t i) { return PlaceOf(i - before, size, mode); });
+    // Negative pads remove elements before positive ones repeat some.
+    const int64_t before = pads.before[d], after = out[d] - in[d] - before, first = std::max<int64_t>(0, -before);
+    const int64_t size = in[d] - first - std::max<int64_t>(0, -after);
+    if (size <= 0 && out[d] > 0) return Refusal("nothing to repeat");
+    map->place.push_back([=](int64_t i) { return first + PlaceOf(i - before - first, size, mode); });
   }
   return {};
 }

@@ -94,7 +94,7 @@ class Chain {
   void LoadState(const float* from, float* to) const {
     for (int64_t i = 0; i < rows_; ++i) {
       float* row = to + i * a_.state();
-      if (from)
+      if (from && Length(i) > 0)  // the final state of an empty sequence is 0
         std::copy_n(from + direction_ * r_.state_direction() + (row0_ + i) * r_.state_row(), r_.hidden, row);
       else
         std::fill_n(row, r_.hidden, 0.0f);

@@ -26,14 +26,15 @@ __attribute__((noinline)) VF Uncommon(VF x, const GateActivation& a) {
   return x;
 }
 
-// Clips x, then applies activation number k.
-MGE_INLINE VF Activate(const CellTask& t, int k, VF x) {
-  x = Clip(x, Splat(-t.clip), Splat(t.clip));
+// Applies activation number k to a cell.
+MGE_INLINE VF Unclipped(const CellTask& t, int k, VF x) {
   const GateActivation& a = t.f[k];
   if (a.function == GateFunction::kSigmoid) return Sigmoid(x);
   if (a.function == GateFunction::kTanh) return Tanh(x);
   return Uncommon(x, a);
 }
+// Clips the sum of a gate, then applies activation number k.
+MGE_INLINE VF Activate(const CellTask& t, int k, VF x) { return Unclipped(t, k, Clip(x, Splat(-t.clip), Splat(t.clip))); }
 
 // Calls body(block, first unit, units, offset in the block) for each vector of the blocks.
 template <typename F>
@@ -95,7 +96,7 @@ void Lstm(const CellTask& t, const CellRow& row, int64_t b0, int64_t b1) {
     c = forget * c + in * Activate(t, 1, cell);
     if (peepholes) out = Fma(Lane::Get(peepholes + t.hidden, n), c, out);
     Lane::Put(row.c + unit, c, n);
-    PutState(row, unit, n, Activate(t, 0, out) * Activate(t, 2, c));
+    PutState(row, unit, n, Activate(t, 0, out) * Unclipped(t, 2, c));
   });
 }
 

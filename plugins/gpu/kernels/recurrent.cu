@@ -82,9 +82,10 @@ struct RecurrentChain {
       const int64_t given = args.lengths[sequence];
       if (given < 0 || given > args.steps) Raise(args.fault, Fault::kLength, given, args.steps);
     }
+    const bool empty = length == 0;  // its final state is 0
     for (int64_t i = thread; i < args.hidden; i += kRecurrentThreads) {
-      h[i] = args.initial_h ? C(Widen(static_cast<const T*>(args.initial_h)[StateAt() + i])) : C(0);
-      c[i] = args.initial_c ? C(Widen(static_cast<const T*>(args.initial_c)[StateAt() + i])) : C(0);
+      h[i] = args.initial_h && !empty ? C(Widen(static_cast<const T*>(args.initial_h)[StateAt() + i])) : C(0);
+      c[i] = args.initial_c && !empty ? C(Widen(static_cast<const T*>(args.initial_c)[StateAt() + i])) : C(0);
       for (int64_t t = length; args.y && t < args.steps; ++t) Y(t)[i] = Narrow<T>::Of(C(0));
     }
   }
@@ -129,7 +130,7 @@ struct RecurrentChain {
     forget = args.input_forget ? C(1) - in : Activated(0, forget);
     c[i] = forget * c[i] + in * Activated(1, gates[3 * n + i]);
     if (peepholes) out += Widen(peepholes[n + i]) * c[i];
-    return Activated(0, out) * Activated(2, c[i]);
+    return Activated(0, out) * Gate(args.f[direction][2], INFINITY, c[i]);  // the clip limits gates only
   }
   GPU_DEVICE void Cells(int64_t s, int thread) {
     for (int64_t i = thread; i < args.hidden; i += kRecurrentThreads) {

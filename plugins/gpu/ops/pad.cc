@@ -66,17 +66,22 @@ Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   args.mode = mode == "edge" ? 0 : mode == "reflect" ? 1 : 2;
   std::vector<int64_t> strides = StridesIn(layout, x.dims());
   const std::vector<size_t> order = MemoryOrder(layout, strides.size());
+  int64_t from = 0;  // the first element that is kept
   for (size_t i = 0; i < order.size(); ++i) {
     const size_t d = order[i];
-    if (x.dims()[d] == 0 && y.dims()[d] > 0) return Refusal("nothing to repeat");
+    // Negative pads remove elements before positive ones repeat some.
+    const int64_t after = y.dims()[d] - x.dims()[d] - before[d], first = std::max<int64_t>(0, -before[d]);
+    const int64_t size = x.dims()[d] - first - std::max<int64_t>(0, -after);
+    if (size <= 0 && y.dims()[d] > 0) return Refusal("nothing to repeat");
     args.dims[i] = y.dims()[d];
-    args.in[i] = x.dims()[d];
+    args.in[i] = size;
     args.strides[i] = strides[d];
-    args.before[i] = before[d];
+    args.before[i] = before[d] + first;
+    from += first * strides[d];
   }
   if (args.n) {
     recipe.Add("pad_" + std::to_string(ElementBytes(x.dtype())), Spread(args.n), args,
-               {Operand::In(InputOf(p, 0)), Operand::Out()});
+               {Operand::In(InputOf(p, 0), from * static_cast<int64_t>(ElementBytes(x.dtype()))), Operand::Out()});
   }
   return {};
 }
