@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/families/cast.h"
 #include "core/ops/families/movement.h"
 #include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
@@ -93,8 +94,14 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+// Before operator set 13 the lengths were an attribute. In set 1 they could also be an input, of the data's own type.
 absl::Status Upgrade(Graph& graph, Node& node) {
   if (node.version < 13) MoveAttributeToInput(graph, node, "split", 1);
+  if (node.version >= 2 || node.inputs.size() < 2 || node.inputs[1] == kNone) return absl::OkStatus();
+  const Value& lengths = graph.value(node.inputs[1]);
+  if (lengths.role != Role::kConstant || lengths.type.dtype == DType::kI64) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(Tensor integers, CastTensor(lengths.constant, DType::kI64, UnlimitedHostAllocator()));
+  node.inputs[1] = graph.AddConstant(node.name + "_split", std::move(integers));
   return absl::OkStatus();
 }
 
