@@ -21,6 +21,17 @@ TEST(Elementwise, AnIntegerDivisionByZeroIsAnErrorOfTheRun) {
   }
 }
 
+TEST(Elementwise, TheLowestIntegerDividedByMinusOneWrapsAround) {
+  for (const auto& [t, lowest] : {std::pair(DType::kI8, -128.0),
+                                  {DType::kI16, -32768.0},
+                                  {DType::kI32, -2147483648.0},
+                                  {DType::kI64, -9223372036854775808.0}}) {
+    for (const char* op : {"Div", "Mod"}) {
+      UnderTest().Check(OneNode(op, {Fill(t, {3}, {lowest, lowest, 7}), Fill(t, {3}, {-1, 2, -1})}), Exactly);
+    }
+  }
+}
+
 TEST(Elementwise, AChainIsOneKernel) {
   Case broadcasts = OneNode("Mul", {Random(DType::kF32, {2, 3, 5, 70}), Random(DType::kF32, {3, 1, 1}, 0.5, 2, 2)});
   Then(broadcasts, "Sigmoid");

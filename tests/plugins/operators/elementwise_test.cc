@@ -108,10 +108,8 @@ TEST(Elementwise, BinaryOperatorsOfEveryType) {
                                     {DType::kI64, -9223372036854775808.0}}) {
       const Tensor a = Fill(t, {6}, {lowest, lowest, -7, 7, 7, -7}), b = Fill(t, {6}, {-1, 2, -1, -1, -3, 3});
       for (const char* op : {"Div", "Mod"}) {
-        for (const std::vector<int>& constants : {std::vector<int>{1}, {}}) {
-          backend.Check(OneNode(op, {a, b}, {}, constants), Exactly);
-          backend.Check(OneNode(op, {a, Fill(t, {}, {-1})}, {}, constants), Exactly);
-        }
+        backend.Check(OneNode(op, {a, b}, {}, {1}), Exactly);
+        backend.Check(OneNode(op, {a, Fill(t, {}, {-1})}, {}, {1}), Exactly);
       }
     }
     for (const char* op : {"And", "Or", "Xor"}) {

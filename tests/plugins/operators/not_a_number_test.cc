@@ -27,12 +27,14 @@ struct Step {
   std::vector<Tensor> more = {};
   Attributes attrs = {};
 };
+
+// The activations that products and convolutions compute themselves.
 std::vector<Step> Activations() {
-  return {{"Relu"},      {"Clip", {Fill(DType::kF32, {}, {-0.5}), Fill(DType::kF32, {}, {0.5})}},
-          {"LeakyRelu"}, {"Sigmoid"},
-          {"Tanh"},      {"HardSwish"},
-          {"Gelu"},      {"Gelu", {}, With({{"approximate", std::string("tanh")}})},
-          {"Swish"},     {"Elu"}};
+  std::vector<Step> out;
+  for (const char* op : {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", "Gelu"}) out.push_back({op});
+  out.push_back({"Gelu", {}, With({{"approximate", std::string("tanh")}})});
+  out.push_back({"Clip", {Fill(DType::kF32, {}, {-0.5}), Fill(DType::kF32, {}, {0.5})}});
+  return out;
 }
 
 void CheckActivations(const Case& product, int64_t terms, const Tensor* add = nullptr) {
@@ -58,6 +60,7 @@ TEST(NotANumber, PassesTheActivationOfAConvolution) {
                       Random(DType::kF32, {outputs}, -1, 1, 3)},
                      With({{"pads", Ints{pad, pad, pad, pad}}, {"group", group}}), {1, 2});
     CheckActivations(c, channels / group * kernel * kernel);
+    if (group > 1) continue;
     const Tensor add = WithNaN({1, outputs, size, size}, 5);
     CheckActivations(c, channels / group * kernel * kernel, &add);
     c.inputs[0] = Random(DType::kF32, shape, -1, 1, 4);
