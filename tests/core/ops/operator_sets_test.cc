@@ -18,7 +18,8 @@ TEST(OperatorSets, HaveACaseForEachUpgradeRule) {
   std::set<std::string, std::less<>> named = {"Scan", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"};
   for (const TableCase& c : ReadTable("operator_sets.md")) named.insert(c.op.substr(0, c.op.find('@')));
   for (const OpDef* def : AllOps()) {
-    if (def->upgrade && def->domain.empty()) EXPECT_TRUE(named.contains(def->name)) << def->name << " has no row";
+    if (!def->upgrade || !def->domain.empty()) continue;
+    EXPECT_TRUE(named.contains(def->name)) << def->name << " has no row";
   }
 }
 
