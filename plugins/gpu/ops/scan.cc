@@ -38,6 +38,7 @@ Result CumSum(const Problem& p, Recipe& recipe) {
   args.wide = axis.dtype() == MGE_DTYPE_I64;
   args.exclusive = n.Int("exclusive", 0) != 0;
   args.reverse = n.Int("reverse", 0) != 0;
+  if (args.n == 0 && !axis.is_constant()) return Refusal("no elements, and an axis that only the run shows to be valid");
   if (args.n == 0) return {};
   recipe.Add(KernelFor("running_sum", x.dtype()), Spread(args.n), args,
              {Operand::In(InputOf(p, 0)), Operand::In(InputOf(p, 1)), Operand::Out(), Operand::Faults()});

@@ -32,6 +32,12 @@ TEST(Elementwise, TheLowestIntegerDividedByMinusOneWrapsAround) {
   }
 }
 
+TEST(CumSum, LeavesTheCheckOfAnAxisToTheHostIfThereIsNoElement) {
+  std::vector<Tensor> none = {Fill(DType::kF32, {0, 3}, {})};
+  const Case c = OneNode("CumSum", {Fill(DType::kF32, {0, 3}, {}), Fill(DType::kI64, {}, {5})});
+  EXPECT_TRUE(UnderTest().Offers(c, &none).candidates.empty());
+}
+
 TEST(Elementwise, AChainIsOneKernel) {
   Case broadcasts = OneNode("Mul", {Random(DType::kF32, {2, 3, 5, 70}), Random(DType::kF32, {3, 1, 1}, 0.5, 2, 2)});
   Then(broadcasts, "Sigmoid");
