@@ -68,9 +68,9 @@ void Inbox::Unsignal() {
   if (getpid() == process_ && read(descriptor_, &count, sizeof(count)) < 0) return;
 }
 
-void Inbox::Add(EndedRun run) {
+void Inbox::Add(std::list<EndedRun>& run) {
   std::lock_guard lock(mutex_);
-  runs_.push_back(std::move(run));
+  runs_.splice(runs_.end(), run);
   if (runs_.size() + messages_.size() == 1) Signal();
 }
 
@@ -80,11 +80,11 @@ void Inbox::Add(Message message) {
   if (runs_.size() + messages_.size() == 1) Signal();
 }
 
-template <typename T>
-std::optional<T> Inbox::TakeFrom(std::deque<T>& from) {
+template <typename Queue>
+std::optional<typename Queue::value_type> Inbox::TakeFrom(Queue& from) {
   std::lock_guard lock(mutex_);
   if (from.empty()) return std::nullopt;
-  std::optional<T> out = std::move(from.front());
+  std::optional<typename Queue::value_type> out = std::move(from.front());
   from.pop_front();
   if (runs_.empty() && messages_.empty()) Unsignal();
   return out;
@@ -132,8 +132,12 @@ int32_t mge_inbox_descriptor(const mge_inbox* inbox) { return inbox->inbox->desc
 mge_status* mge_inbox_run(mge_inbox* inbox, uint64_t tag, mge_session* s, mge_tensor* const* inputs, size_t input_count,
                           mge_run_control* control) try {
   MGE_API_NEEDS({"inbox", inbox}, {"session", s}, {"inputs", input_count == 0 || inputs != nullptr});
-  return Start(s, inputs, input_count, control, [to = inbox->inbox, tag](absl::Status status, Outputs made) {
-    to->Add({tag, std::move(status), {std::make_move_iterator(made.begin()), std::make_move_iterator(made.end())}});
+  auto run = std::make_shared<std::list<mge::api::EndedRun>>(1);
+  run->front().tag = tag;
+  return Start(s, inputs, input_count, control, [to = inbox->inbox, run](absl::Status status, Outputs made) {
+    run->front().status = std::move(status);
+    run->front().outputs = std::move(made);
+    to->Add(*run);
   });
 }
 MGE_API_CATCH

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,9 +16,9 @@
 namespace mge::api {
 
 struct EndedRun {
-  uint64_t tag;
-  absl::Status status;
-  std::vector<std::unique_ptr<mge_tensor>> outputs;  // empty on error
+  uint64_t tag = 0;
+  absl::Status status = {};
+  std::vector<std::unique_ptr<mge_tensor>> outputs = {};  // empty on error
 };
 
 struct Message {
@@ -35,21 +36,22 @@ class Inbox {
   Inbox& operator=(const Inbox&) = delete;
 
   int descriptor() const { return descriptor_; }  // readable while a queue is not empty
-  void Add(EndedRun run);
+  // Moves the elements of `run` into the queue. Needs no memory, so that no run is lost.
+  void Add(std::list<EndedRun>& run);
   void Add(Message message);
   std::optional<EndedRun> TakeRun();
   std::optional<Message> TakeMessage();
 
  private:
-  template <typename T>
-  std::optional<T> TakeFrom(std::deque<T>& from);
+  template <typename Queue>
+  std::optional<typename Queue::value_type> TakeFrom(Queue& from);
   void Signal();
   void Unsignal();
 
   const int descriptor_;
   const int process_;
   std::mutex mutex_;
-  std::deque<EndedRun> runs_;
+  std::list<EndedRun> runs_;
   std::deque<Message> messages_;
 };
 

@@ -4,6 +4,7 @@
 #include "core/api/objects.h"
 #include "core/api/options.h"
 #include "core/base/errors.h"
+#include "core/base/exception.h"
 #include "core/env/settings.h"
 #include "core/plan/communicator.h"
 #include "fmt/format.h"
@@ -25,7 +26,10 @@ void Log(void* state, mge::LogLevel level, std::string_view message) {
   if (to->log) {
     mge::api::CallApplication([&] { to->log(to->state, number, message.data(), message.size()); });
   } else {
-    to->inbox->Add(mge::api::Message{number, std::string(message)});
+    (void)mge::NoThrow([&] {  // without memory, the message is lost
+      to->inbox->Add(mge::api::Message{number, std::string(message)});
+      return absl::OkStatus();
+    });
   }
 }
 
