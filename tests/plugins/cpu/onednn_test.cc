@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of oneDNN: never its reference code, and correct results however the work is split.
 #include <algorithm>
+#include <cmath>
 
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/under_test.h"
@@ -173,6 +174,34 @@ TEST(Onednn, ComputesEveryActivationOfAnEpilogue) {
       for (const std::string& id : UnderTest().Check(c, OfProducts(576)).candidates) found |= id.starts_with("onednn.");
       EXPECT_EQ(found, MGE_HAS_ONEDNN) << c.name;
     }
+  }
+}
+
+TEST(Onednn, KeepsNaNThroughActivationsSumsAndMaxima) {
+  const auto with_nan = [](Tensor t) {
+    std::span<float> x = t.MutableData<float>();
+    x[x.size() / 3] = NAN;
+    x[x.size() / 2] = INFINITY;
+    return t;
+  };
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Gelu"}) {
+    Case conv = Conv({2, 64, 64, 1, 15, 15, 3, 3, 1, 1, 1});
+    conv.inputs[0] = with_nan(conv.inputs[0]);
+    Case sum = conv, late = Conv({2, 64, 64, 1, 15, 15, 3, 3, 1, 1, 1});
+    Then(sum, "Add", {Random(DType::kF32, {2, 64, 15, 15}, -1, 1, 5)}, {}, false);
+    Then(late, "Add", {with_nan(Random(DType::kF32, {2, 64, 15, 15}, -1, 1, 5))}, {}, false);
+    Case product = OneNode(
+        "MatMul", {with_nan(Random(DType::kF32, {64, 256}, -1, 1, 1)), Random(DType::kF32, {256, 256}, -1, 1, 2)}, {}, {1});
+    for (Case* c : {&conv, &sum, &late, &product}) {
+      Then(*c, op);
+      UnderTest().Check(*c, OfProducts(576));
+    }
+  }
+  for (int64_t stride : {1, 2}) {
+    UnderTest().Check(
+        OneNode("MaxPool", {with_nan(Random(DType::kF32, {2, 64, 57, 58}))},
+                With({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{stride, stride}}, {"pads", Ints{1, 1, 0, 1}}})),
+        Exactly);
   }
 }
 
