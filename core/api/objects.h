@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/source_file.h"
 #include "core/base/tensor.h"
 #include "core/eager/eager_interpreter.h"
 #include "core/eager/eager_tape.h"
@@ -39,9 +40,9 @@ namespace mge::api {
 
 // The model that a session trains, as it was loaded.
 struct TrainedModel {
-  std::shared_ptr<const MappedFile> file;  // null for a model from memory, which its owner keeps
-  Bytes bytes;
-  std::string folder;  // of the file
+  std::shared_ptr<const SourceFile> file;  // nullptr for a model from memory
+  Bytes bytes;                             // of a model from memory, which its owner keeps
+  std::string folder;                      // of the file
   std::vector<std::string> parameters;
 };
 

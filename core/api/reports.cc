@@ -6,6 +6,7 @@
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
+#include "core/base/resident_memory.h"
 #include "core/ops/op.h"
 #include "core/plan/bodies.h"
 #include "core/plan/program.h"
@@ -235,6 +236,7 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
     for (const PlacedBuffer& b : p.buffers) (b.workspace ? workspace : activations) += b.bytes;
   });
   MemoryStats stats = session.device().Stats();
+  const ResidentMemory resident = ReadResidentMemory();
   return Json{{"schema", "mge.memory/1"},
               {"device", DeviceText(*plan)},
               {"planned_peak_bytes", totals.planned_peak_bytes},
@@ -253,6 +255,10 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
               {"device_charged_bytes", stats.charged},
               {"device_peak_charged_bytes", stats.peak_charged},
               {"device_limit_bytes", stats.limit},
+              {"device_in_host_memory", !HasQueues(session.device())},
+              {"resident_bytes", resident.total},
+              {"resident_anonymous_bytes", resident.anonymous},
+              {"resident_mapped_bytes", resident.mapped},
               {"steps", plan->units.size()},
               {"buffers", BuffersJson(*plan)},
               {"bodies", BodiesMemory(*plan)}};

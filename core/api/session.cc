@@ -41,7 +41,9 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   MGE_ASSIGN_OR_RETURN(mge::SessionOptions options, OptionsOf(given));
   mge::onnx::ReadOptions how;
   how.allocator = &runtime.runtime->devices().host().host_allocator();
+  if (given.data_folder) how.data_folder = given.data_folder;
   MGE_ASSIGN_OR_RETURN(mge::onnx::Model model, read(how));
+  trained.file = model.file;
   mge::api::TrainingRequest request;
   std::optional<mge::onnx::Model> plain;  // the model without its training step, for replicas
   if (given.training) {
@@ -181,11 +183,7 @@ mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_s
   MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
   mge::api::TrainedModel trained;
-  if (given.training) {
-    MGE_API_ASSIGN_OR_RETURN(trained.file, mge::MappedFile::Open(path, mge::onnx::ReadOptions().max_file_bytes));
-    trained.bytes = trained.file->bytes();
-    trained.folder = std::filesystem::path(path).parent_path();
-  }
+  trained.folder = std::filesystem::path(path).parent_path();
   auto read = [&](const mge::onnx::ReadOptions& how) { return mge::onnx::ReadModel(path, how); };
   MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, read, std::move(trained)));
   return nullptr;
@@ -198,7 +196,9 @@ mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint6
   MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
   mge::api::TrainedModel trained;
   trained.bytes = {static_cast<const std::byte*>(data), size};
-  auto read = [&](const mge::onnx::ReadOptions&) { return mge::onnx::ReadModelBytes(trained.bytes, nullptr); };
+  auto read = [&](const mge::onnx::ReadOptions& how) {
+    return mge::onnx::ReadModelBytes(trained.bytes, nullptr, {.data_folder = how.data_folder});
+  };
   MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, read, trained));
   return nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include "core/api/objects.h"
 #include "core/base/errors.h"
+#include "core/base/input_file.h"
 #include "core/base/npy.h"
 #include "core/onnx/tensor_file.h"
 #include "core/plugin/device_tensor.h"
@@ -26,8 +27,21 @@ std::pair<std::string, std::string> SplitMember(const std::string& path) {
   return {path.substr(0, at + 4), path.substr(at + 5)};
 }
 
-absl::StatusOr<Tensor> ReadNpzMember(const std::string& path, const std::string& name) {
-  MGE_ASSIGN_OR_RETURN(mge::NamedTensors arrays, mge::ReadNpz(path));
+// The formats of tensor files. The name of a file tells its format; that of a pipe does not.
+enum class Format { kUnknown, kNpy, kNpz, kProto };
+
+Format FormatOf(const std::string& path, mge::Bytes bytes) {
+  if (path.ends_with(".npy")) return Format::kNpy;
+  if (path.ends_with(".npz")) return Format::kNpz;
+  if (path.ends_with(".pb")) return Format::kProto;
+  const std::string_view text = mge::AsText(bytes);
+  if (text.starts_with("\x93NUMPY")) return Format::kNpy;
+  if (text.starts_with("PK\x03\x04")) return Format::kNpz;
+  const bool is_pipe = path.starts_with("/dev/") || path.starts_with("/proc/");
+  return is_pipe ? Format::kProto : Format::kUnknown;
+}
+
+absl::StatusOr<Tensor> FindMember(mge::NamedTensors arrays, const std::string& path, const std::string& name) {
   std::vector<std::string> names;
   for (auto& [key, tensor] : arrays) {
     if (key == name || (name.empty() && arrays.size() == 1)) return std::move(tensor);
@@ -52,19 +66,27 @@ namespace mge::api {
 
 absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
   auto [path, member] = SplitMember(text);
-  if (path.ends_with(".pb")) {
-    MGE_ASSIGN_OR_RETURN(onnx::NamedValue named, onnx::ReadValueFile(path, kind));
-    return std::move(named.value);
+  MGE_ASSIGN_OR_RETURN(const InputBytes file, ReadInput(path, kMaxArrayFileBytes));
+  HostValue out;
+  switch (FormatOf(path, file.bytes)) {
+    case Format::kProto: {
+      MGE_ASSIGN_OR_RETURN(onnx::NamedValue named,
+                           onnx::ReadValueBytes(file.bytes, kind, UnlimitedHostAllocator(), file.name));
+      return std::move(named.value);
+    }
+    case Format::kNpy: {
+      MGE_ASSIGN_OR_RETURN(out.tensor, ReadNpyBytes(file.bytes, file.name, UnlimitedHostAllocator(), file.owner));
+      return out;
+    }
+    case Format::kNpz: {
+      MGE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpzBytes(file.bytes, file.name));
+      MGE_ASSIGN_OR_RETURN(out.tensor, FindMember(std::move(arrays), path, member));
+      return out;
+    }
+    case Format::kUnknown: break;
   }
-  if (!path.ends_with(".npz") && !path.ends_with(".npy")) {
-    return Fail(errors::kBadInputFile, fmt::format("'{}' is not a tensor file by its name", path),
-                {.fix = "use a file that ends in .npy, .npz or .pb"});
-  }
-  absl::StatusOr<Tensor> tensor = path.ends_with(".npz") ? ReadNpzMember(path, member) : ReadNpy(path);
-  if (!tensor.ok()) return tensor.status();
-  absl::StatusOr<HostValue> out((HostValue()));
-  out->tensor = *std::move(tensor);
-  return out;
+  return Fail(errors::kBadInputFile, fmt::format("'{}' is not a tensor file by its name", path),
+              {.fix = "use a file that ends in .npy, .npz or .pb"});
 }
 
 }  // namespace mge::api

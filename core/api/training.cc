@@ -68,6 +68,15 @@ mge_status* mge_session_save(mge_session* s, const char* path) try {
   for (const std::string& name : s->trained->parameters) {
     MGE_API_ASSIGN_OR_RETURN(weights[name], s->session->ReadState(name));
   }
-  return Wrap(mge::onnx::WriteWithWeights(s->trained->bytes, weights, path, s->trained->folder));
+  const mge::api::TrainedModel& model = *s->trained;
+  mge::Bytes bytes = model.bytes;
+  mge::Tensor read;
+  if (model.file) {
+    MGE_API_ASSIGN_OR_RETURN(read, mge::Tensor::Create(mge::DType::kU8, {model.file->size()}));
+    const std::span<std::byte> out(static_cast<std::byte*>(read.mutable_data()), static_cast<size_t>(read.bytes()));
+    MGE_API_RETURN_IF_ERROR(model.file->Read(0, out));
+    bytes = out;
+  }
+  return Wrap(mge::onnx::WriteWithWeights(bytes, weights, path, model.folder));
 }
 MGE_API_CATCH

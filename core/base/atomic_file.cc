@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,6 +48,28 @@ class NoSizeSignal {
   sigset_t before_;
 };
 
+constexpr std::string_view kTemporaryBegin = ".mge-", kTemporaryEnd = ".tmp";
+
+// Removes the temporary files of writers that were killed: those that nobody has locked. Files that this user may not open or
+// remove stay.
+void RemoveAbandoned(int directory) {
+  const int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* list = copy < 0 ? nullptr : fdopendir(copy);
+  if (!list) {
+    if (copy >= 0) close(copy);
+    return;
+  }
+  while (const dirent* entry = readdir(list)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(kTemporaryBegin) || !name.ends_with(kTemporaryEnd)) continue;
+    const Fd file(openat(directory, entry->d_name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY));
+    struct stat st;
+    if (!file.valid() || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
+    if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) unlinkat(directory, entry->d_name, 0);
+  }
+  closedir(list);
+}
+
 }  // namespace
 
 absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view path) {
@@ -67,12 +91,12 @@ absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view pa
   return absl::OkStatus();
 }
 
-absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode mode) {
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode mode, LinkMode link) {
   if (path.empty() || path.find('\0') != std::string::npos)
     return CannotWrite(path, "the name is empty or holds a zero byte");
   std::string target = path;
   struct stat st;
-  if (stat(path.c_str(), &st) == 0) {
+  if (link == LinkMode::kFollow && stat(path.c_str(), &st) == 0) {
     if (!S_ISREG(st.st_mode)) return CannotWrite(path, "something that is not a regular file is there");
     // If the path is a symbolic link, replace its target, not the link. Another process may have removed the file meanwhile.
     char* real = realpath(path.c_str(), nullptr);
@@ -91,14 +115,27 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileMode 
     return CannotWrite(path, fmt::format("directory '{}': {}", directory, ErrnoText(errno)),
                        "create the directory, or name another file");
   }
-  uint64_t random[2];
-  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return CannotWrite(path, ErrnoText(errno));
-  std::string temporary = fmt::format(".mge-{:016x}{:016x}.tmp", random[0], random[1]);
-  file.fd_ = Fd(openat(file.directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                       mode == FileMode::kPrivate ? 0600 : 0666));
-  if (!file.fd_.valid()) return CannotWrite(path, fmt::format("directory '{}': {}", directory, ErrnoText(errno)));
-  file.temporary_ = std::move(temporary);
+  RemoveAbandoned(file.directory_.get());
+  if (absl::Status created = file.CreateTemporary(mode == FileMode::kPrivate ? 0600 : 0666); !created.ok()) {
+    return CannotWrite(path, fmt::format("directory '{}': {}", directory, ErrorTitle(created)));
+  }
   return file;
+}
+
+absl::Status AtomicFile::CreateTemporary(mode_t mode) {
+  for (;;) {
+    uint64_t random[2];
+    if (getrandom(random, sizeof(random), 0) != sizeof(random)) return absl::InternalError(ErrnoText(errno));
+    std::string name = fmt::format("{}{:016x}{:016x}{}", kTemporaryBegin, random[0], random[1], kTemporaryEnd);
+    fd_ = Fd(openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    if (!fd_.valid()) return absl::InternalError(ErrnoText(errno));
+    flock(fd_.get(), LOCK_EX);  // a file system without locks never lets others remove the file
+    struct stat st;
+    // Another writer may have taken the file for an abandoned one before it was locked.
+    if (fstat(fd_.get(), &st) == 0 && st.st_nlink == 0) continue;
+    temporary_ = std::move(name);
+    return absl::OkStatus();
+  }
 }
 
 AtomicFile::~AtomicFile() {
@@ -121,8 +158,8 @@ absl::Status AtomicFile::Commit() {
   return absl::OkStatus();
 }
 
-absl::Status WriteFileAtomically(const std::string& path, Bytes bytes, FileMode mode) {
-  MGE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, mode));
+absl::Status WriteFileAtomically(const std::string& path, Bytes bytes, FileMode mode, LinkMode link) {
+  MGE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, mode, link));
   MGE_RETURN_IF_ERROR(file.Append(bytes));
   return file.Commit();
 }

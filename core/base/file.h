@@ -2,9 +2,10 @@
 // Safe reading of files that others wrote, and atomic writing of own files.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,23 +38,36 @@ class Fd {
   int fd_ = -1;
 };
 
-// A regular file that is open for reading, and its size in bytes when it was opened.
+// Tells whether a file is still the one that was opened, with the same contents.
+struct FileVersion {
+  uint64_t device = 0, inode = 0;
+  int64_t size = 0;         // in bytes
+  int64_t modified_ns = 0;  // time of the last change of the contents
+  bool operator==(const FileVersion&) const = default;
+};
+
+// A regular file that is open for reading, as it was when it was opened.
 struct RegularFile {
   Fd fd;
-  int64_t size = 0;
+  int64_t size = 0;  // in bytes
+  FileVersion version = {};
 };
 
 // Opens a regular file. Fails with kFileAccess for anything else (FIFO, directory, device, socket).
 // Never waits for another process.
 absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path);
 
-// Opens a directory for OpenBeneath. Errors: kFileAccess.
+// Opens a directory, to ask for its properties. Errors: kFileAccess.
 absl::StatusOr<Fd> OpenDirectory(const std::string& path);
 
-// Opens the regular file `name` beneath `directory`. `name` must be a relative path without ".." and
-// without symbolic links, and the file must have one hard link only. Otherwise the file is not
-// opened for reading, and kFileAccess names the violated rule.
-absl::StatusOr<RegularFile> OpenBeneath(int directory, const std::string& name);
+// Opens for reading the very file that `probe`, a descriptor of O_PATH, refers to. Fails like OpenRegularFile().
+absl::StatusOr<RegularFile> ReopenRegularFile(int probe, std::string_view path);
+
+// Returns the version of an open file now.
+FileVersion FileVersionOf(int fd);
+
+// Returns the real path of an open file, or "" if the system does not tell it.
+std::string PathOfOpenFile(int fd);
 
 // Reads out.size() bytes from `offset` on. Fails with kFileAccess if the file ends before. `path` is for messages.
 absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::string_view path);
@@ -62,48 +76,23 @@ absl::Status ReadRange(int fd, int64_t offset, std::span<std::byte> out, std::st
 // not raised. `path` is for messages.
 absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view path);
 
-// The read-only bytes of a file. The file is mapped if no other user could change it, else read into memory.
-// If the owner truncates a mapped file while it is in use, the process may crash.
-class MappedFile {
- public:
-  // Errors: kFileAccess; kLimit, with `limit_fix` as its fix, if the file is larger than `max_bytes`.
-  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path, int64_t max_bytes,
-                                                                std::string limit_fix = {});
-  // Does the same for an open file, without a size limit. `path` is for messages.
-  static absl::StatusOr<std::shared_ptr<const MappedFile>> FromFile(RegularFile file, const std::string& path);
-
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  Bytes bytes() const { return bytes_; }
-  bool is_mapped() const { return mapped_; }
-
-  // Lets the system release the whole pages in `range`. They stay readable: the system loads them again on access.
-  void ReleasePages(Bytes range) const;
-
- private:
-  MappedFile() = default;
-  Bytes bytes_;
-  bool mapped_ = false;
-  std::shared_ptr<std::byte> memory_;  // if not mapped
-};
-
-// Calls ReleasePages(range) if `owner`, the owner of these bytes, is a MappedFile. Does nothing for another owner.
-void ReleasePagesOf(const std::shared_ptr<const void>& owner, Bytes range);
-
 // Access mode of a written file: kPrivate is 0600; kShared is 0666 minus the umask.
 enum class FileMode { kPrivate, kShared };
 
+// What happens to a symbolic link in place of the file: its target is replaced, or the link itself.
+enum class LinkMode { kFollow, kReplace };
+
 // Writes a file atomically: to a temporary file in the same directory, which Commit() renames to the
-// final name. Until then an existing file is unchanged. Errors: kFileWrite.
+// final name. Until then an existing file is unchanged. The temporary file is locked as long as its writer lives; the next
+// writer in the directory removes those that are not. Errors: kFileWrite.
 //
 //   MGE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create("y.npy"));
 //   MGE_RETURN_IF_ERROR(file.Append(bytes));
 //   return file.Commit();
 class AtomicFile {
  public:
-  static absl::StatusOr<AtomicFile> Create(const std::string& path, FileMode mode = FileMode::kShared);
+  static absl::StatusOr<AtomicFile> Create(const std::string& path, FileMode mode = FileMode::kShared,
+                                           LinkMode link = LinkMode::kFollow);
   AtomicFile(AtomicFile&&) noexcept = default;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();  // removes the temporary file if Commit() did not succeed
@@ -113,6 +102,7 @@ class AtomicFile {
 
  private:
   AtomicFile() = default;
+  absl::Status CreateTemporary(mode_t mode);
   Fd fd_;
   Fd directory_;
   std::string path_;       // as the user wrote it
@@ -122,6 +112,7 @@ class AtomicFile {
 };
 
 // Writes a whole file with an AtomicFile.
-absl::Status WriteFileAtomically(const std::string& path, Bytes bytes, FileMode mode = FileMode::kShared);
+absl::Status WriteFileAtomically(const std::string& path, Bytes bytes, FileMode mode = FileMode::kShared,
+                                 LinkMode link = LinkMode::kFollow);
 
 }  // namespace mge

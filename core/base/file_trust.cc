@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/errno_text.h"
+#include "core/base/file.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -73,10 +74,8 @@ std::string WhyNotTrusted(const struct stat& st, const std::string& path, Place 
 std::string WhyNotTrusted(int fd) {
   struct stat st;
   if (fstat(fd, &st) != 0) return ErrnoText(errno);
-  char buffer[PATH_MAX];
-  ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), buffer, sizeof(buffer));
-  if (length <= 0 || length == sizeof(buffer) || buffer[0] != '/') return "its path is not known";
-  std::string path(buffer, static_cast<size_t>(length));
+  std::string path = PathOfOpenFile(fd);
+  if (path.empty()) return "its path is not known";
   if (std::string why = WhyNotTrusted(st, path, Place::kItself); !why.empty()) return why;
   while (path.size() > 1) {
     path.resize(std::max<size_t>(path.rfind('/'), 1));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/base/errors.h"
+#include "core/base/input_file.h"
 #include "core/base/npy_header.h"
 #include "core/base/utf8.h"
 #include "fmt/format.h"
@@ -14,7 +15,8 @@ namespace mge {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMaxHeader = 64 << 10;  // a header is a line of text; NumPy's own default limit is 10000
+constexpr size_t kMaxHeader = 64 << 10;   // a header is a line of text; NumPy's own default limit is 10000
+constexpr uintptr_t kViewAlignment = 64;  // as NumPy aligns the elements
 
 absl::Status BadNpy(std::string_view place, std::string what, std::string fix = {}) {
   return Fail(errors::kBadInputFile, "the npy file is malformed",
@@ -65,7 +67,8 @@ bool DecodeText(Bytes data, bool big_endian, std::string& out) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAllocator& allocator) {
+absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAllocator& allocator,
+                                    const std::shared_ptr<const void>& owner) {
   if (!AsText(bytes).starts_with(kMagic)) {
     bool zip = AsText(bytes).starts_with("PK\x03\x04"), pickle = AsText(bytes).starts_with("\x80");
     return BadNpy(place, "it does not begin with NumPy's signature",
@@ -104,8 +107,12 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
   if (text && header->element_bytes == 0 && *n > (1 << 20)) {
     return BadNpy(place, fmt::format("{} empty strings without any data", *n));
   }
+  const bool column_major = header->fortran_order && header->shape.size() > 1;
+  const bool converts = text || column_major || header->big_endian || header->dtype == DType::kBool;
+  if (owner && !converts && !data.empty() && reinterpret_cast<uintptr_t>(data.data()) % kViewAlignment == 0) {
+    return Tensor::View(header->dtype, header->shape, data.data(), owner);
+  }
   MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(header->dtype, header->shape, allocator));
-  bool column_major = header->fortran_order && out.rank() > 1;
   size_t width = static_cast<size_t>(header->element_bytes);
   if (text || column_major) {
     ColumnMajor at(out.shape());
@@ -136,8 +143,8 @@ absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAll
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path, HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxArrayFileBytes));
-  return ReadNpyBytes(file->bytes(), path, allocator);
+  MGE_ASSIGN_OR_RETURN(const InputBytes file, ReadInput(path, kMaxArrayFileBytes));
+  return ReadNpyBytes(file.bytes, file.name, allocator, &allocator == &UnlimitedHostAllocator() ? file.owner : nullptr);
 }
 
 absl::StatusOr<std::string> NpyBytes(const Tensor& tensor) {

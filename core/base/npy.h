@@ -20,9 +20,10 @@ namespace mge {
 
 inline constexpr int64_t kMaxArrayFileBytes = int64_t{16} << 30;
 
-// Reads one array. `place` is the file's name for messages. The tensor does not refer to `bytes`.
-absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place,
-                                    HostAllocator& allocator = UnlimitedHostAllocator());
+// Reads one array. `place` is the file's name for messages. The tensor refers to `bytes` only if `owner` is given, which then
+// keeps them alive, and if it needs no conversion.
+absl::StatusOr<Tensor> ReadNpyBytes(Bytes bytes, std::string_view place, HostAllocator& allocator = UnlimitedHostAllocator(),
+                                    /*nullable*/ const std::shared_ptr<const void>& owner = nullptr);
 absl::StatusOr<Tensor> ReadNpy(const std::string& path, HostAllocator& allocator = UnlimitedHostAllocator());
 
 // The arrays of an archive with their names ("x" for the member "x.npy"), in the archive's order.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/errors.h"
+#include "core/base/input_file.h"
 #include "core/base/npy.h"
 #include "fmt/format.h"
 
@@ -197,8 +198,8 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, c
 }
 
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits, HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMaxArrayFileBytes));
-  return ReadNpzBytes(file->bytes(), path, limits, allocator);
+  MGE_ASSIGN_OR_RETURN(const InputBytes file, ReadInput(path, kMaxArrayFileBytes));
+  return ReadNpzBytes(file.bytes, file.name, limits, allocator);
 }
 
 }  // namespace mge

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/base/errors.h"
+#include "core/base/lazy_bytes.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -58,6 +59,26 @@ Tensor Tensor::View(DType dtype, Shape shape, const void* data, std::shared_ptr<
   t.owner_ = std::move(owner);
   t.device_memory_ = memory;
   return t;
+}
+
+Tensor Tensor::Lazy(DType dtype, Shape shape, std::shared_ptr<LazyBytes> bytes) {
+  MGE_CHECK(dtype != DType::kString && bytes->bytes() == Elements(shape) * ElementBytes(dtype));
+  Tensor t;
+  t.dtype_ = dtype;
+  t.elements_ = Elements(shape);
+  t.shape_ = std::move(shape);
+  t.lazy_ = bytes.get();
+  t.owner_ = std::move(bytes);
+  return t;
+}
+
+const void* Tensor::PinnedData() const { return lazy_->Pin(); }
+
+absl::StatusOr<Tensor> Tensor::Held() const {
+  if (!lazy_) return *this;
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> memory, lazy_->Hold());
+  const void* data = memory.get();
+  return View(dtype_, shape_, data, std::move(memory));
 }
 
 Tensor Tensor::Reshaped(Shape shape) const {

@@ -28,6 +28,7 @@ class HostAllocator {
 HostAllocator& UnlimitedHostAllocator();
 
 class DeviceMemory;
+class LazyBytes;
 
 // A dense row-major tensor. Copies share the same bytes, which live until the last copy is destroyed. The bytes lie in host
 // memory unless the tensor has a device memory (core/plugin/device_tensor.h). The elements of a string tensor are
@@ -48,6 +49,10 @@ class Tensor {
   static Tensor View(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner,
                      const DeviceMemory* memory);
 
+  // Creates a tensor whose bytes are produced when they are needed. Its data() pins them (LazyBytes::Pin), which only planning
+  // may do; others use Held(). Not for strings.
+  static Tensor Lazy(DType dtype, Shape shape, std::shared_ptr<LazyBytes> bytes);
+
   // Creates a small tensor with these values, not charged to any budget. Throws std::bad_alloc if there is no memory.
   template <typename T>
   static Tensor Of(Shape shape, std::span<const T> values);
@@ -67,16 +72,20 @@ class Tensor {
   int64_t bytes() const { return elements_ * ElementBytes(dtype_); }
   bool defined() const { return dtype_ != DType::kUndefined; }
 
-  const void* data() const { return data_; }
+  const void* data() const { return lazy_ ? PinnedData() : data_; }
   void* mutable_data() { return data_; }  // for the creator only, before the tensor is shared
   const std::shared_ptr<const void>& owner() const { return owner_; }
+  // Returns nullptr unless the tensor was made by Lazy().
+  LazyBytes* lazy() const { return lazy_; }
+  // Returns the same tensor with its bytes in memory for as long as the result lives. Errors: those of LazyBytes::Hold().
+  absl::StatusOr<Tensor> Held() const;
   // Returns nullptr if the tensor lies in plain host memory.
   const DeviceMemory* device_memory() const { return device_memory_; }
 
   // Returns the elements as T, which must be the C++ type of dtype() (std::string for strings). This is not checked.
   template <typename T>
   std::span<const T> Data() const {
-    return {static_cast<const T*>(data_), static_cast<size_t>(elements_)};
+    return {static_cast<const T*>(data()), static_cast<size_t>(elements_)};
   }
   template <typename T>
   std::span<T> MutableData() {
@@ -94,12 +103,15 @@ class Tensor {
   std::vector<int64_t> ToInts() const;
 
  private:
+  const void* PinnedData() const;
+
   DType dtype_ = DType::kUndefined;
   Shape shape_;
   int64_t elements_ = 0;
   void* data_ = nullptr;
   std::shared_ptr<const void> owner_;
   const DeviceMemory* device_memory_ = nullptr;  // kept alive by owner_
+  LazyBytes* lazy_ = nullptr;                    // the object that owner_ owns, if that is a LazyBytes
 };
 
 template <typename T>

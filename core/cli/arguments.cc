@@ -3,6 +3,7 @@
 
 #include "CLI/CLI.hpp"
 #include "core/cli/common.h"
+#include "core/cli/input_path.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -12,6 +13,14 @@ Argument Argument::ValueName(const std::string& name) { return Argument(option_-
 Argument Argument::Repeats() { return Argument(option_->take_all()->allow_extra_args(false)); }
 Argument Argument::Needs(Argument other) { return Argument(option_->needs(other.option_)); }
 Argument Argument::Excludes(Argument other) { return Argument(option_->excludes(other.option_)); }
+
+Argument Argument::IsInput() {
+  auto reopenable = [](std::string& text) -> std::string {
+    text = ReopenableValue(text);
+    return {};
+  };
+  return Argument(option_->transform(CLI::Validator(reopenable, "")));
+}
 
 Argument Argument::OneOf(const std::vector<std::string>& all) {
   return Argument(option_->check(CLI::Validator(CLI::IsMember(all)).description("")));

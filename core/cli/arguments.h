@@ -24,6 +24,7 @@ class Argument {
   Argument ValueName(const std::string& name);          // the value's name in the help, such as "FILE"
   Argument Between(double least, double most);          // accepts numbers in [least, most] only; refuses NaN
   Argument OneOf(const std::vector<std::string>& all);  // accepts these words only
+  Argument IsInput();                                   // a file that is read (FILE or NAME=FILE); "-" is standard input
   Argument Repeats();                                   // may be given several times, with one value each
   Argument Needs(Argument other);                       // is an error without `other`
   Argument Excludes(Argument other);                    // is an error together with `other`

@@ -231,7 +231,7 @@ int RunBench(const Globals& globals, const BenchOptions& o) {
 
 Action DeclareBench(Arguments app, const Globals& globals) {
   auto o = std::make_shared<BenchOptions>();
-  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   o->inputs.Declare(app);
   app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
   app.Add("--runs", o->runs, "Number of runs to measure, instead of --seconds").Between(0, 1e9);

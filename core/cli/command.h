@@ -19,6 +19,7 @@ struct Globals {
   bool quiet = false;
   std::string device;
   int threads = 0;
+  std::string data_folder;                // --data-folder: of the models' external data
   std::vector<std::string> settings;      // --set NAME=VALUE
   std::vector<std::string> config_files;  // --config
 };

@@ -83,14 +83,20 @@ Status ReadReport(const Runtime& runtime, const char* schema, Json* out) {
   return s;
 }
 
+SessionOptions SessionOptionsOf(const Globals& globals) {
+  SessionOptions options;
+  options.device = globals.device;
+  options.threads = globals.threads;
+  options.data_folder = globals.data_folder;
+  return options;
+}
+
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,
                  const std::vector<std::string>& skip, const std::vector<std::string>& outputs, bool outputs_on_device) {
   if (!runtime->get()) {
     if (Status s = MakeRuntime(globals, runtime); !s.ok()) return s;
   }
-  SessionOptions options;
-  options.device = globals.device;
-  options.threads = globals.threads;
+  SessionOptions options = SessionOptionsOf(globals);
   options.skip = skip;
   options.outputs = outputs;
   options.outputs_on_device = outputs_on_device;

@@ -37,6 +37,7 @@ void Talk(const Globals& globals, std::string_view text);
 RuntimeOptions OptionsOf(const Globals& globals);
 Status MakeRuntime(const Globals& globals, Runtime* out);
 Status ReadReport(const Runtime& runtime, const char* schema, Json* out);
+SessionOptions SessionOptionsOf(const Globals& globals);
 // Creates a runtime and a session with the device and threads of the options. The session computes `outputs` in place of
 // the model's outputs, if `outputs` is not empty. `outputs_on_device` is the option of SessionOptions.
 Status OpenModel(const Globals& globals, const std::string& path, Runtime* runtime, Session* session,

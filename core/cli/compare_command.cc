@@ -278,8 +278,8 @@ int RunCompare(const Globals& globals, const CompareOptions& o) {
 
 Action DeclareCompare(Arguments app, const Globals& globals) {
   auto o = std::make_shared<CompareOptions>();
-  app.Add("A", o->first, "An ONNX file; it runs on the device of --device").Required().ValueName("FILE");
-  app.Add("B", o->second, "Another model with the same inputs; default: A").ValueName("FILE");
+  app.Add("A", o->first, "An ONNX file; it runs on the device of --device").Required().ValueName("FILE").IsInput();
+  app.Add("B", o->second, "Another model with the same inputs; default: A").ValueName("FILE").IsInput();
   o->inputs.Declare(app);
   const Argument against =
       app.Add("--against", o->against,

@@ -122,8 +122,10 @@ size_t FirstWithNan(const std::vector<Tensor>& outputs) {
 }  // namespace
 
 void InputOptions::Declare(Arguments app) {
-  app.Add("--input", files, "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file; without NAME= in order")
+  app.Add("--input", files,
+          "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file, or from - (standard input); without NAME= in order")
       .ValueName("NAME=FILE")
+      .IsInput()
       .Repeats();
   app.Add("--shape", shapes, "The shape of a generated input, such as data=1x3x224x224").ValueName("NAME=SHAPE").Repeats();
   app.Add("--seed", seed, "Seed of the random inputs");

@@ -138,7 +138,7 @@ int RunInspect(const Globals& globals, const std::string& model) {
 
 Action DeclareInspect(Arguments app, const Globals& globals) {
   auto model = std::make_shared<std::string>();
-  app.Add("MODEL", *model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("MODEL", *model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   return [&globals, model] { return RunInspect(globals, *model); };
 }
 

@@ -130,6 +130,8 @@ int Main(int argc, char** argv) {
   arguments.Add("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE")
       .ValueName("DEVICE");
   arguments.Add("--threads", globals.threads, "Threads per run; 0: all that the process may use").Between(0, 1024);
+  arguments.Add("--data-folder", globals.data_folder, "Folder of a model's external data; default: the model's folder")
+      .ValueName("FOLDER");
   arguments.Add("--set", globals.settings, "A setting (see mge env)").ValueName("NAME=VALUE").Repeats();
   arguments.Add("--config", globals.config_files, "A TOML file of settings; a later file wins").ValueName("FILE").Repeats();
   bool version = false;

@@ -104,7 +104,11 @@ std::string RenderMemory(const Json& r, size_t top) {
                 {"    activations without sharing", bytes("activation_bytes_without_sharing")},
                 {"    workspaces without sharing", bytes("workspace_bytes_without_sharing")},
                 {"  packed constants", bytes("packed_constant_bytes")},
-                {"constants in the model's file", bytes("constant_bytes")}});
+                {"plain constants", bytes("constant_bytes")},
+                {"charged to the device", bytes("device_charged_bytes")},
+                {"resident memory of the process", bytes("resident_bytes")},
+                {"  anonymous: weights, arenas, heap", bytes("resident_anonymous_bytes")},
+                {"  mapped: program and libraries", bytes("resident_mapped_bytes")}});
   for (const Json& body : r["bodies"]) {
     out += fmt::format("included: body {}, {} steps, arena {}\n", Escape(Text(body["body"])), Text(body["steps"]),
                        HumanBytes(body["arena_bytes"].get<uint64_t>()));
@@ -147,7 +151,7 @@ int RunMemory(const Globals& globals, const ReportOptions& o) {
 
 Action DeclarePlan(Arguments app, const Globals& globals) {
   auto o = std::make_shared<ReportOptions>();
-  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   o->inputs.Declare(app);
   app.AddFlag("--why", o->why, "Adds reasons, alternatives and the place of every buffer");
   app.AddFlag("--measure", o->measure, "Runs the model and adds the time of each step, the median of 5, to the estimates");
@@ -159,7 +163,8 @@ Action DeclareMemory(Arguments app, const Globals& globals) {
   auto o = std::make_shared<ReportOptions>();
   app.Add("MODEL", o->models, "ONNX files; several run in turn in one runtime, and may share memory")
       .Required()
-      .ValueName("FILE");
+      .ValueName("FILE")
+      .IsInput();
   o->inputs.Declare(app);
   app.Add("--top", o->top, "Number of buffers to show of a single model, the largest first");
   return [&globals, o] { return RunMemory(globals, *o); };

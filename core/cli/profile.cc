@@ -137,7 +137,7 @@ int RunProfile(const Globals& globals, const ProfileOptions& o) {
 
 Action DeclareProfile(Arguments app, const Globals& globals) {
   auto o = std::make_shared<ProfileOptions>();
-  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   o->inputs.Declare(app);
   app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
   app.Add("--runs", o->runs, "Number of runs to measure, instead of --seconds").Between(0, 1e9);

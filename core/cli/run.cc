@@ -194,7 +194,7 @@ int RunModel(const Globals& globals, const RunOptions& o) {
 
 Action DeclareRun(Arguments app, const Globals& globals) {
   auto o = std::make_shared<RunOptions>();
-  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   o->inputs.Declare(app);
   app.Add("--output-dir", o->output_dir, "Writes every output there as .npy").ValueName("FOLDER");
   const Argument check =

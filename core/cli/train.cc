@@ -163,9 +163,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   Runtime runtime;
   Session session;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
-  SessionOptions options;
-  options.device = globals.device;
-  options.threads = globals.threads;
+  SessionOptions options = SessionOptionsOf(globals);
   options.training = o.training;
   if (Status s = Session::Load(runtime, o.model, options, &session); !s.ok()) return Report(globals, s);
   const size_t arrays = session.input_count() - 1;  // all but the learning rate
@@ -239,14 +237,14 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
 Action DeclareTrain(Arguments app, const Globals& globals) {
   auto o = std::make_shared<TrainOptions>();
   TrainingOptions& t = o->training;
-  app.Add("MODEL", o->model, "An ONNX file").Required().ValueName("FILE");
+  app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   app.Add("-o,--output", o->output, "Writes the trained model there after each epoch").ValueName("FILE");
   app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one named labels")
       .ValueName("FILE");
-  app.Add("--input", o->inputs, "NAME=FILE: the array of one input, or of labels (.npy)").Repeats();
+  app.Add("--input", o->inputs, "NAME=FILE: the array of one input, or of labels (.npy)").IsInput().Repeats();
   app.Add("--validate", o->validation, "Examples like --data; shows the accuracy of the written model after each epoch")
       .ValueName("FILE");
-  app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").Repeats();
+  app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").IsInput().Repeats();
   app.Add("--loss", t.loss,
           "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
           "output: the model computes the loss, without labels");

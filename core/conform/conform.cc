@@ -12,7 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "core/base/errors.h"
-#include "core/base/file.h"
+#include "core/base/input_file.h"
 #include "core/base/nearest.h"
 #include "core/conform/backend_under_test.h"
 #include "core/conform/cases.h"
@@ -347,9 +347,9 @@ std::string_view Report::Result() const {
 absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
   std::vector<Expected> out;
   constexpr int64_t kMostBytes = 1 << 20;
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path, kMostBytes, "shorten the list"));
+  MGE_ASSIGN_OR_RETURN(const InputBytes file, ReadInput(path, kMostBytes, "shorten the list"));
   int number = 0;
-  for (absl::string_view line : absl::StrSplit(Absl(AsText(file->bytes())), '\n')) {
+  for (absl::string_view line : absl::StrSplit(Absl(AsText(file.bytes)), '\n')) {
     ++number;
     const std::string text(absl::StripAsciiWhitespace(line.substr(0, line.find('#'))));
     if (text.empty()) continue;

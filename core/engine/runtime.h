@@ -49,6 +49,8 @@ class Runtime {
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
   SharedArenas& shared_arenas() { return shared_arenas_; }
+  // Returns the constants that the sessions share.
+  const std::shared_ptr<SharedConstants>& shared_constants() const { return shared_constants_; }
   RunStreams& streams() { return streams_; }
   QueueLimits& queue_limits() { return *queue_limits_; }
   const RuntimeSelection& selection() const { return selection_; }
@@ -77,6 +79,7 @@ class Runtime {
   std::unique_ptr<Devices> devices_;
   RuntimeSelection selection_;
   SharedArenas shared_arenas_;
+  const std::shared_ptr<SharedConstants> shared_constants_ = std::make_shared<SharedConstants>();
   Deadlines deadlines_;
   RunStreams streams_;
   std::unique_ptr<QueueLimits> queue_limits_;

@@ -12,8 +12,8 @@ namespace mge {
 
 std::string UserCacheDirectory(const Environment& environment) {
   if (auto cache = environment.Find("XDG_CACHE_HOME"); cache && cache->starts_with('/')) return std::string(*cache);
-  if (auto home = environment.Find("HOME"); home && home->starts_with('/')) return std::string(*home) + "/.cache";
-  return {};
+  const std::string home = HomeDirectory(environment);
+  return home.empty() ? std::string() : home + "/.cache";
 }
 
 absl::StatusOr<RuntimeSelection> MakeSelection(const Snapshot& settings, const std::string& user_cache_directory,

@@ -162,7 +162,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
     }
     if (i + 1 == resolution.devices.size()) context->split = context->devices.size();
   }
-  context->shared_constants = std::make_shared<SharedConstants>();
+  context->shared_constants = runtime->shared_constants();
   context->states = std::make_shared<StateMemory>();
   context->families = std::make_shared<KernelFamilies>();
   context->communicators = options.communicators;

@@ -58,7 +58,7 @@ absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
     const absl::Cleanup end = [&] { turn_.End(); };
     MGE_ASSIGN_OR_RETURN(Tensor tensor, program_->context().states->Read(name, &control));
     if (tensor.defined()) return tensor;
-    if (value.constant.defined()) return value.constant;
+    if (value.constant.defined()) return value.constant.Held();
     MGE_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Create(value.type.dtype, value.type.dims));
     if (zeros.bytes() > 0) std::memset(zeros.mutable_data(), 0, static_cast<size_t>(zeros.bytes()));
     return zeros;

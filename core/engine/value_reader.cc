@@ -30,7 +30,10 @@ absl::StatusOr<std::vector<std::byte>> ValueReader::Bytes(const RecordedValue& v
 }
 
 absl::StatusOr<std::optional<Tensor>> ValueReader::Plain(const RecordedValue& value) {
-  if (value.constant.defined()) return value.constant;
+  if (value.constant.defined()) {
+    MGE_ASSIGN_OR_RETURN(Tensor held, value.constant.Held());
+    return held;
+  }
   if (value.location.kind == Location::Kind::kDynamic) {
     const HostValue& v = dynamic_[value.location.index];
     if (v.kind != ValueKind::kTensor || !v.tensor.defined()) return std::nullopt;

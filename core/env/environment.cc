@@ -30,11 +30,16 @@ std::optional<std::string_view> Environment::Find(std::string_view name) const {
   return std::nullopt;
 }
 
+std::string HomeDirectory(const Environment& environment) {
+  const std::optional<std::string_view> home = environment.Find("HOME");
+  return home && home->starts_with('/') ? std::string(*home) : std::string();
+}
+
 std::string StateDirectory(const Environment& environment) {
   // The XDG Base Directory Specification requires absolute paths; a relative path is ignored.
   if (auto state = environment.Find("XDG_STATE_HOME"); state && state->starts_with('/')) return std::string(*state) + "/mge";
-  if (auto home = environment.Find("HOME"); home && home->starts_with('/')) return std::string(*home) + "/.local/state/mge";
-  return {};
+  const std::string home = HomeDirectory(environment);
+  return home.empty() ? std::string() : home + "/.local/state/mge";
 }
 
 Environment CaptureEnvironment() {

@@ -18,6 +18,9 @@ struct Environment {
   std::optional<std::string_view> Find(std::string_view name) const;
 };
 
+// Returns $HOME, or "" if it is not an absolute path.
+std::string HomeDirectory(const Environment& environment);
+
 // Returns the directory of this user's persistent state, such as the quarantine: $XDG_STATE_HOME/mge, else
 // ~/.local/state/mge. Returns "" if neither variable is an absolute path.
 std::string StateDirectory(const Environment& environment);

@@ -62,6 +62,7 @@ Registry::~Registry() = default;
 absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logger logger) {
   std::unique_ptr<Registry> registry(new Registry(logger));
   State& state = *registry->state_;
+  state.home = HomeDirectory(sources.environment);
   for (const SettingRow& row : kSettings) state.Add(MakeEntry(row, kCoreOwner));
   state.call = Statements(std::move(sources.call));
   state.command_line = Statements(std::move(sources.command_line));

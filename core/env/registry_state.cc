@@ -41,6 +41,7 @@ Entry* Registry::State::Find(const std::string& name) const {
 
 void Registry::State::Add(Entry entry) {
   Entry& added = entries.emplace_back(std::move(entry));
+  added.default_value = DefaultOf(added.row, home);
   by_name[std::string(added.row.key)] = &added;
   by_name[added.variable] = &added;
   for (const std::string& alias : added.aliases) by_name[alias] = &added;
@@ -78,7 +79,7 @@ absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statemen
     Origin origin = {source, source == Source::kCall      ? std::string()
                              : !assignment.option.empty() ? assignment.option
                                                           : fmt::format("--set {}={}", assignment.name, assignment.text)};
-    auto value = ParseSetting(entry.row, assignment.text);
+    auto value = ParseSetting(entry.row, assignment.text, home);
     if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
     MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, assignment.name, assignment.text));
@@ -99,7 +100,7 @@ absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger
       taken = true;
       if (variable.second.empty()) continue;
       Origin origin = {Source::kEnvironment, name};
-      auto value = ParseSetting(entry.row, variable.second);
+      auto value = ParseSetting(entry.row, variable.second, home);
       if (!value.ok()) return BadSetting(entry, name, Quoted(variable.second), value.status(), origin);
       if (!slot) {
         slot = Assigned{*std::move(value), std::move(origin)};
@@ -118,7 +119,7 @@ absl::Status Registry::State::TakeConfig(Entry& entry) {
     taken = true;
     if (IsEmpty(item.value)) continue;
     Origin origin = {Source::kConfigFile, item.place};
-    auto value = ReadConfigValue(entry.row, item.value);
+    auto value = ReadConfigValue(entry.row, item.value, home);
     if (!value.ok()) return BadSetting(entry, item.key, ConfigText(item.value), value.status(), origin);
     entry.assigned[static_cast<size_t>(Source::kConfigFile)] = Assigned{*std::move(value), std::move(origin)};
   }
@@ -137,7 +138,10 @@ absl::Status Registry::State::ReadConfigFiles(std::vector<std::string> files_of_
   MGE_RETURN_IF_ERROR(TakeAll(entry, logger));
   if (!files_of_command_line.empty()) {
     auto& slot = entry.assigned[static_cast<size_t>(Source::kCommandLine)];
-    slot = Assigned{std::move(files_of_command_line), {Source::kCommandLine, "--config"}};
+    Origin origin = {Source::kCommandLine, "--config"};
+    auto value = ReadConfigValue(entry.row, files_of_command_line, home);
+    if (!value.ok()) return BadSetting(entry, "--config", ConfigText(files_of_command_line), value.status(), origin);
+    slot = Assigned{*std::move(value), std::move(origin)};
   }
   const SettingSlot files = entry.Slot();
   for (const std::string& path : std::get<std::vector<std::string>>(files.value)) {
@@ -206,7 +210,7 @@ absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std
   if (text.empty()) {
     slot.reset();
   } else {
-    auto value = ParseSetting(entry.row, text);
+    auto value = ParseSetting(entry.row, text, home);
     if (!value.ok()) return BadSetting(entry, name, Quoted(text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
     MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name, text));

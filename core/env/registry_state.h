@@ -80,6 +80,7 @@ struct Registry::State {
   std::vector<Statement<std::pair<std::string, std::string>>> environment;
   std::vector<Statement<ConfigItem>> config;
 
+  std::string home;  // for `~` in paths; empty if unknown
   bool strict = false;
   bool marked_read = false;
   std::shared_ptr<const Snapshot> current;  // shared with its readers

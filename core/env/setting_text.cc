@@ -114,19 +114,37 @@ absl::StatusOr<SettingValue> CheckRange(const SettingRow& row, SettingValue valu
   return value;
 }
 
-absl::StatusOr<SettingValue> CheckText(const SettingRow& row, std::string text) {
-  if (text.find('\0') != text.npos) return Bad("contains a zero byte");
-  if (row.check && !text.empty() && !row.check(text)) return Bad(fmt::format("is not {}", row.allowed));
-  return SettingValue(std::move(text));
+absl::StatusOr<std::string> WithHome(std::string path, std::string_view home) {
+  if (!path.starts_with('~')) return path;
+  if (path.size() > 1 && path[1] != '/') {
+    return Bad("names another user's folder with '~'; write that folder in full, or './~' for a file of that name");
+  }
+  if (!home.starts_with('/')) return Bad("begins with '~', but HOME is not set to an absolute path");
+  return std::string(home) + path.substr(1);
 }
 
-absl::StatusOr<SettingValue> CheckList(const SettingRow& row, std::vector<std::string> entries) {
-  for (const std::string& entry : entries) {
+// Checks a text, or an entry of a list, and expands `~` in a path.
+absl::StatusOr<std::string> CheckText(const SettingRow& row, std::string text, std::string_view home) {
+  if (text.find('\0') != text.npos) return Bad("contains a zero byte");
+  if (row.type == SettingType::kPath || row.type == SettingType::kPathList) {
+    MGE_ASSIGN_OR_RETURN(text, WithHome(std::move(text), home));
+  }
+  if (row.check && !text.empty() && !row.check(text)) return Bad(fmt::format("is not {}", row.allowed));
+  return text;
+}
+
+absl::StatusOr<SettingValue> CheckList(const SettingRow& row, std::vector<std::string> entries, std::string_view home) {
+  for (std::string& entry : entries) {
     if (entry.empty()) return Bad("has an empty entry");
-    if (auto checked = CheckText(row, entry); !checked.ok()) {
-      return Bad(fmt::format("has the entry {}, which {}; allowed: {}", Quoted(entry),
-                             row.check ? "is not allowed" : Std(checked.status().message()), AllowedText(row)));
+    absl::StatusOr<std::string> checked = CheckText(row, entry, home);
+    if (!checked.ok()) {
+      const std::string allowed = AllowedText(row);
+      std::string_view why = Std(checked.status().message());
+      if (!allowed.empty() && why.find(allowed) != why.npos) why = "is not allowed";
+      return Bad(
+          fmt::format("has the entry {}, which {}{}{}", Quoted(entry), why, allowed.empty() ? "" : "; allowed: ", allowed));
     }
+    entry = *std::move(checked);
   }
   return SettingValue(std::move(entries));
 }
@@ -197,7 +215,7 @@ std::string_view TypeName(SettingType type) {
 
 std::string_view LifecycleName(Lifecycle lifecycle) { return lifecycle == Lifecycle::kFirstSet ? "first-set" : "dynamic"; }
 
-absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text) {
+absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text, std::string_view home) {
   text = Trim(text);
   switch (row.type) {
     case SettingType::kBool: return ParseBool(text);
@@ -222,25 +240,28 @@ absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_vie
       return CheckRange(row, *value);
     }
     case SettingType::kText:
-    case SettingType::kPath: return CheckText(row, std::string(text));
+    case SettingType::kPath: {
+      MGE_ASSIGN_OR_RETURN(std::string checked, CheckText(row, std::string(text), home));
+      return SettingValue(std::move(checked));
+    }
     case SettingType::kChoice: {
       const Choice* choice = FindChoice(row, text);
       if (!choice) return Bad(fmt::format("is not one of {}", AllowedText(row)));
       return SettingValue(choice->value);
     }
     case SettingType::kFlags: return ParseFlags(row, text);
-    case SettingType::kTextList: return CheckList(row, Split(text, ","));
-    case SettingType::kPathList: return CheckList(row, Split(text, ":"));
+    case SettingType::kTextList: return CheckList(row, Split(text, ","), home);
+    case SettingType::kPathList: return CheckList(row, Split(text, ":"), home);
     case SettingType::kMemoryLimits: return ParseLimits(text);
   }
   return Bad("has no type");
 }
 
-absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const ConfigValue& value) {
+absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const ConfigValue& value, std::string_view home) {
   const SettingType type = row.type;
   if (const std::string* text = std::get_if<std::string>(&value)) {
     if (type != SettingType::kBool && type != SettingType::kInt && type != SettingType::kDouble) {
-      return ParseSetting(row, *text);
+      return ParseSetting(row, *text, home);
     }
   } else if (const bool* flag = std::get_if<bool>(&value)) {
     if (type == SettingType::kBool) return SettingValue(*flag);
@@ -256,7 +277,7 @@ absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const Config
       return CheckRange(row, *real);
     }
   } else if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
-    if (type == SettingType::kTextList || type == SettingType::kPathList) return CheckList(row, *list);
+    if (type == SettingType::kTextList || type == SettingType::kPathList) return CheckList(row, *list, home);
   }
   constexpr std::string_view kHas[] = {"a truth value", "a whole number", "a number", "a string", "an array"};
   return absl::FailedPreconditionError(
@@ -332,7 +353,7 @@ std::string PlainText(const SettingRow& row, const SettingValue& value) {
   return FormatSetting(row, value);
 }
 
-SettingValue DefaultOf(const SettingRow& row) {
+SettingValue DefaultOf(const SettingRow& row, std::string_view home) {
   switch (row.type) {
     case SettingType::kBool: return row.default_value.whole != 0;
     case SettingType::kInt:
@@ -341,8 +362,9 @@ SettingValue DefaultOf(const SettingRow& row) {
     case SettingType::kFlags: return row.default_value.whole;
     case SettingType::kDouble:
     case SettingType::kSeconds: return row.default_value.real;
-    case SettingType::kText:
-    case SettingType::kPath: return std::string(row.default_value.text);
+    case SettingType::kText: return std::string(row.default_value.text);
+    case SettingType::kPath:
+      return WithHome(std::string(row.default_value.text), home).value_or(std::string(row.default_value.text));
     case SettingType::kTextList: return Split(row.default_value.text, ",");
     case SettingType::kPathList: return Split(row.default_value.text, ":");
     case SettingType::kMemoryLimits: return ParseLimits(row.default_value.text).value_or(SettingValue(MemoryLimits{}));

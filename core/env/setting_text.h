@@ -21,12 +21,13 @@ std::string_view LifecycleName(Lifecycle lifecycle);  // "first-set", "dynamic"
 
 // Parses a value from a variable, the command line or a call. White space around it is removed. It must
 // not be empty: an empty text means that the setting is unset. The message of an error continues the
-// text "NAME = TEXT", for example "is not a whole number".
-absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text);
+// text "NAME = TEXT", for example "is not a whole number". In a path, `~` and `~/...` mean `home`, the user's home
+// folder (HomeDirectory in environment.h); another user's `~name` is an error.
+absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text, std::string_view home = {});
 
 // Converts a value of a configuration file. Fails with kFailedPrecondition for a wrong type and with
 // kInvalidArgument for a bad value. Messages have the form described above.
-absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const ConfigValue& value);
+absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const ConfigValue& value, std::string_view home = {});
 bool IsEmpty(const ConfigValue& value);            // "" or []: the key sets nothing
 std::string ConfigText(const ConfigValue& value);  // for messages
 
@@ -37,8 +38,8 @@ std::string FormatSetting(const SettingRow& row, const SettingValue& value);
 // times in seconds.
 std::string PlainText(const SettingRow& row, const SettingValue& value);
 
-// Returns the default of a row as a value.
-SettingValue DefaultOf(const SettingRow& row);
+// Returns the default of a row as a value. Expands `~` in a path if `home` is given.
+SettingValue DefaultOf(const SettingRow& row, std::string_view home = {});
 
 // Describes the allowed values: "0..1024", "naive, threaded, threaded_per_device", or the row's `allowed`. Returns ""
 // if all values are allowed.

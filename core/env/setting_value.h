@@ -45,7 +45,7 @@ struct Flags {
 
 // Tags for types whose default is a text and whose value owns memory. The comments name the type of the value.
 struct Text {};      // std::string
-struct Path {};      // std::string; `~` is not expanded
+struct Path {};      // std::string; `~` at the begin is the home folder
 struct TextList {};  // std::vector<std::string>, separated by commas
 struct PathList {};  // std::vector<std::string>, separated by colons
 

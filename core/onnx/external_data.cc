@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "core/base/errors.h"
-#include "core/base/file_trust.h"
+#include "core/base/lazy_bytes.h"
 #include "fmt/format.h"
 
 namespace mge::onnx {
@@ -56,74 +56,85 @@ absl::StatusOr<Location> ParseLocation(const ExternalEntries& entries, std::stri
   return location;
 }
 
+constexpr int64_t kMappedBytes = 1 << 20;
+
+absl::Status CheckBools(Bytes bytes) {
+  auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  if (bad == bytes.end()) return absl::OkStatus();
+  return Fail(errors::kInvalidTensor, fmt::format("element {} of a bool tensor is byte {}, not 0 or 1", bad - bytes.begin(),
+                                                  static_cast<int>(*bad)));
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> TensorFromRaw(DType dtype, const Shape& shape, Bytes bytes, bool may_view,
-                                     const std::shared_ptr<const void>& owner, const MappedFile* file,
-                                     HostAllocator& allocator) {
-  if (dtype == DType::kBool) {
-    auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
-    if (bad != bytes.end()) {
-      return Fail(errors::kInvalidTensor, fmt::format("element {} of a bool tensor is byte {}, not 0 or 1",
-                                                      bad - bytes.begin(), static_cast<int>(*bad)));
-    }
-  }
+                                     const std::shared_ptr<const void>& owner, HostAllocator& allocator) {
+  if (dtype == DType::kBool) MGE_RETURN_IF_ERROR(CheckBools(bytes));
   uintptr_t alignment = static_cast<uintptr_t>(std::clamp<int64_t>(ElementBytes(dtype), 1, 8));
   if (may_view && !bytes.empty() && reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0) {
     return Tensor::View(dtype, shape, bytes.data(), owner);
   }
   MGE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(dtype, shape, allocator));
   if (!bytes.empty()) std::memcpy(tensor.mutable_data(), bytes.data(), bytes.size());
-  if (file) file->ReleasePages(bytes);
   return tensor;
+}
+
+absl::StatusOr<Tensor> TensorFromFile(DType dtype, const Shape& shape, std::shared_ptr<const SourceFile> file,
+                                      int64_t offset, HostAllocator& allocator) {
+  MGE_ASSIGN_OR_RETURN(const int64_t bytes, NumBytes(dtype, shape));
+  if (bytes < kLazyBytes || dtype == DType::kBool) {
+    MGE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(dtype, shape, allocator));
+    const std::span<std::byte> out(static_cast<std::byte*>(tensor.mutable_data()), static_cast<size_t>(bytes));
+    MGE_RETURN_IF_ERROR(file->Read(offset, out));
+    if (dtype == DType::kBool) MGE_RETURN_IF_ERROR(CheckBools(out));
+    return tensor;
+  }
+  const FileVersion& id = file->version();
+  std::string key = fmt::format("file {}:{}:{}:{} {}+{}", id.device, id.inode, id.size, id.modified_ns, offset, bytes);
+  // While a plan is made, backends can see all constants, but read only small ones and integers. A large one of another type is
+  // mapped for them, which costs nothing if nobody reads it.
+  LazyBytes::Map map;
+  if (bytes >= kMappedBytes && kFloating.Contains(dtype)) map = [file, offset, bytes] { return file->Map(offset, bytes); };
+  auto fill = [file = std::move(file), offset](std::span<std::byte> out) { return file->Read(offset, out); };
+  return Tensor::Lazy(dtype, shape,
+                      std::make_shared<LazyBytes>(bytes, std::move(key), std::move(fill), nullptr, std::move(map)));
 }
 
 absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::string_view tensor, DType dtype,
                                            const Shape& shape, HostAllocator& allocator) {
+  constexpr size_t kMaxKeptOpen = 64;  // an exporter may write a file for each tensor; a process may have 1024 open files
   MGE_ASSIGN_OR_RETURN(Location location, ParseLocation(entries, tensor));
   has_checksums_ = has_checksums_ || location.has_checksum;
-  if (directory_.empty()) return Bad(tensor, "the model was not read from a file", "read the model by its path");
+  if (folders_.search.empty()) {
+    return Bad(tensor, "the model was not read from a file of a folder",
+               "read the model by its path, or name the folder of its data with --data-folder (data_folder in the API)");
+  }
   if (dtype == DType::kString) return Bad(tensor, "strings cannot be external");
   MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, shape));
   if (location.length && *location.length != bytes) {
     return Bad(tensor, fmt::format("{}{} needs {} bytes, length is {}", DTypeName(dtype), ShapeText(shape), bytes,
                                    *location.length));
   }
-  auto check_range = [&](int64_t size) -> absl::Status {
-    int64_t end;
-    if (CheckedAdd(location.offset, bytes, &end) && end <= size) return absl::OkStatus();
-    return Bad(tensor, fmt::format("file '{}' has {} bytes; {} are needed from byte {} on", location.file, size, bytes,
-                                   location.offset));
-  };
-
-  auto found = mapped_.find(location.file);
-  if (found == mapped_.end()) {
-    if (!directory_fd_.valid()) {
-      MGE_ASSIGN_OR_RETURN(directory_fd_, OpenDirectory(directory_));
-    }
-    absl::StatusOr<RegularFile> file = OpenBeneath(directory_fd_.get(), location.file);
+  auto found = opened_.find(location.file);
+  if (found == opened_.end()) {
+    absl::StatusOr<RegularFile> file = OpenContained(folders_, location.file);
     if (!file.ok()) {
-      return Bad(tensor, fmt::format("file '{}': {}", location.file, PartsOf(file.status()).what),
-                 fmt::format("put the data as a regular file of its own beneath '{}'", directory_));
+      const ErrorParts parts = PartsOf(file.status());
+      return Bad(
+          tensor, fmt::format("file '{}': {}", location.file, parts.what),
+          parts.fix.empty() ? fmt::format("put the data as a regular file below '{}'", folders_.search.front()) : parts.fix);
     }
-    MGE_RETURN_IF_ERROR(check_range(file->size));
-    if (!WhyNotTrusted(file->fd.get()).empty()) {
-      // Other users can change this file at any time. Read only the needed bytes, and only once, into own
-      // memory.
-      MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, allocator.Allocate(bytes));
-      std::span<std::byte> out(memory.get(), static_cast<size_t>(bytes));
-      if (absl::Status status = ReadRange(file->fd.get(), location.offset, out, location.file); !status.ok()) {
-        return Bad(tensor, fmt::format("file '{}': {}", location.file, PartsOf(status).what));
-      }
-      return TensorFromRaw(dtype, shape, out, true, memory, nullptr, allocator);
-    }
-    MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped, MappedFile::FromFile(*std::move(file), location.file));
-    found = mapped_.emplace(location.file, std::move(mapped)).first;
+    auto source = std::make_shared<SourceFile>(*std::move(file), location.file, opened_.size() < kMaxKeptOpen);
+    found = opened_.emplace(location.file, std::move(source)).first;
   }
-  const std::shared_ptr<const MappedFile>& mapped = found->second;
-  MGE_RETURN_IF_ERROR(check_range(static_cast<int64_t>(mapped->bytes().size())));
-  Bytes range = mapped->bytes().subspan(static_cast<size_t>(location.offset), static_cast<size_t>(bytes));
-  return TensorFromRaw(dtype, shape, range, true, mapped, mapped.get(), allocator);
+  const std::shared_ptr<const SourceFile>& file = found->second;
+  if (int64_t end; !CheckedAdd(location.offset, bytes, &end) || end > file->size()) {
+    return Bad(tensor, fmt::format("file '{}' has {} bytes; {} are needed from byte {} on", location.file, file->size(),
+                                   bytes, location.offset));
+  }
+  absl::StatusOr<Tensor> out = TensorFromFile(dtype, shape, file, location.offset, allocator);
+  if (ErrorId(out.status()) != errors::kFileAccess.id) return out;
+  return Bad(tensor, fmt::format("file '{}': {}", location.file, PartsOf(out.status()).what), PartsOf(out.status()).fix);
 }
 
 }  // namespace mge::onnx

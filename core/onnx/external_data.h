@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/file.h"
+#include "core/base/contained_file.h"
+#include "core/base/source_file.h"
 #include "core/base/tensor.h"
 
 namespace mge::onnx {
@@ -16,12 +17,12 @@ namespace mge::onnx {
 // The keys and values of TensorProto.external_data.
 using ExternalEntries = std::vector<std::pair<std::string_view, std::string_view>>;
 
-// Opens files beneath the model's directory only (OpenBeneath), and maps each file once. Errors: kExternalData, which
-// names the tensor and the file, and the errors of `allocator`.
+// Opens each file once, and only files in the folders of the model (OpenContained). Errors: kExternalData, which names the
+// tensor and the file, and the errors of `allocator`.
 class ExternalFiles {
  public:
-  // If `directory` is empty, Read() fails for all external data.
-  explicit ExternalFiles(std::string directory) : directory_(std::move(directory)) {}
+  // Without folders, Read() fails for all external data.
+  explicit ExternalFiles(DataFolders folders) : folders_(std::move(folders)) {}
 
   absl::StatusOr<Tensor> Read(const ExternalEntries& entries, std::string_view tensor, DType dtype, const Shape& shape,
                               HostAllocator& allocator);
@@ -30,16 +31,19 @@ class ExternalFiles {
 
  private:
   bool has_checksums_ = false;
-  std::string directory_;
-  Fd directory_fd_;
-  std::unordered_map<std::string, std::shared_ptr<const MappedFile>> mapped_;
+  DataFolders folders_;
+  std::unordered_map<std::string, std::shared_ptr<const SourceFile>> opened_;
 };
 
 // Creates a tensor from `bytes`. The caller must have checked their number. The tensor is a view of the bytes, which keeps
-// `owner` alive, if `may_view` is true and the address is aligned for the type. Else it is a copy, and the pages of
-// `file` are released. Fails with kInvalidTensor if a bool is neither 0 nor 1.
+// `owner` alive, if `may_view` is true and the address is aligned for the type. Else it is a copy. Fails with kInvalidTensor
+// if a bool is neither 0 nor 1.
 absl::StatusOr<Tensor> TensorFromRaw(DType dtype, const Shape& shape, Bytes bytes, bool may_view,
-                                     const std::shared_ptr<const void>& owner,
-                                     /*nullable*/ const MappedFile* file, HostAllocator& allocator);
+                                     const std::shared_ptr<const void>& owner, HostAllocator& allocator);
+
+// Creates a tensor from the bytes of a file that begin at `offset`. The caller must have checked their number. A large tensor
+// is lazy. Fails with kFileAccess, and like TensorFromRaw().
+absl::StatusOr<Tensor> TensorFromFile(DType dtype, const Shape& shape, std::shared_ptr<const SourceFile> file,
+                                      int64_t offset, HostAllocator& allocator);
 
 }  // namespace mge::onnx

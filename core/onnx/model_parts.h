@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/contained_file.h"
 #include "core/onnx/reader.h"
 #include "core/onnx/wire.h"
 
@@ -17,8 +18,14 @@ struct ModelParts {
   std::vector<Bytes> opsets, functions;
 };
 
-// Maps the file. Fails with kFileAccess or kLimit.
-absl::StatusOr<WireSource> OpenModel(const std::string& path, const ReadOptions& options);
+// A model's file whose structure was read.
+struct OpenedModel {
+  WireSource source;
+  DataFolders folders;  // of its external data
+};
+
+// Opens the file and reads its structure. Fails with kFileAccess or kLimit.
+absl::StatusOr<OpenedModel> OpenModel(const std::string& path, const ReadOptions& options);
 
 // Splits the outermost message. Fills `info` except operator sets, inputs and outputs. Fails with kNotOnnx or
 // kMalformedModel.

@@ -211,10 +211,10 @@ class OutlineReader {
 }  // namespace
 
 absl::StatusOr<Outline> ReadOutline(const std::string& path, const ReadOptions& options) {
-  MGE_ASSIGN_OR_RETURN(WireSource source, OpenModel(path, options));
+  MGE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(path, options));
   Outline out;
-  MGE_ASSIGN_OR_RETURN(ModelParts parts, SplitModel(source, out.info));
-  MGE_RETURN_IF_ERROR(OutlineReader(source, options, out).Read(parts));
+  MGE_ASSIGN_OR_RETURN(ModelParts parts, SplitModel(opened.source, out.info));
+  MGE_RETURN_IF_ERROR(OutlineReader(opened.source, options, out).Read(parts));
   return out;
 }
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "core/base/errors.h"
+#include "core/base/input_file.h"
 #include "core/onnx/fields.h"
 #include "core/onnx/graph_reader.h"
 #include "core/onnx/model_parts.h"
+#include "core/onnx/structure.h"
 #include "fmt/format.h"
 
 namespace mge::onnx {
@@ -103,7 +105,7 @@ absl::StatusOr<ModelParts> SplitModel(const WireSource& source, ModelInfo& info)
 
 namespace {
 
-absl::StatusOr<Model> Read(const WireSource& source, const std::string& directory, const ReadOptions& options) {
+absl::StatusOr<Model> Read(const WireSource& source, DataFolders folders, const ReadOptions& options) {
   Model model;
   MGE_ASSIGN_OR_RETURN(ModelParts parts, SplitModel(source, model.info));
   if (model.info.ir_version < kOldestIrVersion || model.info.ir_version > kNewestIrVersion) {
@@ -132,43 +134,49 @@ absl::StatusOr<Model> Read(const WireSource& source, const std::string& director
       return Fail(errors::kInvalidGraph, fmt::format("function '{}' is defined twice", title), {.where = source.place});
     }
   }
-  ExternalFiles external(directory);
+  ExternalFiles external(std::move(folders));
   HostAllocator& allocator = options.allocator ? *options.allocator : UnlimitedHostAllocator();
   TensorDecoder tensors(source, &external, allocator, true);
   ModelContext context{source, tensors, functions, opsets, options};
   GraphReader reader(context, model.info);
   MGE_ASSIGN_OR_RETURN(model.graph, reader.ReadMain(parts.graph));
   if (external.has_checksums()) model.info.liberties.push_back("the checksums of its external data are not checked");
+  model.file = source.file;
   return model;
+}
+
+// Returns the folders of external data that the options name, or `own`.
+absl::StatusOr<DataFolders> FoldersFor(const ReadOptions& options, DataFolders own) {
+  if (options.data_folder.empty()) return own;
+  return FoldersAt(options.data_folder);
 }
 
 }  // namespace
 
-absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner, const std::string& model_directory,
-                                     const ReadOptions& options) {
+absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner, const ReadOptions& options) {
   WireSource source;
   source.bytes = bytes;
   source.owner = std::move(owner);
-  return Read(source, model_directory, options);
+  MGE_ASSIGN_OR_RETURN(DataFolders folders, FoldersFor(options, {}));
+  return Read(source, std::move(folders), options);
 }
 
-absl::StatusOr<WireSource> OpenModel(const std::string& path, const ReadOptions& options) {
-  MGE_ASSIGN_OR_RETURN(
-      std::shared_ptr<const MappedFile> file,
-      MappedFile::Open(path, options.max_file_bytes, "a model of more than 2 GiB keeps its weights in external data"));
-  WireSource source;
-  source.place = path;
-  source.bytes = file->bytes();
-  source.file = file.get();
-  source.owner = std::move(file);
-  return source;
+absl::StatusOr<OpenedModel> OpenModel(const std::string& path, const ReadOptions& options) {
+  MGE_ASSIGN_OR_RETURN(RegularFile file, OpenInput(path, options.max_file_bytes,
+                                                   "a model of more than 2 GiB keeps its weights in external data"));
+  OpenedModel out;
+  MGE_ASSIGN_OR_RETURN(out.folders, FoldersFor(options, FoldersOf(path, file.fd.get())));
+  out.source.place = InputName(path, file.fd.get());
+  out.source.file = std::make_shared<SourceFile>(std::move(file), out.source.place);
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> bytes, ReadStructure(*out.source.file));
+  out.source.bytes = {bytes.get(), static_cast<size_t>(out.source.file->size())};
+  out.source.owner = std::move(bytes);
+  return out;
 }
 
 absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& options) {
-  MGE_ASSIGN_OR_RETURN(WireSource source, OpenModel(path, options));
-  size_t slash = path.rfind('/');
-  std::string directory = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-  return Read(source, directory, options);
+  MGE_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(path, options));
+  return Read(opened.source, std::move(opened.folders), options);
 }
 
 }  // namespace mge::onnx

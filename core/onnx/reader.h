@@ -5,7 +5,8 @@
 //   MGE_ASSIGN_OR_RETURN(onnx::Model model, onnx::ReadModel("resnet50.onnx"));
 //   model.graph.inputs(); model.info.opsets;
 //
-// Weights are views of the file's bytes if the alignment allows, and keep the file's memory alive.
+// Large weights are read from their files when they are needed (Tensor::Lazy). A file that changes before that is an error,
+// which names it.
 // Model-local functions are inlined. Bodies of control-flow nodes become Graphs with captures
 // (core/graph/graph.h). Only the declared types of inputs are used. Declared types of other values
 // may be wrong and are ignored; InferTypes computes them.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/source_file.h"
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 
@@ -41,7 +43,9 @@ struct ReadOptions {
   // captured values.
   int64_t max_expansions = 1'000'000;
   int max_depth = 100;                 // nesting of bodies and functions
-  HostAllocator* allocator = nullptr;  // for tensors that cannot be views; null: no budget; not owned
+  HostAllocator* allocator = nullptr;  // for small tensors and decoded ones; null: no budget; not owned
+  // Folder of the external data. Empty: the folder of the model's file.
+  std::string data_folder = {};
 };
 
 struct OpsetImport {
@@ -77,14 +81,13 @@ struct ModelInfo {
 struct Model {
   Graph graph;
   ModelInfo info;
+  std::shared_ptr<const SourceFile> file = nullptr;  // nullptr for a model from memory
 };
 
 absl::StatusOr<Model> ReadModel(const std::string& path, const ReadOptions& options = {});
 
-// Reads a model from memory. `owner` keeps `bytes` alive; if it is null, `bytes` must outlive the model.
-// External data is read from `model_directory`; if that is empty, a model with external data fails with
-// kExternalData.
-absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner, const std::string& model_directory = {},
-                                     const ReadOptions& options = {});
+// Reads a model from memory. Its weights are views of the bytes if the alignment allows. `owner` keeps `bytes` alive; if it is
+// null, `bytes` must outlive the model. External data needs a data_folder; without one it fails with kExternalData.
+absl::StatusOr<Model> ReadModelBytes(Bytes bytes, std::shared_ptr<const void> owner, const ReadOptions& options = {});
 
 }  // namespace mge::onnx

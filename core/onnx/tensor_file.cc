@@ -5,6 +5,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "core/base/errors.h"
+#include "core/base/input_file.h"
 #include "core/graph/attribute.h"
 #include "core/onnx/fields.h"
 #include "core/onnx/tensor_proto.h"
@@ -184,19 +185,15 @@ absl::StatusOr<NamedValue> Read(const WireSource& source, ValueKind kind, HostAl
 
 }  // namespace
 
-absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind, HostAllocator& allocator) {
-  WireSource source;
-  source.bytes = bytes;
-  source.error = &errors::kBadInputFile;
-  return Read(source, kind, allocator);
+absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind, HostAllocator& allocator) {
+  MGE_ASSIGN_OR_RETURN(const InputBytes file, ReadInput(path, kMaxFileBytes, "split the value, or pass it as .npy"));
+  return ReadValueBytes(file.bytes, kind, allocator, file.name);
 }
 
-absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind, HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
-                       MappedFile::Open(path, kMaxFileBytes, "split the value, or pass it as .npy"));
+absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind, HostAllocator& allocator, std::string_view place) {
   WireSource source;
-  source.place = path;
-  source.bytes = file->bytes();
+  source.place = place;
+  source.bytes = bytes;
   source.error = &errors::kBadInputFile;
   return Read(source, kind, allocator);
 }

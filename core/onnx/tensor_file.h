@@ -24,8 +24,9 @@ struct NamedValue {
 // the file.
 absl::StatusOr<NamedValue> ReadValueFile(const std::string& path, ValueKind kind = ValueKind::kTensor,
                                          HostAllocator& allocator = UnlimitedHostAllocator());
+// `place` is the name of the bytes for messages.
 absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind = ValueKind::kTensor,
-                                          HostAllocator& allocator = UnlimitedHostAllocator());
+                                          HostAllocator& allocator = UnlimitedHostAllocator(), std::string_view place = {});
 
 // Returns the bytes of a TensorProto.
 std::string TensorBytes(const Tensor& tensor, std::string_view name);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/base/lazy_bytes.h"
 #include "core/onnx/fields.h"
 #include "fmt/format.h"
 
@@ -281,7 +282,11 @@ absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, Exte
       return Invalid(parts, fmt::format("{}{}: expected {} bytes, got {}", DTypeName(dtype), ShapeText(shape), *bytes,
                                         parts.raw.size()));
     }
-    return TensorFromRaw(dtype, shape, parts.raw, may_view, source.owner, source.file, allocator);
+    if (source.file && *bytes >= kLazyBytes) {  // only the file has them (structure.h)
+      return TensorFromFile(dtype, shape, source.file, source.OffsetOf(parts.raw), allocator);
+    }
+    // The structure of a file is freed after reading.
+    return TensorFromRaw(dtype, shape, parts.raw, may_view && !source.file, source.owner, allocator);
   }
   return DecodeTyped(parts, dtype, shape, n, allocator);
 }

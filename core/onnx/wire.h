@@ -22,6 +22,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/source_file.h"
 #include "core/graph/attribute.h"
 
 namespace mge::onnx {
@@ -29,9 +30,9 @@ namespace mge::onnx {
 // The source of the bytes: its name and size for errors, and the owner of its memory for views.
 struct WireSource {
   std::string place;  // the file's name; may be empty
-  Bytes bytes;        // the whole file
+  Bytes bytes;        // the whole file; of a model's file, the structure only (structure.h)
   std::shared_ptr<const void> owner;
-  /*nullable*/ const MappedFile* file = nullptr;  // the same object as `owner`, if that is a file
+  /*nullable*/ std::shared_ptr<const SourceFile> file = nullptr;  // the file that has the elements of large tensors
   const ErrorRow* error = &errors::kMalformedModel;
 
   int64_t OffsetOf(Bytes part) const { return part.data() - bytes.data(); }

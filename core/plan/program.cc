@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/base/lazy_bytes.h"
 #include "core/kernel/operator_query.h"
 #include "core/ops/declared_type.h"
 #include "core/ops/op.h"
@@ -75,6 +76,14 @@ std::string DeviceWithoutKernels(const PlanContext& context, std::string_view op
   return {};
 }
 
+// Returns the error of a constant that could not be read while somebody needed its bytes.
+absl::Status CheckConstants(const Graph& graph) {
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if (const LazyBytes* lazy = graph.value(v).constant.lazy()) MGE_RETURN_IF_ERROR(lazy->status());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Program::Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part)
@@ -99,7 +108,10 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::share
   };
   FunctionKernels kernels(*program->context_);
   passes.keeps_function = [&](const Graph& g, NodeId id) { return kernels.Has(g, id); };
+  const ConstantReader before(program->graph_);
   MGE_RETURN_IF_ERROR(RunPasses(program->graph_, passes, &program->pass_log_));
+  const ConstantReader after(program->graph_);  // unpins the constants that passes have made
+  MGE_RETURN_IF_ERROR(CheckConstants(program->graph_));
   return program;
 }
 
@@ -199,8 +211,10 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
   MGE_RETURN_IF_ERROR(fault_);
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
   if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Check(graph_, inputs));
+  const ConstantReader reader(graph_);
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan,
                        BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
+  MGE_RETURN_IF_ERROR(CheckConstants(graph_));
   if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Keep(graph_, inputs));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
   plan->pass_log.insert(plan->pass_log.end(), context_->vetoes.begin(), context_->vetoes.end());

@@ -69,7 +69,8 @@ struct PlanContext {
   std::vector<std::string> vetoes;              // a sentence for each rewrite in `skip` that a backend forbids
   PlanCacheLimits cache = {};                   // limits of each program's plan cache
   Logger logger = Logger();
-  std::shared_ptr<SharedConstants> shared_constants;       // constants that plans on the same devices share; nullable
+  std::shared_ptr<SharedConstants> shared_constants;  // constants that plans on the same devices share; nullable
+  std::shared_ptr<ConstantPlacing> placing = std::make_shared<ConstantPlacing>();
   std::shared_ptr<Communicators> communicators = nullptr;  // the session's rank in a group of ranks; nullptr: it is alone
   std::shared_ptr<StateMemory> states = nullptr;           // memory of the session's states; nullptr: there can be none
   std::shared_ptr<KernelFamilies> families = nullptr;  // kernels that plans for other shapes may be derived from; nullable

@@ -56,7 +56,7 @@ inline absl::Status ReadAndRun(Bytes bytes, bool* promise_kept) {
     if (!status.ok() && (id == 0 || id == errors::kInternal.id)) *promise_kept = false;
     return status;
   };
-  auto model = onnx::ReadModelBytes(bytes, nullptr, "", options);
+  auto model = onnx::ReadModelBytes(bytes, nullptr, options);
   if (!model.ok()) return check(model.status());
   if (absl::Status status = VerifyGraph(model->graph); !status.ok()) {
     *promise_kept = false;

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_fold.h"
 
+#include <algorithm>
+
+#include "core/base/lazy_bytes.h"
+#include "fmt/format.h"
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
 namespace mge {
 namespace {
 
@@ -30,6 +38,42 @@ bool Scale(const Weights& w, const T* in, std::span<const double> scale, T* out)
     }
   }
   return finite;
+}
+
+// Calls Scale() with the elements of `in` and the memory `out`.
+absl::StatusOr<bool> ScaleInto(const Weights& w, const Tensor& in, std::span<const double> scale, void* out) {
+  MGE_ASSIGN_OR_RETURN(const Tensor held, in.Held());
+  bool finite = true;
+  DispatchFloating(in.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    finite = Scale<T>(w, held.Data<T>().data(), scale, static_cast<T*>(out));
+  });
+  return finite;
+}
+
+// Returns the scaled weights, or nullopt if they overflow. Those of a lazy tensor are lazy.
+absl::StatusOr<std::optional<Tensor>> ScaledWeights(const Weights& w, const Tensor& in, std::span<const double> scale,
+                                                    HostAllocator& allocator) {
+  const LazyBytes* lazy = in.lazy();
+  // Weights of float32 that such a factor takes beyond the limit of the type are above 1e32. They are not looked for.
+  const double harmless = in.dtype() == DType::kF16 ? 1 : 1 << 20;
+  const bool may_overflow = !std::ranges::all_of(scale, [&](double s) { return std::fabs(s) <= harmless; });
+  Tensor out;
+  if (!lazy || may_overflow) {
+    MGE_ASSIGN_OR_RETURN(out, Tensor::Create(in.dtype(), in.shape(), lazy ? UnlimitedHostAllocator() : allocator));
+    MGE_ASSIGN_OR_RETURN(const bool finite, ScaleInto(w, in, scale, out.mutable_data()));
+    if (!finite) return std::nullopt;
+  }
+  if (!lazy) return out;
+  const std::vector<double> factors(scale.begin(), scale.end());
+  const XXH128_hash_t hash = XXH3_128bits(factors.data(), factors.size() * sizeof(double));
+  std::string key;
+  if (!lazy->key().empty()) {
+    key = fmt::format("scaled {:x}{:016x} {}x{}x{}/{} {}", hash.high64, hash.low64, w.rows, w.columns, w.inner,
+                      w.rows_per_group, lazy->key());
+  }
+  auto fill = [w, in, factors](std::span<std::byte> to) { return ScaleInto(w, in, factors, to.data()).status(); };
+  return Tensor::Lazy(in.dtype(), in.shape(), std::make_shared<LazyBytes>(lazy->bytes(), std::move(key), std::move(fill)));
 }
 
 }  // namespace
@@ -64,19 +108,19 @@ absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& 
   if (bias.size() != scale.size()) return false;
   for (size_t c = 0; c < bias.size(); ++c) bias[c] = bias[c] * scale[c] + shift[c];
 
-  MGE_ASSIGN_OR_RETURN(Tensor new_weights, Tensor::Create(dtype, shape, allocator));
+  MGE_ASSIGN_OR_RETURN(std::optional<Tensor> new_weights, ScaledWeights(weights, w.constant, scale, allocator));
+  if (!new_weights) return false;
   MGE_ASSIGN_OR_RETURN(Tensor new_bias, Tensor::Create(dtype, {static_cast<int64_t>(bias.size())}, allocator));
   bool finite = true;
   DispatchFloating(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    finite = Scale<T>(weights, w.constant.Data<T>().data(), scale, new_weights.MutableData<T>().data());
     for (size_t c = 0; c < bias.size(); ++c) {
       T rounded = new_bias.MutableData<T>()[c] = Rounded<T>(bias[c]);
       finite &= std::isfinite(static_cast<double>(rounded));
     }
   });
   if (!finite) return false;
-  ValueId weights_id = AddFreshConstant(graph, w.name, std::move(new_weights));
+  ValueId weights_id = AddFreshConstant(graph, w.name, *std::move(new_weights));
   std::string bias_name = has_bias ? graph.value(conv.inputs[2]).name : graph.value(conv.inputs[1]).name + ".bias";
   ValueId bias_id = AddFreshConstant(graph, bias_name, std::move(new_bias));
   Node& folded = graph.node(Replace(graph, root, conv.op, {conv.inputs[0], weights_id, bias_id}));

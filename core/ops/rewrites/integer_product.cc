@@ -33,7 +33,8 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, b, static_cast<float>(factor), 0, allocator));
   ValueId matrix = b.data;
   if (transposed) {
-    MGE_ASSIGN_OR_RETURN(Tensor turned, Transposed(graph.value(matrix).constant, allocator));
+    MGE_ASSIGN_OR_RETURN(const Tensor held, graph.value(matrix).constant.Held());
+    MGE_ASSIGN_OR_RETURN(Tensor turned, Transposed(held, allocator));
     matrix = AddFreshConstant(graph, graph.value(matrix).name, std::move(turned));
   }
   const ValueId a_zero = ZeroOf(graph, a), b_zero = ZeroOf(graph, b);

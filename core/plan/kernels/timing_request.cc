@@ -40,7 +40,10 @@ class RequestWriter {
     (*this)(size);
     return size;
   }
-  void Constant(Tensor& tensor) { Raw(tensor.data(), static_cast<size_t>(tensor.bytes())); }
+  void Constant(Tensor& tensor) {
+    const absl::StatusOr<Tensor> held = tensor.Held();
+    Raw(held.ok() ? held->data() : tensor.data(), static_cast<size_t>(tensor.bytes()));  // data() records the error
+  }
   static constexpr bool kReads = false;
 };
 

@@ -50,7 +50,8 @@ absl::StatusOr<std::vector<TrialInput>> MakeInputs(const Graph& graph, const Gro
   for (size_t k = 0; k < group.inputs.size(); ++k) {
     const Value& v = graph.value(group.inputs[k]);
     if (v.role == Role::kConstant) {
-      inputs.push_back({v.constant, true});
+      MGE_ASSIGN_OR_RETURN(Tensor held, v.constant.Held());
+      inputs.push_back({std::move(held), true});
       continue;
     }
     MGE_ASSIGN_OR_RETURN(Tensor t, Tensor::Create(v.type.dtype, v.type.dims, group.device->host_allocator()));

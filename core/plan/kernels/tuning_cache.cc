@@ -2,7 +2,6 @@
 #include "core/plan/kernels/tuning_cache.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,32 +61,6 @@ absl::StatusOr<Fd> LockDirectory(const std::string& directory, const StopControl
   }
   MGE_RETURN_IF_ERROR(LockFile(fd, path, stop));
   return fd;
-}
-
-// Writes a file atomically: a temporary file is renamed to `path`. A symbolic link at `path`, which another user of the
-// directory may have created, is replaced and never followed.
-absl::Status Publish(const std::string& directory, const std::string& path, std::string_view text) {
-  uint64_t random[2];
-  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return Fail(errors::kFileWrite, ErrnoText(errno));
-  const std::string made = fmt::format("{}/.mge-{:016x}{:016x}.tmp", directory, random[0], random[1]);
-  MGE_RETURN_IF_ERROR(WriteFileAtomically(made, AsBytes(text)));
-  if (rename(made.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  const int error = errno;
-  unlink(made.c_str());
-  return Fail(errors::kFileWrite, fmt::format("cannot write '{}'", path),
-              {.what = fmt::format("'{}': {}", path, ErrnoText(error))});
-}
-
-// Removes the temporary files of writers that were killed: those that are older than an hour.
-void RemoveAbandonedFiles(const std::string& directory) {
-  namespace fs = std::filesystem;
-  const auto an_hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
-  std::error_code end, error;
-  for (fs::directory_iterator at(directory, end); !end && at != fs::directory_iterator(); at.increment(end)) {
-    const std::string name = at->path().filename();
-    if (!name.starts_with(".mge-") || !name.ends_with(".tmp")) continue;
-    if (fs::last_write_time(at->path(), error) < an_hour_ago && !error) fs::remove(at->path(), error);
-  }
 }
 
 }  // namespace
@@ -203,14 +176,15 @@ absl::Status TuningCache::Write(const StopControl* stop) {
   }
   MGE_ASSIGN_OR_RETURN(Fd file_lock, LockDirectory(directory_, stop));
   std::lock_guard lock(mutex_);
-  if (!std::exchange(cleaned_, true)) RemoveAbandonedFiles(directory_);
   while (!unwritten_.empty()) {
     const auto& [key, record] = *unwritten_.begin();
     TuningRecord merged;
     if (std::optional<TuningRecord> there = Read(key)) merged = *std::move(there);
     merged.Merge(record);
     records_[key].Merge(merged);
-    MGE_RETURN_IF_ERROR(Publish(directory_, PathOf(key), TuningText(key, merged)));
+    // Another user of the directory may have created a link there.
+    MGE_RETURN_IF_ERROR(
+        WriteFileAtomically(PathOf(key), AsBytes(TuningText(key, merged)), FileMode::kShared, LinkMode::kReplace));
     unwritten_.erase(unwritten_.begin());
   }
   return absl::OkStatus();

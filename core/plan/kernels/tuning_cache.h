@@ -78,7 +78,6 @@ class TuningCache {
   Logger logger_;
   std::mutex mutex_;  // not held while this process waits for another one
   bool writable_;
-  bool cleaned_ = false;  // the temporary files of killed writers were removed
   std::map<std::string, TuningRecord> records_, unwritten_;
   std::set<std::string> damaged_;  // keys of the damaged files that were reported
 };

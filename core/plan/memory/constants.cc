@@ -86,14 +86,14 @@ class Placer {
     auto [at, is_new] = out_.plain.try_emplace({v, space});
     if (!is_new) return;
     const Tensor& tensor = graph_.value(v).constant;
-    if (space == kHostSpace) {
-      at->second = AddHost(tensor, false);
-    } else {
-      NewConstant c;
-      c.value = &graph_.value(v);
-      c.shared = true;
-      c.key = {schedule_.spaces[space].device, tensor.data(), tensor.bytes()};
+    NewConstant c;
+    c.value = &graph_.value(v);
+    c.shared = true;
+    c.key = KeyOf(space == kHostSpace ? nullptr : schedule_.spaces[space].device, tensor, tensor.bytes());
+    if (space != kHostSpace) {
       at->second = OnDevice(std::move(c));
+    } else {
+      at->second = tensor.lazy() ? OnHost(std::move(c)) : AddHost(tensor, false);
     }
   }
 
@@ -119,9 +119,13 @@ class Placer {
   }
 
   mge_slot NewForm(NewConstant c) {
-    if (schedule_.SpaceOf(*c.unit->device) != kHostSpace) return OnDevice(std::move(c));
-    if (Tensor packed = c.shared ? table_.Packed(c.key, c.value->constant) : Tensor(); packed.defined()) {
-      return AddHost(std::move(packed), true);
+    return schedule_.SpaceOf(*c.unit->device) != kHostSpace ? OnDevice(std::move(c)) : OnHost(std::move(c));
+  }
+
+  // Returns the slot of a constant in host memory that the plan keeps: a packed form, or the plain form of a lazy constant.
+  mge_slot OnHost(NewConstant c) {
+    if (Tensor known = c.shared ? table_.Packed(c.key, c.value->constant) : Tensor(); known.defined()) {
+      return AddHost(std::move(known), true);
     }
     host_of_[fresh_.size()] = out_.host.size();
     fresh_.push_back(std::move(c));
@@ -182,8 +186,8 @@ uint64_t LiveBytes(const PlanContext& context) {
 
 ConstantKey PackedKey(const Graph& graph, const PlannedUnit& unit, const mge_prepared& prepared, size_t k) {
   const mge_text* forms = prepared.prepack_forms;
-  return {unit.device, graph.value(unit.group->inputs[k]).constant.data(), static_cast<int64_t>(prepared.prepack_bytes[k]),
-          forms ? CopyText(forms[k]) : std::string()};
+  return KeyOf(unit.device, graph.value(unit.group->inputs[k]).constant, static_cast<int64_t>(prepared.prepack_bytes[k]),
+               forms ? CopyText(forms[k]) : std::string());
 }
 
 absl::StatusOr<PlanConstants> PlaceConstants(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
@@ -191,7 +195,7 @@ absl::StatusOr<PlanConstants> PlaceConstants(const Graph& graph, const Schedule&
                                              const WhenOver& when_over) {
   SharedConstants of_plan;
   SharedConstants& table = context.shared_constants ? *context.shared_constants : of_plan;
-  std::lock_guard lock(table.placing);
+  std::lock_guard lock(context.placing->mutex);
   const uint64_t before = LiveBytes(context);
   Placer placer(graph, schedule, kernels, memory, table);
   placer.Run();

@@ -4,15 +4,39 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/lazy_bytes.h"
+
 namespace mge {
 namespace {
 
 // Returns true if a form was made from this constant. If its source was freed, another constant may have the same address.
-bool IsOf(const std::weak_ptr<const void>& made_of, const Tensor& source) {
-  return source.owner() && made_of.lock() == source.owner();
+bool IsOf(const ConstantKey& key, const std::weak_ptr<const void>& made_of, const Tensor& source) {
+  return !key.content.empty() || (source.owner() && made_of.lock() == source.owner());
+}
+
+bool Expired(const ConstantKey& key, const auto& form, const std::weak_ptr<const void>& source) {
+  return form.expired() || (key.content.empty() && source.expired());
 }
 
 }  // namespace
+
+ConstantReader::ConstantReader(const Graph& graph) {
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if (graph.value(v).constant.lazy()) lazy_.push_back(graph.value(v).constant);
+  }
+  for (const Tensor& tensor : lazy_) tensor.lazy()->AddReader();
+}
+
+ConstantReader::~ConstantReader() {
+  for (const Tensor& tensor : lazy_) tensor.lazy()->RemoveReader();
+}
+
+ConstantKey KeyOf(const Device* device, const Tensor& source, int64_t bytes, std::string form) {
+  if (const LazyBytes* lazy = source.lazy()) {
+    return {device, lazy->key().empty() ? lazy : nullptr, bytes, std::move(form), lazy->key()};
+  }
+  return {device, source.data(), bytes, std::move(form)};
+}
 
 absl::StatusOr<std::shared_ptr<ConstantBlock>> ConstantBlock::Acquire(Device& device, uint64_t bytes, bool single) {
   MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
@@ -36,14 +60,14 @@ absl::Status DeviceConstants::Acquire(const WhenOver& when_over) {
 PlacedConstant SharedConstants::Find(const ConstantKey& key, const Tensor& source) const {
   std::lock_guard lock(mutex_);
   auto known = placed_.find(key);
-  if (known == placed_.end() || !IsOf(known->second.source, source)) return {};
+  if (known == placed_.end() || !IsOf(key, known->second.source, source)) return {};
   return {known->second.block.lock(), known->second.offset};
 }
 
 void SharedConstants::Add(const ConstantKey& key, const Tensor& source, const PlacedConstant& placed) {
   std::lock_guard lock(mutex_);
   if (placed_.size() >= sweep_placed_at_) {
-    std::erase_if(placed_, [](const auto& p) { return p.second.block.expired() || p.second.source.expired(); });
+    std::erase_if(placed_, [](const auto& p) { return Expired(p.first, p.second.block, p.second.source); });
     sweep_placed_at_ = 2 * std::max<size_t>(placed_.size(), 32);
   }
   placed_.insert_or_assign(key, Known{source.owner(), placed.block, placed.offset});
@@ -58,14 +82,14 @@ Tensor SharedConstants::View(int64_t bytes, const Form& form) {
 Tensor SharedConstants::Packed(const ConstantKey& key, const Tensor& source) {
   std::lock_guard lock(mutex_);
   auto known = packed_.find(key);
-  return known == packed_.end() || !IsOf(known->second.source, source) ? Tensor() : View(key.bytes, known->second);
+  return known == packed_.end() || !IsOf(key, known->second.source, source) ? Tensor() : View(key.bytes, known->second);
 }
 
 Tensor SharedConstants::AddPacked(const ConstantKey& key, const Tensor& source, Tensor packed) {
   std::lock_guard lock(mutex_);
   auto gone = [](const Form& f) { return f.owner.expired(); };
   if (packed_.size() >= sweep_packed_at_) {
-    std::erase_if(packed_, [&](const auto& p) { return gone(p.second) || p.second.source.expired(); });
+    std::erase_if(packed_, [](const auto& p) { return Expired(p.first, p.second.owner, p.second.source); });
     for (auto& [form, alike] : by_bytes_) std::erase_if(alike, gone);
     std::erase_if(by_bytes_, [](const auto& b) { return b.second.empty(); });
     sweep_packed_at_ = 2 * std::max<size_t>(packed_.size(), 32);

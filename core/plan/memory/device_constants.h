@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants in a device's own memory, and the table by which the plans of a session share them and packed forms.
+// The constants in a device's own memory, and the table by which the plans of a runtime share them and packed forms.
 //
-// A large constant has a block of its own. The small constants that a plan adds to a device share a block. A later plan of
-// the session that reads one of them uses the same block, so a second signature of inputs adds no second copy.
+// A large constant has a block of its own. The small constants that a plan adds to a device share a block. A later plan that
+// reads one of them uses the same block, so a second signature of inputs, or a second session of the same file, adds no second
+// copy.
 #pragma once
 
 #include <algorithm>
@@ -47,14 +48,18 @@ class ConstantBlock {
   mge_reservation memory_ = {};
 };
 
-// The identity of a constant that plans share: device, address in host memory, and packed form.
+// The identity of a constant that plans share: device, source, and packed form.
 struct ConstantKey {
-  const Device* device;
-  const void* source;
-  int64_t bytes;          // size in that form
-  std::string form = {};  // element of mge_prepared.prepack_forms; empty: not packed
+  const Device* device;      // nullptr: plain host memory
+  const void* source;        // its address, or its LazyBytes; nullptr if `content` identifies it
+  int64_t bytes;             // size in that form
+  std::string form;          // element of mge_prepared.prepack_forms; empty: not packed
+  std::string content = {};  // LazyBytes::key(), which sessions of the same file share
   auto operator<=>(const ConstantKey&) const = default;
 };
+
+// Returns the key of a form of `source` that has `bytes` bytes.
+ConstantKey KeyOf(const Device* device, const Tensor& source, int64_t bytes, std::string form = {});
 
 // A constant in a block.
 struct PlacedConstant {
@@ -62,14 +67,29 @@ struct PlacedConstant {
   uint64_t offset = 0;
 };
 
-// The constants that plans of a session have uploaded or packed. Holds weak references: a constant is freed with the last
+// Held while a plan of a session packs and uploads its constants, so that no two plans add the same constant. The plans of
+// two sessions may do so; SharedConstants keeps one of the forms.
+struct ConstantPlacing {
+  std::mutex mutex;                                               // guards the members below
+  std::set<std::pair<const Device*, std::string>> packs_on_host;  // kernels whose prepack_on is unimplemented
+};
+
+// A reader of the lazy constants of a graph while a plan is made: backends see the bytes of all constants.
+class ConstantReader {
+ public:
+  explicit ConstantReader(const Graph& graph);
+  ~ConstantReader();
+  ConstantReader(const ConstantReader&) = delete;
+  ConstantReader& operator=(const ConstantReader&) = delete;
+
+ private:
+  std::vector<Tensor> lazy_;
+};
+
+// The constants that plans of a runtime have uploaded or packed. Holds weak references: a constant is freed with the last
 // plan that uses its block or its form. Safe on any thread.
 class SharedConstants {
  public:
-  // Held while a plan packs and uploads its constants, so that no two plans add the same constant.
-  std::mutex placing;
-  std::set<std::pair<const Device*, std::string>> packs_on_host;  // kernels whose prepack_on is unimplemented; by `placing`
-
   // Returns the place of `source`, a constant whose bytes begin at key.source, in a device's memory.
   PlacedConstant Find(const ConstantKey& key, const Tensor& source) const;
   // Adds an uploaded constant, so that other plans find it.

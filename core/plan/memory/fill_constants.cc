@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/file.h"
+#include "core/base/lazy_bytes.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/sync_queue.h"
@@ -17,7 +17,9 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kBatchBytes = 64 << 20;  // limit of the packed host copies for devices that exist at one time
+// The limit of the packed forms that are made at one time: of the host copies for devices, and of the memory that forms and
+// their sources need together.
+constexpr int64_t kBatchBytes = 8 << 20;
 
 absl::Status AtUpload(const Device& device, absl::Status status) {
   return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
@@ -45,7 +47,12 @@ class Filler {
       uint64_t& scratch = packers_[&c.target->device()].scratch_bytes;
       scratch = std::max(scratch, static_cast<uint64_t>(c.value->constant.bytes()));
     }
-    for (NewConstant& c : all) MGE_RETURN_IF_ERROR(Fill(c));
+    // The largest come first: the memory of a source adds to that of the forms that exist already.
+    std::vector<NewConstant*> order;
+    for (NewConstant& c : all) order.push_back(&c);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const NewConstant* a, const NewConstant* b) { return a->key.bytes > b->key.bytes; });
+    for (NewConstant* c : order) MGE_RETURN_IF_ERROR(Fill(*c));
     MGE_RETURN_IF_ERROR(Flush());
     for (auto& [device, queue] : copies_) MGE_RETURN_IF_ERROR(AtUpload(*device, queue->Finish(stop_)));
     for (auto& [device, packer] : packers_) {
@@ -70,7 +77,10 @@ class Filler {
   absl::Status Fill(NewConstant& c) {
     MGE_RETURN_IF_ERROR(CheckStop(stop_));
     if (c.key.bytes == 0) return absl::OkStatus();
-    if (c.target && !c.unit) return Upload(c, c.value->constant);
+    if (c.target && !c.unit) {
+      MGE_ASSIGN_OR_RETURN(const Tensor held, c.value->constant.Held());
+      return Upload(c, held);
+    }
     if (c.target) {
       MGE_ASSIGN_OR_RETURN(const bool packed, PackOnDevice(c));
       if (packed) return absl::OkStatus();
@@ -105,7 +115,7 @@ class Filler {
     const mge_kernel_api& api = device.kernel_api();
     Packer& packer = packers_[&device];
     const std::pair<const Device*, std::string> kernel(&device, c.unit->candidate.id);
-    if (!api.prepack_on || packer.scratch_bytes == 0 || table_.packs_on_host.contains(kernel)) return false;
+    if (!api.prepack_on || packer.scratch_bytes == 0 || context_.placing->packs_on_host.contains(kernel)) return false;
     if (!packer.scratch) {
       absl::StatusOr<std::shared_ptr<ConstantBlock>> scratch = ScratchOf(device, packer.scratch_bytes);
       if (!scratch.ok()) {
@@ -117,12 +127,13 @@ class Filler {
       packer.queue->Uses(packer.scratch);
     }
     void* const from = packer.scratch->memory().address;
-    MGE_RETURN_IF_ERROR(UploadOn(*packer.queue, c, from, c.value->constant));
+    MGE_ASSIGN_OR_RETURN(const Tensor held, c.value->constant.Held());
+    MGE_RETURN_IF_ERROR(UploadOn(*packer.queue, c, from, held));
     mge_error error;
     const mge_code code = CallBackend(error, [&](mge_error* e) {
       return api.prepack_on(c.kernel, c.operand, packer.queue->handle(), from, AddressOf(c), e);
     });
-    if (code == MGE_UNIMPLEMENTED) table_.packs_on_host.insert(kernel);
+    if (code == MGE_UNIMPLEMENTED) context_.placing->packs_on_host.insert(kernel);
     if (code == MGE_OK || code == MGE_UNIMPLEMENTED) return code == MGE_OK;
     return PackingFailed(c, code, error);
   }
@@ -145,12 +156,13 @@ class Filler {
     }));
     for (NewConstant* c : batch_) {
       const Tensor& source = c->value->constant;
+      if (source.lazy()) source.lazy()->Unpin();
       if (c->target) {
         MGE_RETURN_IF_ERROR(Upload(*c, c->packed));
         c->packed = {};
       } else {
         ConstantKey key = c->key;
-        if (!c->shared) key.form = c->unit->candidate.id;
+        if (!c->shared) key.form = c->unit->candidate.id;  // a plain constant is always shared
         c->packed = table_.AddPacked(key, source, std::move(c->packed));
       }
     }
@@ -160,6 +172,13 @@ class Filler {
   }
 
   absl::Status Allocate(NewConstant& c) {
+    if (!c.unit) {
+      Device& host = HostStepDevice(context_);
+      return Insist(when_over_, HostMemoryOf(context_, host).budget(), [&]() -> absl::Status {
+        MGE_ASSIGN_OR_RETURN(c.packed, Tensor::Create(DType::kU8, {c.key.bytes}, host.host_allocator()));
+        return absl::OkStatus();
+      });
+    }
     Device& device = *c.unit->device;
     const Budget& budget = HostMemoryOf(context_, device).budget();
     absl::Status status = Insist(when_over_, budget, [&]() -> absl::Status {
@@ -172,10 +191,17 @@ class Filler {
                                 PlaceOf(graph_, schedule_, *c.unit), c.value->name, c.unit->candidate.id, device.name()));
   }
 
+  // Writes the packed form, or the plain form if no kernel packs it.
   absl::Status PackOnHost(NewConstant& c) const {
+    if (!c.unit) {
+      c.value->constant.lazy()->Unpin();  // before the second copy exists
+      return c.value->constant.lazy()->ReadInto(
+          {static_cast<std::byte*>(c.packed.mutable_data()), static_cast<size_t>(c.packed.bytes())});
+    }
+    MGE_ASSIGN_OR_RETURN(const Tensor held, c.value->constant.Held());
     mge_error error;
     const mge_code code = CallBackend(error, [&](mge_error* e) {
-      return c.unit->device->kernel_api().prepack(c.kernel, c.operand, c.value->constant.data(), c.packed.mutable_data(), e);
+      return c.unit->device->kernel_api().prepack(c.kernel, c.operand, held.data(), c.packed.mutable_data(), e);
     });
     return code == MGE_OK ? absl::OkStatus() : PackingFailed(c, code, error);
   }
@@ -201,12 +227,7 @@ class Filler {
 
 absl::Status FillConstants(const Graph& graph, const Schedule& schedule, std::span<NewConstant> all, SharedConstants& table,
                            const PlanContext& context, const StopControl* stop, const WhenOver& when_over) {
-  MGE_RETURN_IF_ERROR(Filler(graph, schedule, table, context, stop, when_over).Run(all));
-  for (const NewConstant& c : all) {
-    const Tensor& source = c.value->constant;
-    ReleasePagesOf(source.owner(), {static_cast<const std::byte*>(source.data()), static_cast<size_t>(source.bytes())});
-  }
-  return absl::OkStatus();
+  return Filler(graph, schedule, table, context, stop, when_over).Run(all);
 }
 
 }  // namespace mge

@@ -3,8 +3,8 @@
 //
 // Algorithm: if the backend can pack on a queue of the device (prepack_on), uploads the constant to a scratch block there
 // and packs from that block. Otherwise packs on the host, on the compute pool, and uploads the result. Packed host copies
-// for devices are created in batches and freed after each batch, so they never hold a second copy of all weights. In the end
-// the pages of the model's file that held the sources are given back to the system. They are loaded again if they are read.
+// for devices are created in batches and freed after each batch, so they never hold a second copy of all weights. A source that
+// is lazy is in memory only while it is packed.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace mge {
 
-// A constant that a plan adds: a form that a kernel packs, or a copy in a device's memory.
+// A constant that a plan adds: a form that a kernel packs, a copy in a device's memory, or a lazy constant in host memory.
 struct NewConstant {
-  const PlannedUnit* unit = nullptr;  // the unit whose kernel packs it; nullptr: it is uploaded in its plain form
+  const PlannedUnit* unit = nullptr;  // the unit whose kernel packs it; nullptr: it keeps its plain form
   mge_kernel* kernel = nullptr;       // the kernel of that unit
   uint32_t operand = 0;
   const Value* value = nullptr;  // the constant of the model

@@ -84,6 +84,12 @@ class Needs {
         Need& need = OfHostMemory(device);
         need.constants += packed + device.BufferAlignment() - kBufferAlignment;
         AddPiece(need, v, packed);
+      } else if (const Tensor& plain = graph_.value(v).constant; !packed && plain.lazy()) {
+        const ConstantKey kept = KeyOf(nullptr, plain, plain.bytes());
+        if (IsPacked(kept, v) || !forms_.insert(kept).second) continue;
+        Need& need = OfHostMemory(HostStepDevice(context_));
+        need.constants += static_cast<uint64_t>(plain.bytes());
+        AddPiece(need, v, static_cast<uint64_t>(plain.bytes()));
       }
     }
     return absl::OkStatus();
@@ -126,7 +132,7 @@ class Needs {
     return need.pools.emplace_back(PoolNeed{pool});
   }
   ConstantKey PlainKey(const Device& device, ValueId v) const {
-    return {&device, graph_.value(v).constant.data(), graph_.value(v).constant.bytes()};
+    return KeyOf(&device, graph_.value(v).constant, graph_.value(v).constant.bytes());
   }
   // Returns true if another plan has packed this form.
   bool IsPacked(const ConstantKey& key, ValueId v) const {

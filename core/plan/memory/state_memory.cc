@@ -22,7 +22,7 @@ absl::StatusOr<void*> StateMemory::AddressOf(Device& device, const Value& state,
   made.type = state.type;
   made.device = &device;
   const auto bytes = static_cast<size_t>(Elements(state.type.dims) * ElementBytes(state.type.dtype));
-  Tensor first = state.constant;
+  MGE_ASSIGN_OR_RETURN(Tensor first, state.constant.Held());
   if (!first.defined() || !device.queue_api()) {
     MGE_ASSIGN_OR_RETURN(made.host, Tensor::Create(state.type.dtype, state.type.dims, device.host_allocator()));
     if (first.defined() && bytes) std::memcpy(made.host.mutable_data(), first.data(), bytes);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/errors.h"
+#include "core/base/lazy_bytes.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
 #include "core/ops/known_values.h"
@@ -80,12 +82,37 @@ Inputs InputsOf(const Graph& graph, const Node& node, const Denied& denied) {
   return out;
 }
 
-std::vector<HostValue> ConstantsOf(const Graph& graph, const Node& node) {
-  std::vector<HostValue> out(node.inputs.size());
+std::vector<Tensor> ConstantsOf(const Graph& graph, const Node& node) {
+  std::vector<Tensor> out(node.inputs.size());
   for (size_t i = 0; i < out.size(); ++i) {
-    if (node.inputs[i] != kNone) out[i].tensor = graph.value(node.inputs[i]).constant;
+    if (node.inputs[i] != kNone) out[i] = graph.value(node.inputs[i]).constant;
   }
   return out;
+}
+
+absl::StatusOr<std::vector<HostValue>> EvaluateHeld(const Node& node, const std::vector<Tensor>& constants,
+                                                    HostAllocator& allocator, const StopCheck& stop) {
+  std::vector<HostValue> inputs(constants.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    MGE_ASSIGN_OR_RETURN(inputs[i].tensor, constants[i].Held());
+  }
+  return Evaluate(node, inputs, allocator, stop);
+}
+
+// Returns `result`, output k of the node, as a lazy tensor if it is large and was computed from a lazy one. Else a folded copy of
+// a weight would stay in memory beside the form that a kernel makes of it.
+Tensor LazyResult(const Node& node, size_t k, const std::vector<Tensor>& constants, Tensor result) {
+  const auto lazy = std::find_if(constants.begin(), constants.end(), [](const Tensor& t) { return t.lazy(); });
+  if (lazy == constants.end() || result.dtype() == DType::kString || result.bytes() < kLazyBytes) return result;
+  if (node.def->KeepsBytes() && k == 0 && lazy == constants.begin()) return lazy->Reshaped(result.shape());
+  std::shared_ptr<const std::byte> first(result.owner(), static_cast<const std::byte*>(result.data()));
+  auto again = [node, k, constants](std::span<std::byte> out) -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, EvaluateHeld(node, constants, UnlimitedHostAllocator(), nullptr));
+    std::memcpy(out.data(), results[k].tensor.data(), out.size());
+    return absl::OkStatus();
+  };
+  return Tensor::Lazy(result.dtype(), result.shape(),
+                      std::make_shared<LazyBytes>(result.bytes(), std::string(), std::move(again), std::move(first)));
 }
 
 // Replaces values that shape inference knows, such as Shape(x) of a static x. Evaluators cannot fold them, since x is not a
@@ -135,13 +162,15 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
       continue;
     }
     if (inputs == Inputs::kConstant) {
+      const std::vector<Tensor> constants = ConstantsOf(graph, node);
       absl::StatusOr<std::vector<HostValue>> results =
-          Evaluate(node, ConstantsOf(graph, node), *context.allocator, [&] { return context.CheckStop(); });
+          EvaluateHeld(node, constants, *context.allocator, [&] { return context.CheckStop(); });
       if (results.ok()) {
         for (size_t i = 0; i < node.outputs.size(); ++i) {
           if (node.outputs[i] == kNone) continue;
           std::string name = graph.value(node.outputs[i]).name;
-          replacements.Replace(node.outputs[i], graph.AddConstant(name, (*results)[i].tensor));
+          Tensor result = LazyResult(node, i, constants, std::move((*results)[i].tensor));
+          replacements.Replace(node.outputs[i], graph.AddConstant(name, std::move(result)));
         }
         graph.RemoveNode(id);
         ++changes;

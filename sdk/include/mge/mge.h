@@ -319,11 +319,18 @@ typedef struct mge_session_options {
    * of the model, then "labels" (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
    * the loss, then those of the model. Runs of the session follow one another. */
   const mge_training_options* training;
+  /* Folder of the model's external data. NULL: the folder of the model's file; a model from memory or from a pipe has none. */
+  const char* data_folder;
 } mge_session_options;
 
+/* Loads a model from a file, or from a pipe such as /dev/stdin. Large weights are read from the file when a plan needs them: mostly
+ * by the first run, and later by runs with inputs of new shapes. The file may be replaced meanwhile (renamed over); the session
+ * keeps the old one. If its contents change, a run that has to read it again fails with E0701. No run reads other contents than
+ * those that were loaded. Files of external data must lie below the folder of the model (links are followed), or below "blobs" of
+ * the same entry of a model hub's cache. */
 MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path,
                                      const mge_session_options* options /* nullable */, mge_session** out);
-/* Loads a model from memory, which must outlive the session. External data is refused. */
+/* Loads a model from memory, which must outlive the session. External data needs `data_folder`. */
 MGE_API mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size,
                                            const mge_session_options* options /* nullable */, mge_session** out);
 MGE_API void mge_session_release(mge_session* session);

@@ -250,6 +250,7 @@ struct SessionOptions {
   std::vector<std::string> settings = {};  // dynamic settings for this session only: "NAME=VALUE"
   // values to compute instead of the model's outputs, intermediate values included; empty: the model's outputs
   std::vector<std::string> outputs = {};
+  std::string data_folder = {};    // of the model's external data; empty: the folder of the model's file
   bool outputs_on_device = false;  // runs create outputs in the memory of the session's first device that has its own
   std::optional<TrainingOptions> training = {};  // present: each run is a training step
 };
@@ -504,6 +505,7 @@ class Session {
     o.outputs = outputs.data();
     o.output_count = outputs.size();
     o.outputs_on_device = options.outputs_on_device;
+    o.data_folder = options.data_folder.empty() ? nullptr : options.data_folder.c_str();
     mge_training_options training = {};
     std::vector<const char*> frozen;
     if (options.training) {

@@ -80,7 +80,7 @@ class SessionOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("device", c.c_char_p), ("threads", c.c_int32),
                 ("outputs_on_device", c.c_int32), ("skip", _Texts), ("skip_count", c.c_size_t), ("settings", _Texts),
                 ("setting_count", c.c_size_t), ("outputs", _Texts), ("output_count", c.c_size_t),
-                ("training", c.POINTER(TrainingOptions))]
+                ("training", c.POINTER(TrainingOptions)), ("data_folder", c.c_char_p)]
 
 
 class ExampleOptions(_Options):

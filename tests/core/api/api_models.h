@@ -5,6 +5,7 @@
 // cannot include the headers of both.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace mge::api_models {
@@ -25,5 +26,9 @@ std::string SequenceLength();
 
 // Returns the model maps = ZipMap(scores[n,2]) with the labels "no" and "yes".
 std::string LabelledScores();
+
+// Returns the model y = x w + table[row], with x and y float32[n,size]. The weights w and the table are float32[size,size]; their
+// elements are weight + i % period, where i counts them. With `folds`, w is transposed first.
+std::string LargeWeights(int64_t size, float weight, int64_t period, bool folds);
 
 }  // namespace mge::api_models

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "core/base/float16.h"
 #include "mge/float16.hpp"
@@ -31,6 +32,22 @@ std::string api_models::RunningTotal() {
                                     NodeProto("Mul", {"positive", "total"}, {"y"})},
                           .inputs = {ValueInfo("state", DType::kF32, {"n"}), ValueInfo("x", DType::kF32, {"n"})},
                           .outputs = {ValueInfo("total", DType::kF32, {"n"}), ValueInfo("y", DType::kF32, {"n"})}})});
+}
+
+std::string api_models::LargeWeights(int64_t size, float weight, int64_t period, bool folds) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  std::vector<float> weights(static_cast<size_t>(size * size));
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = weight + static_cast<float>(static_cast<int64_t>(i) % period);
+  const std::string raw(reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float));
+  std::vector<Proto> nodes = {NodeProto("MatMul", {"x", folds ? "v" : "w"}, {"p"}),
+                              NodeProto("Gather", {"table", "row"}, {"r"}), NodeProto("Add", {"p", "r"}, {"y"})};
+  if (folds) nodes.insert(nodes.begin(), NodeProto("Transpose", {"w"}, {"v"}));
+  return ModelProto({.graph = GraphProto(
+                         {.nodes = nodes,
+                          .inputs = {ValueInfo("x", DType::kF32, {"n", size}), ValueInfo("row", DType::kI64, {int64_t{1}})},
+                          .outputs = {ValueInfo("y", DType::kF32, {"n", size})},
+                          .initializers = {RawTensor("w", DType::kF32, {size, size}, raw),
+                                           RawTensor("table", DType::kF32, {size, size}, raw)}})});
 }
 
 std::string api_models::Line(std::string rest[2]) {

@@ -6,13 +6,18 @@
 #include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/base/file_trust.h"
@@ -49,24 +54,14 @@ class FileTest : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(FileTest, MapsAFileThatOnlyTheOwnerCanChange) {
-  auto file = MappedFile::Open(Write("a", "content"), 100);
-  ASSERT_TRUE(file.ok()) << FormatError(file.status());
-  EXPECT_EQ(AsText((*file)->bytes()), "content");
-  EXPECT_TRUE((*file)->is_mapped());
-}
-
-TEST_F(FileTest, ReadsAFileThatOthersCanChange) {
+TEST_F(FileTest, DoesNotTrustAFileThatOthersCanChangeOrReplace) {
   std::string path = Write("a", "content");
+  Fd fd(open(path.c_str(), O_RDONLY));
+  EXPECT_EQ(WhyNotTrusted(fd.get()), "");
   ASSERT_EQ(chmod(path.c_str(), 0666), 0);
-  auto file = MappedFile::Open(path, 100);
-  ASSERT_TRUE(file.ok());
-  EXPECT_FALSE((*file)->is_mapped());
-  EXPECT_EQ(AsText((*file)->bytes()), "content");
+  EXPECT_THAT(WhyNotTrusted(fd.get()), HasSubstr("writable by others (mode 666)"));
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   ASSERT_EQ(chmod(root_.c_str(), 0777), 0);  // others could replace the file
-  EXPECT_FALSE((*MappedFile::Open(path, 100))->is_mapped());
-  Fd fd(open(path.c_str(), O_RDONLY));
   EXPECT_THAT(WhyNotTrusted(fd.get()), HasSubstr("writable by others (mode 777)"));
 }
 
@@ -118,38 +113,12 @@ TEST_F(FileTest, RefusesAFileThatIsNotRegular) {
   }
 }
 
-TEST_F(FileTest, KeepsTheSizeLimit) {
-  auto file = MappedFile::Open(Write("a", "12345"), 4, "make it smaller");
-  EXPECT_EQ(ErrorId(file.status()), errors::kLimit.id);
-  EXPECT_THAT(FormatError(file.status()), HasSubstr("5 bytes; the limit is 4"));
-  EXPECT_THAT(FormatError(file.status()), HasSubstr("make it smaller"));
-}
-
-TEST_F(FileTest, AnEmptyFileHasNoBytes) {
-  auto file = MappedFile::Open(Write("a", ""), 4);
-  ASSERT_TRUE(file.ok());
-  EXPECT_TRUE((*file)->bytes().empty());
-}
-
 TEST_F(FileTest, ReadRangeBeyondTheEndNamesTheFileSize) {
   auto file = OpenRegularFile(Write("a", "12345"));
   ASSERT_TRUE(file.ok());
   std::byte buffer[4];
   EXPECT_TRUE(ReadRange(file->fd.get(), 1, buffer, "a").ok());
   EXPECT_THAT(FormatError(ReadRange(file->fd.get(), 3, buffer, "a")), HasSubstr("it ends at byte 5; 2 more are needed"));
-}
-
-TEST_F(FileTest, OpensOnlyFilesBelowTheDirectory) {
-  fs::create_directories(root_ / "d" / "e");
-  Write("outside", "o");
-  Write("d/e/in", "i");
-  fs::create_symlink("in", root_ / "d" / "e" / "link");
-  auto directory = OpenDirectory(Path("d"));
-  ASSERT_TRUE(directory.ok());
-  EXPECT_TRUE(OpenBeneath(directory->get(), "e/in").ok());
-  for (std::string name : {"../outside", "e/../../outside", "/etc/passwd", "", "e//in", "e/", "e", "e/link", "e/in/x"}) {
-    EXPECT_FALSE(OpenBeneath(directory->get(), name).ok()) << name;
-  }
 }
 
 TEST_F(FileTest, WritesTheWholeFileOrNothing) {
@@ -180,6 +149,54 @@ TEST_F(FileTest, WritesThroughASymbolicLink) {
   ASSERT_TRUE(WriteFileAtomically(Path("link"), AsBytes("new")).ok());
   EXPECT_TRUE(fs::is_symlink(root_ / "link"));
   EXPECT_EQ(Content("target"), "new");
+}
+
+TEST_F(FileTest, ReplacesASymbolicLinkIfAskedTo) {
+  Write("target", "old");
+  fs::create_symlink("target", root_ / "link");
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), AsBytes("new"), FileMode::kShared, LinkMode::kReplace).ok());
+  EXPECT_FALSE(fs::is_symlink(root_ / "link"));
+  EXPECT_EQ(Content("target"), "old");
+}
+
+TEST_F(FileTest, RemovesTheTemporaryFilesOfKilledWritersAndNoOthers) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto half = AtomicFile::Create(Path("a"));
+    if (!half.ok() || !half->Append(AsBytes("half")).ok()) _exit(1);
+    raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(Files(), 1);
+  Write("notes.tmp", "mine");
+  Write(".mge-notes", "mine");
+  fs::create_directory(root_ / ".mge-folder.tmp");
+  ASSERT_EQ(mkfifo(Path(".mge-fifo.tmp").c_str(), 0600), 0);
+
+  auto at_work = AtomicFile::Create(Path("b"));
+  ASSERT_TRUE(at_work.ok());
+  EXPECT_EQ(Files(), 5) << "that of the killed writer is gone, that of a living one is there";
+  ASSERT_TRUE(WriteFileAtomically(Path("c"), AsBytes("third")).ok());
+  ASSERT_TRUE(at_work->Append(AsBytes("second")).ok());
+  ASSERT_TRUE(at_work->Commit().ok());
+  EXPECT_EQ(Content("b"), "second");
+  EXPECT_EQ(Content("c"), "third");
+  EXPECT_EQ(Files(), 6);
+}
+
+TEST_F(FileTest, WritersOfOneFolderDoNotDisturbOneAnother) {
+  std::vector<std::thread> writers;
+  std::atomic<int> failed = 0;
+  for (int w = 0; w < 4; ++w) {
+    writers.emplace_back([&, w] {
+      for (int i = 0; i < 50; ++i) failed += !WriteFileAtomically(Path(std::to_string(w)), AsBytes("x")).ok();
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(Files(), 4);
 }
 
 TEST_F(FileTest, NeverReplacesAFileThatIsNotRegular) {

@@ -135,6 +135,21 @@ TEST(Registry, RefusesAnOptionThatContradictsAVariableIfTheSettingHasOneSource) 
   EXPECT_EQ(InfoOf(*registry, "memory.static_policy").origin, "environment GE_USE_STATIC_MEMORY");
 }
 
+TEST(Registry, ExpandsTildeInPathsOfEverySource) {
+  ScratchDir dir;
+  const std::string file = dir.Write("mge.toml", "[select]\ncache_dir = \"~/config\"\n");
+  auto cache_dir = [&](Sources sources) {
+    sources.environment.variables.emplace_back("HOME", dir.path());
+    return MustCreate(std::move(sources))->snapshot()->Get<kSelectCacheDir>();
+  };
+  EXPECT_EQ(cache_dir({.environment = {{{"MGE_FASTRUN_CACHE_DIR", "~/variable"}}}}), dir.path() + "/variable");
+  EXPECT_EQ(cache_dir({.command_line = {{"select.cache_dir", "~/option"}}}), dir.path() + "/option");
+  EXPECT_EQ(cache_dir({.call = {{"select.cache_dir", "~"}}}), dir.path());
+  EXPECT_EQ(cache_dir({.config_files = {file}}), dir.path() + "/config");
+  EXPECT_EQ(cache_dir({.config_files = {"~/mge.toml"}}), dir.path() + "/config");
+  EXPECT_THAT(ErrorOf({.command_line = {{"select.cache_dir", "~nobody/x"}}}), HasSubstr("names another user's folder"));
+}
+
 TEST(Registry, ReportsAnUnknownVariableOnceWithTheNearestName) {
   LogLines log;
   auto registry =

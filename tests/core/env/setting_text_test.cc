@@ -99,6 +99,25 @@ TEST(SettingText, ReadsLists) {
   EXPECT_THAT(Parsed(kPluginPath.Row(), "/a:b"), HasSubstr("allowed: absolute directories"));
 }
 
+TEST(SettingText, ExpandsTildeToTheHomeFolderInEveryTypeOfPath) {
+  auto text = [](const SettingRow& row, std::string_view value, std::string_view home) {
+    auto parsed = ParseSetting(row, value, home);
+    return parsed.ok() ? FormatSetting(row, *parsed) : std::string(Std(parsed.status().message()));
+  };
+  const SettingRow path = kSelectCacheDir.Row(), list = kPluginPath.Row();
+  EXPECT_EQ(text(path, "~", "/home/a"), "/home/a");
+  EXPECT_EQ(text(path, "~/b/~", "/home/a"), "/home/a/b/~");
+  EXPECT_EQ(text(path, "b/~", "/home/a"), "b/~");
+  EXPECT_EQ(text(kCacheDir.Row(), "~/blobs", "/home/a"), "/home/a/blobs");  // checked after the expansion
+  EXPECT_EQ(text(list, "/x:~/y", "/home/a"), "/x:/home/a/y");
+  EXPECT_EQ(text(kSeed.Row(), "~", "/home/a"), "is not a whole number");
+  EXPECT_THAT(text(path, "~root/b", "/home/a"), HasSubstr("names another user's folder"));
+  EXPECT_THAT(text(list, "/x:~root", "/home/a"), HasSubstr("names another user's folder"));
+  EXPECT_THAT(text(path, "~/b", ""), HasSubstr("HOME is not set"));
+  EXPECT_EQ(std::get<std::vector<std::string>>(*ReadConfigValue(list, std::vector<std::string>{"~/y"}, "/home/a")),
+            std::vector<std::string>{"/home/a/y"});
+}
+
 TEST(SettingText, NamesTheAllowedValues) {
   EXPECT_EQ(AllowedText(kThreads.Row()), "0..1024");
   EXPECT_EQ(AllowedText(kEngineType.Row()), "naive, threaded, threaded_per_device");

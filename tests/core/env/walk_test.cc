@@ -79,7 +79,9 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
     }
     case SettingType::kText:
     case SettingType::kPath:
-      if (!default_value.empty()) samples.push_back(InQuotes(default_value, true));
+      if (!default_value.empty()) {
+        samples.push_back(InQuotes(default_value, !default_value.starts_with('~')));  // there is no HOME
+      }
       samples.push_back(Plain("1979-05-27", false));  // a date in a file; as text, the row's check decides
       samples.back().text.clear();
       if (row.check == IsAbsolutePath) {

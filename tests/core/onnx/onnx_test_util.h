@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 inline absl::StatusOr<::mge::onnx::Model> Read(const Proto& bytes, const ReadOptions& options = {}) {
   auto owner = std::make_shared<std::string>(bytes);
-  return ReadModelBytes(AsBytes(*owner), owner, "", options);
+  return ReadModelBytes(AsBytes(*owner), owner, options);
 }
 
 // Reads the model and runs it on float vectors. Returns the elements of the first output.
