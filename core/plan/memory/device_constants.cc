@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 
 namespace mge {
 namespace {
@@ -10,6 +12,19 @@ namespace {
 // Returns true if a form was made from this constant. If its source was freed, another constant may have the same address.
 bool IsOf(const std::weak_ptr<const void>& made_of, const Tensor& source) {
   return source.owner() && made_of.lock() == source.owner();
+}
+
+// Returns a hash of a few pieces of the bytes. A comparison of each form with all others would take quadratic time.
+uint64_t SampleOf(const Tensor& tensor) {
+  constexpr int64_t kPieces = 32, kPiece = 32;
+  const auto* bytes = static_cast<const char*>(tensor.data());
+  const int64_t step = std::max(tensor.bytes() / kPieces, kPiece);
+  uint64_t hash = 0;
+  for (int64_t at = 0; at < tensor.bytes(); at += step) {
+    const auto size = static_cast<size_t>(std::min(kPiece, tensor.bytes() - at));
+    hash = hash * 0x9e3779b97f4a7c15u + std::hash<std::string_view>()({bytes + at, size});
+  }
+  return hash;
 }
 
 }  // namespace
@@ -70,7 +85,7 @@ Tensor SharedConstants::AddPacked(const ConstantKey& key, const Tensor& source, 
     std::erase_if(by_bytes_, [](const auto& b) { return b.second.empty(); });
     sweep_packed_at_ = 2 * std::max<size_t>(packed_.size(), 32);
   }
-  std::vector<Form>& alike = by_bytes_[{key.form, key.bytes}];
+  std::vector<Form>& alike = by_bytes_[{key.form, key.bytes, SampleOf(packed)}];
   Form found = {{}, packed.owner(), packed.data()};
   bool known = false;
   for (const Form& f : alike) {
