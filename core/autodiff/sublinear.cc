@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/dtype.h"
+#include "core/base/thread.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/ops/reports/flops.h"
@@ -143,10 +144,10 @@ class Search {
     };
     const size_t half = std::max(1u, std::thread::hardware_concurrency() / 2);
     const size_t workers = std::min(plans.size(), o_.workers > 0 ? static_cast<size_t>(o_.workers) : half);
-    std::vector<std::thread> threads;
+    std::vector<Thread> threads;
     for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
-    for (std::thread& t : threads) t.join();
+    for (Thread& t : threads) t.join();
     evaluations_ += static_cast<int64_t>(plans.size());
     for (size_t i = 0; i < plans.size(); ++i) {
       const bool better = peaks[i] < best_peak_;

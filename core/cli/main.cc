@@ -3,6 +3,7 @@
 #include "CLI/CLI.hpp"
 #include "core/base/nearest.h"
 #include "core/base/output.h"
+#include "core/base/thread.h"
 #include "core/cli/command.h"
 #include "core/cli/common.h"
 #include "core/cli/option_table.h"
@@ -172,5 +173,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   mge::HoldStandardFiles();
-  return mge::FlushOutput(mge::cli::RunGuarded(mge::cli::Main, argc, argv));
+  return mge::CallOnLargeStack(
+      [](int count, char** words) { return mge::FlushOutput(mge::cli::RunGuarded(mge::cli::Main, count, words)); }, argc,
+      argv);
 }

@@ -4,8 +4,8 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
+#include "core/base/thread.h"
 #include "core/cli/command.h"
 #include "mge/mge.hpp"
 
@@ -27,7 +27,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool end_ = false;
-  std::thread thread_;  // the last member, because the thread uses the others
+  Thread thread_;  // the last member, because the thread uses the others
 };
 
 }  // namespace mge::cli

@@ -198,7 +198,7 @@ absl::Status EagerInterpreter::StartWorker() {
   std::lock_guard lock(worker_mutex_);
   if (!started_) {
     worker_process_ = getpid();
-    worker_ = std::thread([this] { Work(); });
+    worker_ = Thread([this] { Work(); });
     started_ = true;
   }
   return absl::OkStatus();

@@ -18,9 +18,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "core/base/thread.h"
 #include "core/eager/command_queue.h"
 #include "core/eager/eager_operator.h"
 #include "core/eager/eager_value.h"
@@ -196,7 +196,7 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
   std::atomic<int> tape_count_{0};
 
   std::mutex worker_mutex_;
-  std::thread worker_;  // guarded by worker_mutex_
+  Thread worker_;  // guarded by worker_mutex_
   std::atomic<bool> started_{false};
   int64_t worker_process_ = 0;
   std::unique_ptr<CommandQueue<Command>> queue_;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "mge/plugin/host_limits.hpp"
@@ -69,7 +70,7 @@ ComputePool::~ComputePool() {
   stop_.store(true);
   epoch_.fetch_add(1);
   epoch_.notify_all();
-  for (std::thread& t : workers_) t.join();
+  for (Thread& t : workers_) t.join();
   for (Worker* worker = first_worker_; worker != nullptr;) delete std::exchange(worker, worker->next);
 }
 

@@ -20,9 +20,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "core/base/thread.h"
 #include "core/engine/contention.h"
 
 namespace mge {
@@ -100,7 +100,7 @@ class ComputePool {
   Job jobs_[kJobs];
   Contention contention_;
   std::atomic<Worker*> first_worker_{nullptr};  // a list that only grows
-  std::vector<std::thread> workers_;
+  std::vector<Thread> workers_;
 };
 
 // Returns the number of threads that this process may use: the lower of its CPU affinity and its control group's CPU quota,

@@ -8,7 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <system_error>
-#include <thread>
+
+#include "core/base/thread.h"
 
 namespace mge {
 
@@ -29,7 +30,7 @@ struct Deadlines::Keeper {
   Clock::time_point wake = Clock::time_point::max();
   bool end = false;
   const pid_t process = getpid();
-  std::thread thread;  // last: it uses the other members
+  Thread thread;  // last: it uses the other members
 
   void Work() {
     std::unique_lock lock(mutex);

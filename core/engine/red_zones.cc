@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<RedZones>> RedZones::Create(const Plan& plan, std
     MGE_ASSIGN_OR_RETURN(out->queues_.back(), SyncQueue::Create(*arena.device));
   }
   for (const PlacedBuffer& b : plan.buffers) {
-    if (b.bytes == 0) continue;
+    if (b.bytes == 0 || b.first_step < 0) continue;
     const auto arena = static_cast<size_t>(b.arena);
     auto* begin = static_cast<std::byte*>(bases[plan.arenas[arena].host_base]) + b.offset;
     const int64_t padding = (kBufferAlignment - b.bytes % kBufferAlignment) % kBufferAlignment;
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<RedZones>> RedZones::Create(const Plan& plan, std
                              {begin + b.bytes, static_cast<size_t>(padding + kRedZoneBytes)}});
   }
   std::stable_sort(out->buffers_.begin(), out->buffers_.end(),
-                   [](const Watched& a, const Watched& b) { return a.buffer->first < b.buffer->first; });
+                   [](const Watched& a, const Watched& b) { return a.buffer->first_step < b.buffer->first_step; });
   out->alive_.reserve(out->buffers_.size());
   return out;
 }
@@ -48,8 +48,9 @@ void RedZones::BeginRun(const StopControl& stop) {
 }
 
 absl::Status RedZones::BeforeStep(const Step& step) {
-  std::erase_if(alive_, [&](size_t i) { return buffers_[i].buffer->last < step.unit; });
-  for (; next_ < buffers_.size() && buffers_[next_].buffer->first <= step.unit; ++next_) {
+  const auto number = static_cast<int32_t>(&step - plan_.steps.data());
+  std::erase_if(alive_, [&](size_t i) { return buffers_[i].buffer->last_step < number; });
+  for (; next_ < buffers_.size() && buffers_[next_].buffer->first_step <= number; ++next_) {
     const Watched& w = buffers_[next_];
     MGE_RETURN_IF_ERROR(Fill(w, w.front));
     MGE_RETURN_IF_ERROR(Fill(w, w.behind));

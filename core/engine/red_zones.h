@@ -24,7 +24,7 @@ class RedZones {
 
   // Starts a run. `stop` must live until the run ends.
   void BeginRun(const StopControl& stop);
-  // Fills the red zones of buffers whose life begins with this step.
+  // Fills the red zones of buffers that this step is the first to use.
   absl::Status BeforeStep(const Step& step);
   // Checks the red zones. The step must have ended, also on its queue. Fails with kKernelFailed, which names the kernel and
   // the buffer beside which it wrote.
@@ -45,10 +45,10 @@ class RedZones {
 
   const Plan& plan_;
   std::vector<std::unique_ptr<SyncQueue>> queues_;  // one per arena; nullptr if the host can access its memory
-  std::vector<Watched> buffers_;                    // sorted by the unit at which the life begins
+  std::vector<Watched> buffers_;                    // sorted by the step that uses them first
   std::vector<size_t> alive_;                       // indices of the buffers that are alive
   const StopControl* stop_ = nullptr;               // stop flag of the run
-  size_t next_ = 0;                                 // index of the first buffer whose life has not begun
+  size_t next_ = 0;                                 // index of the first buffer that no step has used
 };
 
 }  // namespace mge

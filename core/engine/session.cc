@@ -28,6 +28,9 @@ namespace {
 
 absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& values, std::string_view what,
                             std::string_view name) {
+  // Found by the name's value: a caller may ask for thousands of inputs, one by one.
+  const auto known = std::find(values.begin(), values.end(), graph.FindValue(std::string(name)));
+  if (known != values.end()) return static_cast<int>(known - values.begin());
   std::vector<std::string> names;
   for (size_t i = 0; i < values.size(); ++i) {
     if (graph.value(values[i]).name == name) return static_cast<int>(i);

@@ -96,8 +96,8 @@ WorkerPool::~WorkerPool() {
     state_->stop = true;
   }
   state_->wake.notify_all();
-  for (std::thread& t : threads_) {
-    if (t.get_id() == std::this_thread::get_id()) {
+  for (Thread& t : threads_) {
+    if (t.IsCurrent()) {
       t.detach();
     } else {
       t.join();

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <thread>
 #include <vector>
 
+#include "core/base/thread.h"
 #include "core/engine/engine_operation.h"
 
 namespace mge {
@@ -31,7 +31,7 @@ class WorkerPool {
   static void Work(DependencyEngine& engine, State& state, WorkerPool* self);
 
   std::shared_ptr<State> state_;
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
 };
 
 }  // namespace mge

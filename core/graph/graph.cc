@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "fmt/format.h"
@@ -79,8 +80,12 @@ std::span<const ValueId> CapturesOf(const Node& node, const Graph& body) {
 }
 
 ValueId Graph::AddValue(Value value) {
-  names_.insert(value.name);
+  names_.try_emplace(value.name, value_count());
   values_.push_back(std::move(value));
+  if (index_) {
+    index_->readers.emplace_back();
+    index_->outputs.push_back(0);
+  }
   return value_count() - 1;
 }
 
@@ -107,6 +112,7 @@ NodeId Graph::AddNode(Node node) {
     if (out != kNone) values_[out].producer = id;
   }
   nodes_.push_back(std::move(node));
+  if (index_) Reindex(id);
   return id;
 }
 
@@ -129,13 +135,84 @@ std::vector<std::vector<NodeId>> Graph::Consumers() const {
   return out;
 }
 
-int Graph::OutputUses(ValueId id) const { return static_cast<int>(std::count(outputs_.begin(), outputs_.end(), id)); }
+int Graph::OutputUses(ValueId id) const {
+  return index_ ? index_->outputs[id] : static_cast<int>(std::count(outputs_.begin(), outputs_.end(), id));
+}
+
+bool Graph::AnyReader(ValueId value, absl::FunctionRef<bool(NodeId)> test) const {
+  auto reads = [&](NodeId id) {
+    const Node& n = nodes_[id];
+    return !n.dead && (std::find(n.inputs.begin(), n.inputs.end(), value) != n.inputs.end() ||
+                       std::find(n.captures.begin(), n.captures.end(), value) != n.captures.end());
+  };
+  if (index_) {
+    const std::vector<NodeId>& readers = index_->readers[value];
+    return std::any_of(readers.begin(), readers.end(), [&](NodeId id) { return reads(id) && test(id); });
+  }
+  for (NodeId id = 0; id < node_count(); ++id) {
+    if (reads(id) && test(id)) return true;
+  }
+  return false;
+}
+
+ValueId Graph::FindValue(const std::string& name) const {
+  auto at = names_.find(name);
+  return at == names_.end() ? kNone : at->second;
+}
+
+void Graph::CreateIndex() {
+  index_.emplace(Index{std::vector<std::vector<NodeId>>(values_.size()), std::vector<int>(values_.size(), 0)});
+  for (NodeId id = 0; id < node_count(); ++id) {
+    if (!nodes_[id].dead) Reindex(id);
+  }
+  for (ValueId v : outputs_) ++index_->outputs[v];
+}
+
+void Graph::Reindex(NodeId id) {
+  for (const auto* list : {&nodes_[id].inputs, &nodes_[id].captures}) {
+    for (ValueId v : *list) {
+      if (v == kNone) continue;
+      std::vector<NodeId>& readers = index_->readers[v];
+      if (readers.empty() || readers.back() != id) readers.push_back(id);
+    }
+  }
+}
+
+bool Graph::DropIndex() {
+  Index old = *std::move(index_);
+  index_.reset();
+  for (ValueId v : outputs_) --old.outputs[v];
+  if (std::any_of(old.outputs.begin(), old.outputs.end(), [](int uses) { return uses != 0; })) return false;
+  for (std::vector<NodeId>& readers : old.readers) std::sort(readers.begin(), readers.end());
+  for (NodeId id = 0; id < node_count(); ++id) {
+    if (nodes_[id].dead) continue;
+    for (const auto* list : {&nodes_[id].inputs, &nodes_[id].captures}) {
+      for (ValueId v : *list) {
+        if (v != kNone && !std::binary_search(old.readers[v].begin(), old.readers[v].end(), id)) return false;
+      }
+    }
+  }
+  return true;
+}
 
 void Graph::ReplaceUses(ValueId from, ValueId to) {
-  for (Node& n : nodes_) {
-    if (n.dead) continue;
+  auto replace = [&](NodeId id) {
+    Node& n = nodes_[id];
     std::replace(n.inputs.begin(), n.inputs.end(), from, to);
     std::replace(n.captures.begin(), n.captures.end(), from, to);
+  };
+  if (index_) {
+    for (NodeId id : std::exchange(index_->readers[from], {})) {
+      if (nodes_[id].dead) continue;
+      replace(id);
+      index_->readers[to].push_back(id);
+    }
+    if (OutputUses(from) == 0) return;
+    index_->outputs[to] += std::exchange(index_->outputs[from], 0);
+  } else {
+    for (NodeId id = 0; id < node_count(); ++id) {
+      if (!nodes_[id].dead) replace(id);
+    }
   }
   std::replace(outputs_.begin(), outputs_.end(), from, to);
 }
@@ -271,12 +348,11 @@ absl::Status Graph::Compact() {
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, TopologicalOrder());
   std::vector<ValueId> new_value(values_.size(), kNone);
   std::vector<Value> values;
+  names_.clear();
   for (ValueId v = 0; v < value_count(); ++v) {
-    if (values_[v].dead) {
-      names_.erase(values_[v].name);
-      continue;
-    }
+    if (values_[v].dead) continue;
     new_value[v] = static_cast<ValueId>(values.size());
+    names_.try_emplace(values_[v].name, new_value[v]);
     values.push_back(std::move(values_[v]));
   }
   std::vector<Node> nodes;

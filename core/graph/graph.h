@@ -13,13 +13,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/tensor.h"
 #include "core/graph/attribute.h"
 
@@ -112,6 +114,17 @@ class Graph {
   std::vector<std::vector<NodeId>> Consumers() const;
   // Returns how often the value is listed as a graph output.
   int OutputUses(ValueId id) const;
+  // Returns true if test(node) is true for a live node that reads the value as an input or capture. May visit a node twice.
+  bool AnyReader(ValueId value, absl::FunctionRef<bool(NodeId)> test) const;
+  // Returns the first value that was added with this name, or kNone.
+  ValueId FindValue(const std::string& name) const;
+
+  // Creates the index of readers and outputs, without which AnyReader(), OutputUses() and ReplaceUses() visit all nodes. As
+  // long as it exists, a caller that changes the inputs of a node itself must call Reindex(). The caller must not change
+  // outputs(). DropIndex() destroys it, and returns false if it lacks a use.
+  void CreateIndex();
+  void Reindex(NodeId id);
+  bool DropIndex();
 
   // Replaces every use of `from` (in inputs, captures and graph outputs) by `to`.
   void ReplaceUses(ValueId from, ValueId to);
@@ -130,7 +143,13 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
-  std::unordered_set<std::string> names_;  // used names, for AddTemporary
+  std::unordered_map<std::string, ValueId> names_;  // the first value of each name
+
+  struct Index {
+    std::vector<std::vector<NodeId>> readers;  // by value: at least the nodes that read it
+    std::vector<int> outputs;                  // by value: how often it is an output
+  };
+  std::optional<Index> index_;
 };
 
 // Returns "?" if nothing is known, "float32" if the rank is unknown, else text such as "float32[1,N,?]". The prefix is

@@ -15,14 +15,16 @@ absl::Status Broken(std::string title, std::string what = "") {
 
 std::string Place(const Node& n) { return fmt::format("node '{}' ({})", n.name, n.op); }
 
-absl::Status VerifyUse(const Graph& graph, ValueId id, const std::string& user) {
+// Checks a use of a value. user() returns the text that names the user.
+template <typename User>
+absl::Status VerifyUse(const Graph& graph, ValueId id, User user) {
   if (id < 0 || id >= graph.value_count()) {
-    return Broken(fmt::format("{} uses value number {}, which does not exist", user, id));
+    return Broken(fmt::format("{} uses value number {}, which does not exist", user(), id));
   }
   const Value& v = graph.value(id);
-  if (v.dead) return Broken(fmt::format("{} uses value '{}', which was removed", user, v.name));
+  if (v.dead) return Broken(fmt::format("{} uses value '{}', which was removed", user(), v.name));
   if (v.producer == kNone && v.role == Role::kTemporary) {
-    return Broken(fmt::format("{} uses value '{}', which nothing produces", user, v.name),
+    return Broken(fmt::format("{} uses value '{}', which nothing produces", user(), v.name),
                   "it is not an input, a constant or a node's output");
   }
   return absl::OkStatus();
@@ -86,10 +88,11 @@ absl::Status VerifyOne(const Graph& graph, std::vector<const Graph*>& bodies) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& n = graph.node(id);
     if (n.dead) continue;
+    const auto place = [&n] { return Place(n); };
     for (ValueId in : n.inputs) {
-      if (in != kNone) MGE_RETURN_IF_ERROR(VerifyUse(graph, in, Place(n)));
+      if (in != kNone) MGE_RETURN_IF_ERROR(VerifyUse(graph, in, place));
     }
-    for (ValueId in : n.captures) MGE_RETURN_IF_ERROR(VerifyUse(graph, in, Place(n)));
+    for (ValueId in : n.captures) MGE_RETURN_IF_ERROR(VerifyUse(graph, in, place));
     for (ValueId out : n.outputs) {
       if (out == kNone) continue;
       if (out < 0 || out >= graph.value_count() || graph.value(out).dead) {
@@ -109,7 +112,9 @@ absl::Status VerifyOne(const Graph& graph, std::vector<const Graph*>& bodies) {
       return Broken(fmt::format("'{}' names a producer that does not list it", v.name));
     }
   }
-  for (ValueId id : graph.outputs()) MGE_RETURN_IF_ERROR(VerifyUse(graph, id, "the graph's output list"));
+  for (ValueId id : graph.outputs()) {
+    MGE_RETURN_IF_ERROR(VerifyUse(graph, id, [] { return "the graph's output list"; }));
+  }
   return graph.TopologicalOrder().status();
 }
 

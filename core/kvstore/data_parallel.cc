@@ -8,11 +8,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/base/thread.h"
 #include "core/env/settings_train.h"
 #include "core/kvstore/batch_division.h"
 #include "core/kvstore/device_links.h"
@@ -58,7 +58,7 @@ class Crew {
     return ended_ < results_.size();
   }
   void Join() {
-    for (std::thread& thread : threads_) thread.join();
+    for (Thread& thread : threads_) thread.join();
     threads_.clear();
   }
   bool HasFailed() {
@@ -87,7 +87,7 @@ class Crew {
     changed_.notify_all();
   }
 
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t ready_ = 0, ended_ = 0;  // guarded by mutex_, as all below

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/onnx/expansion.h"
 #include "core/onnx/fields.h"
 #include "core/ops/deviations.h"
 #include "core/ops/op.h"
@@ -46,6 +47,10 @@ absl::StatusOr<Graph> GraphReader::ReadMain(Bytes graph) {
 absl::Status GraphReader::ReadGraph(Bytes bytes, Scope& scope, bool is_main) {
   MGE_ASSIGN_OR_RETURN(GraphParts parts, Split(bytes));
   frames_.back().graph.name = std::string(parts.name);
+  if (is_main) {
+    ExpansionCounter counter(model_.source, model_.functions);
+    MGE_RETURN_IF_ERROR(counter.Check(parts.nodes, model_.options.max_expansions));
+  }
   MGE_RETURN_IF_ERROR(ReadInitializers(parts, scope));
   MGE_RETURN_IF_ERROR(ReadInputs(parts, scope, is_main));
   // Declare all names before the first node is read, because some exporters do not sort the nodes.
@@ -79,17 +84,17 @@ absl::Status GraphReader::TooLittleMemory(absl::Status refused, std::span<const 
 // Checks that only nodes which need no more than the values read weights of less than a byte. Others depend on the range of the
 // type, which the graph does not have.
 absl::Status GraphReader::CheckPacked(const Scope& scope) const {
+  if (scope.packed.empty()) return absl::OkStatus();
   const Graph& graph = frames_[scope.frame].graph;
-  for (ValueId weight : scope.packed) {
-    for (NodeId id = 0; id < graph.node_count(); ++id) {
-      const Node& node = graph.node(id);
-      for (const auto* list : {&node.inputs, &node.captures}) {
-        for (size_t i = 0; i < list->size(); ++i) {
-          const bool takes = list == &node.inputs && (node.op == "Cast" || (node.op == "DequantizeLinear" && i != 1));
-          if ((*list)[i] != weight || takes) continue;
-          return Fail(errors::kUnsupportedType, "integers of 4 or 2 bits are supported for DequantizeLinear and Cast only",
-                      {.what = fmt::format("tensor '{}'", graph.value(weight).name), .where = NodePlace(node)});
-        }
+  const std::unordered_set<ValueId> packed(scope.packed.begin(), scope.packed.end());
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    for (const auto* list : {&node.inputs, &node.captures}) {
+      for (size_t i = 0; i < list->size(); ++i) {
+        const bool takes = list == &node.inputs && (node.op == "Cast" || (node.op == "DequantizeLinear" && i != 1));
+        if (takes || !packed.contains((*list)[i])) continue;
+        return Fail(errors::kUnsupportedType, "integers of 4 or 2 bits are supported for DequantizeLinear and Cast only",
+                    {.what = fmt::format("tensor '{}'", graph.value((*list)[i]).name), .where = NodePlace(node)});
       }
     }
   }

@@ -26,7 +26,9 @@ constexpr int64_t kSmall = 1024;              // maximum number of elements of a
 constexpr int64_t kSmallBytes = 64 << 10;     // maximum memory for the computation of a known value
 constexpr int64_t kMaxBodyNodes = 2'000'000;  // in all inferred bodies together; loops infer their bodies more than once
 
+// What the graph and all its bodies share.
 struct Budget {
+  const StopCheck& stop;
   int depth = 0;
   int64_t body_nodes = 0;
 };
@@ -220,6 +222,7 @@ absl::Status Inference::Run() {
   known_.resize(graph_.value_count());
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph_.TopologicalOrder());
   for (NodeId id : order) {
+    if (budget_.stop) MGE_RETURN_IF_ERROR(budget_.stop());
     absl::Status status = InferNode(id);
     if (status.ok()) continue;
     std::string place = NodePlace(graph_.node(id));
@@ -239,17 +242,17 @@ std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> i
   return out;
 }
 
-absl::Status InferKnownValues(Graph& graph, std::vector<Tensor>* known) {
-  Budget budget;
+absl::Status InferKnownValues(Graph& graph, std::vector<Tensor>* known, const StopCheck& stop) {
+  Budget budget = {.stop = stop};
   Inference inference(graph, budget);
   MGE_RETURN_IF_ERROR(inference.Run());
   *known = std::move(inference.known());
   return absl::OkStatus();
 }
 
-absl::Status InferTypes(Graph& graph) {
+absl::Status InferTypes(Graph& graph, const StopCheck& stop) {
   std::vector<Tensor> known;
-  return InferKnownValues(graph, &known);
+  return InferKnownValues(graph, &known, stop);
 }
 
 }  // namespace mge

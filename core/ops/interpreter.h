@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -17,9 +16,6 @@
 #include "core/ops/op.h"
 
 namespace mge {
-
-// A callback that returns an error if the run must stop. It is called before each node and in long loops. May be empty.
-using StopCheck = std::function<absl::Status()>;
 
 // An interpreter for any number of graphs. It keeps the order and the last uses of every graph that it ran. A loop
 // therefore computes them only once. Graphs must outlive it and must not change. `allocator` is borrowed. Not

@@ -27,6 +27,9 @@ namespace mge {
 class GradientContext;  // core/ops/gradient.h
 class FunctionBody;     // core/ops/function_body.h
 
+// A callback that returns an error if the run must stop. It is called before each node and in long loops. May be empty.
+using StopCheck = std::function<absl::Status()>;
+
 // The limit of nested bodies (Loop, If, Scan). Each level uses the stack of the thread.
 inline constexpr int kMaxBodyDepth = 100;
 
@@ -231,9 +234,9 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<cons
 
 // Infers the types of all values of a graph and of its bodies, and stores them in the graph. Binds nodes that are not
 // bound. Small integers that follow from shapes are computed too, so that Reshape(x, Concat(Shape(x), ...)) gets a
-// static shape. Fails if an operator's rule or a declared type is violated; the error names the node. Algorithm:
-// infer_types.cc.
-absl::Status InferTypes(Graph& graph);
+// static shape. Fails if an operator's rule or a declared type is violated; the error names the node. Fails if `stop` does.
+// Algorithm: infer_types.cc.
+absl::Status InferTypes(Graph& graph, const StopCheck& stop = nullptr);
 
 // Returns the place of a node for error messages, such as "node 'conv1' (Conv)".
 std::string NodePlace(const Node& node);

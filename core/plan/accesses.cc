@@ -3,29 +3,36 @@
 
 #include <algorithm>
 
+#include "core/plan/memory/arena_history.h"
+
 namespace mge {
 namespace {
 
+// Returns the buffers that the steps of unit `u` read and write themselves.
+StepAccess UsesOf(const Schedule& schedule, const MemoryPlan& memory, size_t u) {
+  StepAccess out;
+  auto read = [&](int32_t item) {
+    if (item >= 0) out.reads.push_back(memory.item_buffers[item]);
+  };
+  if (u >= schedule.units.size()) {  // a copy into an output, which no other step uses
+    read(memory.output_copies[u - schedule.units.size()].item);
+    return out;
+  }
+  const PlannedUnit& unit = schedule.units[u];
+  for (int32_t item : unit.inputs) read(item);
+  for (int32_t item : unit.outputs) out.writes.push_back(memory.item_buffers[item]);
+  if (int32_t workspace = memory.workspaces[u]; workspace >= 0) out.writes.push_back(workspace);
+  for (const MemoryPlan::Pack& pack : memory.packs[u]) out.writes.push_back(pack.buffer);
+  return out;
+}
+
 class Finder {
  public:
-  Finder(const Schedule& schedule, const MemoryPlan& memory)
-      : schedule_(schedule), memory_(memory), started_(memory.buffers.size(), false) {}
+  Finder(const Schedule& schedule, const MemoryPlan& memory) : schedule_(schedule), memory_(memory), history_(memory) {}
 
   StepAccess AccessOf(size_t u) {
-    StepAccess out;
-    auto read = [&](int32_t item) {
-      if (item >= 0) out.reads.push_back(memory_.item_buffers[item]);
-    };
-    if (u >= schedule_.units.size()) {  // a copy into an output, which no other step uses
-      read(memory_.output_copies[u - schedule_.units.size()].item);
-    } else {
-      const PlannedUnit& unit = schedule_.units[u];
-      for (int32_t item : unit.inputs) read(item);
-      for (int32_t item : unit.outputs) out.writes.push_back(memory_.item_buffers[item]);
-      if (int32_t workspace = memory_.workspaces[u]; workspace >= 0) out.writes.push_back(workspace);
-      for (const MemoryPlan::Pack& pack : memory_.packs[u]) out.writes.push_back(pack.buffer);
-    }
-    for (size_t i = 0, count = out.writes.size(); i < count; ++i) AddOverwritten(out.writes[i], out.writes);
+    StepAccess out = UsesOf(schedule_, memory_, u);
+    for (size_t i = 0, count = out.writes.size(); i < count; ++i) history_.Use(out.writes[i], out.writes);
     Sort(out.reads);
     Sort(out.writes);
     std::erase_if(out.reads, [&](int32_t v) { return std::binary_search(out.writes.begin(), out.writes.end(), v); });
@@ -38,25 +45,29 @@ class Finder {
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 
-  // Adds the buffers that had the memory of `buffer` before, if this is its first use.
-  void AddOverwritten(int32_t buffer, std::vector<int32_t>& writes) {
-    const Buffer& b = memory_.buffers[buffer];
-    if (started_[buffer] || b.where != Buffer::Where::kArena) return;
-    started_[buffer] = true;
-    for (int32_t other : order_) {
-      const Buffer& o = memory_.buffers[other];
-      if (o.arena == b.arena && o.offset < b.offset + b.bytes && b.offset < o.offset + o.bytes) writes.push_back(other);
-    }
-    order_.push_back(buffer);
-  }
-
   const Schedule& schedule_;
   const MemoryPlan& memory_;
-  std::vector<bool> started_;
-  std::vector<int32_t> order_;  // buffers in arenas, in the order of their first use
+  ArenaHistory history_;
 };
 
 }  // namespace
+
+void FindLives(const Schedule& schedule, const std::vector<Step>& steps, MemoryPlan& memory) {
+  std::vector<int32_t> first(memory.buffers.size(), -1), last(memory.buffers.size(), -1);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepAccess uses = UsesOf(schedule, memory, static_cast<size_t>(steps[i].unit));
+    for (const auto* list : {&uses.reads, &uses.writes}) {
+      for (int32_t buffer : *list) {
+        if (first[buffer] < 0) first[buffer] = static_cast<int32_t>(i);
+        last[buffer] = static_cast<int32_t>(i);
+      }
+    }
+  }
+  for (size_t i = 0; i < memory.placed.size(); ++i) {
+    memory.placed[i].first_step = first[memory.placed_from[i]];
+    memory.placed[i].last_step = last[memory.placed_from[i]];
+  }
+}
 
 std::vector<StepAccess> FindAccesses(const Schedule& schedule, const MemoryPlan& memory, const std::vector<Step>& steps) {
   Finder finder(schedule, memory);

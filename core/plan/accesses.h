@@ -18,4 +18,7 @@ namespace mge {
 // `memory`, with the same index.
 std::vector<StepAccess> FindAccesses(const Schedule& schedule, const MemoryPlan& memory, const std::vector<Step>& steps);
 
+// Sets the first and last steps of memory.placed. The steps are in the order of execution.
+void FindLives(const Schedule& schedule, const std::vector<Step>& steps, MemoryPlan& memory);
+
 }  // namespace mge

@@ -18,13 +18,20 @@ constexpr size_t kArgsAlignment = 16;  // as the plugin interface promises
 class Binder {
  public:
   Binder(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels, const MemoryPlan& memory,
-         const PlanConstants& constants, const std::shared_ptr<const PlanContext>& context)
-      : graph_(graph), schedule_(schedule), kernels_(kernels), memory_(memory), constants_(constants), context_(context) {}
+         const PlanConstants& constants, const std::shared_ptr<const PlanContext>& context, const StopControl* stop)
+      : graph_(graph),
+        schedule_(schedule),
+        kernels_(kernels),
+        memory_(memory),
+        constants_(constants),
+        context_(context),
+        stop_(stop) {}
 
   absl::StatusOr<BoundSteps> Run() {
     args_bytes_ = ArgsBytes();
     out_.args = std::make_unique<std::byte[]>(args_bytes_);
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      MGE_RETURN_IF_ERROR(CheckStop(stop_));
       const PlannedUnit& unit = schedule_.units[u];
       switch (unit.kind) {
         case Unit::Kind::kKernel:
@@ -237,7 +244,7 @@ class Binder {
     for (const auto& [name, attribute] : args->node.attrs) {
       const GraphPtr* body = std::get_if<GraphPtr>(&attribute);
       if (!body || !*body) continue;
-      MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(graph_, **body, args->node, context_));
+      MGE_ASSIGN_OR_RETURN(BodyProgram program, MakeBody(graph_, **body, args->node, context_, stop_));
       program.name = name;
       out_.bodies.push_back({static_cast<int32_t>(u), name, program.program});
       args->bodies.push_back(std::move(program));
@@ -275,6 +282,7 @@ class Binder {
   const MemoryPlan& memory_;
   const PlanConstants& constants_;
   const std::shared_ptr<const PlanContext>& context_;
+  const StopControl* stop_;
   BoundSteps out_;
   size_t args_bytes_ = 0, args_used_ = 0;
 };
@@ -283,8 +291,8 @@ class Binder {
 
 absl::StatusOr<BoundSteps> BindSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
                                      const MemoryPlan& memory, const PlanConstants& constants,
-                                     const std::shared_ptr<const PlanContext>& context) {
-  return Binder(graph, schedule, kernels, memory, constants, context).Run();
+                                     const std::shared_ptr<const PlanContext>& context, const StopControl* stop) {
+  return Binder(graph, schedule, kernels, memory, constants, context, stop).Run();
 }
 
 }  // namespace mge

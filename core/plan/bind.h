@@ -27,9 +27,9 @@ struct BoundSteps {
 };
 
 // Returns the steps of a schedule. Fails if a backend cannot bind a kernel, or if a body of control flow has a fault other
-// than wrong shapes.
+// than wrong shapes, or if `stop` (nullable) is set.
 absl::StatusOr<BoundSteps> BindSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
                                      const MemoryPlan& memory, const PlanConstants& constants,
-                                     const std::shared_ptr<const PlanContext>& context);
+                                     const std::shared_ptr<const PlanContext>& context, const StopControl* stop);
 
 }  // namespace mge

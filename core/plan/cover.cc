@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <queue>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/errors.h"
 #include "core/kernel/claims.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/plan/communicator.h"
+#include "core/plan/group_order.h"
 #include "core/plan/host_compute.h"
 #include "core/plan/memory/value_sizes.h"
 #include "core/plan/partition.h"
@@ -37,11 +40,13 @@ std::vector<int32_t> CountUses(const Graph& graph) {
 
 class Coverer {
  public:
-  Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes)
+  Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes,
+          const StopControl* stop)
       : graph_(graph),
         context_(context),
         uses_(uses),
         sizes_(sizes),
+        stop_(stop),
         group_of_(graph.node_count(), -1),
         refused_(graph.node_count()),
         nondeterministic_(graph.node_count()) {}
@@ -52,7 +57,8 @@ class Coverer {
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int32_t>(i);
     Defer();
     MGE_ASSIGN_OR_RETURN(updates_, FindUpdates(graph_, context_, deferred_));
-    MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_, sizes_));
+    group_order_.emplace(MakeGroupOrder());
+    MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_, sizes_, stop_));
     if (context_.host_compute) TakeHostComputable(places);
     MGE_RETURN_IF_ERROR(TakeCollectives());
     for (const Update& update : updates_.list) MGE_RETURN_IF_ERROR(TakeUpdate(update));
@@ -159,6 +165,7 @@ class Coverer {
 
   // Makes a group of a claim. Returns "" if it did, else the reason why not.
   absl::StatusOr<std::string> TryClaim(Device& device, const AbiGraph& abi, const Claim& claim) {
+    MGE_RETURN_IF_ERROR(CheckStop(stop_));
     if (!claim.fault.empty()) return claim.fault;
     if (Skipped(claim.name)) return std::string("skipped by a setting (planner.skip)");
     std::vector<NodeId> nodes;
@@ -171,7 +178,9 @@ class Coverer {
                            other.claim.empty() ? "another group" : "'" + other.claim + "'");
       }
     }
-    if (!Convex(nodes)) return std::string("a path leaves the group and comes back");
+    const std::optional<GroupOrder::Join> join = group_order_->Find(nodes);
+    if (!join && group_order_->gave_up()) return std::string("the search for paths that leave the group took too long");
+    if (!join) return std::string("a path leaves the group and comes back");
     if (std::string why = WhyNotOutputs(abi, claim, nodes); !why.empty()) return why;
     Group group;
     group.nodes = nodes;
@@ -184,6 +193,7 @@ class Coverer {
       for (const Refusal& r : group.candidates.refused) reason += fmt::format("; {}: {}", r.id, r.reason);
       return reason;
     }
+    group_order_->Apply(*join);
     Add(std::move(group));
     return std::string();
   }
@@ -212,60 +222,19 @@ class Coverer {
     return {};
   }
 
-  // Returns true if no path leaves `nodes` and enters them again. Each existing group counts as one node, since it runs as
-  // one step.
-  bool Convex(const std::vector<NodeId>& nodes) {
-    std::vector<char> inside(graph_.node_count(), 0), reached(graph_.node_count(), 0);
-    for (NodeId id : nodes) inside[id] = 1;
-    int32_t first = position_[nodes.front()], last = position_[nodes.back()];
-    // Through a group, a path may go back in the order of nodes. The range [first, last] therefore bounds paths only if
-    // there are no groups.
-    bool hubs = !cover_.groups.empty() || !updates_.list.empty();
-    std::vector<NodeId> work;
-    auto reach = [&](NodeId next) {
-      if (inside[next] || reached[next]) return;
-      reached[next] = 1;
-      work.push_back(next);
-    };
-    auto expand = [&](NodeId id) {
+  // Returns the order of the groups that exist. A node must run before the readers of its outputs, and before the updates of
+  // what it reads.
+  GroupOrder MakeGroupOrder() const {
+    auto next = [this, consumers = graph_.Consumers()](NodeId id, absl::FunctionRef<void(NodeId)> visit) {
       for (ValueId v : graph_.node(id).outputs) {
         if (v == kNone) continue;
-        for (NodeId consumer : Consumers()[v]) {
-          if (hubs || (position_[consumer] >= first && position_[consumer] <= last)) reach(consumer);
-        }
+        for (NodeId consumer : consumers[v]) visit(consumer);
       }
       if (auto after = updates_.after.find(id); after != updates_.after.end()) {
-        for (NodeId update : after->second) reach(update);
+        for (NodeId update : after->second) visit(update);
       }
     };
-    for (NodeId id : nodes) expand(id);
-    while (!work.empty()) {
-      NodeId id = work.back();
-      work.pop_back();
-      std::vector<NodeId> same = {id};
-      if (group_of_[id] >= 0) same = cover_.groups[group_of_[id]].nodes;
-      for (NodeId member : same) {
-        reached[member] = 1;
-        for (ValueId v : graph_.node(member).outputs) {
-          if (v == kNone) continue;
-          for (NodeId consumer : Consumers()[v]) {
-            if (inside[consumer]) return false;
-          }
-        }
-        if (auto after = updates_.after.find(member); after != updates_.after.end()) {
-          for (NodeId update : after->second) {
-            if (inside[update]) return false;
-          }
-        }
-        expand(member);
-      }
-    }
-    return true;
-  }
-
-  const std::vector<std::vector<NodeId>>& Consumers() {
-    if (consumers_.empty()) consumers_ = graph_.Consumers();
-    return consumers_;
+    return GroupOrder(order_, graph_.node_count(), std::move(next));
   }
 
   // Returns the bytes of a kernel's operand, which is a tensor of known size.
@@ -275,6 +244,7 @@ class Coverer {
   }
 
   absl::StatusOr<bool> FillKernel(Group& group) {
+    MGE_RETURN_IF_ERROR(CheckStop(stop_));
     group.kind = Unit::Kind::kKernel;
     group.abi = std::make_unique<AbiGraph>(graph_, group.nodes, uses_);
     group.inputs = group.abi->inputs();
@@ -411,12 +381,14 @@ class Coverer {
       }
       group.target = static_cast<int>(abi.inputs().size());
       // A kernel that adds reads the target's elements before it writes them, but not those that are its input as well.
-      if (abi.outputs().size() == 1 && !(adds && !group.aliases.empty())) {
+      const std::optional<GroupOrder::Join> join = group_order_->Find(std::vector<NodeId>{producer, update.node});
+      if (join && abi.outputs().size() == 1 && !(adds && !group.aliases.empty())) {
         MGE_ASSIGN_OR_RETURN(bool taken, FillKernel(group));
         if (taken) {
           group.nodes.push_back(update.node);
           group.inputs.push_back(target);
           group.outputs = {node.outputs[0]};
+          group_order_->Apply(*join);
           Add(std::move(group));
           return absl::OkStatus();
         }
@@ -535,7 +507,7 @@ class Coverer {
       }
       sorted.push_back(std::move(cover_.groups[g]));
     }
-    MGE_CHECK(sorted.size() == n);  // Convex() ensures that the groups have no cycle
+    MGE_CHECK(sorted.size() == n);  // GroupOrder ensures that the groups have no cycle
     cover_.groups = std::move(sorted);
     return absl::OkStatus();
   }
@@ -544,6 +516,7 @@ class Coverer {
   const PlanContext& context_;
   std::span<const int32_t> uses_;
   const ValueSizes& sizes_;
+  const StopControl* stop_;
   std::vector<NodeId> order_;
   std::vector<int32_t> position_;
   std::vector<bool> deferred_;
@@ -552,7 +525,7 @@ class Coverer {
   std::vector<DeviceWish> wishes_;             // by NodeId
   std::vector<std::vector<Refusal>> refused_;  // refusals by devices, by NodeId
   std::vector<bool> nondeterministic_;         // by NodeId: only_deterministic excludes all kernels of a device
-  std::vector<std::vector<NodeId>> consumers_;
+  std::optional<GroupOrder> group_order_;
   Cover cover_;
 };
 
@@ -564,10 +537,11 @@ mge_problem ProblemOf(const Group& group, uint32_t threads) {
           group.aliases.data(), group.aliases.size()};
 }
 
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context) {
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context,
+                                 const StopControl* stop) {
   MGE_ASSIGN_OR_RETURN(ValueSizes sizes, ValueSizes::Of(graph, context));
   const std::vector<int32_t> uses = CountUses(graph);
-  return Coverer(graph, context, uses, sizes).Run(places);
+  return Coverer(graph, context, uses, sizes, stop).Run(places);
 }
 
 }  // namespace mge

@@ -68,8 +68,10 @@ inline bool IsConstantValue(const Graph& graph, ValueId v) { return graph.value(
 mge_problem ProblemOf(const Group& group, uint32_t threads);
 
 // Returns the cover of the graph. Fails with kOverBudget if a value fits into no memory and is not inside of a claimed
-// group. Fails with kUnsupportedOp or kUnsupportedFeature if neither a backend nor the core may compute a node.
+// group. Fails with kUnsupportedOp or kUnsupportedFeature if neither a backend nor the core may compute a node. Fails if `stop`
+// (nullable) is set.
 // The graph must outlive the cover. `places` are those of the graph's inputs and outputs.
-absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context);
+absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context,
+                                 const StopControl* stop);
 
 }  // namespace mge

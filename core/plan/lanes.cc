@@ -13,7 +13,15 @@ namespace {
 
 class Spreader {
  public:
-  explicit Spreader(Schedule& schedule) : schedule_(schedule), end_(schedule.units.size(), 0) {}
+  explicit Spreader(Schedule& schedule)
+      : schedule_(schedule), end_(schedule.units.size(), 0), producer_(schedule.items.size(), -1) {
+    for (size_t u = 0; u < schedule.units.size(); ++u) {
+      const PlannedUnit& unit = schedule.units[u];
+      for (int32_t item : unit.outputs) {
+        producer_[item] = unit.kind == Unit::Kind::kAlias ? ProducerOf(unit.inputs[0]) : static_cast<int32_t>(u);
+      }
+    }
+  }
 
   void Run() {
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
@@ -70,13 +78,7 @@ class Spreader {
   }
 
   // Returns the unit that writes the item, or -1 for an input of the graph. Looks through aliases, which take no time.
-  int32_t ProducerOf(int32_t item) const {
-    for (int32_t u; item >= 0; item = schedule_.units[u].inputs[0]) {
-      u = schedule_.items[item].made_by;
-      if (u < 0 || schedule_.units[u].kind != Unit::Kind::kAlias) return u;
-    }
-    return -1;
-  }
+  int32_t ProducerOf(int32_t item) const { return item >= 0 ? producer_[item] : -1; }
 
   // Returns the estimated time at which the unit can start on a queue.
   double StartOn(const PlannedUnit& unit, int32_t queue) {
@@ -139,6 +141,7 @@ class Spreader {
 
   Schedule& schedule_;
   std::vector<double> end_;            // by unit
+  std::vector<int32_t> producer_;      // by item
   std::map<int32_t, double> free_at_;  // by queue, and for the calling thread
 };
 

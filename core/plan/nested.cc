@@ -12,7 +12,7 @@
 namespace mge {
 
 absl::StatusOr<BodyProgram> MakeBody(const Graph& graph, const Graph& body, const Node& node,
-                                     const std::shared_ptr<const PlanContext>& context) {
+                                     const std::shared_ptr<const PlanContext>& context, const StopControl* stop) {
   BodyProgram out;
   out.body = &body;
   Graph copy = body;
@@ -33,7 +33,7 @@ absl::StatusOr<BodyProgram> MakeBody(const Graph& graph, const Graph& body, cons
   }
   copy.inputs() = std::move(inputs);
   absl::StatusOr<std::shared_ptr<Program>> program =
-      Program::Create(copy, context, fmt::format("a body of {}", NodePlace(node)));
+      Program::Create(copy, context, fmt::format("a body of {}", NodePlace(node)), stop);
   if (!program.ok() && IsShapeFault(program.status())) {
     program = Program::Unfit(std::move(copy), context, AddWhere(program.status(), NodePlace(node)));
   }
@@ -43,7 +43,8 @@ absl::StatusOr<BodyProgram> MakeBody(const Graph& graph, const Graph& body, cons
 
 absl::StatusOr<std::unique_ptr<Continuation>> MakeContinuation(const Graph& graph, const Cover& cover,
                                                                const Schedule& schedule, const MemoryPlan& memory,
-                                                               const std::shared_ptr<const PlanContext>& context) {
+                                                               const std::shared_ptr<const PlanContext>& context,
+                                                               const StopControl* stop) {
   if (cover.deferred.empty()) return nullptr;
   auto next = std::make_unique<Continuation>();
   Graph rest;
@@ -78,7 +79,8 @@ absl::StatusOr<std::unique_ptr<Continuation>> MakeContinuation(const Graph& grap
   for (ValueId v : graph.outputs()) {
     if (cover.IsDeferred(v)) rest.outputs().push_back(map.at(v));
   }
-  MGE_ASSIGN_OR_RETURN(next->program, Program::Create(std::move(rest), context, "the nodes whose shapes depend on data"));
+  MGE_ASSIGN_OR_RETURN(next->program,
+                       Program::Create(std::move(rest), context, "the nodes whose shapes depend on data", stop));
   return next;
 }
 

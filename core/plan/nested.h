@@ -13,13 +13,15 @@
 namespace mge {
 
 // Returns the program of a body of a control-flow node. Captures that are constants in `graph` become constants of the body.
-// If the body's nodes do not fit the shapes, the program holds the error, and only a run that enters the body fails.
+// If the body's nodes do not fit the shapes, the program holds the error, and only a run that enters the body fails. Fails if
+// `stop` (nullable) is set.
 absl::StatusOr<BodyProgram> MakeBody(const Graph& graph, const Graph& body, const Node& node,
-                                     const std::shared_ptr<const PlanContext>& context);
+                                     const std::shared_ptr<const PlanContext>& context, const StopControl* stop);
 
 // Returns the program of the deferred nodes with the values that it reads, or nullptr if there are no deferred nodes.
 absl::StatusOr<std::unique_ptr<Continuation>> MakeContinuation(const Graph& graph, const Cover& cover,
                                                                const Schedule& schedule, const MemoryPlan& memory,
-                                                               const std::shared_ptr<const PlanContext>& context);
+                                                               const std::shared_ptr<const PlanContext>& context,
+                                                               const StopControl* stop);
 
 }  // namespace mge

@@ -20,8 +20,14 @@ constexpr double kBytesPerUs = 10000;  // assumed speed of a kernel without an e
 class Partition {
  public:
   Partition(const Graph& graph, const PlanContext& context, std::span<const NodeId> nodes, std::span<const int32_t> uses,
-            const ValueSizes& sizes)
-      : graph_(graph), context_(context), nodes_(nodes), uses_(uses), sizes_(sizes), wishes_(graph.node_count()) {}
+            const ValueSizes& sizes, const StopControl* stop)
+      : graph_(graph),
+        context_(context),
+        nodes_(nodes),
+        uses_(uses),
+        sizes_(sizes),
+        stop_(stop),
+        wishes_(graph.node_count()) {}
 
   absl::StatusOr<std::vector<DeviceWish>> Run() {
     FollowAnnotations();
@@ -58,6 +64,7 @@ class Partition {
   absl::Status Estimate() {
     cost_.assign(nodes_.size(), std::vector<double>(context_.split, 0));
     for (size_t i = 0; i < nodes_.size(); ++i) {
+      MGE_RETURN_IF_ERROR(CheckStop(stop_));
       const Node& node = graph_.node(nodes_[i]);
       if (node.def->KeepsBytes() || !sizes_.Fit(node.inputs) || !sizes_.Fit(node.outputs)) continue;
       AbiGraph abi(graph_, nodes_.subspan(i, 1), uses_);
@@ -127,13 +134,19 @@ class Partition {
     }
     std::partial_sum(change.begin(), change.end(), change.begin());
     AbiGraph abi(graph_, nodes_, uses_);
+    std::vector<int32_t> claims_across(change.size(), 0);  // by place: the change of the number of claims that it divides
     for (size_t d = 0; d < context_.split; ++d) {
       MGE_ASSIGN_OR_RETURN(std::vector<Claim> claims, OfferedClaims(*context_.devices[d], abi));
       for (const Claim& claim : claims) {
         auto [first, last] = std::minmax_element(claim.nodes.begin(), claim.nodes.end());
         if (first == claim.nodes.end()) continue;
-        std::fill(change.begin() + *first + 1, change.begin() + *last + 1, INFINITY);
+        ++claims_across[static_cast<size_t>(*first) + 1];
+        --claims_across[static_cast<size_t>(*last) + 1];
       }
+    }
+    std::partial_sum(claims_across.begin(), claims_across.end(), claims_across.begin());
+    for (size_t i = 0; i < change.size(); ++i) {
+      if (claims_across[i] > 0) change[i] = INFINITY;
     }
     return change;
   }
@@ -199,6 +212,7 @@ class Partition {
   std::span<const NodeId> nodes_;
   std::span<const int32_t> uses_;
   const ValueSizes& sizes_;
+  const StopControl* stop_;
   std::vector<DeviceWish> wishes_;
   std::vector<std::vector<double>> cost_;
 };
@@ -207,8 +221,8 @@ class Partition {
 
 absl::StatusOr<std::vector<DeviceWish>> AssignDevices(const Graph& graph, const PlanContext& context,
                                                       std::span<const NodeId> nodes, std::span<const int32_t> uses,
-                                                      const ValueSizes& sizes) {
-  return Partition(graph, context, nodes, uses, sizes).Run();
+                                                      const ValueSizes& sizes, const StopControl* stop) {
+  return Partition(graph, context, nodes, uses, sizes, stop).Run();
 }
 
 }  // namespace mge

@@ -30,9 +30,10 @@ struct DeviceWish {
 };
 
 // Returns one wish for each node of the graph, by NodeId. `nodes` are the nodes that backends can see, in topological order;
-// all others get kAnyDevice. If context.split is 1, only annotated nodes get a device. Fails if a backend fails.
+// all others get kAnyDevice. If context.split is 1, only annotated nodes get a device. Fails if a backend fails,
+// or if `stop` (nullable) is set.
 absl::StatusOr<std::vector<DeviceWish>> AssignDevices(const Graph& graph, const PlanContext& context,
                                                       std::span<const NodeId> nodes, std::span<const int32_t> uses,
-                                                      const ValueSizes& sizes);
+                                                      const ValueSizes& sizes, const StopControl* stop);
 
 }  // namespace mge

@@ -147,6 +147,9 @@ struct PlacedBuffer {
   int64_t offset = 0;
   bool workspace = false;
   int32_t arena = 0;
+  // Indices into Plan::steps of the first and the last step that reads or writes it, if the plan has red zones; else -1.
+  // Units of several queues do not run in the order of their numbers.
+  int32_t first_step = -1, last_step = -1;
 };
 
 // The place of a value during a run.

@@ -38,10 +38,10 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPl
   for (;;) {
     const size_t known = context.unable->count();
     MGE_RETURN_IF_ERROR(CheckStop(stop));
-    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context));
+    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context, stop));
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(ChosenKernels chosen, ChooseKernels(graph, std::move(cover), context, stop));
-    MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context, places));
+    MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context, places, stop));
     MGE_ASSIGN_OR_RETURN(std::optional<PreparedKernels> kernels, PrepareKernels(graph, schedule, context, stop));
     if (kernels) return PreparedSchedule{std::move(chosen), std::move(schedule), *std::move(kernels)};
     if (context.unable->count() == known) {
@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   for (const InputType& input : inputs) places.inputs.push_back(input.place);
   MGE_ASSIGN_OR_RETURN(PreparedSchedule prepared, CoverAndSchedule(graph, places, *context, stop));
   const auto& [chosen, schedule, kernels] = prepared;
-  MGE_ASSIGN_OR_RETURN(MemoryPlan memory, AssignBuffers(graph, chosen.cover, schedule, kernels, *context));
+  MGE_ASSIGN_OR_RETURN(MemoryPlan memory, AssignBuffers(graph, chosen.cover, schedule, kernels, *context, stop));
   MGE_ASSIGN_OR_RETURN(std::vector<MemoryNeed> needs, CheckMemoryLimits(graph, chosen.cover, schedule, kernels, memory,
                                                                         *context, special.denied_bytes, reclaim_memory));
   const WhenOver when_over = [&](absl::Status over, const Budget& budget) {
@@ -70,13 +70,14 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
     return NameConstants(std::move(over), needs, budget);
   };
   MGE_ASSIGN_OR_RETURN(PlanConstants constants, PlaceConstants(graph, schedule, kernels, memory, *context, stop, when_over));
-  MGE_ASSIGN_OR_RETURN(BoundSteps bound, BindSteps(graph, schedule, kernels, memory, constants, context));
+  MGE_ASSIGN_OR_RETURN(BoundSteps bound, BindSteps(graph, schedule, kernels, memory, constants, context, stop));
   Segments segments = FormSegments(schedule, memory, bound, *context);
+  if (context->red_zones) FindLives(schedule, segments.steps, memory);
   std::vector<StepAccess> accesses;
   if (!context->bulk) accesses = FindAccesses(schedule, memory, segments.steps);
   const auto access_variables = static_cast<int32_t>(memory.buffers.size());
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
-                       MakeContinuation(graph, chosen.cover, schedule, memory, context));
+                       MakeContinuation(graph, chosen.cover, schedule, memory, context, stop));
   MGE_ASSIGN_OR_RETURN(std::vector<StateBase> states, BindStates(graph, memory, *context, stop));
   ValueRecords records;
   if (context->record_values) records = RecordValues(graph, schedule, memory);

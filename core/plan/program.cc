@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
@@ -90,10 +92,12 @@ Program::Program(Graph graph, std::shared_ptr<const PlanContext> context, std::s
     : graph_(std::move(graph)), context_(std::move(context)), part_(std::move(part)), cache_(context_->cache) {}
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context,
-                                                         std::string part) {
+                                                         std::string part, const StopControl* stop) {
   MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip));
   std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context), std::move(part)));
-  PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(), .skip = program->context_->skip};
+  PassContext passes = {
+      .allocator = &program->context_->devices.front()->host_allocator(), .skip = program->context_->skip, .stop = stop};
+  if (!program->part_.empty()) passes.fold_bytes = kFoldBytesOfBody;
   std::map<std::string, std::string, std::less<>> lacking;  // operator -> the device without kernels, or ""
   passes.has_kernels = [&](std::string_view op) {
     auto known = lacking.find(op);
@@ -128,7 +132,7 @@ bool Program::HasFixedShapes() const {
 
 absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
   MGE_CHECK(inputs.size() == graph_.inputs().size());
-  std::vector<std::pair<std::string_view, int64_t>> symbols;
+  std::unordered_map<std::string_view, int64_t> symbols;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& declared = graph_.value(graph_.inputs()[i]);
     const InputType& got = inputs[i];
@@ -143,10 +147,8 @@ absl::Status Program::CheckInputs(std::span<const InputType> inputs) const {
     if (!type.has_rank) continue;
     for (size_t d = 0; d < got.shape.size(); ++d) {
       if (type.dims[d] >= 0 || d >= type.symbols.size() || type.symbols[d].empty()) continue;
-      auto known = std::find_if(symbols.begin(), symbols.end(), [&](auto& s) { return s.first == type.symbols[d]; });
-      if (known == symbols.end()) {
-        symbols.push_back({type.symbols[d], got.shape[d]});
-      } else if (known->second != got.shape[d]) {
+      const auto known = symbols.try_emplace(type.symbols[d], got.shape[d]).first;
+      if (known->second != got.shape[d]) {
         return InputMismatch(declared, fmt::format("dimension {} is {}, but '{}' is already {}", d, got.shape[d],
                                                    known->first, known->second));
       }

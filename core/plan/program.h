@@ -105,9 +105,10 @@ absl::Status ForEachOnPool(const PlanContext& context, uint64_t count, const std
 class Program {
  public:
   // Runs the passes that need no concrete shapes. Fails if the graph is invalid for every input, or with kBadSetting if
-  // context->skip names an unknown pass. `part` names the program in warnings; it is empty for a whole model.
+  // context->skip names an unknown pass, or if `stop` (nullable) is set. `part` names the program in warnings; it is empty
+  // for a whole model.
   static absl::StatusOr<std::shared_ptr<Program>> Create(Graph graph, std::shared_ptr<const PlanContext> context,
-                                                         std::string part = {});
+                                                         std::string part = {}, const StopControl* stop = nullptr);
 
   // Returns a program whose PlanFor() always fails with `fault`.
   static std::shared_ptr<Program> Unfit(Graph graph, std::shared_ptr<const PlanContext> context, absl::Status fault);

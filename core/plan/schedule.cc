@@ -93,7 +93,7 @@ int32_t Schedule::HostItem(ValueId v) const {
 }
 
 absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& chosen, const PlanContext& context,
-                                       const IoPlaces& places) {
+                                       const IoPlaces& places, const StopControl* stop) {
   ScheduleBuilder builder(graph, context);
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     if (!IsConstantValue(graph, graph.inputs()[i])) builder.AddInput(graph.inputs()[i], places.input(i));
@@ -106,6 +106,7 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
     builder.AddItem(v, PlainLayout(), builder.SpaceOf(home), &home, -1);
   }
   for (size_t g = 0; g < chosen.cover.groups.size(); ++g) {
+    MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_RETURN_IF_ERROR(ScheduleGroup(graph, context, chosen.cover.groups[g], chosen.choices[g], builder));
   }
   MGE_RETURN_IF_ERROR(ScheduleEnds(graph, context, chosen.cover, places, builder));

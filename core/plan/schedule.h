@@ -91,9 +91,9 @@ struct Schedule {
 
 // Returns the schedule of all groups, with the reorders and copies between them. `places` must be on devices with queues of
 // the context. A constant, deferred or dynamic output is computed in host memory, wherever the caller wants it. Fails with
-// kKernelFailed if a backend has no reorder for a layout that it offers, or an invalid link.
+// kKernelFailed if a backend has no reorder for a layout that it offers, or an invalid link. Fails if `stop` (nullable) is set.
 absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& chosen, const PlanContext& context,
-                                       const IoPlaces& places);
+                                       const IoPlaces& places, const StopControl* stop);
 
 // Returns the bytes of an item, which must be a tensor of known size.
 int64_t ItemBytes(const Graph& graph, const Item& item);

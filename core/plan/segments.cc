@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/plan/memory/arena_history.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -35,7 +36,7 @@ class Segmenter {
         known_(lanes_, Clock(lanes_, -1)),
         touched_(memory.buffers.size(), Clock(lanes_, -1)),
         written_(memory.buffers.size(), Clock(lanes_, -1)),
-        fresh_(memory.buffers.size(), true),
+        history_(memory),
         waits_(bound.units.size()),
         over_(bound.units.size()),
         asked_by_(bound.units.size(), kNobody),
@@ -80,14 +81,9 @@ class Segmenter {
 
   void JoinOverwritten(Clock& needs, int32_t buffer) {
     Join(needs, touched_[buffer]);
-    const Buffer& b = memory_.buffers[buffer];
-    if (!fresh_[buffer] || b.where != Buffer::Where::kArena) return;
-    fresh_[buffer] = false;
-    for (int32_t other : started_) {  // buffers that had this memory before
-      const Buffer& o = memory_.buffers[other];
-      if (o.space == b.space && o.offset < b.offset + b.bytes && b.offset < o.offset + o.bytes) Join(needs, touched_[other]);
-    }
-    started_.push_back(buffer);
+    before_.clear();
+    history_.Use(buffer, before_);
+    for (int32_t other : before_) Join(needs, touched_[other]);
   }
 
   void Touch(int32_t u, size_t lane) {
@@ -245,8 +241,8 @@ class Segmenter {
   int32_t learned_ = -1;        // the latest unit for which the calling thread has waited
   std::vector<Clock> touched_;  // per buffer: the latest unit of each lane that read or wrote it
   std::vector<Clock> written_;  // per buffer: the unit that wrote it last
-  std::vector<bool> fresh_;     // buffers that no unit has written yet
-  std::vector<int32_t> started_;
+  ArenaHistory history_;
+  std::vector<int32_t> before_;
   std::vector<UnitWaits> waits_;
   std::vector<Clock> over_;  // units known to have ended when the unit has ended
   // By unit: the last lane that waits for it, or kNobody.

@@ -37,14 +37,14 @@ void ScheduleBuilder::AddInput(ValueId v, const IoPlace& place) {
 absl::StatusOr<int32_t> ScheduleBuilder::DeviceOutput(ValueId v, Device& device) {
   MGE_ASSIGN_OR_RETURN(int32_t id, TransferTo(v, PlainLayout(), device));
   const int32_t root = RootOf(id);
-  if (item(root).made_by < 0 || context_.red_zones || std::count(taken_.begin(), taken_.end(), root)) {
+  if (item(root).made_by < 0 || context_.red_zones || taken_.contains(root)) {
     PlannedUnit unit = Between(Unit::Kind::kCopy, id, device);
     unit.queue = QueueOf(device, MGE_QUEUE_COMPUTE);
     unit.copy_name = "device copy";
     unit.reason = "an output in the caller's memory that no step can write directly";
     id = AddTransfer(std::move(unit), item(id).space);
   }
-  taken_.push_back(RootOf(id));
+  taken_.insert(RootOf(id));
   KeepToEnd(id);
   return id;
 }
@@ -141,15 +141,21 @@ int32_t ScheduleBuilder::Copy(int32_t source, int32_t space, const Device& reade
 }
 
 // Returns the item whose memory the item shares: itself, or the item of which it is an alias.
-int32_t ScheduleBuilder::RootOf(int32_t id) const {
-  for (int32_t u; (u = item(id).made_by) >= 0; id = schedule_.units[u].inputs[0]) {
+int32_t ScheduleBuilder::RootOf(int32_t id) {
+  roots_.resize(schedule_.items.size(), -1);
+  std::vector<int32_t> way;
+  int32_t root = id;
+  for (int32_t u; roots_[root] < 0 && (u = item(root).made_by) >= 0; root = schedule_.units[u].inputs[0]) {
     if (schedule_.units[u].kind != Unit::Kind::kAlias || schedule_.units[u].inputs[0] < 0) break;
+    way.push_back(root);
   }
-  return id;
+  if (roots_[root] >= 0) root = roots_[root];
+  for (int32_t passed : way) roots_[passed] = root;
+  return root;
 }
 
 // Returns true if the item is in the caller's plain memory: an input of the graph, or an alias of one.
-bool ScheduleBuilder::IsCallers(int32_t id) const {
+bool ScheduleBuilder::IsCallers(int32_t id) {
   const Item& root = item(RootOf(id));
   return root.made_by < 0 && !root.pinned && graph_.value(root.value).role != Role::kState;
 }

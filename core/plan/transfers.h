@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string_view>
+#include <unordered_set>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/plan/schedule.h"
@@ -50,14 +52,15 @@ class ScheduleBuilder {
   absl::StatusOr<int32_t> Cross(int32_t source, int32_t space, Device& reader);
   int32_t Stage(int32_t source);
   PlannedUnit Between(Unit::Kind kind, int32_t source, Device& device) const;
-  bool IsCallers(int32_t id) const;
-  int32_t RootOf(int32_t id) const;
+  bool IsCallers(int32_t id);
+  int32_t RootOf(int32_t id);
   std::string SpaceName(int32_t space) const;
 
   const Graph& graph_;
   const PlanContext& context_;
   Schedule schedule_;
-  std::vector<int32_t> taken_;  // items in the caller's memory of outputs on devices
+  std::vector<int32_t> roots_;         // by item: the result of RootOf(), or -1
+  std::unordered_set<int32_t> taken_;  // items in the caller's memory of outputs on devices
 };
 
 }  // namespace mge

@@ -2,6 +2,7 @@
 #include "core/plan/updates.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -37,14 +38,20 @@ absl::Status CheckTarget(const Graph& graph, const PlanContext& context, NodeId 
   return absl::OkStatus();
 }
 
-// Adds the nodes that read the bytes of `v`, also under another shape.
-void AddReaders(const Graph& graph, const std::vector<std::vector<NodeId>>& consumers, ValueId v, std::vector<NodeId>& out) {
-  for (NodeId reader : consumers[v]) {
-    if (std::find(out.begin(), out.end(), reader) != out.end()) continue;
-    out.push_back(reader);
-    const Node& node = graph.node(reader);
-    if (node.def->KeepsBytes() && node.outputs[0] != kNone) AddReaders(graph, consumers, node.outputs[0], out);
+// Returns the nodes that read the bytes of `v`, also under another shape.
+std::vector<NodeId> ReadersOf(const Graph& graph, const std::vector<std::vector<NodeId>>& consumers, ValueId v) {
+  std::vector<NodeId> out;
+  std::unordered_set<NodeId> known;
+  std::vector<ValueId> open = {v};
+  for (size_t i = 0; i < open.size(); ++i) {
+    for (NodeId reader : consumers[open[i]]) {
+      if (!known.insert(reader).second) continue;
+      out.push_back(reader);
+      const Node& node = graph.node(reader);
+      if (node.def->KeepsBytes() && node.outputs[0] != kNone) open.push_back(node.outputs[0]);
+    }
   }
+  return out;
 }
 
 // Returns true if a path of edges and orders leads from `from` to `to`.
@@ -84,9 +91,7 @@ absl::StatusOr<Updates> FindUpdates(const Graph& graph, const PlanContext& conte
                         "fix the shapes of the model's inputs");
     if (consumers.empty()) consumers = graph.Consumers();
     MGE_RETURN_IF_ERROR(CheckTarget(graph, context, id));
-    std::vector<NodeId> readers;
-    AddReaders(graph, consumers, node.inputs[0], readers);
-    for (NodeId reader : readers) {
+    for (NodeId reader : ReadersOf(graph, consumers, node.inputs[0])) {
       if (reader == id) continue;
       if (Reaches(graph, consumers, out, id, reader)) {
         return NotAllowed(graph, id, fmt::format("{} reads it after the update", NodePlace(graph.node(reader))),

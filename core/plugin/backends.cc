@@ -8,11 +8,11 @@
 #include <new>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "core/base/errors.h"
+#include "core/base/thread.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -119,7 +119,7 @@ struct Backends::Attempt {
 // Returns false if no thread can be started.
 bool Backends::RunInThread(const std::shared_ptr<Attempt>& attempt) {
   try {
-    std::thread([attempt] { attempt->Run(); }).detach();
+    Thread([attempt] { attempt->Run(); }).detach();
     return true;
   } catch (const std::system_error&) {  // a limit on threads
     return false;

@@ -359,15 +359,22 @@ bool Devices::KnowsClasses(const DeviceSpec& spec) const {
 
 absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix) const {
   const std::string wanted = name.Written();
+  // Other devices of the class if there are some, else devices of any class.
   std::vector<std::string> others;
+  for (const auto& d : OfClass(ClassOf(name))) {
+    const std::string& own = name.cls == "gpu" && !d->gpu_name().empty() ? d->gpu_name() : d->name();
+    if (d->usable() && own != wanted) others.push_back(own);
+  }
+  const bool of_class = !others.empty();
   for (const auto& d : Known()) {
+    if (of_class) break;
     if (d->usable() && !d->Is(MGE_DEVICE_ONLY_BY_NAME) && d->name() != wanted) others.push_back(d->name());
   }
   if (others.empty() && fix.empty()) fix = "see `mge devices`";
   if (!others.empty()) {
     fix += fmt::format("{}choose an available device ({})", fix.empty() ? "" : "; or ", fmt::join(others, ", "));
   }
-  if (absl::c_linear_search(others, "cpu0")) fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
+  if (!of_class && absl::c_linear_search(others, "cpu0")) fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
   return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
               {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
 }
@@ -400,6 +407,7 @@ absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where
       DeviceName meant = name;
       meant.cls = nearest;
       meant.text.clear();
+      if (meant.number == kLowestUsable && meant.cls != "xpu" && !name.Written().ends_with('x')) meant.number = 0;
       // A short unknown class may be the class of a backend that is not installed. A long one is treated as a typing error.
       if (cls.size() > 3) {
         return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", name.Written()),

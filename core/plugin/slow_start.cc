@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kStartPatience(6);  // above the 5 s of `mge doct
 
 SlowStart::SlowStart(const Logger& logger, const PluginFile& file) {
   try {
-    thread_ = std::thread([&] { Watch(logger, file); });
+    thread_ = Thread([&] { Watch(logger, file); });
   } catch (const std::system_error&) {  // a limit on threads
   }
 }

@@ -4,9 +4,9 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 #include "core/base/log.h"
+#include "core/base/thread.h"
 #include "core/plugin/verdict.h"
 
 namespace mge {
@@ -25,7 +25,7 @@ class SlowStart {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::thread thread_;  // last, because it uses the other members
+  Thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace mge

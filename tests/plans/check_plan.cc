@@ -56,8 +56,18 @@ class Checker {
         const bool alive = a.first <= b.last && b.first <= a.last;
         const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
         if (alive && overlap && a.arena == b.arena) Fault("the buffers of {} and {} overlap", a.name, b.name);
+        if (plan_.red_zones && a.arena == b.arena) CheckRedZones(a, b);
       }
     }
+  }
+
+  // Red zones are filled before the first step that uses a buffer, in the order of execution, and checked until its last step.
+  void CheckRedZones(const PlacedBuffer& a, const PlacedBuffer& b) {
+    if (a.bytes == 0 || b.bytes == 0 || a.first_step < 0 || b.first_step < 0) return;
+    const bool at_once = a.first_step <= b.last_step && b.first_step <= a.last_step;
+    const bool overlap = a.offset - kRedZoneBytes < b.offset + b.bytes + kRedZoneBytes &&
+                         b.offset - kRedZoneBytes < a.offset + a.bytes + kRedZoneBytes;
+    if (at_once && overlap) Fault("the red zones of {} and {} overlap while both are checked", a.name, b.name);
   }
 
   // Checks an operand in the memory of the device that runs the unit.

@@ -63,8 +63,20 @@ inline std::vector<std::pair<std::string, Proto>> SmallModels() {
                        .inputs = {ValueInfo("i", DType::kF32, {1, 1, 4, 4})},
                        .outputs = {ValueInfo("o", DType::kF32, {1, 3, 3, 1})},
                        .initializers = {FloatTensor("k", {1, 1, 3, 3}, std::vector<float>(9, 1))}})});
+  std::vector<Proto> readers;
+  Names joined;
+  for (int i = 0; i < 10; ++i) {
+    joined.push_back("r" + std::to_string(i));
+    readers.push_back(NodeProto(i % 2 ? "Relu" : "Neg", {"x"}, {joined.back()}));
+  }
+  readers.push_back(NodeProto("Sum", joined, {"sum"}));
+  readers.push_back(NodeProto("Concat", joined, {"all"}, {.attributes = {IntAttr("axis", 0)}}));
+  Proto wide = ModelProto(
+      {.graph = GraphProto({.nodes = readers,
+                            .inputs = {x},
+                            .outputs = {ValueInfo("sum", DType::kF32, {2}), ValueInfo("all", DType::kF32, {20})}})});
   return {{"relu", ReluModel()},  {"weights", weights}, {"if", branches}, {"loop", loop},
-          {"function", function}, {"reshape", typed},   {"conv", conv}};
+          {"function", function}, {"reshape", typed},   {"conv", conv},   {"wide", wide}};
 }
 
 }  // namespace mge::onnx_builder

@@ -10,6 +10,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/output.h"
+#include "core/base/thread.h"
 #include "core/conform/conform.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -87,4 +88,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mge::conform
 
-int main(int argc, char** argv) { return mge::FlushOutput(mge::conform::Main(argc, argv)); }
+int main(int argc, char** argv) {
+  return mge::CallOnLargeStack([](int count, char** words) { return mge::FlushOutput(mge::conform::Main(count, words)); },
+                               argc, argv);
+}

@@ -52,8 +52,5 @@ absl::StatusOr<Shape> ParseShapeText(std::string_view text);
 // inferred types. Leaves `typed` unchanged if the caller supplied all inputs.
 absl::Status ChooseExampleShapes(const Graph& graph, const ExampleOptions& options, std::span<const HostValue> given,
                                  std::vector<ExampleInput>* out, Graph* typed);
-// Returns generated values for one input; the second part of MakeExampleInputs. Sets `words` to their description.
-absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, const ExampleOptions& options,
-                                           const Shape& shape, HostAllocator& allocator, std::string* words);
 
 }  // namespace mge

@@ -166,10 +166,10 @@ void Fill(const ValueRule& rule, uint64_t seed, Tensor& tensor) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, const ExampleOptions& options,
-                                           const Shape& shape, HostAllocator& allocator, std::string* words) {
+// Returns generated values for one input; the second part of MakeExampleInputs. Sets `words` to their description.
+absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, const std::vector<std::vector<NodeId>>& consumers,
+                                           size_t input, const ExampleOptions& options, const Shape& shape,
+                                           HostAllocator& allocator, std::string* words) {
   const Value& value = typed.value(typed.inputs()[input]);
   if (value.kind == ValueKind::kMap || value.kind == ValueKind::kMapSequence) {
     return Fail(errors::kBadInput, fmt::format("input '{}' is a map, for which no values are generated", value.name),
@@ -178,7 +178,7 @@ absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, con
   MGE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(value.type.dtype, shape, allocator));
   Uses uses;
   int steps = kMostSteps;
-  Follow(typed, typed.Consumers(), typed.inputs()[input], &steps, &uses);
+  Follow(typed, consumers, typed.inputs()[input], &steps, &uses);
   const ValueRule rule = RuleFor(value, uses, tensor.elements(), options.variant);
   Fill(rule, options.seed * 1000003 + input + 1, tensor);
   *words = tensor.dtype() == DType::kString ? "all 'a'" : rule.words;
@@ -193,15 +193,18 @@ absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, size_t input, con
   return out;
 }
 
+}  // namespace
+
 absl::StatusOr<std::vector<ExampleInput>> MakeExampleInputs(const Graph& graph, const ExampleOptions& options,
                                                             std::span<HostValue> inputs, HostAllocator& allocator) {
   MGE_CHECK(inputs.size() == graph.inputs().size());
   std::vector<ExampleInput> out;
   Graph typed;
   MGE_RETURN_IF_ERROR(ChooseExampleShapes(graph, options, inputs, &out, &typed));
+  const std::vector<std::vector<NodeId>> consumers = typed.Consumers();
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (out[i].given) continue;
-    MGE_ASSIGN_OR_RETURN(inputs[i], MakeExampleValue(typed, i, options, out[i].shape, allocator, &out[i].values));
+    MGE_ASSIGN_OR_RETURN(inputs[i], MakeExampleValue(typed, consumers, i, options, out[i].shape, allocator, &out[i].values));
   }
   return out;
 }

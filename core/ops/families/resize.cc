@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/resize.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/ops/families/quantization.h"
 #include "core/ops/op_helpers.h"
@@ -126,15 +128,25 @@ absl::StatusOr<AxisTable> MakeTable(HostAllocator& allocator, const ResizeOption
   return table;
 }
 
-// The number of elements before and after axis d. The axes before d already have their output size.
+// Returns the axes in the order in which they are resampled: those that shrink most come first. Each intermediate result is
+// then no larger than the input or the output.
+std::vector<size_t> ResamplingOrder(std::span<const ResizeAxis> axes) {
+  std::vector<size_t> order(axes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto growth = [&](size_t d) {
+    return static_cast<double>(axes[d].out) / static_cast<double>(std::max<int64_t>(axes[d].in, 1));
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return growth(a) < growth(b); });
+  return order;
+}
+
+// The number of elements before and after one axis.
 struct Pass {
   int64_t outer = 1, inner = 1;
 };
-Pass PassOf(std::span<const ResizeAxis> axes, size_t d) {
-  Pass pass;
-  for (size_t i = 0; i < d; ++i) pass.outer *= axes[i].out;
-  for (size_t i = d + 1; i < axes.size(); ++i) pass.inner *= axes[i].in;
-  return pass;
+Pass PassOf(std::span<const int64_t> dims, size_t d) {
+  return {Elements(Shape(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(d))),
+          Elements(Shape(dims.begin() + static_cast<std::ptrdiff_t>(d) + 1, dims.end()))};
 }
 
 // Copies one element of type T to each output; `fill` is the value outside of the region.
@@ -196,12 +208,15 @@ absl::Status EvalNearest(EvalContext& ctx, const ResizeOptions& o, std::span<con
 // Interpolates one axis after the other, in double. An output outside of the region gets the extrapolation value. The
 // weights of later axes sum to 1 and keep it.
 absl::StatusOr<Tensor> Interpolate(EvalContext& ctx, const ResizeOptions& o, std::span<const ResizeAxis> axes, Tensor data) {
-  for (size_t d = 0; d < axes.size(); ++d) {
+  Shape dims;
+  for (const ResizeAxis& a : axes) dims.push_back(a.in);
+  for (size_t d : ResamplingOrder(axes)) {
     MGE_RETURN_IF_ERROR(ctx.CheckStop());
     MGE_ASSIGN_OR_RETURN(const AxisTable table, MakeTable(ctx.allocator(), o, axes[d]));
     if (table.taps == 0) continue;
-    const Pass pass = PassOf(axes, d);
-    MGE_ASSIGN_OR_RETURN(Tensor next, Scratch<double>(ctx, pass.outer * axes[d].out * pass.inner));
+    const Pass pass = PassOf(dims, d);
+    dims[d] = axes[d].out;
+    MGE_ASSIGN_OR_RETURN(Tensor next, Scratch<double>(ctx, Elements(dims)));
     const double* in = data.Data<double>().data();
     double* out = next.MutableData<double>().data();
     for (int64_t i = 0; i < pass.outer; ++i) {
@@ -257,6 +272,21 @@ int64_t Repeats(const AxisTable& table, const ResizeAxis& a) {
   return times;
 }
 
+// Returns the numbers as a tensor of a floating type.
+Tensor FloatingTensor(DType type, const Shape& shape, std::span<const double> numbers) {
+  Tensor out;
+  DispatchFloating(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<T> values;
+    for (double v : numbers) values.push_back(static_cast<T>(static_cast<Compute<T>>(v)));
+    out = Tensor::Of<T>(shape, values);
+  });
+  return out;
+}
+
+// A matrix of more elements than this is replaced by a sum over the taps, since most of its elements are 0.
+constexpr int64_t kMaxMatrix = int64_t{1} << 22;
+
 // Returns the weights as a matrix [in, out], or [out, in] if it is `transposed`.
 Tensor MatrixOf(const AxisTable& table, const ResizeAxis& a, DType type, bool transposed) {
   std::vector<double> matrix(static_cast<size_t>(a.in * a.out), 0);
@@ -266,14 +296,27 @@ Tensor MatrixOf(const AxisTable& table, const ResizeAxis& a, DType type, bool tr
       matrix[static_cast<size_t>(transposed ? x * a.in + i : i * a.out + x)] += table.weight(x)[t];
     }
   }
-  Tensor out;
-  DispatchFloating(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    std::vector<T> values;
-    for (double v : matrix) values.push_back(static_cast<T>(static_cast<Compute<T>>(v)));
-    out = Tensor::Of<T>(transposed ? Shape{a.out, a.in} : Shape{a.in, a.out}, values);
-  });
-  return out;
+  return FloatingTensor(type, transposed ? Shape{a.out, a.in} : Shape{a.in, a.out}, matrix);
+}
+
+// Adds the sum over the taps of axis d: the inputs at their positions times their weights.
+ValueId AddTaps(FunctionBody& f, const AxisTable& table, ValueId x, size_t d, size_t rank, int64_t out) {
+  const DType type = f.dtype(0);
+  ValueId sum = kNone;
+  for (int64_t t = 0; t < table.taps; ++t) {
+    std::vector<int64_t> at;
+    std::vector<double> weights;
+    for (int64_t i = 0; i < out; ++i) {
+      at.push_back(table.index(i)[t]);
+      weights.push_back(table.weight(i)[t]);
+    }
+    Shape shape(rank, 1);
+    shape[d] = out;
+    const ValueId picked = f.Add("Gather", {x, f.Integers(at)}, IntAttribute("axis", static_cast<int64_t>(d)));
+    const ValueId part = f.Add("Mul", {picked, f.Constant(FloatingTensor(type, shape, weights))});
+    sum = sum == kNone ? part : f.Add("Add", {sum, part});
+  }
+  return sum;
 }
 
 }  // namespace
@@ -338,13 +381,15 @@ absl::Status AddResize(FunctionBody& f, const ResizeOptions& o, std::span<const 
   MGE_RETURN_IF_ERROR(CheckResizeAxes(axes));
   ValueId x = f.input(0);
   Shape dims = f.dims(0);
-  for (size_t d = 0; d < axes.size(); ++d) {
+  for (size_t d : ResamplingOrder(axes)) {
     const ResizeAxis& a = axes[d];
     MGE_ASSIGN_OR_RETURN(const AxisTable table, MakeTable(UnlimitedHostAllocator(), o, a));
     if (table.taps == 0) continue;
-    const Pass pass = PassOf(axes, d);
+    const Pass pass = PassOf(dims, d);
     dims[d] = a.out;
-    if (o.mode != Mode::kNearest) {
+    if (o.mode != Mode::kNearest && a.in > kMaxMatrix / std::max<int64_t>(a.out, 1)) {
+      x = AddTaps(f, table, x, d, dims.size(), a.out);
+    } else if (o.mode != Mode::kNearest) {
       const bool last = pass.inner == 1;
       const ValueId matrix = f.Constant(MatrixOf(table, a, f.dtype(0), !last));
       x = f.Reshape(x, last ? Shape{pass.outer, a.in} : Shape{pass.outer, a.in, pass.inner});

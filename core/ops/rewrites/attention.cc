@@ -77,8 +77,7 @@ class Builder {
   // merged. The pass compares only small constants.
   ValueId Shared(std::string_view what, Tensor tensor) {
     const std::string name = fmt::format("attention.{}.{}{}", what, DTypeName(tensor.dtype()), ShapeText(tensor.shape()));
-    for (ValueId v = 0; v < graph_.value_count(); ++v) {
-      if (!IsConstant(graph_, v) || graph_.value(v).name != name) continue;
+    if (const ValueId v = graph_.FindValue(name); IsConstant(graph_, v)) {
       const Tensor& old = graph_.value(v).constant;
       const bool same = old.dtype() == tensor.dtype() && old.shape() == tensor.shape() &&
                         std::memcmp(old.data(), tensor.data(), static_cast<size_t>(tensor.bytes())) == 0;

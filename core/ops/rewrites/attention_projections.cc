@@ -2,6 +2,7 @@
 // Computes the queries, keys and values of an attention as one product, whose columns a Split divides. One large product uses
 // a device better than three small ones. The Split costs nothing where attention is one kernel, which reads the columns of
 // each part; elsewhere it is a copy. So the backend must ask for this rewrite.
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace mge::rewrite_attention_projections {
 namespace {
 
-constexpr int kMostSteps = 16;  // nodes between two products of an attention
+constexpr int kMostSteps = 16;       // nodes between two products of an attention
+constexpr size_t kMaxProducts = 64;  // products of one tensor; if there are more, it is not the input of one attention
 
 // A product with a constant matrix, and the sum with a constant bias if it has one.
 struct Projection {
@@ -104,11 +106,13 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   if (!IsOp(graph.node(id), "MatMul") || !IsMatrix(graph, graph.node(id).inputs[1])) return false;
   const Node first = graph.node(id);  // a copy: adding nodes moves it
   std::vector<Projection> all;
-  for (NodeId other = 0; other < graph.node_count(); ++other) {
-    if (Projection p; ReadProjection(graph, other, first.inputs[0], &p)) all.push_back(p);
-  }
+  const bool known = graph.AnyReader(first.inputs[0], [&](NodeId other) {
+    const bool listed = std::ranges::any_of(all, [&](const Projection& p) { return p.product == other; });
+    if (Projection p; !listed && ReadProjection(graph, other, first.inputs[0], &p)) all.push_back(p);
+    return (all.size() == 1 && all[0].product != id) || all.size() > kMaxProducts;
+  });
   std::array<Projection, 3> parts;
-  if (all.size() < 3 || !FindAttention(graph, all, &parts) || !HaveOneForm(graph, parts)) return false;
+  if (known || all.size() < 3 || !FindAttention(graph, all, &parts) || !HaveOneForm(graph, parts)) return false;
 
   std::vector<const Tensor*> weights, biases;
   std::vector<int64_t> columns;

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/ops/rewrite.h"
 
 namespace mge::rewrite_dropout_inference {
 namespace {
 
 bool IsUsed(const Graph& graph, ValueId value) {
-  if (value == kNone) return false;
-  if (graph.OutputUses(value) > 0) return true;
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& n = graph.node(id);
-    if (n.dead) continue;
-    if (std::count(n.inputs.begin(), n.inputs.end(), value) || std::count(n.captures.begin(), n.captures.end(), value)) {
-      return true;
-    }
-  }
-  return false;
+  return value != kNone && (graph.OutputUses(value) > 0 || graph.AnyReader(value, [](NodeId) { return true; }));
 }
 
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {

@@ -58,15 +58,12 @@ inline bool SameTypeAndRank(const Value& a, const Value& b) {
 // replaced.
 inline bool ServeOnly(const Graph& graph, std::span<const ValueId> values, NodeId root) {
   auto listed = [&](ValueId v) { return std::find(values.begin(), values.end(), v) != values.end(); };
-  if (std::any_of(graph.outputs().begin(), graph.outputs().end(), listed)) return false;
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead || id == root) continue;
-    bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), listed) ||
-                 std::any_of(node.captures.begin(), node.captures.end(), listed);
-    if (reads && std::none_of(node.outputs.begin(), node.outputs.end(), listed)) return false;
-  }
-  return true;
+  return std::none_of(values.begin(), values.end(), [&](ValueId v) {
+    return v != kNone && (graph.OutputUses(v) > 0 || graph.AnyReader(v, [&](NodeId id) {
+             const Node& node = graph.node(id);
+             return id != root && std::none_of(node.outputs.begin(), node.outputs.end(), listed);
+           }));
+  });
 }
 
 // A node that reads a value as its input number `slot`.
@@ -78,18 +75,16 @@ struct Reader {
 // Returns the only reader of a value. Returns no node if there are several, or if the value is an output.
 inline Reader OnlyReader(const Graph& graph, ValueId value) {
   Reader only;
-  if (std::ranges::count(graph.outputs(), value) > 0) return {};
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
+  if (graph.OutputUses(value) > 0) return {};
+  const bool several = graph.AnyReader(value, [&](NodeId id) {
+    if (id == only.node) return false;
     const Node& node = graph.node(id);
-    if (node.dead) continue;
-    if (std::ranges::count(node.captures, value) > 0) return {};
-    for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
-      if (node.inputs[slot] != value) continue;
-      if (only.node != kNone) return {};
-      only = {id, slot};
-    }
-  }
-  return only;
+    if (only.node != kNone || std::ranges::count(node.captures, value) > 0) return true;
+    if (std::ranges::count(node.inputs, value) > 1) return true;
+    only = {id, static_cast<size_t>(std::ranges::find(node.inputs, value) - node.inputs.begin())};
+    return false;
+  });
+  return several ? Reader() : only;
 }
 
 // Adds a constant with a unique name that starts with `stem`.

@@ -199,11 +199,14 @@ inline std::vector<double> ConstantFloats(const Graph& graph, ValueId value) {
 
 // Returns whether a QuantizeLinear reads the value, directly or through a Relu or Clip. Another rewrite may then replace both.
 inline bool IsQuantizedNext(const Graph& graph, ValueId result) {
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead || std::find(node.inputs.begin(), node.inputs.end(), result) == node.inputs.end()) continue;
-    if (IsOp(node, "QuantizeLinear")) return true;
-    if ((IsOp(node, "Relu") || IsOp(node, "Clip")) && IsQuantizedNext(graph, node.outputs[0])) return true;
+  std::vector<ValueId> open = {result};
+  for (size_t i = 0; i < open.size(); ++i) {
+    const bool found = graph.AnyReader(open[i], [&](NodeId id) {
+      const Node& node = graph.node(id);
+      if (IsOp(node, "Relu") || IsOp(node, "Clip")) open.push_back(node.outputs[0]);
+      return IsOp(node, "QuantizeLinear");
+    });
+    if (found) return true;
   }
   return false;
 }

@@ -291,6 +291,7 @@ absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, con
   Selectors selectors;
   for (size_t g = 0; g < count; ++g) {
     if (cover.groups[g].kind != Unit::Kind::kKernel) continue;
+    MGE_RETURN_IF_ERROR(CheckStop(stop));
     Selector selector(graph, cover.groups[g], context, tools, stop);
     MGE_RETURN_IF_ERROR(selector.Run());
     order[g] = selector.Eligible();
@@ -302,7 +303,7 @@ absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, con
   auto reorder_us = [&](Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
     return CheckStop(stop).ok() ? reorders.Us(device, type, from, to) : 0;
   };
-  std::vector<GroupChoice> choices = ChooseLayouts(graph, cover.groups, order, cost, reorder_us);
+  std::vector<GroupChoice> choices = ChooseLayouts(graph, cover.groups, order, cost, reorder_us, stop);
   MGE_RETURN_IF_ERROR(CheckStop(stop));
   for (const auto& [g, selector] : selectors) {
     selector.Note(choices[g].candidate);

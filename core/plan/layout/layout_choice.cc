@@ -25,16 +25,19 @@ void AddNew(std::vector<mge_layout>& list, const mge_layout& l) {
 class Chooser {
  public:
   Chooser(const Graph& graph, const std::vector<Group>& groups, const std::vector<std::vector<int>>& order,
-          const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us)
+          const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us, const StopControl* stop)
       : graph_(graph),
         groups_(groups),
         order_(order),
         cost_(cost),
         reorder_us_(reorder_us),
+        stop_(stop),
         choices_(groups.size()),
         layout_(graph.value_count(), PlainLayout()),
         producer_(graph.value_count(), -1),
+        given_out_(graph.value_count(), false),
         consumers_(graph.value_count()) {
+    for (ValueId v : graph.outputs()) given_out_[v] = true;
     for (size_t g = 0; g < groups.size(); ++g) {
       for (size_t k = 0; k < groups[g].inputs.size(); ++k) {
         consumers_[groups[g].inputs[k]].push_back({static_cast<int>(g), static_cast<int>(k)});
@@ -50,6 +53,7 @@ class Chooser {
     Sweep(all);
     bool moved = false;
     auto move = [&](const Target& target) {
+      if (Stopped()) return;
       for (const std::vector<int>& region : RegionsOf(target)) moved |= MoveTogether(region, target);
     };
     for (const Target& target : Targets()) move(target);
@@ -69,6 +73,8 @@ class Chooser {
     const Backend* backend;  // owner of an opaque layout; else nullptr
     std::vector<int> seeds;  // groups where regions start: those that require the layout; for plain, those that use another
   };
+
+  bool Stopped() const { return !CheckStop(stop_).ok(); }
 
   // ---- costs
 
@@ -98,7 +104,7 @@ class Chooser {
       AddNew(made, l);
       if (made.size() > before) total += ReorderCost(v, from, l, reader);
     };
-    if (graph_.OutputUses(v) > 0) want(PlainLayout(), nullptr);
+    if (given_out_[v]) want(PlainLayout(), nullptr);
     for (const Use& use : consumers_[v]) {
       if (look_ahead) want(choices_[use.group].inputs[use.operand], groups_[use.group].device);
     }
@@ -227,9 +233,9 @@ class Chooser {
   void Sweep(const std::vector<int>& groups) {
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool changed = false;
-      for (size_t i = groups.size(); i-- > 0;) changed |= Improve(groups[i], true);
-      for (int g : groups) changed |= Improve(g, true);
-      if (!changed) break;
+      for (size_t i = groups.size(); i-- > 0 && !Stopped();) changed |= Improve(groups[i], true);
+      for (size_t i = 0; i < groups.size() && !Stopped(); ++i) changed |= Improve(groups[i], true);
+      if (!changed || Stopped()) break;
     }
   }
 
@@ -351,9 +357,11 @@ class Chooser {
   const std::vector<std::vector<int>>& order_;
   const std::vector<std::vector<double>>& cost_;
   const ReorderUs& reorder_us_;
+  const StopControl* stop_;
   std::vector<GroupChoice> choices_;
   std::vector<mge_layout> layout_;
   std::vector<int> producer_;  // group that writes each value, or -1
+  std::vector<bool> given_out_;
   std::vector<std::vector<Use>> consumers_;
 };
 
@@ -361,8 +369,9 @@ class Chooser {
 
 std::vector<GroupChoice> ChooseLayouts(const Graph& graph, const std::vector<Group>& groups,
                                        const std::vector<std::vector<int>>& order,
-                                       const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us) {
-  return Chooser(graph, groups, order, cost, reorder_us).Run();
+                                       const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us,
+                                       const StopControl* stop) {
+  return Chooser(graph, groups, order, cost, reorder_us, stop).Run();
 }
 
 }  // namespace mge

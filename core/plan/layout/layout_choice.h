@@ -34,9 +34,10 @@ struct GroupChoice {
 using ReorderUs = std::function<double(Device&, const TensorType&, const mge_layout& from, const mge_layout& to)>;
 
 // Returns one choice per group. order[g] lists the eligible candidates of group g, best first. cost[g][c] is the cost of
-// candidate c in microseconds. `groups` are in topological order.
+// candidate c in microseconds. `groups` are in topological order. Once the run must stop, returns any choices.
 std::vector<GroupChoice> ChooseLayouts(const Graph& graph, const std::vector<Group>& groups,
                                        const std::vector<std::vector<int>>& order,
-                                       const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us);
+                                       const std::vector<std::vector<double>>& cost, const ReorderUs& reorder_us,
+                                       const StopControl* stop = nullptr);
 
 }  // namespace mge

@@ -24,8 +24,8 @@ int64_t RoundUp(int64_t bytes, int64_t alignment) { return (bytes + alignment - 
 class Assigner {
  public:
   Assigner(const Graph& graph, const Cover& cover, const Schedule& schedule, const PreparedKernels& kernels,
-           const PlanContext& context)
-      : graph_(graph), cover_(cover), schedule_(schedule), kernels_(kernels), context_(context) {
+           const PlanContext& context, const StopControl* stop)
+      : graph_(graph), cover_(cover), schedule_(schedule), kernels_(kernels), context_(context), stop_(stop) {
     out_.item_buffers.assign(schedule.items.size(), -1);
     out_.workspaces.assign(schedule.units.size(), -1);
     out_.in_place.resize(schedule.units.size());
@@ -36,7 +36,10 @@ class Assigner {
     AddArenas();
     AddInputs();
     AddStates();
-    for (size_t u = 0; u < schedule_.units.size(); ++u) AssignOutputs(static_cast<int32_t>(u));
+    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+      MGE_RETURN_IF_ERROR(CheckStop(stop_));
+      AssignOutputs(static_cast<int32_t>(u));
+    }
     if (!schedule_.queues.empty()) MarkShared();
     AddDynamicConstants();
     AddOutputs();
@@ -135,8 +138,19 @@ class Assigner {
     return pairs;
   }
 
-  // Returns the buffer of an input that output k may overwrite, or -1.
-  int32_t TryInPlace(int32_t u, size_t k, const std::vector<mge_in_place>& pairs, const std::vector<int32_t>& taken) {
+  // Returns the buffers of the unit's inputs, sorted, each as often as the unit reads it.
+  std::vector<int32_t> BuffersRead(const PlannedUnit& unit) const {
+    std::vector<int32_t> buffers;
+    for (int32_t item : unit.inputs) {
+      if (item >= 0) buffers.push_back(out_.item_buffers[item]);
+    }
+    std::sort(buffers.begin(), buffers.end());
+    return buffers;
+  }
+
+  // Returns the buffer of an input that output k may overwrite, or -1. `read` is BuffersRead().
+  int32_t TryInPlace(int32_t u, size_t k, const std::vector<mge_in_place>& pairs, const std::vector<int32_t>& read,
+                     const std::vector<int32_t>& taken) {
     const PlannedUnit& unit = schedule_.units[u];
     const int32_t output = unit.outputs[k];
     for (const mge_in_place& pair : pairs) {
@@ -144,8 +158,8 @@ class Assigner {
       const int32_t candidate = BufferIndex(unit.inputs[pair.input]);
       const Buffer& b = out_.buffers[candidate];
       bool free_after = b.where == Buffer::Where::kArena && b.last == u;
-      bool read_once = std::count_if(unit.inputs.begin(), unit.inputs.end(),
-                                     [&](int32_t i) { return i >= 0 && BufferIndex(i) == candidate; }) == 1;
+      const auto [first, end] = std::equal_range(read.begin(), read.end(), candidate);
+      bool read_once = end - first == 1;
       bool fits = b.bytes == ItemBytes(graph_, schedule_.items[output]);
       if (free_after && read_once && fits && std::find(taken.begin(), taken.end(), candidate) == taken.end()) {
         std::string& text = out_.in_place[u];
@@ -170,6 +184,7 @@ class Assigner {
       return share(unit.outputs[0], BufferIndex(target));
     }
     const std::vector<mge_in_place> pairs = context_.in_place ? PairsOf(unit) : std::vector<mge_in_place>();
+    const std::vector<int32_t> read = pairs.empty() ? std::vector<int32_t>() : BuffersRead(unit);
     std::vector<int32_t> taken;  // buffers overwritten by this unit
     for (size_t k = 0; k < unit.outputs.size(); ++k) {
       const Item& item = schedule_.items[unit.outputs[k]];
@@ -177,7 +192,7 @@ class Assigner {
         BufferIndex(unit.outputs[k]) = NewDynamic(item.value);
         continue;
       }
-      if (int32_t over = TryInPlace(u, k, pairs, taken); over >= 0) {
+      if (int32_t over = TryInPlace(u, k, pairs, read, taken); over >= 0) {
         taken.push_back(over);
         share(unit.outputs[k], over);
         continue;
@@ -405,7 +420,8 @@ class Assigner {
       if (largest->bytes > most) return TooLargeAtOnce(device, b.name, largest->bytes);
       out_.arenas[a].device = &device;
     }
-    const Placement placement = PlaceSmallest(intervals, context_.match_range, most);
+    const Placement placement = PlaceSmallest(intervals, context_.match_range, most, stop_);
+    MGE_RETURN_IF_ERROR(CheckStop(stop_));
     std::vector<int32_t> arenas = {static_cast<int32_t>(a)};  // index of the arena of each part
     while (arenas.size() < placement.part_bytes.size()) arenas.push_back(AddPart(a));
     for (size_t i = 0; i < placed.size(); ++i) {
@@ -413,6 +429,7 @@ class Assigner {
       b.arena = arenas[placement.parts[i]];
       b.offset = placement.offsets[i] + (b.bytes ? zone : 0);
       out_.placed.push_back({b.name, b.bytes, intervals[i].first, intervals[i].last, b.offset, b.workspace, b.arena});
+      out_.placed_from.push_back(placed[i]);
     }
     for (size_t part = 0; part < arenas.size(); ++part) out_.arenas[arenas[part]].bytes = placement.part_bytes[part];
     for (int32_t part : arenas) out_.arenas[part].match_range = placement.match_range;
@@ -425,6 +442,7 @@ class Assigner {
   const Schedule& schedule_;
   const PreparedKernels& kernels_;
   const PlanContext& context_;
+  const StopControl* stop_;
   std::map<std::tuple<Device*, int32_t, int32_t>, int32_t>
       lane_workspaces_;  // by queue and lane: the workspace of its units
   MemoryPlan out_;
@@ -459,8 +477,9 @@ bool HasSlot(const Value& value) {
 }
 
 absl::StatusOr<MemoryPlan> AssignBuffers(const Graph& graph, const Cover& cover, const Schedule& schedule,
-                                         const PreparedKernels& kernels, const PlanContext& context) {
-  return Assigner(graph, cover, schedule, kernels, context).Run();
+                                         const PreparedKernels& kernels, const PlanContext& context,
+                                         const StopControl* stop) {
+  return Assigner(graph, cover, schedule, kernels, context, stop).Run();
 }
 
 }  // namespace mge

@@ -73,6 +73,7 @@ struct MemoryPlan {
   std::map<ValueId, uint32_t> dynamic_constants;  // dynamic values that hold a constant without plain bytes
   std::vector<Arena> arenas;                      // one for each space, then further parts
   std::vector<PlacedBuffer> placed;               // buffers in arenas
+  std::vector<int32_t> placed_from;               // their indices in `buffers`
   uint32_t base_count = 0;                        // bases of arenas, inputs and outputs
   uint32_t dynamic_count = 0;
 
@@ -84,9 +85,10 @@ struct MemoryPlan {
 };
 
 // Returns the memory of the schedule. Fails with kOverBudget if the buffers take more than 2^60 bytes, or if one is larger
-// than the device can allocate.
+// than the device can allocate. Fails if `stop` (nullable) is set.
 absl::StatusOr<MemoryPlan> AssignBuffers(const Graph& graph, const Cover& cover, const Schedule& schedule,
-                                         const PreparedKernels& kernels, const PlanContext& context);
+                                         const PreparedKernels& kernels, const PlanContext& context,
+                                         const StopControl* stop);
 
 // Returns true if the kernel of a group reads input k, a state, in packed form. The host packs it before each use.
 bool PacksState(const Graph& graph, const Group& group, const mge_prepared& prepared, size_t k);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "core/plan/memory/fill_constants.h"
 #include "core/plan/memory/memory_capacity.h"
@@ -147,22 +148,25 @@ class Placer {
 
   // Returns the base of a block that another plan has added.
   DeviceConstants& Known(std::shared_ptr<ConstantBlock> block) {
-    auto& all = out_.device;
-    auto at = std::find_if(all.begin(), all.end(), [&](const auto& c) { return c->block() == block; });
-    if (at != all.end()) return **at;
-    return *all.emplace_back(std::make_unique<DeviceConstants>(std::move(block), out_.base_count++));
+    DeviceConstants*& known = known_[block.get()];
+    if (!known) known = NewBlock(std::make_unique<DeviceConstants>(std::move(block), out_.base_count++));
+    return *known;
   }
 
   // Returns a block that this plan adds and that has room.
   DeviceConstants& BlockFor(Device* device, uint64_t bytes, bool single) {
-    auto& all = out_.device;
+    std::vector<DeviceConstants*>& shared = shared_blocks_[device];
     const auto more = static_cast<int64_t>(DeviceConstants::Aligned(*device, bytes));
-    auto has_room = [&](const auto& c) {
-      return &c->device() == device && !c->single() && !c->block() && c->bytes() <= LargestPiece(*device) - more;
-    };
-    auto at = single ? all.end() : std::find_if(all.begin(), all.end(), has_room);
-    if (at != all.end()) return **at;
-    return *all.emplace_back(std::make_unique<DeviceConstants>(device, out_.base_count++, single));
+    auto has_room = [&](const DeviceConstants* c) { return c->bytes() <= LargestPiece(*device) - more; };
+    auto at = single ? shared.end() : std::find_if(shared.begin(), shared.end(), has_room);
+    if (!single && at != shared.end()) return **at;
+    DeviceConstants* made = NewBlock(std::make_unique<DeviceConstants>(device, out_.base_count++, single));
+    if (!single) shared.push_back(made);
+    return *made;
+  }
+
+  DeviceConstants* NewBlock(std::unique_ptr<DeviceConstants> block) {
+    return out_.device.emplace_back(std::move(block)).get();
   }
 
   const Graph& graph_;
@@ -170,7 +174,9 @@ class Placer {
   const PreparedKernels& kernels_;
   const MemoryPlan& memory_;
   SharedConstants& table_;
-  std::map<ConstantKey, mge_slot> forms_;  // packed constants of this plan
+  std::map<ConstantKey, mge_slot> forms_;                             // packed constants of this plan
+  std::unordered_map<const ConstantBlock*, DeviceConstants*> known_;  // blocks of other plans
+  std::map<Device*, std::vector<DeviceConstants*>> shared_blocks_;    // blocks of this plan for several constants
   std::vector<NewConstant> fresh_;
   std::map<size_t, size_t> host_of_;  // index in fresh_ -> index in out_.host
   PlanConstants out_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 
 #include "core/base/lazy_bytes.h"
 
@@ -16,6 +18,19 @@ bool IsOf(const ConstantKey& key, const std::weak_ptr<const void>& made_of, cons
 
 bool Expired(const ConstantKey& key, const auto& form, const std::weak_ptr<const void>& source) {
   return form.expired() || (key.content.empty() && source.expired());
+}
+
+// Returns a hash of a few pieces of the bytes. A comparison of each form with all others would take quadratic time.
+uint64_t SampleOf(const Tensor& tensor) {
+  constexpr int64_t kPieces = 32, kPiece = 32;
+  const auto* bytes = static_cast<const char*>(tensor.data());
+  const int64_t step = std::max(tensor.bytes() / kPieces, kPiece);
+  uint64_t hash = 0;
+  for (int64_t at = 0; at < tensor.bytes(); at += step) {
+    const auto size = static_cast<size_t>(std::min(kPiece, tensor.bytes() - at));
+    hash = hash * 0x9e3779b97f4a7c15u + std::hash<std::string_view>()({bytes + at, size});
+  }
+  return hash;
 }
 
 }  // namespace
@@ -94,7 +109,7 @@ Tensor SharedConstants::AddPacked(const ConstantKey& key, const Tensor& source, 
     std::erase_if(by_bytes_, [](const auto& b) { return b.second.empty(); });
     sweep_packed_at_ = 2 * std::max<size_t>(packed_.size(), 32);
   }
-  std::vector<Form>& alike = by_bytes_[{key.form, key.bytes}];
+  std::vector<Form>& alike = by_bytes_[{key.form, key.bytes, SampleOf(packed)}];
   Form found = {{}, packed.owner(), packed.data()};
   bool known = false;
   for (const Form& f : alike) {

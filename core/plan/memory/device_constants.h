@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -118,8 +119,9 @@ class SharedConstants {
   mutable std::mutex mutex_;  // guards the members below
   std::map<ConstantKey, Known> placed_;
   std::map<ConstantKey, Form> packed_;
-  std::map<std::pair<std::string, int64_t>, std::vector<Form>> by_bytes_;  // by name of the form and number of bytes
-  size_t sweep_placed_at_ = 64, sweep_packed_at_ = 64;                     // sizes at which expired entries are removed
+  // By name of the form, number of bytes, and a hash of some of the bytes.
+  std::map<std::tuple<std::string, int64_t, uint64_t>, std::vector<Form>> by_bytes_;
+  size_t sweep_placed_at_ = 64, sweep_packed_at_ = 64;  // sizes at which expired entries are removed
 };
 
 // Callback for a request of memory that a budget refused. Returns OK to try again, else the error to return.

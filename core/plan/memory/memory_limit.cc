@@ -38,7 +38,8 @@ class Needs {
       : graph_(graph), cover_(cover), schedule_(schedule), kernels_(kernels), memory_(memory), context_(context) {}
 
   absl::Status Collect() {
-    for (size_t a = 0; a < memory_.arenas.size(); ++a) MGE_RETURN_IF_ERROR(AddArena(a));
+    for (const Arena& arena : memory_.arenas) MGE_RETURN_IF_ERROR(AddArena(arena));
+    for (const PlacedBuffer& b : memory_.placed) AddBuffer(b);
     for (size_t u = 0; u < schedule_.units.size(); ++u) {
       if (schedule_.units[u].kind == Unit::Kind::kKernel) MGE_RETURN_IF_ERROR(AddConstants(u));
     }
@@ -53,17 +54,18 @@ class Needs {
   std::deque<Need> Take() { return std::move(needs_); }
 
  private:
-  absl::Status AddArena(size_t a) {
-    const Arena& arena = memory_.arenas[a];
+  absl::Status AddArena(const Arena& arena) {
     if (arena.bytes == 0) return absl::OkStatus();
     Need& need = OfClass(*arena.device, arena.memory_class);
     MGE_ASSIGN_OR_RETURN(Pool * pool, arena.device->PoolOf(arena.memory_class));
     PoolOf(need, pool).all.push_back({static_cast<uint64_t>(arena.bytes), arena.alignment});
-    for (const PlacedBuffer& b : memory_.placed) {
-      if (b.arena != static_cast<int32_t>(a)) continue;
-      need.pieces.push_back({fmt::format("'{}', steps {}..{}", b.name, b.first, b.last), static_cast<uint64_t>(b.bytes)});
-    }
     return absl::OkStatus();
+  }
+  void AddBuffer(const PlacedBuffer& b) {
+    const Arena& arena = memory_.arenas[static_cast<size_t>(b.arena)];
+    if (arena.bytes == 0) return;
+    OfClass(*arena.device, arena.memory_class)
+        .pieces.push_back({fmt::format("'{}', steps {}..{}", b.name, b.first, b.last), static_cast<uint64_t>(b.bytes)});
   }
   // Adds the constants of unit `u`, which has a kernel.
   absl::Status AddConstants(size_t u) {

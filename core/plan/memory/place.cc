@@ -2,13 +2,15 @@
 #include "core/plan/memory/place.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
+#include <utility>
+
+#include "core/plan/memory/alive.h"
 
 namespace mge {
 namespace {
-
-bool AliveTogether(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
 // Returns whether a rule on the ratio of sizes keeps the intervals apart.
 bool RatioForbids(const Interval& a, const Interval& b, std::optional<int64_t> ratio) {
@@ -17,58 +19,110 @@ bool RatioForbids(const Interval& a, const Interval& b, std::optional<int64_t> r
   return large > 0 && (*ratio == 0 || small < (large - 1) / *ratio + 1);
 }
 
-// The intervals in one part of the arena, sorted by offset.
-using Part = std::vector<int32_t>;
+bool AliveTogether(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Returns the start of the smallest gap that holds `x`, between the part's intervals that may not use its bytes. If there
-// is none, returns their end.
-int64_t OffsetIn(const Part& part, const Interval& x, std::span<const Interval> intervals, const Placement& p,
-                 std::optional<int64_t> ratio) {
-  int64_t end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
-  for (int32_t other : part) {
-    if (!AliveTogether(x, intervals[other]) && !RatioForbids(x, intervals[other], ratio)) continue;
-    int64_t gap = p.offsets[other] - end;
-    if (gap >= x.bytes && gap < best_gap) {
-      best = end;
-      best_gap = gap;
-    }
-    end = std::max(end, p.offsets[other] + intervals[other].bytes);
+// Places intervals one after the other.
+class Placer {
+ public:
+  Placer(std::span<const Interval> intervals, int64_t part_limit, std::optional<int64_t> ratio, PlaceWork& work)
+      : intervals_(intervals), limit_(part_limit), ratio_(ratio), work_(work), alive_(StepsOf(intervals)) {
+    out_.offsets.assign(intervals.size(), 0);
+    out_.parts.assign(intervals.size(), 0);
+    out_.part_bytes = {0};
   }
-  return best >= 0 ? best : end;
-}
 
-// Places the intervals in the given order, each in the first part that has a place for it.
-Placement PlaceInOrder(std::span<const Interval> intervals, std::span<const int32_t> order, int64_t part_limit,
-                       std::optional<int64_t> ratio) {
-  Placement p;
-  p.offsets.assign(intervals.size(), 0);
-  p.parts.assign(intervals.size(), 0);
-  std::vector<Part> parts(1);
-  p.part_bytes = {0};
-  for (int32_t id : order) {
-    const Interval& x = intervals[id];
-    if (x.bytes == 0) continue;
-    size_t in = 0;
-    int64_t offset = OffsetIn(parts[0], x, intervals, p, ratio);
-    while (offset > 0 && offset + x.bytes > part_limit) {
-      if (++in == parts.size()) {
-        parts.emplace_back();
-        p.part_bytes.push_back(0);
+  // Places the intervals in the given order, each in the first part that has a place for it.
+  Placement Run(std::span<const int32_t> order) {
+    for (int32_t id : order) {
+      const Interval& x = intervals_[id];
+      if (x.bytes == 0) continue;
+      Place(id, work_.IsUsedUp() ? Behind(x) : FirstPlace(x));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct At {
+    size_t part;
+    int64_t offset;
+  };
+
+  static int32_t StepsOf(std::span<const Interval> intervals) {
+    int32_t steps = 0;
+    for (const Interval& x : intervals) steps = std::max(steps, x.last + 1);
+    return steps;
+  }
+
+  bool Fits(const Interval& x, int64_t offset) const { return offset == 0 || offset <= limit_ - x.bytes; }
+
+  // Returns the place behind everything.
+  At Behind(const Interval& x) const {
+    const size_t last = out_.part_bytes.size() - 1;
+    return Fits(x, out_.part_bytes[last]) ? At{last, out_.part_bytes[last]} : At{last + 1, 0};
+  }
+
+  // Returns the start of the smallest gap that holds `x`, between the intervals of the first possible part that may not use
+  // its bytes. If there is none, returns their end.
+  At FirstPlace(const Interval& x) {
+    FindOthers(x);
+    auto other = others_.begin();
+    for (size_t part = 0;; ++part) {
+      int64_t end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
+      for (; other != others_.end() && static_cast<size_t>(out_.parts[*other]) == part; ++other) {
+        const int64_t gap = out_.offsets[*other] - end;
+        if (gap >= x.bytes && gap < best_gap) {
+          best = end;
+          best_gap = gap;
+        }
+        end = std::max(end, out_.offsets[*other] + intervals_[*other].bytes);
       }
-      offset = OffsetIn(parts[in], x, intervals, p, ratio);
+      const int64_t offset = best >= 0 ? best : end;
+      if (Fits(x, offset)) return {part, offset};
     }
-    p.offsets[id] = offset;
-    p.parts[id] = static_cast<int32_t>(in);
-    p.total -= p.part_bytes[in];
-    p.part_bytes[in] = std::max(p.part_bytes[in], offset + x.bytes);
-    p.total += p.part_bytes[in];
-    Part& placed = parts[in];
-    auto at = std::upper_bound(placed.begin(), placed.end(), id,
-                               [&](int32_t a, int32_t b) { return p.offsets[a] < p.offsets[b]; });
-    placed.insert(at, id);
   }
-  return p;
-}
+
+  // Sets others_ to the placed intervals that may not use the bytes of `x`, sorted by part and offset.
+  void FindOthers(const Interval& x) {
+    others_.clear();
+    if (ratio_) {
+      std::copy_if(placed_.begin(), placed_.end(), std::back_inserter(others_), [&](int32_t other) {
+        return AliveTogether(x, intervals_[other]) || RatioForbids(x, intervals_[other], ratio_);
+      });
+      work_.visits += static_cast<int64_t>(placed_.size());
+    } else {
+      alive_.Find(x.first, x.last, others_);
+      work_.visits += static_cast<int64_t>(others_.size()) + 1;
+    }
+    std::sort(others_.begin(), others_.end(), [&](int32_t a, int32_t b) {
+      return std::pair(out_.parts[a], out_.offsets[a]) < std::pair(out_.parts[b], out_.offsets[b]);
+    });
+  }
+
+  void Place(int32_t id, At at) {
+    const Interval& x = intervals_[id];
+    if (at.part == out_.part_bytes.size()) out_.part_bytes.push_back(0);
+    out_.parts[id] = static_cast<int32_t>(at.part);
+    out_.offsets[id] = at.offset;
+    int64_t& bytes = out_.part_bytes[at.part];
+    out_.total -= bytes;
+    bytes = std::max(bytes, at.offset + x.bytes);
+    out_.total += bytes;
+    if (ratio_) {
+      placed_.push_back(id);
+    } else {
+      alive_.Add(id, x.first, x.last);
+    }
+  }
+
+  std::span<const Interval> intervals_;
+  const int64_t limit_;
+  const std::optional<int64_t> ratio_;
+  PlaceWork& work_;
+  Placement out_;
+  AliveIntervals alive_;         // without a ratio: the placed intervals
+  std::vector<int32_t> placed_;  // with a ratio: the placed intervals
+  std::vector<int32_t> others_;
+};
 
 }  // namespace
 
@@ -85,7 +139,8 @@ int64_t MostBytesAlive(std::span<const Interval> intervals) {
   return most;
 }
 
-Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit, std::optional<int64_t> ratio) {
+Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit, std::optional<int64_t> ratio,
+                         PlaceWork work) {
   std::vector<int32_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
   auto life = [&](int32_t i) { return static_cast<int64_t>(intervals[i].last) - intervals[i].first + 1; };
@@ -94,10 +149,10 @@ Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit
   Placement best;
   int64_t bound = MostBytesAlive(intervals);
   auto attempt = [&](auto key) {
-    if (!best.offsets.empty() && best.total == bound) return;
+    if (!best.offsets.empty() && (best.total == bound || work.IsUsedUp())) return;
     std::vector<int32_t> sorted = order;
     std::stable_sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) { return key(a) > key(b); });
-    Placement p = PlaceInOrder(intervals, sorted, part_limit, ratio);
+    Placement p = Placer(intervals, part_limit, ratio, work).Run(sorted);
     if (best.offsets.empty() || p.total < best.total) best = std::move(p);
   };
   attempt([&](int32_t i) { return bytes(i); });
@@ -105,6 +160,7 @@ Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit
   attempt([&](int32_t i) { return life(i); });
   attempt([&](int32_t i) { return -static_cast<int64_t>(intervals[i].first); });
   best.lower_bound = bound;
+  best.visits = work.visits;
   return best;
 }
 

@@ -8,6 +8,8 @@
 //   2. In that order, places each interval between the placed intervals that are alive with it: in the smallest sufficient
 //      gap, else behind the last one.
 //   3. Keeps the attempt with the smallest total. Stops early if it equals the lower bound.
+//   4. If many intervals are alive at the same time, an attempt takes quadratic time. Once the work reaches a limit, puts the
+//      remaining intervals behind all others and tries nothing more. The sharing planner (share.h) may then find less.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,8 @@
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "core/plugin/stop.h"
 
 namespace mge {
 
@@ -34,15 +38,24 @@ struct Placement {
   int64_t total = 0;                        // bytes of all parts
   int64_t lower_bound = 0;                  // most bytes alive at one step: no placement can be smaller
   std::optional<int64_t> match_range = {};  // that of the sharing planner; nullopt: the offset planner placed the buffers
+  int64_t visits = 0;                       // placed intervals with which others were compared, in all attempts
+};
+
+// The work of a search.
+struct PlaceWork {
+  const StopControl* stop = nullptr;  // nullable; once the run must stop, the search ends with any placement
+  int64_t limit = int64_t{1} << 23;   // of `visits`
+  int64_t visits = 0;
+  bool IsUsedUp() const { return visits > limit || !CheckStop(stop).ok(); }
 };
 
 // Returns the most bytes that are alive at one step.
 int64_t MostBytesAlive(std::span<const Interval> intervals);
 
-// Returns a placement. Deterministic; takes O(n^2) time for n intervals. No part is larger than `part_limit`, except a part
+// Returns a placement. Deterministic. No part is larger than `part_limit`, except a part
 // that holds a single interval above the limit. If `ratio` is set, two intervals use the same bytes only if neither is
 // larger than the other times `ratio`. With 0, no two do.
 Placement PlaceIntervals(std::span<const Interval> intervals, int64_t part_limit = std::numeric_limits<int64_t>::max(),
-                         std::optional<int64_t> ratio = std::nullopt);
+                         std::optional<int64_t> ratio = std::nullopt, PlaceWork work = {});
 
 }  // namespace mge

@@ -2,6 +2,7 @@
 #include "core/plan/memory/share.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <vector>
@@ -14,6 +15,8 @@ struct Block {
   int64_t bytes = 0;
   int32_t lane = 0;
 };
+
+using FreeBlocks = std::multimap<int64_t, int32_t>;  // by size; equal sizes in the order of their release
 
 class Sharer {
  public:
@@ -40,32 +43,29 @@ class Sharer {
 
  private:
   void Free(int32_t id) {
-    if (block_of_[id] >= 0) free_.emplace(blocks_[block_of_[id]].bytes, block_of_[id]);
+    if (block_of_[id] < 0) return;
+    const Block& block = blocks_[block_of_[id]];
+    free_[block.lane].emplace(block.bytes, block_of_[id]);
   }
-
-  bool Suits(int32_t block, const Interval& x) const { return blocks_[block].lane == x.lane; }
 
   int32_t Request(const Interval& x) {
     if (range_ > 0) {
+      FreeBlocks& free = free_[x.lane];
       const int64_t most =
           x.bytes > std::numeric_limits<int64_t>::max() / range_ ? std::numeric_limits<int64_t>::max() : x.bytes * range_;
-      const auto middle = free_.lower_bound(x.bytes);
-      for (auto at = middle; at != free_.end() && at->first <= most; ++at) {
-        if (Suits(at->second, x)) return Take(at, x);
-      }
-      for (auto at = middle; at != free_.begin();) {
-        --at;
-        if (at->first < x.bytes / range_) break;
-        if (x.bytes <= limit_ && Suits(at->second, x)) return Take(at, x);
+      const auto middle = free.lower_bound(x.bytes);
+      if (middle != free.end() && middle->first <= most) return Take(free, middle, x);
+      if (middle != free.begin() && x.bytes <= limit_) {
+        if (const auto at = std::prev(middle); at->first >= x.bytes / range_) return Take(free, at, x);
       }
     }
     blocks_.push_back({x.bytes, x.lane});
     return static_cast<int32_t>(blocks_.size()) - 1;
   }
 
-  int32_t Take(std::multimap<int64_t, int32_t>::iterator at, const Interval& x) {
+  int32_t Take(FreeBlocks& free, FreeBlocks::iterator at, const Interval& x) {
     const int32_t block = at->second;
-    free_.erase(at);
+    free.erase(at);
     blocks_[block].bytes = std::max(blocks_[block].bytes, x.bytes);
     return block;
   }
@@ -98,8 +98,8 @@ class Sharer {
   std::span<const Interval> intervals_;
   const int64_t range_, limit_;
   std::vector<Block> blocks_;
-  std::vector<int32_t> block_of_;         // by interval; -1: no bytes
-  std::multimap<int64_t, int32_t> free_;  // free blocks by size; equal sizes in the order of their release
+  std::vector<int32_t> block_of_;       // by interval; -1: no bytes
+  std::map<int32_t, FreeBlocks> free_;  // by lane
 };
 
 // Returns the match range from which on a larger one changes nothing.
@@ -120,21 +120,22 @@ Placement ShareIntervals(std::span<const Interval> intervals, int64_t match_rang
   return p;
 }
 
-Placement SweepMatchRanges(std::span<const Interval> intervals, int64_t most, int64_t part_limit) {
+Placement SweepMatchRanges(std::span<const Interval> intervals, int64_t most, int64_t part_limit, const StopControl* stop) {
   Placement best = ShareIntervals(intervals, std::min<int64_t>(most, 1), part_limit);
   const int64_t end = std::min(most, LargestRatio(intervals));
-  for (int64_t range = 2; range <= end && best.total > best.lower_bound; ++range) {
+  for (int64_t range = 2; range <= end && best.total > best.lower_bound && CheckStop(stop).ok(); ++range) {
     Placement p = ShareIntervals(intervals, range, part_limit);
     if (p.total < best.total) best = std::move(p);
   }
   return best;
 }
 
-Placement PlaceSmallest(std::span<const Interval> intervals, const MatchRange& range, int64_t part_limit) {
+Placement PlaceSmallest(std::span<const Interval> intervals, const MatchRange& range, int64_t part_limit,
+                        const StopControl* stop) {
   const std::optional<int64_t> ratio = range.binding ? std::optional(range.most) : std::nullopt;
-  Placement offset = PlaceIntervals(intervals, part_limit, ratio);
+  Placement offset = PlaceIntervals(intervals, part_limit, ratio, {.stop = stop});
   if (offset.total == offset.lower_bound) return offset;
-  Placement sharing = SweepMatchRanges(intervals, range.most, part_limit);
+  Placement sharing = SweepMatchRanges(intervals, range.most, part_limit, stop);
   return sharing.total < offset.total ? sharing : offset;
 }
 

@@ -25,9 +25,9 @@ Placement ShareIntervals(std::span<const Interval> intervals, int64_t match_rang
                          int64_t part_limit = std::numeric_limits<int64_t>::max());
 
 // Returns the smallest placement of the sharing planner with match ranges from 1 to `most`, and the smallest such range. If
-// `most` is 0, uses the range 0.
+// `most` is 0, uses the range 0. Once the run must stop, tries no further ranges.
 Placement SweepMatchRanges(std::span<const Interval> intervals, int64_t most,
-                           int64_t part_limit = std::numeric_limits<int64_t>::max());
+                           int64_t part_limit = std::numeric_limits<int64_t>::max(), const StopControl* stop = nullptr);
 
 // The match range of a session.
 struct MatchRange {
@@ -35,8 +35,9 @@ struct MatchRange {
   bool binding = false;  // the user set it: it also limits which buffers the offset planner puts into the same memory
 };
 
-// Returns the smaller one of the placements of the offset planner and of the sharing planner.
+// Returns the smaller one of the placements of the offset planner and of the sharing planner. Once the run must stop,
+// returns any placement at once.
 Placement PlaceSmallest(std::span<const Interval> intervals, const MatchRange& range,
-                        int64_t part_limit = std::numeric_limits<int64_t>::max());
+                        int64_t part_limit = std::numeric_limits<int64_t>::max(), const StopControl* stop = nullptr);
 
 }  // namespace mge

@@ -19,7 +19,7 @@ absl::StatusOr<int> ExpandFunctions(Graph& graph, const PassContext& context) {
       if (expanded) ++changes;
     }
     if (changes == before) break;
-    MGE_RETURN_IF_ERROR(InferTypes(graph));
+    MGE_RETURN_IF_ERROR(context.InferTypes(graph));
   }
   return changes;
 }

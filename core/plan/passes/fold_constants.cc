@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/base/lazy_bytes.h"
 #include "core/ops/effects.h"
 #include "core/ops/interpreter.h"
 #include "core/ops/known_values.h"
+#include "core/ops/reports/flops.h"
 #include "core/ops/rewrite.h"
 #include "core/plan/passes/pass.h"
 #include "core/plan/passes/replacements.h"
@@ -14,8 +17,7 @@
 namespace mge {
 namespace {
 
-// The size limit of a folded value, in bytes. A larger value stays a node, so that a model with a small file takes little
-// memory.
+// The size limit of a folded value, in bytes. A larger value stays a node.
 constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
 
 bool HasBody(const Node& node) {
@@ -117,7 +119,7 @@ Tensor LazyResult(const Node& node, size_t k, const std::vector<Tensor>& constan
 
 // Replaces values that shape inference knows, such as Shape(x) of a static x. Evaluators cannot fold them, since x is not a
 // constant. Computes nothing.
-absl::StatusOr<int> ReplaceKnown(Graph& graph) {
+absl::StatusOr<int> ReplaceKnown(Graph& graph, const PassContext& context) {
   bool arithmetic = false;
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
@@ -125,7 +127,7 @@ absl::StatusOr<int> ReplaceKnown(Graph& graph) {
   }
   if (!arithmetic) return 0;
   std::vector<Tensor> known;
-  MGE_RETURN_IF_ERROR(InferKnownValues(graph, &known));
+  MGE_RETURN_IF_ERROR(InferKnownValues(graph, &known, [&] { return context.CheckStop(); }));
   auto is_known = [&](ValueId v) { return v == kNone || (known[v].defined() && graph.value(v).kind == ValueKind::kTensor); };
   int changes = 0;
   Replacements replacements(graph);
@@ -144,46 +146,157 @@ absl::StatusOr<int> ReplaceKnown(Graph& graph) {
   return changes;
 }
 
-}  // namespace
+// An allocator that limits the bytes of all requests of one evaluation.
+class EvaluationAllocator : public HostAllocator {
+ public:
+  EvaluationAllocator(HostAllocator& allocator, int64_t limit) : allocator_(allocator), left_(limit) {}
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+    if (bytes > left_) return absl::ResourceExhaustedError("the evaluation takes more memory than folding may");
+    left_ -= bytes;
+    return allocator_.Allocate(bytes);
+  }
 
-absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
-  MGE_ASSIGN_OR_RETURN(int changes, ReplaceKnown(graph));
-  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
-  Replacements replacements(graph);
-  Denied denied(graph);
-  for (NodeId id : order) {
-    replacements.Update(graph.node(id));
-    if (!Foldable(graph, graph.node(id))) continue;
-    const Node node = graph.node(id);
-    const Inputs inputs = InputsOf(graph, node, denied);
-    if (inputs == Inputs::kUnknown) continue;
-    if (IsKept(node, context)) {
-      if (context.waits_for_round) *context.waits_for_round = true;
-      continue;
+ private:
+  HostAllocator& allocator_;
+  int64_t left_;
+};
+
+class Folder {
+ public:
+  Folder(Graph& graph, const PassContext& context)
+      : graph_(graph), context_(context), limits_(*context.fold_limits), replacements_(graph), denied_(graph) {
+    uses_.assign(static_cast<size_t>(graph.value_count()), 0);
+    for (NodeId id = 0; id < graph.node_count(); ++id) {
+      if (graph.node(id).dead) continue;
+      for (const auto* list : {&graph.node(id).inputs, &graph.node(id).captures}) {
+        for (ValueId v : *list) uses_[v == kNone ? 0 : v] += v != kNone;
+      }
+    }
+    for (ValueId v : graph.outputs()) ++uses_[v];
+    bytes_ = ConstantBytes(graph);
+  }
+
+  absl::StatusOr<int> Run() {
+    MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph_.TopologicalOrder());
+    int changes = 0;
+    for (NodeId id : order) {
+      MGE_RETURN_IF_ERROR(context_.CheckStop());
+      replacements_.Update(graph_.node(id));
+      MGE_ASSIGN_OR_RETURN(const bool folded, Fold(id));
+      changes += folded;
+    }
+    replacements_.Finish();
+    return changes;
+  }
+
+ private:
+  absl::StatusOr<bool> Fold(NodeId id) {
+    if (!Foldable(graph_, graph_.node(id))) return false;
+    const Node node = graph_.node(id);
+    const Inputs inputs = InputsOf(graph_, node, denied_);
+    if (inputs == Inputs::kUnknown) return false;
+    if (IsKept(node, context_)) {
+      if (context_.waits_for_round) *context_.waits_for_round = true;
+      return false;
     }
     if (inputs == Inputs::kConstant) {
-      const std::vector<Tensor> constants = ConstantsOf(graph, node);
+      const double flops = Flops(node);
+      if (flops > limits_.flops || OutputBytes(node) > limits_.bytes - bytes_ + FreedBytes(node)) return false;
+      limits_.flops -= flops;
+      EvaluationAllocator allocator(*context_.allocator, limits_.bytes);
+      const std::vector<Tensor> constants = ConstantsOf(graph_, node);
       absl::StatusOr<std::vector<HostValue>> results =
-          EvaluateHeld(node, constants, *context.allocator, [&] { return context.CheckStop(); });
-      if (results.ok()) {
-        for (size_t i = 0; i < node.outputs.size(); ++i) {
-          if (node.outputs[i] == kNone) continue;
-          std::string name = graph.value(node.outputs[i]).name;
-          Tensor result = LazyResult(node, i, constants, std::move((*results)[i].tensor));
-          replacements.Replace(node.outputs[i], graph.AddConstant(name, std::move(result)));
-        }
-        graph.RemoveNode(id);
-        ++changes;
-        continue;
-      }
-      MGE_RETURN_IF_ERROR(context.CheckStop());
+          EvaluateHeld(node, constants, allocator, [&] { return context_.CheckStop(); });
+      if (results.ok()) return Replace(id, node, constants, *results);
+      MGE_RETURN_IF_ERROR(context_.CheckStop());
       // A node whose evaluation fails stays in the graph. The run then reports the error with the node.
-      if (ErrorId(results.status()) != errors::kOverBudget.id) continue;
+      if (ErrorId(results.status()) != errors::kOverBudget.id) return false;
     }
-    *context.denied_bytes += denied.Add(node);
+    *context_.denied_bytes += denied_.Add(node);
+    return false;
   }
-  replacements.Finish();
-  return changes;
+
+  // Replaces a node by constants, unless they are larger than the limit.
+  bool Replace(NodeId id, const Node& node, const std::vector<Tensor>& constants, std::span<const HostValue> results) {
+    int64_t bytes = 0;
+    for (const HostValue& value : results) bytes += value.tensor.defined() ? value.tensor.bytes() : 0;
+    if (bytes > limits_.bytes - bytes_ + FreedBytes(node)) return false;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] == kNone) continue;
+      const ValueId constant =
+          graph_.AddConstant(graph_.value(node.outputs[i]).name, LazyResult(node, i, constants, results[i].tensor));
+      replacements_.Replace(node.outputs[i], constant);
+      uses_.push_back(uses_[node.outputs[i]]);
+      bytes_ += results[i].tensor.bytes();
+    }
+    for (ValueId v : node.inputs) {
+      if (v == kNone || --uses_[v] > 0) continue;
+      Value& value = graph_.value(v);
+      bytes_ -= value.constant.bytes();
+      value.constant = Tensor();
+      value.dead = true;
+    }
+    graph_.RemoveNode(id);
+    return true;
+  }
+
+  NodeTypes TypesOf(const Node& node) {
+    for (auto* list : {&inputs_, &outputs_}) list->clear();
+    for (ValueId v : node.inputs) inputs_.push_back(v == kNone ? nullptr : &graph_.value(v).type);
+    for (ValueId v : node.outputs) outputs_.push_back(v == kNone ? nullptr : &graph_.value(v).type);
+    return {node, inputs_, outputs_};
+  }
+  double Flops(const Node& node) { return std::max(FlopsOf(TypesOf(node)), 0.0); }
+
+  // Returns the known bytes of the node's outputs.
+  int64_t OutputBytes(const Node& node) const {
+    int64_t bytes = 0;
+    for (ValueId v : node.outputs) {
+      if (v != kNone && graph_.value(v).type.IsStatic()) {
+        bytes += NumBytes(graph_.value(v).type.dtype, graph_.value(v).type.dims).value_or(0);
+      }
+    }
+    return bytes;
+  }
+
+  // Returns the bytes of the constants that only this node reads.
+  int64_t FreedBytes(const Node& node) const {
+    int64_t bytes = 0;
+    std::vector<ValueId> read = node.inputs;
+    std::sort(read.begin(), read.end());
+    for (auto at = read.begin(); at != read.end();) {
+      const auto end = std::upper_bound(at, read.end(), *at);
+      if (*at != kNone && uses_[*at] == end - at) bytes += graph_.value(*at).constant.bytes();
+      at = end;
+    }
+    return bytes;
+  }
+
+  Graph& graph_;
+  const PassContext& context_;
+  FoldLimits& limits_;
+  Replacements replacements_;
+  Denied denied_;
+  std::vector<int32_t> uses_;  // by value
+  int64_t bytes_ = 0;          // of all constants
+  std::vector<const TensorType*> inputs_, outputs_;
+};
+
+}  // namespace
+
+int64_t ConstantBytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    if (value.role == Role::kConstant && !value.dead && value.constant.defined()) bytes += value.constant.bytes();
+  }
+  return bytes;
+}
+
+absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
+  MGE_ASSIGN_OR_RETURN(const int known, ReplaceKnown(graph, context));
+  MGE_ASSIGN_OR_RETURN(const int folded, Folder(graph, context).Run());
+  return known + folded;
 }
 
 }  // namespace mge

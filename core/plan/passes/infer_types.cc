@@ -4,8 +4,8 @@
 
 namespace mge {
 
-absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext&) {
-  MGE_RETURN_IF_ERROR(InferTypes(graph));
+absl::StatusOr<int> RunInferTypes(Graph& graph, const PassContext& context) {
+  MGE_RETURN_IF_ERROR(context.InferTypes(graph));
   return 0;
 }
 

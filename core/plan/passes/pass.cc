@@ -52,6 +52,8 @@ absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::
   bool waits = false;
   context.waits_for_round = &waits;
   if (!context.denied_bytes) context.denied_bytes = &unused;
+  FoldLimits fold_limits = {.bytes = 4 * ConstantBytes(graph) + context.fold_bytes};
+  context.fold_limits = &fold_limits;
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = 0;
     context.first_round = round == 0;

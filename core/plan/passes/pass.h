@@ -10,14 +10,30 @@
 
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
+#include "core/ops/op.h"
 #include "core/plugin/stop.h"
 
 namespace mge {
+
+// The limits of constant folding. A node beyond them is computed at run time.
+struct FoldLimits {
+  int64_t bytes = 0;   // of all constants of the graph at one time, and of the memory that one evaluation takes
+  double flops = 2e9;  // operations of all evaluations together, which the plain loops of the evaluators take seconds for
+};
+
+// Constants may grow to four times their bytes, as 8-bit weights do, and by this number of bytes. A body of control flow may
+// fold less, since a small file can have many bodies.
+inline constexpr int64_t kFoldBytes = int64_t{64} << 20, kFoldBytesOfBody = int64_t{4} << 20;
+
+// Returns the bytes of the constants of a graph.
+int64_t ConstantBytes(const Graph& graph);
 
 struct PassContext {
   HostAllocator* allocator = nullptr;  // memory for folded constants; must not be null
   // Receives the bytes of constants that were not folded because the allocator's budget refused them; nullable.
   int64_t* denied_bytes = nullptr;
+  int64_t fold_bytes = kFoldBytes;
+  FoldLimits* fold_limits = nullptr;       // set by RunPasses()
   std::span<const std::string> skip = {};  // names of passes and rewrites to skip
   // Callback after every pass that changed the graph, for --dump and tests; optional.
   void (*trace)(void* self, std::string_view pass, int changes, const Graph& graph) = nullptr;
@@ -33,6 +49,9 @@ struct PassContext {
 
   bool Skips(std::string_view name) const;
   absl::Status CheckStop() const { return mge::CheckStop(stop); }
+  absl::Status InferTypes(Graph& graph) const {
+    return mge::InferTypes(graph, [this] { return CheckStop(); });
+  }
 };
 
 struct Pass {

@@ -19,11 +19,14 @@ bool SameStaticType(const Value& a, const Value& b) {
   return a.type.IsStatic() && b.type.IsStatic() && a.type.dtype == b.type.dtype && a.type.dims == b.type.dims;
 }
 
+constexpr int kMaxViews = 16;  // views of a chain that one view looks through
+
 // Returns the value with the bytes and shape of the view's output, found through chains of views. Returns kNone if there is
 // none.
 ValueId SameBytes(const Graph& graph, const Node& view) {
   const Value& out = graph.value(view.outputs[0]);
-  for (const Node* node = &view;;) {
+  const Node* node = &view;
+  for (int i = 0; i < kMaxViews; ++i) {
     ValueId source = node->inputs[0];
     if (source == kNone) return kNone;
     if (SameStaticType(graph.value(source), out)) return source;
@@ -31,6 +34,7 @@ ValueId SameBytes(const Graph& graph, const Node& view) {
     node = &graph.node(graph.value(source).producer);
     if (!node->def || !node->def->Is(kView) || node->outputs[0] != source) return kNone;
   }
+  return kNone;
 }
 
 }  // namespace

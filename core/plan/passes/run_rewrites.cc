@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
+#include <vector>
+
 #include "core/base/errors.h"
 #include "core/ops/op.h"
 #include "core/ops/rewrite.h"
@@ -43,33 +46,46 @@ std::vector<size_t> Allowed(const Graph& graph, const PassContext& context) {
   return allowed;
 }
 
-}  // namespace
-
-absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
+// Tries the rewrites on each node. Returns the number of changes.
+absl::StatusOr<int> Apply(Graph& graph, std::span<const NodeId> order, std::span<const size_t> rewrites,
+                          const PassContext& context) {
   int changes = 0;
   DenialCounter allocator(*context.allocator, *context.denied_bytes);
-  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
-  const std::vector<size_t> allowed = Allowed(graph, context);
   for (NodeId id : order) {
-    for (size_t r : allowed) {
+    MGE_RETURN_IF_ERROR(context.CheckStop());
+    for (size_t r : rewrites) {
       if (graph.node(id).dead) break;
-      const Rewrite* rewrite = AllRewrites()[r];
       int32_t first_new = graph.node_count();
       const bool recomputed = graph.node(id).recomputed;
-      absl::StatusOr<bool> changed = rewrite->apply(graph, id, allocator);
+      absl::StatusOr<bool> changed = AllRewrites()[r]->apply(graph, id, allocator);
       // Rewrites that would exceed the budget are skipped.
       if (changed.status().code() == absl::StatusCode::kResourceExhausted) continue;
       if (!changed.ok()) return changed.status();
       if (!*changed) continue;
       ++changes;
       if (context.rewrite_counts) ++(*context.rewrite_counts)[r];
+      graph.Reindex(id);
       for (int32_t n = first_new; n < graph.node_count(); ++n) {
         graph.node(n).recomputed |= recomputed;
         if (!graph.node(n).dead && !graph.node(n).def) MGE_RETURN_IF_ERROR(BindNode(graph, n));
+        graph.Reindex(n);
       }
     }
   }
-  if (changes) MGE_RETURN_IF_ERROR(InferTypes(graph));
+  return changes;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunRewrites(Graph& graph, const PassContext& context) {
+  MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
+  const std::vector<size_t> allowed = Allowed(graph, context);
+  graph.CreateIndex();
+  absl::StatusOr<int> changes = Apply(graph, order, allowed, context);
+  const bool complete = graph.DropIndex();
+  if (!changes.ok()) return changes;
+  if (!complete) return Fail(errors::kInternal, "a rewrite changed inputs or outputs without the graph's index");
+  if (*changes) MGE_RETURN_IF_ERROR(context.InferTypes(graph));
   return changes;
 }
 

@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <string_view>
 
+#include "core/base/thread.h"
 #include "core/process/child.h"
 #include "core/worker/time_kernels.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int Main(int argc, char** argv) {
   struct stat file = {};
   if (argc != 2 || std::string_view(argv[1]) != "time" || fstat(STDIN_FILENO, &file) != 0 || file.st_size <= 0) {
     std::fputs("mge-worker is an internal program of MGE; run `mge`\n", stderr);
@@ -24,3 +27,7 @@ int main(int argc, char** argv) {
   std::fflush(nullptr);
   _exit(code);  // the report is complete: the end of the backend is of no interest
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return mge::CallOnLargeStack(Main, argc, argv); }

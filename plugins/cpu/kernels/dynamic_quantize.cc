@@ -52,6 +52,10 @@ double SerialUs(const Value& x, Isa isa) {
   return 0.05 + 2 * StreamUs(static_cast<double>(x.bytes())) + 1e-3 * ns * static_cast<double>(x.elements());
 }
 
+Chunks Split(const Value& x, Isa isa) {
+  return SplitWork(x.elements(), x.elements() ? SerialUs(x, isa) / static_cast<double>(x.elements()) : 0);
+}
+
 struct DynamicQuantizeRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
@@ -64,7 +68,7 @@ struct DynamicQuantizeRow {
       if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
       Candidate c = {.id = last ? "cpu.dynamic_quantize.nhwc" : "cpu.dynamic_quantize",
                      .attributes = kExact,
-                     .workspace = kMaxChunks * sizeof(Range),
+                     .workspace = Split(x, isa).count * sizeof(Range),
                      .cost_us = RunUs(p, SerialUs(x, isa))};
       if (last) {
         c.inputs = {ChannelsLast(x.rank())};
@@ -79,8 +83,7 @@ struct DynamicQuantizeRow {
     Args a = {};
     a.table = &RecurrentCells(isa);
     a.quantize = FindQuantize(isa, MGE_DTYPE_U8, false);
-    const uint64_t elements = p.node().input(0).elements();
-    a.chunks = SplitWork(elements, elements ? SerialUs(p.node().input(0), isa) / static_cast<double>(elements) : 0);
+    a.chunks = Split(p.node().input(0), isa);
     return MakeSimple<Args, Launch>(
         [a](const Binding& b) {
           Args out = a;
@@ -91,7 +94,7 @@ struct DynamicQuantizeRow {
           out.workspace = b.workspace();
           return out;
         },
-        kMaxChunks * sizeof(Range));
+        a.chunks.count * sizeof(Range));
   }
 };
 

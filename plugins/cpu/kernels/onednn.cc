@@ -46,7 +46,7 @@ OnednnChoice ChoiceOf(const Problem& p, const Convolution& c) {
   std::vector<int64_t> problem = {'C',  c.images, c.channels, c.outputs, c.groups, w.h,  w.w,  w.kh, w.kw,
                                   w.sh, w.sw,     w.ph,       w.pw,      w.dh,     w.dw, w.oh, w.ow};
   AppendEpilogue(c.epilogue, c.bias >= 0, c.add >= 0, problem);
-  return ChooseOnednn(std::move(problem), OnednnWays(p, OnednnConvUs(c)), CutOf(c));
+  return ChooseOnednn(std::move(problem), WaysOf(p, OnednnConvUs(c)), CutOf(c));
 }
 
 struct ConvRow {
@@ -125,8 +125,10 @@ OnednnChoice ChoiceOf(const Problem& p, const Product& product) {
   const GemmSize& s = product.size;
   std::vector<int64_t> problem = {'M', s.m, s.n, s.k, product.a_row, product.a_k, product.b_k, product.b_column};
   AppendEpilogue(product.epilogue, product.start >= 0 || product.epilogue_bias >= 0, product.epilogue_add >= 0, problem);
-  int64_t most = std::min(OnednnWays(p, GemmSerialUs(s, AllowedIsa())), std::max<int64_t>(1, s.m / 8));
-  return ChooseOnednn(std::move(problem), most, CutOf(product));
+  OnednnWays ways = WaysOf(p, GemmSerialUs(s, AllowedIsa()));
+  ways.most = std::min(ways.most, std::max<int64_t>(1, s.m / 8));
+  ways.threads = std::min(ways.threads, ways.most);
+  return ChooseOnednn(std::move(problem), ways, CutOf(product));
 }
 
 struct ProductRow {

@@ -64,9 +64,11 @@ OnednnCut CutOf(const Convolution& c, ConvGradient gradient) {
 
 OnednnChoice ChoiceOf(const Problem& p, const Convolution& c, ConvGradient gradient) {
   const ConvWindows& w = c.windows;
+  OnednnWays ways = WaysOf(p, OnednnConvUs(c));
+  if (gradient == ConvGradient::kWeights) ways.most = ways.threads;  // each slice writes a whole gradient
   return ChooseOnednn({'G', static_cast<int64_t>(gradient), c.images, c.channels, c.outputs, c.groups, w.h, w.w, w.kh, w.kw,
                        w.sh, w.sw, w.ph, w.pw, w.dh, w.dw, w.oh, w.ow},
-                      OnednnWays(p, OnednnConvUs(c)), CutOf(c, gradient));
+                      ways, CutOf(c, gradient));
 }
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }

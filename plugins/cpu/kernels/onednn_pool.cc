@@ -49,7 +49,7 @@ OnednnChoice ChoiceOf(const Problem& p, const onednn::Pooling& pool) {
   const ConvWindows& w = pool.windows;
   return ChooseOnednn({'P', static_cast<int64_t>(pool.kind), pool.images, pool.channels, w.h, w.w, w.kh, w.kw, w.sh, w.sw,
                        w.ph, w.pw, w.dh, w.dw, w.oh, w.ow},
-                      OnednnWays(p, SerialUs(p, pool)), CutOf(pool));
+                      WaysOf(p, SerialUs(p, pool)), CutOf(pool));
 }
 
 struct OnednnPoolRow {

@@ -98,7 +98,9 @@ class OpenblasKernel : public Kernel {
     args_.bytes = p.type == MGE_DTYPE_F64 ? 8 : 4;
     args_.m = m;
     args_.batch = p.size.batch;
-    args_.row_chunks = p.size.batch >= 8 ? 1 : std::clamp<int64_t>(m / 64, 1, 8);
+    const double each_us = SerialUs(p) / static_cast<double>(std::max<int64_t>(p.size.batch, 1));
+    const int64_t most = std::max<int64_t>(p.size.batch >= 8 ? 1 : 8, static_cast<int64_t>(each_us / kLongUs));
+    args_.row_chunks = std::clamp<int64_t>(m / 64, 1, most);
   }
   uint32_t args_bytes() const override { return sizeof(Args); }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {

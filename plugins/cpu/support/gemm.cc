@@ -27,8 +27,8 @@ GemmSplit SplitGemm(const GemmSize& s, int columns, double serial_us) {
   if (s.m == 0 || s.n == 0) split.batch = 0;
   if (split.batch == 0 || serial_us < kSplitUs) return split;
   constexpr double kChunkUs = 20;
-  double wanted =
-      std::min(static_cast<double>(kMaxChunks), std::max(2.0, serial_us / kChunkUs)) / static_cast<double>(s.batch);
+  double wanted = std::min(static_cast<double>(MaxChunks(serial_us)), std::max(2.0, serial_us / kChunkUs)) /
+                  static_cast<double>(s.batch);
   if (wanted <= 1) return split;
   // Splits rows first, because their copy is then made only once. Splits columns if there are few rows, with enough columns
   // per chunk to pay for the copy.

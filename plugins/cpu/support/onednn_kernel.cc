@@ -144,10 +144,10 @@ std::string ShortName(std::string_view implementation) {
   return name;
 }
 
-OnednnChoice Choose(int64_t most, const OnednnCut& cut) {
+OnednnChoice Choose(const OnednnWays& allowed, const OnednnCut& cut) {
   OnednnChoice choice;
   std::vector<OnednnSlice> slices;
-  for (int64_t ways = most; ways >= 1 && choice.ways == 0; ways /= 2) {
+  for (int64_t ways = allowed.most; ways >= 1 && choice.ways == 0; ways /= 2) {
     slices.clear();
     Result r = cut(ways, &slices);
     if (r.ok())
@@ -166,7 +166,8 @@ OnednnChoice Choose(int64_t most, const OnednnCut& cut) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   for (const std::string& name : names) choice.code += (choice.code.empty() ? "" : "+") + name;
-  int64_t rounds = (static_cast<int64_t>(slices.size()) + choice.ways - 1) / choice.ways;
+  const int64_t threads = std::min(choice.ways, allowed.threads);
+  int64_t rounds = (static_cast<int64_t>(slices.size()) + threads - 1) / threads;
   choice.share = static_cast<double>(rounds * largest) / static_cast<double>(all);
   return choice;
 }
@@ -185,16 +186,16 @@ OnednnState::~OnednnState() {
   for (size_t i = 0; i < instances_.size(); ++i) slices_[i].primitive->DestroyInstance(instances_[i]);
 }
 
-OnednnChoice ChooseOnednn(std::vector<int64_t> problem, int64_t most, const OnednnCut& cut) {
+OnednnChoice ChooseOnednn(std::vector<int64_t> problem, const OnednnWays& ways, const OnednnCut& cut) {
   constexpr size_t kMostKept = 4096;
   static std::mutex mutex;
   static std::map<std::vector<int64_t>, OnednnChoice> kept;
-  problem.push_back(most);
+  problem.insert(problem.end(), {ways.most, ways.threads});
   {
     std::lock_guard lock(mutex);
     if (auto it = kept.find(problem); it != kept.end()) return it->second;
   }
-  OnednnChoice choice = Choose(most, cut);
+  OnednnChoice choice = Choose(ways, cut);
   std::lock_guard lock(mutex);
   if (kept.size() >= kMostKept) kept.clear();
   return kept.emplace(std::move(problem), std::move(choice)).first->second;
@@ -232,7 +233,13 @@ bool OnednnUsable(Offers& offers, double serial_us) {
   return true;
 }
 
-int64_t OnednnWays(const Problem& p, double serial_us) { return serial_us < 2 * kLeastSerialUs ? 1 : p.threads(); }
+OnednnWays WaysOf(const Problem& p, double serial_us) {
+  constexpr double kMaxTimes = 256;  // each slice has memory of its own
+  if (serial_us < 2 * kLeastSerialUs) return {1, 1};
+  const int64_t threads = p.threads();
+  const auto times = static_cast<int64_t>(std::min(serial_us / kLongUs / static_cast<double>(threads), kMaxTimes));
+  return {threads * std::max<int64_t>(times, 1), threads};
+}
 
 double OnednnCostUs(double serial_us, const OnednnChoice& choice) {
   return kCallUs + (choice.ways > 1 ? 1.0 : 0.0) + serial_us * choice.share;

@@ -34,22 +34,27 @@ struct OnednnSlice {
   uint64_t weights = 0, scratch = 0;             // byte offsets in the packed constant and in the workspace
 };
 
+// How to cut a problem: into at most `most` slices, for `threads` threads. Long work has more slices than threads, since a run
+// can stop only between slices.
+struct OnednnWays {
+  int64_t most = 1, threads = 1;
+};
+
 // Describes a problem's slices for `ways` threads. Fails if the library has only reference code for one of them.
 using OnednnCut = std::function<Result(int64_t ways, std::vector<OnednnSlice>* slices)>;
 
 // The slices chosen for a problem.
 struct OnednnChoice {
-  int64_t ways = 0;        // number of threads; 0: the library has only reference code
+  int64_t ways = 0;        // number of slices at one time; 0: the library has only reference code
   double share = 1;        // share of the work of the busiest thread
   std::string code;        // short names of the implementations, "brgconv"
   uint64_t workspace = 0;  // bytes
   std::string reason;      // set if ways is 0
 };
 
-// Chooses slices for at most `most` threads. If the library has only reference code for them, tries half as many threads,
-// down to one. `problem` must contain all numbers that the result depends on. Results are cached, because the planner asks
+// Chooses slices. If the library has only reference code for them, tries half as many, down to one. `problem` must contain all numbers that the result depends on. Results are cached, because the planner asks
 // about a node and about every group that contains it.
-OnednnChoice ChooseOnednn(std::vector<int64_t> problem, int64_t most, const OnednnCut& cut);
+OnednnChoice ChooseOnednn(std::vector<int64_t> problem, const OnednnWays& ways, const OnednnCut& cut);
 
 // The operand numbers of a problem; -1: absent.
 struct OnednnPlaces {
@@ -64,8 +69,8 @@ KernelPtr MakeOnednnKernel(const OnednnPlaces& places, const OnednnChoice& choic
 // Returns whether oneDNN may be used; otherwise refuses with the reason.
 bool OnednnUsable(Offers& offers, double serial_us);
 
-// Returns the largest number of threads for work of that length.
-int64_t OnednnWays(const Problem& p, double serial_us);
+// Returns how to cut work of that length.
+OnednnWays WaysOf(const Problem& p, double serial_us);
 double OnednnCostUs(double serial_us, const OnednnChoice& choice);
 // Returns one thread's time of a convolution, or of one of its gradients.
 double OnednnConvUs(const Convolution& c);

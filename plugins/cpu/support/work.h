@@ -13,6 +13,11 @@ namespace mge::cpu {
 // Work shorter than this on one thread is not split. A chunk takes at least about half of it.
 inline constexpr double kSplitUs = 4.0;
 inline constexpr uint64_t kMaxChunks = 64;
+// A chunk of long work takes about as long as this by its estimate, since a run can stop only between chunks.
+inline constexpr double kLongUs = 20e3;
+
+// Returns the largest number of chunks for work of that length on one thread.
+inline uint64_t MaxChunks(double serial_us) { return std::max(kMaxChunks, static_cast<uint64_t>(serial_us / kLongUs)); }
 
 // `items` split into `count` ranges of `per_chunk` items; the last one may be shorter. Depends only on the problem's size.
 struct Chunks {
@@ -28,7 +33,7 @@ inline Chunks SplitWork(uint64_t items, double us_per_item) {
   Chunks c = {items, std::max<uint64_t>(items, 1), 1};
   double total = us_per_item * static_cast<double>(items);
   if (total < kSplitUs || items < 2) return c;
-  auto wanted = std::min<uint64_t>({kMaxChunks, items, static_cast<uint64_t>(total / (kSplitUs / 2))});
+  auto wanted = std::min<uint64_t>({MaxChunks(total), items, static_cast<uint64_t>(total / (kSplitUs / 2))});
   c.per_chunk = (items + wanted - 1) / wanted;
   c.count = (items + c.per_chunk - 1) / c.per_chunk;
   return c;

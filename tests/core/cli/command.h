@@ -48,6 +48,14 @@ class Command : public testing::Test {
     return o;
   }
 
+  // Runs `mge ARGS` with a limited stack of the main thread, in KiB.
+  Outcome MgeWithStack(int kib, const std::string& args) const {
+    const std::string line = "cd " + folder_ + " && ulimit -s " + std::to_string(kib) + " && exec " + MGE_BINARY_DIR +
+                             "/bin/mge " + args + " >stdout.txt 2>stderr.txt </dev/null";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), Read("stdout.txt"), Read("stderr.txt")};
+  }
+
   std::string Read(const std::string& name) const {
     std::ifstream in(Path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};

@@ -449,6 +449,38 @@ TEST_F(Command, ReportsBadAttributesAndIndicesAsErrors) {
   }
 }
 
+// Returns a model of `depth` nested Ifs, whose condition is an input.
+ob::Proto NestedIfs(int depth) {
+  auto body = [](const std::string& node, const std::string& output) {
+    return ob::GraphProto({.nodes = {node}, .outputs = {ob::ValueInfo(output, DType::kF32, {int64_t{2}})}});
+  };
+  ob::Proto inner = ob::NodeProto("Relu", {"x"}, {"y0"});
+  for (int i = 0; i < depth; ++i) {
+    const std::string other = "z" + std::to_string(i);
+    inner = ob::NodeProto("If", {"c"}, {"y" + std::to_string(i + 1)},
+                          {.attributes = {ob::GraphAttr("then_branch", body(inner, "y" + std::to_string(i))),
+                                          ob::GraphAttr("else_branch", body(ob::NodeProto("Neg", {"x"}, {other}), other))}});
+  }
+  return ob::ModelProto(
+      {.graph =
+           ob::GraphProto({.nodes = {inner},
+                           .inputs = {ob::ValueInfo("x", DType::kF32, {int64_t{2}}), ob::ValueInfo("c", DType::kBool, {})},
+                           .outputs = {ob::ValueInfo("y" + std::to_string(depth), DType::kF32, {int64_t{2}})}})});
+}
+
+TEST_F(Command, RunsNestedModelsOnASmallStack) {
+  Write("nested.onnx", NestedIfs(95));
+  Write("too_deep.onnx", NestedIfs(2000));
+  for (int kib : {8192, 64}) {
+    EXPECT_EQ(MgeWithStack(kib, "run nested.onnx --device cpu0").code, 0) << kib << " KiB: " << Read("stderr.txt");
+    const Outcome refused = MgeWithStack(kib, "run too_deep.onnx --device cpu0");
+    EXPECT_NE(refused.code, 0);
+    EXPECT_LT(refused.code, 128) << kib << " KiB: " << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("levels"));
+    EXPECT_LT(MgeWithStack(kib, "inspect too_deep.onnx").code, 128) << kib << " KiB: " << Read("stderr.txt");
+  }
+}
+
 TEST_F(Command, StopsALoopThatNeverEnds) {
   std::string body = ob::GraphProto(
       {.nodes = {ob::NodeProto("Identity", {"c"}, {"c2"}), ob::NodeProto("Add", {"v", "v"}, {"v2"})},

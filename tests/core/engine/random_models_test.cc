@@ -55,7 +55,43 @@ class RandomModel {
   std::vector<HostValue> inputs;
   std::vector<Known> outputs;
 
+  // Returns inputs of other shapes: each size that is not 1 becomes another one, the same everywhere. Sets `results` to the
+  // outputs for them. Returns nothing if the model has fixed shapes or is not valid for these.
+  std::vector<HostValue> OtherShapes(unsigned seed, std::vector<Known>* results) {
+    if (!symbolic_) return {};
+    std::vector<HostValue> others;
+    for (const HostValue& input : inputs) {
+      Shape shape = input.tensor.shape();
+      for (int64_t& d : shape) d = d > 1 ? 2 + (d + seed) % 5 : d;
+      others.emplace_back().tensor = Values(input.tensor.dtype(), shape);
+    }
+    std::vector<HostValue> values(static_cast<size_t>(graph.value_count()));
+    for (ValueId v = 0; v < graph.value_count(); ++v) values[static_cast<size_t>(v)].tensor = graph.value(v).constant;
+    for (size_t i = 0; i < others.size(); ++i) values[static_cast<size_t>(graph.inputs()[i])] = others[i];
+    for (NodeId id = 0; id < graph.node_count(); ++id) {
+      const Node& node = graph.node(id);
+      std::vector<HostValue> in;
+      for (ValueId v : node.inputs) in.push_back(values[static_cast<size_t>(v)]);
+      auto made = Evaluate(node, in);
+      if (!made.ok()) return {};
+      for (size_t i = 0; i < made->size(); ++i) {
+        if (!IsModerate((*made)[i].tensor)) return {};
+        values[static_cast<size_t>(node.outputs[i])] = (*made)[i];
+      }
+    }
+    results->clear();
+    for (const Known& k : outputs) results->push_back({k.id, values[static_cast<size_t>(k.id)].tensor, k.exact});
+    return others;
+  }
+
  private:
+  static bool IsModerate(const Tensor& t) {
+    if (t.elements() > kMostElements) return false;
+    for (int64_t i = 0; i < t.elements(); ++i) {
+      if (!(std::abs(Number(t, i)) < kLargest)) return false;
+    }
+    return true;
+  }
   int Below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
   template <typename T>
   T OneOf(std::initializer_list<T> list) {
@@ -147,10 +183,7 @@ class RandomModel {
     auto results = Evaluate(scratch.node(bound), values);
     if (!results.ok()) return;
     for (const HostValue& r : *results) {
-      if (r.tensor.elements() > kMostElements || (!exact && IsHalf(r.tensor.dtype()) && Below(3))) return;
-      for (int64_t i = 0; i < r.tensor.elements(); ++i) {
-        if (!(std::abs(Number(r.tensor, i)) < kLargest)) return;
-      }
+      if (!IsModerate(r.tensor) || (!exact && IsHalf(r.tensor.dtype()) && Below(3))) return;
     }
     for (ValueId& v : node.outputs) v = graph.AddTemporary("v");
     NodeId id = graph.AddNode(node);
@@ -164,7 +197,31 @@ class RandomModel {
   }
 
   void AddNode() {
-    switch (Below(22)) {
+    switch (Below(25)) {
+      case 22: {  // many readers of one value, joined again
+        Known x = Float(1, 3);
+        std::vector<Known> all;
+        for (int i = 0, n = 2 + Below(Below(4) ? 6 : 60); i < n; ++i) {
+          const size_t before = known_.size();
+          Add(OneOf({"Abs", "Neg", "Relu", "Floor", "Sign"}), {x});
+          if (known_.size() > before) all.push_back(known_.back());
+        }
+        if (all.empty()) return;
+        return Add("Concat", all, With({{"axis", int64_t{0}}}));
+      }
+      case 23: {  // an operator of any number of inputs
+        Known x = Float(0, 3);
+        std::vector<Known> all = {x};
+        for (int i = 0, n = Below(Below(4) ? 8 : 100); i < n; ++i) all.push_back(Below(3) ? Beside(x) : x);
+        const char* op = OneOf({"Sum", "Max", "Min", "Mean"});
+        return Add(op, all, {}, std::string_view(op) == "Max" || std::string_view(op) == "Min" || all.size() == 1);
+      }
+      case 24: {
+        Known x = Any(1, 3);
+        const int64_t axis = Below(static_cast<int>(x.tensor.rank())), size = x.tensor.shape()[static_cast<size_t>(axis)];
+        if (size < 2) return;
+        return Add("Split", {x}, With({{"axis", axis}, {"num_outputs", size}}), true, static_cast<int>(size));
+      }
       case 0:
       case 1: return Add(OneOf({"Abs", "Neg", "Relu", "Floor", "Ceil", "Round", "Sign", "Sqrt", "Identity"}), {Float(0, 4)});
       case 2:
@@ -302,9 +359,11 @@ TEST(RandomModels, GiveTheResultsOfTheirSingleNodesOnEveryDevice) {
   options.built_in_plugins = false;
   options.plugin_directories = {kPlugins};
   options.sources.call = {{"engine.cpu_worker_nthreads", "3"}};  // for steps that are operations of their own
+  unsigned shapes = 0;
   std::vector<std::string> devices = {"cpu0"};
   if (std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) {
     options.sources.call.push_back({"virtual.devices", "1"});
+    options.sources.call.push_back({"virtual.compute_queues", "3"});
     devices.emplace_back("virtual0");
   }
   auto runtime = Runtime::Create(std::move(options));
@@ -317,19 +376,34 @@ TEST(RandomModels, GiveTheResultsOfTheirSingleNodesOnEveryDevice) {
       const std::string place = fmt::format("seed {} on {}, bulk {}\n{}", seed, device, bulk, GraphText(random.graph));
       onnx::Model model;
       model.graph = random.graph;
-      auto session =
-          Session::Create(*runtime, std::move(model), {.device = device, .settings = {{"engine.bulk_inference", bulk}}});
+      const std::string checked = seed % 5 ? "false" : "true";
+      auto session = Session::Create(
+          *runtime, std::move(model),
+          {.device = device, .settings = {{"engine.bulk_inference", bulk}, {"debug.check_memory", checked}}});
       ASSERT_TRUE(session.ok()) << FormatError(session.status()) << "\n" << place;
-      std::vector<HostValue> out(random.outputs.size());
-      RunState control;
-      absl::Status status = (*session)->Run(random.inputs, out, control);
-      ASSERT_TRUE(status.ok()) << FormatError(status) << "\n" << place;
-      for (size_t i = 0; i < out.size(); ++i) {
-        EXPECT_EQ(Difference(random.outputs[i], out[i].tensor), "") << "output " << i << ", " << place;
+      auto run = [&](const std::vector<HostValue>& inputs, const std::vector<RandomModel::Known>& expected,
+                     std::string_view which) {
+        std::vector<HostValue> out(expected.size());
+        RunState control;
+        absl::Status status = (*session)->Run(inputs, out, control);
+        ASSERT_TRUE(status.ok()) << FormatError(status) << "\n" << which << " shapes, " << place;
+        for (size_t i = 0; i < out.size(); ++i) {
+          EXPECT_EQ(Difference(expected[i], out[i].tensor), "") << "output " << i << ", " << which << " shapes, " << place;
+        }
+      };
+      run(random.inputs, random.outputs, "the first");
+      for (unsigned other = 1; other <= 2; ++other) {
+        std::vector<RandomModel::Known> expected;
+        const std::vector<HostValue> inputs = random.OtherShapes(other, &expected);
+        if (inputs.empty()) continue;
+        ++shapes;
+        run(inputs, expected, "other");
+        run(random.inputs, random.outputs, "the first");
       }
       if (::testing::Test::HasFailure()) return;
     }
   }
+  EXPECT_GT(shapes, count / 20) << "models that were run with several shapes";
 }
 
 }  // namespace

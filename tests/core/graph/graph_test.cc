@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graph.h"
 
+#include <set>
+#include <string>
+
 #include "core/base/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -135,6 +138,41 @@ TEST(Graph, ConsumersCountEachUse) {
   Graph g = Parse("input x\ny = A(x, x)\noutput y, y\n");
   EXPECT_THAT(g.Consumers()[Find(g, "x")], ElementsAre(0, 0));
   EXPECT_EQ(g.OutputUses(Find(g, "y")), 2);
+}
+
+TEST(Graph, AnIndexFindsTheReadersThatAWalkFinds) {
+  Graph g = Parse("input x\ny = A(x, x)\nz = B(y, x)\noutput z, y\n");
+  auto readers = [&](std::string_view name) {
+    std::set<std::string> ops;
+    g.AnyReader(Find(g, name), [&](NodeId id) { return ops.insert(g.node(id).op).second && false; });
+    return ops;
+  };
+  const auto check = [&](const char* state) {
+    EXPECT_EQ(readers("x"), (std::set<std::string>{"A", "B", "C"})) << state;
+    EXPECT_EQ(readers("y"), std::set<std::string>{}) << state;
+    EXPECT_EQ(readers("u"), std::set<std::string>{"D"}) << state;
+    EXPECT_EQ(g.OutputUses(Find(g, "y")), 0) << state;
+    EXPECT_EQ(g.OutputUses(Find(g, "x")), 1) << state;
+  };
+  g.CreateIndex();
+  const ValueId u = g.AddTemporary("u");
+  g.AddNode({.op = "C", .inputs = {Find(g, "x")}, .outputs = {u}});
+  g.AddNode({.op = "D", .inputs = {u}, .outputs = {g.AddTemporary("w")}});
+  g.ReplaceUses(Find(g, "y"), Find(g, "x"));
+  check("with an index");
+  EXPECT_TRUE(g.DropIndex());
+  check("without an index");
+}
+
+TEST(Graph, AnIndexNoticesAUseThatItLacks) {
+  Graph g = Parse("input x\ny = A(x)\nz = B(y)\noutput z\n");
+  g.CreateIndex();
+  g.node(1).inputs[0] = Find(g, "x");
+  EXPECT_FALSE(g.DropIndex());
+  g.CreateIndex();
+  g.node(1).inputs[0] = Find(g, "y");
+  g.Reindex(1);
+  EXPECT_TRUE(g.DropIndex());
 }
 
 TEST(Graph, TemporariesGetFreshNames) {

@@ -142,5 +142,38 @@ TEST(AffineGrid, MapsPositions) {
   EXPECT_THAT(Both("AffineGrid", {identity, "int64[4]<1, 1, -1, 2>"}), HasSubstr("negative"));
 }
 
+// Refuses any allocation above a limit.
+class LimitedPieces : public HostAllocator {
+ public:
+  explicit LimitedPieces(int64_t limit) : limit_(limit) {}
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(int64_t bytes) override {
+    if (bytes > limit_) return absl::ResourceExhaustedError("larger than the limit");
+    return UnlimitedHostAllocator().Allocate(bytes);
+  }
+
+ private:
+  int64_t limit_;
+};
+
+TEST(Resize, NeedsIntermediatesNoLargerThanItsInputOrOutput) {
+  for (const char* sizes : {"4, 1, 512", "512, 4, 1", "1, 512, 4", "512, 1, 4"}) {
+    for (const char* shape : {"4,1,512", "512,4,1", "1,512,4"}) {
+      absl::StatusOr<Graph> graph = ParseGraphText(
+          fmt::format("input x : float32[{}]\nconst s = int64[3]<{}>\ny = Resize(x, _, _, s) {{mode=\"cubic\"}}\noutput y\n",
+                      shape, sizes));
+      ASSERT_TRUE(graph.ok()) << graph.status();
+      ASSERT_TRUE(InferTypes(*graph).ok());
+      std::vector<float> ones(4 * 512, 1.0f);
+      std::vector<HostValue> inputs(1);
+      inputs[0].tensor = Tensor::Of<float>(graph->value(graph->inputs()[0]).type.dims, ones);
+      // A table of positions or weights has at most four entries of eight bytes for each of 512 outputs.
+      LimitedPieces allocator(4 * 512 * 8);
+      absl::StatusOr<std::vector<HostValue>> results = Interpret(*graph, std::move(inputs), allocator);
+      ASSERT_TRUE(results.ok()) << shape << " to " << sizes << ": " << results.status();
+      for (float y : (*results)[0].tensor.Data<float>()) ASSERT_NEAR(y, 1.0f, 1e-6f);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mge

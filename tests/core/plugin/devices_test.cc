@@ -115,6 +115,20 @@ TEST(Devices, NumbersBeyondTheLastAreRefused) {
   EXPECT_THAT(machine.Chosen("gpu2"), AllOf(HasSubstr("E0502"), HasSubstr("there are 2 devices")));
 }
 
+TEST(Devices, ANumberBeyondTheLastGetsTheDevicesOfItsClassAsAFix) {
+  Machine machine({"card", "processor"});
+  for (const char* wrong : {"gpu2", "gpu(9)"}) {
+    EXPECT_THAT(machine.Chosen(wrong), AllOf(HasSubstr("choose an available device (gpu0, gpu1)"), Not(HasSubstr("cpu0"))));
+  }
+  EXPECT_THAT(machine.Chosen("card7"), AllOf(HasSubstr("(card0, card1)"), Not(HasSubstr("cpu0"))));
+}
+
+TEST(Devices, AMisspeltClassWithoutANumberGetsTheFirstDeviceAsASuggestion) {
+  Machine machine({"processor"});
+  EXPECT_THAT(machine.Chosen("cpuu"), AllOf(HasSubstr("cpu0"), Not(HasSubstr("cpux"))));
+  EXPECT_THAT(machine.Chosen("cpuux"), HasSubstr("cpux"));
+}
+
 TEST(Devices, AMisspeltClassGetsASuggestion) {
   Machine machine({"good"});
   EXPECT_THAT(machine.Chosen("fkae0"), AllOf(HasSubstr("E0501"), HasSubstr("fake0")));

@@ -55,7 +55,7 @@ Scheduled ScheduleOf(std::string_view text, bool in_place) {
 }
 
 MemoryPlan MemoryOf(const Scheduled& s) {
-  absl::StatusOr<MemoryPlan> memory = AssignBuffers(s.graph, s.cover, s.schedule, s.kernels, s.context);
+  absl::StatusOr<MemoryPlan> memory = AssignBuffers(s.graph, s.cover, s.schedule, s.kernels, s.context, nullptr);
   EXPECT_TRUE(memory.ok()) << memory.status();
   return *std::move(memory);
 }

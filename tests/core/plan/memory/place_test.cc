@@ -120,5 +120,21 @@ TEST(Place, NoBuffersNeedNoMemory) {
   EXPECT_EQ(PlaceIntervals(std::vector<Interval>{{0, 0, 3}, {0, 1, 2}}).total, 0);
 }
 
+TEST(PlaceIntervals, ComparesEachBufferOfAChainWithItsNeighboursOnly) {
+  std::vector<Interval> chain;
+  for (int32_t i = 0; i < 20000; ++i) chain.push_back({64 + i % 7 * 64, i, i + 1});
+  const Placement placement = PlaceIntervals(chain);
+  EXPECT_LT(placement.visits, 4 * 4 * 20000);
+  EXPECT_LE(placement.total, 2 * placement.lower_bound);
+}
+
+TEST(PlaceIntervals, LimitsItsWorkForBuffersThatAreAllAliveTogether) {
+  std::vector<Interval> all;
+  for (int32_t i = 0; i < 20000; ++i) all.push_back({64, 0, i});
+  const Placement placement = PlaceIntervals(all, std::numeric_limits<int64_t>::max(), std::nullopt, {.limit = 100000});
+  EXPECT_LT(placement.visits, 100000 + 20000);
+  EXPECT_EQ(placement.total, 64 * 20000);
+}
+
 }  // namespace
 }  // namespace mge

@@ -3,6 +3,7 @@
 #include "core/plan/passes/pass.h"
 
 #include "core/base/errors.h"
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -97,6 +98,59 @@ TEST(Passes, FoldingStopsWhenItsRunIsCancelled) {
   ASSERT_TRUE(graph.ok());
   const PassContext context = {.allocator = &UnlimitedHostAllocator(), .stop = &stop};
   EXPECT_EQ(ErrorId(RunPasses(*graph, context, nullptr)), errors::kCancelled.id);
+}
+
+// Doubles a constant of 16 bytes `times` times.
+std::string Doubled(int times) {
+  std::string text = "input x : float32[2]\nconst v = float32[4]<1>\nv0 = Concat(v, v) {axis=0}\n";
+  for (int i = 1; i < times; ++i) text += fmt::format("v{} = Concat(v{}, v{}) {{axis=0}}\n", i, i - 1, i - 1);
+  return text + fmt::format("s = ReduceSum(v{}) {{keepdims=0}}\ny = Add(s, x)\noutput y\n", times - 1);
+}
+
+TEST(Passes, FoldingIsLimitedByTheBytesOfTheModel) {
+  auto graph = ParseGraphText(Doubled(28));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Purse purse(int64_t{1} << 40);
+  ASSERT_TRUE(RunPasses(*graph, {.allocator = &purse, .fold_bytes = 4096}, nullptr).ok());
+  EXPECT_LE(purse.given, 2 * 4096 + 1024);
+  EXPECT_LE(ConstantBytes(*graph), 4096 + 4 * 16);
+  EXPECT_GT(graph->node_count(), 15) << "the rest is computed at run time";
+}
+
+TEST(Passes, FoldingFreesTheConstantsThatItReads) {
+  // Each of 40 steps makes a constant as large as the first one, which is more than may be added in all.
+  std::string text = "input x : float32[256]\nconst v = float32[256]<1>\nv0 = Neg(v)\n";
+  for (int i = 1; i < 40; ++i) text += fmt::format("v{} = Sin(v{})\n", i, i - 1);
+  auto graph = ParseGraphText(text + "y = Add(v39, x)\noutput y\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(RunPasses(*graph, {.allocator = &UnlimitedHostAllocator(), .fold_bytes = 0}, nullptr).ok());
+  EXPECT_EQ(graph->node_count(), 1);
+}
+
+TEST(Passes, FoldingLeavesLongComputationsToTheRun) {
+  auto graph = ParseGraphText(
+      "input x : float32[1200,1200]\nconst a = float32[1200,1200]<1>\nb = MatMul(a, a)\ny = Add(b, x)\noutput y\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(RunPasses(*graph, {.allocator = &UnlimitedHostAllocator()}, nullptr).ok());
+  EXPECT_EQ(graph->node_count(), 2);
+}
+
+TEST(Passes, EachPassStopsWhenItsRunIsCancelled) {
+  StopControl stop;
+  stop.cancel = kStopAsked;
+  for (const Pass& pass : AllPasses()) {
+    if (pass.name == "remove_identities" || pass.name == "merge_transposes" || pass.name == "merge_equal" ||
+        pass.name == "remove_dead" || pass.name == "expand_functions") {
+      continue;  // they only walk over the graph, and the next pass checks
+    }
+    auto graph = ParseGraphText("input x : float32[2]\nconst a = float32[2]<1>\nb = Neg(a)\ny = Add(b, x)\noutput y\n");
+    ASSERT_TRUE(graph.ok() && InferTypes(*graph).ok());
+    FoldLimits limits = {.bytes = 1 << 20};
+    int64_t denied = 0;
+    const PassContext context = {
+        .allocator = &UnlimitedHostAllocator(), .denied_bytes = &denied, .fold_limits = &limits, .stop = &stop};
+    EXPECT_EQ(ErrorId(pass.run(*graph, context).status()), errors::kCancelled.id) << pass.name;
+  }
 }
 
 }  // namespace
