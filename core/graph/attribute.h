@@ -2,7 +2,9 @@
 // Attributes of a node: named constants, including the bodies of control-flow operators.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +26,8 @@ using GraphPtr = std::shared_ptr<const Graph>;
 // becomes text without the shape, such as "tensor(float32)" or "optional(seq(tensor(float32)))".
 using AttributeValue = std::variant<int64_t, float, std::string, Ints, Floats, Texts, Tensor, std::vector<Tensor>, GraphPtr>;
 
-// The attributes of a node, in the order of the model. Find() is linear: most nodes have fewer than ten attributes.
+// The attributes of a node: those that a model or a pass has set, in that order, then those that follow from the node (the
+// implied ones: defaults and the like). Find() is linear: most nodes have fewer than ten attributes.
 class Attributes {
  public:
   const AttributeValue* Find(std::string_view name) const {
@@ -35,8 +38,8 @@ class Attributes {
   }
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
 
-  // The getters return the attribute if it exists and has the type, else the default. The schema check has checked the types
-  // before. Pointers are valid until the attributes change.
+  // The getters return the attribute if it exists and has the type, else `fallback`. Nodes that are bound have all attributes
+  // with a default. Pointers are valid until the attributes change.
   int64_t Int(std::string_view name, int64_t fallback = 0) const { return Or<int64_t>(name, fallback); }
   float Float(std::string_view name, float fallback = 0) const { return Or<float>(name, fallback); }
   std::string Text(std::string_view name, std::string fallback = "") const {
@@ -49,8 +52,18 @@ class Attributes {
   GraphPtr GraphOrNull(std::string_view name) const { return Or<GraphPtr>(name, nullptr); }
 
   void Set(std::string name, AttributeValue value);
+  // Sets an attribute that follows from the rest of the node. An attribute that is not implied only changes its value.
+  void SetImplied(std::string name, AttributeValue value);
   void Remove(std::string_view name);
+  // Removes the implied attributes for which `wanted`(name) is false.
+  template <typename F>
+  void KeepImplied(F wanted) {
+    const auto first = items_.begin() + static_cast<ptrdiff_t>(written_);
+    items_.erase(std::remove_if(first, items_.end(), [&](const auto& item) { return !wanted(item.first); }), items_.end());
+  }
 
+  // Returns the attributes that are not implied. They are the node's text.
+  std::span<const std::pair<std::string, AttributeValue>> written() const { return {items_.data(), written_}; }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
   size_t size() const { return items_.size(); }
@@ -67,7 +80,8 @@ class Attributes {
     return value ? *value : fallback;
   }
 
-  std::vector<std::pair<std::string, AttributeValue>> items_;
+  std::vector<std::pair<std::string, AttributeValue>> items_;  // implied ones last
+  size_t written_ = 0;                                         // number of items that are not implied
 };
 
 }  // namespace mge

@@ -118,10 +118,10 @@ void Writer::WriteNode(const Graph& graph, const Node& n, const std::string& ind
   if (n.version) out += fmt::format("@{}", n.version);
   out += fmt::format("({})", List(n.inputs, name_of));
   if (!n.captures.empty()) out += fmt::format(" captures({})", List(n.captures, name_of));
-  if (n.attrs.size()) {
+  if (!n.attrs.written().empty()) {
     out += " {";
     bool first = true;
-    for (const auto& [name, value] : n.attrs) {
+    for (const auto& [name, value] : n.attrs.written()) {
       if (!first) out += ", ";
       first = false;
       out += Name(name) + "=";

@@ -100,7 +100,7 @@ absl::Status CheckAttributes(const Node& node, const OpDef& def) {
     }
   }
   for (const Attr& a : def.attrs) {
-    if (a.required && !node.attrs.Has(a.name)) {
+    if (a.required() && !node.attrs.Has(a.name)) {
       return InvalidNode(node, fmt::format("attribute '{}' is required but absent", a.name));
     }
   }
@@ -123,6 +123,21 @@ const OpDef* FindOp(std::string_view domain, std::string_view name) {
   OpDef key{.name = name, .domain = CanonicalDomain(domain)};
   auto at = std::lower_bound(sorted.begin(), sorted.end(), &key, Before);
   return at != sorted.end() && (*at)->name == key.name && (*at)->domain == key.domain ? *at : nullptr;
+}
+
+AttributeValue Attr::DefaultValue() const {
+  switch (type) {
+    case AttrType::kInt: return int_value;
+    case AttrType::kFloat: return float_value;
+    case AttrType::kText: return std::string(text_value);
+    default: return Ints(ints_value.begin(), ints_value.end());
+  }
+}
+
+void AddDefaults(const OpDef& def, Attributes& attrs) {
+  for (const Attr& a : def.attrs) {
+    if (a.has_default() && !attrs.Has(a.name)) attrs.SetImplied(std::string(a.name), a.DefaultValue());
+  }
 }
 
 absl::Status CheckInputTypes(const Graph& graph, const Node& node, bool kinds_known) {
@@ -176,7 +191,11 @@ absl::Status BindNode(Graph& graph, NodeId id) {
   while (!node.inputs.empty() && node.inputs.back() == kNone) node.inputs.pop_back();
   MGE_RETURN_IF_ERROR(CheckArity(node, {def->inputs.begin(), def->inputs.end()}, node.inputs, "input"));
   MGE_RETURN_IF_ERROR(CheckArity(node, {def->outputs.begin(), def->outputs.end()}, node.outputs, "output"));
+  // The node may have the attributes of the operator that it replaces.
+  node.attrs.KeepImplied(
+      [&](std::string_view name) { return std::ranges::find(def->attrs, name, &Attr::name) != def->attrs.end(); });
   MGE_RETURN_IF_ERROR(CheckAttributes(node, *def));
+  AddDefaults(*def, node.attrs);
   return CheckInputTypes(graph, node, /*kinds_known=*/false);
 }
 

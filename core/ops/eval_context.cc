@@ -116,6 +116,12 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<cons
     return Fail(errors::kInternal, fmt::format("{} values were given for {} inputs", inputs.size(), node.inputs.size()),
                 {.where = NodePlace(node)});
   }
+  if (const OpDef* def = node.def ? nullptr : FindOp(node.domain, node.op)) {  // not bound
+    Node bound = node;
+    bound.def = def;
+    AddDefaults(*def, bound.attrs);
+    return Evaluate(bound, inputs, allocator, stop);
+  }
   std::vector<const HostValue*> pointers;
   for (size_t i = 0; i < inputs.size(); ++i) pointers.push_back(node.inputs[i] == kNone ? nullptr : &inputs[i]);
   HostEvalContext context(node, std::move(pointers), allocator, stop, NodeSeed(node, 0));

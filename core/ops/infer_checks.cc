@@ -54,9 +54,9 @@ absl::Status RequireShape(std::string_view name, std::span<const int64_t> shape,
               fmt::format("{} has shape {}; it must be {}", name, ShapeText(shape), ShapeText(wanted)));
 }
 
-absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name, std::string_view fallback,
+absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
                                std::initializer_list<std::string_view> choices) {
-  std::string text = attrs.Text(name, std::string(fallback));
+  std::string text = attrs.Text(name);
   int i = 0;
   for (std::string_view choice : choices) {
     if (text == choice) return i;
@@ -66,7 +66,7 @@ absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name, s
               fmt::format("attribute {} = \"{}\" is not one of {}", name, EscapeControl(text), fmt::join(choices, ", ")));
 }
 
-absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, DType fallback, TypeSet allowed) {
+absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, TypeSet allowed, DType fallback) {
   int64_t code = attrs.Int(name, static_cast<int64_t>(fallback));
   if (code > 0 && code < kDTypeCount && allowed.Contains(static_cast<DType>(code))) return static_cast<DType>(code);
   // ONNX's codes from 17 on are types of at most 8 bits. They have no DType.

@@ -29,13 +29,15 @@ absl::Status RequireSize(std::string_view name, int64_t size, int64_t wanted);
 // Checks that the shape equals `wanted` in rank and in every known size.
 absl::Status RequireShape(std::string_view name, std::span<const int64_t> shape, std::span<const int64_t> wanted);
 
-// Returns the index in `choices` of a text attribute's value. `fallback` is the value if the attribute is absent.
-absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name, std::string_view fallback,
+// Returns the index in `choices` of a text attribute's value.
+absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
                                std::initializer_list<std::string_view> choices);
 
-// Returns the element type of an attribute that holds ONNX's number for one, such as output_datatype. Fails if
-// `allowed` does not contain it, and with kUnsupportedType if MGE does not implement it.
-absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, DType fallback, TypeSet allowed);
+// Returns the element type of an attribute that holds ONNX's number for one, such as output_datatype. `fallback` is the value
+// if an optional attribute is absent. Fails if `allowed` does not contain it, and with kUnsupportedType if MGE does not
+// implement it.
+absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, TypeSet allowed,
+                                DType fallback = DType::kUndefined);
 
 // Returns the element of an integer tensor of any type. Fails unless the tensor has exactly one element.
 absl::StatusOr<int64_t> ScalarInt(std::string_view name, const Tensor& tensor);

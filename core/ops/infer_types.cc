@@ -7,8 +7,8 @@
 // Algorithm: visits the nodes in topological order. The shape rule of each operator sets the types of the node's
 // outputs. They are merged with the types that the model declares; a contradiction is an error. If all inputs of a node
 // have known elements and its outputs are small, the node's evaluator computes the outputs. Later shape rules use these
-// elements. Bodies are inferred as copies with the types that the operator passes in; the operator may repeat that with
-// wider types.
+// elements. The node's attributes are then written in their normal form. Bodies are inferred as copies with the types that
+// the operator passes in; the operator may repeat that with wider types.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -62,6 +62,23 @@ absl::Status MergeInto(Value& v, const TensorType& type, ValueKind kind) {
   v.kind = kind;
   MGE_ASSIGN_OR_RETURN(v.type, MergeTypes(v.type, type, v.name));
   return absl::OkStatus();
+}
+
+// Makes the axes of a node not negative where the rank is known. `infer` has checked their range.
+void MakeAxesPositive(const InferContext& ctx, const OpDef& def, Attributes& attrs) {
+  for (const Attr& attr : def.attrs) {
+    if (attr.axis_of == kNone || !ctx.has_input(attr.axis_of) || !ctx.input(attr.axis_of).has_rank) continue;
+    const auto rank = static_cast<int64_t>(ctx.input(attr.axis_of).dims.size()) + attr.more_axes;
+    const auto positive = [&](int64_t axis) { return axis < 0 ? axis + std::max<int64_t>(rank, 1) : axis; };
+    if (attr.type == AttrType::kInts) {
+      Ints axes = attrs.IntList(attr.name);
+      if (std::ranges::none_of(axes, [](int64_t axis) { return axis < 0; })) continue;
+      std::ranges::transform(axes, axes.begin(), positive);
+      attrs.SetImplied(std::string(attr.name), std::move(axes));
+    } else if (attrs.Int(attr.name) < 0) {
+      attrs.SetImplied(std::string(attr.name), positive(attrs.Int(attr.name)));
+    }
+  }
 }
 
 class Inference {
@@ -194,6 +211,8 @@ absl::Status Inference::InferNode(NodeId id) {
   Node& node = graph_.node(id);
   Context context(*this, node);
   MGE_RETURN_IF_ERROR(context.Finish(node.def->infer ? node.def->infer(context) : absl::OkStatus()));
+  MakeAxesPositive(context, *node.def, node.attrs);
+  if (node.def->normalize) MGE_RETURN_IF_ERROR(node.def->normalize(context, node.attrs));
   for (auto& [body, typed] : context.typed_bodies) {
     for (const auto& [name, value] : node.attrs) {
       const GraphPtr* present = std::get_if<GraphPtr>(&value);

@@ -58,13 +58,58 @@ struct Slot {
   bool any_kind = false;
 };
 
-enum class AttrType { kInt, kFloat, kText, kInts, kFloats, kTexts, kTensor, kTensors, kGraph };
+enum class AttrType : uint8_t { kInt, kFloat, kText, kInts, kFloats, kTexts, kTensor, kTensors, kGraph };
 
-struct Attr {
-  std::string_view name;
-  AttrType type;
-  bool required = false;
+enum class Presence : uint8_t {
+  kRequired,  // the model must set it
+  kOptional,  // its absence has a meaning of its own, which the doc line tells
+  kDefault,   // binding adds the default to a node that lacks it
+  kNormal,    // `normalize` adds it to a node that lacks it, once the sizes on which it depends are known
 };
+
+// An attribute of an operator's nodes. Shape rules, evaluators and backends always find an attribute that has a default.
+//
+//   {"alpha", 0.01f, "the slope below 0"}                   has a default, which defines the type
+//   {"kernel_shape", AttrType::kInts, Presence::kRequired, "the window's sizes"}
+//   {"scale", AttrType::kFloat, Presence::kOptional, "absent: 1 / sqrt(size of a head)"}
+//   AxisOf({"axis", -1, "the axis of the softmax"})         counts dimensions of input 0; type inference makes it positive
+//   {"_axis", AttrType::kInt}                               of upgrade hooks: optional, not for models
+struct Attr {
+  std::string_view name = {};
+  AttrType type = AttrType::kInt;
+  Presence presence = Presence::kOptional;
+  union {
+    int64_t int_value;
+    float float_value;
+    const char* text_value;
+    Few<int8_t, 4> ints_value;
+  };
+  const char* doc = "";    // one line for OPERATORS.md
+  int8_t axis_of = kNone;  // the attribute is an axis, or a list of axes, of this input
+  int8_t more_axes = 0;    // how many dimensions more than the input has that which the axis counts
+
+  constexpr Attr() : int_value(0) {}
+  constexpr Attr(std::string_view n, AttrType t, Presence p = Presence::kOptional, const char* d = "")
+      : name(n), type(t), presence(p), int_value(0), doc(d) {}
+  constexpr Attr(std::string_view n, int v, const char* d)
+      : name(n), type(AttrType::kInt), presence(Presence::kDefault), int_value(v), doc(d) {}
+  constexpr Attr(std::string_view n, float v, const char* d)
+      : name(n), type(AttrType::kFloat), presence(Presence::kDefault), float_value(v), doc(d) {}
+  constexpr Attr(std::string_view n, const char* v, const char* d)
+      : name(n), type(AttrType::kText), presence(Presence::kDefault), text_value(v), doc(d) {}
+  constexpr Attr(std::string_view n, Few<int8_t, 4> v, const char* d)
+      : name(n), type(AttrType::kInts), presence(Presence::kDefault), ints_value(v), doc(d) {}
+
+  constexpr bool required() const { return presence == Presence::kRequired; }
+  constexpr bool has_default() const { return presence == Presence::kDefault; }
+  AttributeValue DefaultValue() const;  // requires has_default()
+};
+
+constexpr Attr AxisOf(Attr attr, int input = 0, int more = 0) {
+  attr.axis_of = static_cast<int8_t>(input);
+  attr.more_axes = static_cast<int8_t>(more);
+  return attr;
+}
 
 using InputList = Few<Slot, 18>;
 using OutputList = Few<Slot, 10>;
@@ -173,6 +218,10 @@ using EvalFn = absl::Status (*)(EvalContext&);
 // input. It may add constants. It must not add nodes, because that would move `node`. A meaning that the newest form
 // cannot express is kept in attributes whose names begin with "_"; models must not use such names.
 using UpgradeFn = absl::Status (*)(Graph&, Node&);
+// Writes the attributes of a node in the normal form that evaluators, rewrites and backends read: lists are complete, pads
+// are explicit. Type inference calls it after `infer`, each time it runs. Leaves what depends on sizes that are not known.
+// `attrs` is ctx.attrs().
+using NormalizeFn = absl::Status (*)(InferContext& ctx, Attributes& attrs);
 // Adds nodes that compute the gradients of a node's inputs (gradient.h).
 using GradientFn = absl::Status (*)(GradientContext&);
 
@@ -190,6 +239,7 @@ struct OpDef {
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
+  NormalizeFn normalize = nullptr;
   GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
   // Bit i: no gradient reaches input i, which is a setting like the scales of Resize, although it is floating. Constants that
   // only such inputs read are no parameters.
@@ -224,9 +274,13 @@ std::span<const OpDef* const> AllOps();
 /*nullable*/ const OpDef* FindOp(std::string_view domain, std::string_view name);
 
 // Sets node.def and upgrades the node to the newest form. Then checks the number of inputs and outputs, the attributes
-// and the input types against the schema. Upgrades only once, and only a node with a version. Fails with kUnsupportedOp
-// (with the most similar name), kUnsupportedVersion, kUnsupportedType or kInvalidNode.
+// and the input types against the schema, and adds the attributes that have a default. Upgrades only once, and only a node
+// with a version. Fails with kUnsupportedOp (with the most similar name), kUnsupportedVersion, kUnsupportedType or
+// kInvalidNode.
 absl::Status BindNode(Graph& graph, NodeId node);
+
+// Adds the attributes of the operator that have a default and that `attrs` lacks.
+void AddDefaults(const OpDef& def, Attributes& attrs);
 
 // Runs the reference evaluator of one node without a graph. Bodies are not supported. For tests and constant folding.
 absl::StatusOr<std::vector<HostValue>> Evaluate(const Node& node, std::span<const HostValue> inputs,

@@ -40,11 +40,11 @@ absl::Status ReadCollective(const Node& node, uint32_t ranks, CollectiveStepArgs
               : node.def->Is(kBroadcast) ? CollectiveKind::kBroadcast
                                          : CollectiveKind::kExchange;
   if (args.kind == CollectiveKind::kExchange) return ReadExchange(node, ranks, args);
-  const std::string reduction = node.attrs.Text("reduction", "sum");
+  const std::string reduction = node.attrs.Text("reduction");
   for (const auto& [name, number] : kReductions) {
     if (name == reduction) args.reduction = number;
   }
-  const int64_t root = node.attrs.Int("root", 0);
+  const int64_t root = node.attrs.Int("root");
   if (root < 0 || root >= int64_t{ranks}) return NoRank(node, "root", root, ranks);
   args.root = static_cast<uint32_t>(root);
   return absl::OkStatus();

@@ -30,7 +30,7 @@ struct Scores {
 Scores ScoresOf(const Graph& graph, ValueId output, std::string_view op) {
   const Node* node = Producer(graph, output, op);
   if (!node) return {output};
-  const int64_t axis = node->attrs.Int("axis", -1);
+  const int64_t axis = node->attrs.Int("axis");
   return {node->inputs[0], axis < 0 ? axis + static_cast<int64_t>(graph.value(output).type.dims.size()) : axis};
 }
 

@@ -198,7 +198,7 @@ size_t PlanOf(const Candidate& c) { return c.variant & ((uint64_t{1} << kLayoutB
 template <Result (*DescribeTask)(const Problem&, gpu::Layout, Task*)>
 struct ConvolutionRow {
   static void Offer(const Problem& p, Offers& offers) {
-    if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
+    if (!p.is_static() || p.adds(0) || HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
     for (const gpu::Layout layout : gpu::LayoutsOf(p.node().output(0).rank())) {
       if (Result r = OfferIn(p, layout, offers); !r.ok()) offers.Refuse(r.text());
     }

@@ -8,9 +8,9 @@
 
 #include "cudnn_pools.h"
 #include "device.h"
+#include "mge/plugin/problems/window.hpp"
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/support/row.h"
-#include "plugins/gpu/support/window.h"
 
 namespace mge::cuda {
 namespace {
@@ -26,10 +26,10 @@ Result Describe(const Problem& p, PoolShape* shape) {
   const bool is_max = n.op() == "MaxPool";
   if (!FindType(x.dtype(), &shape->type)) return Refusal("cuDNN: the type");
   if (n.has_output(1)) return Refusal("cuDNN: the indices of maxima");
-  if (Result r = gpu::ReadWindow(n, n.Ints("kernel_shape"), shape->axis); !r.ok()) return r;
+  if (Result r = ReadWindow(n, shape->axis); !r.ok()) return r;
   shape->images = x.dims()[0];
   shape->channels = x.dims()[1];
-  const bool counts_pads = !is_max && n.Int("count_include_pad", 0) != 0;
+  const bool counts_pads = !is_max && n.Int("count_include_pad") != 0;
   shape->mode = is_max        ? CUDNN_RESAMPLE_MAXPOOL
                 : counts_pads ? CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING
                               : CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING;

@@ -194,7 +194,7 @@ template <Result (*Describe)(const Problem&, gpu::Layout, Task*)>
 struct ConvolutionRow {
   // Offers the solutions of all layouts in the order of the library's times.
   static void Offer(const Problem& p, Offers& offers) {
-    if (!p.is_static() || p.adds(0) || gpu::HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
+    if (!p.is_static() || p.adds(0) || HasOwnMeaning(p.node())) return;  // the row of plugins/gpu says why
     std::vector<std::pair<float, Candidate>> all;
     for (const gpu::Layout layout : gpu::LayoutsOf(p.node().output(0).rank())) {
       if (Result r = FindIn(p, layout, &all); !r.ok()) offers.Refuse(r.text());

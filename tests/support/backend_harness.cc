@@ -182,6 +182,10 @@ struct Backend::Impl {
     for (ValueId v = 0; v < p.graph.value_count(); ++v) {
       if (p.values[v].defined()) p.graph.value(v).type = {p.values[v].dtype(), true, p.values[v].shape(), {}};
     }
+    // A problem with expected values may be one that the host would refuse.
+    if (auto status = InferTypes(p.graph); !status.ok() && !expected) {
+      return ADD_FAILURE() << c.name << ": " << status.message(), false;
+    }
     std::vector<int32_t> uses(static_cast<size_t>(p.graph.value_count()), 0);
     for (NodeId id : *order) {
       for (ValueId v : p.graph.node(id).inputs) {

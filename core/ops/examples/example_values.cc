@@ -69,7 +69,7 @@ void Follow(const Graph& graph, const std::vector<std::vector<NodeId>>& consumer
     const bool gathers = node.domain.empty() && (node.op == "Gather" || node.op == "GatherElements");
     if (gathers && node.inputs.size() == 2 && node.inputs[1] == v) {
       const TensorType& data = graph.value(node.inputs[0]).type;
-      int64_t axis = node.attrs.Int("axis", 0);
+      int64_t axis = node.attrs.Int("axis");
       if (axis < 0) axis += static_cast<int64_t>(data.dims.size());
       if (!data.has_rank || axis < 0 || axis >= static_cast<int64_t>(data.dims.size())) continue;
       const int64_t size = data.dims[static_cast<size_t>(axis)];

@@ -9,9 +9,9 @@ absl::Status ArgReduceInfer(InferContext& ctx) {
     ctx.SetOutput(0, UnrankedType(DType::kI64));
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", 0), static_cast<int64_t>(x.dims.size())));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), static_cast<int64_t>(x.dims.size())));
   Shape dims = x.dims;
-  if (ctx.attrs().Int("keepdims", 1) != 0) {
+  if (ctx.attrs().Int("keepdims") != 0) {
     dims[axis] = 1;
   } else {
     dims.erase(dims.begin() + axis);

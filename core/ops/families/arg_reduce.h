@@ -21,10 +21,10 @@ AxisSplit SplitAtAxis(std::span<const int64_t> shape, int64_t axis);
 template <typename Better>
 absl::Status EvalArgReduce(EvalContext& ctx, Better better) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", 0), x.rank()));
-  bool last = ctx.attrs().Int("select_last_index", 0) != 0;
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
+  bool last = ctx.attrs().Int("select_last_index") != 0;
   Shape shape = x.shape();
-  if (ctx.attrs().Int("keepdims", 1) != 0) {
+  if (ctx.attrs().Int("keepdims") != 0) {
     shape[axis] = 1;
   } else {
     shape.erase(shape.begin() + axis);

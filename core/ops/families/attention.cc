@@ -57,8 +57,8 @@ absl::StatusOr<AttentionDims> ResolveAttention(const Attributes& attrs, const Sh
 absl::StatusOr<AttentionWindow> ReadAttentionWindow(const Attributes& attrs) {
   AttentionWindow w;
   w.causal = attrs.Int("is_causal") != 0;
-  w.left = attrs.Int("left_window_size", -1);
-  w.right = attrs.Int("right_window_size", -1);
+  w.left = attrs.Int("left_window_size");
+  w.right = attrs.Int("right_window_size");
   if (w.left < -1 || w.right < -1) {
     return BadNode(fmt::format("left_window_size {} and right_window_size {} must not be less than -1", w.left, w.right));
   }

@@ -117,7 +117,7 @@ absl::StatusOr<Tensor> CastTensor(const Tensor& x, DType to, HostAllocator& allo
 }
 
 absl::Status CheckRoundMode(const Attributes& attrs) {
-  return ReadChoice(attrs, "round_mode", "up", {"up", "down", "nearest"}).status();
+  return ReadChoice(attrs, "round_mode", {"up", "down", "nearest"}).status();
 }
 
 }  // namespace mge

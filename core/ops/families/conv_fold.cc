@@ -85,7 +85,7 @@ const Node* FoldableConvolution(const Graph& graph, ValueId value, NodeId root, 
   if (!conv || !IsConstant(graph, conv->inputs[1])) return nullptr;
   if (conv->inputs.size() > 2 && conv->inputs[2] != kNone && !IsConstant(graph, conv->inputs[2])) return nullptr;
   const Tensor& weights = graph.value(conv->inputs[1]).constant;
-  int64_t group = conv->attrs.Int("group", 1);
+  int64_t group = conv->attrs.Int("group");
   if (!kFoldable.Contains(weights.dtype()) || weights.rank() < 2 || group < 1) return nullptr;
   if (transposed && weights.shape()[0] % group != 0) return nullptr;
   *channels = transposed ? weights.shape()[1] * group : weights.shape()[0];
@@ -100,7 +100,7 @@ absl::StatusOr<bool> FoldIntoConvolution(Graph& graph, NodeId root, const Node& 
   const DType dtype = w.constant.dtype();
   Weights weights = {shape[0], shape[1], 1, 0};
   for (size_t d = 2; d < shape.size(); ++d) weights.inner *= shape[d];
-  if (conv.op == "ConvTranspose") weights.rows_per_group = std::max<int64_t>(shape[0] / conv.attrs.Int("group", 1), 1);
+  if (conv.op == "ConvTranspose") weights.rows_per_group = std::max<int64_t>(shape[0] / conv.attrs.Int("group"), 1);
 
   std::vector<double> bias(scale.size(), 0.0);
   const bool has_bias = conv.inputs.size() > 2 && conv.inputs[2] != kNone;

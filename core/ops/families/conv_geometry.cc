@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_geometry.h"
 
+#include <algorithm>
+
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
@@ -13,7 +15,7 @@ absl::StatusOr<Shape> KernelSizes(const Attributes& attrs, std::span<const int64
     return BadNode(
         fmt::format("input shape {} and weight shape {} must have the same rank, at least 3", ShapeText(x), ShapeText(w)));
   }
-  int64_t group = attrs.Int("group", 1);
+  int64_t group = attrs.Int("group");
   if (group < 1) return BadNode(fmt::format("attribute group = {} must be at least 1", group));
   Shape kernel(w.begin() + 2, w.end());
   if (!attrs.IntList("kernel_shape").empty()) {
@@ -36,7 +38,7 @@ Shape ConvGeometry::OutputShape() const {
 
 absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> w) {
   MGE_ASSIGN_OR_RETURN(Shape kernel, KernelSizes(attrs, x, w));
-  ConvGeometry g{.batch = x[0], .group = attrs.Int("group", 1), .in_channels = w[1], .out_channels = w[0], .window = {}};
+  ConvGeometry g{.batch = x[0], .group = attrs.Int("group"), .in_channels = w[1], .out_channels = w[0], .window = {}};
   if (g.in_channels == kUnknownDim) g.in_channels = Divide(x[1], g.group);
   if (x[1] != kUnknownDim && (x[1] % g.group != 0 || x[1] / g.group != g.in_channels)) {
     return BadNode(fmt::format("the input has {} channels, but weights {} with group = {} require {} per group", x[1],
@@ -52,7 +54,7 @@ absl::StatusOr<ConvGeometry> ResolveConv(const Attributes& attrs, std::span<cons
 absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs, std::span<const int64_t> x,
                                                   std::span<const int64_t> w) {
   MGE_ASSIGN_OR_RETURN(Shape kernel, KernelSizes(attrs, x, w));
-  ConvGeometry g{.batch = x[0], .group = attrs.Int("group", 1), .in_channels = 0, .out_channels = kUnknownDim, .window = {}};
+  ConvGeometry g{.batch = x[0], .group = attrs.Int("group"), .in_channels = 0, .out_channels = kUnknownDim, .window = {}};
   MGE_RETURN_IF_ERROR(RequireSize("the first dimension of the weights (input channels)", w[0], x[1]));
   int64_t channels = x[1] == kUnknownDim ? w[0] : x[1];
   if (channels != kUnknownDim && channels % g.group != 0) {
@@ -64,6 +66,22 @@ absl::StatusOr<ConvGeometry> ResolveConvTranspose(const Attributes& attrs, std::
   }
   MGE_ASSIGN_OR_RETURN(g.window, ResolveTransposedWindow(attrs, x.subspan(2), kernel));
   return g;
+}
+
+void AddKernelShape(Attributes& attrs, const TensorType& weights) {
+  if (!attrs.IntList("kernel_shape").empty() || !weights.has_rank || weights.dims.size() < 3) return;
+  const Ints sizes(weights.dims.begin() + 2, weights.dims.end());
+  if (std::ranges::count(sizes, kUnknownDim) == 0) attrs.SetImplied("kernel_shape", sizes);
+}
+
+absl::Status NormalizeConv(InferContext& ctx, Attributes& attrs, int x, int w) {
+  const TensorType& xt = ctx.input(x);
+  const TensorType& wt = ctx.input(w);
+  if (!xt.has_rank || !wt.has_rank) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(const ConvGeometry g, ResolveConv(attrs, xt.dims, wt.dims));
+  AddKernelShape(attrs, wt);
+  NormalizeWindow(attrs, *ctx.node().def, g.window);
+  return absl::OkStatus();
 }
 
 absl::Status InferConv(InferContext& ctx, int x, int w, DType result) {

@@ -11,15 +11,25 @@
 namespace mge {
 
 // The attributes of all forward convolutions.
-inline constexpr AttrList kConvAttrs = {{"auto_pad", AttrType::kText}, {"dilations", AttrType::kInts},
-                                        {"group", AttrType::kInt},     {"kernel_shape", AttrType::kInts},
-                                        {"pads", AttrType::kInts},     {"strides", AttrType::kInts}};
+inline constexpr AttrList kConvAttrs = {kAutoPadAttr,     kDilationsAttr, {"group", 1, "the number of groups of channels"},
+                                        kFilterShapeAttr, kPadsAttr,      kStridesAttr};
 
 // Returns the attributes of a forward convolution and some others, for the row of an operator.
 constexpr AttrList WithConvAttrs(std::initializer_list<Attr> more) {
   AttrList all = kConvAttrs;
   for (const Attr& attr : more) all.items[all.count++] = attr;
   return all;
+}
+
+absl::Status NormalizeConv(InferContext& ctx, Attributes& attrs, int x, int w);
+
+// Sets kernel_shape to the spatial sizes of the weights if it is absent and they are known.
+void AddKernelShape(Attributes& attrs, const TensorType& weights);
+
+// Completes the attributes of a convolution of input kX with the weights kW.
+template <int kX = 0, int kW = 1>
+absl::Status NormalizeConv(InferContext& ctx, Attributes& attrs) {
+  return NormalizeConv(ctx, attrs, kX, kW);
 }
 
 // Returns those of the attributes that a Conv has.

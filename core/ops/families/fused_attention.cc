@@ -9,7 +9,7 @@
 namespace mge {
 
 ValueId FusedAttention::Filtered(ValueId keep) {
-  const double filter = f_.attrs().Float("mask_filter_value", -10000.0f);
+  const double filter = f_.attrs().Float("mask_filter_value");
   return f_.Add("Where", {keep, f_.Number(type_, 0), f_.Number(type_, filter)});
 }
 

@@ -12,7 +12,8 @@ namespace mge {
 inline constexpr InputList kFusedConvInputs = {
     {"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}, {"Z", kFloating, Arity::kOptional}};
 inline constexpr AttrList kFusedConvAttrs =
-    WithConvAttrs({{"activation", AttrType::kText}, {"activation_params", AttrType::kFloats}});
+    WithConvAttrs({{"activation", AttrType::kText, Presence::kOptional, "the activation: Relu, Sigmoid, ...; absent: none"},
+                   {"activation_params", AttrType::kFloats, Presence::kOptional, "absent: the defaults of the activation"}});
 
 // Computes output 0 from the result of the convolution.
 inline absl::Status AddFusedConvResult(FunctionBody& f, ValueId y) {

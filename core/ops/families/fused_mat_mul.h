@@ -7,10 +7,10 @@
 namespace mge {
 
 inline constexpr InputList kFusedMatMulInputs = {{"A", kFloating}, {"B", kFloating}};
-inline constexpr AttrList kFusedMatMulAttrs = {{"alpha", AttrType::kFloat},
-                                               {"transA", AttrType::kInt},
-                                               {"transB", AttrType::kInt},
-                                               {"transBatchA", AttrType::kInt},
-                                               {"transBatchB", AttrType::kInt}};
+inline constexpr AttrList kFusedMatMulAttrs = {{"alpha", 1.0f, "the factor"},
+                                               {"transA", 0, "not 0: A is transposed"},
+                                               {"transB", 0, "not 0: B is transposed"},
+                                               {"transBatchA", 0, "not 0: the batch is A's second to last axis"},
+                                               {"transBatchB", 0, "not 0: the batch is B's second to last axis"}};
 
 }  // namespace mge

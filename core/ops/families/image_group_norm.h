@@ -14,7 +14,7 @@ inline absl::StatusOr<bool> AddGroupNorm(FunctionBody& f, ValueId x) {
   if (f.rank(0) < 3) return f.Invalid("X must have at least 3 dimensions");
   const int64_t activation = f.attrs().Int("activation");
   if (activation != 0 && activation != 1) return f.Unsupported(fmt::format("the attribute activation = {}", activation));
-  const bool last = f.attrs().Int("channels_last", 1) != 0;
+  const bool last = f.attrs().Int("channels_last") != 0;
   Attributes attrs = f.Only({"epsilon"});
   attrs.Set("num_groups", f.attrs().Int("groups"));
   const DType type = f.dtype(0);

@@ -12,7 +12,7 @@ namespace {
 enum class LossReduction { kMean, kSum, kNone };
 
 absl::StatusOr<LossReduction> ReadReduction(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int choice, ReadChoice(attrs, "reduction", "mean", {"mean", "sum", "none"}));
+  MGE_ASSIGN_OR_RETURN(int choice, ReadChoice(attrs, "reduction", {"mean", "sum", "none"}));
   return static_cast<LossReduction>(choice);
 }
 

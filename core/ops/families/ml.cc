@@ -125,8 +125,8 @@ absl::StatusOr<Tensor> AsFloats(const Tensor& tensor, HostAllocator& allocator) 
 }
 
 absl::StatusOr<PostTransform> ReadPostTransform(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(
-      int choice, ReadChoice(attrs, "post_transform", "NONE", {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"}));
+  MGE_ASSIGN_OR_RETURN(int choice,
+                       ReadChoice(attrs, "post_transform", {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"}));
   return static_cast<PostTransform>(choice);
 }
 

@@ -62,7 +62,7 @@ absl::Status InferGlobalPool(InferContext& ctx) {
 }
 
 absl::StatusOr<int64_t> ReadNorm(const Attributes& attrs) {
-  int64_t p = attrs.Int("p", 2);
+  int64_t p = attrs.Int("p");
   if (p >= 1) return p;
   return BadNode(fmt::format("attribute p = {} must be at least 1", p));
 }

@@ -12,10 +12,10 @@
 namespace mge {
 
 // The attributes of MaxPool.
-inline constexpr AttrList kMaxPoolAttrs = {{"auto_pad", AttrType::kText},  {"ceil_mode", AttrType::kInt},
-                                           {"dilations", AttrType::kInts}, {"kernel_shape", AttrType::kInts, true},
-                                           {"pads", AttrType::kInts},      {"storage_order", AttrType::kInt},
-                                           {"strides", AttrType::kInts}};
+inline constexpr AttrList kMaxPoolAttrs = {kAutoPadAttr,   kCeilModeAttr,
+                                           kDilationsAttr, kWindowShapeAttr,
+                                           kPadsAttr,      {"storage_order", 0, "1: the indices count column by column"},
+                                           kStridesAttr};
 
 // The sizes of a pooling of X [batch, channels, in...] to [batch, channels, out...].
 struct PoolGeometry {
@@ -30,6 +30,15 @@ absl::StatusOr<PoolGeometry> ResolvePool(const Attributes& attrs, std::span<cons
 
 // Sets every present output to the pooled shape. Output 0 has X's element type, output 1 is int64.
 absl::Status InferPool(InferContext& ctx);
+
+// Completes the attributes of the pooling of input kX.
+template <int kX = 0>
+absl::Status NormalizePool(InferContext& ctx, Attributes& attrs) {
+  if (!ctx.input(kX).has_rank) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(const PoolGeometry g, ResolvePool(attrs, ctx.input(kX).dims));
+  NormalizeWindow(attrs, *ctx.node().def, g.window);
+  return absl::OkStatus();
+}
 
 // Sets output 0 to [batch, channels, 1...], the shape of a global pool. Fails if the spatial part of the input is
 // empty.

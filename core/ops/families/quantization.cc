@@ -27,7 +27,7 @@ absl::StatusOr<QuantizationLayout> ResolveQuantization(const Attributes& attrs, 
     layout.inner = Product(x);
     return layout;
   }
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(attrs.Int("axis", 1), static_cast<int64_t>(x.size())));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(attrs.Int("axis"), static_cast<int64_t>(x.size())));
   layout.outer = Product(x.first(static_cast<size_t>(axis)));
   layout.dim = x[axis];
   layout.inner = Product(x.subspan(static_cast<size_t>(axis) + 1));

@@ -17,7 +17,7 @@ absl::StatusOr<Shape> ShapeAttribute(const Node& node) {
 absl::Status RandomInfer(InferContext& ctx) {
   bool like = ctx.input_count() > 0;
   DType fallback = like && kFloating.Contains(ctx.input(0).dtype) ? ctx.input(0).dtype : DType::kF32;
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", fallback, kFloating));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", kFloating, fallback));
   if (like) {
     TensorType type = ctx.input(0);
     bool known = ctx.attrs().Has("dtype") || type.dtype != DType::kUndefined;
@@ -33,7 +33,7 @@ absl::Status RandomInfer(InferContext& ctx) {
 absl::Status EvalRandom(EvalContext& ctx, double (*draw)(RandomStream& stream, const Attributes& attrs)) {
   bool like = ctx.input_count() > 0;
   DType fallback = like && kFloating.Contains(ctx.input(0).dtype()) ? ctx.input(0).dtype() : DType::kF32;
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", fallback, kFloating));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", kFloating, fallback));
   Shape shape;
   if (like) {
     shape = ctx.input(0).shape();

@@ -110,7 +110,7 @@ Shape Recurrent::StateShape() const {
 absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const RecurrentKind& kind,
                                            const RecurrentShapes& shapes) {
   Recurrent r;
-  MGE_ASSIGN_OR_RETURN(int direction, ReadChoice(attrs, "direction", "forward", {"forward", "reverse", "bidirectional"}));
+  MGE_ASSIGN_OR_RETURN(int direction, ReadChoice(attrs, "direction", {"forward", "reverse", "bidirectional"}));
   r.directions = direction == 2 ? 2 : 1;
   r.reverse = direction == 1;
   const int64_t layout = attrs.Int("layout");
@@ -154,6 +154,23 @@ absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind) {
   ctx.SetOutput(0, MakeType(dtype, r.SequenceShape()));
   ctx.SetOutput(1, MakeType(dtype, r.StateShape()));
   ctx.SetOutput(2, MakeType(dtype, r.StateShape()));
+  return absl::OkStatus();
+}
+
+absl::Status NormalizeRecurrent(Attributes& attrs, const RecurrentKind& kind) {
+  const int64_t directions = attrs.Text("direction") == "bidirectional" ? 2 : 1;
+  MGE_ASSIGN_OR_RETURN(const std::vector<Activation> activations, ReadActivations(attrs, kind, directions));
+  Texts names;
+  Floats alphas, betas;
+  for (const Activation& a : activations) {
+    const ActivationRow& row = kActivations[a.kind];
+    names.emplace_back(row.name);
+    if (row.takes_alpha) alphas.push_back(static_cast<float>(a.alpha));
+    if (row.takes_beta) betas.push_back(static_cast<float>(a.beta));
+  }
+  attrs.SetImplied("activations", std::move(names));
+  attrs.SetImplied("activation_alpha", std::move(alphas));
+  attrs.SetImplied("activation_beta", std::move(betas));
   return absl::OkStatus();
 }
 

@@ -69,14 +69,22 @@ constexpr OutputList RecurrentOutputs(std::initializer_list<Slot> more = {}) {
   for (const Slot& slot : more) out.items[out.count++] = slot;
   return out;
 }
+inline constexpr Attr kGatesAttr = {
+    "activations", AttrType::kTexts, Presence::kNormal,
+    "functions of the gates of each direction, in lower case; the usual ones if a model lacks it"};
+inline constexpr Attr kGateAlphaAttr = {"activation_alpha", AttrType::kFloats, Presence::kNormal,
+                                        "alpha of the functions that have it; ONNX's default if a model lacks it"};
+inline constexpr Attr kGateBetaAttr = {"activation_beta", AttrType::kFloats, Presence::kNormal,
+                                       "beta of the functions that have it; ONNX's default if a model lacks it"};
 constexpr AttrList RecurrentAttrs(std::initializer_list<Attr> more = {}) {
-  AttrList out = {{"activation_alpha", AttrType::kFloats},
-                  {"activation_beta", AttrType::kFloats},
-                  {"activations", AttrType::kTexts},
-                  {"clip", AttrType::kFloat},
-                  {"direction", AttrType::kText},
-                  {"hidden_size", AttrType::kInt},
-                  {"layout", AttrType::kInt}};
+  AttrList out = {
+      kGateAlphaAttr,
+      kGateBetaAttr,
+      kGatesAttr,
+      {"clip", AttrType::kFloat, Presence::kOptional, "the limit of the inputs of activations; absent: no limit"},
+      {"direction", "forward", "forward, reverse or bidirectional"},
+      {"hidden_size", AttrType::kInt, Presence::kOptional, "absent: the size that R has"},
+      {"layout", 0, "1: the batch is the first axis"}};
   for (const Attr& attr : more) out.items[out.count++] = attr;
   return out;
 }
@@ -107,6 +115,13 @@ absl::StatusOr<Recurrent> ResolveRecurrent(const Attributes& attrs, const Recurr
                                            const RecurrentShapes& shapes);
 
 absl::Status InferRecurrent(InferContext& ctx, const RecurrentKind& kind);
+
+// Completes the activations and their parameters.
+absl::Status NormalizeRecurrent(Attributes& attrs, const RecurrentKind& kind);
+template <const RecurrentKind& kKind>
+absl::Status NormalizeRecurrent(InferContext&, Attributes& attrs) {
+  return NormalizeRecurrent(attrs, kKind);
+}
 
 // Removes the attribute output_sequence of operator sets before 7. The presence of output 0 replaces it.
 absl::Status UpgradeRecurrent(Graph& graph, Node& node);

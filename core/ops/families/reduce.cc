@@ -19,7 +19,7 @@ absl::StatusOr<std::vector<char>> ReducedAxes(const Node& node, const Ints& axes
 
 absl::Status ReduceInfer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
-  bool keep = ctx.attrs().Int("keepdims", 1) != 0;
+  bool keep = ctx.attrs().Int("keepdims") != 0;
   std::optional<Ints> axes = ctx.has_input(1) ? KnownInts(ctx, 1) : Ints{};
   if (!x.has_rank || (!axes && !keep)) {
     ctx.SetOutput(0, UnrankedType(x.dtype));
@@ -54,7 +54,7 @@ absl::StatusOr<Reduction> ResolveReduction(EvalContext& ctx) {
     MGE_ASSIGN_OR_RETURN(axes, IntsInput(ctx, 1));
   }
   MGE_ASSIGN_OR_RETURN(std::vector<char> reduced, ReducedAxes(ctx.node(), axes, static_cast<int64_t>(shape.size())));
-  bool keep = ctx.attrs().Int("keepdims", 1) != 0;
+  bool keep = ctx.attrs().Int("keepdims") != 0;
   Reduction r;
   for (size_t d = 0; d < shape.size(); ++d) {
     r.kept.push_back(reduced[d] ? 1 : shape[d]);

@@ -15,7 +15,8 @@ namespace mge {
 // The attributes of a reduction. Its inputs are the data and, optionally, the axes (int64). If the axes are absent or
 // empty, all axes are reduced, or none with noop_with_empty_axes. A reduction over no axes still transforms each
 // element: ReduceL1 returns |x|, ReduceLogSum log(x).
-inline constexpr AttrList kReduceAttrs = {{"keepdims", AttrType::kInt}, {"noop_with_empty_axes", AttrType::kInt}};
+inline constexpr AttrList kReduceAttrs = {{"keepdims", 1, "not 0: reduced axes stay with size 1"},
+                                          {"noop_with_empty_axes", 0, "not 0: no axes reduces nothing, else everything"}};
 inline constexpr Slot kReduceAxes = {"axes", {DType::kI64}, Arity::kOptional};
 
 absl::Status ReduceInfer(InferContext& ctx);

@@ -26,7 +26,7 @@ class Reduced {
  private:
   // The shape is that of a sum that keeps the dimensions. The planner removes the sum when its shape is known.
   Term Kept(const Term& x) const {
-    if (g_.attrs().Int("keepdims", 1) != 0) return x;
+    if (g_.attrs().Int("keepdims") != 0) return x;
     std::vector<ValueId> inputs = {g_.x().id()};
     if (g_.has_input(1)) inputs.push_back(g_.x(1).id());
     const int64_t no_axes_is_none = g_.attrs().Int("noop_with_empty_axes");

@@ -323,22 +323,22 @@ ValueId AddTaps(FunctionBody& f, const AxisTable& table, ValueId x, size_t d, si
 
 absl::StatusOr<ResizeOptions> ReadResizeOptions(const Attributes& attrs) {
   ResizeOptions o;
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "nearest", {"nearest", "linear", "cubic"}));
-  MGE_ASSIGN_OR_RETURN(int coordinates, ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel",
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", {"nearest", "linear", "cubic"}));
+  MGE_ASSIGN_OR_RETURN(int coordinates, ReadChoice(attrs, "coordinate_transformation_mode",
                                                    {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
                                                     "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn"}));
   o.nearest = Rounding::kFloorOrCeil;
   if (attrs.Text("nearest_mode") != kFloorOrCeil) {
-    MGE_ASSIGN_OR_RETURN(int nearest, ReadChoice(attrs, "nearest_mode", "round_prefer_floor",
-                                                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+    MGE_ASSIGN_OR_RETURN(int nearest,
+                         ReadChoice(attrs, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
     o.nearest = static_cast<Rounding>(nearest);
   }
   o.mode = static_cast<Mode>(mode);
   o.coordinates = static_cast<Coordinates>(coordinates);
   o.antialias = attrs.Int("antialias") != 0;
   o.exclude_outside = attrs.Int("exclude_outside") != 0;
-  o.cubic_a = attrs.Float("cubic_coeff_a", -0.75f);
-  o.extrapolation = attrs.Float("extrapolation_value", 0);
+  o.cubic_a = attrs.Float("cubic_coeff_a");
+  o.extrapolation = attrs.Float("extrapolation_value");
   if (o.antialias && o.mode == Mode::kNearest) {
     return Fail(errors::kInvalidNode, "attribute antialias = 1 needs mode linear or cubic");
   }

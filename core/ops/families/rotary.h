@@ -30,7 +30,7 @@ inline absl::StatusOr<RotaryShape> RotaryShapeOf(const Attributes& attrs, std::s
   } else {
     return BadNode(fmt::format("X has {} dimensions, expected 3 or 4", x.size()));
   }
-  const int64_t rotated = attrs.Int("rotary_embedding_dim", 0);
+  const int64_t rotated = attrs.Int("rotary_embedding_dim");
   s.rotated = rotated == 0 ? s.head_size : rotated;
   if (rotated < 0 || (s.rotated != kUnknownDim && s.rotated % 2 != 0) ||
       (s.head_size != kUnknownDim && s.rotated > s.head_size)) {

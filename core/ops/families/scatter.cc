@@ -5,8 +5,16 @@
 
 namespace mge {
 
+namespace {
+
+// Returns how elements are joined. Scatter, the older form of ScatterElements, replaces them: it has no attribute for it.
+std::string ReductionOf(const Attributes& attrs) { return attrs.Has("reduction") ? attrs.Text("reduction") : "none"; }
+
+}  // namespace
+
 absl::Status CheckReduction(const Attributes& attrs) {
-  return ReadChoice(attrs, "reduction", "none", {"none", "add", "mul", "max", "min"}).status();
+  if (!attrs.Has("reduction")) return absl::OkStatus();
+  return ReadChoice(attrs, "reduction", {"none", "add", "mul", "max", "min"}).status();
 }
 
 absl::Status RequireIndicesWithin(const Shape& data, const Shape& indices, int64_t axis) {
@@ -50,7 +58,7 @@ absl::Status EvalScatterElements(EvalContext& ctx) {
   Shape at(x.rank(), 0);
   int64_t i = 0;
   absl::Status status;
-  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ctx.attrs().Text("reduction", "none"), [&](auto tag, auto join) {
+  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ReductionOf(ctx.attrs()), [&](auto tag, auto join) {
     using T = typename decltype(tag)::type;
     auto in = updates.Data<T>();
     auto out = y->MutableData<T>();
@@ -67,7 +75,7 @@ absl::Status EvalScatterElements(EvalContext& ctx) {
 }
 
 absl::Status ScatterGradient(GradientContext& g, const char* scatter, const char* gather, const Attributes& attrs) {
-  const std::string reduction = g.attrs().Text("reduction", "none");
+  const std::string reduction = ReductionOf(g.attrs());
   if (reduction != "none" && reduction != "add")
     return g.Unsupported(fmt::format("{} with reduction {}", scatter, reduction));
   if (g.wants(0)) {

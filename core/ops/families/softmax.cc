@@ -7,7 +7,7 @@ namespace mge {
 
 absl::StatusOr<AxisSplit> SoftmaxRows(const Node& node, std::span<const int64_t> shape) {
   MGE_ASSIGN_OR_RETURN(int64_t axis,
-                       NormalizeAxis(node.attrs.Int("axis", -1), std::max<int64_t>(1, static_cast<int64_t>(shape.size()))));
+                       NormalizeAxis(node.attrs.Int("axis"), std::max<int64_t>(1, static_cast<int64_t>(shape.size()))));
   AxisSplit split = SplitAtAxis(shape, axis);
   if (node.attrs.Int("_flatten") != 0) {
     split.size *= split.inner;

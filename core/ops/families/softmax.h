@@ -7,7 +7,7 @@
 
 namespace mge {
 
-inline constexpr AttrList kSoftmaxAttrs = {{"axis", AttrType::kInt}, {"_flatten", AttrType::kInt}};
+inline constexpr AttrList kSoftmaxAttrs = {AxisOf({"axis", -1, "the axis"}), {"_flatten", AttrType::kInt}};
 
 // Checks the axis and sets output 0 to input 0's type.
 absl::Status SoftmaxInfer(InferContext& ctx);

@@ -25,7 +25,7 @@ float Power(float x, float degree) {
 
 absl::StatusOr<Svm> ReadSvm(const Attributes& attrs, int64_t count, int64_t classes) {
   Svm svm;
-  MGE_ASSIGN_OR_RETURN(int kernel, ReadChoice(attrs, "kernel_type", "LINEAR", {"LINEAR", "POLY", "RBF", "SIGMOID"}));
+  MGE_ASSIGN_OR_RETURN(int kernel, ReadChoice(attrs, "kernel_type", {"LINEAR", "POLY", "RBF", "SIGMOID"}));
   const Floats parameters = attrs.FloatList("kernel_params");
   if (!parameters.empty() && parameters.size() != 3) {
     return BadNode(fmt::format("kernel_params has {} elements; gamma, coef0 and degree are expected", parameters.size()));

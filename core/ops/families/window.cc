@@ -14,7 +14,7 @@ enum class AutoPad { kNotSet, kValid, kSameUpper, kSameLower };
 int64_t CeilDiv(int64_t a, int64_t b) { return a <= 0 ? -(-a / b) : (a - 1) / b + 1; }
 
 absl::StatusOr<AutoPad> ReadAutoPad(const Attributes& attrs) {
-  std::string text = attrs.Text("auto_pad", "NOTSET");
+  std::string text = attrs.Text("auto_pad");
   if (text == "NOTSET" || text.empty()) return AutoPad::kNotSet;
   if (text == "VALID") return AutoPad::kValid;
   if (text == "SAME_UPPER") return AutoPad::kSameUpper;
@@ -173,6 +173,37 @@ absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::spa
     }
   }
   return window;
+}
+
+void NormalizeWindow(Attributes& attrs, const OpDef& def, size_t axes) {
+  for (const Attr& attr : def.attrs) {
+    const bool pads = attr.name == "pads";
+    if (!pads && attr.name != "strides" && attr.name != "dilations") continue;
+    if (attrs.IntList(attr.name).empty())
+      attrs.SetImplied(std::string(attr.name), Ints(pads ? 2 * axes : axes, pads ? 0 : 1));
+  }
+  if (attrs.Text("auto_pad") == "VALID") SetPads(attrs, Ints(2 * axes, 0));
+}
+
+void NormalizeWindow(Attributes& attrs, const OpDef& def, const Window& window) {
+  NormalizeWindow(attrs, def, window.size());
+  const std::string mode = attrs.Text("auto_pad");
+  const bool known =
+      std::ranges::all_of(window, [](const WindowAxis& a) { return a.in != kUnknownDim && a.out != kUnknownDim; });
+  if (known && (mode == "SAME_UPPER" || mode == "SAME_LOWER")) SetPads(attrs, PadsOf(window));
+}
+
+Ints PadsOf(const Window& window) {
+  Ints pads;
+  for (const WindowAxis& axis : window) pads.push_back(axis.pad_begin);
+  for (const WindowAxis& axis : window) pads.push_back(axis.pad_end);
+  return pads;
+}
+
+void SetPads(Attributes& attrs, Ints pads) {
+  attrs.Set("pads", std::move(pads));
+  attrs.Remove("auto_pad");
+  attrs.SetImplied("auto_pad", std::string("NOTSET"));
 }
 
 absl::StatusOr<Ints> KernelShape(const Attributes& attrs, size_t axes) {

@@ -12,9 +12,23 @@
 #include <vector>
 
 #include "core/base/shape.h"
-#include "core/graph/attribute.h"
+#include "core/ops/op.h"
 
 namespace mge {
+
+// The attributes of operators with windows.
+inline constexpr Attr kAutoPadAttr = {
+    "auto_pad", "NOTSET", "NOTSET: see pads. Models may also have VALID, SAME_UPPER and SAME_LOWER, which become pads"};
+inline constexpr Attr kCeilModeAttr = {"ceil_mode", 0, "not 0: a last window may begin in the input and end outside"};
+inline constexpr Attr kDilationsAttr = {"dilations", AttrType::kInts, Presence::kNormal,
+                                        "steps between the taps of a window; 1 if a model lacks it"};
+inline constexpr Attr kFilterShapeAttr = {"kernel_shape", AttrType::kInts, Presence::kNormal,
+                                          "sizes of the window; those of the weights if a model lacks it"};
+inline constexpr Attr kWindowShapeAttr = {"kernel_shape", AttrType::kInts, Presence::kRequired, "sizes of the window"};
+inline constexpr Attr kPadsAttr = {"pads", AttrType::kInts, Presence::kNormal,
+                                   "padding before all axes, then after them; 0 if a model lacks it"};
+inline constexpr Attr kStridesAttr = {"strides", AttrType::kInts, Presence::kNormal,
+                                      "steps between windows; 1 if a model lacks it"};
 
 // The indices in [begin, end). The range is empty if end <= begin.
 struct IndexRange {
@@ -58,6 +72,27 @@ absl::StatusOr<Window> ResolveWindow(const Attributes& attrs, std::span<const in
 // i contributes through tap k to the operator's output at Position(i, k).
 absl::StatusOr<Window> ResolveTransposedWindow(const Attributes& attrs, std::span<const int64_t> in,
                                                std::span<const int64_t> kernel);
+
+// Adds strides, dilations and pads for `axes` spatial axes where they are absent. auto_pad VALID becomes pads.
+void NormalizeWindow(Attributes& attrs, const OpDef& def, size_t axes);
+
+// Does the same for a window that ResolveWindow() returned. Every auto_pad becomes pads if the window's sizes are known.
+void NormalizeWindow(Attributes& attrs, const OpDef& def, const Window& window);
+
+// Does the same for an operator that need not know its axes' sizes: it has an attribute kernel_shape, or weights.
+template <int kWeights = kNone>
+absl::Status NormalizeAnyWindow(InferContext& ctx, Attributes& attrs) {
+  size_t axes = attrs.IntList("kernel_shape").size();
+  if constexpr (kWeights != kNone) axes = std::max<size_t>(ctx.input(kWeights).dims.size(), 2) - 2;
+  if (axes > 0) NormalizeWindow(attrs, *ctx.node().def, axes);
+  return absl::OkStatus();
+}
+
+// Returns the pads before all axes, then those after them: the attribute pads.
+Ints PadsOf(const Window& window);
+
+// Sets the attribute pads, and auto_pad to NOTSET.
+void SetPads(Attributes& attrs, Ints pads);
 
 // Returns the attribute kernel_shape. Fails with kInvalidNode if it is absent, not positive, or does not have `axes`
 // values.

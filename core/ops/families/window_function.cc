@@ -18,7 +18,7 @@ absl::StatusOr<int64_t> ReadSize(const Tensor& tensor) {
 }  // namespace
 
 absl::Status InferWindowFunction(InferContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", kNumeric));
   int64_t size = kUnknownDim;
   if (const Tensor* value = ctx.constant(0)) {
     MGE_ASSIGN_OR_RETURN(size, ReadSize(*value));
@@ -28,10 +28,10 @@ absl::Status InferWindowFunction(InferContext& ctx) {
 }
 
 absl::Status EvalWindowFunction(EvalContext& ctx, double a0, double a1, double a2) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", kNumeric));
   MGE_ASSIGN_OR_RETURN(int64_t size, ReadSize(ctx.input(0)));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, dtype, {size}));
-  const int64_t period = ctx.attrs().Int("periodic", 1) != 0 ? size : size - 1;
+  const int64_t period = ctx.attrs().Int("periodic") != 0 ? size : size - 1;
   DispatchNumeric(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::span<T> out = y->MutableData<T>();

@@ -9,8 +9,8 @@ namespace {
 absl::Status Infer(InferContext& ctx) { return InferOptimizer(ctx, 3); }
 
 absl::Status Eval(EvalContext& ctx) {
-  const double decay = ctx.attrs().Float("decay_factor", 0), epsilon = ctx.attrs().Float("epsilon", 1e-6f);
-  const double norm = ctx.attrs().Float("norm_coefficient", 0);
+  const double decay = ctx.attrs().Float("decay_factor"), epsilon = ctx.attrs().Float("epsilon");
+  const double norm = ctx.attrs().Float("norm_coefficient");
   return EvalOptimizer<1>(ctx, [&](double rate, int64_t step, auto& set) {
     const double adjusted = rate / (1 + static_cast<double>(step) * decay);
     for (size_t i = 0; i < set.x.size(); ++i) {
@@ -32,7 +32,9 @@ MGE_OP(adagrad) = {
                {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},
     .outputs = {{.name = "outputs", .arity = Arity::kVariadic}},
-    .attrs = {{"decay_factor", AttrType::kFloat}, {"epsilon", AttrType::kFloat}, {"norm_coefficient", AttrType::kFloat}},
+    .attrs = {{"decay_factor", 0.0f, "how fast the rate falls"},
+              {"epsilon", 1e-6f, "added to the root of the mean square"},
+              {"norm_coefficient", 0.0f, "the factor of the regularization"}},
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},

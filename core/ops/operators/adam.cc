@@ -9,9 +9,9 @@ namespace {
 absl::Status Infer(InferContext& ctx) { return InferOptimizer(ctx, 4); }
 
 absl::Status Eval(EvalContext& ctx) {
-  const double alpha = ctx.attrs().Float("alpha", 0.9f), beta = ctx.attrs().Float("beta", 0.999f);
-  const double epsilon = ctx.attrs().Float("epsilon", 1e-6f);
-  const double norm = ctx.attrs().Float("norm_coefficient", 0), post = ctx.attrs().Float("norm_coefficient_post", 0);
+  const double alpha = ctx.attrs().Float("alpha"), beta = ctx.attrs().Float("beta");
+  const double epsilon = ctx.attrs().Float("epsilon");
+  const double norm = ctx.attrs().Float("norm_coefficient"), post = ctx.attrs().Float("norm_coefficient_post");
   return EvalOptimizer<2>(ctx, [&](double rate, int64_t step, auto& set) {
     const double t = static_cast<double>(step);
     const double adjusted = step > 0 ? rate * std::sqrt(1 - std::pow(beta, t)) / (1 - std::pow(alpha, t)) : rate;
@@ -38,11 +38,11 @@ MGE_OP(adam) = {
                {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},
     .outputs = {{.name = "outputs", .arity = Arity::kVariadic}},
-    .attrs = {{"alpha", AttrType::kFloat},
-              {"beta", AttrType::kFloat},
-              {"epsilon", AttrType::kFloat},
-              {"norm_coefficient", AttrType::kFloat},
-              {"norm_coefficient_post", AttrType::kFloat}},
+    .attrs = {{"alpha", 0.9f, "the decay of the mean"},
+              {"beta", 0.999f, "the decay of the mean square"},
+              {"epsilon", 1e-6f, "added to the root of the mean square"},
+              {"norm_coefficient", 0.0f, "the factor of the regularization"},
+              {"norm_coefficient_post", 0.0f, "the factor of the regularization after the step"}},
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},

@@ -113,7 +113,7 @@ MGE_OP(affine_grid) = {
         "it.",
     .inputs = {{"theta", kFloating}, {"size", {DType::kI64}}},
     .outputs = {{"grid"}},
-    .attrs = {{"align_corners", AttrType::kInt}},
+    .attrs = {{"align_corners", 0, "not 0: -1 and 1 are the centers of the corners, else their edges"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,

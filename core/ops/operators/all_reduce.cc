@@ -5,7 +5,7 @@ namespace mge::op_all_reduce {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  const std::string reduction = ctx.attrs().Text("reduction", "sum");
+  const std::string reduction = ctx.attrs().Text("reduction");
   if (reduction != "sum" && reduction != "product" && reduction != "min" && reduction != "max") {
     return ctx.Invalid(fmt::format("reduction is '{}', expected sum, product, min or max", reduction));
   }
@@ -20,7 +20,7 @@ MGE_OP(all_reduce) = {
     .doc = "Each input, combined element by element over all ranks (settings collective.*): the sum, product, min or max.",
     .inputs = {{"X", kNumeric, Arity::kVariadic}},
     .outputs = {{"Y", kAnyType, Arity::kVariadic}},
-    .attrs = {{"reduction", AttrType::kText}},
+    .attrs = {{"reduction", "sum", "sum, mean, max or min"}},
     .infer = Infer,
     .eval = EvalOneRank,
     .traits = kAllReduce,

@@ -39,7 +39,7 @@ absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {kV, kPastValue}));
   MGE_RETURN_IF_ERROR(ReadMode(ctx.attrs()).status());
   MGE_RETURN_IF_ERROR(ReadAttentionWindow(ctx.attrs()).status());
-  MGE_RETURN_IF_ERROR(ReadDType(ctx.attrs(), "softmax_precision", DType::kF32, kFloating).status());
+  MGE_RETURN_IF_ERROR(ReadDType(ctx.attrs(), "softmax_precision", kFloating, DType::kF32).status());
   if (ctx.has_input(kPastKey) && ctx.has_input(kValidKeys)) {
     return ctx.Invalid("past_key and nonpad_kv_seqlen are given; they exclude each other");
   }
@@ -219,15 +219,17 @@ MGE_OP(attention) = {
                 {"present_key", kAnyType, Arity::kOptional},
                 {"present_value", kAnyType, Arity::kOptional},
                 {"qk_matmul_output", kAnyType, Arity::kOptional}},
-    .attrs = {{"is_causal", AttrType::kInt},
-              {"kv_num_heads", AttrType::kInt},
-              {"left_window_size", AttrType::kInt},
-              {"q_num_heads", AttrType::kInt},
-              {"qk_matmul_output_mode", AttrType::kInt},
-              {"right_window_size", AttrType::kInt},
-              {"scale", AttrType::kFloat},
-              {"softcap", AttrType::kFloat},
-              {"softmax_precision", AttrType::kInt}},
+    .attrs =
+        {{"is_causal", 0, "not 0: a query sees only earlier keys"},
+         {"kv_num_heads", AttrType::kInt, Presence::kOptional,
+          "heads of keys and values; absent: they are an axis of the input"},
+         {"left_window_size", -1, "earlier keys that a query sees; -1: all"},
+         {"q_num_heads", AttrType::kInt, Presence::kOptional, "heads of queries; absent: they are an axis of the input"},
+         {"qk_matmul_output_mode", 0, "the stage that the last output shows"},
+         {"right_window_size", -1, "later keys that a query sees; -1: all"},
+         {"scale", AttrType::kFloat, Presence::kOptional, "the factor of the products; absent: 1 / sqrt(size of a head)"},
+         {"softcap", 0.0f, "limits the products to this size; 0: no limit"},
+         {"softmax_precision", AttrType::kInt, Presence::kOptional, "the element type of the softmax; absent: that of Q"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,

@@ -99,7 +99,7 @@ absl::Status Eval(EvalContext& ctx) {
   for (int64_t d = 2; d < x.rank(); ++d) (IsPerElement(ctx.attrs()) ? c.count : c.inner) *= x.shape()[d];
   std::vector<double> scale = Doubles(ctx.input(1)), bias = Doubles(ctx.input(2));
   std::vector<double> mean = Doubles(ctx.input(3)), var = Doubles(ctx.input(4));
-  double epsilon = ctx.attrs().Float("epsilon", 1e-5f), momentum = ctx.attrs().Float("momentum", 0.9f);
+  double epsilon = ctx.attrs().Float("epsilon"), momentum = ctx.attrs().Float("momentum");
   bool training = ctx.attrs().Int("training_mode") != 0;
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   DispatchFloating(x.dtype(), [&](auto tag) {
@@ -135,16 +135,16 @@ absl::Status Upgrade(Graph&, Node& node) {
 // evaluator, which computes in float64, keeps the nodes of 16-bit types.
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (IsPerElement(f.attrs()) && f.attrs().Int("training_mode") == 0 && f.has_rank(0)) {
-    const Term scale = f.x(1) / Unary("Sqrt", f.x(4) + f.attrs().Float("epsilon", 1e-5f));
+    const Term scale = f.x(1) / Unary("Sqrt", f.x(4) + f.attrs().Float("epsilon"));
     f.Result(0, "Add", {((f.x() - f.x(3)) * scale).id(), f.x(2).id()});
     return true;
   }
   const bool exact = f.dtype(0) == DType::kF32 || f.dtype(0) == DType::kF64;
   if (f.attrs().Int("training_mode") == 0 || !f.has_rank(0) || !exact || IsPerElement(f.attrs())) return false;
   const PerChannel channels(f, f.rank(0));
-  const Normalized n(f, f.x(), channels.others(), f.attrs().Float("epsilon", 1e-5f));
+  const Normalized n(f, f.x(), channels.others(), f.attrs().Float("epsilon"));
   f.Result(0, "Add", {(n.x * channels.Wide(f.x(1))).id(), channels.Wide(f.x(2)).id()});
-  const double momentum = f.attrs().Float("momentum", 0.9f);
+  const double momentum = f.attrs().Float("momentum");
   auto running = [&](int output, const Term& old, const Term& now) {
     const Term flat = f.ReshapeLike(f.dtype(3) == f.dtype(0) ? now : f.CastTo(now, f.dtype(3)), old);
     if (f.output(output + 2) != kNone) f.Result(output + 2, "Identity", {flat.id()});
@@ -162,7 +162,7 @@ absl::Status Gradient(GradientContext& g) {
   if (IsPerElement(g.attrs())) return g.Unsupported("the attribute spatial = 0");
   if (g.has_dy(3) || g.has_dy(4)) return g.Unsupported("a loss of saved statistics");
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
-  const float epsilon = g.attrs().Float("epsilon", 1e-5f);
+  const float epsilon = g.attrs().Float("epsilon");
   if (g.attrs().Int("training_mode") != 0) {
     const std::vector<ValueId> gradients =
         g.AddOurs("BatchNormalizationGradient", {g.dy().id(), g.x().id(), g.x(1).id()}, 3, OneAttribute("epsilon", epsilon));
@@ -188,9 +188,9 @@ MGE_OP(batch_normalization) = {
                 {"running_var", kAnyType, Arity::kOptional},
                 {"saved_mean", kAnyType, Arity::kOptional},
                 {"saved_var", kAnyType, Arity::kOptional}},
-    .attrs = {{"epsilon", AttrType::kFloat},
-              {"momentum", AttrType::kFloat},
-              {"training_mode", AttrType::kInt},
+    .attrs = {{"epsilon", 1e-5f, "added to the variance"},
+              {"momentum", 0.9f, "the weight of the old running statistics"},
+              {"training_mode", 0, "not 0: uses the batch's statistics and updates the running ones"},
               {"_per_element", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,

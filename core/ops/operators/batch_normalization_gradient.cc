@@ -16,7 +16,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.has_rank(1)) return false;
   const PerChannel channels(f, f.rank(1));
   const Term dy = f.x(0);
-  const Normalized n(f, f.x(1), channels.others(), f.attrs().Float("epsilon", 1e-5f));
+  const Normalized n(f, f.x(1), channels.others(), f.attrs().Float("epsilon"));
   f.Result(0, "Identity", {n.Gradient(dy * channels.Wide(f.x(2))).id()});
   f.Result(1, "Identity", {channels.Sum(dy * n.x).id()});
   f.Result(2, "Identity", {channels.Sum(dy).id()});
@@ -31,7 +31,7 @@ MGE_OP(batch_normalization_gradient) = {
     .doc = "The gradients of a BatchNormalization in training by its inputs X, scale and B, from that of its output (dY).",
     .inputs = {{"dY", kFloating}, {"X", kFloating}, {"scale", kFloating}},
     .outputs = {{"dX"}, {"dScale"}, {"dB"}},
-    .attrs = {{"epsilon", AttrType::kFloat}},
+    .attrs = {{"epsilon", 1e-5f, "added to the variance"}},
     .infer = Infer,
     .eval = EvalByBody,
     .body = Body,

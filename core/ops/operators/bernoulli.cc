@@ -8,7 +8,7 @@ namespace {
 absl::Status Infer(InferContext& ctx) {
   TensorType type = ctx.input(0);
   if (ctx.attrs().Has("dtype")) {
-    MGE_ASSIGN_OR_RETURN(type.dtype, ReadDType(ctx.attrs(), "dtype", type.dtype, kFixedSize));
+    MGE_ASSIGN_OR_RETURN(type.dtype, ReadDType(ctx.attrs(), "dtype", kFixedSize, type.dtype));
   }
   ctx.SetOutput(0, std::move(type));
   return absl::OkStatus();
@@ -16,7 +16,7 @@ absl::Status Infer(InferContext& ctx) {
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", x.dtype(), kFixedSize));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", kFixedSize, x.dtype()));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, dtype, x.shape()));
   RandomStream stream(ctx.seed());
   bool valid = true;
@@ -42,7 +42,8 @@ MGE_OP(bernoulli) = {
     .doc = "1 with the probability that the input gives, else 0.",
     .inputs = {{"input", kFloating}},
     .outputs = {{"output"}},
-    .attrs = {{"dtype", AttrType::kInt}, {"seed", AttrType::kFloat}},
+    .attrs = {{"dtype", AttrType::kInt, Presence::kOptional, "the element type of the result; absent: that of the input"},
+              {"seed", AttrType::kFloat, Presence::kOptional, "the seed; absent: that of the run"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ZeroGradient,

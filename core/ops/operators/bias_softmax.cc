@@ -8,7 +8,7 @@ namespace {
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.IsStatic()) return false;
   const Shape x = f.dims(0);
-  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(f.attrs().Int("axis", 1), f.rank(0)));
+  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(f.attrs().Int("axis"), f.rank(0)));
   int64_t row = 1;
   for (size_t d = static_cast<size_t>(axis); d < x.size(); ++d) row *= x[d];
   const int64_t rows = row == 0 ? 0 : Elements(x) / row, biases = row == 0 ? 0 : Elements(f.dims(1)) / row;
@@ -31,7 +31,8 @@ MGE_OP(bias_softmax) = {
     .doc = "The softmax of data + bias over all dimensions from an axis on.",
     .inputs = {{"data", kFloating}, {"bias", kFloating}},
     .outputs = {{"output"}},
-    .attrs = {{"axis", AttrType::kInt}, {"is_inner_broadcast", AttrType::kInt, true}},
+    .attrs = {AxisOf({"axis", 1, "the axis"}),
+              {"is_inner_broadcast", AttrType::kInt, Presence::kRequired, "not 0: B repeats along the inner axes"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

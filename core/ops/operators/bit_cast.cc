@@ -8,7 +8,7 @@ namespace {
 constexpr TypeSet kTypes = kFixedSize | kComplex;
 
 absl::StatusOr<DType> Target(const Node& node, DType from) {
-  MGE_ASSIGN_OR_RETURN(DType to, ReadDType(node.attrs, "to", DType::kUndefined, kTypes));
+  MGE_ASSIGN_OR_RETURN(DType to, ReadDType(node.attrs, "to", kTypes));
   if (from == DType::kUndefined || ElementBytes(from) == ElementBytes(to)) return to;
   return BadNode(fmt::format("elements of {} have {} bytes, those of {} {}", DTypeName(from), ElementBytes(from),
                              DTypeName(to), ElementBytes(to)));
@@ -38,7 +38,7 @@ MGE_OP(bit_cast) = {
     .doc = "The same bits as elements of another type of the same size. For bool, bytes other than 0 become true.",
     .inputs = {{"input", kTypes}},
     .outputs = {{"output"}},
-    .attrs = {{"to", AttrType::kInt, true}},
+    .attrs = {{"to", AttrType::kInt, Presence::kRequired, "the element type of the result"}},
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 0}},

@@ -32,7 +32,7 @@ MGE_OP(bit_shift) = {
         "negative, or at least the number of bits.",
     .inputs = {{"X", kInteger}, {"Y", kInteger}},
     .outputs = {{"Z"}},
-    .attrs = {{"direction", AttrType::kText, true}},
+    .attrs = {{"direction", AttrType::kText, Presence::kRequired, "LEFT or RIGHT"}},
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 0}, {0, 1}},

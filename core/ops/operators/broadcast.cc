@@ -5,7 +5,7 @@ namespace mge::op_broadcast {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  if (const int64_t root = ctx.attrs().Int("root", 0); root < 0) {
+  if (const int64_t root = ctx.attrs().Int("root"); root < 0) {
     return ctx.Invalid(fmt::format("root is {}, expected a rank, counted from 0", root));
   }
   return CollectiveInfer(ctx);
@@ -19,7 +19,7 @@ MGE_OP(broadcast) = {
     .doc = "Each input as the rank `root` has it (settings collective.*). The other ranks' inputs only have its shape.",
     .inputs = {{"X", kFixedSize, Arity::kVariadic}},
     .outputs = {{"Y", kAnyType, Arity::kVariadic}},
-    .attrs = {{"root", AttrType::kInt}},
+    .attrs = {{"root", 0, "the rank that sends"}},
     .infer = Infer,
     .eval = EvalOneRank,
     .traits = kBroadcast,

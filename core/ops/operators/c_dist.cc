@@ -5,7 +5,7 @@ namespace mge::op_c_dist {
 namespace {
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
-  const std::string metric = f.attrs().Text("metric", "sqeuclidean");
+  const std::string metric = f.attrs().Text("metric");
   if (metric != "sqeuclidean" && metric != "euclidean") return f.Unsupported("the metric '" + metric + "'");
   const ValueId a = f.Add("Unsqueeze", {f.input(0), f.Integers({1})}), b = f.Add("Unsqueeze", {f.input(1), f.Integers({0})});
   const ValueId difference = f.Add("Sub", {a, b});
@@ -27,7 +27,7 @@ MGE_OP(c_dist) = {
     .doc = "The distances between the rows of A and the rows of B.",
     .inputs = {{"A", kFloating}, {"B", kFloating}},
     .outputs = {{"C"}},
-    .attrs = {{"metric", AttrType::kText}},
+    .attrs = {{"metric", "sqeuclidean", "euclidean or sqeuclidean"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

@@ -62,9 +62,9 @@ MGE_OP(cast) = {
         "undefined what reals outside of the integer type become; other runtimes wrap around.",
     .inputs = {{"input", kTypes}},
     .outputs = {{"output"}},
-    .attrs = {{"to", AttrType::kInt, true},
-              {"saturate", AttrType::kInt},
-              {"round_mode", AttrType::kText}},  // the last two affect float8 only
+    .attrs = {{"to", AttrType::kInt, Presence::kRequired, "the element type of the result"},
+              {"saturate", 1, "of float8, which is not supported"},
+              {"round_mode", "up", "of float8, which is not supported"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -28,7 +28,8 @@ MGE_OP(cast_like) = {
     .doc = "Converts every element to the type of the second input. The elements of that input are ignored.",
     .inputs = {{"input", kFixedSize | kStrings}, {"target_type", kFixedSize | kStrings}},
     .outputs = {{"output"}},
-    .attrs = {{"saturate", AttrType::kInt}, {"round_mode", AttrType::kText}},  // affect float8 only
+    .attrs = {{"saturate", 1, "of float8, which is not supported"},
+              {"round_mode", "up", "of float8, which is not supported"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

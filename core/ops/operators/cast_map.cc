@@ -16,10 +16,10 @@ struct Settings {
 };
 
 absl::StatusOr<Settings> Read(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int to, ReadChoice(attrs, "cast_to", "TO_FLOAT", {"TO_FLOAT", "TO_STRING", "TO_INT64"}));
-  MGE_ASSIGN_OR_RETURN(int form, ReadChoice(attrs, "map_form", "DENSE", {"DENSE", "SPARSE"}));
+  MGE_ASSIGN_OR_RETURN(int to, ReadChoice(attrs, "cast_to", {"TO_FLOAT", "TO_STRING", "TO_INT64"}));
+  MGE_ASSIGN_OR_RETURN(int form, ReadChoice(attrs, "map_form", {"DENSE", "SPARSE"}));
   constexpr DType kTypes[] = {DType::kF32, DType::kString, DType::kI64};
-  Settings s = {kTypes[to], form == 1, form == 1 ? attrs.Int("max_map", 1) : kUnknownDim};
+  Settings s = {kTypes[to], form == 1, form == 1 ? attrs.Int("max_map") : kUnknownDim};
   if (s.sparse && s.width < 1) return BadNode(fmt::format("max_map is {}; it must be at least 1", s.width));
   return s;
 }
@@ -97,7 +97,9 @@ MGE_OP(cast_map) = {.name = "CastMap",
                     .doc = "The values of a map in the order of its keys. With the form SPARSE, keys are positions.",
                     .inputs = {{.name = "X", .types = {DType::kF32, DType::kString}, .kind = ValueKind::kMap}},
                     .outputs = {{"Y"}},
-                    .attrs = {{"cast_to", AttrType::kText}, {"map_form", AttrType::kText}, {"max_map", AttrType::kInt}},
+                    .attrs = {{"cast_to", "TO_FLOAT", "TO_FLOAT, TO_STRING or TO_INT64"},
+                              {"map_form", "DENSE", "DENSE or SPARSE"},
+                              {"max_map", 1, "the size of a sparse map"}},
                     .infer = Infer,
                     .eval = Eval,
                     .traits = kHostOnly | kDynamicShape};

@@ -14,8 +14,8 @@ absl::Status Infer(InferContext& ctx) {
 absl::StatusOr<LookupTable> TableFor(const Attributes& attrs, DType x) {
   const Tensor texts = Tensor::Vector<std::string>(attrs.TextList("cats_strings"));
   const Tensor ints = Tensor::Vector<int64_t>(attrs.IntList("cats_int64s"));
-  if (x == DType::kString) return LookupTable{texts, ints, Tensor::Scalar(attrs.Int("default_int64", -1))};
-  return LookupTable{ints, texts, Tensor::Scalar(attrs.Text("default_string", "_Unused"))};
+  if (x == DType::kString) return LookupTable{texts, ints, Tensor::Scalar(attrs.Int("default_int64"))};
+  return LookupTable{ints, texts, Tensor::Scalar(attrs.Text("default_string"))};
 }
 
 absl::Status Eval(EvalContext& ctx) {
@@ -29,10 +29,10 @@ MGE_OP(category_mapper) = {.name = "CategoryMapper",
                            .doc = "Replaces strings by integers, or integers by strings.",
                            .inputs = {{"X", {DType::kString, DType::kI64}}},
                            .outputs = {{"Y"}},
-                           .attrs = {{"cats_int64s", AttrType::kInts, true},
-                                     {"cats_strings", AttrType::kTexts, true},
-                                     {"default_int64", AttrType::kInt},
-                                     {"default_string", AttrType::kText}},
+                           .attrs = {{"cats_int64s", AttrType::kInts, Presence::kRequired, "the categories"},
+                                     {"cats_strings", AttrType::kTexts, Presence::kRequired, "the categories"},
+                                     {"default_int64", -1, "the value of an unknown key"},
+                                     {"default_string", "_Unused", "the value of an unknown key"}},
                            .infer = Infer,
                            .eval = Eval,
                            .traits = kHostOnly};

@@ -8,7 +8,7 @@ namespace mge::op_celu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  float attr_alpha = ctx.attrs().Float("alpha", 1.0f);
+  float attr_alpha = ctx.attrs().Float("alpha");
   return EvalUnaryFloating(ctx, [=](auto x) {
     using T = decltype(x);
     T alpha = attr_alpha;
@@ -17,7 +17,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() / g.attrs().Float("alpha", 1) + 1)));
+  return g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() / g.attrs().Float("alpha") + 1)));
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ MGE_OP(celu) = {
     .doc = "max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}},
+    .attrs = {{"alpha", 1.0f, "the limit below 0, negated"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .gradient = Gradient,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/scatter.h"
+#include "core/ops/families/window.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_col2_im {
@@ -48,6 +49,11 @@ absl::StatusOr<Shape> Result(std::span<const int64_t> x, const Geometry& g) {
   Shape out = {x[0], x[1] == kUnknownDim ? kUnknownDim : x[1] / g.kernel};
   out.insert(out.end(), g.image.begin(), g.image.end());
   return out;
+}
+
+absl::Status Normalize(InferContext& ctx, Attributes& attrs) {
+  if (const auto image = KnownInts(ctx, 1)) NormalizeWindow(attrs, *ctx.node().def, image->size());
+  return absl::OkStatus();
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -105,9 +111,10 @@ MGE_OP(col2_im) = {
     .doc = "Adds blocks, stored as columns, to the image from which they were taken.",
     .inputs = {{"input", kFixedSize | kComplex}, {"image_shape", {DType::kI64}}, {"block_shape", {DType::kI64}}},
     .outputs = {{"output"}},
-    .attrs = {{"dilations", AttrType::kInts}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
+    .attrs = {kDilationsAttr, kPadsAttr, kStridesAttr},
     .infer = Infer,
     .eval = Eval,
+    .normalize = Normalize,
     .since = 18,
     .examples = {"(T[1,5,5], int64[2]<5,5>, int64[2]<1,5>)"}};
 

@@ -61,14 +61,15 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(concat_from_sequence) = {.name = "ConcatFromSequence",
-                                .doc = "Concatenates the tensors of a sequence along `axis`, or stacks them.",
-                                .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence}},
-                                .outputs = {{"concat_result"}},
-                                .attrs = {{"axis", AttrType::kInt, true}, {"new_axis", AttrType::kInt}},
-                                .infer = Infer,
-                                .eval = Eval,
-                                .traits = kHostOnly,
-                                .since = 11};
+MGE_OP(concat_from_sequence) = {
+    .name = "ConcatFromSequence",
+    .doc = "Concatenates the tensors of a sequence along `axis`, or stacks them.",
+    .inputs = {{.name = "input_sequence", .kind = ValueKind::kSequence}},
+    .outputs = {{"concat_result"}},
+    .attrs = {{"axis", AttrType::kInt, Presence::kRequired, "the axis"}, {"new_axis", 0, "1: joins along a new axis"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly,
+    .since = 11};
 
 }  // namespace mge::op_concat_from_sequence

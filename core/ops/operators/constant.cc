@@ -34,18 +34,19 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(constant) = {.name = "Constant",
-                    .doc = "A tensor stored in an attribute.",
-                    .outputs = {{"output"}},
-                    .attrs = {{"value", AttrType::kTensor},
-                              {"sparse_value", AttrType::kTensor},
-                              {"value_float", AttrType::kFloat},
-                              {"value_floats", AttrType::kFloats},
-                              {"value_int", AttrType::kInt},
-                              {"value_ints", AttrType::kInts},
-                              {"value_string", AttrType::kText},
-                              {"value_strings", AttrType::kTexts}},
-                    .infer = Infer,
-                    .eval = Eval};
+MGE_OP(constant) = {
+    .name = "Constant",
+    .doc = "A tensor stored in an attribute.",
+    .outputs = {{"output"}},
+    .attrs = {{"value", AttrType::kTensor, Presence::kOptional, "the value; absent: another attribute has it"},
+              {"sparse_value", AttrType::kTensor, Presence::kOptional, "the value; absent: another attribute has it"},
+              {"value_float", AttrType::kFloat, Presence::kOptional, "the value; absent: another attribute has it"},
+              {"value_floats", AttrType::kFloats, Presence::kOptional, "the value; absent: another attribute has it"},
+              {"value_int", AttrType::kInt, Presence::kOptional, "the value; absent: another attribute has it"},
+              {"value_ints", AttrType::kInts, Presence::kOptional, "the value; absent: another attribute has it"},
+              {"value_string", AttrType::kText, Presence::kOptional, "the value; absent: another attribute has it"},
+              {"value_strings", AttrType::kTexts, Presence::kOptional, "the value; absent: another attribute has it"}},
+    .infer = Infer,
+    .eval = Eval};
 
 }  // namespace mge::op_constant

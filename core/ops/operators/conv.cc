@@ -67,6 +67,7 @@ MGE_OP(conv) = {
     .attrs = kConvAttrs,
     .infer = Infer,
     .eval = Eval,
+    .normalize = NormalizeConv<>,
     .gradient = Gradient,
     .traits = kConvolution,
     .examples = {"(T[2,3,7,5], T[4,3,2,3])",

@@ -49,6 +49,7 @@ MGE_OP(conv_integer) = {
     .attrs = kConvAttrs,
     .infer = Infer,
     .eval = Eval,
+    .normalize = NormalizeConv<>,
     .traits = kConvolution,
     .since = 10,
     .examples = {"(T[1,2,6,5]@0:9, T[3,2,3,2]@0:9)"},

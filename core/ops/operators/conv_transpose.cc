@@ -102,11 +102,34 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+// Writes output_shape and auto_pad as pads and output_padding.
+absl::Status Normalize(InferContext& ctx, Attributes& attrs) {
+  const TensorType& x = ctx.input(0);
+  const TensorType& w = ctx.input(1);
+  if (!x.has_rank || !w.has_rank) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(const ConvGeometry g, ResolveConvTranspose(attrs, x.dims, w.dims));
+  AddKernelShape(attrs, w);
+  NormalizeWindow(attrs, *ctx.node().def, g.window.size());
+  Ints rest;
+  for (const WindowAxis& a : g.window) {
+    if (a.in == kUnknownDim || a.out == kUnknownDim || a.kernel == kUnknownDim) return absl::OkStatus();
+    rest.push_back(a.in - ((a.out - 1) * a.stride + a.Extent() - a.pad_begin - a.pad_end));
+  }
+  if (attrs.Text("auto_pad") != "NOTSET" || attrs.Has("output_shape")) {
+    SetPads(attrs, PadsOf(g.window));
+    attrs.Remove("output_shape");
+    attrs.Set("output_padding", std::move(rest));
+  } else if (attrs.IntList("output_padding").empty()) {
+    attrs.SetImplied("output_padding", std::move(rest));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   const Attributes& given = g.attrs();
-  if (given.Text("auto_pad", "NOTSET") != "NOTSET" || given.Has("output_shape")) {
-    return g.Unsupported("a ConvTranspose with auto_pad or output_shape");
+  if (given.Text("auto_pad") != "NOTSET" || given.Has("output_shape")) {
+    return g.Unsupported("a ConvTranspose with auto_pad or output_shape for sizes that are not known");
   }
   Attributes window = given;
   if (const Ints more = given.IntList("output_padding"); !more.empty()) {  // no window reads the added elements
@@ -131,19 +154,23 @@ MGE_OP(conv_transpose) = {
         "axes.",
     .inputs = {{"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"auto_pad", AttrType::kText},
-              {"dilations", AttrType::kInts},
-              {"group", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts},
-              {"output_padding", AttrType::kInts},
-              {"output_shape", AttrType::kInts},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = {kAutoPadAttr,
+              kDilationsAttr,
+              {"group", 1, "the number of groups of channels"},
+              kFilterShapeAttr,
+              {"output_padding", AttrType::kInts, Presence::kNormal, "added to the output's sizes; 0 if a model lacks it"},
+              {"output_shape", AttrType::kInts, Presence::kOptional,
+               "sizes of the output, which become pads; absent: see pads"},
+              kPadsAttr,
+              kStridesAttr},
     .infer = Infer,
     .eval = Eval,
+    .normalize = Normalize,
     .gradient = Gradient,
     .traits = kConvolution,
-    .examples = {"(T[1,3,5,4], T[3,2,3,2])", "(T[1,4,3,5], T[4,2,2,3]) {group=2, kernel_shape=[2,3], strides=[2,3]}"},
+    .examples = {"(T[1,3,5,4], T[3,2,3,2])", "(T[1,4,3,5], T[4,2,2,3]) {group=2, kernel_shape=[2,3], strides=[2,3]}",
+                 "(T[1,2,3,4], T[2,3,2,3]) {strides=[2,3], output_shape=[5,13]}",
+                 "(T[1,2,3,4], T[2,3,4,3]) {strides=[2,3], auto_pad=\"SAME_UPPER\"}"},
 };
 
 }  // namespace mge::op_conv_transpose

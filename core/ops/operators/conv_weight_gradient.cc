@@ -109,6 +109,7 @@ MGE_OP(conv_weight_gradient) = {
     .attrs = kConvAttrs,
     .infer = Infer,
     .eval = EvalByBody,
+    .normalize = NormalizeConv<0, 2>,
     .body = Body,
     .examples = {"(T[2,3,7,5], T[2,4,6,3], T[4,3,2,3])",
                  "(T[1,4,9,8], T[1,6,4,3], T[6,2,3,2]) {group=2, kernel_shape=[3,2], pads=[1,0,0,1], strides=[2,3]}",

@@ -25,7 +25,7 @@ absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
-  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "mode", "DCR", {"DCR", "CRD"}).status());
+  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "mode", {"DCR", "CRD"}).status());
   Shape dims = x.has_rank ? x.dims : Shape(4, kUnknownDim);
   MGE_ASSIGN_OR_RETURN(Shape out, Result(dims, ctx.attrs().Int("blocksize")));
   ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
@@ -35,7 +35,7 @@ absl::Status Infer(InferContext& ctx) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   const int64_t b = ctx.attrs().Int("blocksize");
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(ctx.attrs(), "mode", "DCR", {"DCR", "CRD"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(ctx.attrs(), "mode", {"DCR", "CRD"}));
   MGE_ASSIGN_OR_RETURN(Shape shape, Result(x.shape(), b));
   const int64_t channels = shape[1], h = x.shape()[2], w = x.shape()[3];
   Shape extents = {shape[0], channels, h, b, w, b};
@@ -50,20 +50,22 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   Attributes attrs = IntAttribute("blocksize", g.attrs().Int("blocksize"));
-  attrs.Set("mode", g.attrs().Text("mode", "DCR"));
+  attrs.Set("mode", g.attrs().Text("mode"));
   return g.Give(0, g.Of("SpaceToDepth", {g.dy().id()}, std::move(attrs)));
 }
 
 }  // namespace
 
-MGE_OP(depth_to_space) = {.name = "DepthToSpace",
-                          .doc = "Moves blocks of channels into blocks of pixels.",
-                          .inputs = {{"input"}},
-                          .outputs = {{"output"}},
-                          .attrs = {{"blocksize", AttrType::kInt, true}, {"mode", AttrType::kText}},
-                          .infer = Infer,
-                          .eval = Eval,
-                          .gradient = Gradient,
-                          .examples = {"(T[2,8,3,5]) {blocksize=2}", "(T[1,8,3,2]) {blocksize=2, mode=\"CRD\"}"}};
+MGE_OP(depth_to_space) = {
+    .name = "DepthToSpace",
+    .doc = "Moves blocks of channels into blocks of pixels.",
+    .inputs = {{"input"}},
+    .outputs = {{"output"}},
+    .attrs = {{"blocksize", AttrType::kInt, Presence::kRequired, "the size of a block along height and width"},
+              {"mode", "DCR", "DCR or CRD: the order of depth, column and row"}},
+    .infer = Infer,
+    .eval = Eval,
+    .gradient = Gradient,
+    .examples = {"(T[2,8,3,5]) {blocksize=2}", "(T[1,8,3,2]) {blocksize=2, mode=\"CRD\"}"}};
 
 }  // namespace mge::op_depth_to_space

@@ -9,7 +9,7 @@ constexpr TypeSet kScales = {DType::kF32, DType::kF16, DType::kBF16};
 
 absl::StatusOr<DType> ResultType(const Attributes& attrs, DType scale) {
   if (attrs.Int("output_dtype") == 0) return scale;
-  return ReadDType(attrs, "output_dtype", scale, kScales);
+  return ReadDType(attrs, "output_dtype", kScales, scale);
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -72,7 +72,9 @@ MGE_OP(dequantize_linear) = {
     .doc = "y = (x - zero point) * scale, per tensor, per axis or per block.",
     .inputs = {{"x", kSources}, {"x_scale", kScales}, {"x_zero_point", kSources, Arity::kOptional}},
     .outputs = {{"y"}},
-    .attrs = {{"axis", AttrType::kInt}, {"block_size", AttrType::kInt}, {"output_dtype", AttrType::kInt}},
+    .attrs = {AxisOf({"axis", 1, "the axis"}),
+              {"block_size", 0, "elements that share a scale along the axis; 0: not in blocks"},
+              {"output_dtype", 0, "the element type of the result; 0: that of the other operands"}},
     .infer = Infer,
     .eval = Eval,
     .since = 10,

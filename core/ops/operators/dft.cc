@@ -143,7 +143,7 @@ MGE_OP(dft) = {
         "parts.",
     .inputs = {{"input", kFloating}, {"dft_length", kIndex, Arity::kOptional}, {"axis", kIndex, Arity::kOptional}},
     .outputs = {{"output"}},
-    .attrs = {{"inverse", AttrType::kInt}, {"onesided", AttrType::kInt}},
+    .attrs = {{"inverse", 0, "not 0: the inverse transform"}, {"onesided", 0, "not 0: only the first half of the spectrum"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

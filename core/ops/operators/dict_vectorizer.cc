@@ -53,7 +53,8 @@ MGE_OP(dict_vectorizer) = {
     .doc = "The values of a map in the order of a vocabulary of keys; 0 or \"\" for absent keys.",
     .inputs = {{.name = "X", .types = {DType::kI64, DType::kF32, DType::kF64, DType::kString}, .kind = ValueKind::kMap}},
     .outputs = {{"Y"}},
-    .attrs = {{"int64_vocabulary", AttrType::kInts}, {"string_vocabulary", AttrType::kTexts}},
+    .attrs = {{"int64_vocabulary", AttrType::kInts, Presence::kOptional, "absent: string_vocabulary"},
+              {"string_vocabulary", AttrType::kTexts, Presence::kOptional, "absent: int64_vocabulary"}},
     .infer = Infer,
     .eval = Eval,
     .traits = kHostOnly};

@@ -21,7 +21,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (f.has_input(kSegments)) sum = f.Plus(sum, f.Add("Gather", {f.input(kSegmentRows), f.input(kSegments)}));
   f.Result(2, "Identity", {sum});
   f.Result(0, "LayerNormalization", {sum, f.input(kGamma), f.input(kBeta)},
-           OneAttribute("epsilon", f.attrs().Float("epsilon", 1e-12f)));
+           OneAttribute("epsilon", f.attrs().Float("epsilon")));
   if (f.has_input(kMask)) {
     f.Result(1, "ReduceSum", {f.input(kMask), f.Integers({1})}, IntAttribute("keepdims", 0));
   } else {
@@ -46,7 +46,7 @@ MGE_OP(embed_layer_normalization) = {
                {"mask", {DType::kI32}, Arity::kOptional},
                {"position_ids", {DType::kI32}, Arity::kOptional}},
     .outputs = {{"output"}, {"mask_index", kAnyType, Arity::kOptional}, {"embedding_sum", kAnyType, Arity::kOptional}},
-    .attrs = {{"epsilon", AttrType::kFloat}, {"mask_index_type", AttrType::kInt}},
+    .attrs = {{"epsilon", 1e-12f, "added to the variance"}, {"mask_index_type", 0, "0: no mask index"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

@@ -7,7 +7,7 @@ namespace {
 
 constexpr TypeSet kTypes = kNumeric | kBoolean;
 
-absl::StatusOr<DType> ResultType(const Attributes& attrs, DType input) { return ReadDType(attrs, "dtype", input, kTypes); }
+absl::StatusOr<DType> ResultType(const Attributes& attrs, DType input) { return ReadDType(attrs, "dtype", kTypes, input); }
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
@@ -40,15 +40,17 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(eye_like) = {.name = "EyeLike",
-                    .doc = "A matrix of the input's shape with ones on its k-th diagonal.",
-                    .inputs = {{"input", kTypes}},
-                    .outputs = {{"output"}},
-                    .attrs = {{"dtype", AttrType::kInt}, {"k", AttrType::kInt}},
-                    .infer = Infer,
-                    .eval = Eval,
-                    .gradient = ZeroGradient,
-                    .since = 9,
-                    .examples = {"(T[4,5]) {k=1}"}};
+MGE_OP(eye_like) = {
+    .name = "EyeLike",
+    .doc = "A matrix of the input's shape with ones on its k-th diagonal.",
+    .inputs = {{"input", kTypes}},
+    .outputs = {{"output"}},
+    .attrs = {{"dtype", AttrType::kInt, Presence::kOptional, "the element type of the result; absent: that of the input"},
+              {"k", 0, "the diagonal; 0 is the main one"}},
+    .infer = Infer,
+    .eval = Eval,
+    .gradient = ZeroGradient,
+    .since = 9,
+    .examples = {"(T[4,5]) {k=1}"}};
 
 }  // namespace mge::op_eye_like

@@ -74,7 +74,7 @@ MGE_OP(feature_vectorizer) = {
     .doc = "Joins the columns of its inputs. Each is cut, or filled with zeros, to its number of columns.",
     .inputs = {{"X", kMlNumbers, Arity::kVariadic}},
     .outputs = {{"Y"}},
-    .attrs = {{"inputdimensions", AttrType::kInts}},
+    .attrs = {{"inputdimensions", AttrType::kInts, Presence::kOptional, "the columns of each input; absent: all of them"}},
     .infer = Infer,
     .eval = Eval,
     .examples = {"(T[3,5], T[3,2])", "(T[4,3], int64[4,3]) {inputdimensions=[2,5]}", "(T[7])"},

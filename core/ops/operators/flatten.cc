@@ -32,14 +32,14 @@ absl::Status Infer(InferContext& ctx) {
     ctx.SetOutput(0, RankedType(x.dtype, 2));
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(Shape out, Flattened(x.dims, ctx.attrs().Int("axis", 1)));
+  MGE_ASSIGN_OR_RETURN(Shape out, Flattened(x.dims, ctx.attrs().Int("axis")));
   ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
   return absl::OkStatus();
 }
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(Shape out, Flattened(x.shape(), ctx.attrs().Int("axis", 1)));
+  MGE_ASSIGN_OR_RETURN(Shape out, Flattened(x.shape(), ctx.attrs().Int("axis")));
   return ctx.SetOutput(0, TensorValue(x.Reshaped(std::move(out))));
 }
 
@@ -49,7 +49,7 @@ MGE_OP(flatten) = {.name = "Flatten",
                    .doc = "Reshapes the input to a matrix. Dimensions before `axis` form the rows, the others the columns.",
                    .inputs = {{"input"}},
                    .outputs = {{"output"}},
-                   .attrs = {{"axis", AttrType::kInt}},
+                   .attrs = {AxisOf({"axis", 1, "the first axis of the second dimension"})},
                    .infer = Infer,
                    .eval = Eval,
                    .gradient = SameElementsGradient,

@@ -21,6 +21,7 @@ MGE_OP(fused_conv) = {
     .attrs = kFusedConvAttrs,
     .infer = InferByBody,
     .eval = EvalByBody,
+    .normalize = NormalizeConv<>,
     .body = Body,
     .examples = {"(T[1,2,5,5], T[3,2,3,3], T[3]) {activation=\"Relu\"}",
                  "(T[1,2,5,5], T[3,2,3,3], T[3], T[1,3,3,3]) {activation=\"Clip\", activation_params=[0.0,6.0]}",

@@ -22,7 +22,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.has_rank(0) || !f.has_rank(1)) return false;
   MGE_ASSIGN_OR_RETURN(const ValueId a, Turned(f, 0, flag("transA"), flag("transBatchA")));
   MGE_ASSIGN_OR_RETURN(const ValueId b, Turned(f, 1, flag("transB"), flag("transBatchB")));
-  const float alpha = f.attrs().Float("alpha", 1.0f);
+  const float alpha = f.attrs().Float("alpha");
   if (alpha == 1.0f) {
     f.Result(0, "MatMul", {a, b});
   } else {

@@ -10,13 +10,13 @@ enum Input { kData, kIndices, kScales, kZeros };
 // Rows are selected before they are unpacked. 4-bit tensors of ONNX are already unpacked by the reader of models.
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.IsStatic()) return false;
-  const int64_t bits = f.attrs().Int("bits", 4), block = f.attrs().Int("block_size", 128);
+  const int64_t bits = f.attrs().Int("bits"), block = f.attrs().Int("block_size");
   const int64_t rank = f.rank(kData);
   const bool ranks_fit = f.rank(kScales) == rank && (!f.has_input(kZeros) || f.rank(kZeros) == rank);
   if (rank < 2 || !ranks_fit || block < 8 || block % 8 != 0) return f.Invalid("data and scales do not fit together");
   if (bits != 4 && bits != 8) return f.Unsupported(fmt::format("the attribute bits = {}", bits));
-  MGE_ASSIGN_OR_RETURN(const int64_t gathered, NormalizeAxis(f.attrs().Int("gather_axis", 0), rank));
-  MGE_ASSIGN_OR_RETURN(const int64_t quantized, NormalizeAxis(f.attrs().Int("quantize_axis", 1), rank));
+  MGE_ASSIGN_OR_RETURN(const int64_t gathered, NormalizeAxis(f.attrs().Int("gather_axis"), rank));
+  MGE_ASSIGN_OR_RETURN(const int64_t quantized, NormalizeAxis(f.attrs().Int("quantize_axis"), rank));
   if (gathered != 0 || quantized != rank - 1)
     return f.Unsupported("a gather_axis other than the first, or quantize_axis than the last");
   const int64_t size = f.dims(kData).back(), blocks = f.dims(kScales).back();
@@ -54,10 +54,10 @@ MGE_OP(gather_block_quantized) = {
                {"scales", kFloating},
                {"zero_points", {DType::kU8, DType::kI8}, Arity::kOptional}},
     .outputs = {{"output"}},
-    .attrs = {{"bits", AttrType::kInt},
-              {"block_size", AttrType::kInt},
-              {"gather_axis", AttrType::kInt},
-              {"quantize_axis", AttrType::kInt}},
+    .attrs = {{"bits", 4, "the bits of a weight"},
+              {"block_size", 128, "elements that share a scale"},
+              AxisOf({"gather_axis", 0, "the axis of indices"}),
+              AxisOf({"quantize_axis", 1, "the axis of the blocks"})},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

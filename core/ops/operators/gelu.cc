@@ -10,18 +10,18 @@ namespace mge::op_gelu {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "approximate", "none", {"none", "tanh"}).status());
+  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "approximate", {"none", "tanh"}).status());
   return SameTypeAsFirst(ctx);
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  if (ctx.attrs().Text("approximate", "none") == "none") return EvalUnaryFloating(ctx, [](auto x) { return Gelu(x); });
+  if (ctx.attrs().Text("approximate") == "none") return EvalUnaryFloating(ctx, [](auto x) { return Gelu(x); });
   return EvalUnaryFloating(ctx, [](auto x) { return GeluTanh(x); });
 }
 
 absl::Status Gradient(GradientContext& g) {
   const Term x = g.x();
-  if (g.attrs().Text("approximate", "none") == "none") {
+  if (g.attrs().Text("approximate") == "none") {
     const Term density = Unary("Exp", x * x * -0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
     return g.Give(0, g.dy() * (0.5 * (1 + Unary("Erf", x / std::numbers::sqrt2)) + x * density));
   }
@@ -37,7 +37,7 @@ MGE_OP(gelu) = {
     .doc = "x times the Gaussian distribution function of x. With approximate = tanh, the approximation by tanh.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"approximate", AttrType::kText}},
+    .attrs = {{"approximate", "none", "none or tanh"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

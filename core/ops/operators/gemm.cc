@@ -70,7 +70,7 @@ absl::Status EvalTyped(EvalContext& ctx, const Sizes& s, Tensor& y) {
   using C = Compute<T>;
   MGE_ASSIGN_OR_RETURN(Tensor a, Prepared<T>(ctx, ctx.input(0), ctx.attrs().Int("transA") != 0));
   MGE_ASSIGN_OR_RETURN(Tensor b, Prepared<T>(ctx, ctx.input(1), ctx.attrs().Int("transB") != 0));
-  float alpha = ctx.attrs().Float("alpha", 1.0f), beta = ctx.attrs().Float("beta", 1.0f);
+  float alpha = ctx.attrs().Float("alpha"), beta = ctx.attrs().Float("beta");
   const bool has_c = ctx.has_input(2) && beta != 0;  // with beta 0, C is not read, so that its NaNs have no effect
   Shape strides = has_c ? BroadcastStrides(ctx.input(2).shape(), y.shape()) : Shape{0, 0};
   const T* c = has_c ? ctx.input(2).Data<T>().data() : nullptr;
@@ -115,7 +115,7 @@ absl::Status Gradient(GradientContext& g) {
   const bool transposed_a = g.attrs().Int("transA") != 0, transposed_b = g.attrs().Int("transB") != 0;
   auto product = [&](const Term& a, bool t_a, const Term& b, bool t_b) {
     Attributes attrs;
-    attrs.Set("alpha", g.attrs().Float("alpha", 1));
+    attrs.Set("alpha", g.attrs().Float("alpha"));
     attrs.Set("transA", int64_t{t_a});
     attrs.Set("transB", int64_t{t_b});
     return g.Of("Gemm", {a.id(), b.id()}, std::move(attrs));
@@ -127,7 +127,7 @@ absl::Status Gradient(GradientContext& g) {
   if (g.wants(1)) {
     MGE_RETURN_IF_ERROR(g.Give(1, transposed_b ? product(dy, true, a, transposed_a) : product(a, !transposed_a, dy, false)));
   }
-  const double beta = g.attrs().Float("beta", 1);
+  const double beta = g.attrs().Float("beta");
   return g.wants(2) ? g.GiveSum(2, beta == 1 ? dy : dy * beta) : absl::OkStatus();
 }
 
@@ -138,10 +138,10 @@ MGE_OP(gemm) = {
     .doc = "alpha * op(A) * op(B) + beta * C, where op transposes if transA or transB is set. C is broadcast.",
     .inputs = {{"A", kTypes}, {"B", kTypes}, {"C", kTypes, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat},
-              {"beta", AttrType::kFloat},
-              {"transA", AttrType::kInt},
-              {"transB", AttrType::kInt}},
+    .attrs = {{"alpha", 1.0f, "the factor of the product"},
+              {"beta", 1.0f, "the factor of C"},
+              {"transA", 0, "not 0: A is transposed"},
+              {"transB", 0, "not 0: B is transposed"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

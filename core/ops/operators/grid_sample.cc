@@ -34,8 +34,8 @@ absl::Status Upgrade(Graph&, Node& node) {
 }
 
 absl::StatusOr<Options> ReadOptions(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "linear", {"linear", "nearest", "cubic"}));
-  MGE_ASSIGN_OR_RETURN(int padding, ReadChoice(attrs, "padding_mode", "zeros", {"zeros", "border", "reflection"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", {"linear", "nearest", "cubic"}));
+  MGE_ASSIGN_OR_RETURN(int padding, ReadChoice(attrs, "padding_mode", {"zeros", "border", "reflection"}));
   return Options{static_cast<Mode>(mode), static_cast<Padding>(padding), attrs.Int("align_corners") != 0};
 }
 
@@ -288,7 +288,9 @@ MGE_OP(grid_sample) = {
     .doc = "Samples X at the positions given by a grid of coordinates in [-1, 1].",
     .inputs = {{"X", kAnyType}, {"grid", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"align_corners", AttrType::kInt}, {"mode", AttrType::kText}, {"padding_mode", AttrType::kText}},
+    .attrs = {{"align_corners", 0, "not 0: -1 and 1 are the centers of the corners, else their edges"},
+              {"mode", "linear", "linear, nearest or cubic"},
+              {"padding_mode", "zeros", "zeros, border or reflection"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

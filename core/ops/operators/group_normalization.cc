@@ -35,7 +35,7 @@ absl::Status Infer(InferContext& ctx) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_RETURN_IF_ERROR(Check(ctx.node(), x.shape(), ctx.input(1).shape(), ctx.input(2).shape()));
-  double epsilon = ctx.attrs().Float("epsilon", 1e-5f);
+  double epsilon = ctx.attrs().Float("epsilon");
   bool per_group = ctx.attrs().Int("_per_group") != 0;
   int64_t groups = ctx.attrs().Int("num_groups");
   std::vector<double> scale = Doubles(ctx.input(1)), bias = Doubles(ctx.input(2));
@@ -68,7 +68,7 @@ absl::Status Upgrade(Graph&, Node& node) {
 absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   auto grouped = [&](const Term& x) { return g.Of("Reshape", {x.id(), g.Integers({0, g.attrs().Int("num_groups"), -1})}); };
-  const Normalized n(g, grouped(g.x()), {2}, g.attrs().Float("epsilon", 1e-5f));
+  const Normalized n(g, grouped(g.x()), {2}, g.attrs().Float("epsilon"));
   const PerChannel channels(g, rank);
   MGE_RETURN_IF_ERROR(g.Give(0, g.ReshapeLike(n.Gradient(grouped(g.dy() * channels.Wide(g.x(1)))), g.x())));
   MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * g.ReshapeLike(n.x, g.x()))));
@@ -82,9 +82,9 @@ MGE_OP(group_normalization) = {
     .doc = "Normalizes each group of channels of each sample to mean 0 and variance 1, then scales and shifts.",
     .inputs = {{"X", kFloating}, {"scale", kFloating}, {"bias", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"epsilon", AttrType::kFloat},
-              {"num_groups", AttrType::kInt, true},
-              {"stash_type", AttrType::kInt},
+    .attrs = {{"epsilon", 1e-5f, "added to the variance"},
+              {"num_groups", AttrType::kInt, Presence::kRequired, "the number of groups of channels"},
+              {"stash_type", 1, "the element type of the statistics"},
               {"_per_group", AttrType::kInt}},  // statistics are always double
     .infer = Infer,
     .eval = Eval,

@@ -92,10 +92,9 @@ class Builder {
     FusedAttention attention(f_, s_.batch, s_.queries, s_.total, f_.dtype(kQ));
     attention.AddBias(kAttentionBias);
     Attributes attrs = AttentionAttributes(f_, s_.heads, s_.kv_heads);
-    attrs.Set("is_causal", f_.attrs().Int("causal", 1));
+    attrs.Set("is_causal", f_.attrs().Int("causal"));
     if (const float cap = f_.attrs().Float("softcap"); cap > 0) attrs.Set("softcap", cap);
-    if (const int64_t window = f_.attrs().Int("local_window_size", -1); window > 0)
-      attrs.Set("left_window_size", window - 1);
+    if (const int64_t window = f_.attrs().Int("local_window_size"); window > 0) attrs.Set("left_window_size", window - 1);
 
     const bool sinks = f_.has_input(kSink) || f_.attrs().Int("smooth_softmax") > 0;
     if (sinks && !s_.IsFixed())
@@ -149,7 +148,7 @@ class Builder {
   }
   // Normalizes each head.
   ValueId Normalized(ValueId x, int64_t heads, int weights, std::string_view epsilon) {
-    const float value = f_.attrs().Float(epsilon, f_.attrs().Float("qk_norm_epsilon", 1e-6f));
+    const float value = f_.attrs().Float(epsilon, f_.attrs().Float("qk_norm_epsilon"));
     const ValueId by_head = f_.Reshape(x, {s_.batch, s_.queries, heads, s_.head});
     const ValueId y = f_.Add("RMSNormalization", {by_head, f_.input(weights)}, OneAttribute("epsilon", value));
     return f_.Reshape(y, {s_.batch, s_.queries, heads * s_.head});
@@ -256,23 +255,24 @@ MGE_OP(group_query_attention) = {
                 {"present_key", kAnyType, Arity::kOptional},
                 {"present_value", kAnyType, Arity::kOptional},
                 {"output_qk", kAnyType, Arity::kOptional}},
-    .attrs = {{"causal", AttrType::kInt},
-              {"do_rotary", AttrType::kInt},
-              {"k_norm_epsilon", AttrType::kFloat},
-              {"k_quant_type", AttrType::kText},
-              {"kv_cache_bit_width", AttrType::kInt},
-              {"kv_num_heads", AttrType::kInt, true},
-              {"local_window_size", AttrType::kInt},
-              {"num_heads", AttrType::kInt, true},
-              {"q_norm_epsilon", AttrType::kFloat},
-              {"qk_norm_epsilon", AttrType::kFloat},
-              {"qk_output", AttrType::kInt},
-              {"rotary_interleaved", AttrType::kInt},
-              {"scale", AttrType::kFloat},
-              {"sliding_window_cache", AttrType::kInt},
-              {"smooth_softmax", AttrType::kInt},
-              {"softcap", AttrType::kFloat},
-              {"v_quant_type", AttrType::kText}},
+    .attrs = {{"causal", 1, "not 0: a query sees only earlier keys"},
+              {"do_rotary", 0, "not 0: rotates queries and keys"},
+              {"k_norm_epsilon", AttrType::kFloat, Presence::kOptional, "absent: qk_norm_epsilon"},
+              {"k_quant_type", AttrType::kText, Presence::kOptional, "absent: NONE"},
+              {"kv_cache_bit_width", 0, "must be 0"},
+              {"kv_num_heads", AttrType::kInt, Presence::kRequired, "heads of keys and values"},
+              {"local_window_size", -1, "keys that a query sees; -1: all"},
+              {"num_heads", AttrType::kInt, Presence::kRequired, "the number of heads"},
+              {"q_norm_epsilon", AttrType::kFloat, Presence::kOptional, "absent: qk_norm_epsilon"},
+              {"qk_norm_epsilon", 1e-6f, "added to the mean square"},
+              {"qk_output", 0, "must be 0"},
+              {"rotary_interleaved", 0, "not 0: pairs are neighbours, else halves"},
+              {"scale", AttrType::kFloat, Presence::kOptional,
+               "the factor of the products; absent: 1 / sqrt(size of a head)"},
+              {"sliding_window_cache", 0, "must be 0"},
+              {"smooth_softmax", 0, "not 0: adds 1 to the sum of a softmax"},
+              {"softcap", 0.0f, "limits the products to this size; 0: no limit"},
+              {"v_quant_type", AttrType::kText, Presence::kOptional, "absent: NONE"}},
     .infer = Infer,
     .eval = EvalByBody,
     .body = Body,

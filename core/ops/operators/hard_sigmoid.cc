@@ -8,8 +8,8 @@ namespace mge::op_hard_sigmoid {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  float attr_alpha = ctx.attrs().Float("alpha", 0.2f);
-  float attr_beta = ctx.attrs().Float("beta", 0.5f);
+  float attr_alpha = ctx.attrs().Float("alpha");
+  float attr_beta = ctx.attrs().Float("beta");
   return EvalUnaryFloating(ctx, [=](auto x) {
     using T = decltype(x);
     T alpha = attr_alpha;
@@ -19,7 +19,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  const Term inner = g.Where(g.y() < 1, g.dy() * g.attrs().Float("alpha", 0.2f), g.Number(0));
+  const Term inner = g.Where(g.y() < 1, g.dy() * g.attrs().Float("alpha"), g.Number(0));
   return g.Give(0, g.Where(g.y() > 0, inner, g.Number(0)));
 }
 
@@ -30,7 +30,7 @@ MGE_OP(hard_sigmoid) = {
     .doc = "max(0, min(1, alpha * x + beta)). NaN stays NaN.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}, {"beta", AttrType::kFloat}},
+    .attrs = {{"alpha", 0.2f, "the factor"}, {"beta", 0.5f, "the addend"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,

@@ -27,7 +27,7 @@ absl::Status Infer(InferContext& ctx) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_RETURN_IF_ERROR(Check(x.shape(), ctx.input(1).shape(), ctx.input(2).shape()));
-  double epsilon = ctx.attrs().Float("epsilon", 1e-5f);
+  double epsilon = ctx.attrs().Float("epsilon");
   std::vector<double> scale = Doubles(ctx.input(1)), bias = Doubles(ctx.input(2));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   if (y->elements() == 0) return absl::OkStatus();
@@ -49,7 +49,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
-  const Normalized n(g, g.x(), AxesFrom(2, rank), g.attrs().Float("epsilon", 1e-5f));
+  const Normalized n(g, g.x(), AxesFrom(2, rank), g.attrs().Float("epsilon"));
   const PerChannel channels(g, rank);
   MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(g.dy() * channels.Wide(g.x(1)))));
   MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * n.x)));
@@ -63,7 +63,7 @@ MGE_OP(instance_normalization) = {
     .doc = "Normalizes each channel of each sample to mean 0 and variance 1, then scales and shifts.",
     .inputs = {{"input", kFloating}, {"scale", kFloating}, {"B", kFloating}},
     .outputs = {{"output"}},
-    .attrs = {{"epsilon", AttrType::kFloat}},
+    .attrs = {{"epsilon", 1e-5f, "added to the variance"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = DropConsumedInputs,

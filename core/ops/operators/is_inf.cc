@@ -7,8 +7,8 @@ namespace mge::op_is_inf {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  bool negative = ctx.attrs().Int("detect_negative", 1) != 0;
-  bool positive = ctx.attrs().Int("detect_positive", 1) != 0;
+  bool negative = ctx.attrs().Int("detect_negative") != 0;
+  bool positive = ctx.attrs().Int("detect_positive") != 0;
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, DType::kBool, x.shape()));
   DispatchFloating(x.dtype(), [&](auto tag) {
@@ -29,7 +29,7 @@ MGE_OP(is_inf) = {
     .doc = "True if an element is infinite with a sign that the attributes select.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"detect_negative", AttrType::kInt}, {"detect_positive", AttrType::kInt}},
+    .attrs = {{"detect_negative", 1, "not 0: finds -inf"}, {"detect_positive", 1, "not 0: finds +inf"}},
     .infer = BoolOfFirst,
     .eval = Eval,
     .traits = kElementwise,

@@ -27,10 +27,10 @@ absl::StatusOr<Tensor> Fallback(const Attributes& attrs, DType dtype) {
     return BadNode(fmt::format("default_tensor is {}{}; one element of type {} is expected", DTypeName(tensor->dtype()),
                                ShapeText(tensor->shape()), DTypeName(dtype)));
   }
-  const int64_t number = attrs.Int("default_int64", -1);
-  const float real = attrs.Float("default_float", -0.0f);
+  const int64_t number = attrs.Int("default_int64");
+  const float real = attrs.Float("default_float");
   switch (dtype) {
-    case DType::kString: return Tensor::Scalar(attrs.Text("default_string", "_Unused"));
+    case DType::kString: return Tensor::Scalar(attrs.Text("default_string"));
     case DType::kI64: return Tensor::Scalar(number);
     case DType::kI32: return Tensor::Scalar(static_cast<int32_t>(number));
     case DType::kI16: return Tensor::Scalar(static_cast<int16_t>(number));
@@ -73,26 +73,28 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(label_encoder) = {.name = "LabelEncoder",
-                         .domain = kMlDomain,
-                         .doc = "Replaces each element, a key, by its value.",
-                         .inputs = {{"X", kTypes}},
-                         .outputs = {{"Y"}},
-                         .attrs = {{"classes_strings", AttrType::kTexts},
-                                   {"default_float", AttrType::kFloat},
-                                   {"default_int64", AttrType::kInt},
-                                   {"default_string", AttrType::kText},
-                                   {"default_tensor", AttrType::kTensor},
-                                   {"keys_floats", AttrType::kFloats},
-                                   {"keys_int64s", AttrType::kInts},
-                                   {"keys_strings", AttrType::kTexts},
-                                   {"keys_tensor", AttrType::kTensor},
-                                   {"values_floats", AttrType::kFloats},
-                                   {"values_int64s", AttrType::kInts},
-                                   {"values_strings", AttrType::kTexts},
-                                   {"values_tensor", AttrType::kTensor}},
-                         .infer = Infer,
-                         .eval = Eval,
-                         .traits = kHostOnly};
+MGE_OP(label_encoder) = {
+    .name = "LabelEncoder",
+    .domain = kMlDomain,
+    .doc = "Replaces each element, a key, by its value.",
+    .inputs = {{"X", kTypes}},
+    .outputs = {{"Y"}},
+    .attrs = {{"classes_strings", AttrType::kTexts, Presence::kOptional, "absent: the keys and values have it"},
+              {"default_float", -0.0f, "the value of an unknown key"},
+              {"default_int64", -1, "the value of an unknown key"},
+              {"default_string", "_Unused", "the value of an unknown key"},
+              {"default_tensor", AttrType::kTensor, Presence::kOptional,
+               "the value of an unknown key; absent: one of the other defaults"},
+              {"keys_floats", AttrType::kFloats, Presence::kOptional, "the keys; absent: another attribute has them"},
+              {"keys_int64s", AttrType::kInts, Presence::kOptional, "the keys; absent: another attribute has them"},
+              {"keys_strings", AttrType::kTexts, Presence::kOptional, "the keys; absent: another attribute has them"},
+              {"keys_tensor", AttrType::kTensor, Presence::kOptional, "the keys; absent: another attribute has them"},
+              {"values_floats", AttrType::kFloats, Presence::kOptional, "the values; absent: another attribute has them"},
+              {"values_int64s", AttrType::kInts, Presence::kOptional, "the values; absent: another attribute has them"},
+              {"values_strings", AttrType::kTexts, Presence::kOptional, "the values; absent: another attribute has them"},
+              {"values_tensor", AttrType::kTensor, Presence::kOptional, "the values; absent: another attribute has them"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly};
 
 }  // namespace mge::op_label_encoder

@@ -9,7 +9,7 @@ namespace mge::op_layer_normalization {
 namespace {
 
 // Returns the type of the outputs Mean and InvStdDev.
-absl::StatusOr<DType> StashType(const Attributes& attrs) { return ReadDType(attrs, "stash_type", DType::kF32, kFloating); }
+absl::StatusOr<DType> StashType(const Attributes& attrs) { return ReadDType(attrs, "stash_type", kFloating); }
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
@@ -17,7 +17,7 @@ absl::Status Infer(InferContext& ctx) {
   MGE_ASSIGN_OR_RETURN(DType stash, StashType(ctx.attrs()));
   TensorType statistics = UnrankedType(stash);
   if (x.has_rank) {
-    MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), static_cast<int64_t>(x.dims.size())));
+    MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), static_cast<int64_t>(x.dims.size())));
     for (int i = 1; i < ctx.input_count(); ++i) {
       if (ctx.has_input(i) && ctx.input(i).has_rank) {
         MGE_RETURN_IF_ERROR(CheckFits(i == 1 ? "Scale" : "B", ctx.input(i).dims, x.dims));
@@ -42,10 +42,10 @@ void Store(Tensor& out, int64_t at, double value) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(DType stash, StashType(ctx.attrs()));
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), x.rank()));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
   MGE_RETURN_IF_ERROR(CheckFits("Scale", ctx.input(1).shape(), x.shape()));
   if (ctx.has_input(2)) MGE_RETURN_IF_ERROR(CheckFits("B", ctx.input(2).shape(), x.shape()));
-  double epsilon = ctx.attrs().Float("epsilon", 1e-5f);
+  double epsilon = ctx.attrs().Float("epsilon");
   std::vector<double> scale = Doubles(ctx.input(1));
   std::vector<double> bias = ctx.has_input(2) ? Doubles(ctx.input(2)) : std::vector<double>{0};
   Shape scale_strides = BroadcastStrides(ctx.input(1).shape(), x.shape());
@@ -85,8 +85,8 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
-  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis", -1), static_cast<size_t>(rank)));
-  const Normalized n(g, g.x(), AxesFrom(axis, rank), g.attrs().Float("epsilon", 1e-5f));
+  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis"), static_cast<size_t>(rank)));
+  const Normalized n(g, g.x(), AxesFrom(axis, rank), g.attrs().Float("epsilon"));
   MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(g.dy() * g.x(1))));
   MGE_RETURN_IF_ERROR(g.GiveSum(1, g.dy() * n.x));
   return g.wants(2) ? g.GiveSum(2, g.dy()) : absl::OkStatus();
@@ -99,7 +99,9 @@ MGE_OP(layer_normalization) = {
     .doc = "Normalizes all dimensions from an axis on to mean 0 and variance 1, then scales and shifts.",
     .inputs = {{"X", kFloating}, {"Scale", kFloating}, {"B", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}, {"Mean", kAnyType, Arity::kOptional}, {"InvStdDev", kAnyType, Arity::kOptional}},
-    .attrs = {{"axis", AttrType::kInt}, {"epsilon", AttrType::kFloat}, {"stash_type", AttrType::kInt}},
+    .attrs = {AxisOf({"axis", -1, "the first axis that is normalized"}),
+              {"epsilon", 1e-5f, "added to the variance"},
+              {"stash_type", 1, "the element type of the statistics"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

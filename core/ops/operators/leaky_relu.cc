@@ -6,7 +6,7 @@ namespace mge::op_leaky_relu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  float attr_alpha = ctx.attrs().Float("alpha", 0.01f);
+  float attr_alpha = ctx.attrs().Float("alpha");
   return EvalUnaryFloating(ctx, [=](auto x) {
     using T = decltype(x);
     T alpha = attr_alpha;
@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * g.attrs().Float("alpha", 0.01f)));
+  return g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * g.attrs().Float("alpha")));
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ MGE_OP(leaky_relu) = {
     .doc = "x if it is not negative, else alpha * x.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}},
+    .attrs = {{"alpha", 0.01f, "the slope below 0"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = DropConsumedInputs,

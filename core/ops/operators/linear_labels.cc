@@ -35,9 +35,9 @@ MGE_OP(linear_labels) = {
     .doc = "The last step of a LinearClassifier: labels and transformed scores, from the scores of the linear model.",
     .inputs = {{"scores", {DType::kF32}}},
     .outputs = {{"Y"}, {"Z"}},
-    .attrs = {{"classlabels_ints", AttrType::kInts},
-              {"classlabels_strings", AttrType::kTexts},
-              {"post_transform", AttrType::kText}},
+    .attrs = {{"classlabels_ints", AttrType::kInts, Presence::kOptional, "the classes; absent: the strings have them"},
+              {"classlabels_strings", AttrType::kTexts, Presence::kOptional, "the classes; absent: the integers have them"},
+              {"post_transform", "NONE", "applied to the scores: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT"}},
     .infer = Infer,
     .eval = Eval,
     .traits = kHostOnly};

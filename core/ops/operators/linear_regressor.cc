@@ -6,7 +6,7 @@ namespace {
 
 absl::StatusOr<LinearModel> Read(const Attributes& attrs, int64_t columns) {
   MGE_ASSIGN_OR_RETURN(LinearModel model, ReadLinearModel(attrs, columns));
-  const int64_t targets = attrs.Int("targets", 1);
+  const int64_t targets = attrs.Int("targets");
   if (model.targets == targets || model.targets == kUnknownDim) return model;
   return BadNode(fmt::format("targets is {}, but the coefficients are of {} targets", targets, model.targets));
 }
@@ -15,7 +15,7 @@ absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(ReadPostTransform(ctx.attrs()).status());
   MGE_ASSIGN_OR_RETURN(RowShape shape, InferredRows(ctx));
   MGE_RETURN_IF_ERROR(Read(ctx.attrs(), shape.columns).status());
-  ctx.SetOutput(0, MakeType(DType::kF32, {shape.rows, ctx.attrs().Int("targets", 1)}));
+  ctx.SetOutput(0, MakeType(DType::kF32, {shape.rows, ctx.attrs().Int("targets")}));
   return absl::OkStatus();
 }
 
@@ -41,10 +41,10 @@ MGE_OP(linear_regressor) = {
     .doc = "The sum of features times coefficients, plus an intercept, for each target.",
     .inputs = {{"X", kMlNumbers}},
     .outputs = {{"Y"}},
-    .attrs = {{"coefficients", AttrType::kFloats},
-              {"intercepts", AttrType::kFloats},
-              {"post_transform", AttrType::kText},
-              {"targets", AttrType::kInt}},
+    .attrs = {{"coefficients", AttrType::kFloats, Presence::kOptional, "the coefficients; absent: none"},
+              {"intercepts", AttrType::kFloats, Presence::kOptional, "the constants of the targets; absent: 0"},
+              {"post_transform", "NONE", "applied to the scores: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT"},
+              {"targets", 1, "the number of targets"}},
     .infer = Infer,
     .eval = Eval,
     .examples = {"(T[5,3]) {coefficients=[0.5,1.5,-1.0], intercepts=[0.25]}",

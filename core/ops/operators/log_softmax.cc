@@ -22,7 +22,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  const Ints axis = {g.attrs().Int("axis", -1)};
+  const Ints axis = {g.attrs().Int("axis")};
   return g.Give(0, g.dy() - Unary("Exp", g.y()) * g.Sum(g.dy(), axis));
 }
 

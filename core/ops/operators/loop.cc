@@ -115,7 +115,7 @@ MGE_OP(loop) = {.name = "Loop",
                            {"cond", kBoolean, Arity::kOptional},
                            {.name = "v_initial", .arity = Arity::kVariadic, .any_kind = true}},
                 .outputs = {{"v_final_and_scan_outputs", {}, Arity::kVariadic}},
-                .attrs = {{"body", AttrType::kGraph, true}},
+                .attrs = {{"body", AttrType::kGraph, Presence::kRequired, "the body"}},
                 .infer = Infer,
                 .eval = Eval,
                 .traits = kHostOnly};

@@ -8,9 +8,9 @@ namespace mge::op_lp_normalization {
 namespace {
 
 absl::Status Check(const Node& node, int64_t rank) {
-  int64_t p = node.attrs.Int("p", 2);
+  int64_t p = node.attrs.Int("p");
   if (p != 1 && p != 2) return Fail(errors::kInvalidNode, fmt::format("p is {}, expected 1 or 2", p));
-  return NormalizeAxis(node.attrs.Int("axis", -1), rank).status();
+  return NormalizeAxis(node.attrs.Int("axis"), rank).status();
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -23,8 +23,8 @@ absl::Status Infer(InferContext& ctx) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_RETURN_IF_ERROR(Check(ctx.node(), x.rank()));
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), x.rank()));
-  bool squares = ctx.attrs().Int("p", 2) == 2;
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
+  bool squares = ctx.attrs().Int("p") == 2;
   AxisSplit split = SplitAtAxis(x.shape(), axis);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   if (y->elements() == 0) return absl::OkStatus();
@@ -49,8 +49,8 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::StatusOr<bool> GradientBody(FunctionBody& f) {
-  const Ints axes = {f.attrs().Int("axis", -1)};
-  const bool squares = f.attrs().Int("p", 2) == 2;
+  const Ints axes = {f.attrs().Int("axis")};
+  const bool squares = f.attrs().Int("p") == 2;
   Term sum = f.Sum(squares ? f.x() * f.x() : Unary("Abs", f.x()), axes);
   sum = f.Where(sum > 0, sum, f.Number(1));
   f.Result(0, "Div", {f.input(0), (squares ? Unary("Sqrt", sum) : sum).id()});
@@ -64,7 +64,7 @@ MGE_OP(lp_normalization) = {
     .doc = "Divides elements by the L1 or L2 norm along an axis. Zeros stay zeros.",
     .inputs = {{"input", kFloating}},
     .outputs = {{"output"}},
-    .attrs = {{"axis", AttrType::kInt}, {"p", AttrType::kInt}},
+    .attrs = {AxisOf({"axis", -1, "the axis"}), {"p", 2, "the norm"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,

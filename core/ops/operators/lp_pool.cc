@@ -49,16 +49,11 @@ MGE_OP(lp_pool) = {
     .doc = "The p-norm of every window.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"auto_pad", AttrType::kText},
-              {"ceil_mode", AttrType::kInt},
-              {"dilations", AttrType::kInts},
-              {"kernel_shape", AttrType::kInts, true},
-              {"p", AttrType::kInt},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kWindowShapeAttr, {"p", 2, "the norm"}, kPadsAttr, kStridesAttr},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .normalize = NormalizePool<>,
     .examples = {"(T[1,2,7,5]) {kernel_shape=[3,2]}"},
 };
 

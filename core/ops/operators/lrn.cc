@@ -23,8 +23,8 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_RETURN_IF_ERROR(Check(ctx.node(), x.shape().size()));
   int64_t size = ctx.attrs().Int("size");
-  double alpha = ctx.attrs().Float("alpha", 1e-4f), beta = ctx.attrs().Float("beta", 0.75f);
-  double bias = ctx.attrs().Float("bias", 1.0f);
+  double alpha = ctx.attrs().Float("alpha"), beta = ctx.attrs().Float("beta");
+  double bias = ctx.attrs().Float("bias");
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   if (y->elements() == 0) return absl::OkStatus();
   int64_t batch = x.shape()[0], channels = x.shape()[1], inner = x.elements() / (batch * channels);
@@ -63,8 +63,8 @@ absl::StatusOr<bool> GradientBody(FunctionBody& f) {
     parts.push_back(f.Add("Slice", {squares, f.Integers({k}), f.Integers({k + channels}), f.Integers({1})}));
   }
   const Term sum = f.Of("Sum", parts);
-  const Term base = f.attrs().Float("bias", 1.0f) + sum * (f.attrs().Float("alpha", 1e-4f) / static_cast<double>(size));
-  f.Result(0, "Mul", {f.input(0), Binary("Pow", base, f.Number(-f.attrs().Float("beta", 0.75f))).id()});
+  const Term base = f.attrs().Float("bias") + sum * (f.attrs().Float("alpha") / static_cast<double>(size));
+  f.Result(0, "Mul", {f.input(0), Binary("Pow", base, f.Number(-f.attrs().Float("beta"))).id()});
   return true;
 }
 
@@ -75,10 +75,10 @@ MGE_OP(lrn) = {
     .doc = "Local response normalization: divides each element by a function of the squares in neighbouring channels.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat},
-              {"beta", AttrType::kFloat},
-              {"bias", AttrType::kFloat},
-              {"size", AttrType::kInt, true}},
+    .attrs = {{"alpha", 1e-4f, "the factor of the sum of squares"},
+              {"beta", 0.75f, "the exponent"},
+              {"bias", 1.0f, "the addend of the base"},
+              {"size", AttrType::kInt, Presence::kRequired, "the number of channels"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,

@@ -26,10 +26,11 @@ MGE_OP(lstm) = {
     .doc = "One-layer long short-term memory, optionally with peepholes.",
     .inputs = RecurrentInputs({{"initial_c", kFloating, Arity::kOptional}, {"P", kFloating, Arity::kOptional}}),
     .outputs = RecurrentOutputs({{.name = "Y_c", .arity = Arity::kOptional}}),
-    .attrs = RecurrentAttrs({{"input_forget", AttrType::kInt}}),
+    .attrs = RecurrentAttrs({{"input_forget", 0, "not 0: the forget gate is 1 - the input gate"}}),
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
+    .normalize = NormalizeRecurrent<kLstmKind>,
     .gradient = Gradient,
     .examples = {"(T[3,2,4], T[1,20,4], T[1,20,5]) {hidden_size=5} -> 3",
                  "(T[2,3,4], T[2,20,4], T[2,20,5], T[2,40], _, T[2,2,5], T[2,2,5]) {hidden_size=5, layout=1, "

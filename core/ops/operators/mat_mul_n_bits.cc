@@ -9,7 +9,7 @@ enum Input { kA, kB, kScales, kZeros, kGroups, kBias };
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.type(kB).IsStatic() || !f.type(kScales).IsStatic()) return false;
-  const int64_t depth = f.attrs().Int("K"), columns = f.attrs().Int("N"), bits = f.attrs().Int("bits", 4);
+  const int64_t depth = f.attrs().Int("K"), columns = f.attrs().Int("N"), bits = f.attrs().Int("bits");
   const int64_t block = f.attrs().Int("block_size");
   if (bits != 2 && bits != 4 && bits != 8) return f.Unsupported(fmt::format("the attribute bits = {}", bits));
   if (f.has_input(kGroups)) return f.Unsupported("the input g_idx");
@@ -63,12 +63,12 @@ MGE_OP(mat_mul_n_bits) = {
                {"g_idx", {DType::kI32}, Arity::kOptional},
                {"bias", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"K", AttrType::kInt, true},
-              {"N", AttrType::kInt, true},
-              {"accuracy_level", AttrType::kInt},
-              {"bits", AttrType::kInt},
-              {"block_size", AttrType::kInt, true},
-              {"weight_prepacked", AttrType::kInt}},
+    .attrs = {{"K", AttrType::kInt, Presence::kRequired, "the rows of the weights"},
+              {"N", AttrType::kInt, Presence::kRequired, "the columns of the weights"},
+              {"accuracy_level", 0, "4 allows 8-bit products"},
+              {"bits", 4, "the bits of a weight"},
+              {"block_size", AttrType::kInt, Presence::kRequired, "elements of a column that share a scale"},
+              {"weight_prepacked", 0, "must be 0"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

@@ -96,6 +96,7 @@ MGE_OP(max_pool) = {
     .attrs = kMaxPoolAttrs,
     .infer = Infer,
     .eval = Eval,
+    .normalize = NormalizePool<>,
     .gradient = Gradient,
     .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}", "(T[1,2,9,8]) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,0,1]}",
                  "(T[1,1,4,4]) {kernel_shape=[2,2]} -> 2",

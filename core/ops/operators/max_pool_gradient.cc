@@ -35,6 +35,7 @@ MGE_OP(max_pool_gradient) = {
     .attrs = kMaxPoolAttrs,
     .infer = Infer,
     .eval = EvalByBody,
+    .normalize = NormalizePool<2>,
     .body = Body,
     .examples = {"(T[1,1,2,2], int64[1,1,2,2]<5,7,13,15>, T[1,1,4,4]) {kernel_shape=[2,2], strides=[2,2]}",
                  "(T[1,2,2,2], int64[1,2,2,2]<4,4,4,11,12,14,21,17>, T[1,2,4,3]) {kernel_shape=[3,2]}",

@@ -48,7 +48,7 @@ Bin BinOf(double start, double stop, int64_t i, int64_t bins, int64_t size) {
 
 template <typename T>
 absl::Status Pool(EvalContext& ctx, const Tensor& x, const Tensor& rois, Tensor& y) {
-  const double scale = ctx.attrs().Float("spatial_scale", 1);
+  const double scale = ctx.attrs().Float("spatial_scale");
   const int64_t channels = x.shape()[1], height = x.shape()[2], width = x.shape()[3];
   const int64_t rows = y.shape()[2], columns = y.shape()[3];
   std::span<const T> region = rois.Data<T>();
@@ -106,7 +106,8 @@ MGE_OP(max_roi_pool) = {
         "each.",
     .inputs = {{"X", kFloating}, {"rois", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"pooled_shape", AttrType::kInts, true}, {"spatial_scale", AttrType::kFloat}},
+    .attrs = {{"pooled_shape", AttrType::kInts, Presence::kRequired, "rows and columns of the result"},
+              {"spatial_scale", 1.0f, "the factor from the boxes to the input"}},
     .infer = Infer,
     .eval = Eval,
     .examples = {"(T[1,2,6,6], T[2,5]<0,0,0,3,3,0,1,1,5,5>) {pooled_shape=[2,2]}"},

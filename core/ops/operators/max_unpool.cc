@@ -100,9 +100,10 @@ MGE_OP(max_unpool) = {
     .doc = "Restores the maxima of a MaxPool at their original positions. All other elements are zero.",
     .inputs = {{"X", kFloating}, {"I", {DType::kI64}}, {"output_shape", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"output"}},
-    .attrs = {{"kernel_shape", AttrType::kInts, true}, {"pads", AttrType::kInts}, {"strides", AttrType::kInts}},
+    .attrs = {kWindowShapeAttr, kPadsAttr, kStridesAttr},
     .infer = Infer,
     .eval = Eval,
+    .normalize = NormalizeAnyWindow<>,
     .since = 9,
     .examples = {"(T[1,1,2,2], int64[1,1,2,2]<5,7,13,15>) {kernel_shape=[2,2], strides=[2,2]}"},
 };

@@ -12,7 +12,7 @@ namespace {
 constexpr double kEpsilon = 1e-9;  // defined by the operator, added to the standard deviation
 
 absl::StatusOr<Ints> AxesOf(const Node& node, int64_t rank) {
-  Ints axes = node.attrs.IntList("axes", {0, 2, 3});
+  Ints axes = node.attrs.IntList("axes");
   if (axes.empty()) return axes;
   return NormalizeAxes(axes, rank);
 }
@@ -62,7 +62,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::StatusOr<bool> GradientBody(FunctionBody& f) {
-  const Ints axes = f.attrs().IntList("axes", {0, 2, 3});
+  const Ints axes = f.attrs().IntList("axes");
   if (axes.empty()) return f.Unsupported("the gradient without axes");
   const Term centered = f.x() - f.Mean(f.x(), axes);
   if (f.attrs().Int("_only_mean") != 0) {
@@ -80,7 +80,7 @@ MGE_OP(mean_variance_normalization) = {
     .doc = "(x - mean) / standard deviation over the given axes. Default: all axes but the channels.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"axes", AttrType::kInts}, {"_only_mean", AttrType::kInt}},
+    .attrs = {AxisOf({"axes", {0, 2, 3}, "the axes"}), {"_only_mean", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

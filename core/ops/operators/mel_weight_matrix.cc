@@ -23,7 +23,7 @@ absl::StatusOr<int64_t> Positive(std::string_view name, const Tensor& tensor, in
 }
 
 absl::Status Infer(InferContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", kNumeric));
   Shape dims = {kUnknownDim, kUnknownDim};
   if (const Tensor* length = ctx.constant(kLength)) {
     MGE_ASSIGN_OR_RETURN(int64_t value, Positive("dft_length", *length));
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<int64_t>> Edges(int64_t bins, int64_t length, int64_t
 }
 
 absl::Status Eval(EvalContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", DType::kF32, kNumeric));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "output_datatype", kNumeric));
   MGE_ASSIGN_OR_RETURN(int64_t bins, Positive("num_mel_bins", ctx.input(kBins), kMaxBins));
   MGE_ASSIGN_OR_RETURN(int64_t length, Positive("dft_length", ctx.input(kLength)));
   MGE_ASSIGN_OR_RETURN(int64_t rate, Positive("sample_rate", ctx.input(kRate)));
@@ -96,7 +96,7 @@ MGE_OP(mel_weight_matrix) = {
                {"lower_edge_hertz", kFloating},
                {"upper_edge_hertz", kFloating}},
     .outputs = {{"output"}},
-    .attrs = {{"output_datatype", AttrType::kInt}},
+    .attrs = {{"output_datatype", 1, "the element type of the result"}},
     .infer = Infer,
     .eval = Eval,
     .since = 17,

@@ -19,7 +19,7 @@ MGE_OP(microsoft_dequantize_linear) = {
                {"x_scale", kFloating},
                {"x_zero_point", {DType::kU8, DType::kI8, DType::kU16, DType::kI16, DType::kI32}, Arity::kOptional}},
     .outputs = {{"y"}},
-    .attrs = {{"axis", AttrType::kInt}},
+    .attrs = {AxisOf({"axis", 1, "the axis"})},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

@@ -6,7 +6,7 @@ namespace {
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
   Attributes attrs = f.attrs();
-  const std::string mode = attrs.Text("mode", "bilinear");
+  const std::string mode = attrs.Text("mode");
   attrs.Set("mode", std::string(mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode));
   f.Result(0, "GridSample", {f.input(0), f.input(1)}, std::move(attrs));
   return true;
@@ -20,7 +20,9 @@ MGE_OP(microsoft_grid_sample) = {
     .doc = "Samples an image at the points of a grid, as in ONNX.",
     .inputs = {{"X", kFloating}, {"Grid", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"align_corners", AttrType::kInt}, {"mode", AttrType::kText}, {"padding_mode", AttrType::kText}},
+    .attrs = {{"align_corners", 0, "not 0: -1 and 1 are the centers of the corners, else their edges"},
+              {"mode", "bilinear", "bilinear, nearest or bicubic"},
+              {"padding_mode", "zeros", "zeros, border or reflection"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

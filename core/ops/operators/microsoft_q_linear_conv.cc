@@ -41,9 +41,10 @@ MGE_OP(microsoft_q_linear_conv) = {
                {"y_zero_point", kQuantized8},
                {"B", {DType::kI32}, Arity::kOptional}},
     .outputs = {{"y"}},
-    .attrs = WithConvAttrs({{"channels_last", AttrType::kInt}}),
+    .attrs = WithConvAttrs({{"channels_last", 0, "not 0: the channels are the last axis"}}),
     .infer = InferByBody,
     .eval = EvalByBody,
+    .normalize = NormalizeAnyWindow<3>,
     .body = Body,
     .examples = {"(T[1,5,5,2], float32[]<0.05>, T[]<3>, int8[3,2,3,3], float32[]<0.1>, int8[]<0>, float32[]<0.2>, T[]<1>) "
                  "{channels_last=1}"},

@@ -11,7 +11,7 @@ enum Input { kX, kPositions, kCos, kSin };
 // Position ids of one element are the first position.
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.IsStatic()) return false;
-  if (f.attrs().Float("scale", 1.0f) != 1.0f) return f.Unsupported("the attribute scale");
+  if (f.attrs().Float("scale") != 1.0f) return f.Unsupported("the attribute scale");
   if (f.attrs().Int("is_packed_batching") != 0) return f.Unsupported("the attribute is_packed_batching");
   const Shape x = f.dims(kX);
   if ((x.size() != 3 && x.size() != 4) || f.rank(kCos) != 2) return f.Invalid("input must have 3 or 4 dimensions, caches 2");
@@ -42,11 +42,11 @@ MGE_OP(microsoft_rotary_embedding) = {
     .doc = "RotaryEmbedding with the inputs in another order. One position id is that of the first token.",
     .inputs = {{"input", kFloating}, {"position_ids", {DType::kI64}}, {"cos_cache", kFloating}, {"sin_cache", kFloating}},
     .outputs = {{"output"}},
-    .attrs = {{"interleaved", AttrType::kInt},
-              {"is_packed_batching", AttrType::kInt},
-              {"num_heads", AttrType::kInt},
-              {"rotary_embedding_dim", AttrType::kInt},
-              {"scale", AttrType::kFloat}},
+    .attrs = {{"interleaved", 0, "not 0: pairs are neighbours, else halves"},
+              {"is_packed_batching", 0, "must be 0"},
+              {"num_heads", 0, "the number of heads; 0: they are an axis of the input"},
+              {"rotary_embedding_dim", 0, "rotated elements of a head; 0: all"},
+              {"scale", 1.0f, "must be 1"}},
     .infer = SameTypeAsFirst,
     .eval = EvalByBody,
     .body = Body,

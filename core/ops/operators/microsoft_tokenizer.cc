@@ -21,7 +21,7 @@ struct Settings {
 absl::StatusOr<Settings> Read(const Attributes& attrs) {
   Settings s;
   s.mark = attrs.Int("mark") != 0;
-  s.least = attrs.Int("mincharnum", 1);
+  s.least = attrs.Int("mincharnum");
   s.pad = attrs.Text("pad_value");
   const Texts separators = attrs.TextList("separators");
   if (attrs.Has("tokenexp") == attrs.Has("separators") || (attrs.Has("separators") && separators.empty())) {
@@ -121,18 +121,19 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(microsoft_tokenizer) = {.name = "Tokenizer",
-                               .domain = "com.microsoft",
-                               .doc = "Cuts each string into tokens, a new dimension that is filled up with pad_value.",
-                               .inputs = {{"X", kStrings}},
-                               .outputs = {{"Y"}},
-                               .attrs = {{"mark", AttrType::kInt, true},
-                                         {"mincharnum", AttrType::kInt, true},
-                                         {"pad_value", AttrType::kText, true},
-                                         {"separators", AttrType::kTexts},
-                                         {"tokenexp", AttrType::kText}},
-                               .infer = Infer,
-                               .eval = Eval,
-                               .traits = kHostOnly | kDynamicShape};
+MGE_OP(microsoft_tokenizer) = {
+    .name = "Tokenizer",
+    .domain = "com.microsoft",
+    .doc = "Cuts each string into tokens, a new dimension that is filled up with pad_value.",
+    .inputs = {{"X", kStrings}},
+    .outputs = {{"Y"}},
+    .attrs = {{"mark", AttrType::kInt, Presence::kRequired, "not 0: adds a start and an end"},
+              {"mincharnum", AttrType::kInt, Presence::kRequired, "the shortest token"},
+              {"pad_value", AttrType::kText, Presence::kRequired, "the text that fills rows"},
+              {"separators", AttrType::kTexts, Presence::kOptional, "patterns between tokens; absent: tokenexp"},
+              {"tokenexp", AttrType::kText, Presence::kOptional, "the pattern of a token; absent: separators"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly | kDynamicShape};
 
 }  // namespace mge::op_microsoft_tokenizer

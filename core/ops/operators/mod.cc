@@ -50,7 +50,7 @@ MGE_OP(mod) = {
     .doc = "Remainder with the sign of B. With fmod = 1, it has the sign of A.",
     .inputs = {{"A", kNumeric}, {"B", kNumeric}},
     .outputs = {{"C"}},
-    .attrs = {{"fmod", AttrType::kInt}},
+    .attrs = {{"fmod", 0, "not 0: the sign is that of the dividend"}},
     .infer = BinaryInfer,
     .eval = Eval,
     .gradient = Gradient,

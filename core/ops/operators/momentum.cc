@@ -5,7 +5,7 @@ namespace mge::op_momentum {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "mode", "", {"standard", "nesterov"}).status());
+  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "mode", {"standard", "nesterov"}).status());
   return InferOptimizer(ctx, 3);
 }
 
@@ -36,10 +36,10 @@ MGE_OP(momentum) = {
                {"T", {DType::kI64}},
                {"inputs", {DType::kF32, DType::kF64}, Arity::kVariadic}},
     .outputs = {{.name = "outputs", .arity = Arity::kVariadic}},
-    .attrs = {{"alpha", AttrType::kFloat, true},
-              {"beta", AttrType::kFloat, true},
-              {"mode", AttrType::kText, true},
-              {"norm_coefficient", AttrType::kFloat, true}},
+    .attrs = {{"alpha", AttrType::kFloat, Presence::kRequired, "the decay of the velocity"},
+              {"beta", AttrType::kFloat, Presence::kRequired, "the factor of a gradient"},
+              {"mode", AttrType::kText, Presence::kRequired, "standard or nesterov"},
+              {"norm_coefficient", AttrType::kFloat, Presence::kRequired, "the factor of the regularization"}},
     .infer = Infer,
     .eval = Eval,
     .in_place = {{0, 2}},

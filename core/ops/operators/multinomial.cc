@@ -8,10 +8,10 @@ namespace mge::op_multinomial {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", DType::kI32, kIndex));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", kIndex));
   const TensorType& x = ctx.input(0);
   if (x.has_rank) MGE_RETURN_IF_ERROR(RequireRank("the input", x.dims, 2));
-  int64_t samples = ctx.attrs().Int("sample_size", 1);
+  int64_t samples = ctx.attrs().Int("sample_size");
   if (samples < 0) return ctx.Invalid(fmt::format("sample_size is {}; it must not be negative", samples));
   ctx.SetOutput(0, MakeType(dtype, {x.has_rank ? x.dims[0] : kUnknownDim, samples}));
   return absl::OkStatus();
@@ -19,9 +19,9 @@ absl::Status Infer(InferContext& ctx) {
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", DType::kI32, kIndex));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", kIndex));
   MGE_RETURN_IF_ERROR(RequireRank("the input", x.shape(), 2));
-  int64_t samples = ctx.attrs().Int("sample_size", 1);
+  int64_t samples = ctx.attrs().Int("sample_size");
   if (samples < 0) return ctx.Invalid(fmt::format("sample_size is {}; it must not be negative", samples));
   int64_t batch = x.shape()[0], classes = x.shape()[1];
   if (classes == 0 && batch * samples > 0) return ctx.Invalid("the input has no classes");
@@ -56,7 +56,9 @@ MGE_OP(multinomial) = {
     .doc = "Random classes with probabilities given by unnormalized logarithms.",
     .inputs = {{"input", kFloating}},
     .outputs = {{"output"}},
-    .attrs = {{"dtype", AttrType::kInt}, {"sample_size", AttrType::kInt}, {"seed", AttrType::kFloat}},
+    .attrs = {{"dtype", 6, "the element type of the result"},
+              {"sample_size", 1, "the number of samples"},
+              {"seed", AttrType::kFloat, Presence::kOptional, "the seed; absent: that of the run"}},
     .infer = Infer,
     .eval = Eval,
     .traits = kRandom,

@@ -26,6 +26,7 @@ MGE_OP(nhwc_fused_conv) = {
     .attrs = kFusedConvAttrs,
     .infer = InferByBody,
     .eval = EvalByBody,
+    .normalize = NormalizeAnyWindow<1>,
     .body = Body,
     .examples = {"(T[1,5,5,2], T[3,3,3,2], T[3], T[1,3,3,3]) {activation=\"Relu\"}"},
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/channels_last.h"
+#include "core/ops/families/window.h"
 
 namespace mge::op_nhwc_max_pool {
 namespace {
@@ -20,14 +21,10 @@ MGE_OP(nhwc_max_pool) = {
     .doc = "MaxPool with the channels last.",
     .inputs = {{"x", {DType::kU8, DType::kI8}}},
     .outputs = {{"y"}},
-    .attrs = {{"auto_pad", AttrType::kText},
-              {"ceil_mode", AttrType::kInt},
-              {"dilations", AttrType::kInts},
-              {"kernel_shape", AttrType::kInts, true},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kWindowShapeAttr, kPadsAttr, kStridesAttr},
     .infer = InferByBody,
     .eval = EvalByBody,
+    .normalize = NormalizeAnyWindow<>,
     .body = Body,
     .examples = {"(T[1,5,4,3]) {kernel_shape=[2,2], strides=[2,2]}"},
 };

@@ -223,7 +223,7 @@ MGE_OP(non_max_suppression) = {
                {"iou_threshold", {DType::kF32}, Arity::kOptional},
                {"score_threshold", {DType::kF32}, Arity::kOptional}},
     .outputs = {{"selected_indices"}},
-    .attrs = {{"center_point_box", AttrType::kInt}},
+    .attrs = {{"center_point_box", 0, "0: boxes are two corners; 1: center, width and height"}},
     .infer = Infer,
     .eval = Eval,
     .traits = kDynamicShape,

@@ -10,7 +10,7 @@ namespace {
 enum Norm { kMax, kL1, kL2 };
 
 absl::StatusOr<Norm> NormOf(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int norm, ReadChoice(attrs, "norm", "MAX", {"MAX", "L1", "L2"}));
+  MGE_ASSIGN_OR_RETURN(int norm, ReadChoice(attrs, "norm", {"MAX", "L1", "L2"}));
   return static_cast<Norm>(norm);
 }
 
@@ -56,7 +56,7 @@ MGE_OP(normalizer) = {
     .doc = "Divides each row by its norm; rows of norm 0 stay unchanged.",
     .inputs = {{"X", kMlNumbers}},
     .outputs = {{"Y"}},
-    .attrs = {{"norm", AttrType::kText}},
+    .attrs = {{"norm", "MAX", "MAX, L1 or L2"}},
     .infer = Infer,
     .eval = Eval,
     .examples = {"(T[5,7]@1:3)", "(T[5,7]) {norm=\"L1\"}", "(T[3,65]) {norm=\"L2\"}", "(T[33]) {norm=\"L2\"}"},

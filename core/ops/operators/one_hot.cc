@@ -36,7 +36,7 @@ absl::Status Infer(InferContext& ctx) {
     ctx.SetOutput(0, UnrankedType(dtype));
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), indices.dims.size() + 1));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), indices.dims.size() + 1));
   Shape dims = indices.dims;
   dims.insert(dims.begin() + axis, depth);
   ctx.SetOutput(0, MakeType(dtype, std::move(dims)));
@@ -48,7 +48,7 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor& values = ctx.input(2);
   MGE_ASSIGN_OR_RETURN(int64_t depth, DepthOf(ctx.input(1)));
   MGE_RETURN_IF_ERROR(RequireShape("values", values.shape(), Shape{2}));
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), indices.rank() + 1));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), indices.rank() + 1));
   Shape shape = indices.shape();
   shape.insert(shape.begin() + axis, depth);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, values.dtype(), std::move(shape)));
@@ -84,7 +84,7 @@ MGE_OP(one_hot) = {.name = "OneHot",
                    .doc = "Adds a dimension of size `depth` that is \"on\" at the index and \"off\" elsewhere.",
                    .inputs = {{"indices", kNumeric}, {"depth", kNumeric}, {"values"}},
                    .outputs = {{"output"}},
-                   .attrs = {{"axis", AttrType::kInt}, {"_only_positive", AttrType::kInt}},
+                   .attrs = {AxisOf({"axis", -1, "the axis"}, 0, 1), {"_only_positive", AttrType::kInt}},
                    .infer = Infer,
                    .eval = Eval,
                    .upgrade = Upgrade,

@@ -41,7 +41,7 @@ absl::StatusOr<Positions> ReadPositions(const Attributes& attrs) {
 // Sets the element of each category to 1. key(i) is element i of the input.
 template <typename Key, typename F>
 absl::Status Encode(EvalContext& ctx, const std::unordered_map<Key, int64_t>& positions, F key, Tensor& y) {
-  const bool zeros = ctx.attrs().Int("zeros", 1) != 0;
+  const bool zeros = ctx.attrs().Int("zeros") != 0;
   const int64_t width = y.shape().back();
   float* out = y.MutableData<float>().data();
   for (int64_t i = 0; i < ctx.input(0).elements(); ++i, out += width) {
@@ -89,7 +89,9 @@ MGE_OP(one_hot_encoder) = {
     .doc = "Adds a dimension of zeros, with a 1 at the position of the category.",
     .inputs = {{"X", kMlNumbers | kStrings}},
     .outputs = {{"Y"}},
-    .attrs = {{"cats_int64s", AttrType::kInts}, {"cats_strings", AttrType::kTexts}, {"zeros", AttrType::kInt}},
+    .attrs = {{"cats_int64s", AttrType::kInts, Presence::kOptional, "the categories; absent: cats_strings has them"},
+              {"cats_strings", AttrType::kTexts, Presence::kOptional, "the categories; absent: cats_int64s has them"},
+              {"zeros", 1, "not 0: an unknown category gives a row of zeros"}},
     .infer = Infer,
     .eval = Eval,
     .traits = kHostOnly};

@@ -10,7 +10,7 @@ namespace {
 enum Mode { kConstant, kReflect, kEdge, kWrap };
 
 absl::StatusOr<Mode> ModeOf(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "constant", {"constant", "reflect", "edge", "wrap"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", {"constant", "reflect", "edge", "wrap"}));
   return static_cast<Mode>(mode);
 }
 
@@ -162,7 +162,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  const std::string mode = g.attrs().Text("mode", "constant");
+  const std::string mode = g.attrs().Text("mode");
   if (mode != "constant") return g.GiveByReplacement();
   std::vector<ValueId> inputs = {g.dy().id(), Unary("Neg", g.x(1)).id()};
   if (g.has_input(3)) inputs.insert(inputs.end(), {kNone, g.x(3).id()});
@@ -197,7 +197,7 @@ MGE_OP(pad) = {.name = "Pad",
                           {"constant_value", kAnyType, Arity::kOptional},
                           {"axes", kIndex, Arity::kOptional}},
                .outputs = {{"output"}},
-               .attrs = {{"mode", AttrType::kText}, {"_value", AttrType::kFloat}},
+               .attrs = {{"mode", "constant", "constant, reflect, edge or wrap"}, {"_value", AttrType::kFloat}},
                .infer = Infer,
                .eval = Eval,
                .upgrade = Upgrade,

@@ -13,7 +13,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   std::vector<ValueId> inputs = {a, b};
   if (f.has_input(kC)) {
     ValueId scale = f.Add("Mul", {f.input(kAScale), f.input(kBScale)});
-    const float alpha = f.attrs().Float("alpha", 1.0f);
+    const float alpha = f.attrs().Float("alpha");
     if (alpha != 1.0f) scale = f.Add("Mul", {scale, f.Number(DType::kF32, alpha)});
     inputs.push_back(f.Add("Mul", {f.Add("Cast", {f.input(kC)}, CastTo(DType::kF32)), scale}));
   }
@@ -42,7 +42,9 @@ MGE_OP(q_gemm) = {
                {"y_scale", kFloat32, Arity::kOptional},
                {"y_zero_point", kQuantized8, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}, {"transA", AttrType::kInt}, {"transB", AttrType::kInt}},
+    .attrs = {{"alpha", 1.0f, "the factor"},
+              {"transA", 0, "not 0: A is transposed"},
+              {"transB", 0, "not 0: B is transposed"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/fused_quantized.h"
+#include "core/ops/families/window.h"
 
 namespace mge::op_q_linear_average_pool {
 namespace {
@@ -17,15 +18,16 @@ MGE_OP(q_linear_average_pool) = {
     .doc = "AveragePool of a quantized tensor.",
     .inputs = kQuantizedUnaryInputs,
     .outputs = {{"Y"}},
-    .attrs = {{"auto_pad", AttrType::kText},
-              {"ceil_mode", AttrType::kInt},
-              {"channels_last", AttrType::kInt},
-              {"count_include_pad", AttrType::kInt},
-              {"kernel_shape", AttrType::kInts, true},
-              {"pads", AttrType::kInts},
-              {"strides", AttrType::kInts}},
+    .attrs = {kAutoPadAttr,
+              kCeilModeAttr,
+              {"channels_last", 0, "not 0: the channels are the last axis"},
+              {"count_include_pad", 0, "not 0: the mean counts padding"},
+              kWindowShapeAttr,
+              kPadsAttr,
+              kStridesAttr},
     .infer = InferByBody,
     .eval = EvalByBody,
+    .normalize = NormalizeAnyWindow<>,
     .body = Body,
     .examples = {"(T[2,3,5,4], float32[]<0.05>, T[]<3>, float32[]<0.04>, T[]<2>) {kernel_shape=[2,2], strides=[2,2]}",
                  "(T[2,5,4,3], float32[]<0.05>, T[]<3>, float32[]<0.04>, T[]<2>) {channels_last=1, kernel_shape=[3,3]}"},

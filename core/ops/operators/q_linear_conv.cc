@@ -86,6 +86,7 @@ MGE_OP(q_linear_conv) = {
     .attrs = kConvAttrs,
     .infer = Infer,
     .eval = Eval,
+    .normalize = NormalizeConv<0, 3>,
     .traits = kConvolution,
     .since = 10,
     .examples = {"(T[1,2,6,5]@0:9, float32[]<0.1>, T[]<1>, T[3,2,3,2]@0:9, float32[]<0.2>, T[]<2>, float32[]<0.5>, T[]<3>)"},

@@ -7,7 +7,7 @@ namespace {
 // Before operator set 13, all dimensions from the axis on form one row.
 absl::StatusOr<bool> Body(FunctionBody& f) {
   const int version = f.attrs().Int("opset") < 13 ? 11 : 13;
-  return QuantizedUnary(f, "Softmax", IntAttribute("axis", f.attrs().Int("axis", -1)), version);
+  return QuantizedUnary(f, "Softmax", IntAttribute("axis", f.attrs().Int("axis")), version);
 }
 
 }  // namespace
@@ -18,7 +18,8 @@ MGE_OP(q_linear_softmax) = {
     .doc = "Softmax of a quantized tensor, as the operator set defines it.",
     .inputs = kQuantizedUnaryInputs,
     .outputs = {{"Y"}},
-    .attrs = {{"axis", AttrType::kInt}, {"opset", AttrType::kInt, true}},
+    .attrs = {AxisOf({"axis", -1, "the axis"}),
+              {"opset", AttrType::kInt, Presence::kRequired, "the operator set of Softmax"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

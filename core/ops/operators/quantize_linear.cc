@@ -10,7 +10,7 @@ constexpr TypeSet kResults = {DType::kU8, DType::kI8, DType::kU16, DType::kI16};
 // Returns the output's type. `zero_point` is null if absent; its type may be unknown.
 absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_point) {
   if (attrs.Int("output_dtype") == 0) return zero_point ? *zero_point : DType::kU8;
-  MGE_ASSIGN_OR_RETURN(DType wanted, ReadDType(attrs, "output_dtype", DType::kU8, kResults));
+  MGE_ASSIGN_OR_RETURN(DType wanted, ReadDType(attrs, "output_dtype", kResults));
   if (zero_point && *zero_point != DType::kUndefined && *zero_point != wanted) {
     return Fail(errors::kInvalidNode, fmt::format("attribute output_dtype is {}, but the zero point has type {}",
                                                   DTypeName(wanted), DTypeName(*zero_point)));
@@ -20,7 +20,7 @@ absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_poin
 
 absl::StatusOr<DType> DivisionType(const Attributes& attrs, DType scale) {
   if (attrs.Int("precision") == 0) return scale;
-  return ReadDType(attrs, "precision", scale, {DType::kF32, DType::kF16, DType::kBF16});
+  return ReadDType(attrs, "precision", {DType::kF32, DType::kF16, DType::kBF16}, scale);
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -104,11 +104,11 @@ MGE_OP(quantize_linear) = {
                {"y_zero_point", kResults, Arity::kOptional}},
     .outputs = {{"y"}},
     // `saturate` affects 8-bit floating types only. MGE has none.
-    .attrs = {{"axis", AttrType::kInt},
-              {"block_size", AttrType::kInt},
-              {"output_dtype", AttrType::kInt},
-              {"precision", AttrType::kInt},
-              {"saturate", AttrType::kInt}},
+    .attrs = {AxisOf({"axis", 1, "the axis"}),
+              {"block_size", 0, "elements that share a scale along the axis; 0: not in blocks"},
+              {"output_dtype", 0, "the element type of the result; 0: that of the other operands"},
+              {"precision", 0, "the element type of the division; 0: that of the scale"},
+              {"saturate", 1, "of float8, which is not supported"}},
     .infer = Infer,
     .eval = Eval,
     .since = 10,

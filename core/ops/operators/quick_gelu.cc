@@ -5,7 +5,7 @@ namespace mge::op_quick_gelu {
 namespace {
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
-  f.Result(0, "Swish", {f.input(0)}, OneAttribute("alpha", f.attrs().Float("alpha", 1.702f)));
+  f.Result(0, "Swish", {f.input(0)}, OneAttribute("alpha", f.attrs().Float("alpha")));
   return true;
 }
 
@@ -17,7 +17,7 @@ MGE_OP(quick_gelu) = {
     .doc = "X * sigmoid(alpha * X).",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}},
+    .attrs = {{"alpha", 1.702f, "the factor inside the sigmoid"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

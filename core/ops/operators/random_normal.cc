@@ -6,7 +6,7 @@ namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalRandom(ctx, [](RandomStream& stream, const Attributes& attrs) {
-    return attrs.Float("mean", 0.0f) + attrs.Float("scale", 1.0f) * stream.Normal();
+    return attrs.Float("mean") + attrs.Float("scale") * stream.Normal();
   });
 }
 
@@ -16,11 +16,11 @@ MGE_OP(random_normal) = {
     .name = "RandomNormal",
     .doc = "Random numbers of a normal distribution.",
     .outputs = {{"output"}},
-    .attrs = {{"dtype", AttrType::kInt},
-              {"mean", AttrType::kFloat},
-              {"scale", AttrType::kFloat},
-              {"seed", AttrType::kFloat},
-              {"shape", AttrType::kInts, true}},
+    .attrs = {{"dtype", 1, "the element type of the result"},
+              {"mean", 0.0f, "the mean"},
+              {"scale", 1.0f, "the standard deviation"},
+              {"seed", AttrType::kFloat, Presence::kOptional, "the seed; absent: that of the run"},
+              {"shape", AttrType::kInts, Presence::kRequired, "the shape"}},
     .infer = RandomInfer,
     .eval = Eval,
     .traits = kRandom,

@@ -7,7 +7,7 @@ namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalRandom(ctx, [](RandomStream& stream, const Attributes& attrs) {
-    return attrs.Float("mean", 0.0f) + attrs.Float("scale", 1.0f) * stream.Normal();
+    return attrs.Float("mean") + attrs.Float("scale") * stream.Normal();
   });
 }
 
@@ -18,10 +18,10 @@ MGE_OP(random_normal_like) = {
     .doc = "Random numbers of a normal distribution, in the shape of the input.",
     .inputs = {{"input", kFixedSize}},
     .outputs = {{"output"}},
-    .attrs = {{"dtype", AttrType::kInt},
-              {"mean", AttrType::kFloat},
-              {"scale", AttrType::kFloat},
-              {"seed", AttrType::kFloat}},
+    .attrs = {{"dtype", AttrType::kInt, Presence::kOptional, "the element type of the result; absent: that of the input"},
+              {"mean", 0.0f, "the mean"},
+              {"scale", 1.0f, "the standard deviation"},
+              {"seed", AttrType::kFloat, Presence::kOptional, "the seed; absent: that of the run"}},
     .infer = RandomInfer,
     .eval = Eval,
     .gradient = ZeroGradient,

@@ -6,7 +6,7 @@ namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalRandom(ctx, [](RandomStream& stream, const Attributes& attrs) {
-    double low = attrs.Float("low", 0.0f), high = attrs.Float("high", 1.0f);
+    double low = attrs.Float("low"), high = attrs.Float("high");
     return low + (high - low) * stream.Uniform();
   });
 }
@@ -17,11 +17,11 @@ MGE_OP(random_uniform) = {
     .name = "RandomUniform",
     .doc = "Random numbers of a uniform distribution over [low, high).",
     .outputs = {{"output"}},
-    .attrs = {{"dtype", AttrType::kInt},
-              {"low", AttrType::kFloat},
-              {"high", AttrType::kFloat},
-              {"seed", AttrType::kFloat},
-              {"shape", AttrType::kInts, true}},
+    .attrs = {{"dtype", 1, "the element type of the result"},
+              {"low", 0.0f, "the lower limit"},
+              {"high", 1.0f, "the upper limit"},
+              {"seed", AttrType::kFloat, Presence::kOptional, "the seed; absent: that of the run"},
+              {"shape", AttrType::kInts, Presence::kRequired, "the shape"}},
     .infer = RandomInfer,
     .eval = Eval,
     .traits = kRandom,

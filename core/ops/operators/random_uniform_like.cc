@@ -7,7 +7,7 @@ namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   return EvalRandom(ctx, [](RandomStream& stream, const Attributes& attrs) {
-    double low = attrs.Float("low", 0.0f), high = attrs.Float("high", 1.0f);
+    double low = attrs.Float("low"), high = attrs.Float("high");
     return low + (high - low) * stream.Uniform();
   });
 }
@@ -19,7 +19,10 @@ MGE_OP(random_uniform_like) = {
     .doc = "Random numbers of a uniform distribution over [low, high), in the shape of the input.",
     .inputs = {{"input", kFixedSize}},
     .outputs = {{"output"}},
-    .attrs = {{"dtype", AttrType::kInt}, {"low", AttrType::kFloat}, {"high", AttrType::kFloat}, {"seed", AttrType::kFloat}},
+    .attrs = {{"dtype", AttrType::kInt, Presence::kOptional, "the element type of the result; absent: that of the input"},
+              {"low", 0.0f, "the lower limit"},
+              {"high", 1.0f, "the upper limit"},
+              {"seed", AttrType::kFloat, Presence::kOptional, "the seed; absent: that of the run"}},
     .infer = RandomInfer,
     .eval = Eval,
     .gradient = ZeroGradient,

@@ -251,10 +251,17 @@ class Directions {
   std::vector<Gradients> all_;
 };
 
+const RecurrentKind& KindOf(const Attributes& attrs) {
+  const std::string kind = attrs.Text("kind");
+  return kind == "LSTM" ? kLstmKind : kind == "GRU" ? kGruKind : kRnnKind;
+}
+
+absl::Status Normalize(InferContext&, Attributes& attrs) { return NormalizeRecurrent(attrs, KindOf(attrs)); }
+
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.IsStatic()) return false;
   const std::string kind = f.attrs().Text("kind");
-  const RecurrentKind properties = kind == "LSTM" ? kLstmKind : kind == "GRU" ? kGruKind : kRnnKind;
+  const RecurrentKind& properties = KindOf(f.attrs());
   const Shape x = f.dims(kX), w = f.dims(kW), recurrence = f.dims(kR);
   RecurrentShapes shapes(8, nullptr);
   shapes[kSequenceX] = &x;
@@ -298,9 +305,11 @@ MGE_OP(recurrent_gradient) = {
                 {"dB", kAnyType, Arity::kOptional},
                 {"dinitial_h", kAnyType, Arity::kOptional},
                 {"dinitial_c", kAnyType, Arity::kOptional}},
-    .attrs = RecurrentAttrs({{"kind", AttrType::kText, true}, {"linear_before_reset", AttrType::kInt}}),
+    .attrs = RecurrentAttrs({{"kind", AttrType::kText, Presence::kRequired, "RNN, GRU or LSTM"},
+                             {"linear_before_reset", 0, "not 0: the reset gate multiplies after the product"}}),
     .infer = Infer,
     .eval = EvalByBody,
+    .normalize = Normalize,
     .body = Body,
     .examples = {"(T[3,2,4], T[1,20,4], T[1,20,5], T[1,40], T[1,2,5], T[1,2,5], T[3,1,2,5], T[3,1,2,5], T[1,2,5], T[1,2,5]) "
                  "{kind=\"LSTM\"} -> 6",

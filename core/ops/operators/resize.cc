@@ -67,13 +67,9 @@ absl::Status FromScales(const Tensor& scales, const Ints& axes, std::vector<Resi
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> ReadPolicy(const Attributes& attrs) {
-  return ReadChoice(attrs, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
-}
-
 absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints& axes, std::vector<ResizeAxis>& result) {
   std::span<const int64_t> values = sizes.Data<int64_t>();
-  MGE_ASSIGN_OR_RETURN(int policy, ReadPolicy(attrs));
+  MGE_ASSIGN_OR_RETURN(int policy, ReadChoice(attrs, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"}));
   MGE_RETURN_IF_ERROR(CheckCount("sizes", values.size(), axes.size()));
   std::optional<double> common;
   bool known = true;
@@ -121,7 +117,6 @@ absl::StatusOr<std::vector<ResizeAxis>> Resolve(const Attributes& attrs, std::sp
 
 absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(ReadResizeOptions(ctx.attrs()).status());
-  MGE_RETURN_IF_ERROR(ReadPolicy(ctx.attrs()).status());
   const TensorType& x = ctx.input(kX);
   if (!x.has_rank) {
     ctx.SetOutput(0, UnrankedType(x.dtype));
@@ -186,15 +181,15 @@ MGE_OP(resize) = {
                {"scales", {DType::kF32}, Arity::kOptional},
                {"sizes", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"antialias", AttrType::kInt},
-              {"axes", AttrType::kInts},
-              {"coordinate_transformation_mode", AttrType::kText},
-              {"cubic_coeff_a", AttrType::kFloat},
-              {"exclude_outside", AttrType::kInt},
-              {"extrapolation_value", AttrType::kFloat},
-              {"keep_aspect_ratio_policy", AttrType::kText},
-              {"mode", AttrType::kText},
-              {"nearest_mode", AttrType::kText}},
+    .attrs = {{"antialias", 0, "not 0: smooths when it shrinks"},
+              AxisOf({"axes", AttrType::kInts, Presence::kOptional, "the axes of sizes and scales; absent: all"}),
+              {"coordinate_transformation_mode", "half_pixel", "how an output's place becomes an input's"},
+              {"cubic_coeff_a", -0.75f, "the coefficient of cubic interpolation"},
+              {"exclude_outside", 0, "not 0: places outside of the input have no weight"},
+              {"extrapolation_value", 0.0f, "the result outside of the input"},
+              {"keep_aspect_ratio_policy", "stretch", "stretch, not_larger or not_smaller"},
+              {"mode", "nearest", "nearest, linear or cubic"},
+              {"nearest_mode", "round_prefer_floor", "how a place is rounded"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -11,7 +11,7 @@ struct Axes {
 };
 
 absl::StatusOr<Axes> AxesOf(const Attributes& attrs, std::span<const int64_t> x, std::span<const int64_t> lengths) {
-  Axes axes{attrs.Int("batch_axis", 1), attrs.Int("time_axis", 0)};
+  Axes axes{attrs.Int("batch_axis"), attrs.Int("time_axis")};
   if (x.size() < 2) return BadNode(fmt::format("input has shape {}; it must have at least two dimensions", ShapeText(x)));
   if (!((axes.batch == 0 && axes.time == 1) || (axes.batch == 1 && axes.time == 0))) {
     return BadNode(fmt::format("batch_axis is {} and time_axis is {}; one must be 0, the other 1", axes.batch, axes.time));
@@ -59,7 +59,7 @@ MGE_OP(reverse_sequence) = {.name = "ReverseSequence",
                             .doc = "Reverses the first sequence_lens[b] steps of each sequence b of a batch.",
                             .inputs = {{"input"}, {"sequence_lens", {DType::kI64}}},
                             .outputs = {{"Y"}},
-                            .attrs = {{"batch_axis", AttrType::kInt}, {"time_axis", AttrType::kInt}},
+                            .attrs = {{"batch_axis", 1, "the axis of the batch"}, {"time_axis", 0, "the axis of time"}},
                             .infer = Infer,
                             .eval = Eval,
                             .gradient = Gradient,

@@ -10,9 +10,9 @@ namespace {
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
-  MGE_RETURN_IF_ERROR(ReadDType(ctx.attrs(), "stash_type", DType::kF32, kFloating).status());
+  MGE_RETURN_IF_ERROR(ReadDType(ctx.attrs(), "stash_type", kFloating).status());
   if (x.has_rank) {
-    MGE_RETURN_IF_ERROR(NormalizeAxis(ctx.attrs().Int("axis", -1), static_cast<int64_t>(x.dims.size())).status());
+    MGE_RETURN_IF_ERROR(NormalizeAxis(ctx.attrs().Int("axis"), static_cast<int64_t>(x.dims.size())).status());
     if (ctx.input(1).has_rank) MGE_RETURN_IF_ERROR(CheckFits("scale", ctx.input(1).dims, x.dims));
   }
   TensorType y = x;
@@ -24,9 +24,9 @@ absl::Status Infer(InferContext& ctx) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   const Tensor& scale = ctx.input(1);
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), x.rank()));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
   MGE_RETURN_IF_ERROR(CheckFits("scale", scale.shape(), x.shape()));
-  const double epsilon = ctx.attrs().Float("epsilon", 1e-5f);
+  const double epsilon = ctx.attrs().Float("epsilon");
   const std::vector<double> factors = Doubles(scale);
   const Shape strides = BroadcastStrides(scale.shape(), x.shape());
   int64_t rows = 1, n = 1;
@@ -56,9 +56,9 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
-  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis", -1), static_cast<size_t>(rank)));
+  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis"), static_cast<size_t>(rank)));
   const Ints axes = AxesFrom(axis, rank);
-  const Term scale = 1 / Unary("Sqrt", g.Mean(g.x() * g.x(), axes) + g.attrs().Float("epsilon", 1e-5f));
+  const Term scale = 1 / Unary("Sqrt", g.Mean(g.x() * g.x(), axes) + g.attrs().Float("epsilon"));
   const Term x = g.x() * scale, d = g.dy() * g.x(1);
   MGE_RETURN_IF_ERROR(g.Give(0, scale * (d - x * g.Mean(d * x, axes))));
   return g.GiveSum(1, g.dy() * x);
@@ -71,7 +71,9 @@ MGE_OP(rms_normalization) = {
     .doc = "Divides by the root of the mean square over all dimensions from an axis on, then scales.",
     .inputs = {{"X", kFloating}, {"scale", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"axis", AttrType::kInt}, {"epsilon", AttrType::kFloat}, {"stash_type", AttrType::kInt}},
+    .attrs = {AxisOf({"axis", -1, "the first axis that is normalized"}),
+              {"epsilon", 1e-5f, "added to the variance"},
+              {"stash_type", 1, "the element type of the statistics"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

@@ -28,6 +28,7 @@ MGE_OP(rnn) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = UpgradeRecurrent,
+    .normalize = NormalizeRecurrent<kRnnKind>,
     .gradient = Gradient,
     .examples = {"(T[3,2,4], T[1,5,4], T[1,5,5]) {hidden_size=5} -> 2",
                  "(T[3,2,4], T[2,5,4], T[2,5,5], T[2,10], _, T[2,2,5]) {direction=\"bidirectional\", "

@@ -28,15 +28,14 @@ absl::Status Upgrade(Graph&, Node& node) {
 
 absl::StatusOr<Options> ReadOptions(const Attributes& attrs) {
   Options o;
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "avg", {"avg", "max"}));
-  MGE_ASSIGN_OR_RETURN(
-      int shift, ReadChoice(attrs, "coordinate_transformation_mode", "half_pixel", {"half_pixel", "output_half_pixel"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", {"avg", "max"}));
+  MGE_ASSIGN_OR_RETURN(int shift, ReadChoice(attrs, "coordinate_transformation_mode", {"half_pixel", "output_half_pixel"}));
   o.average = mode == 0;
   o.half_pixel = shift == 0;
-  o.rows = attrs.Int("output_height", 1);
-  o.columns = attrs.Int("output_width", 1);
+  o.rows = attrs.Int("output_height");
+  o.columns = attrs.Int("output_width");
   o.sampling_ratio = attrs.Int("sampling_ratio");
-  o.scale = attrs.Float("spatial_scale", 1);
+  o.scale = attrs.Float("spatial_scale");
   if (o.rows < 1 || o.columns < 1) {
     return Fail(errors::kInvalidNode,
                 fmt::format("output_height = {} and output_width = {} must be at least 1", o.rows, o.columns));
@@ -186,12 +185,12 @@ MGE_OP(roi_align) = {
         "samples of each bin.",
     .inputs = {{"X", kFloating}, {"rois", kFloating}, {"batch_indices", {DType::kI64}}},
     .outputs = {{"Y"}},
-    .attrs = {{"coordinate_transformation_mode", AttrType::kText},
-              {"mode", AttrType::kText},
-              {"output_height", AttrType::kInt},
-              {"output_width", AttrType::kInt},
-              {"sampling_ratio", AttrType::kInt},
-              {"spatial_scale", AttrType::kFloat}},
+    .attrs = {{"coordinate_transformation_mode", "half_pixel", "how an output's place becomes an input's"},
+              {"mode", "avg", "avg or max"},
+              {"output_height", 1, "rows of the result"},
+              {"output_width", 1, "columns of the result"},
+              {"sampling_ratio", 0, "samples per bin and axis; 0: as many as fit"},
+              {"spatial_scale", 1.0f, "the factor from the boxes to the input"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -64,7 +64,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_RETURN_IF_ERROR(CheckRotaryCache("sin_cache", s, ctx.input(2).shape(), has_positions));
   const Tensor* positions = has_positions ? &ctx.input(3) : nullptr;
   if (positions) MGE_RETURN_IF_ERROR(RequireShape("position_ids", positions->shape(), Shape{s.batch, s.sequence}));
-  const bool interleaved = ctx.attrs().Int("interleaved", 0) != 0;
+  const bool interleaved = ctx.attrs().Int("interleaved") != 0;
   const Cache cos{ctx.input(1), positions, s.sequence}, sin{ctx.input(2), positions, s.sequence};
   const int64_t head_step = x.rank() == 4 ? s.sequence * s.head_size : s.head_size;
   const int64_t token_step = x.rank() == 4 ? s.head_size : s.heads * s.head_size;
@@ -102,7 +102,9 @@ MGE_OP(rotary_embedding) = {
                {"sin_cache", kFloating},
                {"position_ids", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"Y"}},
-    .attrs = {{"interleaved", AttrType::kInt}, {"num_heads", AttrType::kInt}, {"rotary_embedding_dim", AttrType::kInt}},
+    .attrs = {{"interleaved", 0, "not 0: pairs are neighbours, else halves"},
+              {"num_heads", 0, "the number of heads; 0: they are an axis of the input"},
+              {"rotary_embedding_dim", 0, "rotated elements of a head; 0: all"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,

@@ -47,7 +47,7 @@ absl::Status Eval(EvalContext& ctx) {
   Shape strides = Strides(x.shape());
   IndexView index(indices);
   absl::Status status;
-  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ctx.attrs().Text("reduction", "none"), [&](auto tag, auto join) {
+  MGE_RETURN_IF_ERROR(DispatchReduction(ctx, x.dtype(), ctx.attrs().Text("reduction"), [&](auto tag, auto join) {
     using T = typename decltype(tag)::type;
     auto in = updates.Data<T>();
     auto out = y->MutableData<T>();
@@ -74,7 +74,7 @@ MGE_OP(scatter_nd) = {
     .doc = "The data with slices set, or combined by `reduction`, at vectors of coordinates.",
     .inputs = {{"data"}, {"indices", {DType::kI64}}, {"updates"}},
     .outputs = {{"output"}},
-    .attrs = {{"reduction", AttrType::kText}},
+    .attrs = {{"reduction", "none", "none, add, mul, max or min"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

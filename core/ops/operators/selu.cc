@@ -8,8 +8,8 @@ namespace mge::op_selu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  float attr_alpha = ctx.attrs().Float("alpha", 1.67326319217681884765625f);
-  float attr_gamma = ctx.attrs().Float("gamma", 1.05070102214813232421875f);
+  float attr_alpha = ctx.attrs().Float("alpha");
+  float attr_gamma = ctx.attrs().Float("gamma");
   return EvalUnaryFloating(ctx, [=](auto x) {
     using T = decltype(x);
     T alpha = attr_alpha;
@@ -27,8 +27,8 @@ absl::Status Upgrade(Graph&, Node& node) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  const double alpha = g.attrs().Float("alpha", 1.67326319217681884765625f);
-  const double gamma = g.attrs().Float("gamma", 1.05070102214813232421875f);
+  const double alpha = g.attrs().Float("alpha");
+  const double gamma = g.attrs().Float("gamma");
   return g.Give(0, g.dy() * g.Where(g.x() > 0, g.Number(gamma), g.y() + alpha * gamma));
 }
 
@@ -39,7 +39,8 @@ MGE_OP(selu) = {
     .doc = "gamma * (x if it is positive, else alpha * (exp(x) - 1)).",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}, {"gamma", AttrType::kFloat}},
+    .attrs = {{"alpha", 1.67326319217681884765625f, "the factor"},
+              {"gamma", 1.05070102214813232421875f, "the second factor"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -5,7 +5,7 @@ namespace mge::op_sequence_empty {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", DType::kF32, kAnyType));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ReadDType(ctx.attrs(), "dtype", kAnyType));
   ctx.SetOutput(0, UnrankedType(dtype), ValueKind::kSequence);
   return absl::OkStatus();
 }
@@ -24,7 +24,7 @@ absl::Status Eval(EvalContext& ctx) { return ctx.SetOutput(0, EmptySequence()); 
 MGE_OP(sequence_empty) = {.name = "SequenceEmpty",
                           .doc = "An empty sequence for tensors of type `dtype`.",
                           .outputs = {{"output"}},
-                          .attrs = {{"dtype", AttrType::kInt}},
+                          .attrs = {{"dtype", 1, "the element type"}},
                           .infer = Infer,
                           .eval = Eval,
                           .traits = kHostOnly,

@@ -8,7 +8,7 @@ namespace {
 Shape Part(const Attributes& attrs, std::span<const int64_t> dims) {
   int64_t rank = static_cast<int64_t>(dims.size());
   auto place = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
-  int64_t start = place(attrs.Int("start", 0));
+  int64_t start = place(attrs.Int("start"));
   int64_t end = std::max(start, place(attrs.Int("end", rank)));
   return Shape(dims.begin() + start, dims.begin() + end);
 }
@@ -38,7 +38,8 @@ MGE_OP(shape) = {.name = "Shape",
                  .doc = "The sizes of the input's dimensions, or of those in [start, end).",
                  .inputs = {{"data"}},
                  .outputs = {{"shape"}},
-                 .attrs = {{"start", AttrType::kInt}, {"end", AttrType::kInt}},
+                 .attrs = {{"start", 0, "the first axis"},
+                           {"end", AttrType::kInt, Presence::kOptional, "the axis after the last; absent: the rank"}},
                  .infer = Infer,
                  .eval = Eval,
                  .traits = kHostOnly};

@@ -9,8 +9,8 @@ namespace mge::op_shrink {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  float attr_lambd = ctx.attrs().Float("lambd", 0.5f);
-  float attr_bias = ctx.attrs().Float("bias", 0.0f);
+  float attr_lambd = ctx.attrs().Float("lambd");
+  float attr_bias = ctx.attrs().Float("bias");
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
   DispatchNumeric(x.dtype(), [&](auto tag) {
@@ -27,7 +27,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Give(0, g.Where(Unary("Abs", g.x()) > g.attrs().Float("lambd", 0.5f), g.dy(), g.Number(0)));
+  return g.Give(0, g.Where(Unary("Abs", g.x()) > g.attrs().Float("lambd"), g.dy(), g.Number(0)));
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ MGE_OP(shrink) = {
     .doc = "x + bias if x < -lambd, x - bias if x > lambd, else 0.",
     .inputs = {{"X", kNumeric}},
     .outputs = {{"Y"}},
-    .attrs = {{"bias", AttrType::kFloat}, {"lambd", AttrType::kFloat}},
+    .attrs = {{"bias", 0.0f, "the addend"}, {"lambd", 0.5f, "the limit below which the result is 0"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .gradient = Gradient,

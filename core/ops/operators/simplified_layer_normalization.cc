@@ -5,9 +5,9 @@ namespace mge::op_simplified_layer_normalization {
 namespace {
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
-  int64_t axis = f.attrs().Int("axis", -1);
+  int64_t axis = f.attrs().Int("axis");
   if (f.has_rank(0) && axis == f.rank(0) - 1) axis = -1;
-  MGE_RETURN_IF_ERROR(AddRmsNorm(f, f.input(0), f.dtype(0), 1, f.attrs().Float("epsilon", 1e-5f), axis, 1));
+  MGE_RETURN_IF_ERROR(AddRmsNorm(f, f.input(0), f.dtype(0), 1, f.attrs().Float("epsilon"), axis, 1));
   return true;
 }
 
@@ -18,7 +18,9 @@ MGE_OP(simplified_layer_normalization) = {
     .doc = "RMSNormalization, as ONNX Runtime named it before ONNX had it.",
     .inputs = {{"X", kFloating}, {"scale", kFloating}},
     .outputs = {{"Y"}, {"inv_std_var", kAnyType, Arity::kOptional}},
-    .attrs = {{"axis", AttrType::kInt}, {"epsilon", AttrType::kFloat}, {"stash_type", AttrType::kInt}},
+    .attrs = {AxisOf({"axis", -1, "the first axis that is normalized"}),
+              {"epsilon", 1e-5f, "added to the variance"},
+              {"stash_type", 1, "the element type of the statistics"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

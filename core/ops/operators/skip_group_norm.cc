@@ -7,7 +7,7 @@ namespace {
 // A skip of two dimensions is [batch, channels].
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.has_rank(0) || !f.has_rank(3)) return false;
-  const bool last = f.attrs().Int("channels_last", 1) != 0;
+  const bool last = f.attrs().Int("channels_last") != 0;
   const auto spread = [&](ValueId v, bool has_batch) {
     Ints axes;
     for (int64_t d = 1; d < f.rank(0) - 1; ++d) axes.push_back(last ? (has_batch ? d : d - 1) : (has_batch ? d + 1 : d));
@@ -33,10 +33,10 @@ MGE_OP(skip_group_norm) = {
                {"skip", kFloating},
                {"bias", kFloating, Arity::kOptional}},
     .outputs = {{"Y"}, {"S", kAnyType, Arity::kOptional}},
-    .attrs = {{"activation", AttrType::kInt, true},
-              {"channels_last", AttrType::kInt},
-              {"epsilon", AttrType::kFloat},
-              {"groups", AttrType::kInt, true}},
+    .attrs = {{"activation", AttrType::kInt, Presence::kRequired, "1: Swish follows"},
+              {"channels_last", 1, "not 0: the channels are the last axis"},
+              {"epsilon", 1e-5f, "added to the variance"},
+              {"groups", AttrType::kInt, Presence::kRequired, "the number of groups of channels"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

@@ -8,7 +8,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   const ValueId sum = f.Plus(f.Add("Add", {f.input(0), f.input(1)}), f.input(4));
   f.Result(3, "Identity", {sum});
   f.AddTo({f.output(0), f.output(1), f.output(2)}, "LayerNormalization", {sum, f.input(2), f.input(3)},
-          OneAttribute("epsilon", f.attrs().Float("epsilon", 1e-12f)));
+          OneAttribute("epsilon", f.attrs().Float("epsilon")));
   return true;
 }
 
@@ -27,7 +27,7 @@ MGE_OP(skip_layer_normalization) = {
                 {"mean", kAnyType, Arity::kOptional},
                 {"inv_std_var", kAnyType, Arity::kOptional},
                 {"input_skip_bias_sum", kAnyType, Arity::kOptional}},
-    .attrs = {{"epsilon", AttrType::kFloat}},
+    .attrs = {{"epsilon", 1e-12f, "added to the variance"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

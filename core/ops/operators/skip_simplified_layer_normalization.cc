@@ -8,7 +8,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (f.output(1) != kNone) return f.Unsupported("the output mean");
   const ValueId sum = f.Plus(f.Add("Add", {f.input(0), f.input(1)}), f.input(3));
   f.Result(3, "Identity", {sum});
-  MGE_RETURN_IF_ERROR(AddRmsNorm(f, sum, f.dtype(0), 2, f.attrs().Float("epsilon", 1e-12f), -1, 2));
+  MGE_RETURN_IF_ERROR(AddRmsNorm(f, sum, f.dtype(0), 2, f.attrs().Float("epsilon"), -1, 2));
   return true;
 }
 
@@ -23,7 +23,7 @@ MGE_OP(skip_simplified_layer_normalization) = {
                 {"mean", kAnyType, Arity::kOptional},
                 {"inv_std_var", kAnyType, Arity::kOptional},
                 {"input_skip_bias_sum", kAnyType, Arity::kOptional}},
-    .attrs = {{"epsilon", AttrType::kFloat}},
+    .attrs = {{"epsilon", 1e-12f, "added to the variance"}},
     .infer = InferByBody,
     .eval = EvalByBody,
     .body = Body,

@@ -24,7 +24,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  const Ints axis = {g.attrs().Int("axis", -1)};
+  const Ints axis = {g.attrs().Int("axis")};
   return g.Give(0, g.y() * (g.dy() - g.Sum(g.dy() * g.y(), axis)));
 }
 

@@ -24,7 +24,7 @@ absl::StatusOr<Shape> Result(std::span<const int64_t> x, int64_t block) {
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
-  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "mode", "DCR", {"DCR", "CRD"}).status());
+  MGE_RETURN_IF_ERROR(ReadChoice(ctx.attrs(), "mode", {"DCR", "CRD"}).status());
   Shape dims = x.has_rank ? x.dims : Shape(4, kUnknownDim);
   MGE_ASSIGN_OR_RETURN(Shape out, Result(dims, ctx.attrs().Int("blocksize")));
   ctx.SetOutput(0, MakeType(x.dtype, std::move(out)));
@@ -36,7 +36,7 @@ absl::Status Eval(EvalContext& ctx) {
   const int64_t b = ctx.attrs().Int("blocksize");
   MGE_ASSIGN_OR_RETURN(Shape shape, Result(x.shape(), b));
   const int64_t channels = x.shape()[1], h = shape[2], w = shape[3], row = x.shape()[3];
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(ctx.attrs(), "mode", "DCR", {"DCR", "CRD"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(ctx.attrs(), "mode", {"DCR", "CRD"}));
   const int64_t plane = x.shape()[2] * row;
   // DCR: the output's channel is (row, column, channel). CRD: it is (channel, row, column).
   const bool rows_first = mode == 0;
@@ -50,20 +50,22 @@ absl::Status Eval(EvalContext& ctx) {
 
 absl::Status Gradient(GradientContext& g) {
   Attributes attrs = IntAttribute("blocksize", g.attrs().Int("blocksize"));
-  attrs.Set("mode", g.attrs().Text("mode", "DCR"));
+  attrs.Set("mode", g.attrs().Text("mode"));
   return g.Give(0, g.Of("DepthToSpace", {g.dy().id()}, std::move(attrs)));
 }
 
 }  // namespace
 
-MGE_OP(space_to_depth) = {.name = "SpaceToDepth",
-                          .doc = "Moves blocks of pixels into blocks of channels.",
-                          .inputs = {{"input"}},
-                          .outputs = {{"output"}},
-                          .attrs = {{"blocksize", AttrType::kInt, true}, {"mode", AttrType::kText}},
-                          .infer = Infer,
-                          .eval = Eval,
-                          .gradient = Gradient,
-                          .examples = {"(T[2,3,4,6]) {blocksize=2}", "(T[2,3,4,6]) {blocksize=2, mode=\"CRD\"}"}};
+MGE_OP(space_to_depth) = {
+    .name = "SpaceToDepth",
+    .doc = "Moves blocks of pixels into blocks of channels.",
+    .inputs = {{"input"}},
+    .outputs = {{"output"}},
+    .attrs = {{"blocksize", AttrType::kInt, Presence::kRequired, "the size of a block along height and width"},
+              {"mode", "DCR", "DCR or CRD: the order of depth, column and row"}},
+    .infer = Infer,
+    .eval = Eval,
+    .gradient = Gradient,
+    .examples = {"(T[2,3,4,6]) {blocksize=2}", "(T[2,3,4,6]) {blocksize=2, mode=\"CRD\"}"}};
 
 }  // namespace mge::op_space_to_depth

@@ -33,7 +33,7 @@ absl::StatusOr<Ints> Parts(EvalContext& ctx, int64_t size) {
 
 bool DropsAxis(const Node& node) {
   bool has_split = node.inputs.size() > 1 && node.inputs[1] != kNone;
-  return !has_split && node.attrs.Int("keepdims", 1) == 0;
+  return !has_split && node.attrs.Int("keepdims") == 0;
 }
 
 absl::Status Infer(InferContext& ctx) {
@@ -76,14 +76,15 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(split_to_sequence) = {.name = "SplitToSequence",
-                             .doc = "The parts of a tensor along `axis`, as a sequence.",
-                             .inputs = {{"input"}, {"split", kIndex, Arity::kOptional}},
-                             .outputs = {{"output_sequence"}},
-                             .attrs = {{"axis", AttrType::kInt}, {"keepdims", AttrType::kInt}},
-                             .infer = Infer,
-                             .eval = Eval,
-                             .traits = kHostOnly,
-                             .since = 11};
+MGE_OP(split_to_sequence) = {
+    .name = "SplitToSequence",
+    .doc = "The parts of a tensor along `axis`, as a sequence.",
+    .inputs = {{"input"}, {"split", kIndex, Arity::kOptional}},
+    .outputs = {{"output_sequence"}},
+    .attrs = {AxisOf({"axis", 0, "the axis"}), {"keepdims", 1, "not 0: reduced axes stay with size 1"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly,
+    .since = 11};
 
 }  // namespace mge::op_split_to_sequence

@@ -22,7 +22,7 @@ absl::StatusOr<Frames> Resolve(const Attributes& attrs, std::span<const int64_t>
   if (x.size() == 2) return Resolve(attrs, Shape{x[0], x[1], 1}, step, window, length);
   MGE_RETURN_IF_ERROR(RequireRank("the signal", x, 3));
   if (x[2] != 1 && x[2] != 2) return BadNode(fmt::format("the last dimension is {}; it must be 1 or 2", x[2]));
-  const bool one_sided = attrs.Int("onesided", 1) != 0;
+  const bool one_sided = attrs.Int("onesided") != 0;
   if (one_sided && x[2] == 2) return BadNode("a one-sided transform (attribute onesided = 1) requires a real signal");
   if (step < 1) return BadNode(fmt::format("frame_step = {} must be at least 1", step));
   Frames f;
@@ -111,7 +111,7 @@ MGE_OP(stft) = {
                {"window", kFloating, Arity::kOptional},
                {"frame_length", kIndex, Arity::kOptional}},
     .outputs = {{"output"}},
-    .attrs = {{"onesided", AttrType::kInt}},
+    .attrs = {{"onesided", 1, "not 0: only the first half of the spectrum"}},
     .infer = Infer,
     .eval = Eval,
     .since = 17,

@@ -58,8 +58,8 @@ class Folder {
 };
 
 absl::StatusOr<Case> ActionOf(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int action, ReadChoice(attrs, "case_change_action", "NONE", {"NONE", "LOWER", "UPPER"}));
-  std::string language = attrs.Text("locale", "en_US").substr(0, 2);
+  MGE_ASSIGN_OR_RETURN(int action, ReadChoice(attrs, "case_change_action", {"NONE", "LOWER", "UPPER"}));
+  std::string language = attrs.Text("locale").substr(0, 2);
   if (language == "tr" || language == "az" || language == "lt") {
     return Fail(errors::kUnsupportedFeature, fmt::format("locale \"{}\" has special case rules, which are not implemented",
                                                          EscapeControl(attrs.Text("locale"))));
@@ -118,10 +118,10 @@ MGE_OP(string_normalizer) = {.name = "StringNormalizer",
                              .doc = "Removes stop words and changes the case of strings.",
                              .inputs = {{"X", kStrings}},
                              .outputs = {{"Y"}},
-                             .attrs = {{"case_change_action", AttrType::kText},
-                                       {"is_case_sensitive", AttrType::kInt},
-                                       {"locale", AttrType::kText},
-                                       {"stopwords", AttrType::kTexts}},
+                             .attrs = {{"case_change_action", "NONE", "NONE, LOWER or UPPER"},
+                                       {"is_case_sensitive", 0, "not 0: stop words are compared with case"},
+                                       {"locale", "en_US", "the locale of case changes"},
+                                       {"stopwords", AttrType::kTexts, Presence::kOptional, "removed words; absent: none"}},
                              .infer = Infer,
                              .eval = Eval,
                              .traits = kHostOnly | kDynamicShape,

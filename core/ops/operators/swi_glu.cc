@@ -17,7 +17,7 @@ absl::Status Infer(InferContext& ctx) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1);
   MGE_RETURN_IF_ERROR(RequireShape("B", b.shape(), a.shape()));
-  const float alpha = ctx.attrs().Float("alpha", 1.0f);
+  const float alpha = ctx.attrs().Float("alpha");
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, a.dtype(), a.shape()));
   DispatchFloating(a.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -34,7 +34,7 @@ MGE_OP(swi_glu) = {
     .doc = "A * sigmoid(alpha * A) * B. Both inputs have the same shape.",
     .inputs = {{"A", kFloating}, {"B", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}},
+    .attrs = {{"alpha", 1.0f, "the factor inside the sigmoid"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,

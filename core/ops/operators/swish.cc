@@ -7,12 +7,12 @@ namespace mge::op_swish {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  const float alpha = ctx.attrs().Float("alpha", 1.0f);
+  const float alpha = ctx.attrs().Float("alpha");
   return EvalUnaryFloating(ctx, [=](auto x) { return Swish(x, alpha); });
 }
 
 absl::Status Gradient(GradientContext& g) {
-  const double alpha = g.attrs().Float("alpha", 1);
+  const double alpha = g.attrs().Float("alpha");
   const Term s = Unary("Sigmoid", g.x() * alpha);
   return g.Give(0, g.dy() * (s + g.y() * (1 - s) * alpha));
 }
@@ -24,7 +24,7 @@ MGE_OP(swish) = {
     .doc = "x * sigmoid(alpha * x).",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}},
+    .attrs = {{"alpha", 1.0f, "the factor inside the sigmoid"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .gradient = Gradient,

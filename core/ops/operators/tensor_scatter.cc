@@ -7,13 +7,13 @@ namespace mge::op_tensor_scatter {
 namespace {
 
 absl::StatusOr<int64_t> SequenceAxis(const Attributes& attrs, int64_t rank) {
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(attrs.Int("axis", -2), rank));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(attrs.Int("axis"), rank));
   if (axis == 0) return BadNode("axis 0 is the batch, which has no sequence");
   return axis;
 }
 
 absl::StatusOr<bool> IsCircular(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "linear", {"linear", "circular"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", {"linear", "circular"}));
   return mode == 1;
 }
 
@@ -77,7 +77,7 @@ MGE_OP(tensor_scatter) = {
         "end are written to the start.",
     .inputs = {{"past_cache"}, {"update"}, {"write_indices", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"present_cache"}},
-    .attrs = {{"axis", AttrType::kInt}, {"mode", AttrType::kText}},
+    .attrs = {AxisOf({"axis", -2, "the axis"}), {"mode", "linear", "linear or circular"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,

@@ -23,7 +23,7 @@ struct Settings {
 
 absl::StatusOr<Settings> Read(const Attributes& attrs) {
   Settings s;
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "", {"TF", "IDF", "TFIDF"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", {"TF", "IDF", "TFIDF"}));
   s.mode = static_cast<Mode>(mode);
   s.shortest = attrs.Int("min_gram_length");
   s.longest = attrs.Int("max_gram_length");
@@ -159,22 +159,23 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(tf_idf_vectorizer) = {.name = "TfIdfVectorizer",
-                             .doc = "Counts the n-grams of a pool in sequences of tokens, optionally weighted.",
-                             .inputs = {{"X", kIndex | kStrings}},
-                             .outputs = {{"Y"}},
-                             .attrs = {{"max_gram_length", AttrType::kInt, true},
-                                       {"max_skip_count", AttrType::kInt, true},
-                                       {"min_gram_length", AttrType::kInt, true},
-                                       {"mode", AttrType::kText, true},
-                                       {"ngram_counts", AttrType::kInts, true},
-                                       {"ngram_indexes", AttrType::kInts, true},
-                                       {"pool_int64s", AttrType::kInts},
-                                       {"pool_strings", AttrType::kTexts},
-                                       {"weights", AttrType::kFloats}},
-                             .infer = Infer,
-                             .eval = Eval,
-                             .traits = kHostOnly,
-                             .since = 9};
+MGE_OP(tf_idf_vectorizer) = {
+    .name = "TfIdfVectorizer",
+    .doc = "Counts the n-grams of a pool in sequences of tokens, optionally weighted.",
+    .inputs = {{"X", kIndex | kStrings}},
+    .outputs = {{"Y"}},
+    .attrs = {{"max_gram_length", AttrType::kInt, Presence::kRequired, "the longest gram"},
+              {"max_skip_count", AttrType::kInt, Presence::kRequired, "the most items to skip"},
+              {"min_gram_length", AttrType::kInt, Presence::kRequired, "the shortest gram"},
+              {"mode", AttrType::kText, Presence::kRequired, "TF, IDF or TFIDF"},
+              {"ngram_counts", AttrType::kInts, Presence::kRequired, "first entries of the pool by length"},
+              {"ngram_indexes", AttrType::kInts, Presence::kRequired, "the outputs of the grams"},
+              {"pool_int64s", AttrType::kInts, Presence::kOptional, "the grams; absent: pool_strings"},
+              {"pool_strings", AttrType::kTexts, Presence::kOptional, "the grams; absent: pool_int64s"},
+              {"weights", AttrType::kFloats, Presence::kOptional, "factors of the grams; absent: 1"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly,
+    .since = 9};
 
 }  // namespace mge::op_tf_idf_vectorizer

@@ -6,7 +6,7 @@ namespace mge::op_thresholded_relu {
 namespace {
 
 absl::Status Eval(EvalContext& ctx) {
-  float attr_alpha = ctx.attrs().Float("alpha", 1.0f);
+  float attr_alpha = ctx.attrs().Float("alpha");
   return EvalUnaryFloating(ctx, [=](auto x) {
     using T = decltype(x);
     T alpha = attr_alpha;
@@ -15,7 +15,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Give(0, g.Where(g.x() > g.attrs().Float("alpha", 1), g.dy(), g.Number(0)));
+  return g.Give(0, g.Where(g.x() > g.attrs().Float("alpha"), g.dy(), g.Number(0)));
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ MGE_OP(thresholded_relu) = {
     .doc = "x if it is greater than alpha, else 0.",
     .inputs = {{"X", kFloating}},
     .outputs = {{"Y"}},
-    .attrs = {{"alpha", AttrType::kFloat}},
+    .attrs = {{"alpha", 1.0f, "the limit up to which the result is 0"}},
     .infer = SameTypeAsFirst,
     .eval = Eval,
     .gradient = Gradient,

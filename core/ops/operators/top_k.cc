@@ -17,7 +17,7 @@ absl::Status Infer(InferContext& ctx) {
     ctx.SetOutput(1, UnrankedType(DType::kI64));
     return absl::OkStatus();
   }
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), static_cast<int64_t>(x.dims.size())));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), static_cast<int64_t>(x.dims.size())));
   Shape dims = x.dims;
   auto k = KnownInts(ctx, 1);
   dims[axis] = k && k->size() == 1 ? (*k)[0] : kUnknownDim;
@@ -38,8 +38,8 @@ bool Above(C a, C b) {
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(int64_t k, ScalarInt("K", ctx.input(1)));
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis", -1), x.rank()));
-  bool largest = ctx.attrs().Int("largest", 1) != 0;
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
+  bool largest = ctx.attrs().Int("largest") != 0;
   AxisSplit split = SplitAtAxis(x.shape(), axis);
   if (k < 0 || k > split.size) return ctx.Invalid(fmt::format("K is {}, but the axis has {} elements", k, split.size));
   Shape shape = x.shape();
@@ -80,7 +80,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  Attributes attrs = IntAttribute("axis", g.attrs().Int("axis", -1));
+  Attributes attrs = IntAttribute("axis", g.attrs().Int("axis"));
   attrs.Set("reduction", std::string("add"));
   return g.Give(0, g.Of("ScatterElements", {g.Fill(0, g.x()).id(), g.y(1).id(), g.dy().id()}, std::move(attrs)));
 }
@@ -92,7 +92,9 @@ MGE_OP(top_k) = {
     .doc = "The K largest or smallest elements along an axis, sorted, and their positions.",
     .inputs = {{"X", kNumeric}, {"K", {DType::kI64}}},
     .outputs = {{"Values"}, {"Indices", kAnyType, Arity::kOptional}},
-    .attrs = {{"axis", AttrType::kInt}, {"largest", AttrType::kInt}, {"sorted", AttrType::kInt}},  // always sorted
+    .attrs = {AxisOf({"axis", -1, "the axis"}),
+              {"largest", 1, "not 0: the largest elements, else the smallest"},
+              {"sorted", 1, "not 0: the results are sorted"}},  // always sorted
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

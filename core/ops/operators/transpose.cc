@@ -42,6 +42,13 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
+absl::Status Normalize(InferContext& ctx, Attributes& attrs) {
+  if (!ctx.input(0).has_rank) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(Ints perm, Permutation(attrs, ctx.input(0).dims.size()));
+  attrs.SetImplied("perm", std::move(perm));
+  return absl::OkStatus();
+}
+
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(Ints perm, Permutation(ctx.attrs(), x.rank()));
@@ -57,13 +64,11 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  const Ints perm = g.attrs().IntList("perm");
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
+  MGE_ASSIGN_OR_RETURN(const Ints perm, Permutation(g.attrs(), rank));
   Ints inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) {
-    const int64_t from = perm[i] < 0 ? perm[i] + std::ssize(perm) : perm[i];
-    inverse[static_cast<size_t>(from)] = static_cast<int64_t>(i);
-  }
-  return g.Give(0, g.Of("Transpose", {g.dy().id()}, perm.empty() ? Attributes() : OneAttribute("perm", inverse)));
+  for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  return g.Give(0, g.Of("Transpose", {g.dy().id()}, OneAttribute("perm", inverse)));
 }
 
 }  // namespace
@@ -72,9 +77,11 @@ MGE_OP(transpose) = {.name = "Transpose",
                      .doc = "Output dimension i is input dimension perm[i]. Without perm, the order is reversed.",
                      .inputs = {{"data"}},
                      .outputs = {{"transposed"}},
-                     .attrs = {{"perm", AttrType::kInts}},
+                     .attrs = {{"perm", AttrType::kInts, Presence::kNormal,
+                                "the input's axes in the output's order; reversed if a model lacks it"}},
                      .infer = Infer,
                      .eval = Eval,
+                     .normalize = Normalize,
                      .gradient = Gradient,
                      .traits = kTranspose,
                      .examples = {"(T[3,5,7]) {perm=[2,0,1]}", "(T[2,3,4,5]) {perm=[0,2,3,1]}", "(T[33,17])", "(T[70001,2])",

@@ -146,7 +146,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }
 
 absl::StatusOr<int64_t> Targets(const Attributes& attrs) {
-  const int64_t targets = attrs.Int("n_targets", 1);
+  const int64_t targets = attrs.Int("n_targets");
   if (targets >= 1 && targets <= kMostTreeTargets) return targets;
   return Bad(fmt::format("n_targets is {}", targets));
 }
@@ -163,7 +163,7 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(RowShape shape, RowShapeOf(x.shape()));
   MGE_ASSIGN_OR_RETURN(const int64_t targets, Targets(ctx.attrs()));
   MGE_ASSIGN_OR_RETURN(const Trees trees, ReadTrees(ctx, shape.columns, targets));
-  const int64_t aggregate = ctx.attrs().Int("aggregate_function", 1), transform = ctx.attrs().Int("post_transform");
+  const int64_t aggregate = ctx.attrs().Int("aggregate_function"), transform = ctx.attrs().Int("post_transform");
   if (aggregate < 0 || aggregate > 3) return ctx.Invalid(fmt::format("aggregate_function is {}", aggregate));
   if (transform < 0 || transform > 4) return ctx.Invalid(fmt::format("post_transform is {}", transform));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), {shape.rows, targets}));
@@ -202,7 +202,9 @@ MGE_OP(tree_ensemble) = {
         "aggregate_function is 0 for the average of the trees, 1 for the sum, 2 and 3 for the extremes.",
     .inputs = TreeInputs({DType::kF32, DType::kF64, DType::kF16}),
     .outputs = {{"Y"}},
-    .attrs = {{"aggregate_function", AttrType::kInt}, {"n_targets", AttrType::kInt}, {"post_transform", AttrType::kInt}},
+    .attrs = {{"aggregate_function", 1, "0: mean, 1: sum, 2: minimum, 3: maximum"},
+              {"n_targets", 1, "the number of targets"},
+              {"post_transform", 0, "0: none, 1: softmax, 2: logistic, 3: softmax without zeros, 4: probit"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -5,14 +5,14 @@ namespace mge::op_tree_ensemble_regressor {
 namespace {
 
 int64_t Targets(const Attributes& attrs) {
-  const int64_t targets = attrs.Int("n_targets", 1);
+  const int64_t targets = attrs.Int("n_targets");
   return targets >= 1 && targets <= kMostTreeTargets ? targets : 0;
 }
 
 absl::Status Upgrade(Graph& graph, Node& node) { return PackTreeAttributes(graph, node, "target", Targets(node.attrs)); }
 
 absl::StatusOr<TreeAggregate> AggregateOf(const Attributes& attrs) {
-  MGE_ASSIGN_OR_RETURN(int choice, ReadChoice(attrs, "aggregate_function", "SUM", {"AVERAGE", "SUM", "MIN", "MAX"}));
+  MGE_ASSIGN_OR_RETURN(int choice, ReadChoice(attrs, "aggregate_function", {"AVERAGE", "SUM", "MIN", "MAX"}));
   return static_cast<TreeAggregate>(choice);
 }
 
@@ -53,7 +53,9 @@ MGE_OP(tree_ensemble_regressor) = {
         "for TreeEnsemble.",
     .inputs = TreeInputs(kMlNumbers),
     .outputs = {{"Y"}},
-    .attrs = {{"aggregate_function", AttrType::kText}, {"n_targets", AttrType::kInt}, {"post_transform", AttrType::kText}},
+    .attrs = {{"aggregate_function", "SUM", "how the trees of a target are joined: AVERAGE, SUM, MIN, MAX"},
+              {"n_targets", 1, "the number of targets"},
+              {"post_transform", "NONE", "applied to the scores: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

@@ -38,21 +38,22 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(tree_labels) = {.name = "TreeLabels",
-                       .domain = "mge",
-                       .doc =
-                           "The last step of a TreeEnsembleClassifier: labels and transformed scores, from the scores of an "
-                           "ensemble. Classes that are not in \"scored\" have no score.",
-                       .inputs = {{"scores", {DType::kF32}}},
-                       .outputs = {{"Y"}, {"Z"}},
-                       .attrs = {{"binary", AttrType::kInt},
-                                 {"classlabels_int64s", AttrType::kInts},
-                                 {"classlabels_strings", AttrType::kTexts},
-                                 {"positive", AttrType::kInt},
-                                 {"post_transform", AttrType::kText},
-                                 {"scored", AttrType::kInts}},
-                       .infer = Infer,
-                       .eval = Eval,
-                       .traits = kHostOnly};
+MGE_OP(tree_labels) = {
+    .name = "TreeLabels",
+    .domain = "mge",
+    .doc =
+        "The last step of a TreeEnsembleClassifier: labels and transformed scores, from the scores of an "
+        "ensemble. Classes that are not in \"scored\" have no score.",
+    .inputs = {{"scores", {DType::kF32}}},
+    .outputs = {{"Y"}, {"Z"}},
+    .attrs = {{"binary", 0, "one score stands for two classes"},
+              {"classlabels_int64s", AttrType::kInts, Presence::kOptional, "the classes; absent: the strings have them"},
+              {"classlabels_strings", AttrType::kTexts, Presence::kOptional, "the classes; absent: the integers have them"},
+              {"positive", 0, "scores are not negative"},
+              {"post_transform", "NONE", "applied to the scores: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT"},
+              {"scored", AttrType::kInts, Presence::kOptional, "classes that have scores; absent: none"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly};
 
 }  // namespace mge::op_tree_labels

@@ -27,7 +27,7 @@ absl::Status Eval(EvalContext& ctx) {
   if (ctx.has_input(1)) {
     MGE_ASSIGN_OR_RETURN(k, ScalarInt("k", ctx.input(1)));
   }
-  bool upper = ctx.attrs().Int("upper", 1) != 0;
+  bool upper = ctx.attrs().Int("upper") != 0;
   int64_t rows = x.shape()[x.rank() - 2], columns = x.shape()[x.rank() - 1];
   k = std::clamp(k, -rows - 1, columns + 1);  // larger values of k have the same result
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
@@ -46,7 +46,7 @@ absl::Status Eval(EvalContext& ctx) {
 absl::Status Gradient(GradientContext& g) {
   return g.Give(
       0, g.Of("Trilu", g.has_input(1) ? std::vector<ValueId>{g.dy().id(), g.x(1).id()} : std::vector<ValueId>{g.dy().id()},
-              IntAttribute("upper", g.attrs().Int("upper", 1))));
+              IntAttribute("upper", g.attrs().Int("upper"))));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ MGE_OP(trilu) = {
     .doc = "The upper or lower triangle of matrices from diagonal k on. Other elements are zero.",
     .inputs = {{"input"}, {"k", {DType::kI64}, Arity::kOptional}},
     .outputs = {{"output"}},
-    .attrs = {{"upper", AttrType::kInt}},
+    .attrs = {{"upper", 1, "not 0: keeps the upper triangle"}},
     .infer = Infer,
     .eval = Eval,
     .gradient = Gradient,

@@ -109,7 +109,7 @@ absl::Status Eval(EvalContext& ctx) {
     }
   });
 
-  if (ctx.attrs().Int("sorted", 1) == 0) {  // numbers the groups by their first appearance
+  if (ctx.attrs().Int("sorted") == 0) {  // numbers the groups by their first appearance
     MGE_ASSIGN_OR_RETURN(Tensor renamed_tensor, Scratch<int64_t>(ctx, groups));
     auto renamed = renamed_tensor.MutableData<int64_t>();
     std::sort(first.begin(), first.begin() + groups);
@@ -151,7 +151,8 @@ MGE_OP(unique) = {.name = "Unique",
                               {"indices", {}, Arity::kOptional},
                               {"inverse_indices", {}, Arity::kOptional},
                               {"counts", {}, Arity::kOptional}},
-                  .attrs = {{"axis", AttrType::kInt}, {"sorted", AttrType::kInt}},
+                  .attrs = {AxisOf({"axis", AttrType::kInt, Presence::kOptional, "absent: the input is flattened"}),
+                            {"sorted", 1, "not 0: the results are sorted"}},
                   .infer = Infer,
                   .eval = Eval,
                   .traits = kDynamicShape,

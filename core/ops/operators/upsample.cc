@@ -30,7 +30,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 absl::StatusOr<ResizeOptions> Options(const Attributes& attrs) {
   ResizeOptions options;
-  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", "nearest", {"nearest", "linear"}));
+  MGE_ASSIGN_OR_RETURN(int mode, ReadChoice(attrs, "mode", {"nearest", "linear"}));
   options.mode = mode == 0 ? ResizeOptions::Mode::kNearest : ResizeOptions::Mode::kLinear;
   options.coordinates = ResizeOptions::Coordinates::kAsymmetric;
   options.nearest = ResizeOptions::Nearest::kFloor;
@@ -89,7 +89,7 @@ MGE_OP(upsample) = {
     .doc = "Enlarges along axes, by nearest or linear interpolation. Replaced by Resize.",
     .inputs = {{"X", kAnyType}, {"scales", {DType::kF32}}},
     .outputs = {{"Y"}},
-    .attrs = {{"mode", AttrType::kText}},
+    .attrs = {{"mode", "nearest", "nearest or linear"}},
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,

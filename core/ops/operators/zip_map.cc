@@ -38,14 +38,16 @@ absl::Status Eval(EvalContext& ctx) {
 
 }  // namespace
 
-MGE_OP(zip_map) = {.name = "ZipMap",
-                   .domain = kMlDomain,
-                   .doc = "A sequence of maps, one for each row, from the labels to the elements of the row.",
-                   .inputs = {{"X", {DType::kF32}}},
-                   .outputs = {{"Z"}},
-                   .attrs = {{"classlabels_int64s", AttrType::kInts}, {"classlabels_strings", AttrType::kTexts}},
-                   .infer = Infer,
-                   .eval = Eval,
-                   .traits = kHostOnly};
+MGE_OP(zip_map) = {
+    .name = "ZipMap",
+    .domain = kMlDomain,
+    .doc = "A sequence of maps, one for each row, from the labels to the elements of the row.",
+    .inputs = {{"X", {DType::kF32}}},
+    .outputs = {{"Z"}},
+    .attrs = {{"classlabels_int64s", AttrType::kInts, Presence::kOptional, "the classes; absent: the strings have them"},
+              {"classlabels_strings", AttrType::kTexts, Presence::kOptional, "the classes; absent: the integers have them"}},
+    .infer = Infer,
+    .eval = Eval,
+    .traits = kHostOnly};
 
 }  // namespace mge::op_zip_map

@@ -6,6 +6,7 @@
 
 #include "core/ops/op.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace mge {
 namespace {
@@ -62,6 +63,22 @@ const char* AttrText(AttrType type) {
   }
 }
 
+// Returns "required", "optional", "always present" or "default 0.01".
+std::string PresenceText(const Attr& attr) {
+  switch (attr.presence) {
+    case Presence::kRequired: return "required";
+    case Presence::kOptional: return "optional";
+    case Presence::kNormal: return "always present";
+    case Presence::kDefault: break;
+  }
+  switch (attr.type) {
+    case AttrType::kInt: return fmt::format("default {}", attr.int_value);
+    case AttrType::kFloat: return fmt::format("default {}", attr.float_value);
+    case AttrType::kText: return fmt::format("default \"{}\"", attr.text_value);
+    default: return fmt::format("default [{}]", fmt::join(std::get<Ints>(attr.DefaultValue()), ", "));
+  }
+}
+
 std::string ArityText(Arity arity) {
   return arity == Arity::kOptional ? " (optional)" : arity == Arity::kVariadic ? " (any number)" : "";
 }
@@ -79,15 +96,16 @@ std::string OpText(const OpDef& op) {
   out += fmt::format("- outputs: {}\n", fmt::join(words, "; "));
   words.clear();
   std::vector<std::string> hidden;
+  std::string attributes;
   for (const Attr& attr : op.attrs) {
     if (attr.name.starts_with('_')) continue;
     if (const char* type = AttrText(attr.type)) {
-      words.push_back(fmt::format("`{}` {}{}", attr.name, type, attr.required ? " (required)" : ""));
+      attributes += fmt::format("  - `{}`: {}, {}: {}\n", attr.name, type, PresenceText(attr), attr.doc);
     } else {
       hidden.push_back(fmt::format("`{}`", attr.name));
     }
   }
-  if (!words.empty()) out += fmt::format("- attributes: {}\n", fmt::join(words, ", "));
+  if (!attributes.empty()) out += "- attributes:\n" + attributes;
   if (!hidden.empty()) out += fmt::format("- not offered with attribute: {}\n", fmt::join(hidden, ", "));
   if (op.body) out += "- the host replaces it by other operators, unless every device has a kernel for it\n";
   if (op.gradient) out += "- can be trained: its gradient consists of other operators\n";
@@ -117,9 +135,14 @@ std::string OperatorsMarkdown() {
       "  inputs are inputs, and changed defaults are explicit. `mge_node.version` is 0, or the operator set that "
       "the model\n"
       "  imports. A node whose old meaning this form cannot express is not offered to backends.\n"
-      "- The host checks inputs, attributes, types and shapes. An optional attribute that is absent in the model "
-      "is also absent\n"
-      "  here: the kernel uses ONNX's default.\n"
+      "- The host checks inputs, attributes, types and shapes.\n"
+      "- Attributes have their normal form. Those with a default are always there, and so are those that this page "
+      "calls always\n"
+      "  present. Only optional ones may be absent, with the meaning that their line tells. Axes are not negative. "
+      "`auto_pad` is\n"
+      "  `NOTSET`: pads are explicit, also for the models' `SAME_UPPER`, `SAME_LOWER` and `VALID`. Do not repeat a "
+      "default in a\n"
+      "  kernel.\n"
       "- Every input and output is a tensor of known type and shape. These stay on the host: control flow, "
       "sequences,\n"
       "  optionals, strings, complex numbers, shape arithmetic, and tensors whose sizes depend on data.\n"

@@ -54,7 +54,7 @@ class Builder {
     }
     // Gradients go through the softmax, where NaN of such a query would reach the keys.
     if (sees_none_ != kNone && node_.recomputed) scores = Add("Where", {sees_none_, Number(0), scores});
-    MGE_ASSIGN_OR_RETURN(const DType precision, ReadDType(node_.attrs, "softmax_precision", type_, kFloating));
+    MGE_ASSIGN_OR_RETURN(const DType precision, ReadDType(node_.attrs, "softmax_precision", kFloating, type_));
     const ValueId weights = Add("Softmax", {Cast(scores, type_, precision)}, IntAttribute("axis", -1));
     const ValueId y = Add("MatMul", {Cast(weights, precision, type_), Grouped(v, 1, d_.keys(), d_.value_head)});
     Result(y);

@@ -16,7 +16,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
     parameters[i] = Doubles(graph.value(norm.inputs[i + 1]).constant);
     if (static_cast<int64_t>(parameters[i].size()) != channels) return false;
   }
-  double epsilon = norm.attrs.Float("epsilon", 1e-5f);
+  double epsilon = norm.attrs.Float("epsilon");
   std::vector<double> scale(channels), shift(channels);
   for (int64_t c = 0; c < channels; ++c) {
     scale[c] = parameters[0][c] / std::sqrt(parameters[3][c] + epsilon);

@@ -15,7 +15,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   if (!node.attrs.Has("_flatten")) return false;
   const TensorType type = graph.value(node.inputs[0]).type;
   if (!type.has_rank || type.dims.empty()) return false;
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(node.attrs.Int("axis", 1), static_cast<int64_t>(type.dims.size())));
+  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(node.attrs.Int("axis"), static_cast<int64_t>(type.dims.size())));
   graph.node(id).version = 0;
   graph.node(id).attrs.Remove("_flatten");
   if (std::all_of(type.dims.begin() + axis + 1, type.dims.end(), [](int64_t d) { return d == 1; })) return true;

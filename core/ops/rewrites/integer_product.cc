@@ -20,16 +20,16 @@ absl::StatusOr<Tensor> Transposed(const Tensor& matrix, HostAllocator& allocator
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const Node node = graph.node(id);  // a copy: adding nodes moves it
   if (!IsOp(node, "MatMul") && !IsOp(node, "Gemm")) return false;
-  const bool gemm = node.op == "Gemm", transposed = gemm && node.attrs.Int("transB", 0) != 0;
+  const bool gemm = node.op == "Gemm", transposed = gemm && node.attrs.Int("transB") != 0;
   const std::optional<ProductOperands> found = FindProductOperands(graph, node, transposed);
   if (!found) return false;
   const auto& [a, b] = *found;
   const bool has_addend = gemm && node.inputs.size() > 2 && node.inputs[2] != kNone;
-  if (gemm && (node.attrs.Int("transA", 0) != 0 || (has_addend && node.attrs.Float("beta", 1.0f) != 1.0f))) return false;
+  if (gemm && (node.attrs.Int("transA") != 0 || (has_addend && node.attrs.Float("beta") != 1.0f))) return false;
   if (transposed && !IsConstant(graph, b.data)) return false;
   if (!gemm && IsQuantizedNext(graph, node.outputs[0])) return false;
 
-  const double factor = ScaleAt(graph, a, 0) * (gemm ? node.attrs.Float("alpha", 1.0f) : 1.0f);
+  const double factor = ScaleAt(graph, a, 0) * (gemm ? node.attrs.Float("alpha") : 1.0f);
   MGE_ASSIGN_OR_RETURN(Tensor scale, ScaledBy(graph, b, static_cast<float>(factor), 0, allocator));
   ValueId matrix = b.data;
   if (transposed) {

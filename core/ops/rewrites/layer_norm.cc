@@ -68,7 +68,7 @@ absl::StatusOr<bool> MatchShift(Graph& graph, NodeId id) {
     bool statistics = std::any_of(norm->outputs.begin() + 1, norm->outputs.end(), [](ValueId v) { return v != kNone; });
     const Value& x = graph.value(norm->inputs[0]);
     if (has_bias || statistics || !SameTypeAndRank(x, graph.value(add.outputs[0]))) continue;
-    int64_t axis = norm->attrs.Int("axis", -1);
+    int64_t axis = norm->attrs.Int("axis");
     if (axis != -1 && axis != static_cast<int64_t>(x.type.dims.size()) - 1) continue;
     if (!FitsLastAxis(graph.value(beta), x) || !ServeOnly(graph, std::vector<ValueId>{scaled}, id)) continue;
     const Attributes attrs = norm->attrs;

@@ -22,7 +22,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const Node node = graph.node(id);  // a copy: adding nodes moves it
   const bool classifier = node.op == "LinearClassifier";
   if (node.domain != kMlDomain || (!classifier && node.op != "LinearRegressor")) return false;
-  if (!classifier && node.attrs.Text("post_transform", "NONE") != "NONE") return false;
+  if (!classifier && node.attrs.Text("post_transform") != "NONE") return false;
   const TensorType x_type = graph.value(node.inputs[0]).type;
   if (x_type.dtype == DType::kUndefined || !x_type.has_rank || x_type.dims.size() != 2) return false;
   absl::StatusOr<LinearModel> model = ReadLinearModel(node.attrs, x_type.dims[1]);

@@ -24,8 +24,8 @@ inline bool HasOneElement(const Graph& graph, ValueId constant) { return graph.v
 // Reads a node whose scale and zero point are constants of float32 and of the integers' type. All scales are positive.
 inline std::optional<Quantization> FindQuantization(const Graph& graph, const Node& node, ValueId data) {
   Quantization q = {data, node.inputs[1], node.inputs.size() > 2 ? node.inputs[2] : kNone, graph.value(data).type.dtype,
-                    node.attrs.Int("axis", 1)};
-  if (node.attrs.Int("block_size", 0) != 0 || node.attrs.Int("precision", 0) != 0) return std::nullopt;
+                    node.attrs.Int("axis")};
+  if (node.attrs.Int("block_size") != 0 || node.attrs.Int("precision") != 0) return std::nullopt;
   if (!IsConstant(graph, q.scale) || graph.value(q.scale).constant.dtype() != DType::kF32) return std::nullopt;
   if (q.zero != kNone && (!IsConstant(graph, q.zero) || graph.value(q.zero).constant.dtype() != q.type)) return std::nullopt;
   const auto is_scale = [](float s) { return s > 0 && s < std::numeric_limits<float>::infinity(); };

@@ -22,7 +22,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   MGE_ASSIGN_OR_RETURN(const RotaryShape s, RotaryShapeOf(node.attrs, dims));
   if (s.rotated == 0) return false;
   const int64_t half = s.rotated / 2, rest = s.head_size - s.rotated;
-  const bool interleaved = node.attrs.Int("interleaved", 0) != 0;
+  const bool interleaved = node.attrs.Int("interleaved") != 0;
   const bool has_positions = node.inputs.size() > 3 && node.inputs[3] != kNone;
   NodeAdder nodes(graph, node);
 

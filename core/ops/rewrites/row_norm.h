@@ -14,7 +14,7 @@ inline ValueId MeanOverLastAxis(const Graph& graph, ValueId value) {
   if (!mean || mean->inputs.size() != 2 || !IsConstant(graph, mean->inputs[1])) return kNone;
   const Value& x = graph.value(mean->inputs[0]);
   std::vector<int64_t> axes = graph.value(mean->inputs[1]).constant.ToInts();
-  if (!x.type.has_rank || axes.size() != 1 || mean->attrs.Int("keepdims", 1) != 1) return kNone;
+  if (!x.type.has_rank || axes.size() != 1 || mean->attrs.Int("keepdims") != 1) return kNone;
   int64_t rank = static_cast<int64_t>(x.type.dims.size());
   return axes[0] == -1 || axes[0] == rank - 1 ? mean->inputs[0] : kNone;
 }

@@ -32,7 +32,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   if (!cache_type.IsStatic() || !update_type.IsStatic() || !kFixedSize.Contains(cache_type.dtype)) return false;
   if (Elements(update_type.dims) == 0) return false;
   const auto rank = static_cast<int64_t>(cache_type.dims.size());
-  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(node.attrs.Int("axis", -2), rank));
+  MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(node.attrs.Int("axis"), rank));
   const int64_t size = cache_type.dims[axis], tokens = update_type.dims[axis];
   NodeAdder nodes(graph, node);
 
@@ -54,7 +54,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   std::vector<int64_t> per_batch(axis + 2, 1), steps(tokens);
   per_batch[0] = dims[0];
   for (int64_t t = 0; t < tokens; ++t) steps[t] = t;
-  const bool circular = node.attrs.Text("mode", "linear") == "circular";
+  const bool circular = node.attrs.Text("mode") == "circular";
   auto wrapped = [&](ValueId v) { return circular ? nodes.Add("Mod", {v, nodes.Integers({size})}) : v; };
   ValueId starts = wrapped(nodes.Add("Reshape", {node.inputs[2], nodes.Integers(per_batch)}));
   if (!circular) {  // a negative index is an error, which ScatterND reports for a place behind the end

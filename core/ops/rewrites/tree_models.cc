@@ -77,11 +77,11 @@ ValueId AddScores(Graph& graph, const Node& old, int64_t targets, int64_t aggreg
 
 bool ReplaceRegressor(Graph& graph, NodeId id) {
   const Attributes& attrs = graph.node(id).attrs;
-  if (attrs.Text("post_transform", "NONE") != "NONE") return false;
-  absl::StatusOr<int> aggregate = ReadChoice(attrs, "aggregate_function", "SUM", {"AVERAGE", "SUM", "MIN", "MAX"});
+  if (attrs.Text("post_transform") != "NONE") return false;
+  absl::StatusOr<int> aggregate = ReadChoice(attrs, "aggregate_function", {"AVERAGE", "SUM", "MIN", "MAX"});
   if (!aggregate.ok()) return false;
   const Node old = graph.node(id);  // a copy: adding nodes moves it
-  AddScores(graph, old, old.attrs.Int("n_targets", 1), *aggregate, old.outputs[0]);
+  AddScores(graph, old, old.attrs.Int("n_targets"), *aggregate, old.outputs[0]);
   graph.RemoveNode(id);
   return true;
 }

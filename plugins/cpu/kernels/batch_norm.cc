@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization (inference) and LRN.
+#include "mge/plugin/problems/normalization.hpp"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/channel.h"
@@ -50,13 +51,9 @@ struct BatchNormRow {
     if (!Accept(p, offers)) return;
     Node n = p.node();
     Value x = n.input(0);
-    if (n.Int("training_mode", 0)) return offers.Refuse("not for training");
+    if (n.Int("training_mode")) return offers.Refuse("not for training");
     if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
-    for (int k = 1; k < 5; ++k) {
-      if (n.input(k).dtype() != x.dtype()) return offers.Refuse("parameters of another type");
-      if (static_cast<int64_t>(n.input(k).elements()) != x.dim(1))
-        return offers.Refuse("parameters are not one per channel");
-    }
+    if (Result r = CheckParameters(n, 1, 4, x.dim(1)); !r.ok()) return offers.Refuse(r.text());
     Isa isa = AllowedIsa();
     auto data = static_cast<uint32_t>(p.operand(0, 0));
     for (bool last : {false, true}) {
@@ -86,7 +83,7 @@ struct BatchNormRow {
     a.n = 1;
     for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
     a.pixels = x.dim(0) * a.n;
-    a.epsilon = n.Float("epsilon", 1e-5f);
+    a.epsilon = n.Float("epsilon");
     int64_t units = a.last ? (a.pixels + kChannelRows - 1) / kChannelRows : x.dim(0) * a.channels;
     if (x.elements() == 0) units = 0;
     a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, a.isa) / static_cast<double>(units) : 0);
@@ -123,7 +120,7 @@ mge_code LaunchLrn(const LrnArgs& a, const mge_run* run) {
 
 double LrnUs(const Node& n) {
   Value x = n.input(0);
-  double taps = static_cast<double>(std::min(n.Int("size", 1), x.dim(1)));
+  double taps = static_cast<double>(std::min(n.Int("size"), x.dim(1)));
   return StreamUs(2.0 * static_cast<double>(x.bytes())) + 1e-3 * (0.6 + 0.06 * taps) * static_cast<double>(x.elements());
 }
 
@@ -133,9 +130,8 @@ struct LrnRow {
     Node n = p.node();
     Value x = n.input(0);
     if (FloatIndex(x.dtype()) < 0 || x.rank() < 2) return offers.Refuse("only floating types with a channel dimension");
-    if (n.Int("size", 0) < 1) return offers.Refuse("the size is not positive");
-    if (n.Float("bias", 1.0f) <= 0 || n.Float("alpha", 1e-4f) < 0)
-      return offers.Refuse("the base of the power could be negative");
+    if (n.Int("size") < 1) return offers.Refuse("the size is not positive");
+    if (n.Float("bias") <= 0 || n.Float("alpha") < 0) return offers.Refuse("the base of the power could be negative");
     Add(offers, AllowedIsa(), {.id = "cpu.lrn", .attributes = kExact, .cost_us = RunUs(p, LrnUs(n))});
   }
 
@@ -146,10 +142,10 @@ struct LrnRow {
     a.channels = x.dim(1);
     a.n = 1;
     for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
-    a.size = n.Int("size", 1);
-    a.alpha = n.Float("alpha", 1e-4f);
-    a.beta = n.Float("beta", 0.75f);
-    a.bias = n.Float("bias", 1.0f);
+    a.size = n.Int("size");
+    a.alpha = n.Float("alpha");
+    a.beta = n.Float("beta");
+    a.bias = n.Float("bias");
     a.fn = Channel(IsaOf(c)).lrn[FloatIndex(x.dtype())];
     uint64_t images = x.elements() ? static_cast<uint64_t>(x.dim(0)) : 0;
     a.chunks = SplitWork(images, images ? LrnUs(n) / static_cast<double>(images) : 0);

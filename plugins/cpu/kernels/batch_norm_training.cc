@@ -134,8 +134,8 @@ struct TrainingRow {
     a.isa = isa;
     a.channels = x.dim(1);
     a.pixels = static_cast<int64_t>(x.elements()) / a.channels;
-    a.epsilon = static_cast<double>(n.Float("epsilon", 1e-5f));
-    a.momentum = static_cast<double>(n.Float("momentum", 0.9f));
+    a.epsilon = static_cast<double>(n.Float("epsilon"));
+    a.momentum = static_cast<double>(n.Float("momentum"));
     a.has_second = n.has_output(1);
     a.has_third = n.has_output(2);
     const int64_t blocks = (a.pixels + kChannelRows - 1) / kChannelRows;
@@ -147,7 +147,7 @@ struct TrainingRow {
     if (!Accept(p, offers)) return;
     const Node n = p.node();
     const Value x = n.input(kX);
-    if (!kGradient && !n.Int("training_mode", 0)) return offers.Refuse("only in training");
+    if (!kGradient && !n.Int("training_mode")) return offers.Refuse("only in training");
     if (x.rank() < 2 || x.rank() > 5 || x.elements() == 0) return offers.Refuse("only elements with a channel dimension");
     for (int i = 0; i < (kGradient ? 3 : 5); ++i) {
       if (n.input(i).dtype() != MGE_DTYPE_F32) return offers.Refuse("in training only float32");

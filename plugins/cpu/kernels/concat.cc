@@ -8,8 +8,7 @@ namespace {
 Result BuildConcat(MoveBuild& b) {
   Node n = b.node();
   Value y = n.output(0);
-  int64_t axis = AxisOf(n.Int("axis", 0), y.rank()), at = 0;
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis"), at = 0;
   std::vector<int64_t> to = b.OutputStrides();
   for (int k = 0; k < n.input_count(); ++k) {
     auto dims = n.input(k).dims();
@@ -28,8 +27,7 @@ Result BuildConcat(MoveBuild& b) {
 Result BuildSplit(MoveBuild& b) {
   Node n = b.node();
   Value x = n.input(0);
-  int64_t axis = AxisOf(n.Int("axis", 0), x.rank()), at = 0;
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis"), at = 0;
   std::vector<int64_t> from = b.InputStrides(0);
   for (int k = 0; k < n.output_count(); ++k) {
     if (!n.has_output(k)) return Refusal("an output is absent");

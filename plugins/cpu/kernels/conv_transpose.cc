@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "mge/plugin/problems/conv.hpp"
 #include "support/conv_threads.h"
 #include "support/epilogue.h"
 #include "support/gemm.h"
@@ -16,14 +17,10 @@
 namespace mge::cpu {
 namespace {
 
-struct Axis {
-  int64_t in = 1, kernel = 1, out = 1, stride = 1, dilation = 1, pad = 0;
-};
-
 struct Transposed {
   int64_t images = 0, channels = 0, outputs = 0, groups = 1;  // channels and outputs per group
   int rank = 4;                                               // rank of the operands
-  Axis axes[3];                                               // depth, height, width; missing ones have size 1
+  WindowAxis axes[3];                                         // depth, height, width; missing ones have size 1
   int x = -1, weights = -1, bias = -1, add = -1;              // operand numbers; bias and add are -1 if absent
   bool weights_constant = false;
   Epilogue epilogue;
@@ -43,44 +40,17 @@ struct Transposed {
   GemmSize size() const { return {images_at_once() * in_pixels(), taps() * outputs, channels, groups}; }
 };
 
-Axis ReadAxis(const Node& n, int d, int axes) {
-  Value x = n.input(0), w = n.input(1), y = n.output(0);
-  auto at = [](std::span<const int64_t> list, int i, int64_t fallback) {
-    return static_cast<size_t>(i) < list.size() ? list[static_cast<size_t>(i)] : fallback;
-  };
-  Axis a = {x.dim(2 + d), w.dim(2 + d), y.dim(2 + d), at(n.Ints("strides"), d, 1), at(n.Ints("dilations"), d, 1), 0};
-  std::string_view automatic = n.Word("auto_pad", "NOTSET");
-  bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
-  if (same || !n.Ints("output_shape").empty()) {  // the pads are derived from the requested size
-    int64_t full = (a.in - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 + at(n.Ints("output_padding"), d, 0);
-    int64_t total = std::max<int64_t>(0, full - a.out);
-    a.pad = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-  } else if (automatic == "NOTSET" && n.Ints("pads").size() == static_cast<size_t>(2 * axes)) {
-    a.pad = at(n.Ints("pads"), d, 0);
-  }
-  return a;
-}
-
 Result Find(const Problem& p, Transposed* out) {
   Node n = p.node();
-  Value x = n.input(0), w = n.input(1), y = n.output(0);
-  int axes = x.rank() - 2;
-  if (axes < 1 || axes > 3) return {MGE_UNIMPLEMENTED, "only one to three spatial dimensions"};
+  Value x = n.input(0), w = n.input(1);
   if (x.dtype() != MGE_DTYPE_F32 || w.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only float32"};
-  if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
-  if (y.elements() == 0 || w.elements() == 0 || x.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
+  ConvSizes sizes;
+  if (Result r = ReadConvTranspose(n, &sizes, out->axes); !r.ok()) return r;
   out->rank = x.rank();
-  out->groups = n.Int("group", 1);
-  if (out->groups < 1 || w.dim(0) != x.dim(1) || x.dim(1) % out->groups) {
-    return {MGE_INVALID_ARGUMENT, "the groups do not divide the channels"};
-  }
-  out->images = x.dim(0);
-  out->channels = x.dim(1) / out->groups;
-  out->outputs = w.dim(1);
-  for (int d = 0; d < axes; ++d) out->axes[3 - axes + d] = ReadAxis(n, d, axes);
-  for (const Axis& a : out->axes) {
-    if (a.stride < 1 || a.dilation < 1) return {MGE_INVALID_ARGUMENT, "a window attribute is not positive"};
-  }
+  out->groups = sizes.groups;
+  out->images = sizes.images;
+  out->channels = sizes.channels / sizes.groups;
+  out->outputs = sizes.outputs / sizes.groups;
   if (!FindEpilogue(p, ChannelAxis::kSecond, out->epilogue)) return {MGE_UNIMPLEMENTED, "unsupported epilogue"};
   out->x = p.operand(0, 0);
   out->weights = p.operand(0, 1);
@@ -97,12 +67,12 @@ Result Find(const Problem& p, Transposed* out) {
 }
 
 // Returns the taps that reach each output position of an axis.
-std::vector<Col2ImTaps> TapsOf(const Axis& a, int64_t step, int64_t back) {
+std::vector<Col2ImTaps> TapsOf(const WindowAxis& a, int64_t step, int64_t back) {
   std::unordered_map<int64_t, int64_t> first;  // position modulo stride -> smallest tap
   for (int64_t k = 0; k < std::min(step, a.kernel); ++k) first.emplace(k * a.dilation % a.stride, k);
   std::vector<Col2ImTaps> taps(static_cast<size_t>(a.out));
   for (int64_t o = 0; o < a.out; ++o) {
-    int64_t at = o + a.pad, rest = ((at % a.stride) + a.stride) % a.stride;
+    int64_t at = o + a.pad_begin, rest = ((at % a.stride) + a.stride) % a.stride;
     auto found = first.find(rest);
     if (found == first.end()) continue;
     int64_t k = found->second, i = (at - k * a.dilation) / a.stride;
@@ -221,7 +191,7 @@ class TransposedKernel : public Kernel {
     a.sums.lo = conv.epilogue.lo;
     a.sums.hi = conv.epilogue.hi;
     for (size_t d = 0; d < 3; ++d) {
-      const Axis& axis = conv.axes[d];
+      const WindowAxis& axis = conv.axes[d];
       int64_t common = std::gcd(axis.stride, axis.dilation), step = axis.stride / common, back = axis.dilation / common;
       if (will_run) taps_[d] = TapsOf(axis, step, back);
       a.sums.axes[d] = {axis.in, axis.kernel, axis.out, step, back, taps_[d].data()};

@@ -9,9 +9,9 @@ namespace {
 Result Build(MoveBuild& b, bool to_space) {
   Node n = b.node();
   Value deep = to_space ? n.input(0) : n.output(0), wide = to_space ? n.output(0) : n.input(0);
-  int64_t block = n.Int("blocksize", 0);
+  int64_t block = n.Int("blocksize");
   if (deep.rank() != 4 || block <= 0) return Refusal("needs four dimensions and a positive blocksize");
-  bool column_first = n.Word("mode", "DCR") == "DCR";  // depth = (row, column, channel)
+  bool column_first = n.Word("mode") == "DCR";  // depth = (row, column, channel)
   int64_t channels = wide.dim(1);
   std::vector<int64_t> d = to_space ? b.InputStrides(0) : b.OutputStrides(),
                        w = to_space ? b.OutputStrides() : b.InputStrides(0);

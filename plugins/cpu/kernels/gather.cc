@@ -98,7 +98,7 @@ Result Describe(const Problem& p, Args* a) {
   for (int d = rank - 1; d >= 0; step *= x.dim(d--)) strides[static_cast<size_t>(d)] = step;
   uint64_t units = 0;
   if (n.op() == "GatherND") {
-    auto batch = static_cast<int>(n.Int("batch_dims", 0));
+    auto batch = static_cast<int>(n.Int("batch_dims"));
     if (indices.rank() < 1 || batch < 0 || batch >= indices.rank() || batch > rank) {
       return {MGE_UNIMPLEMENTED, "batch_dims outside of the rank"};
     }
@@ -116,8 +116,7 @@ Result Describe(const Problem& p, Args* a) {
     a->batch_stride = Product(x.dims().subspan(static_cast<size_t>(batch)));
     units = static_cast<uint64_t>(Product(indices.dims().first(static_cast<size_t>(indices.rank() - 1))));
   } else {
-    int64_t axis = AxisOf(n.Int("axis", 0), rank);
-    if (axis < 0) return {MGE_UNIMPLEMENTED, "the axis is outside of the rank"};
+    int64_t axis = n.Int("axis");
     a->axis = static_cast<int32_t>(axis);
     a->n = x.dim(a->axis);
     if (n.op() == "Gather") {

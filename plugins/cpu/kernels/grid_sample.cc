@@ -97,7 +97,7 @@ Result Build(const Problem& p, Isa isa, Args* a, double* us) {
   if (x.is_constant()) return {MGE_UNIMPLEMENTED, "the image is a constant, which is always plain"};
   if (p.operand(0, 0) == p.operand(0, 1)) return {MGE_UNIMPLEMENTED, "image and grid are the same value"};
   if (x.elements() == 0 || y.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
-  std::string_view mode = n.Word("mode", "linear"), padding = n.Word("padding_mode", "zeros");
+  std::string_view mode = n.Word("mode"), padding = n.Word("padding_mode");
   if (mode != "linear" && mode != "nearest") return {MGE_UNIMPLEMENTED, "only the modes linear and nearest"};
   *a = {};
   a->table = &Blend(isa);
@@ -106,7 +106,7 @@ Result Build(const Problem& p, Isa isa, Args* a, double* us) {
   a->width = x.dim(3);
   a->points = y.dim(2) * y.dim(3);
   a->nearest = mode == "nearest";
-  a->align_corners = n.Int("align_corners", 0) != 0;
+  a->align_corners = n.Int("align_corners") != 0;
   a->padding = padding == "border" ? Padding::kBorder : padding == "reflection" ? Padding::kReflection : Padding::kZeros;
   int64_t points = y.dim(0) * a->points;
   *us = SerialUs(*a, isa, points);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // InstanceNormalization and GroupNormalization.
+#include "mge/plugin/problems/normalization.hpp"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/rows.h"
@@ -39,26 +40,18 @@ double SerialUs(const Value& x, Isa isa) {
          1e-3 * (isa == Isa::kPortable ? 0.4 : 0.1) * static_cast<double>(x.elements());
 }
 
-int64_t GroupsOf(const Node& n) { return n.op() == "GroupNormalization" ? n.Int("num_groups", 0) : n.input(0).dim(1); }
-
 struct GroupNormRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Node n = p.node();
     Value x = n.input(0);
     if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
-    if (x.rank() < 2) return offers.Refuse("needs a channel dimension");
-    int64_t groups = GroupsOf(n), channels = x.dim(1);
-    if (groups <= 0 || channels % groups) return offers.Refuse("the groups do not divide the channels");
-    for (int k : {1, 2}) {
-      if (n.input(k).dtype() != x.dtype()) return offers.Refuse("scale and bias of another type");
-      if (static_cast<int64_t>(n.input(k).elements()) != channels)
-        return offers.Refuse("scale or bias is not one per channel");
-    }
+    Normalization norm;
+    if (Result r = ReadNormalization(n, &norm); !r.ok()) return offers.Refuse(r.text());
     Isa isa = AllowedIsa();
     for (bool last : {false, true}) {
       // With channels last, groups of few channels use little of every cache line.
-      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant() || channels / groups < 4)) continue;
+      if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant() || norm.group_channels() < 4)) continue;
       Candidate c = {.id = last ? "cpu.group_norm.nhwc" : "cpu.group_norm",
                      .attributes = kExact,
                      .cost_us = RunUs(p, SerialUs(x, isa) * (last ? 1.3 : 1.0)),
@@ -76,15 +69,16 @@ struct GroupNormRow {
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Node n = p.node();
     Value x = n.input(0);
+    Normalization norm;
+    if (!ReadNormalization(n, &norm).ok()) return nullptr;
     Isa isa = IsaOf(c);
     Args a = {};
-    a.groups = GroupsOf(n);
-    a.channels = x.dim(1) / a.groups;
-    a.n = 1;
-    for (int d = 2; d < x.rank(); ++d) a.n *= x.dim(d);
+    a.groups = norm.groups;
+    a.channels = norm.group_channels();
+    a.n = norm.channel_elements;
     a.channels_last = KindOf(c) == 1;
     a.bytes = SizeOf(x.dtype());
-    a.epsilon = n.Float("epsilon", 1e-5f);
+    a.epsilon = norm.epsilon;
     a.fn = Rows(isa).group[FloatIndex(x.dtype())];
     int64_t units = x.elements() ? x.dim(0) * a.groups : 0;
     a.chunks = SplitWork(static_cast<uint64_t>(units), units ? SerialUs(x, isa) / static_cast<double>(units) : 0);

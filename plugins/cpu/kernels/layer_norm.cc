@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LayerNormalization and RMSNormalization.
+#include "mge/plugin/problems/normalization.hpp"
 #include "support/kernel.h"
 #include "support/work.h"
 #include "vec/rows.h"
@@ -34,16 +35,6 @@ mge_code Launch(const Args& a, const mge_run* run) {
   return MGE_OK;
 }
 
-struct Rows2d {
-  int64_t rows = 1, n = 1;
-};
-
-Rows2d Split(const Value& x, int64_t axis) {
-  Rows2d r;
-  for (int d = 0; d < x.rank(); ++d) (d < axis ? r.rows : r.n) *= x.dim(d);
-  return r;
-}
-
 double SerialUs(const Value& x, Isa isa) {
   double ns = x.dtype() == MGE_DTYPE_F32 ? 0.1 : 0.2;
   return StreamUs(2.0 * static_cast<double>(x.bytes())) +
@@ -56,18 +47,8 @@ struct LayerNormRow {
     Node n = p.node();
     Value x = n.input(0);
     if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
-    int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
-    if (axis < 0) return offers.Refuse("the axis is outside of the rank");
-    for (int k = 1; k < n.input_count(); ++k) {
-      if (!n.has_input(k)) continue;
-      if (n.input(k).dtype() != x.dtype()) return offers.Refuse("scale and bias of another type");
-      if (static_cast<int64_t>(n.input(k).elements()) != Split(x, axis).n)
-        return offers.Refuse("scale or bias is broadcast");
-    }
-    mge_dtype stat = x.dtype() == MGE_DTYPE_F64 ? MGE_DTYPE_F64 : MGE_DTYPE_F32;
-    for (int o = 1; o < n.output_count(); ++o) {
-      if (n.has_output(o) && n.output(o).dtype() != stat) return offers.Refuse("statistics in another type");
-    }
+    Normalization norm;
+    if (Result r = ReadNormalization(n, &norm); !r.ok()) return offers.Refuse(r.text());
     Isa isa = AllowedIsa();
     Candidate c = {.id = "cpu.norm", .attributes = kExact, .cost_us = RunUs(p, SerialUs(x, isa))};
     if (p.output_count() == 1) c.in_place = {{0, static_cast<uint32_t>(p.operand(0, 0))}};
@@ -77,16 +58,17 @@ struct LayerNormRow {
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Node n = p.node();
     Value x = n.input(0);
-    Rows2d r = Split(x, AxisOf(n.Int("axis", -1), x.rank()));
+    Normalization r;
+    if (!ReadNormalization(n, &r).ok()) return nullptr;
     Isa isa = IsaOf(c);
     Args a = {};
     a.has_scale = n.has_input(1);
     a.has_bias = n.has_input(2);
     a.has_mean = n.has_output(1);
     a.has_inv_std = n.has_output(2);
-    a.centred = n.op() != "RMSNormalization";
+    a.centred = r.centred;
     a.n = r.n;
-    a.epsilon = n.Float("epsilon", 1e-5f);
+    a.epsilon = r.epsilon;
     a.fn = Rows(isa).norm[FloatIndex(x.dtype())];
     int64_t rows = r.n == 0 ? 0 : r.rows;
     a.chunks = SplitWork(static_cast<uint64_t>(rows), rows ? SerialUs(x, isa) / static_cast<double>(rows) : 0);

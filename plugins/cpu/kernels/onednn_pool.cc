@@ -2,22 +2,22 @@
 // oneDNN's pooling, offered beside our own kernels.
 #include <string>
 
+#include "mge/plugin/problems/window.hpp"
 #include "support/gemm.h"
 #include "support/kernel.h"
 #include "support/onednn_kernel.h"
-#include "support/window.h"
 
 namespace mge::cpu {
 namespace {
 
 Result Describe(const Node& n, onednn::Pooling* out) {
-  Value x = n.input(0), y = n.output(0);
+  Value x = n.input(0);
   if (x.rank() != 4 || x.dtype() != MGE_DTYPE_F32) return {MGE_UNIMPLEMENTED, "only images of float32"};
   if (x.is_constant()) return {MGE_UNIMPLEMENTED, "the image is a constant, which is always plain"};
-  std::vector<WindowAxis> window;
-  if (Result r = ReadWindow(n, x.dims().subspan(2), y.dims().subspan(2), n.Ints("kernel_shape"), &window); !r.ok()) return r;
-  const WindowAxis &v = window[0], &h = window[1];
-  bool with_pads = n.Int("count_include_pad", 0) != 0;
+  WindowAxis window[3];
+  if (Result r = ReadWindow(n, window); !r.ok()) return r;
+  const WindowAxis &v = window[1], &h = window[2];
+  bool with_pads = n.Int("count_include_pad") != 0;
   for (const WindowAxis& a : window) {
     int64_t over = (a.out - 1) * a.stride - a.pad_begin + (a.kernel - 1) * a.dilation + 1 - a.in;
     if (a.pad_begin >= a.kernel || over >= a.kernel) return {MGE_UNIMPLEMENTED, "a pad as large as the window"};

@@ -126,14 +126,12 @@ struct Sizes {
 
 // Reads the sizes. Returns the reason if the node is not supported.
 std::string ReadSizes(const Node& node, Sizes* out) {
-  Sizes s = {.k = node.Int("K", 0),
-             .n = node.Int("N", 0),
-             .block = node.Int("block_size", 0),
-             .bits = static_cast<int>(node.Int("bits", 4))};
+  Sizes s = {
+      .k = node.Int("K"), .n = node.Int("N"), .block = node.Int("block_size"), .bits = static_cast<int>(node.Int("bits"))};
   if (s.bits != 2 && s.bits != 4 && s.bits != 8) return "the weights have another number of bits than 2, 4 or 8";
   if (s.block < 16 || !std::has_single_bit(static_cast<uint64_t>(s.block)))
     return "the block is not a power of two from 16 on";
-  if (s.k <= 0 || s.n <= 0 || node.Int("weight_prepacked", 0) != 0) return "the weights are in another form";
+  if (s.k <= 0 || s.n <= 0 || node.Int("weight_prepacked") != 0) return "the weights are in another form";
   if (node.has_input(kGroups)) return "g_idx is present";
   const Value a = node.input(kA);
   s.type = a.dtype();
@@ -343,7 +341,7 @@ class Int8WeightsKernel : public Kernel {
   // Returns whether the operands allow packing, and the processor the products.
   static bool Allows(const Problem& p, const Sizes& s, Isa isa) {
     const Node& node = p.node();
-    if (node.Int("accuracy_level", 0) != 4 || s.bits == 2 || !AllowsVnni(isa) || !PackedInt8(isa).run) return false;
+    if (node.Int("accuracy_level") != 4 || s.bits == 2 || !AllowsVnni(isa) || !PackedInt8(isa).run) return false;
     const int packed[] = {p.operand(0, kB), p.operand(0, kScales), p.operand(0, kZeros), p.operand(0, kBias)};
     for (int i = 0; i < 3; ++i) {
       if (packed[i] < 0) continue;

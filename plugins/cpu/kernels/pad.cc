@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pad with constant pads: mode constant as copies, the other modes as an index map.
+#include "mge/plugin/problems/pad.hpp"
+
 #include "support/index_map.h"
 #include "support/move_rule.h"
 
 namespace mge::cpu {
 namespace {
 
-struct Pads {
-  std::vector<int64_t> before, after;  // per dimension; negative numbers crop
-};
-
-Result ReadPads(const Node& n, Pads* out) {
-  int rank = n.input(0).rank();
-  std::vector<int64_t> pads, axes;
-  if (!ConstantInts(n, 1, pads)) return Refusal("the pads are not constant");
-  if (n.has_input(3)) {
-    if (!ConstantInts(n, 3, axes)) return Refusal("the axes are not constant");
-  } else {
-    for (int d = 0; d < rank; ++d) axes.push_back(d);
-  }
-  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not match the rank");
-  out->before.assign(static_cast<size_t>(rank), 0);
-  out->after.assign(static_cast<size_t>(rank), 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = AxisOf(axes[i], rank);
-    if (axis < 0) return Refusal("an axis is outside of the rank");
-    out->before[static_cast<size_t>(axis)] = pads[i];
-    out->after[static_cast<size_t>(axis)] = pads[i + axes.size()];
-  }
-  return {};
-}
-
 Result BuildConstant(MoveBuild& b) {
   Node n = b.node();
-  if (n.Word("mode", "constant") != "constant") return Refusal("only mode constant");
+  if (n.Word("mode") != "constant") return Refusal("only mode constant");
   Pads pads;
   if (Result r = ReadPads(n, &pads); !r.ok()) return r;
   auto in = n.input(0).dims(), out = n.output(0).dims();
@@ -85,7 +62,7 @@ Result BuildMap(const Node& n, IndexMap* map) {
   Pads pads;
   if (Result r = ReadPads(n, &pads); !r.ok()) return r;
   auto in = n.input(0).dims(), out = n.output(0).dims();
-  std::string_view mode = n.Word("mode", "constant");
+  std::string_view mode = n.Word("mode");
   if (mode != "reflect" && mode != "edge" && mode != "wrap") return Refusal("an unknown mode");
   if (in.size() > 8) return TooManyDimensions();
   for (size_t d = 0; d < in.size(); ++d) {
@@ -115,11 +92,11 @@ struct PadMapRow {
 
 struct PadRow {
   static void Offer(const Problem& p, Offers& offers) {
-    p.node().Word("mode", "constant") == "constant" ? MoveRow<kPad>::Offer(p, offers) : PadMapRow::Offer(p, offers);
+    p.node().Word("mode") == "constant" ? MoveRow<kPad>::Offer(p, offers) : PadMapRow::Offer(p, offers);
   }
 
   static KernelPtr Make(const Problem& p, const Candidate& c) {
-    return p.node().Word("mode", "constant") == "constant" ? MoveRow<kPad>::Make(p, c) : PadMapRow::Make(p, c);
+    return p.node().Word("mode") == "constant" ? MoveRow<kPad>::Make(p, c) : PadMapRow::Make(p, c);
   }
 };
 

@@ -2,8 +2,8 @@
 // MaxPool, with or without indices, and AveragePool.
 #include "vec/pool.h"
 
+#include "mge/plugin/problems/window.hpp"
 #include "support/kernel.h"
-#include "support/window.h"
 #include "support/work.h"
 
 namespace mge::cpu {
@@ -38,26 +38,19 @@ mge_code LaunchIndexed(const Args& a, const mge_run* run) {
 
 PoolOp OpOf(const Node& n) {
   if (n.op() == "MaxPool") return PoolOp::kMax;
-  return n.Int("count_include_pad", 0) ? PoolOp::kAverageWithPads : PoolOp::kAverage;
+  return n.Int("count_include_pad") ? PoolOp::kAverageWithPads : PoolOp::kAverage;
 }
 
 Result Describe(const Node& n, PoolSpec* spec) {
-  Value x = n.input(0), y = n.output(0);
-  if (x.rank() < 3 || x.rank() > 5) return {MGE_UNIMPLEMENTED, "one to three spatial axes only"};
-  std::vector<WindowAxis> window;
-  if (Result r = ReadWindow(n, x.dims().subspan(2), y.dims().subspan(2), n.Ints("kernel_shape"), &window); !r.ok()) return r;
-  for (size_t d = 0; d < window.size(); ++d) {
-    const WindowAxis& w = window[d];
-    spec->axis[3 - window.size() + d] = {w.in, w.out, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end};
-  }
-  spec->channels = x.dim(1);
+  if (Result r = ReadWindow(n, spec->axis); !r.ok()) return r;
+  spec->channels = n.input(0).dim(1);
   return {};
 }
 
 // Returns the reason if there is no kernel for the node's indices.
 std::string_view WhyNotIndexed(const Node& n, const PoolSpec& s) {
   if (n.input(0).dtype() != MGE_DTYPE_F32) return "indices only of float32";
-  if (n.Int("storage_order", 0) != 0) return "indices only in row-major order";
+  if (n.Int("storage_order") != 0) return "indices only in row-major order";
   if (s.axis[0].in * s.axis[1].in * s.axis[2].in > INT32_MAX) return "indices only of planes below 2^31 elements";
   return {};
 }

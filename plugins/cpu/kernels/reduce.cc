@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mge/plugin/problems/reduce.hpp"
 #include "support/kernel.h"
 #include "support/move.h"
 #include "support/work.h"
@@ -74,14 +75,9 @@ ReduceOp OpOf(const Node& n) {
 Result Describe(const Problem& p, bool channels_last, ReduceSpec* spec) {
   Node n = p.node();
   Value x = n.input(0);
-  std::vector<int64_t> axes;
-  if (n.has_input(1) && !ConstantInts(n, 1, axes)) return {MGE_UNIMPLEMENTED, "the axes are not constant"};
-  std::vector<bool> reduced(static_cast<size_t>(x.rank()), axes.empty() && !n.Int("noop_with_empty_axes", 0));
-  for (int64_t a : axes) {
-    int64_t axis = AxisOf(a, x.rank());
-    if (axis < 0) return {MGE_UNIMPLEMENTED, "an axis is outside of the rank"};
-    reduced[static_cast<size_t>(axis)] = true;
-  }
+  Reduction r;
+  if (Result result = ReadReduction(n, &r); !result.ok()) return result;
+  const std::vector<bool>& reduced = r.reduced;
   std::vector<int64_t> strides = StridesIn(x.dims(), channels_last);
   mge_layout last = ChannelsLast(x.rank());
   std::vector<Dim> kept, gone;
@@ -91,8 +87,7 @@ Result Describe(const Problem& p, bool channels_last, ReduceSpec* spec) {
     Dim dim = {x.dims()[d], strides[d]};
     if (reduced[d]) spec->count *= dim.size;
     if (!reduced[d]) {
-      bool keeps = n.Int("keepdims", 1) != 0;
-      if (channels_last && !keeps && static_cast<int>(d) < before) {
+      if (channels_last && !r.keeps_axes && static_cast<int>(d) < before) {
         return {MGE_UNIMPLEMENTED, "the result would not have the plain layout"};
       }
       before = static_cast<int>(d);
@@ -221,8 +216,7 @@ struct ArgReduceRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Value x = p.node().input(0);
-    int64_t axis = AxisOf(p.node().Int("axis", 0), x.rank());
-    if (axis < 0) return offers.Refuse("the axis is outside of the rank");
+    int64_t axis = p.node().Int("axis");
     if (x.dim(static_cast<int>(axis)) == 0) return offers.Refuse("nothing to search");
     if (!FindArg(x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
     offers.Add({.id = "cpu.arg", .attributes = kExact, .cost_us = RunUs(p, ArgUs(x))});
@@ -231,9 +225,9 @@ struct ArgReduceRow {
   static KernelPtr Make(const Problem& p, const Candidate&) {
     Node n = p.node();
     Value x = n.input(0);
-    auto axis = static_cast<int>(AxisOf(n.Int("axis", 0), x.rank()));
+    auto axis = static_cast<int>(n.Int("axis"));
     ArgArgs a = {};
-    a.spec = {x.dim(axis), 1, n.op() == "ArgMin", n.Int("select_last_index", 0) != 0};
+    a.spec = {x.dim(axis), 1, n.op() == "ArgMin", n.Int("select_last_index") != 0};
     for (int d = axis + 1; d < x.rank(); ++d) a.spec.inner *= x.dim(d);
     a.fn = FindArg(x.dtype());
     uint64_t units = n.output(0).elements();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize: nearest along any dimensions; linear along any dimensions of floats (all taps of an output at once).
+#include "mge/plugin/problems/resize.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -12,43 +14,12 @@
 namespace mge::cpu {
 namespace {
 
-struct Axis {
-  int64_t in = 1, out = 1;
-  double scale = 1;
-  bool identity = true;
-};
+using Axis = ResampledAxis;
 
 Result ReadAxes(const Node& n, std::vector<Axis>* out) {
-  Value x = n.input(0), y = n.output(0);
-  int rank = x.rank();
-  if (rank > 8) return TooManyDimensions();
-  if (n.Int("antialias", 0)) return Refusal("no antialiasing");
-  std::vector<int64_t> axes;
-  for (int64_t a : n.Ints("axes")) axes.push_back(AxisOf(a, rank));
-  if (axes.empty()) {
-    for (int d = 0; d < rank; ++d) axes.push_back(d);
-  }
-  out->resize(static_cast<size_t>(rank));
-  for (int d = 0; d < rank; ++d) {
-    Axis& a = (*out)[static_cast<size_t>(d)];
-    a.in = x.dim(d);
-    a.out = y.dim(d);
-    if (a.in == 0) return Refusal("nothing to resample");
-  }
-  bool by_scales = n.has_input(2) && n.input(2).elements() > 0;
-  if (by_scales && !n.input(2).is_constant()) return Refusal("the scales are not constant");
-  if (!by_scales && n.Word("keep_aspect_ratio_policy", "stretch") != "stretch") return Refusal("only the policy stretch");
-  if (by_scales && (n.input(2).dtype() != MGE_DTYPE_F32 || n.input(2).elements() != axes.size())) {
-    return Refusal("scales that do not fit");
-  }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0) return Refusal("an axis is outside of the rank");
-    Axis& a = (*out)[static_cast<size_t>(axes[i])];
-    a.scale = by_scales ? static_cast<double>(n.input(2).data<float>()[i])
-                        : static_cast<double>(a.out) / static_cast<double>(a.in);
-  }
-  for (Axis& a : *out) a.identity = a.in == a.out && a.scale == 1.0;
-  return {};
+  if (n.input(0).rank() > 8) return TooManyDimensions();
+  if (n.Int("antialias")) return Refusal("no antialiasing");
+  return ReadResize(n, out);
 }
 
 // Returns the position of output `at` in the input, in elements.
@@ -75,15 +46,16 @@ SourceFn FindSource(std::string_view mode) {
   }
   return nullptr;
 }
+
 // Returns null for an unsupported transformation.
 SourceFn FindSource(const Node& n) {
-  const std::string_view mode = n.Word("coordinate_transformation_mode", "half_pixel");
-  return n.Word("mode", "nearest") == "nearest" ? FindSource<float>(mode) : FindSource<double>(mode);
+  const std::string_view mode = n.Word("coordinate_transformation_mode");
+  return n.Word("mode") == "nearest" ? FindSource<float>(mode) : FindSource<double>(mode);
 }
 
 double PlaceOf(SourceFn source, const Axis& a, int64_t i) {
   double in = static_cast<double>(a.in);
-  return a.identity ? static_cast<double>(i) : std::clamp(source(a, static_cast<double>(i)), -(in + 1), 2 * (in + 1));
+  return a.identity() ? static_cast<double>(i) : std::clamp(source(a, static_cast<double>(i)), -(in + 1), 2 * (in + 1));
 }
 
 // Returns whether a position between two elements is rounded up.
@@ -91,7 +63,7 @@ using UpFn = bool (*)(const Axis& a, double fraction);
 
 // Returns null for an unknown mode.
 UpFn FindRounding(const Node& n) {
-  std::string_view mode = n.Word("nearest_mode", "round_prefer_floor");
+  std::string_view mode = n.Word("nearest_mode");
   if (mode == "floor") return [](const Axis&, double) { return false; };
   if (mode == "ceil") return [](const Axis&, double fraction) { return fraction > 0; };
   if (mode == "floor_or_ceil") return [](const Axis& a, double fraction) { return a.scale < 1 && fraction > 0; };
@@ -270,7 +242,7 @@ struct Linear {
 Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
   std::vector<Axis> axes;
   if (Result r = ReadAxes(n, &axes); !r.ok()) return r;
-  if (n.Int("exclude_outside", 0)) return Refusal("exclude_outside");
+  if (n.Int("exclude_outside")) return Refusal("exclude_outside");
   out->source = FindSource(n);
   if (!out->source) return Refusal("unsupported coordinate_transformation_mode");
   int rank = static_cast<int>(axes.size());
@@ -280,7 +252,7 @@ Result DescribeLinear(const Node& n, bool channels_last, Linear* out) {
   int first = rank, end = 0;
   auto axis = [&](int i) -> const Axis& { return axes[static_cast<size_t>(channels_last ? last.perm[i] : i)]; };
   for (int i = 0; i < rank; ++i) {
-    if (axis(i).identity) continue;
+    if (axis(i).identity()) continue;
     first = std::min(first, i);
     end = i + 1;
   }
@@ -333,7 +305,7 @@ struct ResizeRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Node n = p.node();
-    std::string_view mode = n.Word("mode", "nearest");
+    std::string_view mode = n.Word("mode");
     if (mode == "nearest") {
       IndexMap map;
       if (Result r = BuildNearest(n, &map); !r.ok()) return offers.Refuse(r.text());
@@ -362,7 +334,7 @@ struct ResizeRow {
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Node n = p.node();
     bool last = KindOf(c) == 1;
-    if (n.Word("mode", "nearest") == "nearest") {
+    if (n.Word("mode") == "nearest") {
       IndexMap map;
       if (!BuildNearest(n, &map).ok()) return nullptr;
       return map.MakeKernel(p, last);

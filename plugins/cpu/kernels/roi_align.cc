@@ -139,7 +139,7 @@ Result Build(const Problem& p, bool plain, Isa isa, Args* a) {
   }
   if (x.is_constant()) return {MGE_UNIMPLEMENTED, "the image is a constant, which is always plain"};
   if (x.elements() == 0 || y.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
-  std::string_view mode = n.Word("mode", "avg"), shift = n.Word("coordinate_transformation_mode", "half_pixel");
+  std::string_view mode = n.Word("mode"), shift = n.Word("coordinate_transformation_mode");
   if ((mode != "avg" && mode != "max") || (shift != "half_pixel" && shift != "output_half_pixel")) {
     return {MGE_UNIMPLEMENTED, "only modes avg and max, half_pixel and output_half_pixel"};
   }
@@ -152,8 +152,8 @@ Result Build(const Problem& p, bool plain, Isa isa, Args* a) {
   a->regions = y.dim(0);
   a->rows = y.dim(2);
   a->columns = y.dim(3);
-  a->ratio = n.Int("sampling_ratio", 0);
-  a->scale = static_cast<double>(n.Float("spatial_scale", 1.0f));
+  a->ratio = n.Int("sampling_ratio");
+  a->scale = static_cast<double>(n.Float("spatial_scale"));
   a->at_least_one = shift == "output_half_pixel";
   a->offset = a->at_least_one ? 0.0 : 0.5;
   a->average = mode == "avg";

@@ -51,9 +51,9 @@ double SumUs(const Value& x) {
 
 bool SumAxis(const Node& n, int64_t* axis) {
   std::vector<int64_t> list;
-  if (!ConstantInts(n, 1, list) || list.size() != 1) return false;
-  *axis = AxisOf(list[0], n.input(0).rank());
-  return *axis >= 0;
+  if (!ReadAxes(n, 1, n.input(0).rank(), &list).ok() || list.size() != 1) return false;
+  *axis = list[0];
+  return true;
 }
 
 struct CumSumRow {
@@ -76,8 +76,8 @@ struct CumSumRow {
     if (!SumAxis(n, &axis)) return nullptr;
     SumArgs a = {};
     a.e = ExtentOf(x, axis);
-    a.exclusive = n.Int("exclusive", 0) != 0;
-    a.reverse = n.Int("reverse", 0) != 0;
+    a.exclusive = n.Int("exclusive") != 0;
+    a.reverse = n.Int("reverse") != 0;
     uint64_t units = x.elements() ? static_cast<uint64_t>(a.e.outer * a.e.inner) : 0;
     a.chunks = SplitWork(units, units ? SumUs(x) / static_cast<double>(units) : 0);
     KernelPtr kernel;
@@ -169,8 +169,7 @@ struct TopKRow {
     if (!Accept(p, offers)) return;
     Node n = p.node();
     Value x = n.input(0);
-    int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
-    if (axis < 0) return offers.Refuse("the axis is outside of the rank");
+    int64_t axis = n.Int("axis");
     if (x.dtype() == MGE_DTYPE_BOOL) return offers.Refuse("not for bool");
     Value out = n.has_output(0) ? n.output(0) : n.output(1);
     int64_t k = out.dim(static_cast<int>(axis));
@@ -185,11 +184,11 @@ struct TopKRow {
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Node n = p.node();
     Value x = n.input(0), out = n.has_output(0) ? n.output(0) : n.output(1);
-    int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
+    int64_t axis = n.Int("axis");
     TopArgs a = {};
     a.e = ExtentOf(x, axis);
     a.k = out.dim(static_cast<int>(axis));
-    a.largest = n.Int("largest", 1) != 0;
+    a.largest = n.Int("largest") != 0;
     a.has_values = n.has_output(0);
     a.has_indices = n.has_output(1);
     uint64_t units = out.elements() ? static_cast<uint64_t>(a.e.outer * a.e.inner) : 0;

@@ -171,7 +171,7 @@ Result Describe(const Problem& p, Args* a) {
   int rank = x.rank();
   if (indices.dtype() != MGE_DTYPE_I64 && indices.dtype() != MGE_DTYPE_I32) return {MGE_UNIMPLEMENTED, "wrong index type"};
   if (rank > kMaxRank || rank == 0) return {MGE_UNIMPLEMENTED, "one to eight dimensions only"};
-  std::string_view word = n.Word("reduction", "none");
+  std::string_view word = n.Word("reduction");
   Reduction r = word == "add"   ? Reduction::kAdd
                 : word == "mul" ? Reduction::kMul
                 : word == "max" ? Reduction::kMax
@@ -204,8 +204,8 @@ Result Describe(const Problem& p, Args* a) {
     if (static_cast<uint64_t>(a->count * a->piece) != updates.elements())
       return {MGE_UNIMPLEMENTED, "updates of another size"};
   } else {
-    int64_t axis = AxisOf(n.Int("axis", 0), rank);
-    if (axis < 0 || indices.rank() != rank) return {MGE_UNIMPLEMENTED, "axis or indices outside of the rank"};
+    int64_t axis = n.Int("axis");
+    if (indices.rank() != rank) return {MGE_UNIMPLEMENTED, "indices of another rank"};
     if (indices.elements() != updates.elements()) return {MGE_UNIMPLEMENTED, "updates of another size"};
     a->name = "ScatterElements";
     a->rank = rank;

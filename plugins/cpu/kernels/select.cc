@@ -44,7 +44,6 @@ struct OneHotRow {
     mge_dtype type = n.input(0).dtype();
     if (type != MGE_DTYPE_I64 && type != MGE_DTYPE_I32) return offers.Refuse("wrong index type");
     if (n.input(2).elements() != 2) return offers.Refuse("values must have two elements");
-    if (AxisOf(n.Int("axis", -1), n.output(0).rank()) < 0) return offers.Refuse("the axis is outside of the rank");
     offers.Add({.id = "cpu.one_hot",
                 .attributes = kExact,
                 .cost_us = RunUs(p, 2 * StreamUs(static_cast<double>(n.output(0).bytes())))});
@@ -53,7 +52,7 @@ struct OneHotRow {
   static KernelPtr Make(const Problem& p, const Candidate&) {
     Node n = p.node();
     Value y = n.output(0);
-    auto axis = static_cast<int>(AxisOf(n.Int("axis", -1), y.rank()));
+    auto axis = static_cast<int>(n.Int("axis"));
     HotArgs a = {};
     a.outer = a.inner = 1;
     a.depth = y.dim(axis);
@@ -141,7 +140,7 @@ struct TriluRow {
     a.rows = y.dim(-2);
     a.columns = y.dim(-1);
     a.bytes = SizeOf(y.dtype());
-    a.upper = n.Int("upper", 1) != 0;
+    a.upper = n.Int("upper") != 0;
     if (!ReadK(n, &a.k)) return nullptr;
     uint64_t units = y.elements() ? y.elements() / static_cast<uint64_t>(a.columns) : 0;
     a.chunks = SplitWork(units, units ? StreamUs(2.0 * static_cast<double>(y.bytes())) / static_cast<double>(units) : 0);

@@ -47,7 +47,7 @@ Extent ExtentOf(const Value& x, int64_t axis, bool channels_last) {
 
 Extent ExtentIn(const Problem& p, bool channels_last) {
   Value x = p.node().input(0);
-  return x.rank() == 0 ? Extent() : ExtentOf(x, AxisOf(p.node().Int("axis", -1), x.rank()), channels_last);
+  return x.rank() == 0 ? Extent() : ExtentOf(x, p.node().Int("axis"), channels_last);
 }
 
 double SerialUs(const Value& x, const Extent& e, Isa isa) {
@@ -62,8 +62,6 @@ struct SoftmaxRow {
     if (!Accept(p, offers)) return;
     Value x = p.node().input(0);
     if (FloatIndex(x.dtype()) < 0) return offers.Refuse("only floating types");
-    if (x.rank() > 0 && AxisOf(p.node().Int("axis", -1), x.rank()) < 0)
-      return offers.Refuse("the axis is outside of the rank");
     Isa isa = AllowedIsa();
     for (bool last : {false, true}) {
       if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;

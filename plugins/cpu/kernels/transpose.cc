@@ -20,9 +20,7 @@ Result Build(const Problem& p, Isa isa, uint32_t kind, Built* out) {
   auto perm = p.node().Ints("perm");
   std::vector<int64_t> from = StridesIn(x.dims(), kind & kFromLast), walked(rank);
   for (size_t i = 0; i < rank; ++i) {
-    int64_t axis = perm.empty() ? static_cast<int64_t>(rank - 1 - i) : AxisOf(perm[i], x.rank());
-    if (axis < 0) return {MGE_UNIMPLEMENTED, "perm is outside of the rank"};
-    walked[i] = from[static_cast<size_t>(axis)];
+    walked[i] = from[static_cast<size_t>(perm[i])];
   }
   auto dims = y.dims();
   Copy copy = {.input = 0,

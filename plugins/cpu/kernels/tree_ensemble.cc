@@ -181,7 +181,7 @@ class TreeKernel : public Kernel {
     args_.targets = n.output(0).dim(-1);
     args_.group = static_cast<int64_t>(std::max<size_t>(1, forest_->features.size())) * kTreeLanes;
     args_.groups = std::max<int64_t>(1, kBlockBytes / (args_.group * static_cast<int64_t>(sizeof(Real))));
-    args_.aggregate = n.Int("aggregate_function", kSum);
+    args_.aggregate = n.Int("aggregate_function");
     args_.chunks = ChunksOf(n);
   }
   uint32_t args_bytes() const override { return sizeof(Args<Real>); }
@@ -207,7 +207,7 @@ class TreeKernel : public Kernel {
 template <typename Real>
 KernelPtr MakeKernel(const Problem& p) {
   std::shared_ptr<const Forest<Real>> forest = MakeForest<Real>(p.node());
-  const int64_t aggregate = p.node().Int("aggregate_function", kSum);
+  const int64_t aggregate = p.node().Int("aggregate_function");
   if (!forest || ((aggregate == kMin || aggregate == kMax) && (!forest->single || forest->roots.empty()))) return nullptr;
   return std::make_unique<TreeKernel<Real>>(p, std::move(forest));
 }
@@ -225,8 +225,8 @@ struct TreeRow {
       if (type == MGE_DTYPE_F32 && n.input(i).dtype() == MGE_DTYPE_F64)
         return offers.Refuse("float64 trees of a float32 input");
     }
-    const int64_t aggregate = n.Int("aggregate_function", kSum);
-    if (n.Int("post_transform", 0) != 0 || aggregate < kAverage || aggregate > kMax) {
+    const int64_t aggregate = n.Int("aggregate_function");
+    if (n.Int("post_transform") != 0 || aggregate < kAverage || aggregate > kMax) {
       return offers.Refuse("only sums, averages and extremes, without a transform");
     }
     if (aggregate >= kMin && n.output(0).dim(-1) != 1) return offers.Refuse("extremes of one target only");

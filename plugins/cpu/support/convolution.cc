@@ -1,62 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/convolution.h"
 
-#include <algorithm>
-#include <limits>
-#include <string>
 #include <utility>
+
+#include "mge/plugin/problems/conv.hpp"
 
 namespace mge::cpu {
 namespace {
 
-// The numbers of one spatial dimension.
-struct Axis {
-  int64_t in = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, out = 1;
-  // Returns whether output i depends only on input i.
-  bool pointwise() const { return kernel == 1 && stride == 1 && pad_begin == 0 && out == in; }
-};
-
-int64_t At(std::span<const int64_t> list, size_t i, int64_t fallback) { return i < list.size() ? list[i] : fallback; }
-
-Axis FindAxis(const Node& n, const Value& x, const Value& w, const Value& y, int i) {
-  auto at = static_cast<size_t>(i);
-  Axis a = {
-      x.dim(2 + i), w.dim(2 + i), At(n.Ints("strides"), at, 1), At(n.Ints("dilations"), at, 1), At(n.Ints("pads"), at, 0),
-      y.dim(2 + i)};
-  std::string_view automatic = n.Word("auto_pad", "NOTSET");
-  if (automatic == "VALID") a.pad_begin = 0;
-  if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-    int64_t total = std::max<int64_t>(0, (a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 - a.in);
-    a.pad_begin = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-  }
-  return a;
-}
+// Returns whether output i depends only on input i.
+bool IsPointwise(const WindowAxis& a) { return a.kernel == 1 && a.stride == 1 && a.pad_begin == 0 && a.out == a.in; }
 
 }  // namespace
 
 Result ReadConvolution(const Node& n, const Value& x, const Value& w, const Value& y, Convolution* out) {
-  int spatial = x.rank() - 2;
-  if (spatial < 1 || spatial > 3) return {MGE_UNIMPLEMENTED, "only one to three spatial dimensions"};
-  if (w.rank() != x.rank()) return {MGE_INVALID_ARGUMENT, "the filter's rank is not the input's"};
-  // An image without pixels can still have padding, so only empty outputs and filters are refused.
-  if (y.elements() == 0 || w.elements() == 0) return {MGE_UNIMPLEMENTED, "an operand is empty"};
+  WindowAxis axes[3];
+  ConvSizes sizes;
+  if (Result r = ReadConv(n, x, w, y, &sizes, axes); !r.ok()) return r;
   out->rank = x.rank();
-  out->batch = out->images = x.dim(0);
-  out->channels = x.dim(1);
-  out->outputs = w.dim(0);
-  out->groups = n.Int("group", 1);
-  if (out->groups < 1 || out->channels != out->groups * w.dim(1) || out->outputs % out->groups) {
-    return {MGE_INVALID_ARGUMENT, "the groups do not divide the channels"};
-  }
-  Axis depth = spatial == 3 ? FindAxis(n, x, w, y, 0) : Axis();
-  Axis rows = spatial >= 2 ? FindAxis(n, x, w, y, spatial - 2) : Axis();
-  Axis columns = FindAxis(n, x, w, y, spatial - 1);
-  if (depth.pointwise()) {  // every layer is an image
+  out->batch = out->images = sizes.images;
+  out->channels = sizes.channels;
+  out->outputs = sizes.outputs;
+  out->groups = sizes.groups;
+  WindowAxis &depth = axes[0], &rows = axes[1], &columns = axes[2];
+  if (IsPointwise(depth)) {  // every layer is an image
     out->images *= depth.in;
-    depth = Axis();
-  } else if (rows.pointwise() && columns.pointwise()) {  // layers are rows
+    depth = WindowAxis();
+  } else if (IsPointwise(rows) && IsPointwise(columns)) {  // layers are rows
     columns.in = columns.out = rows.in * columns.in;
-    rows = std::exchange(depth, Axis());
+    rows = std::exchange(depth, WindowAxis());
   }
   // A column of pixels is stored like a row, and kernels are faster for rows.
   if (columns.in == 1 && columns.out == 1 && columns.kernel == 1) std::swap(rows, columns);

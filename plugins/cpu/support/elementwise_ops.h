@@ -34,10 +34,8 @@ struct ElementwiseOp {
   const char* name;
   Form form;
   TileOp tile = TileOp::kNone;
-  const char* p0 = "";
-  float d0 = 0;
+  const char* p0 = "";  // attributes
   const char* p1 = "";
-  float d1 = 0;
 };
 
 inline constexpr ElementwiseOp kElementwiseOps[] = {
@@ -58,14 +56,14 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Cast", Form::kCast},
     {"CastLike", Form::kCast},
     {"Ceil", Form::kUnary, TileOp::kCeil},
-    {"Celu", Form::kUnary, TileOp::kCelu, "alpha", 1.0f},
+    {"Celu", Form::kUnary, TileOp::kCelu, "alpha"},
     {"Clip", Form::kClip},
     {"Cos", Form::kUnary, TileOp::kCos},
     {"Cosh", Form::kUnary, TileOp::kCosh},
     {"DequantizeLinear", Form::kDequantize},
     {"Div", Form::kBinary, TileOp::kDiv},
     {"Dropout", Form::kCopy},
-    {"Elu", Form::kUnary, TileOp::kElu, "alpha", 1.0f},
+    {"Elu", Form::kUnary, TileOp::kElu, "alpha"},
     {"Equal", Form::kCompare, TileOp::kEqual},
     {"Erf", Form::kUnary, TileOp::kErf},
     {"Exp", Form::kUnary, TileOp::kExp},
@@ -73,12 +71,12 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Gelu", Form::kGelu},
     {"Greater", Form::kCompare, TileOp::kGreater},
     {"GreaterOrEqual", Form::kCompare, TileOp::kGreaterOrEqual},
-    {"HardSigmoid", Form::kUnary, TileOp::kHardSigmoid, "alpha", 0.2f, "beta", 0.5f},
+    {"HardSigmoid", Form::kUnary, TileOp::kHardSigmoid, "alpha", "beta"},
     {"HardSwish", Form::kUnary, TileOp::kHardSwish},
     {"Identity", Form::kCopy},
     {"IsInf", Form::kIsInf},
     {"IsNaN", Form::kPredicate, TileOp::kIsNaN},
-    {"LeakyRelu", Form::kUnary, TileOp::kLeakyRelu, "alpha", 0.01f},
+    {"LeakyRelu", Form::kUnary, TileOp::kLeakyRelu, "alpha"},
     {"Less", Form::kCompare, TileOp::kLess},
     {"LessOrEqual", Form::kCompare, TileOp::kLessOrEqual},
     {"Log", Form::kUnary, TileOp::kLog},
@@ -97,8 +95,8 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Reciprocal", Form::kUnary, TileOp::kReciprocal},
     {"Relu", Form::kUnary, TileOp::kRelu},
     {"Round", Form::kUnary, TileOp::kRound},
-    {"Selu", Form::kUnary, TileOp::kSelu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f},
-    {"Shrink", Form::kUnary, TileOp::kShrink, "lambd", 0.5f, "bias", 0.0f},
+    {"Selu", Form::kUnary, TileOp::kSelu, "alpha", "gamma"},
+    {"Shrink", Form::kUnary, TileOp::kShrink, "lambd", "bias"},
     {"Sigmoid", Form::kUnary, TileOp::kSigmoid},
     {"Sign", Form::kUnary, TileOp::kSign},
     {"Sin", Form::kUnary, TileOp::kSin},
@@ -108,10 +106,10 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Sqrt", Form::kUnary, TileOp::kSqrt},
     {"Sub", Form::kBinary, TileOp::kSub},
     {"Sum", Form::kVariadic, TileOp::kAdd},
-    {"Swish", Form::kUnary, TileOp::kSwish, "alpha", 1.0f},
+    {"Swish", Form::kUnary, TileOp::kSwish, "alpha"},
     {"Tan", Form::kUnary, TileOp::kTan},
     {"Tanh", Form::kUnary, TileOp::kTanh},
-    {"ThresholdedRelu", Form::kUnary, TileOp::kThresholdedRelu, "alpha", 1.0f},
+    {"ThresholdedRelu", Form::kUnary, TileOp::kThresholdedRelu, "alpha"},
     {"Where", Form::kWhere},
     {"Xor", Form::kBinary, TileOp::kXor},
 };

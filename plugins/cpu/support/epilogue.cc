@@ -56,10 +56,10 @@ bool AbsorbActivation(const Node& next, Epilogue& e) {
   if (next.Is("Sigmoid")) return set(Activation::kSigmoid, 0, 0);
   if (next.Is("Tanh")) return set(Activation::kTanh, 0, 0);
   if (next.Is("HardSwish")) return set(Activation::kHardSwish, 0, 0);
-  if (next.Is("Swish") && next.Float("alpha", 1.0f) == 1.0f) return set(Activation::kSwish, 0, 0);
-  if (next.Is("LeakyRelu")) return set(Activation::kLeakyRelu, next.Float("alpha", 0.01f), 0);
+  if (next.Is("Swish") && next.Float("alpha") == 1.0f) return set(Activation::kSwish, 0, 0);
+  if (next.Is("LeakyRelu")) return set(Activation::kLeakyRelu, next.Float("alpha"), 0);
   if (next.Is("Gelu")) {
-    return set(next.Word("approximate", "none") == "tanh" ? Activation::kGeluTanh : Activation::kGelu, 0, 0);
+    return set(next.Word("approximate") == "tanh" ? Activation::kGeluTanh : Activation::kGelu, 0, 0);
   }
   if (next.Is("Clip")) {
     float lo = -kInfinity, hi = kInfinity;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "mge/plugin/recurrent.hpp"
+#include "mge/plugin/problems/recurrent.hpp"
 
 namespace mge::cpu {
 

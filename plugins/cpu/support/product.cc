@@ -3,56 +3,35 @@
 
 #include <algorithm>
 
+#include "mge/plugin/problems/product.hpp"
 #include "support/kernel.h"
 
 namespace mge::cpu {
 namespace {
 
-Result FindGemm(const Node& n, Product* out) {
-  Value a = n.input(0), b = n.input(1);
-  if (a.rank() != 2 || b.rank() != 2) return {MGE_INVALID_ARGUMENT, "Gemm needs matrices"};
-  bool ta = n.Int("transA", 0) != 0, tb = n.Int("transB", 0) != 0;
-  out->size = {a.dim(ta ? 1 : 0), b.dim(tb ? 0 : 1), a.dim(ta ? 0 : 1), 1};
-  if (b.dim(tb ? 1 : 0) != out->size.k) return {MGE_INVALID_ARGUMENT, "the matrix sizes do not match"};
-  out->a_row = ta ? 1 : a.dim(1);
-  out->a_k = ta ? a.dim(1) : 1;
-  out->b_k = tb ? 1 : b.dim(1);
-  out->b_column = tb ? b.dim(1) : 1;
-  out->alpha = n.Float("alpha", 1.0f);
-  out->beta = n.Float("beta", 1.0f);
+Result SetSizes(const MatrixProduct& product, Product* out) {
+  constexpr int64_t kMaxBatch = 1 << 20;
+  if (product.batch > kMaxBatch) return {MGE_UNIMPLEMENTED, "more than 2^20 products in a batch"};
+  out->size = {product.m, product.n, product.k, product.batch};
+  out->a_row = product.a_row;
+  out->a_k = product.a_k;
+  out->b_k = product.b_k;
+  out->b_column = product.b_column;
+  const int64_t matrix = std::max<int64_t>(product.k * product.n, 1);
+  for (const MatrixProduct::BatchAxis& axis : product.axes) out->batch_axes.push_back({axis.size, axis.a, axis.b / matrix});
+  out->alpha = product.alpha;
+  out->beta = product.beta;
   return {};
 }
 
 }  // namespace
 
 Result FindMatMul(const Value& a, const Value& b, Product* out) {
-  if (a.rank() < 1 || b.rank() < 1) return {MGE_INVALID_ARGUMENT, "MatMul needs operands with at least one dimension"};
-  int64_t m = a.rank() == 1 ? 1 : a.dim(-2), k = a.dim(-1), columns = b.rank() == 1 ? 1 : b.dim(-1);
-  if ((b.rank() == 1 ? b.dim(0) : b.dim(-2)) != k) return {MGE_INVALID_ARGUMENT, "the matrix sizes do not match"};
-  out->a_row = k;
-  out->a_k = 1;
-  out->b_k = columns;
-  out->b_column = 1;
-  int a_batch = std::max(0, a.rank() - 2), b_batch = std::max(0, b.rank() - 2), rank = std::max(a_batch, b_batch);
-  int64_t a_stride = m * k, b_stride = 1, batch = 1;
-  out->batch_axes.resize(static_cast<size_t>(rank));
-  for (int i = 1; i <= rank; ++i) {
-    int64_t da = i <= a_batch ? a.dim(a_batch - i) : 1, db = i <= b_batch ? b.dim(b_batch - i) : 1, size = da == 1 ? db : da;
-    out->batch_axes[static_cast<size_t>(rank - i)] = {size, da == 1 ? 0 : a_stride, db == 1 ? 0 : b_stride};
-    a_stride *= da;
-    b_stride *= db;
-    batch *= size;
-  }
-  out->b_items = b_stride;
-  if (b_stride == 1 && a_stride == batch * m * k) {  // the same B for all batches: the rows of all batches form one matrix
-    m *= batch;
-    batch = 1;
-    out->batch_axes.clear();
-  }
-  constexpr int64_t kMaxBatch = 1 << 20;
-  if (batch > kMaxBatch) return {MGE_UNIMPLEMENTED, "more than 2^20 products in a batch"};
-  out->size = {m, columns, k, batch};
-  return {};
+  MatrixProduct product;
+  if (Result r = ReadMatMul(a, b, &product); !r.ok()) return r;
+  for (int d = 0; d < b.rank() - 2; ++d) out->b_items *= b.dim(d);
+  product.MergeBatch();
+  return SetSizes(product, out);
 }
 
 std::vector<Product::Item> Product::Items() const {
@@ -78,17 +57,19 @@ std::vector<Product::Item> Product::Items() const {
 Result FindProduct(const Problem& p, Product* out) {
   Node n = p.node();
   bool gemm = n.Is("Gemm");
-  if (Result r = gemm ? FindGemm(n, out) : FindMatMul(n.input(0), n.input(1), out); !r.ok()) return r;
+  MatrixProduct product;
+  if (Result r = gemm ? ReadGemm(n, &product) : FindMatMul(n.input(0), n.input(1), out); !r.ok()) return r;
+  if (gemm) {
+    if (Result r = SetSizes(product, out); !r.ok()) return r;
+  }
   out->type = n.output(0).dtype();
   out->a = p.operand(0, 0);
   out->b = p.operand(0, 1);
   if (gemm && n.has_input(2) && out->beta != 0) {
     out->start = p.operand(0, 2);
-    const Value start = n.input(2);
-    const bool rows = start.rank() == 2 && start.dim(0) > 1, columns = start.rank() >= 1 && start.dim(-1) > 1;
-    out->start_value = start;
-    out->start_row = rows ? (columns ? start.dim(1) : 1) : 0;
-    out->start_column = columns ? 1 : 0;
+    out->start_value = n.input(2);
+    out->start_row = product.c_row;
+    out->start_column = product.c_column;
   }
   if (!FindEpilogue(p, ChannelAxis::kLast, out->epilogue)) return {MGE_UNIMPLEMENTED, "unsupported epilogue"};
   out->epilogue_bias = p.operand(out->epilogue.bias);

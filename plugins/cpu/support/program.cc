@@ -294,17 +294,17 @@ class ProgramBuilder {
     switch (op->form) {
       case Form::kUnary:
       case Form::kPredicate: {
-        float params[2] = {n.Float(op->p0, op->d0), n.Float(op->p1, op->d1)};
+        float params[2] = {n.Float(op->p0), n.Float(op->p1)};
         r = Unary(n, op->tile, Source(n, 0), type, &out, target, params);
         break;
       }
       case Form::kIsInf: {
-        float params[2] = {static_cast<float>(n.Int("detect_positive", 1)), static_cast<float>(n.Int("detect_negative", 1))};
+        float params[2] = {static_cast<float>(n.Int("detect_positive")), static_cast<float>(n.Int("detect_negative"))};
         r = Unary(n, TileOp::kIsInf, Source(n, 0), type, &out, target, params);
         break;
       }
       case Form::kGelu: {
-        TileOp tile = n.Word("approximate", "none") == "tanh" ? TileOp::kGeluTanh : TileOp::kGelu;
+        TileOp tile = n.Word("approximate") == "tanh" ? TileOp::kGeluTanh : TileOp::kGelu;
         r = Unary(n, tile, Source(n, 0), type, &out, target);
         break;
       }
@@ -313,7 +313,7 @@ class ProgramBuilder {
         r = op->tile == TileOp::kDiv ? Divide(n, op->tile, type, &out, target)
                                      : Binary(n, op->tile, Source(n, 0), Source(n, 1), type, &out, target);
         break;
-      case Form::kMod: r = Divide(n, n.Int("fmod", 0) ? TileOp::kFmod : TileOp::kMod, type, &out, target); break;
+      case Form::kMod: r = Divide(n, n.Int("fmod") ? TileOp::kFmod : TileOp::kMod, type, &out, target); break;
       case Form::kShift:
         if (IsSigned(type)) return No("a shift of signed integers");
         r = Binary(n, n.Word("direction") == "LEFT" ? TileOp::kShiftLeft : TileOp::kShiftRight, Source(n, 0), Source(n, 1),
@@ -355,7 +355,7 @@ class ProgramBuilder {
   Result Quantize(const Node& n, int* out, int target) {
     mge_dtype to = n.output(0).dtype(), half = n.input(1).dtype();
     int x = Source(n, 0), scale = Source(n, 1), zero = ZeroPoint(n);
-    if (n.Int("precision", 0)) return No("a division of another precision");
+    if (n.Int("precision")) return No("a division of another precision");
     if (data_[x].type == MGE_DTYPE_I32) x = CastTo(x, MGE_DTYPE_F32);
     if (data_[x].type != MGE_DTYPE_F32 || data_[scale].type != MGE_DTYPE_F32) return No("scales of this type");
     if (IsHalf(half) || !data_[scale].single) {  // divides first

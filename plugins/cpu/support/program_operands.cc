@@ -13,12 +13,12 @@ Result FindScaleAxes(const Problem& p, std::vector<int>* out) {
     const Node n = p.node(i);
     const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
     if (!op || (op->form != Form::kQuantize && op->form != Form::kDequantize)) continue;
-    if (n.Int("block_size", 0)) return {MGE_UNIMPLEMENTED, "scales of blocks"};
-    const int64_t axis = AxisOf(n.Int("axis", 1), n.output(0).rank());
+    if (n.Int("block_size")) return {MGE_UNIMPLEMENTED, "scales of blocks"};
+    const int64_t axis = n.Int("axis");
     for (int k = 1; k < 3; ++k) {
       if (!n.has_input(k) || n.input(k).elements() == 1) continue;
       const int input = p.operand(i, k);
-      if (input < 0 || axis < 0 || n.input(k).rank() != 1 || n.input(k).dim(0) != n.output(0).dim(static_cast<int>(axis))) {
+      if (input < 0 || n.input(k).rank() != 1 || n.input(k).dim(0) != n.output(0).dim(static_cast<int>(axis))) {
         return {MGE_UNIMPLEMENTED, "scales that are neither one nor one per index of an axis"};
       }
       int& known = axes[static_cast<size_t>(input)];

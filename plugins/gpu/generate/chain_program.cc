@@ -79,11 +79,11 @@ class Expression {
     if (!op || n_.output_count() != 1 || !n_.has_output(0) || !n_.has_input(0)) return {};
     const mge_dtype x = n_.input(0).dtype(), y = n_.output(0).dtype();
     switch (op->form) {
-      case Form::kUnary: return Unary(op->kernel, n_.Float(op->p, op->a), n_.Float(op->q, op->b));
+      case Form::kUnary: return Unary(op->kernel, n_.Float(op->p), n_.Float(op->q));
       case Form::kIsInf:
-        return Unary(op->kernel, static_cast<float>(n_.Int("detect_positive", 1)),
-                     static_cast<float>(n_.Int("detect_negative", 1)));
-      case Form::kGelu: return Unary(n_.Word("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu", 0, 0);
+        return Unary(op->kernel, static_cast<float>(n_.Int("detect_positive")),
+                     static_cast<float>(n_.Int("detect_negative")));
+      case Form::kGelu: return Unary(n_.Word("approximate") == "tanh" ? "gelu_tanh" : "gelu", 0, 0);
       case Form::kBinary:
       case Form::kPow: return n_.input_count() == 2 ? Fold(op->kernel) : std::string();
       case Form::kVariadic: return Fold(op->kernel);
@@ -93,7 +93,7 @@ class Expression {
                    ? ""
                    : Call("DivideBy", sum, Literal(static_cast<float>(n_.input_count()), x), Literal(0, x));
       }
-      case Form::kMod: return n_.Int("fmod", 0) && IsFloating(x) ? Fold("fmod") : std::string();
+      case Form::kMod: return n_.Int("fmod") && IsFloating(x) ? Fold("fmod") : std::string();
       case Form::kWhere:
         if (!Has(3) || x != MGE_DTYPE_BOOL || n_.input(1).dtype() != n_.input(2).dtype()) return {};
         return V(0) + " ? " + V(1) + " : " + V(2);
@@ -148,9 +148,9 @@ class Expression {
   std::string Quantization(bool quantizes) const {
     const Value x = n_.input(0), scale = n_.input(1);
     const bool one = scale.elements() == 1 && scale.rank() <= 1;
-    if (n_.Int("block_size", 0) || (!one && AxisOf(n_.Int("axis", 1), x.rank()) != x.rank() - 1)) return {};
+    if (n_.Int("block_size") || (!one && n_.Int("axis") != x.rank() - 1)) return {};
     const mge_dtype y = n_.output(0).dtype(), quantized = quantizes ? y : x.dtype();
-    const int64_t precision = n_.Int("precision", 0);
+    const int64_t precision = n_.Int("precision");
     const mge_dtype division = precision ? static_cast<mge_dtype>(precision) : scale.dtype();
     const std::string type = ComputeType(quantized), zero = n_.has_input(2) ? V(2) : "0",
                       operands = V(1) + ", static_cast<" + type + ">(" + zero + "))";

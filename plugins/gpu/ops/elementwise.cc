@@ -32,13 +32,13 @@ class Builder {
       }
     }
     switch (op.form) {
-      case Form::kUnary: return Unary(op.kernel, n_.Float(op.p, op.a), n_.Float(op.q, op.b));
+      case Form::kUnary: return Unary(op.kernel, n_.Float(op.p), n_.Float(op.q));
       case Form::kIsInf:
-        return Unary(op.kernel, static_cast<float>(n_.Int("detect_positive", 1)),
-                     static_cast<float>(n_.Int("detect_negative", 1)));
-      case Form::kGelu: return Unary(n_.Word("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu", 0, 0);
+        return Unary(op.kernel, static_cast<float>(n_.Int("detect_positive")),
+                     static_cast<float>(n_.Int("detect_negative")));
+      case Form::kGelu: return Unary(n_.Word("approximate") == "tanh" ? "gelu_tanh" : "gelu", 0, 0);
       case Form::kBinary: return BinaryOfInputs(op.kernel);
-      case Form::kMod: return BinaryOfInputs(n_.Int("fmod", 0) ? "fmod" : "mod");
+      case Form::kMod: return BinaryOfInputs(n_.Int("fmod") ? "fmod" : "mod");
       case Form::kShift: return BinaryOfInputs(n_.Word("direction") == "LEFT" ? "shift_left" : "shift_right");
       case Form::kVariadic:
       case Form::kMean: return Variadic(op);
@@ -233,15 +233,14 @@ class Builder {
     QuantizeArgs args = {};
     args.n = n();
     args.dim = args.inner = 1;
-    args.block = n_.Int("block_size", 0);
+    args.block = n_.Int("block_size");
     args.type = static_cast<int32_t>(x.dtype());
     args.scale_type = static_cast<int32_t>(scale.dtype());
-    args.division = static_cast<int32_t>(n_.Int("precision", 0));
+    args.division = static_cast<int32_t>(n_.Int("precision"));
     if (args.division == 0) args.division = args.scale_type;
     if (args.block || scale.rank() > 1 || scale.elements() != 1) {
       if (args.block && layout_ != Layout::kPlain) return No("scales of blocks have the plain layout only");
-      const int64_t axis = AxisOf(n_.Int("axis", 1), x.rank());
-      if (axis < 0) return No("the axis is outside of the rank");
+      const int64_t axis = n_.Int("axis");
       const Extent extent = ExtentOf(x, axis, layout_);
       args.dim = extent.n;
       args.inner = extent.inner;

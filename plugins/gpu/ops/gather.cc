@@ -24,15 +24,14 @@ Result Gather(const Problem& p, Recipe& recipe) {
   args.n = static_cast<int64_t>(y.elements());
   args.wide = indices.dtype() == MGE_DTYPE_I64;
   if (n.op() == "Gather") {
-    int64_t axis = AxisOf(n.Int("axis", 0), x.rank());
-    if (axis < 0) return Refusal("the axis is outside of the rank");
+    int64_t axis = n.Int("axis");
     Extent e = ExtentOf(x, axis);
     args.tuple = -1;
     args.piece = e.inner;
     args.m = static_cast<int64_t>(indices.elements());
     args.bound = e.n;
   } else {
-    auto batch = static_cast<int>(n.Int("batch_dims", 0));
+    auto batch = static_cast<int>(n.Int("batch_dims"));
     if (indices.rank() < 1 || batch < 0 || batch >= indices.rank() || batch > x.rank())
       return Refusal("batch_dims outside of the rank");
     auto tuple = static_cast<int>(indices.dim(-1));
@@ -59,8 +58,8 @@ Result GatherElements(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), indices = n.input(1);
   if (!IsIndex(indices)) return Refusal("wrong index type");
-  int64_t axis = AxisOf(n.Int("axis", 0), x.rank());
-  if (axis < 0 || indices.rank() != x.rank()) return Refusal("axis or indices outside of the rank");
+  int64_t axis = n.Int("axis");
+  if (indices.rank() != x.rank()) return Refusal("indices of another rank");
   GatherElementsArgs args = {};
   args.n = static_cast<int64_t>(indices.elements());
   args.bound = x.dim(static_cast<int>(axis));
@@ -84,8 +83,7 @@ Result OneHot(const Problem& p, Recipe& recipe) {
   Value indices = n.input(0), y = n.output(0);
   if (!IsIndex(indices)) return Refusal("wrong index type");
   if (n.input(2).elements() != 2) return Refusal("values must have two elements");
-  int64_t axis = AxisOf(n.Int("axis", -1), y.rank());
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis");
   Extent e = ExtentOf(y, axis);
   auto elements = static_cast<int64_t>(y.elements());
   if (elements == 0) return {};
@@ -104,7 +102,7 @@ Result Trilu(const Problem& p, Recipe& recipe) {
   auto elements = static_cast<int64_t>(y.elements());
   if (elements == 0) return {};
   recipe.Add(Sized("trilu", y), Spread(elements),
-             TriluArgs{nullptr, nullptr, nullptr, elements, y.dim(-2), y.dim(-1), n.Int("upper", 1) != 0, 0},
+             TriluArgs{nullptr, nullptr, nullptr, elements, y.dim(-2), y.dim(-1), n.Int("upper") != 0, 0},
              {Operand::In(InputOf(p, 0)), n.has_input(1) ? Operand::In(InputOf(p, 1)) : Operand::Null(), Operand::Out()});
   return {};
 }

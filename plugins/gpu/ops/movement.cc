@@ -2,6 +2,7 @@
 // Operators implemented as lists of strided copies.
 #include <algorithm>
 
+#include "mge/plugin/problems/slice.hpp"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -16,9 +17,7 @@ Result Transpose(const Problem& p, Layout from_layout, Layout to_layout, Recipe&
   auto perm = p.node().Ints("perm");
   std::vector<int64_t> own = StridesIn(from_layout, x.dims()), from;
   for (int i = 0; i < x.rank(); ++i) {
-    int64_t axis = perm.empty() ? x.rank() - 1 - i : AxisOf(perm[static_cast<size_t>(i)], x.rank());
-    if (axis < 0) return Refusal("perm is outside of the rank");
-    from.push_back(own[static_cast<size_t>(axis)]);
+    from.push_back(own[static_cast<size_t>(perm[static_cast<size_t>(i)])]);
   }
   return Added(AddMove(
       recipe,
@@ -87,8 +86,7 @@ Result Tile(const Problem& p, Recipe& recipe) {
 Result Concat(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value y = n.output(0);
-  int64_t axis = AxisOf(n.Int("axis", 0), y.rank()), at = 0;
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis"), at = 0;
   std::vector<int64_t> to = StridesIn(layout, y.dims());
   for (int k = 0; k < n.input_count(); ++k) {
     Value x = n.input(k);
@@ -109,8 +107,7 @@ Result Concat(const Problem& p, Layout layout, Recipe& recipe) {
 Result Split(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
-  int64_t axis = AxisOf(n.Int("axis", 0), x.rank()), at = 0;
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis"), at = 0;
   std::vector<int64_t> from = StridesIn(layout, x.dims());
   for (int k = 0; k < n.output_count(); ++k) {
     if (!n.has_output(k)) return Refusal("an output is absent");
@@ -133,32 +130,13 @@ Result Split(const Problem& p, Layout layout, Recipe& recipe) {
 Result Slice(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
-  std::vector<int64_t> starts, axes, steps;
-  if (!ConstantInts(n, 1, starts)) return Refusal("starts are not constant");
-  if (n.has_input(3)) {
-    if (!ConstantInts(n, 3, axes)) return Refusal("axes are not constant");
-  } else {
-    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  }
-  if (n.has_input(4)) {
-    if (!ConstantInts(n, 4, steps)) return Refusal("steps are not constant");
-  } else {
-    steps.assign(starts.size(), 1);
-  }
-  if (axes.size() != starts.size() || steps.size() != starts.size()) return Refusal("bounds of different lengths");
+  std::vector<SliceAxis> parts;
+  if (Result r = ReadSlice(n, &parts); !r.ok()) return Refusal(r.text());
   std::vector<int64_t> own = StridesIn(layout, x.dims());
   Copy copy = {.input = InputOf(p, 0), .dims = DimsOf(y), .from_strides = own, .to_strides = StridesIn(layout, y.dims())};
-  for (size_t i = 0; i < starts.size(); ++i) {
-    int64_t axis = AxisOf(axes[i], x.rank());
-    if (axis < 0 || steps[i] == 0) return Refusal("an axis or step is not valid");
-    auto d = static_cast<size_t>(axis);
-    if (copy.dims[d] == 0) continue;
-    int64_t size = x.dims()[d], start = starts[i] < 0 ? starts[i] + size : starts[i];
-    start = std::clamp<int64_t>(start, 0, steps[i] > 0 ? size : size - 1);
-    int64_t last = start + (copy.dims[d] - 1) * steps[i];
-    if (last < 0 || last >= size) return Refusal("the output's shape does not follow from the bounds");
-    copy.from_offset += start * own[d];
-    copy.from_strides[d] = own[d] * steps[i];
+  for (size_t d = 0; d < parts.size(); ++d) {
+    copy.from_offset += parts[d].start * own[d];
+    copy.from_strides[d] = own[d] * parts[d].step;
   }
   return Added(AddMove(recipe, copy, ElementBytes(x.dtype())));
 }
@@ -167,9 +145,9 @@ Result Slice(const Problem& p, Layout layout, Recipe& recipe) {
 Result DepthSpace(const Problem& p, Layout layout, Recipe& recipe, bool to_space) {
   Node n = p.node();
   Value deep = to_space ? n.input(0) : n.output(0), wide = to_space ? n.output(0) : n.input(0);
-  int64_t block = n.Int("blocksize", 0);
+  int64_t block = n.Int("blocksize");
   if (deep.rank() != 4 || block <= 0) return Refusal("needs four dimensions and a positive blocksize");
-  bool column_first = n.Word("mode", "DCR") == "DCR";  // depth = (row, column, channel)
+  bool column_first = n.Word("mode") == "DCR";  // depth = (row, column, channel)
   int64_t channels = wide.dim(1);
   std::vector<int64_t> d = StridesIn(layout, deep.dims()), w = StridesIn(layout, wide.dims());
   int64_t row = column_first ? block * channels : block, column = column_first ? channels : 1,

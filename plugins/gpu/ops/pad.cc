@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pad with constant pads. Mode constant is a fill and a copy; the other modes use the kernels for places.
+#include "mge/plugin/problems/pad.hpp"
+
 #include <algorithm>
 
 #include "plugins/gpu/kernels/copy.h"
@@ -7,26 +9,6 @@
 
 namespace mge::gpu {
 namespace {
-
-// Reads the number of elements before the input in every dimension. Negative numbers crop.
-Result ReadPads(const Node& n, std::vector<int64_t>* before) {
-  int rank = n.input(0).rank();
-  std::vector<int64_t> pads, axes;
-  if (!ConstantInts(n, 1, pads)) return Refusal("the pads are not constant");
-  if (n.has_input(3)) {
-    if (!ConstantInts(n, 3, axes)) return Refusal("the axes are not constant");
-  } else {
-    for (int d = 0; d < rank; ++d) axes.push_back(d);
-  }
-  if (pads.size() != 2 * axes.size()) return Refusal("the number of pads does not match the rank");
-  before->assign(static_cast<size_t>(rank), 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = AxisOf(axes[i], rank);
-    if (axis < 0) return Refusal("an axis is outside of the rank");
-    (*before)[static_cast<size_t>(axis)] = pads[i];
-  }
-  return {};
-}
 
 Result Constant(const Problem& p, const std::vector<int64_t>& before, Layout layout, Recipe& recipe) {
   Node n = p.node();
@@ -55,9 +37,10 @@ Result Constant(const Problem& p, const std::vector<int64_t>& before, Layout lay
 Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
-  std::vector<int64_t> before;
-  if (Result r = ReadPads(n, &before); !r.ok()) return r;
-  std::string_view mode = n.Word("mode", "constant");
+  Pads pads;
+  if (Result r = ReadPads(n, &pads); !r.ok()) return Refusal(r.text());
+  const std::vector<int64_t>& before = pads.before;
+  std::string_view mode = n.Word("mode");
   if (mode == "constant") return Constant(p, before, layout, recipe);
   if (mode != "reflect" && mode != "edge" && mode != "wrap") return Refusal("an unknown mode");
   PlacesArgs args = {};

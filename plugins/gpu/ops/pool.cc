@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool and AveragePool over one to three spatial axes.
+#include "mge/plugin/problems/window.hpp"
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/support/moves.h"
-#include "plugins/gpu/support/window.h"
 
 namespace mge::gpu {
 namespace {
@@ -11,7 +11,7 @@ Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   PoolArgs args = {};
-  if (Result r = ReadWindow(n, n.Ints("kernel_shape"), args.axis); !r.ok()) return r;
+  if (Result r = ReadWindow(n, args.axis); !r.ok()) return r;
   if (layout == Layout::kChannelsLast && n.has_output(1)) return Refusal("no indices with the channels last");
   std::string kernel = n.op() == "MaxPool" ? "max_pool" : "average_pool";
   if (layout == Layout::kChannelsLast) kernel += "_nhwc";
@@ -21,8 +21,8 @@ Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   args.channels = x.dim(1);
   constexpr uint64_t kNarrow = uint64_t{1} << 30;
   args.narrow = x.elements() < kNarrow && y.elements() < kNarrow;
-  args.count_pads = n.Int("count_include_pad", 0) != 0;
-  args.column_major = n.Int("storage_order", 0) != 0;
+  args.count_pads = n.Int("count_include_pad") != 0;
+  args.column_major = n.Int("storage_order") != 0;
   if (args.n == 0) return {};
   recipe.Add(kernel, Spread(args.n), args,
              {Operand::In(InputOf(p, 0)), Operand::Out(OutputOf(p, 0)),

@@ -2,8 +2,8 @@
 // mge.MaxPoolGradient over one to three spatial axes.
 #include "plugins/gpu/kernels/pool_gradient.h"
 
+#include "mge/plugin/problems/window.hpp"
 #include "plugins/gpu/support/moves.h"
-#include "plugins/gpu/support/window.h"
 
 namespace mge::gpu {
 namespace {

@@ -17,8 +17,8 @@ Result BuildRandom(const Problem& p, Recipe& recipe) {
   if (n.attr("seed")) return Refusal("has a seed of its own");
   if (!IsFloating(y.dtype())) return Refusal("does not give " + std::string(TypeName(y.dtype())));
   const bool normal = n.op().find("Normal") != std::string_view::npos;
-  const double low = normal ? n.Float("mean", 0.0f) : n.Float("low", 0.0f);
-  const double scale = normal ? n.Float("scale", 1.0f) : n.Float("high", 1.0f) - low;
+  const double low = normal ? n.Float("mean") : n.Float("low");
+  const double scale = normal ? n.Float("scale") : n.Float("high") - low;
   if (y.elements() == 0) return {};
   recipe.Add(KernelFor(normal ? "random_normal" : "random_uniform", y.dtype()), Spread(static_cast<int64_t>(BlocksOf(y))),
              RandomArgs{nullptr, nullptr, static_cast<int64_t>(y.elements()), low, scale},

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "mge/plugin/recurrent.hpp"
+#include "mge/plugin/problems/recurrent.hpp"
 #include "plugins/gpu/kernels/copy.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/support/moves.h"

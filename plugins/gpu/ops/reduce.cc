@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduce* over constant axes, GlobalAveragePool and GlobalMaxPool.
-#include "plugins/gpu/kernels/reduce.h"
+#include "mge/plugin/problems/reduce.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "plugins/gpu/kernels/reduce.h"
 #include "plugins/gpu/support/broadcast.h"
 #include "plugins/gpu/support/moves.h"
 
@@ -60,16 +61,10 @@ Result Axes(const Node& n, std::vector<bool>* reduced, bool* copies) {
     (*reduced)[0] = (*reduced)[1] = false;
     return {};
   }
-  std::vector<int64_t> axes;
-  if (n.has_input(1) && !ConstantInts(n, 1, axes)) return Refusal("the axes are not constant");
-  const bool none = axes.empty() && n.Int("noop_with_empty_axes", 0);
-  *copies = none && Find(n).keeps_one;
-  reduced->assign(rank, axes.empty() && !none);
-  for (int64_t a : axes) {
-    int64_t axis = AxisOf(a, x.rank());
-    if (axis < 0) return Refusal("an axis is outside of the rank");
-    (*reduced)[static_cast<size_t>(axis)] = true;
-  }
+  mge::Reduction r;
+  if (Result result = ReadReduction(n, &r); !result.ok()) return Refusal(result.text());
+  *copies = r.nothing && Find(n).keeps_one;
+  *reduced = std::move(r.reduced);
   return {};
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize: nearest along any dimensions; linear and cubic of floats along at most three dimensions.
-#include "plugins/gpu/kernels/resize.h"
+#include "mge/plugin/problems/resize.hpp"
 
 #include <algorithm>
 
+#include "plugins/gpu/kernels/resize.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
@@ -35,49 +36,30 @@ Result Build(const Problem& p, Layout layout, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.output(0);
   int rank = x.rank();
-  if (n.Int("antialias", 0)) return Refusal("no antialiasing");
+  if (n.Int("antialias")) return Refusal("no antialiasing");
   ResizeArgs args = {};
-  std::string_view mode = n.Word("mode", "nearest");
+  std::string_view mode = n.Word("mode");
   bool nearest = mode == "nearest";
-  if (nearest && !Find(kRoundings, n.Word("nearest_mode", "round_prefer_floor"), &args.mode))
-    return Refusal("unsupported nearest_mode");
+  if (nearest && !Find(kRoundings, n.Word("nearest_mode"), &args.mode)) return Refusal("unsupported nearest_mode");
   if (!nearest) {
     if (mode != "linear" && mode != "cubic") return Refusal("no mode " + std::string(mode));
     if (!IsFloating(x.dtype())) return Refusal("only floating types");
     args.mode = mode == "linear" ? kLinear : kCubic;
   }
-  if (!Find(kCoordinates, n.Word("coordinate_transformation_mode", "half_pixel"), &args.coordinates))
+  if (!Find(kCoordinates, n.Word("coordinate_transformation_mode"), &args.coordinates))
     return Refusal("unsupported coordinate_transformation_mode");
-  args.cubic_a = n.Float("cubic_coeff_a", -0.75f);
-  args.exclude_outside = n.Int("exclude_outside", 0) != 0;
+  args.cubic_a = n.Float("cubic_coeff_a");
+  args.exclude_outside = n.Int("exclude_outside") != 0;
   if (args.exclude_outside && args.mode == kLinear) return Refusal("exclude_outside of mode linear");
 
-  std::vector<int64_t> axes;
-  for (int64_t a : n.Ints("axes")) axes.push_back(AxisOf(a, rank));
-  if (axes.empty()) {
-    for (int d = 0; d < rank; ++d) axes.push_back(d);
-  }
-  bool by_scales = n.has_input(2) && n.input(2).elements() > 0;
-  if (by_scales && !n.input(2).is_constant()) return Refusal("the scales are not constant");
-  if (by_scales && (n.input(2).dtype() != MGE_DTYPE_F32 || n.input(2).elements() != axes.size()))
-    return Refusal("scales that do not fit");
-  if (!by_scales && n.Word("keep_aspect_ratio_policy", "stretch") != "stretch") return Refusal("only the policy stretch");
+  std::vector<ResampledAxis> axes;
+  if (Result r = ReadResize(n, &axes); !r.ok()) return Refusal(r.text());
   std::vector<int64_t> strides = StridesIn(layout, x.dims());
-  for (int d = 0; d < rank; ++d) {
-    if (x.dim(d) == 0) return Refusal("nothing to resample");
-    args.axis[d] = {x.dim(d), y.dim(d), strides[static_cast<size_t>(d)], 1, 0, 0};
-  }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0) return Refusal("an axis is outside of the rank");
-    ResizeAxis& a = args.axis[axes[i]];
-    a.scale = by_scales ? static_cast<double>(n.input(2).data<float>()[i])
-                        : static_cast<double>(a.out) / static_cast<double>(a.in);
-  }
   int resampled = 0;
   for (int d = 0; d < rank; ++d) {
-    ResizeAxis& a = args.axis[d];
-    a.identical = a.in == a.out && a.scale == 1.0;
-    resampled += !a.identical;
+    const ResampledAxis& a = axes[static_cast<size_t>(d)];
+    args.axis[d] = {a.in, a.out, strides[static_cast<size_t>(d)], a.scale, a.identity(), 0};
+    resampled += !a.identity();
   }
   if (!nearest && resampled > 3) return Refusal("more than three dimensions are resampled");
   std::ranges::copy(InOrder<ResizeAxis>(MemoryOrder(layout, static_cast<size_t>(rank)), std::span(args.axis)), args.axis);

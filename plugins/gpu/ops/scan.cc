@@ -11,15 +11,14 @@ Result NoType(const Value& x) { return Refusal("does not take " + std::string(Ty
 Result ArgReduce(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
-  int64_t axis = AxisOf(n.Int("axis", 0), x.rank());
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis");
   if (x.dtype() == MGE_DTYPE_BOOL) return NoType(x);
   Extent e = ExtentOf(x, axis);
   if (e.n == 0) return Refusal("nothing to search");
   int64_t outputs = e.outer * e.inner;
   if (outputs == 0) return {};
   recipe.Add(KernelFor("arg_reduce", x.dtype()), Spread(outputs),
-             ArgReduceArgs{nullptr, nullptr, outputs, e.n, e.inner, n.op() == "ArgMin", n.Int("select_last_index", 0) != 0},
+             ArgReduceArgs{nullptr, nullptr, outputs, e.n, e.inner, n.op() == "ArgMin", n.Int("select_last_index") != 0},
              {Operand::In(InputOf(p, 0)), Operand::Out()});
   return {};
 }
@@ -36,8 +35,8 @@ Result CumSum(const Problem& p, Recipe& recipe) {
   for (int d = 0; d < x.rank(); ++d) args.dims[d] = x.dim(d);
   args.rank = x.rank();
   args.wide = axis.dtype() == MGE_DTYPE_I64;
-  args.exclusive = n.Int("exclusive", 0) != 0;
-  args.reverse = n.Int("reverse", 0) != 0;
+  args.exclusive = n.Int("exclusive") != 0;
+  args.reverse = n.Int("reverse") != 0;
   if (args.n == 0 && !axis.is_constant()) return Refusal("no elements, and an axis that only the run shows to be valid");
   if (args.n == 0) return {};
   recipe.Add(KernelFor("running_sum", x.dtype()), Spread(args.n), args,
@@ -49,8 +48,7 @@ Result Hardmax(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0);
   if (!IsFloating(x.dtype())) return NoType(x);
-  int64_t axis = x.rank() ? AxisOf(n.Int("axis", -1), x.rank()) : 0;
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis");
   if (x.elements() == 0) return {};
   Extent e = ExtentOf(x, axis);
   recipe.Add(KernelFor("hardmax", x.dtype()), Spread(e.outer * e.inner),
@@ -61,8 +59,7 @@ Result Hardmax(const Problem& p, Recipe& recipe) {
 Result TopK(const Problem& p, Recipe& recipe) {
   Node n = p.node();
   Value x = n.input(0), y = n.has_output(0) ? n.output(0) : n.output(1);
-  int64_t axis = AxisOf(n.Int("axis", -1), x.rank());
-  if (axis < 0) return Refusal("the axis is outside of the rank");
+  int64_t axis = n.Int("axis");
   if (x.dtype() == MGE_DTYPE_BOOL) return NoType(x);
   Extent e = ExtentOf(x, axis);
   int64_t k = y.dim(static_cast<int>(axis));
@@ -72,7 +69,7 @@ Result TopK(const Problem& p, Recipe& recipe) {
   if (!n.has_output(1)) recipe.SetWorkspace(y.elements() * sizeof(int64_t));
   if (y.elements() == 0) return {};
   recipe.Add(KernelFor("top_k", x.dtype()), Spread(e.outer * e.inner),
-             TopKArgs{nullptr, nullptr, nullptr, e.outer * e.inner, e.n, e.inner, k, n.Int("largest", 1) != 0, 0},
+             TopKArgs{nullptr, nullptr, nullptr, e.outer * e.inner, e.n, e.inner, k, n.Int("largest") != 0, 0},
              {Operand::In(InputOf(p, 0)), n.has_output(0) ? Operand::Out(OutputOf(p, 0)) : Operand::Null(),
               n.has_output(1) ? Operand::Out(OutputOf(p, 1)) : Operand::Work()});
   return {};

@@ -7,7 +7,7 @@ namespace mge::gpu {
 namespace {
 
 ScatterReduction ReductionOf(const Node& n) {
-  std::string_view word = n.Word("reduction", "none");
+  std::string_view word = n.Word("reduction");
   return word == "add"   ? kScatterAdd
          : word == "mul" ? kScatterMul
          : word == "max" ? kScatterMax
@@ -42,8 +42,8 @@ Result Build(const Problem& p, Recipe& recipe) {
       args.strides[k] = strides[static_cast<size_t>(k)];
     }
   } else {
-    int64_t axis = AxisOf(n.Int("axis", 0), rank);
-    if (axis < 0 || indices.rank() != rank) return Refusal("axis or indices outside of the rank");
+    int64_t axis = n.Int("axis");
+    if (indices.rank() != rank) return Refusal("indices of another rank");
     args.rank = rank;
     args.axis = static_cast<int32_t>(axis);
     args.bound = x.dim(args.axis);

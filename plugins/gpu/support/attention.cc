@@ -42,7 +42,7 @@ class Finder {
     const Node last = graph_.node(second);
     found_.type = last.output(0).dtype();
     const Value x = n.input(0);
-    if (!Joins(n, "Softmax") || AxisOf(n.Int("axis", -1), x.rank()) != x.rank() - 1) return false;
+    if (!Joins(n, "Softmax") || n.Int("axis") != x.rank() - 1) return false;
     if (x.rank() < 2 || x.rank() > kMaxBatchRank + 2) return false;
     Take(softmax);
     const int32_t weights = BehindCasts(last.input_id(0));
@@ -232,7 +232,7 @@ class Finder {
     const Node n = graph_.node(i);
     if (!n.Is("Split") || HasOwnMeaning(n) || n.output_count() != 3 || !HasElements(n.input(0))) return {};
     const Value whole = n.input(0);
-    if (AxisOf(n.Int("axis", 0), whole.rank()) != whole.rank() - 1) return {};
+    if (n.Int("axis") != whole.rank() - 1) return {};
     const int64_t columns = whole.dims().back(), own = graph_.value(value).dims().back();
     for (int k = 0; n.output_id(k) != value; ++k) part.start += n.output(k).dims().back();
     // Dimensions outside of a row have strides of whole rows.

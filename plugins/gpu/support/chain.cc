@@ -32,10 +32,10 @@ bool FindQuantization(const Node& n, bool quantizes, ChainStep* step, int* opera
   *operands = n.has_input(2) ? 3 : 2;
   if (!n.has_input(0) || !n.has_input(1) || !n.has_output(0)) return false;
   const Value x = n.input(0), scale = n.input(1), y = n.output(0);
-  if (!scale.is_static() || scale.dtype() != MGE_DTYPE_F32 || n.Int("block_size", 0)) return false;
-  if (quantizes && n.Int("precision", MGE_DTYPE_F32) != MGE_DTYPE_F32) return false;
+  if (!scale.is_static() || scale.dtype() != MGE_DTYPE_F32 || n.Int("block_size")) return false;
+  if (const int64_t precision = n.Int("precision"); precision != 0 && precision != MGE_DTYPE_F32) return false;
   const bool one = scale.elements() == 1 && scale.rank() <= 1;
-  if (!one && AxisOf(n.Int("axis", 1), x.rank()) != x.rank() - 1) return false;
+  if (!one && n.Int("axis") != x.rank() - 1) return false;
   ChainType type;
   if (!FindType(quantizes ? y : x, &type) || type == kChainF32) return false;
   if ((quantizes ? x : y).dtype() != MGE_DTYPE_F32) return false;
@@ -51,7 +51,7 @@ bool FindStep(const Node& n, ChainStep* step, int* operands) {
   const bool quantizes = op->form == Form::kQuantize;
   if (quantizes || op->form == Form::kDequantize) return FindQuantization(n, quantizes, step, operands);
   std::string_view kernel = op->kernel;
-  if (op->form == Form::kGelu) kernel = n.Word("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
+  if (op->form == Form::kGelu) kernel = n.Word("approximate") == "tanh" ? "gelu_tanh" : "gelu";
   bool unary = op->form == Form::kUnary || op->form == Form::kGelu;
   bool binary = op->form == Form::kBinary || op->form == Form::kPow || (op->form == Form::kVariadic && n.input_count() == 2);
   auto at = std::find(std::begin(kNames), std::end(kNames), kernel);
@@ -59,8 +59,8 @@ bool FindStep(const Node& n, ChainStep* step, int* operands) {
   *operands = unary ? 1 : 2;
   *step = {};
   step->code = static_cast<int32_t>(at - kNames);
-  step->a = n.Float(op->p, op->a);
-  step->b = n.Float(op->q, op->b);
+  step->a = n.Float(op->p);
+  step->b = n.Float(op->q);
   if (n.input_count() != *operands) return false;
   for (int k = 0; k < *operands; ++k) {
     if (!n.has_input(k) || n.input(k).dtype() != MGE_DTYPE_F32) return false;

@@ -6,7 +6,6 @@
 
 #include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/row.h"
-#include "plugins/gpu/support/window.h"
 
 namespace mge::gpu {
 
@@ -35,17 +34,9 @@ bool FitsNhwc(const Problem& p, const Convolution& conv) {
 
 Result FindSizes(const Node& n, const Value& x, const Value& w, const Value& y, Convolution* out) {
   out->type = x.dtype();
-  if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
-  if (Result r = ReadWindow(n, x, y, w.dims().subspan(2), out->args.axis); !r.ok()) return r;
-  // An image without pixels can still have padding, so only empty outputs and filters are refused.
-  if (y.elements() == 0 || w.elements() == 0) return Refusal("an operand is empty");
-  ConvArgs& a = out->args;
-  a.images = x.dim(0);
-  a.channels = x.dim(1);
-  a.outputs = w.dim(0);
-  a.groups = n.Int("group", 1);
-  if (a.groups < 1 || a.channels != a.groups * w.dim(1) || a.outputs % a.groups)
-    return Refusal("the groups do not divide the channels");
+  ConvSizes sizes;
+  if (Result r = ReadConv(n, x, w, y, &sizes, out->args.axis); !r.ok()) return Refusal(r.text());
+  out->SetSizes(sizes);
   return {};
 }
 
@@ -79,32 +70,13 @@ Result FindWeightGradient(const Problem& p, Convolution* out) {
 
 Result FindTransposed(const Problem& p, Convolution* out) {
   Node n = p.node();
-  Value x = n.input(0), w = n.input(1), y = n.output(0);
+  Value x = n.input(0), w = n.input(1);
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
   if (w.dtype() != x.dtype() || (n.has_input(2) && n.input(2).dtype() != x.dtype()))
     return Refusal("operands of different types");
-  if (w.rank() != x.rank()) return Refusal("the filter's rank is not the input's");
-  ConvArgs& args = out->args;
-  if (Result r = ReadWindow(n, w.dims().subspan(2), args.axis); !r.ok()) return r;
-  if (y.elements() == 0 || w.elements() == 0 || x.elements() == 0) return Refusal("an operand is empty");
-  args.images = x.dim(0);
-  args.channels = x.dim(1);
-  args.groups = n.Int("group", 1);
-  args.outputs = w.dim(1) * args.groups;
-  if (args.groups < 1 || args.channels % args.groups || w.dim(0) != args.channels)
-    return Refusal("the groups do not divide the channels");
-  // If the node specifies the output's size, the pads are derived from it.
-  std::string_view automatic = n.Word("auto_pad", "NOTSET");
-  bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
-  auto extra = n.Ints("output_padding");
-  int axes = x.rank() - 2;
-  for (int d = 0; d < axes && (same || !n.Ints("output_shape").empty()); ++d) {
-    WindowAxis& a = args.axis[3 - axes + d];
-    int64_t full =
-        (a.in - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 + (extra.empty() ? 0 : extra[static_cast<size_t>(d)]);
-    int64_t total = std::max<int64_t>(0, full - a.out);
-    a.pad_begin = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-  }
+  ConvSizes sizes;
+  if (Result r = ReadConvTranspose(n, &sizes, out->args.axis); !r.ok()) return Refusal(r.text());
+  out->SetSizes(sizes);
   out->type = x.dtype();
   out->x = InputOf(p, 0);
   out->w = InputOf(p, 1);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "mge/plugin.hpp"
+#include "mge/plugin/problems/conv.hpp"
 #include "plugins/gpu/kernels/conv.h"
 #include "plugins/gpu/support/packing.h"
 
@@ -34,6 +35,12 @@ struct Convolution {
   Packing FilterPacking(bool transposed = false) const {
     return {transposed ? args.channels : args.outputs, (transposed ? args.outputs : args.channels) / args.groups, taps(),
             ElementBytes(type)};
+  }
+  void SetSizes(const ConvSizes& s) {
+    args.images = s.images;
+    args.channels = s.channels;
+    args.outputs = s.outputs;
+    args.groups = s.groups;
   }
   // Returns whether each channel is a group with one output.
   bool depthwise() const { return args.groups == args.channels && args.groups == args.outputs; }

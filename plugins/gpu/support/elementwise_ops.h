@@ -31,10 +31,8 @@ struct ElementwiseOp {
   const char* name;
   Form form;
   const char* kernel = "";
-  const char* p = "";
-  float a = 0;
+  const char* p = "";  // attributes
   const char* q = "";
-  float b = 0;
 };
 
 inline constexpr ElementwiseOp kElementwiseOps[] = {
@@ -55,14 +53,14 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Cast", Form::kCast},
     {"CastLike", Form::kCast},
     {"Ceil", Form::kUnary, "ceil"},
-    {"Celu", Form::kUnary, "celu", "alpha", 1.0f},
+    {"Celu", Form::kUnary, "celu", "alpha"},
     {"Clip", Form::kClip, "clip"},
     {"Cos", Form::kUnary, "cos"},
     {"Cosh", Form::kUnary, "cosh"},
     {"DequantizeLinear", Form::kDequantize, "dequantize_to"},
     {"Div", Form::kBinary, "div"},
     {"Dropout", Form::kCopy},
-    {"Elu", Form::kUnary, "elu", "alpha", 1.0f},
+    {"Elu", Form::kUnary, "elu", "alpha"},
     {"Equal", Form::kBinary, "equal"},
     {"Erf", Form::kUnary, "erf"},
     {"Exp", Form::kUnary, "exp"},
@@ -70,12 +68,12 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Gelu", Form::kGelu},
     {"Greater", Form::kBinary, "greater"},
     {"GreaterOrEqual", Form::kBinary, "greater_or_equal"},
-    {"HardSigmoid", Form::kUnary, "hard_sigmoid", "alpha", 0.2f, "beta", 0.5f},
+    {"HardSigmoid", Form::kUnary, "hard_sigmoid", "alpha", "beta"},
     {"HardSwish", Form::kUnary, "hard_swish"},
     {"Identity", Form::kCopy},
     {"IsInf", Form::kIsInf, "is_inf"},
     {"IsNaN", Form::kUnary, "is_nan"},
-    {"LeakyRelu", Form::kUnary, "leaky_relu", "alpha", 0.01f},
+    {"LeakyRelu", Form::kUnary, "leaky_relu", "alpha"},
     {"Less", Form::kBinary, "less"},
     {"LessOrEqual", Form::kBinary, "less_or_equal"},
     {"Log", Form::kUnary, "log"},
@@ -94,8 +92,8 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Reciprocal", Form::kUnary, "reciprocal"},
     {"Relu", Form::kUnary, "relu"},
     {"Round", Form::kUnary, "round"},
-    {"Selu", Form::kUnary, "selu", "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f},
-    {"Shrink", Form::kUnary, "shrink", "lambd", 0.5f, "bias", 0.0f},
+    {"Selu", Form::kUnary, "selu", "alpha", "gamma"},
+    {"Shrink", Form::kUnary, "shrink", "lambd", "bias"},
     {"Sigmoid", Form::kUnary, "sigmoid"},
     {"Sign", Form::kUnary, "sign"},
     {"Sin", Form::kUnary, "sin"},
@@ -105,10 +103,10 @@ inline constexpr ElementwiseOp kElementwiseOps[] = {
     {"Sqrt", Form::kUnary, "sqrt"},
     {"Sub", Form::kBinary, "sub"},
     {"Sum", Form::kVariadic, "add"},
-    {"Swish", Form::kUnary, "swish", "alpha", 1.0f},
+    {"Swish", Form::kUnary, "swish", "alpha"},
     {"Tan", Form::kUnary, "tan"},
     {"Tanh", Form::kUnary, "tanh"},
-    {"ThresholdedRelu", Form::kUnary, "thresholded_relu", "alpha", 1.0f},
+    {"ThresholdedRelu", Form::kUnary, "thresholded_relu", "alpha"},
     {"Where", Form::kWhere},
     {"Xor", Form::kBinary, "xor"},
 };

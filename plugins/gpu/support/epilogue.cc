@@ -26,8 +26,8 @@ bool FindActivation(const Node& next, Activation* a) {
   for (const Named& n : kNamed) {
     if (next.Is(n.op)) return a->kind = n.kind, true;
   }
-  if (next.Is("LeakyRelu")) return *a = {kLeakyRelu, next.Float("alpha", 0.01f), 0}, true;
-  if (next.Is("Gelu")) return a->kind = next.Word("approximate", "none") == "tanh" ? kGeluTanh : kGelu, true;
+  if (next.Is("LeakyRelu")) return *a = {kLeakyRelu, next.Float("alpha"), 0}, true;
+  if (next.Is("Gelu")) return a->kind = next.Word("approximate") == "tanh" ? kGeluTanh : kGelu, true;
   if (!next.Is("Clip")) return false;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   *a = {kClip, -kInfinity, kInfinity};

@@ -2,7 +2,6 @@
 #include "plugins/gpu/support/integer_convolution.h"
 
 #include "plugins/gpu/support/row.h"
-#include "plugins/gpu/support/window.h"
 
 namespace mge::gpu {
 

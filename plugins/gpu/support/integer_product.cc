@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gpu/support/integer_product.h"
 
+#include "mge/plugin/problems/product.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -92,8 +94,8 @@ Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
   const bool quantizes = n.Is("QLinearMatMul");
   const int b_input = quantizes ? 3 : 1;
   const Value a = n.input(0), b = n.input(b_input);
-  MatMulArgs sizes = {};
-  if (Result r = FindMatMul(a, b, &sizes); !r.ok()) return r;
+  MatrixProduct sizes;
+  if (Result r = ReadMatMul(a, b, &sizes); !r.ok()) return Refusal(r.text());
   IntegerMatMulArgs& args = out->args;
   const Parameter of_a[] = {{2, &args.a_zero_of}, {quantizes ? 1 : -1, &args.a_scale_of}},
                   of_b[] = {{quantizes ? 5 : 3, &args.b_zero_of}, {quantizes ? 4 : -1, &args.b_scale_of}};
@@ -105,8 +107,8 @@ Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
     return count == 1 || count == sizes.batch * sizes.m;
   });
   const int64_t rows = sizes.m;
-  const int batch_rank = sizes.batch_rank;
-  const bool merged = merges && MergeBatches(&sizes);
+  const int batch_rank = static_cast<int>(sizes.axes.size());
+  const bool merged = merges && sizes.MergeBatch();
   for (const Parameter& parameter : of_a) {
     if (absent(parameter)) continue;
     if (Result r = Find(n.input(parameter.input), a, true, rows, batch_rank, parameter.of); !r.ok()) return r;
@@ -120,10 +122,12 @@ Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
   args.n = sizes.n;
   args.k = sizes.k;
   args.batch = sizes.batch;
-  args.batch_rank = sizes.batch_rank;
-  std::ranges::copy(sizes.batch_dims, args.batch_dims);
-  std::ranges::copy(sizes.a_batch, args.a_batch);
-  std::ranges::copy(sizes.b_batch, args.b_batch);
+  args.batch_rank = static_cast<int32_t>(sizes.axes.size());
+  for (size_t d = 0; d < sizes.axes.size(); ++d) {
+    args.batch_dims[d] = sizes.axes[d].size;
+    args.a_batch[d] = sizes.axes[d].a;
+    args.b_batch[d] = sizes.axes[d].b;
+  }
   args.a_signed = a.dtype() == MGE_DTYPE_I8;
   args.b_signed = b.dtype() == MGE_DTYPE_I8;
   out->b_matrices = static_cast<int64_t>(b.elements()) / std::max<int64_t>(1, args.k * args.n);

@@ -20,11 +20,6 @@ struct Product {
   double flops() const { return 2.0 * static_cast<double>(args.m * args.n * args.batch) * static_cast<double>(args.k); }
 };
 
-// Reads the sizes, strides and batches of a product of a and b, which broadcast as those of MatMul do.
-Result FindMatMul(const Value& a, const Value& b, MatMulArgs* args);
-// If all batches have the same b, and a has all of them, makes their rows those of one matrix. Returns whether it did.
-bool MergeBatches(MatMulArgs* args);
-
 // Reads a problem whose first node is a MatMul or a Gemm. Refuses what no kernel computes.
 Result FindProduct(const Problem& p, Product* out);
 

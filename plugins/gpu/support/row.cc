@@ -29,26 +29,12 @@ const TypeRow* Find(mge_dtype t) {
 
 }  // namespace
 
-bool HasOwnMeaning(const Node& node) {
-  for (uint64_t i = 0; i < node.raw()->attr_count; ++i) {
-    if (View(node.raw()->attrs[i]->name).starts_with('_')) return true;
-  }
-  return false;
-}
-
 bool Accept(const Problem& p, Offers& offers, bool groups, bool adds) {
   auto refuse = [&](std::string_view reason) {
     offers.Refuse(reason);
     return false;
   };
-  if (!groups && p.node_count() != 1) return refuse("computes one node, not a group");
-  for (int i = 0; i < p.node_count(); ++i) {
-    if (HasOwnMeaning(p.node(i))) return refuse("the node is from an old operator set in which it has another meaning");
-  }
-  if (!p.is_static()) return refuse("a shape is not known");
-  for (int i = 0; i < p.output_count(); ++i) {
-    if (p.adds(i) && !adds) return refuse("cannot add to its output");
-  }
+  if (const std::string_view why = WhyNotUsual(p, groups, adds); !why.empty()) return refuse(why);
   for (int i = 0; i < p.input_count() + p.output_count(); ++i) {
     Value v = i < p.input_count() ? p.input(i) : p.output(i - p.input_count());
     if (!IsSupported(v.dtype())) return refuse("no kernel for " + std::string(TypeName(v.dtype())));
@@ -63,22 +49,6 @@ std::string_view TypeName(mge_dtype t) {
   return t == MGE_DTYPE_STRING ? "string" : t == MGE_DTYPE_C64 || t == MGE_DTYPE_C128 ? "complex" : "an unknown type";
 }
 std::string KernelFor(std::string_view base, mge_dtype t) { return std::string(base) + "_" + std::string(TypeSuffix(t)); }
-
-bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out) {
-  if (!node.has_input(input)) return false;
-  Value v = node.input(input);
-  out.clear();
-  if (v.elements() == 0) return true;
-  if (!v.is_constant()) return false;
-  if (v.dtype() == MGE_DTYPE_I64) {
-    out.assign(v.data<int64_t>().begin(), v.data<int64_t>().end());
-  } else if (v.dtype() == MGE_DTYPE_I32) {
-    out.assign(v.data<int32_t>().begin(), v.data<int32_t>().end());
-  } else {
-    return false;
-  }
-  return true;
-}
 
 bool ConstantFloat(const Value& v, float* out) {
   if (!v.is_constant() || !v.is_static() || v.elements() != 1) return false;

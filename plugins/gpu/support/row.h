@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mge/plugin.hpp"
+#include "mge/plugin/problems/operands.hpp"
 #include "plugins/gpu/roofs.h"
 #include "plugins/gpu/support/layout.h"
 
@@ -24,10 +25,6 @@ bool Accept(const Problem& p, Offers& offers, bool groups = false, bool adds = f
 
 inline Result Refusal(std::string why) { return {MGE_UNIMPLEMENTED, std::move(why)}; }
 
-// Returns whether the node has attributes that begin with '_'. They describe how its old operator set differs, because the
-// host could not convert it to the newest form.
-bool HasOwnMeaning(const Node& node);
-
 inline bool IsFloating(mge_dtype t) {
   return t == MGE_DTYPE_F32 || t == MGE_DTYPE_F64 || t == MGE_DTYPE_F16 || t == MGE_DTYPE_BF16;
 }
@@ -43,14 +40,6 @@ std::string_view TypeName(mge_dtype t);
 // Returns base + "_" + suffix.
 std::string KernelFor(std::string_view base, mge_dtype t);
 
-// Returns an axis attribute counted from the front, or -1 if it is out of range.
-inline int64_t AxisOf(int64_t axis, int rank) {
-  if (axis < 0) axis += rank;
-  return axis >= 0 && axis < rank ? axis : -1;
-}
-
-// Reads the integers of a constant operand (int32 or int64). Returns false if the operand is absent or not constant.
-bool ConstantInts(const Node& node, int input, std::vector<int64_t>& out);
 // Reads a constant of one element. Returns false for any other value, and for types other than float32, float16, bfloat16.
 bool ConstantFloat(const Value& v, float* out);
 

@@ -35,7 +35,7 @@ AttributeValue Plausible(const Attr& attr) {
 
 bool NeedsBody(const OpDef& def) {
   for (const Attr& a : def.attrs) {
-    if (a.type == AttrType::kGraph && a.required) return true;
+    if (a.type == AttrType::kGraph && a.required()) return true;
   }
   return false;
 }
@@ -78,7 +78,7 @@ absl::Status RunOnce(const OpDef& def, DType dtype, const Shape& shape, const Sh
     graph.outputs().push_back(node.outputs.back());
   }
   for (const Attr& a : def.attrs) {
-    if (a.required) node.attrs.Set(std::string(a.name), Plausible(a));
+    if (a.required()) node.attrs.Set(std::string(a.name), Plausible(a));
   }
   graph.AddNode(std::move(node));
   MGE_RETURN_IF_ERROR(InferTypes(graph));

@@ -90,6 +90,8 @@ Node NodeOf(std::string op, Attributes attrs) {
   node.inputs = {0};
   node.outputs = {0};
   node.attrs = std::move(attrs);
+  node.def = FindOp(node.domain, node.op);
+  AddDefaults(*node.def, node.attrs);
   return node;
 }
 

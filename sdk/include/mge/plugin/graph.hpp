@@ -72,7 +72,8 @@ class Value {
   const mge_value* v_;
 };
 
-// A view of a node. Int(), Float(), Word() and Ints() read attributes.
+// A view of a node. Int(), Float(), Word() and Ints() read attributes. The host has added the defaults, so that only
+// attributes that OPERATORS.md calls optional may be absent: for them, pass a fallback.
 class Node {
  public:
   Node(const mge_graph* g, const mge_node* n) : g_(g), n_(n) {}
@@ -93,11 +94,11 @@ class Node {
     }
     return nullptr;
   }
-  int64_t Int(std::string_view name, int64_t fallback) const {
+  int64_t Int(std::string_view name, int64_t fallback = 0) const {
     const mge_attr* a = attr(name);
     return a && a->type == MGE_ATTR_INT ? a->i : fallback;
   }
-  float Float(std::string_view name, float fallback) const {
+  float Float(std::string_view name, float fallback = 0) const {
     const mge_attr* a = attr(name);
     return a && a->type == MGE_ATTR_FLOAT ? static_cast<float>(a->f) : fallback;
   }

@@ -49,20 +49,12 @@ namespace internal {
 struct GateFunctionRow {
   std::string_view name;
   bool takes_alpha, takes_beta;
-  float alpha, beta;  // defaults
 };
 // One row per GateFunction, in its order.
 inline constexpr GateFunctionRow kGateFunctions[] = {
-    {"relu", false, false, 0, 0},         {"tanh", false, false, 0, 0},
-    {"sigmoid", false, false, 0, 0},      {"affine", true, true, 1, 0},
-    {"leakyrelu", true, false, 0.01f, 0}, {"thresholdedrelu", true, false, 1, 0},
-    {"scaledtanh", true, true, 1, 1},     {"hardsigmoid", true, true, 0.2f, 0.5f},
-    {"elu", true, false, 1, 0},           {"softsign", false, false, 0, 0},
-    {"softplus", false, false, 0, 0}};
-
-inline constexpr std::string_view kRnnGates[] = {"tanh"};
-inline constexpr std::string_view kGruGates[] = {"sigmoid", "tanh"};
-inline constexpr std::string_view kLstmGates[] = {"sigmoid", "tanh", "tanh"};
+    {"relu", false, false},     {"tanh", false, false},           {"sigmoid", false, false},  {"affine", true, true},
+    {"leakyrelu", true, false}, {"thresholdedrelu", true, false}, {"scaledtanh", true, true}, {"hardsigmoid", true, true},
+    {"elu", true, false},       {"softsign", false, false},       {"softplus", false, false}};
 
 inline std::span<const float> FloatsOf(const Node& n, std::string_view name) {
   const mge_attr* a = n.attr(name);
@@ -89,28 +81,21 @@ inline int OutputOperand(const Problem& p, int k) {
   return -1;
 }
 
-// Reads the activations. The values of activation_alpha and activation_beta belong, in order, to the functions that have
-// such a parameter. Names are compared without case.
-inline Result ReadGates(const Node& n, std::span<const std::string_view> defaults, Recurrence* out) {
-  std::vector<std::string_view> names = WordsOf(n, "activations");
-  const size_t each = defaults.size();
-  if (names.empty()) {
-    for (int64_t d = 0; d < out->directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
-  }
+// Reads the activations, which the host has completed: their names in lower case, and the values of activation_alpha and
+// activation_beta for the functions that have such a parameter, in order.
+inline Result ReadGates(const Node& n, size_t each, Recurrence* out) {
+  const std::vector<std::string_view> names = WordsOf(n, "activations");
+  const std::span<const float> alphas = FloatsOf(n, "activation_alpha"), betas = FloatsOf(n, "activation_beta");
   if (names.size() != each * static_cast<size_t>(out->directions)) {
     return {MGE_UNIMPLEMENTED, std::to_string(names.size()) + " activations; the node needs " +
                                    std::to_string(each * static_cast<size_t>(out->directions))};
   }
-  std::span<const float> alphas = FloatsOf(n, "activation_alpha"), betas = FloatsOf(n, "activation_beta");
   size_t alpha = 0, beta = 0;
   for (size_t i = 0; i < names.size(); ++i) {
-    std::string lower(names[i]);
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    const auto* row = std::find_if(std::begin(kGateFunctions), std::end(kGateFunctions),
-                                   [&](const GateFunctionRow& f) { return f.name == lower; });
-    if (row == std::end(kGateFunctions)) return {MGE_UNIMPLEMENTED, "no kernel for the activation " + lower};
+    const auto* row = std::ranges::find(kGateFunctions, names[i], &GateFunctionRow::name);
+    if (row == std::end(kGateFunctions)) return {MGE_UNIMPLEMENTED, "no kernel for the activation " + std::string(names[i])};
     GateActivation& f = out->f[i / each][i % each];
-    f = {static_cast<GateFunction>(row - kGateFunctions), row->alpha, row->beta};
+    f.function = static_cast<GateFunction>(row - kGateFunctions);
     if (row->takes_alpha && alpha < alphas.size()) f.alpha = alphas[alpha++];
     if (row->takes_beta && beta < betas.size()) f.beta = betas[beta++];
   }
@@ -127,12 +112,12 @@ inline Result FindRecurrence(const Problem& p, Recurrence* out) {
   r.quantized = n.op() == "DynamicQuantizeLSTM";
   r.kind = n.op() == "GRU" ? Kind::kGru : n.op() == "RNN" ? Kind::kRnn : Kind::kLstm;
   r.gates = r.kind == Kind::kLstm ? 4 : r.kind == Kind::kGru ? 3 : 1;
-  r.batch_first = n.Int("layout", 0) == 1;
-  std::string_view direction = n.Word("direction", "forward");
+  r.batch_first = n.Int("layout") == 1;
+  std::string_view direction = n.Word("direction");
   r.reverse = direction == "reverse";
   r.directions = direction == "bidirectional" ? 2 : 1;
-  r.input_forget = n.Int("input_forget", 0) != 0;
-  r.linear_before_reset = n.Int("linear_before_reset", 0) != 0;
+  r.input_forget = n.Int("input_forget") != 0;
+  r.linear_before_reset = n.Int("linear_before_reset") != 0;
   r.clip = n.Float("clip", r.clip);
   const Value x = n.input(0);
   r.steps = x.dim(r.batch_first ? 1 : 0);
@@ -144,9 +129,7 @@ inline Result FindRecurrence(const Problem& p, Recurrence* out) {
   r.y = internal::OutputOperand(p, 0);
   r.y_h = internal::OutputOperand(p, 1);
   r.y_c = r.kind == Kind::kLstm ? internal::OutputOperand(p, 2) : -1;
-  if (r.kind == Kind::kLstm) return internal::ReadGates(n, internal::kLstmGates, out);
-  if (r.kind == Kind::kGru) return internal::ReadGates(n, internal::kGruGates, out);
-  return internal::ReadGates(n, internal::kRnnGates, out);
+  return internal::ReadGates(n, r.kind == Kind::kLstm ? 3 : r.kind == Kind::kGru ? 2 : 1, out);
 }
 
 }  // namespace MGE_HIDDEN
