@@ -23,6 +23,8 @@
 
 namespace mge {
 
+class Graph;  // core/graph/graph.h
+
 // The least size, in bytes, of a constant that has its own block.
 inline constexpr uint64_t kOwnBlockBytes = 64 << 10;
 

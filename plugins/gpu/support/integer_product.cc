@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/gpu/support/integer_product.h"
 
-#include "mge/plugin/problems/product.hpp"
-
 #include <algorithm>
 #include <vector>
 
+#include "mge/plugin/problems/product.hpp"
 #include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/product.h"
 #include "plugins/gpu/support/row.h"
