@@ -7,7 +7,6 @@ namespace {
 
 Result BuildConcat(MoveBuild& b) {
   Node n = b.node();
-  Value y = n.output(0);
   int64_t axis = n.Int("axis"), at = 0;
   std::vector<int64_t> to = b.OutputStrides();
   for (int k = 0; k < n.input_count(); ++k) {
@@ -26,7 +25,6 @@ Result BuildConcat(MoveBuild& b) {
 
 Result BuildSplit(MoveBuild& b) {
   Node n = b.node();
-  Value x = n.input(0);
   int64_t axis = n.Int("axis"), at = 0;
   std::vector<int64_t> from = b.InputStrides(0);
   for (int k = 0; k < n.output_count(); ++k) {
