@@ -67,9 +67,13 @@ absl::Status FromScales(const Tensor& scales, const Ints& axes, std::vector<Resi
   return absl::OkStatus();
 }
 
+absl::StatusOr<int> ReadPolicy(const Attributes& attrs) {
+  return ReadChoice(attrs, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"});
+}
+
 absl::Status FromSizes(const Attributes& attrs, const Tensor& sizes, const Ints& axes, std::vector<ResizeAxis>& result) {
   std::span<const int64_t> values = sizes.Data<int64_t>();
-  MGE_ASSIGN_OR_RETURN(int policy, ReadChoice(attrs, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"}));
+  MGE_ASSIGN_OR_RETURN(int policy, ReadPolicy(attrs));
   MGE_RETURN_IF_ERROR(CheckCount("sizes", values.size(), axes.size()));
   std::optional<double> common;
   bool known = true;
@@ -117,6 +121,7 @@ absl::StatusOr<std::vector<ResizeAxis>> Resolve(const Attributes& attrs, std::sp
 
 absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(ReadResizeOptions(ctx.attrs()).status());
+  MGE_RETURN_IF_ERROR(ReadPolicy(ctx.attrs()).status());
   const TensorType& x = ctx.input(kX);
   if (!x.has_rank) {
     ctx.SetOutput(0, UnrankedType(x.dtype));

@@ -71,6 +71,7 @@ class VirtualBackend {
       if (row.type == MGE_SETTING_BYTES && it == b->settings_.end()) *out = {"1073741824", 10};
       return mge_code{MGE_OK};
     };
+    host_.core_setting = [](void*, const mge_text*, mge_text*) { return mge_code{MGE_NOT_FOUND}; };
     host_.thread_count = [](void*) { return uint32_t{3}; };
     host_.parallel_for = [](void* self, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
       static_cast<VirtualBackend*>(self)->chunks += chunks;
