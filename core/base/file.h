@@ -79,7 +79,7 @@ absl::Status WriteRange(int fd, int64_t offset, Bytes bytes, std::string_view pa
 // Access mode of a written file: kPrivate is 0600; kShared is 0666 minus the umask.
 enum class FileMode { kPrivate, kShared };
 
-// What happens to a symbolic link in place of the file: its target is replaced, or the link itself.
+// The treatment of a symbolic link in place of the file: its target is replaced, or the link itself.
 enum class LinkMode { kFollow, kReplace };
 
 // Writes a file atomically: to a temporary file in the same directory, which Commit() renames to the

@@ -24,7 +24,7 @@ class ExpansionCounter {
   absl::Status Check(std::span<const Bytes> nodes, int64_t limit);
 
  private:
-  // What a list of nodes and their bodies contain.
+  // The contents of a list of nodes and their bodies.
   struct Content {
     int64_t nodes = 0;
     std::vector<std::pair<const Function*, int64_t>> calls;  // with the number of calls of each

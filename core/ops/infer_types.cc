@@ -26,7 +26,7 @@ constexpr int64_t kSmall = 1024;              // maximum number of elements of a
 constexpr int64_t kSmallBytes = 64 << 10;     // maximum memory for the computation of a known value
 constexpr int64_t kMaxBodyNodes = 2'000'000;  // in all inferred bodies together; loops infer their bodies more than once
 
-// What the graph and all its bodies share.
+// The limits of type inference that the graph and all its bodies share.
 struct Budget {
   const StopCheck& stop;
   int depth = 0;

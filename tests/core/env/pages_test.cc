@@ -46,7 +46,7 @@ TEST(Pages, MgeTomlIsValidWithEveryLineInEffect) {
   }
   EXPECT_EQ(values, static_cast<int>(kSettings.size()) - 1);  // all keys except `config`, which a file may not set
   ScratchDir dir;
-  auto registry = MustCreate({.config_files = {dir.Write("all.toml", text)}, .environment = {{{"HOME", "/home/a"}}}});
+  auto registry = MustCreate({.config_files = {dir.Write("all.toml", text)}, .environment = {{{"HOME", "/users/a"}}}});
   ASSERT_TRUE(registry->CheckUnknown().ok());
   for (const SettingInfo& info : registry->List()) {
     if (info.key == kConfigFiles.key) continue;

@@ -105,17 +105,17 @@ TEST(SettingText, ExpandsTildeToTheHomeFolderInEveryTypeOfPath) {
     return parsed.ok() ? FormatSetting(row, *parsed) : std::string(Std(parsed.status().message()));
   };
   const SettingRow path = kSelectCacheDir.Row(), list = kPluginPath.Row();
-  EXPECT_EQ(text(path, "~", "/home/a"), "/home/a");
-  EXPECT_EQ(text(path, "~/b/~", "/home/a"), "/home/a/b/~");
-  EXPECT_EQ(text(path, "b/~", "/home/a"), "b/~");
-  EXPECT_EQ(text(kCacheDir.Row(), "~/blobs", "/home/a"), "/home/a/blobs");  // checked after the expansion
-  EXPECT_EQ(text(list, "/x:~/y", "/home/a"), "/x:/home/a/y");
-  EXPECT_EQ(text(kSeed.Row(), "~", "/home/a"), "is not a whole number");
-  EXPECT_THAT(text(path, "~root/b", "/home/a"), HasSubstr("names another user's folder"));
-  EXPECT_THAT(text(list, "/x:~root", "/home/a"), HasSubstr("names another user's folder"));
+  EXPECT_EQ(text(path, "~", "/users/a"), "/users/a");
+  EXPECT_EQ(text(path, "~/b/~", "/users/a"), "/users/a/b/~");
+  EXPECT_EQ(text(path, "b/~", "/users/a"), "b/~");
+  EXPECT_EQ(text(kCacheDir.Row(), "~/blobs", "/users/a"), "/users/a/blobs");  // checked after the expansion
+  EXPECT_EQ(text(list, "/x:~/y", "/users/a"), "/x:/users/a/y");
+  EXPECT_EQ(text(kSeed.Row(), "~", "/users/a"), "is not a whole number");
+  EXPECT_THAT(text(path, "~root/b", "/users/a"), HasSubstr("names another user's folder"));
+  EXPECT_THAT(text(list, "/x:~root", "/users/a"), HasSubstr("names another user's folder"));
   EXPECT_THAT(text(path, "~/b", ""), HasSubstr("HOME is not set"));
-  EXPECT_EQ(std::get<std::vector<std::string>>(*ReadConfigValue(list, std::vector<std::string>{"~/y"}, "/home/a")),
-            std::vector<std::string>{"/home/a/y"});
+  EXPECT_EQ(std::get<std::vector<std::string>>(*ReadConfigValue(list, std::vector<std::string>{"~/y"}, "/users/a")),
+            std::vector<std::string>{"/users/a/y"});
 }
 
 TEST(SettingText, NamesTheAllowedValues) {

@@ -83,9 +83,9 @@ TEST(Settings, HaveDefaultsThatPassTheirOwnChecks) {
   for (const SettingRow& row : kSettings) {
     std::string text = FormatSetting(row, DefaultOf(row));
     if (text.empty()) continue;
-    auto parsed = ParseSetting(row, text, "/home/a");
+    auto parsed = ParseSetting(row, text, "/users/a");
     ASSERT_TRUE(parsed.ok()) << row.key << " = " << text << " " << parsed.status();
-    EXPECT_EQ(*parsed, DefaultOf(row, "/home/a")) << row.key;
+    EXPECT_EQ(*parsed, DefaultOf(row, "/users/a")) << row.key;
   }
 }
 

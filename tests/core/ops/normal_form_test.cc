@@ -40,9 +40,10 @@ TEST(NormalForm, CountsAxesFromTheFront) {
   EXPECT_EQ(Inferred("input x : float32[2,3,4]\ny = Softmax(x)\noutput y\n").attrs.Int("axis"), 2);
   EXPECT_EQ(Inferred("input x : float32[2,3]\ny = Concat(x, x) {axis=-2}\noutput y\n").attrs.Int("axis"), 0);
   EXPECT_EQ(Inferred("input x : float32\ny = Softmax(x)\noutput y\n").attrs.Int("axis"), -1) << "the rank is not known";
-  EXPECT_EQ(Inferred("input i : int64[2,3]\nconst d = int64[]<4>\nconst v = float32[2]<0, 1>\ny = OneHot(i, d, v)\noutput y\n")
-                .attrs.Int("axis"),
-            2);
+  EXPECT_EQ(
+      Inferred("input i : int64[2,3]\nconst d = int64[]<4>\nconst v = float32[2]<0, 1>\ny = OneHot(i, d, v)\noutput y\n")
+          .attrs.Int("axis"),
+      2);
   EXPECT_EQ(Inferred("input x : float32[2,3,4]\ny = Transpose(x)\noutput y\n").attrs.IntList("perm"), Ints({2, 1, 0}));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What many kernels ask about a problem: whether it is one that they can compute at all, and the integers of an operand.
+// Questions of many kernels about a problem: whether they can compute it at all, and the integers of an operand.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace mge MGE_HIDDEN {
 
-// What a Slice takes along one dimension: output o is input start + o * step. All of them are inside of the input.
+// The part of one dimension that a Slice takes: output o is input start + o * step. All of them are inside of the input.
 struct SliceAxis {
   int64_t start = 0, step = 1;
 };
