@@ -69,10 +69,8 @@ void DivideMean(Graph& graph, const Node& node) {
 // Splits the input into few parts, then each part. Returns false if the sizes are not known yet.
 bool DivideSplit(Graph& graph, const Node& node) {
   const TensorType& x = graph.value(node.inputs[0]).type;
-  if (!x.has_rank || x.dims.empty()) return false;
-  const auto rank = static_cast<int64_t>(x.dims.size());
-  const int64_t given = node.attrs.Int("axis", 0), axis = given < 0 ? given + rank : given;
-  if (axis < 0 || axis >= rank) return false;
+  if (!x.has_rank) return false;
+  const int64_t axis = node.attrs.Int("axis");
   std::vector<int64_t> sizes;
   for (ValueId v : node.outputs) {
     if (v == kNone) return false;
