@@ -262,6 +262,7 @@ Session::~Session() {
   if (!program_) return;
   const std::shared_ptr<const PlanContext> context = program_->shared_context();
   program_.reset();  // plans that others still hold keep their memory
+  context->shared_constants->RemoveExpired();
   for (Device* device : context->devices) device->TrimIdle();
 }
 

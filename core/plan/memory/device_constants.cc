@@ -81,11 +81,26 @@ PlacedConstant SharedConstants::Find(const ConstantKey& key, const Tensor& sourc
 
 void SharedConstants::Add(const ConstantKey& key, const Tensor& source, const PlacedConstant& placed) {
   std::lock_guard lock(mutex_);
-  if (placed_.size() >= sweep_placed_at_) {
-    std::erase_if(placed_, [](const auto& p) { return Expired(p.first, p.second.block, p.second.source); });
-    sweep_placed_at_ = 2 * std::max<size_t>(placed_.size(), 32);
-  }
+  if (placed_.size() >= sweep_placed_at_) SweepPlaced();
   placed_.insert_or_assign(key, Known{source.owner(), placed.block, placed.offset});
+}
+
+void SharedConstants::RemoveExpired() {
+  std::lock_guard lock(mutex_);
+  SweepPlaced();
+  SweepPacked();
+}
+
+void SharedConstants::SweepPlaced() {
+  std::erase_if(placed_, [](const auto& p) { return Expired(p.first, p.second.block, p.second.source); });
+  sweep_placed_at_ = 2 * std::max<size_t>(placed_.size(), 32);
+}
+
+void SharedConstants::SweepPacked() {
+  std::erase_if(packed_, [](const auto& p) { return Expired(p.first, p.second.owner, p.second.source); });
+  for (auto& [form, alike] : by_bytes_) std::erase_if(alike, [](const Form& f) { return f.owner.expired(); });
+  std::erase_if(by_bytes_, [](const auto& b) { return b.second.empty(); });
+  sweep_packed_at_ = 2 * std::max<size_t>(packed_.size(), 32);
 }
 
 // Returns an undefined tensor if the bytes were freed.
@@ -102,13 +117,7 @@ Tensor SharedConstants::Packed(const ConstantKey& key, const Tensor& source) {
 
 Tensor SharedConstants::AddPacked(const ConstantKey& key, const Tensor& source, Tensor packed) {
   std::lock_guard lock(mutex_);
-  auto gone = [](const Form& f) { return f.owner.expired(); };
-  if (packed_.size() >= sweep_packed_at_) {
-    std::erase_if(packed_, [](const auto& p) { return Expired(p.first, p.second.owner, p.second.source); });
-    for (auto& [form, alike] : by_bytes_) std::erase_if(alike, gone);
-    std::erase_if(by_bytes_, [](const auto& b) { return b.second.empty(); });
-    sweep_packed_at_ = 2 * std::max<size_t>(packed_.size(), 32);
-  }
+  if (packed_.size() >= sweep_packed_at_) SweepPacked();
   std::vector<Form>& alike = by_bytes_[{key.form, key.bytes, SampleOf(packed)}];
   Form found = {{}, packed.owner(), packed.data()};
   bool known = false;

@@ -105,7 +105,13 @@ class SharedConstants {
   // kernel may give its form no name; key.form is then the kernel's id.
   Tensor AddPacked(const ConstantKey& key, const Tensor& source, Tensor packed);
 
+  // Removes the entries of constants that were freed. Allocates nothing.
+  void RemoveExpired();
+
  private:
+  void SweepPlaced();
+  void SweepPacked();
+
   // A constant in a device's memory. Does not own it.
   struct Known {
     std::weak_ptr<const void> source;  // owner of the constant's bytes; while it lives, their address is not reused

@@ -26,7 +26,8 @@ class ChangedFile : public testing::Test {
     char name[] = "/tmp/mge_test_XXXXXX";
     root_ = mkdtemp(name);
     RuntimeOptions options;
-    options.environment = false;
+    options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
+    options.built_in_plugins = options.environment = false;
     ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
     WriteModel("m.onnx", 1);
   }

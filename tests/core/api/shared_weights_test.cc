@@ -24,7 +24,8 @@ class SharedWeights : public testing::Test {
     char name[] = "/tmp/mge_test_XXXXXX";
     root_ = mkdtemp(name);
     RuntimeOptions options;
-    options.environment = false;
+    options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
+    options.built_in_plugins = options.environment = false;
     ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
   }
   void TearDown() override { fs::remove_all(root_); }
