@@ -37,8 +37,7 @@ struct Softmax {
   }
   explicit Softmax(const mge::Problem& p) : count(static_cast<int64_t>(p.input(0).elements())) {
     const mge::Value v = p.input(0);
-    int64_t axis = p.node().Int("axis", Is("softmax_default") ? std::min(1, v.rank() - 1) : -1);
-    if (axis < 0) axis = Is("softmax_negative") ? v.rank() - 1 : axis + v.rank();
+    const int64_t axis = Is("softmax_last_axis") ? v.rank() - 1 : p.node().Int("axis");
     size = v.dim(static_cast<int>(axis));
     for (int d = static_cast<int>(axis) + 1; d < v.rank(); ++d) step *= v.dim(d);
   }
@@ -111,24 +110,17 @@ struct Conv {
   static mge::Support Supports(const mge::Problem& p) {
     return OneOf(p, p.input(0).rank() == 4, "only one Conv of float32 with two spatial dimensions");
   }
-  explicit Conv(const mge::Problem& p) : w_at(p.operand(0, 1)), group(p.node().Int("group", 1)) {
+  explicit Conv(const mge::Problem& p) : w_at(p.operand(0, 1)), group(p.node().Int("group")) {
     const mge::Node node = p.node();
     const mge::Value x = node.input(0), w = node.input(1), y = p.output(0);
     if (node.has_input(2)) b_at = p.operand(0, 2);
     batch = x.dim(0), channels = w.dim(1), outputs = w.dim(0);
-    const std::string_view pad = node.Word("auto_pad", "NOTSET");
-    for (int d = 0; d < 2; ++d) {
-      auto at = [d](std::span<const int64_t> list, int64_t fallback, size_t offset = 0) {
-        return list.empty() ? fallback : list[offset + static_cast<size_t>(d)];
-      };
-      from[d] = x.dim(2 + d), kernel[d] = w.dim(2 + d), to[d] = y.dim(2 + d);
-      stride[d] = at(node.Ints("strides"), 1);
-      dilation[d] = Is("conv_no_dilation") ? 1 : at(node.Ints("dilations"), 1);
-      begin[d] = at(node.Ints("pads"), 0, Is("conv_exchanges_pads") ? 2 : 0);
-      if (!pad.starts_with("SAME")) continue;
-      const int64_t total = std::max<int64_t>(0, (to[d] - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1 - from[d]);
-      const bool lower = (pad == "SAME_LOWER" && !Is("conv_same_lower")) || Is("conv_same_upper");
-      begin[d] = lower ? total - total / 2 : total / 2;
+    for (size_t d = 0; d < 2; ++d) {
+      const int at = static_cast<int>(d) + 2;
+      from[d] = x.dim(at), kernel[d] = w.dim(at), to[d] = y.dim(at);
+      stride[d] = node.Ints("strides")[d];
+      dilation[d] = Is("conv_no_dilation") ? 1 : node.Ints("dilations")[d];
+      begin[d] = node.Ints("pads")[d + (Is("conv_exchanges_pads") ? 2 : 0)];
     }
     if (Is("conv_exchanges_kernel")) std::swap(kernel[0], kernel[1]);
   }
