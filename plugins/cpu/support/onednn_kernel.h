@@ -52,8 +52,9 @@ struct OnednnChoice {
   std::string reason;      // set if ways is 0
 };
 
-// Chooses slices. If the library has only reference code for them, tries half as many, down to one. `problem` must contain all numbers that the result depends on. Results are cached, because the planner asks
-// about a node and about every group that contains it.
+// Chooses slices. If the library has only reference code for them, tries half as many, down to one. `problem` must contain
+// all numbers that the result depends on. Results are cached, because the planner asks about a node and about every group
+// that contains it.
 OnednnChoice ChooseOnednn(std::vector<int64_t> problem, const OnednnWays& ways, const OnednnCut& cut);
 
 // The operand numbers of a problem; -1: absent.
