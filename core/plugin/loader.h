@@ -108,8 +108,8 @@ class Backend {
 };
 
 // Loads and starts the backend of an accepted file, or shares the one that is already started. In a forked child, starts a
-// backend again whose devices do not survive a fork. Writes the verdict into `file`. Returns nullptr unless the verdict is kLoaded. Thread-safe. If another thread is starting or stopping the same
-// library, waits for it.
+// backend again whose devices do not survive a fork. Writes the verdict into `file`. Returns nullptr unless the verdict is
+// kLoaded. Thread-safe. If another thread is starting or stopping the same library, waits for it.
 std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContext& context, PluginFile& file);
 
 // Opens the library of an accepted file without starting the backend. LoadBackend() then starts it, in any thread. Returns
