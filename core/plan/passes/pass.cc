@@ -61,6 +61,7 @@ absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::
     for (size_t i = 0; i < std::size(kPasses); ++i) {
       const Pass& pass = kPasses[i];
       if (context.Skips(pass.name)) continue;
+      MGE_RETURN_IF_ERROR(context.CheckStop());
       MGE_ASSIGN_OR_RETURN(int n, pass.run(graph, context));
       if (n == 0) continue;
       if (absl::Status s = VerifyGraph(graph); !s.ok()) {
