@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -163,14 +165,13 @@ void Inputs(Text& t, int n) {
   t.Finish(Join(all));
 }
 
-// A form, and the allowed number of blocks for each pair of nodes. 20,000 nodes have 4e8 pairs.
+// A form, and the allowed number of blocks for each pair of nodes. It is larger where many buffers are alive together: the
+// search for their offsets compares all pairs, up to a limit of its own (PlaceWork).
 struct Form {
   const char* name;
   void (*make)(Text&, int n);
   double most = 0.2;
 };
-constexpr double kAllAlive =
-    200;  // all buffers are alive together: the search for offsets has a limit of its own (PlaceWork)
 constexpr Form kForms[] = {
     {"products", Products},
     {"products of own weights", ProductsOfOwnWeights},
@@ -178,17 +179,17 @@ constexpr Form kForms[] = {
     {"claimed pairs", ClaimedPairs},
     {"views", Views},
     {"views of different shapes", ViewsOfDifferentShapes},
-    {"views that are read", ReadViews, kAllAlive},
+    {"views that are read", ReadViews, 6},
     {"transposes", Transposes},
     {"identities", Identities},
     {"dropouts", Dropouts},
-    {"users of one value", Users, kAllAlive},
-    {"breadth first", BreadthFirst, kAllAlive},
+    {"users of one value", Users, 130},
+    {"breadth first", BreadthFirst, 30},
     {"ladder", Ladder},
-    {"long skips", LongSkips, kAllAlive},
-    {"outputs", Outputs, kAllAlive},
-    {"sums", Sums, kAllAlive},
-    {"inputs", Inputs, kAllAlive},
+    {"long skips", LongSkips, 13},
+    {"outputs", Outputs, 130},
+    {"sums", Sums, 130},
+    {"inputs", Inputs, 190},
 };
 
 // The devices and kernels of a plan.
