@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/api/objects.h"
 #include "core/base/status.h"
 #include "mge/mge.h"
 
