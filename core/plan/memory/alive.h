@@ -6,6 +6,7 @@
 // steps holds each interval at O(log n) nodes, whose ranges add up to its life.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <utility>
