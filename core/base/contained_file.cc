@@ -44,9 +44,9 @@ Fd Probe(const fs::path& path) { return Fd(open(path.c_str(), O_PATH | O_CLOEXEC
 
 // Returns the file that `name` refers to, without opening it for reading; an invalid descriptor and errno if there is none.
 Fd Find(const DataFolders& folders, const fs::path& name) {
-  for (const fs::path& way : {name, name.lexically_normal()}) {  // in "a/../x" the folder a need not exist
+  for (const fs::path& path : {name, name.lexically_normal()}) {  // in "a/../x" the folder a need not exist
     for (const std::string& folder : folders.search) {
-      Fd found = Probe(folder / way);
+      Fd found = Probe(folder / path);
       if (found.valid() || errno != ENOENT) return found;
     }
   }

@@ -119,6 +119,8 @@ absl::StatusOr<InputBytes> ReadInput(const std::string& path, int64_t max_bytes,
   return out;
 }
 
+bool NamesPipe(const std::string& path) { return OpenPipe(path).valid(); }
+
 bool IsPipeMemory(int fd) {
   const int seals = fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & kSeals) == kSeals;

@@ -26,6 +26,9 @@ struct InputBytes {
 // Opens an input and reads all of it. Fails like OpenInput().
 absl::StatusOr<InputBytes> ReadInput(const std::string& path, int64_t max_bytes, const std::string& limit_fix = {});
 
+// Returns true if the path names a pipe or a socket that OpenInput() would read. Reads nothing.
+bool NamesPipe(const std::string& path);
+
 // Returns true if the open file is memory that OpenInput() made from a pipe.
 bool IsPipeMemory(int fd);
 

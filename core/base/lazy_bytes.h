@@ -16,7 +16,7 @@
 
 namespace mge {
 
-// The least size, in bytes, of a constant that is worth the trouble.
+// The least size, in bytes, of a constant that is read only when it is needed.
 inline constexpr int64_t kLazyBytes = 64 << 10;
 
 // Safe on any thread.

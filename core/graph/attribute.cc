@@ -6,7 +6,6 @@
 namespace mge {
 
 void Attributes::Set(std::string name, AttributeValue value) {
-  written_ = std::min(written_, items_.size());  // the items may have been moved away
   const auto at = std::find_if(items_.begin(), items_.end(), [&](const auto& item) { return item.first == name; });
   const auto end = items_.begin() + static_cast<ptrdiff_t>(written_);
   if (at < end) {
@@ -18,7 +17,6 @@ void Attributes::Set(std::string name, AttributeValue value) {
 }
 
 void Attributes::SetImplied(std::string name, AttributeValue value) {
-  written_ = std::min(written_, items_.size());
   for (auto& [key, present] : items_) {
     if (key == name) {
       present = std::move(value);

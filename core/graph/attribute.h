@@ -30,6 +30,16 @@ using AttributeValue = std::variant<int64_t, float, std::string, Ints, Floats, T
 // implied ones: defaults and the like). Find() is linear: most nodes have fewer than ten attributes.
 class Attributes {
  public:
+  Attributes() = default;
+  Attributes(const Attributes&) = default;
+  Attributes& operator=(const Attributes&) = default;
+  Attributes(Attributes&& other) noexcept { *this = std::move(other); }
+  Attributes& operator=(Attributes&& other) noexcept {  // leaves `other` empty
+    items_ = std::exchange(other.items_, {});
+    written_ = std::exchange(other.written_, 0);
+    return *this;
+  }
+
   const AttributeValue* Find(std::string_view name) const {
     for (const auto& [key, value] : items_) {
       if (key == name) return &value;

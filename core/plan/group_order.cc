@@ -12,14 +12,14 @@ GroupOrder::GroupOrder(std::span<const NodeId> order, NodeId node_count, ForEach
       group_(static_cast<size_t>(node_count)),
       member_(group_.size()),
       label_(group_.size()),
-      behind_(group_.size(), kNone),
+      after_(group_.size(), kNone),
       before_(group_.size(), kNone),
       inside_(group_.size(), 0),
       reached_(group_.size(), 0) {
   for (NodeId id = 0; id < node_count; ++id) group_[id] = member_[id] = id;
   if (!order.empty()) first_ = order.front();
   for (size_t i = 1; i < order.size(); ++i) {
-    behind_[order[i - 1]] = order[i];
+    after_[order[i - 1]] = order[i];
     before_[order[i]] = order[i - 1];
   }
   Relabel();
@@ -66,33 +66,33 @@ void GroupOrder::Apply(const Join& join) {
   for (NodeId id : join.nodes) {
     if (label_[id] > label_[last]) last = id;
   }
-  MoveBehind(last, join.moved);
+  MoveAfter(last, join.moved);
   for (NodeId id : join.nodes) {
     if (id == last) continue;
-    MoveBehind(kNone, {&id, 1});
+    MoveAfter(kNone, {&id, 1});
     group_[id] = last;
     std::swap(member_[id], member_[last]);
   }
 }
 
-// Moves groups behind `last`, in their order. If `last` is kNone, removes them from the order.
-void GroupOrder::MoveBehind(NodeId last, std::span<const NodeId> groups) {
+// Moves groups after `last`, in their order. If `last` is kNone, removes them from the order.
+void GroupOrder::MoveAfter(NodeId last, std::span<const NodeId> groups) {
   for (NodeId g : groups) {
-    (before_[g] == kNone ? first_ : behind_[before_[g]]) = behind_[g];
-    if (behind_[g] != kNone) before_[behind_[g]] = before_[g];
+    (before_[g] == kNone ? first_ : after_[before_[g]]) = after_[g];
+    if (after_[g] != kNone) before_[after_[g]] = before_[g];
   }
   if (last == kNone || groups.empty()) return;
-  const NodeId end = behind_[last];
+  const NodeId end = after_[last];
   constexpr int64_t kStep = int64_t{1} << 20;
   const int64_t room = end == kNone ? kStep * static_cast<int64_t>(groups.size() + 1) : label_[end] - label_[last];
   const int64_t step = room / static_cast<int64_t>(groups.size() + 1);
   for (NodeId g : groups) {
     label_[g] = label_[last] + step;
     before_[g] = last;
-    behind_[last] = g;
+    after_[last] = g;
     last = g;
   }
-  behind_[last] = end;
+  after_[last] = end;
   if (end != kNone) before_[end] = last;
   if (step == 0) Relabel();
 }
@@ -101,7 +101,7 @@ void GroupOrder::MoveBehind(NodeId last, std::span<const NodeId> groups) {
 void GroupOrder::Relabel() {
   constexpr int64_t kDistance = int64_t{1} << 30;
   int64_t label = 0;
-  for (NodeId g = first_; g != kNone; g = behind_[g]) {
+  for (NodeId g = first_; g != kNone; g = after_[g]) {
     label_[g] = label += kDistance;
     ++visits_;
   }

@@ -6,7 +6,7 @@
 //   1. Each node starts as a group. Its label is its place in a topological order of the nodes.
 //   2. A path that leaves a set of groups and enters it again has rising labels. The search for one therefore visits only
 //      groups whose labels are below the largest one of the set.
-//   3. The joined group gets the label of its last member. The groups that the search visited move directly behind it.
+//   3. The joined group gets the label of its last member. The groups that the search visited move directly after it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class GroupOrder {
   // A join that forms no cycle.
   struct Join {
     std::vector<NodeId> nodes;
-    std::vector<NodeId> moved;  // first members of the groups that must come behind the joined group, in their order
+    std::vector<NodeId> moved;  // first members of the groups that must come after the joined group, in their order
   };
 
   // `order` has the nodes of a graph in topological order. `next` must stay the same while this object exists.
@@ -50,7 +50,7 @@ class GroupOrder {
   static constexpr int64_t kFreeVisits = 1024;  // of a search after all others have used up the rest
   static constexpr int64_t kVisitsPerNode = 64;
 
-  void MoveBehind(NodeId last, std::span<const NodeId> groups);
+  void MoveAfter(NodeId last, std::span<const NodeId> groups);
   void Relabel();
 
   ForEachNext next_;
@@ -61,7 +61,7 @@ class GroupOrder {
   std::vector<NodeId> group_;              // by node: the first member of its group
   std::vector<NodeId> member_;             // by node: the next member of its group, in a circle
   std::vector<int64_t> label_;             // by group
-  std::vector<NodeId> behind_, before_;    // by group: its neighbours in the order of labels
+  std::vector<NodeId> after_, before_;     // by group: its neighbours in the order of labels
   std::vector<int32_t> inside_, reached_;  // by group: the last search that had it in its set, or that visited it
 };
 

@@ -143,14 +143,14 @@ int32_t ScheduleBuilder::Copy(int32_t source, int32_t space, const Device& reade
 // Returns the item whose memory the item shares: itself, or the item of which it is an alias.
 int32_t ScheduleBuilder::RootOf(int32_t id) {
   roots_.resize(schedule_.items.size(), -1);
-  std::vector<int32_t> way;
+  std::vector<int32_t> visited;
   int32_t root = id;
   for (int32_t u; roots_[root] < 0 && (u = item(root).made_by) >= 0; root = schedule_.units[u].inputs[0]) {
     if (schedule_.units[u].kind != Unit::Kind::kAlias || schedule_.units[u].inputs[0] < 0) break;
-    way.push_back(root);
+    visited.push_back(root);
   }
   if (roots_[root] >= 0) root = roots_[root];
-  for (int32_t passed : way) roots_[passed] = root;
+  for (int32_t item_id : visited) roots_[item_id] = root;
   return root;
 }
 

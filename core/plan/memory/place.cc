@@ -36,7 +36,7 @@ class Placer {
     for (int32_t id : order) {
       const Interval& x = intervals_[id];
       if (x.bytes == 0) continue;
-      Place(id, work_.IsUsedUp() ? Behind(x) : FirstPlace(x));
+      Place(id, work_.IsUsedUp() ? AtEnd(x) : FirstPlace(x));
     }
     return std::move(out_);
   }
@@ -55,8 +55,8 @@ class Placer {
 
   bool Fits(const Interval& x, int64_t offset) const { return offset == 0 || offset <= limit_ - x.bytes; }
 
-  // Returns the place behind everything.
-  At Behind(const Interval& x) const {
+  // Returns the place after everything.
+  At AtEnd(const Interval& x) const {
     const size_t last = out_.part_bytes.size() - 1;
     return Fits(x, out_.part_bytes[last]) ? At{last, out_.part_bytes[last]} : At{last + 1, 0};
   }

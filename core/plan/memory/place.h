@@ -9,7 +9,7 @@
 //      gap, else behind the last one.
 //   3. Keeps the attempt with the smallest total. Stops early if it equals the lower bound.
 //   4. If many intervals are alive at the same time, an attempt takes quadratic time. Once the work reaches a limit, puts the
-//      remaining intervals behind all others and tries nothing more. The sharing planner (share.h) may then find less.
+//      remaining intervals after all others and tries nothing more. The sharing planner (share.h) may then find less.
 #pragma once
 
 #include <cstdint>

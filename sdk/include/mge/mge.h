@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MGE for applications, in plain C99: load an ONNX model, choose a device, run it.
+ * MGE for applications, in plain C99: load an ONNX model, choose a device, run it. One file is the whole interface, so that an
+ * application and a binding in another language read one header of one version.
  *
  *   mge_runtime* runtime = NULL;  mge_session* session = NULL;  mge_status* status;
  *   if ((status = mge_runtime_create(NULL, &runtime))) goto failed;

@@ -4,13 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <vector>
-
-#include "mge/mge.hpp"
-#include "tests/core/api/api_models.h"
+#include "tests/core/api/model_folder.h"
 
 namespace mge {
 namespace {
@@ -19,43 +13,23 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 // y = x * w + table[0], with weights that a kernel packs, and a table that is read as it is.
-class ChangedFile : public testing::Test {
+class ChangedFile : public ModelFolder {
  protected:
   static constexpr int64_t kSize = 256;
   void SetUp() override {
-    char name[] = "/tmp/mge_test_XXXXXX";
-    root_ = mkdtemp(name);
-    RuntimeOptions options;
-    options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
-    options.built_in_plugins = options.environment = false;
-    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
+    ModelFolder::SetUp();
     WriteModel("m.onnx", 1);
   }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string Path(const std::string& name) const { return root_ / name; }
-  void WriteModel(const std::string& name, float weight) {
-    std::ofstream(root_ / name, std::ios::binary) << api_models::LargeWeights(kSize, weight, 1, false);
+  void WriteModel(const std::string& name, float weight) const {
+    Write(name, api_models::LargeWeights(kSize, weight, 1, false));
   }
-  Status Load(Session* out) {
-    SessionOptions options;
-    options.device = "cpu0";
-    return Session::Load(runtime_, Path("m.onnx"), options, out);
-  }
+  Status Load(Session* out) { return ModelFolder::Load("m.onnx", out); }
   // Runs with `rows` rows of ones. Returns the first result, or the error.
   static std::string Run(Session& session, int64_t rows) {
-    Tensor x, row;
-    const int64_t dims[] = {rows, kSize};
-    const std::vector<float> ones(static_cast<size_t>(rows * kSize), 1);
-    EXPECT_TRUE(Tensor::OfSpan<float>(dims, ones, &x).ok());
-    EXPECT_TRUE(Tensor::Of<int64_t>({1}, {0}, &row).ok());
     std::vector<Tensor> outputs;
-    const Status status = session.Run({&x, &row}, &outputs);
+    const Status status = RunRows(session, kSize, rows, 0, &outputs);
     return status.ok() ? std::to_string(outputs[0].data<float>()[0]) : std::string(status.text());
   }
-
-  fs::path root_;
-  Runtime runtime_;
 };
 
 TEST_F(ChangedFile, ThatIsTruncatedIsNoticedOrNotNeeded) {

@@ -7,40 +7,33 @@
 
 #include <set>
 
-#include "mge/mge.h"
-#include "tests/support/onnx_builder.h"
+#include "tests/core/api/relu_session.h"
 
 namespace mge {
 namespace {
 
 using testing::HasSubstr;
 
-class Inboxes : public testing::Test {
+// An inbox that gets the messages of its runtime. Its creation logs one.
+mge_runtime_options LoggingTo(mge_inbox** inbox) {
+  EXPECT_EQ(mge_inbox_create(inbox), nullptr);
+  static const char* const settings[] = {"debug.dump_inputs=1"};  // a warning: it has no effect without a folder
+  mge_runtime_options options = {};
+  options.log_inbox = *inbox;
+  options.settings = settings;
+  options.setting_count = 1;
+  return options;
+}
+
+// The inbox is a base class, since it must exist before the runtime.
+struct OwnedInbox {
+  mge_inbox* inbox_ = nullptr;
+  ~OwnedInbox() { mge_inbox_release(inbox_); }
+};
+
+class Inboxes : protected OwnedInbox, public ReluSession {
  protected:
-  Inboxes() {
-    EXPECT_EQ(mge_inbox_create(&inbox_), nullptr);
-    mge_runtime_options options = {};
-    options.struct_size = sizeof(options);
-    options.no_built_in_plugins = options.no_environment = 1;
-    options.log_inbox = inbox_;
-    const char* const settings[] = {"debug.dump_inputs=1"};  // a warning: it has no effect without a folder
-    options.settings = settings;
-    options.setting_count = 1;
-    EXPECT_EQ(mge_runtime_create(&options, &runtime_), nullptr);
-    const std::string model = onnx_builder::ReluModel();
-    mge_session_options where = {};
-    where.struct_size = sizeof(where);
-    where.device = "host";
-    EXPECT_EQ(mge_session_load_bytes(runtime_, model.data(), model.size(), &where, &session_), nullptr);
-    const int64_t dims[] = {2};
-    EXPECT_EQ(mge_tensor_create(MGE_DTYPE_F32, dims, 1, &input_), nullptr);
-  }
-  ~Inboxes() override {
-    mge_tensor_release(input_);
-    mge_session_release(session_);
-    mge_inbox_release(inbox_);
-    mge_runtime_release(runtime_);
-  }
+  Inboxes() : ReluSession(LoggingTo(&inbox_)) {}
   bool Readable(int milliseconds) const {
     pollfd polled = {mge_inbox_descriptor(inbox_), POLLIN, 0};
     return poll(&polled, 1, milliseconds) == 1;
@@ -53,11 +46,6 @@ class Inboxes : public testing::Test {
     for (; mge_inbox_take_message(inbox_, &level, &message); ++count) mge_string_release(message);
     return count;
   }
-
-  mge_inbox* inbox_ = nullptr;
-  mge_runtime* runtime_ = nullptr;
-  mge_session* session_ = nullptr;
-  mge_tensor* input_ = nullptr;
 };
 
 TEST_F(Inboxes, KeepTheResultsOfRuns) {

@@ -6,32 +6,13 @@
 #include <future>
 #include <limits>
 
-#include "mge/mge.h"
-#include "tests/support/onnx_builder.h"
+#include "tests/core/api/relu_session.h"
 
 namespace mge {
 namespace {
 
-class RunControls : public testing::Test {
+class RunControls : public ReluSession {
  protected:
-  RunControls() {
-    mge_runtime_options options = {};
-    options.struct_size = sizeof(options);
-    options.no_built_in_plugins = options.no_environment = 1;
-    EXPECT_EQ(mge_runtime_create(&options, &runtime_), nullptr);
-    const std::string model = onnx_builder::ReluModel();
-    mge_session_options where = {};
-    where.struct_size = sizeof(where);
-    where.device = "host";
-    EXPECT_EQ(mge_session_load_bytes(runtime_, model.data(), model.size(), &where, &session_), nullptr);
-    const int64_t dims[] = {2};
-    EXPECT_EQ(mge_tensor_create(MGE_DTYPE_F32, dims, 1, &input_), nullptr);
-  }
-  ~RunControls() override {
-    mge_tensor_release(input_);
-    mge_session_release(session_);
-    mge_runtime_release(runtime_);
-  }
   // Runs the session with this time limit. Returns the error's text, "" if there is none.
   std::string RunWithin(double seconds) {
     mge_run_control* control = nullptr;
@@ -56,11 +37,6 @@ class RunControls : public testing::Test {
     };
     EXPECT_EQ(mge_session_run_async(session_, &input_, 1, control, done, &ended), nullptr);
   }
-
- private:
-  mge_runtime* runtime_ = nullptr;
-  mge_session* session_ = nullptr;
-  mge_tensor* input_ = nullptr;
 };
 
 TEST_F(RunControls, IgnoreTimeLimitsOutOfRange) {

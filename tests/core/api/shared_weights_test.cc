@@ -2,55 +2,30 @@
 // The weights of a file are in memory once: not beside the form that a kernel makes of them, and not for each session.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <vector>
-
-#include "mge/mge.hpp"
 #include "nlohmann/json.hpp"
-#include "tests/core/api/api_models.h"
+#include "tests/core/api/model_folder.h"
 
 namespace mge {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
-class SharedWeights : public testing::Test {
+class SharedWeights : public ModelFolder {
  protected:
   static constexpr int64_t kSize = 1024, kWeightBytes = kSize * kSize * 4;
-  void SetUp() override {
-    char name[] = "/tmp/mge_test_XXXXXX";
-    root_ = mkdtemp(name);
-    RuntimeOptions options;
-    options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
-    options.built_in_plugins = options.environment = false;
-    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
-  }
-  void TearDown() override { fs::remove_all(root_); }
 
   // Writes a model with two weights: one that a kernel packs, and one that it reads as it is. With `folds`, a third one is
   // folded first.
-  void WriteModel(const std::string& name, bool folds) {
-    std::ofstream(root_ / name, std::ios::binary) << api_models::LargeWeights(kSize, 0, 5, folds);
-  }
+  void WriteModel(const std::string& name, bool folds) const { Write(name, api_models::LargeWeights(kSize, 0, 5, folds)); }
   Session Load(const std::string& name, const std::string& device = "cpu0") {
-    SessionOptions options;
-    options.device = device;
     Session session;
-    const Status status = Session::Load(runtime_, root_ / name, options, &session);
+    const Status status = ModelFolder::Load(name, &session, device);
     EXPECT_TRUE(status.ok()) << status.text();
     return session;
   }
   static std::vector<float> Run(Session& session, int64_t rows = 1) {
-    Tensor x, row;
-    const int64_t dims[] = {rows, kSize};
-    const std::vector<float> ones(static_cast<size_t>(rows * kSize), 1);
-    EXPECT_TRUE(Tensor::OfSpan<float>(dims, ones, &x).ok());
-    EXPECT_TRUE(Tensor::Of<int64_t>({1}, {2}, &row).ok());
     std::vector<Tensor> outputs;
-    const Status status = session.Run({&x, &row}, &outputs);
+    const Status status = RunRows(session, kSize, rows, 2, &outputs);
     EXPECT_TRUE(status.ok()) << status.text();
     const auto y = outputs[0].data<float>();
     return {y.begin(), y.end()};
@@ -60,9 +35,6 @@ class SharedWeights : public testing::Test {
     EXPECT_TRUE(session.Report("mge.memory/1", &text).ok());
     return json::parse(text)["device_charged_bytes"];
   }
-
-  fs::path root_;
-  Runtime runtime_;
 };
 
 TEST_F(SharedWeights, AreInMemoryOnce) {
