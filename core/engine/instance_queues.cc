@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/ops/deviations.h"
 #include "core/plan/host_step.h"
 #include "core/plugin/ask.h"
 #include "fmt/format.h"
@@ -49,9 +48,7 @@ mge_code AnswerOfException(const Step& step, mge_error& error) {
 absl::Status StatusOfKernel(mge_code code, const mge_error& error) {
   // A kernel that refuses its input data did not fail: the data are wrong.
   if (code == MGE_OUT_OF_RANGE) return Fail(errors::kIndexOutOfRange, TextOfBackend(code, error));
-  if (code == MGE_INVALID_ARGUMENT) {
-    return Fail(errors::kInvalidNode, TextOfBackend(code, error), {.fix = std::string(kCheckOperands)});
-  }
+  if (code == MGE_INVALID_ARGUMENT) return Fail(errors::kNoResult, TextOfBackend(code, error));
   return StatusOfBackend(code, error, "a kernel");
 }
 

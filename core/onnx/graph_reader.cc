@@ -6,7 +6,6 @@
 
 #include "core/onnx/expansion.h"
 #include "core/onnx/fields.h"
-#include "core/ops/deviations.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
 
@@ -311,7 +310,7 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   const NodeId id = graph.AddNode(std::move(node));
   MGE_RETURN_IF_ERROR(AddWhere(BindNode(graph, id), model_.source.place));
   const Node& bound = graph.node(id);
-  const std::string deviation = DeviationOf(graph, bound);
+  const std::string deviation = bound.def->deviation ? bound.def->deviation(graph, bound) : std::string();
   if (!deviation.empty()) info_.liberties.push_back(fmt::format("{}: {}", NodePlace(bound), deviation));
   return absl::OkStatus();
 }

@@ -218,6 +218,9 @@ using EvalFn = absl::Status (*)(EvalContext&);
 // input. It may add constants. It must not add nodes, because that would move `node`. A meaning that the newest form
 // cannot express is kept in attributes whose names begin with "_"; models must not use such names.
 using UpgradeFn = absl::Status (*)(Graph&, Node&);
+// Returns how a node breaks a rule of ONNX, as far as declared types tell, and how it is computed nevertheless. Empty: it breaks
+// none.
+using DeviationFn = std::string (*)(const Graph&, const Node&);
 // Writes the attributes of a node in the normal form that evaluators, rewrites and backends read: lists are complete, pads
 // are explicit. Type inference calls it after `infer`, each time it runs. Leaves what depends on sizes that are not known.
 // `attrs` is ctx.attrs().
@@ -239,6 +242,7 @@ struct OpDef {
   InferFn infer = nullptr;
   EvalFn eval = nullptr;
   UpgradeFn upgrade = nullptr;
+  DeviationFn deviation = nullptr;
   NormalizeFn normalize = nullptr;
   GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
   // Bit i: no gradient reaches input i, which is a setting like the scales of Resize, although it is floating. Constants that

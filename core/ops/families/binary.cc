@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/binary.h"
 
-#include "core/ops/deviations.h"
-
 namespace mge {
 namespace {
 
@@ -28,8 +26,8 @@ absl::Status Infer(InferContext& ctx, bool to_bool) {
 }  // namespace
 
 absl::Status DividedByZero(const EvalContext& ctx) {
-  return Fail(errors::kInvalidNode, fmt::format("{}: an integer is divided by zero", ctx.node().op),
-              {.where = NodePlace(ctx.node()), .fix = std::string(kCheckOperands)});
+  return Fail(errors::kNoResult, fmt::format("{}: an integer is divided by zero", ctx.node().op),
+              {.where = NodePlace(ctx.node())});
 }
 
 absl::Status UpgradeOldBroadcast(Graph&, Node& node) {

@@ -35,7 +35,7 @@ T Wrapping(T a, T b, F f) {
   }
 }
 
-// Returns the error of an integer that is divided by zero; a negative power of 0 is such a division.
+// Returns kNoResult, the error of an integer that is divided by zero; a negative power of 0 is such a division.
 absl::Status DividedByZero(const EvalContext& ctx);
 
 // Calls f(i, a, b) for every element i of `out`. `a` and `b` are the offsets in operands of shapes `x` and `y`, which

@@ -36,6 +36,13 @@ absl::StatusOr<Frames> Resolve(const Attributes& attrs, std::span<const int64_t>
   return f;
 }
 
+// Some exporters leave out the last dimension of a real signal.
+std::string Deviation(const Graph& graph, const Node& node) {
+  const TensorType& signal = graph.value(node.inputs[kSignal]).type;
+  if (!signal.has_rank || signal.dims.size() != 2) return "";
+  return "the signal has the shape [batch, length]; it is read as [batch, length, 1]";
+}
+
 absl::Status Infer(InferContext& ctx) {
   MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {kSignal, kWindow}));
   const TensorType& x = ctx.input(kSignal);
@@ -114,6 +121,7 @@ MGE_OP(stft) = {
     .attrs = {{"onesided", 1, "not 0: only the first half of the spectrum"}},
     .infer = Infer,
     .eval = Eval,
+    .deviation = Deviation,
     .since = 17,
     .examples = {"(T[1,16,1], int64[]<4>, T[8])", "(T[1,16], int64[]<4>, T[8])"},
 };
