@@ -23,7 +23,7 @@ while IFS= read -r line; do
   printf 'FAILED (%s): %s\n' "$code" "$line"
   cat out.txt err.txt
   failures=$((failures + 1))
-done < <(awk '/^```/ { inside = !inside; next } inside && /^(MGE_[A-Z_]+=[^ ]+ )?mge /' "$root/README.md")
+done < <(awk '/^```/ { inside = !inside; next } inside && /^(MGE_[A-Z_]+=[^ ]+ |cat [^ ]+ \| )?mge /' "$root/README.md")
 
 echo "$count commands, $failures failures"
 ((count >= 8 && failures == 0))
