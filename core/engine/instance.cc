@@ -22,8 +22,8 @@ namespace mge {
 Instance::Instance(const Plan& plan)
     : plan_(plan), bases_(plan.base_count), dynamic_(plan.dynamic_count), runs_(plan.queues.size() + 1) {}
 
-absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime, const ArenaUse& use,
-                                                           std::shared_ptr<const StepCheckOptions> checks) {
+absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Runtime& runtime,
+                                                           std::shared_ptr<const Snapshot> settings, const ArenaUse& use) {
   DependencyEngine& engine = runtime.engine();
   std::unique_ptr<Instance> instance(new Instance(plan));
   if (use.own()) {
@@ -48,7 +48,8 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Run
     instance->states_.push_back(state);
   }
   instance->ArmRuns();
-  instance->check_options_ = std::move(checks);
+  instance->settings_ = std::move(settings);
+  instance->logger_ = runtime.logger();
   if (use.own()) MGE_RETURN_IF_ERROR(instance->MakeChecks());
   // Ranks of one process may share a device. An operation of one rank that waits for another could block the only worker.
   const bool waits_for_ranks = !plan.communicators.empty() && engine.kind() != EngineKind::kNaive;
@@ -90,7 +91,7 @@ absl::Status Instance::BeginLease() {
 }
 
 absl::Status Instance::MakeChecks() {
-  MGE_ASSIGN_OR_RETURN(checks_, StepChecks::Create(plan_, *check_options_, bases_, dynamic_));
+  MGE_ASSIGN_OR_RETURN(checks_, StepChecks::Create(plan_, *settings_, logger_, bases_, dynamic_));
   return absl::OkStatus();
 }
 
@@ -456,9 +457,8 @@ InstanceStore::Share::Share(InstanceStore& store, Budget& of) : budget(of) {
                [this, &store] { return static_cast<uint64_t>(store.KeptCount()) * bytes.load(std::memory_order_relaxed); }});
 }
 
-InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas,
-                             std::shared_ptr<const StepCheckOptions> checks)
-    : plan_(plan), runtime_(runtime), arenas_(std::move(arenas)), checks_(std::move(checks)) {
+InstanceStore::InstanceStore(const Plan& plan, Runtime& runtime, std::shared_ptr<const Snapshot> settings, ArenaUse arenas)
+    : plan_(plan), runtime_(runtime), arenas_(std::move(arenas)), settings_(std::move(settings)) {
   for (const Arena& arena : plan.arenas) {
     Budget& budget = arena.device->budget(arena.memory_class);
     auto known = std::find_if(shares_.begin(), shares_.end(), [&](const Share& s) { return &s.budget == &budget; });
@@ -520,7 +520,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   }
   if (std::unique_ptr<Instance> kept = TakeKept()) return kept;
   stuck_.Reclaim({});
-  return Instance::Create(plan_, runtime_, arenas_, checks_);
+  return Instance::Create(plan_, runtime_, settings_, arenas_);
 }
 
 void InstanceStore::Give(std::unique_ptr<Instance> instance) {

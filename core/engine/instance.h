@@ -34,10 +34,11 @@ class Instance : public HostStepEnvironment, public Unfinished {
  public:
   // Allocates the arenas and creates queues and states. Fails with kOverBudget, kOutOfMemory or a backend's error. The
   // engine of `runtime` runs the steps if the plan has accesses. The runtime must outlive the runs. Unless `use` is own(),
-  // allocates no arenas: each run leases them. What `use` holds must then outlive the instance. `checks` are those of steps.
-  static absl::StatusOr<std::unique_ptr<Instance>> Create(
-      const Plan& plan, Runtime& runtime, const ArenaUse& use = {},
-      std::shared_ptr<const StepCheckOptions> checks = std::make_shared<const StepCheckOptions>());
+  // allocates no arenas: each run leases them. What `use` holds must then outlive the instance. `settings` ask for checks of
+  // steps.
+  static absl::StatusOr<std::unique_ptr<Instance>> Create(const Plan& plan, Runtime& runtime,
+                                                          std::shared_ptr<const Snapshot> settings,
+                                                          const ArenaUse& use = {});
   ~Instance() override;
 
   // Runs the plan. `inputs` and `outputs` are in the plan's order. A defined output tensor is memory of the caller for the
@@ -154,7 +155,8 @@ class Instance : public HostStepEnvironment, public Unfinished {
   std::unique_ptr<ArenaLeases> leases_;     // nullptr if the arenas are the instance's own
   std::unique_ptr<RandomBuffers> random_;   // nullptr if no kernel draws random numbers
   std::unique_ptr<InstanceQueues> queues_;  // nullptr if the plan has no queues
-  std::shared_ptr<const StepCheckOptions> check_options_;
+  std::shared_ptr<const Snapshot> settings_;
+  Logger logger_;
   std::unique_ptr<StepChecks> checks_;  // nullptr if steps are not checked
   InstanceQueues::State state_ = InstanceQueues::State::kGood;
   std::vector<void*> bases_;
@@ -181,9 +183,8 @@ class Instance : public HostStepEnvironment, public Unfinished {
 // memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
-  // The instances run with the engine and the limits of `runtime`.
-  InstanceStore(const Plan& plan, Runtime& runtime, ArenaUse arenas = {},
-                std::shared_ptr<const StepCheckOptions> checks = std::make_shared<const StepCheckOptions>());
+  // The instances run with the engine and the limits of `runtime`. `settings` are those of the session.
+  InstanceStore(const Plan& plan, Runtime& runtime, std::shared_ptr<const Snapshot> settings, ArenaUse arenas = {});
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
   absl::StatusOr<std::unique_ptr<Instance>> Take();
@@ -219,7 +220,7 @@ class InstanceStore : public PlanAttachment {
   const Plan& plan_;
   Runtime& runtime_;
   const ArenaUse arenas_;
-  const std::shared_ptr<const StepCheckOptions> checks_;
+  const std::shared_ptr<const Snapshot> settings_;
   std::atomic<Instance*> kept_[kKept] = {};
   UnfinishedList stuck_;
   std::deque<Share> shares_;  // destroyed first

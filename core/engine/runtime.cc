@@ -6,6 +6,8 @@
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/engine/memory_settings.h"
+#include "core/engine/plan_services.h"
+#include "core/engine/select.h"
 #include "core/env/backend_settings.h"
 #include "core/plugin/context.h"
 #include "fmt/format.h"
@@ -82,7 +84,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   MGE_RETURN_IF_ERROR(
       ParseDeviceSpec(settings->Get<kDefaultDevice>(), settings->OriginOf<kDefaultDevice>().Describe()).status());
 
-  MGE_ASSIGN_OR_RETURN(runtime->selection_, MakeSelection(*settings, UserCacheDirectory(environment), registry.logger()));
+  MGE_ASSIGN_OR_RETURN(SelectionTools selection,
+                       MakeSelection(*settings, UserCacheDirectory(environment), registry.logger()));
 
   DevicesOptions devices;
   MGE_ASSIGN_OR_RETURN(PluginSearch search, PluginSearchOf(options, environment, registry));
@@ -90,7 +93,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   if (std::string built_in = BuiltInPluginDirectory(); worker.empty() && !built_in.empty()) {
     worker = built_in.substr(0, built_in.rfind('/')) + "/mge-worker";
   }
-  runtime->selection_.workers = MakeTimingWorkers(registry, std::move(worker), search.directories);
+  selection.workers = MakeTimingWorkers(registry, std::move(worker), search.directories);
   devices.directories = std::move(search.directories);
   devices.rules = std::move(search.rules);
   devices.compute = {runtime->pool_, runtime->pool_.get(), PoolParallelFor, PoolThreads};
@@ -129,6 +132,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   runtime->queue_limits_ = std::make_unique<QueueLimits>(engine.gpu_workers, engine.gpu_copy_workers);
   engine.fork_workers = [&registry] { return static_cast<int>(registry.snapshot()->Get<kForkWorkers>()); };
   runtime->engine_ = std::make_unique<DependencyEngine>(std::move(engine));
+  runtime->plan_services_ = MakePlanServices(*runtime, std::move(selection));
   return runtime;
 }
 

@@ -11,9 +11,9 @@
 #include "core/engine/dependency_engine.h"
 #include "core/engine/queue_limits.h"
 #include "core/engine/run_streams.h"
-#include "core/engine/select.h"
 #include "core/engine/shared_arena.h"
 #include "core/env/registry.h"
+#include "core/plan/plan_context.h"
 #include "core/plugin/devices.h"
 
 namespace mge {
@@ -49,11 +49,9 @@ class Runtime {
   DependencyEngine& engine() { return *engine_; }  // for asynchronous runs
   Deadlines& deadlines() { return deadlines_; }
   SharedArenas& shared_arenas() { return shared_arenas_; }
-  // Returns the constants that the sessions share.
-  const std::shared_ptr<SharedConstants>& shared_constants() const { return shared_constants_; }
+  const std::shared_ptr<const PlanServices>& plan_services() const { return plan_services_; }
   RunStreams& streams() { return streams_; }
   QueueLimits& queue_limits() { return *queue_limits_; }
-  const RuntimeSelection& selection() const { return selection_; }
   const Logger& logger() const { return registry_->logger(); }
 
   // Returns the number of threads that a run may use: the setting, else 1 for the naive engine, else the number that the
@@ -77,9 +75,8 @@ class Runtime {
   std::shared_ptr<ComputePool> pool_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
-  RuntimeSelection selection_;
   SharedArenas shared_arenas_;
-  const std::shared_ptr<SharedConstants> shared_constants_ = std::make_shared<SharedConstants>();
+  std::shared_ptr<const PlanServices> plan_services_;
   Deadlines deadlines_;
   RunStreams streams_;
   std::unique_ptr<QueueLimits> queue_limits_;

@@ -11,14 +11,10 @@
 #include "core/base/nearest.h"
 #include "core/engine/io_places.h"
 #include "core/engine/output_binding.h"
-#include "core/engine/static_memory.h"
+#include "core/engine/session_context.h"
 #include "core/ops/effects.h"
-#include "core/plan/communicator.h"
 #include "core/plan/fallback_log.h"
-#include "core/plan/first_shapes.h"
-#include "core/plan/kernels/kernel_families.h"
 #include "core/plan/memory/state_memory.h"
-#include "core/plan/passes/veto.h"
 #include "core/plugin/context.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
@@ -41,27 +37,23 @@ absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& valu
       {.what = fmt::format("its {}s are: {}", what, fmt::join(names, ", ")), .fix = DidYouMeanOr(Nearest(name, names), "")});
 }
 
-// Logs one warning about all parts of the model that ONNX forbids but MGE accepts.
-void WarnOfLiberties(const onnx::Model& model, const Logger& logger) {
+// Logs one warning about all parts of the model that ONNX forbids but MGE accepts, and each tensor that is made dense.
+void WarnOfModel(const onnx::Model& model, const PlanServices& services) {
   constexpr size_t kNamed = 3;
+  for (const std::string& name : model.info.densified) {
+    if (services.fallbacks) services.fallbacks->Log(fmt::format("the sparse tensor '{}' is made dense", name));
+  }
   const std::vector<std::string>& all = model.info.liberties;
   if (all.empty()) return;
   const size_t named = std::min(all.size(), kNamed);
-  logger.Warning("graph '{}' breaks rules of ONNX and is accepted: {}{}", model.graph.name,
-                 fmt::join(all.begin(), all.begin() + static_cast<int64_t>(named), "; "),
-                 named < all.size() ? fmt::format("; and {} more", all.size() - named) : "");
+  services.logger.Warning("graph '{}' breaks rules of ONNX and is accepted: {}{}", model.graph.name,
+                          fmt::join(all.begin(), all.begin() + static_cast<int64_t>(named), "; "),
+                          named < all.size() ? fmt::format("; and {} more", all.size() - named) : "");
 }
 
-// Warns if debug.watch_value names no value of a model's plan.
-void WarnIfUnwatched(const Plan& plan, const StepCheckOptions& checks) {
-  if (checks.watched_value < 0 || !plan.part.empty()) return;
-  const bool known = std::any_of(plan.values.begin(), plan.values.end(),
-                                 [&](const RecordedValue& v) { return v.id == checks.watched_value && v.bytes > 0; });
-  if (known) return;
-  checks.logger.Warning(
-      "debug.watch_value is {}, but no step of the plan writes or reads memory of that value; `mge plan --why` shows the "
-      "ids of values",
-      checks.watched_value);
+void WarnOfDumps(const Snapshot& settings, const Logger& logger) {
+  if (!settings.Get<kDebugDumpInputs>() || !settings.Get<kDebugDumpDir>().empty()) return;
+  logger.Warning("{} has no effect without {}, the folder for the files", kDebugDumpInputs.key, kDebugDumpDir.key);
 }
 
 constexpr size_t kMaxSubsets = 8;
@@ -97,25 +89,6 @@ absl::Status SelectOutputs(const std::vector<std::string>& names, onnx::Model& m
   return absl::OkStatus();
 }
 
-// Returns the session's place in a group of ranks, or nullptr if it is alone.
-absl::StatusOr<std::shared_ptr<Communicators>> CommunicatorsOf(const Snapshot& settings) {
-  CollectiveGroup group;
-  group.ranks = static_cast<uint32_t>(settings.Get<kCollectiveRanks>());
-  group.rank = static_cast<uint32_t>(settings.Get<kCollectiveRank>());
-  group.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(settings.Get<kCollectiveTimeout>());
-  if (group.rank >= group.ranks) {
-    return Fail(errors::kBadSetting,
-                fmt::format("collective.rank is {}, but the group has {} ranks", group.rank, group.ranks),
-                {.where = settings.OriginOf<kCollectiveRank>().Describe(),
-                 .fix = "set collective.ranks to the number of ranks, and collective.rank to a number below it"});
-  }
-  if (group.ranks == 1) return nullptr;
-  absl::StatusOr<CollectiveId> id = ParseCollectiveId(settings.Get<kCollectiveId>());
-  if (!id.ok()) return AddWhere(id.status(), settings.OriginOf<kCollectiveId>().Describe());
-  group.id = *id;
-  return std::make_shared<BackendCommunicators>(group);
-}
-
 // Returns whether the caller wants all outputs in plain host memory.
 bool InHostMemory(const Plan& plan) {
   auto plain = [](const BoundValue& v) { return !v.place.device && !v.move_to; };
@@ -149,100 +122,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
                                                          const SessionOptions& options) {
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Snapshot> settings, runtime->registry().SnapshotWith(options.settings));
   if (!options.outputs.empty()) MGE_RETURN_IF_ERROR(SelectOutputs(options.outputs, model));
-  auto context = std::make_shared<PlanContext>();
-  MGE_ASSIGN_OR_RETURN(Resolution resolution, runtime->ResolveDevice(options.device, *settings));
-  std::vector<DeviceUse> uses = resolution.devices;
-  uses.insert(uses.end(), resolution.fallbacks.begin(), resolution.fallbacks.end());
-  for (size_t i = 0; i < uses.size(); ++i) {
-    Device* device = uses[i].device;
-    if (!device->Is(MGE_DEVICE_HOST_ACCESSIBLE) && !device->queue_api()) {
-      return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", device->name()),
-                  {.what = "the host cannot reach its memory, and its backend has no queues that copy"});
-    }
-    if (std::find(context->devices.begin(), context->devices.end(), device) == context->devices.end()) {
-      context->devices.push_back(device);
-      context->owners.push_back(uses[i].owner);
-    }
-    if (i + 1 == resolution.devices.size()) context->split = context->devices.size();
-  }
-  context->shared_constants = runtime->shared_constants();
-  context->states = std::make_shared<StateMemory>();
-  context->families = std::make_shared<KernelFamilies>();
-  context->communicators = options.communicators;
-  if (!context->communicators) {
-    MGE_ASSIGN_OR_RETURN(context->communicators, CommunicatorsOf(*settings));
-  }
-  context->host = &runtime->devices().host();
-  const DeviceUse& first = resolution.devices.front();
-  int asked = options.threads > 0 ? options.threads : first.threads;
-  if (asked == 0 && first.synchronous) asked = 1;
-  context->threads = asked > 0 ? static_cast<uint32_t>(asked) : runtime->Threads();
-  if (first.threads > 0) runtime->pool().Reserve(context->threads);
-  context->parallel_for = [owner = runtime.get(), width = context->threads](uint64_t count,
-                                                                            const std::function<void(uint64_t)>& body) {
-    auto call = [](void* self, uint64_t i) { (*static_cast<const std::function<void(uint64_t)>*>(self))(i); };
-    owner->pool().ParallelFor(count, width, call, const_cast<std::function<void(uint64_t)>*>(&body));
-  };
-  MGE_RETURN_IF_ERROR(ApplyStrategy(*settings, runtime->selection(), runtime->logger(), *context));
-  context->red_zones = settings->Get<kDebugCheckMemory>();
-  const bool naive = runtime->engine().kind() == EngineKind::kNaive;
-  int64_t steps = options.training
-                      ? (settings->Get<kBulkTrain>() ? std::max<int64_t>(settings->Get<kBulkTrainNodes>(), 1) : 1)
-                      : (settings->Get<kBulkInference>() ? kAllSteps : 1);
-  if (naive) steps = 1;
-  context->bulk = steps == kAllSteps;
-  context->operation_steps = static_cast<int32_t>(steps);
-  auto checks = std::make_shared<StepCheckOptions>();
-  checks->dump_directory = settings->Get<kDebugDumpDir>();
-  checks->dump_inputs = settings->Get<kDebugDumpInputs>();
-  checks->watched_value = settings->Get<kDebugWatchValue>();
-  checks->log_collectives = settings->Get<kDebugCollectives>();
-  checks->logger = runtime->logger();
-  if (checks->dump_inputs && checks->dump_directory.empty()) {
-    runtime->logger().Warning("{} has no effect without {}, the folder for the files", kDebugDumpInputs.key,
-                              kDebugDumpDir.key);
-  }
-  context->record_values = checks->NeedValues();
-  if (settings->IsSet<kComputeParallelCopy>()) context->parallel_copy_elements = settings->Get<kComputeParallelCopy>();
-  context->peer_copies = settings->Get<kKvstoreP2p>();
-  context->fallbacks = runtime->selection().fallbacks;
-  context->in_place = settings->Get<kPlanInplace>();
-  context->match_range = {settings->Get<kPlanMatchRange>(), settings->IsSet<kPlanMatchRange>()};
-  if (settings->IsSet<kPlanNumTemp>()) {
-    const int64_t lanes = settings->Get<kPlanNumTemp>();
-    context->num_temp = static_cast<int32_t>(std::min(lanes, settings->Get<kGpuWorkers>()));
-    const int64_t workers = runtime->engine().cpu_workers();
-    if (!context->bulk) context->operation_lanes = static_cast<int32_t>(std::min(lanes, workers));
-  }
-  context->host_compute = settings->Get<kPlanHostCompute>();
-  if (settings->Get<kPlanStaticInputShape>()) context->first_shapes = std::make_shared<FirstShapes>();
-  context->skip = settings->Get<kPlannerSkip>();
-  context->skip.insert(context->skip.end(), options.skip.begin(), options.skip.end());
-  MGE_RETURN_IF_ERROR(ApplyVetoes(*context));
-  context->cache = {settings->Get<kPlanCacheSize>(), settings->Get<kPlanCacheMemory>().count};
-  context->logger = runtime->logger();
-  MGE_RETURN_IF_ERROR(CheckPools(*settings, context->devices, runtime->logger()));
-  context->on_plan = [recorder = runtime->selection().recorder, runtime = runtime.get(),
-                      policy = settings->Get<kMemoryStaticPolicy>(),
-                      checks = std::shared_ptr<const StepCheckOptions>(checks)](Plan& plan, const Program& program,
-                                                                                const StopControl* stop) -> absl::Status {
-    ArenaUse use = ArenaUseOf(policy, runtime->shared_arenas(), plan, program);
-    plan.attachment = std::make_unique<InstanceStore>(plan, *runtime, std::move(use), checks);
-    WarnIfUnwatched(plan, *checks);
-    if (recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
-    std::vector<Device*> told;
-    for (const Arena& arena : plan.arenas) {
-      if (arena.memory_class != MGE_MEMORY_DEVICE || std::count(told.begin(), told.end(), arena.device)) continue;
-      told.push_back(arena.device);
-      MGE_RETURN_IF_ERROR(arena.device->Reserve(SummaryOf(plan, arena)));
-    }
-    return absl::OkStatus();
-  };
-
-  WarnOfLiberties(model, runtime->logger());
-  for (const std::string& name : model.info.densified) {
-    if (context->fallbacks) context->fallbacks->Log(fmt::format("the sparse tensor '{}' is made dense", name));
-  }
+  MGE_ASSIGN_OR_RETURN(const Resolution found, runtime->ResolveDevice(options.device, *settings));
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const PlanContext> context, MakePlanContext(*runtime, options, settings, found));
+  WarnOfDumps(*settings, runtime->logger());
+  WarnOfModel(model, *context->services);
   std::shared_ptr<Session> session(new Session);
   session->runtime_ = std::move(runtime);
   session->info_ = std::move(model.info);
@@ -250,6 +133,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
   MarkStates(model.graph);
   MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context)));
+  const DeviceUse& first = found.devices.front();
   session->inline_ = first.synchronous;
   if (first.stream != kNoStream) session->stream_ = session->runtime_->streams().Get(first.device->name(), first.stream);
   MGE_ASSIGN_OR_RETURN(session->pinned_, PinnedDevice(session->runtime_->devices(), first.pinned));
@@ -262,7 +146,7 @@ Session::~Session() {
   if (!program_) return;
   const std::shared_ptr<const PlanContext> context = program_->shared_context();
   program_.reset();  // plans that others still hold keep their memory
-  context->shared_constants->RemoveExpired();
+  context->services->shared_constants->RemoveExpired();
   for (Device* device : context->devices) device->TrimIdle();
 }
 

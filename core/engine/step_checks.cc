@@ -4,29 +4,30 @@
 #include <utility>
 
 #include "core/plan/collective_step.h"
+#include "core/plan/value_records.h"
 
 namespace mge {
 
-StepChecks::StepChecks(const Plan& plan, const StepCheckOptions& options, std::span<void* const> bases,
+StepChecks::StepChecks(const Plan& plan, const Snapshot& settings, const Logger& logger, std::span<void* const> bases,
                        std::span<const HostValue> dynamic)
     : plan_(plan),
-      logger_(options.logger),
-      logs_collectives_(options.log_collectives && !plan.communicators.empty()),
+      logger_(logger),
+      logs_collectives_(settings.Get<kDebugCollectives>() && !plan.communicators.empty()),
       reader_(bases, dynamic) {}
 
-absl::StatusOr<std::unique_ptr<StepChecks>> StepChecks::Create(const Plan& plan, const StepCheckOptions& options,
-                                                               std::span<void* const> bases,
+absl::StatusOr<std::unique_ptr<StepChecks>> StepChecks::Create(const Plan& plan, const Snapshot& settings,
+                                                               const Logger& logger, std::span<void* const> bases,
                                                                std::span<const HostValue> dynamic) {
-  std::unique_ptr<StepChecks> out(new StepChecks(plan, options, bases, dynamic));
-  if (!plan.red_zones && !options.NeedValues() && !out->logs_collectives_) return nullptr;
+  std::unique_ptr<StepChecks> out(new StepChecks(plan, settings, logger, bases, dynamic));
+  if (!plan.red_zones && !RecordsValues(settings) && !out->logs_collectives_) return nullptr;
   if (plan.red_zones) {
     MGE_ASSIGN_OR_RETURN(out->red_zones_, RedZones::Create(plan, bases));
   }
-  if (!options.dump_directory.empty()) {
-    MGE_ASSIGN_OR_RETURN(out->dump_, ValueDump::Create(plan, options.dump_directory, options.dump_inputs, options.logger));
+  if (const std::string& folder = settings.Get<kDebugDumpDir>(); !folder.empty()) {
+    MGE_ASSIGN_OR_RETURN(out->dump_, ValueDump::Create(plan, folder, settings.Get<kDebugDumpInputs>(), logger));
   }
-  if (options.watched_value >= 0) {
-    out->watch_ = std::make_unique<ValueWatch>(plan, options.watched_value, options.logger);
+  if (const int64_t watched = settings.Get<kDebugWatchValue>(); watched >= 0) {
+    out->watch_ = std::make_unique<ValueWatch>(plan, watched, logger);
   }
   return out;
 }

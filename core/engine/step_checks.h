@@ -15,21 +15,10 @@
 #include "core/engine/value_dump.h"
 #include "core/engine/value_reader.h"
 #include "core/engine/value_watch.h"
+#include "core/env/snapshot.h"
 #include "core/plan/plan.h"
 
 namespace mge {
-
-// The settings.
-struct StepCheckOptions {
-  std::string dump_directory = {};  // empty: no dump
-  bool dump_inputs = false;
-  int64_t watched_value = -1;  // -1: none
-  bool log_collectives = false;
-  Logger logger = Logger();
-
-  // Returns whether plans must record their values.
-  bool NeedValues() const { return !dump_directory.empty() || watched_value >= 0; }
-};
 
 // The checks of one instance. Used for one run at a time, by one thread. A step must have ended, also on its queue, before
 // AfterStep() and before the next BeforeStep().
@@ -37,7 +26,7 @@ class StepChecks {
  public:
   // Returns nullptr if there is nothing to check. `bases` and `dynamic` are those of the instance, which must outlive the
   // result, like the plan.
-  static absl::StatusOr<std::unique_ptr<StepChecks>> Create(const Plan& plan, const StepCheckOptions& options,
+  static absl::StatusOr<std::unique_ptr<StepChecks>> Create(const Plan& plan, const Snapshot& settings, const Logger& logger,
                                                             std::span<void* const> bases,
                                                             std::span<const HostValue> dynamic);
 
@@ -49,7 +38,7 @@ class StepChecks {
   bool Over(std::chrono::nanoseconds patience);
 
  private:
-  StepChecks(const Plan& plan, const StepCheckOptions& options, std::span<void* const> bases,
+  StepChecks(const Plan& plan, const Snapshot& settings, const Logger& logger, std::span<void* const> bases,
              std::span<const HostValue> dynamic);
 
   const Plan& plan_;

@@ -14,8 +14,8 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
                                    Segments segments, std::unique_ptr<Continuation> continuation) {
   auto plan = std::make_shared<Plan>();
   plan->device = context.devices.front();
-  plan->kernel_restrictions = context.kernel_restrictions;
-  plan->red_zones = context.red_zones;
+  plan->kernel_restrictions = context.kernels.texts;
+  plan->red_zones = context.settings->Get<kDebugCheckMemory>();
   plan->pass_log = std::move(special.pass_log);
   plan->dropped_claims = std::move(cover.dropped_claims);
   plan->kernels = std::move(kernels.handles);

@@ -95,8 +95,8 @@ class Binder {
   // Creates the step of a copy of value `v` in host memory.
   void BindCopy(mge_slot from, mge_slot to, int64_t bytes, ValueId v, bool staged = false) {
     uint64_t shared_from = kSharedCopyBytes;
-    if (context_->parallel_copy_elements) {
-      const auto least = static_cast<uint64_t>(*context_->parallel_copy_elements);
+    if (context_->settings->IsSet<kComputeParallelCopy>()) {
+      const auto least = static_cast<uint64_t>(context_->settings->Get<kComputeParallelCopy>());
       const auto each = static_cast<uint64_t>(ElementBytes(graph_.value(v).type.dtype));
       shared_from = least > UINT64_MAX / each ? UINT64_MAX : least * each;
     }

@@ -59,7 +59,7 @@ class Coverer {
     MGE_ASSIGN_OR_RETURN(updates_, FindUpdates(graph_, context_, deferred_));
     group_order_.emplace(MakeGroupOrder());
     MGE_ASSIGN_OR_RETURN(wishes_, AssignDevices(graph_, context_, Visible(kAnyDevice), uses_, sizes_, stop_));
-    if (context_.host_compute) TakeHostComputable(places);
+    if (context_.settings->Get<kPlanHostCompute>()) TakeHostComputable(places);
     MGE_RETURN_IF_ERROR(TakeCollectives());
     for (const Update& update : updates_.list) MGE_RETURN_IF_ERROR(TakeUpdate(update));
     for (size_t d = 0; d < context_.devices.size(); ++d) {
@@ -146,10 +146,6 @@ class Coverer {
     }
   }
 
-  bool Skipped(std::string_view name) const {
-    return std::find(context_.skip.begin(), context_.skip.end(), name) != context_.skip.end();
-  }
-
   absl::Status TakeClaims(int number) {
     Device& device = *context_.devices[number];
     std::vector<NodeId> visible = Visible(number);
@@ -167,7 +163,7 @@ class Coverer {
   absl::StatusOr<std::string> TryClaim(Device& device, const AbiGraph& abi, const Claim& claim) {
     MGE_RETURN_IF_ERROR(CheckStop(stop_));
     if (!claim.fault.empty()) return claim.fault;
-    if (Skipped(claim.name)) return std::string("skipped by a setting (planner.skip)");
+    if (context_.skip.Has(claim.name)) return std::string("skipped by a setting (planner.skip)");
     std::vector<NodeId> nodes;
     for (int32_t index : claim.nodes) nodes.push_back(abi.node(index));
     std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });
@@ -263,11 +259,11 @@ class Coverer {
       }
     }
     mge_problem problem = ProblemOf(group, context_.threads);
-    const bool tuned = IsTunedConvolution(context_, *group.device, graph_, group.nodes);
-    MGE_ASSIGN_OR_RETURN(group.candidates,
-                         CandidatesOf(context_, *group.device, problem, ConstraintsOn(context_, *group.device, tuned)));
-    if (context_.only_deterministic && group.candidates.offered.empty() && group.nodes.size() == 1) {
-      mge_constraints any = ConstraintsOn(context_, *group.device, tuned);
+    const bool tuned = context_.kernels.Tunes(*group.device, graph_, group.nodes);
+    MGE_ASSIGN_OR_RETURN(group.candidates, CandidatesOf(context_, *group.device, problem,
+                                                        context_.kernels.ConstraintsOn(*group.device, tuned)));
+    if (context_.kernels.only_deterministic && group.candidates.offered.empty() && group.nodes.size() == 1) {
+      mge_constraints any = context_.kernels.ConstraintsOn(*group.device, tuned);
       any.require &= ~MGE_KERNEL_DETERMINISTIC;
       MGE_ASSIGN_OR_RETURN(const CandidateList others, CandidatesOf(context_, *group.device, problem, any));
       if (!others.offered.empty()) nondeterministic_[group.nodes.front()] = true;
@@ -315,7 +311,7 @@ class Coverer {
 
   // Returns whether the settings for kernels allow the reference evaluators.
   bool EvaluatorsAllowed() const {
-    return !(context_.require & ~kEvaluatorAttributes) && !(context_.forbid & kEvaluatorAttributes);
+    return !(context_.kernels.require & ~kEvaluatorAttributes) && !(context_.kernels.forbid & kEvaluatorAttributes);
   }
 
   // Makes a group of each collective operator, if the session is one of several ranks.
@@ -444,7 +440,7 @@ class Coverer {
     // have the attributes that the settings demand of kernels.
     const bool may_stand_in = EvaluatorsAllowed() && !nondeterministic_[id];
     if (group.kind == Unit::Kind::kReference && !may_stand_in) {
-      std::vector<std::string> why = context_.kernel_restrictions;
+      std::vector<std::string> why = context_.kernels.texts;
       for (const Refusal& r : refused_[id]) why.push_back(fmt::format("{}: {}", r.id, r.reason));
       why.emplace_back("the settings also exclude the reference evaluator");
       return Fail(errors::kUnsupportedFeature, fmt::format("operator {} has no kernel that the settings allow", node.op),

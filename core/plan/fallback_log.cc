@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 #include "fmt/format.h"
 
 namespace mge {

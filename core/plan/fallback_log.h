@@ -12,7 +12,7 @@
 
 namespace mge {
 
-struct PlanContext;  // core/plan/program.h
+struct PlanContext;  // core/plan/plan_context.h
 
 // Logs each message once. Thread-safe.
 class FallbackLog {

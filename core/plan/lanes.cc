@@ -147,11 +147,20 @@ class Spreader {
 
 }  // namespace
 
-void SpreadOverQueues(Schedule& schedule, std::optional<int32_t> lanes) {
-  Spreader spreader(schedule);
-  lanes ? spreader.Color(*lanes) : spreader.Run();
+std::optional<int32_t> QueueLimit(const PlanContext& context) {
+  if (!context.settings->IsSet<kPlanNumTemp>()) return std::nullopt;
+  return static_cast<int32_t>(std::min(context.settings->Get<kPlanNumTemp>(), context.settings->Get<kGpuWorkers>()));
 }
 
-void SpreadOverLanes(Schedule& schedule, int32_t lanes) { Spreader(schedule).ColorLanes(lanes); }
+std::optional<int32_t> LaneLimit(const PlanContext& context) {
+  if (!context.settings->IsSet<kPlanNumTemp>() || StepsPerOperation(context) == kAllSteps) return std::nullopt;
+  return static_cast<int32_t>(std::min<int64_t>(context.settings->Get<kPlanNumTemp>(), context.engine_workers));
+}
+
+void SpreadKernels(Schedule& schedule, const PlanContext& context) {
+  Spreader spreader(schedule);
+  QueueLimit(context) ? spreader.Color(*QueueLimit(context)) : spreader.Run();
+  if (const std::optional<int32_t> lanes = LaneLimit(context)) Spreader(schedule).ColorLanes(*lanes);
+}
 
 }  // namespace mge

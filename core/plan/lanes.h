@@ -13,6 +13,7 @@
 
 #include <optional>
 
+#include "core/plan/plan_context.h"
 #include "core/plan/schedule.h"
 
 namespace mge {
@@ -20,11 +21,15 @@ namespace mge {
 // The estimated time of a wait between two queues in microseconds.
 inline constexpr double kQueueWaitUs = 5;
 
-// Moves kernels to further compute queues of their devices. Adds the queues that it uses. Kernels without an estimate take
-// no time here. `lanes` is the number of queues set by the user; nullopt: as many as help.
-void SpreadOverQueues(Schedule& schedule, std::optional<int32_t> lanes);
+// Returns the user's limit of compute queues in use per device (plan.num_temp), or nullopt: as many as help.
+std::optional<int32_t> QueueLimit(const PlanContext& context);
 
-// Sets the lanes of the kernels that run without queues: at most `lanes` for each device.
-void SpreadOverLanes(Schedule& schedule, int32_t lanes);
+// Returns the user's limit of lanes per device without queues, or nullopt if its kernels run one after another, or each has a
+// workspace of its own.
+std::optional<int32_t> LaneLimit(const PlanContext& context);
+
+// Moves kernels to further compute queues of their devices, and adds the queues that it uses. Kernels without an estimate take
+// no time here. Sets the lanes of the kernels that run without queues, if there is a LaneLimit().
+void SpreadKernels(Schedule& schedule, const PlanContext& context);
 
 }  // namespace mge

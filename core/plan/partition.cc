@@ -71,9 +71,9 @@ class Partition {
       mge_problem problem = {sizeof(mge_problem), context_.threads, abi.graph(), nullptr, nullptr, 0};
       for (size_t d = 0; d < context_.split; ++d) {
         Device& device = *context_.devices[d];
-        const bool tuned = IsTunedConvolution(context_, device, graph_, nodes_.subspan(i, 1));
+        const bool tuned = context_.kernels.Tunes(device, graph_, nodes_.subspan(i, 1));
         MGE_ASSIGN_OR_RETURN(CandidateList list,
-                             CandidatesOf(context_, device, problem, ConstraintsOn(context_, device, tuned)));
+                             CandidatesOf(context_, device, problem, context_.kernels.ConstraintsOn(device, tuned)));
         double best = INFINITY;
         for (const OwnedCandidate& c : list.offered) {
           best = std::min(best, c.cost_us >= 0 ? c.cost_us : BytesTouched(nodes_[i]) / kBytesPerUs + 1);

@@ -17,7 +17,7 @@
 
 #include "core/graph/graph.h"
 #include "core/plan/memory/value_sizes.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

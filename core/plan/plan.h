@@ -318,7 +318,7 @@ class Plan {
   int64_t arena_bytes = 0;        // sum over all arenas
   int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
   std::vector<PlacedBuffer> buffers;
-  std::vector<RecordedValue> values;         // empty unless PlanContext::record_values
+  std::vector<RecordedValue> values;         // empty unless RecordsValues() (value_records.h)
   std::vector<RecordedUnit> recorded_units;  // by unit; the units that only copy outputs are missing
   std::vector<MemoryNeed> needs;             // one per budget
   int64_t constant_bytes = 0;  // constants in host memory that are not packed (mostly views of the model's file)

@@ -36,7 +36,7 @@ struct PreparedSchedule {
 absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPlaces& places, const PlanContext& context,
                                                   const StopControl* stop) {
   for (;;) {
-    const size_t known = context.unable->count();
+    const size_t known = context.caches->unable.count();
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context, stop));
     MGE_RETURN_IF_ERROR(CheckStop(stop));
@@ -44,7 +44,7 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPl
     MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context, places, stop));
     MGE_ASSIGN_OR_RETURN(std::optional<PreparedKernels> kernels, PrepareKernels(graph, schedule, context, stop));
     if (kernels) return PreparedSchedule{std::move(chosen), std::move(schedule), *std::move(kernels)};
-    if (context.unable->count() == known) {
+    if (context.caches->unable.count() == known) {
       return Fail(errors::kInternal, "a kernel that cannot be prepared was chosen again");
     }
   }
@@ -72,23 +72,23 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   MGE_ASSIGN_OR_RETURN(PlanConstants constants, PlaceConstants(graph, schedule, kernels, memory, *context, stop, when_over));
   MGE_ASSIGN_OR_RETURN(BoundSteps bound, BindSteps(graph, schedule, kernels, memory, constants, context, stop));
   Segments segments = FormSegments(schedule, memory, bound, *context);
-  if (context->red_zones) FindLives(schedule, segments.steps, memory);
+  if (context->settings->Get<kDebugCheckMemory>()) FindLives(schedule, segments.steps, memory);
   std::vector<StepAccess> accesses;
-  if (!context->bulk) accesses = FindAccesses(schedule, memory, segments.steps);
+  if (StepsPerOperation(*context) != kAllSteps) accesses = FindAccesses(schedule, memory, segments.steps);
   const auto access_variables = static_cast<int32_t>(memory.buffers.size());
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
                        MakeContinuation(graph, chosen.cover, schedule, memory, context, stop));
   MGE_ASSIGN_OR_RETURN(std::vector<StateBase> states, BindStates(graph, memory, *context, stop));
   ValueRecords records;
-  if (context->record_values) records = RecordValues(graph, schedule, memory);
-  if (context->fallbacks) context->fallbacks->Log(bound.units, *context);
+  if (RecordsValues(*context->settings)) records = RecordValues(graph, schedule, memory);
+  if (FallbackLog* fallbacks = context->services->fallbacks.get()) fallbacks->Log(bound.units, *context);
   std::shared_ptr<Plan> plan =
       AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
                    std::move(memory), std::move(needs), std::move(constants), std::move(states), std::move(bound),
                    std::move(segments), std::move(continuation));
   plan->accesses = std::move(accesses);
   plan->access_variables = access_variables;
-  plan->operation_steps = context->operation_steps;
+  plan->operation_steps = StepsPerOperation(*context);
   plan->values = std::move(records.values);
   plan->recorded_units = std::move(records.units);
   return plan;

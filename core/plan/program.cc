@@ -9,60 +9,15 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/errors.h"
-#include "core/base/exception.h"
 #include "core/base/lazy_bytes.h"
 #include "core/kernel/operator_query.h"
 #include "core/ops/declared_type.h"
 #include "core/ops/op.h"
-#include "core/plan/first_shapes.h"
-#include "core/plan/memory/memory_capacity.h"
 #include "core/plan/passes/function_kernels.h"
 #include "core/plan/passes/pass.h"
 #include "fmt/format.h"
 
 namespace mge {
-
-Device& HostStepDevice(const PlanContext& context) {
-  for (Device* device : context.devices) {
-    if (!HasQueues(*device)) return *device;
-  }
-  MGE_CHECK(context.host);
-  return *context.host;
-}
-
-bool IsTunedConvolution(const PlanContext& context, const Device& device, const Graph& graph,
-                        std::span<const NodeId> nodes) {
-  return context.gpu_convolutions && device.Is(MGE_DEVICE_GPU) &&
-         std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).def->Is(kConvolution); });
-}
-
-int32_t SelectModeOn(const PlanContext& context, const Device& device, bool tuned) {
-  if (tuned) return context.gpu_convolutions->mode;
-  const mge_strategy_api* own = device.strategy_api();
-  return context.select_mode.value_or(own ? own->mode : MGE_SELECT_HEURISTIC);
-}
-
-mge_constraints ConstraintsOn(const PlanContext& context, const Device& device, bool tuned) {
-  const bool repeats = SelectModeOn(context, device, tuned) == MGE_SELECT_REPRODUCIBLE;
-  const uint64_t require = context.require | (repeats ? MGE_KERNEL_DETERMINISTIC : 0);
-  uint64_t workspace = context.workspace_limit;
-  if (tuned) workspace = std::min(workspace, context.gpu_convolutions->workspace_limit);
-  if (device.description().max_allocation) workspace = std::min(workspace, static_cast<uint64_t>(LargestPiece(device)));
-  return {sizeof(mge_constraints), 0, require, context.forbid, workspace};
-}
-
-absl::Status ForEachOnPool(const PlanContext& context, uint64_t count, const std::function<absl::Status(uint64_t)>& body) {
-  constexpr uint64_t kFew = 4;  // waking the pool is not worth it for less
-  std::vector<absl::Status> results(count);
-  const std::function<void(uint64_t)> one = [&](uint64_t i) { results[i] = NoThrow([&] { return body(i); }); };
-  if (context.parallel_for && count >= kFew) {
-    context.parallel_for(count, one);
-  } else {
-    for (uint64_t i = 0; i < count; ++i) one(i);
-  }
-  auto failed = std::find_if(results.begin(), results.end(), [](const absl::Status& s) { return !s.ok(); });
-  return failed == results.end() ? absl::OkStatus() : *failed;
-}
 
 namespace {
 
@@ -73,9 +28,13 @@ std::string DeviceWithoutKernels(const PlanContext& context, std::string_view op
   const OperatorShape shape = {"", op, def->since, static_cast<int>(def->inputs.size()),
                                static_cast<int>(def->outputs.size())};
   for (Device* device : context.devices) {
-    if (device == context.host || !HasOperator(*device, shape)) return std::string(device->name());
+    if (device == context.services->host || !HasOperator(*device, shape)) return std::string(device->name());
   }
   return {};
+}
+
+PlanCacheLimits CacheLimits(const Snapshot& settings) {
+  return {settings.Get<kPlanCacheSize>(), settings.Get<kPlanCacheMemory>().count};
 }
 
 // Returns the error of a constant that could not be read while somebody needed its bytes.
@@ -89,14 +48,18 @@ absl::Status CheckConstants(const Graph& graph) {
 }  // namespace
 
 Program::Program(Graph graph, std::shared_ptr<const PlanContext> context, std::string part)
-    : graph_(std::move(graph)), context_(std::move(context)), part_(std::move(part)), cache_(context_->cache) {}
+    : graph_(std::move(graph)),
+      context_(std::move(context)),
+      part_(std::move(part)),
+      cache_(CacheLimits(*context_->settings)) {}
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context,
                                                          std::string part, const StopControl* stop) {
-  MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip));
+  MGE_RETURN_IF_ERROR(CheckSkippedNames(context->skip.names));
   std::shared_ptr<Program> program(new Program(std::move(graph), std::move(context), std::move(part)));
-  PassContext passes = {
-      .allocator = &program->context_->devices.front()->host_allocator(), .skip = program->context_->skip, .stop = stop};
+  PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(),
+                        .skip = program->context_->skip.names,
+                        .stop = stop};
   if (!program->part_.empty()) passes.fold_bytes = kFoldBytesOfBody;
   std::map<std::string, std::string, std::less<>> lacking;  // operator -> the device without kernels, or ""
   passes.has_kernels = [&](std::string_view op) {
@@ -191,8 +154,8 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
   const double ms = 1e3 * planning_s_ / static_cast<double>(std::max<int64_t>(cache_.made(), 1));
   if (cache_.made_again() >= kAgain && !warned_of_eviction_) {
     warned_of_eviction_ = true;
-    const PlanCacheLimits& limits = context_->cache;
-    context_->logger.Warning(
+    const PlanCacheLimits limits = CacheLimits(*context_->settings);
+    context_->services->logger.Warning(
         "{}plans are created repeatedly: {} of {} were created again after an eviction, the last for {}, in {:.1f} ms "
         "each. The limits are plan.cache_size = {}{} and plan.cache_memory = {}{}: raise them, or call the model with fewer "
         "shapes",
@@ -202,7 +165,7 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
   const int64_t fresh = cache_.made() - cache_.made_again(), calls = calls_ + cache_.recent_finds();
   if (fresh >= kMany && 2 * fresh > calls && !warned_of_shapes_) {
     warned_of_shapes_ = true;
-    context_->logger.Warning(
+    context_->services->logger.Warning(
         "{}{} of {} runs had to create a plan first, since their shapes were new (last: {}), in {:.1f} ms each{}", place,
         fresh, calls, shapes(), ms, part_.empty() ? ": pad inputs to a few sizes to avoid that" : "");
   }
@@ -212,16 +175,18 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
                                                           std::span<const IoPlace> outputs, const StopControl* stop) {
   MGE_RETURN_IF_ERROR(fault_);
   MGE_RETURN_IF_ERROR(CheckInputs(inputs));
-  if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Check(graph_, inputs));
+  FirstShapes* first =
+      context_->settings->Get<kPlanStaticInputShape>() && part_.empty() ? &context_->caches->first_shapes : nullptr;
+  if (first) MGE_RETURN_IF_ERROR(first->Check(graph_, inputs));
   const ConstantReader reader(graph_);
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan,
                        BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
   MGE_RETURN_IF_ERROR(CheckConstants(graph_));
-  if (context_->first_shapes && part_.empty()) MGE_RETURN_IF_ERROR(context_->first_shapes->Keep(graph_, inputs));
+  if (first) MGE_RETURN_IF_ERROR(first->Keep(graph_, inputs));
   plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
-  plan->pass_log.insert(plan->pass_log.end(), context_->vetoes.begin(), context_->vetoes.end());
+  plan->pass_log.insert(plan->pass_log.end(), context_->skip.vetoes.begin(), context_->skip.vetoes.end());
   plan->part = part_;
-  if (context_->on_plan) MGE_RETURN_IF_ERROR(context_->on_plan(*plan, *this, stop));
+  if (context_->services->on_plan) MGE_RETURN_IF_ERROR(context_->services->on_plan(*plan, *this, stop));
   struct Held {  // a plan may outlive its session, and gives memory back to its devices
     std::vector<std::shared_ptr<Device>> owners;
     std::shared_ptr<Plan> plan;

@@ -111,8 +111,7 @@ absl::StatusOr<Schedule> ScheduleUnits(const Graph& graph, const ChosenKernels& 
   }
   MGE_RETURN_IF_ERROR(ScheduleEnds(graph, context, chosen.cover, places, builder));
   Schedule schedule = builder.Finish();
-  SpreadOverQueues(schedule, context.num_temp);
-  if (context.operation_lanes) SpreadOverLanes(schedule, *context.operation_lanes);
+  SpreadKernels(schedule, context);
   return schedule;
 }
 

@@ -21,7 +21,7 @@
 #include "core/plan/cover.h"
 #include "core/plan/kernels/choose.h"
 #include "core/plan/plan.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

@@ -37,7 +37,7 @@ void ScheduleBuilder::AddInput(ValueId v, const IoPlace& place) {
 absl::StatusOr<int32_t> ScheduleBuilder::DeviceOutput(ValueId v, Device& device) {
   MGE_ASSIGN_OR_RETURN(int32_t id, TransferTo(v, PlainLayout(), device));
   const int32_t root = RootOf(id);
-  if (item(root).made_by < 0 || context_.red_zones || taken_.contains(root)) {
+  if (item(root).made_by < 0 || context_.settings->Get<kDebugCheckMemory>() || taken_.contains(root)) {
     PlannedUnit unit = Between(Unit::Kind::kCopy, id, device);
     unit.queue = QueueOf(device, MGE_QUEUE_COMPUTE);
     unit.copy_name = "device copy";
@@ -180,7 +180,7 @@ absl::StatusOr<int32_t> ScheduleBuilder::Cross(int32_t source, int32_t space, De
   if (space == kHostSpace) return Copy(source, space, reader, "", -1);
   mge_link link = {};
   Device &sender = *schedule_.spaces[from].device, &receiver = *schedule_.spaces[space].device;
-  const bool forbidden = !context_.peer_copies && sender.Is(MGE_DEVICE_GPU) && receiver.Is(MGE_DEVICE_GPU);
+  const bool forbidden = !context_.settings->Get<kKvstoreP2p>() && sender.Is(MGE_DEVICE_GPU) && receiver.Is(MGE_DEVICE_GPU);
   bool direct = false;
   if (!forbidden) {
     MGE_ASSIGN_OR_RETURN(direct, DirectLink(sender, receiver, link));

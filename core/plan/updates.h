@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

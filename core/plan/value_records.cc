@@ -29,6 +29,10 @@ RecordedValue RecordOf(const Graph& graph, const Schedule& schedule, const Memor
 
 }  // namespace
 
+bool RecordsValues(const Snapshot& settings) {
+  return !settings.Get<kDebugDumpDir>().empty() || settings.Get<kDebugWatchValue>() >= 0;
+}
+
 ValueRecords RecordValues(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory) {
   ValueRecords out;
   for (size_t item = 0; item < schedule.items.size(); ++item) {

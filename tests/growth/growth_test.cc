@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/growth/count_blocks.h"
+#include "tests/support/plan_context.h"
 
 namespace mge {
 namespace {
@@ -242,13 +243,14 @@ Planned PlanForm(const Machine& machine, const Form& form, int n, uint64_t stop_
   auto graph = ParseGraphText(text.graph);
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!found.ok() || !graph.ok()) return {};
-  auto context = std::make_shared<PlanContext>();
+  PlanServices services;
+  services.host = &(*devices)->host();
+  services.shared_constants = std::make_shared<SharedConstants>();
+  auto context = std::make_shared<PlanContext>(ContextWith({}, std::move(services)));
   for (const auto* list : {&found->devices, &found->fallbacks}) {
     for (const DeviceUse& use : *list) context->devices.push_back(use.device);
   }
   context->split = found->devices.size();
-  context->host = &(*devices)->host();
-  context->shared_constants = std::make_shared<SharedConstants>();
   StopControl stop;
   const uint64_t before = BlocksExecuted();
   if (stop_at > 0) SetFlagAt(before + stop_at, &stop.cancel, kStopAsked);

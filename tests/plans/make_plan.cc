@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/env/registry.h"
 #include "core/ops/effects.h"
 #include "core/plan/bodies.h"
 #include "core/plan/memory/state_memory.h"
@@ -53,7 +54,7 @@ class Planner {
     };
     options.logger = Logger(
         LogLevel::kWarning, [](void* self, LogLevel, std::string_view m) { static_cast<Planner*>(self)->Warn(m); }, this);
-    context_->logger = options.logger;
+    services_->logger = options.logger;
     for (const auto& [key, value] : setup_.settings) {
       if (key != "memory.limit") continue;
       for (const std::string& one : ListOf(value)) {
@@ -110,44 +111,34 @@ class Planner {
       for (const DeviceUse& use : *list) context_->devices.push_back(use.device);
     }
     context_->split = found.devices.size();
-    context_->host = &devices_->host();
-    context_->shared_constants = std::make_shared<SharedConstants>();
+    services_->host = &devices_->host();
+    services_->shared_constants = std::make_shared<SharedConstants>();
+    context_->services = services_;
     context_->states = std::make_shared<StateMemory>();
     return absl::OkStatus();
   }
 
+  // Sets the context's settings, its rules for kernels, and the names to skip.
   absl::Status ApplySettings() {
     PlanContext& c = *context_;
+    std::vector<Assignment> settings;
     for (const auto& [key, value] : setup_.settings) {
-      if (key == "plan.inplace") {
-        c.in_place = value == "1";
-      } else if (key == "plan.match_range") {
-        c.match_range = {std::stoll(value), true};
-      } else if (key == "plan.num_temp") {
-        c.num_temp = std::stoi(value);
-      } else if (key == "engine.bulk_inference") {
-        c.bulk = value == "1";
-      } else if (key == "plan.host_compute") {
-        c.host_compute = value == "1";
-      } else if (key == "planner.skip") {
-        c.skip = ListOf(value);
-      } else if (key == "debug.check_memory") {
-        c.red_zones = value == "1";
-      } else if (key == "workspace_limit") {
-        c.workspace_limit = std::stoull(value);
-      } else if (key == "require") {
-        MGE_ASSIGN_OR_RETURN(c.require, AttributesOf(value));
-        c.kernel_restrictions.push_back("required: " + value);
+      if (key == "require") {
+        MGE_ASSIGN_OR_RETURN(c.kernels.require, AttributesOf(value));
+        c.kernels.texts.push_back("required: " + value);
       } else if (key == "forbid") {
-        MGE_ASSIGN_OR_RETURN(c.forbid, AttributesOf(value));
-        c.kernel_restrictions.push_back("not allowed: " + value);
+        MGE_ASSIGN_OR_RETURN(c.kernels.forbid, AttributesOf(value));
+        c.kernels.texts.push_back("not allowed: " + value);
       } else if (key == "select.strategy" && value == "reproducible") {
-        c.select_mode = MGE_SELECT_REPRODUCIBLE;
+        c.kernels.mode = MGE_SELECT_REPRODUCIBLE;
       } else if (key != "memory.limit" && key != "io") {
-        return BadSetup(fmt::format("setting {} = {}", key, value));
+        settings.push_back({key, value});
       }
     }
-    if (!c.bulk) c.operation_lanes = c.num_temp;
+    MGE_ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Create({.call = std::move(settings)}));
+    c.settings = registry->snapshot();
+    c.skip.names = c.settings->Get<kPlannerSkip>();
+    c.engine_workers = 16;
     return absl::OkStatus();
   }
 
@@ -194,6 +185,7 @@ class Planner {
   plans::Setup setup_;
   std::vector<std::string> warnings_;
   std::unique_ptr<Devices> devices_;  // destroyed after the context, which refers to them
+  std::shared_ptr<PlanServices> services_ = std::make_shared<PlanServices>();
   std::shared_ptr<PlanContext> context_ = std::make_shared<PlanContext>();
 };
 

@@ -24,19 +24,24 @@ constexpr std::string_view kDeterministic = "-deterministic";  // suffix of the 
 constexpr std::string_view kFreezeAnew =
     "create it again with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
 
+MeasureLimits MeasureLimitsOf(const Snapshot& settings) {
+  return {settings.Get<kSelectTime>().count(), static_cast<uint64_t>(settings.Get<kSelectMemory>().count)};
+}
+
 // The choice of the kernel of one group: by the selection file, else by measured or estimated cost.
 class Selector {
  public:
-  Selector(const Graph& graph, Group& group, const PlanContext& context, const SelectionTools& tools,
-           const StopControl* stop)
+  Selector(const Graph& graph, Group& group, const PlanContext& context, const StopControl* stop)
       : graph_(graph),
         group_(group),
-        tools_(tools),
+        tools_(context.services->selection),
+        rules_(context.kernels),
+        limits_(MeasureLimitsOf(*context.settings)),
         stop_(stop),
         threads_(context.threads),
-        tuned_(IsTunedConvolution(context, *group.device, graph, group.nodes)),
-        mode_(SelectModeOn(context, *group.device, tuned_)),
-        constraints_(ConstraintsOn(context, *group.device, tuned_)),
+        tuned_(rules_.Tunes(*group.device, graph, group.nodes)),
+        mode_(rules_.ModeOn(*group.device, tuned_)),
+        constraints_(rules_.ConstraintsOn(*group.device, tuned_)),
         problem_(ProblemOf(group, context.threads)),
         several_(group.candidates.offered.size() > 1) {}
 
@@ -136,7 +141,7 @@ class Selector {
       reason_ = fmt::format("frozen in '{}'", tools_.frozen->path());
       return true;
     }
-    if (!tools_.only_frozen) {
+    if (!rules_.only_frozen) {
       if (frozen()) {
         std::string why = fmt::format("frozen in '{}', but not offered here", tools_.frozen->path());
         tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), frozen_, why);
@@ -179,8 +184,8 @@ class Selector {
       const Timing* known = record.Find(offered()[c].id);
       if (!known || (known->limit_s > 0 && limit_s > known->limit_s)) missing.push_back(static_cast<int>(c));
     }
-    if (!missing.empty() && (tools_.may_measure || tuned_)) {
-      MeasureLimits limits = tools_.limits;
+    if (!missing.empty() && (rules_.may_measure || tuned_)) {
+      MeasureLimits limits = limits_;
       limits.stop = stop_;
       MGE_ASSIGN_OR_RETURN(std::vector<Measurement> measured, Measure(record, missing, limits));
       TuningRecord found, kept;
@@ -249,6 +254,8 @@ class Selector {
   const Graph& graph_;
   Group& group_;
   const SelectionTools& tools_;
+  const KernelRules& rules_;
+  const MeasureLimits limits_;
   const StopControl* const stop_;
   const uint32_t threads_;
   const bool tuned_;  // by PlanContext::gpu_convolutions, which may measure whatever the strategy
@@ -283,8 +290,6 @@ void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
 
 absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, const PlanContext& context,
                                             const StopControl* stop) {
-  const SelectionTools none;
-  const SelectionTools& tools = context.selection ? *context.selection : none;
   const size_t count = cover.groups.size();
   std::vector<std::vector<int>> order(count);
   std::vector<std::vector<double>> cost(count);
@@ -292,13 +297,13 @@ absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, con
   for (size_t g = 0; g < count; ++g) {
     if (cover.groups[g].kind != Unit::Kind::kKernel) continue;
     MGE_RETURN_IF_ERROR(CheckStop(stop));
-    Selector selector(graph, cover.groups[g], context, tools, stop);
+    Selector selector(graph, cover.groups[g], context, stop);
     MGE_RETURN_IF_ERROR(selector.Run());
     order[g] = selector.Eligible();
     cost[g] = selector.Costs();
     selectors.emplace_back(g, std::move(selector));
   }
-  WarnIfUnused(tools, selectors);
+  WarnIfUnused(context.services->selection, selectors);
   ReorderCosts reorders(context);
   auto reorder_us = [&](Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
     return CheckStop(stop).ok() ? reorders.Us(device, type, from, to) : 0;

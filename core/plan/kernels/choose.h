@@ -18,7 +18,7 @@
 #include "core/graph/graph.h"
 #include "core/plan/cover.h"
 #include "core/plan/layout/layout_choice.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

@@ -37,15 +37,15 @@ struct Preparation {
 absl::StatusOr<KernelHandle> Make(const PlanContext& context, const PlannedUnit& unit, const mge_problem& problem,
                                   mge_prepared& prepared, bool& rebound) {
   Device& device = *unit.device;
-  if (!context.families || !device.kernel_api().rebind) return PrepareKernel(device, problem, unit.candidate, prepared);
+  if (!device.kernel_api().rebind) return PrepareKernel(device, problem, unit.candidate, prepared);
   const std::string family = FamilyOf(device, problem, unit.candidate.id);
-  if (KernelHandle known = context.families->Find(family)) {
+  if (KernelHandle known = context.caches->families.Find(family)) {
     MGE_ASSIGN_OR_RETURN(KernelHandle kernel, RebindKernel(device, known.get(), problem, unit.candidate, prepared));
     rebound = kernel != nullptr;
     if (kernel) return kernel;
   }
   MGE_ASSIGN_OR_RETURN(KernelHandle kernel, PrepareKernel(device, problem, unit.candidate, prepared));
-  context.families->Add(family, kernel);
+  context.caches->families.Add(family, kernel);
   return kernel;
 }
 
@@ -62,7 +62,7 @@ bool PacksStateOnQueue(const Graph& graph, const PlannedUnit& unit, const mge_pr
 
 absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph, const Schedule& schedule,
                                                               const PlanContext& context, const StopControl* stop) {
-  UnableKernels& unable = *context.unable;
+  UnableKernels& unable = context.caches->unable;
   PreparedKernels out;
   out.units.resize(schedule.units.size());
   std::vector<std::unique_ptr<Preparation>> work;

@@ -72,14 +72,11 @@ struct MeasureLimits {
   MeasureObserver* observer = nullptr;  // nullable
 };
 
-// The files and limits that the choice of kernels uses.
+// The files and helpers that the choice of kernels uses.
 struct SelectionTools {
-  bool may_measure = true;  // false: uses times of the cache and measures none
-  MeasureLimits limits = {};
   std::shared_ptr<TimingWorkers> workers;         // nullptr: candidates are timed in this process
   std::shared_ptr<TuningCache> cache;             // nullptr: times are not stored
   std::shared_ptr<const FrozenSelection> frozen;  // nullable
-  bool only_frozen = false;                       // true: planning fails if `frozen` has no entry for a problem
   std::shared_ptr<SelectionRecorder> recorder;    // nullable
   Logger logger = Logger();
 };

@@ -2,7 +2,7 @@
 #include "core/plan/kernels/unable.h"
 
 #include "core/plan/kernels/problem_key.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 namespace {
@@ -41,7 +41,7 @@ void UnableKernels::Remove(const Device& device, const mge_problem& problem, Can
 absl::StatusOr<CandidateList> CandidatesOf(const PlanContext& context, Device& device, const mge_problem& problem,
                                            const mge_constraints& constraints) {
   MGE_ASSIGN_OR_RETURN(CandidateList list, EnumerateCandidates(device, problem, constraints));
-  context.unable->Remove(device, problem, list);
+  context.caches->unable.Remove(device, problem, list);
   return list;
 }
 

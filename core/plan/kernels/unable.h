@@ -15,7 +15,7 @@
 
 namespace mge {
 
-struct PlanContext;
+struct PlanContext;  // core/plan/plan_context.h
 
 // A set of such kernels with their problems. Safe on any thread.
 class UnableKernels {
@@ -35,7 +35,7 @@ class UnableKernels {
   std::map<std::pair<std::string, std::string>, std::string> reasons_;  // by problem and kernel
 };
 
-// Returns the device's candidates for a problem within the constraints, without the kernels of context.unable.
+// Returns the device's candidates for a problem within the constraints, without the kernels of context.caches->unable.
 absl::StatusOr<CandidateList> CandidatesOf(const PlanContext& context, Device& device, const mge_problem& problem,
                                            const mge_constraints& constraints);
 

@@ -33,10 +33,10 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& t
 
 absl::StatusOr<OwnedCandidate> ChooseReorder(const PlanContext& context, Device& device, const TensorType& type,
                                              const mge_layout& from, const mge_layout& to) {
-  mge_constraints constraints = ConstraintsOn(context, device);
+  mge_constraints constraints = context.kernels.ConstraintsOn(device);
   constraints.workspace_limit = UINT64_MAX;
-  return ChooseReorder(device, type, from, to, context.threads, constraints, SelectModeOn(context, device),
-                       context.unable.get());
+  return ChooseReorder(device, type, from, to, context.threads, constraints, context.kernels.ModeOn(device),
+                       &context.caches->unable);
 }
 
 double ReorderCosts::Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {

@@ -7,7 +7,7 @@
 
 #include "core/kernel/abi_graph.h"
 #include "core/kernel/candidate.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

@@ -183,7 +183,8 @@ class Assigner {
       out_.in_place[u] = fmt::format("{} over {} (required)", NameOf(unit.outputs[0]), NameOf(target));
       return share(unit.outputs[0], BufferIndex(target));
     }
-    const std::vector<mge_in_place> pairs = context_.in_place ? PairsOf(unit) : std::vector<mge_in_place>();
+    const std::vector<mge_in_place> pairs =
+        context_.settings->Get<kPlanInplace>() ? PairsOf(unit) : std::vector<mge_in_place>();
     const std::vector<int32_t> read = pairs.empty() ? std::vector<int32_t>() : BuffersRead(unit);
     std::vector<int32_t> taken;  // buffers overwritten by this unit
     for (size_t k = 0; k < unit.outputs.size(); ++k) {
@@ -276,8 +277,8 @@ class Assigner {
         out.queue_base = pinned ? out_.base_count++ : base;
         const int32_t item = on_device >= 0 ? on_device : constant ? -1 : schedule_.HostItem(v);
         Buffer* b = item < 0 ? nullptr : &BufferOf(item);
-        const bool direct =
-            on_device >= 0 || (b && b->where == Buffer::Where::kArena && (!b->shared || pinned) && !context_.red_zones);
+        const bool direct = on_device >= 0 || (b && b->where == Buffer::Where::kArena && (!b->shared || pinned) &&
+                                               !context_.settings->Get<kDebugCheckMemory>());
         if (direct) {
           MGE_CHECK(b->where == Buffer::Where::kArena);
           b->where = Buffer::Where::kOutput;
@@ -326,8 +327,8 @@ class Assigner {
   // Returns whether all units of the unit's lane or queue use one workspace. They do if the number of workspaces is limited
   // and kernels of the device can run in parallel.
   bool SharesWorkspace(const PlannedUnit& unit) const {
-    if (!unit.OnQueue()) return context_.operation_lanes.has_value();
-    return context_.num_temp && HasLanes(schedule_.SpaceOf(*unit.device));
+    if (!unit.OnQueue()) return LaneLimit(context_).has_value();
+    return QueueLimit(context_) && HasLanes(schedule_.SpaceOf(*unit.device));
   }
 
   // Returns the workspace of unit `u`.
@@ -395,7 +396,7 @@ class Assigner {
     const Space& space = schedule_.spaces[a];
     const int32_t end = static_cast<int32_t>(schedule_.units.size());
     const auto alignment = static_cast<int64_t>(out_.arenas[a].alignment);
-    const int64_t zone = context_.red_zones ? std::max(kRedZoneBytes, alignment) : 0;
+    const int64_t zone = context_.settings->Get<kDebugCheckMemory>() ? std::max(kRedZoneBytes, alignment) : 0;
     const bool lanes = HasOperationLanes(static_cast<int32_t>(a));
     std::vector<Interval> intervals;
     std::vector<int32_t> placed;
@@ -420,7 +421,8 @@ class Assigner {
       if (largest->bytes > most) return TooLargeAtOnce(device, b.name, largest->bytes);
       out_.arenas[a].device = &device;
     }
-    const Placement placement = PlaceSmallest(intervals, context_.match_range, most, stop_);
+    const MatchRange range = {context_.settings->Get<kPlanMatchRange>(), context_.settings->IsSet<kPlanMatchRange>()};
+    const Placement placement = PlaceSmallest(intervals, range, most, stop_);
     MGE_RETURN_IF_ERROR(CheckStop(stop_));
     std::vector<int32_t> arenas = {static_cast<int32_t>(a)};  // index of the arena of each part
     while (arenas.size() < placement.part_bytes.size()) arenas.push_back(AddPart(a));

@@ -200,8 +200,8 @@ absl::StatusOr<PlanConstants> PlaceConstants(const Graph& graph, const Schedule&
                                              const MemoryPlan& memory, const PlanContext& context, const StopControl* stop,
                                              const WhenOver& when_over) {
   SharedConstants of_plan;
-  SharedConstants& table = context.shared_constants ? *context.shared_constants : of_plan;
-  std::lock_guard lock(context.placing->mutex);
+  SharedConstants& table = context.services->shared_constants ? *context.services->shared_constants : of_plan;
+  std::lock_guard lock(context.caches->placing.mutex);
   const uint64_t before = LiveBytes(context);
   Placer placer(graph, schedule, kernels, memory, table);
   placer.Run();

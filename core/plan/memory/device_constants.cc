@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/lazy_bytes.h"
+#include "core/graph/graph.h"
 
 namespace mge {
 namespace {

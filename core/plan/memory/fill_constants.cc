@@ -115,7 +115,8 @@ class Filler {
     const mge_kernel_api& api = device.kernel_api();
     Packer& packer = packers_[&device];
     const std::pair<const Device*, std::string> kernel(&device, c.unit->candidate.id);
-    if (!api.prepack_on || packer.scratch_bytes == 0 || context_.placing->packs_on_host.contains(kernel)) return false;
+    if (!api.prepack_on || packer.scratch_bytes == 0 || context_.caches->placing.packs_on_host.contains(kernel))
+      return false;
     if (!packer.scratch) {
       absl::StatusOr<std::shared_ptr<ConstantBlock>> scratch = ScratchOf(device, packer.scratch_bytes);
       if (!scratch.ok()) {
@@ -133,7 +134,7 @@ class Filler {
     const mge_code code = CallBackend(error, [&](mge_error* e) {
       return api.prepack_on(c.kernel, c.operand, packer.queue->handle(), from, AddressOf(c), e);
     });
-    if (code == MGE_UNIMPLEMENTED) context_.placing->packs_on_host.insert(kernel);
+    if (code == MGE_UNIMPLEMENTED) context_.caches->placing.packs_on_host.insert(kernel);
     if (code == MGE_OK || code == MGE_UNIMPLEMENTED) return code == MGE_OK;
     return PackingFailed(c, code, error);
   }

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "core/plan/memory/device_constants.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 #include "core/plan/schedule.h"
 
 namespace mge {

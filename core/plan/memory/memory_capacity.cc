@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 #include "fmt/format.h"
 
 namespace mge {
 
 Device& HostMemoryOf(const PlanContext& context, Device& device) {
-  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *context.host;
+  return device.Is(MGE_DEVICE_HOST_ACCESSIBLE) ? device : *context.services->host;
 }
 
 absl::StatusOr<MemoryCapacity> CapacityOf(Device& device) {

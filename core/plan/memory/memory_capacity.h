@@ -11,7 +11,7 @@
 
 namespace mge {
 
-struct PlanContext;  // core/plan/program.h
+struct PlanContext;  // core/plan/plan_context.h
 
 // Returns the device whose budget is charged for host tensors used by work on `device`.
 Device& HostMemoryOf(const PlanContext& context, Device& device);

@@ -125,7 +125,7 @@ class Needs {
   }
   Need& OfHostMemory(Device& device) { return Of(HostMemoryOf(context_, device)); }
   Need& OfClass(Device& device, int32_t memory_class) {
-    return memory_class == MGE_MEMORY_DEVICE ? Of(device) : OfHostMemory(*context_.host);
+    return memory_class == MGE_MEMORY_DEVICE ? Of(device) : OfHostMemory(*context_.services->host);
   }
   static PoolNeed& PoolOf(Need& need, Pool* pool) {
     for (PoolNeed& of : need.pools) {
@@ -138,12 +138,12 @@ class Needs {
   }
   // Returns true if another plan has packed this form.
   bool IsPacked(const ConstantKey& key, ValueId v) const {
-    SharedConstants* known = context_.shared_constants.get();
+    SharedConstants* known = context_.services->shared_constants.get();
     return known && known->Packed(key, graph_.value(v).constant).defined();
   }
   absl::Status AddUpload(Device& device, ValueId v, const ConstantKey& key, bool packed, bool named) {
     const auto bytes = static_cast<uint64_t>(key.bytes);
-    SharedConstants* known = context_.shared_constants.get();
+    SharedConstants* known = context_.services->shared_constants.get();
     if ((!packed || named) && known && known->Find(key, graph_.value(v).constant).block) return absl::OkStatus();
     MGE_ASSIGN_OR_RETURN(Pool * pool, device.PoolOf());
     PoolNeed& of = PoolOf(Of(device), pool);

@@ -13,7 +13,7 @@
 #include "core/graph/graph.h"
 #include "core/plan/memory/buffers.h"
 #include "core/plan/memory/device_constants.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 #include "core/plugin/device.h"
 
 namespace mge {

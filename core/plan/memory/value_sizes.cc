@@ -33,8 +33,8 @@ absl::StatusOr<uint64_t> BytesOf(const Value& v, const std::string& place) {
 // opened.
 MemoryCapacity LargestCapacity(const PlanContext& context, uint64_t enough) {
   std::vector<Device*> devices = context.devices;
-  if (context.host && std::any_of(devices.begin(), devices.end(), [](Device* d) { return HasQueues(*d); })) {
-    devices.insert(devices.begin() + 1, context.host);
+  if (context.services->host && std::any_of(devices.begin(), devices.end(), [](Device* d) { return HasQueues(*d); })) {
+    devices.insert(devices.begin() + 1, context.services->host);
   }
   MemoryCapacity largest;
   for (Device* device : devices) {

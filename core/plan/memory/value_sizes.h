@@ -9,7 +9,7 @@
 
 #include "core/graph/graph.h"
 #include "core/plan/memory/memory_capacity.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

@@ -16,8 +16,9 @@ bool FunctionKernels::HasName(const OpDef& def) {
   if (!is_new) return known->second;
   const OperatorShape shape = {def.domain, def.name, 1, static_cast<int>(def.inputs.size()),
                                static_cast<int>(def.outputs.size())};
-  return known->second = std::ranges::all_of(
-             context_.devices, [&](Device* device) { return device != context_.host && HasOperator(*device, shape); });
+  return known->second = std::ranges::all_of(context_.devices, [&](Device* device) {
+           return device != context_.services->host && HasOperator(*device, shape);
+         });
 }
 
 bool FunctionKernels::Has(const Graph& graph, NodeId id) {
@@ -29,7 +30,7 @@ bool FunctionKernels::Has(const Graph& graph, NodeId id) {
   const AbiGraph one(graph, std::vector<NodeId>{id}, uses);
   const mge_problem problem = {sizeof(mge_problem), context_.threads, one.graph(), nullptr, nullptr, 0};
   return std::ranges::all_of(context_.devices, [&](Device* device) {
-    absl::StatusOr<CandidateList> list = EnumerateCandidates(*device, problem, ConstraintsOn(context_, *device, false));
+    absl::StatusOr<CandidateList> list = EnumerateCandidates(*device, problem, context_.kernels.ConstraintsOn(*device));
     return list.ok() && !list->offered.empty();
   });
 }

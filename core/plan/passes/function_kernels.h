@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

@@ -21,7 +21,7 @@ absl::StatusOr<SpecialisedGraph> Specialise(const Graph& graph, std::span<const 
   FunctionKernels kernels(context);
   PassContext passes = {.allocator = &context.devices.front()->host_allocator(),
                         .denied_bytes = &out.denied_bytes,
-                        .skip = context.skip,
+                        .skip = context.skip.names,
                         .stop = stop,
                         .keeps_function = [&](const Graph& g, NodeId id) { return kernels.Has(g, id); }};
   MGE_RETURN_IF_ERROR(RunPasses(out.graph, passes, &out.pass_log));

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/passes/veto.h"
 
-#include <algorithm>
-
 #include "core/ops/rewrite.h"
 #include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 
 namespace mge {
 
-absl::Status ApplyVetoes(PlanContext& context) {
-  const mge_graph_api* first = context.devices.empty() ? nullptr : context.devices.front()->graph_api();
+absl::StatusOr<SkippedNames> WithVetoes(std::vector<std::string> names, std::span<Device* const> devices) {
+  SkippedNames out = {.names = std::move(names)};
+  const mge_graph_api* first = devices.empty() ? nullptr : devices.front()->graph_api();
   for (const Rewrite* rewrite : AllRewrites()) {
-    if (rewrite->on_request && (!first || !first->allow_rewrite)) context.skip.emplace_back(rewrite->name);
+    if (rewrite->on_request && (!first || !first->allow_rewrite)) out.names.emplace_back(rewrite->name);
   }
-  for (Device* device : context.devices) {
+  for (Device* device : devices) {
     const mge_graph_api* api = device->graph_api();
     if (!api || !api->allow_rewrite) continue;
     if (absl::Status opened = device->Open(); !opened.ok()) {
-      if (device == context.devices.front()) return opened;
+      if (device == devices.front()) return opened;
       continue;  // the planner reports it if the device is needed
     }
     for (const Rewrite* rewrite : AllRewrites()) {
@@ -29,13 +28,13 @@ absl::Status ApplyVetoes(PlanContext& context) {
         allowed = api->allow_rewrite(device->handle(), &name) != 0;
         return MGE_OK;
       });
-      if (allowed || std::find(context.skip.begin(), context.skip.end(), rewrite->name) != context.skip.end()) continue;
-      context.skip.emplace_back(rewrite->name);
-      context.vetoes.push_back(fmt::format("{}: not applied, because backend '{}' forbids it for models on {}",
-                                           rewrite->name, device->backend().name(), device->name()));
+      if (allowed || out.Has(rewrite->name)) continue;
+      out.names.emplace_back(rewrite->name);
+      out.vetoes.push_back(fmt::format("{}: not applied, because backend '{}' forbids it for models on {}", rewrite->name,
+                                       device->backend().name(), device->name()));
     }
   }
-  return absl::OkStatus();
+  return out;
 }
 
 }  // namespace mge

@@ -2,14 +2,16 @@
 // Vetoes: the rewrites that a backend forbids for models on its devices, and those for which it does not ask.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "core/base/status.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 
-// Asks the backends of the context's devices about each rewrite. Adds the forbidden ones to context.skip, and a sentence for
-// each to context.vetoes. Adds a rewrite that is applied on request, too, without a sentence, if the first device's backend
-// does not ask for it. Opens devices whose backend has such a rule. Fails if the first device fails.
-absl::Status ApplyVetoes(PlanContext& context);
+// Returns `names`, the rewrites that the devices' backends forbid, and those rewrites on request for which the first device's
+// backend does not ask. Opens devices whose backend has such a rule. Fails if the first device fails.
+absl::StatusOr<SkippedNames> WithVetoes(std::vector<std::string> names, std::span<Device* const> devices);
 
 }  // namespace mge

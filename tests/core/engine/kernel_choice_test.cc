@@ -2,8 +2,7 @@
 // The settings that choose kernels, in all combinations (core/env/kernel_choice.h).
 #include "core/env/kernel_choice.h"
 
-#include "core/engine/select.h"
-#include "core/plan/program.h"
+#include "core/plan/kernels/kernel_rules.h"
 #include "fmt/format.h"
 #include "tests/core/engine/tuner_test.h"
 
@@ -11,14 +10,14 @@ namespace mge {
 namespace {
 
 // Describes the choice of kernels in the words of core/env/kernel_choice.h.
-std::string ChosenBy(const PlanContext& context, const Device& device, bool tuned) {
-  const int32_t mode = SelectModeOn(context, device, tuned);
-  const mge_constraints constraints = ConstraintsOn(context, device, tuned);
-  const bool measures = tuned || context.selection->may_measure;
-  std::string out = context.selection->only_frozen ? "the file of select.frozen"
-                    : mode != MGE_SELECT_PROFILE   ? "estimates"
-                    : measures                     ? "times"
-                                                   : "stored times, else estimates";
+std::string ChosenBy(const KernelRules& rules, const Device& device, bool tuned) {
+  const int32_t mode = rules.ModeOn(device, tuned);
+  const mge_constraints constraints = rules.ConstraintsOn(device, tuned);
+  const bool measures = tuned || rules.may_measure;
+  std::string out = rules.only_frozen            ? "the file of select.frozen"
+                    : mode != MGE_SELECT_PROFILE ? "estimates"
+                    : measures                   ? "times"
+                                                 : "stored times, else estimates";
   if (constraints.require & MGE_KERNEL_DETERMINISTIC) out += ", deterministic kernels only";
   if (constraints.workspace_limit != UINT64_MAX) out += ", within select.workspace_limit";
   return out;
@@ -45,15 +44,15 @@ TEST(KernelChoice, EveryCombinationOfStrategyBackendModeAndAutotuneIsAsItsPageSa
         const auto resolved = host.runtime->devices().Resolve(name, "test");
         ASSERT_TRUE(resolved.ok()) << FormatError(resolved.status());
         Device& device = *resolved->devices[0].device;
-        PlanContext context;
-        context.devices = {&device};
-        ASSERT_TRUE(ApplyStrategy(*host.runtime->registry().snapshot(), host.runtime->selection(), Logger(), context).ok());
+        const bool frozen = host.runtime->plan_services()->selection.frozen != nullptr;
+        const auto rules = KernelRules::Of(*host.runtime->registry().snapshot(), std::vector<Device*>{&device}, frozen);
+        ASSERT_TRUE(rules.ok()) << FormatError(rules.status());
         const std::string where = fmt::format("{} on {}, autotune {}", row.strategy, name, autotune.autotune);
-        EXPECT_EQ(ChosenBy(context, device, false), row.chosen_by) << where;
+        EXPECT_EQ(ChosenBy(*rules, device, false), row.chosen_by) << where;
         std::string expected(reproducible ? autotune.reproducible : autotune.chosen_by);
         constexpr std::string_view kAsOthers = "as other kernels";
         if (expected.starts_with(kAsOthers)) expected.replace(0, kAsOthers.size(), row.chosen_by);
-        EXPECT_EQ(ChosenBy(context, device, context.gpu_convolutions.has_value()), expected) << where;
+        EXPECT_EQ(ChosenBy(*rules, device, rules->gpu_convolutions.has_value()), expected) << where;
         ++combinations;
       }
     }

@@ -9,19 +9,20 @@
 
 #include "core/base/errors.h"
 #include "gtest/gtest.h"
+#include "tests/support/plan_context.h"
 
 namespace mge {
 namespace {
 
 // Returns a context whose pool starts a thread per call, the last one first.
 PlanContext WithThreads() {
-  PlanContext context;
-  context.parallel_for = [](uint64_t count, const std::function<void(uint64_t)>& body) {
+  PlanServices services;
+  services.parallel_for = [](uint32_t, uint64_t count, const std::function<void(uint64_t)>& body) {
     std::vector<std::thread> threads;
     for (uint64_t i = count; i-- > 0;) threads.emplace_back([&body, i] { body(i); });
     for (std::thread& t : threads) t.join();
   };
-  return context;
+  return ContextWith({}, std::move(services));
 }
 
 TEST(ForEachOnPool, CallsEachBodyOnce) {
@@ -41,7 +42,7 @@ TEST(ForEachOnPool, ReturnsTheErrorOfTheFirstBodyWhateverTheOrderOfThreads) {
     return i == 3 || i == 7 ? absl::InternalError("body " + std::to_string(i)) : absl::OkStatus();
   };
   EXPECT_EQ(ForEachOnPool(WithThreads(), 9, body).message(), "body 3");
-  EXPECT_EQ(ForEachOnPool(PlanContext(), 9, body).message(), "body 3");
+  EXPECT_EQ(ForEachOnPool(ContextWith(), 9, body).message(), "body 3");
 }
 
 TEST(ForEachOnPool, ConvertsExceptions) {

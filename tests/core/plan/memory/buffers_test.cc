@@ -6,6 +6,7 @@
 #include "core/plan/passes/pass.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/plan_context.h"
 
 namespace mge {
 namespace {
@@ -19,7 +20,7 @@ struct Scheduled {
   Cover cover = {};
   Schedule schedule = {};
   PreparedKernels kernels = {};
-  PlanContext context = {};
+  PlanContext context = ContextWith();
 };
 
 // Returns the schedule of a graph. `in_place`: each kernel may write its first output over its first input.
@@ -88,7 +89,7 @@ TEST(Buffers, AreNotOverwrittenBeforeTheirLastReader) {
 
 TEST(Buffers, WithRedZonesStayInTheArenaAndOutputsAreCopied) {
   Scheduled s = ScheduleOf(kChain, true);
-  s.context.red_zones = true;
+  s.context.settings = SettingsWith({{"debug.check_memory", "1"}});
   const MemoryPlan memory = MemoryOf(s);
   EXPECT_EQ(memory.arenas[0].bytes, 256 + 2 * kRedZoneBytes);
   ASSERT_EQ(memory.output_copies.size(), 1u);
