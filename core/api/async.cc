@@ -29,25 +29,25 @@ mge_status* Start(mge_session* s, mge_tensor* const* inputs, size_t input_count,
   for (size_t i = 0; i < input_count; ++i) {
     MGE_API_RETURN_IF_ERROR(mge::api::TakeInput(*s->session, i, inputs[i]->value, in[i]));
   }
-  auto run = std::make_shared<mge::ControlledRun>(control ? &control->run_control : nullptr);
+  auto run = std::make_shared<mge::RunState>(control ? &control->run_control : nullptr);
   auto recorder = std::make_shared<std::optional<mge::Recorder>>(mge::api::RecorderOf(control, *s));
-  if (*recorder) run->control().observer = &**recorder;
-  s->session->RunAsync(std::move(in), std::move(out), run->control(),
-                       [run, recorder, done](absl::Status status, std::vector<mge::HostValue> results) {
-                         run->Leave();
-                         Outputs made;
-                         if (status.ok()) {
-                           status = mge::NoThrow([&] {
-                             if (*recorder) (*recorder)->Keep();
-                             for (mge::HostValue& v : results) {
-                               made.push_back(std::make_unique<mge_tensor>());
-                               made.back()->value = std::move(v);
-                             }
-                             return absl::OkStatus();
-                           });
+  if (*recorder) run->observer = &**recorder;
+  s->session->Post(std::move(in), std::move(out), *run,
+                   [run, recorder, done](absl::Status status, std::vector<mge::HostValue> results) {
+                     run->Detach();
+                     Outputs made;
+                     if (status.ok()) {
+                       status = mge::NoThrow([&] {
+                         if (*recorder) (*recorder)->Keep();
+                         for (mge::HostValue& v : results) {
+                           made.push_back(std::make_unique<mge_tensor>());
+                           made.back()->value = std::move(v);
                          }
-                         done(std::move(status), std::move(made));
+                         return absl::OkStatus();
                        });
+                     }
+                     done(std::move(status), std::move(made));
+                   });
   return nullptr;
 }
 

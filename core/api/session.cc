@@ -117,10 +117,10 @@ absl::Status RunInto(const mge_session& session, mge_tensor** outputs, size_t co
       made[i] = std::make_unique<mge_tensor>();
     }
   }
-  mge::ControlledRun run(Of(control));
+  mge::RunState run(Of(control));
   std::optional<mge::Recorder> recorder = mge::api::RecorderOf(control, session);
-  if (recorder) run.control().observer = &*recorder;
-  MGE_RETURN_IF_ERROR(run_into(std::span<mge::HostValue>(out), run.control()));
+  if (recorder) run.observer = &*recorder;
+  MGE_RETURN_IF_ERROR(run_into(std::span<mge::HostValue>(out), run));
   if (recorder) recorder->Keep();
   for (size_t i = 0; i < count; ++i) {
     if (made[i]) outputs[i] = made[i].release();
@@ -276,7 +276,7 @@ mge_status* mge_session_run_named(mge_session* s, const char* const* input_names
     places.push_back(place);
   }
   return Wrap(RunInto(*s, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
-    return s->session->RunSome(in, places, out, run);
+    return s->session->Submit({.inputs = in, .outputs = out, .places = places}, run).status();
   }));
 }
 MGE_API_CATCH
@@ -303,7 +303,8 @@ mge_status* mge_session_enqueue(mge_session* s, mge_tensor* const* inputs, size_
   auto fence = std::make_unique<mge_run_fence>();
   MGE_API_RETURN_IF_ERROR(
       RunInto(*s, outputs, output_count, control, [&](std::span<mge::HostValue> results, mge::RunState& run) {
-        absl::StatusOr<std::shared_ptr<mge::RunFence>> enqueued = s->session->Enqueue(in, results, run, earlier);
+        const mge::RunRequest request = {.inputs = in, .outputs = results, .after = earlier, .wait = false};
+        absl::StatusOr<std::shared_ptr<mge::RunFence>> enqueued = s->session->Submit(request, run);
         if (enqueued.ok()) fence->fence = *std::move(enqueued);
         return enqueued.status();
       }));

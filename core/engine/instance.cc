@@ -54,9 +54,9 @@ absl::StatusOr<std::unique_ptr<Instance>> Instance::Create(const Plan& plan, Run
   // Ranks of one process may share a device. An operation of one rank that waits for another could block the only worker.
   const bool waits_for_ranks = !plan.communicators.empty() && engine.kind() != EngineKind::kNaive;
   if (!plan.accesses.empty() && !waits_for_ranks) {
-    instance->step_runs_ = std::vector<StepRun>(plan.steps.size());
+    instance->operation_slots_ = std::vector<OperationSlot>(plan.steps.size());
     for (const Segment& segment : plan.segments) {
-      for (int32_t i = 0; i < segment.step_count; ++i) instance->step_runs_[segment.first_step + i].segment = &segment;
+      for (int32_t i = 0; i < segment.step_count; ++i) instance->operation_slots_[segment.first_step + i].segment = &segment;
     }
     instance->operations_ =
         std::make_unique<StepOperations>(plan, engine, [i = instance.get()](int32_t step) { return i->RunOperation(step); });
@@ -106,7 +106,7 @@ void Instance::ArmRuns() {
     run.bases = bases_.data();
     run.states = states_.data();
     run.error = &run_error_;
-    run.pool = &run_pool_;
+    run.pool = &pool_share_;
     run.parallel_for = ParallelFor;
     runs_[i].environment = this;
     if (i == 0) continue;
@@ -313,12 +313,12 @@ absl::Status Instance::Collect(std::span<const HostValue> inputs, std::span<Host
 }
 
 void Instance::ParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
-  auto& p = *static_cast<RunPool*>(pool);
+  auto& p = *static_cast<PoolShare*>(pool);
   p.pool->ParallelFor(chunks, p.width, body, context);
 }
 
 void Instance::ObservedParallelFor(void* pool, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
-  auto& p = *static_cast<RunPool*>(pool);
+  auto& p = *static_cast<PoolShare*>(pool);
   struct Observed {
     void (*body)(void*, uint64_t);
     void* context;
@@ -350,7 +350,7 @@ absl::Status Instance::RunSteps() {
 }
 
 absl::Status Instance::BeginSteps() {
-  run_pool_ = {control_->pool, control_->width, control_->observer};
+  pool_share_ = {control_->pool, control_->width, control_->observer};
   if (run_error_.code != MGE_OK) run_error_ = mge_error();
   for (HostRun& r : runs_) r.run.width = control_->width;
   runs_[0].run.cancel = reinterpret_cast<const int32_t*>(&control_->cancel);
@@ -362,7 +362,7 @@ absl::Status Instance::BeginSteps() {
 absl::Status Instance::RunOperation(int32_t step) {
   MGE_RETURN_IF_ERROR(control_->CheckStop());
   const Step& s = plan_.steps[static_cast<size_t>(step)];
-  StepRun& mine = step_runs_[static_cast<size_t>(step)];
+  OperationSlot& mine = operation_slots_[static_cast<size_t>(step)];
   const int32_t queue = mine.segment->queue;
   mine.run = runs_[static_cast<size_t>(queue + 1)];  // that of the calling thread, or of the queue
   mine.run.run.error = &mine.error;

@@ -88,7 +88,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
 
  private:
   // The object that mge_run::pool points to.
-  struct RunPool {
+  struct PoolShare {
     ComputePool* pool;
     uint32_t width;
     RunObserver* observer;
@@ -165,14 +165,14 @@ class Instance : public HostStepEnvironment, public Unfinished {
   // The mge_run of the steps in the calling thread, then one for each queue. Never moved: records may point to them.
   std::vector<HostRun> runs_;
   // For each operation: its mge_run and error. Never moved, and kept until enqueued work has ended.
-  struct StepRun {
+  struct OperationSlot {
     HostRun run;
     mge_error error;
     const Segment* segment;
   };
-  std::vector<StepRun> step_runs_;
+  std::vector<OperationSlot> operation_slots_;
   std::unique_ptr<StepOperations> operations_;  // nullptr: a run calls all steps itself
-  RunPool run_pool_ = {};
+  PoolShare pool_share_ = {};
   mge_error run_error_;
   std::atomic<int32_t> stop_{0};  // cancel flag for enqueued steps, which may outlive the RunState
   RunState* control_ = nullptr;

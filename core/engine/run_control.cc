@@ -24,7 +24,7 @@ void RunControl::SetPriority(int priority) {
 void RunControl::Cancel() {
   std::lock_guard lock(mutex_);
   cancelled_ = true;
-  for (ControlledRun* run = runs_; run; run = run->next_) run->control_.cancel.store(kStopAsked);
+  for (RunState* run = runs_; run; run = run->next_) run->cancel.store(kStopAsked);
 }
 
 void RunControl::Reset() {
@@ -35,31 +35,30 @@ void RunControl::Reset() {
 RunState::Overdue RunControl::LookAt() const {
   std::lock_guard lock(mutex_);
   RunState::Overdue worst;
-  for (const ControlledRun* run = runs_; run; run = run->next_) {
-    RunState::Overdue one = run->control_.LookAt();
+  for (const RunState* run = runs_; run; run = run->next_) {
+    RunState::Overdue one = run->LookAt();
     if (one.seconds > worst.seconds) worst = std::move(one);
   }
   return worst;
 }
 
-ControlledRun::ControlledRun(RunControl* by) : by_(by) {
+RunState::RunState(RunControl* by) : by_(by) {
   if (!by) return;
   std::lock_guard lock(by->mutex_);
-  control_.seed = by->seed_;
-  control_.priority = by->priority_;
+  seed = by->seed_;
+  priority = by->priority_;
   constexpr double kLongest = 1e9;  // seconds; larger values overflow a 64-bit count of nanoseconds
   if (by->timeout_s_ > 0 && by->timeout_s_ <= kLongest) {
     const std::chrono::duration<double> limit(by->timeout_s_);
-    control_.deadline =
-        std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
+    deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
   }
-  if (by->cancelled_) control_.cancel.store(kStopAsked);
+  if (by->cancelled_) cancel.store(kStopAsked);
   next_ = by->runs_;
   if (next_) next_->previous_ = this;
   by->runs_ = this;
 }
 
-void ControlledRun::Leave() {
+void RunState::Detach() {
   RunControl* by = std::exchange(by_, nullptr);
   if (!by) return;
   std::lock_guard lock(by->mutex_);

@@ -10,9 +10,7 @@
 
 namespace mge {
 
-class ControlledRun;
-
-// A control object of the API. Thread-safe. It must outlive its runs, up to ControlledRun::Leave().
+// A control object of the API. Thread-safe. It must outlive its runs, up to RunState::Detach().
 class RunControl {
  public:
   // Sets the time limit of later runs, in seconds. Values <= 0 or > 1e9 disable it.
@@ -28,31 +26,13 @@ class RunControl {
   RunState::Overdue LookAt() const;
 
  private:
-  friend class ControlledRun;
+  friend struct RunState;
   mutable std::mutex mutex_;
   double timeout_s_ = 0;
   uint64_t seed_ = 0;
   std::optional<int> priority_;
   bool cancelled_ = false;
-  ControlledRun* runs_ = nullptr;
-};
-
-// One run under a control. It uses the settings of the control at its creation, and its time limit starts then.
-class ControlledRun {
- public:
-  explicit ControlledRun(RunControl* by);  // nullptr: no control, no time limit
-  ~ControlledRun() { Leave(); }
-  ControlledRun(const ControlledRun&) = delete;
-  ControlledRun& operator=(const ControlledRun&) = delete;
-  // Removes the run from the control, which may then be destroyed.
-  void Leave();
-  RunState& control() { return control_; }
-
- private:
-  friend class RunControl;
-  RunControl* by_;
-  RunState control_;
-  ControlledRun *next_ = nullptr, *previous_ = nullptr;
+  RunState* runs_ = nullptr;
 };
 
 }  // namespace mge

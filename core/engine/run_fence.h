@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a run that was enqueued and may still be in progress.
 //
-// Session::Enqueue() returns such a fence. The caller waits for it, or passes it to a later run, whose queues then wait on
+// Session::Submit() returns such a fence. The caller waits for it, or passes it to a later run, whose queues then wait on
 // the device. The fence keeps everything that the enqueued work uses: instance, plan, tensors, runtime, and the fences of
 // earlier runs for which its queues wait. The first wait that sees the end of the run gives the instance back to its store.
 #pragma once

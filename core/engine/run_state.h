@@ -16,11 +16,23 @@
 
 namespace mge {
 
-// The control of a run. The caller owns it, and it must outlive the run.
+class RunControl;  // core/engine/run_control.h
+
+// The state of one run. The caller owns it, and it must outlive the run.
 struct RunState : StopControl {
-  uint64_t seed = 0;         // 0: that of the session's settings
-  uint64_t next_random = 0;  // the next Philox block, or seed of a host step, of the run; Session::Run() sets the first one
-  uint32_t width = 1;        // threads of the compute pool that the run may use
+  // A run under a control uses the settings of that control at this time, and its time limit starts now. nullptr: no control,
+  // no time limit.
+  explicit RunState(RunControl* by = nullptr);
+  ~RunState() { Detach(); }
+  RunState(const RunState&) = delete;
+  RunState& operator=(const RunState&) = delete;
+  // Removes the run from its control, which may then be destroyed.
+  void Detach();
+
+  uint64_t seed = 0;  // 0: that of the session's settings
+  uint64_t next_random =
+      0;               // the next Philox block, or seed of a host step, of the run; Session::Submit() sets the first one
+  uint32_t width = 1;  // threads of the compute pool that the run may use
   ComputePool* pool = nullptr;
   RunObserver* observer = nullptr;  // nullable
   std::optional<int> priority;      // of an asynchronous run; unset: it has none
@@ -44,7 +56,10 @@ struct RunState : StopControl {
   void Leave();
 
  private:
-  mutable std::mutex mutex_;  // guards due_, and keeps *at_ alive in LookAt()
+  friend class RunControl;
+  RunControl* by_;
+  RunState *next_ = nullptr, *previous_ = nullptr;  // the runs under the same control; guarded by its mutex
+  mutable std::mutex mutex_;                        // guards due_, and keeps *at_ alive in LookAt()
   std::optional<std::chrono::steady_clock::time_point> due_;
   std::atomic<const Unit*> at_{nullptr};
 };

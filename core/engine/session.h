@@ -13,6 +13,7 @@
 
 #include "core/engine/instance.h"
 #include "core/engine/run_fence.h"
+#include "core/engine/run_request.h"
 #include "core/engine/run_turn.h"
 #include "core/engine/runtime.h"
 #include "core/onnx/reader.h"
@@ -82,42 +83,40 @@ class Session : public std::enable_shared_from_this<Session> {
     latest_.store(program_.get(), std::memory_order_relaxed);
     return replicas_ ? replicas_->PlanFor(inputs, stop) : program_->PlanFor(inputs, stop);
   }
-  // Returns the plan that Run(), RunSome() or PlanFor() used last, or nullptr if there is none.
+  // Returns the plan that Submit() or PlanFor() used last, or nullptr if there is none.
   std::shared_ptr<const Plan> last_plan() const;
   // Lets these sessions run the model from now on. Call it before the first run.
   void RunOn(std::shared_ptr<Replicas> replicas) { replicas_ = std::move(replicas); }
 
-  // Runs the model. `inputs` are in the model's order. `outputs` has output_count() elements. A defined output tensor is
-  // memory of the caller for that result. The caller sets the cancel flag, the deadline and the seed of `control`; the
-  // deadline includes planning. This function sets its width and pool.
-  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control);
-  // Enqueues a run that starts when the runs `after` have ended, and returns without waiting for it. The results are in the
-  // memory of devices or in page-locked memory: `outputs` is set before the return, and may be read when the fence is
-  // reached. Waits for steps that the host computes. Runs a model to its end if its outputs have data-dependent shapes or
-  // are computed in host memory, if its runs must not overlap, if its steps are operations of the engine, or if the session
-  // has no device with queues. On a named stream, the run is also after the one that was enqueued there last. `control` and
-  // its deadline are used only during the call. Fails with kBadInput if an output is in plain host memory, and with
-  // kApiMisuse for a fence of another runtime.
-  absl::StatusOr<std::shared_ptr<RunFence>> Enqueue(std::span<const HostValue> inputs, std::span<HostValue> outputs,
-                                                    RunState& control, std::span<const std::shared_ptr<RunFence>> after);
+  // Runs the model. The caller sets the cancel flag, the deadline and the seed of `control`; the deadline includes planning.
+  // This function sets its width and pool. `control` is used only during the call. On an error, the outputs are undefined.
+  //
+  // With request.wait, runs in the calling thread, waits, and returns nullptr. Otherwise enqueues the work and returns a fence
+  // without waiting for it. The results are then in the memory of devices or in page-locked memory: the outputs are set before
+  // the return, and may be read when the fence is reached. It still waits for steps that the host computes, and runs a model
+  // to its end if its outputs have data-dependent shapes or are computed in host memory, if its runs must not overlap, if its
+  // steps are operations of the engine, or if the session has no device with queues. On a named stream, an enqueued run is
+  // also after the one that was enqueued there last. Fails with kBadInput if an output of an enqueued run is in plain host
+  // memory, and with kApiMisuse for a fence of another runtime.
+  absl::StatusOr<std::shared_ptr<RunFence>> Submit(const RunRequest& request, RunState& control);
+  // The same for all outputs, and waits.
+  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) {
+    return Submit({.inputs = inputs, .outputs = outputs}, control).status();
+  }
+  // Submits the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
+  // thread, others a worker: one of those for prioritized runs if control.priority is set. A session on cpu:default uses the
+  // calling thread. On a named stream, the run starts after the earlier ones of this function. Calls `done` once, in that
+  // thread. `control` must live until `done` has returned.
+  void Post(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
+            std::function<void(absl::Status, std::vector<HostValue>)> done);
+
   // Returns the number of bytes that all runs have copied between plain host memory and page-locked memory.
   uint64_t staged_bytes() const { return staged_bytes_.load(std::memory_order_relaxed); }
   // Returns the number of engine operations of the latest run: 1, or one per step if engine.bulk_inference is false. The
   // model's body plans run within them; a continuation adds its own.
   uint64_t operations() const { return operations_.load(std::memory_order_relaxed); }
-  // Runs the model for some outputs only. `places` are their indices, each once. Skips nodes that these outputs do not need.
-  absl::Status RunSome(std::span<const HostValue> inputs, std::span<const int> places, std::span<HostValue> outputs,
-                       RunState& control);
-
   // Returns a copy of the elements of a state, when no run is changing it. Fails with kBadInput if there is no such state.
   absl::StatusOr<Tensor> ReadState(const std::string& name);
-
-  // Runs the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
-  // thread, others a worker: one of those for prioritized runs if control.priority is set. A session on cpu:default uses the
-  // calling thread. On a named stream, the run starts after the earlier ones of this function. Calls `done` once, in that
-  // thread. `control` must live until `done` has returned.
-  void RunAsync(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
-                std::function<void(absl::Status, std::vector<HostValue>)> done);
 
  private:
   struct Subset {
@@ -125,26 +124,14 @@ class Session : public std::enable_shared_from_this<Session> {
     std::shared_ptr<Program> program;
   };
   Session() = default;
-  absl::Status RunProgram(Program& program, std::span<const HostValue> inputs, std::span<HostValue> outputs,
-                          RunState& control);
-  // Calls run() with the session's threads, seed and default time limit in `control`.
+  absl::Status CheckRequest(const RunRequest& request) const;
   template <typename F>
   absl::Status WithControl(RunState& control, F run);
-  // Creates the outputs on devices that the caller has not provided.
-  absl::Status CreateOutputs(const Plan& plan, std::span<HostValue> outputs) const;
-  // Runs the plan. Creates outputs on devices, and moves those that it computes in host memory to where the caller wants
-  // them.
-  absl::Status RunWithPlaces(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
-                             std::span<HostValue> outputs, RunState& control);
-  // Runs the model on replicas_. Moves the outputs to where the caller wants them.
-  absl::Status RunReplicas(std::span<const HostValue> inputs, std::span<HostValue> outputs, const IoPlace& created,
-                           RunState& control);
-  // Runs the plan, alone if it must be.
-  absl::Status RunInTurn(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
-                         std::span<HostValue> outputs, RunState& control);
-  // Runs the plan. Outputs in host memory that the run creates are page-locked for pinned_.
-  absl::Status RunPinned(const std::shared_ptr<const Plan>& plan, std::span<const HostValue> inputs,
-                         std::span<HostValue> outputs, RunState& control);
+  // Returns the plan for the request's inputs and outputs.
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(Program& program, const RunRequest& request, RunState& control);
+  // Runs or enqueues a checked request behind `previous` (nullable).
+  absl::StatusOr<std::shared_ptr<RunFence>> Execute(Program& program, const RunRequest& request,
+                                                    const std::shared_ptr<RunFence>& previous, RunState& control);
   // Returns the program that computes these outputs only. The kMaxSubsets most recently used ones are kept.
   absl::StatusOr<std::shared_ptr<Program>> ProgramFor(std::span<const int> places);
 
@@ -156,10 +143,11 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::mutex subsets_mutex_;
   std::list<Subset> subsets_;                    // most recent first; guarded by subsets_mutex_
   std::atomic<const Program*> latest_{nullptr};  // the program used last; one of a subset may be gone
-  IoPlace created_;                              // the place of outputs that runs create
-  DeviceUse pinned_;                   // page-locks created outputs in host memory; no device: they are ordinary memory
-  bool inline_ = false;                // asynchronous runs use the calling thread
-  std::shared_ptr<RunStream> stream_;  // of the session's device; nullptr: runs have no order
+  IoPlace planned_;                              // where plans write outputs that runs create
+  IoPlace created_;                              // where the caller gets them: there, or in page-locked memory of pinned_
+  DeviceUse pinned_;                             // keeps its device; none: outputs in host memory are ordinary memory
+  bool inline_ = false;                          // asynchronous runs use the calling thread
+  std::shared_ptr<RunStream> stream_;            // of the session's device; nullptr: runs have no order
   std::atomic<uint64_t> staged_bytes_{0};
   std::atomic<uint64_t> operations_{0};
   RunTurn turn_;  // of plans that run alone

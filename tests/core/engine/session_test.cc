@@ -414,7 +414,7 @@ TEST(Session, RunsAsynchronouslyOnTheConfiguredEngine) {
     std::thread::id where;
     std::vector<float> got;
     RunState control;
-    session->RunAsync({Images(2)}, std::vector<HostValue>(1), control, [&](absl::Status status, std::vector<HostValue> out) {
+    session->Post({Images(2)}, std::vector<HostValue>(1), control, [&](absl::Status status, std::vector<HostValue> out) {
       EXPECT_TRUE(status.ok());
       auto data = out[0].tensor.Data<float>();
       got.assign(data.begin(), data.end());

@@ -149,7 +149,8 @@ TEST_P(PagedMemoryOfGpu, BelongsToARunUntilItsEnd) {
   auto fixed = Make("512"), variable = Make("N");
   const std::vector<float> expected = Run(*variable, 300);
   Run(*fixed, 512);
-  auto fence = fixed->Enqueue(std::vector<HostValue>{Numbers({512, 1024})}, out, control, {});
+  auto fence =
+      fixed->Submit({.inputs = std::vector<HostValue>{Numbers({512, 1024})}, .outputs = out, .wait = false}, control);
   ASSERT_TRUE(fence.ok()) << FormatError(fence.status());
   EXPECT_EQ(Run(*variable, 300), expected);  // may overlap
   EXPECT_THAT(FormatError(ResultsOf(*fixed, {Numbers({512, 1024})}).status()), HasSubstr("another run uses"));

@@ -75,7 +75,7 @@ TEST(QueueLimits, LetManyRunsEndThatNobodyWaitsFor) {
     out.resize(1);
     out[0].tensor = *DeviceMemory::Create((*session)->device(), MGE_MEMORY_DEVICE, DType::kF32, {4, 4}, runtime);
     RunState control;
-    auto fence = (*session)->Enqueue(std::vector{Numbers({4, 4})}, out, control, {});
+    auto fence = (*session)->Submit({.inputs = std::vector{Numbers({4, 4})}, .outputs = out, .wait = false}, control);
     ASSERT_TRUE(fence.ok()) << FormatError(fence.status());
     fences.push_back(*fence);
   }

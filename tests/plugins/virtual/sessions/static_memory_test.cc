@@ -136,7 +136,7 @@ TEST_P(SharedArenaOfGpu, RefusesARunWhileAnotherIsInProgress) {
   Run(a), Run(b);
   RunState control;
   std::vector<HostValue> out(1);
-  auto fence = a.session->Enqueue(a.in, out, control, {});
+  auto fence = a.session->Submit({.inputs = a.in, .outputs = out, .wait = false}, control);
   ASSERT_TRUE(fence.ok()) << FormatError(fence.status());
   const absl::Status refused = ResultsOf(*b.session, b.in).status();
   EXPECT_EQ(ErrorId(refused), errors::kApiMisuse.id);
@@ -144,7 +144,8 @@ TEST_P(SharedArenaOfGpu, RefusesARunWhileAnotherIsInProgress) {
                                           HasSubstr("memory.static_policy=off")));
   EXPECT_TRUE((*fence)->Wait(std::chrono::seconds(10)).ok());
   Run(b);
-  EXPECT_TRUE((*a.session->Enqueue(a.in, out, control, {}))->Wait(std::chrono::seconds(10)).ok());
+  EXPECT_TRUE(
+      (*a.session->Submit({.inputs = a.in, .outputs = out, .wait = false}, control))->Wait(std::chrono::seconds(10)).ok());
 }
 
 // A session chooses for itself; a variable with another value is an error.
