@@ -212,9 +212,9 @@ Json BodiesMemory(const Plan& plan) {
     if (&p == &plan) return;
     rows.push_back({{"body", path},
                     {"steps", p.steps.size()},
-                    {"arena_bytes", p.arena_bytes},
-                    {"packed_constant_bytes", p.packed_bytes},
-                    {"uploaded_constant_bytes", p.uploaded_bytes},
+                    {"arena_bytes", p.report.arena_bytes},
+                    {"packed_constant_bytes", p.report.packed_bytes},
+                    {"uploaded_constant_bytes", p.report.uploaded_bytes},
                     {"buffers", BuffersJson(p)}});
   });
   return rows;
@@ -242,7 +242,7 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
               {"planned_peak_bytes", totals.planned_peak_bytes},
               {"measured_peak_bytes", totals.measured_peak_bytes},
               {"arena_bytes", totals.arena_bytes},
-              {"arena_lower_bound_bytes", plan->lower_bound_bytes},
+              {"arena_lower_bound_bytes", plan->report.lower_bound_bytes},
               {"arenas", ArenasJson(*plan)},
               {"shared_arenas", SharedArenasJson(InstanceStore::Of(*plan))},
               {"arena_use", InstanceStore::Of(*plan).arenas().name()},
@@ -321,20 +321,20 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
     if (b.body->unit < 0) rest.push_back(BodiesObject(b, times));
   }
   Json dropped = Json::array();
-  for (const Alternative& a : plan.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
+  for (const Alternative& a : plan.report.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
   return {{"device", DeviceText(plan)},
           {"steps", plan.steps.size()},
-          {"reference_steps", plan.reference_steps},
-          {"arena_bytes", plan.arena_bytes},
-          {"arena_lower_bound_bytes", plan.lower_bound_bytes},
-          {"packed_constant_bytes", plan.packed_bytes},
-          {"uploaded_constant_bytes", plan.uploaded_bytes},
+          {"reference_steps", plan.report.reference_steps},
+          {"arena_bytes", plan.report.arena_bytes},
+          {"arena_lower_bound_bytes", plan.report.lower_bound_bytes},
+          {"packed_constant_bytes", plan.report.packed_bytes},
+          {"uploaded_constant_bytes", plan.report.uploaded_bytes},
           {"arenas", ArenasJson(plan)},
-          {"constant_bytes", plan.constant_bytes},
+          {"constant_bytes", plan.report.constant_bytes},
           {"units", std::move(units)},
           {"dropped_claims", std::move(dropped)},
-          {"kernel_restrictions", plan.kernel_restrictions},
-          {"passes", plan.pass_log},
+          {"kernel_restrictions", plan.report.kernel_rules},
+          {"passes", plan.report.pass_log},
           {"buffers", BuffersJson(plan)},
           {"planned_in_the_run", plan.continuation != nullptr},
           {"continuation", std::move(rest)}};

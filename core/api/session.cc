@@ -160,16 +160,16 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
   absl::Status status;
   ForEachPlan(plan, [&](const Plan& p, const std::string&) {
     t.planned_peak_bytes += static_cast<uint64_t>(PlannedPeakBytes(p));
-    t.arena_bytes += p.arena_bytes;
-    t.packed_bytes += p.packed_bytes;
-    t.uploaded_bytes += p.uploaded_bytes;
-    t.constant_bytes += p.constant_bytes;
+    t.arena_bytes += p.report.arena_bytes;
+    t.packed_bytes += p.report.packed_bytes;
+    t.uploaded_bytes += p.report.uploaded_bytes;
+    t.constant_bytes += p.report.constant_bytes;
     t.steps += static_cast<uint32_t>(p.steps.size());
-    t.reference_steps += static_cast<uint32_t>(p.reference_steps);
+    t.reference_steps += static_cast<uint32_t>(p.report.reference_steps);
     InstanceStore& store = InstanceStore::Of(p);
     absl::StatusOr<std::unique_ptr<Instance>> instance = store.Take();
     if (!instance.ok()) return status.Update(instance.status());
-    t.measured_peak_bytes += static_cast<uint64_t>((*instance)->arena_bytes() + p.measured_constant_bytes);
+    t.measured_peak_bytes += static_cast<uint64_t>((*instance)->arena_bytes() + p.report.measured_constant_bytes);
     store.Give(*std::move(instance));
   });
   if (!status.ok()) return status;

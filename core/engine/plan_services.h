@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a runtime gives to planning: the compute pool, files of the choice of kernels, and a store of instances for each plan.
+// The services of a runtime for planning: the compute pool, files of the choice of kernels, and a store of instances for each plan.
 #pragma once
 
 #include <memory>

@@ -8,18 +8,17 @@
 
 namespace mge {
 
-std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
-                                   PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
-                                   PlanConstants constants, std::vector<StateBase> states, BoundSteps bound,
-                                   Segments segments, std::unique_ptr<Continuation> continuation) {
+std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, PlanParts parts) {
+  auto& [special, cover, kernels, memory, needs, constants, states, bound, segments, accesses, continuation, records] =
+      parts;
   auto plan = std::make_shared<Plan>();
   plan->device = context.devices.front();
-  plan->kernel_restrictions = context.kernels.texts;
+  plan->report.kernel_rules = context.kernels.texts;
   plan->red_zones = context.settings->Get<kDebugCheckMemory>();
-  plan->pass_log = std::move(special.pass_log);
-  plan->dropped_claims = std::move(cover.dropped_claims);
+  plan->report.pass_log = std::move(special.pass_log);
+  plan->report.dropped_claims = std::move(cover.dropped_claims);
   plan->kernels = std::move(kernels.handles);
-  plan->rebound_kernels = kernels.rebound;
+  plan->report.rebound_kernels = kernels.rebound;
   plan->states = std::move(kernels.states);
   plan->state_apis = std::move(kernels.state_apis);
 
@@ -27,8 +26,8 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->outputs = std::move(memory.outputs);
   plan->arenas = std::move(memory.arenas);
   for (const Arena& arena : plan->arenas) {
-    plan->arena_bytes += arena.bytes;
-    plan->lower_bound_bytes += arena.lower_bound_bytes;
+    plan->report.arena_bytes += arena.bytes;
+    plan->report.lower_bound_bytes += arena.lower_bound_bytes;
   }
   plan->buffers = std::move(memory.placed);
   plan->needs = std::move(needs);
@@ -43,10 +42,10 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->base_count = constants.base_count;
   plan->constants = std::move(constants.host);
   plan->device_constants = std::move(constants.device);
-  plan->constant_bytes = constants.plain_bytes;
-  plan->packed_bytes = constants.packed_bytes;
-  plan->uploaded_bytes = constants.uploaded_bytes;
-  plan->measured_constant_bytes = constants.measured_bytes;
+  plan->report.constant_bytes = constants.plain_bytes;
+  plan->report.packed_bytes = constants.packed_bytes;
+  plan->report.uploaded_bytes = constants.uploaded_bytes;
+  plan->report.measured_constant_bytes = constants.measured_bytes;
 
   plan->steps = std::move(segments.steps);
   plan->units = std::move(bound.units);
@@ -54,9 +53,14 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph 
   plan->host_args = std::move(bound.host_args);
   plan->communicators = std::move(bound.communicators);
   plan->bodies = std::move(bound.bodies);
-  plan->reference_steps = bound.reference_steps;
+  plan->report.reference_steps = bound.reference_steps;
   plan->segments = std::move(segments.segments);
   plan->queues = std::move(segments.queues);
+  plan->accesses = std::move(accesses);
+  plan->access_variables = static_cast<int32_t>(memory.buffers.size());
+  plan->operation_steps = StepsPerOperation(context);
+  plan->values = std::move(records.values);
+  plan->recorded_units = std::move(records.units);
   if (continuation) plan->bodies.push_back({-1, "continuation", continuation->program});
   plan->continuation = std::move(continuation);
   return plan;

@@ -13,13 +13,27 @@
 #include "core/plan/passes/specialise.h"
 #include "core/plan/plan.h"
 #include "core/plan/segments.h"
+#include "core/plan/value_records.h"
 
 namespace mge {
 
+// The results of the stages.
+struct PlanParts {
+  SpecialisedGraph special;
+  Cover cover;
+  PreparedKernels kernels;
+  MemoryPlan memory;
+  std::vector<MemoryNeed> needs;
+  PlanConstants constants;
+  std::vector<StateBase> states;
+  BoundSteps bound;
+  Segments segments;
+  std::vector<StepAccess> accesses;
+  std::unique_ptr<Continuation> continuation;
+  ValueRecords records;
+};
+
 // Returns the plan. Computes only sums and copies of graph constants; moves everything else.
-std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, SpecialisedGraph special, Cover cover,
-                                   PreparedKernels kernels, MemoryPlan memory, std::vector<MemoryNeed> needs,
-                                   PlanConstants constants, std::vector<StateBase> states, BoundSteps bound,
-                                   Segments segments, std::unique_ptr<Continuation> continuation);
+std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, PlanParts parts);
 
 }  // namespace mge

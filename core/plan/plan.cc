@@ -92,7 +92,9 @@ void GiveUpIdle(const Plan& plan) {
   }
 }
 
-int64_t PlannedPeakBytes(const Plan& plan) { return plan.arena_bytes + plan.packed_bytes + plan.uploaded_bytes; }
+int64_t PlannedPeakBytes(const Plan& plan) {
+  return plan.report.arena_bytes + plan.report.packed_bytes + plan.report.uploaded_bytes;
+}
 
 namespace {
 
@@ -161,13 +163,13 @@ class PlanWriter {
 
 void PlanWriter::WriteHead(const Plan& plan) {
   const size_t views = plan.units.size() - plan.steps.size();
-  Line(
-      fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
-                  "bytes",
-                  DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
-                  plan.arena_bytes, plan.lower_bound_bytes, plan.packed_bytes, plan.constant_bytes));
+  Line(fmt::format(
+      "device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
+      "bytes",
+      DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
+      plan.report.arena_bytes, plan.report.lower_bound_bytes, plan.report.packed_bytes, plan.report.constant_bytes));
   if (!plan.queues.empty()) out_ += MemoryText(plan);
-  for (const std::string& text : plan.kernel_restrictions) {
+  for (const std::string& text : plan.report.kernel_rules) {
     if (why_) Line(text);
   }
 }
@@ -255,8 +257,8 @@ void PlanWriter::Write(const Plan& plan) {
   for (; body != bodies.end(); ++body) WriteBody(*body);
   if (!why_) return;
   WriteSegments(plan);
-  for (const Alternative& a : plan.dropped_claims) Line(fmt::format("dropped fusion {}: {}", a.id, a.reason));
-  for (const std::string& text : plan.pass_log) Line(fmt::format("pass {}", text));
+  for (const Alternative& a : plan.report.dropped_claims) Line(fmt::format("dropped fusion {}: {}", a.id, a.reason));
+  for (const std::string& text : plan.report.pass_log) Line(fmt::format("pass {}", text));
   for (const PlacedBuffer& b : plan.buffers) {
     Line(fmt::format("buffer {:>10} +{:<10} steps {}..{}  {}", b.offset, b.bytes, b.first, b.last, b.name));
   }

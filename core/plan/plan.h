@@ -277,6 +277,23 @@ struct MemoryNeed {
   std::string largest = {};  // the plan's largest buffers as text: "x (8 bytes), y (4 bytes)"
 };
 
+// Facts about a plan that no run reads, for listings and tests.
+struct PlanReport {
+  int64_t arena_bytes = 0;        // sum over all arenas
+  int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
+  int64_t constant_bytes = 0;     // constants in host memory that are not packed (mostly views of the model's file)
+  int64_t packed_bytes = 0;       // packed constants in host memory
+  int64_t uploaded_bytes = 0;     // constants in devices' memory, packed or not
+  // Measured growth of the devices' budgets while constants were packed and uploaded. Exact if no other thread planned or
+  // ran on those devices meanwhile.
+  int64_t measured_constant_bytes = 0;
+  int reference_steps = 0;
+  int rebound_kernels = 0;                // kernels derived from those of another plan, for other shapes
+  std::vector<std::string> kernel_rules;  // attributes that settings require of kernels or forbid, and the like
+  std::vector<Alternative> dropped_claims;
+  std::vector<std::string> pass_log;
+};
+
 // A plan (see the top of this file). The destructor waits for devices that still use its memory.
 class Plan {
  public:
@@ -315,23 +332,11 @@ class Plan {
   // The zone behind has kRedZoneBytes plus the padding to a multiple of kBufferAlignment. Outputs are computed in arenas
   // too.
   bool red_zones = false;
-  int64_t arena_bytes = 0;        // sum over all arenas
-  int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
   std::vector<PlacedBuffer> buffers;
   std::vector<RecordedValue> values;         // empty unless RecordsValues() (value_records.h)
   std::vector<RecordedUnit> recorded_units;  // by unit; the units that only copy outputs are missing
   std::vector<MemoryNeed> needs;             // one per budget
-  int64_t constant_bytes = 0;  // constants in host memory that are not packed (mostly views of the model's file)
-  int64_t packed_bytes = 0;    // packed constants in host memory
-  int64_t uploaded_bytes = 0;  // constants in devices' memory, packed or not
-  // Measured growth of the devices' budgets while constants were packed and uploaded. Exact if no other thread planned or
-  // ran on those devices meanwhile.
-  int64_t measured_constant_bytes = 0;
-  int reference_steps = 0;
-  int rebound_kernels = 0;                       // kernels derived from those of another plan, for other shapes
-  std::vector<std::string> kernel_restrictions;  // for --why: kernel attributes that settings require or forbid
-  std::vector<Alternative> dropped_claims;
-  std::vector<std::string> pass_log;
+  PlanReport report;
 
   std::vector<KernelHandle> kernels;
   std::unique_ptr<std::byte[]> args;  // the arguments of all steps but host steps, in one block

@@ -30,7 +30,7 @@ size_t HashOf(std::span<const InputType> inputs, std::span<const IoPlace> output
 }
 
 // Returns the bytes of the constants that a plan packed or uploaded.
-int64_t ConstantBytes(const Plan& plan) { return plan.packed_bytes + plan.uploaded_bytes; }
+int64_t ConstantBytes(const Plan& plan) { return plan.report.packed_bytes + plan.report.uploaded_bytes; }
 
 // Returns whether the value lies in that memory. A sequence lies in plain host memory. So does a tensor of a device without
 // queues.

@@ -28,7 +28,7 @@ class FallbackLog;    // core/plan/fallback_log.h
 class Program;        // core/plan/program.h
 class StateMemory;    // core/plan/memory/state_memory.h
 
-// What a runtime gives to the planning of all its sessions. Immutable.
+// The services of a runtime for the planning of all its sessions. Immutable.
 struct PlanServices {
   Device* host = nullptr;  // the built-in device; it runs the core's steps if every other device has queues
   Logger logger = Logger();
@@ -43,7 +43,7 @@ struct PlanServices {
   std::function<absl::Status(Plan&, const Program& program, const StopControl*)> on_plan = {};
 };
 
-// What the plans of one session share. Thread-safe.
+// The state that the plans of one session share. Thread-safe.
 struct SessionCaches {
   ConstantPlacing placing = {};
   KernelFamilies families = {};  // kernels that plans for other shapes may be derived from

@@ -75,23 +75,24 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   if (context->settings->Get<kDebugCheckMemory>()) FindLives(schedule, segments.steps, memory);
   std::vector<StepAccess> accesses;
   if (StepsPerOperation(*context) != kAllSteps) accesses = FindAccesses(schedule, memory, segments.steps);
-  const auto access_variables = static_cast<int32_t>(memory.buffers.size());
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Continuation> continuation,
                        MakeContinuation(graph, chosen.cover, schedule, memory, context, stop));
   MGE_ASSIGN_OR_RETURN(std::vector<StateBase> states, BindStates(graph, memory, *context, stop));
   ValueRecords records;
   if (RecordsValues(*context->settings)) records = RecordValues(graph, schedule, memory);
   if (FallbackLog* fallbacks = context->services->fallbacks.get()) fallbacks->Log(bound.units, *context);
-  std::shared_ptr<Plan> plan =
-      AssemblePlan(*context, std::move(special), std::move(prepared.chosen.cover), std::move(prepared.kernels),
-                   std::move(memory), std::move(needs), std::move(constants), std::move(states), std::move(bound),
-                   std::move(segments), std::move(continuation));
-  plan->accesses = std::move(accesses);
-  plan->access_variables = access_variables;
-  plan->operation_steps = StepsPerOperation(*context);
-  plan->values = std::move(records.values);
-  plan->recorded_units = std::move(records.units);
-  return plan;
+  return AssemblePlan(*context, {.special = std::move(special),
+                                 .cover = std::move(prepared.chosen.cover),
+                                 .kernels = std::move(prepared.kernels),
+                                 .memory = std::move(memory),
+                                 .needs = std::move(needs),
+                                 .constants = std::move(constants),
+                                 .states = std::move(states),
+                                 .bound = std::move(bound),
+                                 .segments = std::move(segments),
+                                 .accesses = std::move(accesses),
+                                 .continuation = std::move(continuation),
+                                 .records = std::move(records)});
 }
 
 }  // namespace mge

@@ -183,8 +183,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
                        BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
   MGE_RETURN_IF_ERROR(CheckConstants(graph_));
   if (first) MGE_RETURN_IF_ERROR(first->Keep(graph_, inputs));
-  plan->pass_log.insert(plan->pass_log.begin(), pass_log_.begin(), pass_log_.end());
-  plan->pass_log.insert(plan->pass_log.end(), context_->skip.vetoes.begin(), context_->skip.vetoes.end());
+  plan->report.pass_log.insert(plan->report.pass_log.begin(), pass_log_.begin(), pass_log_.end());
+  plan->report.pass_log.insert(plan->report.pass_log.end(), context_->skip.vetoes.begin(), context_->skip.vetoes.end());
   plan->part = part_;
   if (context_->services->on_plan) MGE_RETURN_IF_ERROR(context_->services->on_plan(*plan, *this, stop));
   struct Held {  // a plan may outlive its session, and gives memory back to its devices

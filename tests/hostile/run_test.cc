@@ -330,7 +330,7 @@ TEST(HostileRun, ACandidateWithUnknownFlagsIsRefusedNotRun) {
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   ASSERT_EQ((*plan)->units.size(), 1u);
   EXPECT_NE((*plan)->units[0].kernel, "hostile.relu");
-  EXPECT_EQ((*plan)->reference_steps, 1);
+  EXPECT_EQ((*plan)->report.reference_steps, 1);
   EXPECT_THAT(PlanText(**plan, true), HasSubstr("has attribute bits that this host does not know"));
 }
 

@@ -152,7 +152,7 @@ class Printer {
   }
 
   void Why() {
-    for (const std::string& text : plan_.kernel_restrictions) Line(text);
+    for (const std::string& text : plan_.report.kernel_rules) Line(text);
     for (size_t i = 0; i < plan_.units.size(); ++i) {
       const Unit& u = plan_.units[i];
       std::string line = fmt::format("{:<2} {} on {}: {}", i, KernelOf(u), u.device, u.reason);
@@ -242,7 +242,7 @@ class Printer {
   }
 
   void Claims() {
-    for (const Alternative& a : plan_.dropped_claims) Line(fmt::format("not {}: {}", a.id, a.reason));
+    for (const Alternative& a : plan_.report.dropped_claims) Line(fmt::format("not {}: {}", a.id, a.reason));
   }
 
   const Plan& plan_;

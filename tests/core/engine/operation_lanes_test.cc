@@ -70,7 +70,7 @@ class OperationLanes : public testing::Test {
 TEST_F(OperationLanes, HaveOneWorkspaceEach) {
   Start("2", "4");
   EXPECT_THAT(Workspaces(), ElementsAre(HasSubstr("lane"), HasSubstr("lane")));
-  EXPECT_GT(plan_->arena_bytes, 2 * 4096);
+  EXPECT_GT(plan_->report.arena_bytes, 2 * 4096);
 }
 
 TEST_F(OperationLanes, AreNoMoreThanWorkers) {

@@ -29,10 +29,10 @@ TEST_F(Queues, UploadConstantsOnceForAPlan) {
   Compare(kPerceptron, "async0", {Numbers({3, 4})});
   auto plan = PlanOf({Numbers({3, 4})});
   ASSERT_EQ(plan->device_constants.size(), 1u);
-  EXPECT_GE(plan->uploaded_bytes, 28 * 4);
+  EXPECT_GE(plan->report.uploaded_bytes, 28 * 4);
   // Constants of 64 and 48 bytes are copied once, the input of 48 bytes three times.
   EXPECT_EQ(control_->copied_bytes_in, 64 + 48 + 3 * 48);
-  EXPECT_EQ(plan->packed_bytes, 0);
+  EXPECT_EQ(plan->report.packed_bytes, 0);
 }
 
 TEST_F(Queues, ShareLargeConstantsAmongThePlansOfASession) {
@@ -114,9 +114,9 @@ output c
   auto second = PlanOf(in(2));
   ASSERT_NE(first, second);
   EXPECT_EQ(control_->copied_bytes_in - copied, 2 * 16 + 64 + 65536);  // the inputs
-  EXPECT_EQ(second->measured_constant_bytes, 0);
-  EXPECT_GT(first->measured_constant_bytes, 0);
-  EXPECT_EQ(first->uploaded_bytes, second->uploaded_bytes);
+  EXPECT_EQ(second->report.measured_constant_bytes, 0);
+  EXPECT_GT(first->report.measured_constant_bytes, 0);
+  EXPECT_EQ(first->report.uploaded_bytes, second->report.uploaded_bytes);
 }
 
 TEST_F(Queues, PackAWeightOnceForTheStepsOfAPlan) {
@@ -147,7 +147,7 @@ output b
 )",
           "async0", {Numbers({4, 6})});
   auto plan = PlanOf({Numbers({4, 6})});
-  EXPECT_EQ(plan->reference_steps, 2);
+  EXPECT_EQ(plan->report.reference_steps, 2);
 }
 
 TEST_F(Queues, DropUnusedResultsOfHostSteps) {
@@ -426,8 +426,8 @@ TEST_F(Queues, TakeThePredictedMemory) {
   ASSERT_EQ(plan->arenas.size(), 2u);
   int64_t bytes = 0;
   for (const Arena& a : plan->arenas) bytes += a.bytes;
-  EXPECT_EQ(plan->arena_bytes, bytes);
-  EXPECT_EQ(PlannedPeakBytes(*plan), bytes + plan->uploaded_bytes);
+  EXPECT_EQ(plan->report.arena_bytes, bytes);
+  EXPECT_EQ(PlannedPeakBytes(*plan), bytes + plan->report.uploaded_bytes);
 }
 
 TEST_F(Queues, KeepWithinTheBudgetOfTheDevice) {
@@ -456,7 +456,7 @@ output z
   EXPECT_THAT(why, HasSubstr("directly over test link (50.0 GB/s)")) << why;
   EXPECT_GT(control_->peer_copies, 0);
   Compare(text, "async0,cpu0", in);
-  EXPECT_EQ(PlanOf(in)->reference_steps, 0);
+  EXPECT_EQ(PlanOf(in)->report.reference_steps, 0);
   Compare(text, "async2,async1", in);
   EXPECT_THAT(Why(in), HasSubstr("no direct way between the devices"));
 }
@@ -549,7 +549,7 @@ output c
 )",
           "async0+async1", in);
   auto plan = PlanOf(in);
-  EXPECT_EQ(plan->reference_steps, 0);
+  EXPECT_EQ(plan->report.reference_steps, 0);
   EXPECT_THAT(PlanText(*plan, true), HasSubstr("it is the only device with a kernel"));
 }
 

@@ -63,7 +63,7 @@ TEST(Selection, ReproducibleMeasuresNothing) {
 TEST(Selection, ReproducibleUsesTheReferenceEvaluatorIfNoKernelIsReproducible) {
   Host host({Set("select.strategy", "reproducible")});
   auto plan = *host.PlanOf(kNeg);
-  EXPECT_EQ(plan->reference_steps, 1);
+  EXPECT_EQ(plan->report.reference_steps, 1);
   EXPECT_EQ(plan->units[0].kind, Unit::Kind::kReference);
   EXPECT_THAT(PlanText(*plan, true), HasSubstr("loose: its attributes are outside"));
 }

@@ -348,11 +348,11 @@ TEST(Session, TakesTheMemoryThatItsPlanStates) {
   ASSERT_TRUE(plan);
   auto instance = InstanceStore::Of(*plan).Take();
   ASSERT_TRUE(instance.ok());
-  EXPECT_EQ((*instance)->arena_bytes(), plan->arena_bytes);
-  EXPECT_GE(plan->arena_bytes, plan->lower_bound_bytes);
-  EXPECT_GT(plan->packed_bytes, 0);
-  EXPECT_EQ(plan->measured_constant_bytes, plan->packed_bytes + plan->uploaded_bytes);
-  EXPECT_EQ(plan->reference_steps, 0);
+  EXPECT_EQ((*instance)->arena_bytes(), plan->report.arena_bytes);
+  EXPECT_GE(plan->report.arena_bytes, plan->report.lower_bound_bytes);
+  EXPECT_GT(plan->report.packed_bytes, 0);
+  EXPECT_EQ(plan->report.measured_constant_bytes, plan->report.packed_bytes + plan->report.uploaded_bytes);
+  EXPECT_EQ(plan->report.reference_steps, 0);
 }
 
 TEST(Session, SharesPackedConstantsAmongItsPlans) {
@@ -369,7 +369,7 @@ TEST(Session, SharesPackedConstantsAmongItsPlans) {
   }
   EXPECT_FALSE(forms[0].empty());
   EXPECT_EQ(forms[0], forms[1]);
-  EXPECT_LT(plans[1]->measured_constant_bytes, plans[0]->measured_constant_bytes);
+  EXPECT_LT(plans[1]->report.measured_constant_bytes, plans[0]->report.measured_constant_bytes);
 }
 
 TEST(Session, UsesABackendsSettingAsItIsWhenTheSessionIsCreated) {

@@ -62,7 +62,7 @@ TEST(UnableKernels, LeaveTheirNodeToTheReferenceEvaluatorIfThereIsNoOtherDevice)
   auto plan = host.PlanOf("input x : float32[?]\na = Relu(x)\nb = Neg(a)\noutput b\n");
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   EXPECT_THAT(Kernels(**plan), ElementsAre("reference", "reference"));
-  EXPECT_EQ((*plan)->reference_steps, 2);
+  EXPECT_EQ((*plan)->report.reference_steps, 2);
 }
 
 TEST(UnableKernels, AreAnErrorIfTheReferenceEvaluatorIsForbidden) {

@@ -33,7 +33,7 @@ std::shared_ptr<const Plan> PlanWith(const std::vector<Tensor>& packed, int64_t 
   auto plan = std::make_shared<Plan>();
   for (const Tensor& t : packed) {
     plan->constants.push_back({plan->base_count++, t, true});
-    plan->packed_bytes += t.bytes();
+    plan->report.packed_bytes += t.bytes();
   }
   plan->attachment = std::make_unique<Kept>(kept);
   return plan;

@@ -59,7 +59,7 @@ class SeveralDevices : public testing::Test {
     auto expected = ResultsOf(**cpu, in);
     ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
     ASSERT_NO_FATAL_FAILURE(Prepare(text, device, in));
-    EXPECT_EQ(plan_->reference_steps, 0) << why_;
+    EXPECT_EQ(plan_->report.reference_steps, 0) << why_;
     for (int round = 0; round < 3; ++round) {
       auto got = ResultsOf(*session_, in);
       ASSERT_TRUE(got.ok()) << FormatError(got.status()) << why_;
@@ -286,7 +286,7 @@ TEST_F(SeveralDevices, UseTheFallbackForAStepThatNoneOfThemCanRun) {
   for (const char* strategy : {"heuristic", "reproducible"}) {
     Restart({{"select.strategy", strategy}});
     Prepare(Cubic(), "cpu0+host,virtual0", in);
-    EXPECT_EQ(plan_->reference_steps, 0) << why_;
+    EXPECT_EQ(plan_->report.reference_steps, 0) << why_;
     EXPECT_THAT(Places(), Contains("virtual0")) << why_;
     EXPECT_TRUE(ResultsOf(*session_, in).ok());
   }
@@ -295,7 +295,7 @@ TEST_F(SeveralDevices, UseTheFallbackForAStepThatNoneOfThemCanRun) {
 TEST_F(SeveralDevices, UseTheFallbackForANodeAssignedToADeviceThatCannotRunIt) {
   const std::vector<HostValue> in = {Numbers({1, 2, 4, 4})};
   Prepare(Cubic(" on \"cpu0\""), "cpu0,virtual0", in);
-  EXPECT_EQ(plan_->reference_steps, 0) << why_;
+  EXPECT_EQ(plan_->report.reference_steps, 0) << why_;
   EXPECT_THAT(Places(), Contains("virtual0")) << why_;
 }
 

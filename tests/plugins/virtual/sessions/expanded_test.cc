@@ -39,7 +39,7 @@ TEST(Expanded, RunByKernelsOfEveryBackendWithEveryStrategy) {
         ASSERT_TRUE(session.ok()) << FormatError(session.status());
         auto got = ResultsOf(**session, m.in);
         ASSERT_TRUE(got.ok()) << FormatError(got.status());
-        EXPECT_EQ((*session)->last_plan()->reference_steps, 0) << PlanText(*(*session)->last_plan(), true);
+        EXPECT_EQ((*session)->last_plan()->report.reference_steps, 0) << PlanText(*(*session)->last_plan(), true);
         ASSERT_EQ(got->size(), expected->size());
         for (size_t i = 0; i < got->size(); ++i) EXPECT_NEAR((*got)[i], (*expected)[i], 1e-4) << device << " " << i;
       }

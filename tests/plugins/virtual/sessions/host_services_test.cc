@@ -135,9 +135,9 @@ TEST(Rewrites, AreNotAppliedIfABackendForbidsThem) {
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
     auto plan = (*session)->PlanFor(std::vector<InputType>{{.dtype = DType::kF32, .shape = {4}}});
     ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
-    const bool applied = Holds((*plan)->pass_log, "div_by_constant: 1 changes");
+    const bool applied = Holds((*plan)->report.pass_log, "div_by_constant: 1 changes");
     EXPECT_EQ(applied, !forbidden) << devices;
-    EXPECT_EQ(Holds((*plan)->pass_log,
+    EXPECT_EQ(Holds((*plan)->report.pass_log,
                     "div_by_constant: not applied, because backend 'virtual' forbids it for models on virtual0"),
               forbidden)
         << devices;
@@ -158,7 +158,7 @@ TEST(Rewrites, OfAttentionAreAppliedOnlyIfTheFirstDeviceAsksForThem) {
     ASSERT_TRUE(session.ok()) << FormatError(session.status());
     auto plan = (*session)->PlanFor(std::vector<InputType>{{.dtype = DType::kF32, .shape = {2, 3}}});
     ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
-    EXPECT_EQ(Holds((*plan)->pass_log, "attention_projections: 1 changes"),
+    EXPECT_EQ(Holds((*plan)->report.pass_log, "attention_projections: 1 changes"),
               std::string_view(devices).starts_with("virtual0"))
         << devices;
   }

@@ -70,11 +70,11 @@ TEST_F(SharedKernels, APlanForASecondShapeDerivesItsKernels) {
   auto session =
       Start("input x : float32[N,8]\ninput z : float32[N,8]\na = Add(x, z)\nb = Softmax(a)\nc = Exp(b)\noutput c\n");
   const std::vector<float> two = Run(*session, {Numbers({2, 8}), Numbers({2, 8}, 2)});
-  EXPECT_EQ(session->last_plan()->rebound_kernels, 0);
+  EXPECT_EQ(session->last_plan()->report.rebound_kernels, 0);
   const std::vector<float> three = Run(*session, {Numbers({3, 8}), Numbers({3, 8}, 2)});
   const Plan& plan = *session->last_plan();
   EXPECT_EQ(KernelsOf(plan), 3);
-  EXPECT_EQ(plan.rebound_kernels, 2);  // the elementwise ones; Softmax was prepared
+  EXPECT_EQ(plan.report.rebound_kernels, 2);  // the elementwise ones; Softmax was prepared
   ASSERT_EQ(three.size(), 24u);
   auto cpu =
       Start("input x : float32[N,8]\ninput z : float32[N,8]\na = Add(x, z)\nb = Softmax(a)\nc = Exp(b)\noutput c\n", "cpu0");

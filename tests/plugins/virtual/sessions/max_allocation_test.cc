@@ -64,7 +64,7 @@ TEST_P(MaxAllocation, SplitsLargerArenas) {
   ASSERT_TRUE(plan);
   EXPECT_GT(ArenasOf(*plan).size(), 1u);
   for (int64_t bytes : ArenasOf(*plan)) EXPECT_LE(bytes, static_cast<int64_t>(kMost));
-  EXPECT_EQ(plan->reference_steps, 0);
+  EXPECT_EQ(plan->report.reference_steps, 0);
   for (int round = 0; round < 3; ++round) {
     auto got = ResultsOf(*split, {Numbers({100, 131})});
     ASSERT_TRUE(got.ok()) << FormatError(got.status());

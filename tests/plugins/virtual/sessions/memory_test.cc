@@ -176,15 +176,15 @@ TEST(ConstantsOfASession, AreHeldOnceForTwoSignaturesOfInputs) {
     ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
     EXPECT_THAT(*got, testing::Pointwise(testing::FloatNear(0.1f), *expected));
     const std::shared_ptr<const Plan> plan = gpu->last_plan();
-    EXPECT_GE(plan->uploaded_bytes, (24 * 27 + 200 * 1512 + 200) * 4);
-    EXPECT_EQ(plan->packed_bytes, 0);
+    EXPECT_GE(plan->report.uploaded_bytes, (24 * 27 + 200 * 1512 + 200) * 4);
+    EXPECT_EQ(plan->report.packed_bytes, 0);
     if (!first) {
       first = plan;
-      EXPECT_GT(plan->measured_constant_bytes, 0);
+      EXPECT_GT(plan->report.measured_constant_bytes, 0);
     } else {
       EXPECT_NE(plan, first);
-      EXPECT_EQ(plan->measured_constant_bytes, 0);
-      EXPECT_EQ(plan->uploaded_bytes, first->uploaded_bytes);
+      EXPECT_EQ(plan->report.measured_constant_bytes, 0);
+      EXPECT_EQ(plan->report.uploaded_bytes, first->report.uploaded_bytes);
     }
   }
 }

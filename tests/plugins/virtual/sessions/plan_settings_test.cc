@@ -148,7 +148,7 @@ TEST(NumTemp, IsTheNumberOfQueuesOfAPlanAndKeepsTheResults) {
   EXPECT_THAT(ComputeQueuesOf(*three), ElementsAre("compute", "compute 1", "compute 2"));
   EXPECT_THAT(ComputeQueuesOf(*many), ElementsAre("compute", "compute 1", "compute 2"));
   EXPECT_THAT(ComputeQueuesOf(*with("4", "2")), ElementsAre("compute", "compute 1"));  // no more than workers
-  EXPECT_LT(one->arena_bytes, two->arena_bytes);
+  EXPECT_LT(one->report.arena_bytes, two->report.arena_bytes);
 }
 
 // ---- jit.backend
@@ -181,8 +181,8 @@ std::shared_ptr<const Plan> PlanWithRecipe(const std::string& name) {
 TEST(Recipes, MinimumMemoryUsesOneWorkspaceAndTheLeastBytes) {
   const auto plan = PlanWithRecipe("minimum-memory.toml");
   EXPECT_THAT(ComputeQueuesOf(*plan), ElementsAre("compute"));
-  EXPECT_LE(plan->arena_bytes, PlanWithRecipe("")->arena_bytes);
-  EXPECT_LT(plan->arena_bytes, PlanWithRecipe("more-parallelism.toml")->arena_bytes);
+  EXPECT_LE(plan->report.arena_bytes, PlanWithRecipe("")->report.arena_bytes);
+  EXPECT_LT(plan->report.arena_bytes, PlanWithRecipe("more-parallelism.toml")->report.arena_bytes);
 }
 
 TEST(Recipes, MoreParallelismRunsBranchesOnSeveralQueues) {

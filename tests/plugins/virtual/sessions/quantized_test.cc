@@ -77,7 +77,7 @@ TEST(Quantized, ModelsRunByKernelsAlone) {
     ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
     ASSERT_TRUE(got.ok()) << FormatError(got.status());
     EXPECT_THAT(*got, testing::Pointwise(testing::FloatNear(1e-4f), *expected));
-    EXPECT_EQ((*session)->last_plan()->reference_steps, 0) << PlanText(*(*session)->last_plan(), true);
+    EXPECT_EQ((*session)->last_plan()->report.reference_steps, 0) << PlanText(*(*session)->last_plan(), true);
   }
 }
 
