@@ -73,8 +73,13 @@ absl::StatusOr<mge::AttributeValue> ValueOf(const mge_attribute& a) {
 absl::StatusOr<mge::OperatorRequest> RequestOf(const mge_eager_operator& op) {
   mge::OperatorRequest request = {
       .op = op.op, .domain = Text(op.domain), .version = op.version, .attrs = {}, .outputs = op.output_count};
+  if (op.attribute_count > 0) {
+    MGE_RETURN_IF_ERROR(mge::api::CheckStructSize<mge_attribute>(op.attribute_size, "mge_eager_operator", "attribute_size"));
+  }
   for (size_t i = 0; i < op.attribute_count; ++i) {
-    const mge_attribute& a = op.attributes[i];
+    const auto* row = reinterpret_cast<const std::byte*>(op.attributes) + i * op.attribute_size;
+    MGE_ASSIGN_OR_RETURN(const mge_attribute a, mge::api::CopyStruct(reinterpret_cast<const mge_attribute*>(row),
+                                                                     op.attribute_size, "mge_attribute"));
     if (!a.name) {
       return mge::Fail(mge::errors::kApiMisuse, fmt::format("attribute {} of an eager operator has no name", i),
                        {.where = "mge_eager_apply"});

@@ -14,7 +14,8 @@ using mge::api::Misuse;
 namespace {
 
 absl::StatusOr<mge::ExampleOptions> OptionsOf(const mge_example_options* given) {
-  MGE_ASSIGN_OR_RETURN(const mge_example_options o, mge::api::CopyOptions(given, "mge_example_options"));
+  MGE_ASSIGN_OR_RETURN(const mge_example_options o,
+                       mge::api::CopyOptions(given, mge_example_options_init, "mge_example_options"));
   mge::ExampleOptions options;
   options.seed = o.seed;
   options.variant = o.variant;

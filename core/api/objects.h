@@ -5,6 +5,7 @@
 
 #include <cxxabi.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,7 +28,8 @@
 
 // A status. Its texts are owned by a derived struct, or are constants; see status.cc.
 struct mge_status {
-  int32_t kind;
+  mge_code code;
+  int32_t exit_code;
   int32_t id;
   const char *text, *title, *what, *where, *fix;
 };
@@ -85,6 +87,7 @@ struct mge_profile {
 };
 
 struct mge_run_control {
+  std::atomic<int32_t> owners{1};  // the application, and runs in progress that do not end with a call
   mge::RunControl run_control;
   std::mutex mutex;
   std::shared_ptr<mge::Profile> profile;  // nullable; guarded by `mutex`
@@ -151,7 +154,14 @@ struct TrainingRequest {
 // Defined in training.cc. Fails with kApiMisuse.
 absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& given, const Snapshot& settings);
 
-// Checks the number of inputs and that none is NULL or released. Fails with kBadInput or kApiMisuse.
+struct ReleaseControl {
+  void operator()(mge_run_control* control) const { mge_run_control_release(control); }
+};
+using ControlPtr = std::unique_ptr<mge_run_control, ReleaseControl>;  // one of its owners
+
+// Checks that input `i` is a tensor that was not released. Fails with kApiMisuse.
+absl::Status CheckInput(const mge_tensor* input, size_t i);
+// Checks the number of inputs, and each with CheckInput(). Fails with kBadInput or kApiMisuse.
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count);
 // Sets `out` to the value that input `i` declares: an empty sequence becomes one of maps, an empty optional one of sequences,
 // where that is declared. Fails with kBadInput if the elements have another type. Defined in values.cc.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the option structs of C callers.
+// Reading the structs of C callers, who may have been compiled with an older or a newer header.
 #pragma once
 
 #include <algorithm>
@@ -12,36 +12,53 @@
 
 namespace mge::api {
 
-// A struct of this size or below has no member but struct_size, so that the caller has set it to something else.
-inline constexpr size_t kSmallestStruct = 2 * sizeof(size_t);
-inline constexpr size_t kLargestStruct = 4096;
+// The size of a struct in the first version of mge.h that promises to be kept. A smaller struct_size was not set.
+template <typename T>
+inline constexpr size_t kFirstSize = sizeof(T);
 
-// Checks the member struct_size of a caller's struct. Fails with kApiMisuse if it is not the size of a struct, which is mostly
-// because it was not set.
-inline absl::Status CheckStructSize(size_t size, std::string_view type) {
-  if (size >= kSmallestStruct && size <= kLargestStruct) return absl::OkStatus();
-  return Fail(errors::kApiMisuse, fmt::format("struct_size of {} is {}", type, size),
-              {.what = "the library cannot tell which members the caller knows",
-               .fix = fmt::format("set struct_size to sizeof({})", type)});
+inline constexpr size_t kMaxStruct = 4096;
+
+// Checks the size that a caller states for a struct of this type. `member` is the name of the member with the size. Fails with
+// kApiMisuse if it is not the size of such a struct, which is mostly because it was not set.
+template <typename T>
+absl::Status CheckStructSize(size_t size, std::string_view type, std::string_view member = "struct_size") {
+  if (size >= kFirstSize<T> && size <= kMaxStruct) return absl::OkStatus();
+  return Fail(errors::kApiMisuse, fmt::format("{} of {} is {}", member, type, size),
+              {.what = fmt::format("a struct of this type has {} bytes or more", kFirstSize<T>),
+               .fix = fmt::format("call {}_init() first; it sets the size and the defaults", type)});
 }
 
-// Returns a copy of a caller's options: all zero if `given` is NULL. Members that an older caller lacks are zero. Fails with
-// kApiMisuse if struct_size is not set, or if a newer caller sets a member that this library does not know.
+// Returns a copy of a caller's struct of this size. Members that an older caller lacks are zero. Fails with kApiMisuse if a newer
+// caller sets a member that this library does not know.
+template <typename T>
+absl::StatusOr<T> CopyStruct(const T* given, size_t size, std::string_view type) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(given);
+  for (size_t i = sizeof(T); i < size; ++i) {
+    if (bytes[i] == std::byte{0}) continue;
+    return Fail(
+        errors::kApiMisuse, fmt::format("{} has a member that this version of the library does not know", type),
+        {.what = fmt::format("its size is {}, the library knows {} bytes, and byte {} is not zero", size, sizeof(T), i),
+         .fix = "use the library that belongs to the header mge/mge.h, or leave the newer members zero"});
+  }
+  T out = {};
+  std::memcpy(&out, given, std::min(size, sizeof(T)));
+  return out;
+}
+
+// Returns a copy of a caller's options. `given` must not be NULL. Fails like CheckStructSize() and CopyStruct().
 template <typename T>
 absl::StatusOr<T> CopyOptions(const T* given, std::string_view type) {
-  T out = {};
-  if (!given) return out;
-  MGE_RETURN_IF_ERROR(CheckStructSize(given->struct_size, type));
-  const auto* bytes = reinterpret_cast<const std::byte*>(given);
-  for (size_t i = sizeof(T); i < given->struct_size; ++i) {
-    if (bytes[i] == std::byte{0}) continue;
-    return Fail(errors::kApiMisuse, fmt::format("{} has a member that this version of the library does not know", type),
-                {.what = fmt::format("its size is {}, the library knows {} bytes, and byte {} is not zero",
-                                     given->struct_size, sizeof(T), i),
-                 .fix = "use the library that belongs to the header mge/mge.h, or leave the newer members zero"});
-  }
-  std::memcpy(&out, given, std::min(given->struct_size, sizeof(T)));
-  return out;
+  MGE_RETURN_IF_ERROR(CheckStructSize<T>(given->struct_size, type));
+  return CopyStruct(given, given->struct_size, type);
+}
+
+// The same for options that may be NULL. `init` sets the defaults.
+template <typename T>
+absl::StatusOr<T> CopyOptions(const T* given, void (*init)(T*), std::string_view type) {
+  if (given) return CopyOptions(given, type);
+  T defaults;
+  init(&defaults);
+  return defaults;
 }
 
 }  // namespace mge::api

@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<mge::Assignment>> mge::api::Assignments(const char* c
 }
 
 absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_options* given) {
-  MGE_ASSIGN_OR_RETURN(const mge_runtime_options o, CopyOptions(given, "mge_runtime_options"));
+  MGE_ASSIGN_OR_RETURN(const mge_runtime_options o, CopyOptions(given, mge_runtime_options_init, "mge_runtime_options"));
   mge::RuntimeOptions options;
   MGE_ASSIGN_OR_RETURN(options.sources.call, Assignments(o.settings, o.setting_count));
   MGE_ASSIGN_OR_RETURN(options.sources.command_line, Assignments(o.command_line, o.command_line_count));
@@ -68,7 +68,8 @@ absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_option
 
 mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** out) try {
   MGE_API_NEEDS({"out", out});
-  MGE_API_ASSIGN_OR_RETURN(const mge_runtime_options o, mge::api::CopyOptions(given, "mge_runtime_options"));
+  MGE_API_ASSIGN_OR_RETURN(const mge_runtime_options o,
+                           mge::api::CopyOptions(given, mge_runtime_options_init, "mge_runtime_options"));
   MGE_API_ASSIGN_OR_RETURN(mge::RuntimeOptions options, mge::api::OptionsOf(given));
   auto owned = std::make_shared<OwnedRuntime>();
   if (o.log && o.log_inbox) return mge::api::Misuse("mge_runtime_create", "both log and log_inbox are set");
@@ -85,7 +86,10 @@ mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** o
 }
 MGE_API_CATCH
 
-void mge_runtime_release(mge_runtime* runtime) { delete runtime; }
+void mge_runtime_release(mge_runtime* runtime) {
+  delete runtime;
+  mge::ReleasedRuns().Reclaim(mge::kReleasedRunPatience);
+}
 
 mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value) try {
   MGE_API_NEEDS({"runtime", runtime}, {"name", name}, {"value", value});

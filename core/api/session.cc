@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 
-#include "absl/container/inlined_vector.h"
 #include "core/api/objects.h"
 #include "core/api/options.h"
 #include "core/base/errors.h"
@@ -20,7 +18,7 @@ using mge::api::Wrap;
 namespace {
 
 absl::StatusOr<mge_session_options> Known(const mge_session_options* given) {
-  return mge::api::CopyOptions(given, "mge_session_options");
+  return mge::api::CopyOptions(given, mge_session_options_init, "mge_session_options");
 }
 
 absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o) {
@@ -85,63 +83,22 @@ mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tenso
   return nullptr;
 }
 
-// Values of one run. A model with more inputs or outputs needs an allocation in each run.
-constexpr size_t kInlineValues = 32;
-using Values = absl::InlinedVector<mge::HostValue, kInlineValues>;
-
-// Copies the values of the inputs to `out`. Fails like TypesOf().
-absl::Status ValuesOf(const mge::Session& session, mge_tensor* const* inputs, size_t count, Values& out) {
-  MGE_RETURN_IF_ERROR(mge::api::CheckGiven(session, inputs, count));
-  out.resize(count);
-  for (size_t i = 0; i < count; ++i) MGE_RETURN_IF_ERROR(mge::api::TakeInput(session, i, inputs[i]->value, out[i]));
-  return absl::OkStatus();
-}
-
-mge::RunControl* Of(mge_run_control* control) { return control ? &control->run_control : nullptr; }
-
-// Runs with the given outputs and creates those that are NULL. On error, `outputs` does not change.
-template <typename F>
-absl::Status RunInto(const mge_session& session, mge_tensor** outputs, size_t count, mge_run_control* control, F run_into) {
-  for (size_t i = 0; i < count; ++i) {  // first, because a new tensor may get the memory of a released one
-    if (!outputs[i] || outputs[i]->life.alive()) continue;
-    return mge::Fail(mge::errors::kApiMisuse, fmt::format("output {} is a tensor that was released", i));
-  }
-  Values out;
-  out.reserve(count);
-  absl::InlinedVector<std::unique_ptr<mge_tensor>, kInlineValues> made(count);
-  for (size_t i = 0; i < count; ++i) {
-    if (outputs[i]) {
-      out.push_back(outputs[i]->value);
-    } else {
-      out.emplace_back();
-      made[i] = std::make_unique<mge_tensor>();
-    }
-  }
-  mge::RunState run(Of(control));
-  std::optional<mge::Recorder> recorder = mge::api::RecorderOf(control, session);
-  if (recorder) run.observer = &*recorder;
-  MGE_RETURN_IF_ERROR(run_into(std::span<mge::HostValue>(out), run));
-  if (recorder) recorder->Keep();
-  for (size_t i = 0; i < count; ++i) {
-    if (made[i]) outputs[i] = made[i].release();
-    outputs[i]->value = std::move(out[i]);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 namespace mge::api {
+
+absl::Status CheckInput(const mge_tensor* input, size_t i) {
+  if (!input) return Fail(errors::kApiMisuse, fmt::format("input {} is NULL", i));
+  if (!input->life.alive()) return Fail(errors::kApiMisuse, fmt::format("input {} is a tensor that was released", i));
+  return absl::OkStatus();
+}
 
 absl::Status CheckGiven(const Session& session, mge_tensor* const* inputs, size_t count) {
   if (static_cast<int>(count) != session.input_count()) {
     return Fail(errors::kBadInput, "the number of inputs does not match the model",
                 {.what = fmt::format("expected {}, got {}", session.input_count(), count)});
   }
-  for (size_t i = 0; i < count; ++i) {
-    if (!inputs[i]) return Fail(errors::kApiMisuse, fmt::format("input {} is NULL", i));
-    if (!inputs[i]->life.alive()) return Fail(errors::kApiMisuse, fmt::format("input {} is a tensor that was released", i));
-  }
+  for (size_t i = 0; i < count; ++i) MGE_RETURN_IF_ERROR(CheckInput(inputs[i], i));
   return absl::OkStatus();
 }
 
@@ -204,7 +161,10 @@ mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint6
 }
 MGE_API_CATCH
 
-void mge_session_release(mge_session* session) { delete session; }
+void mge_session_release(mge_session* session) {
+  delete session;
+  mge::ReleasedRuns().Reclaim(mge::kReleasedRunPatience);
+}
 
 mge_status* mge_session_read_input(mge_session* s, size_t i, const char* path, mge_tensor** out) try {
   MGE_API_NEEDS({"session", s}, {"path", path}, {"out", out});
@@ -223,109 +183,6 @@ mge_status* mge_session_read_output(mge_session* s, size_t i, const char* path, 
   return ReadInto(path, s->session->output_types()[i], out);
 }
 MGE_API_CATCH
-
-mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
-                            size_t output_count, mge_run_control* control) try {
-  MGE_API_NEEDS({"session", s}, {"inputs", input_count == 0 || inputs != nullptr},
-                {"outputs", output_count == 0 || outputs != nullptr});
-  if (output_count != mge_session_output_count(s)) {
-    return Misuse("mge_session_run",
-                  fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
-  }
-  Values in;
-  MGE_API_RETURN_IF_ERROR(ValuesOf(*s->session, inputs, input_count, in));
-  return Wrap(RunInto(*s, outputs, output_count, control,
-                      [&](std::span<mge::HostValue> out, mge::RunState& run) { return s->session->Run(in, out, run); }));
-}
-MGE_API_CATCH
-
-mge_status* mge_session_run_named(mge_session* s, const char* const* input_names, mge_tensor* const* inputs,
-                                  size_t input_count, const char* const* output_names, mge_tensor** outputs,
-                                  size_t output_count, mge_run_control* control) try {
-  MGE_API_NEEDS({"session", s}, {"input_names", input_count == 0 || input_names != nullptr},
-                {"inputs", input_count == 0 || inputs != nullptr}, {"output_names", output_names}, {"outputs", outputs});
-  if (output_count == 0) return Misuse("mge_session_run_named", "no output is named");
-  const mge::Graph& graph = s->session->graph();
-  std::vector<mge::HostValue> in(graph.inputs().size());
-  std::vector<bool> given(in.size(), false);
-  for (size_t i = 0; i < input_count; ++i) {
-    if (!input_names[i] || !inputs[i] || !inputs[i]->life.alive()) {
-      return Misuse("mge_session_run_named", fmt::format("input {} or its name is NULL, or it was released", i));
-    }
-    MGE_API_ASSIGN_OR_RETURN(const int place, s->session->InputIndex(input_names[i]));
-    if (given[static_cast<size_t>(place)]) {
-      return Misuse("mge_session_run_named", fmt::format("input '{}' is named twice", input_names[i]));
-    }
-    given[static_cast<size_t>(place)] = true;
-    const auto at = static_cast<size_t>(place);
-    MGE_API_RETURN_IF_ERROR(mge::api::TakeInput(*s->session, at, inputs[i]->value, in[at]));
-  }
-  if (auto missing = std::find(given.begin(), given.end(), false); missing != given.end()) {
-    const mge::Value& value = graph.value(graph.inputs()[static_cast<size_t>(missing - given.begin())]);
-    return Wrap(mge::Fail(mge::errors::kBadInput, fmt::format("input '{}' is not given", value.name),
-                          {.what = fmt::format("the model has {} inputs, {} are given", in.size(), input_count),
-                           .fix = fmt::format("give '{}' as {}", value.name, mge::TypeText(value.kind, value.type))}));
-  }
-  std::vector<int> places;
-  for (size_t i = 0; i < output_count; ++i) {
-    if (!output_names[i]) return Misuse("mge_session_run_named", fmt::format("the name of output {} is NULL", i));
-    MGE_API_ASSIGN_OR_RETURN(const int place, s->session->OutputIndex(output_names[i]));
-    if (std::find(places.begin(), places.end(), place) != places.end()) {
-      return Misuse("mge_session_run_named", fmt::format("output '{}' is named twice", output_names[i]));
-    }
-    places.push_back(place);
-  }
-  return Wrap(RunInto(*s, outputs, output_count, control, [&](std::span<mge::HostValue> out, mge::RunState& run) {
-    return s->session->Submit({.inputs = in, .outputs = out, .places = places}, run).status();
-  }));
-}
-MGE_API_CATCH
-
-mge_status* mge_session_enqueue(mge_session* s, mge_tensor* const* inputs, size_t input_count, mge_tensor** outputs,
-                                size_t output_count, mge_run_fence* const* after, size_t after_count,
-                                mge_run_control* control, mge_run_fence** out) try {
-  MGE_API_NEEDS({"session", s}, {"inputs", input_count == 0 || inputs != nullptr},
-                {"outputs", output_count == 0 || outputs != nullptr}, {"after", after_count == 0 || after != nullptr},
-                {"out", out});
-  if (output_count != mge_session_output_count(s)) {
-    return Misuse("mge_session_enqueue",
-                  fmt::format("output_count is {}, the model has {}", output_count, mge_session_output_count(s)));
-  }
-  MGE_API_RETURN_IF_ERROR(mge::api::CheckGiven(*s->session, inputs, input_count));
-  std::vector<mge::HostValue> in(input_count);
-  for (size_t i = 0; i < input_count; ++i)
-    MGE_API_RETURN_IF_ERROR(mge::api::TakeInput(*s->session, i, inputs[i]->value, in[i]));
-  std::vector<std::shared_ptr<mge::RunFence>> earlier;
-  for (size_t i = 0; i < after_count; ++i) {
-    if (!after[i]) return Misuse("mge_session_enqueue", fmt::format("fence {} is NULL", i));
-    earlier.push_back(after[i]->fence);
-  }
-  auto fence = std::make_unique<mge_run_fence>();
-  MGE_API_RETURN_IF_ERROR(
-      RunInto(*s, outputs, output_count, control, [&](std::span<mge::HostValue> results, mge::RunState& run) {
-        const mge::RunRequest request = {.inputs = in, .outputs = results, .after = earlier, .wait = false};
-        absl::StatusOr<std::shared_ptr<mge::RunFence>> enqueued = s->session->Submit(request, run);
-        if (enqueued.ok()) fence->fence = *std::move(enqueued);
-        return enqueued.status();
-      }));
-  *out = fence.release();
-  return nullptr;
-}
-MGE_API_CATCH
-
-mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached) try {
-  MGE_API_NEEDS({"fence", fence}, {"reached", reached});
-  constexpr double kLongest = 1e9;  // seconds
-  const double limit = seconds >= 0 && seconds < kLongest ? seconds : kLongest;
-  const auto wait = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(limit));
-  *reached = 1;
-  MGE_API_ASSIGN_OR_RETURN(const bool ended, fence->fence->Wait(wait));
-  *reached = ended;
-  return nullptr;
-}
-MGE_API_CATCH
-
-void mge_run_fence_release(mge_run_fence* fence) { delete fence; }
 
 namespace {
 
@@ -378,7 +235,7 @@ MGE_API_CATCH
 
 mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   MGE_API_NEEDS({"session", s}, {"out", out});
-  MGE_API_RETURN_IF_ERROR(mge::api::CheckStructSize(out->struct_size, "mge_memory_facts"));
+  MGE_API_RETURN_IF_ERROR(mge::api::CheckStructSize<mge_memory_facts>(out->struct_size, "mge_memory_facts"));
   std::shared_ptr<const mge::Plan> plan = s->session->last_plan();
   if (!plan) return Misuse("mge_session_memory", "nothing has run yet");
   mge_memory_facts facts = {};
@@ -392,29 +249,6 @@ mge_status* mge_session_memory(mge_session* s, mge_memory_facts* out) try {
   facts.staged_bytes = s->session->staged_bytes();
   facts.engine_operations = s->session->operations();
   std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
-  return nullptr;
-}
-MGE_API_CATCH
-
-mge_status* mge_run_control_create(mge_run_control** out) try {
-  MGE_API_NEEDS({"out", out});
-  *out = new mge_run_control;
-  return nullptr;
-}
-MGE_API_CATCH
-
-void mge_run_control_release(mge_run_control* control) { delete control; }
-void mge_run_control_set_timeout(mge_run_control* control, double seconds) { control->run_control.SetTimeout(seconds); }
-void mge_run_control_set_seed(mge_run_control* control, uint64_t seed) { control->run_control.SetSeed(seed); }
-void mge_run_control_set_priority(mge_run_control* control, int32_t priority) { control->run_control.SetPriority(priority); }
-void mge_run_control_cancel(mge_run_control* control) { control->run_control.Cancel(); }
-void mge_run_control_reset(mge_run_control* control) { control->run_control.Reset(); }
-
-mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place) try {
-  MGE_API_NEEDS({"control", control}, {"seconds", seconds});
-  mge::RunState::Overdue overdue = control->run_control.LookAt();
-  if (place) *place = mge::api::NewString(std::move(overdue.place));
-  *seconds = overdue.seconds;
   return nullptr;
 }
 MGE_API_CATCH

@@ -7,6 +7,15 @@
 namespace mge::api {
 namespace {
 
+// Returns the code of an error: one of our own where the canonical code says less.
+mge_code CodeOf(const absl::Status& status, int id) {
+  if (id == errors::kDeviceLost.id) return MGE_DEVICE_LOST;
+  if (id == errors::kForked.id) return MGE_FORKED;
+  if (id == errors::kOverBudget.id) return MGE_OVER_BUDGET;
+  if (id == errors::kGrowthRequired.id) return MGE_GROWTH_REQUIRED;
+  return static_cast<mge_code>(status.code());
+}
+
 // A status that owns its texts.
 struct OwnStatus : mge_status {
   explicit OwnStatus(const absl::Status& status)
@@ -15,8 +24,9 @@ struct OwnStatus : mge_status {
         own_title(ErrorTitle(status)),
         own_text(FormatError(status)),
         own_fix(FixOf(status)) {
-    kind = static_cast<int32_t>(KindOf(status));
     id = ErrorId(status);
+    code = CodeOf(status, id);
+    exit_code = ExitCode(KindOf(status));
     text = own_text.c_str();
     title = own_title.c_str();
     what = parts.what.c_str();
@@ -31,7 +41,8 @@ struct OwnStatus : mge_status {
 #define MGE_NO_MEMORY_TITLE "the process has no host memory left"
 #define MGE_NO_MEMORY_WHAT "there was no memory to describe the error"
 #define MGE_NO_MEMORY_FIX "end other programs, or use a smaller model or batch"
-constinit mge_status g_no_memory = {static_cast<int32_t>(ErrorKind::kMemory),
+constinit mge_status g_no_memory = {MGE_RESOURCE_EXHAUSTED,
+                                    ExitCode(ErrorKind::kMemory),
                                     errors::kOutOfMemory.id,
                                     "error[E0601] " MGE_NO_MEMORY_TITLE "\n  what:  " MGE_NO_MEMORY_WHAT
                                     "\n  fix:   " MGE_NO_MEMORY_FIX,
@@ -78,7 +89,8 @@ mge_string* NewString(std::string text) { return new mge_string{std::move(text)}
 const char* mge_version(void) { return MGE_DOTTED(MGE_VERSION_MAJOR, MGE_VERSION_MINOR, MGE_VERSION_PATCH); }
 int32_t mge_version_number(void) { return MGE_VERSION; }
 
-int32_t mge_status_kind(const mge_status* status) { return status ? status->kind : 0; }
+mge_code mge_status_code(const mge_status* status) { return status ? status->code : MGE_OK; }
+int32_t mge_status_exit_code(const mge_status* status) { return status ? status->exit_code : 0; }
 int32_t mge_status_id(const mge_status* status) { return status ? status->id : 0; }
 const char* mge_status_text(const mge_status* status) { return status ? status->text : "ok"; }
 const char* mge_status_title(const mge_status* status) { return status ? status->title : ""; }

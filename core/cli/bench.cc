@@ -81,7 +81,7 @@ Status ProfileRuns(Session& session, const std::vector<const Tensor*>& in, std::
   RunControl control;
   control.SetProfile(profile);
   for (int i = 0; i < runs; ++i) {
-    if (Status s = session.Run(in, outputs, &control); !s.ok()) return s;
+    if (Status s = session.Run(in, outputs, {.control = &control}); !s.ok()) return s;
   }
   return Status();
 }

@@ -71,7 +71,7 @@ Status CountStepsElsewhere(const Session& session, const std::vector<Tensor>& in
 Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, const CheckOptions& o) {
   Case c = {folder.filename().string(), "failed", "", 0};
   auto fail = [&](const Status& s) {
-    c.status = s.kind() == ExitCode(ErrorKind::kUnsupported) ? "unsupported" : "failed";
+    c.status = s.exit_code() == ExitCode(ErrorKind::kUnsupported) ? "unsupported" : "failed";
     c.reason = Reason(s);
     c.error = s.id();
     return c;

@@ -37,7 +37,7 @@ int Finish(const Globals& globals, int id, int exit_code, std::string_view title
 int Report(const Globals& globals, const Status& status) {
   if (status.ok()) return kExitOk;
   std::fprintf(stderr, "mge: %s\n", std::string(status.text()).c_str());
-  return Finish(globals, status.id(), status.kind(), status.title(),
+  return Finish(globals, status.id(), status.exit_code(), status.title(),
                 {std::string(status.what()), std::string(status.where()), std::string(status.fix())}, true);
 }
 

@@ -55,7 +55,7 @@ bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
   const bool is_used = std::ranges::any_of(Json::parse(plan)["units"], [&](const Json& unit) {
     return unit["kind"] == "kernel" && unit["device"] == row["name"];  // and not the host's reference evaluator
   });
-  if (s.kind() == ExitCode(ErrorKind::kUnsupported) || (s.ok() && !is_used)) return false;
+  if (s.exit_code() == ExitCode(ErrorKind::kUnsupported) || (s.ok() && !is_used)) return false;
   if (s.ok()) s = session.Run({&input}, &outputs);
   if (!s.ok()) {
     wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());

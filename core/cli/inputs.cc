@@ -147,7 +147,7 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   Status first = MakeInputs(globals, session, options, inputs, usage_error, facts);
   if (!first.ok() || *usage_error) return first;
   first = run(*inputs);
-  if (!facts->made_up || (!first.ok() && first.kind() != kInvalid)) return first;
+  if (!facts->made_up || (!first.ok() && first.exit_code() != kInvalid)) return first;
   std::string why;
   if (!first.ok()) {
     why = fmt::format("the model fails for the first values ({})", Escape(first.title()));
@@ -161,7 +161,7 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   for (int variant = 1; variant < kVariants; ++variant) {
     if (Status s = MakeVariant(globals, session, options, variant, inputs, usage_error, facts); !s.ok()) return s;
     if (Status s = run(*inputs); !s.ok()) {
-      if (s.kind() != kInvalid) return s;
+      if (s.exit_code() != kInvalid) return s;
       continue;
     }
     if (FirstWithNan(outputs) == std::string::npos) {

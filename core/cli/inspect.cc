@@ -17,8 +17,8 @@ Json ProblemOf(const Globals& globals, const std::string& model, Runtime* runtim
   Status s = OpenModel(globals, model, runtime, &session);
   if (s.ok()) s = session.Report("mge.inspect/1", &text);
   if (!s.ok()) {
-    return {{"id", s.id()},     {"exit_code", s.kind()}, {"title", s.title()},
-            {"what", s.what()}, {"where", s.where()},    {"fix", s.fix()}};
+    return {{"id", s.id()},     {"exit_code", s.exit_code()}, {"title", s.title()},
+            {"what", s.what()}, {"where", s.where()},         {"fix", s.fix()}};
   }
   *loaded = Json::parse(text);
   return {};

@@ -27,7 +27,7 @@ Status Measure(Session& session, const std::vector<const Tensor*>& inputs, Profi
   RunControl control;
   for (int i = 0; i < 1 + kMeasuredRuns; ++i) {
     if (i == 1) control.SetProfile(profile);
-    if (Status s = session.Run(inputs, &outputs, &control); !s.ok()) return s;
+    if (Status s = session.Run(inputs, &outputs, {.control = &control}); !s.ok()) return s;
   }
   return Status();
 }

@@ -115,7 +115,7 @@ int RunProfile(const Globals& globals, const ProfileOptions& o) {
   Profile profile;
   RunControl control;
   for (int64_t i = 1; i < o.warm; ++i) {
-    if (Status s = session.Run(in, &outputs, &control); !s.ok()) return Report(globals, s);
+    if (Status s = session.Run(in, &outputs, {.control = &control}); !s.ok()) return Report(globals, s);
   }
   control.SetProfile(&profile);
   const auto begin = Clock::now();
@@ -125,7 +125,7 @@ int RunProfile(const Globals& globals, const ProfileOptions& o) {
     return done < 3 || (done < 1000 && Clock::now() - begin < std::chrono::duration<double>(o.seconds));
   };
   for (int64_t done = 0; more(done); progress.Step(static_cast<size_t>(++done))) {
-    if (Status s = session.Run(in, &outputs, &control); !s.ok()) return Report(globals, s);
+    if (Status s = session.Run(in, &outputs, {.control = &control}); !s.ok()) return Report(globals, s);
   }
   std::string text;
   if (Status s = profile.Report("mge.profile/1", &text); !s.ok()) return Report(globals, s);

@@ -91,7 +91,7 @@ Status RunOnce(const Globals& globals, const RunOptions& o, Session& session, co
   RunControl control;
   control.SetTimeout(o.timeout);
   Watchdog dog(globals, control);
-  return session.Run(Pointers(inputs), outputs, &control);
+  return session.Run(Pointers(inputs), outputs, {.control = &control});
 }
 
 int RunModel(const Globals& globals, const RunOptions& o) {

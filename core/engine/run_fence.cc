@@ -6,7 +6,6 @@
 
 #include "core/engine/runtime.h"
 #include "core/plugin/queue_wait.h"
-#include "core/plugin/unfinished.h"
 
 namespace mge {
 namespace {
@@ -96,6 +95,25 @@ absl::StatusOr<bool> RunFence::Wait(std::chrono::nanoseconds limit) {
   }
   if (!status_.ok()) return status_;
   return true;
+}
+
+UnfinishedList& ReleasedRuns() {
+  static auto* const list = new UnfinishedList;  // never destroyed: a device may still write to the memory of these runs
+  return *list;
+}
+
+void GiveUp(std::shared_ptr<RunFence> fence) {
+  struct Released final : Unfinished {
+    explicit Released(std::shared_ptr<RunFence> f) : fence(std::move(f)) {}
+    bool Over(std::chrono::nanoseconds patience) noexcept override {
+      const absl::StatusOr<bool> ended = fence->Wait(patience);
+      return !ended.ok() || *ended;
+    }
+    std::shared_ptr<RunFence> fence;
+  };
+  auto released = std::make_unique<Released>(std::move(fence));
+  if (!released->Over({})) ReleasedRuns().Add(std::move(released));
+  ReleasedRuns().Reclaim({});
 }
 
 absl::Status WaitForRun(RunFence& run, const RunState& control, absl::Status* ended) {

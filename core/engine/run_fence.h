@@ -16,6 +16,7 @@
 #include "core/base/status.h"
 #include "core/base/tensor.h"
 #include "core/engine/instance.h"
+#include "core/plugin/unfinished.h"
 
 namespace mge {
 
@@ -33,7 +34,7 @@ class RunFence : public EnqueuedRun {
                                                          std::shared_ptr<RunFence> previous);
   // Returns the fence of a run that has ended with this status.
   static std::shared_ptr<RunFence> Ended(std::shared_ptr<Runtime> runtime, absl::Status status = {});
-  // Waits up to a minute for the run. A device that does not stop then keeps all that it uses.
+  // Waits up to a minute for the run. A device that does not stop then keeps all that it uses. See GiveUp().
   ~RunFence() override;
   RunFence(const RunFence&) = delete;
   RunFence& operator=(const RunFence&) = delete;
@@ -61,6 +62,17 @@ class RunFence : public EnqueuedRun {
   std::vector<std::shared_ptr<RunFence>> after_;  // runs whose failures this run passes on
   std::shared_ptr<RunFence> previous_;            // the run before this one on its stream; nullptr: none, or it has ended
 };
+
+// Releases a fence without waiting for its run. The run keeps what it uses until it has ended and somebody looks at
+// ReleasedRuns().
+void GiveUp(std::shared_ptr<RunFence> fence);
+
+// Returns the runs of the process whose fences were given up before their end. They keep their runtime, so that it cannot
+// hold them. Reclaim() frees those that have ended.
+UnfinishedList& ReleasedRuns();
+
+// The patience with such runs when a session or a runtime is released.
+inline constexpr std::chrono::minutes kReleasedRunPatience{1};
 
 // Waits until a run has ended, and returns its status in `*ended`. Fails if `control` asks to stop meanwhile.
 absl::Status WaitForRun(RunFence& run, const RunState& control, absl::Status* ended);

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/base/tensor.h"
 
@@ -21,6 +22,13 @@ struct RunRequest {
   std::span<const std::shared_ptr<RunFence>> after = {};
   // True: the request returns when the results are there. False: it returns as soon as the work is enqueued on the devices.
   bool wait = true;
+};
+
+// A request that owns what it names, for Session::Post().
+struct OwnedRunRequest {
+  std::vector<HostValue> inputs, outputs;
+  std::vector<int> places = {};
+  std::vector<std::shared_ptr<RunFence>> after = {};
 };
 
 }  // namespace mge

@@ -106,9 +106,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Submits the model as an operation of the runtime's engine on the session's device. The naive engine uses the calling
   // thread, others a worker: one of those for prioritized runs if control.priority is set. A session on cpu:default uses the
   // calling thread. On a named stream, the run starts after the earlier ones of this function. Calls `done` once, in that
-  // thread. `control` must live until `done` has returned.
-  void Post(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
-            std::function<void(absl::Status, std::vector<HostValue>)> done);
+  // thread, with the outputs. `control` must live until `done` has returned.
+  void Post(OwnedRunRequest request, RunState& control, std::function<void(absl::Status, std::vector<HostValue>)> done);
 
   // Returns the number of bytes that all runs have copied between plain host memory and page-locked memory.
   uint64_t staged_bytes() const { return staged_bytes_.load(std::memory_order_relaxed); }

@@ -151,6 +151,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Submit(const RunRequest& requ
   }
   Program& program = subset ? *subset : *program_;
   latest_.store(&program, std::memory_order_relaxed);
+  if (!request.wait) ReleasedRuns().Reclaim({});
   std::unique_lock<std::mutex> enqueuing;
   std::shared_ptr<RunFence> previous, fence;
   const bool ordered = stream_ && !request.wait;
@@ -168,7 +169,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Submit(const RunRequest& requ
   return fence;
 }
 
-void Session::Post(std::vector<HostValue> inputs, std::vector<HostValue> outputs, RunState& control,
+void Session::Post(OwnedRunRequest request, RunState& control,
                    std::function<void(absl::Status, std::vector<HostValue>)> done) {
   std::unique_lock<std::mutex> enqueuing;
   std::shared_ptr<RunFence> previous;  // on the stream
@@ -176,16 +177,18 @@ void Session::Post(std::vector<HostValue> inputs, std::vector<HostValue> outputs
     enqueuing = std::unique_lock(stream_->mutex);
     previous = stream_->last.lock();
   }
-  auto run = [self = shared_from_this(), inputs = std::move(inputs), outputs = std::move(outputs), &control,
-              previous = std::move(previous), done = std::move(done)]() mutable {
+  auto run = [self = shared_from_this(), request = std::move(request), &control, previous = std::move(previous),
+              done = std::move(done)]() mutable {
     absl::Status status = NoThrow([&] {
       absl::Status ended;
       if (previous) MGE_RETURN_IF_ERROR(WaitForRun(*previous, control, &ended));
       previous.reset();
-      return self->Run(inputs, outputs, control);
+      const RunRequest run = {
+          .inputs = request.inputs, .outputs = request.outputs, .places = request.places, .after = request.after};
+      return self->Submit(run, control).status();
     });
-    inputs.clear();  // `done` may tell their owner that the run has ended
-    done(std::move(status), std::move(outputs));
+    request.inputs.clear();  // `done` may tell their owner that the run has ended
+    done(std::move(status), std::move(request.outputs));
     return absl::OkStatus();  // `done` has received the status
   };
   const std::optional<int> priority = control.priority;

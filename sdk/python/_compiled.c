@@ -36,7 +36,8 @@ typedef struct ArrayInterface {
 enum { kDenseAlignedNative = 0x1 | 0x100 | 0x200 };
 
 typedef struct Library {
-  mge_status* (*session_run)(mge_session*, mge_tensor* const*, size_t, mge_tensor**, size_t, mge_run_control*);
+  mge_status* (*session_run)(mge_session*, mge_tensor* const*, size_t, mge_tensor**, size_t, const mge_run_options*,
+                             mge_run_fence**);
   mge_status* (*tensor_wrap)(mge_dtype, const int64_t*, size_t, void*, uint64_t, mge_tensor**);
   void (*tensor_release)(mge_tensor*);
   int32_t (*tensor_kind)(const mge_tensor*);
@@ -248,7 +249,7 @@ static PyObject* Run(Call* self, PyObject* args, PyObject* unused) {
     ++self->running;
     Py_BEGIN_ALLOW_THREADS;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    status = self->library.session_run(self->session, inputs, (size_t)count, outputs, (size_t)output_count, NULL);
+    status = self->library.session_run(self->session, inputs, (size_t)count, outputs, (size_t)output_count, NULL, NULL);
     clock_gettime(CLOCK_MONOTONIC, &end);
     Py_END_ALLOW_THREADS;
     --self->running;

@@ -51,7 +51,7 @@ class Gpus : public testing::Test {
   // Runs the session. Returns the first output in host memory.
   static std::vector<float> Run(Session& session, const Tensor& input, RunControl* control = nullptr) {
     std::vector<Tensor> outputs;
-    const Status s = session.Run({&input}, &outputs, control);
+    const Status s = session.Run({&input}, &outputs, {.control = control});
     EXPECT_TRUE(s.ok()) << s.text();
     return s.ok() ? Numbers(outputs[0]) : std::vector<float>();
   }
@@ -133,7 +133,7 @@ TEST_F(Gpus, RunWhatIsEnqueuedInItsOrder) {
     const Tensor* const input[] = {&in[i]};
     std::vector<const RunFence*> after;
     if (i) after.push_back(&fences[i - 1]);
-    const Status s = on_device.Enqueue(std::span(input), &output, &fences[i], std::span<const RunFence* const>(after));
+    const Status s = on_device.Run(std::span(input), &output, {.after = after, .fence = &fences[i]});
     ASSERT_TRUE(s.ok()) << s.text();
   }
   const Status s = fences.back().Wait();
@@ -152,7 +152,7 @@ TEST_F(Gpus, WorkOnAfterErrors) {
     RunControl control;
     control.Cancel();
     outputs.clear();
-    EXPECT_FALSE(session_.Run({&in[0]}, &outputs, &control).ok());
+    EXPECT_FALSE(session_.Run({&in[0]}, &outputs, {.control = &control}).ok());
     EXPECT_EQ(Run(session_, in[0]), expected);
   }
 }

@@ -98,7 +98,7 @@ int RunBeside(const char* library, bool before) {
   const int64_t dims[] = {1, 1, 8, 8};
   mge_tensor* image = nullptr;
   mge_tensor* result = nullptr;
-  if (make(MGE_DTYPE_F32, dims, 4, &image) || run(session, &image, 1, &result, 1, nullptr)) return 13;
+  if (make(MGE_DTYPE_F32, dims, 4, &image) || run(session, &image, 1, &result, 1, nullptr, nullptr)) return 13;
   // Returns the result as exit code: the most likely digit for a white image.
   const float* p = static_cast<const float*>(data(result));
   int best = 0;

@@ -158,8 +158,8 @@ class Eager {
       a.count = item.tensor ? 1 : item.ints.size() + item.floats.size() + item.texts.size();
       attributes.push_back(a);
     }
-    mge_eager_operator o = {};
-    o.struct_size = sizeof(o);
+    mge_eager_operator o;
+    mge_eager_operator_init(&o);
     o.op = op.op_.c_str();
     o.domain = op.domain_.c_str();
     o.version = op.version_;

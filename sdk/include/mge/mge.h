@@ -16,8 +16,8 @@
  *             their runtime alive. Functions that return a status refuse a tensor that was released, if its memory still
  *             shows that.
  * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
- * Structs     with options begin with struct_size: set it to sizeof, else functions fail with E0207. Zero in any other member
- *             means the default.
+ * Structs     with options begin with struct_size. mge_..._init() sets it and the defaults; call it first. A struct without its
+ *             size, or with a member that is set and that the library does not know, fails with E0207.
  * Callbacks   should return. If one ends its thread instead (pthread_exit), the thread sleeps until the process ends.
  * Shapes      list dimensions outermost first. Tensors are dense and row-major.
  */
@@ -26,6 +26,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "mge/types.h"
 
@@ -37,6 +38,15 @@ extern "C" {
 #define MGE_API __attribute__((visibility("default")))
 #else
 #define MGE_API
+#endif
+
+/* A function that can fail. Compilers warn if its status is not used. */
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define MGE_NODISCARD [[nodiscard]]
+#elif defined(__GNUC__)
+#define MGE_NODISCARD __attribute__((warn_unused_result))
+#else
+#define MGE_NODISCARD
 #endif
 
 typedef struct mge_status mge_status;
@@ -65,8 +75,10 @@ MGE_API int32_t mge_version_number(void); /* MGE_VERSION of the loaded library *
 
 /* ---------------------------------------------------------------- status */
 
-MGE_API int32_t mge_status_kind(const mge_status* status); /* the exit code of the mge command: 2 usage, 3 invalid, ... */
-MGE_API int32_t mge_status_id(const mge_status* status);   /* 502 for E0502; 0 if it has none */
+MGE_API mge_code mge_status_code(const mge_status* status); /* MGE_OK for NULL */
+MGE_API int32_t mge_status_id(const mge_status* status);    /* 502 for E0502; 0 if it has none */
+/* The exit code with which a program should end for this status, as the mge command does: 2 usage, 3 invalid, ... */
+MGE_API int32_t mge_status_exit_code(const mge_status* status);
 MGE_API const char* mge_status_text(const mge_status* status); /* all parts, over several lines */
 MGE_API const char* mge_status_title(const mge_status* status);
 MGE_API const char* mge_status_what(const mge_status* status); /* "" if a part is empty */
@@ -102,49 +114,56 @@ typedef struct mge_runtime_options {
   /* Keeps messages for mge_inbox_take_message, in place of `log`. The runtime shares it; it may be released earlier. */
   mge_inbox* log_inbox;
 } mge_runtime_options;
+static inline void mge_runtime_options_init(mge_runtime_options* options) {
+  memset(options, 0, sizeof(*options));
+  options->struct_size = sizeof(*options);
+}
 
-MGE_API mge_status* mge_runtime_create(const mge_runtime_options* options /* nullable */, mge_runtime** out);
+MGE_API MGE_NODISCARD mge_status* mge_runtime_create(const mge_runtime_options* options /* nullable */, mge_runtime** out);
 MGE_API void mge_runtime_release(mge_runtime* runtime);
 
 /* Sets a dynamic setting by key or variable, for sessions created later. A backend's own setting takes effect at once, in
  * every runtime of the process that shares the backend. */
-MGE_API mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
+MGE_API MGE_NODISCARD mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
 /* Returns the value of a setting of the core, or of a backend that has started, by key, variable or alias. Booleans are "1" and
  * "0", sizes are in bytes. */
-MGE_API mge_status* mge_runtime_get(mge_runtime* runtime, const char* name, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_runtime_get(mge_runtime* runtime, const char* name, mge_string** out);
 /* Sets the device, such as "gpu0", for sessions and threads that name none. */
-MGE_API mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
+MGE_API MGE_NODISCARD mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
 /* Sets the strategy: "heuristic", "profile" or "reproducible". */
-MGE_API mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy);
+MGE_API MGE_NODISCARD mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy);
 
 /* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". The first and third start all
  * backends at the same time, and wait for them up to plugin.start_timeout. "not_started" then names the slower ones. */
-MGE_API mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
 /* Creates the id of a group of ranks: sessions, in one or several processes, whose models exchange tensors by operators such
  * as mge.AllReduce. `device` is the device of a rank, such as "cuda0". The session of each rank gets the settings
  * collective.id (this id), collective.ranks and collective.rank. */
-MGE_API mge_status* mge_collective_id(mge_runtime* runtime, const char* device, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_collective_id(mge_runtime* runtime, const char* device, mge_string** out);
 
 /* Returns facts about a model file as JSON, also for a model that cannot be loaded. "mge.model/1": inputs, outputs,
  * operators with their number of nodes, unsupported operators and the backends that support them. "mge.nodes/1": the
  * nodes of the main graph. Fails only if the file cannot be read as ONNX. */
-MGE_API mge_status* mge_model_report(mge_runtime* runtime, const char* path, const char* schema, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_model_report(mge_runtime* runtime, const char* path, const char* schema,
+                                                   mge_string** out);
 
 /* ---------------------------------------------------------------- backends as files
  * These functions do not open a backend. `options` (nullable) name the directories and the checks, as for a runtime. */
 
 /* Returns "mge.plugins/1" as for a runtime, with the verdict "accepted" for files that a runtime would open. `file`
  * (nullable): checks only this file. */
-MGE_API mge_status* mge_plugins_verify(const mge_runtime_options* options, const char* file, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_plugins_verify(const mge_runtime_options* options, const char* file, mge_string** out);
 /* Copies an accepted file into the first writable directory, completely or not at all, and returns its path. */
-MGE_API mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_plugins_install(const mge_runtime_options* options, const char* file,
+                                                      mge_string** out);
 /* Removes the first file of the backend with that name, and returns its path. */
-MGE_API mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_plugins_remove(const mge_runtime_options* options, const char* name, mge_string** out);
 /* Prevents this user's runtimes from opening this build of a backend. `reason` is a sentence for the verdict. */
-MGE_API mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file, const char* reason);
+MGE_API MGE_NODISCARD mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file,
+                                                         const char* reason);
 /* Ends the quarantine of every build of the backend with that name. */
-MGE_API mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name);
+MGE_API MGE_NODISCARD mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name);
 
 /* ---------------------------------------------------------------- contexts: which device new work goes to */
 
@@ -155,34 +174,35 @@ typedef struct mge_context {
 } mge_context;
 
 /* Creates a context. Fails with E0501 if the type is not known. */
-MGE_API mge_status* mge_context_create(const char* device_type, int32_t device_id, mge_context* out);
+MGE_API MGE_NODISCARD mge_status* mge_context_create(const char* device_type, int32_t device_id, mge_context* out);
 /* Parses "gpu(1)" or any other name of one device, such as "cuda0". */
-MGE_API mge_status* mge_context_parse(const char* text, mge_context* out);
+MGE_API MGE_NODISCARD mge_status* mge_context_parse(const char* text, mge_context* out);
 /* Sets this thread's context until the matching pop. Contexts nest. Sessions that name no device run on it. */
-MGE_API mge_status* mge_context_push(mge_runtime* runtime, const mge_context* context);
-MGE_API mge_status* mge_context_pop(mge_runtime* runtime);
+MGE_API MGE_NODISCARD mge_status* mge_context_push(mge_runtime* runtime, const mge_context* context);
+MGE_API MGE_NODISCARD mge_status* mge_context_pop(mge_runtime* runtime);
 /* Returns the thread's context: of the innermost push, else the default device if it is set, else cpu(0). */
-MGE_API mge_status* mge_context_current(mge_runtime* runtime, mge_context* out);
+MGE_API MGE_NODISCARD mge_status* mge_context_current(mge_runtime* runtime, mge_context* out);
 /* Returns the number of usable GPUs: 0 without a driver. */
 MGE_API int32_t mge_num_gpus(mge_runtime* runtime);
 /* Returns the free and total bytes of a GPU. Fails with E0502 if it does not exist, or with the error of its driver. */
-MGE_API mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes, uint64_t* total_bytes);
+MGE_API MGE_NODISCARD mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes,
+                                                      uint64_t* total_bytes);
 /* Returns memory of this context's device that nothing uses to the driver: what pools keep, and what sessions keep for their
  * next runs. Tensors and constants of sessions stay. */
-MGE_API mge_status* mge_empty_cache(mge_runtime* runtime, const mge_context* context);
+MGE_API MGE_NODISCARD mge_status* mge_empty_cache(mge_runtime* runtime, const mge_context* context);
 
 /* ---------------------------------------------------------------- tensors */
 
 /* Creates a tensor with its own memory, set to zero (strings: empty). */
-MGE_API mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
 /* Creates a tensor that uses the caller's memory, which must outlive it. 64-byte alignment is fastest. */
-MGE_API mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes,
-                                    mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data,
+                                                  uint64_t bytes, mge_tensor** out);
 /* Reads a .npy file, one array of a .npz file ("file.npz:name"), or an ONNX TensorProto (.pb). */
-MGE_API mge_status* mge_tensor_read(const char* path, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_read(const char* path, mge_tensor** out);
 /* Reads .npy bytes from memory. */
-MGE_API mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out);
-MGE_API mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_read_npy_bytes(const void* data, uint64_t size, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_write_npy(const mge_tensor* tensor, const char* path);
 MGE_API void mge_tensor_release(mge_tensor* tensor);
 
 MGE_API mge_dtype mge_tensor_dtype(const mge_tensor* tensor);
@@ -193,13 +213,14 @@ MGE_API uint64_t mge_tensor_bytes(const mge_tensor* tensor);
 /* The elements in host memory. NULL for strings, and for memory of a device that the host cannot access. */
 MGE_API void* mge_tensor_data(mge_tensor* tensor);
 MGE_API mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index);
-MGE_API mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size);
 /* Creates a tensor of strings from their bytes, which follow one another. ends[i] is the offset behind string i. */
-MGE_API mge_status* mge_tensor_create_strings(const int64_t* dims, size_t rank, const char* bytes, const uint64_t* ends,
-                                              mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_create_strings(const int64_t* dims, size_t rank, const char* bytes,
+                                                            const uint64_t* ends, mge_tensor** out);
 /* Copies all strings to `bytes`, without zeros between them, and sets `ends` as above. If `bytes` is NULL, sets only `ends`,
  * whose last element is the number of bytes. Fails with E0207 if `capacity` does not suffice. */
-MGE_API mge_status* mge_tensor_read_strings(const mge_tensor* tensor, uint64_t* ends, char* bytes, uint64_t capacity);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_read_strings(const mge_tensor* tensor, uint64_t* ends, char* bytes,
+                                                          uint64_t capacity);
 MGE_API const char* mge_dtype_name(mge_dtype dtype); /* "float32" */
 
 /* ---- tensors on devices
@@ -210,12 +231,12 @@ MGE_API const char* mge_dtype_name(mge_dtype dtype); /* "float32" */
 enum { MGE_PLACE_DEVICE = 0, MGE_PLACE_PAGE_LOCKED = 1 };
 /* Creates a tensor with undefined elements in the memory of a device, such as "gpu0". On a device that works in host
  * memory, such as "cpu0", the tensor is charged to its budget. Strings are refused. */
-MGE_API mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
-                                         const int64_t* dims, size_t rank, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32_t place,
+                                                       mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
 /* Creates a tensor in a context (NULL: the thread's current one). cpu: plain host memory. cpu_pinned: page-locked memory;
  * plain host memory if there is no GPU. Other types: memory of the device. Host memory is set to zero. */
-MGE_API mge_status* mge_tensor_create_in(mge_runtime* runtime, const mge_context* context /* nullable */, mge_dtype dtype,
-                                         const int64_t* dims, size_t rank, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_create_in(mge_runtime* runtime, const mge_context* context /* nullable */,
+                                                       mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
 /* Returns the context in which the tensor lies; cpu(0) for plain host memory. */
 MGE_API mge_context mge_tensor_context(const mge_tensor* tensor);
 /* Creates a tensor that uses the caller's memory on a device. `address` is valid on the device and aligned to its
@@ -223,49 +244,50 @@ MGE_API mge_context mge_tensor_context(const mge_tensor* tensor);
  * memory must have one address for host and device. `release` (nullable) is called once when no tensor and no run uses the
  * memory, or when this function fails. */
 typedef void (*mge_release_fn)(void* state);
-MGE_API mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place, mge_dtype dtype,
-                                       const int64_t* dims, size_t rank, void* address, uint64_t bytes,
-                                       mge_release_fn release, void* state, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place,
+                                                     mge_dtype dtype, const int64_t* dims, size_t rank, void* address,
+                                                     uint64_t bytes, mge_release_fn release, void* state, mge_tensor** out);
 /* Creates a tensor like mge_tensor_wrap_on, of memory on a device that has a handle of the driver instead of an address,
  * such as cl_mem. The elements begin at `offset`, a multiple of the device's buffer_alignment. MGE does not see that two
  * tensors of one handle overlap: a run must not read one and write the other. Fails with E0502 if the backend cannot use
  * handles. */
-MGE_API mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge_dtype dtype, const int64_t* dims,
-                                           size_t rank, void* handle, uint64_t offset, uint64_t bytes,
-                                           mge_release_fn release, void* state, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, const char* device, mge_dtype dtype,
+                                                         const int64_t* dims, size_t rank, void* handle, uint64_t offset,
+                                                         uint64_t bytes, mge_release_fn release, void* state,
+                                                         mge_tensor** out);
 /* Copies the elements into a tensor of the same type and shape. Both may lie anywhere. Returns when the copy is done. Runs
  * that write `source` or use `destination` must have ended. */
-MGE_API mge_status* mge_tensor_copy(const mge_tensor* source, mge_tensor* destination);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_copy(const mge_tensor* source, mge_tensor* destination);
 MGE_API const char* mge_tensor_device(const mge_tensor* tensor); /* "virtual0"; "" for plain host memory */
 MGE_API int32_t mge_tensor_place(const mge_tensor* tensor);      /* MGE_PLACE_...; for plain host memory 0 */
 /* The address of the elements on the tensor's device, for other users of the device. For plain host memory as
  * mge_tensor_data. */
 MGE_API void* mge_tensor_address(mge_tensor* tensor);
 /* Returns the elements' address for the host. Fails with E0207 and the reason if the host cannot access them. */
-MGE_API mge_status* mge_tensor_map(mge_tensor* tensor, void** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_map(mge_tensor* tensor, void** out);
 
 /* Shares a tensor through DLPack (https://dmlc.github.io/dlpack): struct DLManagedTensor of dlpack.h, which this header does
  * not need. The memory lives until both sides have released it. A device whose class DLPack does not know has the type
  * kDLExtDev and the device's number. */
 struct DLManagedTensor;
-MGE_API mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensor** out);
 /* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready to be read. `device` names the
  * device that holds the memory; NULL: host memory, and then `runtime` may be NULL. */
-MGE_API mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, struct DLManagedTensor* managed,
-                                           mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device,
+                                                         struct DLManagedTensor* managed, mge_tensor** out);
 
 /* Some models use sequences and optionals of tensors, maps, or sequences of maps. These values have parts, and no data of
  * their own. A map has two parts, vectors of one length: the keys (int64 or strings) and their values. */
 enum { MGE_VALUE_TENSOR = 0, MGE_VALUE_SEQUENCE = 1, MGE_VALUE_OPTIONAL = 2, MGE_VALUE_MAP = 3 };
 MGE_API int32_t mge_tensor_kind(const mge_tensor* value);
 MGE_API size_t mge_tensor_part_count(const mge_tensor* value); /* 0 for tensors and empty optionals */
-MGE_API mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** out);
 /* Creates a value of the kind from parts, whose memory it shares. A sequence: tensors of one element type, or maps. An
  * optional: no part, a tensor, or a sequence of tensors. A map: its keys and its values. */
-MGE_API mge_status* mge_value_create(int32_t kind, mge_tensor* const* parts, size_t count, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_value_create(int32_t kind, mge_tensor* const* parts, size_t count, mge_tensor** out);
 /* Returns a sequence of n maps that have the same m keys as two tensors: keys[m] and values[n,m], a row for each map. Fails
  * with E0207 if keys differ, or the sequence is empty. */
-MGE_API mge_status* mge_value_table(const mge_tensor* value, mge_tensor** keys, mge_tensor** values);
+MGE_API MGE_NODISCARD mge_status* mge_value_table(const mge_tensor* value, mge_tensor** keys, mge_tensor** values);
 
 /* ---------------------------------------------------------------- sessions */
 
@@ -300,7 +322,7 @@ typedef struct mge_training_options {
 typedef struct mge_session_options {
   size_t struct_size;
   /* "gpu0,cpu0"; NULL: context of the thread, otherwise the default device. "gpu0:1": stream 1, on which enqueued runs
-   * follow one another, also those of other sessions; so do runs of mge_session_run_async. "cpu_pinned(0)": the CPU;
+   * follow one another, also those of other sessions; so do runs with a callback or an inbox. "cpu_pinned(0)": the CPU;
    * outputs that runs create are page-locked. */
   const char* device;
   int32_t threads; /* 0: the runtime's setting */
@@ -323,17 +345,22 @@ typedef struct mge_session_options {
   /* Folder of the model's external data. NULL: the folder of the model's file; a model from memory or from a pipe has none. */
   const char* data_folder;
 } mge_session_options;
+static inline void mge_session_options_init(mge_session_options* options) {
+  memset(options, 0, sizeof(*options));
+  options->struct_size = sizeof(*options);
+}
 
 /* Loads a model from a file, or from a pipe such as /dev/stdin. Large weights are read from the file when a plan needs them: mostly
  * by the first run, and later by runs with inputs of new shapes. The file may be replaced meanwhile (renamed over); the session
  * keeps the old one. If its contents change, a run that has to read it again fails with E0701. No run reads other contents than
  * those that were loaded. Files of external data must lie below the folder of the model (links are followed), or below "blobs" of
  * the same entry of a model hub's cache. */
-MGE_API mge_status* mge_session_load(mge_runtime* runtime, const char* path,
-                                     const mge_session_options* options /* nullable */, mge_session** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_load(mge_runtime* runtime, const char* path,
+                                                   const mge_session_options* options /* nullable */, mge_session** out);
 /* Loads a model from memory, which must outlive the session. External data needs `data_folder`. */
-MGE_API mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size,
-                                           const mge_session_options* options /* nullable */, mge_session** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size,
+                                                         const mge_session_options* options /* nullable */,
+                                                         mge_session** out);
 MGE_API void mge_session_release(mge_session* session);
 
 MGE_API size_t mge_session_input_count(const mge_session* session);
@@ -377,49 +404,86 @@ typedef struct mge_example_options {
   int32_t variant;
   int32_t reserved;
 } mge_example_options;
+static inline void mge_example_options_init(mge_example_options* options) {
+  memset(options, 0, sizeof(*options));
+  options->struct_size = sizeof(*options);
+}
 
 /* Generates the inputs that are NULL in `inputs`, to try or to time a model. Equal options give equal values. `out`
  * receives JSON "mge.inputs/1": for each input its shape, the chosen dimensions with the reason, and the kind of values.
  * Fails with E0307 if none of the tried dimensions match the model's shapes. */
-MGE_API mge_status* mge_session_example_inputs(mge_session* session, const mge_example_options* options /* nullable */,
-                                               mge_tensor** inputs, size_t input_count, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_example_inputs(mge_session* session,
+                                                             const mge_example_options* options /* nullable */,
+                                                             mge_tensor** inputs, size_t input_count, mge_string** out);
 
 /* Reads a file (.npy, .npz, .pb) as the kind of value that this input or output declares. */
-MGE_API mge_status* mge_session_read_input(mge_session* session, size_t index, const char* path, mge_tensor** out);
-MGE_API mge_status* mge_session_read_output(mge_session* session, size_t index, const char* path, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_read_input(mge_session* session, size_t index, const char* path,
+                                                         mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_read_output(mge_session* session, size_t index, const char* path,
+                                                          mge_tensor** out);
 
-/* Runs the model. `inputs` are in the order of the model. `outputs[i]` is NULL or a tensor of the right type.
- * If it is NULL, the run creates a tensor, which the caller then owns. Otherwise the result is written to the tensor's
- * memory, which must not overlap an input or another output. A tensor of strings is replaced.
- * If only the run determines the size, wrapped memory must be large enough; a tensor with its own memory is replaced if
- * it is too small. `control` may be NULL. */
-MGE_API mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count,
-                                    mge_tensor** outputs, size_t output_count, mge_run_control* control);
-
-/* Runs by name: every input of the model once, in any order, and any of its outputs. Nodes that the named outputs do not
- * need are not computed. Each set of outputs has its own plan. */
-MGE_API mge_status* mge_session_run_named(mge_session* session, const char* const* input_names, mge_tensor* const* inputs,
-                                          size_t input_count, const char* const* output_names, mge_tensor** outputs,
-                                          size_t output_count, mge_run_control* control);
-
-/* Runs without waiting: on a worker of the engine, or in this thread if engine.type is naive or the device cpu:default.
- * Calls `done` once from there, with the status (the callee releases it) and, if that is NULL, the outputs, which the callee
- * owns. The inputs may be released at once. `control` (nullable) and the memory of wrapped tensors must stay valid until
- * `done` is called. */
+/* Receives the end of a run, once, on a thread of the library: the status (the callee releases it) and, if that is NULL, the
+ * outputs, which the callee owns. */
 typedef void (*mge_done_fn)(void* state, mge_status* status, mge_tensor** outputs, size_t output_count);
-MGE_API mge_status* mge_session_run_async(mge_session* session, mge_tensor* const* inputs, size_t input_count,
-                                          mge_run_control* control, mge_done_fn done, void* state);
+
+/* How a run is done. Zero in every member: all inputs and outputs in the order of the model, and the call waits. */
+typedef struct mge_run_options {
+  size_t struct_size;
+  /* Names of the inputs: every one of the model once, in any order. NULL: they are in the order of the model. */
+  const char* const* input_names;
+  /* Names of the outputs to compute. Nodes that these do not need are skipped; each set of outputs has its own plan. NULL: all
+   * outputs, in the order of the model. */
+  const char* const* output_names;
+  mge_run_control* control; /* nullable; may be released at once */
+  /* Runs of the same runtime that must have ended before this one begins. On a device, its queues wait for them. If one of them
+   * fails, this run fails too. */
+  mge_run_fence* const* after;
+  size_t after_count;
+  /* One of these may be set, and the call then returns at once. A worker of the engine does the run; this thread does it if
+   * engine.type is naive or the device cpu:default. `done` is called with `state`, or the result is added to the inbox with
+   * `tag`, which the program chooses. If the call itself fails, neither happens. */
+  mge_done_fn done;
+  void* state;
+  mge_inbox* inbox;
+  uint64_t tag;
+} mge_run_options;
+static inline void mge_run_options_init(mge_run_options* options) {
+  memset(options, 0, sizeof(*options));
+  options->struct_size = sizeof(*options);
+}
+
+/* Runs the model. `outputs[i]` is NULL, and the run creates a tensor, which the caller then owns; or it is a tensor of the right
+ * type, to whose memory the result is written. That memory must not overlap an input or another output. A tensor of strings is
+ * replaced. If only the run determines the size, wrapped memory must be large enough; a tensor with its own memory is replaced
+ * if it is too small. For a run with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is
+ * unchanged. Inputs and outputs may be released at once in every case; memory that tensors wrap must stay valid until the
+ * run has ended.
+ *
+ * With `fence` (nullable) the run is enqueued: the call returns without waiting for devices, and the fence is reached when the
+ * run has ended. Outputs are on devices or in page-locked memory; those of NULL are created on the device at once. They may be
+ * read, and errors of the device arrive, when the fence is reached. Inputs in plain host memory are copied before the return,
+ * and steps that the host computes delay it. A model with data-dependent shapes, states or collectives, with outputs that the
+ * host computes, or on devices without queues, runs to its end. Each run in progress has its own memory for intermediate
+ * values, so wait for an older fence now and then. Time limits apply to the call only: mge_run_fence_wait has its own. */
+MGE_API MGE_NODISCARD mge_status* mge_session_run(mge_session* session, mge_tensor* const* inputs, size_t input_count,
+                                                  mge_tensor** outputs, size_t output_count,
+                                                  const mge_run_options* options /* nullable */,
+                                                  mge_run_fence** fence /* nullable */);
+
+/* Waits for the run. `seconds` < 0: without a limit. Sets *reached to 0 if the time limit came first, else to 1. Fails with
+ * the error of the run, or of a run that it had to wait for; each call returns it again. */
+MGE_API MGE_NODISCARD mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached);
+/* Releases the fence, without waiting. A run in progress goes on. The release of a session or a runtime waits for such runs, up to
+ * a minute. */
+MGE_API void mge_run_fence_release(mge_run_fence* fence);
 
 /* An inbox keeps ended runs and messages until the program takes them, on a thread of its own choice: for event loops, and
  * for languages that a thread of the library must not enter. */
-MGE_API mge_status* mge_inbox_create(mge_inbox** out);
+MGE_API MGE_NODISCARD mge_status* mge_inbox_create(mge_inbox** out);
 MGE_API void mge_inbox_release(mge_inbox* inbox); /* discards what it keeps, and what comes later */
 /* A file descriptor for poll(): it is readable while the inbox is not empty. The inbox owns it. Do not read from it. Not used in
  * a forked child. */
 MGE_API int32_t mge_inbox_descriptor(const mge_inbox* inbox);
-/* Runs like mge_session_run_async, and adds the result to the inbox. The program chooses `tag`. */
-MGE_API mge_status* mge_inbox_run(mge_inbox* inbox, uint64_t tag, mge_session* session, mge_tensor* const* inputs,
-                                  size_t input_count, mge_run_control* control);
 /* Takes the result of the run that ended first. Returns 0 if there is none, else 1. Sets *status to NULL or to the error of the
  * run, which the caller releases. `outputs` has room for `capacity` tensors, which the caller then owns; *count is 0 on error. */
 MGE_API int32_t mge_inbox_take_run(mge_inbox* inbox, uint64_t* tag, mge_status** status, mge_tensor** outputs,
@@ -427,41 +491,24 @@ MGE_API int32_t mge_inbox_take_run(mge_inbox* inbox, uint64_t* tag, mge_status**
 /* Takes the oldest message. Returns 0 if there is none, else 1. */
 MGE_API int32_t mge_inbox_take_message(mge_inbox* inbox, int32_t* level, mge_string** message);
 
-/* Enqueues a run and returns without waiting for it. It starts when the runs `after` have ended, which other queues wait for
- * on the device where possible. `outputs[i]` is NULL or a tensor on a device or in page-locked memory. The outputs of NULL
- * are created on the device at once; they may be read when the fence is reached. The inputs and outputs may be released at
- * once. Inputs in plain host memory are copied before the return. Steps that the host computes delay the return. A model
- * with data-dependent shapes, states or collectives, with outputs that the host computes, or on devices without queues, runs
- * to its end. Each run in progress has its own memory for intermediate values, so wait for an older fence now and then.
- * `control` (nullable) and time limits apply to this call only; mge_run_fence_wait has its own limit. Errors of the device
- * arrive at the fence. */
-MGE_API mge_status* mge_session_enqueue(mge_session* session, mge_tensor* const* inputs, size_t input_count,
-                                        mge_tensor** outputs, size_t output_count, mge_run_fence* const* after,
-                                        size_t after_count, mge_run_control* control, mge_run_fence** out);
-/* Waits for the run. `seconds` < 0: without a limit. Sets *reached to 0 if the time limit came first, else to 1. Fails with
- * the error of the run, or of a run that it had to wait for; each call returns it again. */
-MGE_API mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached);
-/* Releases the fence. If nothing else holds the fence of an unfinished run, waits for the run, up to a minute. */
-MGE_API void mge_run_fence_release(mge_run_fence* fence);
-
 /* ---- training sessions: see mge_training_options */
 
 /* The names of the model's parameters that the session changes. NULL if `index` is out of range. */
 MGE_API size_t mge_session_parameter_count(const mge_session* session); /* 0: it does not train */
 MGE_API const char* mge_session_parameter_name(const mge_session* session, size_t index);
 /* Returns a copy of a parameter's elements, or of another state's, such as "NAME.mean" of adam. */
-MGE_API mge_status* mge_session_read_state(mge_session* session, const char* name, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_read_state(mge_session* session, const char* name, mge_tensor** out);
 /* Writes the model with its present parameters as an ONNX file, completely or not at all. Everything else is as in the model
  * that was loaded, whose file must not have changed. */
-MGE_API mge_status* mge_session_save(mge_session* session, const char* path);
+MGE_API MGE_NODISCARD mge_status* mge_session_save(mge_session* session, const char* path);
 
 /* Returns the plan for inputs of these types as JSON "mge.plan/1" or text. Does not read the tensors' data. `why` adds
  * the alternatives and reasons. */
-MGE_API mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count, const char* format,
-                                     int32_t why, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count,
+                                                   const char* format, int32_t why, mge_string** out);
 /* Returns facts as JSON: "mge.inspect/1" (the model), "mge.memory/1" (planned and measured memory of the plans used so
  * far). */
-MGE_API mge_status* mge_session_report(mge_session* session, const char* schema, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_report(mge_session* session, const char* schema, mge_string** out);
 
 /* The memory and steps of a session, as planned and as measured. */
 typedef struct mge_memory_facts {
@@ -478,14 +525,18 @@ typedef struct mge_memory_facts {
    * engine.type is naive. */
   uint64_t engine_operations;
 } mge_memory_facts;
-MGE_API mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
+static inline void mge_memory_facts_init(mge_memory_facts* facts) {
+  memset(facts, 0, sizeof(*facts));
+  facts->struct_size = sizeof(*facts);
+}
+MGE_API MGE_NODISCARD mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
 
 /* ---------------------------------------------------------------- control of runs */
 
 /* One control may be used by several runs, also at the same time. Each run uses the time limit and the seed set when it
  * begins. */
 
-MGE_API mge_status* mge_run_control_create(mge_run_control** out);
+MGE_API MGE_NODISCARD mge_status* mge_run_control_create(mge_run_control** out);
 MGE_API void mge_run_control_release(mge_run_control* control);
 /* Sets the time limit per run in seconds, planning included. Values <= 0 or > 1e9 disable it. */
 MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
@@ -498,25 +549,27 @@ MGE_API void mge_run_control_reset(mge_run_control* control);  /* allows runs ag
 /* Returns by how many seconds a run in progress exceeds its time limit; 0 if none does. `place` (may be NULL) receives
  * its current step; empty between steps and during planning. For a watchdog, from any thread: a run ends soon after its
  * limit, unless a kernel in the calling thread does not check its stop flag. */
-MGE_API mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds, mge_string** place);
+MGE_API MGE_NODISCARD mge_status* mge_run_control_overdue(const mge_run_control* control, double* seconds,
+                                                          mge_string** place);
 
 /* ---------------------------------------------------------------- profiles: where the time of runs goes */
 
 /* Creates a profile: the times of the steps, bodies included, of every run that begins with a control on which it is set.
  * Other runs are not slowed down. A run with a profile waits for each step on a device's queue before it enqueues the
  * next, so that each time belongs to one step. */
-MGE_API mge_status* mge_profile_create(mge_profile** out);
+MGE_API MGE_NODISCARD mge_status* mge_profile_create(mge_profile** out);
 MGE_API void mge_profile_release(mge_profile* profile); /* controls that use it keep it alive */
 MGE_API void mge_profile_reset(mge_profile* profile);   /* deletes all times */
 MGE_API void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile /* nullable: profiling ends */);
 /* Returns the plan like mge_session_plan, with measured times from the profile beside the planner's estimates. Marks a
  * step if it takes more than 1 % of the run and 20 us, and its estimate is wrong by more than a factor of 4. */
-MGE_API mge_status* mge_session_plan_measured(mge_session* session, mge_tensor* const* inputs, size_t input_count,
-                                              const mge_profile* profile, const char* format, int32_t why, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_session_plan_measured(mge_session* session, mge_tensor* const* inputs,
+                                                            size_t input_count, const mge_profile* profile,
+                                                            const char* format, int32_t why, mge_string** out);
 /* Returns the profile as JSON. `format` "mge.profile/1": the time of each step and of each type of operator; the steps,
  * planning and the gaps between steps add up to the wall time. "trace": every step of every run, for Chrome's and
  * Perfetto's viewers. */
-MGE_API mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);
 
 /* ---------------------------------------------------------------- eager mode: single operators at once */
 
@@ -527,16 +580,16 @@ MGE_API mge_status* mge_profile_report(const mge_profile* profile, const char* f
  *
  * Eager tensors are immutable. They keep their mge_eager alive, and that keeps the runtime. */
 
-MGE_API mge_status* mge_eager_create(mge_runtime* runtime, mge_eager** out);
+MGE_API MGE_NODISCARD mge_status* mge_eager_create(mge_runtime* runtime, mge_eager** out);
 MGE_API void mge_eager_release(mge_eager* eager);
 
 /* Creates a tensor with a copy of the elements on a device, such as "gpu0". A list, such as "gpu0,cpu0", lets later devices
  * compute what the first one cannot. NULL: the context of the thread, otherwise the default device. */
-MGE_API mge_status* mge_eager_put(mge_eager* eager, const mge_tensor* value, const char* device /* nullable */,
-                                  mge_eager_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_eager_put(mge_eager* eager, const mge_tensor* value, const char* device /* nullable */,
+                                                mge_eager_tensor** out);
 /* Creates a host operand: a scalar, axes, a shape. It has no device; an operator reads it on the device of its other inputs.
  * If the shape of a result depends on its elements, each value of them has plans of its own. Copies the elements. */
-MGE_API mge_status* mge_eager_host_operand(mge_eager* eager, const mge_tensor* value, mge_eager_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_eager_host_operand(mge_eager* eager, const mge_tensor* value, mge_eager_tensor** out);
 
 /* An attribute of an operator. `type` tells which pointer is used, and `count` how many elements it has: 1 for INT, FLOAT, TEXT
  * and TENSOR. */
@@ -569,31 +622,38 @@ typedef struct mge_eager_operator {
   int32_t reserved;
   const mge_attribute* attributes;
   size_t attribute_count;
+  size_t attribute_size; /* sizeof(mge_attribute) */
   /* 0: the outputs that the operator requires, or as many as its attribute num_outputs says. */
   size_t output_count;
   const char* device; /* for a call whose inputs are all host operands; NULL: as for mge_eager_put */
 } mge_eager_operator;
+static inline void mge_eager_operator_init(mge_eager_operator* op) {
+  memset(op, 0, sizeof(*op));
+  op->struct_size = sizeof(*op);
+  op->attribute_size = sizeof(mge_attribute);
+}
 
 /* Calls an operator on the device of its inputs. `inputs[i]` is NULL for an optional input that is absent. `outputs` has room
  * for `capacity` tensors; *count receives their number. Fails with E0207 if the room does not suffice, and with E0307 if inputs
  * are on different devices. Element types are never converted. Waits while the queue is full (eager.queue_size). */
-MGE_API mge_status* mge_eager_apply(mge_eager* eager, const mge_eager_operator* op, mge_eager_tensor* const* inputs,
-                                    size_t input_count, mge_eager_tensor** outputs, size_t capacity, size_t* count);
+MGE_API MGE_NODISCARD mge_status* mge_eager_apply(mge_eager* eager, const mge_eager_operator* op,
+                                                  mge_eager_tensor* const* inputs, size_t input_count,
+                                                  mge_eager_tensor** outputs, size_t capacity, size_t* count);
 /* Waits for all commands that were given before. Fails with the first error since the last call of this function. */
-MGE_API mge_status* mge_eager_synchronize(mge_eager* eager);
+MGE_API MGE_NODISCARD mge_status* mge_eager_synchronize(mge_eager* eager);
 /* Returns counters as JSON "mge.eager/1": commands, runs, operators, memory, evictions, recomputations. */
-MGE_API mge_status* mge_eager_report(mge_eager* eager, const char* schema, mge_string** out);
+MGE_API MGE_NODISCARD mge_status* mge_eager_report(mge_eager* eager, const char* schema, mge_string** out);
 
 MGE_API void mge_eager_tensor_release(mge_eager_tensor* tensor);
 /* Waits for the tensor, and returns it where it lies, on a device or in host memory. It shares the memory, which must not be
  * written. Fails with the error of the operator that should have computed it. */
-MGE_API mge_status* mge_eager_tensor_get(mge_eager_tensor* tensor, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_get(mge_eager_tensor* tensor, mge_tensor** out);
 /* Waits until the tensor is computed. Fails like mge_eager_tensor_get. */
-MGE_API mge_status* mge_eager_tensor_wait(mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_wait(mge_eager_tensor* tensor);
 /* Returns the kind (MGE_VALUE_...), element type, rank and dimensions. Waits if they are not known yet. *dims is valid as long as
  * the tensor. A value of another kind than MGE_VALUE_TENSOR has the rank 0. */
-MGE_API mge_status* mge_eager_tensor_type(mge_eager_tensor* tensor, int32_t* kind, mge_dtype* dtype, size_t* rank,
-                                          const int64_t** dims);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_type(mge_eager_tensor* tensor, int32_t* kind, mge_dtype* dtype,
+                                                        size_t* rank, const int64_t** dims);
 enum {
   MGE_EAGER_PENDING = 0, /* not executed yet */
   MGE_EAGER_READY = 1,
@@ -606,25 +666,26 @@ MGE_API const char* mge_eager_tensor_device(const mge_eager_tensor* tensor); /* 
 
 /* Releases the tensor's memory. The tensor is computed again when it is used. Fails with E0207 unless eager.drop is on. If its
  * computation is not recorded (eager.record_computing_path), logs a warning and does nothing. */
-MGE_API mge_status* mge_eager_drop(mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_drop(mge_eager_tensor* tensor);
 /* Moves a tensor on a device to host memory until it is used, or back. Fails with E0207 unless eager.swap is on. */
-MGE_API mge_status* mge_eager_swap_out(mge_eager_tensor* tensor);
-MGE_API mge_status* mge_eager_swap_in(mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_swap_out(mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_swap_in(mge_eager_tensor* tensor);
 
 /* Creates a tape. From start to stop it records the operators that depend on watched tensors, on any thread, and keeps their
  * tensors. */
-MGE_API mge_status* mge_eager_tape_create(mge_eager* eager, mge_eager_tape** out);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tape_create(mge_eager* eager, mge_eager_tape** out);
 MGE_API void mge_eager_tape_release(mge_eager_tape* tape); /* stops it */
-MGE_API mge_status* mge_eager_tape_start(mge_eager_tape* tape);
-MGE_API mge_status* mge_eager_tape_stop(mge_eager_tape* tape);
-MGE_API mge_status* mge_eager_tape_watch(mge_eager_tape* tape, mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tape_start(mge_eager_tape* tape);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tape_stop(mge_eager_tape* tape);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tape_watch(mge_eager_tape* tape, mge_eager_tensor* tensor);
 /* Computes the gradients of the sum of the target's elements, each multiplied by that of `weights` (NULL: 1), by the sources.
  * May be called again. Sets outputs[i] to NULL if the target does not depend on source i, or source i is neither watched nor
  * computed from a watched tensor. Gradients are eager tensors, whose operators other tapes record. Fails with E0403, which names
  * the operator, if an operator has no gradient. */
-MGE_API mge_status* mge_eager_tape_gradient(mge_eager_tape* tape, mge_eager_tensor* target,
-                                            mge_eager_tensor* weights /* nullable */, mge_eager_tensor* const* sources,
-                                            size_t count, mge_eager_tensor** outputs);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tape_gradient(mge_eager_tape* tape, mge_eager_tensor* target,
+                                                          mge_eager_tensor* weights /* nullable */,
+                                                          mge_eager_tensor* const* sources, size_t count,
+                                                          mge_eager_tensor** outputs);
 
 #ifdef __cplusplus
 }

@@ -255,7 +255,7 @@ struct SessionOptions {
   std::optional<TrainingOptions> training = {};  // present: each run is a training step
 };
 
-// The end of a run that may still be in progress; see mge_session_enqueue. The destructor waits for the run.
+// The end of a run that may still be in progress; see mge_session_run. The destructor does not wait.
 class RunFence {
  public:
   RunFence() = default;
@@ -277,6 +277,17 @@ class RunFence {
 
  private:
   internal::Handle<mge_run_fence, mge_run_fence_release> fence_;
+};
+
+// How a run is done; see mge_run_options. Default: all inputs and outputs in the model's order, and the call waits.
+struct RunOptions {
+  using Done = std::function<void(Status, std::vector<Tensor>)>;
+  const RunControl* control = nullptr;
+  std::vector<std::string> input_names = {};
+  std::vector<std::string> output_names = {};  // the outputs to compute; nodes that these do not need are skipped
+  std::vector<const RunFence*> after = {};     // runs that must have ended before this one begins
+  RunFence* fence = nullptr;  // set: the run is enqueued, and its outputs may be read when the fence is reached
+  Done done = nullptr;        // set: a worker does the run and calls it once, unless Run() itself fails
 };
 
 // Options for generated inputs; see mge_example_options.
@@ -342,102 +353,53 @@ class Session {
     return s;
   }
 
-  // Runs the model. `outputs` is empty (all are created), or has one entry per output; results go to the memory of non-empty
-  // ones.
-  Status Run(std::span<const Tensor* const> inputs, std::vector<Tensor>* outputs, RunControl* control = nullptr) {
-    std::vector<mge_tensor*> in, out(output_count(), nullptr);
-    for (const Tensor* t : inputs) in.push_back(t->get());
-    outputs->resize(out.size());
-    for (size_t i = 0; i < out.size(); ++i) out[i] = (*outputs)[i].get();
-    Status s(mge_session_run(get(), in.data(), in.size(), out.data(), out.size(), control ? control->get() : nullptr));
-    for (size_t i = 0; i < out.size(); ++i) {
-      if (!(*outputs)[i]) (*outputs)[i] = Tensor(out[i]);
-    }
-    return s;
-  }
-  Status Run(std::initializer_list<const Tensor*> inputs, std::vector<Tensor>* outputs, RunControl* control = nullptr) {
-    return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, control);
-  }
-
-  // Enqueues a run that starts after the runs `after`, and returns without waiting for it. `outputs` as for Run(), on devices
-  // or in page-locked memory; they may be read when the fence is reached.
-  Status Enqueue(std::span<const Tensor* const> inputs, std::vector<Tensor>* outputs, RunFence* fence,
-                 std::span<const RunFence* const> after = {}, RunControl* control = nullptr) {
-    std::vector<mge_tensor*> in, out(output_count(), nullptr);
-    std::vector<mge_run_fence*> earlier;
-    for (const Tensor* t : inputs) in.push_back(t->get());
-    for (const RunFence* f : after) earlier.push_back(f->get());
-    outputs->resize(out.size());
-    for (size_t i = 0; i < out.size(); ++i) out[i] = (*outputs)[i].get();
-    mge_run_fence* made = nullptr;
-    Status s(mge_session_enqueue(get(), in.data(), in.size(), out.data(), out.size(), earlier.data(), earlier.size(),
-                                 control ? control->get() : nullptr, &made));
-    *fence = RunFence(made);
-    for (size_t i = 0; i < out.size(); ++i) {
-      if (!(*outputs)[i]) (*outputs)[i] = Tensor(out[i]);
-    }
-    return s;
-  }
-  Status Enqueue(std::initializer_list<const Tensor*> inputs, std::vector<Tensor>* outputs, RunFence* fence,
-                 std::initializer_list<const RunFence*> after = {}, RunControl* control = nullptr) {
-    return Enqueue(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, fence,
-                   std::span<const RunFence* const>(after.begin(), after.size()), control);
-  }
-
-  // Runs without waiting, and calls `done` once with the status and, if that is ok, the outputs; see mge_session_run_async.
-  // If this function fails, `done` is not called. `control` must stay valid until `done` is called.
-  using Done = std::function<void(Status, std::vector<Tensor>)>;
-  Status RunAsync(std::span<const Tensor* const> inputs, Done done, RunControl* control = nullptr) {
-    std::vector<mge_tensor*> in;
-    for (const Tensor* t : inputs) in.push_back(t->get());
-    auto* state = new Done(std::move(done));
-    auto call = [](void* s, mge_status* status, mge_tensor** outputs, size_t count) {
-      const std::unique_ptr<Done> owned(static_cast<Done*>(s));
-      std::vector<Tensor> out;
-      for (size_t i = 0; i < count; ++i) out.emplace_back(outputs[i]);
-      (*owned)(Status(status), std::move(out));
-    };
-    Status s(mge_session_run_async(get(), in.data(), in.size(), control ? control->get() : nullptr, call, state));
-    if (!s.ok()) delete state;
-    return s;
-  }
-  Status RunAsync(std::initializer_list<const Tensor*> inputs, Done done, RunControl* control = nullptr) {
-    return RunAsync(std::span<const Tensor* const>(inputs.begin(), inputs.size()), std::move(done), control);
-  }
-
-  // Runs by name: every input once, in any order, and any of the outputs. Nodes that these outputs do not need are not
-  // computed.
-  using NamedInput = std::pair<std::string, const Tensor*>;
-  Status Run(std::span<const NamedInput> inputs, std::span<const std::string> output_names, std::vector<Tensor>* outputs,
-             RunControl* control = nullptr) {
+  // Runs the model; see mge_session_run and RunOptions. `outputs` is empty (all are created), or has one entry per output;
+  // results go to the memory of those that are not empty. It may be nullptr if options.done is set.
+  Status Run(std::span<const Tensor* const> inputs, std::vector<Tensor>* outputs, const RunOptions& options = {}) {
+    std::vector<mge_tensor*> in, out;
     std::vector<const char*> in_names, out_names;
-    std::vector<mge_tensor*> in, out(output_names.size(), nullptr);
-    for (const auto& [name, tensor] : inputs) {
-      in_names.push_back(name.c_str());
-      in.push_back(tensor->get());
+    std::vector<mge_run_fence*> after;
+    for (const Tensor* t : inputs) in.push_back(t->get());
+    for (const std::string& name : options.input_names) in_names.push_back(name.c_str());
+    for (const std::string& name : options.output_names) out_names.push_back(name.c_str());
+    for (const RunFence* fence : options.after) after.push_back(fence->get());
+    if (outputs) {
+      outputs->resize(out_names.empty() ? output_count() : out_names.size());
+      for (const Tensor& t : *outputs) out.push_back(t.get());
     }
-    for (const std::string& name : output_names) out_names.push_back(name.c_str());
-    outputs->resize(out.size());
-    for (size_t i = 0; i < out.size(); ++i) out[i] = (*outputs)[i].get();
-    Status s(mge_session_run_named(get(), in_names.data(), in.data(), in.size(), out_names.data(), out.data(), out.size(),
-                                   control ? control->get() : nullptr));
-    for (size_t i = 0; i < out.size(); ++i) {
+    mge_run_options o;
+    mge_run_options_init(&o);
+    o.input_names = in_names.empty() ? nullptr : in_names.data();
+    o.output_names = out_names.empty() ? nullptr : out_names.data();
+    o.control = options.control ? options.control->get() : nullptr;
+    o.after = after.data();
+    o.after_count = after.size();
+    std::unique_ptr<RunOptions::Done> done;
+    if (options.done) {
+      done = std::make_unique<RunOptions::Done>(options.done);
+      o.done = CallDone;
+      o.state = done.get();
+    }
+    mge_run_fence* fence = nullptr;
+    Status s(mge_session_run(get(), in.data(), in.size(), outputs ? out.data() : nullptr,
+                             outputs ? out.size() : out_names.size(), &o, options.fence ? &fence : nullptr));
+    if (s.ok()) (void)done.release();  // the callback owns it
+    if (options.fence) *options.fence = RunFence(fence);
+    for (size_t i = 0; outputs && !options.done && i < out.size(); ++i) {
       if (!(*outputs)[i]) (*outputs)[i] = Tensor(out[i]);
     }
     return s;
   }
-  Status Run(std::initializer_list<NamedInput> inputs, std::initializer_list<std::string> output_names,
-             std::vector<Tensor>* outputs, RunControl* control = nullptr) {
-    return Run(std::span<const NamedInput>(inputs.begin(), inputs.size()),
-               std::span<const std::string>(output_names.begin(), output_names.size()), outputs, control);
+  Status Run(std::initializer_list<const Tensor*> inputs, std::vector<Tensor>* outputs, const RunOptions& options = {}) {
+    return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, options);
   }
 
   // Generates the inputs that are empty in `inputs` (one per input of the model, or none). `json` receives "mge.inputs/1".
   Status ExampleInputs(const ExampleOptions& options, std::vector<Tensor>* inputs, std::string* json) const {
     std::vector<const char*> shapes;
     for (const std::string& shape : options.shapes) shapes.push_back(shape.c_str());
-    mge_example_options o = {};
-    o.struct_size = sizeof(o);
+    mge_example_options o;
+    mge_example_options_init(&o);
     o.seed = options.seed;
     o.shapes = shapes.data();
     o.shape_count = shapes.size();
@@ -467,7 +429,7 @@ class Session {
     return internal::TakeText(out, [&](mge_string** text) { return mge_session_report(get(), schema.c_str(), text); });
   }
   Status Memory(mge_memory_facts* out) const {
-    out->struct_size = sizeof(*out);
+    mge_memory_facts_init(out);
     return Status(mge_session_memory(get(), out));
   }
 
@@ -488,14 +450,20 @@ class Session {
     return {dims, static_cast<size_t>(rank > 0 ? rank : 0)};
   }
   static std::string_view Text(const char* text) { return text ? text : ""; }
+  static void CallDone(void* state, mge_status* status, mge_tensor** outputs, size_t count) {
+    const std::unique_ptr<RunOptions::Done> done(static_cast<RunOptions::Done*>(state));
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < count; ++i) out.emplace_back(outputs[i]);
+    (*done)(Status(status), std::move(out));
+  }
   template <typename F>
   static Status Make(const SessionOptions& options, Session* out, F make) {
     std::vector<const char*> skip, settings, outputs;
     for (const std::string& s : options.skip) skip.push_back(s.c_str());
     for (const std::string& s : options.settings) settings.push_back(s.c_str());
     for (const std::string& s : options.outputs) outputs.push_back(s.c_str());
-    mge_session_options o = {};
-    o.struct_size = sizeof(o);
+    mge_session_options o;
+    mge_session_options_init(&o);
     o.device = options.device.empty() ? nullptr : options.device.c_str();
     o.threads = options.threads;
     o.skip = skip.data();

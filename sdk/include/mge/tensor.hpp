@@ -33,7 +33,8 @@ class [[nodiscard]] Status {
   Status() = default;
   explicit Status(mge_status* status) : status_(status) {}
   bool ok() const { return !status_; }
-  int kind() const { return mge_status_kind(status_.get()); }  // the exit code of the mge command
+  mge_code code() const { return mge_status_code(status_.get()); }  // MGE_OK, MGE_INVALID_ARGUMENT, ...
+  int exit_code() const { return mge_status_exit_code(status_.get()); }
   int id() const { return mge_status_id(status_.get()); }
   std::string_view text() const { return mge_status_text(status_.get()); }
   std::string_view title() const { return mge_status_title(status_.get()); }

@@ -62,7 +62,7 @@ class Owner:
     def _open(self) -> Handle:
         handle = self._handle
         if handle is None:
-            raise ClosedError(f"the {type(self).__name__.lower()} is closed", kind=2)
+            raise ClosedError(f"the {type(self).__name__.lower()} is closed")
         return handle
 
 

@@ -20,7 +20,7 @@ import weakref
 from typing import Any, Callable
 
 from ._handles import Handle, InboxHandle, TensorHandle
-from ._native import lib, take_text
+from ._native import RunOptions, lib, take_text
 from .errors import Error, raise_for
 
 Finish = Callable[["Error | None", "list[TensorHandle]"], None]
@@ -49,7 +49,8 @@ class LoopInbox:
         tag = next(self._tags)
         self._pending[tag] = outputs, finish, control, (session, keeps)
         try:
-            raise_for(lib.mge_inbox_run(self._handle, tag, session, inputs, count, control))
+            options = RunOptions(control=control, inbox=self._handle, tag=tag)
+            raise_for(lib.mge_session_run(session, inputs, count, None, 0, options, None))
         except BaseException:
             del self._pending[tag]
             raise

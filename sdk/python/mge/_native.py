@@ -88,6 +88,12 @@ class ExampleOptions(_Options):
                 ("variant", c.c_int32), ("reserved", c.c_int32)]
 
 
+class RunOptions(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("input_names", _Texts), ("output_names", _Texts), ("control", c.c_void_p),
+                ("after", c.POINTER(c.c_void_p)), ("after_count", c.c_size_t), ("done", c.c_void_p), ("state", c.c_void_p),
+                ("inbox", c.c_void_p), ("tag", c.c_uint64)]
+
+
 class MemoryFacts(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("planned_peak_bytes", c.c_uint64), ("measured_peak_bytes", c.c_uint64),
                 ("constant_bytes", c.c_uint64), ("steps", c.c_uint32), ("reference_steps", c.c_uint32),
@@ -102,6 +108,7 @@ class Attribute(c.Structure):
 class EagerOperator(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("op", c.c_char_p), ("domain", c.c_char_p), ("version", c.c_int32),
                 ("reserved", c.c_int32), ("attributes", c.POINTER(Attribute)), ("attribute_count", c.c_size_t),
+                ("attribute_size", c.c_size_t),
                 ("output_count", c.c_size_t), ("device", c.c_char_p)]
 
 
@@ -133,7 +140,8 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
          "eager_tensor_device": [_p]},
     _i32: {"inbox_descriptor": [_p], "inbox_take_run": [_p, c.POINTER(_u64), _out, _out, _size, c.POINTER(_size)],
            "inbox_take_message": [_p, c.POINTER(_i32), _out], "session_input_part_kind": [_p, _size],
-           "session_output_part_kind": [_p, _size], "status_kind": [_p], "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_place": [_p],
+           "session_output_part_kind": [_p, _size], "status_code": [_p], "status_exit_code": [_p],
+           "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_place": [_p],
            "num_gpus": [_p], "session_threads": [_p], "session_input_kind": [_p, _size], "session_input_dtype": [_p, _size],
            "session_input_rank": [_p, _size], "session_output_kind": [_p, _size], "session_output_dtype": [_p, _size],
            "session_output_rank": [_p, _size], "eager_tensor_state": [_p]},
@@ -161,9 +169,8 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "tensor_read": [_s, _out], "tensor_write_npy": [_p, _s], "tensor_copy": [_p, _p], "tensor_map": [_p, _out],
         "tensor_to_dlpack": [_p, _out], "tensor_from_dlpack": [_p, _s, _p, _out], "tensor_part": [_p, _size, _out],
         "session_load": [_p, _s, _p, _out], "session_load_bytes": [_p, _p, _u64, _p, _out],
-        "session_run": [_p, _out, _size, _out, _size, _p],
-        "session_run_named": [_p, _ps, _out, _size, _ps, _out, _size, _p],
-        "inbox_create": [_out], "inbox_run": [_p, _u64, _p, _out, _size, _p],
+        "session_run": [_p, _out, _size, _out, _size, c.POINTER(RunOptions), _out],
+        "inbox_create": [_out],
         "session_example_inputs": [_p, c.POINTER(ExampleOptions), _out, _size, _out],
         "session_read_input": [_p, _size, _s, _out],
         "session_read_state": [_p, _s, _out], "session_save": [_p, _s],

@@ -27,7 +27,7 @@ def _pairs(texts: Sequence[str], what: str) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for name, equals, value in pairs:
         if not (name and equals and value):
-            raise UsageError(f"{what} '{name}{equals}{value}' is not of the form NAME={what.upper()}", kind=2)
+            raise UsageError(f"{what} '{name}{equals}{value}' is not of the form NAME={what.upper()}")
     return {name: value for name, _, value in pairs}
 
 
@@ -36,7 +36,7 @@ def _peer(model: str, threads: int, inputs: dict[str, Any]) -> tuple[str, Callab
     try:
         onnxruntime: Any = importlib.import_module("onnxruntime")
     except ImportError as error:
-        raise UsageError(f"--peer onnxruntime: {error}; install the package onnxruntime for this Python", kind=2) from None
+        raise UsageError(f"--peer onnxruntime: {error}; install the package onnxruntime for this Python") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = bench(options)
     except Error as error:
         print(f"mge: {error}", file=sys.stderr)
-        return error.kind
+        return error.exit_code
     if options.json:
         print(json.dumps(report, indent=2))
     else:

@@ -55,7 +55,7 @@ class ArrayDataset:
         self.arrays = tuple(np.asarray(a) for a in arrays)
         if len({len(a) for a in self.arrays}) != 1:
             raise UsageError(f"the arrays have {', '.join(str(len(a)) for a in self.arrays) or 'no'} rows; give arrays of one "
-                             "length", kind=2)
+                             "length")
 
     def __len__(self) -> int:
         return len(self.arrays[0])
@@ -73,7 +73,7 @@ def stack(items: Sequence[Any]) -> Any:
         return {key: stack([item[key] for item in items]) for key in first}
     if isinstance(first, (tuple, list)):
         if len({len(item) for item in items}) > 1:
-            raise InvalidError(f"items of one batch have {sorted({len(item) for item in items})} elements", kind=3)
+            raise InvalidError(f"items of one batch have {sorted({len(item) for item in items})} elements")
         columns = [stack(column) for column in zip(*items)]
         return type(first)(*columns) if hasattr(first, "_fields") else type(first)(columns)
     return list(items) if isinstance(first, str) else np.stack([np.asarray(item) for item in items])
@@ -91,7 +91,7 @@ class DataLoader:
         epoch. `start_method` is that of multiprocessing; None is Python's default. `runtime` has the settings data.*."""
         for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("prefetch", prefetch, 1)):
             if value < least:
-                raise UsageError(f"{name} is {value}; it must be at least {least}", kind=2)
+                raise UsageError(f"{name} is {value}; it must be at least {least}")
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
         self.workers, self.prefetch, self.collate = workers, prefetch, collate
         self.epoch = 0  # the number of the next one
@@ -341,11 +341,11 @@ def fetch(path: str, *, sha1: str, runtime: Runtime | None = None) -> pathlib.Pa
                 got = _unpack(got, url)
                 target = target.with_name(pathlib.PurePosixPath(path).stem + got.suffix)
             if _sha1_of(got) != sha1:
-                raise InvalidError(f"{url} has the SHA-1 {_sha1_of(got)}, not {sha1}; try again, or correct sha1", kind=3)
+                raise InvalidError(f"{url} has the SHA-1 {_sha1_of(got)}, not {sha1}; try again, or correct sha1")
             os.replace(got, target)
     except OSError as error:  # of the network too
         raise FileError(f"{url} cannot be downloaded to {target}: {error}; check the settings data.repository "
-                        "(MXNET_GLUON_REPO) and data.home (MXNET_HOME)", kind=7) from error
+                        "(MXNET_GLUON_REPO) and data.home (MXNET_HOME)") from error
     return target
 
 
@@ -368,7 +368,7 @@ def _unpack(archive: pathlib.Path, url: str) -> pathlib.Path:
         with zipfile.ZipFile(archive) as z:
             names = [n for n in z.namelist() if not n.endswith("/")]
             if len(names) != 1:
-                raise InvalidError(f"{url} holds {len(names)} files; one is expected", kind=3)
+                raise InvalidError(f"{url} holds {len(names)} files; one is expected")
             return pathlib.Path(z.extract(names[0], archive.parent / "content"))
     except zipfile.BadZipFile as error:
-        raise InvalidError(f"{url} is no zip archive: {error}", kind=3) from error
+        raise InvalidError(f"{url} is no zip archive: {error}") from error

@@ -125,7 +125,7 @@ class Tensor:
 
     def _open(self) -> int:
         if not self._handle:
-            raise ClosedError("the tensor is closed", kind=2)
+            raise ClosedError("the tensor is closed")
         return self._handle
 
     def _type(self) -> tuple[int, int, tuple[int, ...]]:
@@ -340,6 +340,7 @@ def _operator(op: str, outputs: int | None, domain: str, version: int, device: A
     keeps: list[Any] = []
     rows = [_attribute(name, value, keeps) for name, value in attributes.items() if value is not None]
     operator.attributes, operator.attribute_count = (Attribute * max(1, len(rows)))(*rows), len(rows)
+    operator.attribute_size = c.sizeof(Attribute)
     keeps.append(rows)
     pointer = c.pointer(operator)
     if simple:

@@ -16,7 +16,7 @@ from typing import Any, Mapping, Sequence
 from ._call import new_call
 from ._handles import Closable, Handle, Owner, RunControlHandle, SessionHandle, TensorHandle, pointers
 from ._inbox import inbox_of
-from ._native import ExampleOptions, MemoryFacts, SessionOptions, TrainingOptions, lib, take_text, text, texts
+from ._native import ExampleOptions, MemoryFacts, RunOptions, SessionOptions, TrainingOptions, lib, take_text, text, texts
 from .errors import CancelledError, Error, UsageError, raise_for
 from .runtime import Context, Runtime, Settings, default_runtime, setting_texts
 from .tensor import dtype_name
@@ -200,30 +200,30 @@ class Session(Closable):
         if inputs is None or isinstance(inputs, AnyMapping):
             return {**inputs, **named} if inputs and named else inputs or named
         if len(self.inputs) != 1 or named:
-            raise UsageError(f"name the inputs {[v.name for v in self.inputs]}: only that of a model with one input needs no name",
-                             kind=2)
+            raise UsageError(f"name the inputs {[v.name for v in self.inputs]}: only that of a model with one input needs no name")
         return {self.inputs[0].name: inputs}
 
     def _in_order(self, handles: Mapping[str, Handle]) -> list[Handle]:
         """Returns all inputs in the order of the model."""
         if self._declared.keys() != handles.keys():
-            raise UsageError(f"the inputs are {list(self._declared)}, and these were given: {list(handles)}", kind=2)
+            raise UsageError(f"the inputs are {list(self._declared)}, and these were given: {list(handles)}")
         return [handles[name] for name in self._declared]
 
     def _run(self, handles: Mapping[str, Handle], names: Sequence[str], control: RunControl | None) -> dict[str, Any]:
         running, me = self._running, threading.get_ident()
         running.append(me)  # before the handle is taken: close() sees one of the two
         try:
-            session, controls = self._open(), None if control is None else control._open()
+            session, options = self._open(), None
+            if control is not None:
+                options = RunOptions(control=control._open())
             results = (c.c_void_p * max(1, len(names)))()
             if names is self._names and self._declared.keys() == handles.keys():
                 given = pointers([handles[name] for name in self._declared])
-                status = lib.mge_session_run(session, given, len(handles), results, len(names), controls)
             else:
-                given_names, count = texts(handles)
-                wanted, _ = texts(names)
-                status = lib.mge_session_run_named(session, given_names, pointers(list(handles.values())), count, wanted, results,
-                                                   len(names), controls)
+                given, options = pointers(list(handles.values())), options or RunOptions()
+                options.input_names, _ = texts(handles)
+                options.output_names, _ = texts(names)
+            status = lib.mge_session_run(session, given, len(handles), results, len(names), options, None)
         finally:
             running.remove(me)
         if status:
@@ -271,7 +271,7 @@ class Session(Closable):
         options.shapes, options.shape_count = texts(setting_texts(shapes))
         handles = handles_of(given or {}, self._declared)
         for name in handles.keys() - self._declared.keys():
-            raise UsageError(f"the model has no input '{name}'; its inputs are {list(self._declared)}", kind=2)
+            raise UsageError(f"the model has no input '{name}'; its inputs are {list(self._declared)}")
         both = pointers([handles.get(name) for name in self._declared])
         raise_for(lib.mge_session_example_inputs(session, c.byref(options), both, len(self.inputs), c.byref(out)))
         values = {name: handles.get(name) or TensorHandle(both[i]) for i, name in enumerate(self._declared)}
@@ -280,7 +280,7 @@ class Session(Closable):
     def read_input(self, name: str, path: str | os.PathLike[str]) -> Any:
         """Reads a value for an input from a file: .npy, .npz ("file.npz:name"), or .pb, also sequences, optionals and maps."""
         if name not in self._declared:
-            raise UsageError(f"the model has no input '{name}'; its inputs are {list(self._declared)}", kind=2)
+            raise UsageError(f"the model has no input '{name}'; its inputs are {list(self._declared)}")
         session, out = self._open(), TensorHandle()
         raise_for(lib.mge_session_read_input(session, list(self._declared).index(name), os.fspath(path).encode(), c.byref(out)))
         return to_value(out)
@@ -374,7 +374,7 @@ def _control(control: RunControl | None, timeout: float | None, seed: int | None
     if timeout is None and seed is None:
         return control
     if control is not None:
-        raise UsageError("timeout and seed belong to the control if there is one", kind=2)
+        raise UsageError("timeout and seed belong to the control if there is one")
     return RunControl(timeout, seed)
 
 

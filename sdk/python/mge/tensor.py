@@ -47,7 +47,7 @@ def _number(dtype: str) -> int:
     """Returns the number of an element type that a tensor in memory may have."""
     number = _BFLOAT16 if dtype == "bfloat16" else _NUMBERS.get(np.dtype(dtype))
     if number is None:
-        raise UsageError(f"the type {dtype} has no counterpart in ONNX", kind=2)
+        raise UsageError(f"the type {dtype} has no counterpart in ONNX")
     return number
 
 
@@ -66,7 +66,7 @@ def tensor_of(data: Any) -> TensorHandle:
     if number is None and array.dtype.name == "bfloat16":
         number = _BFLOAT16
     if number is None:
-        raise UsageError(f"an array of type {array.dtype} has no counterpart in ONNX", kind=2)
+        raise UsageError(f"an array of type {array.dtype} has no counterpart in ONNX")
     raise_for(lib.mge_tensor_wrap(number, dims_of(array.shape), array.ndim, array.ctypes.data, array.nbytes, c.byref(out)))
     out.keeps = array
     return out
@@ -78,7 +78,7 @@ def _strings(array: Any) -> TensorHandle:
         parts = [v.encode() if type(v) is str else bytes(v) if isinstance(v, bytes) else v.encode() for v in values]
     except AttributeError:
         wrong = next(v for v in values if not isinstance(v, (str, bytes)))
-        raise UsageError(f"an array of objects holds strings only, and this one holds {wrong!r}", kind=2) from None
+        raise UsageError(f"an array of objects holds strings only, and this one holds {wrong!r}") from None
     ends = np.cumsum(np.fromiter(map(len, parts), np.uint64, len(parts)), dtype=np.uint64)
     out = TensorHandle()
     raise_for(lib.mge_tensor_create_strings(dims_of(array.shape), array.ndim, b"".join(parts), ends.ctypes.data, c.byref(out)))
@@ -256,7 +256,7 @@ class Tensor(Closable):
         if device is None and kind != _DL_CPU:
             names = {2: "cuda", 10: "rocm"}
             if kind not in names:
-                raise UsageError(f"name the device: DLPack's device type {kind} has no name here", kind=2)
+                raise UsageError(f"name the device: DLPack's device type {kind} has no name here")
             device = f"{names[kind]}{number}"
         owner = None if device is None else (runtime or default_runtime())._open()
         capsule = source.__dlpack__()

@@ -57,7 +57,7 @@ class MapSequence(collections.abc.Sequence[dict[Any, Any]]):
         self._names, self.values = np.asarray(keys).tolist(), np.asarray(values)
         if np.ndim(keys) != 1 or self.values.ndim != 2 or self.values.shape[1] != len(self._names):
             raise UsageError(f"keys{list(np.shape(keys))} and values{list(self.values.shape)} do not fit: the values need a "
-                             "column for each key", kind=2)
+                             "column for each key")
 
     @classmethod
     def _of(cls, names: list[Any], values: Any) -> "MapSequence":
@@ -159,11 +159,11 @@ def _tensor(data: Any, declared: Value | None) -> Handle:
 
 def _map(data: Any, declared: Value) -> TensorHandle:
     if not isinstance(data, collections.abc.Mapping):
-        raise InvalidError(f"input '{declared.name}' takes maps, and {type(data).__name__} is none; give a dict", kind=3)
+        raise InvalidError(f"input '{declared.name}' takes maps, and {type(data).__name__} is none; give a dict")
     keys = list(data)
     text = any(isinstance(key, str) for key in keys)
     if not all(isinstance(key, str if text else (int, np.integer)) for key in keys):
-        raise InvalidError(f"input '{declared.name}': the keys of a map are all int or all str", kind=3)
+        raise InvalidError(f"input '{declared.name}': the keys of a map are all int or all str")
     values = list(data.values())
     named = np.array(values, object) if declared.dtype == "string" else np.asarray(values, declared.dtype or None)
     return _create(_MAP, [tensor_of(np.array(keys, object if text else np.int64)), tensor_of(named)])
@@ -171,7 +171,7 @@ def _map(data: Any, declared: Value) -> TensorHandle:
 
 def _sequence(data: Any, declared: Value, parts: str) -> TensorHandle:
     if not isinstance(data, (list, tuple, MapSequence)):
-        raise InvalidError(f"input '{declared.name}' is a sequence, and {type(data).__name__} is none; give a list", kind=3)
+        raise InvalidError(f"input '{declared.name}' is a sequence, and {type(data).__name__} is none; give a list")
     make = _map if parts == "map" else _tensor
     return _create(_SEQUENCE, [make(part, declared) for part in data])
 

@@ -79,7 +79,7 @@ class Ranks : public testing::Test {
     if (mge_tensor_create(MGE_DTYPE_F32, dims, 1, &input)) return "no input";
     auto* in = static_cast<float*>(mge_tensor_data(input));
     in[0] = a, in[1] = b;
-    mge_status* status = mge_session_run(session, &input, 1, &output, 1, nullptr);
+    mge_status* status = mge_session_run(session, &input, 1, &output, 1, nullptr, nullptr);
     std::string text = status ? mge_status_text(status) : "";
     if (!status) {
       auto* out = static_cast<const float*>(mge_tensor_data(output));

@@ -223,16 +223,16 @@ class Streams : public Contexts {
     Tensor x = In(cpu(), 2);
     std::atomic<int> inside{0}, most{0}, ended{0};
     for (Session& session : sessions) {
-      Expect(session.RunAsync({&x, &x}, [&](Status status, std::vector<Tensor> outputs) {
-        Expect(status);
-        EXPECT_EQ(outputs.size(), 2u);
-        const int now = ++inside;
-        if (now > most) most = now;
-        const auto end = std::chrono::steady_clock::now() + patience;
-        while (most < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-        --inside;
-        ++ended;
-      }));
+      Expect(session.Run({&x, &x}, nullptr, {.done = [&](Status status, std::vector<Tensor> outputs) {
+                           Expect(status);
+                           EXPECT_EQ(outputs.size(), 2u);
+                           const int now = ++inside;
+                           if (now > most) most = now;
+                           const auto end = std::chrono::steady_clock::now() + patience;
+                           while (most < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+                           --inside;
+                           ++ended;
+                         }}));
     }
     while (ended < 2) std::this_thread::yield();
     return most;
@@ -263,7 +263,7 @@ TEST_F(Streams, OrderEnqueuedRuns) {
   std::vector<RunFence> fences(50);
   for (RunFence& fence : fences) {
     std::vector<Tensor> out;
-    Expect(session.Enqueue({&total, &x}, &out, &fence));
+    Expect(session.Run({&total, &x}, &out, {.fence = &fence}));
     total = std::move(out[0]);
   }
   Expect(fences.back().Wait());
@@ -279,7 +279,7 @@ TEST_F(Streams, DoNotPassTheFailureOfARunToTheNextOne) {
   std::vector<RunFence> fences(3);
   for (RunFence& fence : fences) {
     std::vector<Tensor> out;
-    Expect(session.Enqueue({&x, &x}, &out, &fence));
+    Expect(session.Run({&x, &x}, &out, {.fence = &fence}));
   }
   EXPECT_FALSE(fences[0].Wait().ok());
   Expect(fences[1].Wait());
@@ -295,13 +295,13 @@ TEST_F(Streams, OrderAsynchronousAndEnqueuedRuns) {
     std::vector<Tensor> out;
     RunFence fence;
     bool ended = false;
-    auto enqueue = [&] { Expect(session.Enqueue({&x, &x}, &out, &fence)); };
+    auto enqueue = [&] { Expect(session.Run({&x, &x}, &out, {.fence = &fence})); };
     if (enqueue_first) enqueue();
-    Expect(session.RunAsync({&x, &x}, [&](Status status, std::vector<Tensor>) {
-      Expect(status);
-      if (enqueue_first) Expect(fence.WaitFor(0, &ended));
-      called = true;
-    }));
+    Expect(session.Run({&x, &x}, nullptr, {.done = [&](Status status, std::vector<Tensor>) {
+                         Expect(status);
+                         if (enqueue_first) Expect(fence.WaitFor(0, &ended));
+                         called = true;
+                       }}));
     if (!enqueue_first) {
       enqueue();
       EXPECT_TRUE(called);
@@ -318,7 +318,7 @@ TEST_F(Streams, OfCpuDefaultRunInTheCallersThread) {
   EXPECT_EQ(session.threads(), 1);
   Tensor x = In(cpu(), 2);
   std::thread::id where;
-  Expect(session.RunAsync({&x, &x}, [&](Status, std::vector<Tensor>) { where = std::this_thread::get_id(); }));
+  Expect(session.Run({&x, &x}, nullptr, {.done = [&](Status, std::vector<Tensor>) { where = std::this_thread::get_id(); }}));
   EXPECT_EQ(where, std::this_thread::get_id());
 }
 

@@ -2,6 +2,7 @@
 // Tensors on devices through the public C++ API: bound without a copy, exchanged, and kept between runs.
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -202,14 +203,14 @@ TEST_F(DeviceTensors, ThatWereReleasedAreRefused) {
     mge_tensor* in[] = {gone, x.get()};
     mge_tensor* out[2] = {};
     mge_run_fence* fence = nullptr;
-    for (const Status& status : {Status(mge_session_run(session_.get(), in, 2, out, 2, nullptr)),
-                                 Status(mge_session_enqueue(session_.get(), in, 2, out, 2, nullptr, 0, nullptr, &fence))}) {
+    for (const Status& status : {Status(mge_session_run(session_.get(), in, 2, out, 2, nullptr, nullptr)),
+                                 Status(mge_session_run(session_.get(), in, 2, out, 2, nullptr, &fence))}) {
       EXPECT_EQ(status.id(), 207);
       EXPECT_THAT(std::string(status.text()), HasSubstr("input 0 is a tensor that was released"));
     }
     out[1] = gone;
     in[0] = x.get();
-    const Status output(mge_session_run(session_.get(), in, 2, out, 2, nullptr));
+    const Status output(mge_session_run(session_.get(), in, 2, out, 2, nullptr, nullptr));
     EXPECT_THAT(std::string(output.text()), HasSubstr("output 1 is a tensor that was released"));
     const Status copied(mge_tensor_copy(x.get(), gone));
     EXPECT_THAT(std::string(copied.text()), HasSubstr("argument 'destination' is a tensor that was released"));
@@ -335,7 +336,7 @@ TEST_F(DeviceTensors, OfEnqueuedRunsAreReadyWhenTheFenceIsReached) {
   Expect(session_.Run({&state, &x}, &warm));
   std::vector<Tensor> out;
   RunFence fence;
-  Expect(session_.Enqueue({&state, &x}, &out, &fence));
+  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
   bool reached = true;
   Expect(fence.WaitFor(0, &reached));
   EXPECT_FALSE(reached);
@@ -354,9 +355,9 @@ TEST_F(DeviceTensors, MayBeReleasedWhileARunUsesThem) {
     std::vector<Tensor> out;
     RunFence next;
     if (last) {
-      Expect(session_.Enqueue({&state, &x}, &out, &next, {&last}));
+      Expect(session_.Run({&state, &x}, &out, {.after = {&last}, .fence = &next}));
     } else {
-      Expect(session_.Enqueue({&state, &x}, &out, &next));
+      Expect(session_.Run({&state, &x}, &out, {.fence = &next}));
     }
     state = std::move(out[0]);
     last = std::move(next);
@@ -370,11 +371,11 @@ TEST_F(DeviceTensors, OfOneSessionMayBeInputsOfAnother) {
   const Tensor state = On("virtual0", {1, 2}), x = Host({3, 4});
   std::vector<Tensor> first, second;
   RunFence one, two, three;
-  Expect(session_.Enqueue({&state, &x}, &first, &one));
-  Expect(other.Enqueue({&first[0], &x}, &second, &two, {&one}));
+  Expect(session_.Run({&state, &x}, &first, {.fence = &one}));
+  Expect(other.Run({&first[0], &x}, &second, {.after = {&one}, .fence = &two}));
   std::vector<Tensor> third;
   const Tensor plain = Host({1, 1});
-  Expect(cpu.Enqueue({&plain, &x}, &third, &three, {&two}));  // runs to its end, after the others
+  Expect(cpu.Run({&plain, &x}, &third, {.after = {&two}, .fence = &three}));  // runs to its end, after the others
   EXPECT_THAT(third[0].data<float>(), ElementsAre(4, 5));
   EXPECT_THAT(Values(second[0]), ElementsAre(7, 10));
 }
@@ -384,10 +385,10 @@ TEST_F(DeviceTensors, OfAFailedRunMakeDependentRunsFail) {
   const Tensor s = On("virtual0", {1, 2}), y = On("virtual0", {3, 4});
   std::vector<Tensor> out, more;
   RunFence one, two;
-  Expect(session_.Enqueue({&s, &y}, &out, &one));
-  Expect(session_.Enqueue({&s, &y}, &more, &two, {&one}));
+  Expect(session_.Run({&s, &y}, &out, {.fence = &one}));
+  Expect(session_.Run({&s, &y}, &more, {.after = {&one}, .fence = &two}));
   const Status failed = two.Wait();
-  EXPECT_EQ(failed.kind(), one.Wait().kind());
+  EXPECT_EQ(failed.exit_code(), one.Wait().exit_code());
   EXPECT_FALSE(failed.ok());
   EXPECT_THAT(std::string(failed.text()), HasSubstr("virtual0"));
   std::vector<Tensor> good;
@@ -400,25 +401,67 @@ TEST_F(DeviceTensors, AreTheOnlyOutputsOfEnqueuedRuns) {
   std::vector<Tensor> out(2);
   out[0] = Host({0, 0});
   RunFence fence;
-  const Status status = session_.Enqueue({&state, &x}, &out, &fence);
+  const Status status = session_.Run({&state, &x}, &out, {.fence = &fence});
   EXPECT_EQ(status.id(), 307);
   EXPECT_THAT(std::string(status.text()), HasSubstr("output 'total' of an enqueued run is in plain host memory"));
   out[0] = On("virtual0", {0, 0}, MGE_PLACE_PAGE_LOCKED);
-  Expect(session_.Enqueue({&state, &x}, &out, &fence));
+  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
   Expect(fence.Wait());
   EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
+}
+
+TEST_F(DeviceTensors, HaveFencesWhoseReleaseDoesNotWaitAndWhoseRunsEndBeforeTheirSessionIsReleased) {
+  Start({"virtual.fault=kernel@1=slow(500ms)"});
+  const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
+  std::vector<Tensor> out(2);
+  out[0] = On("virtual0", {0, 0}, MGE_PLACE_PAGE_LOCKED);
+  RunFence fence;
+  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
+  fence = RunFence();
+  EXPECT_THAT(out[0].data<float>(), ElementsAre(0, 0));  // the run still waits for its first kernel
+  session_ = Session();
+  EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
+}
+
+TEST_F(DeviceTensors, OfPostedRunsAreBoundByNameAfterOtherRuns) {
+  Start({"virtual.launch_latency=20000"});
+  const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
+  std::vector<Tensor> first, second(1);
+  RunFence fence;
+  Expect(session_.Run({&state, &x}, &first, {.fence = &fence}));
+  second[0] = Host({0, 0});
+  std::promise<std::vector<Tensor>> ended;
+  Expect(session_.Run({&x, &first[0]}, &second,
+                      {.input_names = {"x", "state"},
+                       .output_names = {"total"},
+                       .after = {&fence},
+                       .done = [&](Status status, std::vector<Tensor> outputs) {
+                         Expect(status);
+                         ended.set_value(std::move(outputs));
+                       }}));
+  const std::vector<Tensor> results = ended.get_future().get();
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(results[0].data<float>(), ElementsAre(7, 10));
+  EXPECT_THAT(second[0].data<float>(), ElementsAre(7, 10));  // the same memory
+}
+
+TEST_F(DeviceTensors, OfOneRunGoToAFenceOrACallback) {
+  const Tensor state = Host({1, 2}), x = Host({3, 4});
+  RunFence fence;
+  const Status status = session_.Run({&state, &x}, nullptr, {.fence = &fence, .done = [](Status, std::vector<Tensor>) {}});
+  EXPECT_THAT(std::string(status.text()), HasSubstr("a run has one of these: a fence, the callback 'done', an inbox"));
 }
 
 TEST_F(DeviceTensors, OfAnotherRuntimeHaveFencesThatRunsRefuse) {
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   std::vector<Tensor> out, more;
   RunFence fence, none;
-  Expect(session_.Enqueue({&state, &x}, &out, &fence));
+  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
   const Runtime first = std::move(runtime_);
   const Session session = std::move(session_);
   Start({});
   const Tensor s = On("virtual0", {1, 2}), y = On("virtual0", {3, 4});
-  const Status status = session_.Enqueue({&s, &y}, &more, &none, {&fence});
+  const Status status = session_.Run({&s, &y}, &more, {.after = {&fence}, .fence = &none});
   EXPECT_EQ(status.id(), 207);
   EXPECT_THAT(std::string(status.text()), HasSubstr("a fence of another runtime"));
 }

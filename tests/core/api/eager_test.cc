@@ -62,6 +62,7 @@ class EagerApi : public testing::TestWithParam<const char*> {
   }
   EagerTensor Apply(mge_eager_operator op, std::vector<mge_eager_tensor*> inputs) {
     op.struct_size = sizeof(op);
+    op.attribute_size = sizeof(mge_attribute);
     mge_eager_tensor* out = nullptr;
     size_t count = 0;
     EXPECT_EQ(TextOf(mge_eager_apply(eager_, &op, inputs.data(), inputs.size(), &out, 1, &count)), "");
@@ -153,6 +154,9 @@ TEST_P(EagerApi, ErrorsNameTheArgument) {
   op.output_count = 0;
   op.attributes = &attribute;
   op.attribute_count = 1;
+  EXPECT_THAT(TextOf(mge_eager_apply(eager_, &op, in, 1, out, 1, &count)),
+              AllOf(HasSubstr("attribute_size"), HasSubstr("mge_eager_operator_init()")));
+  op.attribute_size = sizeof(attribute);
   EXPECT_THAT(TextOf(mge_eager_apply(eager_, &op, in, 1, out, 1, &count)),
               AllOf(HasSubstr("'alpha'"), HasSubstr("the type 99")));
   attribute.type = MGE_ATTRIBUTE_FLOAT;

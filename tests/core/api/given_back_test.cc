@@ -79,7 +79,7 @@ TEST_P(GivenBack, ThePagesOfWeightsAfterTheFirstPlan) {
     mge_tensor *x = nullptr, *y = nullptr;
     ASSERT_EQ(mge_tensor_create(MGE_DTYPE_F32, dims, 2, &x), nullptr);
     for (int64_t i = 0; i < rows * kSize; ++i) static_cast<float*>(mge_tensor_data(x))[i] = 1;
-    status = mge_session_run(session, &x, 1, &y, 1, nullptr);
+    status = mge_session_run(session, &x, 1, &y, 1, nullptr, nullptr);
     ASSERT_EQ(status, nullptr) << mge_status_text(status);
     float expected = 0;
     for (int64_t k = 0; k < kSize; ++k) expected += static_cast<float>((k * kSize + 5) % 17);

@@ -140,13 +140,13 @@ std::string Model() {
 
 // The result of a call. Its memory exists before the call, so storing it cannot fail.
 struct Answer {
-  int32_t kind = 0, id = 0;
+  int32_t exit_code = 0, id = 0;
   char text[4096] = "";
 
   // Stores and releases `status`. Returns true if it is an error.
   bool Failed(mge_status* status) {
     if (!status) return false;
-    kind = mge_status_kind(status);
+    exit_code = mge_status_exit_code(status);
     id = mge_status_id(status);
     std::strncpy(text, mge_status_text(status), sizeof(text) - 1);
     mge_status_release(status);
@@ -199,7 +199,7 @@ Answer UseModel(mge_runtime* runtime, const char* device, const std::string& byt
   if (answer.Failed(mge_tensor_create(MGE_DTYPE_F32, dims, 4, &o.input))) return answer;
   for (int i = 0; i < 32; ++i) static_cast<float*>(mge_tensor_data(o.input))[i] = static_cast<float>(i) / 16;
   if (answer.Failed(mge_session_plan(o.session, &o.input, 1, "text", 1, &o.text))) return answer;
-  if (answer.Failed(mge_session_run(o.session, &o.input, 1, &o.output, 1, nullptr))) return answer;
+  if (answer.Failed(mge_session_run(o.session, &o.input, 1, &o.output, 1, nullptr, nullptr))) return answer;
   std::memcpy(results.values, mge_tensor_data(o.output), sizeof(results.values));
   struct Ended {
     Answer answer;
@@ -208,19 +208,20 @@ Answer UseModel(mge_runtime* runtime, const char* device, const std::string& byt
     const float* expected;
   } ended;
   ended.expected = results.values;
-  mge_status* refused = mge_session_run_async(
-      o.session, &o.input, 1, nullptr,
-      [](void* state, mge_status* status, mge_tensor** outputs, size_t count) {
-        auto& ended = *static_cast<Ended*>(state);
-        if (!ended.answer.Failed(status)) ended.same = std::memcmp(mge_tensor_data(outputs[0]), ended.expected, 24) == 0;
-        for (size_t i = 0; i < count; ++i) mge_tensor_release(outputs[i]);
-        ended.calls.store(1);
-        ended.calls.notify_all();
-      },
-      &ended);
+  mge_run_options how;
+  mge_run_options_init(&how);
+  how.state = &ended;
+  how.done = [](void* state, mge_status* status, mge_tensor** outputs, size_t count) {
+    auto& ended = *static_cast<Ended*>(state);
+    if (!ended.answer.Failed(status)) ended.same = std::memcmp(mge_tensor_data(outputs[0]), ended.expected, 24) == 0;
+    for (size_t i = 0; i < count; ++i) mge_tensor_release(outputs[i]);
+    ended.calls.store(1);
+    ended.calls.notify_all();
+  };
+  mge_status* refused = mge_session_run(o.session, &o.input, 1, nullptr, 0, &how, nullptr);
   if (answer.Failed(refused)) return answer;
   ended.calls.wait(0);
-  if (ended.answer.kind) return ended.answer;
+  if (ended.answer.exit_code) return ended.answer;
   if (!ended.same) std::abort();
   return answer;
 }
@@ -245,9 +246,9 @@ int64_t After(int64_t n) {
 
 // Returns the reason why `answer` is not allowed, "" if it is. `reached`: an allocation failed.
 std::string WhyWrong(const Answer& answer, bool reached, bool for_ever) {
-  if (answer.kind == 0) return reached && for_ever ? "it succeeds without memory" : "";
-  const bool typed = answer.kind == kMemory && answer.id == 601 && std::strstr(answer.text, "error[E0601] ");
-  return typed ? "" : fmt::format("kind {}, id {}: {}", answer.kind, answer.id, answer.text);
+  if (answer.exit_code == 0) return reached && for_ever ? "it succeeds without memory" : "";
+  const bool typed = answer.exit_code == kMemory && answer.id == 601 && std::strstr(answer.text, "error[E0601] ");
+  return typed ? "" : fmt::format("kind {}, id {}: {}", answer.exit_code, answer.id, answer.text);
 }
 
 // Returns the least number of live objects after up to `times` calls of good(). Stops at `enough` objects.
@@ -272,7 +273,7 @@ void FailEverywhere(const std::function<Answer()>& act, const std::function<Answ
     for (int64_t n = 1; reached; n = After(n)) {
       Answer answer;
       reached = WithFailure(n, for_ever, [&] { answer = act(); });
-      failures += answer.kind != 0;
+      failures += answer.exit_code != 0;
       int64_t left = LeastLeft(good, after, 20, before);
       if (left > before) {  // a leak repeats with every call, a cache does not grow again
         before = left;
@@ -280,7 +281,7 @@ void FailEverywhere(const std::function<Answer()>& act, const std::function<Answ
         left = LeastLeft(good, after, 100, before);
       }
       std::string wrong = WhyWrong(answer, reached, for_ever);
-      if (wrong.empty() && after.kind != 0) wrong = fmt::format("a good model after it: {}", after.text);
+      if (wrong.empty() && after.exit_code != 0) wrong = fmt::format("a good model after it: {}", after.text);
       if (wrong.empty() && left > before) wrong = fmt::format("{} objects are lost: {}", left - before, answer.text);
       ASSERT_EQ(wrong, "") << "allocation " << n << (for_ever ? " and all later ones" : "");
     }
@@ -305,7 +306,7 @@ std::string WhyWrongInAChild(int64_t n, bool for_ever, bool* reached) {
     });
     std::string wrong = WhyWrong(answer, there, for_ever);
     mge_runtime* runtime = nullptr;
-    if (Answer after = CreateRuntime(&runtime); wrong.empty() && after.kind != 0)
+    if (Answer after = CreateRuntime(&runtime); wrong.empty() && after.exit_code != 0)
       wrong = fmt::format("the next one: {}", after.text);
     mge_runtime_release(runtime);
     const bool told = write(ends[1], wrong.data(), wrong.size()) == static_cast<ssize_t>(wrong.size());
@@ -351,10 +352,10 @@ TEST_P(ModelOutOfMemory, InUsingASessionIsATypedErrorAndTheRuntimeStillWorks) {
   const std::string bytes = Model();
   mge_runtime* runtime = nullptr;
   Answer created = CreateRuntime(&runtime);
-  ASSERT_EQ(created.kind, 0) << created.text;
+  ASSERT_EQ(created.exit_code, 0) << created.text;
   Results expected, got;
   Answer first = UseModel(runtime, GetParam(), bytes, expected);
-  ASSERT_EQ(first.kind, 0) << first.text;
+  ASSERT_EQ(first.exit_code, 0) << first.text;
   FailEverywhere([&] { return UseModel(runtime, GetParam(), bytes, got); },
                  [&] {
                    Answer answer = UseModel(runtime, GetParam(), bytes, got);
@@ -401,7 +402,7 @@ Costs CostsOfRuns(mge_runtime* runtime, const char* device, bool on_device, bool
   bool ok = true;
   auto run = [&](int i) {
     const int k = alternating ? i % 2 : 0;
-    ok = !answer.Failed(mge_session_run(session, &in[k], 1, &out[k], 1, nullptr)) && ok;
+    ok = !answer.Failed(mge_session_run(session, &in[k], 1, &out[k], 1, nullptr, nullptr)) && ok;
   };
   for (int i = 0; i < 6; ++i) run(i);
   Costs costs;
@@ -424,7 +425,7 @@ Costs CostsOfRuns(mge_runtime* runtime, const char* device, bool on_device, bool
 TEST(RunEntry, AllocatesNothingAndTakesNoLock) {
   mge_runtime* runtime = nullptr;
   Answer created = CreateRuntime(&runtime);
-  ASSERT_EQ(created.kind, 0) << created.text;
+  ASSERT_EQ(created.exit_code, 0) << created.text;
   for (bool on_device : {false, true}) {
     const Costs costs = CostsOfRuns(runtime, "cpu0", on_device, false);
     EXPECT_EQ(costs.allocations, 0) << on_device;

@@ -42,14 +42,14 @@ TEST_F(ApiProfile, CollectsTheRunsOfTheControlsThatItIsAttachedTo) {
   RunControl with, without;
   with.SetProfile(&profile);
   std::vector<Tensor> outputs;
-  for (RunControl* c : {&with, &without, &with}) ASSERT_TRUE(session_.Run({&input_}, &outputs, c).ok());
+  for (RunControl* c : {&with, &without, &with}) ASSERT_TRUE(session_.Run({&input_}, &outputs, {.control = c}).ok());
   json report = Report(profile, "mge.profile/1");
   EXPECT_EQ(report["schema"], "mge.profile/1");
   EXPECT_EQ(report["runs"], 2);
   EXPECT_FALSE(report["steps"].empty());
   EXPECT_FALSE(Report(profile, "trace")["traceEvents"].empty());
   with.SetProfile(nullptr);
-  ASSERT_TRUE(session_.Run({&input_}, &outputs, &with).ok());
+  ASSERT_TRUE(session_.Run({&input_}, &outputs, {.control = &with}).ok());
   EXPECT_EQ(Report(profile, "mge.profile/1")["runs"], 2);
   profile.Reset();
   EXPECT_EQ(Report(profile, "mge.profile/1")["runs"], 0);
@@ -62,7 +62,7 @@ TEST_F(ApiProfile, MayBeReleasedWhileAControlUsesIt) {
     control.SetProfile(&profile);
   }
   std::vector<Tensor> outputs;
-  EXPECT_TRUE(session_.Run({&input_}, &outputs, &control).ok());
+  EXPECT_TRUE(session_.Run({&input_}, &outputs, {.control = &control}).ok());
 }
 
 TEST_F(ApiProfile, RefusesAFormatThatItDoesNotKnow) {

@@ -19,7 +19,10 @@ class RunControls : public ReluSession {
     mge_tensor* output = nullptr;
     EXPECT_EQ(mge_run_control_create(&control), nullptr);
     mge_run_control_set_timeout(control, seconds);
-    mge_status* status = mge_session_run(session_, &input_, 1, &output, 1, control);
+    mge_run_options options;
+    mge_run_options_init(&options);
+    options.control = control;
+    mge_status* status = mge_session_run(session_, &input_, 1, &output, 1, &options, nullptr);
     std::string text = status ? mge_status_text(status) : "";
     mge_status_release(status);
     mge_tensor_release(output);
@@ -29,13 +32,17 @@ class RunControls : public ReluSession {
 
   // Runs the session asynchronously. ended() is called on a worker.
   void RunAsync(mge_run_control* control, std::function<void()>& ended) {
-    auto done = [](void* state, mge_status* status, mge_tensor** outputs, size_t count) {
+    mge_run_options options;
+    mge_run_options_init(&options);
+    options.control = control;
+    options.state = &ended;
+    options.done = [](void* state, mge_status* status, mge_tensor** outputs, size_t count) {
       EXPECT_EQ(status, nullptr);
       mge_status_release(status);
       for (size_t i = 0; i < count; ++i) mge_tensor_release(outputs[i]);
       (*static_cast<std::function<void()>*>(state))();
     };
-    EXPECT_EQ(mge_session_run_async(session_, &input_, 1, control, done, &ended), nullptr);
+    EXPECT_EQ(mge_session_run(session_, &input_, 1, nullptr, 0, &options, nullptr), nullptr);
   }
 };
 

@@ -60,7 +60,7 @@ TEST_F(PublicSession, RunsByNameInAnyOrder) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   std::vector<Tensor> out;
-  Status s = session.Run({{"i", &good_}, {"x", &x_}}, {"z", "y"}, &out);
+  Status s = session.Run({&good_, &x_}, &out, {.input_names = {"i", "x"}, .output_names = {"z", "y"}});
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_THAT(out[0].data<float>(), ElementsAre(8));
   EXPECT_THAT(out[1].data<float>(), ElementsAre(0, -4));
@@ -72,7 +72,7 @@ TEST_F(PublicSession, ComputesOnlyTheOutputsThatTheRunNames) {
   std::vector<Tensor> out;
   EXPECT_FALSE(session.Run({&x_, &bad_}, &out).ok());
   out.clear();
-  Status s = session.Run({{"x", &x_}, {"i", &bad_}}, {"y"}, &out);
+  Status s = session.Run({&x_, &bad_}, &out, {.input_names = {"x", "i"}, .output_names = {"y"}});
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_THAT(out[0].data<float>(), ElementsAre(0, -4));
 }
@@ -81,14 +81,14 @@ TEST_F(PublicSession, NamesTheInputOrOutputThatIsWrong) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   std::vector<Tensor> out;
-  Status s = session.Run({{"x", &x_}}, {"y"}, &out);
+  Status s = session.Run({&x_}, &out, {.input_names = {"x"}, .output_names = {"y"}});
   EXPECT_EQ(s.id(), 307);
   EXPECT_THAT(std::string(s.title()), HasSubstr("input 'i' is not given"));
-  s = session.Run({{"x", &x_}, {"x", &x_}}, {"y"}, &out);
+  s = session.Run({&x_, &x_}, &out, {.input_names = {"x", "x"}, .output_names = {"y"}});
   EXPECT_THAT(std::string(s.text()), HasSubstr("'x' is named twice"));
-  s = session.Run({{"x", &x_}, {"ii", &good_}}, {"y"}, &out);
+  s = session.Run({&x_, &good_}, &out, {.input_names = {"x", "ii"}, .output_names = {"y"}});
   EXPECT_THAT(std::string(s.text()), HasSubstr("no input 'ii'"));
-  s = session.Run({{"x", &x_}, {"i", &good_}}, {"yy"}, &out);
+  s = session.Run({&x_, &good_}, &out, {.input_names = {"x", "i"}, .output_names = {"yy"}});
   EXPECT_THAT(std::string(s.text()), HasSubstr("no output 'yy'"));
 }
 
@@ -153,8 +153,8 @@ TEST_F(PublicSession, GeneratesInputsThatFitTheModel) {
   ASSERT_TRUE(session.ExampleInputs({.shapes = {"x=3x2"}}, &again, &json).ok());
   EXPECT_THAT(again[0].dims(), ElementsAre(3, 2));
   EXPECT_TRUE(session.Run({&in[0], &in[1]}, &out).ok());  // the index is in range
-  EXPECT_EQ(session.ExampleInputs({.shapes = {"w=3x2"}}, &again, &json).kind(), 2);
-  EXPECT_EQ(session.ExampleInputs({.shapes = {"x=3y2"}}, &again, &json).kind(), 2);
+  EXPECT_EQ(session.ExampleInputs({.shapes = {"w=3x2"}}, &again, &json).exit_code(), 2);
+  EXPECT_EQ(session.ExampleInputs({.shapes = {"x=3y2"}}, &again, &json).exit_code(), 2);
 }
 
 TEST_F(PublicSession, InspectsAFileThatItCannotLoad) {

@@ -86,8 +86,7 @@ TEST_F(TrainingSession, ReportsTheMemoryOfAStepThatComputesOnlyTheLoss) {
   ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}, &rate).ok());
   std::vector<Tensor> outputs;
   const std::string loss(session.output_name(0));
-  const std::pair<std::string, const Tensor*> inputs[] = {{"x", &x}, {"labels", &labels}, {"learning_rate", &rate}};
-  ASSERT_TRUE(session.Run(inputs, {&loss, 1}, &outputs).ok());
+  ASSERT_TRUE(session.Run({&x, &labels, &rate}, &outputs, {.output_names = {loss}}).ok());
   ASSERT_TRUE(session.Memory(&facts).ok());
   const uint32_t steps = facts.steps;
   EXPECT_GT(steps, 0u);
@@ -159,7 +158,8 @@ TEST_F(TrainingSession, OnSeveralDevicesRunsInEveryWay) {
   ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &labels).ok());
   ASSERT_TRUE(Tensor::Of<float>({}, {0}, &rate).ok());
   std::vector<Tensor> some;
-  ASSERT_TRUE(many.Run({{"labels", &labels}, {"x", &x}, {"learning_rate", &rate}}, {"y"}, &some).ok());
+  ASSERT_TRUE(
+      many.Run({&labels, &x, &rate}, &some, {.input_names = {"labels", "x", "learning_rate"}, .output_names = {"y"}}).ok());
   EXPECT_THAT(some[0].data<float>(), ElementsAre(2.5f, 2.5f));
 
   std::vector<Tensor> own(2);
@@ -174,15 +174,15 @@ TEST_F(TrainingSession, OnSeveralDevicesRunsInEveryWay) {
   EXPECT_FALSE(many.Run({&x, &labels, &rate}, &wrong).ok());
 
   std::promise<float> loss;
-  const Status started = many.RunAsync({&x, &labels, &rate}, [&](Status s, std::vector<Tensor> outputs) {
-    loss.set_value(s.ok() ? outputs[0].data<float>()[0] : -1);
-  });
+  const Status started = many.Run({&x, &labels, &rate}, nullptr, {.done = [&](Status s, std::vector<Tensor> outputs) {
+                                    loss.set_value(s.ok() ? outputs[0].data<float>()[0] : -1);
+                                  }});
   ASSERT_TRUE(started.ok()) << started.text();
   EXPECT_EQ(loss.get_future().get(), 6.25f);
 
   std::vector<Tensor> enqueued;
   RunFence fence;
-  ASSERT_TRUE(many.Enqueue({&x, &labels, &rate}, &enqueued, &fence).ok());
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &enqueued, {.fence = &fence}).ok());
   ASSERT_TRUE(fence.Wait().ok());
   EXPECT_THAT(enqueued[0].data<float>(), ElementsAre(6.25f));
 
@@ -190,7 +190,7 @@ TEST_F(TrainingSession, OnSeveralDevicesRunsInEveryWay) {
   RunControl profiled;
   profiled.SetProfile(&profile);
   std::vector<Tensor> again;
-  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &again, &profiled).ok());
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &again, {.control = &profiled}).ok());
   std::string times;
   ASSERT_TRUE(profile.Report("mge.profile/1", &times).ok());
   EXPECT_THAT(times, HasSubstr("AllReduce"));

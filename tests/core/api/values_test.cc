@@ -97,7 +97,7 @@ TEST_F(PublicValues, AreInputsOfTheDeclaredKind) {
     EXPECT_THAT(out[0].data<int64_t>(), ElementsAre(length));
   }
   EXPECT_THAT(std::string(session.Run({&wrong}, &out).text()), HasSubstr("expected float32, got int64"));
-  EXPECT_EQ(session.Run({&a}, &out).kind(), 3);
+  EXPECT_EQ(session.Run({&a}, &out).exit_code(), 3);
 }
 
 TEST_F(PublicValues, OfMapsWithTheSameKeysAreATable) {

@@ -414,13 +414,14 @@ TEST(Session, RunsAsynchronouslyOnTheConfiguredEngine) {
     std::thread::id where;
     std::vector<float> got;
     RunState control;
-    session->Post({Images(2)}, std::vector<HostValue>(1), control, [&](absl::Status status, std::vector<HostValue> out) {
-      EXPECT_TRUE(status.ok());
-      auto data = out[0].tensor.Data<float>();
-      got.assign(data.begin(), data.end());
-      where = std::this_thread::get_id();
-      done = true;
-    });
+    session->Post({.inputs = {Images(2)}, .outputs = std::vector<HostValue>(1)}, control,
+                  [&](absl::Status status, std::vector<HostValue> out) {
+                    EXPECT_TRUE(status.ok());
+                    auto data = out[0].tensor.Data<float>();
+                    got.assign(data.begin(), data.end());
+                    where = std::this_thread::get_id();
+                    done = true;
+                  });
     while (!done) std::this_thread::yield();
     EXPECT_EQ(got, expected);
     EXPECT_EQ(where == std::this_thread::get_id(), std::string_view(engine) == "naive");

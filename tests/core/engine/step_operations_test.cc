@@ -97,7 +97,7 @@ class EngineSettings : public Queues {
  protected:
   // Starts an asynchronous run that calls ended() when it has ended.
   void Async(RunState& control, const std::vector<HostValue>& in, std::function<void()> ended) {
-    session_->Post(in, std::vector<HostValue>(static_cast<size_t>(session_->output_count())), control,
+    session_->Post({.inputs = in, .outputs = std::vector<HostValue>(static_cast<size_t>(session_->output_count()))}, control,
                    [ended = std::move(ended)](absl::Status status, std::vector<HostValue>) {
                      EXPECT_TRUE(status.ok()) << FormatError(status);
                      ended();

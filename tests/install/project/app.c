@@ -31,7 +31,7 @@ static int ReadDigits(mge_runtime* runtime, const char* folder) {
   if (Failed(mge_tensor_read(path, &images))) goto done;
   snprintf(path, sizeof(path), "%s/digits_labels.npy", folder);
   if (Failed(mge_tensor_read(path, &labels))) goto done;
-  if (Failed(mge_session_run(session, &images, 1, &result, 1, NULL))) goto done;
+  if (Failed(mge_session_run(session, &images, 1, &result, 1, NULL, NULL))) goto done;
 
   right = 0;
   for (int64_t i = 0; i < mge_tensor_dims(images)[0]; ++i) {
@@ -63,7 +63,7 @@ static int Relu(mge_runtime* runtime, const char* model, const char* device) {
 
   if (Failed(mge_session_load(runtime, model, &options, &session))) goto done;
   if (Failed(mge_tensor_wrap(MGE_DTYPE_F32, dims, 2, data, sizeof(data), &x))) goto done;
-  if (Failed(mge_session_run(session, &x, 1, &y, 1, NULL))) goto done;
+  if (Failed(mge_session_run(session, &x, 1, &y, 1, NULL, NULL))) goto done;
   good = mge_tensor_elements(y) == 6;
   for (int i = 0; good && i < 6; ++i) {
     good = ((const float*)mge_tensor_data(y))[i] == (data[i] > 0 ? data[i] : 0);

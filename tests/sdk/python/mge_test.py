@@ -131,7 +131,7 @@ class Errors(unittest.TestCase):
     def test_have_a_class_and_parts(self):
         with self.assertRaises(mge.FileError) as caught:
             mge.Session("/nowhere.onnx")
-        self.assertEqual((caught.exception.id, caught.exception.kind), (701, 7))
+        self.assertEqual((caught.exception.id, caught.exception.code, caught.exception.exit_code), (701, 5, 7))
         self.assertIn("Check the path", caught.exception.to_dict()["fix"])
         session = mge.Session(MODEL)
         with self.assertRaisesRegex(ValueError, "did you mean 'image'"):
