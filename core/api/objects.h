@@ -169,6 +169,14 @@ absl::Status TakeInput(const Session& session, size_t i, const HostValue& given,
 // Returns the types of the inputs and their places. Fails like CheckGiven(), and with kBadInput for another device.
 absl::StatusOr<std::vector<InputType>> TypesOf(const Session& session, mge_tensor* const* inputs, size_t count);
 
+// The state of a device, opened if possible. Defined in devices.cc.
+struct DeviceState {
+  bool works = false;
+  std::string reason = {};                   // why it does not
+  uint64_t total_bytes = 0, free_bytes = 0;  // 0: unknown
+};
+DeviceState StateOf(Device& device);
+
 // Return a report as JSON. Fail with kApiMisuse for an unknown schema. Defined in reports.cc.
 absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view schema);
 absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, std::string_view schema);

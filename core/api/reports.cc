@@ -52,24 +52,12 @@ Json Devices(Runtime& runtime) {
   Json rows = Json::array();
   for (const auto& device : runtime.devices().all()) {
     Json row = {{"name", device->name()}, {"class", device->class_name()}};
-    std::string state = device->usable() ? "loadable" : "found", reason = device->reason();
-    uint64_t total = device->description().memory_total, free = 0;
-    if (device->usable()) {
-      if (auto info = device->QueryMemory(); info.ok()) {
-        total = info->total_bytes;
-        free = info->free_bytes;
-      } else {
-        state = "found";
-        const std::string why = PartsOf(info.status()).what;
-        reason = ErrorTitle(info.status());
-        if (!why.empty()) reason += ": " + why;
-      }
-    }
-    row["state"] = state;
-    row["reason"] = reason;
+    const DeviceState state = StateOf(*device);
+    row["state"] = state.works ? "loadable" : "found";
+    row["reason"] = state.reason;
     row["usable"] = device->usable();
-    row["memory_total"] = total;
-    row["memory_free"] = free;
+    row["memory_total"] = state.total_bytes;
+    row["memory_free"] = state.free_bytes;
     row["plugin"] = device->backend().name();
     row["description"] = device->description().name;
     row["alias"] = device->gpu_name();

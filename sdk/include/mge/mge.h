@@ -133,6 +133,28 @@ MGE_API MGE_NODISCARD mge_status* mge_runtime_set_default_device(mge_runtime* ru
 /* Sets the strategy: "heuristic", "profile" or "reproducible". */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_set_execution_strategy(mge_runtime* runtime, const char* strategy);
 
+/* A device, as `mge devices` lists it. Texts are cut if they do not fit. */
+typedef struct mge_device_facts {
+  size_t struct_size;
+  char name[64];         /* "cuda0": its own name, for options of sessions and tensors */
+  char gpu_name[64];     /* "gpu0"; "" if it is no GPU */
+  char device_class[64]; /* "cuda" */
+  char backend[64];      /* the plugin that drives it */
+  char description[128]; /* "NVIDIA H100" */
+  uint64_t total_bytes;  /* of its memory; 0: unknown */
+  uint64_t free_bytes;   /* at this moment; 0: unknown */
+  uint64_t limit_bytes;  /* memory.limit; UINT64_MAX: none */
+  uint32_t compute_queues;
+  int32_t usable; /* 0: found, but it cannot be used; a session on it fails with the reason */
+} mge_device_facts;
+static inline void mge_device_facts_init(mge_device_facts* facts) {
+  memset(facts, 0, sizeof(*facts));
+  facts->struct_size = sizeof(*facts);
+}
+/* Returns the number of devices. Starts all backends, and waits for them up to plugin.start_timeout. */
+MGE_API size_t mge_runtime_device_count(mge_runtime* runtime);
+MGE_API MGE_NODISCARD mge_status* mge_runtime_device(mge_runtime* runtime, size_t index, mge_device_facts* out);
+
 /* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". The first and third start all
  * backends at the same time, and wait for them up to plugin.start_timeout. "not_started" then names the slower ones. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);

@@ -138,6 +138,15 @@ class Runtime {
         out, [&](mge_string** text) { return mge_model_report(get(), path.c_str(), schema.c_str(), text); });
   }
   int NumGpus() const { return mge_num_gpus(get()); }
+  // Returns facts about all devices. Starts all backends.
+  Status Devices(std::vector<mge_device_facts>* out) const {
+    out->resize(mge_runtime_device_count(get()));
+    for (size_t i = 0; i < out->size(); ++i) {
+      mge_device_facts_init(&(*out)[i]);
+      if (Status s(mge_runtime_device(get(), i, &(*out)[i])); !s.ok()) return s;
+    }
+    return Status();
+  }
   mge_runtime* get() const { return runtime_.get(); }
 
  private:

@@ -215,6 +215,23 @@ TEST_F(Contexts, OfPinnedMemoryAreOrdinaryMemoryWithoutAGpu) {
   EXPECT_THAT(t.data<float>(), Each(0.0F));
 }
 
+TEST_F(Contexts, AreOnDevicesThatAProgramListsOneByOne) {
+  std::vector<mge_device_facts> devices;
+  Expect(runtime_.Devices(&devices));
+  const auto at =
+      std::find_if(devices.begin(), devices.end(), [](const auto& d) { return d.name == std::string("virtual1"); });
+  ASSERT_NE(at, devices.end());
+  EXPECT_STREQ(at->gpu_name, "gpu1");
+  EXPECT_STREQ(at->device_class, "virtual");
+  EXPECT_STREQ(at->backend, "virtual");
+  EXPECT_NE(std::string(at->description), "");
+  EXPECT_GT(at->total_bytes, 0u);
+  EXPECT_LE(at->free_bytes, at->total_bytes);
+  EXPECT_EQ(at->usable, 1);
+  EXPECT_THAT(std::string(Status(mge_runtime_device(runtime_.get(), devices.size(), &devices[0])).text()),
+              HasSubstr(std::to_string(devices.size()) + " devices"));
+}
+
 // Runs twice on each device name without waiting. Returns how many of the callbacks were inside at the same time.
 class Streams : public Contexts {
  protected:
