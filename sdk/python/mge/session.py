@@ -155,10 +155,10 @@ class Session(Closable):
 
     # ---- runs
 
-    def run(self, inputs: Any = None, *, outputs: Sequence[str] | None = None, control: RunControl | None = None,
+    def run(self, inputs: Any = None, /, *, outputs: Sequence[str] | None = None, control: RunControl | None = None,
             timeout: float | None = None, seed: int | None = None, **named: Any) -> dict[str, Any]:
-        """Runs the model. `inputs`: a mapping from names to values, or the value of a model's only input; or name them, as in
-        run(x=array). Values are arrays, mge.Tensor objects, which may lie on the session's device, lists for sequences, dicts
+        """Runs the model. `inputs`: a mapping from names to values, a list of all values in the order of the model, or the value
+        of a model's only input; or name them, as in run(x=array). Values are arrays, mge.Tensor objects, which may lie on the session's device, lists for sequences, dicts
         for maps, None for an empty optional. Returns the outputs by name. `outputs`: only these are computed. `timeout`: limit
         in seconds. Ctrl-C cancels the run."""
         call = self._call
@@ -199,9 +199,16 @@ class Session(Closable):
         """Returns the inputs by name."""
         if inputs is None or isinstance(inputs, AnyMapping):
             return {**inputs, **named} if inputs and named else inputs or named
-        if len(self.inputs) != 1 or named:
-            raise UsageError(f"name the inputs {[v.name for v in self.inputs]}: only that of a model with one input needs no name")
-        return {self.inputs[0].name: inputs}
+        names = [v.name for v in self.inputs]
+        if named:
+            raise UsageError(f"give all inputs {names} in one way: by name, or as a mapping or a list")
+        if len(names) == 1:
+            return {names[0]: inputs}
+        if not isinstance(inputs, (list, tuple)):
+            raise UsageError(f"name the inputs {names}, or give a list of them: only that of a model with one input needs neither")
+        if len(inputs) != len(names):
+            raise UsageError(f"the list has {len(inputs)} values, and the inputs are {names}")
+        return dict(zip(names, inputs))
 
     def _in_order(self, handles: Mapping[str, Handle]) -> list[Handle]:
         """Returns all inputs in the order of the model."""
@@ -231,7 +238,7 @@ class Session(Closable):
         values = [TensorHandle(results[i]) for i in range(len(names))]
         return {name: to_value(value, self._on_device) for name, value in zip(names, values)}
 
-    async def run_async(self, inputs: Any = None, *, timeout: float | None = None, seed: int | None = None, priority: int = 0,
+    async def run_async(self, inputs: Any = None, /, *, timeout: float | None = None, seed: int | None = None, priority: int = 0,
                         **named: Any) -> dict[str, Any]:
         """Runs without blocking the event loop. Cancelling the task cancels the run; closing the session does not."""
         session = self._open()
@@ -287,7 +294,7 @@ class Session(Closable):
 
     # ---- reports
 
-    def plan(self, inputs: Any = None, *, why: bool = False, **named: Any) -> str:
+    def plan(self, inputs: Any = None, /, *, why: bool = False, **named: Any) -> str:
         """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons."""
         session = self._open()
         handles = self._in_order(handles_of(self._given(inputs, named), self._declared))

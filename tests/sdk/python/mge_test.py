@@ -80,6 +80,19 @@ class Sessions(unittest.TestCase):
             self.assertEqual(list(result), ["indices"])
             self.assertEqual(result["indices"].dtype, np.int64)
 
+    def test_take_a_list_of_all_inputs_and_any_name_of_an_input(self):
+        with mge.Session(CASES / "test_top_k" / "model.onnx") as session:
+            x, k = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([3])
+            expected = session.run(x=x, k=k)
+            for given in ([x, k], (x, k)):
+                np.testing.assert_array_equal(session.run(given)["indices"], expected["indices"])
+            with self.assertRaisesRegex(mge.UsageError, r"the list has 1 values, and the inputs are \['x', 'k'\]"):
+                session.run([x])
+            with self.assertRaisesRegex(mge.UsageError, "in one way"):
+                session.run([x], k=k)
+        with self.assertRaisesRegex(mge.InvalidError, "no input 'inputs'"):  # positional only: a model may name an input so
+            mge.Session(MODEL).run(inputs=images())
+
     def test_keep_outputs_alive_without_the_session(self):
         session = mge.Session(MODEL)
         result = session.run(image=images()[:3])["probabilities"]
