@@ -6,6 +6,7 @@
 #include "mge_kernel_set.h"
 #include "settings.h"
 #include "support/operator_tuning.h"
+#include "support/widened_kernels.h"
 
 namespace mge::cpu {
 namespace {
@@ -20,7 +21,7 @@ struct Backend : BackendDefaults {
       &kParallelCopySetting, &kOperatorTuningSetting, &kTuningCoresSetting, &kHugePagesSetting};
   using Device = cpu::Device;
   using Memory = cpu::Memory;
-  using Kernels = cpu::Kernels;
+  using Kernels = JoinedKernels<cpu::Kernels, WidenedKernels>;
   using Claims = mge::Claims<FindClaims>;
 
   static Result Start() { return CheckOperatorTuning(); }

@@ -8,7 +8,7 @@ namespace {
 
 void FindGroups(const Pattern& pattern, ClaimList& claims) {
   constexpr std::string_view kOps[] = {"Conv", "ConvTranspose"};
-  OfferEpilogues(pattern, claims, "conv_epilogue", kOps, ChannelAxis::kSecond);
+  OfferEpilogues(pattern, claims, "conv_epilogue", kOps, ChannelAxis::kSecond, /*widened=*/true);
 }
 
 }  // namespace

@@ -13,11 +13,10 @@ namespace {
 
 bool SameDims(const Value& a, const Value& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
-// Reads a constant of one float32. Returns false for any other value.
+// Reads a constant of one element of float32 or a 16-bit type. Returns false for any other value.
 bool Scalar(const Value& v, float* out) {
-  if (v.dtype() != MGE_DTYPE_F32 || !v.is_constant() || !v.is_static() || v.elements() != 1) return false;
-  *out = v.data<float>()[0];
-  return true;
+  if (!v.is_constant() || !v.is_static() || v.elements() != 1) return false;
+  return DispatchTo<float, F16, BF16>(v.dtype(), [&]<typename T>(Tag<T>) { *out = Widen(v.data<T>()[0]); });
 }
 
 // Returns whether the value broadcasts along all dimensions of y except the channels.
@@ -33,7 +32,7 @@ bool IsPerChannel(const Value& v, const Value& y, ChannelAxis axis) {
 
 bool AbsorbAdd(const Node& next, int32_t other, const Value& y, ChannelAxis axis, Epilogue& e) {
   Value v = next.input_id(0) == other ? next.input(0) : next.input(1);
-  if (v.dtype() != MGE_DTYPE_F32 || !v.is_static()) return false;
+  if (v.dtype() != y.dtype() || !v.is_static()) return false;
   if (e.bias < 0 && IsPerChannel(v, y, axis)) {
     e.bias = other;
   } else if (e.add < 0 && SameDims(v, y)) {
@@ -91,12 +90,12 @@ std::vector<int32_t> SigmoidsOf(const Graph& graph) {
 
 }  // namespace
 
-bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e) {
+bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, mge_dtype type, Epilogue& e) {
   if (AbsorbSwish(next, e)) return true;
   if (e.activation != Activation::kNone || HasOwnMeaning(next) || !next.has_output(0) || next.output_count() != 1)
     return false;
   Value x = graph.value(e.output), y = next.output(0);
-  if (x.dtype() != MGE_DTYPE_F32 || y.dtype() != MGE_DTYPE_F32 || !y.is_static() || !SameDims(x, y)) return false;
+  if (x.dtype() != type || y.dtype() != type || !y.is_static() || !SameDims(x, y)) return false;
   Epilogue grown = e;
   grown.output = next.output_id(0);
   bool fits = false;
@@ -147,7 +146,7 @@ Epilogue StartOf(const Node& product) {
 bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue& e) {
   e = StartOf(p.node());
   for (int i = 1; i < p.node_count(); ++i) {
-    if (!Absorb(p.graph(), p.node(i), axis, e)) return false;
+    if (!Absorb(p.graph(), p.node(i), axis, MGE_DTYPE_F32, e)) return false;
   }
   if (e.bias == kOwnOperand) e.bias = -1;
   if (e.add == kOwnOperand) e.add = -1;
@@ -155,13 +154,14 @@ bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue& e) {
 }
 
 void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view name, std::span<const std::string_view> ops,
-                    ChannelAxis axis) {
+                    ChannelAxis axis, bool widened) {
   const std::vector<int32_t> sigmoids = SigmoidsOf(pattern.graph());
   for (int i = 0; i < pattern.graph().node_count(); ++i) {
     Node n = pattern.node(i);
     if (std::ranges::none_of(ops, [&](std::string_view op) { return n.Is(op); })) continue;
-    if (!n.has_output(0) || n.output(0).dtype() != MGE_DTYPE_F32 || !n.output(0).is_static() || HasOwnMeaning(n)) continue;
-    if (n.output(0).elements() == 0) continue;
+    if (!n.has_output(0) || !n.output(0).is_static() || HasOwnMeaning(n)) continue;
+    const mge_dtype type = n.output(0).dtype();
+    if ((type != MGE_DTYPE_F32 && !(widened && IsHalf(type))) || n.output(0).elements() == 0) continue;
     // The kernel of ConvTranspose reads the image and the addend in a layout of its own, but constants are always plain.
     const bool own_layout = n.Is("ConvTranspose");
     if (own_layout && n.input(0).is_constant()) continue;
@@ -175,13 +175,13 @@ void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view 
     auto swish = [&]() {
       int s = pattern.graph().value(e.output).uses() == 2 ? sigmoids[static_cast<size_t>(e.output)] : -1;
       int product = s >= 0 ? pattern.Next(s) : -1;
-      if (product < 0 || !Absorb(pattern.graph(), pattern.node(s), axis, e) || !AbsorbSwish(pattern.node(product), e))
+      if (product < 0 || !Absorb(pattern.graph(), pattern.node(s), axis, type, e) || !AbsorbSwish(pattern.node(product), e))
         return;
       nodes.insert(nodes.end(), {s, product});
       claims.Offer(name, nodes, saved + 3 * each);
     };
     for (int next = pattern.Next(i); next >= 0; next = pattern.Next(next)) {
-      if (!Absorb(pattern.graph(), pattern.node(next), axis, e)) break;
+      if (!Absorb(pattern.graph(), pattern.node(next), axis, type, e)) break;
       if (own_layout && e.add >= 0 && e.add != kOwnOperand && pattern.graph().value(e.add).is_constant()) break;
       nodes.push_back(next);
       saved += each;

@@ -34,15 +34,17 @@ inline constexpr int32_t kOwnOperand = INT32_MAX;
 // also the addend if the input is as large as the output.
 Epilogue StartOf(const Node& product);
 
-// Adds `next`, which reads e.output, to the epilogue. Returns false and leaves e unchanged if it does not fit.
-bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, Epilogue& e);
+// Adds `next`, which reads e.output, to the epilogue of values of that type. Returns false and leaves e unchanged if it does
+// not fit.
+bool Absorb(const Graph& graph, const Node& next, ChannelAxis axis, mge_dtype type, Epilogue& e);
 
-// Reads the epilogue of a problem whose first node is the product. Returns false if a node does not fit. Members that were
+// Reads the epilogue of a problem in float32 whose first node is the product. Returns false if a node does not fit. Members that were
 // kOwnOperand become -1.
 bool FindEpilogue(const Problem& p, ChannelAxis axis, Epilogue& e);
 
-// Offers, for every node in `ops` that starts a group, all groups with the nodes that follow it.
+// Offers, for every node in `ops` that starts a group, all groups with the nodes that follow it. `widened`: also groups of a
+// 16-bit type, which only widened kernels compute (widened_kernels.h).
 void OfferEpilogues(const Pattern& pattern, ClaimList& claims, std::string_view name, std::span<const std::string_view> ops,
-                    ChannelAxis axis);
+                    ChannelAxis axis, bool widened = false);
 
 }  // namespace mge::cpu
