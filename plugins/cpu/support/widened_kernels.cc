@@ -219,7 +219,9 @@ class WidenedKernel final : public Kernel {
 
 struct Widened {
   static void Offer(const Problem& p, Offers& offers) {
-    if (offers.count() > 0 || !WidenedProblem::CanWiden(p)) return;
+    // The meaning of a gradient is its body, whose steps round.
+    const bool gradient = p.node().domain() == "mge";
+    if (offers.count() > 0 || gradient || !WidenedProblem::CanWiden(p)) return;
     const WidenedProblem wide(p, WidenedProblem::Constants::kSmall);
     uint64_t workspace = 0;
     double us = 0;
