@@ -11,6 +11,8 @@
 #include "core/base/exception.h"
 #include "core/eager/eager_tape.h"
 #include "core/plan/program.h"
+#include "core/plugin/context.h"
+#include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -81,6 +83,7 @@ absl::StatusOr<std::shared_ptr<EagerPlace>> EagerInterpreter::PlaceOf(std::strin
   if (const auto at = places_.find(name); at != places_.end()) return places_[spec] = at->second;
   auto place = std::make_shared<EagerPlace>();
   place->spec = name;
+  MGE_ASSIGN_OR_RETURN(place->pinned, PinnedDevice(runtime_->devices(), resolution.devices.front().pinned));
   for (const DeviceUse& use : resolution.devices) {
     if (!use.device || !HasQueues(*use.device)) continue;
     place->keep = use.device->shared_from_this();
@@ -93,7 +96,14 @@ absl::StatusOr<std::shared_ptr<EagerPlace>> EagerInterpreter::PlaceOf(std::strin
 
 absl::StatusOr<EagerTensorPtr> EagerInterpreter::Put(const HostValue& value, std::string_view devices) {
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<EagerPlace> place, PlaceOf(devices));
-  MGE_ASSIGN_OR_RETURN(HostValue copy, HostCopyOf(value));
+  HostValue copy;
+  if (place->pinned.device && value.kind == ValueKind::kTensor && value.tensor.dtype() != DType::kString) {
+    MGE_ASSIGN_OR_RETURN(copy.tensor, DeviceMemory::Create(*place->pinned.device, MGE_MEMORY_PINNED, value.tensor.dtype(),
+                                                           value.tensor.shape(), runtime_));
+    MGE_RETURN_IF_ERROR(CopyTensor(value.tensor, copy.tensor));
+  } else {
+    MGE_ASSIGN_OR_RETURN(copy, HostCopyOf(value));
+  }
   const bool on_device = place->memory && copy.kind == ValueKind::kTensor && copy.tensor.dtype() != DType::kString;
   auto out = std::make_shared<EagerValue>(store_, std::move(place));
   auto handle = std::make_shared<EagerTensor>(shared_from_this(), out);

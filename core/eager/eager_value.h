@@ -15,6 +15,7 @@
 #include "core/eager/eviction_policy.h"
 #include "core/graph/graph.h"
 #include "core/plugin/device.h"
+#include "core/plugin/devices.h"
 
 namespace mge {
 
@@ -27,6 +28,7 @@ struct EagerPlace {
   std::string spec;                   // as for a session, such as "gpu0,cpu0"
   Device* memory = nullptr;           // the device in whose memory the tensors lie; nullptr: plain host memory
   std::shared_ptr<Device> keep = {};  // keeps `memory`
+  DeviceUse pinned = {};              // page-locks tensors in host memory (cpu_pinned(0)); no device: they are plain
   int64_t live_bytes = 0;             // bytes of all values in memory; guarded by EagerStore::mutex
 };
 

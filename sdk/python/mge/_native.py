@@ -184,6 +184,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "eager_drop": [_p], "eager_swap_out": [_p], "eager_swap_in": [_p], "eager_tape_create": [_p, _out],
         "eager_tape_start": [_p], "eager_tape_stop": [_p], "eager_tape_watch": [_p, _p],
         "eager_tape_gradient": [_p, _p, _p, _out, _size, _out]},
+    Context: {"tensor_context": [_p]},
     None: {"status_release": [_p], "string_release": [_p], "runtime_release": [_p], "tensor_release": [_p],
            "inbox_release": [_p],
            "session_release": [_p], "run_control_release": [_p], "run_control_set_timeout": [_p, _f64],

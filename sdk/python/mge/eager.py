@@ -149,6 +149,11 @@ class Tensor:
         return text(lib.mge_eager_tensor_device(self._open()))
 
     @property
+    def context(self) -> Context:
+        """The context of the device; cpu(0) for an operand without one. Fails for a list of devices."""
+        return Context.parse(self.device or "cpu(0)")
+
+    @property
     def state(self) -> str:
         """"pending", "ready", "dropped", "swapped" or "failed", at this moment."""
         return _STATES[lib.mge_eager_tensor_state(self._open())]

@@ -104,10 +104,29 @@ def default_runtime() -> Runtime:
         return _default
 
 
-class Context:
-    """A device type and an id, such as gpu(1). In a `with` statement, sessions of this thread that name no device use it."""
+class _Scopes(threading.local):
+    """The contexts of the open `with` statements of this thread, the innermost one last."""
 
-    def __init__(self, device_type: str, device_id: int = 0) -> None:
+    def __init__(self) -> None:
+        self.contexts: list[Context] = []
+
+
+_scopes = _Scopes()
+
+
+def scope() -> Context | None:
+    """Returns the context of the innermost `with` statement of this thread."""
+    return _scopes.contexts[-1] if _scopes.contexts else None
+
+
+class Context:
+    """A device type and an id, such as gpu(1), or a copy of a context. In a `with` statement, tensors and sessions of this thread
+    that name no device use it."""
+
+    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
+        if isinstance(device_type, Context):
+            given = device_type
+            device_type, device_id = given.device_type, given.device_id
         self._native = NativeContext()
         raise_for(lib.mge_context_create(device_type.encode(), device_id, c.byref(self._native)))
 
@@ -138,10 +157,12 @@ class Context:
 
     def __enter__(self) -> "Context":
         raise_for(lib.mge_context_push(default_runtime()._open(), c.byref(self._native)))
+        _scopes.contexts.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         raise_for(lib.mge_context_pop(default_runtime()._open()))
+        _scopes.contexts.pop()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Context) and (self.device_type, self.device_id) == (other.device_type, other.device_id)
@@ -166,7 +187,8 @@ def cpu_pinned(device_id: int = 0) -> Context:
 
 
 def current_context() -> Context:
-    """Returns the context of this thread."""
+    """Returns the context of this thread: of the innermost `with` statement, else the default device if it is set
+    (MGE_DEFAULT_DEVICE), else cpu(0). In the last case, sessions that name no device still take the best one, xpux."""
     native = NativeContext()
     raise_for(lib.mge_context_current(default_runtime()._open(), c.byref(native)))
     return Context._of(native)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes as c
 import functools
 import math
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
 from ._handles import Closable, Handle, TensorHandle
 from ._native import DLManagedTensor, dims_of, lib, text
 from .errors import UsageError, raise_for
+
+if TYPE_CHECKING:
+    from .runtime import Context
 
 _TYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
           11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128"}
@@ -132,18 +135,32 @@ def host_copy(handle: Handle, number: int, shape: Sequence[int]) -> TensorHandle
     return out
 
 
+def _place(device: "str | Context | None") -> "str | Context | None":
+    """Returns where a new tensor goes: a context, the name of a device, or None for plain memory of the host."""
+    from .runtime import Context, scope
+
+    if device is None:
+        device = scope()
+    if isinstance(device, str) and device.startswith("cpu_pinned"):
+        device = Context.parse(device)
+    return None if isinstance(device, Context) and device.device_type == "cpu" else device
+
+
 class Tensor(Closable):
     """A dense tensor. `np.asarray(t)` shares the memory of the host, and copies that of a device. DLPack shares both. Arrays that
     share the memory keep it, also when the tensor is closed."""
 
-    def __init__(self, data: Any, device: str | None = None, runtime: Any = None) -> None:
-        """Makes a tensor of an array, or of what NumPy makes one of. Without a device, it shares the array's memory if that
-        is dense; else it is a copy in the memory of the device, such as "gpu0"."""
+    def __init__(self, data: Any, device: "str | Context | None" = None, runtime: Any = None) -> None:
+        """Makes a tensor of an array, or of what NumPy makes one of. With a device, such as "gpu0", gpu(0) or cpu_pinned(0), or in a
+        `with` statement of a context, it is a copy there. Otherwise, and for strings without a device, it shares the array's
+        memory if that is dense."""
         handle = tensor_of(data)
         self._handle = handle
-        if device is not None:
-            self._handle = Tensor.empty(self.shape, self.dtype, device, runtime)._open()
-            raise_for(lib.mge_tensor_copy(handle, self._handle))
+        place = _place(device)
+        if place is None or (device is None and self.dtype == "string"):
+            return
+        self._handle = Tensor.empty(self.shape, self.dtype, place, runtime)._open()
+        raise_for(lib.mge_tensor_copy(handle, self._handle))
 
     @classmethod
     def _of(cls, handle: Handle) -> "Tensor":
@@ -152,17 +169,20 @@ class Tensor(Closable):
         return tensor
 
     @classmethod
-    def empty(cls, shape: Sequence[int], dtype: str = "float32", device: str | None = None,
+    def empty(cls, shape: Sequence[int], dtype: str = "float32", device: "str | Context | None" = None,
               runtime: Any = None) -> "Tensor":
-        """Makes a tensor: zeros in host memory, or undefined elements on a device."""
-        from .runtime import default_runtime
+        """Makes a tensor: zeros in host memory, or undefined elements on a device. `device` as for Tensor()."""
+        from .runtime import Context, default_runtime
 
-        number, out = _number(dtype), TensorHandle()
-        if device is None:
+        number, place, out = _number(dtype), _place(device), TensorHandle()
+        if place is None:
             raise_for(lib.mge_tensor_create(number, dims_of(shape), len(shape), c.byref(out)))
+            return cls._of(out)
+        owner = (runtime or default_runtime())._open()
+        if isinstance(place, Context):
+            raise_for(lib.mge_tensor_create_in(owner, c.byref(place._native), number, dims_of(shape), len(shape), c.byref(out)))
         else:
-            raise_for(lib.mge_tensor_create_on((runtime or default_runtime())._open(), device.encode(), 0, number,
-                                               dims_of(shape), len(shape), c.byref(out)))
+            raise_for(lib.mge_tensor_create_on(owner, place.encode(), 0, number, dims_of(shape), len(shape), c.byref(out)))
         return cls._of(out)
 
     @classmethod
@@ -185,6 +205,13 @@ class Tensor(Closable):
     def device(self) -> str:
         """The name of the device, such as "gpu0"; "" for memory of the host."""
         return text(lib.mge_tensor_device(self._open()))
+
+    @property
+    def context(self) -> "Context":
+        """The context in which the elements lie; cpu(0) for plain memory of the host."""
+        from .runtime import Context
+
+        return Context._of(lib.mge_tensor_context(self._open()))
 
     @property
     def address(self) -> int:
@@ -219,8 +246,8 @@ class Tensor(Closable):
         handle = self._open()
         return Tensor._of(host_copy(handle, lib.mge_tensor_dtype(handle), shape_of(handle)))
 
-    def to(self, device: str, runtime: Any = None) -> "Tensor":
-        """Returns a copy in the memory of a device."""
+    def to(self, device: "str | Context", runtime: Any = None) -> "Tensor":
+        """Returns a copy in the memory of a device. `device` as for Tensor()."""
         handle = self._open()
         other = Tensor.empty(self.shape, self.dtype, device, runtime)
         raise_for(lib.mge_tensor_copy(handle, other._open()))

@@ -57,6 +57,7 @@ CLASSES = {
         "report": lambda r: r.report("mge.env/1"), "devices": lambda r: r.devices()}),
     mge.Tensor: (lambda: closed(mge.Tensor(IMAGE)), {
         "shape": lambda t: t.shape, "dtype": lambda t: t.dtype, "device": lambda t: t.device, "address": lambda t: t.address,
+        "context": lambda t: t.context,
         "nbytes": lambda t: t.nbytes, "numpy": lambda t: t.numpy(), "to_host": lambda t: t.to_host(),
         "to": lambda t: t.to("cpu0"), "write": lambda t: t.write("/tmp/x.npy"), "__len__": len, "__array__": np.asarray,
         "__dlpack__": lambda t: t.__dlpack__(), "__dlpack_device__": lambda t: t.__dlpack_device__(),
@@ -68,7 +69,8 @@ CLASSES = {
         "tensor": lambda e: e.tensor([1.0]), "apply": lambda e: e.apply("Relu", [1.0]), "synchronize": lambda e: e.synchronize(),
         "report": lambda e: e.report()}),
     eager.Tensor: (lambda: eager.Tensor(eager._default(), None), {
-        "shape": lambda t: t.shape, "dtype": lambda t: t.dtype, "device": lambda t: t.device, "state": lambda t: t.state,
+        "shape": lambda t: t.shape, "dtype": lambda t: t.dtype, "device": lambda t: t.device, "context": lambda t: t.context,
+        "state": lambda t: t.state,
         "numpy": lambda t: t.numpy(), "get": lambda t: t.get(), "item": lambda t: t.item(), "wait": lambda t: t.wait(),
         "drop": lambda t: t.drop(), "swap_out": lambda t: t.swap_out(), "swap_in": lambda t: t.swap_in(), "__len__": len,
         "__array__": np.asarray, "__add__": lambda t: t + 1, "__neg__": lambda t: -t, "__matmul__": lambda t: t @ t,

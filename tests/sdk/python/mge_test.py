@@ -242,6 +242,38 @@ class Contexts(unittest.TestCase):
         self.assertEqual(str(mge.current_context()), "cpu(0)")
         self.assertEqual(mge.Context.parse("gpu(1)"), mge.gpu(1))
 
+    def test_say_where_tensors_and_sessions_are_made(self):
+        program = """
+import numpy as np, mge
+from mge import eager
+second = mge.Context(mge.gpu(1))
+assert second == mge.gpu(1) and second is not mge.gpu(1)
+a = np.arange(6, dtype=np.float32).reshape(2, 3)
+for device in (mge.gpu(1), "gpu(1)", "virtual1"):
+    t = mge.Tensor(a, device=device)
+    assert (t.device, t.context.device_id, np.array_equal(t, a)) == ("virtual1", 1, True), (t, t.context)
+for device in (mge.cpu_pinned(1), "cpu_pinned(1)"):
+    t = mge.Tensor(a, device=device)
+    assert t.context == mge.cpu_pinned(1) and np.array_equal(t, a), t.context
+assert mge.Tensor(a).context == mge.Tensor(a, device=mge.cpu()).context == mge.cpu(0)
+assert mge.Tensor(a).to(mge.gpu(0)).device == "virtual0"
+with mge.gpu(0):
+    assert mge.Tensor.empty((2,)).device == mge.Tensor(a).device == "virtual0"
+    assert mge.Session(MODEL).devices == ("virtual0",)
+    assert eager.tensor(a).context.device_id == 0
+    with mge.cpu():
+        assert mge.Tensor(a).device == ""
+    strings = mge.Tensor(np.array(["x"]))
+    assert strings.context == mge.cpu(0)
+assert mge.Tensor.empty((2,)).device == ""
+locked = eager.tensor(a, mge.cpu_pinned())
+assert locked.get().context == mge.cpu_pinned(0) and np.array_equal(locked, a)
+assert np.array_equal(eager.ops.Neg(locked), -a)
+assert mge.current_context() == mge.cpu(0)
+"""
+        subprocess.run([sys.executable, "-c", f"MODEL = {str(MODEL)!r}\n{program}"], check=True, timeout=60,
+                       env={**os.environ, "MGE_VIRTUAL_GPU": "1", "MGE_VIRTUAL_DEVICES": "2"})
+
     def test_list_devices(self):
         self.assertIn("cpu0", [d["name"] for d in mge.devices()])
         self.assertEqual(mge.num_gpus(), sum(d["usable"] and d["alias"].startswith("gpu") for d in mge.devices()))
