@@ -39,3 +39,36 @@ if(NOT MGE_SANITIZE)
   target_compile_definitions(mge_gpu_race_kernels PRIVATE MGE_GPU_RACES)
   target_compile_definitions(test_plugins_gpu_races PRIVATE MGE_GPU_RACES)
 endif()
+
+# mge_emulating_compiler(cuda nvrtc): a compiler at run time for the tests of a backend.
+function(mge_emulating_compiler backend name)
+  set(library mge_emulating_${name})
+  add_library(${library} MODULE plugins/gpu/run_time_compiler/emulating.cc)
+  string(TOUPPER ${name} upper)
+  target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${library} PRIVATE MGE_EMULATING_${upper} MGE_BINARY_DIR="${PROJECT_BINARY_DIR}"
+                             MGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" MGE_CXX="${CMAKE_CXX_COMPILER}")
+  target_link_libraries(${library} PRIVATE ${CMAKE_DL_LIBS})
+  set_target_properties(${library} PROPERTIES OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY
+                        ${PROJECT_BINARY_DIR}/tests/${backend})
+  add_dependencies(test_plugins_${backend} ${library})
+endfunction()
+# mge_emulating_collectives(cuda nccl libcuda.so.1): a library of collectives for the tests of a backend.
+function(mge_emulating_collectives backend name driver)
+  set(library mge_emulating_${name})
+  add_library(${library} MODULE plugins/gpu/collectives/emulating.cc ${PROJECT_SOURCE_DIR}/plugins/gpu/software/shared_group.cc)
+  target_compile_definitions(${library} PRIVATE MGE_DRIVER="${PROJECT_BINARY_DIR}/lib/mge/test/${driver}")
+  target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${library} PRIVATE mge_sdk ${CMAKE_DL_LIBS})
+  target_link_options(${library} PRIVATE -Wl,-z,defs)
+  set_target_properties(${library} PROPERTIES OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY
+                        ${PROJECT_BINARY_DIR}/tests/${backend})
+  add_dependencies(test_plugins_${backend} ${library})
+endfunction()
+
+# mge_gpu_image_tests(cuda CUDA): tests the kernels in the images of a backend. The SDK's headers and those of the core do not
+# fit into one program.
+function(mge_gpu_image_tests backend world)
+  mge_test(plugins/${backend}/images LINK mge_gpu_emulation ${CMAKE_DL_LIBS})
+  mge_gpu_embed(test_plugins_${backend}_images ${world})
+endfunction()

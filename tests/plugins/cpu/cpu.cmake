@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+mge_operator_test(cpu)
+add_dependencies(test_plugins_cpu mge_backend_cpu)
+target_compile_definitions(test_plugins_cpu PRIVATE MGE_HAS_ONEDNN=$<AND:$<BOOL:${MGE_ONEDNN}>,$<BOOL:${MGE_ONEDNN_INCLUDE}>>
+  MGE_HAS_OPENBLAS=$<BOOL:${MGE_OPENBLAS}>)
+if(TARGET mge_cpu_vec_avx512 AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT MGE_SANITIZE)
+  set(objects "$<TARGET_OBJECTS:mge_cpu_vec_avx2>;$<TARGET_OBJECTS:mge_cpu_vec_avx512>")
+  add_test(NAME plugins_cpu_vec_isolation COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=${objects}"
+           -P ${CMAKE_CURRENT_SOURCE_DIR}/plugins/cpu/vec_isolation.cmake)
+endif()

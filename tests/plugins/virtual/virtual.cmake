@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+mge_test(plugins/virtual LINK mge_plugin)
+add_dependencies(test_plugins_virtual mge_backend_virtual)
+if(TARGET mge_backend_cpu)
+  mge_test(plugins/virtual/sessions LINK mge_engine mge_train mge_eager mge_kvstore)
+  add_dependencies(test_plugins_virtual_sessions mge_backend_virtual mge_backend_cpu)
+endif()
+if(TARGET mge_backend_cpu AND NOT MGE_SANITIZE)  # whole networks take too long with a sanitizer
+  mge_test(plugins/virtual/models LINK mge_engine)
+  file(GLOB zoo CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/cli/zoo/*.cc)
+  target_sources(test_plugins_virtual_models PRIVATE ${zoo})
+  add_dependencies(test_plugins_virtual_models mge_backend_virtual mge_backend_cpu)
+  set_tests_properties(plugins_virtual_models PROPERTIES ENVIRONMENT GTEST_FILTER=-*/bert_base*:*/vgg19)
+  add_test(NAME plugins_virtual_models/large COMMAND test_plugins_virtual_models)
+  set_tests_properties(plugins_virtual_models/large PROPERTIES LABELS long
+                       ENVIRONMENT GTEST_FILTER=*/bert_base*:*/vgg19)
+endif()
+add_executable(bench_virtual_overlap EXCLUDE_FROM_ALL bench/virtual_overlap.cc)
+target_include_directories(bench_virtual_overlap PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(bench_virtual_overlap PRIVATE MGE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+target_link_libraries(bench_virtual_overlap PRIVATE mge_sdk GTest::gtest ${CMAKE_DL_LIBS})
+add_dependencies(bench_virtual_overlap mge_backend_virtual)
