@@ -75,9 +75,7 @@ absl::StatusOr<Ints> NormalizeAxes(const Ints& axes, int64_t rank) {
     out.push_back(normal);
   }
   std::sort(out.begin(), out.end());
-  if (auto twice = std::adjacent_find(out.begin(), out.end()); twice != out.end()) {
-    return Fail(errors::kInvalidNode, fmt::format("axis {} is named twice", *twice));
-  }
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 

@@ -19,8 +19,7 @@ absl::Status BroadcastInfer(InferContext& ctx);
 // Does the same with a bool output, for comparisons and logic.
 absl::Status BroadcastBoolInfer(InferContext& ctx);
 
-// Returns the axes as sorted indices in [0, rank). An empty list means all axes. Fails if an axis is out of range or
-// repeated.
+// Returns the axes as sorted indices in [0, rank), each once. An empty list means all axes. Fails if an axis is out of range.
 absl::StatusOr<Ints> NormalizeAxes(const Ints& axes, int64_t rank);
 
 // Returns make(), of type absl::StatusOr<T>. If the step keeps data, calls it only in the first run. It may use only the node:
