@@ -121,7 +121,9 @@ class OperationGraph {
   Descriptor* Pointwise(cudnnPointwiseMode_t mode, Descriptor* x, Descriptor* b, bool followed) {
     Descriptor& y = Tensor(followed ? next_virtual_++ : kY, OutputSizes());
     Descriptor& how = Add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    how.Set(CUDNN_ATTR_POINTWISE_MODE, mode).Set(CUDNN_ATTR_POINTWISE_MATH_PREC, sum_type_).Finalize();
+    how.Set(CUDNN_ATTR_POINTWISE_MODE, mode).Set(CUDNN_ATTR_POINTWISE_MATH_PREC, sum_type_);
+    if (mode == CUDNN_POINTWISE_RELU_FWD) how.Set(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_PROPAGATE_NAN);
+    how.Finalize();
     Descriptor& op = Operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     op.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how).Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *x);
     if (b) op.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);

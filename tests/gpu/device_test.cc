@@ -84,6 +84,16 @@ TEST_F(Gpus, HaveTheResultsOfTheReferenceForEveryNumberOfImages) {
   }
 }
 
+// The convolutions and products of the model have a Relu, which libraries compute with them.
+TEST_F(Gpus, PassNanThroughLayersWithRelu) {
+  std::vector<Tensor> in = Images(session_, 4);
+  const std::span<float> pixels = in[0].data<float>();
+  std::fill(pixels.begin(), pixels.begin() + 64, NAN);  // the first image
+  const std::vector<float> got = Run(session_, in[0]);
+  const size_t classes = got.size() / 4;
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::isnan(got[i]), i < classes) << i;
+}
+
 TEST_F(Gpus, HaveTheSameBitsInEveryRun) {
   const std::vector<Tensor> in = Images(session_, 16);
   const std::vector<float> first = Run(session_, in[0]);

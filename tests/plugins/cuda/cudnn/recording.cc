@@ -156,6 +156,7 @@ bool ReadPointwise(const Descriptor& op, Operation* out) {
   if (b) Note(*b, out);
   const auto mode = One<cudnnPointwiseMode_t>(*how, CUDNN_ATTR_POINTWISE_MODE);
   if (mode == CUDNN_POINTWISE_RELU_FWD && !b) {
+    if (One<cudnnNanPropagation_t>(*how, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) != CUDNN_PROPAGATE_NAN) return false;
     out->args.activation.kind = mge::gpu::kRelu;
     out->order += " relu";
     return true;
