@@ -13,6 +13,7 @@
 #include "absl/algorithm/container.h"
 #include "core/base/errors.h"
 #include "core/base/thread.h"
+#include "core/plugin/library_record.h"
 #include "fmt/format.h"
 
 namespace mge {

@@ -13,6 +13,7 @@
 #include "core/base/nearest.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/isa.h"
+#include "core/plugin/library_record.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 

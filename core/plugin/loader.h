@@ -1,62 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loader: opens an accepted file, checks its tables, starts the backend and lists its devices.
 //
-// Why a process-wide record: a library holds one host table, so a backend can be started only once per process. Several
-// runtimes of one process share the started backend.
-//
 // Algorithm of LoadBackend():
-//   1. Find the library in the process-wide record by file identity. If another runtime has started it, share it. If another
-//      thread is starting or stopping it, wait.
-//   2. Check that the file has not changed since discovery, dlopen() it, and check again.
-//   3. Call mge_plugin_query(), copy the tables (tables.h), and compare them with the identity note and the contract.
-//   4. Pass the settings, call start(), and enumerate the devices.
+//   1. Claim: find the library in the process-wide record (library_record.h) by file identity. If another runtime has started
+//      it, share it. If another thread is starting or stopping it, wait.
+//   2. Open: check that the file has not changed since discovery, dlopen() it, and check again.
+//   3. Start: call mge_plugin_query(), copy the tables (tables.h), and compare them with the identity note and the contract.
+//      Pass the settings, call start(), and enumerate the devices.
+//   4. Publish: share the backend with other runtimes.
 // A failure at any step undoes the earlier steps and becomes a verdict. A library is never unmapped, because threads and
 // handlers of a driver may outlive stop(). No code of a backend runs while the record is locked.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/plugin/device_listing.h"
 #include "core/plugin/discovery.h"
 #include "core/plugin/host_services.h"
 #include "core/plugin/tables.h"
 #include "mge/plugin.h"
 
 namespace mge {
-
-// A device as described by its backend. Texts are copied and limited in length.
-struct DeviceDescription {
-  uint32_t index = 0;
-  std::string class_name;
-  std::string name;
-  std::string fingerprint;
-  std::string device_class;
-  std::string reason;
-  uint32_t score = 0;
-  uint32_t flags = 0;
-  uint64_t memory_total = 0;
-  std::string driver = {};
-  uint64_t max_allocation = 0;     // bytes of one slab of class DEVICE; 0: no limit
-  uint32_t buffer_alignment = 64;  // of every operand, in bytes: a power of two, 64 to 4096
-  uint32_t compute_queues = 1;     // number of compute queues whose work can overlap; at least 1
-  std::vector<std::pair<std::string, std::string>> properties = {};  // keys and values, in the backend's order
-};
-
-// The devices that a backend lists.
-struct DeviceListing {
-  std::vector<DeviceDescription> devices;
-  std::string fault;  // the first violation of the rules, after which no device is listed; "" if there is none
-};
-// Lists the devices of a started backend. `classes` are the classes that its identity note declares; nullptr: any. Returns
-// the backend's code, with its text in `error`.
-mge_code ListDevices(const mge_plugin& plugin, const std::vector<std::string>* classes, DeviceListing* out,
-                     mge_error& error);
 
 // The services of a runtime for the start of its backends.
 struct StartContext {
@@ -95,10 +65,8 @@ class Backend {
                                                             const ComputeFunctions& compute);
 
  private:
-  friend std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContext& context, PluginFile& file);
-  friend bool OpenLibrary(const FoundPlugin& found, const StartContext& context);
+  friend class BackendLoader;  // loader.cc
   Backend() = default;
-  static std::shared_ptr<Backend> Load(const FoundPlugin& found, const StartContext& context, bool start, PluginFile& file);
 
   std::string name_, version_, path_, build_;
   std::unique_ptr<const BackendTables> tables_;
@@ -116,10 +84,6 @@ std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContex
 // false if static objects of the library threw: every later call for any library must then come from this thread, because
 // it holds a lock of the dynamic linker for ever.
 bool OpenLibrary(const FoundPlugin& found, const StartContext& context);
-
-// Returns the mutex of the process-wide record. It is locked during fork(), so a forked child finds it free. It is held for
-// a short time only, and never while code of a backend runs.
-std::mutex& RecordMutex();
 
 // Checks a plugin's table against the contract. Returns "" or a sentence that names the table and the function.
 std::string WhyTableIsBad(const mge_plugin& plugin);
