@@ -2,8 +2,6 @@
 #include "core/graph/graph.h"
 
 #include <algorithm>
-#include <numeric>
-#include <queue>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -225,123 +223,6 @@ void Graph::RemoveNode(NodeId id) {
     values_[v].dead = true;
     values_[v].producer = kNone;
   }
-}
-
-absl::StatusOr<std::vector<NodeId>> Graph::TopologicalOrder() const {
-  std::vector<int> waiting(nodes_.size(), 0);
-  // The followers of node p are at [first[p], first[p + 1]).
-  std::vector<size_t> first(nodes_.size() + 1, 0);
-  int live = 0;
-  auto for_each_producer = [&](NodeId id, auto visit) {
-    for (const auto* list : {&nodes_[id].inputs, &nodes_[id].captures}) {
-      for (ValueId v : *list) {
-        if (v != kNone && values_[v].producer != kNone) visit(values_[v].producer);
-      }
-    }
-  };
-  for (NodeId id = 0; id < node_count(); ++id) {
-    if (nodes_[id].dead) continue;
-    ++live;
-    for_each_producer(id, [&](NodeId p) {
-      ++first[static_cast<size_t>(p) + 1];
-      ++waiting[id];
-    });
-  }
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<NodeId> followers(first.back());
-  std::vector<size_t> next(first.begin(), first.end() - 1);
-  for (NodeId id = 0; id < node_count(); ++id) {
-    if (!nodes_[id].dead) for_each_producer(id, [&](NodeId p) { followers[next[p]++] = id; });
-  }
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
-  for (NodeId id = 0; id < node_count(); ++id) {
-    if (!nodes_[id].dead && waiting[id] == 0) ready.push(id);
-  }
-  std::vector<NodeId> order;
-  order.reserve(live);
-  while (!ready.empty()) {
-    NodeId id = ready.top();
-    ready.pop();
-    order.push_back(id);
-    for (size_t i = first[id]; i < first[static_cast<size_t>(id) + 1]; ++i) {
-      if (--waiting[followers[i]] == 0) ready.push(followers[i]);
-    }
-  }
-  if (static_cast<int>(order.size()) == live) {
-    // Nodes that compute something again, and those that depend on them, come late: right before a node that needs them. Else
-    // their results would need memory from an early time on.
-    std::vector<char> lazy(nodes_.size(), 0);
-    std::vector<int> depth(nodes_.size(), 0);  // nodes on the longest way to the node
-    bool any = false;
-    for (NodeId id : order) {
-      lazy[id] = nodes_[id].recomputed;
-      for_each_producer(id, [&](NodeId p) {
-        lazy[id] |= lazy[p];
-        depth[id] = std::max(depth[id], depth[p] + 1);
-      });
-      any |= lazy[id] != 0;
-    }
-    if (!any) return order;
-    std::vector<NodeId> late, open;
-    std::vector<char> placed(nodes_.size(), 0);
-    const auto place = [&](NodeId root) {
-      open.push_back(root);
-      while (!open.empty()) {
-        const NodeId id = open.back();
-        const size_t before = open.size();
-        if (!placed[id]) {
-          for_each_producer(id, [&](NodeId p) {
-            if (!placed[p]) open.push_back(p);
-          });
-        }
-        if (open.size() > before) {
-          // The gradients come before the recomputed results that they are multiplied by.
-          std::sort(open.begin() + static_cast<std::ptrdiff_t>(before), open.end(),
-                    [&](NodeId a, NodeId b) { return depth[a] < depth[b]; });
-          continue;
-        }
-        if (!placed[id]) late.push_back(id);
-        placed[id] = 1;
-        open.pop_back();
-      }
-    };
-    for (NodeId id : order) {
-      if (!lazy[id]) place(id);
-    }
-    // The updates of the last layers' parameters can run first.
-    std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return depth[a] < depth[b]; });
-    for (NodeId id : order) {
-      if (first[id] == first[static_cast<size_t>(id) + 1]) place(id);  // nothing reads its results
-    }
-    return late;
-  }
-
-  // Finds a cycle. Every waiting node has a producer that waits too, so walking back must reach a visited node.
-  auto waits = [&](NodeId id) { return id != kNone && !nodes_[id].dead && waiting[id] > 0; };
-  NodeId at = 0;
-  while (!waits(at)) ++at;
-  std::vector<char> seen(nodes_.size(), 0);
-  std::vector<NodeId> path;
-  while (!seen[at]) {
-    seen[at] = 1;
-    path.push_back(at);
-    NodeId back = kNone;
-    for_each_producer(at, [&](NodeId p) {
-      if (back == kNone && waits(p)) back = p;
-    });
-    MGE_CHECK(back != kNone);
-    at = back;
-  }
-  path.erase(path.begin(), std::find(path.begin(), path.end(), at));
-  constexpr size_t kShown = 8;
-  std::string cycle;
-  for (size_t i = 0; i < std::min(path.size(), kShown); ++i) {
-    const Node& n = nodes_[path[i]];
-    cycle += fmt::format("'{}' ({}) needs ", n.name, n.op);
-  }
-  if (path.size() > kShown) cycle += fmt::format("{} more, which need ", path.size() - kShown);
-  cycle += fmt::format("'{}'", nodes_[path[0]].name);
-  return Fail(errors::kInvalidGraph, "the graph has a cycle", {.what = std::move(cycle)});
 }
 
 absl::Status Graph::Compact() {
