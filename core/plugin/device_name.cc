@@ -207,4 +207,8 @@ absl::StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text, std::string_vi
   return spec;
 }
 
+std::string_view ClassOf(const DeviceName& name) {
+  return name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : std::string_view(name.cls);
+}
+
 }  // namespace mge

@@ -60,4 +60,7 @@ absl::StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text, std::string_vi
 // Returns the device classes that are known even if no loaded backend declares them. Used for "did you mean".
 std::span<const std::string_view> WellKnownDeviceClasses();
 
+// Returns the class of the devices that a name selects. The result refers to the name, or is a constant.
+std::string_view ClassOf(const DeviceName& name);
+
 }  // namespace mge

@@ -2,7 +2,6 @@
 #include "core/plugin/devices.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <map>
 #include <set>
@@ -19,31 +18,6 @@
 
 namespace mge {
 namespace {
-
-std::string AsVariable(std::string key) {
-  for (char& c : key) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return key;
-}
-
-// Returns the fix for a device that a setting of the backend would enable, or "". The setting is the number of devices, or
-// NAME.gpu if the backend has devices but none is numbered as a GPU.
-std::string HowToOffer(const Backend& backend, bool has_devices, const DeviceName& device) {
-  const mge_plugin& plugin = backend.plugin();
-  const bool gpu = device.cls == "gpu";
-  for (uint64_t i = 0; i < plugin.setting_count; ++i) {
-    const mge_setting& s = *plugin.settings[i];
-    const std::string key = CopyText(s.key);
-    if (gpu && has_devices && s.type == MGE_SETTING_BOOL && key == backend.name() + ".gpu") {
-      return fmt::format("make the devices of {0} available as gpu: set {1}=true or MGE_{2}=1", backend.name(), key,
-                         AsVariable(key));
-    }
-    if (!gpu && s.type == MGE_SETTING_INT && CopyText(s.unit) == "devices") {
-      return fmt::format("set the number of devices: {0}={2} or MGE_{1}={2}", key, AsVariable(key),
-                         std::max(device.number, 0) + 1);
-    }
-  }
-  return {};
-}
 
 // Returns the key by which devices are numbered. Usable devices come first, so that the numbers 0..count-1 are usable.
 auto NumberingKey(const std::shared_ptr<Device>& d) {
@@ -76,11 +50,6 @@ std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<std::shared_ptr
     return true;
   });
   return losers;
-}
-
-// Returns the class of the devices that a name selects.
-std::string_view ClassOf(const DeviceName& name) {
-  return name.cls == "multithread" || name.cls == "cpu_pinned" ? "cpu" : std::string_view(name.cls);
 }
 
 // Returns the memory options that apply to a device.
@@ -378,79 +347,6 @@ absl::Status Devices::Unusable(const DeviceName& name, std::string why, std::str
   if (!of_class && absl::c_linear_search(others, "cpu0")) fix += fmt::format(", or allow a fallback: {},cpu0", wanted);
   return Fail(errors::kDeviceUnusable, fmt::format("device '{}' cannot be used", wanted),
               {.what = std::move(why), .where = std::string(where), .fix = std::move(fix)});
-}
-
-absl::Status Devices::NoSuchClass(const DeviceName& name, std::string_view where) const {
-  const std::string cls(ClassOf(name));
-  const std::vector<PluginFile>& files = backends_->files();
-  const List devices = Known();
-  const bool any = cls == "xpu";
-  for (const PluginFile& file : files) {
-    if (file.code != VerdictCode::kOutOfMemory || !(any || absl::c_linear_search(file.classes, cls))) continue;
-    return Fail(errors::kOutOfMemory, fmt::format("device '{}' cannot be used", name.Written()),
-                {.what = fmt::format("{}: {}", file.path, file.reason), .where = std::string(where), .fix = file.fix});
-  }
-  std::string why = any ? "no backend offers a device that xpu may choose"
-                        : fmt::format("no backend that drives devices of class '{}' is loaded", cls);
-  std::string fix;
-  for (const auto& d : devices) {
-    if (any && !d->usable()) why += fmt::format("; {}: {}", d->name(), d->reason());
-  }
-  for (const PluginFile& file : files) {
-    if (any && file.devices == 0)
-      why += fmt::format("; backend '{}' is loaded and lists no device on this machine", file.name);
-  }
-  std::span<const std::string_view> known = WellKnownDeviceClasses();
-  if (std::find(known.begin(), known.end(), cls) == known.end()) {
-    std::vector<std::string> candidates(known.begin(), known.end());
-    for (const auto& d : devices) candidates.push_back(d->class_name());
-    if (std::string_view nearest = Nearest(cls, candidates); !nearest.empty()) {
-      DeviceName meant = name;
-      meant.cls = nearest;
-      meant.text.clear();
-      if (meant.number == kLowestUsable && meant.cls != "xpu" && !name.Written().ends_with('x')) meant.number = 0;
-      // A short unknown class may be the class of a backend that is not installed. A long one is treated as a typing error.
-      if (cls.size() > 3) {
-        return Fail(errors::kBadDeviceName, fmt::format("'{}' does not name a device", name.Written()),
-                    {.what = fmt::format("no backend offers devices of class '{}'.{}", cls, DidYouMean(meant.ToString())),
-                     .where = std::string(where),
-                     .fix = fmt::format("write {}, or see `mge devices`", meant.ToString())});
-      }
-      why += "." + DidYouMean(meant.ToString());
-      fix = fmt::format("write {}", meant.ToString());
-    }
-  }
-  std::string idle;
-  for (const PluginFile& file : files) {
-    if (file.verdict != Verdict::kLoaded || !absl::c_linear_search(file.classes, cls)) continue;
-    idle += fmt::format("{}backend '{}' is loaded and {}", idle.empty() ? "" : "; ", file.name,
-                        file.devices == 0 ? "lists no device on this machine" : "finds no such device on this machine");
-    for (const std::shared_ptr<Backend>& backend : backends_->running()) {
-      if (backend->name() != file.name) continue;
-      const bool some =
-          std::any_of(devices.begin(), devices.end(), [&](const auto& d) { return &d->backend() == backend.get(); });
-      if (std::string how = HowToOffer(*backend, some, name); !how.empty()) fix = std::move(how);
-    }
-  }
-  if (!idle.empty()) why = std::move(idle);
-  int unknown = 0;  // files that were rejected before their device classes were known
-  for (const PluginFile& file : files) {
-    if (file.verdict == Verdict::kLoaded) continue;
-    bool nameless = file.classes.empty();
-    if (nameless && unknown++ > 0) continue;
-    if (nameless || (any ? !file.classes.empty() : absl::c_linear_search(file.classes, cls))) {
-      why += fmt::format("; {} is {}: {}", file.path, VerdictName(file.verdict), file.reason);
-      if (fix.empty()) fix = file.fix;
-    }
-  }
-  if (unknown > 1) why += fmt::format("; {} more files were not loaded, see `mge plugins`", unknown - 1);
-  if (fix.empty()) {
-    std::vector<std::string> searched;
-    for (const PluginDirectory& directory : directories()) searched.push_back(directory.path);
-    fix = searched.empty() ? "install a backend for it, in a directory that MGE_PLUGIN_PATH names"
-                           : fmt::format("install a backend for it (searched: {})", fmt::join(searched, ", "));
-  }
-  return Unusable(name, std::move(why), where, std::move(fix));
 }
 
 // Returns the devices that a name allows, best first. Returns at least one, or fails.

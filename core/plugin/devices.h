@@ -114,6 +114,7 @@ class Devices {
   List OfClass(std::string_view cls) const;  // by number
   List BestFirst() const;                    // the devices that "xpu" may choose, best first
   absl::StatusOr<List> CandidatesLocked(const DeviceName& name, std::string_view where) const;
+  struct MissingClass;
   absl::Status NoSuchClass(const DeviceName& name, std::string_view where) const;
   absl::Status Unusable(const DeviceName& name, std::string why, std::string_view where, std::string fix = {}) const;
 
