@@ -119,112 +119,160 @@ double StepsUs(const Json& profiled, double run_us) {
   return wall_us > run_us ? steps_us * run_us / wall_us : steps_us;
 }
 
+// A benchmark of one model: load, first run, warm runs, measured runs, and a few runs with a profile. Each step returns the exit
+// code of the command, kExitOk if the benchmark goes on.
+class Benchmark {
+ public:
+  Benchmark(const Globals& globals, const BenchOptions& options)
+      : globals_(globals), o_(options), on_device_(options.io == "device") {}
+
+  int Run() {
+    for (auto step : {&Benchmark::Load, &Benchmark::RunFirst, &Benchmark::Measure, &Benchmark::ProfileSteps}) {
+      if (int code = (this->*step)(); code != kExitOk) return code;
+    }
+    WarnOfWrongEstimate();
+    globals_.json ? PrintAsJson() : PrintAsText();
+    return kExitOk;
+  }
+
+ private:
+  int Load() {
+    const Status s = OpenModel(globals_, o_.model, &runtime_, &session_, {}, {}, on_device_);
+    load_ms_ = Ms(Clock::now() - begin_);
+    return s.ok() ? kExitOk : Report(globals_, s);
+  }
+
+  // Makes the inputs and does the first run, and the other runs that are not measured.
+  int RunFirst() {
+    std::vector<Tensor> copies;
+    auto run = [&](const std::vector<Tensor>& now) {
+      in_ = Pointers(now);
+      Status s = on_device_ ? CopyToDevice(runtime_, session_, now, &device_inputs_, &in_) : Status();
+      if (s.ok()) s = session_.Run(in_, &outputs_);
+      if (s.ok() && first_ms_ == 0) first_ms_ = Ms(Clock::now() - begin_);
+      return s.ok() && on_device_ ? CopyToHost(outputs_, &copies) : std::move(s);
+    };
+    const std::vector<Tensor>& host_outputs = on_device_ ? copies : outputs_;
+    int usage = 0;
+    if (Status s = MakeInputsAndRun(globals_, session_, o_.inputs, run, host_outputs, &inputs_, &usage, &input_facts_);
+        !s.ok()) {
+      return Report(globals_, s);
+    }
+    if (usage) return usage;
+    for (int64_t i = 1; i < o_.warm; ++i) {  // the first one was above
+      if (Status s = session_.Run(in_, &outputs_); !s.ok()) return Report(globals_, s);
+    }
+    return kExitOk;
+  }
+
+  // Outputs of known size are written to the same memory in every run.
+  int Measure() {
+    mge_memory_facts before = {};
+    if (Status s = session_.Memory(&before); !s.ok()) return Report(globals_, s);
+    const auto start = Clock::now();
+    Progress progress(globals_, "running", static_cast<size_t>(std::max<int64_t>(o_.runs, 1)));
+    while (o_.runs > 0 ? static_cast<int64_t>(us_.size()) < o_.runs
+                       : us_.size() < 5 || (Ms(Clock::now() - start) < o_.seconds * 1000 && us_.size() < 1000000)) {
+      const auto t = Clock::now();
+      if (Status s = session_.Run(in_, &outputs_); !s.ok()) return Report(globals_, s);
+      us_.push_back(Ms(Clock::now() - t) * 1000);
+      progress.Step(us_.size());
+    }
+    std::sort(us_.begin(), us_.end());
+    if (Status s = session_.Memory(&memory_); !s.ok()) return Report(globals_, s);
+    staged_per_run_ = (memory_.staged_bytes - before.staged_bytes) / us_.size();
+    return kExitOk;
+  }
+
+  // Compares the planner's estimate with measured steps, and writes the trace. Called last, because a profile costs memory.
+  int ProfileSteps() {
+    std::string plan, text;
+    if (Status s = session_.Plan(in_, "mge.plan/1", false, &plan); !s.ok()) return Report(globals_, s);
+    device_ = Json::parse(plan)["device"];
+    peak_rss_ = PeakRss();
+    Profile profile;
+    if (Status s = ProfileRuns(session_, in_, &outputs_, Percentile(us_, 50), &profile); !s.ok()) return Report(globals_, s);
+    if (!o_.trace.empty()) {
+      if (int code = WriteTrace(globals_, profile, o_.trace); code != kExitOk) return code;
+    }
+    if (Status s = profile.Report("mge.profile/1", &text); !s.ok()) return Report(globals_, s);
+    const Json profiled = Json::parse(text);
+    estimated_us_ = profiled["estimated_us"];
+    steps_us_ = StepsUs(profiled, Percentile(us_, 50));
+    estimate_is_off_ =
+        profiled["estimate_off"] && (estimated_us_ > kOffFactor * steps_us_ || steps_us_ > kOffFactor * estimated_us_);
+    return kExitOk;
+  }
+
+  void WarnOfWrongEstimate() const {
+    if (!estimate_is_off_) return;
+    Talk(globals_,
+         fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than {:.0f} times; "
+                     "`mge plan {} --why --measure` shows the steps",
+                     DurationText(estimated_us_), DurationText(steps_us_), kOffFactor, Escape(o_.model)));
+  }
+
+  void PrintAsJson() {
+    PrintJson(
+        {{"schema", "mge.bench/1"},
+         {"device", device_},
+         {"threads", session_.threads()},
+         {"neighbours", o_.neighbours},
+         {"io", o_.io},
+         {"staged_bytes_per_run", staged_per_run_},
+         {"inputs", std::move(input_facts_.rows)},
+         {"latency_us",
+          {{"min", us_.front()}, {"p50", Percentile(us_, 50)}, {"p90", Percentile(us_, 90)}, {"p99", Percentile(us_, 99)}}},
+         {"runs", us_.size()},
+         {"load_ms", load_ms_},
+         {"first_result_ms", first_ms_},
+         {"peak_rss_bytes", peak_rss_},
+         {"planned_peak_bytes", memory_.planned_peak_bytes},
+         {"measured_peak_bytes", memory_.measured_peak_bytes},
+         {"estimate", {{"estimated_us", estimated_us_}, {"measured_us", steps_us_}, {"off", estimate_is_off_}}},
+         {"steps", memory_.steps},
+         {"reference_steps", memory_.reference_steps}});
+  }
+
+  void PrintAsText() const {
+    const int threads = session_.threads();
+    const std::string beside =
+        o_.neighbours ? fmt::format(", beside {} busy process{}", o_.neighbours, o_.neighbours == 1 ? "" : "es") : "";
+    Print(fmt::format("device          {}, {} thread{}{}\n", device_, threads, threads == 1 ? "" : "s", beside));
+    Print(fmt::format("inputs, outputs in memory of the {}, {} staged per run\n", o_.io, HumanBytes(staged_per_run_)));
+    Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", DurationText(us_.front()),
+                      DurationText(Percentile(us_, 50)), DurationText(Percentile(us_, 90)),
+                      DurationText(Percentile(us_, 99)), us_.size()));
+    Print(fmt::format("load            {}, first result after {}\n", DurationText(load_ms_ * 1000),
+                      DurationText(first_ms_ * 1000)));
+    Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(memory_.planned_peak_bytes),
+                      HumanBytes(memory_.measured_peak_bytes), HumanBytes(peak_rss_)));
+    const std::string slow =
+        memory_.reference_steps ? fmt::format(", {} of them by the slow REFERENCE evaluator", memory_.reference_steps) : "";
+    Print(fmt::format("steps           {}{}\n", memory_.steps, slow));
+  }
+
+  const Globals& globals_;
+  const BenchOptions& o_;
+  const bool on_device_;  // inputs and outputs are in the memory of the session's first device
+  const Clock::time_point begin_ = Clock::now();
+  Runtime runtime_;
+  Session session_;
+  std::vector<Tensor> inputs_, device_inputs_, outputs_;
+  std::vector<const Tensor*> in_;
+  InputFacts input_facts_;
+  std::string device_;
+  double load_ms_ = 0, first_ms_ = 0, estimated_us_ = 0, steps_us_ = 0;
+  std::vector<double> us_;  // times of the measured runs, sorted
+  mge_memory_facts memory_ = {};
+  uint64_t staged_per_run_ = 0, peak_rss_ = 0;  // bytes
+  bool estimate_is_off_ = false;
+};
+
 int RunBench(const Globals& globals, const BenchOptions& o) {
   std::vector<std::unique_ptr<Child>> neighbours;  // started first, since a process is cheap to copy now
   if (absl::Status s = StartNeighbours(o.neighbours, &neighbours); !s.ok()) return Report(globals, s);
-  auto begin = Clock::now();
-  Runtime runtime;
-  Session session;
-  const bool on_device = o.io == "device";
-  if (Status s = OpenModel(globals, o.model, &runtime, &session, {}, {}, on_device); !s.ok()) return Report(globals, s);
-  double load_ms = Ms(Clock::now() - begin);
-  std::vector<Tensor> inputs, device_inputs, outputs, copies;
-  std::vector<const Tensor*> in;
-  const std::vector<Tensor>& first_outputs = on_device ? copies : outputs;  // in host memory
-  int usage = 0;
-  InputFacts facts_of_inputs;
-  double first_ms = 0;
-  auto run = [&](const std::vector<Tensor>& now) {
-    in = Pointers(now);
-    Status s = on_device ? CopyToDevice(runtime, session, now, &device_inputs, &in) : Status();
-    if (s.ok()) s = session.Run(in, &outputs);
-    if (s.ok() && first_ms == 0) first_ms = Ms(Clock::now() - begin);
-    return s.ok() && on_device ? CopyToHost(outputs, &copies) : std::move(s);
-  };
-  if (Status s = MakeInputsAndRun(globals, session, o.inputs, run, first_outputs, &inputs, &usage, &facts_of_inputs);
-      !s.ok()) {
-    return Report(globals, s);
-  }
-  if (usage) return usage;
-  for (int64_t i = 1; i < o.warm; ++i) {  // the first one was above
-    if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
-  }
-  mge_memory_facts before = {};
-  if (Status s = session.Memory(&before); !s.ok()) return Report(globals, s);
-  // Outputs of known size are written to the same memory in every run.
-  std::vector<double> us;
-  auto start = Clock::now();
-  Progress progress(globals, "running", static_cast<size_t>(std::max<int64_t>(o.runs, 1)));
-  while (o.runs > 0 ? static_cast<int64_t>(us.size()) < o.runs
-                    : us.size() < 5 || (Ms(Clock::now() - start) < o.seconds * 1000 && us.size() < 1000000)) {
-    auto t = Clock::now();
-    if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
-    us.push_back(Ms(Clock::now() - t) * 1000);
-    progress.Step(us.size());
-  }
-  std::sort(us.begin(), us.end());
-  mge_memory_facts facts = {};
-  if (Status s = session.Memory(&facts); !s.ok()) return Report(globals, s);
-  const uint64_t staged = (facts.staged_bytes - before.staged_bytes) / us.size();  // bytes per run
-  std::string plan;
-  if (Status s = session.Plan(in, "mge.plan/1", false, &plan); !s.ok()) return Report(globals, s);
-  std::string device = Json::parse(plan)["device"];
-  const uint64_t peak_rss = PeakRss();
-  Profile profile;
-  if (Status s = ProfileRuns(session, in, &outputs, Percentile(us, 50), &profile); !s.ok()) return Report(globals, s);
-  if (!o.trace.empty()) {
-    if (int code = WriteTrace(globals, profile, o.trace); code != kExitOk) return code;
-  }
-  std::string profile_text;
-  if (Status s = profile.Report("mge.profile/1", &profile_text); !s.ok()) return Report(globals, s);
-  const Json profiled = Json::parse(profile_text);
-  const double estimated_us = profiled["estimated_us"], steps_us = StepsUs(profiled, Percentile(us, 50));
-  const bool is_off =
-      profiled["estimate_off"] && (estimated_us > kOffFactor * steps_us || steps_us > kOffFactor * estimated_us);
-  if (is_off) {
-    Talk(globals,
-         fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than {:.0f} times; "
-                     "`mge plan {} --why --measure` shows the steps",
-                     DurationText(estimated_us), DurationText(steps_us), kOffFactor, Escape(o.model)));
-  }
-  const int threads = session.threads();
-  if (globals.json) {
-    PrintJson(
-        {{"schema", "mge.bench/1"},
-         {"device", device},
-         {"threads", threads},
-         {"neighbours", o.neighbours},
-         {"io", o.io},
-         {"staged_bytes_per_run", staged},
-         {"inputs", std::move(facts_of_inputs.rows)},
-         {"latency_us",
-          {{"min", us.front()}, {"p50", Percentile(us, 50)}, {"p90", Percentile(us, 90)}, {"p99", Percentile(us, 99)}}},
-         {"runs", us.size()},
-         {"load_ms", load_ms},
-         {"first_result_ms", first_ms},
-         {"peak_rss_bytes", peak_rss},
-         {"planned_peak_bytes", facts.planned_peak_bytes},
-         {"measured_peak_bytes", facts.measured_peak_bytes},
-         {"estimate", {{"estimated_us", estimated_us}, {"measured_us", steps_us}, {"off", is_off}}},
-         {"steps", facts.steps},
-         {"reference_steps", facts.reference_steps}});
-    return kExitOk;
-  }
-  Print(fmt::format(
-      "device          {}, {} thread{}{}\n", device, threads, threads == 1 ? "" : "s",
-      o.neighbours ? fmt::format(", beside {} busy process{}", o.neighbours, o.neighbours == 1 ? "" : "es") : ""));
-  Print(fmt::format("inputs, outputs in memory of the {}, {} staged per run\n", o.io, HumanBytes(staged)));
-  Print(fmt::format("latency         min {}, p50 {}, p90 {}, p99 {} ({} runs)\n", DurationText(us.front()),
-                    DurationText(Percentile(us, 50)), DurationText(Percentile(us, 90)), DurationText(Percentile(us, 99)),
-                    us.size()));
-  Print(fmt::format("load            {}, first result after {}\n", DurationText(load_ms * 1000),
-                    DurationText(first_ms * 1000)));
-  Print(fmt::format("memory          planned {}, measured {}; process peak {}\n", HumanBytes(facts.planned_peak_bytes),
-                    HumanBytes(facts.measured_peak_bytes), HumanBytes(peak_rss)));
-  Print(fmt::format(
-      "steps           {}{}\n", facts.steps,
-      facts.reference_steps ? fmt::format(", {} of them by the slow REFERENCE evaluator", facts.reference_steps) : ""));
-  return kExitOk;
+  return Benchmark(globals, o).Run();
 }
 
 }  // namespace
