@@ -133,6 +133,97 @@ struct Dim {
   int64_t size, from, to;
 };
 
+// Returns the dimensions of a copy, in falling order of the target's strides, without those of size 1. Neighbours that are
+// contiguous on both sides are one dimension.
+std::vector<Dim> MergedDims(const Copy& copy) {
+  std::vector<Dim> dims;
+  for (size_t d = 0; d < copy.dims.size(); ++d) {
+    if (copy.dims[d] > 1)
+      dims.push_back({copy.dims[d], copy.input == kValue ? 0 : copy.from_strides[d], copy.to_strides[d]});
+  }
+  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return std::abs(a.to) > std::abs(b.to); });
+  for (size_t d = dims.size(); d-- > 1;) {
+    Dim &outer = dims[d - 1], &inner = dims[d];
+    if (outer.from == inner.from * inner.size && outer.to == inner.to * inner.size) {
+      inner.size *= outer.size;
+      dims.erase(dims.begin() + static_cast<int64_t>(d) - 1);
+    }
+  }
+  return dims;
+}
+
+void AddOuter(CopyArgs* c, const Dim& d) {
+  c->dims[c->rank] = d.size;
+  c->from_strides[c->rank] = d.from * c->bytes;
+  c->to_strides[c->rank] = d.to * c->bytes;
+  ++c->rank;
+  c->units *= static_cast<uint64_t>(d.size);
+}
+
+// Returns the dimension whose elements are contiguous in the source, or -1. Read as columns, it makes the copy a transposition.
+int ColumnsOf(const std::vector<Dim>& outer, const Dim& inner) {
+  if (inner.to != 1 || inner.from <= 1) return -1;
+  int columns = -1;
+  for (size_t d = 0; d < outer.size(); ++d) {
+    if (outer[d].from == 1) columns = static_cast<int>(d);
+  }
+  return columns;
+}
+
+// Chooses how the innermost dimension is copied, and sets the dimensions. Returns the nanoseconds per element.
+double ChooseShape(std::vector<Dim> dims, Isa isa, CopyArgs* c) {
+  Dim inner = {1, 1, 1};
+  if (!dims.empty()) {
+    inner = dims.back();
+    dims.pop_back();
+  }
+  c->n = inner.size;
+  c->from_step = inner.from;
+  c->to_step = inner.to;
+  const int columns = ColumnsOf(dims, inner);
+  double ns = 0;
+  if (inner.to == 1 && inner.from <= 1 && inner.from >= 0) {
+    c->shape = inner.from == 1 || inner.size == 1 ? CopyArgs::kLines : CopyArgs::kSplat;
+  } else if (columns >= 0) {
+    c->shape = CopyArgs::kTranspose;
+    c->columns = dims[static_cast<size_t>(columns)].size;
+    c->columns_step = dims[static_cast<size_t>(columns)].to;
+    c->rows_step = inner.from;
+    dims.erase(dims.begin() + columns);
+    ns = c->bytes < 4 ? 0.6 : isa == Isa::kPortable ? 0.1 : 0.05;
+    if (c->n < 8) ns = 0.2;  // no whole blocks
+    const int64_t together = std::max<int64_t>(1, kTransposeElements / c->n);
+    if (c->n < kTransposeRows && c->columns >= 2 * together && c->columns % together == 0) {
+      AddOuter(c, {c->columns / together, together, c->columns_step * together});
+      c->columns = together;
+    }
+  } else {
+    c->shape = CopyArgs::kStrided;
+    ns = 0.7;
+  }
+  if (c->has_value) c->shape = inner.to == 1 ? CopyArgs::kSplat : CopyArgs::kStrided;
+  for (const Dim& d : dims) AddOuter(c, d);
+  return ns;
+}
+
+// Splits a long innermost loop, so that a single box can use several threads: into pieces of equal length, and a rest.
+std::vector<CopyArgs> SplitLongLoop(const CopyArgs& c) {
+  const bool transposes = c.shape == CopyArgs::kTranspose;
+  const int64_t limit = transposes ? kTransposeRows : std::max<int64_t>(1, kLineBytes / c.bytes);
+  if (c.n < 2 * limit || c.rank >= kMaxCopyDims) return {c};
+  const int64_t pieces = c.n / limit;
+  const int64_t from_piece = c.has_value ? 0 : (transposes ? c.rows_step : c.from_step) * limit,
+                to_piece = c.to_step * limit;
+  CopyArgs whole = c, rest = c;
+  whole.n = limit;
+  AddOuter(&whole, {pieces, from_piece, to_piece});
+  rest.n = c.n - pieces * limit;
+  if (rest.n == 0) return {whole};
+  rest.from_offset += from_piece * c.bytes * pieces;
+  rest.to_offset += to_piece * c.bytes * pieces;
+  return {whole, rest};
+}
+
 }  // namespace
 
 class MoveKernel : public Kernel {
@@ -190,100 +281,24 @@ std::vector<int64_t> StridesIn(std::span<const int64_t> dims, bool channels_last
   return strides;
 }
 
+// Adding a copy: its dimensions are sorted by the target's strides and merged, so that few long loops remain. The innermost one
+// decides the shape: lines, one value, steps, or a transposition of two dimensions. Long loops are split into units, which
+// threads share.
 bool Moves::Add(const Copy& copy, uint32_t bytes, Isa isa) {
   isa_ = isa;
-  std::vector<Dim> dims;
-  for (size_t d = 0; d < copy.dims.size(); ++d) {
-    if (copy.dims[d] == 0) return true;
-    if (copy.dims[d] > 1)
-      dims.push_back({copy.dims[d], copy.input == kValue ? 0 : copy.from_strides[d], copy.to_strides[d]});
-  }
-  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return std::abs(a.to) > std::abs(b.to); });
-  for (size_t d = dims.size(); d-- > 1;) {  // merges neighbours that are contiguous on both sides
-    Dim &outer = dims[d - 1], &inner = dims[d];
-    if (outer.from == inner.from * inner.size && outer.to == inner.to * inner.size) {
-      inner.size *= outer.size;
-      dims.erase(dims.begin() + static_cast<int64_t>(d) - 1);
-    }
-  }
+  if (std::ranges::count(copy.dims, 0) > 0) return true;
+  std::vector<Dim> dims = MergedDims(copy);
   if (dims.size() > kMaxCopyDims - 1) return false;
-
+  double elements = 1;
+  for (const Dim& d : dims) elements *= static_cast<double>(d.size);
   CopyArgs c;
-  auto b = static_cast<int64_t>(bytes);
   c.bytes = static_cast<uint8_t>(bytes);
   c.has_value = copy.input == kValue;
   c.value = copy.value;
-  c.from_offset = copy.from_offset * b;
-  c.to_offset = copy.to_offset * b;
-  Dim inner = {1, 1, 1};
-  if (!dims.empty()) {
-    inner = dims.back();
-    dims.pop_back();
-  }
-  double elements = static_cast<double>(inner.size), ns = 0;
-  for (const Dim& d : dims) elements *= static_cast<double>(d.size);
-  auto push_outer = [&](int64_t size, int64_t from, int64_t to) {
-    c.dims[c.rank] = size;
-    c.from_strides[c.rank] = from * b;
-    c.to_strides[c.rank] = to * b;
-    ++c.rank;
-    c.units *= static_cast<uint64_t>(size);
-  };
-  c.n = inner.size;
-  c.from_step = inner.from;
-  c.to_step = inner.to;
-  size_t columns = dims.size();
-  if (inner.to == 1 && inner.from > 1) {
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d].from == 1) columns = d;
-    }
-  }
-  if (inner.to == 1 && inner.from <= 1 && inner.from >= 0) {
-    c.shape = inner.from == 1 || inner.size == 1 ? CopyArgs::kLines : CopyArgs::kSplat;
-    ns = 0.0;
-  } else if (columns < dims.size()) {
-    c.shape = CopyArgs::kTranspose;
-    c.columns = dims[columns].size;
-    c.columns_step = dims[columns].to;
-    c.rows_step = inner.from;
-    dims.erase(dims.begin() + static_cast<int64_t>(columns));
-    ns = bytes < 4 ? 0.6 : isa == Isa::kPortable ? 0.1 : 0.05;
-    if (c.n < 8) ns = 0.2;  // no whole blocks
-    const int64_t together = std::max<int64_t>(1, kTransposeElements / c.n);
-    if (c.n < kTransposeRows && c.columns >= 2 * together && c.columns % together == 0) {
-      push_outer(c.columns / together, together, c.columns_step * together);
-      c.columns = together;
-    }
-  } else {
-    c.shape = CopyArgs::kStrided;
-    ns = 0.7;
-  }
-  if (c.has_value) c.shape = inner.to == 1 ? CopyArgs::kSplat : CopyArgs::kStrided;
-  for (const Dim& d : dims) push_outer(d.size, d.from, d.to);
-
-  // Splits long copies, so that a single box can use several threads.
-  std::vector<CopyArgs> parts = {c};
-  int64_t limit = c.shape == CopyArgs::kTranspose ? kTransposeRows : std::max<int64_t>(1, kLineBytes / b);
-  if (c.n >= 2 * limit && c.rank < kMaxCopyDims) {
-    CopyArgs whole = c, rest = c;
-    int64_t pieces = c.n / limit;
-    int64_t from_piece = (c.shape == CopyArgs::kTranspose ? c.rows_step : c.from_step) * limit * b;
-    int64_t to_piece = c.to_step * limit * b;
-    whole.n = limit;
-    whole.dims[whole.rank] = pieces;
-    whole.from_strides[whole.rank] = c.has_value ? 0 : from_piece;
-    whole.to_strides[whole.rank] = to_piece;
-    ++whole.rank;
-    whole.units *= static_cast<uint64_t>(pieces);
-    parts = {whole};
-    rest.n = c.n - pieces * limit;
-    if (rest.n > 0) {
-      rest.from_offset += c.has_value ? 0 : from_piece * pieces;
-      rest.to_offset += to_piece * pieces;
-      parts.push_back(rest);
-    }
-  }
-  for (const CopyArgs& part : parts) {
+  c.from_offset = copy.from_offset * c.bytes;
+  c.to_offset = copy.to_offset * c.bytes;
+  const double ns = ChooseShape(std::move(dims), isa, &c);
+  for (const CopyArgs& part : SplitLongLoop(c)) {
     copies_.push_back(part);
     operands_.emplace_back(copy.input, copy.output);
     us_ += static_cast<double>(part.units) * 4e-3;
