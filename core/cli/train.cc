@@ -12,6 +12,7 @@
 
 #include "core/cli/inputs.h"
 #include "core/cli/training_data.h"
+#include "core/train/optimizers.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -27,8 +28,27 @@ struct TrainOptions {
   int64_t epochs = 1, batch = 32;
   uint64_t seed = 0;
 
-  double FirstRate() const { return learning_rate > 0 ? learning_rate : training.optimizer == "sgd" ? 0.01 : 0.001; }
+  double FirstRate() const {
+    const Optimizer* optimizer = FindOptimizer(training.optimizer);  // a wrong name is an error of the session
+    return learning_rate > 0 || !optimizer ? learning_rate : optimizer->learning_rate;
+  }
 };
+
+// Returns "0.01 for sgd, 0.001 for adam, ...".
+std::string UsualRates() {
+  std::vector<std::string> out;
+  for (const Optimizer& row : kOptimizers) out.push_back(fmt::format("{} for {}", row.learning_rate, row.name));
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+// Returns "added to the gradient by sgd, ...".
+std::string EffectsOfDecay() {
+  std::vector<std::string> out;
+  for (const Optimizer& row : kOptimizers) {
+    if (ReadsOption(row, "weight_decay")) out.push_back(fmt::format("{} by {}", row.decay, row.name));
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
+}
 
 // Returns the learning rate at a part of the training from 0 to 1.
 double RateAt(const TrainOptions& o, double part) {
@@ -250,15 +270,17 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
           "output: the model computes the loss, without labels");
   app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
       .ValueName("NAME");
-  app.Add("--optimizer", t.optimizer, "sgd, adam or adamw");
-  app.Add("--learning-rate", o->learning_rate, "The learning rate; 0: 0.01 for sgd, 0.001 for adam and adamw")
-      .Between(0, 1e6);
+  app.Add("--optimizer", t.optimizer, fmt::format("One of {}", OptimizerNames()));
+  app.Add("--learning-rate", o->learning_rate, fmt::format("The learning rate; 0: {}", UsualRates())).Between(0, 1e6);
   app.Add("--schedule", o->schedule, "The learning rate over time: constant, or cosine, which falls to 0 along half a wave")
       .OneOf({"constant", "cosine"});
-  app.Add("--momentum", t.momentum, "Momentum of sgd").Between(0, 0.9999999);
-  app.Add("--weight-decay", t.weight_decay,
-          "Factor of the parameters that sgd and adam add to the gradient, and adamw to the step")
-      .Between(0, 1e6);
+  app.Add("--momentum", t.momentum, fmt::format("Momentum of {}", OptimizerNames("momentum"))).Between(0, 0.9999999);
+  app.Add("--beta1", t.beta1, fmt::format("Decay of the mean gradient of {}", OptimizerNames("beta1")))
+      .Between(1e-30, 0.9999999);
+  app.Add("--beta2", t.beta2, fmt::format("Decay of the mean squared gradient of {}", OptimizerNames("beta2")))
+      .Between(1e-30, 0.9999999);
+  app.Add("--epsilon", t.epsilon, fmt::format("Added to the divisor of {}", OptimizerNames("epsilon"))).Between(1e-30, 1);
+  app.Add("--weight-decay", t.weight_decay, fmt::format("Factor of the parameters: {}", EffectsOfDecay())).Between(0, 1e6);
   app.Add("--clip-norm", t.clip_norm, "Limit of the norm of all gradients together; 0: none").Between(0, 1e30);
   app.Add("--freeze", t.frozen, "An initializer that keeps its value").Repeats().ValueName("NAME");
   app.AddFlag("--data-parallel", t.data_parallel,

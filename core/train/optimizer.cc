@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/ops/expression.h"
+#include "core/train/optimizers.h"
 #include "core/train/training.h"
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
@@ -54,6 +56,11 @@ struct Shared {
   ValueId finite = kNone;         // bool: the step counts; kNone: it does
 };
 
+// 1 - beta^step for both betas, which corrects moments for their first values, zeros. Empty if the optimizer reads no betas.
+struct Corrections {
+  std::optional<Term> first, second;
+};
+
 // Adds the update of one parameter. `w` is the parameter or its wide copy, and `g` its gradient.
 class Update {
  public:
@@ -73,24 +80,26 @@ class Update {
   const Term& gradient() const { return gradient_; }
   void Clip(const Term& factor) { gradient_ = gradient_ * In(factor.id()); }
 
-  void Sgd() {
-    Term g = gradient_;
-    if (o_.weight_decay > 0) g = g + w_ * o_.weight_decay;
-    if (o_.momentum > 0) g = Moved("momentum", [&](const Term& v) { return v * o_.momentum + g; });
-    Descend(rate_ * g);
-  }
-  // `first` and `second` are 1 - beta^step, which correct the means for their first values, zeros.
-  void Adam(const Term& first, const Term& second, bool decoupled) {
-    Term g = gradient_;
-    if (o_.weight_decay > 0 && !decoupled) g = g + w_ * o_.weight_decay;
-    const Term m = Moved("mean", [&](const Term& s) { return s * o_.beta1 + g * (1 - o_.beta1); });
-    const Term v = Moved("variance", [&](const Term& s) { return s * o_.beta2 + g * g * (1 - o_.beta2); });
-    Term step = (m / In(first.id())) / (Unary("Sqrt", v / In(second.id())) + o_.epsilon);
-    if (o_.weight_decay > 0 && decoupled) step = step + w_ * o_.weight_decay;
-    Descend(rate_ * step);
+  void Step(const Optimizer& optimizer, const Corrections& corrections) {
+    switch (optimizer.step) {
+      case UpdateRule::kMomentum: return Descend(rate_ * MomentumStep(optimizer));
+      case UpdateRule::kMoments: return Descend(rate_ * MomentsStep(optimizer, Decayed(gradient_), corrections));
+      case UpdateRule::kMomentsDecayedApart: return Descend(rate_ * Decayed(MomentsStep(optimizer, gradient_, corrections)));
+    }
   }
 
  private:
+  Term Decayed(const Term& x) { return o_.weight_decay > 0 ? x + w_ * o_.weight_decay : x; }
+  Term MomentumStep(const Optimizer& optimizer) {
+    const Term g = Decayed(gradient_);
+    if (o_.momentum == 0) return g;
+    return Moved(optimizer.slots[0], [&](const Term& v) { return v * o_.momentum + g; });
+  }
+  Term MomentsStep(const Optimizer& optimizer, const Term& g, const Corrections& corrections) {
+    const Term m = Moved(optimizer.slots[0], [&](const Term& s) { return s * o_.beta1 + g * (1 - o_.beta1); });
+    const Term v = Moved(optimizer.slots[1], [&](const Term& s) { return s * o_.beta2 + g * g * (1 - o_.beta2); });
+    return (m / In(corrections.first->id())) / (Unary("Sqrt", v / In(corrections.second->id())) + o_.epsilon);
+  }
   static TensorType TypeOf(const Graph& graph, ValueId parameter) {
     TensorType type = graph.value(parameter).type;
     if (IsNarrow(type.dtype)) type.dtype = DType::kF32;
@@ -115,8 +124,8 @@ class Update {
   }
   // Adds a state of the optimizer and its update. Returns the new elements.
   template <typename Next>
-  Term Moved(const char* what, Next next) {
-    const ValueId state = AddState(graph_, name_ + "." + what, type_);
+  Term Moved(std::string_view slot, Next next) {
+    const ValueId state = AddState(graph_, fmt::format("{}.{}", name_, slot), type_);
     const Term moved = next(Term(b_, state));
     Write(state, moved);
     return moved;
@@ -193,21 +202,16 @@ void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId ra
       for (const auto& update : updates) update->Clip(factor);
     }
   }
-  std::optional<Term> first, second;
-  if (options.optimizer != "sgd") {
+  const Optimizer& optimizer = *FindOptimizer(options.optimizer);
+  Corrections corrections;
+  if (ReadsOption(optimizer, "beta1")) {
     const ValueId state = AddState(graph, "optimizer.step", {.dtype = DType::kF32, .has_rank = true});
     const Term step = Term(b, state) + 1;
     AddAssign(graph, state, shared.finite == kNone ? step.id() : b.Where(shared.finite, step, Term(b, state)).id());
-    first = 1 - Binary("Pow", b.Number(options.beta1), step);
-    second = 1 - Binary("Pow", b.Number(options.beta2), step);
+    corrections.first = 1 - Binary("Pow", b.Number(options.beta1), step);
+    corrections.second = 1 - Binary("Pow", b.Number(options.beta2), step);
   }
-  for (const auto& update : updates) {
-    if (options.optimizer == "sgd") {
-      update->Sgd();
-    } else {
-      update->Adam(*first, *second, options.optimizer == "adamw");
-    }
-  }
+  for (const auto& update : updates) update->Step(optimizer, corrections);
 }
 
 }  // namespace mge

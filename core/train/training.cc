@@ -13,6 +13,7 @@
 #include "core/ops/rewrites/pattern.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
+#include "core/train/optimizers.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -20,7 +21,19 @@ namespace {
 
 constexpr std::string_view kLosses[] = {"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae",
                                         "output"};
-constexpr std::string_view kOptimizers[] = {"sgd", "adam", "adamw"};
+
+// A number that some optimizers read.
+struct OptimizerOption {
+  std::string_view name;
+  double TrainingOptions::*value;
+  double min, max;
+  bool max_included;
+};
+constexpr OptimizerOption kOptimizerOptions[] = {{"momentum", &TrainingOptions::momentum, 0, 1, false},
+                                                 {"beta1", &TrainingOptions::beta1, 0, 1, false},
+                                                 {"beta2", &TrainingOptions::beta2, 0, 1, false},
+                                                 {"epsilon", &TrainingOptions::epsilon, 1e-30, 1, true},
+                                                 {"weight_decay", &TrainingOptions::weight_decay, 0, 1e6, true}};
 
 absl::Status BadOption(std::string title, std::string fix = {}) {
   return Fail(errors::kBadInput, std::move(title), {.where = "training options", .fix = std::move(fix)});
@@ -31,19 +44,27 @@ absl::Status CheckChoice(std::string_view what, std::string_view name, std::span
   return BadOption(fmt::format("there is no {} '{}'", what, name), fmt::format("use one of {}", fmt::join(all, ", ")));
 }
 
-absl::Status CheckNumber(std::string_view what, double value, double least, double most, bool most_included) {
-  if (value >= least && (value < most || (most_included && value == most))) return absl::OkStatus();
-  return BadOption(fmt::format("{} = {} is outside of [{}, {}{}", what, value, least, most, most_included ? "]" : ")"));
+absl::Status CheckNumber(std::string_view what, double value, double min, double max, bool max_included) {
+  if (value >= min && (value < max || (max_included && value == max))) return absl::OkStatus();
+  return BadOption(fmt::format("{} = {} is outside of [{}, {}{}", what, value, min, max, max_included ? "]" : ")"));
+}
+
+// Checks the optimizer and its numbers. A number that it does not read must have its default.
+absl::Status CheckOptimizer(const TrainingOptions& o) {
+  const Optimizer* optimizer = FindOptimizer(o.optimizer);
+  if (!optimizer) return BadOption(fmt::format("there is no optimizer '{}'", o.optimizer), "use one of " + OptimizerNames());
+  for (const OptimizerOption& option : kOptimizerOptions) {
+    MGE_RETURN_IF_ERROR(CheckNumber(option.name, o.*option.value, option.min, option.max, option.max_included));
+    if (ReadsOption(*optimizer, option.name) || o.*option.value == TrainingOptions().*option.value) continue;
+    return BadOption(fmt::format("the optimizer {} has no {}", o.optimizer, option.name),
+                     fmt::format("leave it out, or use an optimizer that has it: {}", OptimizerNames(option.name)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Check(const TrainingOptions& o) {
   MGE_RETURN_IF_ERROR(CheckChoice("loss", o.loss, kLosses));
-  MGE_RETURN_IF_ERROR(CheckChoice("optimizer", o.optimizer, kOptimizers));
-  MGE_RETURN_IF_ERROR(CheckNumber("momentum", o.momentum, 0, 1, false));
-  MGE_RETURN_IF_ERROR(CheckNumber("beta1", o.beta1, 0, 1, false));
-  MGE_RETURN_IF_ERROR(CheckNumber("beta2", o.beta2, 0, 1, false));
-  MGE_RETURN_IF_ERROR(CheckNumber("epsilon", o.epsilon, 1e-30, 1, true));
-  MGE_RETURN_IF_ERROR(CheckNumber("weight_decay", o.weight_decay, 0, 1e6, true));
+  MGE_RETURN_IF_ERROR(CheckOptimizer(o));
   return CheckNumber("clip_norm", o.clip_norm, 0, 1e30, true);
 }
 

@@ -23,11 +23,11 @@ namespace mge {
 struct TrainingOptions {
   std::string loss = "cross_entropy";    // see mge_training_options
   std::string output = {};               // the output that is compared with the labels; empty: the first one
-  std::string optimizer = "sgd";         // sgd, adam or adamw
-  double momentum = 0;                   // of sgd, in [0, 1)
-  double beta1 = 0.9, beta2 = 0.999;     // of adam and adamw, in [0, 1)
-  double epsilon = 1e-8;                 // of adam and adamw, above 0
-  double weight_decay = 0;               // sgd, adam: added to the gradient; adamw: decoupled from it
+  std::string optimizer = "sgd";         // a row of optimizers.h, which says which of these numbers it reads
+  double momentum = 0;                   // in [0, 1)
+  double beta1 = 0.9, beta2 = 0.999;     // in [0, 1)
+  double epsilon = 1e-8;                 // above 0
+  double weight_decay = 0;               // Optimizer::decay
   double clip_norm = 0;                  // limit of the Euclidean norm of all gradients together; 0: no limit
   std::vector<std::string> frozen = {};  // initializers that keep their values
   bool mirror = false;                   // GradientOptions::mirror

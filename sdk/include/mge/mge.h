@@ -323,11 +323,11 @@ typedef struct mge_training_options {
    * no labels. */
   const char* loss;
   const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
-  const char* optimizer;     /* "sgd" (default), "adam" or "adamw" */
-  double momentum;           /* of sgd */
-  double beta1, beta2;       /* of adam and adamw; defaults: 0.9 and 0.999 */
-  double epsilon;            /* of adam and adamw; default: 1e-8 */
-  double weight_decay;       /* sgd and adam add it to the gradient; adamw decays the weights apart from it */
+  const char* optimizer;     /* default: "sgd"; `mge train --help` lists all, and which of the next numbers each one reads */
+  double momentum;           /* a number that the optimizer does not read must be its default, or 0 */
+  double beta1, beta2;       /* defaults: 0.9 and 0.999 */
+  double epsilon;            /* default: 1e-8 */
+  double weight_decay;       /* factor of the parameters, added to the gradient or the step */
   double clip_norm;          /* limit of the Euclidean norm of all gradients together; default: none */
   const char* const* frozen; /* names of initializers that keep their values */
   size_t frozen_count;

@@ -340,9 +340,10 @@ class Trainer(Session):
                  device: str | Context | None = None, threads: int = 0, settings: Settings | None = None,
                  runtime: Runtime | None = None) -> None:
         """`loss`: "cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model computes. `output`: the
-        name of the output that is compared with the labels. `optimizer`: "sgd", "adam" or "adamw". `frozen`: initializers
-        that keep their values. `data_parallel`: each of the devices, such as "gpu0,gpu1", trains on a part of every batch, with
-        the result of one device with the whole batch. Zeros stand for the defaults."""
+        name of the output that is compared with the labels. `optimizer`: one that `mge train --help` lists, with the numbers
+        that it reads. `frozen`: initializers that keep their values. `data_parallel`: each of the devices, such as
+        "gpu0,gpu1", trains on a part of every batch, with the result of one device with the whole batch. Zeros stand for the
+        defaults."""
         training = TrainingOptions(loss=loss.encode(), optimizer=optimizer.encode(), momentum=momentum, beta1=beta1,
                                    beta2=beta2, epsilon=epsilon, weight_decay=weight_decay, clip_norm=clip_norm,
                                    data_parallel=int(data_parallel))

@@ -6,6 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/ops/op.h"
+#include "core/train/optimizers.h"
 
 namespace mge {
 namespace {
@@ -87,6 +88,25 @@ TEST(TrainingStep, RefusesOptionsThatItDoesNotKnow) {
   EXPECT_THAT(ErrorOf(kLinear, {.momentum = 1}), HasSubstr("momentum = 1 is outside of [0, 1)"));
   EXPECT_THAT(ErrorOf(kLinear, {.clip_norm = -1}), HasSubstr("clip_norm = -1"));
   EXPECT_THAT(ErrorOf(kLinear, {.frozen = {"ww"}}), AllOf(HasSubstr("no parameter 'ww'"), HasSubstr("did you mean 'w'?")));
+}
+
+TEST(TrainingStep, RefusesNumbersThatTheOptimizerDoesNotRead) {
+  EXPECT_THAT(ErrorOf(kLinear, {.optimizer = "adam", .momentum = 0.9}),
+              AllOf(HasSubstr("the optimizer adam has no momentum"), HasSubstr("use an optimizer that has it: sgd")));
+  EXPECT_THAT(ErrorOf(kLinear, {.beta2 = 0.5}), HasSubstr("the optimizer sgd has no beta2"));
+}
+
+TEST(TrainingStep, HasTheStatesOfItsOptimizer) {
+  for (const Optimizer& optimizer : kOptimizers) {
+    onnx::Model model = ModelOf(kLinear);
+    TrainingOptions options = {.optimizer = std::string(optimizer.name)};
+    if (ReadsOption(optimizer, "momentum")) options.momentum = 0.5;
+    ASSERT_TRUE(MakeTrainingStep(model, options).ok()) << optimizer.name;
+    const std::string text = GraphText(model.graph);
+    for (const std::string_view slot : optimizer.slots) {
+      if (!slot.empty()) EXPECT_THAT(text, HasSubstr("w." + std::string(slot))) << optimizer.name;
+    }
+  }
 }
 
 TEST(TrainingStep, RefusesModelsThatCannotBeTrained) {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizers, one row each. The check of options, the error texts and `mge train --help` are made of these rows. A new
+// optimizer is a row, and a step in optimizer.cc.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace mge {
+
+// How a parameter changes by its gradient.
+enum class UpdateRule { kMomentum, kMoments, kMomentsDecayedApart };
+
+struct Optimizer {
+  std::string_view name;
+  UpdateRule step;
+  double learning_rate;                     // the usual one
+  std::array<std::string_view, 2> slots;    // states of each parameter, named PARAMETER.SLOT; "": none
+  std::array<std::string_view, 4> options;  // the options that it reads; "": none
+  std::string_view decay;                   // what the option weight_decay does
+};
+
+inline constexpr Optimizer kOptimizers[] = {
+    {.name = "sgd",
+     .step = UpdateRule::kMomentum,
+     .learning_rate = 0.01,
+     .slots = {"momentum"},
+     .options = {"momentum", "weight_decay"},
+     .decay = "added to the gradient"},
+    {.name = "adam",
+     .step = UpdateRule::kMoments,
+     .learning_rate = 0.001,
+     .slots = {"mean", "variance"},
+     .options = {"beta1", "beta2", "epsilon", "weight_decay"},
+     .decay = "added to the gradient"},
+    {.name = "adamw",
+     .step = UpdateRule::kMomentsDecayedApart,
+     .learning_rate = 0.001,
+     .slots = {"mean", "variance"},
+     .options = {"beta1", "beta2", "epsilon", "weight_decay"},
+     .decay = "added to the step"},
+};
+
+// Returns the row, or nullptr.
+constexpr const Optimizer* FindOptimizer(std::string_view name) {
+  for (const Optimizer& row : kOptimizers) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+constexpr bool ReadsOption(const Optimizer& optimizer, std::string_view option) {
+  for (const std::string_view name : optimizer.options) {
+    if (name == option) return true;
+  }
+  return false;
+}
+
+// Returns "sgd, adam, adamw", or only those that read an option.
+inline std::string OptimizerNames(std::string_view option = {}) {
+  std::string out;
+  for (const Optimizer& row : kOptimizers) {
+    if (!option.empty() && !ReadsOption(row, option)) continue;
+    if (!out.empty()) out += ", ";
+    out += row.name;
+  }
+  return out;
+}
+
+}  // namespace mge
