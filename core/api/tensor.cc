@@ -41,19 +41,6 @@ Format FormatOf(const std::string& path, mge::Bytes bytes) {
   return is_pipe ? Format::kProto : Format::kUnknown;
 }
 
-absl::StatusOr<Tensor> FindMember(mge::NamedTensors arrays, const std::string& path, const std::string& name) {
-  std::vector<std::string> names;
-  for (auto& [key, tensor] : arrays) {
-    if (key == name || (name.empty() && arrays.size() == 1)) return std::move(tensor);
-    names.push_back(key);
-  }
-  return mge::Fail(mge::errors::kBadInputFile,
-                   name.empty() ? fmt::format("'{}' holds {} arrays", path, arrays.size())
-                                : fmt::format("'{}' holds no array '{}'", path, name),
-                   {.what = fmt::format("it holds: {}", fmt::join(names, ", ")),
-                    .fix = fmt::format("name one, as in '{}:{}'", path, names.empty() ? "NAME" : names.front())});
-}
-
 }  // namespace
 
 mge_tensor* mge::api::NewTensor(Tensor tensor) {
@@ -79,8 +66,7 @@ absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
       return out;
     }
     case Format::kNpz: {
-      MGE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpzBytes(file.bytes, file.name));
-      MGE_ASSIGN_OR_RETURN(out.tensor, FindMember(std::move(arrays), path, member));
+      MGE_ASSIGN_OR_RETURN(out.tensor, ReadNpzArray(file.bytes, file.name, member));
       return out;
     }
     case Format::kUnknown: break;

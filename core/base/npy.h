@@ -37,6 +37,12 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, c
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits = {},
                                      HostAllocator& allocator = UnlimitedHostAllocator());
 
+// Returns the names of the arrays, in the archive's order, without unpacking the arrays.
+absl::StatusOr<std::vector<std::string>> NpzNames(Bytes bytes, std::string_view place, const NpzLimits& limits = {});
+// Reads one array. If `name` is "", the archive must hold exactly one. Fails with kBadInputFile if there is no such array.
+absl::StatusOr<Tensor> ReadNpzArray(Bytes bytes, std::string_view place, const std::string& name,
+                                    const NpzLimits& limits = {}, HostAllocator& allocator = UnlimitedHostAllocator());
+
 // Writes format 1.0, little-endian, row-major.
 absl::StatusOr<std::string> NpyBytes(const Tensor& tensor);
 absl::Status WriteNpy(const std::string& path, const Tensor& tensor);

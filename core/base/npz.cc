@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "core/base/errors.h"
 #include "core/base/input_file.h"
@@ -13,7 +14,8 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kDeflateRatio = 1032;  // the best ratio that deflate can reach
+constexpr int64_t kDeflateRatio = 1032;       // the best ratio that deflate can reach
+constexpr std::string_view kSuffix = ".npy";  // of a member that is an array
 constexpr size_t kEndBytes = 22, kCentralBytes = 46, kLocalBytes = 30, kEnd64LocatorBytes = 20, kEnd64Bytes = 56;
 
 absl::Status BadNpz(std::string_view place, std::string what, std::string fix = {}) {
@@ -177,24 +179,57 @@ absl::StatusOr<Tensor> ReadMember(Bytes file, std::string_view place, const Memb
   return ReadNpyBytes(data, fmt::format("{}: {}", place, member.name), allocator);
 }
 
+std::string ArrayName(const Member& member) { return member.name.substr(0, member.name.size() - kSuffix.size()); }
+
+// Reads the directory and checks that its members are arrays with different names.
+absl::StatusOr<std::vector<Member>> ReadArrayNames(Bytes file, std::string_view place, const NpzLimits& limits) {
+  MGE_ASSIGN_OR_RETURN(std::vector<Member> members, ReadDirectory(file, place, limits));
+  std::set<std::string_view> names;
+  for (const Member& member : members) {
+    if (!member.name.ends_with(kSuffix)) {
+      return BadNpz(place, fmt::format("member '{}' is not a .npy file", member.name), "save arrays only: numpy.savez");
+    }
+    if (!names.insert(member.name).second) {
+      return BadNpz(place, fmt::format("member '{}' is in it twice", member.name));
+    }
+  }
+  return members;
+}
+
 }  // namespace
 
 absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, const NpzLimits& limits,
                                           HostAllocator& allocator) {
-  MGE_ASSIGN_OR_RETURN(std::vector<Member> members, ReadDirectory(bytes, place, limits));
+  MGE_ASSIGN_OR_RETURN(const std::vector<Member> members, ReadArrayNames(bytes, place, limits));
   NamedTensors out;
   for (const Member& member : members) {
-    if (!member.name.ends_with(".npy")) {
-      return BadNpz(place, fmt::format("member '{}' is not a .npy file", member.name), "save arrays only: numpy.savez");
-    }
-    std::string name = member.name.substr(0, member.name.size() - 4);
-    for (const auto& [other, tensor] : out) {
-      if (other == name) return BadNpz(place, fmt::format("member '{}' is in it twice", member.name));
-    }
     MGE_ASSIGN_OR_RETURN(Tensor tensor, ReadMember(bytes, place, member, allocator));
-    out.emplace_back(std::move(name), std::move(tensor));
+    out.emplace_back(ArrayName(member), std::move(tensor));
   }
   return out;
+}
+
+absl::StatusOr<std::vector<std::string>> NpzNames(Bytes bytes, std::string_view place, const NpzLimits& limits) {
+  MGE_ASSIGN_OR_RETURN(const std::vector<Member> members, ReadArrayNames(bytes, place, limits));
+  std::vector<std::string> names;
+  for (const Member& member : members) names.push_back(ArrayName(member));
+  return names;
+}
+
+absl::StatusOr<Tensor> ReadNpzArray(Bytes bytes, std::string_view place, const std::string& name, const NpzLimits& limits,
+                                    HostAllocator& allocator) {
+  MGE_ASSIGN_OR_RETURN(const std::vector<Member> members, ReadArrayNames(bytes, place, limits));
+  std::vector<std::string> names;
+  for (const Member& member : members) {
+    names.push_back(ArrayName(member));
+    if (names.back() == name || (name.empty() && members.size() == 1)) return ReadMember(bytes, place, member, allocator);
+  }
+  return Fail(errors::kBadInputFile,
+              name.empty() ? fmt::format("'{}' holds {} arrays", place, members.size())
+                           : fmt::format("'{}' holds no array '{}'", place, name),
+              {.what = fmt::format("it holds: {}", fmt::join(names, ", ")),
+               .fix = fmt::format("name one, as in '{}:{}'", place.ends_with(".npz") ? place : "FILE.npz",
+                                  names.empty() ? "NAME" : names.front())});
 }
 
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits, HostAllocator& allocator) {

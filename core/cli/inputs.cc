@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/base/input_file.h"
 #include "core/base/nearest.h"
+#include "core/base/npy.h"
 #include "core/cli/compare.h"
 #include "fmt/format.h"
 
@@ -20,6 +22,52 @@ std::pair<std::string, std::string> SplitAt(const std::string& text, char at) {
   size_t i = text.find(at);
   if (i == std::string::npos) return {text, ""};
   return {text.substr(0, i), text.substr(i + 1)};
+}
+
+template <typename Names>
+bool Contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Returns the names of the arrays of a .npz file. Returns none if it is not one, or cannot be read: the reader of the input
+// reports that.
+std::vector<std::string> ArraysOf(const std::string& path) {
+  if (!path.ends_with(".npz")) return {};
+  absl::StatusOr<InputBytes> file = ReadInput(path, kMaxArrayFileBytes);
+  if (!file.ok()) return {};
+  return NpzNames(file->bytes, file->name).value_or(std::vector<std::string>());
+}
+
+// Replaces each .npz file by one text "NAME=FILE:NAME" per array, if its arrays have the names of inputs. A file of one array
+// with another name is the next input. Sets *archive to the last file that was replaced. Returns 0, or the exit code of a
+// usage error.
+int ReplaceArchives(const Globals& globals, const std::vector<std::string>& names, std::vector<std::string>* files,
+                    std::string* archive) {
+  std::vector<std::string> out;
+  for (const std::string& text : *files) {
+    const auto [name, file] = SplitAt(text, '=');
+    if (Contains(names, name) && !file.empty()) {
+      out.push_back(Contains(ArraysOf(file), name) ? text + ":" + name : text);
+      continue;
+    }
+    const std::vector<std::string> arrays = ArraysOf(text);
+    if (arrays.empty() || (arrays.size() == 1 && !Contains(names, arrays[0]))) {
+      out.push_back(text);
+      continue;
+    }
+    for (const std::string& array : arrays) {
+      if (!Contains(names, array)) {
+        return ReportUsage(
+            globals, fmt::format("--input {}: its array '{}' is not an input of the model", text, array),
+            DidYouMeanOr(Nearest(array, names), fmt::format("the inputs are: {}; to use single arrays, give NAME={}:ARRAY",
+                                                            fmt::join(names, ", "), text)));
+      }
+      out.push_back(fmt::format("{}={}:{}", array, text, array));
+    }
+    *archive = text;
+  }
+  *files = std::move(out);
+  return 0;
 }
 
 // Assigns the values of an option to the inputs, by name or by position. Returns 0, or the exit code of a usage error.
@@ -81,28 +129,36 @@ Status MakeVariant(const Globals& globals, const Session& session, const InputOp
                    std::vector<Tensor>* out, int* usage_error, InputFacts* facts) {
   *usage_error = 0;
   const size_t count = session.input_count();
-  std::vector<std::string> names, files, shapes;
+  std::vector<std::string> names, files, shapes, given = options.files;
+  std::string archive;
   for (size_t i = 0; i < count; ++i) names.emplace_back(session.input_name(i));
-  if ((*usage_error = Assign(globals, names, options.files, "--input", &files))) return {};
+  if ((*usage_error = ReplaceArchives(globals, names, &given, &archive))) return {};
+  if ((*usage_error = Assign(globals, names, given, "--input", &files))) return {};
   if ((*usage_error = Assign(globals, names, options.shapes, "--shape", &shapes))) return {};
   ExampleOptions example;
   example.seed = options.seed;
   example.variant = variant;
-  out->clear();
   out->resize(count);
   facts->made_up = false;
   facts->variant = variant;
   for (size_t i = 0; i < count; ++i) {
     if (files[i].empty()) {
+      if (!archive.empty() && shapes[i].empty()) {
+        *usage_error = ReportUsage(
+            globals, fmt::format("--input {}: it has no array for the input '{}'", archive, names[i]),
+            fmt::format("add the array, or give --input {0}=FILE, or --shape {0}=SHAPE to generate the input", names[i]));
+        return {};
+      }
       facts->made_up = true;
+      (*out)[i] = Tensor();
       if (!shapes[i].empty()) example.shapes.push_back(names[i] + "=" + shapes[i]);
     } else if (!shapes[i].empty()) {
       *usage_error =
           ReportUsage(globals, fmt::format("--shape {}={}: the input is read from {}", names[i], shapes[i], files[i]),
                       "give either --input or --shape for an input");
       return {};
-    } else if (Status s = session.ReadInput(i, files[i], &(*out)[i]); !s.ok()) {
-      return s;
+    } else if (variant == 0) {  // later variants keep the tensor, because a pipe can be read only once
+      if (Status s = session.ReadInput(i, files[i], &(*out)[i]); !s.ok()) return s;
     }
   }
   std::string json;
@@ -123,7 +179,8 @@ size_t FirstWithNan(const std::vector<Tensor>& outputs) {
 
 void InputOptions::Declare(Arguments app) {
   app.Add("--input", files,
-          "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file, or from - (standard input); without NAME= in order")
+          "An input from a .npy, .npz (FILE.npz:ARRAY) or .pb file, or from - (standard input); without NAME= in order. "
+          "Arrays of a .npz with the names of inputs are these inputs")
       .ValueName("NAME=FILE")
       .IsInput()
       .Repeats();

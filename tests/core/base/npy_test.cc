@@ -231,6 +231,21 @@ TEST(Npz, ReadsStoredAndDeflatedMembers) {
   EXPECT_TRUE(ReadZip(Zip({})).ok());
 }
 
+TEST(Npz, HasNamesAndSingleArrays) {
+  const std::string good = Zip({{"a.npy", OneArray()}, {"dir/b.npy", OneArray(), true}});
+  const std::string broken = Zip({{"a.npy", OneArray()}, {"b.npy", "", true}});
+  EXPECT_THAT(*NpzNames(AsBytes(good), "x.npz"), ElementsAre("a", "dir/b"));
+  EXPECT_THAT(*NpzNames(AsBytes(broken), "x.npz"), ElementsAre("a", "b"));
+  EXPECT_THAT(ReadNpzArray(AsBytes(good), "x.npz", "dir/b")->Data<float>(), ElementsAre(1, 2));
+  EXPECT_TRUE(ReadNpzArray(AsBytes(broken), "x.npz", "a").ok()) << "other arrays are not read";
+  EXPECT_TRUE(ReadNpzArray(AsBytes(Zip({{"a.npy", OneArray()}})), "x.npz", "").ok());
+  const absl::Status unnamed = ReadNpzArray(AsBytes(good), "x.npz", "").status();
+  EXPECT_THAT(FormatError(unnamed), HasSubstr("'x.npz' holds 2 arrays"));
+  EXPECT_THAT(FormatError(unnamed), HasSubstr("name one, as in 'x.npz:a'"));
+  EXPECT_THAT(FormatError(ReadNpzArray(AsBytes(good), "x.npz", "c").status()), HasSubstr("holds no array 'c'"));
+  EXPECT_EQ(ErrorId(NpzNames(AsBytes(Zip({{"a.txt", "x"}})), "x.npz").status()), errors::kBadInputFile.id);
+}
+
 TEST(Npz, MembersThatUnpackBeyondTheLimitAreRefused) {
   // Deflate can pack a gigabyte of zeros into a megabyte. The size limit must refuse it.
   auto over = ReadZip(Zip({{"a.npy", OneArray(), true, int64_t{1} << 31}}));

@@ -2,6 +2,7 @@
 // Models and tensors from pipes, and model files as tools lay them out: links into a cache, links beside the model.
 #include <filesystem>
 
+#include "core/base/npy.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/core/cli/command.h"
@@ -72,6 +73,81 @@ TEST_F(InputPath, OfATensorMayBeAPipeInEveryFormat) {
     const Outcome piped = Bash(line);
     ASSERT_EQ(piped.code, 0) << line << "\n" << piped.err;
     EXPECT_EQ(json::parse(piped.out)["outputs"][0]["values"], json::parse(file.out)["outputs"][0]["values"]) << line;
+  }
+}
+
+// The model y = a + b, and pair.npz with the arrays a and b.
+class InputArchive : public InputPath {
+ protected:
+  void SetUp() override {
+    InputPath::SetUp();
+    Write("sum.onnx",
+          ob::ModelProto({.graph = ob::GraphProto({.nodes = {ob::NodeProto("Add", {"a", "b"}, {"y"})},
+                                                   .inputs = {ob::ValueInfo("a", DType::kF32, {int64_t{2}}),
+                                                              ob::ValueInfo("b", DType::kF32, {int64_t{2}})},
+                                                   .outputs = {ob::ValueInfo("y", DType::kF32, {int64_t{2}})}})}));
+    Array("a", {1, 2});
+    Array("b", {10, 20});
+    Array("bb", {100, 200});
+    Zip("pair.npz", "b.npy a.npy");
+  }
+  void Array(const std::string& name, std::vector<float> values) const {
+    Write(name + ".npy", *NpyBytes(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values)));
+  }
+  void Zip(const std::string& name, const std::string& members) const {
+    ASSERT_EQ(std::system(("cd " + folder_ + " && zip -q " + name + " " + members).c_str()), 0);
+  }
+  json Sum(const std::string& options) const {
+    const Outcome o = Mge("run sum.onnx --device cpu0 --json " + options);
+    EXPECT_EQ(o.code, 0) << options << "\n" << o.err;
+    return o.code == 0 ? json::parse(o.out)["outputs"][0]["values"] : json();
+  }
+  std::string Refusal(const std::string& options) const {
+    const Outcome o = Mge("run sum.onnx --device cpu0 " + options);
+    EXPECT_EQ(o.code, 2) << options << "\n" << o.err;
+    return o.err;
+  }
+};
+
+TEST_F(InputArchive, GivesTheInputsThatItsArraysName) {
+  EXPECT_EQ(Sum("--input pair.npz"), json({11, 22}));
+  EXPECT_EQ(Sum("--input a=pair.npz --input b=bb.npy"), json({101, 202}));
+  EXPECT_EQ(Sum("--input a=pair.npz:b --input pair.npz:b"), json({20, 40}));
+  Zip("one.npz", "b.npy");
+  EXPECT_EQ(Sum("--input one.npz --input a.npy"), json({11, 22}));
+  Zip("other.npz", "bb.npy");  // an array with another name is the next input
+  EXPECT_EQ(Sum("--input other.npz --input b.npy"), json({110, 220}));
+  EXPECT_EQ(Mge("run sum.onnx --device cpu0 --input one.npz --shape a=2").code, 0);
+}
+
+TEST_F(InputArchive, NamesTheArraysThatItLacksAndThoseThatAreNoInputs) {
+  Zip("half.npz", "b.npy");
+  const std::string lacks = Refusal("--input half.npz");
+  EXPECT_THAT(lacks, HasSubstr("--input half.npz: it has no array for the input 'a'"));
+  EXPECT_THAT(lacks, HasSubstr("--input a=FILE"));
+  Zip("more.npz", "a.npy b.npy bb.npy");
+  const std::string more = Refusal("--input more.npz");
+  EXPECT_THAT(more, HasSubstr("its array 'bb' is not an input of the model"));
+  EXPECT_THAT(more, HasSubstr("did you mean 'b'?"));
+  EXPECT_THAT(Refusal("--input pair.npz --input a=a.npy"), HasSubstr("input 'a' is given twice"));
+  const Outcome piped = Bash("cat pair.npz | $mge run sum.onnx --device cpu0 --input -");
+  EXPECT_EQ(piped.code, 3);
+  EXPECT_THAT(piped.err, HasSubstr("it holds: b, a"));
+  EXPECT_THAT(piped.err, HasSubstr("name one, as in 'FILE.npz:b'"));
+}
+
+// The model fails for the first values that are generated, so others are tried.
+TEST_F(InputArchive, IsReadOnceIfOtherInputsAreGeneratedAgain) {
+  Write("log.onnx",
+        ob::ModelProto(
+            {.graph = ob::GraphProto(
+                 {.nodes = {ob::NodeProto("Log", {"a"}, {"l"}), ob::NodeProto("Add", {"l", "b"}, {"y"})},
+                  .inputs = {ob::ValueInfo("a", DType::kF32, {int64_t{2}}), ob::ValueInfo("b", DType::kF32, {int64_t{2}})},
+                  .outputs = {ob::ValueInfo("y", DType::kF32, {int64_t{2}})}})}));
+  for (const char* command : {"run", "bench --runs 2 --warm 1", "profile --runs 2"}) {
+    const Outcome o = Bash(std::string("cat b.npy | $mge ") + command + " log.onnx --device cpu0 --input b=-");
+    EXPECT_EQ(o.code, 0) << command << "\n" << o.err;
+    EXPECT_THAT(o.err, HasSubstr("other values are used")) << command;
   }
 }
 
