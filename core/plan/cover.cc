@@ -356,8 +356,10 @@ class Coverer {
     return group;
   }
 
-  // Makes a group of an update: with the node that computes its value if a kernel can write to the target, else a copy, or
-  // an addition by a kernel.
+  // Makes a group of an update. An update names a value and the memory of a state to which it goes. The cheapest form joins
+  // it with the node that computes the value: its kernel writes into the state, and no copy is needed. This requires that
+  // nothing else reads the value or still needs the state's old elements (CanWriteTo), and that the order of groups allows it.
+  // Otherwise the update is a group of its own: a copy that replaces the elements, or an addition, which needs a kernel.
   absl::Status TakeUpdate(const Update& update) {
     Device& home = *context_.devices.front();
     MGE_RETURN_IF_ERROR(home.Open());

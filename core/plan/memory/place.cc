@@ -21,7 +21,10 @@ bool RatioForbids(const Interval& a, const Interval& b, std::optional<int64_t> r
 
 bool AliveTogether(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Places intervals one after the other.
+// Places intervals one after the other, in an order that the caller chooses: the quality depends on it, and several orders are
+// tried. Each interval goes into the smallest gap that holds it (best fit) among the placed ones that are alive at the same
+// time. All others may share its bytes. Work is counted in visits of other intervals: when it is used up, the rest is placed
+// behind everything, so that planning stays bounded.
 class Placer {
  public:
   Placer(std::span<const Interval> intervals, int64_t part_limit, std::optional<int64_t> ratio, PlaceWork& work)

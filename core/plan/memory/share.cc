@@ -70,6 +70,8 @@ class Sharer {
     return block;
   }
 
+  // Places the blocks one behind the other, each in the first part with enough room. Blocks never overlap: the sharing was
+  // decided when intervals took blocks, whose sizes have grown to the largest interval in them.
   Placement Place() const {
     Placement p;
     p.offsets.assign(intervals_.size(), 0);
