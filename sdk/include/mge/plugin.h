@@ -810,9 +810,9 @@ typedef struct mge_plugin {
   mge_text version;
   const mge_setting* const* settings;
   uint64_t setting_count;
-  /* Starts the backend. Called first, and again only after stop(). `host` is valid until stop() has returned. */
+  /* Starts the backend. Called first, and again after stop() or in a forked child. `host` is valid until stop() returns. */
   mge_code (*start)(const mge_host* host, mge_error* error);
-  /* Joins every thread and releases every handle. Called once per start(), never at process exit. */
+  /* Joins every thread and releases every handle. Called once per start(), by its process, never at process exit. */
   void (*stop)(void);
   const mge_device_api* device;
   const mge_memory_api* memory;
